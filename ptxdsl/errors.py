@@ -1,0 +1,167 @@
+"""Where a kernel's author wrote something, and how we tell them that it cannot work."""
+
+from __future__ import annotations
+
+import dis
+import linecache
+import os
+import sys
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import CodeType, FrameType
+
+_LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_SHIPPED_KERNELS = os.path.join(_LIBRARY, "kernels") + os.sep
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in a source file; `columns` is a half-open range of 0-based columns, (0, 0) when unknown."""
+
+    file: str
+    line: int
+    columns: tuple[int, int] = (0, 0)
+    function: str = ""
+    inlined_at: Location | None = None
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+    @property
+    def text(self) -> str:
+        """The source line, without its newline; empty where the source is not at hand."""
+        return linecache.getline(self.file, self.line).rstrip("\n")
+
+    def excerpt(self) -> str:
+        """The source line behind its place, with carets under the columns."""
+        if not self.text.strip():
+            return f"  {self}"
+        start, end = self.columns
+        indent = len(self.text) - len(self.text.lstrip())
+        lines = [f"  {self} | {self.text.strip()}"]
+        if end > start >= indent:
+            lines.append(" " * (len(str(self)) + 5 + start - indent) + "^" * (end - start))
+        return "\n".join(lines)
+
+    def chain(self) -> list[Location]:
+        """This place, then each call that led to it, innermost first."""
+        outer = self.inlined_at.chain() if self.inlined_at else []
+        return [self, *outer]
+
+
+class Error(Exception):
+    """Base of all errors of ptxdsl: what is wrong, where, and how to mend it.
+
+    `at` is the place that caused it, `help` one sentence that says what to write instead.
+    """
+
+    def __init__(self, message: str, *, at: Location | None = None, help: str | None = None) -> None:
+        super().__init__(message)
+        self.message, self.at, self.help = message, at, help
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.at:
+            here, *callers = self.at.chain()
+            lines.append(here.excerpt())
+            lines += [f"  called from {caller}" for caller in callers]
+        if self.help:
+            lines.append(f"  help: {self.help}")
+        return "\n".join(lines)
+
+
+class TraceError(Error):
+    """A Python kernel does something that cannot be traced."""
+
+
+class VerifyError(Error):
+    """An instruction, kernel or module breaks a rule of the PTX ISA."""
+
+
+class ParseError(Error):
+    """A text is not PTX that we can read."""
+
+
+class AssembleError(Error):
+    """The assembler refused a module, or a kernel does not fit the target."""
+
+
+class LaunchError(Error):
+    """A launch was refused before anything ran, or the driver reported a failure."""
+
+
+class EmulationError(Error):
+    """A kernel did something on the emulator that has no defined result."""
+
+
+class LayoutError(Error):
+    """A layout, tiled copy or tiled MMA that cannot be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A call in user code: its place, and the names that its result is assigned to."""
+
+    location: Location
+    names: tuple[str, ...] = ()
+
+
+def here(outermost: CodeType | None = None) -> Site:
+    """The user's call that is running now; the only function that inspects frames.
+
+    Callers up to the function whose code is `outermost` become `inlined_at`.
+    """
+    frames = _user_frames(sys._getframe(1), outermost)
+    if not frames:
+        return Site(Location("<unknown>", 0))
+    location = None
+    for frame in reversed(frames):
+        place = _instruction(frame.f_code, frame.f_lasti)
+        location = place.location if location is None else replace(place.location, inlined_at=location)
+    assert location is not None
+    return Site(location, place.names)
+
+
+def _user_frames(frame: FrameType | None, outermost: CodeType | None) -> list[FrameType]:
+    """Frames of user code, innermost first, up to `outermost`; one frame when that is unknown."""
+    frames: list[FrameType] = []
+    while frame is not None:
+        if not _is_library(frame.f_code.co_filename):
+            frames.append(frame)
+            if outermost is None or frame.f_code is outermost:
+                break
+        frame = frame.f_back
+    return frames if outermost is None or (frames and frames[-1].f_code is outermost) else frames[:1]
+
+
+@lru_cache(maxsize=None)
+def _is_library(file: str) -> bool:
+    return (file.startswith(_LIBRARY) and not file.startswith(_SHIPPED_KERNELS)) or "contextlib" in file
+
+
+@lru_cache(maxsize=65536)
+def _instruction(code: CodeType, offset: int) -> Site:
+    """The place of one bytecode instruction, and the local names that its value is stored to."""
+    positions = list(code.co_positions())[offset // 2]
+    line, end_line, start, end = positions
+    columns = (start or 0, end or 0) if line == end_line else (start or 0, (start or 0) + 1)
+    location = Location(code.co_filename, line or code.co_firstlineno, columns, code.co_name)
+    return Site(location, _targets(code, offset))
+
+
+@lru_cache(maxsize=1024)
+def _bytecode(code: CodeType) -> dict[int, dis.Instruction]:
+    return {i.offset: i for i in dis.get_instructions(code)}
+
+
+def _targets(code: CodeType, offset: int) -> tuple[str, ...]:
+    """The names in `a = f()` or `a, b = f()` when the instruction at `offset` is the call or operator."""
+    following = [i for o, i in sorted(_bytecode(code).items()) if o > offset and i.opname != "CACHE"]
+    if not following:
+        return ()
+    count = 1
+    if following[0].opname == "UNPACK_SEQUENCE":
+        count = following[0].arg or 0
+        following = following[1:]
+    stores = [i for i in following[:count] if i.opname in ("STORE_FAST", "STORE_NAME", "STORE_DEREF")]
+    return tuple(str(i.argval) for i in stores) if len(stores) == count else ()

@@ -1,0 +1,150 @@
+"""Scalar and packed types, state spaces and pointers of PTX, and the numpy types that stand for them.
+
+Source: PTX ISA, "State Spaces, Types, and Variables".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A PTX type. `kind` is b (bits), u, s, f (floating), p (predicate) or x (packed lanes of an element type)."""
+
+    name: str
+    bits: int
+    kind: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    __repr__ = __str__
+
+    @property
+    def bytes(self) -> int:
+        return self.bits // 8
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in "us"
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "f"
+
+    @property
+    def is_signed(self) -> bool:
+        return self.kind == "s"
+
+    @property
+    def register(self) -> Type:
+        """The type with which a register of this type is declared (`.bf16` lives in a `.b16`)."""
+        return self if self.name in _DECLARABLE else bits(self.bits)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The numpy type of the bits of one lane; floats that numpy lacks are unsigned integers of their width."""
+        return _dtype(self.kind, self.bits, self.name)
+
+
+@cache
+def _dtype(kind: str, width: int, name: str) -> np.dtype:
+    if kind == "p":
+        return np.dtype(bool)
+    if width > 64:
+        return np.dtype(np.void(width // 8).dtype)
+    if kind == "f" and name in ("f16", "f32", "f64"):
+        return np.dtype(f"f{width // 8}")
+    return np.dtype(("i" if kind == "s" else "u") + str(max(1, width // 8)))
+
+
+b8, b16, b32, b64, b128 = (Type(f"b{n}", n, "b") for n in (8, 16, 32, 64, 128))
+u8, u16, u32, u64 = (Type(f"u{n}", n, "u") for n in (8, 16, 32, 64))
+s8, s16, s32, s64 = (Type(f"s{n}", n, "s") for n in (8, 16, 32, 64))
+f16, f32, f64 = (Type(f"f{n}", n, "f") for n in (16, 32, 64))
+bf16, tf32 = Type("bf16", 16, "f"), Type("tf32", 32, "f")
+e4m3, e5m2 = Type("e4m3", 8, "f"), Type("e5m2", 8, "f")
+f16x2, bf16x2, u16x2, s16x2 = (Type(n, 32, "x") for n in ("f16x2", "bf16x2", "u16x2", "s16x2"))
+e4m3x2, e5m2x2 = Type("e4m3x2", 16, "x"), Type("e5m2x2", 16, "x")
+s4, u4, b1 = Type("s4", 4, "s"), Type("u4", 4, "u"), Type("b1", 1, "b")
+pred = Type("pred", 1, "p")
+
+TYPES = {t.name: t for t in (
+    b8, b16, b32, b64, b128, u8, u16, u32, u64, s8, s16, s32, s64, f16, f32, f64, bf16, tf32, e4m3, e5m2,
+    f16x2, bf16x2, u16x2, s16x2, e4m3x2, e5m2x2, s4, u4, b1, pred,
+)}  # fmt: skip
+
+_DECLARABLE = {"pred", "f16", "f16x2", "f32", "f64"} | {f"{k}{n}" for k in "bus" for n in (8, 16, 32, 64)} | {"b128"}
+
+
+def bits(width: int) -> Type:
+    """The untyped-bits type of a width: bits(32) is b32."""
+    return TYPES[f"b{width}"]
+
+
+def lanes(packed: Type) -> tuple[Type, int]:
+    """Element type and count of a packed type: lanes(f16x2) is (f16, 2); a scalar is one lane of itself."""
+    if packed.kind != "x":
+        return packed, 1
+    element, _, count = packed.name.rpartition("x")
+    return TYPES[element], int(count)
+
+
+SPACES = ("const", "global", "local", "param", "shared", "shared::cta", "shared::cluster", "generic")
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """The type of a kernel parameter that points to elements: `ptr[f32]`, or `ptr[f32, "shared"]`.
+
+    Raises TypeError for an element that is no type, or a space that PTX does not have.
+    """
+
+    element: Type
+    space: str = "global"
+
+    def __str__(self) -> str:
+        return f"ptr[{self.element}]" if self.space == "global" else f'ptr[{self.element}, "{self.space}"]'
+
+    __repr__ = __str__
+
+    bits = 64
+    bytes = 8
+
+    @property
+    def register(self) -> Type:
+        return u64 if self.space in ("global", "generic", "const", "local", "param") else u32
+
+
+class _PointerMaker:
+    """`ptr[f32]` reads as a type, so it is made by indexing."""
+
+    def __getitem__(self, item: Type | tuple[Type, str]) -> Pointer:
+        element, space = item if isinstance(item, tuple) else (item, "global")
+        if not isinstance(element, Type):
+            raise TypeError(f"ptr[…] takes a ptxdsl type such as f32, not {element!r}")
+        if space not in SPACES:
+            raise TypeError(f"ptr[{element}, …] takes a state space ({', '.join(SPACES)}), not {space!r}")
+        return Pointer(element, space)
+
+
+ptr = _PointerMaker()
+
+_ML_DTYPES = {"bfloat16": bf16, "float8_e4m3fn": e4m3, "float8_e5m2": e5m2}
+_NUMPY = {"f2": f16, "f4": f32, "f8": f64, **{f"{k}{n}": TYPES[f"{p}{8 * n}"] for k, p in ("is", "uu") for n in (1, 2, 4, 8)}}
+
+
+def from_dtype(dtype: np.dtype | str) -> Type | None:
+    """The type that a numpy (or ml_dtypes, torch or CuPy) dtype stands for; None where there is none."""
+    name = str(dtype).rpartition(".")[2]
+    if name in _ML_DTYPES:
+        return _ML_DTYPES[name]
+    try:
+        found = np.dtype(name)
+    except TypeError:
+        return None
+    return u8 if found == np.bool_ else _NUMPY.get(f"{found.kind}{found.itemsize}")

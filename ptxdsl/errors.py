@@ -7,7 +7,7 @@ import linecache
 import os
 import sys
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, cache
 from types import CodeType, FrameType
 
 _LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -134,7 +134,7 @@ def _user_frames(frame: FrameType | None, outermost: CodeType | None) -> list[Fr
     return frames if outermost is None or (frames and frames[-1].f_code is outermost) else frames[:1]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _is_library(file: str) -> bool:
     return (file.startswith(_LIBRARY) and not file.startswith(_SHIPPED_KERNELS)) or "contextlib" in file
 

@@ -78,7 +78,9 @@ TYPES = {t.name: t for t in (
     f16x2, bf16x2, u16x2, s16x2, e4m3x2, e5m2x2, s4, u4, b1, pred,
 )}  # fmt: skip
 
-_DECLARABLE = {"pred", "f16", "f16x2", "f32", "f64"} | {f"{k}{n}" for k in "bus" for n in (8, 16, 32, 64)} | {"b128"}
+_DECLARABLE = (
+    {"pred", "f16", "f16x2", "f32", "f64"} | {f"{k}{n}" for k in "bus" for n in (8, 16, 32, 64)} | {"b128"}
+)
 
 
 def bits(width: int) -> Type:
@@ -135,7 +137,12 @@ class _PointerMaker:
 ptr = _PointerMaker()
 
 _ML_DTYPES = {"bfloat16": bf16, "float8_e4m3fn": e4m3, "float8_e5m2": e5m2}
-_NUMPY = {"f2": f16, "f4": f32, "f8": f64, **{f"{k}{n}": TYPES[f"{p}{8 * n}"] for k, p in ("is", "uu") for n in (1, 2, 4, 8)}}
+_NUMPY = {
+    "f2": f16,
+    "f4": f32,
+    "f8": f64,
+    **{f"{k}{n}": TYPES[f"{p}{8 * n}"] for k, p in ("is", "uu") for n in (1, 2, 4, 8)},
+}
 
 
 def from_dtype(dtype: np.dtype | str) -> Type | None:

@@ -1,0 +1,330 @@
+"""The program: modules, functions, instructions and operands, as PTX means them.
+
+Operands print as PTX (`str`). Names of registers, labels and variables are unique in their function when they are
+made (`Function.register`, `Function.label`), so nothing is renamed later. No source text is kept.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from .errors import Location
+from .types import Type, f32, f64
+
+
+@dataclass(eq=False, slots=True)
+class Register:
+    """A virtual register; two registers are the same only if they are one object."""
+
+    name: str
+    type: Type
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialRegister:
+    """`%tid.x`, `%clock64`, …"""
+
+    name: str
+    type: Type
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """A constant. With a floating type, `value` is its bit pattern, so that NaN payloads survive."""
+
+    value: int
+    type: Type | None = None
+
+    @classmethod
+    def float(cls, number: float, type: Type = f32) -> Immediate:
+        """The constant nearest to `number` in f32 or f64."""
+        code, width = ("<f", 4) if type is f32 else ("<d", 8)
+        return cls(int.from_bytes(struct.pack(code, number)[:width], "little"), f32 if type is f32 else f64)
+
+    def __str__(self) -> str:
+        if self.type is f32:
+            return f"0f{self.value:08X}"
+        if self.type is f64:
+            return f"0d{self.value:016X}"
+        return str(self.value)
+
+
+@dataclass(eq=False, slots=True)
+class Label:
+    """A branch target, or the name of a list of targets or a prototype."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A name that the module does not define: an external function or variable."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """The address of a variable plus bytes, outside of brackets: `mov.u64 d, table+8`."""
+
+    base: Variable | Symbol
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.base}+{self.bytes}"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`[base+offset]` in bytes; with `coordinates`, the tensor form `[map, {x, y}]`."""
+
+    base: Register | Variable | Symbol | Immediate
+    offset: int = 0
+    coordinates: Vector | None = None
+
+    def __str__(self) -> str:
+        inner = f"{self.base}+{self.offset}" if self.offset else str(self.base)
+        return f"[{inner}, {self.coordinates}]" if self.coordinates else f"[{inner}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """`{a, b}`"""
+
+    elements: tuple[Operand, ...]
+
+    def __str__(self) -> str:
+        return "{" + ", ".join(map(str, self.elements)) + "}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two destinations: `d|p`."""
+
+    first: Operand
+    second: Operand
+
+    def __str__(self) -> str:
+        return f"{self.first}|{self.second}"
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """A predicate operand read negated: `!p`."""
+
+    register: Register
+
+    def __str__(self) -> str:
+        return f"!{self.register}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One element of a vector register or video operand: `r.x`, `r.b0`, `r.h1`."""
+
+    register: Register
+    selector: str
+
+    def __str__(self) -> str:
+        return f"{self.register}.{self.selector}"
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The parenthesised list of a call."""
+
+    elements: tuple[Operand, ...]
+
+    def __str__(self) -> str:
+        return "(" + ", ".join(map(str, self.elements)) + ")"
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """`_`: a destination or operand that is not wanted."""
+
+    def __str__(self) -> str:
+        return "_"
+
+
+Operand: TypeAlias = (
+    "Register | SpecialRegister | Immediate | Label | Symbol | Offset | Address | Vector | Pair | Not | Lane"
+    " | Arguments | Sink | Variable | Function"
+)
+
+
+class Opcode(Protocol):
+    """What an instruction must know of its entry in the table (`isa.spec.Opcode`)."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class Instruction:
+    """`@guard opcode operands;` with all operands in the order of PTX, destinations first."""
+
+    opcode: Opcode
+    operands: tuple[Operand, ...] = ()
+    guard: Register | Not | None = None
+    location: Location | None = None
+
+    def __str__(self) -> str:
+        guard = f"@{self.guard} " if self.guard else ""
+        return f"{guard}{self.opcode.text}{' ' if self.operands else ''}{', '.join(map(str, self.operands))};"
+
+
+@dataclass(slots=True)
+class Directive:
+    """A directive kept as it stands: `.maxntid 128, 1, 1`, `.pragma "nounroll";`, `.branchtargets A, B;`.
+
+    `label` is the name in front of it (`prototype_0 : .callprototype …`).
+    """
+
+    name: str
+    arguments: tuple[object, ...] = ()
+    label: Label | None = None
+
+    def __str__(self) -> str:
+        front = f"{self.label}: " if self.label else ""
+        return f"{front}.{self.name} {', '.join(map(str, self.arguments))}".rstrip()
+
+
+@dataclass(eq=False, slots=True)
+class Variable:
+    """A named place in a state space. `shape` has None for an array of unknown length (`x[]`).
+
+    `attributes` are the words between space and name that are kept as written (`.ptr .global .align 16`).
+    """
+
+    name: str
+    space: str
+    type: Type
+    shape: tuple[int | None, ...] = ()
+    align: int | None = None
+    initial: object = None
+    linkage: str = ""
+    attributes: tuple[str, ...] = ()
+    vector: int = 1
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def bytes(self) -> int:
+        """Size in bytes; 0 where the length is unknown."""
+        count = self.vector
+        for extent in self.shape:
+            count *= extent or 0
+        return count * max(1, self.type.bits // 8)
+
+
+@dataclass(slots=True)
+class Scope:
+    """A `{ … }` inside a function, with the variables declared in it. Registers belong to the function."""
+
+    body: list[Item] = field(default_factory=list)
+
+
+Item: TypeAlias = "Instruction | Label | Directive | Variable | Scope"
+
+
+@dataclass(eq=False, slots=True)
+class Function:
+    """A kernel (`entry`) or a device function (`func`); `body` is None for a declaration."""
+
+    name: str
+    kind: str = "entry"
+    parameters: list[Variable | Register] = field(default_factory=list)
+    returns: list[Variable | Register] = field(default_factory=list)
+    directives: list[Directive] = field(default_factory=list)
+    body: list[Item] | None = field(default_factory=list)
+    linkage: str = "visible"
+    registers: list[Register] = field(default_factory=list)
+    names: dict[str, int] = field(default_factory=dict, repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def unique(self, hint: str) -> str:
+        """`hint`, or `hint_1`, `hint_2`, … if that name is taken in this function."""
+        if hint not in self.names:
+            self.names[hint] = 0
+            return hint
+        while True:
+            self.names[hint] += 1
+            name = f"{hint}_{self.names[hint]}"
+            if name not in self.names:
+                self.names[name] = 0
+                return name
+
+    def register(self, hint: str, type: Type) -> Register:
+        """A fresh register, declared in this function."""
+        register = Register(self.unique(hint), type)
+        self.registers.append(register)
+        return register
+
+    def label(self, hint: str) -> Label:
+        """A fresh label; it stands nowhere until it is put into a body."""
+        return Label(self.unique(hint))
+
+    def walk(self) -> Iterator[Instruction]:
+        """Every instruction, nested scopes included, in the order of the text."""
+        yield from (item for item in items(self.body or []) if isinstance(item, Instruction))
+
+    def variables(self) -> Iterator[Variable]:
+        """Every variable declared in the body, in the order of the text."""
+        yield from (item for item in items(self.body or []) if isinstance(item, Variable))
+
+
+def items(body: list[Item]) -> Iterator[Item]:
+    """All items of a body, with those of nested scopes in their place; scopes themselves are not yielded."""
+    for item in body:
+        if isinstance(item, Scope):
+            yield from items(item.body)
+        else:
+            yield item
+
+
+@dataclass(slots=True)
+class Section:
+    """A `.section .debug_…` with its lines: labels and data, kept as tokens."""
+
+    name: str
+    lines: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Module:
+    """One PTX file. `version` is None until `lower` finds the least one that the instructions need."""
+
+    target: tuple[str, ...] = ("sm_80",)
+    version: tuple[int, int] | None = None
+    address_size: int = 64
+    items: list[Function | Variable | Directive | Section] = field(default_factory=list)
+
+    @property
+    def functions(self) -> list[Function]:
+        return [item for item in self.items if isinstance(item, Function)]
+
+    @property
+    def kernels(self) -> list[Function]:
+        return [f for f in self.functions if f.kind == "entry" and f.body is not None]
+
+    @property
+    def globals(self) -> list[Variable]:
+        return [item for item in self.items if isinstance(item, Variable)]

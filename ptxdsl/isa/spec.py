@@ -1,0 +1,573 @@
+"""How an instruction is described: its spelling, operands, requirements and meaning in one class.
+
+A `Form` is one line of syntax as the PTX manual prints it, with the operands typed:
+
+    Form("add{.rnd}{.ftz}{.sat}.f32 d=f32, a:f32, b:f32", rnd="rn rz rm rp")
+    Form("ld{.weak}.{space}.{type} d=type, [a:space]", …)
+
+- `.name` is a literal or, when `name` is a keyword of the form, a slot with the choices given; `{.name}` may be left out.
+- `d=type` is written, `a:type` is read, `d+type` is both. A type is the name of a PTX type, a slot that holds one,
+  a function of these (`wide(type)`, `bits(type)`), or a word for what is no register: `imm`, `label`, `function`,
+  `symbol`, `any`. `*4`, `*vec` stands for `{…}` of that many registers.
+- `[a:space]` is an address; `{!}c:pred` may be negated; `{, e:b64}` may be left out; `{|p=pred}` is a second
+  destination after a bar.
+
+`Opcode` is a form with its choices made (`add.rn.f32`). It checks operands, and an `Op`'s `run` gives it its meaning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from .. import ir, types
+from ..types import TYPES, Type
+
+Choices = tuple[Any, ...]
+WIDER = {8: 16, 16: 32, 32: 64, 64: 128}
+TYPE_FUNCTIONS: dict[str, Callable[[Type], Type]] = {
+    "wide": lambda t: TYPES[f"{t.kind}{WIDER[t.bits]}"],
+    "bits": lambda t: types.bits(max(8, t.bits)),
+    "register": lambda t: t.register,
+}
+NOT_REGISTERS = ("imm", "label", "function", "symbol", "any", "arguments")
+
+
+def one_of(choices: str | Sequence[Any]) -> Choices:
+    """Choices of a slot: words of a string, those that name a PTX type as that type."""
+    words = choices.split() if isinstance(choices, str) else choices
+    return tuple(TYPES.get(w, w) if isinstance(w, str) else w for w in words)
+
+
+@dataclass(frozen=True, slots=True)
+class Modifier:
+    """One `.word` of a mnemonic: its name in `Opcode`, what it may be, whether it may be left out."""
+
+    name: str
+    choices: Choices
+    optional: bool
+    literal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One operand of a form, before its type is known."""
+
+    name: str
+    role: str  # "out", "in", "both" or "address"
+    type: str
+    count: str = "1"
+    negatable: bool = False
+    optional: bool = False
+    paired: bool = False  # printed after a bar, behind the operand before it
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand of an opcode: a parameter with its type and count resolved.
+
+    `type` is None for what is no register (`word` says what); `space` is set for addresses.
+    """
+
+    name: str
+    role: str
+    type: Type | None
+    count: int
+    space: str | None
+    word: str
+    negatable: bool
+    optional: bool
+    paired: bool
+
+    @property
+    def written(self) -> bool:
+        return self.role in ("out", "both")
+
+    @property
+    def read(self) -> bool:
+        return self.role in ("in", "both", "address")
+
+    def describe(self) -> str:
+        """What this operand takes, in words."""
+        if self.role == "address":
+            return "an address" if self.space in (None, "generic") else f"an address in .{self.space}"
+        if self.type is None:
+            return {"imm": "an integer constant", "label": "a label", "any": "a register or symbol"}.get(
+                self.word, f"a {self.word}"
+            )
+        kind = {"b": "{0}-bit", "u": "{0}-bit integer", "s": "{0}-bit integer"}.get(
+            self.type.kind, f"{self.type}"
+        )
+        one = (
+            f"{_article(kind.format(self.type.bits))} register"
+            if self.type is not types.pred
+            else "a predicate"
+        )
+        return one if self.count == 1 else f"{self.count} {kind.format(self.type.bits)} registers"
+
+
+def _article(words: str) -> str:
+    return ("an " if words[0] in "aeiou8" or (words[0] in "fs" and words[1:2].isdigit()) else "a ") + words
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A rule that an instruction breaks: the operand it is about ('' for the whole), what, and the mend."""
+
+    operand: str
+    message: str
+    help: str | None = None
+
+
+_PARAMETER = re.compile(
+    r"(?P<optional>\{[,|]?\s*)?(?P<negatable>\{!\})?(?P<address>\[)?(?P<name>\w+)"
+    r"((?P<role>[=:+])(?P<type>[\w:]+(\(\w+\))?)(\*(?P<count>\w+))?)?\]?\}?"
+)
+_ROLES = {"=": "out", ":": "in", "+": "both"}
+
+
+class Form:
+    """One line of an instruction's syntax, with what it requires.
+
+    `ptx` is the least `.version`, `sm` the least target ("90a" for architecture-specific); `needs` maps a modifier to
+    (ptx, sm) that it requires beyond these; `when` says which choices go together; `note` is shown by `ptxdsl isa`.
+    """
+
+    def __init__(
+        self,
+        syntax: str,
+        *,
+        ptx: str = "1.0",
+        sm: int | str = 10,
+        needs: dict[str, tuple[str, int | str]] | None = None,
+        when: Callable[[Any], bool] | None = None,
+        note: str = "",
+        **slots: str | Sequence[Any],
+    ) -> None:
+        self.syntax, self.note, self.when = syntax, note, when
+        mnemonic, _, operands = syntax.partition(" ")
+        self.requires = requirement(ptx, sm)
+        self.needs = {word: requirement(*need) for word, need in (needs or {}).items()}
+        self.name, self.modifiers = _modifiers(mnemonic, {k: one_of(v) for k, v in slots.items()})
+        self.parameters = _parameters(operands)
+
+    def match(self, words: Sequence[str]) -> dict[str, Any] | None:
+        """The choices that spell these modifiers, in any order; None if they do not."""
+        values: dict[str, Any] = {}
+        left = list(words)
+        for modifier in sorted(self.modifiers, key=lambda m: m.optional):
+            found = next((w for w in left if _chosen(modifier, w) is not None), None)
+            if found is not None:
+                left.remove(found)
+                values[modifier.name] = True if modifier.literal else _chosen(modifier, found)
+            elif modifier.optional:
+                values[modifier.name] = False if modifier.literal else None
+            else:
+                return None
+        if left or (self.when and not self.when(_Choices(values))):
+            return None
+        return values
+
+    def spellings(self) -> Iterator[str]:
+        """Every mnemonic of this form, in the order of the syntax."""
+        spaces = [(*([""] if m.optional else []), *(str(c) for c in m.choices)) for m in self.modifiers]
+        for words in product(*spaces):
+            present = [w for w in words if w]
+            if self.match(present) is not None:
+                yield ".".join([self.name, *present])
+
+
+class _Choices:
+    """Attribute access to slot values, for `when`."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.__dict__.update(values)
+
+    def __getattr__(self, name: str) -> Any:
+        return None
+
+
+def _chosen(modifier: Modifier, word: str) -> Any:
+    return next((c for c in modifier.choices if str(c) == word), None)
+
+
+def _modifiers(mnemonic: str, slots: dict[str, Choices]) -> tuple[str, tuple[Modifier, ...]]:
+    name, *rest = re.split(r"(\{\.[\w:]+\}|\.[\w:]+)", mnemonic)
+    found = []
+    for part in filter(None, rest):
+        word = part.strip("{}").lstrip(".")
+        literal = word not in slots
+        found.append(
+            Modifier(word.replace("::", "_"), (word,) if literal else slots[word], part[0] == "{", literal)
+        )
+    return name, tuple(found)
+
+
+def _parameters(text: str) -> tuple[Parameter, ...]:
+    found = []
+    for match in _PARAMETER.finditer(text):
+        g = match.groupdict()
+        role = "address" if g["address"] else _ROLES[g["role"] or ":"]
+        optional = g["optional"] or ""
+        found.append(Parameter(
+            g["name"], role, g["type"] or ("generic" if role == "address" else "any"), g["count"] or "1",
+            bool(g["negatable"]), bool(optional), paired="|" in optional or text[: match.start()].endswith("|"),
+        ))  # fmt: skip
+    return tuple(found)
+
+
+def requirement(ptx: str, sm: int | str) -> tuple[tuple[int, int], int, str]:
+    """("7.8", "90a") as ((7, 8), 90, "a")."""
+    major, minor = ptx.split(".")
+    number = re.fullmatch(r"(\d+)([af]?)", str(sm))
+    assert number, sm
+    return (int(major), int(minor)), int(number[1]), number[2]
+
+
+class Step(Protocol):
+    """What an instruction's meaning may ask of the machine while it runs for some lanes.
+
+    `shape` is (lanes,), or (warps, 32) for a collective; arrays in and out have it as their last axes. Addresses are
+    uint64 arrays of byte addresses in their space. Every access goes through `load`, `store` and `atomic`, so that
+    bounds, alignment, initialisation (and later races and banks) are checked there and nowhere else.
+    """
+
+    shape: tuple[int, ...]
+    active: np.ndarray  # bool; lanes of a collective that take part
+
+    def load(self, space: str, address: np.ndarray, type: Type, count: int = 1) -> np.ndarray:
+        """`count` consecutive elements at each address: `shape` for one, (count, *shape) for more."""
+
+    def store(self, space: str, address: np.ndarray, type: Type, values: np.ndarray) -> None:
+        """Elements to each address; `values` as `load` returns them."""
+
+    def atomic(
+        self,
+        space: str,
+        address: np.ndarray,
+        type: Type,
+        update: Callable[..., np.ndarray],
+        *inputs: np.ndarray,
+    ) -> np.ndarray:
+        """memory = update(memory, *inputs) one lane after another; returns what each lane found."""
+
+    def special(self, name: str) -> np.ndarray:
+        """A special register, such as "%tid.x"."""
+
+    def copy_async(
+        self, destination: np.ndarray, source: np.ndarray, bytes: int, source_bytes: np.ndarray
+    ) -> None:
+        """Queues a copy from global to shared; bytes past `source_bytes` become zero. Takes effect at its wait."""
+
+    def commit_group(self) -> None:
+        """Closes the lanes' group of queued copies."""
+
+    def wait_group(self, pending: int) -> None:
+        """Completes all but the newest `pending` groups of each lane; 0 also completes copies in no group for wait_all."""
+
+    def suspend(self, ready: np.ndarray) -> None:
+        """Lanes where `ready` is false run this instruction again when memory or a barrier has changed."""
+
+    def barrier(self, index: np.ndarray, threads: np.ndarray | None, arrive: bool = False) -> None:
+        """CTA barrier `index`, for `threads` threads (None: all of the CTA); `arrive` does not wait."""
+
+    def barrier_reduce(
+        self, index: np.ndarray, threads: np.ndarray | None, values: np.ndarray, how: str
+    ) -> np.ndarray | None:
+        """As `barrier`; "popc", "and" or "or" of all values, None until all have come."""
+
+    def jump(self, target: ir.Label) -> None:
+        """The lanes go on at a label."""
+
+    def jump_each(self, index: np.ndarray, targets: Sequence[ir.Label]) -> None:
+        """Each lane goes on at targets[index]."""
+
+    def call(self, function: Any, arguments: Sequence[Any], results: Sequence[Any]) -> None:
+        """The lanes go on in a device function."""
+
+    def leave(self) -> None:
+        """The lanes return from their function; from a kernel, they end."""
+
+    def exit(self) -> None:
+        """The lanes end."""
+
+    def fail(self, kind: str, message: str) -> None:
+        """Reports a finding at this instruction for the active lanes."""
+
+
+class Op:
+    """An instruction. Subclasses give `forms` and a meaning, and their docstring's first line says what it does.
+
+    `run(i, *inputs)` is the meaning of an instruction that only computes: `i` is the `Opcode` (`i.type`, `i.rnd`, …);
+    each input is a numpy array over the active lanes with the dtype of its operand's type (`*n` operands have shape
+    (n, lanes); an operand left out is None); it returns the outputs in order, one array or a tuple of them.
+    `execute(i, m, *inputs)` replaces it where the machine `m` is touched: memory, control, barriers, queues.
+    With `collective`, lanes come as whole warps: arrays of shape (…, warps, 32), `m.active` says which take part.
+    `relaxed` lets a register be wider than its operand's type, as ld, st and cvt do.
+    """
+
+    forms: ClassVar[tuple[Form, ...]] = ()
+    collective: ClassVar[bool] = False
+    relaxed: ClassVar[bool] = False
+    table: ClassVar[dict[str, list[tuple[Op, Form]]]] = {}
+    modifiers: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls) -> None:
+        cls.modifiers = frozenset(modifier.name for form in cls.forms for modifier in form.modifiers)
+        op = cls()
+        for form in cls.__dict__.get("forms", ()):
+            Op.table.setdefault(form.name, []).append((op, form))
+
+    @property
+    def meaning(self) -> str:
+        """One line of meaning."""
+        return (self.__doc__ or "").strip().partition("\n")[0]
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        """Rules beyond types and counts: ranges of constants, alignment, forbidden combinations."""
+        return iter(())
+
+    def run(self, i: Opcode, *inputs: Any) -> Any:
+        raise NotImplementedError(f"{i.text} has no meaning of its own")
+
+    def execute(self, i: Opcode, m: Any, *inputs: Any) -> Any:
+        return self.run(i, *inputs)
+
+
+@dataclass(slots=True, eq=False)
+class Opcode:
+    """A mnemonic with all choices made: `add.rn.f32`. Slot values are attributes: `i.rnd`, `i.type`, `i.ftz`."""
+
+    text: str
+    op: Op
+    form: Form
+    values: dict[str, Any]
+    operands: tuple[Operand, ...]
+    requires: tuple[tuple[int, int], int, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        needed = [self.form.requires, *(n for w, n in self.form.needs.items() if w in self.text.split("."))]
+        version = max(n[0] for n in needed)
+        self.requires = (version, *max((n[1], n[2]) for n in needed))
+
+    def __getattr__(self, name: str) -> Any:
+        """A modifier's choice; None where this form has no such modifier but another form of the instruction has."""
+        if name not in self.op.modifiers:
+            raise AttributeError(f"{self.text} has no modifier {name!r}")
+        return self.values.get(name)
+
+    def problems(self, operands: Sequence[Any]) -> Iterator[Problem]:
+        """Every rule that these operands (in PTX order, destinations first) break."""
+        bound = self.bind(operands)
+        if isinstance(bound, Problem):
+            yield bound
+            return
+        for operand, value in zip(self.operands, bound, strict=True):
+            if value is not None:
+                yield from check_operand(self, operand, value)
+        yield from self.op.problems(self, bound)
+
+    def bind(self, operands: Sequence[Any]) -> list[Any] | Problem:
+        """Operands by their place in `self.operands`, None for those left out; a Problem if their number is wrong."""
+        flat = list(_unpaired(self.operands, operands))
+        required = sum(not o.optional for o in self.operands)
+        if not required <= len([v for v in flat if v is not None]) <= len(self.operands):
+            names = ", ".join(f"[{o.name}]" if o.optional else o.name for o in self.operands)
+            return Problem("", f"takes {names or 'no operands'}; {len(operands)} given")
+        return flat + [None] * (len(self.operands) - len(flat))
+
+    def supports(self, arch: str) -> bool:
+        """Whether this form exists on a target such as sm_90a."""
+        _, number, suffix = self.requires
+        _, have, have_suffix = requirement("1.0", arch.removeprefix("sm_"))
+        return have == number and have_suffix == suffix if suffix == "a" else have >= number
+
+
+def _unpaired(declared: Sequence[Operand], given: Sequence[Any]) -> Iterator[Any]:
+    """Given operands with `d|p` taken apart; None where an optional second destination is missing."""
+    values = iter(given)
+    index = 0
+    for value in values:
+        takes_pair = index + 1 < len(declared) and declared[index + 1].paired
+        yield value.first if isinstance(value, ir.Pair) else value
+        if takes_pair:
+            yield value.second if isinstance(value, ir.Pair) else None
+        index += 2 if takes_pair else 1
+
+
+def check_operand(i: Opcode, operand: Operand, value: Any) -> Iterator[Problem]:
+    """What is wrong with one operand: kind, width, type, number of registers."""
+    if isinstance(value, ir.Sink):
+        if not operand.written:
+            yield Problem(operand.name, f"`{operand.name}` is read, so it cannot be `_`")
+    elif operand.role == "address":
+        yield from _check_address(operand, value)
+    elif operand.type is None:
+        if operand.word == "imm" and not (isinstance(value, ir.Immediate) and value.type is None):
+            yield Problem(operand.name, f"`{operand.name}` is {found(value)}; it must be an integer constant")
+    elif operand.count > 1 or isinstance(value, ir.Vector):
+        yield from _check_vector(i, operand, value)
+    else:
+        yield from _check_scalar(i, operand, value)
+
+
+def _check_address(operand: Operand, value: Any) -> Iterator[Problem]:
+    if not isinstance(value, ir.Address):
+        yield Problem(operand.name, f"`{operand.name}` is {found(value)}; it must be an address in brackets")
+    elif isinstance(value.base, ir.Register) and not (
+        value.base.type.bits in (32, 64) and value.base.type.kind in "bus"
+    ):
+        yield Problem(
+            operand.name, f"`{operand.name}` is {found(value.base)}; an address is a 32- or 64-bit integer"
+        )
+    elif (
+        isinstance(value.base, ir.Register)
+        and value.base.type.bits == 32
+        and operand.space in ("global", "generic", "const")
+    ):
+        yield Problem(
+            operand.name,
+            f"`{operand.name}` is {found(value.base)}; an address in .{operand.space} has 64 bits",
+        )
+
+
+def _check_vector(i: Opcode, operand: Operand, value: Any) -> Iterator[Problem]:
+    given = len(value.elements) if isinstance(value, ir.Vector) else 1
+    if given != operand.count:
+        yield Problem(
+            operand.name,
+            f"`{operand.name}` has {given} register{'s' * (given != 1)}; this form takes {operand.count}",
+        )
+        return
+    for element in value.elements if isinstance(value, ir.Vector) else (value,):
+        if not isinstance(element, ir.Sink):
+            yield from _check_scalar(i, operand, element)
+
+
+def _check_scalar(i: Opcode, operand: Operand, value: Any) -> Iterator[Problem]:
+    assert operand.type is not None
+    wanted = Operand(operand.name, operand.role, operand.type, 1, None, "", False, False, False).describe()
+    if isinstance(value, ir.Not):
+        if not operand.negatable:
+            yield Problem(operand.name, f"`{operand.name}` cannot be negated here")
+        value = value.register
+    if isinstance(value, ir.Immediate):
+        yield from _check_immediate(operand, value)
+    elif isinstance(value, (ir.Register, ir.SpecialRegister)):
+        if not compatible(operand.type, value.type, i.op.relaxed):
+            yield Problem(operand.name, f"`{operand.name}` is {found(value)}; this form takes {wanted}")
+    elif not isinstance(value, (ir.Variable, ir.Symbol, ir.Offset, ir.Function, ir.Lane)) or operand.written:
+        yield Problem(operand.name, f"`{operand.name}` is {found(value)}; this form takes {wanted}")
+
+
+def _check_immediate(operand: Operand, value: ir.Immediate) -> Iterator[Problem]:
+    assert operand.type is not None
+    if operand.written:
+        yield Problem(operand.name, f"`{operand.name}` is written, so it cannot be a constant")
+    elif value.type is not None and operand.type.is_integer:
+        yield Problem(operand.name, f"`{operand.name}` is a floating constant; this form takes an integer")
+    elif value.type is None and operand.type.is_float and operand.type.bits >= 32:
+        yield Problem(
+            operand.name, f"`{operand.name}` is an integer constant; this form takes {operand.type}"
+        )
+    elif value.type is None and operand.type is not types.pred and operand.type.bits <= 64:
+        low, high = -(1 << max(operand.type.bits, 8) - 1), (1 << max(operand.type.bits, 8)) - 1
+        if not low <= value.value <= high:
+            yield Problem(
+                operand.name, f"`{operand.name}` is {value.value}, which does not fit {operand.type}"
+            )
+
+
+def found(value: Any) -> str:
+    """A value as a sentence names it: 'an f32 register', 'a constant'."""
+    if isinstance(value, (ir.Register, ir.SpecialRegister)):
+        return "a predicate" if value.type is types.pred else f"{_article(str(value.type))} register"
+    kinds = {ir.Immediate: "a constant", ir.Vector: "a vector", ir.Address: "an address", ir.Label: "a label"}
+    return kinds.get(type(value), f"a {type(value).__name__.lower()}")
+
+
+def compatible(wanted: Type, given: Type, relaxed: bool = False) -> bool:
+    """Whether a `given` register may stand where `wanted` is taken (PTX ISA, "Operand Type Checking")."""
+    if types.pred in (wanted, given):
+        return wanted is given
+    wider = relaxed and given.bits >= wanted.bits
+    if given.bits != max(wanted.bits, 8 if relaxed else 16) and not wider:
+        return False
+    untyped = "b" in (wanted.register.kind, given.register.kind) or "x" in (wanted.kind, given.kind)
+    if untyped:
+        return (wanted.kind, given.kind) != ("x", "x") or wanted is given
+    if wanted.is_float != given.is_float:
+        return False
+    return not wanted.is_float or wanted is given or wider or "tf32" in (wanted.name, given.name)
+
+
+def resolve(parameter: Parameter, values: dict[str, Any]) -> Operand:
+    """A parameter with the slot values put in."""
+    space, type_, word = None, None, ""
+    if parameter.role == "address":
+        space = values.get(parameter.type, parameter.type) or "generic"
+    elif parameter.type in NOT_REGISTERS:
+        word = parameter.type
+    else:
+        type_ = _resolve_type(parameter.type, values)
+    count = _resolve_count(parameter.count, values)
+    return Operand(
+        parameter.name,
+        parameter.role,
+        type_,
+        count,
+        space,
+        word,
+        parameter.negatable,
+        parameter.optional,
+        parameter.paired,
+    )
+
+
+def _resolve_type(text: str, values: dict[str, Any]) -> Type:
+    function, _, inner = text.rstrip(")").partition("(")
+    if inner:
+        return TYPE_FUNCTIONS[function](_resolve_type(inner, values))
+    found_ = TYPES.get(text) or values.get(text)
+    assert isinstance(found_, Type), f"{text} is no type"
+    return found_
+
+
+def _resolve_count(text: str, values: dict[str, Any]) -> int:
+    if text.isdigit():
+        return int(text)
+    chosen = values.get(text)
+    return int(re.sub(r"\D", "", str(chosen))) if chosen else 1
+
+
+_found: dict[str, tuple[Opcode, ...]] = {}
+
+
+def lookup(text: str) -> tuple[Opcode, ...]:
+    """Every opcode that a mnemonic may mean (operands decide between them); empty if the table has none."""
+    if text not in _found:
+        name, *words = text.split(".")
+        _found[text] = tuple(
+            Opcode(text, op, form, values, tuple(resolve(p, values) for p in form.parameters))
+            for op, form in Op.table.get(name, ())
+            if (values := form.match(words)) is not None
+        )
+    return _found[text]
+
+
+def choose(text: str, operands: Sequence[Any]) -> Opcode | None:
+    """The opcode of this mnemonic that these operands fit; else the first; None if the mnemonic is unknown."""
+    candidates = lookup(text)
+    if len(candidates) < 2:
+        return candidates[0] if candidates else None
+    return next((c for c in candidates if next(c.problems(operands), None) is None), candidates[0])
+
+
+def as_bits(array: np.ndarray, type: Type) -> np.ndarray:
+    """The same bits as unsigned integers of the type's width."""
+    return array.view(np.dtype(f"u{type.bits // 8}"))

@@ -7,7 +7,7 @@ import linecache
 import os
 import sys
 from dataclasses import dataclass, replace
-from functools import lru_cache, cache
+from functools import cache, lru_cache
 from types import CodeType, FrameType
 
 _LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep

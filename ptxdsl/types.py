@@ -13,7 +13,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A PTX type. `kind` is b (bits), u, s, f (floating), p (predicate) or x (packed lanes of an element type)."""
+    """A PTX type. `kind` is b (bits), u, s, f (floating), p (predicate) or x (packed elements)."""
 
     name: str
     bits: int
@@ -47,7 +47,7 @@ class Type:
 
     @property
     def dtype(self) -> np.dtype:
-        """The numpy type of the bits of one lane; floats that numpy lacks are unsigned integers of their width."""
+        """The numpy type of one lane; floats that numpy lacks are unsigned integers of their width."""
         return _dtype(self.kind, self.bits, self.name)
 
 
@@ -78,9 +78,7 @@ TYPES = {t.name: t for t in (
     f16x2, bf16x2, u16x2, s16x2, e4m3x2, e5m2x2, s4, u4, b1, pred,
 )}  # fmt: skip
 
-_DECLARABLE = (
-    {"pred", "f16", "f16x2", "f32", "f64"} | {f"{k}{n}" for k in "bus" for n in (8, 16, 32, 64)} | {"b128"}
-)
+_DECLARABLE = {"pred", "f16", "f16x2", "f32", "f64"} | {f"{k}{n}" for k in "bus" for n in (8, 16, 32, 64)} | {"b128"}
 
 
 def bits(width: int) -> Type:

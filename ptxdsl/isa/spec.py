@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -100,14 +100,8 @@ class Operand:
             return {"imm": "an integer constant", "label": "a label", "any": "a register or symbol"}.get(
                 self.word, f"a {self.word}"
             )
-        kind = {"b": "{0}-bit", "u": "{0}-bit integer", "s": "{0}-bit integer"}.get(
-            self.type.kind, f"{self.type}"
-        )
-        one = (
-            f"{_article(kind.format(self.type.bits))} register"
-            if self.type is not types.pred
-            else "a predicate"
-        )
+        kind = {"b": "{0}-bit", "u": "{0}-bit integer", "s": "{0}-bit integer"}.get(self.type.kind, f"{self.type}")
+        one = f"{_article(kind.format(self.type.bits))} register" if self.type is not types.pred else "a predicate"
         return one if self.count == 1 else f"{self.count} {kind.format(self.type.bits)} registers"
 
 
@@ -202,9 +196,7 @@ def _modifiers(mnemonic: str, slots: dict[str, Choices]) -> tuple[str, tuple[Mod
     for part in filter(None, rest):
         word = part.strip("{}").lstrip(".")
         literal = word not in slots
-        found.append(
-            Modifier(word.replace("::", "_"), (word,) if literal else slots[word], part[0] == "{", literal)
-        )
+        found.append(Modifier(word.replace("::", "_"), (word,) if literal else slots[word], part[0] == "{", literal))
     return name, tuple(found)
 
 
@@ -229,84 +221,13 @@ def requirement(ptx: str, sm: int | str) -> tuple[tuple[int, int], int, str]:
     return (int(major), int(minor)), int(number[1]), number[2]
 
 
-class Step(Protocol):
-    """What an instruction's meaning may ask of the machine while it runs for some lanes.
-
-    `shape` is (lanes,), or (warps, 32) for a collective; arrays in and out have it as their last axes. Addresses are
-    uint64 arrays of byte addresses in their space. Every access goes through `load`, `store` and `atomic`, so that
-    bounds, alignment, initialisation (and later races and banks) are checked there and nowhere else.
-    """
-
-    shape: tuple[int, ...]
-    active: np.ndarray  # bool; lanes of a collective that take part
-
-    def load(self, space: str, address: np.ndarray, type: Type, count: int = 1) -> np.ndarray:
-        """`count` consecutive elements at each address: `shape` for one, (count, *shape) for more."""
-
-    def store(self, space: str, address: np.ndarray, type: Type, values: np.ndarray) -> None:
-        """Elements to each address; `values` as `load` returns them."""
-
-    def atomic(
-        self,
-        space: str,
-        address: np.ndarray,
-        type: Type,
-        update: Callable[..., np.ndarray],
-        *inputs: np.ndarray,
-    ) -> np.ndarray:
-        """memory = update(memory, *inputs) one lane after another; returns what each lane found."""
-
-    def special(self, name: str) -> np.ndarray:
-        """A special register, such as "%tid.x"."""
-
-    def copy_async(
-        self, destination: np.ndarray, source: np.ndarray, bytes: int, source_bytes: np.ndarray
-    ) -> None:
-        """Queues a copy from global to shared; bytes past `source_bytes` become zero. Takes effect at its wait."""
-
-    def commit_group(self) -> None:
-        """Closes the lanes' group of queued copies."""
-
-    def wait_group(self, pending: int) -> None:
-        """Completes all but the newest `pending` groups of each lane; 0 also completes copies in no group for wait_all."""
-
-    def suspend(self, ready: np.ndarray) -> None:
-        """Lanes where `ready` is false run this instruction again when memory or a barrier has changed."""
-
-    def barrier(self, index: np.ndarray, threads: np.ndarray | None, arrive: bool = False) -> None:
-        """CTA barrier `index`, for `threads` threads (None: all of the CTA); `arrive` does not wait."""
-
-    def barrier_reduce(
-        self, index: np.ndarray, threads: np.ndarray | None, values: np.ndarray, how: str
-    ) -> np.ndarray | None:
-        """As `barrier`; "popc", "and" or "or" of all values, None until all have come."""
-
-    def jump(self, target: ir.Label) -> None:
-        """The lanes go on at a label."""
-
-    def jump_each(self, index: np.ndarray, targets: Sequence[ir.Label]) -> None:
-        """Each lane goes on at targets[index]."""
-
-    def call(self, function: Any, arguments: Sequence[Any], results: Sequence[Any]) -> None:
-        """The lanes go on in a device function."""
-
-    def leave(self) -> None:
-        """The lanes return from their function; from a kernel, they end."""
-
-    def exit(self) -> None:
-        """The lanes end."""
-
-    def fail(self, kind: str, message: str) -> None:
-        """Reports a finding at this instruction for the active lanes."""
-
-
 class Op:
     """An instruction. Subclasses give `forms` and a meaning, and their docstring's first line says what it does.
 
     `run(i, *inputs)` is the meaning of an instruction that only computes: `i` is the `Opcode` (`i.type`, `i.rnd`, …);
     each input is a numpy array over the active lanes with the dtype of its operand's type (`*n` operands have shape
     (n, lanes); an operand left out is None); it returns the outputs in order, one array or a tuple of them.
-    `execute(i, m, *inputs)` replaces it where the machine `m` is touched: memory, control, barriers, queues.
+    `execute(i, m, *inputs)` replaces it where the machine is touched (memory, control, barriers): `m` is a `step.Step`.
     With `collective`, lanes come as whole warps: arrays of shape (…, warps, 32), `m.active` says which take part.
     `relaxed` lets a register be wider than its operand's type, as ld, st and cvt do.
     """
@@ -422,9 +343,7 @@ def _check_address(operand: Operand, value: Any) -> Iterator[Problem]:
     elif isinstance(value.base, ir.Register) and not (
         value.base.type.bits in (32, 64) and value.base.type.kind in "bus"
     ):
-        yield Problem(
-            operand.name, f"`{operand.name}` is {found(value.base)}; an address is a 32- or 64-bit integer"
-        )
+        yield Problem(operand.name, f"`{operand.name}` is {found(value.base)}; an address is a 32- or 64-bit integer")
     elif (
         isinstance(value.base, ir.Register)
         and value.base.type.bits == 32
@@ -472,15 +391,11 @@ def _check_immediate(operand: Operand, value: ir.Immediate) -> Iterator[Problem]
     elif value.type is not None and operand.type.is_integer:
         yield Problem(operand.name, f"`{operand.name}` is a floating constant; this form takes an integer")
     elif value.type is None and operand.type.is_float and operand.type.bits >= 32:
-        yield Problem(
-            operand.name, f"`{operand.name}` is an integer constant; this form takes {operand.type}"
-        )
+        yield Problem(operand.name, f"`{operand.name}` is an integer constant; this form takes {operand.type}")
     elif value.type is None and operand.type is not types.pred and operand.type.bits <= 64:
         low, high = -(1 << max(operand.type.bits, 8) - 1), (1 << max(operand.type.bits, 8)) - 1
         if not low <= value.value <= high:
-            yield Problem(
-                operand.name, f"`{operand.name}` is {value.value}, which does not fit {operand.type}"
-            )
+            yield Problem(operand.name, f"`{operand.name}` is {value.value}, which does not fit {operand.type}")
 
 
 def found(value: Any) -> str:

@@ -1,0 +1,105 @@
+"""Nested tuples of integers: the shapes, strides and coordinates of layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import Any, TypeAlias
+
+from ptxdsl.errors import LayoutError, here
+
+IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
+
+
+def refusal(message: str, help: str | None = None) -> LayoutError:
+    """An error at the user's line that is running now."""
+    place = here().location
+    return LayoutError(message, at=place if place.line else None, help=help)
+
+
+def int_tuple(value: Any, what: str, least: int | None = None) -> IntTuple:
+    """`value` as nested tuples of ints, each at least `least`; lists count as tuples."""
+    if isinstance(value, (tuple, list)):
+        return tuple(int_tuple(v, what, least) for v in value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise refusal(
+            f"a {what} is an int or a nested tuple of ints; found {value!r} of type {type(value).__name__}",
+            "layouts are static: use Python ints, and apply the layout to traced coordinates",
+        )
+    if least is not None and value < least:
+        raise refusal(f"a {what} has no entry below {least}; found {value}")
+    return value
+
+
+def modes(value: IntTuple) -> tuple[IntTuple, ...]:
+    """The top-level entries; an int is its own single mode."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def flatten(value: Any) -> tuple[Any, ...]:
+    """The leaves, from left to right."""
+    return tuple(leaf for v in value for leaf in flatten(v)) if isinstance(value, tuple) else (value,)
+
+
+def product(value: IntTuple) -> int:
+    return prod(flatten(value))
+
+
+def depth_of(value: IntTuple) -> int:
+    """0 for an int, 1 for a flat tuple, and so on."""
+    return 1 + max(map(depth_of, value), default=0) if isinstance(value, tuple) else 0
+
+
+def product_each(value: IntTuple) -> IntTuple:
+    """The size of each top-level mode."""
+    return tuple(map(product, value)) if isinstance(value, tuple) else value
+
+
+def like(profile: IntTuple, leaves: Iterator[Any]) -> Any:
+    """`leaves` in the nesting of `profile`."""
+    return tuple(like(p, leaves) for p in profile) if isinstance(profile, tuple) else next(leaves)
+
+
+def map_leaves(function: Callable[..., Any], value: Any, *others: Any) -> Any:
+    """`function` of each leaf of `value` with the leaves at the same place in `others`."""
+    if not isinstance(value, tuple):
+        return function(value, *others)
+    return tuple(map_leaves(function, *entries) for entries in zip(value, *others, strict=True))
+
+
+def compact(shape: IntTuple) -> IntTuple:
+    """The strides that number `shape` without gaps, first mode fastest."""
+    strides, running = [], 1
+    for n in flatten(shape):
+        strides.append(running)
+        running *= n
+    return like(shape, iter(strides))  # type: ignore[no-any-return]
+
+
+def paths(value: IntTuple, prefix: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+    """The position of each leaf, as indices from the top level down."""
+    if not isinstance(value, tuple):
+        yield prefix
+        return
+    for i, v in enumerate(value):
+        yield from paths(v, (*prefix, i))
+
+
+def mode_name(value: IntTuple, leaf: int) -> str:
+    """How a message names leaf number `leaf`: "mode 1", or "mode 1.0" inside a nested mode."""
+    path = list(paths(value))[leaf]
+    return "mode " + (".".join(map(str, path)) or "0")
+
+
+def mismatch(shape: Any, other: Any) -> tuple[Any, Any] | None:
+    """The first pair of entries whose nesting differs, or None where the two are congruent."""
+    if not isinstance(shape, tuple) and not isinstance(other, tuple):
+        return None
+    if not (isinstance(shape, tuple) and isinstance(other, tuple) and len(shape) == len(other)):
+        return shape, other
+    return next((m for s, o in zip(shape, other, strict=True) if (m := mismatch(s, o))), None)
+
+
+def show(value: Any) -> str:
+    """A nested tuple as layouts print it: no blanks, no comma after a single entry."""
+    return f"({','.join(map(show, value))})" if isinstance(value, tuple) else str(value)

@@ -229,11 +229,15 @@ class Op:
     (n, lanes); an operand left out is None); it returns the outputs in order, one array or a tuple of them.
     `execute(i, m, *inputs)` replaces it where the machine is touched (memory, control, barriers): `m` is a `step.Step`.
     With `collective`, lanes come as whole warps: arrays of shape (…, warps, 32), `m.active` says which take part.
+    `whole_warp` False: lanes that have ended are not waited for (a `membermask` operand says the same of the others).
     `relaxed` lets a register be wider than its operand's type, as ld, st and cvt do.
+    `batchable` lets the machine run k consecutive independent instructions of one opcode at once, by `execute_batch`.
     """
 
     forms: ClassVar[tuple[Form, ...]] = ()
     collective: ClassVar[bool] = False
+    whole_warp: ClassVar[bool] = True
+    batchable: ClassVar[bool] = False
     relaxed: ClassVar[bool] = False
     table: ClassVar[dict[str, list[tuple[Op, Form]]]] = {}
     modifiers: ClassVar[frozenset[str]] = frozenset()
@@ -258,6 +262,15 @@ class Op:
 
     def execute(self, i: Opcode, m: Any, *inputs: Any) -> Any:
         return self.run(i, *inputs)
+
+    def execute_batch(self, i: Opcode, m: Any, values: Sequence[Any], index: Sequence[Any]) -> Any:
+        """k instructions at once: `execute` with `m.shape` one axis longer, (k, …), in inputs and outputs alike.
+
+        Operands that repeat are handed over once: `values[j]` holds the distinct ones of input j, (d, …) or (n, d, …)
+        for a `*n` operand, and `index[j]`, k integers, says which of them each instruction takes; None: it is left out.
+        """
+        inputs = [v if x is None else np.take(v, x, -len(m.shape)) for v, x in zip(values, index, strict=True)]
+        return self.execute(i, m, *inputs)
 
 
 @dataclass(slots=True, eq=False)

@@ -14,20 +14,33 @@ from ..types import Type
 class Step(Protocol):
     """What an instruction's meaning may ask of the machine while it runs for some lanes.
 
-    `shape` is (lanes,), or (warps, 32) for a collective; arrays in and out have it as their last axes. Addresses are
-    uint64 arrays of byte addresses in their space. Every access goes through `load`, `store` and `atomic`, so that
-    bounds, alignment, initialisation (and later races and banks) are checked there and nowhere else.
+    `shape` is (lanes,), or (warps, 32) for a collective; arrays in and out have it as their last axes. A batch of k
+    consecutive instructions (`Op.batchable`) has shape (k, lanes) or (k, warps, 32). Inputs must not be written to.
+
+    Addresses are uint64 arrays of byte addresses in their space: "global", "shared", "local", "param", "const" or
+    "generic", with or without a suffix such as "::cta". Their shape is `shape`; of a collective the last axis may be
+    shorter, for the first lanes of each warp (the row addresses of ldmatrix). An element of more than 64 bits has one
+    more, last axis of uint64 words, least significant first. Every access goes through `load`, `store`, `atomic` and
+    `copy_async`, so that bounds, alignment, initialisation (and later races and banks) are checked there and nowhere
+    else; a lane whose access is refused reads poison, and its writes are dropped.
+
+    A collective runs when all lanes of its operand named `membermask` that have not ended are there; within a warp
+    the active lanes of one call are those of one mask. Without such an operand it needs all 32 lanes of the warp, or,
+    with `Op.whole_warp` False, those that have not ended.
     """
 
     shape: tuple[int, ...]
     carry: np.ndarray  # the condition code CC.CF of each lane, uint8; may be assigned
-    active: np.ndarray  # bool; lanes of a collective that take part
+    active: np.ndarray  # bool (warps, 32); lanes of a collective that take part
 
     def load(self, space: str, address: np.ndarray, type: Type, count: int = 1) -> np.ndarray:
-        """`count` consecutive elements at each address: `shape` for one, (count, *shape) for more."""
+        """`count` consecutive elements at each address: `address.shape` for one, (count, *address.shape) for more.
+
+        The access is checked as one of count * type.bytes bytes. Elements have `type.dtype`.
+        """
 
     def store(self, space: str, address: np.ndarray, type: Type, values: np.ndarray) -> None:
-        """Elements to each address; `values` as `load` returns them."""
+        """Elements to each address; `values` as `load` returns them: one more leading axis for several elements."""
 
     def atomic(
         self,
@@ -36,11 +49,28 @@ class Step(Protocol):
         type: Type,
         update: Callable[..., np.ndarray],
         *inputs: np.ndarray,
+        scan: np.ufunc | None = None,
     ) -> np.ndarray:
-        """memory = update(memory, *inputs) one lane after another; returns what each lane found."""
+        """memory = update(memory, *inputs) one lane after another; returns what each lane found.
+
+        `update` works on arrays of any one shape, elementwise. `scan` is an associative ufunc that does the same as
+        `update` on the one input, where numpy has one: it makes many lanes at one address fast.
+        """
+
+    def generic(self, space: str, address: np.ndarray) -> np.ndarray:
+        """Generic addresses of addresses in a space (cvta)."""
+
+    def specific(self, space: str, address: np.ndarray) -> np.ndarray:
+        """Addresses in a space of generic addresses (cvta.to)."""
+
+    def within(self, space: str, address: np.ndarray) -> np.ndarray:
+        """bool: whether generic addresses lie in a space's window (isspacep)."""
 
     def special(self, name: str) -> np.ndarray:
         """A special register, such as "%tid.x"."""
+
+    def together(self) -> np.ndarray:
+        """uint32: the lanes of each lane's warp that run this instruction now (activemask)."""
 
     def copy_async(self, destination: np.ndarray, source: np.ndarray, bytes: int, source_bytes: np.ndarray) -> None:
         """Queues a copy from global to shared; bytes past `source_bytes` become zero. Takes effect at its wait."""
@@ -49,10 +79,16 @@ class Step(Protocol):
         """Closes the lanes' group of queued copies."""
 
     def wait_group(self, pending: int) -> None:
-        """Completes all but the newest `pending` groups of each lane; 0 also completes copies in no group for wait_all."""
+        """Completes all but the newest `pending` groups of each lane."""
+
+    def wait_all(self) -> None:
+        """Completes all queued copies of the lanes, those in no group too."""
+
+    def after_copies(self, action: Callable[[Step], None]) -> None:
+        """Runs `action` for these lanes when all copies that they have queued so far are complete."""
 
     def suspend(self, ready: np.ndarray) -> None:
-        """Lanes where `ready` is false run this instruction again when memory or a barrier has changed."""
+        """Lanes where `ready` is false run this instruction again when memory has changed; no output is kept."""
 
     def barrier(self, index: np.ndarray, threads: np.ndarray | None, arrive: bool = False) -> None:
         """CTA barrier `index`, for `threads` threads (None: all of the CTA); `arrive` does not wait."""
@@ -77,5 +113,8 @@ class Step(Protocol):
     def exit(self) -> None:
         """The lanes end."""
 
-    def fail(self, kind: str, message: str) -> None:
-        """Reports a finding at this instruction for the active lanes."""
+    def sleep(self, nanoseconds: np.ndarray) -> None:
+        """Lets time pass: other lanes run first."""
+
+    def fail(self, kind: str, message: str, where: np.ndarray | None = None) -> None:
+        """Reports a finding at this instruction for the lanes where `where` holds (None: all that take part)."""

@@ -20,6 +20,8 @@ def refusal(message: str, help: str | None = None) -> LayoutError:
 def int_tuple(value: Any, what: str, least: int | None = None) -> IntTuple:
     """`value` as nested tuples of ints, each at least `least`; lists count as tuples."""
     if isinstance(value, (tuple, list)):
+        if not value:
+            raise refusal(f"a {what} has at least one mode; found ()")
         return tuple(int_tuple(v, what, least) for v in value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise refusal(

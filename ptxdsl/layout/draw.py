@@ -1,0 +1,176 @@
+"""Pictures as terminal text, SVG and LaTeX."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from html import escape
+
+from ptxdsl.layout.grid import Cell, Grid, Picture
+
+SVG_COLOURS = ("#c6dbef", "#fdd0a2", "#c7e9c0", "#f8c8dc", "#dadaeb", "#fff3b0", "#b5e8e4", "#e3d5ca")
+TERMINAL_COLOURS = (153, 223, 151, 218, 189, 229, 159, 187)  # the nearest of the 256-colour palette
+
+# SVG, in pixels
+_CHARACTER_WIDTH, _LINE_HEIGHT, _FONT_SIZE = 6.7, 13, 11
+_LABEL_WIDTH = 30  # for row numbers, left of the cells
+_HEAD_HEIGHT = 38  # for the grid's title and its column numbers, above the cells
+_MARGIN = 14
+
+
+class Drawable:
+    """A value with a `picture()`; notebooks show it by themselves."""
+
+    def picture(self) -> Picture:
+        raise NotImplementedError
+
+    def _repr_svg_(self) -> str:
+        return to_svg(self)
+
+
+def _picture(value: Drawable | Picture) -> Picture:
+    return value if isinstance(value, Picture) else value.picture()
+
+
+def to_text(value: Drawable | Picture, color: bool | None = None) -> str:
+    """`value` for a terminal; `color=None` paints where stdout is a terminal and NO_COLOR is not set."""
+    picture = _picture(value)
+    if color is None:
+        color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    parts = [picture.title] + [_grid_text(grid, color) for grid in picture.grids]
+    return "\n\n".join(parts) + "\n"
+
+
+def _grid_text(grid: Grid, color: bool) -> str:
+    texts = [["".join(cell.lines) if cell else "" for cell in row] for row in grid.cells]
+    width = max(len(text) for row in [grid.column_labels, *texts] for text in row) + 1
+    margin = len(str(grid.height - 1)) + 1
+    lines = [grid.title] if grid.title else []
+    lines.append(" " * margin + "".join(f"{label:>{width}}" for label in grid.column_labels))
+    for number, (cells, row) in enumerate(zip(grid.cells, texts, strict=True)):
+        painted = [_paint(f"{t:>{width}}", c if color else None) for t, c in zip(row, cells, strict=True)]
+        lines.append(f"{number:>{margin}}" + "".join(painted))
+    return "\n".join(lines)
+
+
+def _paint(text: str, cell: Cell | None) -> str:
+    return f"\x1b[30;48;5;{TERMINAL_COLOURS[cell.colour]}m{text}\x1b[0m" if cell else text
+
+
+def to_svg(value: Drawable | Picture) -> str:
+    """`value` as an SVG document."""
+    picture = _picture(value)
+    cell_width, cell_height = _cell_size(picture)
+    lefts = _starts(((g.at[0], g.width * cell_width) for g in picture.grids), _LABEL_WIDTH)
+    tops = _starts(((g.at[1], g.height * cell_height) for g in picture.grids), _HEAD_HEIGHT)
+    width = max(lefts[-1], len(picture.title) * (_CHARACTER_WIDTH + 1) + 2 * _MARGIN)
+    lines = [*_svg_head(picture.title, width, tops[-1])]
+    for grid in picture.grids:
+        lines += _svg_grid(grid, lefts[grid.at[0]], tops[grid.at[1]], cell_width, cell_height)
+    return "\n".join([*lines, "</svg>\n"])
+
+
+def _cell_size(picture: Picture) -> tuple[float, float]:
+    """One size for all cells: the longest line and the most lines of any."""
+    texts = [line for cell in picture.filled() for line in cell.lines]
+    texts += [label for grid in picture.grids for label in grid.column_labels]
+    lines = max(len(cell.lines) for cell in picture.filled())
+    return max(map(len, texts)) * _CHARACTER_WIDTH + 8, lines * _LINE_HEIGHT + 6
+
+
+def _starts(extents: Iterable[tuple[int, float]], room: float) -> list[float]:
+    """Where the cells of each column (or row) of grids begin, and in the end how far all reach."""
+    largest: dict[int, float] = defaultdict(float)
+    for place, extent in extents:
+        largest[place] = max(largest[place], extent)
+    starts = [_MARGIN + room]
+    for place in range(max(largest) + 1):
+        starts.append(starts[-1] + largest[place] + _MARGIN + room)
+    starts[-1] -= room
+    return starts
+
+
+def _svg_head(title: str, width: float, height: float) -> Iterator[str]:
+    colours = "".join(f".c{i}{{fill:{colour}}}" for i, colour in enumerate(SVG_COLOURS))
+    size = f'width="{width:.0f}" height="{height:.0f}"'
+    yield f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width:.0f} {height:.0f}">'
+    yield (
+        f"<style>text{{font:{_FONT_SIZE}px monospace;text-anchor:middle;fill:#111}}text.n{{fill:#777}}"
+        f"text.t{{font-weight:bold;text-anchor:start}}path{{stroke:#888;stroke-width:.5}}{colours}</style>"
+    )
+    yield '<rect width="100%" height="100%" fill="#fff"/>'
+    yield f'<text class="t" x="{_MARGIN}" y="{_MARGIN + 4}">{escape(title)}</text>'
+
+
+def _svg_grid(grid: Grid, left: float, top: float, width: float, height: float) -> Iterator[str]:
+    yield f'<text class="t" x="{left:g}" y="{top - 18:g}">{escape(grid.title)}</text>'
+    middles = [left + (column + 0.5) * width for column in range(grid.width)]
+    yield _svg_words("n", top - 4, zip(middles, grid.column_labels, strict=True))
+    yield from _svg_backgrounds(grid, left, top, width, height)
+    for row, cells in enumerate(grid.cells):
+        centre = top + (row + 0.5) * height
+        yield _svg_words("n", centre + 4, [(left - _LABEL_WIDTH / 2, str(row))])
+        for line in range(max(len(cell.lines) if cell else 0 for cell in cells)):
+            baseline = centre + 4 + (line - (_lines(cells) - 1) / 2) * _LINE_HEIGHT
+            words = [(x, cell.lines[line]) for x, cell in zip(middles, cells, strict=True) if cell]
+            yield _svg_words("", baseline, words)
+
+
+def _lines(cells: Iterable[Cell | None]) -> int:
+    return max(len(cell.lines) if cell else 0 for cell in cells)
+
+
+def _svg_words(kind: str, y: float, words: Iterable[tuple[float, str]]) -> str:
+    """One text element a line: half the size of one a cell."""
+    spans = "".join(f'<tspan x="{x:g}">{escape(word)}</tspan>' for x, word in words)
+    return f'<text class="{kind}" y="{y:g}">{spans}</text>' if kind else f'<text y="{y:g}">{spans}</text>'
+
+
+def _svg_backgrounds(grid: Grid, left: float, top: float, width: float, height: float) -> Iterator[str]:
+    """One path for each colour."""
+    outlines: dict[int, list[str]] = defaultdict(list)
+    box = f"h{width:g}v{height:g}h-{width:g}z"
+    for row, column, cell in grid.filled():
+        outlines[cell.colour].append(f"M{left + column * width:g} {top + row * height:g}{box}")
+    return (f'<path class="c{colour}" d="{"".join(boxes)}"/>' for colour, boxes in sorted(outlines.items()))
+
+
+def to_latex(value: Drawable | Picture) -> str:
+    """`value` as a standalone LaTeX document with one TikZ picture."""
+    picture = _picture(value)
+    colours = [f"\\definecolor{{c{i}}}{{HTML}}{{{c[1:].upper()}}}" for i, c in enumerate(SVG_COLOURS)]
+    lefts = _starts(((g.at[0], g.width) for g in picture.grids), 1)
+    tops = _starts(((g.at[1], g.height) for g in picture.grids), 2)
+    lines = [
+        f"% Layout: {picture.title}",
+        "\\documentclass[tikz,border=4pt]{standalone}",
+        *colours,
+        "\\begin{document}",
+        "\\begin{tikzpicture}[x=1cm,y=-1cm,cell/.style={draw,minimum size=1cm,inner sep=0pt,font=\\tiny\\ttfamily,"
+        "align=center},label/.style={font=\\scriptsize\\ttfamily}]",
+    ]
+    for grid in picture.grids:
+        lines += _latex_grid(grid, lefts[grid.at[0]], tops[grid.at[1]])
+    return "\n".join([*lines, "\\end{tikzpicture}", "\\end{document}", ""])
+
+
+def _latex_grid(grid: Grid, left: float, top: float) -> Iterator[str]:
+    def node(style: str, column: float, row: float, text: str) -> str:
+        return f"\\node[{style}] at ({left + column:g},{top + row:g}) {{{_latex_text(text)}}};"
+
+    if grid.title:
+        yield node("label,anchor=west", -0.5, -1.5, grid.title)
+    for column, label in enumerate(grid.column_labels):
+        yield node("label", column, -1, label)
+    for row in range(grid.height):
+        yield node("label", -1, row, str(row))
+    for row, column, cell in grid.filled():
+        yield node(f"cell,fill=c{cell.colour}", column, row, "\n".join(cell.lines))
+
+
+def _latex_text(text: str) -> str:
+    for special in "&%$#_{}":
+        text = text.replace(special, "\\" + special)
+    return text.replace("\n", "\\\\")

@@ -1,0 +1,61 @@
+"""What a drawing shows: grids of labelled cells in eight colours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One element: a few short lines of text on one of eight colours."""
+
+    lines: tuple[str, ...]
+    colour: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Cells by row and column, None where nothing is. `at` is its (column, row) among the grids of a picture."""
+
+    title: str
+    cells: tuple[tuple[Cell | None, ...], ...]
+    at: tuple[int, int] = (0, 0)
+    columns: tuple[str, ...] = ()
+
+    @property
+    def width(self) -> int:
+        return len(self.cells[0])
+
+    @property
+    def height(self) -> int:
+        return len(self.cells)
+
+    @property
+    def column_labels(self) -> Sequence[str]:
+        return self.columns or [str(i) for i in range(self.width)]
+
+    def filled(self) -> Iterator[tuple[int, int, Cell]]:
+        """(row, column, cell) of every cell that is there."""
+        for row, cells in enumerate(self.cells):
+            for column, cell in enumerate(cells):
+                if cell:
+                    yield row, column, cell
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    title: str
+    grids: tuple[Grid, ...]
+
+    def filled(self) -> Iterator[Cell]:
+        return (cell for grid in self.grids for _, _, cell in grid.filled())
+
+
+def number_cell(number: int) -> Cell:
+    return Cell((str(number),), number % 8)
+
+
+def thread_value_cell(thread: int, value: int) -> Cell:
+    """Thread over value, a colour for each thread modulo 8: CuTe's labels."""
+    return Cell((f"T{thread}", f"V{value}"), thread % 8)

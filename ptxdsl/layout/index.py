@@ -1,0 +1,202 @@
+"""Offsets that are partly known: the arithmetic of a layout, with as few operations as it can do with.
+
+A coordinate is an int, which folds, or any object with the operators + * // % & ^ >> <<: a traced register, a numpy
+array. Such a value is taken to lie within its mode, as the kernel's own bounds promise; ints are exact anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+UNKNOWN = -1  # every bit of a value may be set
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Index:
+    """`value + constant`; `value` is None where all is known, and sets no bit outside of `bits`."""
+
+    constant: int = 0
+    value: Any = None
+    bits: int = 0
+
+    def __add__(self, other: Index) -> Index:
+        constant = self.constant + other.constant
+        if self.value is None or other.value is None:
+            value, bits = (other.value, other.bits) if self.value is None else (self.value, self.bits)
+            return Index(constant, value, bits)
+        return Index(constant, self.value + other.value, _sum_bits(self.bits, other.bits))
+
+    def get(self) -> Any:
+        """The offset itself: an int, or the value with the constant added."""
+        if self.value is None:
+            return self.constant
+        return self.value + self.constant if self.constant else self.value
+
+    def merged(self) -> Index:
+        """The same offset with the constant inside of the value."""
+        return Index(0, self.get(), _sum_bits(self.bits, self.constant)) if self.constant else self
+
+
+def as_index(offset: Any) -> Index:
+    if isinstance(offset, Index):
+        return offset
+    return Index(offset) if isinstance(offset, int) else Index(0, offset, UNKNOWN)
+
+
+def _sum_bits(a: int, b: int) -> int:
+    """The bits that x + y may set, for x within `a` and y within `b`: carries run upwards only."""
+    if a & b == 0:
+        return a | b
+    if a < 0 or b < 0:
+        return UNKNOWN
+    lowest = min(a & -a, b & -b)
+    return ((1 << (a + b).bit_length()) - 1) & -lowest
+
+
+def is_power_of_two(n: int) -> bool:
+    return n > 0 and n & (n - 1) == 0
+
+
+def multiply(x: Any, factor: int) -> Any:
+    if isinstance(x, int) or not is_power_of_two(factor):
+        return x * factor
+    return x << (factor.bit_length() - 1) if factor > 1 else x
+
+
+def divide(x: Any, divisor: int) -> Any:
+    if isinstance(x, int) or not is_power_of_two(divisor):
+        return x // divisor
+    return x >> (divisor.bit_length() - 1) if divisor > 1 else x
+
+
+def remainder(x: Any, divisor: int) -> Any:
+    return x & (divisor - 1) if is_power_of_two(divisor) else x % divisor
+
+
+@dataclass(frozen=True, slots=True)
+class Digit:
+    """One mode met by a linear coordinate x: ((x // weight) % size) * stride.
+
+    `top` where no digit of x lies above, so that the remainder need not be taken.
+    """
+
+    weight: int
+    size: int
+    stride: int
+    top: bool
+
+    @property
+    def maskable(self) -> bool:
+        return is_power_of_two(self.size) and is_power_of_two(self.weight)
+
+    @property
+    def bits(self) -> int:
+        """The bits that this digit sets in the offset."""
+        if self.stride < 0:
+            return UNKNOWN
+        if is_power_of_two(self.size) and is_power_of_two(self.stride):
+            return (self.size - 1) * self.stride
+        reach = (self.size - 1) * self.stride
+        return ((1 << reach.bit_length()) - 1) & -(self.stride & -self.stride)
+
+    def of(self, x: Any) -> Any:
+        digit = divide(x, self.weight)
+        return multiply(digit if self.top else remainder(digit, self.size), self.stride)
+
+
+Form = Callable[[Any, tuple[Digit, ...]], Any]
+
+
+def evaluate(x: Any, digits: tuple[Digit, ...]) -> Index:
+    """The sum of `digits` of one linear coordinate."""
+    if isinstance(x, int):
+        return Index(sum(digit.of(x) for digit in digits))
+    if not digits:
+        return Index()
+    bits = 0
+    for digit in digits:
+        bits = _sum_bits(bits, digit.bits)
+    return Index(0, _cheapest(digits)(x, digits), bits)
+
+
+def _apart(x: Any, digits: tuple[Digit, ...]) -> Any:
+    """Each digit for itself."""
+    return _sum(digit.of(x) for digit in digits)
+
+
+def _masked(x: Any, digits: tuple[Digit, ...], keep_top: bool = False) -> Any:
+    """Digits that move by the same distance are cut out with one mask; `keep_top` leaves the top digit out."""
+    groups: dict[Fraction, int] = {}
+    rest = []
+    for digit in digits:
+        if digit.maskable and not (keep_top and digit.top):
+            distance = Fraction(digit.stride, digit.weight)
+            groups[distance] = groups.get(distance, 0) | (digit.size - 1) * digit.weight
+        else:
+            rest.append(digit.of(x))
+    moved = [multiply(divide(x & mask, d.denominator), d.numerator) for d, mask in groups.items()]
+    return _sum([*moved, *rest])
+
+
+def _masked_below_top(x: Any, digits: tuple[Digit, ...]) -> Any:
+    return _masked(x, digits, keep_top=True)
+
+
+def _cumulative(x: Any, digits: tuple[Digit, ...]) -> Any:
+    """x * stride, corrected where a digit carries: takes no remainder, and suits a padded pitch."""
+    terms, below = [], 0
+    for digit in digits:
+        step = digit.stride - below
+        if step:
+            terms.append(multiply(divide(x, digit.weight), step))
+        below = digit.stride * digit.size
+    return _sum(terms)
+
+
+def _sum(terms: Any) -> Any:
+    first, *others = terms
+    for term in others:
+        first = first + term
+    return first
+
+
+class _Counter:
+    """Stands for a coordinate, and counts the operations that are applied to it."""
+
+    def __init__(self) -> None:
+        self.operations = 0
+
+    def _count(self, _: object) -> _Counter:
+        self.operations += 1
+        return self
+
+    __add__ = __mul__ = __floordiv__ = __mod__ = __and__ = __rshift__ = __lshift__ = _count
+
+
+@cache
+def _cheapest(digits: tuple[Digit, ...]) -> Form:
+    """The form that applies the fewest operations."""
+
+    def cost(form: Form) -> int:
+        counter = _Counter()
+        form(counter, digits)
+        return counter.operations
+
+    forms: list[Form] = [_apart, _masked, _masked_below_top]
+    if _covers(digits):
+        forms.append(_cumulative)
+    return min(forms, key=cost)
+
+
+def _covers(digits: tuple[Digit, ...]) -> bool:
+    """Whether the digits are all of x, from the lowest up, and no correction between them is negative."""
+    weight, below = 1, 0
+    for digit in digits:
+        if digit.weight != weight or digit.stride < below:
+            return False
+        weight, below = weight * digit.size, digit.stride * digit.size
+    return digits[-1].top

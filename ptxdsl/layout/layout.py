@@ -1,0 +1,186 @@
+"""A layout: a nested shape with a stride for each of its modes; a function from coordinates to offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ptxdsl.layout.draw import Drawable
+from ptxdsl.layout.grid import Grid, Picture, number_cell
+from ptxdsl.layout.index import Digit, Index, evaluate
+from ptxdsl.layout.shape import (
+    IntTuple,
+    compact,
+    depth_of,
+    flatten,
+    int_tuple,
+    mismatch,
+    modes,
+    product,
+    refusal,
+    show,
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Layout(Drawable):
+    """`shape` and `stride`, nested alike; without a stride the modes are compact, first mode fastest.
+
+    `layout(i)`, `layout(i, j)` and `layout(((i0, i1), j))` give the offset of a coordinate. An int coordinate of a
+    nested mode counts through it, first mode fastest, and its last mode has no bound, as in CuTe. Traced values give
+    the offset in as few operations as possible and are taken to lie within the shape.
+    """
+
+    shape: IntTuple
+    stride: IntTuple = None  # type: ignore[assignment]  # set below where it was left out
+
+    def __post_init__(self) -> None:
+        shape = int_tuple(self.shape, "shape", least=1)
+        stride = compact(shape) if self.stride is None else int_tuple(self.stride, "stride")
+        if difference := mismatch(shape, stride):
+            raise _not_congruent(shape, stride, *difference)
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "stride", stride)
+
+    @property
+    def size(self) -> int:
+        """The number of coordinates."""
+        return product(self.shape)
+
+    @property
+    def cosize(self) -> int:
+        """One more than the distance between the least and the greatest offset."""
+        return 1 + sum((n - 1) * abs(d) for n, d in self.flat())
+
+    @property
+    def rank(self) -> int:
+        return len(modes(self.shape))
+
+    @property
+    def depth(self) -> int:
+        return depth_of(self.shape)
+
+    def flat(self) -> list[tuple[int, int]]:
+        """(size, stride) of each leaf mode."""
+        return list(zip(flatten(self.shape), flatten(self.stride), strict=True))
+
+    def offsets(self) -> list[int]:
+        """The offsets of all coordinates in order, first mode fastest."""
+        offsets = [0]
+        for n, d in self.flat():
+            offsets = [o + step for step in range(0, n * d, d) for o in offsets] if d else offsets * n
+        return offsets
+
+    def __len__(self) -> int:
+        return self.rank
+
+    def __getitem__(self, mode: int) -> Layout:
+        return Layout(modes(self.shape)[mode], modes(self.stride)[mode])
+
+    def __iter__(self) -> Iterator[Layout]:
+        return (Layout(s, d) for s, d in zip(modes(self.shape), modes(self.stride), strict=True))
+
+    def __call__(self, *coord: Any) -> Any:
+        """The offset of `coord`: an int where all of it is, else what the operators of its values give."""
+        return self.index(*coord).get()
+
+    def index(self, *coord: Any) -> Index:
+        """The offset of `coord` with its constant part kept apart, for an address with an immediate."""
+        return _index(coordinate(coord), self.shape, self.stride)
+
+    def __str__(self) -> str:
+        return f"{show(self.shape)}:{show(self.stride)}"
+
+    __repr__ = __str__
+
+    def picture(self) -> Picture:
+        """Its grid of offsets."""
+        return Picture(str(self), (offset_grid(self),))
+
+
+def from_modes(layouts: Iterable[Layout]) -> Layout:
+    """One layout with the given ones as its modes."""
+    parts = list(layouts)
+    return Layout(tuple(p.shape for p in parts), tuple(p.stride for p in parts))
+
+
+def coordinate(coord: tuple[Any, ...]) -> Any:
+    """The arguments of a call as one coordinate: `f(i)` and `f((i, j))` are as given, `f(i, j)` is (i, j)."""
+    return coord[0] if len(coord) == 1 else coord
+
+
+def check_bounds(layout: Any, coord: Any, name: str = "") -> None:
+    """Refuse a constant coordinate outside of the shape; traced ones are left to the kernel."""
+    _check_bounds(layout, coord, layout.shape, name)
+
+
+def _check_bounds(layout: Any, coord: Any, shape: IntTuple, name: str) -> None:
+    if isinstance(coord, (tuple, list)):
+        for i, (c, s) in enumerate(_pairs(coord, shape)):
+            _check_bounds(layout, c, s, f"{name}.{i}".lstrip("."))
+    elif isinstance(coord, int) and not 0 <= coord < product(shape):
+        where = f"mode {name} of {layout}" if name else str(layout)
+        raise refusal(f"coordinate {coord} is outside of {where}: it goes from 0 to {product(shape) - 1}")
+
+
+def _pairs(coord: Any, shape: IntTuple) -> Iterable[tuple[Any, IntTuple]]:
+    if not isinstance(shape, tuple) or len(coord) != len(shape):
+        count = len(shape) if isinstance(shape, tuple) else 1
+        raise refusal(
+            f"a coordinate of {len(coord)} entries meets the shape {show(shape)}, which has {count}",
+            "give one coordinate for each mode, or a single one that counts through all of them",
+        )
+    return zip(coord, shape, strict=True)
+
+
+def _index(coord: Any, shape: IntTuple, stride: IntTuple) -> Index:
+    if isinstance(coord, (tuple, list)):
+        parts = [_index(c, s, d) for (c, s), d in zip(_pairs(coord, shape), modes(stride), strict=True)]
+        return sum(parts, Index())
+    if isinstance(coord, int):
+        return Index(_linear(coord, flatten(shape), flatten(stride)))
+    return evaluate(coord, _digits(shape, stride))
+
+
+def _linear(x: int, shape: tuple[int, ...], stride: tuple[int, ...]) -> int:
+    offset = 0
+    for n, d in zip(shape[:-1], stride[:-1], strict=True):
+        offset += x % n * d
+        x //= n
+    return offset + x * stride[-1]
+
+
+@cache
+def _digits(shape: IntTuple, stride: IntTuple) -> tuple[Digit, ...]:
+    """The modes that move the offset, neighbours joined where they continue each other."""
+    digits: list[Digit] = []
+    weight, last = 1, product(shape)
+    for n, d in zip(flatten(shape), flatten(stride), strict=True):
+        below = digits[-1] if digits else None
+        if below and below.weight * below.size == weight and below.size * below.stride == d:
+            digits[-1] = Digit(below.weight, below.size * n, below.stride, weight * n == last)
+        elif n > 1 and d:
+            digits.append(Digit(weight, n, d, weight * n == last))
+        weight *= n
+    return tuple(digits)
+
+
+def _not_congruent(shape: IntTuple, stride: IntTuple, here: Any, there: Any) -> Exception:
+    def count(value: Any) -> str:
+        return f"{show(value)} has {len(value)} modes" if isinstance(value, tuple) else f"{show(value)} is one int"
+
+    return refusal(
+        f"shape {show(shape)} and stride {show(stride)} are not nested alike: in the shape {count(here)}, "
+        f"in the stride {count(there)}",
+        "give each int of the shape its own int in the stride",
+    )
+
+
+def offset_grid(layout: Any, title: str = "") -> Grid:
+    """The offsets of a layout of any rank as a grid: the first mode runs down, all others run to the right."""
+    rows = product(modes(layout.shape)[0])
+    offsets = layout.offsets()
+    cells = [[number_cell(o) for o in offsets[row::rows]] for row in range(rows)]
+    return Grid(title, tuple(map(tuple, cells)))

@@ -1,0 +1,83 @@
+"""Layouts from text, as they and CuTe print themselves."""
+
+from __future__ import annotations
+
+import re
+
+from ptxdsl.layout.layout import Layout
+from ptxdsl.layout.shape import IntTuple, refusal
+from ptxdsl.layout.swizzle import ComposedLayout, Swizzle
+
+_TOKEN = re.compile(r"\s*(?:_?(?P<int>-?\d+)|(?P<sign>Sw<|[(),:>o]))")
+_EXAMPLE = "write ((4,8),(2,2)):((32,1),(16,8)), Sw<3,3,3> or Sw<3,3,3> o 0 o (8,64):(64,1), as they print themselves"
+
+
+def parse_layout(text: str) -> Layout | Swizzle | ComposedLayout:
+    """`(4,8):(8,1)`, `(4,8)`, `Sw<3,3,3>` or `Sw<3,3,3> o 0 o (8,64):(64,1)`; a `_` before an int is skipped."""
+    return _Reader(text).read()
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def read(self) -> Layout | Swizzle | ComposedLayout:
+        if self.accept("Sw<"):
+            value: Layout | Swizzle | ComposedLayout = self.swizzled()
+        else:
+            value = self.layout()
+        if self.text[self.at :].strip():
+            raise self.unexpected("the end")
+        return value
+
+    def swizzled(self) -> Swizzle | ComposedLayout:
+        bits = self.number()
+        self.expect(",")
+        base = self.number()
+        self.expect(",")
+        swizzle = Swizzle(bits, base, self.number())
+        self.expect(">")
+        if not self.accept("o"):
+            return swizzle
+        offset = self.number()
+        self.expect("o")
+        return ComposedLayout(swizzle, offset, self.layout())
+
+    def layout(self) -> Layout:
+        shape = self.int_tuple()
+        return Layout(shape, self.int_tuple()) if self.accept(":") else Layout(shape)
+
+    def int_tuple(self) -> IntTuple:
+        if not self.accept("("):
+            return self.number()
+        entries = [self.int_tuple()]
+        while self.accept(","):
+            entries.append(self.int_tuple())
+        self.expect(")")
+        return tuple(entries)
+
+    def number(self) -> int:
+        token = _TOKEN.match(self.text, self.at)
+        if not token or not token["int"]:
+            raise self.unexpected("an int")
+        self.at = token.end()
+        return int(token["int"])
+
+    def accept(self, sign: str) -> bool:
+        token = _TOKEN.match(self.text, self.at)
+        if not token or token["sign"] != sign:
+            return False
+        self.at = token.end()
+        return True
+
+    def expect(self, sign: str) -> None:
+        if not self.accept(sign):
+            raise self.unexpected(repr(sign))
+
+    def unexpected(self, expected: str) -> Exception:
+        rest = self.text[self.at :].strip()
+        found = repr(rest[0]) if rest else "the end"
+        return refusal(
+            f"cannot read the layout {self.text!r}: at column {self.at + 1} found {found}, expected {expected}",
+            _EXAMPLE,
+        )

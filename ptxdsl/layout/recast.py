@@ -1,0 +1,75 @@
+"""Layouts of the same memory in wider or narrower elements."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxdsl.layout.algebra import L, coalesced, compose, flat_layout, right_inverse
+from ptxdsl.layout.index import as_index
+from ptxdsl.layout.layout import Layout
+from ptxdsl.layout.shape import like, mode_name, refusal
+from ptxdsl.layout.swizzle import ComposedLayout, Swizzle
+
+
+def recast(layout: L, from_bits: int, to_bits: int) -> L:
+    """The layout of the same memory in elements of another width."""
+    if to_bits % from_bits == 0:
+        return upcast(layout, to_bits // from_bits)
+    if from_bits % to_bits == 0:
+        return downcast(layout, from_bits // to_bits)
+    raise refusal(f"{from_bits}-bit elements do not recast to {to_bits} bits: neither width divides the other")
+
+
+def upcast(layout: L, factor: int) -> L:
+    """The layout in elements `factor` times as wide, each made of `factor` neighbours in memory."""
+    if isinstance(layout, ComposedLayout):
+        inner = as_index(layout.offset)
+        if inner.value is not None or inner.constant % factor:
+            raise refusal(f"{layout} does not start on a multiple of {factor} elements")
+        swizzle = _narrowed(layout.swizzle, factor)
+        return replace(layout, swizzle=swizzle, offset=inner.constant // factor, layout=upcast(layout.layout, factor))
+    flat = [_upcast_mode(layout, leaf, factor) for leaf in range(len(layout.flat()))]
+    return Layout(like(layout.shape, (n for n, _ in flat)), like(layout.shape, (d for _, d in flat)))
+
+
+def _upcast_mode(layout: Layout, leaf: int, factor: int) -> tuple[int, int]:
+    n, d = layout.flat()[leaf]
+    if d % factor == 0:
+        return n, d // factor
+    joined = factor // abs(d)
+    if factor % d or n % joined:
+        raise refusal(
+            f"{layout} has no wider elements of {factor}: {mode_name(layout.shape, leaf)}, {n}:{d}, cuts through them",
+            f"give the mode a stride that is a multiple of {factor}, or a size that fills whole elements",
+        )
+    return n // joined, 1 if d > 0 else -1
+
+
+def _narrowed(swizzle: Swizzle, factor: int) -> Swizzle:
+    """Of offsets in wider elements: bits inside of one element vanish."""
+    base = swizzle.base - (factor.bit_length() - 1)
+    return Swizzle(max(0, swizzle.bits + min(0, base)), max(0, base), swizzle.shift)
+
+
+def downcast(layout: L, factor: int) -> L:
+    """The layout in elements that are pieces of 1/`factor` of the present ones, side by side in memory."""
+    if isinstance(layout, ComposedLayout):
+        start = as_index(layout.offset)
+        if start.value is not None:
+            raise refusal(f"{layout} starts at a traced offset: downcast before slicing")
+        swizzle = layout.swizzle.scaled(factor)
+        return replace(layout, swizzle=swizzle, offset=start.constant * factor, layout=downcast(layout.layout, factor))
+    flat = [(n * factor, d) if abs(d) == 1 else (n, d * factor) for n, d in layout.flat()]
+    return Layout(like(layout.shape, (n for n, _ in flat)), like(layout.shape, (d for _, d in flat)))
+
+
+def max_common_layout(a: Layout, b: Layout) -> Layout:
+    """The longest run of coordinates from 0 on that is contiguous in both layouts at once."""
+    inverse = right_inverse(b)
+    common = coalesced(compose(a, inverse).flat()) or [(1, 0)]
+    return flat_layout(coalesced(compose(inverse, Layout(common[0][0])).flat() if common[0][1] == 1 else []))
+
+
+def max_common_vector(a: Layout, b: Layout) -> int:
+    """How many elements may be copied from `a` to `b` as one vector."""
+    return max_common_layout(a, b).size

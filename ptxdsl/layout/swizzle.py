@@ -1,0 +1,179 @@
+"""XOR swizzles, and layouts whose offsets go through one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from ptxdsl.layout.draw import Drawable
+from ptxdsl.layout.grid import Cell, Grid, Picture
+from ptxdsl.layout.index import Index, as_index, divide, multiply
+from ptxdsl.layout.layout import Layout
+from ptxdsl.layout.shape import IntTuple, int_tuple, modes, product, refusal
+
+BANK_GROUP_BYTES = 16  # four banks: what one thread of a 16-byte access reads
+LINE_BYTES = 128  # all 32 banks
+
+
+@dataclass(frozen=True, repr=False)
+class Swizzle(Drawable):
+    """XOR `bits` bits of an offset, found `shift` above bit `base`, onto the bits from `base` up.
+
+    Offsets of one 2**base block stay together. Its own inverse. A negative shift takes the bits from below.
+    """
+
+    bits: int
+    base: int
+    shift: int
+
+    def __post_init__(self) -> None:
+        int_tuple((self.bits, self.base), "swizzle's bits and base", least=0)
+        int_tuple(self.shift, "swizzle's shift")
+        if abs(self.shift) < self.bits:
+            raise refusal(
+                f"Swizzle({self.bits}, {self.base}, {self.shift}) reads bits that it also changes: "
+                f"the shift is at least the number of bits, {self.bits}"
+            )
+
+    @property
+    def source(self) -> int:
+        """The mask of the bits that are read."""
+        return ((1 << self.bits) - 1) << (self.base + max(0, self.shift))
+
+    @property
+    def target(self) -> int:
+        """The mask of the bits that are changed."""
+        return ((1 << self.bits) - 1) << (self.base + max(0, -self.shift))
+
+    def __call__(self, offset: Any) -> Any:
+        """The swizzled offset, of an int or of a traced value."""
+        return self.index(as_index(offset)).get()
+
+    def index(self, offset: Index) -> Index:
+        """A known part that shares no bit with the value is swizzled by itself, and stays a constant where it can."""
+        if offset.value is None:
+            return Index(offset.constant ^ self._moved(offset.constant))
+        if offset.bits & offset.constant:
+            offset = offset.merged()
+        value, bits = offset.value, offset.bits
+        if bits & self.source:
+            outside = bits & ~self.source
+            value = value ^ self._moved(value, masked=bool(outside))
+            bits |= self._moved(bits) if bits >= 0 else self.target
+        constant = offset.constant ^ self._moved(offset.constant)
+        if crossing := constant & bits:
+            value, constant = value ^ crossing, constant & ~bits
+        return Index(constant, value, bits)
+
+    def _moved(self, offset: Any, masked: bool = True) -> Any:
+        """The bits that are read, where they are XORed in."""
+        read = offset & self.source if masked else offset
+        return divide(read, 1 << self.shift) if self.shift >= 0 else multiply(read, 1 << -self.shift)
+
+    def scaled(self, factor: int) -> Swizzle:
+        """The same swizzle on offsets that count pieces of 1/`factor` the size; `factor` is a power of two."""
+        return replace(self, base=self.base + factor.bit_length() - 1)
+
+    def __str__(self) -> str:
+        return f"Sw<{self.bits},{self.base},{self.shift}>"
+
+    __repr__ = __str__
+
+    def picture(self, element_bits: int = 16) -> Picture:
+        """Where each block of 2**base elements goes; a column is a place within a row of 2**|shift| blocks."""
+        columns, rows = 1 << abs(self.shift), 1 << self.bits
+        block_bytes = (element_bits << self.base) // 8
+        cells = tuple(
+            tuple(self._block_cell(row * columns + column, block_bytes) for column in range(columns))
+            for row in range(rows)
+        )
+        labels = tuple(f"block {column}" for column in range(columns))
+        title = f"{self} on {element_bits}-bit elements: where blocks of {block_bytes} bytes are stored"
+        return Picture(title, (Grid("", cells, columns=labels),))
+
+    def _block_cell(self, block: int, block_bytes: int) -> Cell:
+        stored = self(block << self.base) >> self.base
+        first = stored * block_bytes // 4 % 32
+        last = first + max(1, block_bytes // 4) - 1
+        return Cell((f"at {stored}", f"banks {first}-{last}"), bank_colour(stored * block_bytes))
+
+
+def bank_colour(byte: int) -> int:
+    """The colour of a shared-memory byte: one for each group of four banks."""
+    return byte % LINE_BYTES // BANK_GROUP_BYTES
+
+
+@dataclass(frozen=True, repr=False)
+class ComposedLayout(Drawable):
+    """swizzle(offset + layout(coord)); `offset` is an int, or an Index where a thread's part is traced."""
+
+    swizzle: Swizzle
+    offset: int | Index
+    layout: Layout
+
+    @property
+    def shape(self) -> IntTuple:
+        return self.layout.shape
+
+    @property
+    def size(self) -> int:
+        return self.layout.size
+
+    @property
+    def rank(self) -> int:
+        return self.layout.rank
+
+    @property
+    def depth(self) -> int:
+        return self.layout.depth
+
+    @property
+    def cosize(self) -> int:
+        """One more than the greatest offset."""
+        return 1 + max(self.offsets())
+
+    def offsets(self) -> list[int]:
+        """The offsets of all coordinates in order, first mode fastest."""
+        start = self._static_offset()
+        return [self.swizzle(start + o) for o in self.layout.offsets()]
+
+    def _static_offset(self) -> int:
+        start = as_index(self.offset)
+        if start.value is not None:
+            raise refusal(f"{self} starts at a traced offset: its offsets are not known before the kernel runs")
+        return start.constant
+
+    def __len__(self) -> int:
+        return self.rank
+
+    def __getitem__(self, mode: int) -> ComposedLayout:
+        return replace(self, layout=self.layout[mode])
+
+    def __iter__(self) -> Iterator[ComposedLayout]:
+        return (self[mode] for mode in range(self.rank))
+
+    def __call__(self, *coord: Any) -> Any:
+        """The offset of `coord`: an int where all of it is, else what the operators of its values give."""
+        return self.index(*coord).get()
+
+    def index(self, *coord: Any) -> Index:
+        """The offset of `coord` with its constant part kept apart, for an address with an immediate."""
+        return self.swizzle.index(as_index(self.offset) + self.layout.index(*coord))
+
+    def __str__(self) -> str:
+        start = as_index(self.offset)
+        return f"{self.swizzle} o {start.constant if start.value is None else 'traced'} o {self.layout}"
+
+    __repr__ = __str__
+
+    def picture(self, element_bits: int = 16) -> Picture:
+        """Its grid of offsets, a colour for each group of four shared-memory banks."""
+        rows = product(modes(self.shape)[0])
+        cells = [Cell((str(o),), bank_colour(o * element_bits // 8)) for o in self.offsets()]
+        grid = Grid("", tuple(tuple(cells[row::rows]) for row in range(rows)))
+        title = f"{self} on {element_bits}-bit elements: a colour is four banks"
+        return Picture(title, (grid,))
+
+
+AnyLayout: TypeAlias = Layout | ComposedLayout

@@ -1,0 +1,115 @@
+"""Divides and products: layouts cut into tiles, and built out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxdsl.layout.algebra import L, Tiler, by_mode, complement, compose, through_swizzle
+from ptxdsl.layout.layout import Layout, from_modes
+from ptxdsl.layout.shape import IntTuple, int_tuple, modes, product
+
+
+def logical_divide(layout: L, tiler: Tiler) -> L:
+    """(tile, rest): the elements that `tiler` picks, then how the tile repeats; a tuple divides mode by mode."""
+    return through_swizzle(_divide, layout, tiler)
+
+
+def zipped_divide(layout: L, tiler: Tiler) -> L:
+    """((tiles of all modes), (rests of all modes))."""
+    return through_swizzle(_zipped_divide, layout, tiler)
+
+
+def tiled_divide(layout: L, tiler: Tiler) -> L:
+    """((tiles of all modes), rest of mode 0, rest of mode 1, …)."""
+    return through_swizzle(lambda inner: _opened(_zipped_divide(inner, tiler), 1), layout)
+
+
+def flat_divide(layout: L, tiler: Tiler) -> L:
+    """(tile of mode 0, tile of mode 1, …, rest of mode 0, rest of mode 1, …)."""
+    return through_swizzle(lambda inner: _opened(_zipped_divide(inner, tiler), 0, 1), layout)
+
+
+def logical_product(block: Layout, tiler: Tiler) -> Layout:
+    """(block, tile): `block` repeated at the places that `tiler` numbers; a tuple multiplies mode by mode."""
+    if tiler is None:
+        return block
+    if isinstance(tiler, tuple):
+        return by_mode(block, tiler, logical_product)
+    tile = tiler if isinstance(tiler, Layout) else Layout(tiler)  # type: ignore[arg-type]
+    return from_modes([block, compose(complement(block, block.size * tile.cosize), tile)])
+
+
+def zipped_product(block: Layout, tiler: Tiler) -> Layout:
+    """((blocks of all modes), (tiles of all modes))."""
+    return _zipped(logical_product(block, tiler), tiler)
+
+
+def tiled_product(block: Layout, tiler: Tiler) -> Layout:
+    """((blocks of all modes), tile of mode 0, tile of mode 1, …)."""
+    return _opened(zipped_product(block, tiler), 1)
+
+
+def flat_product(block: Layout, tiler: Tiler) -> Layout:
+    """(block of mode 0, block of mode 1, …, tile of mode 0, tile of mode 1, …)."""
+    return _opened(zipped_product(block, tiler), 0, 1)
+
+
+def blocked_product(block: L, tiler: Layout) -> L:
+    """Mode by mode (block, tile): each block stays in one piece."""
+    return through_swizzle(lambda inner: _interleaved(inner, tiler, block_first=True), block)
+
+
+def raked_product(block: L, tiler: Layout) -> L:
+    """Mode by mode (tile, block): the blocks are dealt out among each other."""
+    return through_swizzle(lambda inner: _interleaved(inner, tiler, block_first=False), block)
+
+
+def tile_to_shape(block: L, shape: IntTuple, order: Sequence[int] | None = None) -> L:
+    """`block` repeated to fill `shape`, mode by mode; `order` ranks the modes, the least repeats first."""
+    wanted = [product(n) for n in modes(int_tuple(shape, "shape", least=1))]
+    counts = [-(-n // product(b)) for n, b in zip(wanted, modes(block.shape), strict=True)]
+    strides, running = [0] * len(counts), 1
+    for mode in sorted(range(len(counts)), key=lambda i: order[i] if order else i):
+        if counts[mode] > 1:
+            strides[mode] = running
+        running *= counts[mode]
+    return blocked_product(block, Layout(tuple(counts), tuple(strides)))
+
+
+def _divide(layout: Layout, tiler: Tiler) -> Layout:
+    if tiler is None:
+        return layout
+    if isinstance(tiler, tuple):
+        return by_mode(layout, tiler, _divide)
+    tile = tiler if isinstance(tiler, Layout) else Layout(tiler)  # type: ignore[arg-type]
+    return compose(layout, from_modes([tile, complement(tile, layout.size)]))
+
+
+def _zipped_divide(layout: Layout, tiler: Tiler) -> Layout:
+    if isinstance(tiler, tuple):  # a mode that is not divided is all rest, in tiles of one
+        tiler = tuple(1 if t is None else t for t in tiler)
+    return _zipped(_divide(layout, tiler), tiler)
+
+
+def _zipped(divided: Layout, tiler: Tiler) -> Layout:
+    """From modes of (first, second) to ((all firsts), (all seconds)); undivided modes join the seconds."""
+    if not isinstance(tiler, tuple):
+        return divided
+    pairs, others = list(divided)[: len(tiler)], list(divided)[len(tiler) :]
+    return from_modes([from_modes(p[0] for p in pairs), from_modes([p[1] for p in pairs] + others)])
+
+
+def _opened(layout: Layout, *open_modes: int) -> Layout:
+    """The numbered modes replaced by their own modes."""
+    return from_modes(m for i, mode in enumerate(layout) for m in (mode if i in open_modes else [mode]))
+
+
+def _interleaved(block: Layout, tiler: Layout, block_first: bool) -> Layout:
+    width = max(block.rank, tiler.rank)
+    divided = logical_product(_padded(block, width), _padded(tiler, width))
+    pairs = zip(divided[0], divided[1], strict=True)
+    return from_modes(from_modes(pair if block_first else reversed(pair)) for pair in pairs)
+
+
+def _padded(layout: Layout, width: int) -> Layout:
+    return from_modes([*layout, *[Layout(1, 0)] * (width - layout.rank)])

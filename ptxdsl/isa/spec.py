@@ -263,6 +263,10 @@ class Op:
     def execute(self, i: Opcode, m: Any, *inputs: Any) -> Any:
         return self.run(i, *inputs)
 
+    def execute_batch(self, i: Opcode, m: Any, inputs: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
+        """The outputs of each of several independent instructions, given the inputs of each."""
+        return [self.execute(i, m, *each) for each in inputs]
+
     def execute_batch(self, i: Opcode, m: Any, values: Sequence[Any], index: Sequence[Any]) -> Any:
         """k instructions at once: `execute` with `m.shape` one axis longer, (k, …), in inputs and outputs alike.
 

@@ -97,9 +97,11 @@ class Operand:
         if self.role == "address":
             return "an address" if self.space in (None, "generic") else f"an address in .{self.space}"
         if self.type is None:
-            return {"imm": "an integer constant", "label": "a label", "any": "a register or symbol"}.get(
-                self.word, f"a {self.word}"
-            )
+            return {
+                "imm": "an integer constant",
+                "any": "a register or symbol",
+                "arguments": "a list in parentheses",
+            }.get(self.word, f"a {self.word}")
         kind = {"b": "{0}-bit", "u": "{0}-bit integer", "s": "{0}-bit integer"}.get(self.type.kind, f"{self.type}")
         one = f"{_article(kind.format(self.type.bits))} register" if self.type is not types.pred else "a predicate"
         return one if self.count == 1 else f"{self.count} {kind.format(self.type.bits)} registers"
@@ -263,10 +265,6 @@ class Op:
     def execute(self, i: Opcode, m: Any, *inputs: Any) -> Any:
         return self.run(i, *inputs)
 
-    def execute_batch(self, i: Opcode, m: Any, inputs: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
-        """The outputs of each of several independent instructions, given the inputs of each."""
-        return [self.execute(i, m, *each) for each in inputs]
-
     def execute_batch(self, i: Opcode, m: Any, values: Sequence[Any], index: Sequence[Any]) -> Any:
         """k instructions at once: `execute` with `m.shape` one axis longer, (k, …), in inputs and outputs alike.
 
@@ -338,6 +336,9 @@ def _unpaired(declared: Sequence[Operand], given: Sequence[Any]) -> Iterator[Any
         index += 2 if takes_pair else 1
 
 
+_WORDS = {"label": ir.Label, "function": (ir.Function, ir.Symbol), "arguments": ir.Arguments}
+
+
 def check_operand(i: Opcode, operand: Operand, value: Any) -> Iterator[Problem]:
     """What is wrong with one operand: kind, width, type, number of registers."""
     if isinstance(value, ir.Sink):
@@ -348,6 +349,8 @@ def check_operand(i: Opcode, operand: Operand, value: Any) -> Iterator[Problem]:
     elif operand.type is None:
         if operand.word == "imm" and not (isinstance(value, ir.Immediate) and value.type is None):
             yield Problem(operand.name, f"`{operand.name}` is {found(value)}; it must be an integer constant")
+        elif not isinstance(value, _WORDS.get(operand.word, object)):
+            yield Problem(operand.name, f"`{operand.name}` is {found(value)}; this form takes {operand.describe()}")
     elif operand.count > 1 or isinstance(value, ir.Vector):
         yield from _check_vector(i, operand, value)
     else:

@@ -1,0 +1,205 @@
+"""PTX text to a cubin: assemble, link, explain what the assembler says, and remember the result on disk.
+
+Needs no GPU: nvJitLink from a wheel, else the command ptxas, else the driver. See `config` for the cache, the dumps and
+the choice of the assembler.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from . import assembler_log, assemblers, cache, config
+from .assembler_log import Remark, Resources
+from .errors import AssembleError, Error, Location
+
+__all__ = ["Cubin", "Resources", "assemble", "check_arch"]
+
+_FORMAT = "cubin 1"  # of a cache entry; part of its key
+
+
+@dataclass(frozen=True, slots=True)
+class Cubin:
+    """Machine code for one architecture: the image to load, what each kernel in it needs, what ptxas warned of."""
+
+    image: bytes = field(repr=False)
+    arch: str
+    kernels: Mapping[str, Resources]
+    warnings: tuple[str, ...] = ()
+
+    def sass(self) -> str:
+        """The machine instructions as text. Raises AssembleError where no disassembler is installed."""
+        for name, *flags in (("nvdisasm", "--print-code"), ("cuobjdump", "-sass")):
+            if path := assemblers.tool(name):
+                return _disassemble(self.image, path, *flags)
+        raise AssembleError(
+            "there is no disassembler: neither nvdisasm nor cuobjdump is installed",
+            help="pip install 'ptxdsl[sass]'",
+        )
+
+
+def _disassemble(image: bytes, *command: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="ptxdsl") as folder:
+        path = Path(folder, "kernel.cubin")
+        path.write_bytes(image)
+        done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise AssembleError(f"{command[0]} cannot read this cubin: {done.stderr.strip()}")
+    return done.stdout
+
+
+def assemble(ptx: str | Sequence[str], arch: str, *, options: Sequence[str] = ()) -> Cubin:
+    """Assemble one PTX module, or several that call each other's functions, for an architecture such as `sm_90a`.
+
+    `options` are those of the command ptxas. Raises AssembleError with every error of the assembler, each with its PTX
+    line and the Python line that the `.loc` before it names.
+    """
+    modules = (ptx,) if isinstance(ptx, str) else tuple(ptx)
+    check_arch(arch)
+    _check_modules(modules)
+    settings = config.current()
+    chosen = assemblers.choose(settings.assembler)
+    name = cache.key((_FORMAT, chosen.version(), arch, *options, "", *modules))
+    stem = _dump_stem(settings, modules, arch, name)
+    if "ptx" in settings.dump:
+        for number, text in enumerate(modules):
+            _write(stem, f"{number}.ptx" if len(modules) > 1 else "ptx", text.encode())
+    cubin = _unpack(cache.load(settings.cache_dir, name))
+    if cubin is None:
+        cubin = _assemble(chosen, modules, arch, options)
+        cache.store(settings.cache_dir, name, _pack(cubin))
+    if "cubin" in settings.dump:
+        _write(stem, "cubin", cubin.image)
+    if "sass" in settings.dump:
+        _write(stem, "sass", cubin.sass().encode())
+    return cubin
+
+
+def check_arch(arch: str) -> None:
+    """Raises AssembleError for an architecture that we do not know."""
+    if arch not in config.ARCHITECTURES:
+        raise AssembleError(
+            f"there is no architecture `{arch}`", help=f"the known ones are {', '.join(config.ARCHITECTURES)}"
+        )
+
+
+_DEFINITION = re.compile(
+    r"^\s*\.visible\s+\.(?:entry|func)\s*(?:\([^)]*\)\s*)?([\w$%]+)\s*(?:\([^)]*\))?[^;{]*\{"
+    r"|^\s*\.visible\s+\.(?:global|const)\b[^;={]*?([\w$%]+)\s*(?:\[[^;={]*)?[;=]",
+    re.MULTILINE,
+)
+
+
+def _check_modules(modules: Sequence[str]) -> None:
+    """What nvJitLink takes in silence, or refuses without a reason."""
+    owner: dict[str, int] = {}
+    for number, text in enumerate(modules):
+        if ".version" not in text:
+            raise AssembleError(
+                f"{_called(number, modules)} is no PTX: it has no `.version`", help="pass the text of a PTX module"
+            )
+        for found in _DEFINITION.finditer(text) if len(modules) > 1 else ():
+            name = found[1] or found[2]
+            if owner.setdefault(name, number) != number:
+                raise AssembleError(
+                    f"`{name}` is defined in module {owner[name] + 1} and in module {number + 1}",
+                    help="define it in one module, and declare it `.extern` in the others",
+                )
+
+
+def _called(number: int, modules: Sequence[str]) -> str:
+    return f"module {number + 1} of {len(modules)}" if len(modules) > 1 else "the text"
+
+
+def _assemble(chosen: assemblers.Assembler, modules: Sequence[str], arch: str, options: Sequence[str]) -> Cubin:
+    outcome = chosen.assemble(modules, arch, options)
+    if outcome.image is None:
+        raise _refusal(outcome, modules, arch)
+    warnings = tuple(_warning(remark, modules) for remark in assembler_log.warnings(outcome.log))
+    return Cubin(outcome.image, arch, assembler_log.resources(outcome.log), warnings)
+
+
+def _warning(remark: Remark, modules: Sequence[str]) -> str:
+    # The log does not say which of several modules a warning is about.
+    place = _place(remark, modules[0]) if len(modules) == 1 else None
+    return f"{remark.message} ({place})" if place else remark.message
+
+
+def _place(remark: Remark, text: str) -> Location | None:
+    return assembler_log.python_place(text, remark.line) if remark.line else None
+
+
+_HELP = (
+    ("Unsupported .version", "update the assembler (pip install -U 'ptxdsl[asm]'), or emit a lower .version"),
+    ("cannot be compiled to architecture", "assemble for the architecture that `.target` names, or a later one"),
+    ("declares", "declare it `.extern .shared` without a size, and give the launch `shared_bytes`"),
+    ("Undefined reference", "assemble it together with the module that defines it: assemble([a, b], arch)"),
+    ("Unresolved extern", "assemble it together with the module that defines it: assemble([a, b], arch)"),
+    ("Parsing error", "ptxas names the place where it stopped reading; a missing `;` is on the line before"),
+)
+
+
+def _refusal(outcome: assemblers.Outcome, modules: Sequence[str], arch: str) -> AssembleError:
+    """The error for a failed run: every error of the log, with the PTX and the Python line."""
+    errors = assembler_log.errors(outcome.log) or [Remark("error", outcome.log.strip() or "no reason given")]
+    text = modules[outcome.module]
+    prefix = f"module {outcome.module + 1}, " if len(modules) > 1 else ""
+    listing = "\n".join(_entry(remark, text, prefix) for remark in errors)
+    places = [place for remark in errors if (place := _place(remark, text))]
+    help = next((advice for part, advice in _HELP if part in errors[0].message), None)
+    return AssembleError(
+        f"the PTX does not assemble for {arch}:\n{listing}", at=places[0] if places else None, help=help
+    )
+
+
+def _entry(remark: Remark, text: str, prefix: str) -> str:
+    lines = text.splitlines()
+    if remark.line is None or not 0 < remark.line <= len(lines):
+        return f"  {remark.message}"
+    place = _place(remark, text)
+    python = f" ({place})" if place else ""
+    return f"  {prefix}PTX line {remark.line}{python}: {remark.message}\n    {lines[remark.line - 1].strip()}"
+
+
+def _pack(cubin: Cubin) -> bytes:
+    """The bytes of a cache entry: a line of JSON, then the image."""
+    facts = {
+        "arch": cubin.arch,
+        "kernels": {name: asdict(resources) for name, resources in cubin.kernels.items()},
+        "warnings": cubin.warnings,
+    }
+    return json.dumps(facts).encode() + b"\n" + cubin.image
+
+
+def _unpack(content: bytes | None) -> Cubin | None:
+    if content is None:
+        return None
+    line, _, image = content.partition(b"\n")
+    facts = json.loads(line)
+    kernels = {name: Resources(**resources) for name, resources in facts["kernels"].items()}
+    return Cubin(image, facts["arch"], kernels, tuple(facts["warnings"]))
+
+
+_ENTRY = re.compile(r"\.entry\s+([\w$]+)")
+
+
+def _dump_stem(settings: config.Config, modules: Sequence[str], arch: str, key: str) -> Path:
+    """The path of a dump without its suffix: the first kernel, the architecture, and eight digits of the key."""
+    entry = next(filter(None, map(_ENTRY.search, modules)), None)
+    return settings.dump_dir / f"{entry[1] if entry else 'module'}.{arch}.{key[:8]}"
+
+
+def _write(stem: Path, suffix: str, content: bytes) -> None:
+    path = stem.with_name(f"{stem.name}.{suffix}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as reason:
+        raise Error(
+            f"cannot write the dump {path}: {reason.strerror}", help="set PTXDSL_DUMP_DIR to a folder you can write"
+        ) from None

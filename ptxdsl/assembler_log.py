@@ -1,0 +1,167 @@
+"""What ptxas and its linker say about a module: resources of each kernel, warnings, errors, and the Python lines meant.
+
+nvJitLink, the command ptxas and the driver print the same sentences. ptxas knows spills, barriers and shared memory;
+the linker, where it ran, knows the registers and the stack of a kernel with all that it calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .errors import Location
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one kernel needs. Bytes of spills and stack are a thread's; `shared_bytes` is static shared memory."""
+
+    registers: int = 0
+    spill_store_bytes: int = 0
+    spill_load_bytes: int = 0
+    stack_bytes: int = 0
+    shared_bytes: int = 0
+    constant_bytes: int = 0
+    barriers: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.registers} registers, {self.shared_bytes} bytes of shared memory, "
+            f"{self.spill_store_bytes} bytes spilled, {self.stack_bytes} bytes of stack, {self.barriers} barriers"
+        )
+
+
+_COMPILING = re.compile(r"Compiling entry function '(.+?)'")
+_PROPERTIES = re.compile(r"Function properties for '?([\w$.%]+)'?")
+_FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_USED = re.compile(r"\bUsed (\d+) registers(.*)")
+_LINKED = re.compile(r"\bused (\d+) registers(.*)")
+
+
+def resources(log: str) -> dict[str, Resources]:
+    """The resources of each kernel that a verbose log names, in its order."""
+    found: dict[str, Resources] = {}
+    kernel = function = ""
+    for line in log.splitlines():
+        if entry := _COMPILING.search(line):
+            kernel = function = entry[1]
+            found[kernel] = Resources()
+        elif properties := _PROPERTIES.search(line):
+            function = properties[1]
+        elif (frame := _FRAME.search(line)) and function in found:
+            found[function] = _with_frame(found[function], *map(int, frame.groups()))
+        elif (used := _USED.search(line)) and kernel in found:
+            found[kernel] = _with_use(found[kernel], int(used[1]), used[2])
+        elif (linked := _LINKED.search(line)) and function in found:
+            found[function] = _with_linked(found[function], int(linked[1]), linked[2])
+    return found
+
+
+def _with_frame(known: Resources, stack: int, stores: int, loads: int) -> Resources:
+    return replace(known, stack_bytes=stack, spill_store_bytes=stores, spill_load_bytes=loads)
+
+
+def _with_use(known: Resources, registers: int, rest: str) -> Resources:
+    return replace(
+        known,
+        registers=registers,
+        barriers=_sum(r"used (\d+) barriers", rest),
+        shared_bytes=_sum(r"(\d+) bytes smem", rest),
+        constant_bytes=_sum(r"(\d+) bytes cmem", rest),
+    )
+
+
+def _with_linked(known: Resources, registers: int, rest: str) -> Resources:
+    # The linker's figures for barriers and shared memory include what the system reserves: ptxas's stand.
+    return replace(
+        known,
+        registers=max(known.registers, registers),
+        stack_bytes=max(known.stack_bytes, _sum(r"(\d+) stack", rest)),
+        constant_bytes=known.constant_bytes or _sum(r"(\d+) bytes cmem", rest),
+    )
+
+
+def _sum(pattern: str, text: str) -> int:
+    return sum(map(int, re.findall(pattern, text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """An error or warning; `line` is the line of the PTX that it names, counted from 1, or None."""
+
+    severity: str
+    message: str
+    line: int | None = None
+
+
+_REMARK = re.compile(r"(?:, line (?P<line>\d+);)?\s*\b(?P<severity>error|fatal|warning|info)\s*: (?P<message>.*)")
+_AROUND = re.compile(r"\bin (?:around )?line (\d+)\b")
+_SHARED = re.compile(r"Entry function '(.+?)' uses too much shared data \(0x(\w+) bytes, 0x(\w+) max\)")
+
+
+def remarks(log: str) -> list[Remark]:
+    """Every remark of a log that has a severity, in its order."""
+    return [_remark(match) for line in log.splitlines() if (match := _REMARK.search(line))]
+
+
+def _remark(match: re.Match[str]) -> Remark:
+    message = match["message"].strip()
+    if shared := _SHARED.search(message):
+        message = (
+            f"`{shared[1]}` declares {int(shared[2], 16)} bytes of shared memory; "
+            f"a static declaration may have {int(shared[3], 16)}"
+        )
+    line = match["line"] or (around[1] if (around := _AROUND.search(message)) else None)
+    return Remark(match["severity"], message, int(line) if line else None)
+
+
+def errors(log: str) -> list[Remark]:
+    """The errors of a log; "aborted due to errors" only where it is all that there is."""
+    found = [remark for remark in remarks(log) if remark.severity in ("error", "fatal")]
+    return [remark for remark in found if "aborted due to errors" not in remark.message] or found
+
+
+def warnings(log: str) -> list[Remark]:
+    """Warnings (spills) and numbered advice, such as C7510 on wgmma that had to be serialised."""
+    return [
+        remark
+        for remark in remarks(log)
+        if remark.severity == "warning" or (remark.severity == "info" and remark.message.startswith("(C"))
+    ]
+
+
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"(.*?)"', re.MULTILINE)
+_PLACE = r"(\d+)\s+(\d+)\s+(\d+)"
+_LOC = re.compile(rf"\.loc\s+{_PLACE}(?:\s*,\s*function_name\s+[^,]+,\s*inlined_at\s+{_PLACE})?")
+_FUNCTION = re.compile(r"\.(?:entry|func)\b")
+
+
+def python_place(ptx: str, line: int) -> Location | None:
+    """The Python place that line `line` of a PTX text came from, by its `.loc`; None where it has none."""
+    files = {int(number): name for number, name in _FILE.findall(ptx)}
+    lines = ptx.splitlines()[:line]
+    for at in range(len(lines) - 1, -1, -1):
+        if loc := _LOC.search(lines[at]):
+            return _location(loc, lines[:at], files)
+        if _FUNCTION.search(lines[at]):
+            return None
+    return None
+
+
+def _location(loc: re.Match[str], before: Sequence[str], files: dict[int, str]) -> Location:
+    """The place of a `.loc`. `inlined_at` repeats the place of an earlier `.loc`, which may be inlined itself."""
+    here = _place(loc.groups()[:3], files)
+    if loc[4] is None:
+        return here
+    call = loc.groups()[3:]
+    for at in range(len(before) - 1, -1, -1):
+        outer = _LOC.search(before[at])
+        if outer and outer.groups()[:3] == call:
+            return replace(here, inlined_at=_location(outer, before[:at], files))
+    return replace(here, inlined_at=_place(call, files))
+
+
+def _place(numbers: Sequence[str], files: dict[int, str]) -> Location:
+    file, line, column = map(int, numbers)
+    return Location(files.get(file, f"<file {file}>"), line, (column - 1, column) if column else (0, 0))

@@ -1,0 +1,166 @@
+"""The CUDA driver: what GPUs there are, their contexts, and each failure of a driver call as one sentence.
+
+Importing this module loads no driver library; the first call does. Nothing here creates a context until it is asked to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from cuda.bindings import driver as cuda
+from cuda.pathfinder import DynamicLibNotFoundError
+
+from .errors import LaunchError
+
+# Faults of a kernel, which the driver reports at some later call.
+_FAULTS = frozenset({
+    "CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_MISALIGNED_ADDRESS", "CUDA_ERROR_ILLEGAL_INSTRUCTION",
+    "CUDA_ERROR_INVALID_ADDRESS_SPACE", "CUDA_ERROR_INVALID_PC", "CUDA_ERROR_LAUNCH_FAILED",
+    "CUDA_ERROR_HARDWARE_STACK_ERROR", "CUDA_ERROR_LAUNCH_TIMEOUT", "CUDA_ERROR_ASSERT",
+})  # fmt: skip
+_HELP = {
+    "CUDA_ERROR_NO_BINARY_FOR_GPU": "assemble the kernel for this GPU's own architecture",
+    "CUDA_ERROR_INVALID_PTX": "the PTX is newer than the driver: update the driver, or install ptxdsl[asm] to assemble",
+    "CUDA_ERROR_OUT_OF_MEMORY": "free device memory, or use smaller arrays",
+    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": "use fewer threads a block, fewer registers or less shared memory",
+    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": "a cooperative grid must be resident at once: launch fewer blocks",
+    "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED": "run the kernel once before the capture, so that it is loaded",
+    "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED": "run the kernel once before the capture, so that it is loaded",
+}
+_FAULT_HELP = (
+    "a kernel that ran earlier on this GPU failed and the process must be restarted; "
+    "run it on the emulator (numpy arrays), which names the Python line and the thread"
+)
+
+
+def call(doing: str, function: Any, *arguments: Any) -> Any:
+    """The result of a driver function (a tuple where it has several, None where it has none).
+
+    Raises LaunchError that says what we were doing.
+    """
+    status, *results = function(*arguments)
+    if status != cuda.CUresult.CUDA_SUCCESS:
+        raise failure(doing, status)
+    if not results:
+        return None
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def failure(doing: str, status: Any) -> LaunchError:
+    """The error for a driver status: `while loading saxpy: CUDA_ERROR_…: explanation`."""
+    name = getattr(status, "name", None) or f"driver status {int(status)}"
+    help = _FAULT_HELP if name in _FAULTS else _HELP.get(name)
+    return LaunchError(f"{doing}: {name}: {_explanation(status)}", help=help)
+
+
+def _explanation(status: Any) -> str:
+    found, text = cuda.cuGetErrorString(status)
+    return text.decode() if found == cuda.CUresult.CUDA_SUCCESS and text else "the driver has no explanation"
+
+
+@cache
+def why_no_gpu() -> str | None:
+    """None where a kernel can be launched; else the reason why not, as the driver gives it. Asked once a process."""
+    try:
+        (status,) = cuda.cuInit(0)
+    except DynamicLibNotFoundError:
+        return "no CUDA driver (libcuda) is installed"
+    except (RuntimeError, OSError) as broken:
+        return f"the CUDA driver does not load ({str(broken).splitlines()[0]})"
+    if status != cuda.CUresult.CUDA_SUCCESS:
+        return f"the CUDA driver does not start ({status.name})"
+    if device_count() == 0:
+        return "the CUDA driver sees no GPU"
+    return None
+
+
+def require_gpu() -> None:
+    """Raises LaunchError with the reason where there is no GPU."""
+    if reason := why_no_gpu():
+        raise LaunchError(f"there is no GPU to launch on: {reason}", help="pass numpy arrays: they run on the emulator")
+
+
+@cache
+def device_count() -> int:
+    return int(call("counting the GPUs", cuda.cuDeviceGetCount))
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """What a launch must know of a GPU. Sizes in bytes; `shared_bytes` is the most that a block may use."""
+
+    ordinal: int
+    name: str
+    capability: tuple[int, int]
+    multiprocessors: int
+    shared_bytes: int
+    threads_per_block: int
+
+    @property
+    def arch(self) -> str:
+        """The target with all of this GPU's instructions: `sm_90a` of an H200, `sm_80` of an A100."""
+        major, minor = self.capability
+        return f"sm_{major}{minor}" + ("a" if self.capability >= (9, 0) else "")
+
+    def __str__(self) -> str:
+        return f"cuda:{self.ordinal} ({self.name}, {self.arch})"
+
+
+@cache
+def device(ordinal: int) -> Device:
+    """The GPU with this number. Raises LaunchError where there is none."""
+    require_gpu()
+    if not 0 <= ordinal < device_count():
+        raise LaunchError(
+            f"there is no GPU cuda:{ordinal}; this machine has {device_count()}",
+            help=f"use cuda:0 … cuda:{device_count() - 1}",
+        )
+    handle = call(f"asking for cuda:{ordinal}", cuda.cuDeviceGet, ordinal)
+    name = call(f"asking for cuda:{ordinal}", cuda.cuDeviceGetName, 256, handle)
+    return Device(
+        ordinal=ordinal,
+        name=name.rstrip(b"\0").decode(),
+        capability=(
+            _attribute(handle, "COMPUTE_CAPABILITY_MAJOR"),
+            _attribute(handle, "COMPUTE_CAPABILITY_MINOR"),
+        ),
+        multiprocessors=_attribute(handle, "MULTIPROCESSOR_COUNT"),
+        shared_bytes=_attribute(handle, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+        threads_per_block=_attribute(handle, "MAX_THREADS_PER_BLOCK"),
+    )
+
+
+def _attribute(handle: Any, name: str) -> int:
+    attribute = getattr(cuda.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+    return int(call(f"asking for {name}", cuda.cuDeviceGetAttribute, attribute, handle))
+
+
+def device_arch(ordinal: int = 0) -> str:
+    """The target with all instructions of a GPU, such as `sm_90a`."""
+    return device(ordinal).arch
+
+
+@cache
+def primary_context(ordinal: int) -> Any:
+    """The context that the CUDA runtime, and so torch, CuPy and JAX, use on this GPU; kept until the process ends."""
+    return call(f"opening cuda:{ordinal}", cuda.cuDevicePrimaryCtxRetain, device(ordinal).ordinal)
+
+
+@contextmanager
+def on(ordinal: int) -> Iterator[None]:
+    """The primary context of a GPU for the body of a `with`; the thread's own choice of GPU is put back after it."""
+    call(f"opening cuda:{ordinal}", cuda.cuCtxPushCurrent, primary_context(ordinal))
+    try:
+        yield
+    finally:
+        call(f"leaving cuda:{ordinal}", cuda.cuCtxPopCurrent)
+
+
+def synchronize(ordinal: int = 0) -> None:
+    """Wait for all work on a GPU. Raises LaunchError where a kernel failed."""
+    with on(ordinal):
+        call(f"waiting for cuda:{ordinal}", cuda.cuCtxSynchronize)

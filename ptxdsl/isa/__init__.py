@@ -1,6 +1,6 @@
 """The instruction table: one class an instruction, one file a chapter of the PTX manual."""
 
-from . import integer
+from . import control, integer, sync
 from .spec import Op, Opcode, choose, lookup
 
-__all__ = ["Op", "Opcode", "choose", "integer", "lookup"]
+__all__ = ["Op", "Opcode", "choose", "control", "integer", "lookup", "sync"]

@@ -101,17 +101,20 @@ class Step(Protocol):
     def jump(self, target: ir.Label) -> None:
         """The lanes go on at a label."""
 
-    def jump_each(self, index: np.ndarray, targets: Sequence[ir.Label]) -> None:
-        """Each lane goes on at targets[index]."""
+    def jump_each(self, index: np.ndarray, targets: ir.Label) -> None:
+        """Each lane goes on at the label with that index in a list (.branchtargets)."""
 
-    def call(self, function: Any, arguments: Sequence[Any], results: Sequence[Any]) -> None:
-        """The lanes go on in a device function."""
+    def call(self, function: Any, arguments: Sequence[ir.Operand], results: Sequence[ir.Operand]) -> None:
+        """The lanes go on in a device function: an ir.Function, an ir.Symbol, or an array of function addresses."""
 
     def leave(self) -> None:
         """The lanes return from their function; from a kernel, they end."""
 
     def exit(self) -> None:
         """The lanes end."""
+
+    def abort(self) -> None:
+        """The kernel ends, as after an error on a GPU."""
 
     def sleep(self, nanoseconds: np.ndarray) -> None:
         """Lets time pass: other lanes run first."""

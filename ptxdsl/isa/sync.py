@@ -1,0 +1,147 @@
+"""Barriers and fences (PTX ISA, "Parallel Synchronization and Communication Instructions")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import ir
+from .spec import Form, Op, Opcode, Problem
+
+
+class Barrier(Op):
+    """Base of the CTA barriers: every warp that comes counts as 32 threads."""
+
+    collective = True
+    whole_warp = False
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        for declared, value in zip(i.operands, operands, strict=True):
+            if not isinstance(value, ir.Immediate):
+                continue
+            if declared.name == "a" and not 0 <= value.value <= 15:
+                yield Problem("a", f"barrier {value.value} does not exist; a CTA has barriers 0 to 15")
+            if declared.name == "b" and (value.value <= 0 or value.value % 32):
+                yield Problem("b", f"`b` is {value.value} threads; it must be a positive multiple of the warp size, 32")
+
+
+class BarrierSync(Barrier):
+    """Waits until all threads of the CTA, or `b` threads, have come to barrier `a`."""
+
+    forms = (
+        Form("bar.sync a:u32{, b:u32}"),
+        Form("bar.cta.sync a:u32{, b:u32}", ptx="7.8", sm=30),
+        Form("barrier.sync{.aligned} a:u32{, b:u32}", ptx="6.0", sm=30),
+        Form("barrier.cta.sync{.aligned} a:u32{, b:u32}", ptx="7.8", sm=30),
+    )
+
+    def execute(self, i: Opcode, m: Any, a: np.ndarray, b: np.ndarray | None = None) -> None:
+        m.barrier(a, b)
+
+
+class BarrierArrive(Barrier):
+    """Counts the warp at barrier `a` of `b` threads, and goes on."""
+
+    forms = (
+        Form("bar.arrive a:u32, b:u32", ptx="2.0", sm=20),
+        Form("bar.cta.arrive a:u32, b:u32", ptx="7.8", sm=30),
+        Form("barrier.arrive{.aligned} a:u32, b:u32", ptx="6.0", sm=30),
+        Form("barrier.cta.arrive{.aligned} a:u32, b:u32", ptx="7.8", sm=30),
+    )
+
+    def execute(self, i: Opcode, m: Any, a: np.ndarray, b: np.ndarray) -> None:
+        m.barrier(a, b, arrive=True)
+
+
+class BarrierReduce(Barrier):
+    """As barrier.sync; d is the number of threads with `c`, or whether all or any of them have it."""
+
+    forms = tuple(
+        Form(f"{name}.red.{how} {destination}, a:u32{threads}, {{!}}c:pred", ptx=ptx, sm=sm, **slots)
+        for name, ptx, sm in (
+            ("bar", "2.0", 20),
+            ("bar.cta", "7.8", 30),
+            ("barrier", "6.0", 30),
+            ("barrier.cta", "7.8", 30),
+        )
+        for how, destination, slots in (
+            ("popc{.aligned}.u32" if name.startswith("barrier") else "popc.u32", "d=u32", {}),
+            ("op{.aligned}.pred" if name.startswith("barrier") else "op.pred", "d=pred", {"op": "and or"}),
+        )
+        for threads in ("", ", b:u32")
+    )
+
+    def execute(self, i: Opcode, m: Any, a: np.ndarray, *rest: np.ndarray) -> Any:
+        *threads, c = rest
+        return m.barrier_reduce(a, threads[0] if threads else None, c, i.op or "popc")
+
+
+class BarWarpSync(Op):
+    """Waits until the lanes of `membermask` have come, and orders their memory accesses."""
+
+    forms = (Form("bar.warp.sync membermask:u32", ptx="6.0", sm=30),)
+    collective = True
+
+    def execute(self, i: Opcode, m: Any, membermask: np.ndarray) -> None:
+        """Meeting is all that there is to it."""
+
+
+class Activemask(Op):
+    """d = the lanes of the warp that run this instruction together."""
+
+    forms = (Form("activemask.b32 d=b32", ptx="6.2", sm=30),)
+
+    def execute(self, i: Opcode, m: Any) -> Any:
+        return m.together()
+
+
+class Fence(Op):
+    """Orders memory accesses. The emulator runs them in order, so it has nothing to do."""
+
+    def execute(self, i: Opcode, m: Any, *inputs: Any) -> None:
+        """Memory is sequentially consistent here."""
+
+
+class FenceThread(Fence):
+    """Orders this thread's memory accesses for the threads of a scope."""
+
+    forms = (
+        Form("fence{.sem}.scope", sem="sc acq_rel", scope="cta gpu sys", ptx="6.0", sm=70),
+        Form("fence{.sem}.cluster", sem="sc acq_rel", ptx="7.8", sm=90),
+        Form("fence.sem.scope", sem="acquire release", scope="cta cluster gpu sys", ptx="8.6", sm=90),
+        Form("fence.mbarrier_init.release.cluster", ptx="8.0", sm=90),
+    )
+
+
+class FenceProxy(Fence):
+    """Orders accesses of different kinds (proxies) to the same memory."""
+
+    forms = (
+        Form("fence.proxy.alias", ptx="7.5", sm=70),
+        Form("fence.proxy.async{.space}", space="global shared::cta shared::cluster", ptx="8.0", sm=90),
+        Form("fence.proxy.tensormap::generic.release.scope", scope="cta cluster gpu sys", ptx="8.3", sm=90),
+        Form(
+            "fence.proxy.tensormap::generic.acquire.scope [address:generic], size:imm",
+            scope="cta cluster gpu sys",
+            ptx="8.3",
+            sm=90,
+        ),
+    )
+
+
+class Membar(Fence):
+    """The older spelling of fence."""
+
+    forms = (
+        Form("membar.scope", scope="cta gl sys", needs={"sys": ("2.0", 20)}, ptx="1.4"),
+        Form("membar.proxy.alias", ptx="7.5", sm=70),
+        Form("membar.proxy.async{.space}", space="global shared::cta shared::cluster", ptx="8.0", sm=90),
+    )
+
+
+class GridDepControl(Fence):
+    """Orders dependent grids. A grid runs alone on the emulator, so it has nothing to do."""
+
+    forms = (Form("griddepcontrol.action", action="launch_dependents wait", ptx="7.8", sm=90),)

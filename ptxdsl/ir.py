@@ -307,6 +307,16 @@ class Section:
     name: str
     lines: list[str] = field(default_factory=list)
 
+    def strings(self) -> dict[str, str]:
+        """Labels of `.debug_str`, and the zero-ended string behind each."""
+        data: dict[str, bytearray] = {}
+        for line in self.lines:
+            if line.endswith(":"):
+                data[line[:-1]] = current = bytearray()
+            elif data and line.startswith(".b8"):
+                current += bytes(int(value, 0) & 255 for value in line[3:].split(","))
+        return {label: bytes(text).partition(b"\0")[0].decode(errors="replace") for label, text in data.items()}
+
 
 @dataclass(slots=True)
 class Module:

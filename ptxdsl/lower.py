@@ -1,0 +1,259 @@
+"""The ir as PTX text: deterministic, readable, with the Python line of every instruction.
+
+Nothing here knows a single instruction: all that is printed comes from the ir and the table in `isa/`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from .errors import Location
+from .ir import Directive, Function, Instruction, Item, Label, Module, Register, Scope, Section, Variable
+from .types import Type
+from .verify import check_targets, least_version
+
+INDENT = "    "
+WIDTH = 110
+
+
+def lower(module: Module, *, lineinfo: bool = True, annotate: bool = False) -> str:
+    """The text of a module, ready for an assembler.
+
+    `.version` is the module's, or the least that its target, directives and instructions need. With `lineinfo` each
+    instruction carries its Python line (`.loc`); with `annotate` that line stands above it as a comment.
+    Raises VerifyError, at the Python line, for a form that the target lacks.
+    """
+    check_targets(module)
+    return _Printer(module, lineinfo, annotate).text()
+
+
+class _Printer:
+    """Lines of one module, and what the source positions in them need: the file table and inlined names."""
+
+    def __init__(self, module: Module, lineinfo: bool, annotate: bool) -> None:
+        self.module, self.lineinfo, self.annotate = module, lineinfo, annotate
+        self.lines: list[str] = []
+        self.files = _files(module)
+        self.strings = _strings(module)
+        self.known_strings = len(self.strings)
+        self.place: Location | None = None
+        self.sites: dict[tuple[str, int, int], Location] = {}
+        self.annotated: tuple[str, int] | None = None
+
+    def text(self) -> str:
+        for item in self.module.items:
+            self._module_item(item)
+        return "\n".join([*self._header(), *self.lines, *self._new_strings()]) + "\n"
+
+    def _header(self) -> Iterator[str]:
+        major, minor = self.module.version or least_version(self.module, inlined=bool(self.strings))
+        yield f".version {major}.{minor}"
+        yield f".target {', '.join(self.module.target)}"
+        yield f".address_size {self.module.address_size}"
+        if self.lineinfo:
+            yield from (f'.file {index} "{name}"' for name, index in self.files.items())
+
+    def _module_item(self, item: Function | Variable | Directive | Section) -> None:
+        if isinstance(item, Function):
+            self._function(item)
+        elif isinstance(item, Section):
+            self._section(item)
+        elif isinstance(item, Variable):
+            self.lines.append(f"{declaration(item)};")
+        elif item.name != "file":
+            self.lines.append(f"{item};")
+
+    def _section(self, section: Section) -> None:
+        if not self.lineinfo and section.name.startswith(".debug"):
+            return
+        self.lines += ["", f".section {section.name}", "{", *section.lines]
+        if section.name == ".debug_str":
+            self.lines += self._take_strings()
+        self.lines.append("}")
+
+    def _new_strings(self) -> list[str]:
+        """A section for names of inlined functions, where the module brings none."""
+        added = self._take_strings()
+        return ["", ".section .debug_str", "{", *added, "}"] if added else []
+
+    def _take_strings(self) -> list[str]:
+        added = list(self.strings.items())[self.known_strings :]
+        self.known_strings = len(self.strings)
+        data = ((label, ",".join(map(str, [*name.encode(), 0]))) for name, label in added)
+        return [line for label, text in data for line in (f"{label}:", f".b8 {text}")]
+
+    def _function(self, function: Function) -> None:
+        self.place, self.annotated = None, None
+        self.sites.clear()
+        self.lines += ["", signature(function)]
+        self.lines += [f"{item};" if item.name == "pragma" else str(item) for item in function.directives]
+        if function.body is None:
+            self.lines[-1] += ";"
+            return
+        self.lines.append("{")
+        self.lines += [INDENT + line for line in registers(function)]
+        self._body(function.body, 1)
+        self.lines.append("}")
+
+    def _body(self, body: list[Item], depth: int) -> None:
+        indent = INDENT * depth
+        for item in body:
+            if isinstance(item, Instruction):
+                if item.location is not None:
+                    self._locate(item.location, indent)
+                self.lines.append(f"{indent}{item}")
+            elif isinstance(item, Label):
+                self.lines.append(f"{item}:")
+            elif isinstance(item, Scope):
+                self.lines.append(f"{indent}{{")
+                self._body(item.body, depth + 1)
+                self.lines.append(f"{indent}}}")
+            else:
+                self.lines.append(f"{indent}{declaration(item) if isinstance(item, Variable) else directive(item)};")
+
+    def _locate(self, location: Location, indent: str) -> None:
+        if location is self.place or not is_source(location):
+            return
+        if self.annotate and (location.file, location.line) != self.annotated:
+            self.annotated = (location.file, location.line)
+            self.lines.append(f"{indent}// {f'{location} | {location.text.strip()}'.rstrip('| ')}")
+        if self.lineinfo and (self.place is None or _chain(location) != _chain(self.place)):
+            self._loc(location, indent)
+        self.place = location
+
+    def _loc(self, location: Location, indent: str) -> None:
+        """`.loc`, behind those of its callers where the text has not just said how these were reached."""
+        text = f"{indent}.loc {self._position(location)}"
+        if caller := location.inlined_at:
+            known = self.sites.get(_site(caller))
+            if known is None or _chain(known) != _chain(caller):
+                self._loc(caller, indent)
+            name = self.strings.setdefault(location.function, f"$L__info_string{len(self.strings)}")
+            text += f", function_name {name}, inlined_at {self._position(caller)}"
+        self.sites[_site(location)] = location
+        self.lines.append(text)
+
+    def _position(self, location: Location) -> str:
+        file, line, column = _site(location)
+        return f"{self.files.setdefault(file, max(self.files.values(), default=0) + 1)} {line} {column}"
+
+
+def is_source(location: Location) -> bool:
+    """Whether a place is in the source of a kernel, not in its PTX or unknown."""
+    return not location.file.startswith("<") and not location.file.endswith(".ptx")
+
+
+def _site(location: Location) -> tuple[str, int, int]:
+    """File, line and the column as `.loc` has it: from 1, 0 when unknown."""
+    start, end = location.columns
+    return location.file, location.line, start + 1 if end else 0
+
+
+def _chain(location: Location) -> list[tuple[tuple[str, int, int], str]]:
+    """What `.loc` says of a place: each site, and the function there unless it is the kernel itself."""
+    return [(_site(place), place.function if place.inlined_at else "") for place in location.chain()]
+
+
+def _files(module: Module) -> dict[str, int]:
+    """The numbers that a parsed module gives its files; new files are added behind them."""
+    given = [item.arguments for item in module.items if isinstance(item, Directive) and item.name == "file"]
+    return {str(name): index for index, name in given if isinstance(index, int)}
+
+
+def _strings(module: Module) -> dict[str, str]:
+    """Labels of the names in the module's own `.debug_str`."""
+    sections = (item for item in module.items if isinstance(item, Section) and item.name == ".debug_str")
+    return {name: label for section in sections for label, name in section.strings().items()}
+
+
+def directive(item: Directive) -> str:
+    """A directive in a body; a prototype is printed with the signature that it holds."""
+    if item.name != "callprototype":
+        return str(item)
+    (prototype,) = item.arguments
+    assert isinstance(prototype, Function)
+    return f"{item.label}: .callprototype {_results(prototype)}_ ({_list(prototype.parameters)})"
+
+
+def signature(function: Function) -> str:
+    """`.visible .entry name(…)`, one parameter a line."""
+    linkage = f".{function.linkage} " if function.linkage else ""
+    head = f"{linkage}.{function.kind} {_results(function)}{function.name}"
+    if not function.parameters:
+        return f"{head}()"
+    parameters = f",\n{INDENT}".join(map(declaration, function.parameters))
+    return f"{head}(\n{INDENT}{parameters}\n)"
+
+
+def _results(function: Function) -> str:
+    return f"({_list(function.returns)}) " if function.returns else ""
+
+
+def _list(variables: Iterable[Variable | Register]) -> str:
+    return ", ".join(map(declaration, variables))
+
+
+def declaration(variable: Variable | Register) -> str:
+    """A declaration without its semicolon."""
+    if isinstance(variable, Register):
+        return f".reg .{variable.type} {variable}"
+    words = [f".{variable.linkage}"] if variable.linkage else []
+    words.append(f".{variable.space}")
+    words += [a for a in variable.attributes if a.startswith(".attribute")]
+    words += [f".align {variable.align}"] if variable.align else []
+    words += [f".v{variable.vector}"] if variable.vector > 1 else []
+    words.append(f".{variable.type}")
+    words += [a for a in variable.attributes if not a.startswith(".attribute")]
+    extents = "".join(f"[{'' if extent is None else extent}]" for extent in variable.shape)
+    initial = "" if variable.initial is None else f" = {initializer(variable.initial)}"
+    return f"{' '.join(words)} {variable}{extents}{initial}"
+
+
+def initializer(value: object) -> str:
+    """An initial value; nested tuples are nested braces."""
+    return "{" + ", ".join(map(initializer, value)) + "}" if isinstance(value, tuple) else str(value)
+
+
+def registers(function: Function) -> Iterator[str]:
+    """`.reg` lines: by type, numbered families as `%r<12>`, the rest as lists."""
+    by_type: dict[Type, list[str]] = defaultdict(list)
+    for register in function.registers:
+        by_type[register.type].append(register.name)
+    taken = {register.name for register in function.registers} | function.names.keys()
+    for type, names in by_type.items():
+        families = _families(names, taken)
+        single = [name for name in names if _FAMILY.sub("", name) not in families]
+        yield from (f".reg .{type} {prefix}<{count}>;" for prefix, count in families.items())
+        yield from (f".reg .{type} {line};" for line in _wrap(single))
+
+
+_FAMILY = re.compile(r"(0|[1-9]\d*)$")
+
+
+def _families(names: list[str], taken: set[str] | frozenset[str]) -> dict[str, int]:
+    """Prefixes of names numbered from 0 (or 1) without a gap, and how many names `prefix<n>` stands for."""
+    numbers: dict[str, set[int]] = defaultdict(set)
+    for name in names:
+        if match := _FAMILY.search(name):
+            numbers[name[: match.start()]].add(int(match[0]))
+    return {
+        prefix: max(found) + 1
+        for prefix, found in numbers.items()
+        if len(found) > 2
+        and max(found) + 1 - len(found) <= (0 not in found)
+        and (0 in found or f"{prefix}0" not in taken)
+    }
+
+
+def _wrap(names: list[str]) -> Iterator[str]:
+    """Names as comma-separated lines of at most WIDTH characters."""
+    line = ""
+    for name in names:
+        if line and len(line) + len(name) + 2 > WIDTH:
+            yield line
+            line = ""
+        line += f", {name}" if line else name
+    if line:
+        yield line

@@ -101,10 +101,6 @@ def checked(x, y):
     y[i] = x[i] // y[i]
 
 
-def device_function(a, b):
-    return math.hypot(a, b) if a > b else b / a
-
-
 def dynamic_shared(x, out):
     s = cuda.shared.array(0, numba.float64)
     t = cuda.threadIdx.x
@@ -129,7 +125,6 @@ BUILDS = {
     "printing": (printing, numba.void(I64[::1]), (8, 0), {}),
     "complexes": (complexes, numba.void(numba.complex128[::1], I32[::1], I32), (10, 0), {}),
     "checked": (checked, numba.void(I32[::1], I32[::1]), (8, 0), {"debug": True, "opt": False}),
-    "device_function": (device_function, F64(F64, F64), (8, 0), {"device": True, "abi": "c"}),
     "dynamic_shared": (dynamic_shared, numba.void(F64[::1], F64[::1]), (8, 0), {}),
 }
 

@@ -52,7 +52,22 @@ def layer_norm(x, weight, bias, out, mean_out, stride, columns, epsilon, BLOCK: 
 
 
 @triton.jit
-def matmul(a, b, c, m, n, k, lda, ldb, ldc, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, GROUP: tl.constexpr, ACC: tl.constexpr):
+def matmul(
+    a,
+    b,
+    c,
+    m,
+    n,
+    k,
+    lda,
+    ldb,
+    ldc,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    GROUP: tl.constexpr,
+    ACC: tl.constexpr,
+):
     tiles_m, tiles_n = tl.cdiv(m, M), tl.cdiv(n, N)
     tile = tl.program_id(0)
     first = tile // (GROUP * tiles_n) * GROUP
@@ -107,7 +122,9 @@ def attention(q, k, v, out, length, scale, M: tl.constexpr, N: tl.constexpr, D: 
     total = tl.zeros([M, D], dtype=tl.float32)
     for start in range(0, (tl.program_id(0) + 1) * M, N):
         key = tl.load(k + (start + at_n)[None, :] * D + at_d[:, None], mask=(start + at_n)[None, :] < length, other=0.0)
-        value = tl.load(v + (start + at_n)[:, None] * D + at_d[None, :], mask=(start + at_n)[:, None] < length, other=0.0)
+        value = tl.load(
+            v + (start + at_n)[:, None] * D + at_d[None, :], mask=(start + at_n)[:, None] < length, other=0.0
+        )
         scores = tl.where(at_m[:, None] >= (start + at_n)[None, :], tl.dot(query, key) * scale, -float("inf"))
         new = tl.maximum(best, tl.max(scores, 1))
         powers, decay = tl.exp2(scores - new[:, None]), tl.exp2(best - new)
@@ -167,7 +184,9 @@ def embedding(table, ids, out, width, BLOCK: tl.constexpr):
     tl.device_assert(row >= 0, "negative id")
     for start in tl.static_range(0, 2):
         at = start * BLOCK + tl.arange(0, BLOCK)
-        tl.store(out + tl.program_id(0) * width + at, tl.load(table + row * width + at, mask=at < width), mask=at < width)
+        tl.store(
+            out + tl.program_id(0) * width + at, tl.load(table + row * width + at, mask=at < width), mask=at < width
+        )
 
 
 @triton.jit
@@ -205,22 +224,73 @@ MATMUL = dict(m="i32", n="i32", k="i32", lda="i32", ldb="i32", ldc="i32")
 BUILDS = {
     "vector_add": (vector_add, dict(x="*fp32", y="*fp32", out="*fp32", n="i32"), {"BLOCK": 1024}, (80, 90), {}),
     "vector_add_bf16": (vector_add, dict(x="*bf16", y="*bf16", out="*bf16", n="i32"), {"BLOCK": 512}, (90,), {}),
-    "vector_add_i64": (vector_add, dict(x="*i64", y="*i8", out="*i64", n="i32"), {"BLOCK": 256}, (80,), {"num_warps": 8}),
+    "vector_add_i64": (
+        vector_add,
+        dict(x="*i64", y="*i8", out="*i64", n="i32"),
+        {"BLOCK": 256},
+        (80,),
+        {"num_warps": 8},
+    ),
     "softmax": (softmax, dict(x="*fp32", out="*fp32", stride="i32", columns="i32"), {"BLOCK": 1024}, (80, 100), {}),
-    "layer_norm": (layer_norm, dict(x="*fp16", weight="*fp32", bias="*fp32", out="*fp16", mean_out="*fp32", stride="i32", columns="i32", epsilon="fp32"), {"BLOCK": 512}, (90,), {}),
+    "layer_norm": (
+        layer_norm,
+        dict(
+            x="*fp16",
+            weight="*fp32",
+            bias="*fp32",
+            out="*fp16",
+            mean_out="*fp32",
+            stride="i32",
+            columns="i32",
+            epsilon="fp32",
+        ),
+        {"BLOCK": 512},
+        (90,),
+        {},
+    ),
     "matmul_f16": (matmul, dict(a="*fp16", b="*fp16", c="*fp16", **MATMUL), TILE, (80, 90), {"num_stages": 3}),
     "matmul_bf16": (matmul, dict(a="*bf16", b="*bf16", c="*fp32", **MATMUL), TILE, (80, 100), {"num_stages": 2}),
     "matmul_tf32": (matmul, dict(a="*fp32", b="*fp32", c="*fp32", **MATMUL), TILE, (80,), {}),
     "matmul_fp8": (matmul, dict(a="*fp8e4nv", b="*fp8e4nv", c="*fp16", **MATMUL), TILE, (90,), {}),
-    "matmul_f64": (matmul, dict(a="*fp64", b="*fp64", c="*fp64", **MATMUL), {"M": 32, "N": 32, "K": 16, "GROUP": 1, "ACC": tl.float64}, (80,), {}),
+    "matmul_f64": (
+        matmul,
+        dict(a="*fp64", b="*fp64", c="*fp64", **MATMUL),
+        {"M": 32, "N": 32, "K": 16, "GROUP": 1, "ACC": tl.float64},
+        (80,),
+        {},
+    ),
     "matmul_i8": (integer_matmul, dict(a="*i8", b="*i8", c="*i32", k="i32"), {"M": 64, "N": 32, "K": 64}, (80,), {}),
-    "persistent": (persistent_matmul, dict(a="*fp16", b="*fp16", c="*fp16", m="i32", n="i32", k="i32"), {"M": 128, "N": 128, "K": 64, "BLOCKS": 132}, (90, 100), {"num_warps": 8}),
-    "attention": (attention, dict(q="*bf16", k="*bf16", v="*bf16", out="*bf16", length="i32", scale="fp32"), {"M": 64, "N": 32, "D": 64}, (80, 90), {}),
-    "atomics": (atomics, dict(x="*i32", counts="*i32", best="*i32", lock="*i32", total="*fp32", n="i32"), {"BLOCK": 256}, (80,), {}),
+    "persistent": (
+        persistent_matmul,
+        dict(a="*fp16", b="*fp16", c="*fp16", m="i32", n="i32", k="i32"),
+        {"M": 128, "N": 128, "K": 64, "BLOCKS": 132},
+        (90, 100),
+        {"num_warps": 8},
+    ),
+    "attention": (
+        attention,
+        dict(q="*bf16", k="*bf16", v="*bf16", out="*bf16", length="i32", scale="fp32"),
+        {"M": 64, "N": 32, "D": 64},
+        (80, 90),
+        {},
+    ),
+    "atomics": (
+        atomics,
+        dict(x="*i32", counts="*i32", best="*i32", lock="*i32", total="*fp32", n="i32"),
+        {"BLOCK": 256},
+        (80,),
+        {},
+    ),
     "scans": (scans, dict(x="*fp32", out="*fp32", indices="*i32", n="i32"), {"BLOCK": 256}, (80,), {}),
     "dropout": (dropout, dict(x="*fp32", out="*fp32", n="i32", keep="fp32", seed="i32"), {"BLOCK": 512}, (90,), {}),
     "transpose": (transpose, dict(x="*fp16", out="*fp16", rows="i32", columns="i32"), {"BLOCK": 32}, (80,), {}),
-    "embedding": (embedding, dict(table="*fp16", ids="*i64", out="*fp16", width="i32"), {"BLOCK": 128}, (80,), {"debug": True}),
+    "embedding": (
+        embedding,
+        dict(table="*fp16", ids="*i64", out="*fp16", width="i32"),
+        {"BLOCK": 128},
+        (80,),
+        {"debug": True},
+    ),
     "math": (math, dict(x="*fp32", y="*fp32", n="i32"), {"BLOCK": 256}, (80,), {}),
     "control": (control, dict(x="*i32", n="i32"), {"BLOCK": 128}, (80,), {}),
 }
@@ -229,7 +299,11 @@ BUILDS = {
 def compile_to_ptx(kernel, types, constants, capability, options):
     signature = {name: types.get(name, "constexpr") for name in kernel.arg_names}
     # Divisibility by 16 is what the JIT itself passes for aligned pointers; it lets loads become vectors.
-    aligned = {(i,): [["tt.divisibility", 16]] for i, name in enumerate(kernel.arg_names) if str(types.get(name, "")).startswith("*")}
+    aligned = {
+        (i,): [["tt.divisibility", 16]]
+        for i, name in enumerate(kernel.arg_names)
+        if str(types.get(name, "")).startswith("*")
+    }
     source = ASTSource(kernel, signature, constants, aligned)
     return triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options).asm["ptx"]
 

@@ -1,0 +1,57 @@
+# Every target works from a bare clone: it makes .venv, installs what it needs, and runs.
+# PYTHON chooses the interpreter (3.11 or newer); pip uses your own index settings.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# One file for each set of extras that is installed; older than pyproject.toml, it is installed again.
+READY := $(VENV)/installed
+
+# A virtual environment that was moved, half made, or made by a Python that is gone is made afresh.
+ifneq ($(shell $(BIN)/python -c 'import pip, sys; print(sys.version_info >= (3, 11))' 2>/dev/null),True)
+BROKEN := FORCE
+endif
+
+.PHONY: help demo test lint golden gpu bench corpus clean FORCE
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do \
+		printf 'make %-8s%s\n' "$$name" "$$what"; done
+
+demo: $(READY)-test ## a GEMM: traced, assembled, run, and compared with numpy (about a minute from a bare clone)
+	$(BIN)/python -m ptxdsl demo
+
+test: $(READY)-test ## all tests; those that need a GPU are skipped where there is none
+	$(BIN)/python -m pytest -n auto
+
+lint: $(READY)-lint ## ruff check, ruff format and mypy
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+golden: $(READY)-test ## write the golden PTX files again: look at the difference before you commit it
+	PTXDSL_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -n auto -k golden
+
+gpu: $(READY)-test ## the tests that need a GPU
+	$(BIN)/python -m pytest -m gpu
+
+bench: $(READY)-test ## every benchmark; each prints the machine, the shapes and the contenders
+	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+corpus: $(READY)-corpus ## compile the corpus of kernels again (nvcc on the PATH; Triton and numba: 1.7 GB) and test it
+	$(BIN)/python tests/corpus/make.py
+	$(BIN)/python -m pytest -n auto tests/corpus
+
+clean: ## remove .venv and all caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
+
+$(BIN)/python: $(BROKEN)
+	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or newer was not found; say make PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+
+$(READY)-%: pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet --editable '.[$*]'
+	@touch $@

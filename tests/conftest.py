@@ -1,0 +1,42 @@
+"""What every test shares: the `gpu` marker and a seeded random generator."""
+
+import os
+import random
+import zlib
+
+import numpy as np
+import pytest
+
+from ptxdsl.driver import why_no_gpu
+
+SEED = "PTXDSL_TEST_SEED"
+
+
+def pytest_configure():
+    # Set before pytest-xdist starts its workers, which inherit it: one seed for the whole run.
+    os.environ.setdefault(SEED, str(random.SystemRandom().getrandbits(32)))
+
+
+def pytest_report_header():
+    return f"{SEED}={os.environ[SEED]}"
+
+
+def pytest_collection_modifyitems(items):
+    on_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if on_gpu and (reason := why_no_gpu()):
+        for item in on_gpu:
+            item.add_marker(pytest.mark.skip(reason=f"needs a GPU: {reason}"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    if report.failed and "rng" in item.fixturenames:
+        report.sections.append(("random numbers", f"run again with {SEED}={os.environ[SEED]}"))
+    return report
+
+
+@pytest.fixture
+def rng(request):
+    """A generator whose numbers differ from run to run, and depend on the seed and the test alone within one."""
+    return np.random.default_rng([int(os.environ[SEED]), zlib.crc32(request.node.nodeid.encode())])

@@ -1,0 +1,67 @@
+"""PTX that compilers and people wrote parses, and what we print of it assembles to the same machine code."""
+
+import re
+import struct
+
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.assemble import assemble
+from tests.corpus import make
+
+NAMES = make.names()
+LEAST_FILES = 60
+LATER = {"sm_75": "sm_80"}  # we assemble for sm_80 and later; PTX for an earlier target assembles for those too
+
+
+@pytest.fixture
+def text(request, name):
+    """The PTX called `name`; compiled files are kept in pytest's cache from run to run."""
+    try:
+        return make.ptx_text(name, request.config.cache.mkdir("corpus"))
+    except make.Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+def assembled(text):
+    target = re.search(r"^\s*\.target\s+(\w+)", text, re.MULTILINE)[1]
+    return assemble(text, LATER.get(target, target))
+
+
+def machine_code(image):
+    """name: bytes, of each section with instructions of a cubin, which is an ELF64 file."""
+    (table,) = struct.unpack_from("<Q", image, 40)
+    size, count, names = struct.unpack_from("<HHH", image, 58)
+    headers = [struct.unpack_from("<IIQQQQ", image, table + i * size) for i in range(count)]
+    code = {}
+    for name, _, _, _, start, length in headers:
+        at = headers[names][4] + name
+        section = image[at : image.index(b"\0", at)].decode()
+        if section.startswith(".text."):
+            code[section] = image[start : start + length]
+    assert code
+    return code
+
+
+def test_the_corpus_is_large_and_of_every_origin():
+    assert len(NAMES) >= LEAST_FILES
+    assert {name.partition("-")[0] for name in NAMES} == {"cuda", "triton", "numba", "written"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_parses_prints_and_assembles_to_the_same_code(name, text):
+    printed = pd.parse(text).ptx()
+    assert pd.parse(printed).ptx() == printed
+
+    original, ours = assembled(text), assembled(printed)
+    assert ours.kernels == original.kernels  # registers, spills, stack, shared bytes
+    assert machine_code(ours.image) == machine_code(original.image)
+
+
+def test_a_changed_instruction_changes_the_code(request):
+    """The comparison above sees a single wrong modifier, and does not mind other names of registers."""
+    text = make.ptx_text("written-names", request.config.cache.mkdir("corpus"))
+    code = machine_code(assembled(text).image)
+    assert len(code) == 1
+    assert machine_code(assembled(text.replace("Upper", "%lower")).image) == code
+    assert machine_code(assembled(text.replace("fma.rn.f64", "fma.rz.f64")).image) != code

@@ -1,0 +1,130 @@
+"""The house rules that a reader can check: who imports whom, and how long a function and a file may be."""
+
+import ast
+import subprocess
+import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "ptxdsl"
+FILES = sorted(PACKAGE.rglob("*.py"))
+FUNCTION_LINES, FILE_LINES = 60, 600
+
+# A module reaches, through whatever it imports, no module of its own layer or of a later one. Helper modules that are
+# not named here take the place that their importers leave them.
+LAYERS = (
+    {"errors"},
+    {"types"},
+    {"ir"},
+    {"isa"},
+    {"trace", "lower", "parse", "emulate"},
+    {"assemble"},
+    {"launch"},
+    {"__init__"},
+    {"kernels"},
+    {"cli"},
+    {"__main__"},
+)
+# Leaves on plain arithmetic, and all that they may reach.
+LEAVES = {"layout": {"errors"}, "schedule": {"errors", "layout"}, "types": {"errors"}, "errors": set()}
+CUDA = {"assemblers", "driver", "launch"}  # the only modules that may import it
+
+
+def path_id(path):
+    return str(path.relative_to(PACKAGE))
+
+
+every_file = pytest.mark.parametrize("path", FILES, ids=path_id)
+
+
+def module_of(path):
+    """The module or sub-package right under ptxdsl/ that a file belongs to."""
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def module_named(name):
+    """The same of a dotted name; `ptxdsl` itself is `__init__`."""
+    module = f"{name}.".split(".")[1]
+    known = (PACKAGE / f"{module}.py").exists() or (PACKAGE / module).is_dir()
+    return module if module and known else "__init__"
+
+
+def imported_names(path):
+    """The dotted names that a file imports; of `from a import b`, a.b."""
+    package = path.relative_to(PACKAGE.parent).parent.parts
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            start = [*above, *filter(None, [node.module])]
+            yield from (".".join([*start, alias.name]) for alias in node.names)
+
+
+def graph():
+    """module: the modules of the package that its files import."""
+    edges = {module_of(path): set() for path in FILES}
+    for path in FILES:
+        names = [name for name in imported_names(path) if name.partition(".")[0] == "ptxdsl"]
+        edges[module_of(path)] |= {module_named(name) for name in names} - {module_of(path)}
+    return edges
+
+
+def reached(module, edges):
+    seen, todo = set(), [module]
+    while todo:
+        new = edges.get(todo.pop(), set()) - seen
+        seen |= new
+        todo += new
+    return seen
+
+
+def functions(path):
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds)]
+
+
+def test_no_two_modules_import_each_other():
+    assert list(TopologicalSorter(graph()).static_order())  # raises CycleError, which names the circle
+
+
+@pytest.mark.parametrize("number", range(len(LAYERS)))
+def test_a_layer_reaches_only_earlier_layers(number):
+    edges = graph()
+    not_below = set().union(*LAYERS[number:])
+    assert not {m: up for m in LAYERS[number] if (up := reached(m, edges) & not_below - {m})}
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_leaves_reach_nothing_else(leaf):
+    assert reached(leaf, graph()) <= LEAVES[leaf]
+
+
+@every_file
+def test_only_the_modules_that_launch_import_cuda(path):
+    names = [name for name in imported_names(path) if name.partition(".")[0] == "cuda"]
+    assert module_of(path) in CUDA or not names
+
+
+def test_importing_the_package_loads_neither_cuda_nor_a_framework():
+    heavy = {"cuda", "torch", "cupy", "jax", "triton", "rich"}
+    script = f"import sys, ptxdsl; print(*sorted({heavy} & sys.modules.keys()))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=PACKAGE.parent, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == ""
+
+
+@every_file
+def test_imports_stand_at_the_top(path):
+    inner = [node for function in functions(path) for node in ast.walk(function)]
+    assert not [node.lineno for node in inner if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+@every_file
+def test_functions_and_files_stay_short(path):
+    lengths = {function.name: function.end_lineno - function.lineno + 1 for function in functions(path)}
+    assert not {name: lines for name, lines in lengths.items() if lines > FUNCTION_LINES}
+    assert len(path.read_text().splitlines()) <= FILE_LINES

@@ -5,7 +5,7 @@ A `Form` is one line of syntax as the PTX manual prints it, with the operands ty
     Form("add{.rnd}{.ftz}{.sat}.f32 d=f32, a:f32, b:f32", rnd="rn rz rm rp")
     Form("ld{.weak}.{space}.{type} d=type, [a:space]", …)
 
-- `.name` is a literal or, when `name` is a keyword of the form, a slot with the choices given; `{.name}` may be left out.
+- `.name` is a literal or, when `name` is a keyword of the form, a slot with the choices given; `{.name}` is optional.
 - `d=type` is written, `a:type` is read, `d+type` is both. A type is the name of a PTX type, a slot that holds one,
   a function of these (`wide(type)`, `bits(type)`), or a word for what is no register: `imm`, `label`, `function`,
   `symbol`, `any`. `*4`, `*vec` stands for `{…}` of that many registers.
@@ -102,13 +102,18 @@ class Operand:
                 "any": "a register or symbol",
                 "arguments": "a list in parentheses",
             }.get(self.word, f"a {self.word}")
-        kind = {"b": "{0}-bit", "u": "{0}-bit integer", "s": "{0}-bit integer"}.get(self.type.kind, f"{self.type}")
-        one = f"{_article(kind.format(self.type.bits))} register" if self.type is not types.pred else "a predicate"
-        return one if self.count == 1 else f"{self.count} {kind.format(self.type.bits)} registers"
+        if self.type is types.pred:
+            return "a predicate" if self.count == 1 else f"{self.count} predicates"
+        kinds = {"b": f"{self.type.bits}-bit", "u": f"{self.type.bits}-bit integer"}
+        kind = kinds.get(self.type.kind.replace("s", "u"), str(self.type))
+        if self.type.register is not self.type:
+            kind = str(self.type.register)
+        held = f" ({self.type})" if self.type.register is not self.type else ""
+        return (f"{_article(kind)} register" if self.count == 1 else f"{self.count} {kind} registers") + held
 
 
 def _article(words: str) -> str:
-    return ("an " if words[0] in "aeiou8" or (words[0] in "fs" and words[1:2].isdigit()) else "a ") + words
+    return ("an " if words[0] in "aeio8" or (words[0] in "fs" and words[1:2].isdigit()) else "a ") + words
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +238,7 @@ class Op:
     With `collective`, lanes come as whole warps: arrays of shape (…, warps, 32), `m.active` says which take part.
     `whole_warp` False: lanes that have ended are not waited for (a `membermask` operand says the same of the others).
     `relaxed` lets a register be wider than its operand's type, as ld, st and cvt do.
+    `reads` names the kinds of operands (special registers, variables, …) that it reads beside registers and constants.
     `batchable` lets the machine run k consecutive independent instructions of one opcode at once, by `execute_batch`.
     """
 
@@ -241,6 +247,7 @@ class Op:
     whole_warp: ClassVar[bool] = True
     batchable: ClassVar[bool] = False
     relaxed: ClassVar[bool] = False
+    reads: ClassVar[tuple[type, ...]] = ()
     table: ClassVar[dict[str, list[tuple[Op, Form]]]] = {}
     modifiers: ClassVar[frozenset[str]] = frozenset()
 
@@ -397,25 +404,37 @@ def _check_scalar(i: Opcode, operand: Operand, value: Any) -> Iterator[Problem]:
         value = value.register
     if isinstance(value, ir.Immediate):
         yield from _check_immediate(operand, value)
-    elif isinstance(value, (ir.Register, ir.SpecialRegister)):
-        if not compatible(operand.type, value.type, i.op.relaxed):
-            yield Problem(operand.name, f"`{operand.name}` is {found(value)}; this form takes {wanted}")
-    elif not isinstance(value, (ir.Variable, ir.Symbol, ir.Offset, ir.Function, ir.Lane)) or operand.written:
+    elif not isinstance(value, (ir.Register, () if operand.written else i.op.reads)):
+        help = "copy it to a register first, with mov" if isinstance(value, _NAMED) else None
+        yield Problem(operand.name, f"`{operand.name}` is {found(value)}; this form takes {wanted}", help)
+    elif not compatible(operand.type, getattr(value, "type", operand.type), i.op.relaxed):
         yield Problem(operand.name, f"`{operand.name}` is {found(value)}; this form takes {wanted}")
+
+
+_NAMED = (ir.SpecialRegister, ir.Variable, ir.Symbol, ir.Offset)
 
 
 def _check_immediate(operand: Operand, value: ir.Immediate) -> Iterator[Problem]:
     assert operand.type is not None
+    type_, name = operand.type, operand.name
     if operand.written:
-        yield Problem(operand.name, f"`{operand.name}` is written, so it cannot be a constant")
-    elif value.type is not None and operand.type.is_integer:
-        yield Problem(operand.name, f"`{operand.name}` is a floating constant; this form takes an integer")
-    elif value.type is None and operand.type.is_float and operand.type.bits >= 32:
-        yield Problem(operand.name, f"`{operand.name}` is an integer constant; this form takes {operand.type}")
-    elif value.type is None and operand.type is not types.pred and operand.type.bits <= 64:
-        low, high = -(1 << max(operand.type.bits, 8) - 1), (1 << max(operand.type.bits, 8)) - 1
-        if not low <= value.value <= high:
-            yield Problem(operand.name, f"`{operand.name}` is {value.value}, which does not fit {operand.type}")
+        yield Problem(name, f"`{name}` is written, so it cannot be a constant")
+    elif type_.kind == "x" or (type_.is_float and type_ not in (types.f32, types.f64)):
+        yield Problem(name, f"`{name}` is a constant; this form takes {operand.describe()}")
+    elif value.type is not None and (type_.is_integer or (type_.kind == "b" and type_.bits != value.type.bits)):
+        yield Problem(name, f"`{name}` is a floating constant; this form takes {operand.describe()}")
+    elif value.type is None and type_.is_float:
+        yield Problem(name, f"`{name}` is an integer constant; this form takes {type_}", f"write {value.value}.0")
+    elif value.type is None and type_ is not types.pred and not _fits(value.value, type_):
+        yield Problem(name, f"`{name}` is {value.value}, which does not fit {type_}")
+
+
+def _fits(value: int, type: Type) -> bool:
+    """Whether a type has a constant; a 64-bit constant may stand for the negative number with its bits."""
+    width = max(type.bits, 8)
+    if width < 64 and value >= 1 << 63:
+        value -= 1 << 64
+    return -(1 << width - 1) <= value < 1 << width
 
 
 def found(value: Any) -> str:
@@ -427,18 +446,18 @@ def found(value: Any) -> str:
 
 
 def compatible(wanted: Type, given: Type, relaxed: bool = False) -> bool:
-    """Whether a `given` register may stand where `wanted` is taken (PTX ISA, "Operand Type Checking")."""
-    if types.pred in (wanted, given):
+    """Whether a `given` register may stand where `wanted` is taken (PTX ISA, "Operand Type Checking").
+
+    Types that no register has (bf16, tf32, bf16x2, e4m3x2, …) live in untyped registers of their width.
+    """
+    if wanted is given or types.pred in (wanted, given):
         return wanted is given
-    wider = relaxed and given.bits >= wanted.bits
-    if given.bits != max(wanted.bits, 8 if relaxed else 16) and not wider:
+    plain = wanted.register is wanted and wanted.kind != "x"
+    if given.bits != max(wanted.bits, 8 if relaxed else 16) and not (relaxed and plain and given.bits > wanted.bits):
         return False
-    untyped = "b" in (wanted.register.kind, given.register.kind) or "x" in (wanted.kind, given.kind)
-    if untyped:
-        return (wanted.kind, given.kind) != ("x", "x") or wanted is given
-    if wanted.is_float != given.is_float:
-        return False
-    return not wanted.is_float or wanted is given or wider or "tf32" in (wanted.name, given.name)
+    if wanted.kind == "b" or given.kind == "b":
+        return True
+    return wanted.is_integer and given.is_integer
 
 
 def resolve(parameter: Parameter, values: dict[str, Any]) -> Operand:

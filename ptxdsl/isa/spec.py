@@ -135,8 +135,8 @@ _ROLES = {"=": "out", ":": "in", "+": "both"}
 class Form:
     """One line of an instruction's syntax, with what it requires.
 
-    `ptx` is the least `.version`, `sm` the least target ("90a" for architecture-specific); `needs` maps a modifier to
-    (ptx, sm) that it requires beyond these; `when` says which choices go together; `note` is shown by `ptxdsl isa`.
+    `ptx` is the least `.version`, `sm` the least target ("90a" for architecture-specific); `needs` maps a modifier,
+    or several that stand together ("v4 b64"), to (ptx, sm) that they require beyond these; `when` says which choices go together; `note` is shown by `ptxdsl isa`.
     """
 
     def __init__(
@@ -294,7 +294,8 @@ class Opcode:
     requires: tuple[tuple[int, int], int, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        needed = [self.form.requires, *(n for w, n in self.form.needs.items() if w in self.text.split("."))]
+        words = set(self.text.split("."))
+        needed = [self.form.requires, *(n for w, n in self.form.needs.items() if words.issuperset(w.split()))]
         version = max(n[0] for n in needed)
         self.requires = (version, *max((n[1], n[2]) for n in needed))
 

@@ -136,7 +136,8 @@ class Form:
     """One line of an instruction's syntax, with what it requires.
 
     `ptx` is the least `.version`, `sm` the least target ("90a" for architecture-specific); `needs` maps a modifier,
-    or several that stand together ("v4 b64"), to (ptx, sm) that they require beyond these; `when` says which choices go together; `note` is shown by `ptxdsl isa`.
+    or several that stand together ("v4 b64"), to (ptx, sm) that they require beyond these; `when` says which choices
+    go together; `note` is shown by `ptxdsl isa`.
     """
 
     def __init__(

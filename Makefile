@@ -25,15 +25,15 @@ demo: $(READY)-test ## a GEMM: traced, assembled, run, and compared with numpy (
 	$(BIN)/python -m ptxdsl demo
 
 test: $(READY)-test ## all tests; those that need a GPU are skipped where there is none
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --maxprocesses 8
 
 lint: $(READY)-lint ## ruff check, ruff format and mypy
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/mypy
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m ruff format --check
+	$(BIN)/python -m mypy
 
 golden: $(READY)-test ## write the golden PTX files again: look at the difference before you commit it
-	PTXDSL_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -n auto -k golden
+	PTXDSL_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 -k golden
 
 gpu: $(READY)-test ## the tests that need a GPU
 	$(BIN)/python -m pytest -m gpu
@@ -43,7 +43,7 @@ bench: $(READY)-test ## every benchmark; each prints the machine, the shapes and
 
 corpus: $(READY)-corpus ## compile the corpus of kernels again (nvcc on the PATH; Triton and numba: 1.7 GB) and test it
 	$(BIN)/python tests/corpus/make.py
-	$(BIN)/python -m pytest -n auto tests/corpus
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 tests/corpus
 
 clean: ## remove .venv and all caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
@@ -52,6 +52,6 @@ $(BIN)/python: $(BROKEN)
 	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or newer was not found; say make PYTHON=/path/to/python3" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 
-$(READY)-%: pyproject.toml | $(BIN)/python
+$(READY)-%: pyproject.toml $(BROKEN) | $(BIN)/python
 	$(PIP) install --quiet --editable '.[$*]'
 	@touch $@

@@ -4,12 +4,17 @@ import os
 import random
 import zlib
 
+import hypothesis
 import numpy as np
 import pytest
 
 from ptxdsl.driver import why_no_gpu
 
 SEED = "PTXDSL_TEST_SEED"
+
+# No time limit for one example: the first call of many functions here compiles or fills a cache.
+hypothesis.settings.register_profile("ptxdsl", deadline=None)
+hypothesis.settings.load_profile("ptxdsl")
 
 
 def pytest_configure():

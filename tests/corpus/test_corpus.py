@@ -64,4 +64,4 @@ def test_a_changed_instruction_changes_the_code(request):
     code = machine_code(assembled(text).image)
     assert len(code) == 1
     assert machine_code(assembled(text.replace("Upper", "%lower")).image) == code
-    assert machine_code(assembled(text.replace("fma.rn.f64", "fma.rz.f64")).image) != code
+    assert machine_code(assembled(text.replace("fma.rn.f32 f5, f0", "fma.rz.f32 f5, f0")).image) != code

@@ -17,12 +17,21 @@ from ptxdsl.layout.algebra import (
     size,
     slice_,
 )
+from ptxdsl.layout.atoms import CopyAtom, MmaAtom, atom, copy_atom, mma_atom
 from ptxdsl.layout.draw import to_latex, to_svg, to_text
 from ptxdsl.layout.index import Index
 from ptxdsl.layout.layout import Layout
 from ptxdsl.layout.parse import parse_layout
 from ptxdsl.layout.recast import downcast, max_common_layout, max_common_vector, recast, upcast
 from ptxdsl.layout.swizzle import ComposedLayout, Swizzle
+from ptxdsl.layout.tiled_copy import (
+    TiledCopy,
+    make_tiled_copy,
+    make_tiled_copy_a,
+    make_tiled_copy_b,
+    make_tiled_copy_c,
+)
+from ptxdsl.layout.tiled_mma import TiledMma, make_tiled_mma
 from ptxdsl.layout.tiling import (
     blocked_product,
     flat_divide,
@@ -36,3 +45,57 @@ from ptxdsl.layout.tiling import (
     zipped_divide,
     zipped_product,
 )
+
+__all__ = [
+    "ComposedLayout",
+    "CopyAtom",
+    "Index",
+    "Layout",
+    "MmaAtom",
+    "Swizzle",
+    "TiledCopy",
+    "TiledMma",
+    "as_layout",
+    "atom",
+    "blocked_product",
+    "coalesce",
+    "complement",
+    "composition",
+    "copy_atom",
+    "cosize",
+    "crd2idx",
+    "depth",
+    "downcast",
+    "filter_",
+    "flat_divide",
+    "flat_product",
+    "idx2crd",
+    "left_inverse",
+    "logical_divide",
+    "logical_product",
+    "make_tiled_copy",
+    "make_tiled_copy_a",
+    "make_tiled_copy_b",
+    "make_tiled_copy_c",
+    "make_tiled_mma",
+    "max_common_layout",
+    "max_common_vector",
+    "mma_atom",
+    "nullspace",
+    "parse_layout",
+    "raked_product",
+    "rank",
+    "recast",
+    "right_inverse",
+    "size",
+    "slice_",
+    "tile_to_shape",
+    "tiled_divide",
+    "tiled_product",
+    "to_latex",
+    "to_svg",
+    "to_text",
+    "upcast",
+    "zipped_divide",
+    "zipped_product",
+]

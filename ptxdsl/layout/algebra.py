@@ -18,7 +18,7 @@ from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Swizzle
 
 Modes: TypeAlias = list[tuple[int, int]]  # flat: (size, stride) of each mode
 Tiler: TypeAlias = "AnyLayout | int | tuple[Tiler, ...] | None"
-L = TypeVar("L", Layout, ComposedLayout)
+L = TypeVar("L", Layout, ComposedLayout, AnyLayout)
 
 _IDENTITY = Swizzle(0, 0, 0)
 

@@ -46,12 +46,12 @@ def to_text(value: Drawable | Picture, color: bool | None = None) -> str:
 def _grid_text(grid: Grid, color: bool) -> str:
     texts = [["".join(cell.lines) if cell else "" for cell in row] for row in grid.cells]
     width = max(len(text) for row in [grid.column_labels, *texts] for text in row) + 1
-    margin = len(str(grid.height - 1)) + 1
+    margin = max(map(len, grid.row_labels)) + 1
     lines = [grid.title] if grid.title else []
     lines.append(" " * margin + "".join(f"{label:>{width}}" for label in grid.column_labels))
-    for number, (cells, row) in enumerate(zip(grid.cells, texts, strict=True)):
+    for name, cells, row in zip(grid.row_labels, grid.cells, texts, strict=True):
         painted = [_paint(f"{t:>{width}}", c if color else None) for t, c in zip(row, cells, strict=True)]
-        lines.append(f"{number:>{margin}}" + "".join(painted))
+        lines.append(f"{name:>{margin}}" + "".join(painted))
     return "\n".join(lines)
 
 
@@ -109,17 +109,14 @@ def _svg_grid(grid: Grid, left: float, top: float, width: float, height: float) 
     middles = [left + (column + 0.5) * width for column in range(grid.width)]
     yield _svg_words("n", top - 4, zip(middles, grid.column_labels, strict=True))
     yield from _svg_backgrounds(grid, left, top, width, height)
-    for row, cells in enumerate(grid.cells):
+    for row, (name, cells) in enumerate(zip(grid.row_labels, grid.cells, strict=True)):
         centre = top + (row + 0.5) * height
-        yield _svg_words("n", centre + 4, [(left - _LABEL_WIDTH / 2, str(row))])
-        for line in range(max(len(cell.lines) if cell else 0 for cell in cells)):
-            baseline = centre + 4 + (line - (_lines(cells) - 1) / 2) * _LINE_HEIGHT
+        yield _svg_words("n", centre + 4, [(left - _LABEL_WIDTH / 2, name)])
+        count = max(len(cell.lines) if cell else 0 for cell in cells)
+        for line in range(count):
+            baseline = centre + 4 + (line - (count - 1) / 2) * _LINE_HEIGHT
             words = [(x, cell.lines[line]) for x, cell in zip(middles, cells, strict=True) if cell]
             yield _svg_words("", baseline, words)
-
-
-def _lines(cells: Iterable[Cell | None]) -> int:
-    return max(len(cell.lines) if cell else 0 for cell in cells)
 
 
 def _svg_words(kind: str, y: float, words: Iterable[tuple[float, str]]) -> str:
@@ -164,8 +161,8 @@ def _latex_grid(grid: Grid, left: float, top: float) -> Iterator[str]:
         yield node("label,anchor=west", -0.5, -1.5, grid.title)
     for column, label in enumerate(grid.column_labels):
         yield node("label", column, -1, label)
-    for row in range(grid.height):
-        yield node("label", -1, row, str(row))
+    for row, name in enumerate(grid.row_labels):
+        yield node("label", -1, row, name)
     for row, column, cell in grid.filled():
         yield node(f"cell,fill=c{cell.colour}", column, row, "\n".join(cell.lines))
 

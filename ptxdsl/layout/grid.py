@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -22,6 +22,7 @@ class Grid:
     cells: tuple[tuple[Cell | None, ...], ...]
     at: tuple[int, int] = (0, 0)
     columns: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
 
     @property
     def width(self) -> int:
@@ -34,6 +35,10 @@ class Grid:
     @property
     def column_labels(self) -> Sequence[str]:
         return self.columns or [str(i) for i in range(self.width)]
+
+    @property
+    def row_labels(self) -> Sequence[str]:
+        return self.rows or [str(i) for i in range(self.height)]
 
     def filled(self) -> Iterator[tuple[int, int, Cell]]:
         """(row, column, cell) of every cell that is there."""
@@ -54,6 +59,18 @@ class Picture:
 
 def number_cell(number: int) -> Cell:
     return Cell((str(number),), number % 8)
+
+
+def thread_value_grid(title: str, height: int, places: Iterable[tuple[int, int, int]]) -> Grid:
+    """Which thread holds each element as which value; of several holders the first is shown.
+
+    `places` are (thread, value, position), the position counting down the columns.
+    """
+    cells: dict[int, Cell] = {}
+    for thread, value, position in places:
+        cells.setdefault(position, thread_value_cell(thread, value))
+    width = max(cells) // height + 1
+    return Grid(title, tuple(tuple(cells.get(r + height * c) for c in range(width)) for r in range(height)))
 
 
 def thread_value_cell(thread: int, value: int) -> Cell:

@@ -30,6 +30,11 @@ class Index:
             return Index(constant, value, bits)
         return Index(constant, self.value + other.value, _sum_bits(self.bits, other.bits))
 
+    def times(self, factor: int) -> Index:
+        """The offset `factor` > 0 times."""
+        value = None if self.value is None else multiply(self.value, factor)
+        return Index(self.constant * factor, value, _times_bits(self.bits, factor))
+
     def get(self) -> Any:
         """The offset itself: an int, or the value with the constant added."""
         if self.value is None:
@@ -55,6 +60,16 @@ def _sum_bits(a: int, b: int) -> int:
         return UNKNOWN
     lowest = min(a & -a, b & -b)
     return ((1 << (a + b).bit_length()) - 1) & -lowest
+
+
+def _times_bits(bits: int, factor: int) -> int:
+    """The bits that x * factor may set, for x within `bits`."""
+    if bits < 0 or factor < 0:
+        return UNKNOWN
+    if is_power_of_two(factor):
+        return bits * factor
+    lowest = (bits & -bits) * (factor & -factor)
+    return ((1 << (bits * factor).bit_length()) - 1) & -lowest
 
 
 def is_power_of_two(n: int) -> bool:
@@ -96,12 +111,7 @@ class Digit:
     @property
     def bits(self) -> int:
         """The bits that this digit sets in the offset."""
-        if self.stride < 0:
-            return UNKNOWN
-        if is_power_of_two(self.size) and is_power_of_two(self.stride):
-            return (self.size - 1) * self.stride
-        reach = (self.size - 1) * self.stride
-        return ((1 << reach.bit_length()) - 1) & -(self.stride & -self.stride)
+        return _times_bits((1 << (self.size - 1).bit_length()) - 1, self.stride)
 
     def of(self, x: Any) -> Any:
         digit = divide(x, self.weight)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ptxdsl.layout.algebra import L, coalesced, compose, flat_layout, right_inverse
-from ptxdsl.layout.index import as_index
-from ptxdsl.layout.layout import Layout
-from ptxdsl.layout.shape import like, mode_name, refusal
-from ptxdsl.layout.swizzle import ComposedLayout, Swizzle
+from ptxdsl.layout.index import Index, as_index, is_power_of_two
+from ptxdsl.layout.layout import Layout, check_bounds
+from ptxdsl.layout.shape import like, map_leaves, mode_name, refusal
+from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Swizzle
 
 
 def recast(layout: L, from_bits: int, to_bits: int) -> L:
@@ -73,3 +74,27 @@ def max_common_layout(a: Layout, b: Layout) -> Layout:
 def max_common_vector(a: Layout, b: Layout) -> int:
     """How many elements may be copied from `a` to `b` as one vector."""
     return max_common_layout(a, b).size
+
+
+def scaled(layout: L, factor: int) -> L:
+    """The same coordinates with every offset times `factor`: from elements to bytes, for one."""
+    if isinstance(layout, Layout):
+        return Layout(layout.shape, map_leaves(lambda d: d * factor, layout.stride))
+    if not is_power_of_two(factor):
+        raise refusal(f"{layout} swizzles the bits of an offset; {factor} times it is no shift of these bits")
+    start = as_index(layout.offset).times(factor)
+    return replace(layout, swizzle=layout.swizzle.scaled(factor), offset=start, layout=scaled(layout.layout, factor))
+
+
+def in_bytes(layout: L, element_bytes: int) -> L:
+    """`layout` with offsets in bytes."""
+    return scaled(layout, element_bytes)
+
+
+def byte_index(layout: AnyLayout, coord: Any, element_bytes: int) -> Index:
+    """The byte offset of a coordinate, its constant part kept apart for the instruction's immediate.
+
+    Raises LayoutError for a constant coordinate outside of the shape; a traced one is taken to be inside.
+    """
+    check_bounds(layout, coord)
+    return in_bytes(layout, element_bytes).index(coord)

@@ -135,10 +135,10 @@ class ComposedLayout(Drawable):
 
     def offsets(self) -> list[int]:
         """The offsets of all coordinates in order, first mode fastest."""
-        start = self._static_offset()
+        start = self._start()
         return [self.swizzle(start + o) for o in self.layout.offsets()]
 
-    def _static_offset(self) -> int:
+    def _start(self) -> int:
         start = as_index(self.offset)
         if start.value is not None:
             raise refusal(f"{self} starts at a traced offset: its offsets are not known before the kernel runs")

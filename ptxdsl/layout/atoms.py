@@ -1,0 +1,297 @@
+"""Instructions as atoms: which thread holds which element, of a matrix product or of a copy.
+
+A thread-value layout maps (thread, value) to the element's linear position, first mode fastest: in A (M, K), in B
+(N, K), in C (M, N); for copies, to the bit's position in what the instruction moves.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TypeAlias
+
+from ptxdsl.layout.layout import Layout, from_modes
+from ptxdsl.layout.recast import upcast
+from ptxdsl.layout.shape import refusal
+
+WARP = 32
+WARPGROUP = 128
+MATRIX_ROW_BYTES = 16  # what one lane's address of ldmatrix and stmatrix stands for
+
+_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s32": 32}
+
+# (accumulator, input) types of each mma shape; the first is meant where a name gives none
+_MMA: dict[tuple[int, int, int], tuple[str, ...]] = {
+    (16, 8, 16): (
+        *("f32.f16", "f16.f16", "f32.bf16", "s32.s8", "s32.u8", "f64.f64"),
+        *("f32.e4m3", "f32.e5m2", "f16.e4m3", "f16.e5m2"),
+    ),
+    (16, 8, 8): ("f32.f16", "f16.f16", "f32.bf16", "f32.tf32", "f64.f64"),
+    (16, 8, 4): ("f32.tf32", "f64.f64"),
+    (16, 8, 32): ("s32.s8", "s32.u8", "f32.e4m3", "f32.e5m2", "f16.e4m3", "f16.e5m2"),
+    (8, 8, 4): ("f64.f64",),
+    (8, 8, 16): ("s32.s8", "s32.u8"),
+}
+_WGMMA = (
+    "f32.f16",
+    "f16.f16",
+    "f32.bf16",
+    "f32.tf32",
+    "s32.s8",
+    "s32.u8",
+    "f32.e4m3",
+    "f32.e5m2",
+    "f16.e4m3",
+    "f16.e5m2",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MmaAtom:
+    """One matrix product of `threads` threads: `a`, `b`, `c` are thread-value layouts, `*_bits` element widths."""
+
+    name: str
+    shape: tuple[int, int, int]
+    threads: int
+    a: Layout
+    b: Layout
+    c: Layout
+    a_bits: int
+    b_bits: int
+    c_bits: int
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class CopyAtom:
+    """One copy instruction of `threads` threads.
+
+    `source` and `target` say what each side is: "shared", "global", "memory" (any space) or "registers"; `vector_bytes`
+    is what a thread's address stands for, contiguous and aligned. `source_bits` and `target_bits` are thread-value
+    layouts over bits.
+    """
+
+    name: str
+    threads: int
+    source: str
+    target: str
+    vector_bytes: int
+    source_bits: Layout = field(repr=False)
+    target_bits: Layout = field(repr=False)
+    transposed: bool = False
+
+    @property
+    def addressing_threads(self) -> int:
+        """How many of its threads' addresses are used: eight for each matrix."""
+        return int(self.name.split(".")[1][1:]) * 8 if self.is_matrix else self.threads
+
+    @property
+    def is_matrix(self) -> bool:
+        """ldmatrix or stmatrix: the threads address rows, and hold parts of others' rows."""
+        return self.threads == WARP
+
+    def source_values(self, bits: int) -> Layout:
+        """(thread, value) to the position of a `bits` wide element, on the side that is read."""
+        self._check_width(bits)
+        return upcast(self.source_bits, bits)
+
+    def target_values(self, bits: int) -> Layout:
+        """(thread, value) to the position of a `bits` wide element, on the side that is written."""
+        self._check_width(bits)
+        return upcast(self.target_bits, bits)
+
+    def reference_values(self, bits: int) -> Layout:
+        """The side that a tiled copy's layout speaks of: the registers, where there are any."""
+        return self.source_values(bits) if self.source == "registers" else self.target_values(bits)
+
+    def _check_width(self, bits: int) -> None:
+        if self.transposed and bits != 16:
+            raise refusal(
+                f"{self.name} transposes 16-bit elements; these have {bits} bits",
+                f"store the tile transposed, and use {self.name.removesuffix('.trans')}",
+            )
+        if self.is_matrix and bits > 32:
+            raise refusal(
+                f"{self.name} hands 32-bit pieces of a row to different threads; a {bits}-bit element would be cut",
+                "use ld.shared",
+            )
+        if bits > self.vector_bytes * 8:
+            raise refusal(
+                f"{self.name} moves {self.vector_bytes * 8} bits a thread, less than one {bits}-bit element",
+                f"use an instruction of at least {bits // 8} bytes a thread",
+            )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Atom: TypeAlias = MmaAtom | CopyAtom
+
+
+@cache
+def atom(name: str) -> Atom:
+    """The atom of a PTX name: "mma.m16n8k16.f32.f16", "ldmatrix.x4.trans", "cp.async.16", "ld.shared.v4.b32", …"""
+    return mma_atom(name) if name.startswith(("mma", "wgmma")) else copy_atom(name)
+
+
+# ---- mma -----------------------------------------------------------------------------------------------------------
+
+_MMA_NAME = re.compile(r"(?P<op>mma|wgmma)\.(?:\w+\.)*?m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)(?P<rest>(?:\.\w+)*)")
+
+
+@cache
+def mma_atom(name: str) -> MmaAtom:
+    """mma.m16n8k16.f32.f16 (accumulator, input), or PTX's own mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32.
+
+    wgmma.m64n128k16.f32.f16 reads A from shared memory, and with .rs behind it from registers.
+    """
+    match = _MMA_NAME.fullmatch(name)
+    if not match:
+        raise _no_mma(name)
+    shape = int(match["m"]), int(match["n"]), int(match["k"])
+    words = [w for w in match["rest"].split(".") if w and w not in ("row", "col")]
+    if match["op"] == "wgmma":
+        return _wgmma(name, shape, words)
+    accumulator, a, b = _types(name, words, _MMA.get(shape, ()))
+    return _mma(shape, accumulator, a, b)
+
+
+def _types(name: str, words: list[str], known: tuple[str, ...]) -> tuple[str, str, str]:
+    """(accumulator, A, B) types of a name: none, the input, accumulator and input, or D, A, B and C."""
+    if not words:
+        words = known[0].split(".") if known else []
+    elif len(words) == 1:
+        words = next((k.split(".") for k in known if k.endswith("." + words[0])), [])
+    accumulator, a, b = (*words, words[-1])[:3] if len(words) in (2, 4) else ("", "", "")
+    if f"{accumulator}.{a}" not in known or f"{accumulator}.{b}" not in known or _BITS[a] != _BITS[b]:
+        raise _no_mma(name)
+    return accumulator, a, b
+
+
+def _mma(shape: tuple[int, int, int], accumulator: str, a: str, b: str) -> MmaAtom:
+    m, n, k = shape
+    label = f"mma.m{m}n{n}k{k}.{accumulator}.{a}" + (f".{b}" if a != b else "")
+    bits = _BITS[a]
+    c = _by_lane((2 * m, 1), (2, m), (m // 8, 8))
+    return MmaAtom(label, shape, WARP, _operand(m, k, bits), _operand(n, k, bits), c, bits, bits, _BITS[accumulator])
+
+
+def _operand(rows: int, k: int, bits: int) -> Layout:
+    """A or B of one warp: a lane holds, of row lane / 4 and each eighth row on, every fourth 32-bit piece of K."""
+    packed = max(1, 32 // bits)
+    pieces = k // (4 * packed)
+    return _by_lane((packed * rows, 1), (packed, rows), (rows // 8, 8), (pieces, 4 * packed * rows))
+
+
+def _by_lane(strides: tuple[int, int], *values: tuple[int, int]) -> Layout:
+    """The lanes as 4 x 8, then the (size, stride) of the value modes that are more than one."""
+    kept = [v for v in values if v[0] > 1]
+    by_value = from_modes(Layout(n, d) for n, d in kept) if len(kept) > 1 else Layout(*(kept[0] if kept else (1, 0)))
+    return from_modes([Layout((4, 8), strides), by_value])
+
+
+def _wgmma(name: str, shape: tuple[int, int, int], words: list[str]) -> MmaAtom:
+    m, n, k = shape
+    from_registers = words[-1:] == ["rs"]
+    accumulator, a, _ = _types(name, words[:-1] if from_registers else words, _WGMMA)
+    bits = _BITS[a]
+    if m != 64 or n % 8 or not 8 <= n <= 256 or k * bits != 256:
+        raise _no_mma(name)
+    fragment = Layout(((4, 8, 4), (32 // bits, 2, 2)), ((2048 // bits, 1, 16), (64, 8, 8192 // bits)))
+    whole = Layout((WARPGROUP, (m, k)), (0, (1, m)))
+    c = Layout(((4, 8, 4), (2, 2, n // 8)), ((128, 1, 16), (64, 8, 512)))
+    label = f"wgmma.m{m}n{n}k{k}.{accumulator}.{a}" + (".rs" if from_registers else "")
+    b_layout = Layout((WARPGROUP, (n, k)), (0, (1, n)))
+    return MmaAtom(
+        label, shape, WARPGROUP, fragment if from_registers else whole, b_layout, c, bits, bits, _BITS[accumulator]
+    )
+
+
+def _no_mma(name: str) -> Exception:
+    known = "; ".join(f"m{m}n{n}k{k}: {', '.join(types)}" for (m, n, k), types in _MMA.items())
+    return refusal(
+        f"there is no MMA atom {name!r}",
+        f"write mma.SHAPE.ACCUMULATOR.INPUT with one of {known}; or wgmma.m64nNkK.ACCUMULATOR.INPUT",
+    )
+
+
+# ---- copies --------------------------------------------------------------------------------------------------------
+
+_SPACES = {"shared": "shared", "shared::cta": "shared", "global": "global", "local": "memory"}
+_IGNORED = {"sync", "aligned", "m8n8", "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "relaxed", "volatile", "weak"}
+_SCALAR = re.compile(r"[bfus](8|16|32|64|128)")
+_COPY_HELP = (
+    "write ldmatrix.x1|x2|x4[.trans], stmatrix.x1|x2|x4[.trans], cp.async.4|8|16, "
+    "or ld|st[.global|.shared] with 1, 2, 4, 8 or 16 bytes as .16, .b128 or .v4.b32"
+)
+
+
+@cache
+def copy_atom(name: str) -> CopyAtom:
+    """One of ldmatrix.x4, stmatrix.x2.trans, cp.async.16, ld.shared.16 (in bytes), st.global.v4.b32 and their like."""
+    operation, words = _copy_words(name)
+    if operation in ("ldmatrix", "stmatrix"):
+        return _matrix_copy(name, operation, words)
+    size = _vector_bytes(words)
+    if operation not in ("ld", "st", "cp.async") or size not in (
+        (4, 8, 16) if operation == "cp.async" else (1, 2, 4, 8, 16)
+    ):
+        raise _no_copy(name)
+    bits = Layout((1, size * 8), (0, 1))
+    space = next((_SPACES[w] for w in words if w in _SPACES), "memory")
+    if operation == "cp.async":
+        return CopyAtom(f"cp.async.{size}", 1, "global", "shared", size, bits, bits)
+    label = f"{operation}.{size}" if space == "memory" else f"{operation}.{space}.{size}"
+    source, target = (space, "registers") if operation == "ld" else ("registers", space)
+    return CopyAtom(label, 1, source, target, size, bits, bits)
+
+
+def _copy_words(name: str) -> tuple[str, list[str]]:
+    operation, *words = name.removeprefix("cp.").split(".")
+    words = [w for w in words if w not in _IGNORED and not w.startswith(("L1::", "L2::"))]
+    return ("cp." + operation if name.startswith("cp.") else operation), words
+
+
+def _vector_bytes(words: list[str]) -> int:
+    """The bytes a thread moves, of ".16" or ".v4.b32"; 0 where the words say something else."""
+    words = [w for w in words if w not in _SPACES]
+    if len(words) == 1 and words[0].isdigit():
+        return int(words[0])
+    count = int(words.pop(0)[1:]) if len(words) == 2 and words[0] in ("v2", "v4", "v8") else 1
+    scalar = _SCALAR.fullmatch(words[0]) if len(words) == 1 else None
+    return count * int(scalar[1]) // 8 if scalar else 0
+
+
+def _matrix_copy(name: str, operation: str, words: list[str]) -> CopyAtom:
+    words = [w for w in words if w not in ("b16", "shared", "shared::cta")]
+    count, transposed = words[0] if words else "", words[1:] == ["trans"]
+    if count not in ("x1", "x2", "x4") or (words[1:] and not transposed):
+        raise _no_copy(name)
+    matrices = int(count[1:])
+    rows, fragments = _addressed_rows(matrices), _fragments(matrices, transposed)
+    label = f"{operation}.{count}" + (".trans" if transposed else "")
+    if operation == "ldmatrix":
+        return CopyAtom(label, WARP, "shared", "registers", MATRIX_ROW_BYTES, rows, fragments, transposed)
+    return CopyAtom(label, WARP, "registers", "shared", MATRIX_ROW_BYTES, fragments, rows, transposed)
+
+
+def _addressed_rows(matrices: int) -> Layout:
+    """A lane's address is that of row lane % 8 of matrix lane / 8; further lanes repeat the first ones."""
+    row = MATRIX_ROW_BYTES * 8
+    lanes = 8 * matrices
+    return Layout((WARP, row), (row, 1)) if lanes == WARP else Layout(((lanes, WARP // lanes), row), ((row, 0), 1))
+
+
+def _fragments(matrices: int, transposed: bool) -> Layout:
+    """A lane holds 32 bits of each 8x8 matrix of 16-bit elements: of row lane / 4, or of column lane / 4."""
+    matrix = 8 * MATRIX_ROW_BYTES * 8
+    if transposed:
+        return _by_lane((256, 16), (16, 1), (2, 128), (matrices, matrix))
+    return from_modes([Layout(WARP, 32), Layout((32, matrices), (1, matrix)) if matrices > 1 else Layout(32)])
+
+
+def _no_copy(name: str) -> Exception:
+    return refusal(f"there is no copy atom {name!r}", _COPY_HELP)

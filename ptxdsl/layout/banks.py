@@ -1,0 +1,139 @@
+"""Shared-memory wavefronts: how often an access must go to the banks, and which lanes each time serves.
+
+Shared memory has 32 banks of 4 bytes. A warp's access is served in phases of at most 128 bytes: all lanes where each
+takes 4 bytes or less, 16 lanes at 8 bytes, 8 lanes at 16 bytes. A phase takes as many wavefronts as different words of
+one bank are asked for; lanes that ask for the same word share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ptxdsl.layout.atoms import WARP, CopyAtom, copy_atom
+from ptxdsl.layout.draw import Drawable
+from ptxdsl.layout.grid import Cell, Grid, Picture
+from ptxdsl.layout.layout import Layout, from_modes
+from ptxdsl.layout.shape import modes, product, refusal
+from ptxdsl.layout.swizzle import LINE_BYTES, AnyLayout
+from ptxdsl.layout.tiled_copy import TiledCopy, make_tiled_copy
+from ptxdsl.layout.vector import layout_of
+
+BANK_BYTES = 4
+
+Wave = dict[int, list[int]]  # place within the 128 bytes → the lanes that read there
+
+
+@dataclass(frozen=True)
+class Wavefronts(Drawable):
+    """Of each warp instruction its phases, of each phase its wavefronts; a place is `unit_bytes` wide."""
+
+    title: str
+    unit_bytes: int
+    instructions: tuple[tuple[tuple[Wave, ...], ...], ...]
+
+    @property
+    def total(self) -> int:
+        """The wavefronts of all instructions."""
+        return sum(len(phase) for instruction in self.instructions for phase in instruction)
+
+    @property
+    def ideal(self) -> int:
+        """What it would take without a conflict: one a phase."""
+        return sum(map(len, self.instructions))
+
+    @property
+    def worst(self) -> int:
+        """The most wavefronts of any phase: n is an n-way conflict, 1 is none."""
+        return max(len(phase) for instruction in self.instructions for phase in instruction)
+
+    def __str__(self) -> str:
+        conflict = "no conflict" if self.worst == 1 else f"{self.worst}-way conflict"
+        return f"{self.title}: {self.total} wavefronts of {self.ideal} at best, {conflict}"
+
+    def picture(self) -> Picture:
+        """The instruction with the most wavefronts: a row for each, a column for each group of banks; the lanes."""
+        phases = max(self.instructions, key=lambda phases: sum(map(len, phases)))
+        waves = [(p, w, wave) for p, phase in enumerate(phases) for w, wave in enumerate(phase)]
+        banks = self.unit_bytes // BANK_BYTES
+        columns = tuple(_bank_names(place * banks, banks) for place in range(LINE_BYTES // self.unit_bytes))
+        cells = tuple(tuple(_lanes_cell(wave.get(c), p) for c in range(len(columns))) for p, _, wave in waves)
+        rows = tuple(f"{p}.{w}" for p, w, _ in waves)
+        grid = Grid("one instruction; rows are phase.wavefront, columns banks", cells, columns=columns, rows=rows)
+        return Picture(str(self), (grid,))
+
+
+def _bank_names(first: int, count: int) -> str:
+    return str(first) if count == 1 else f"{first}-{first + count - 1}"
+
+
+def _lanes_cell(lanes: list[int] | None, phase: int) -> Cell | None:
+    if not lanes:
+        return None
+    return Cell((f"T{lanes[0]}" + (f"+{len(lanes) - 1}" if len(lanes) > 1 else ""),), phase % 8)
+
+
+def phases_of(addresses: Sequence[int], width_bytes: int) -> tuple[tuple[Wave, ...], ...]:
+    """The phases and wavefronts of one warp instruction whose lane i takes `width_bytes` at byte `addresses[i]`."""
+    if ragged := next((a for a in addresses if a % width_bytes), 0):
+        raise refusal(f"an access of {width_bytes} bytes to byte {ragged}, which is no multiple of {width_bytes}")
+    unit = max(BANK_BYTES, width_bytes)
+    lanes = LINE_BYTES // unit
+    return tuple(
+        _waves({lane: addresses[lane] // unit for lane in range(start, min(start + lanes, len(addresses)))}, lanes)
+        for start in range(0, len(addresses), lanes)
+    )
+
+
+def _waves(units: dict[int, int], places: int) -> tuple[Wave, ...]:
+    """Wavefront i serves the i-th different unit that is asked for at each place."""
+    asked: dict[int, dict[int, list[int]]] = {}
+    for lane, unit in units.items():
+        asked.setdefault(unit % places, {}).setdefault(unit, []).append(lane)
+    queues = {place: list(by_unit.values()) for place, by_unit in asked.items()}
+    count = max(map(len, queues.values()))
+    return tuple({place: q[i] for place, q in queues.items() if i < len(q)} for i in range(count))
+
+
+def bank_wavefronts(access: TiledCopy | CopyAtom | str, tensor: object, bits: int = 16) -> Wavefronts:
+    """The wavefronts of `access` to shared memory laid out as `tensor`, whose elements have `bits` bits.
+
+    Of a tiled copy: its own instructions, warp by warp. Of an instruction or its name: for ldmatrix and stmatrix rows
+    one below the other, else lanes side by side along the contiguous mode; repeated over the layout.
+    """
+    layout = layout_of(tensor)
+    if not isinstance(access, TiledCopy):
+        access = _side_by_side(copy_atom(access) if isinstance(access, str) else access, layout, bits)
+    unit = max(BANK_BYTES, access.atom.vector_bytes)
+    lanes = [[o * access.bits // 8 for o in offsets] for offsets in _instructions(access, layout)]
+    phases = tuple(phases_of(addresses, access.atom.vector_bytes) for addresses in lanes)
+    return Wavefronts(f"{access.atom} of {layout}", unit, phases)
+
+
+def _instructions(copy: TiledCopy, layout: AnyLayout) -> Iterator[list[int]]:
+    """For each instruction of each warp, the offset of each lane's vector."""
+    reads_shared = copy.atom.source in ("shared", "memory")
+    partition = copy.partition_s(layout) if reads_shared else copy.partition_d(layout)
+    threads, per_instruction = partition[0].size, product(modes(partition[1].shape)[0])
+    active = copy.atom.addressing_threads if copy.atom.is_matrix else WARP
+    offsets = partition.offsets()
+    for first_value in range(0, len(offsets), threads * per_instruction):
+        for warp in range(0, threads, WARP):
+            yield offsets[first_value + warp : first_value + min(warp + active, threads)]
+
+
+def _side_by_side(atom: CopyAtom, layout: AnyLayout, bits: int) -> TiledCopy:
+    """One warp's vectors as the instruction is commonly used, each lane with its own address."""
+    if layout.rank != 2:
+        raise refusal(f"one {atom} of a warp is shown on two modes; {layout} has {layout.rank}")
+    along = next((i for i, mode in enumerate(layout) if mode.size > 1 and mode(1) - mode(0) == 1), 1)
+    length = atom.vector_bytes * 8 // bits
+    if atom.is_matrix:
+        rows = min(16, atom.addressing_threads)
+        lanes = [Layout(rows), Layout(atom.addressing_threads // rows, rows)]
+    else:
+        chunks = min(WARP, layout[along].size // length)
+        lanes = [Layout(WARP // chunks, chunks), Layout(chunks)]
+    vector = [Layout(1), Layout(length)]
+    threads, values = (from_modes(m if along else reversed(m)) for m in (lanes, vector))
+    return make_tiled_copy(replace(copy_atom(f"ld.shared.{atom.vector_bytes}"), name=atom.name), threads, values, bits)

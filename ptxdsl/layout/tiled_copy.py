@@ -1,0 +1,238 @@
+"""A copy atom repeated over threads and values: who moves which element of a tile, and what no instruction can move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import gcd
+from typing import Any
+
+from ptxdsl.layout.algebra import coalesce, composition, right_inverse, through_swizzle
+from ptxdsl.layout.atoms import CopyAtom, copy_atom
+from ptxdsl.layout.draw import Drawable
+from ptxdsl.layout.grid import Picture, thread_value_grid
+from ptxdsl.layout.layout import Layout, from_modes
+from ptxdsl.layout.recast import in_bytes
+from ptxdsl.layout.shape import modes, product, refusal, show
+from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout
+from ptxdsl.layout.tiled_mma import DIMENSIONS, NAMES, TiledMma, check_numbers, check_tiles, held, take_thread
+from ptxdsl.layout.tiling import logical_divide, raked_product, zipped_divide
+from ptxdsl.layout.vector import VERBS, check_space, check_vectors, layout_of
+
+
+@dataclass(frozen=True, repr=False)
+class TiledCopy(Drawable):
+    """`atom` repeated so that `layout_tv`, (thread, value) → position, covers a `tile` of `bits` wide elements.
+
+    Made for an operand of a tiled MMA, its register side is what that MMA holds.
+    """
+
+    atom: CopyAtom
+    layout_tv: Layout
+    tile: tuple[int, ...]
+    bits: int
+    operand: str = ""
+    mma: TiledMma | None = None
+
+    @property
+    def threads(self) -> int:
+        return self.layout_tv[0].size
+
+    @property
+    def values(self) -> int:
+        """How many elements of the tile each thread gets."""
+        return self.layout_tv[1].size
+
+    @cached_property
+    def source_tv(self) -> Layout:
+        """(thread, value) → position in the tile, of what each thread's instructions read."""
+        return self._side(self.atom.source_values(self.bits))
+
+    @cached_property
+    def target_tv(self) -> Layout:
+        """(thread, value) → position in the tile, of what each thread's instructions write."""
+        return self._side(self.atom.target_values(self.bits))
+
+    def _side(self, side: Layout) -> Layout:
+        reference = self.atom.reference_values(self.bits)
+        inside, outside = zipped_divide(self.layout_tv, (reference[0].size, reference[1].size))
+        inside = composition(inside, composition(right_inverse(reference), side))
+        threads, values = (from_modes(pair) for pair in zip(inside, outside, strict=True))
+        return coalesce(from_modes([threads, values]), (1, (1, 1)))
+
+    def partition_s(self, source: Any, space: Any = None) -> Any:
+        """(threads, (values of one instruction, instructions), tiles of mode 0, of mode 1, …) of what is read.
+
+        `source` is a layout, or a tensor with a `layout` and a `space`. Raises LayoutError where the instruction cannot
+        read it: not contiguous, not aligned, in a space it does not reach.
+        """
+        return self._partition(source, space, "source")
+
+    def partition_d(self, target: Any, space: Any = None) -> Any:
+        """(threads, (values of one instruction, instructions), tiles of mode 0, of mode 1, …) of what is written.
+
+        `target` is a layout, or a tensor with a `layout` and a `space`. Raises LayoutError as partition_s does.
+        """
+        return self._partition(target, space, "target")
+
+    def _partition(self, tensor: Any, space: Any, side: str) -> AnyLayout:
+        layout = layout_of(tensor)
+        check_tiles(f"this copy by {self.atom}", self.tile, layout)
+        partition = through_swizzle(self._partitioned, layout, side)
+        if getattr(self.atom, side) != "registers":
+            check_space(self.atom, side, tensor, space)
+            check_vectors(self.atom, self.bits, layout, partition, VERBS[side], self._mode_names)
+        return partition
+
+    @property
+    def _mode_names(self) -> tuple[str, ...]:
+        if self.mma is None:
+            return tuple(f"mode {i}" for i in range(len(self.tile)))
+        return tuple(NAMES[d] for d in DIMENSIONS[self.operand])
+
+    def _partitioned(self, layout: Layout, side: str) -> Layout:
+        inside, outside = zipped_divide(layout, self.tile)
+        inside = composition(inside, self.source_tv if side == "source" else self.target_tv)
+        return from_modes([*coalesce(inside, (1, (1, 1))), *outside])
+
+    def coordinates(self, shape: tuple[int, ...], side: str = "source") -> tuple[Layout, ...]:
+        """For each mode of `shape`, the partition of that coordinate: where a pitch is known at run time only."""
+        return tuple(
+            self._partitioned(Layout(shape, tuple(int(i == mode) for i in range(len(shape)))), side)
+            for mode in range(len(shape))
+        )
+
+    def retile(self, fragment: Layout) -> Layout:
+        """A fragment (values, atoms, atoms) of the MMA regrouped as (values of an instruction, …) of this copy."""
+        if self.mma is None:
+            raise refusal(f"{self} is not made for a tiled MMA: it has no fragment to regroup")
+        values, rests = self.mma.layout_tv(self.operand)[1]
+        inside, outside = zipped_divide(fragment, (values.size, *(product(n) for n in modes(rests.shape))))
+        inside = composition(inside, Layout(product(inside.shape)))
+        instruction = self.atom.reference_values(self.bits)[1].size
+        return from_modes([logical_divide(inside, instruction), *list(outside)[1:]])
+
+    def get_slice(self, thread: Any) -> ThreadCopy:
+        """The part of one thread, which may be traced."""
+        return ThreadCopy(self, thread)
+
+    def __str__(self) -> str:
+        subject = f" for {self.operand.upper()} of {self.mma}" if self.mma else ""
+        return f"tiled_copy({self.atom}, {self.layout_tv} on {show(self.tile)}{subject})"
+
+    __repr__ = __str__
+
+    def picture(self) -> Picture:
+        """Who reads and who writes each element: thread and value."""
+        sides = (("source", self.source_tv), ("target", self.target_tv))
+        grids = [
+            replace(thread_value_grid(f"{name}: {getattr(self.atom, name)}", self.tile[0], held(tv)), at=(i, 0))
+            for i, (name, tv) in enumerate(sides)
+        ]
+        return Picture(str(self), tuple(grids))
+
+
+@dataclass(frozen=True)
+class ThreadCopy:
+    """What one thread of a tiled copy moves; `thread` may be traced."""
+
+    copy: TiledCopy
+    thread: Any
+
+    def partition_s(self, source: Any, space: Any = None, *, bytes: bool = False) -> ComposedLayout:
+        """((values of one instruction, instructions), tiles, …) of what this thread reads: elements, or bytes."""
+        return self._take(self.copy.partition_s(source, space), bytes)
+
+    def partition_d(self, target: Any, space: Any = None, *, bytes: bool = False) -> ComposedLayout:
+        """((values of one instruction, instructions), tiles, …) of what this thread writes: elements, or bytes."""
+        return self._take(self.copy.partition_d(target, space), bytes)
+
+    def _take(self, partition: AnyLayout, bytes: bool) -> ComposedLayout:
+        return take_thread(in_bytes(partition, self.copy.bits // 8) if bytes else partition, self.thread)
+
+    def coordinates(self, shape: tuple[int, ...], side: str = "source") -> tuple[ComposedLayout, ...]:
+        """For each mode of `shape`, that coordinate of what this thread moves."""
+        return tuple(take_thread(p, self.thread) for p in self.copy.coordinates(shape, side))
+
+
+def make_tiled_copy(atom: CopyAtom | str, thr_layout: Any, val_layout: Any = 1, bits: int = 16) -> TiledCopy:
+    """Threads laid out as `thr_layout` (coordinates → thread), each with a block `val_layout` (coordinates → value).
+
+    `bits` is the width of an element. Raises LayoutError where the threads or values do not suit the instruction.
+    """
+    atom = copy_atom(atom) if isinstance(atom, str) else atom
+    threads, values = _layout(thr_layout), _layout(val_layout)
+    check_numbers(threads, "threads")
+    check_numbers(values, "values")
+    together = raked_product(threads, values)
+    layout_tv = composition(right_inverse(together), Layout((threads.size, values.size)))
+    copy = TiledCopy(atom, layout_tv, tuple(map(product, modes(together.shape))), bits)
+    _check_counts(copy, f"thr_layout {threads}", f"val_layout {values}")
+    return copy
+
+
+def make_tiled_copy_a(atom: CopyAtom | str, tiled_mma: TiledMma, bits: int | None = None) -> TiledCopy:
+    """The copy that brings operand A (M, K) to the threads that multiply it, or takes it from there."""
+    return _for_operand(atom, tiled_mma, "a", bits)
+
+
+def make_tiled_copy_b(atom: CopyAtom | str, tiled_mma: TiledMma, bits: int | None = None) -> TiledCopy:
+    """The copy that brings operand B (N, K) to the threads that multiply it, or takes it from there."""
+    return _for_operand(atom, tiled_mma, "b", bits)
+
+
+def make_tiled_copy_c(atom: CopyAtom | str, tiled_mma: TiledMma, bits: int | None = None) -> TiledCopy:
+    """The copy that takes C (M, N) from the threads that accumulate it, or brings it; `bits` where it is converted."""
+    return _for_operand(atom, tiled_mma, "c", bits)
+
+
+def _for_operand(atom: CopyAtom | str, mma: TiledMma, operand: str, bits: int | None) -> TiledCopy:
+    atom = copy_atom(atom) if isinstance(atom, str) else atom
+    copy = TiledCopy(atom, mma.layout_tv(operand), mma.tile_of(operand), bits or mma.bits(operand), operand, mma)
+    _check_counts(copy, str(mma), f"operand {operand.upper()}")
+    return copy
+
+
+def _layout(value: Any) -> Layout:
+    return value if isinstance(value, Layout) else Layout(value)
+
+
+def _check_counts(copy: TiledCopy, threads: str, values: str) -> None:
+    needed_threads, needed_values = (mode.size for mode in copy.atom.reference_values(copy.bits))
+    if copy.threads % needed_threads:
+        raise refusal(
+            f"{copy.atom} is one instruction of {needed_threads} threads: found {copy.threads} threads in {threads}, "
+            f"needed a multiple of {needed_threads}",
+            f"let whole warps of {needed_threads} threads take part, or copy with ld.shared",
+        )
+    if copy.values % needed_values:
+        raise _too_few_values(copy, needed_values, values)
+
+
+def _too_few_values(copy: TiledCopy, needed: int, where: str) -> Exception:
+    factor = needed // gcd(needed, copy.values)
+    if copy.mma is None:
+        return refusal(
+            f"{copy.atom} moves {needed} values of {copy.bits} bits a thread: found {copy.values} a thread in {where}, "
+            f"needed a multiple of {needed}",
+            f"give each thread {copy.values * factor} values, or use a narrower instruction",
+        )
+    extents = show(copy.mma.tile_of(copy.operand))
+    x, y = (NAMES[d] for d in DIMENSIONS[copy.operand])
+    return refusal(
+        f"{copy.atom} moves {needed} values of {copy.bits} bits a thread: found {copy.values} a thread in {where} "
+        f"({x}, {y}) = {extents} of {copy.mma}, needed a multiple of {needed}",
+        _more_atoms(copy.mma, copy.operand, factor),
+    )
+
+
+def _more_atoms(mma: TiledMma, operand: str, factor: int) -> str:
+    """How to give each thread `factor` times the values: more atoms of one warp, by the tile."""
+    dimension = DIMENSIONS[operand][1 if operand == "c" else 0]
+    name = NAMES[dimension]
+    tile = tuple(n * factor if d == dimension else n for d, n in enumerate(mma.tile))
+    atoms = tile[dimension] // (mma.atom.shape[dimension] * mma.warps[dimension])
+    return (
+        f"let each warp hold {atoms} MMA atoms in {name}: tile={tile} (more warps in {name} alone do not help), "
+        "or use a narrower instruction"
+    )

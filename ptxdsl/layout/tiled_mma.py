@@ -1,0 +1,198 @@
+"""An MMA atom repeated over warps and registers: who holds which element of A, B and C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from ptxdsl.layout.algebra import L, composition, right_inverse, slice_, through_swizzle
+from ptxdsl.layout.atoms import MmaAtom, mma_atom
+from ptxdsl.layout.draw import Drawable
+from ptxdsl.layout.grid import Grid, Picture, thread_value_grid
+from ptxdsl.layout.layout import Layout, from_modes
+from ptxdsl.layout.shape import map_leaves, modes, product, refusal, show
+from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout
+from ptxdsl.layout.tiling import logical_divide, zipped_divide
+
+DIMENSIONS = {"a": (0, 2), "b": (1, 2), "c": (0, 1)}  # of M, N, K
+NAMES = ("M", "N", "K")
+
+
+@dataclass(frozen=True, repr=False)
+class TiledMma(Drawable):
+    """`atom` on `atom_layout` (M, N, K) → warp, covering `tile` (M, N, K) elements in all.
+
+    A tile of more than one atom a warp repeats the atom in the registers of each thread.
+    """
+
+    atom: MmaAtom
+    atom_layout: Layout
+    tile: tuple[int, int, int]
+
+    @property
+    def threads(self) -> int:
+        return self.atom.threads * self.atom_layout.size
+
+    @property
+    def warps(self) -> tuple[int, int, int]:
+        """How many atoms stand side by side in M, N and K, each on its own warp (or warpgroup)."""
+        m, n, k = (product(count) for count in modes(self.atom_layout.shape))
+        return m, n, k
+
+    def bits(self, operand: str) -> int:
+        return {"a": self.atom.a_bits, "b": self.atom.b_bits, "c": self.atom.c_bits}[operand]
+
+    def tile_of(self, operand: str) -> tuple[int, int]:
+        """The extents of operand "a" (M, K), "b" (N, K) or "c" (M, N) in one tile."""
+        x, y = DIMENSIONS[operand]
+        return self.tile[x], self.tile[y]
+
+    def layout_tv(self, operand: str) -> Layout:
+        """(thread, (value of the atom, (atoms in the first dimension, in the second))) → position in the tile."""
+        threads, values, *rests = self._partitioned(Layout(self.tile_of(operand)), operand)
+        return from_modes([threads, from_modes([values, from_modes(rests)])])
+
+    def partition_a(self, layout: L) -> L:
+        """(threads, values of one atom, atoms in M, atoms in K) of an (M, K) layout."""
+        return self.partition("a", layout)
+
+    def partition_b(self, layout: L) -> L:
+        """(threads, values of one atom, atoms in N, atoms in K) of an (N, K) layout."""
+        return self.partition("b", layout)
+
+    def partition_c(self, layout: L) -> L:
+        """(threads, values of one atom, atoms in M, atoms in N) of an (M, N) layout."""
+        return self.partition("c", layout)
+
+    def partition(self, operand: str, layout: L) -> L:
+        check_tiles(f"operand {operand.upper()} of {self}", self.tile_of(operand), layout)
+        return through_swizzle(self._partitioned, layout, operand)
+
+    def fragment(self, operand: str, shape: Sequence[int]) -> Layout:
+        """Where a thread keeps its part of `shape` in registers: (values, atoms, atoms) → element number."""
+        _, *held = modes(self.partition(operand, Layout(tuple(shape))).shape)
+        return Layout(tuple(held))
+
+    def get_slice(self, thread: Any) -> ThreadMma:
+        """The part of one thread, which may be traced."""
+        return ThreadMma(self, thread)
+
+    def _partitioned(self, layout: Layout, operand: str) -> Layout:
+        dimensions = DIMENSIONS[operand]
+        inside, outside = zipped_divide(layout, tuple(self.atom.shape[d] for d in dimensions))
+        threads, values = composition(inside, getattr(self.atom, operand))
+        outside = logical_divide(outside, tuple(self.warps[d] for d in dimensions))
+        by_warp = {d: mode[0] for d, mode in zip(dimensions, outside, strict=False)}
+        warps = [by_warp.get(d, Layout(self.warps[d], 0)) for d in range(3)]
+        numbered = composition(from_modes([threads, *warps]), self._thread_numbers)
+        rests = [mode[1] for mode in list(outside)[:2]] + list(outside)[2:]
+        return from_modes([numbered, values, *rests])
+
+    @cached_property
+    def _thread_numbers(self) -> Layout:
+        """Thread → (thread of the atom, M, N, K), counted linearly."""
+        warps = [Layout(m.shape, map_leaves(lambda d: d * self.atom.threads, m.stride)) for m in self.atom_layout]
+        return right_inverse(from_modes([Layout(self.atom.threads), *warps]))
+
+    def __str__(self) -> str:
+        return f"tiled_mma({self.atom}, atoms {self.atom_layout}, tile {show(self.tile)})"
+
+    __repr__ = __str__
+
+    def picture(self) -> Picture:
+        """A left of C, B above it, as in the product; thread and value of each element."""
+        places = {"a": (0, 1), "b": (1, 0), "c": (1, 1)}
+        return Picture(str(self), tuple(self._grid(operand, at) for operand, at in places.items()))
+
+    def _grid(self, operand: str, at: tuple[int, int]) -> Grid:
+        height, width = self.tile_of(operand)
+        x, y = (NAMES[d] for d in DIMENSIONS[operand])
+        places: Iterator[tuple[int, int, int]] = held(self.layout_tv(operand))
+        if operand == "b":  # drawn with K downwards, so that it stands over C
+            places = ((t, v, p // height + p % height * width) for t, v, p in places)
+            x, y, height = y, x, width
+        return replace(thread_value_grid(f"{operand.upper()} ({x} x {y})", height, places), at=at)
+
+
+@dataclass(frozen=True)
+class ThreadMma:
+    """What one thread of a tiled MMA holds; `thread` may be traced."""
+
+    mma: TiledMma
+    thread: Any
+
+    def partition_a(self, layout: AnyLayout) -> ComposedLayout:
+        """(values, atoms in M, atoms in K), from this thread's first element on."""
+        return take_thread(self.mma.partition_a(layout), self.thread)
+
+    def partition_b(self, layout: AnyLayout) -> ComposedLayout:
+        """(values, atoms in N, atoms in K), from this thread's first element on."""
+        return take_thread(self.mma.partition_b(layout), self.thread)
+
+    def partition_c(self, layout: AnyLayout) -> ComposedLayout:
+        """(values, atoms in M, atoms in N), from this thread's first element on."""
+        return take_thread(self.mma.partition_c(layout), self.thread)
+
+
+def make_tiled_mma(
+    atom: MmaAtom | str, atom_layout: Any = (1, 1, 1), tile: Sequence[int | None] | None = None
+) -> TiledMma:
+    """`atom`, or the atom of that PTX name, on each warp of `atom_layout` (M, N, K).
+
+    `tile` is how much all warps cover together, by default one atom each; twice of it in N, say, gives every thread two
+    atoms in N. Raises LayoutError where the tile is no multiple of that.
+    """
+    atom = mma_atom(atom) if isinstance(atom, str) else atom
+    warps = _warp_layout(atom_layout)
+    least = tuple(a * product(w) for a, w in zip(atom.shape, modes(warps.shape), strict=True))
+    wanted = [n or step for n, step in zip(tile or (None,) * 3, least, strict=True)]
+    for name, found, step in zip(NAMES, wanted, least, strict=True):
+        if found < 1 or found % step:
+            raise refusal(
+                f"the tile {show(tuple(wanted))} of {atom} on {warps} warps: found {found} in {name}, "
+                f"needed a multiple of {step}",
+                f"the atom is {show(atom.shape)}, and the warps side by side make it {show(least)}",
+            )
+    m, n, k = wanted
+    return TiledMma(atom, warps, (m, n, k))
+
+
+def _warp_layout(value: Any) -> Layout:
+    layout = value if isinstance(value, Layout) else Layout(value)
+    layout = from_modes([*layout, *[Layout(1, 0)] * (3 - layout.rank)])
+    check_numbers(layout, "warps")
+    if layout.rank != 3:
+        raise refusal(f"the warps of a tiled MMA stand in M, N and K; found {layout}, of {layout.rank} modes")
+    return layout
+
+
+def check_numbers(layout: Layout, what: str) -> None:
+    """Refuse a layout that does not give each of its coordinates one of the numbers from 0 on."""
+    if sorted(layout.offsets()) != list(range(layout.size)):
+        raise refusal(
+            f"{layout} does not number {layout.size} {what} from 0 to {layout.size - 1}: its cosize is {layout.cosize}",
+            f"the compact layout of this shape is {Layout(layout.shape)}",
+        )
+
+
+def check_tiles(what: str, tile: Sequence[int], layout: AnyLayout) -> None:
+    """Refuse a layout that whole tiles do not fill."""
+    shape = tuple(map(product, modes(layout.shape)))
+    if len(shape) < len(tile) or any(n % t for n, t in zip(shape, tile, strict=False)):
+        raise refusal(
+            f"{what} comes in tiles of {show(tuple(tile))}, which do not fill {show(layout.shape)} evenly",
+            "choose a tile that divides the layout, and guard the remainder in the kernel",
+        )
+
+
+def take_thread(partition: AnyLayout, thread: Any) -> ComposedLayout:
+    """The modes behind the first, at the offset of `thread`."""
+    return slice_(partition, thread, *[None] * (partition.rank - 1))
+
+
+def held(layout_tv: Layout) -> Iterator[tuple[int, int, int]]:
+    """(thread, value, position) of all threads and values."""
+    threads = layout_tv[0].size
+    return ((i % threads, i // threads, position) for i, position in enumerate(layout_tv.offsets()))

@@ -1,0 +1,130 @@
+"""What a vector access asks of memory: the right space, contiguous elements, aligned addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ptxdsl.layout.atoms import CopyAtom
+from ptxdsl.layout.index import as_index
+from ptxdsl.layout.layout import Layout
+from ptxdsl.layout.shape import refusal
+from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Swizzle
+
+VERBS = {"source": "reads", "target": "writes"}
+
+
+def layout_of(tensor: Any) -> AnyLayout:
+    """A layout itself, or the one of a tensor."""
+    layout = tensor if isinstance(tensor, (Layout, ComposedLayout)) else getattr(tensor, "layout", None)
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        raise refusal(f"a layout or a tensor with one is partitioned; found {tensor!r} of type {type(tensor).__name__}")
+    return layout
+
+
+def check_space(atom: CopyAtom, side: str, tensor: Any, space: Any) -> None:
+    """Refuse memory that the instruction does not reach; a plain layout is taken to lie where it should."""
+    space = getattr(tensor, "space", None) if space is None else space
+    needed = getattr(atom, side)
+    if space is None or needed == "memory":
+        return
+    found = str(getattr(space, "name", space)).lower().strip(".").split("::")[0]
+    if found != needed:
+        raise refusal(
+            f"{atom} {VERBS[side]} {needed} memory: found a {side} in {found}, needed {needed}",
+            "copy the tile to shared memory first (cp.async), or load it with ld.global"
+            if needed == "shared" and side == "source"
+            else f"use an instruction that {VERBS[side]} {found} memory",
+        )
+
+
+def check_vectors(
+    atom: CopyAtom, bits: int, layout: AnyLayout, partition: AnyLayout, verb: str, names: Sequence[str]
+) -> None:
+    """Refuse a partition (threads, (values, …), …) whose vectors are not contiguous and aligned in memory.
+
+    `names` are those of the layout's modes, `verb` what the instruction does to it.
+    """
+    access = _Access(atom, bits, layout, verb, names)
+    inner = partition.layout if isinstance(partition, ComposedLayout) else partition
+    values, *others = inner[1]
+    found = values.offsets()[: access.length]
+    if found != list(range(access.length)):
+        raise access.not_contiguous(found)
+    steps = [d for mode in (inner[0], *others, *list(inner)[2:]) for n, d in mode.flat() if n > 1]
+    if wrong := next((d for d in steps if d % access.length), None):
+        raise access.not_aligned(wrong)
+    if isinstance(layout, ComposedLayout):
+        access.check_swizzle(layout)
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """One vector instruction on one layout, and the sentences that refuse it."""
+
+    atom: CopyAtom
+    bits: int
+    layout: AnyLayout
+    verb: str
+    names: Sequence[str]
+
+    @property
+    def length(self) -> int:
+        """The elements of one vector."""
+        return self.atom.vector_bytes * 8 // self.bits
+
+    @property
+    def _vectors(self) -> str:
+        return f"{self.atom} {self.verb} {self.length} contiguous values of {self.bits} bits a thread"
+
+    @property
+    def _flat(self) -> list[tuple[int, int]]:
+        return (self.layout.layout if isinstance(self.layout, ComposedLayout) else self.layout).flat()
+
+    def not_contiguous(self, found: list[int]) -> Exception:
+        shown = ", ".join(map(str, found[:4])) + (", …" if len(found) > 4 else "")
+        major = self._major()
+        return refusal(
+            f"{self._vectors}: found offsets {shown} in {self.layout}, which is contiguous in {major or 'no mode'}, "
+            f"needed 0 to {self.length - 1}",
+            self._other_direction(found, major),
+        )
+
+    def _major(self) -> str:
+        """The name of the mode that is contiguous."""
+        inner = self.layout.layout if isinstance(self.layout, ComposedLayout) else self.layout
+        return next((name for name, m in zip(self.names, inner, strict=False) if (1 in dict(m.flat()).values())), "")
+
+    def _other_direction(self, found: list[int], major: str) -> str:
+        if not self.atom.is_matrix:
+            run = next((i for i, o in enumerate(found) if o != i), self.length)
+            width = run * self.bits // 8
+            return f"let each thread's values run along the contiguous mode, or move {width} bytes at a time"
+        plain = self.atom.name.removesuffix(".trans")
+        if major == self.names[0] and not self.atom.transposed:
+            return f"the tile is {major}-major: use {plain}.trans"
+        if major == self.names[1] and self.atom.transposed:
+            return f"the tile is {major}-major: use {plain}"
+        return f"store the tile with stride 1 in {self.names[1]} for {plain}, or in {self.names[0]} for {plain}.trans"
+
+    def not_aligned(self, step: int) -> Exception:
+        pitch = next((d for n, d in self._flat if n > 1 and d != 1 and d % self.length), step)
+        padded = (-(-pitch // self.length) | 1) * self.length
+        return refusal(
+            f"{self.atom} {self.verb} at multiples of {self.atom.vector_bytes} bytes: found a pitch of {pitch} "
+            f"elements ({pitch * self.bits // 8} bytes) in {self.layout}, needed a multiple of {self.length} elements",
+            f"pad the pitch to {padded} elements, or keep a power of two and swizzle it",
+        )
+
+    def check_swizzle(self, layout: ComposedLayout) -> None:
+        """Its blocks and its start must be whole vectors."""
+        if layout.swizzle.bits and 1 << layout.swizzle.base < self.length:
+            base = self.length.bit_length() - 1
+            raise refusal(
+                f"{self._vectors}: found blocks of {1 << layout.swizzle.base} in {layout}, needed {self.length}",
+                f"use {Swizzle(layout.swizzle.bits, base, layout.swizzle.shift)!r}, whose blocks are whole vectors",
+            )
+        start = as_index(layout.offset).constant
+        if start % self.length:
+            raise self.not_aligned(start)

@@ -1,0 +1,365 @@
+"""Arrays of numpy, torch, CuPy, JAX and others as what a kernel sees: an address, a shape, strides, a type, a device.
+
+Nothing is copied and nothing waits. Sources: the DLPack specification and the CUDA array interface, versions 2 and 3.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from . import types
+from .types import Type
+
+HOST = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array as a kernel sees it.
+
+    `strides` count elements. `device` is the number of a GPU, HOST, or None for a GPU that the array does not name.
+    `type` is None for element types that PTX lacks; `dtype` is then still its name. `stream` is the stream on which the
+    library that owns the array works, where it says so. `owner` keeps the memory alive.
+    """
+
+    pointer: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    type: Type | None
+    dtype: str
+    itemsize: int
+    device: int | None
+    library: str
+    readonly: bool = False
+    stream: int | None = None
+    owner: object = field(default=None, repr=False, compare=False)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether the elements lie in row-major order with no gaps."""
+        expected = 1
+        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if extent != 1 and stride != expected:
+                return self.size == 0
+            expected *= extent
+        return True
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The addresses of the first byte and behind the last byte; both the same for an array of no elements."""
+        if self.size == 0:
+            return self.pointer, self.pointer
+        reach = [(extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True)]
+        first = self.pointer + self.itemsize * sum(r for r in reach if r < 0)
+        last = self.pointer + self.itemsize * sum(r for r in reach if r > 0)
+        return first, last + self.itemsize
+
+    def view(self, pointer: int | None = None) -> np.ndarray:
+        """The bytes of each element in host memory as a numpy array of the same shape; at another address if given.
+
+        Elements are unsigned integers, or void where these have no such width. No memory is read.
+        """
+        kind = f"<u{self.itemsize}" if self.itemsize in (1, 2, 4, 8) else f"|V{self.itemsize}"
+        strides = tuple(stride * self.itemsize for stride in self.strides)
+        address = self.pointer if pointer is None else pointer
+        return np.asarray(_AtAddress(address, self.shape, strides, kind, self.readonly, self.owner))
+
+    def __str__(self) -> str:
+        return f"a {self.library} array of {self.type or self.dtype} with shape {self.shape}"
+
+
+class _AtAddress:
+    """Memory that numpy views without owning it."""
+
+    def __init__(
+        self, address: int, shape: tuple[int, ...], strides: tuple[int, ...], kind: str, readonly: bool, owner: object
+    ) -> None:
+        self.owner = owner
+        self.__array_interface__ = {
+            "version": 3, "data": (address, readonly), "shape": shape, "strides": strides, "typestr": kind,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """An array whose strides the kernel is told by other arguments, so that it need not be contiguous."""
+
+    array: object
+
+
+def strided(array: object) -> Strided:
+    """Pass an array with any strides to a kernel's pointer: the kernel must read the strides from other arguments."""
+    return Strided(array)
+
+
+Expected: TypeAlias = Sequence[tuple[int, Any, int]]
+
+
+class Library(Protocol):
+    """How to ask the arrays of one library, without a protocol object in between: a launch has no time for that."""
+
+    name: str
+
+    def address(self, array: Any) -> int:
+        """The address of its first element. Raises RuntimeError where it has none."""
+
+    def device(self, array: Any) -> int | str:
+        """The number of its GPU, HOST, or the name of another kind of device."""
+
+    def strides(self, array: Any) -> tuple[int, ...]:
+        """Strides in elements."""
+
+    def current_stream(self, device: int) -> Callable[[], int]:
+        """A function that gives the handle of the stream on which the library works at that time."""
+
+    def addresses(self, arguments: Sequence[Any], expected: Expected, device: int) -> list[Any] | None:
+        """The arguments with addresses in place of arrays; None where an array is not as expected.
+
+        `expected` has the position, the dtype and the bits that must be clear in the address of each array.
+        """
+
+
+class _Torch:
+    name = "torch"
+
+    def address(self, array: Any) -> int:
+        return int(array.data_ptr())
+
+    def device(self, array: Any) -> int | str:
+        kind = array.device.type
+        return array.get_device() if kind == "cuda" else HOST if kind == "cpu" else str(kind)
+
+    def strides(self, array: Any) -> tuple[int, ...]:
+        return tuple(array.stride())
+
+    def current_stream(self, device: int) -> Callable[[], int]:
+        return partial(sys.modules["torch"]._C._cuda_getCurrentRawStream, device)
+
+    def addresses(self, arguments: Sequence[Any], expected: Expected, device: int) -> list[Any] | None:
+        values = list(arguments)
+        for position, dtype, mask in expected:
+            tensor = arguments[position]
+            if tensor.dtype is not dtype or tensor.get_device() != device or not tensor.is_contiguous():
+                return None
+            values[position] = address = tensor.data_ptr()
+            if address & mask:
+                return None
+        return values
+
+
+class _Cupy:
+    name = "cupy"
+
+    def address(self, array: Any) -> int:
+        return int(array.data.ptr)
+
+    def device(self, array: Any) -> int | str:
+        return int(array.device.id)
+
+    def strides(self, array: Any) -> tuple[int, ...]:
+        return _in_elements(array.strides, array.itemsize)
+
+    def current_stream(self, device: int) -> Callable[[], int]:
+        get_current_stream = sys.modules["cupy"].cuda.get_current_stream
+        return lambda: int(get_current_stream().ptr)
+
+    def addresses(self, arguments: Sequence[Any], expected: Expected, device: int) -> list[Any] | None:
+        values = list(arguments)
+        for position, dtype, mask in expected:
+            array = arguments[position]
+            if array.dtype != dtype or array.device.id != device or not array.flags.c_contiguous:
+                return None
+            values[position] = address = array.data.ptr
+            if address & mask:
+                return None
+        return values
+
+
+_LIBRARIES: dict[tuple[str, str], Library] = {("torch", "Tensor"): _Torch(), ("cupy", "ndarray"): _Cupy()}
+
+
+@cache
+def library_of(kind: type) -> Library | None:
+    """The library whose array class `kind` is or derives from; None for those that are asked by protocol."""
+    for base in kind.__mro__:
+        if library := _LIBRARIES.get((base.__module__.partition(".")[0], base.__name__)):
+            return library
+    return None
+
+
+def describe(value: object, stream: int = 0) -> Array | None:
+    """What a kernel sees of an array; None for what is no array.
+
+    `stream` is told to the producer of a DLPack array, which makes it wait for the array's data.
+    Raises BufferError for an array that has no memory, is on a device that we cannot reach, or has odd strides.
+    """
+    if isinstance(value, np.ndarray):
+        return _from_numpy(value)
+    if library := library_of(type(value)):
+        return _from_library(library, value)
+    if hasattr(value, "__dlpack__"):
+        return _from_dlpack(value, stream)
+    interface = getattr(value, "__cuda_array_interface__", None)
+    return _from_interface(value, interface) if interface is not None else None
+
+
+@cache
+def type_of(dtype: Any) -> Type | None:
+    """The PTX type of a numpy, torch or CuPy dtype; None where PTX has none, or where its bytes are swapped."""
+    return types.from_dtype(dtype) if getattr(dtype, "isnative", True) else None
+
+
+def _in_elements(strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    if any(stride % itemsize for stride in strides):
+        raise BufferError(f"its strides of {strides} bytes are not multiples of its {itemsize}-byte elements")
+    return tuple(stride // itemsize for stride in strides)
+
+
+def _from_numpy(array: np.ndarray) -> Array:
+    return Array(
+        pointer=array.__array_interface__["data"][0],
+        shape=array.shape,
+        strides=_in_elements(array.strides, array.itemsize),
+        type=type_of(array.dtype),
+        dtype=str(array.dtype),
+        itemsize=array.itemsize,
+        device=HOST,
+        library="numpy",
+        readonly=not array.flags.writeable,
+        owner=array,
+    )
+
+
+def _from_library(library: Library, array: Any) -> Array:
+    device = library.device(array)
+    if isinstance(device, str):
+        raise BufferError(f"it is on the device `{device}`")
+    try:
+        pointer = library.address(array)
+    except RuntimeError as reason:  # a fake or functional tensor of torch
+        raise BufferError(f"it has no memory ({str(reason).splitlines()[0]})") from None
+    return Array(
+        pointer=pointer,
+        shape=tuple(array.shape),
+        strides=library.strides(array),
+        type=type_of(array.dtype),
+        dtype=str(array.dtype).rpartition(".")[2],
+        itemsize=array.itemsize,
+        device=device,
+        library=library.name,
+        owner=array,
+    )
+
+
+def _from_interface(owner: object, interface: Mapping[str, Any]) -> Array:
+    """The CUDA array interface does not say which GPU."""
+    if interface.get("mask") is not None:
+        raise BufferError("it has a mask")
+    dtype = np.dtype(interface["typestr"])
+    shape = tuple(interface["shape"])
+    strides = interface.get("strides")
+    pointer, readonly = interface["data"]
+    return Array(
+        pointer=pointer or 0,
+        shape=shape,
+        strides=_row_major(shape) if strides is None else _in_elements(tuple(strides), dtype.itemsize),
+        type=type_of(dtype),
+        dtype=str(dtype),
+        itemsize=dtype.itemsize,
+        device=None,
+        library=type(owner).__module__.partition(".")[0],
+        readonly=bool(readonly),
+        stream=interface.get("stream"),
+        owner=owner,
+    )
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides = [1]
+    for extent in reversed(shape[1:]):
+        strides.insert(0, strides[0] * extent)
+    return tuple(strides[: len(shape)])
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )  # fmt: skip
+
+
+class _Versioned(ctypes.Structure):
+    _fields_ = (
+        ("version", ctypes.c_uint32 * 2), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64), ("tensor", _DLTensor),
+    )  # fmt: skip
+
+
+_DLPACK_HOST = (1,)
+_DLPACK_CUDA = (2, 13)  # device memory, and memory that the driver moves
+_DLPACK_TYPES = {
+    **{(0, t.bits): t for t in (types.s8, types.s16, types.s32, types.s64)},
+    **{(1, t.bits): t for t in (types.u8, types.u16, types.u32, types.u64)},
+    **{(2, t.bits): t for t in (types.f16, types.f32, types.f64)},
+    (4, 16): types.bf16, (6, 8): types.u8, (10, 8): types.e4m3, (12, 8): types.e5m2,
+}  # fmt: skip
+_LEGACY_STREAM = 1  # how DLPack and the CUDA array interface call stream 0
+_READ_ONLY = 1
+
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype = ctypes.c_void_p
+_capsule_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+_capsule_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_capsule_is_valid.argtypes = (ctypes.py_object, ctypes.c_char_p)
+
+
+def _from_dlpack(value: Any, stream: int) -> Array:
+    device_type, device = map(int, value.__dlpack_device__())
+    if device_type not in _DLPACK_HOST + _DLPACK_CUDA:
+        raise BufferError(f"it is on a device of DLPack type {device_type}")
+    on_host = device_type in _DLPACK_HOST
+    capsule = _capsule(value, None if on_host else stream or _LEGACY_STREAM)
+    tensor, readonly = _tensor(capsule)
+    shape = tuple(tensor.shape[: tensor.ndim])
+    library = type(value).__module__.partition(".")[0]
+    return Array(
+        pointer=(tensor.data or 0) + tensor.byte_offset,
+        shape=shape,
+        strides=tuple(tensor.strides[: tensor.ndim]) if tensor.strides else _row_major(shape),
+        type=_DLPACK_TYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None,
+        dtype=f"DLPack type ({tensor.code}, {tensor.bits}, {tensor.lanes})",
+        itemsize=tensor.bits * tensor.lanes // 8,
+        device=HOST if on_host else device,
+        library="jax" if library == "jaxlib" else library,
+        readonly=readonly or library in ("jax", "jaxlib"),  # JAX arrays never change, but older capsules cannot say so
+        owner=(value, capsule),
+    )
+
+
+def _capsule(value: Any, stream: int | None) -> object:
+    try:
+        return value.__dlpack__(stream=stream, max_version=(1, 0))
+    except TypeError:  # a producer from before DLPack 1.0
+        return value.__dlpack__(stream=stream)
+
+
+def _tensor(capsule: object) -> tuple[_DLTensor, bool]:
+    """The tensor in a capsule, and whether it may only be read."""
+    if _capsule_is_valid(capsule, b"dltensor_versioned"):
+        versioned = _Versioned.from_address(_capsule_pointer(capsule, b"dltensor_versioned"))
+        return versioned.tensor, bool(versioned.flags & _READ_ONLY)
+    return _DLTensor.from_address(_capsule_pointer(capsule, b"dltensor")), False

@@ -243,7 +243,7 @@ class Scope:
 Item: TypeAlias = "Instruction | Label | Directive | Variable | Scope"
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Function:
     """A kernel (`entry`) or a device function (`func`); `body` is None for a declaration."""
 

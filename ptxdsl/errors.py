@@ -6,7 +6,7 @@ import dis
 import linecache
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from types import CodeType, FrameType
 
@@ -16,13 +16,17 @@ _SHIPPED_KERNELS = os.path.join(_LIBRARY, "kernels") + os.sep
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in a source file; `columns` is a half-open range of 0-based columns, (0, 0) when unknown."""
+    """A place in a source file; `columns` is a half-open range of 0-based columns, (0, 0) when unknown.
+
+    `source` is the line itself where no file holds it (an error in a text that was handed over as a string).
+    """
 
     file: str
     line: int
     columns: tuple[int, int] = (0, 0)
     function: str = ""
     inlined_at: Location | None = None
+    source: str = field(default="", compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{os.path.basename(self.file)}:{self.line}"
@@ -30,7 +34,7 @@ class Location:
     @property
     def text(self) -> str:
         """The source line, without its newline; empty where the source is not at hand."""
-        return linecache.getline(self.file, self.line).rstrip("\n")
+        return self.source or linecache.getline(self.file, self.line).rstrip("\n")
 
     def excerpt(self) -> str:
         """The source line behind its place, with carets under the columns."""

@@ -82,7 +82,7 @@ class Symbol:
 class Offset:
     """The address of a variable plus bytes, outside of brackets: `mov.u64 d, table+8`."""
 
-    base: Variable | Symbol
+    base: Variable | Symbol | Generic
     bytes: int
 
     def __str__(self) -> str:
@@ -90,15 +90,50 @@ class Offset:
 
 
 @dataclass(frozen=True, slots=True)
+class Generic:
+    """`generic(x)`: in an initial value, the generic address of a variable."""
+
+    base: Variable | Symbol
+
+    def __str__(self) -> str:
+        return f"generic({self.base})"
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """`0xff00(x)`: in an initial value, the byte of an address that the mask selects."""
+
+    mask: int
+    address: Variable | Symbol | Function | Generic | Offset
+
+    def __str__(self) -> str:
+        return f"0x{self.mask:x}({self.address})"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """`filter_mode = nearest`: a field in the initial value of a texture, sampler or surface reference."""
+
+    name: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
 class Address:
-    """`[base+offset]` in bytes; with `coordinates`, the tensor form `[map, {x, y}]`."""
+    """`[base+offset]` in bytes; with `coordinates`, the tensor form `[map, {x, y}]` or `[texture, sampler, {x, y}]`."""
 
     base: Register | Variable | Symbol | Immediate
     offset: int = 0
     coordinates: Vector | None = None
+    sampler: Register | Variable | None = None
 
     def __str__(self) -> str:
         inner = f"{self.base}+{self.offset}" if self.offset else str(self.base)
+        if self.sampler:
+            inner += f", {self.sampler}"
         return f"[{inner}, {self.coordinates}]" if self.coordinates else f"[{inner}]"
 
 
@@ -134,6 +169,16 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
+class Negative:
+    """An operand of a video instruction read negated: `-r`."""
+
+    register: Register
+
+    def __str__(self) -> str:
+        return f"-{self.register}"
+
+
+@dataclass(frozen=True, slots=True)
 class Lane:
     """One element of a vector register or video operand: `r.x`, `r.b0`, `r.h1`."""
 
@@ -163,7 +208,7 @@ class Sink:
 
 
 Operand: TypeAlias = (
-    "Register | SpecialRegister | Immediate | Label | Symbol | Offset | Address | Vector | Pair | Not | Lane"
+    "Register | SpecialRegister | Immediate | Label | Symbol | Offset | Address | Vector | Pair | Not | Negative | Lane"
     " | Arguments | Sink | Variable | Function"
 )
 
@@ -307,15 +352,20 @@ class Section:
     name: str
     lines: list[str] = field(default_factory=list)
 
-    def strings(self) -> dict[str, str]:
-        """Labels of `.debug_str`, and the zero-ended string behind each."""
-        data: dict[str, bytearray] = {}
+    def data(self) -> dict[str, bytes]:
+        """Labels, and the bytes (`.b8`) behind each up to the next."""
+        found: dict[str, bytearray] = {}
         for line in self.lines:
             if line.endswith(":"):
-                data[line[:-1]] = current = bytearray()
-            elif data and line.startswith(".b8"):
+                found[line[:-1]] = current = bytearray()
+            elif found and line.startswith(".b8"):
                 current += bytes(int(value, 0) & 255 for value in line[3:].split(","))
-        return {label: bytes(text).partition(b"\0")[0].decode(errors="replace") for label, text in data.items()}
+        return {label: bytes(text) for label, text in found.items()}
+
+
+def text_at(data: bytes) -> str:
+    """The zero-ended string at the start of a section's bytes."""
+    return data.partition(b"\0")[0].decode(errors="replace")
 
 
 @dataclass(slots=True)

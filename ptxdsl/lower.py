@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import count
 
 from .errors import Location
-from .ir import Directive, Function, Instruction, Item, Label, Module, Register, Scope, Section, Variable
+from .ir import Directive, Function, Instruction, Item, Label, Module, Register, Scope, Section, Variable, text_at
 from .types import Type
 from .verify import check_targets, least_version
 
@@ -36,8 +37,9 @@ class _Printer:
         self.module, self.lineinfo, self.annotate = module, lineinfo, annotate
         self.lines: list[str] = []
         self.files = _files(module)
-        self.strings = _strings(module)
-        self.known_strings = len(self.strings)
+        self.debug_str = [line for section in _debug_str(module) for line in section.lines]
+        self.names = {text_at(data): label for section in _debug_str(module) for label, data in section.data().items()}
+        self.inlined = False
         self.place: Location | None = None
         self.sites: dict[tuple[str, int, int], Location] = {}
         self.annotated: tuple[str, int] | None = None
@@ -45,10 +47,12 @@ class _Printer:
     def text(self) -> str:
         for item in self.module.items:
             self._module_item(item)
-        return "\n".join([*self._header(), *self.lines, *self._new_strings()]) + "\n"
+        if self.debug_str and self.lineinfo:
+            self._section(Section(".debug_str", self.debug_str))
+        return "\n".join([*self._header(), *self.lines]) + "\n"
 
     def _header(self) -> Iterator[str]:
-        major, minor = self.module.version or least_version(self.module, inlined=bool(self.strings))
+        major, minor = self.module.version or least_version(self.module, self.inlined)
         yield f".version {major}.{minor}"
         yield f".target {', '.join(self.module.target)}"
         yield f".address_size {self.module.address_size}"
@@ -59,30 +63,15 @@ class _Printer:
         if isinstance(item, Function):
             self._function(item)
         elif isinstance(item, Section):
-            self._section(item)
+            if item.name != ".debug_str" and (self.lineinfo or not item.name.startswith(".debug")):
+                self._section(item)
         elif isinstance(item, Variable):
             self.lines.append(f"{declaration(item)};")
         elif item.name != "file":
             self.lines.append(f"{item};")
 
     def _section(self, section: Section) -> None:
-        if not self.lineinfo and section.name.startswith(".debug"):
-            return
-        self.lines += ["", f".section {section.name}", "{", *section.lines]
-        if section.name == ".debug_str":
-            self.lines += self._take_strings()
-        self.lines.append("}")
-
-    def _new_strings(self) -> list[str]:
-        """A section for names of inlined functions, where the module brings none."""
-        added = self._take_strings()
-        return ["", ".section .debug_str", "{", *added, "}"] if added else []
-
-    def _take_strings(self) -> list[str]:
-        added = list(self.strings.items())[self.known_strings :]
-        self.known_strings = len(self.strings)
-        data = ((label, ",".join(map(str, [*name.encode(), 0]))) for name, label in added)
-        return [line for label, text in data for line in (f"{label}:", f".b8 {text}")]
+        self.lines += ["", f".section {section.name}", "{", *section.lines, "}"]
 
     def _function(self, function: Function) -> None:
         self.place, self.annotated = None, None
@@ -130,10 +119,20 @@ class _Printer:
             known = self.sites.get(_site(caller))
             if known is None or _chain(known) != _chain(caller):
                 self._loc(caller, indent)
-            name = self.strings.setdefault(location.function, f"$L__info_string{len(self.strings)}")
-            text += f", function_name {name}, inlined_at {self._position(caller)}"
+            text += f", function_name {self._function_name(location)}, inlined_at {self._position(caller)}"
+            self.inlined = True
         self.sites[_site(location)] = location
         self.lines.append(text)
+
+    def _function_name(self, location: Location) -> str:
+        """The label in `.debug_str` of the function that a place is in."""
+        name = location.function
+        if name not in self.names:
+            self.names[name] = next(
+                label for n in count() if (label := f"$L__info_string{n}") not in self.names.values()
+            )
+            self.debug_str += [f"{self.names[name]}:", f".b8 {','.join(map(str, [*name.encode(), 0]))}"]
+        return self.names[name]
 
     def _position(self, location: Location) -> str:
         file, line, column = _site(location)
@@ -162,10 +161,8 @@ def _files(module: Module) -> dict[str, int]:
     return {str(name): index for index, name in given if isinstance(index, int)}
 
 
-def _strings(module: Module) -> dict[str, str]:
-    """Labels of the names in the module's own `.debug_str`."""
-    sections = (item for item in module.items if isinstance(item, Section) and item.name == ".debug_str")
-    return {name: label for section in sections for label, name in section.strings().items()}
+def _debug_str(module: Module) -> list[Section]:
+    return [item for item in module.items if isinstance(item, Section) and item.name == ".debug_str"]
 
 
 def directive(item: Directive) -> str:
@@ -225,7 +222,7 @@ def registers(function: Function) -> Iterator[str]:
     for type, names in by_type.items():
         families = _families(names, taken)
         single = [name for name in names if _FAMILY.sub("", name) not in families]
-        yield from (f".reg .{type} {prefix}<{count}>;" for prefix, count in families.items())
+        yield from (f".reg .{type} {prefix}<{size}>;" for prefix, size in families.items())
         yield from (f".reg .{type} {line};" for line in _wrap(single))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A PTX type. `kind` is b (bits), u, s, f (floating), p (predicate) or x (packed elements)."""
+    """A PTX type. `kind` is b (bits), u, s, f (floating), p (predicate), x (packed elements) or o (opaque)."""
 
     name: str
     bits: int
@@ -72,6 +72,7 @@ f16x2, bf16x2, u16x2, s16x2 = (Type(n, 32, "x") for n in ("f16x2", "bf16x2", "u1
 e4m3x2, e5m2x2 = Type("e4m3x2", 16, "x"), Type("e5m2x2", 16, "x")
 s4, u4, b1 = Type("s4", 4, "s"), Type("u4", 4, "u"), Type("b1", 1, "b")
 pred = Type("pred", 1, "p")
+texref, samplerref, surfref = (Type(n, 64, "o") for n in ("texref", "samplerref", "surfref"))
 
 TYPES = {t.name: t for t in (
     b8, b16, b32, b64, b128, u8, u16, u32, u64, s8, s16, s32, s64, f16, f32, f64, bf16, tf32, e4m3, e5m2,

@@ -1,0 +1,85 @@
+"""Asynchronous copies from global to shared memory (PTX ISA, "Asynchronous copy")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import ir
+from .memory import HINT, NEEDS, PREFETCHES, alignment_problems
+from .spec import Form, Op, Opcode, Problem
+
+SIZES = {"ca": (4, 8, 16), "cg": (16,)}
+
+
+class CpAsync(Op):
+    """Copies `size` bytes from global to shared memory; done at a later wait. Bytes past `src_size` become zero."""
+
+    forms = tuple(
+        Form(
+            f"cp.async.cop.space.global{hint}{{.prefetch}} [dst:space], [src:global], size:imm{source}{policy}",
+            cop="ca cg",
+            space="shared shared::cta",
+            prefetch=PREFETCHES,
+            needs=NEEDS,
+            ptx="7.0" if source != ", {!}ignore_src:pred" else "8.3",
+            sm=80,
+        )
+        for hint, policy in (("", ""), (f".{HINT}", ", policy:b64"))
+        for source in ("", ", src_size:u32", ", {!}ignore_src:pred")
+    )
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        given = {o.name: value for o, value in zip(i.operands, operands, strict=True)}
+        size = given["size"].value if isinstance(given["size"], ir.Immediate) else 0
+        if size not in SIZES[i.cop]:
+            can = "4, 8 or 16" if i.cop == "ca" else "16"
+            help = "cp.async.ca copies 4, 8 or 16 bytes" if i.cop == "cg" and size in SIZES["ca"] else None
+            yield Problem("size", f"`size` is {size}; cp.async.{i.cop} copies {can} bytes", help)
+            return
+        source = given.get("src_size")
+        if isinstance(source, ir.Immediate) and not 0 <= source.value <= size:
+            yield Problem("src_size", f"`src_size` is {source.value}; it must be from 0 to `size`, which is {size}")
+        if isinstance(given.get("ignore_src"), ir.Immediate):
+            yield Problem("ignore_src", "`ignore_src` is a constant; it must be a predicate")
+        for name in ("dst", "src"):
+            yield from alignment_problems(name, given[name], size)
+
+    def execute(self, i: Opcode, m: Any, dst: np.ndarray, src: np.ndarray, size: int, *rest: np.ndarray) -> None:
+        given = {o.name: value for o, value in zip(i.operands[3:], rest, strict=True)}
+        wanted = given.get("src_size", np.uint32(size))
+        wanted = np.where(given.get("ignore_src", False), np.uint32(0), wanted)
+        m.copy_async(dst, src, size, np.broadcast_to(wanted, m.shape))
+
+
+class CpAsyncCommitGroup(Op):
+    """Makes a group of the thread's copies since the last one."""
+
+    forms = (Form("cp.async.commit_group", ptx="7.0", sm=80),)
+
+    def execute(self, i: Opcode, m: Any) -> None:
+        m.commit_group()
+
+
+class CpAsyncWaitGroup(Op):
+    """Waits until at most the `n` newest groups of the thread's copies are under way."""
+
+    forms = (Form("cp.async.wait_group n:imm", ptx="7.0", sm=80),)
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        if isinstance(operands[0], ir.Immediate) and operands[0].value < 0:
+            yield Problem("n", f"`n` is {operands[0].value}; it counts groups, from 0")
+
+    def execute(self, i: Opcode, m: Any, n: int) -> None:
+        m.wait_group(n)
+
+
+class CpAsyncWaitAll(Op):
+    """Waits until all copies of the thread are done."""
+
+    forms = (Form("cp.async.wait_all", ptx="7.0", sm=80),)
+
+    def execute(self, i: Opcode, m: Any) -> None:
+        m.wait_all()

@@ -466,7 +466,8 @@ def resolve(parameter: Parameter, values: dict[str, Any]) -> Operand:
     """A parameter with the slot values put in."""
     space, type_, word = None, None, ""
     if parameter.role == "address":
-        space = values.get(parameter.type, parameter.type) or "generic"
+        chosen = values.get(parameter.type, parameter.type)  # a slot's choice; True for a literal modifier
+        space = parameter.type if chosen is True else chosen or "generic"
     elif parameter.type in NOT_REGISTERS:
         word = parameter.type
     else:

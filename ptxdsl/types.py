@@ -69,14 +69,14 @@ f16, f32, f64 = (Type(f"f{n}", n, "f") for n in (16, 32, 64))
 bf16, tf32 = Type("bf16", 16, "f"), Type("tf32", 32, "f")
 e4m3, e5m2 = Type("e4m3", 8, "f"), Type("e5m2", 8, "f")
 f16x2, bf16x2, u16x2, s16x2 = (Type(n, 32, "x") for n in ("f16x2", "bf16x2", "u16x2", "s16x2"))
-e4m3x2, e5m2x2 = Type("e4m3x2", 16, "x"), Type("e5m2x2", 16, "x")
+e4m3x2, e5m2x2, f32x2 = Type("e4m3x2", 16, "x"), Type("e5m2x2", 16, "x"), Type("f32x2", 64, "x")
 s4, u4, b1 = Type("s4", 4, "s"), Type("u4", 4, "u"), Type("b1", 1, "b")
 pred = Type("pred", 1, "p")
 texref, samplerref, surfref = (Type(n, 64, "o") for n in ("texref", "samplerref", "surfref"))
 
 TYPES = {t.name: t for t in (
     b8, b16, b32, b64, b128, u8, u16, u32, u64, s8, s16, s32, s64, f16, f32, f64, bf16, tf32, e4m3, e5m2,
-    f16x2, bf16x2, u16x2, s16x2, e4m3x2, e5m2x2, s4, u4, b1, pred,
+    f16x2, bf16x2, u16x2, s16x2, e4m3x2, e5m2x2, f32x2, s4, u4, b1, pred,
 )}  # fmt: skip
 
 _DECLARABLE = {"pred", "f16", "f16x2", "f32", "f64"} | {f"{k}{n}" for k in "bus" for n in (8, 16, 32, 64)} | {"b128"}

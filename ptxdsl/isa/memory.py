@@ -205,6 +205,7 @@ class Store(Access):
 class Mov(Op):
     """d = a: a register, a constant, a special register, or the address of a variable or function."""
 
+    reads = (ir.SpecialRegister, ir.Variable, ir.Symbol, ir.Offset, ir.Function, ir.Lane)
     forms = (
         Form(
             "mov.type d=type, a:type",
@@ -231,6 +232,7 @@ PACKINGS = (
 class Pack(Op):
     """d = {a, …}: registers side by side in one, the first in the lowest bits."""
 
+    reads = (ir.SpecialRegister,)
     forms = tuple(
         Form(f"mov.{whole} d={whole}, a:{part}*{count}", needs=NEEDS) for whole, part, count in PACKINGS
     )
@@ -243,6 +245,7 @@ class Pack(Op):
 class Unpack(Op):
     """{d, …} = a: one register in pieces, the lowest bits in the first."""
 
+    reads = (ir.SpecialRegister,)
     forms = tuple(
         Form(f"mov.{whole} d={part}*{count}, a:{whole}", needs=NEEDS) for whole, part, count in PACKINGS
     )
@@ -331,6 +334,7 @@ _SPACE_NEEDS = {**NEEDS, "param": ("7.7", 70), "param::entry": ("8.3", 70), "con
 class Cvta(Op):
     """d = the generic address of an address in a space; with .to the other way round."""
 
+    reads = (ir.Variable, ir.Symbol, ir.Offset)
     forms = (Form("cvta{.to}.space.u64 d=u64, a:u64", space=SPACES, ptx="2.0", sm=20, needs=_SPACE_NEEDS),)
 
     def execute(self, i: Opcode, m: Any, a: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""PTX that compilers and people wrote parses, and what we print of it assembles to the same machine code."""
+"""PTX that compilers and people wrote parses, and what we print of it assembles to the same code and data."""
 
 import re
 import struct
@@ -11,6 +11,8 @@ from tests.corpus import make
 
 NAMES = make.names()
 LEAST_FILES = 60
+SECTIONS = (".text.", ".nv.constant", ".nv.global", ".nv.shared")
+NO_BYTES = 8  # SHT_NOBITS: a section with a size and no bytes in the file
 LATER = {"sm_75": "sm_80"}  # we assemble for sm_80 and later; PTX for an earlier target assembles for those too
 
 
@@ -28,19 +30,19 @@ def assembled(text):
     return assemble(text, LATER.get(target, target))
 
 
-def machine_code(image):
-    """name: bytes, of each section with instructions of a cubin, which is an ELF64 file."""
+def contents(image):
+    """name: bytes, of each section of a cubin (an ELF64 file) that holds code, constants or module variables."""
     (table,) = struct.unpack_from("<Q", image, 40)
     size, count, names = struct.unpack_from("<HHH", image, 58)
     headers = [struct.unpack_from("<IIQQQQ", image, table + i * size) for i in range(count)]
-    code = {}
-    for name, _, _, _, start, length in headers:
+    found = {}
+    for name, kind, _, _, start, length in headers:
         at = headers[names][4] + name
         section = image[at : image.index(b"\0", at)].decode()
-        if section.startswith(".text."):
-            code[section] = image[start : start + length]
-    assert code
-    return code
+        if section.startswith(SECTIONS):
+            found[section] = length if kind == NO_BYTES else image[start : start + length]
+    assert any(section.startswith(".text.") for section in found)
+    return found
 
 
 def test_the_corpus_is_large_and_of_every_origin():
@@ -50,19 +52,20 @@ def test_the_corpus_is_large_and_of_every_origin():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_parses_prints_and_assembles_to_the_same_code(name, text):
+def test_it_parses_prints_and_assembles_to_the_same_cubin(name, text):
     printed = pd.parse(text).ptx()
     assert pd.parse(printed).ptx() == printed
 
     original, ours = assembled(text), assembled(printed)
     assert ours.kernels == original.kernels  # registers, spills, stack, shared bytes
-    assert machine_code(ours.image) == machine_code(original.image)
+    assert contents(ours.image) == contents(original.image)
 
 
 def test_a_changed_instruction_changes_the_code(request):
     """The comparison above sees a single wrong modifier, and does not mind other names of registers."""
     text = make.ptx_text("written-names", request.config.cache.mkdir("corpus"))
-    code = machine_code(assembled(text).image)
-    assert len(code) == 1
-    assert machine_code(assembled(text.replace("Upper", "%lower")).image) == code
-    assert machine_code(assembled(text.replace("fma.rn.f32 f5, f0", "fma.rz.f32 f5, f0")).image) != code
+    code = contents(assembled(text).image)
+    assert ".text.names" in code
+    assert contents(assembled(text.replace("Upper", "%lower")).image) == code
+    assert contents(assembled(text.replace("fma.rn.f32 f5, f0", "fma.rz.f32 f5, f0")).image) != code
+    assert contents(assembled(text.replace("0b101", "0b100")).image) != code

@@ -85,7 +85,8 @@ def _extents(what: str, value: Any, limits: tuple[int, int, int]) -> tuple[int, 
     given = value if isinstance(value, tuple) else (value,)
     if not 1 <= len(given) <= 3 or not all(isinstance(v, int | np.integer) for v in given):
         refuse(f"{what} is {value!r}; it must be an int, or a tuple of one to three ints")
-    extents = (*map(int, given), 1, 1)[:3]
+    x, y, z = (*map(int, given), 1, 1)[:3]
+    extents = x, y, z
     if min(extents) < 1:
         refuse(f"{what} is {extents}: every extent must be at least 1", "skip the launch if there is nothing to do")
     for axis, extent, limit in zip("xyz", extents, limits, strict=True):
@@ -207,7 +208,7 @@ class Signature:
 
     def _check_no_addresses(self, values: Sequence[Value]) -> None:
         for name, kind, value in zip(self.names, self.kinds, values, strict=True):
-            if isinstance(kind, Pointer) and not isinstance(value, Array) and value != 0:
+            if isinstance(kind, Pointer) and isinstance(value, int) and value != 0:
                 refuse(
                     f"`{name}` is the address {value:#x}; the emulator has no memory there",
                     "pass the numpy array itself",
@@ -414,6 +415,6 @@ def overlap(one: Array, other: Array) -> bool:
     if end <= other_start or other_end <= start or start == end or other_start == other_end:
         return False
     try:
-        return bool(np.shares_memory(one.view(), other.view(), max_work=10_000))
+        return bool(np.shares_memory(one.view(), other.view(), max_work=10_000))  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True

@@ -190,16 +190,18 @@ class _Cupy:
 _LIBRARIES: dict[tuple[str, str], Library] = {("torch", "Tensor"): _Torch(), ("cupy", "ndarray"): _Cupy()}
 
 
-@cache
+_library_of: dict[type, Library | None] = {}
+
+
 def library_of(kind: type) -> Library | None:
     """The library whose array class `kind` is or derives from; None for those that are asked by protocol."""
-    for base in kind.__mro__:
-        if library := _LIBRARIES.get((base.__module__.partition(".")[0], base.__name__)):
-            return library
-    return None
+    if kind not in _library_of:
+        names = [(base.__module__.partition(".")[0], base.__name__) for base in kind.__mro__]
+        _library_of[kind] = next((_LIBRARIES[name] for name in names if name in _LIBRARIES), None)
+    return _library_of[kind]
 
 
-def describe(value: object, stream: int = 0) -> Array | None:
+def describe(value: Any, stream: int = 0) -> Array | None:
     """What a kernel sees of an array; None for what is no array.
 
     `stream` is told to the producer of a DLPack array, which makes it wait for the array's data.

@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from cuda.bindings import nvjitlink
-from cuda.pathfinder import DynamicLibNotFoundError
+from cuda.bindings import nvjitlink  # type: ignore[import-untyped]
+from cuda.pathfinder import DynamicLibNotFoundError  # type: ignore[import-untyped]
 
 from . import driver
 from .errors import AssembleError, LaunchError

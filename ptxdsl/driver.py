@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from cuda.bindings import driver as cuda
-from cuda.pathfinder import DynamicLibNotFoundError
+from cuda.bindings import driver as bindings  # type: ignore[import-untyped]
+from cuda.pathfinder import DynamicLibNotFoundError  # type: ignore[import-untyped]
 
 from .errors import LaunchError
+
+cuda: Any = bindings
 
 # Faults of a kernel, which the driver reports at some later call.
 _FAULTS = frozenset({

@@ -49,7 +49,7 @@ class Compiled:
         self,
         grid: int | tuple[int, ...],
         block: int | tuple[int, ...],
-        arguments: Sequence[object],
+        arguments: Sequence[Any],
         *,
         shared_bytes: int = 0,
         cluster: int | tuple[int, ...] | None = None,
@@ -74,7 +74,7 @@ class Compiled:
         self._launch_carefully(shape, arguments, stream, device)
 
     def _launch_carefully(
-        self, shape: tuple[Any, ...], arguments: Sequence[object], stream: object, device: int | None
+        self, shape: tuple[Any, ...], arguments: Sequence[Any], stream: object, device: int | None
     ) -> None:
         """Check everything, launch, and learn how to launch such arguments quickly."""
         checked = launch_shape(*shape)
@@ -105,7 +105,7 @@ class Compiled:
         self,
         grid: int | tuple[int, ...],
         block: int | tuple[int, ...],
-        arguments: Sequence[object],
+        arguments: Sequence[Any],
         *,
         shared_bytes: int = 0,
         cluster: int | tuple[int, ...] | None = None,

@@ -23,8 +23,8 @@ class CpAsync(Op):
             cop="ca cg",
             space="shared shared::cta",
             prefetch=PREFETCHES,
-            needs=NEEDS,
-            ptx="7.0" if source != ", {!}ignore_src:pred" else "8.3",
+            needs={word: NEEDS[word] for word in (HINT, *PREFETCHES.split())},
+            ptx="7.5" if "ignore_src" in source else "7.0",
             sm=80,
         )
         for hint, policy in (("", ""), (f".{HINT}", ", policy:b64"))

@@ -25,19 +25,21 @@ HINT = "L2::cache_hint"
 NEEDS: dict[str, tuple[str, int | str]] = {
     **dict.fromkeys(("weak", "relaxed", "acquire", "release", "acq_rel"), ("6.0", 70)),
     **dict.fromkeys(L1_PRIORITIES.split(), ("7.4", 70)),
-    **dict.fromkeys((*L2_PRIORITIES.split(), "v8", "v4 b64", "v4 u64", "v4 s64", "v4 f64"), ("8.8", 100)),
     **dict.fromkeys(("L2::64B", "L2::128B"), ("7.4", 75)),
     **dict.fromkeys(("L2::256B", HINT), ("7.4", 80)),
     **dict.fromkeys(("param::entry", "param::func"), ("8.3", 10)),
     "shared::cta": ("7.8", 30), "shared::cluster": ("7.8", 90), "cluster": ("7.8", 90),
     "b128": ("8.3", 70), "sys b128": ("8.4", 70),
 }  # fmt: skip
-"""What the modifiers of loads and stores require."""
+"""What the modifiers of memory instructions require."""
+
+_WIDE = dict.fromkeys((*L2_PRIORITIES.split(), "v8", "v4 b64", "v4 u64", "v4 s64", "v4 f64"), ("8.8", 100))
 
 
 def elements(i: Any) -> int:
     """Elements of the vector modifier; 1 without it."""
-    return int(i.vec[1:]) if i.vec else 1
+    vec = getattr(i, "vec", None)
+    return int(vec[1:]) if vec else 1
 
 
 def access_bytes(i: Any) -> int:
@@ -61,7 +63,7 @@ def _prioritised(i: Any) -> bool:
 
 def _form(syntax: str, **slots: Any) -> Form:
     """A line of the manual for ld or st."""
-    slots = {"needs": NEEDS, "when": _prioritised if "{.evict}" in syntax else _fits, **slots}
+    slots = {"needs": {**NEEDS, **_WIDE}, "when": _prioritised if "{.evict}" in syntax else _fits, **slots}
     offered = {
         "vec": "v2 v4 v8", "type": SCALARS, "scope": SCOPES, "hint": HINT, "prefetch": PREFETCHES,
         "evict": L1_PRIORITIES, "evict2": L2_PRIORITIES,
@@ -196,7 +198,9 @@ class Store(Access):
             if isinstance(value, ir.Sink) and access_bytes(i) < 32:
                 yield Problem("b", "`b` has a `_`; only stores of 256 bits may leave elements out")
             elif not isinstance(value, (ir.Register, ir.Immediate, ir.Sink)):
-                yield Problem("b", f"`b` is {value}; a store takes registers and constants", "mov it to a register first")
+                yield Problem(
+                    "b", f"`b` is {value}; a store takes registers and constants", "mov it to a register first"
+                )
 
     def execute(self, i: Opcode, m: Any, a: np.ndarray, b: np.ndarray, policy: np.ndarray | None = None) -> None:
         m.store(i.space or "generic", a, i.type, b)
@@ -233,9 +237,7 @@ class Pack(Op):
     """d = {a, …}: registers side by side in one, the first in the lowest bits."""
 
     reads = (ir.SpecialRegister,)
-    forms = tuple(
-        Form(f"mov.{whole} d={whole}, a:{part}*{count}", needs=NEEDS) for whole, part, count in PACKINGS
-    )
+    forms = tuple(Form(f"mov.{whole} d={whole}, a:{part}*{count}", needs=NEEDS) for whole, part, count in PACKINGS)
 
     def run(self, i: Opcode, a: Any) -> Any:
         joined = np.stack(a, axis=-1).view(f"u{min(8, i.operands[0].type.bytes)}")
@@ -246,9 +248,7 @@ class Unpack(Op):
     """{d, …} = a: one register in pieces, the lowest bits in the first."""
 
     reads = (ir.SpecialRegister,)
-    forms = tuple(
-        Form(f"mov.{whole} d={part}*{count}, a:{whole}", needs=NEEDS) for whole, part, count in PACKINGS
-    )
+    forms = tuple(Form(f"mov.{whole} d={part}*{count}, a:{whole}", needs=NEEDS) for whole, part, count in PACKINGS)
 
     def run(self, i: Opcode, a: Any) -> Any:
         words = np.ascontiguousarray(a if i.operands[1].type is b128 else a[..., np.newaxis])
@@ -275,7 +275,9 @@ class Prefetch(Hint):
 
     forms = (
         Form("prefetch{.space}.level [a:space]", space="global local", level="L1 L2", ptx="2.0", sm=20),
-        Form("prefetch.space.evict [a:space]", space="global", evict="L2::evict_last L2::evict_normal", ptx="7.4", sm=80),
+        Form(
+            "prefetch.space.evict [a:space]", space="global", evict="L2::evict_last L2::evict_normal", ptx="7.4", sm=80
+        ),
         Form("prefetch{.space}.tensormap [a:space]", space="const param", ptx="8.0", sm=90),
         Form("prefetchu.L1 [a]", ptx="2.0", sm=20),
     )
@@ -313,7 +315,9 @@ class CreatePolicy(Op):
     )
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
-        given = {o.name: value for o, value in zip(i.operands, operands, strict=True) if isinstance(value, ir.Immediate)}
+        given = {
+            o.name: value for o, value in zip(i.operands, operands, strict=True) if isinstance(value, ir.Immediate)
+        }
         if "fraction" in given:
             (fraction,) = struct.unpack("<f", given["fraction"].value.to_bytes(8, "little")[:4])
             if not 0 < fraction <= 1:

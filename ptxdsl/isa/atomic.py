@@ -1,0 +1,201 @@
+"""Atomic operations (PTX ISA, "Parallel Synchronization and Communication Instructions": atom, red).
+
+Lanes at one address take turns in the order of their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..types import Type, b128, f32, lanes
+from .memory import HINT, NEEDS, ORDERED, SCOPES, access_bytes, alignment_problems, elements, policy_problems
+from .numerics import canonical, decode, encode, flush
+from .spec import Form, Op, Opcode, Problem
+
+Update = Callable[..., np.ndarray]
+
+TYPES_OF = {
+    **dict.fromkeys(("and", "or", "xor"), ("b32", "b64")),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("min", "max"), ("u32", "s32", "u64", "s64")),
+    "add": ("u32", "s32", "u64", "f32", "f64"),
+    "exch": ("b32", "b64", "b128"),
+}
+"""The scalar types of each operation."""
+
+_NEEDS: dict[str, tuple[str, int | str]] = {
+    **NEEDS,
+    **dict.fromkeys(("cta", "gpu", "sys"), ("5.0", 60)),
+    **dict.fromkeys(("min u64", "max u64", "min s64", "max s64", "and b64", "or b64", "xor b64"), ("3.1", 32)),
+    **dict.fromkeys(("bf16", "bf16x2"), ("7.8", 90)),
+    "f64": ("5.0", 60), "f16x2": ("6.2", 60), "f16": ("6.3", 70), "cas b16": ("6.3", 70), "b128": ("8.3", 90),
+}  # fmt: skip
+
+
+def _increment(old: np.ndarray, limit: np.ndarray) -> np.ndarray:
+    return np.where(old >= limit, np.uint32(0), old + np.uint32(1))
+
+
+def _decrement(old: np.ndarray, limit: np.ndarray) -> np.ndarray:
+    return np.where((old == 0) | (old > limit), limit, old - np.uint32(1))
+
+
+def _exchange(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    return new
+
+
+def _compare_and_swap(old: np.ndarray, expected: np.ndarray, new: np.ndarray) -> np.ndarray:
+    return np.where(old == expected, new, old)
+
+
+def _compare_and_swap_words(old: np.ndarray, expected: np.ndarray, new: np.ndarray) -> np.ndarray:
+    return np.where((old == expected).all(axis=-1, keepdims=True), new, old)
+
+
+def _add_f32(old: np.ndarray, value: np.ndarray, flushed: np.ndarray) -> np.ndarray:
+    total = flush(old, f32) + flush(value, f32)
+    return canonical(np.where(flushed, flush(total, f32), old + value))
+
+
+INTEGER: dict[str, Update] = {
+    "add": np.add, "min": np.minimum, "max": np.maximum,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "inc": _increment, "dec": _decrement, "exch": _exchange, "cas": _compare_and_swap,
+}  # fmt: skip
+FLOATING: dict[str, Update] = {"add": np.add, "min": np.fmin, "max": np.fmax}
+
+
+def _half(operation: str, type: Type) -> Update:
+    """An operation on 16-bit floats, one or two in a register."""
+
+    def update(old: np.ndarray, value: np.ndarray) -> np.ndarray:
+        return encode(FLOATING[operation](decode(old, type), decode(value, type)), type)
+
+    return update
+
+
+def _update(operation: str, type: Type) -> Update:
+    if lanes(type)[0].bits == 16 and (type.is_float or type.kind == "x"):
+        return _half(operation, type)
+    if type is b128 and operation == "cas":
+        return _compare_and_swap_words
+    return _add_f32 if type is f32 else INTEGER[operation]
+
+
+def _scalar(i: Any) -> bool:
+    return str(i.type) in TYPES_OF[i.op] and (i.hint is None or i.space in (None, "global"))
+
+
+def _hinted(i: Any) -> bool:
+    return i.hint is None or i.space in (None, "global")
+
+
+def _vector(i: Any) -> bool:
+    size = access_bytes(i)
+    return size <= 16 and ((i.type is f32) == (i.noftz is not True)) and (i.op == "add" or i.type is not f32)
+
+
+def _forms(name: str, sem: str, d: str) -> tuple[Form, ...]:
+    """The lines that atom and red share; `d` is "d=type" or nothing."""
+    front = f"{name}{{.sem}}{{.scope}}{{.space}}"
+    slots = {"sem": sem, "scope": SCOPES, "hint": HINT, "needs": _NEEDS}
+    result, results = (f"{d}, ", f"{d}*vec, ") if d else ("", "")
+    return (
+        Form(
+            f"{front}.op{{.hint}}.type {result}[a:space], b:type{{, policy:b64}}",
+            op=" ".join(op for op in TYPES_OF if d or op != "exch"),
+            type="b32 b64 u32 u64 s32 s64 f32 f64" + (" b128" if d else ""),
+            space=ORDERED,
+            when=_scalar,
+            **slots,
+        ),
+        Form(
+            f"{front}.op.noftz{{.hint}}.type {result}[a:space], b:type{{, policy:b64}}",
+            op="add",
+            type="f16 f16x2 bf16 bf16x2",
+            space=ORDERED,
+            when=_hinted,
+            **slots,
+        ),
+        Form(
+            f"{front}.op{{.noftz}}{{.hint}}.vec.type {results}[a:space], b:type*vec{{, policy:b64}}",
+            op="add min max",
+            vec="v2 v4 v8",
+            type="f32 f16 f16x2 bf16 bf16x2",
+            space="global",
+            when=_vector,
+            ptx="8.1",
+            sm=90,
+            **slots,
+        ),
+    )
+
+
+class Atomic(Op):
+    """Base of the atomic operations."""
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        given = {o.name: value for o, value in zip(i.operands, operands, strict=True)}
+        yield from alignment_problems("a", given["a"], access_bytes(i))
+        if "policy" in given:
+            yield from policy_problems(i, given["policy"])
+
+    def change(self, i: Opcode, m: Any, a: np.ndarray, *inputs: np.ndarray) -> np.ndarray:
+        """Changes memory; what was there before."""
+        if elements(i) == 1:
+            return self._change_one(i, m, a, *inputs)
+        offsets = range(0, access_bytes(i), i.type.bytes)
+        return np.stack([self._change_one(i, m, a + np.uint64(o), *v) for o, *v in zip(offsets, *inputs, strict=True)])
+
+    def _change_one(self, i: Opcode, m: Any, a: np.ndarray, *inputs: np.ndarray) -> np.ndarray:
+        space, update = i.space or "generic", _update(i.op, i.type)
+        scan = update if isinstance(update, np.ufunc) and not i.type.is_float else None
+        if update is _add_f32:
+            inputs = (*inputs, self._flushes(m, space, a))
+        return m.atomic(space, a, i.type, update, *inputs, scan=scan)
+
+    def _flushes(self, m: Any, space: str, a: np.ndarray) -> np.ndarray:
+        """Sums of f32 lose subnormal numbers in global memory, and keep them in shared memory."""
+        if space == "generic":
+            return ~m.within("shared", a)
+        return np.full(a.shape, space == "global")
+
+
+class Atom(Atomic):
+    """d = the value at an address, which becomes: op(that value, b); in one step that no other thread divides."""
+
+    forms = _forms("atom", "relaxed acquire release acq_rel", "d=type")
+
+    def execute(self, i: Opcode, m: Any, a: np.ndarray, b: np.ndarray, policy: np.ndarray | None = None) -> np.ndarray:
+        return self.change(i, m, a, b)
+
+
+class AtomCas(Atomic):
+    """d = the value at an address, which becomes c where that value was b; in one step that no other thread divides."""
+
+    forms = (
+        Form(
+            "atom{.sem}{.scope}{.space}.op.type d=type, [a:space], b:type, c:type",
+            op="cas",
+            type="b16 b32 b64 b128",
+            sem="relaxed acquire release acq_rel",
+            scope=SCOPES,
+            space=ORDERED,
+            needs=_NEEDS,
+        ),
+    )
+
+    def execute(self, i: Opcode, m: Any, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+        return self.change(i, m, a, b, c)
+
+
+class Red(Atomic):
+    """The value at an address becomes op(that value, b), in one step that no other thread divides."""
+
+    forms = _forms("red", "relaxed release", "")
+
+    def execute(self, i: Opcode, m: Any, a: np.ndarray, b: np.ndarray, policy: np.ndarray | None = None) -> None:
+        self.change(i, m, a, b)

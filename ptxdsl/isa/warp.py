@@ -1,0 +1,143 @@
+"""Exchange within a warp: shuffles, votes, matches, reductions, elections.
+
+PTX ISA, "Data Movement and Conversion Instructions" and "Parallel Synchronization and Communication Instructions".
+The lanes that `membermask` names come together; they are `m.active`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import ir
+from .spec import Form, Op, Opcode, Problem
+
+LANES = np.arange(32)
+BITS = np.uint32(1) << LANES.astype(np.uint32)
+POISON = np.uint32(0xFFFFFFFF)  # what a lane hears from one that does not take part: a NaN
+
+
+def ballot(chosen: np.ndarray) -> np.ndarray:
+    """bool (…, 32) to uint32 (…, 1): bit n stands for lane n."""
+    return np.bitwise_or.reduce(np.where(chosen, BITS, np.uint32(0)), axis=-1, keepdims=True)
+
+
+class Exchange(Op):
+    """Base of what the lanes of a member mask do together."""
+
+    collective = True
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        if isinstance(operands[-1], ir.Immediate) and operands[-1].value == 0:
+            yield Problem("membermask", "`membermask` is 0; it names the lanes that take part", "-1 names all 32 lanes")
+
+
+class Shfl(Exchange):
+    """d = a of another lane, p = whether that lane is in reach; if not, d = a of the lane itself."""
+
+    forms = (
+        Form(
+            "shfl.sync.mode.b32 d=b32{|p=pred}, a:b32, b:u32, c:u32, membermask:b32",
+            mode="up down bfly idx",
+            ptx="6.0",
+            sm=30,
+        ),
+    )
+
+    def execute(self, i: Opcode, m: Any, a: np.ndarray, b: np.ndarray, c: np.ndarray, mask: np.ndarray) -> Any:
+        distance, clamp, segment = (b & 31).astype(int), (c & 31).astype(int), (c >> 8 & 31).astype(int)
+        first = LANES & segment
+        last = first | (clamp & ~segment)
+        source = {
+            "up": LANES - distance,
+            "down": LANES + distance,
+            "bfly": LANES ^ distance,
+            "idx": first | (distance & ~segment),
+        }[i.mode]
+        inside = source >= last if i.mode == "up" else source <= last
+        source = np.where(inside, source, LANES)
+        heard = np.take_along_axis(a, source, axis=-1)
+        return np.where(np.take_along_axis(m.active, source, axis=-1), heard, POISON), inside
+
+
+class Vote(Exchange):
+    """d = whether `a` holds in all lanes, in any, or in all or none (uni)."""
+
+    forms = (
+        Form(
+            "vote.sync.mode.pred d=pred, {!}a:pred, membermask:b32",
+            mode="all any uni",
+            ptx="6.0",
+            sm=30,
+        ),
+    )
+
+    def execute(self, i: Opcode, m: Any, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        voted, present = ballot(a & m.active), ballot(m.active)
+        outcome = {"all": voted == present, "any": voted != 0, "uni": (voted == present) | (voted == 0)}[i.mode]
+        return np.broadcast_to(outcome, m.shape)
+
+
+class Ballot(Exchange):
+    """d = the lanes in which `a` holds, a bit for each."""
+
+    forms = (Form("vote.sync.ballot.b32 d=b32, {!}a:pred, membermask:b32", ptx="6.0", sm=30),)
+
+    def execute(self, i: Opcode, m: Any, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(ballot(a & m.active), m.shape)
+
+
+class MatchAny(Exchange):
+    """d = the lanes whose `a` is the same as this lane's, a bit for each."""
+
+    forms = (Form("match.any.sync.type d=b32, a:type, membermask:b32", type="b32 b64", ptx="6.0", sm=70),)
+
+    def execute(self, i: Opcode, m: Any, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        same = (a[..., :, np.newaxis] == a[..., np.newaxis, :]) & m.active[..., np.newaxis, :]
+        return ballot(same)[..., 0]
+
+
+class MatchAll(Exchange):
+    """d = the member mask and p = true where all lanes have the same `a`, else 0 and false."""
+
+    forms = (Form("match.all.sync.type d=b32{|p=pred}, a:type, membermask:b32", type="b32 b64", ptx="6.0", sm=70),)
+
+    def execute(self, i: Opcode, m: Any, a: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        first = np.argmax(m.active, axis=-1, keepdims=True)
+        same = (a == np.take_along_axis(a, first, axis=-1)) | ~m.active
+        agreed = np.broadcast_to(same.all(axis=-1, keepdims=True), m.shape)
+        return np.where(agreed, ballot(m.active), np.uint32(0)), agreed
+
+
+class Redux(Exchange):
+    """d = the sum, least, greatest, and, or, xor of `a` over the lanes."""
+
+    forms = (
+        Form("redux.sync.op.type d=type, a:type, membermask:b32", op="add min max", type="u32 s32", ptx="7.0", sm=80),
+        Form("redux.sync.op.type d=type, a:type, membermask:b32", op="and or xor", type="b32", ptx="7.0", sm=80),
+    )
+
+    def execute(self, i: Opcode, m: Any, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        info = np.iinfo(a.dtype)
+        ufunc, neutral = {
+            "add": (np.add, 0),
+            "min": (np.minimum, info.max),
+            "max": (np.maximum, info.min),
+            "and": (np.bitwise_and, info.max),
+            "or": (np.bitwise_or, 0),
+            "xor": (np.bitwise_xor, 0),
+        }[i.op]
+        total = ufunc.reduce(np.where(m.active, a, a.dtype.type(neutral)), axis=-1, keepdims=True, dtype=a.dtype)
+        return np.broadcast_to(total, m.shape)
+
+
+class Elect(Exchange):
+    """p = true in one of the lanes, the lowest; d = its number."""
+
+    forms = (Form("elect.sync d=b32|p=pred, membermask:b32", ptx="8.0", sm=90),)
+
+    def execute(self, i: Opcode, m: Any, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        leader = np.argmax(m.active, axis=-1, keepdims=True)
+        return np.broadcast_to(leader.astype(np.uint32), m.shape), LANES == leader

@@ -18,20 +18,22 @@ from ptxdsl.layout.algebra import (
     slice_,
 )
 from ptxdsl.layout.atoms import CopyAtom, MmaAtom, atom, copy_atom, mma_atom
+from ptxdsl.layout.banks import Wavefronts, bank_wavefronts
 from ptxdsl.layout.draw import to_latex, to_svg, to_text
 from ptxdsl.layout.index import Index
 from ptxdsl.layout.layout import Layout
-from ptxdsl.layout.parse import parse_layout
-from ptxdsl.layout.recast import downcast, max_common_layout, max_common_vector, recast, upcast
+from ptxdsl.layout.parse import parse, parse_layout
+from ptxdsl.layout.recast import byte_index, downcast, in_bytes, max_common_layout, max_common_vector, recast, upcast
 from ptxdsl.layout.swizzle import ComposedLayout, Swizzle
 from ptxdsl.layout.tiled_copy import (
+    ThreadCopy,
     TiledCopy,
     make_tiled_copy,
     make_tiled_copy_a,
     make_tiled_copy_b,
     make_tiled_copy_c,
 )
-from ptxdsl.layout.tiled_mma import TiledMma, make_tiled_mma
+from ptxdsl.layout.tiled_mma import ThreadMma, TiledMma, make_tiled_mma
 from ptxdsl.layout.tiling import (
     blocked_product,
     flat_divide,
@@ -53,11 +55,16 @@ __all__ = [
     "Layout",
     "MmaAtom",
     "Swizzle",
+    "ThreadCopy",
+    "ThreadMma",
     "TiledCopy",
     "TiledMma",
+    "Wavefronts",
     "as_layout",
     "atom",
+    "bank_wavefronts",
     "blocked_product",
+    "byte_index",
     "coalesce",
     "complement",
     "composition",
@@ -70,6 +77,7 @@ __all__ = [
     "flat_divide",
     "flat_product",
     "idx2crd",
+    "in_bytes",
     "left_inverse",
     "logical_divide",
     "logical_product",
@@ -82,6 +90,7 @@ __all__ = [
     "max_common_vector",
     "mma_atom",
     "nullspace",
+    "parse",
     "parse_layout",
     "raked_product",
     "rank",

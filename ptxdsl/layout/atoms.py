@@ -7,16 +7,20 @@ A thread-value layout maps (thread, value) to the element's linear position, fir
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TypeAlias
 
+from ptxdsl.layout.draw import Drawable
+from ptxdsl.layout.grid import Grid, Picture, thread_value_grid
 from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.recast import upcast
 from ptxdsl.layout.shape import refusal
 
 WARP = 32
 WARPGROUP = 128
+DIMENSIONS = {"a": (0, 2), "b": (1, 2), "c": (0, 1)}  # of M, N, K
+NAMES = ("M", "N", "K")
 MATRIX_ROW_BYTES = 16  # what one lane's address of ldmatrix and stmatrix stands for
 
 _BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s32": 32}
@@ -47,8 +51,8 @@ _WGMMA = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MmaAtom:
+@dataclass(frozen=True)
+class MmaAtom(Drawable):
     """One matrix product of `threads` threads: `a`, `b`, `c` are thread-value layouts, `*_bits` element widths."""
 
     name: str
@@ -64,9 +68,13 @@ class MmaAtom:
     def __str__(self) -> str:
         return self.name
 
+    def picture(self) -> Picture:
+        """A left of C, B above it, as in the product; thread and value of each element."""
+        return product_picture(self.name, self.shape, {"a": self.a, "b": self.b, "c": self.c})
 
-@dataclass(frozen=True, slots=True)
-class CopyAtom:
+
+@dataclass(frozen=True)
+class CopyAtom(Drawable):
     """One copy instruction of `threads` threads.
 
     `source` and `target` say what each side is: "shared", "global", "memory" (any space) or "registers"; `vector_bytes`
@@ -127,8 +135,46 @@ class CopyAtom:
     def __str__(self) -> str:
         return self.name
 
+    def picture(self) -> Picture:
+        """Whose address a vector stands at, and who holds its elements, of 16 bits (8 where it moves but one byte)."""
+        bits = min(16, self.vector_bytes * 8)
+        columns = self.vector_bytes * 8 // bits
+        sides = ((self.source, self.source_values(bits)), (self.target, self.target_values(bits)))
+        grids = [_vector_grid(name, tv, columns, (i, 0)) for i, (name, tv) in enumerate(sides)]
+        return Picture(f"{self.name}: {self.source} to {self.target}, {bits}-bit elements", tuple(grids))
+
 
 Atom: TypeAlias = MmaAtom | CopyAtom
+
+
+def held(layout_tv: Layout) -> list[tuple[int, int, int]]:
+    """(thread, value, position) of all threads and values."""
+    threads = layout_tv[0].size
+    return [(i % threads, i // threads, position) for i, position in enumerate(layout_tv.offsets())]
+
+
+def product_picture(title: str, shape: tuple[int, int, int], layouts: dict[str, Layout]) -> Picture:
+    """The thread-value layouts of A, B and C as the product is written: A left of C, B above it."""
+    places = {"a": (0, 1), "b": (1, 0), "c": (1, 1)}
+    return Picture(title, tuple(_operand_grid(name, shape, layouts[name], at) for name, at in places.items()))
+
+
+def _operand_grid(operand: str, shape: tuple[int, int, int], layout_tv: Layout, at: tuple[int, int]) -> Grid:
+    rows, columns = (shape[d] for d in DIMENSIONS[operand])
+    names = [NAMES[d] for d in DIMENSIONS[operand]]
+    places = held(layout_tv)
+    if operand == "b":  # with K downwards, so that it stands over C
+        places = [(t, v, p // rows + p % rows * columns) for t, v, p in places]
+        rows = columns
+        names.reverse()
+    return replace(thread_value_grid(f"{operand.upper()} ({names[0]} x {names[1]})", rows, places), at=at)
+
+
+def _vector_grid(title: str, layout_tv: Layout, columns: int, at: tuple[int, int]) -> Grid:
+    """One vector in each row."""
+    rows = layout_tv.cosize // columns
+    places = [(t, v, p // columns + p % columns * rows) for t, v, p in held(layout_tv)]
+    return replace(thread_value_grid(title, rows, places), at=at)
 
 
 @cache
@@ -211,11 +257,13 @@ def _wgmma(name: str, shape: tuple[int, int, int], words: list[str]) -> MmaAtom:
 
 
 def _no_mma(name: str) -> Exception:
-    known = "; ".join(f"m{m}n{n}k{k}: {', '.join(types)}" for (m, n, k), types in _MMA.items())
-    return refusal(
-        f"there is no MMA atom {name!r}",
-        f"write mma.SHAPE.ACCUMULATOR.INPUT with one of {known}; or wgmma.m64nNkK.ACCUMULATOR.INPUT",
-    )
+    shapes = {f"m{m}n{n}k{k}": types for (m, n, k), types in _MMA.items()}
+    shape = next((s for s in shapes if f".{s}." in f"{name}."), "")
+    if name.startswith("wgmma"):
+        known = f"m64nNkK, N a multiple of 8 up to 256, 32 bytes of K, with {', '.join(_WGMMA)}"
+    else:
+        known = f"{shape}: {', '.join(shapes[shape])}" if shape else f"the shapes are {', '.join(shapes)}"
+    return refusal(f"there is no MMA atom {name!r}", f"write {name.split('.')[0]}.SHAPE.ACCUMULATOR.INPUT; {known}")
 
 
 # ---- copies --------------------------------------------------------------------------------------------------------

@@ -126,7 +126,7 @@ def _side_by_side(atom: CopyAtom, layout: AnyLayout, bits: int) -> TiledCopy:
     """One warp's vectors as the instruction is commonly used, each lane with its own address."""
     if layout.rank != 2:
         raise refusal(f"one {atom} of a warp is shown on two modes; {layout} has {layout.rank}")
-    along = next((i for i, mode in enumerate(layout) if mode.size > 1 and mode(1) - mode(0) == 1), 1)
+    along = next((i for i in (0, 1) if layout[i].size > 1 and layout[i](1) - layout[i](0) == 1), 1)
     length = atom.vector_bytes * 8 // bits
     if atom.is_matrix:
         rows = min(16, atom.addressing_threads)

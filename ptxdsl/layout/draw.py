@@ -14,9 +14,9 @@ SVG_COLOURS = ("#c6dbef", "#fdd0a2", "#c7e9c0", "#f8c8dc", "#dadaeb", "#fff3b0",
 TERMINAL_COLOURS = (153, 223, 151, 218, 189, 229, 159, 187)  # the nearest of the 256-colour palette
 
 # SVG, in pixels
-_CHARACTER_WIDTH, _LINE_HEIGHT, _FONT_SIZE = 6.7, 13, 11
+_CHARACTER_WIDTH, _LINE_HEIGHT, _FONT_SIZE = 6.9, 13, 11
 _LABEL_WIDTH = 30  # for row numbers, left of the cells
-_HEAD_HEIGHT = 38  # for the grid's title and its column numbers, above the cells
+_HEAD_HEIGHT = 42  # for the grid's title and its column numbers, above the cells
 _MARGIN = 14
 
 
@@ -77,7 +77,7 @@ def _cell_size(picture: Picture) -> tuple[float, float]:
     texts = [line for cell in picture.filled() for line in cell.lines]
     texts += [label for grid in picture.grids for label in grid.column_labels]
     lines = max(len(cell.lines) for cell in picture.filled())
-    return max(map(len, texts)) * _CHARACTER_WIDTH + 8, lines * _LINE_HEIGHT + 6
+    return max(map(len, texts)) * _CHARACTER_WIDTH + 10, lines * _LINE_HEIGHT + 6
 
 
 def _starts(extents: Iterable[tuple[int, float]], room: float) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ptxdsl.layout.atoms import CopyAtom, MmaAtom, atom
 from ptxdsl.layout.layout import Layout
 from ptxdsl.layout.shape import IntTuple, refusal
 from ptxdsl.layout.swizzle import ComposedLayout, Swizzle
@@ -15,6 +16,12 @@ _EXAMPLE = "write ((4,8),(2,2)):((32,1),(16,8)), Sw<3,3,3> or Sw<3,3,3> o 0 o (8
 def parse_layout(text: str) -> Layout | Swizzle | ComposedLayout:
     """`(4,8):(8,1)`, `(4,8)`, `Sw<3,3,3>` or `Sw<3,3,3> o 0 o (8,64):(64,1)`; a `_` before an int is skipped."""
     return _Reader(text).read()
+
+
+def parse(text: str) -> Layout | Swizzle | ComposedLayout | MmaAtom | CopyAtom:
+    """What `parse_layout` reads, or the atom of a PTX name."""
+    text = text.strip()
+    return atom(text) if text[:1].islower() else parse_layout(text)
 
 
 class _Reader:

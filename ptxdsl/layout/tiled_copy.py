@@ -8,14 +8,14 @@ from math import gcd
 from typing import Any
 
 from ptxdsl.layout.algebra import coalesce, composition, right_inverse, through_swizzle
-from ptxdsl.layout.atoms import CopyAtom, copy_atom
+from ptxdsl.layout.atoms import DIMENSIONS, NAMES, CopyAtom, copy_atom, held
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Picture, thread_value_grid
 from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.recast import in_bytes
 from ptxdsl.layout.shape import modes, product, refusal, show
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout
-from ptxdsl.layout.tiled_mma import DIMENSIONS, NAMES, TiledMma, check_numbers, check_tiles, held, take_thread
+from ptxdsl.layout.tiled_mma import TiledMma, check_numbers, check_tiles, take_thread
 from ptxdsl.layout.tiling import logical_divide, raked_product, zipped_divide
 from ptxdsl.layout.vector import VERBS, check_space, check_vectors, layout_of
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from ptxdsl.layout.algebra import L, composition, right_inverse, slice_, through_swizzle
-from ptxdsl.layout.atoms import MmaAtom, mma_atom
+from ptxdsl.layout.atoms import DIMENSIONS, NAMES, MmaAtom, mma_atom, product_picture
 from ptxdsl.layout.draw import Drawable
-from ptxdsl.layout.grid import Grid, Picture, thread_value_grid
+from ptxdsl.layout.grid import Picture
 from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.shape import map_leaves, modes, product, refusal, show
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout
 from ptxdsl.layout.tiling import logical_divide, zipped_divide
-
-DIMENSIONS = {"a": (0, 2), "b": (1, 2), "c": (0, 1)}  # of M, N, K
-NAMES = ("M", "N", "K")
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,17 +100,7 @@ class TiledMma(Drawable):
 
     def picture(self) -> Picture:
         """A left of C, B above it, as in the product; thread and value of each element."""
-        places = {"a": (0, 1), "b": (1, 0), "c": (1, 1)}
-        return Picture(str(self), tuple(self._grid(operand, at) for operand, at in places.items()))
-
-    def _grid(self, operand: str, at: tuple[int, int]) -> Grid:
-        height, width = self.tile_of(operand)
-        x, y = (NAMES[d] for d in DIMENSIONS[operand])
-        places: Iterator[tuple[int, int, int]] = held(self.layout_tv(operand))
-        if operand == "b":  # drawn with K downwards, so that it stands over C
-            places = ((t, v, p // height + p % height * width) for t, v, p in places)
-            x, y, height = y, x, width
-        return replace(thread_value_grid(f"{operand.upper()} ({x} x {y})", height, places), at=at)
+        return product_picture(str(self), self.tile, {operand: self.layout_tv(operand) for operand in DIMENSIONS})
 
 
 @dataclass(frozen=True)
@@ -190,9 +177,3 @@ def check_tiles(what: str, tile: Sequence[int], layout: AnyLayout) -> None:
 def take_thread(partition: AnyLayout, thread: Any) -> ComposedLayout:
     """The modes behind the first, at the offset of `thread`."""
     return slice_(partition, thread, *[None] * (partition.rank - 1))
-
-
-def held(layout_tv: Layout) -> Iterator[tuple[int, int, int]]:
-    """(thread, value, position) of all threads and values."""
-    threads = layout_tv[0].size
-    return ((i % threads, i // threads, position) for i, position in enumerate(layout_tv.offsets()))

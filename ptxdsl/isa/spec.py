@@ -61,7 +61,7 @@ class Parameter:
     name: str
     role: str  # "out", "in", "both" or "address"
     type: str
-    count: str = "1"
+    count: str = ""  # behind `*`
     negatable: bool = False
     optional: bool = False
     paired: bool = False  # printed after a bar, behind the operand before it
@@ -71,7 +71,8 @@ class Parameter:
 class Operand:
     """One operand of an opcode: a parameter with its type and count resolved.
 
-    `type` is None for what is no register (`word` says what); `space` is set for addresses.
+    `type` is None for what is no register (`word` says what); `space` is set for addresses. With `vector`, `count`
+    registers stand in braces, and arrays have an axis for them in front, even if it is one register.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Operand:
     negatable: bool
     optional: bool
     paired: bool
+    vector: bool = False
 
     @property
     def written(self) -> bool:
@@ -215,7 +217,7 @@ def _parameters(text: str) -> tuple[Parameter, ...]:
         role = "address" if g["address"] else _ROLES[g["role"] or ":"]
         optional = g["optional"] or ""
         found.append(Parameter(
-            g["name"], role, g["type"] or ("generic" if role == "address" else "any"), g["count"] or "1",
+            g["name"], role, g["type"] or ("generic" if role == "address" else "any"), g["count"] or "",
             bool(g["negatable"]), bool(optional), paired="|" in optional or text[: match.start()].endswith("|"),
         ))  # fmt: skip
     return tuple(found)
@@ -472,7 +474,8 @@ def resolve(parameter: Parameter, values: dict[str, Any]) -> Operand:
         word = parameter.type
     else:
         type_ = _resolve_type(parameter.type, values)
-    count = _resolve_count(parameter.count, values)
+    vector = parameter.count.isdigit() or bool(values.get(parameter.count))
+    count = _resolve_count(parameter.count, values) if vector else 1
     return Operand(
         parameter.name,
         parameter.role,
@@ -483,6 +486,7 @@ def resolve(parameter: Parameter, values: dict[str, Any]) -> Operand:
         parameter.negatable,
         parameter.optional,
         parameter.paired,
+        vector,
     )
 
 
@@ -496,10 +500,7 @@ def _resolve_type(text: str, values: dict[str, Any]) -> Type:
 
 
 def _resolve_count(text: str, values: dict[str, Any]) -> int:
-    if text.isdigit():
-        return int(text)
-    chosen = values.get(text)
-    return int(re.sub(r"\D", "", str(chosen))) if chosen else 1
+    return int(text if text.isdigit() else re.sub(r"\D", "", str(values[text])))
 
 
 _found: dict[str, tuple[Opcode, ...]] = {}

@@ -71,10 +71,11 @@ def slice_(layout: AnyLayout, *coord: Any) -> ComposedLayout:
     fixed = _slice(inner, coordinate(coord), kept)
     check_bounds(inner, fixed)
     rest = kept[0] if len(kept) == 1 else from_modes(kept or [Layout(1, 0)])
-    start = inner.index(fixed)
+    offset = inner.index(fixed)
     if isinstance(layout, ComposedLayout):
-        return replace(layout, offset=as_index(layout.offset) + start, layout=rest)
-    return ComposedLayout(_IDENTITY, start, rest)
+        start = layout.place(offset)
+        return replace(layout, offset=as_index(layout.offset) + offset, layout=rest, start=start)
+    return ComposedLayout(_IDENTITY, offset, rest, offset)
 
 
 def _slice(layout: Layout, coord: Any, kept: list[Layout]) -> Any:

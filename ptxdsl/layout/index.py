@@ -30,6 +30,20 @@ class Index:
             return Index(constant, value, bits)
         return Index(constant, self.value + other.value, _sum_bits(self.bits, other.bits))
 
+    def __xor__(self, other: Index) -> Index:
+        """The bits of both, for constants that share no bit with their own value."""
+        constant, bits = self.constant ^ other.constant, self.bits | other.bits
+        if self.value is None or other.value is None:
+            value = other.value if self.value is None else self.value
+        else:
+            value = self.value ^ other.value if self.bits & other.bits else self.value + other.value
+        crossing = constant & bits
+        return Index(constant & ~bits, value ^ crossing if crossing else value, bits)
+
+    def shares_bits(self, other: Index) -> bool:
+        """Whether adding the two may carry."""
+        return bool((self.bits | self.constant) & (other.bits | other.constant))
+
     def times(self, factor: int) -> Index:
         """The offset `factor` > 0 times."""
         value = None if self.value is None else multiply(self.value, factor)

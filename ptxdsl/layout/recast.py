@@ -82,8 +82,9 @@ def scaled(layout: L, factor: int) -> L:
         return Layout(layout.shape, map_leaves(lambda d: d * factor, layout.stride))
     if not is_power_of_two(factor):
         raise refusal(f"{layout} swizzles the bits of an offset; {factor} times it is no shift of these bits")
-    start = as_index(layout.offset).times(factor)
-    return replace(layout, swizzle=layout.swizzle.scaled(factor), offset=start, layout=scaled(layout.layout, factor))
+    inner, start = scaled(layout.layout, factor), layout.start.times(factor) if layout.start else None
+    offset = as_index(layout.offset).times(factor)
+    return replace(layout, swizzle=layout.swizzle.scaled(factor), offset=offset, layout=inner, start=start)
 
 
 def in_bytes(layout: L, element_bytes: int) -> L:

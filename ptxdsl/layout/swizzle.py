@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from ptxdsl.layout.draw import Drawable
@@ -58,13 +58,9 @@ class Swizzle(Drawable):
             offset = offset.merged()
         value, bits = offset.value, offset.bits
         if bits & self.source:
-            outside = bits & ~self.source
-            value = value ^ self._moved(value, masked=bool(outside))
-            bits |= self._moved(bits) if bits >= 0 else self.target
-        constant = offset.constant ^ self._moved(offset.constant)
-        if crossing := constant & bits:
-            value, constant = value ^ crossing, constant & ~bits
-        return Index(constant, value, bits)
+            value = value ^ self._moved(value, masked=bool(bits & ~self.source))
+            bits |= self._moved(bits & self.source)
+        return Index(0, value, bits) ^ Index(offset.constant ^ self._moved(offset.constant))
 
     def _moved(self, offset: Any, masked: bool = True) -> Any:
         """The bits that are read, where they are XORed in."""
@@ -106,11 +102,15 @@ def bank_colour(byte: int) -> int:
 
 @dataclass(frozen=True, repr=False)
 class ComposedLayout(Drawable):
-    """swizzle(offset + layout(coord)); `offset` is an int, or an Index where a thread's part is traced."""
+    """swizzle(offset + layout(coord)); `offset` is an int, or an Index where a thread's part is traced.
+
+    `start` is then the swizzled offset, so that the swizzle is not computed again for each coordinate.
+    """
 
     swizzle: Swizzle
     offset: int | Index
     layout: Layout
+    start: Index | None = field(default=None, compare=False)
 
     @property
     def shape(self) -> IntTuple:
@@ -135,10 +135,10 @@ class ComposedLayout(Drawable):
 
     def offsets(self) -> list[int]:
         """The offsets of all coordinates in order, first mode fastest."""
-        start = self._start()
+        start = self._constant_offset()
         return [self.swizzle(start + o) for o in self.layout.offsets()]
 
-    def _start(self) -> int:
+    def _constant_offset(self) -> int:
         start = as_index(self.offset)
         if start.value is not None:
             raise refusal(f"{self} starts at a traced offset: its offsets are not known before the kernel runs")
@@ -159,7 +159,14 @@ class ComposedLayout(Drawable):
 
     def index(self, *coord: Any) -> Index:
         """The offset of `coord` with its constant part kept apart, for an address with an immediate."""
-        return self.swizzle.index(as_index(self.offset) + self.layout.index(*coord))
+        return self.place(self.layout.index(*coord))
+
+    def place(self, inner: Index) -> Index:
+        """Where the inner layout's offset goes."""
+        offset = as_index(self.offset)
+        if self.start and not offset.shares_bits(inner):
+            return self.start ^ self.swizzle.index(inner)
+        return self.swizzle.index(offset + inner)
 
     def __str__(self) -> str:
         start = as_index(self.offset)

@@ -2,18 +2,19 @@
 
 
 class Traced:
-    """A value that notes each operation applied to it, and computes it on `number`."""
+    """A register with a known `number`; `log` gets every operation that it and its results take part in."""
 
-    def __init__(self, number, text="x", count=0):
-        self.number, self.text, self.count = number, text, count
+    def __init__(self, number, text="x", log=None):
+        self.number, self.text, self.log = number, text, [] if log is None else log
 
     def __repr__(self):
         return self.text
 
     def _apply(self, sign, other, compute):
         other = other if isinstance(other, Traced) else Traced(other, str(other))
-        number = compute(self.number, other.number)
-        return Traced(number, f"({self.text}{sign}{other.text})", self.count + other.count + 1)
+        result = Traced(compute(self.number, other.number), f"({self.text}{sign}{other.text})", self.log)
+        self.log.append(result.text)
+        return result
 
     def __add__(self, other):
         return self._apply("+", other, lambda a, b: a + b)

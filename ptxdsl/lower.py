@@ -128,10 +128,9 @@ class _Printer:
         """The label in `.debug_str` of the function that a place is in."""
         name = location.function
         if name not in self.names:
-            self.names[name] = next(
-                label for n in count() if (label := f"$L__info_string{n}") not in self.names.values()
-            )
-            self.debug_str += [f"{self.names[name]}:", f".b8 {','.join(map(str, [*name.encode(), 0]))}"]
+            labels = (f"$L__info_string{n}" for n in count())
+            self.names[name] = label = next(label for label in labels if f"{label}:" not in self.debug_str)
+            self.debug_str += [f"{label}:", f".b8 {','.join(map(str, [*name.encode(), 0]))}"]
         return self.names[name]
 
     def _position(self, location: Location) -> str:

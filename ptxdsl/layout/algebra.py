@@ -75,7 +75,7 @@ def slice_(layout: AnyLayout, *coord: Any) -> ComposedLayout:
     if isinstance(layout, ComposedLayout):
         start = layout.place(offset)
         return replace(layout, offset=as_index(layout.offset) + offset, layout=rest, start=start)
-    return ComposedLayout(_IDENTITY, offset, rest, offset)
+    return ComposedLayout(_IDENTITY, offset, rest, _IDENTITY.index(offset))
 
 
 def _slice(layout: Layout, coord: Any, kept: list[Layout]) -> Any:

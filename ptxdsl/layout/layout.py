@@ -169,7 +169,9 @@ def _digits(shape: IntTuple, stride: IntTuple) -> tuple[Digit, ...]:
 
 def _not_congruent(shape: IntTuple, stride: IntTuple, here: Any, there: Any) -> Exception:
     def count(value: Any) -> str:
-        return f"{show(value)} has {len(value)} modes" if isinstance(value, tuple) else f"{show(value)} is one int"
+        if not isinstance(value, tuple):
+            return f"{value} is one int"
+        return f"{show(value)} has {len(value)} mode" + "s" * (len(value) != 1)
 
     return refusal(
         f"shape {show(shape)} and stride {show(stride)} are not nested alike: in the shape {count(here)}, "

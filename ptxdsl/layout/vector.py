@@ -79,8 +79,12 @@ class _Access:
         return f"{self.atom} {self.verb} {self.length} contiguous values of {self.bits} bits a thread"
 
     @property
-    def _flat(self) -> list[tuple[int, int]]:
-        return (self.layout.layout if isinstance(self.layout, ComposedLayout) else self.layout).flat()
+    def _aligned(self) -> str:
+        return f"{self.atom} {self.verb} at multiples of {self.atom.vector_bytes} bytes"
+
+    @property
+    def _inner(self) -> Layout:
+        return self.layout.layout if isinstance(self.layout, ComposedLayout) else self.layout
 
     def not_contiguous(self, found: list[int]) -> Exception:
         shown = ", ".join(map(str, found[:4])) + (", …" if len(found) > 4 else "")
@@ -93,8 +97,8 @@ class _Access:
 
     def _major(self) -> str:
         """The name of the mode that is contiguous."""
-        inner = self.layout.layout if isinstance(self.layout, ComposedLayout) else self.layout
-        return next((name for name, m in zip(self.names, inner, strict=False) if (1 in dict(m.flat()).values())), "")
+        named = zip(self.names, self._inner, strict=False)
+        return next((name for name, mode in named if any(d == 1 < n for n, d in mode.flat())), "")
 
     def _other_direction(self, found: list[int], major: str) -> str:
         if not self.atom.is_matrix:
@@ -109,11 +113,10 @@ class _Access:
         return f"store the tile with stride 1 in {self.names[1]} for {plain}, or in {self.names[0]} for {plain}.trans"
 
     def not_aligned(self, step: int) -> Exception:
-        pitch = next((d for n, d in self._flat if n > 1 and d != 1 and d % self.length), step)
+        pitch = next((d for n, d in self._inner.flat() if n > 1 and d != 1 and d % self.length), step)
         padded = (-(-pitch // self.length) | 1) * self.length
         return refusal(
-            f"{self.atom} {self.verb} at multiples of {self.atom.vector_bytes} bytes: found a pitch of {pitch} "
-            f"elements ({pitch * self.bits // 8} bytes) in {self.layout}, needed a multiple of {self.length} elements",
+            f"{self._aligned}: found a pitch of {pitch} elements ({pitch * self.bits // 8} bytes) in {self.layout}, needed a multiple of {self.length} elements",
             f"pad the pitch to {padded} elements, or keep a power of two and swizzle it",
         )
 
@@ -127,4 +130,8 @@ class _Access:
             )
         start = as_index(layout.offset).constant
         if start % self.length:
-            raise self.not_aligned(start)
+            raise refusal(
+                f"{self._aligned}: found a start at element {start} (byte {start * self.bits // 8}) of {layout}, "
+                f"needed a multiple of {self.length} elements",
+                f"start the tile at a multiple of {self.length} elements",
+            )

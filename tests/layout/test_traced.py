@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ptxdsl.layout import (
@@ -162,6 +162,22 @@ def test_a_traced_stage_of_a_ring_is_added_to_the_swizzled_offset():
     index = stage.index(Traced(9, "row"), 8)
     assert repr(index.get()) == "((stage<<13)+(((row<<6)^(((row<<6)&448)>>3))^8))"
     assert index.get().number == ring(9, 8, 2)
+
+
+@given(layouts(), swizzles(), st.booleans(), st.data())
+def test_a_slice_at_traced_coordinates_is_the_one_at_ints(inner, swizzle, plain, data):
+    assume(isinstance(inner.shape, tuple))
+    layout = inner if plain else composition(swizzle, inner)
+    fixed = [data.draw(st.one_of(st.none(), st.integers(0, m.size - 1))) for m in inner]
+    traced = [c if c is None or data.draw(st.booleans()) else Traced(c) for c in fixed]
+    expected, part = slice_(layout, tuple(fixed)), slice_(layout, tuple(traced))
+    assert [number(part(i)) for i in range(part.size)] == expected.offsets()
+    assert [number(part(Traced(i))) for i in range(part.size)] == expected.offsets()
+
+
+def test_a_constant_that_carries_into_the_traced_part_is_added_and_not_xored():
+    layout = Layout((8, 4, 2), (1, 3, 64))
+    assert [number(slice_(layout, Traced(5), 1, None)(k)) for k in range(2)] == [layout(5, 1, k) for k in range(2)]
 
 
 def test_a_slice_of_a_slice_is_the_slice_of_both():

@@ -1,0 +1,308 @@
+"""Matrices in the registers of a warp: mma, ldmatrix, stmatrix, movmatrix (PTX ISA, "Warp Level Matrix Instructions").
+
+All fragments follow one scheme. Lane 4g + t holds row g of an 8-row block, and of that row the elements tn … tn + n-1,
+where n elements fill a register. A's registers go on with the row 8 below, then with the elements 4n further along k; B
+has its columns as rows; accumulators hold two neighbours along n, then the row 8 below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .. import ir
+from ..types import TYPES, Type, b16, b32, f16, f32, f64, s32, tf32
+from .memory import NEEDS, alignment_problems
+from .numerics import NAN, decode
+from .spec import Form, Op, Opcode, Problem, lookup
+
+ROW = np.complex128  # 16 bytes that are moved as one: what the four lanes of a row hold in a 32-bit register
+CHUNK_BYTES = 1 << 21  # products computed at a time, so that they stay in the cache
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """m and k of an mma (n is 8), and how many elements of A and B fill a register."""
+
+    m: int
+    k: int
+    packed: int
+
+    @property
+    def blocks(self) -> int:
+        """8-row blocks of A and of the accumulators."""
+        return self.m // 8
+
+    @property
+    def steps(self) -> int:
+        """Registers of a row of A or B."""
+        return self.k // (4 * self.packed)
+
+
+@cache
+def shape(name: str, type: Type) -> Shape:
+    """The Shape that "m16n8k16" is for A and B of a type."""
+    m, _, k = map(int, re.findall(r"\d+", name))
+    return Shape(m, k, max(32, type.bits) // type.bits)
+
+
+HELD_IN = {"f16": "f16x2", "bf16": "bf16x2", "tf32": "tf32", "f32": "f32", "f64": "f64", "s32": "s32"}
+"""The registers that hold elements of a type; b32 for those of 8 bits and less."""
+
+
+def _mma(name: str, accumulators: str, inputs: str, **slots: Any) -> tuple[Form, ...]:
+    """A line of the manual, a form for each type of accumulators."""
+    return tuple(_form(name, TYPES[word], inputs, slots) for word in accumulators.split())
+
+
+def _form(name: str, accumulator: Type, inputs: str, slots: dict[str, Any]) -> Form:
+    element = TYPES[inputs.split()[0]]
+    s, held, sums = shape(name, element), HELD_IN.get(element.name, "b32"), HELD_IN[accumulator.name]
+    a, b, d = s.blocks * s.steps, s.steps, s.blocks * (1 if accumulator.bits == 16 else 2)
+    flags = {"rnd": "{.rnd}", "satfinite": "{.satfinite}"}
+    front = flags.get(next(iter(set(flags) & slots.keys()), ""), "")
+    return Form(
+        f"mma.sync.aligned.shape.alayout.blayout{front}.dtype.atype.btype.ctype"
+        f" d={sums}*{d}, a:{held}*{a}, b:{held}*{b}, c:{sums}*{d}",
+        when=lambda i: (i.alayout, i.blayout) == ("row", "col"),
+        shape=name,
+        alayout="row col",
+        blayout="row col",
+        dtype=accumulator.name,
+        ctype=accumulator.name,
+        atype=inputs,
+        btype=inputs,
+        **slots,
+    )
+
+
+class Mma(Op):
+    """d = a * b + c, on matrices spread over the registers of a warp."""
+
+    collective = True
+    batchable = True
+    forms = (
+        *_mma("m16n8k8", "f16 f32", "f16", ptx="6.5", sm=75),
+        *_mma("m16n8k16", "f16 f32", "f16", ptx="7.0", sm=80),
+        *_mma("m16n8k8", "f32", "bf16", ptx="7.0", sm=80),
+        *_mma("m16n8k16", "f32", "bf16", ptx="7.0", sm=80),
+        *_mma("m16n8k4", "f32", "tf32", ptx="7.0", sm=80),
+        *_mma("m16n8k8", "f32", "tf32", ptx="7.0", sm=80),
+        *_mma("m8n8k4", "f64", "f64", rnd="rn rz rm rp", ptx="7.0", sm=80),
+        *_mma("m16n8k4", "f64", "f64", rnd="rn rz rm rp", ptx="7.8", sm=90),
+        *_mma("m16n8k8", "f64", "f64", rnd="rn rz rm rp", ptx="7.8", sm=90),
+        *_mma("m16n8k16", "f64", "f64", rnd="rn rz rm rp", ptx="7.8", sm=90),
+        *_mma("m8n8k16", "s32", "s8 u8", satfinite="satfinite", ptx="6.5", sm=75),
+        *_mma("m16n8k16", "s32", "s8 u8", satfinite="satfinite", ptx="7.0", sm=80),
+        *_mma("m16n8k32", "s32", "s8 u8", satfinite="satfinite", ptx="7.0", sm=80),
+        *_mma("m8n8k32", "s32", "s4 u4", satfinite="satfinite", ptx="6.5", sm=75),
+        *_mma("m16n8k32", "s32", "s4 u4", satfinite="satfinite", ptx="7.0", sm=80),
+        *_mma("m16n8k64", "s32", "s4 u4", satfinite="satfinite", ptx="7.0", sm=80),
+        *_mma("m16n8k16", "f16 f32", "e4m3 e5m2", ptx="8.7", sm=89),
+        *_mma("m16n8k32", "f32", "e4m3 e5m2", ptx="8.4", sm=89),
+        *_mma("m16n8k32", "f16", "e4m3 e5m2", ptx="8.7", sm=89),
+    )
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        for declared, value in zip(i.operands, operands, strict=True):
+            if not isinstance(value, ir.Vector):
+                message = f"`{declared.name}` is not in braces; mma takes its registers as a list, even a single one"
+                yield Problem(declared.name, message, "write [b] in Python, {b} in PTX")
+
+    def execute(self, i: Opcode, m: Any, *fragments: np.ndarray) -> np.ndarray:
+        first = np.zeros(1, int)
+        return self.execute_batch(i, m, [f[:, np.newaxis] for f in fragments], [first] * 3)[:, 0]
+
+    def execute_batch(self, i: Opcode, m: Any, values: Sequence[Any], index: Sequence[Any]) -> np.ndarray:
+        """All pairs of an A and a B make one product a warp; other batches are products of one A and one B each."""
+        a, b, c = values
+        c = _pick(c, index[2])
+        pairs = np.asarray(index[0]) * b.shape[1] + index[1]
+        order = np.argsort(pairs)
+        if np.array_equal(pairs[order], np.arange(a.shape[1] * b.shape[1])):
+            return _pick(multiply_add(i, a, b, _pick(c, order)), np.argsort(order))
+        a, b = _pick(a, index[0]), _pick(b, index[1])
+        return multiply_add(i, *(x.reshape(len(x), 1, -1, 32) for x in (a, b, c))).reshape(c.shape)
+
+
+def _pick(fragments: np.ndarray, index: Any) -> np.ndarray:
+    """(n, d, warps, 32) to (n, k, warps, 32); no copy where the index counts up."""
+    if np.array_equal(index, np.arange(fragments.shape[1])):
+        return fragments
+    return np.take(fragments, index, axis=1)
+
+
+def multiply_add(i: Opcode, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """The accumulators (n, A * B, warps, 32) of all pairs of A fragments (n, A, warps, 32) and B fragments."""
+    s = shape(i.shape, i.atype)
+    d = np.empty_like(c)
+    warps = c.shape[-2]
+    step = max(1, CHUNK_BYTES // (c.shape[1] * s.m * 64))
+    for start in range(0, warps, step):
+        part = np.s_[..., start : start + step, :]
+        left, right = matrix_a(a[part], s, i.atype), matrix_b(b[part], s, i.btype)
+        old, new = (accumulators(x[part], i.dtype, s, a.shape[1]) for x in (c, d))
+        SUMS[i.dtype](i, left, right, old, new)
+    return d
+
+
+def matrix_a(held: np.ndarray, s: Shape, type: Type) -> np.ndarray:
+    """Fragments of A as f64 matrices (warps, A * m, k), in the order of the scheme."""
+    rows = np.ascontiguousarray(held).view(ROW).reshape(s.steps, s.blocks, *held.shape[1:3], 8, -1)
+    return values(np.ascontiguousarray(rows.transpose(3, 2, 1, 4, 0, 5)), type).reshape(held.shape[2], -1, s.k)
+
+
+def matrix_b(held: np.ndarray, s: Shape, type: Type) -> np.ndarray:
+    """Fragments of B as f64 matrices (warps, 8 * B, k), transposed.
+
+    Columns 2t + e of all fragments stand at t, fragment, e: behind row g this makes the product run over lanes 4g + t.
+    """
+    rows = np.ascontiguousarray(held).view(ROW).reshape(s.steps, *held.shape[1:3], 4, 2, -1)
+    return values(np.ascontiguousarray(rows.transpose(2, 3, 1, 4, 0, 5)), type).reshape(held.shape[2], -1, s.k)
+
+
+def values(rows: np.ndarray, type: Type) -> np.ndarray:
+    """The numbers in registers, as f64."""
+    if type is f64:
+        return rows.view(np.float64)
+    if type is tf32:
+        return (rows.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+    return table(type).take(rows.view(f"u{max(1, type.bytes)}"), axis=0)
+
+
+@cache
+def table(type: Type) -> np.ndarray:
+    """The numbers of every bit pattern: f64 (65536,) or (256,); (256, 2) for two in a byte."""
+    bits = max(8, type.bits)
+    fields = np.arange(1 << bits)[:, np.newaxis] >> np.arange(0, bits, type.bits) & ((1 << type.bits) - 1)
+    if type.is_float:
+        numbers = decode(fields.astype(f"u{type.bytes}").view(type.dtype), type)
+    else:
+        numbers = fields - (fields >> type.bits - 1 << type.bits if type.is_signed else 0)
+    return np.squeeze(numbers.astype(np.float64))
+
+
+def accumulators(held: np.ndarray, type: Type, s: Shape, count: int) -> np.ndarray:
+    """Fragments of sums (n, A * B, warps, 32) as a view (blocks, 2, A, B, warps, 32) of numbers."""
+    if type.bits == 16:
+        pairs = held.view(np.float16).reshape(s.blocks, count, -1, held.shape[2], 32, 2)
+        return np.moveaxis(pairs, -1, 1)
+    return held.reshape(s.blocks, 2, count, -1, held.shape[2], 32)
+
+
+def arranged(product: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """A product (warps, A * m, 8 * B) as a view in the order of accumulators."""
+    blocks, _, count_a, count_b, warps, _ = like.shape
+    return product.reshape(warps, count_a, blocks, 32, count_b, 2).transpose(2, 5, 1, 4, 0, 3)
+
+
+def rounded_once(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
+    """new = a * b + old, summed in f64 and rounded once. A tensor core drops more bits, by rules of its own."""
+    np.add(arranged(a @ b.transpose(0, 2, 1), old), old, out=new)
+    nan = new != new
+    if nan.any():
+        np.copyto(new, NAN[new.dtype], where=nan)
+
+
+def chained(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
+    """new = a * b + old, in f64: one fma for each k, in order."""
+    fma = lookup(f"fma.{i.rnd or 'rn'}.f64")[0]
+    total = np.empty((*a.shape[:2], b.shape[1]))
+    arranged(total, old)[...] = old
+    for k in range(a.shape[2]):
+        total = fma.op.run(fma, *np.broadcast_arrays(a[:, :, np.newaxis, k], b[:, np.newaxis, :, k], total))
+    new[...] = arranged(total, old)
+
+
+def whole(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
+    """new = a * b + old in integers, modulo 2^32 or clamped."""
+    total = arranged(a @ b.transpose(0, 2, 1), old) + old
+    if i.satfinite:
+        total = np.clip(total, -(2.0**31), 2.0**31 - 1)
+    new[...] = total.astype(np.int64)
+
+
+SUMS = {f16: rounded_once, f32: rounded_once, f64: chained, s32: whole}
+"""How products are added up, by the type of the accumulators: a (warps, A * m, k), b (warps, 8 * B, k), f64; `old` and
+`new` as `accumulators` gives them."""
+
+
+class MatrixAccess(Op):
+    """Base of ldmatrix and stmatrix: 8x8 matrices of 16-bit elements, whose rows are at addresses of 8 lanes each."""
+
+    collective = True
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        yield from alignment_problems("address", operands[[o.name for o in i.operands].index("address")], 16)
+
+    def rows(self, i: Opcode, address: np.ndarray) -> np.ndarray:
+        """The addresses that count: x1 takes those of lanes 0 to 7, x2 of 0 to 15."""
+        return address[..., : 8 * int(i.num[1:])]
+
+
+class LdMatrix(MatrixAccess):
+    """d = matrices: lane 4g + t takes elements 2t and 2t+1 of row g; with .trans of column g."""
+
+    batchable = True
+    forms = (
+        Form(
+            "ldmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 d=b32*num, [address:space]",
+            num="x1 x2 x4",
+            space="shared shared::cta",
+            ptx="6.5",
+            sm=75,
+            needs=NEEDS,
+        ),
+    )
+
+    def execute(self, i: Opcode, m: Any, address: np.ndarray) -> np.ndarray:
+        address = self.rows(i, address)
+        lead = address.shape[:-1]
+        if i.trans:
+            elements = m.load(i.space or "generic", address, b16, 8).reshape(8, *lead, -1, 8)
+            columns = np.moveaxis(elements, (-2, 0), (0, -2))
+            return np.ascontiguousarray(columns).view(np.uint32).reshape(-1, *lead, 32)
+        pairs = m.load(i.space or "generic", address, b32, 4).reshape(4, *lead, -1, 8)
+        return np.moveaxis(pairs, (-2, 0), (0, -1)).reshape(-1, *lead, 32)
+
+
+class StMatrix(MatrixAccess):
+    """Matrices go to rows in memory: lane 4g + t has elements 2t and 2t+1 of row g; with .trans of column g."""
+
+    forms = (
+        Form(
+            "stmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 [address:space], a:b32*num",
+            num="x1 x2 x4",
+            space="shared shared::cta",
+            ptx="7.8",
+            sm=90,
+            needs=NEEDS,
+        ),
+    )
+
+    def execute(self, i: Opcode, m: Any, address: np.ndarray, a: np.ndarray) -> None:
+        address = self.rows(i, address)
+        warps = a.shape[1]
+        if i.trans:
+            columns = np.ascontiguousarray(a).view(np.uint16).reshape(-1, warps, 8, 8)
+            elements = columns.transpose(2, 1, 0, 3).reshape(8, *address.shape)
+            m.store(i.space or "generic", address, b16, elements)
+        else:
+            pairs = a.reshape(-1, warps, 8, 4).transpose(3, 1, 0, 2).reshape(4, *address.shape)
+            m.store(i.space or "generic", address, b32, pairs)
+
+
+class MovMatrix(Op):
+    """d = an 8x8 matrix of 16-bit elements transposed, in the registers of a warp."""
+
+    collective = True
+    forms = (Form("movmatrix.sync.aligned.m8n8.trans.b16 d=b32, a:b32", ptx="7.8", sm=75),)
+
+    def run(self, i: Opcode, a: np.ndarray) -> np.ndarray:
+        elements = np.ascontiguousarray(a).view(np.uint16).reshape(-1, 8, 8)
+        return np.ascontiguousarray(elements.transpose(0, 2, 1)).view(np.uint32).reshape(a.shape)

@@ -206,12 +206,14 @@ def mma_atom(name: str) -> MmaAtom:
 
 
 def _types(name: str, words: list[str], known: tuple[str, ...]) -> tuple[str, str, str]:
-    """(accumulator, A, B) types of a name: none, the input, accumulator and input, or D, A, B and C."""
+    """(accumulator, A, B) types of a name: none, the input, accumulator and input(s), or D, A, B and C."""
     if not words:
         words = known[0].split(".") if known else []
     elif len(words) == 1:
         words = next((k.split(".") for k in known if k.endswith("." + words[0])), [])
-    accumulator, a, b = (*words, words[-1])[:3] if len(words) in (2, 4) else ("", "", "")
+    if len(words) == 4 and words[0] == words[3]:
+        words = words[:3]
+    accumulator, a, b = (*words, words[-1])[:3] if len(words) in (2, 3) else ("", "", "")
     if f"{accumulator}.{a}" not in known or f"{accumulator}.{b}" not in known or _BITS[a] != _BITS[b]:
         raise _no_mma(name)
     return accumulator, a, b

@@ -44,7 +44,7 @@ def to_text(value: Drawable | Picture, color: bool | None = None) -> str:
 
 
 def _grid_text(grid: Grid, color: bool) -> str:
-    texts = [["".join(cell.lines) if cell else "" for cell in row] for row in grid.cells]
+    texts = [[cell.line if cell else "" for cell in row] for row in grid.cells]
     width = max(len(text) for row in [grid.column_labels, *texts] for text in row) + 1
     margin = max(map(len, grid.row_labels)) + 1
     lines = [grid.title] if grid.title else []
@@ -63,8 +63,8 @@ def to_svg(value: Drawable | Picture) -> str:
     """`value` as an SVG document."""
     picture = _picture(value)
     cell_width, cell_height = _cell_size(picture)
-    lefts = _starts(((g.at[0], g.width * cell_width) for g in picture.grids), _LABEL_WIDTH)
-    tops = _starts(((g.at[1], g.height * cell_height) for g in picture.grids), _HEAD_HEIGHT)
+    lefts = _starts(((g.at[0], g.width * cell_width) for g in picture.grids), _LABEL_WIDTH, _MARGIN)
+    tops = _starts(((g.at[1], g.height * cell_height) for g in picture.grids), _HEAD_HEIGHT, _MARGIN)
     width = max(lefts[-1], len(picture.title) * (_CHARACTER_WIDTH + 1) + 2 * _MARGIN)
     lines = [*_svg_head(picture.title, width, tops[-1])]
     for grid in picture.grids:
@@ -80,14 +80,14 @@ def _cell_size(picture: Picture) -> tuple[float, float]:
     return max(map(len, texts)) * _CHARACTER_WIDTH + 10, lines * _LINE_HEIGHT + 6
 
 
-def _starts(extents: Iterable[tuple[int, float]], room: float) -> list[float]:
+def _starts(extents: Iterable[tuple[int, float]], room: float, margin: float) -> list[float]:
     """Where the cells of each column (or row) of grids begin, and in the end how far all reach."""
     largest: dict[int, float] = defaultdict(float)
     for place, extent in extents:
         largest[place] = max(largest[place], extent)
-    starts = [_MARGIN + room]
+    starts = [margin + room]
     for place in range(max(largest) + 1):
-        starts.append(starts[-1] + largest[place] + _MARGIN + room)
+        starts.append(starts[-1] + largest[place] + margin + room)
     starts[-1] -= room
     return starts
 
@@ -138,8 +138,8 @@ def to_latex(value: Drawable | Picture) -> str:
     """`value` as a standalone LaTeX document with one TikZ picture."""
     picture = _picture(value)
     colours = [f"\\definecolor{{c{i}}}{{HTML}}{{{c[1:].upper()}}}" for i, c in enumerate(SVG_COLOURS)]
-    lefts = _starts(((g.at[0], g.width) for g in picture.grids), 1)
-    tops = _starts(((g.at[1], g.height) for g in picture.grids), 2)
+    lefts = _starts(((g.at[0], g.width) for g in picture.grids), room=1, margin=1)
+    tops = _starts(((g.at[1], g.height) for g in picture.grids), room=2, margin=1)
     lines = [
         f"% Layout: {picture.title}",
         "\\documentclass[tikz,border=4pt]{standalone}",

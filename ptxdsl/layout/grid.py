@@ -8,10 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One element: a few short lines of text on one of eight colours."""
+    """One element: a few short lines of text on one of eight colours; in a terminal one line, joined by `joint`."""
 
     lines: tuple[str, ...]
     colour: int
+    joint: str = ""
+
+    @property
+    def line(self) -> str:
+        return self.joint.join(self.lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,8 @@ class Swizzle(Drawable):
         stored = self(block << self.base) >> self.base
         first = stored * block_bytes // 4 % 32
         last = first + max(1, block_bytes // 4) - 1
-        return Cell((f"at {stored}", f"banks {first}-{last}"), bank_colour(stored * block_bytes))
+        banks = f"banks {first}-{last}" if last > first else f"bank {first}"
+        return Cell((f"at {stored}", banks), bank_colour(stored * block_bytes), joint=", ")
 
 
 def bank_colour(byte: int) -> int:

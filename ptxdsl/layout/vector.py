@@ -116,7 +116,8 @@ class _Access:
         pitch = next((d for n, d in self._inner.flat() if n > 1 and d != 1 and d % self.length), step)
         padded = (-(-pitch // self.length) | 1) * self.length
         return refusal(
-            f"{self._aligned}: found a pitch of {pitch} elements ({pitch * self.bits // 8} bytes) in {self.layout}, needed a multiple of {self.length} elements",
+            f"{self._aligned}: found a pitch of {pitch} elements ({pitch * self.bits // 8} bytes) in {self.layout}, "
+            f"needed a multiple of {self.length} elements",
             f"pad the pitch to {padded} elements, or keep a power of two and swizzle it",
         )
 

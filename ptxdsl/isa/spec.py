@@ -384,6 +384,11 @@ def _check_address(operand: Operand, value: Any) -> Iterator[Problem]:
             operand.name,
             f"`{operand.name}` is {found(value.base)}; an address in .{operand.space} has 64 bits",
         )
+    elif isinstance(value.base, ir.Variable) and operand.space not in (None, "generic"):
+        home, wanted = (space.partition("::")[0] for space in (value.base.space, operand.space))
+        if home != wanted:
+            message = f"`{operand.name}` is `{value.base}` in .{home}; this instruction takes an address in .{wanted}"
+            yield Problem(operand.name, message)
 
 
 def _check_vector(i: Opcode, operand: Operand, value: Any) -> Iterator[Problem]:

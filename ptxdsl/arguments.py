@@ -88,7 +88,8 @@ def _extents(what: str, value: Any, limits: tuple[int, int, int]) -> tuple[int, 
     x, y, z = (*map(int, given), 1, 1)[:3]
     extents = x, y, z
     if min(extents) < 1:
-        refuse(f"{what} is {extents}: every extent must be at least 1", "skip the launch if there is nothing to do")
+        help = "skip the launch if there is nothing to do" if what == "grid" else None
+        refuse(f"{what} is {extents}: every extent must be at least 1", help)
     for axis, extent, limit in zip("xyz", extents, limits, strict=True):
         if extent > limit:
             refuse(f"{what} is {extents}: its {axis} extent may be at most {limit}")

@@ -159,7 +159,7 @@ def on(ordinal: int) -> Iterator[None]:
     try:
         yield
     finally:
-        call(f"leaving cuda:{ordinal}", cuda.cuCtxPopCurrent)
+        cuda.cuCtxPopCurrent()  # after a fault every call fails, and the first failure is on its way up
 
 
 def synchronize(ordinal: int = 0) -> None:

@@ -20,11 +20,12 @@ from .arguments import Kind, Shape, Signature, Value, alignment, launch_shape, r
 from .arrays import HOST, Array, Library, library_of
 from .assemble import Cubin
 from .driver import call
-from .errors import LaunchError
 from .types import Pointer
 
 _DEFAULT_DYNAMIC_BYTES = 48 * 1024  # more must be asked for, kernel by kernel
 _PORTABLE_CLUSTER_BLOCKS = 8
+# What a number that its parameter cannot hold, an extent that is no int, or a tensor without memory raises.
+_MISFITS = (struct.error, OverflowError, TypeError, RuntimeError)
 
 
 class Compiled:
@@ -63,14 +64,16 @@ class Compiled:
         Raises LaunchError, with nothing launched, for an argument that does not fit or a launch that the GPU cannot do.
         """
         shape = grid, block, shared_bytes, cluster, cooperative
-        quick = self._quick.get((device, *map(type, arguments)))
-        values = None if quick is None else quick.values(arguments)
-        if quick is not None and values is not None:
-            handle = quick.stream() if stream is None else stream_handle(stream)
+        key = device, *map(type, arguments)
+        quick = self._quick.get(key)
+        if quick is not None:
             try:
-                return self._loaded[quick.device].launch(shape, values, handle)
-            except (struct.error, OverflowError, TypeError):
-                values = None  # a number or an extent does not fit: the careful way says which
+                values = quick.values(arguments)
+                if values is not None:
+                    handle = quick.stream() if stream is None else stream_handle(stream)
+                    return self._loaded[quick.device].launch(shape, values, handle)
+            except _MISFITS:
+                self._quick.pop(key, None)  # the careful way says what does not fit
         self._launch_carefully(shape, arguments, stream, device)
 
     def _launch_carefully(
@@ -366,19 +369,19 @@ def _address(value: Value) -> int | float | bytes:
 @contextmanager
 def _copies(values: Sequence[Value]) -> Iterator[list[int | None]]:
     """Addresses of copies of the arrays in the current context; None for what is no array, or an empty one."""
-    addresses: list[int | None] = []
+    owned: list[int] = []
     try:
-        for value in values:
-            addresses.append(_copy(value) if isinstance(value, Array) and value.size else None)
-        yield addresses
+        yield [_copy(value, owned) if isinstance(value, Array) and value.size else None for value in values]
     finally:
-        for address in filter(None, addresses):
-            call("freeing memory", driver.cuda.cuMemFree, address)
+        for memory in owned:
+            driver.cuda.cuMemFree(memory)  # after a fault every call fails, and the first failure is on its way up
 
 
-def _copy(array: Array) -> int:
+def _copy(array: Array, owned: list[int]) -> int:
+    """The address of the first element in new device memory, which is added to `owned`."""
     start, end = array.span
     memory = int(call(f"allocating {end - start} bytes", driver.cuda.cuMemAlloc, end - start))
+    owned.append(memory)
     call("copying to the GPU", driver.cuda.cuMemcpyHtoD, memory, start, end - start)
     return memory + array.pointer - start
 
@@ -389,6 +392,3 @@ def _copy_back(address: int, array: Array) -> None:
     content = ctypes.create_string_buffer(end - start)
     call("copying from the GPU", driver.cuda.cuMemcpyDtoH, content, address - (array.pointer - start), end - start)
     array.view()[...] = array.view(ctypes.addressof(content) + array.pointer - start)
-
-
-__all__ = ["Compiled", "LaunchError", "load", "runs_on", "stream_handle"]

@@ -1,0 +1,458 @@
+"""Arguments and launch shapes: what fits, the bytes that a kernel gets, and the full sentence of each refusal."""
+
+import ctypes
+import math
+import struct
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ptxdsl import types
+from ptxdsl.arguments import Bytes, Shape, Signature, launch_shape, overlap
+from ptxdsl.arrays import HOST, Array, describe, strided
+from ptxdsl.errors import LaunchError
+from ptxdsl.types import f32, ptr, u32
+
+SAXPY = Signature("saxpy", [("x", ptr[f32]), ("y", ptr[f32]), ("a", f32), ("n", u32)], written={"y"})
+X, Y = np.ones(8, np.float32), np.ones(8, np.float32)
+
+
+class OnGpu:
+    """An array on a GPU that its interface does not name."""
+
+    __module__ = "numba.cuda"
+
+    def __init__(self, pointer=1 << 20, shape=(8,), readonly=False):
+        self.__cuda_array_interface__ = {
+            "version": 3, "shape": shape, "typestr": "<f4", "data": (pointer, readonly),
+        }  # fmt: skip
+
+
+def refusal(signature, arguments, device=HOST):
+    with pytest.raises(LaunchError) as refused:
+        signature.check(arguments, device)
+    assert "signature.check(arguments, device)" in str(refused.value)  # the caller's line
+    return refused.value.message, refused.value.help
+
+
+def one(kind, argument, device=HOST):
+    """The checked value of a single parameter."""
+    return Signature("k", [("p", kind)]).check([argument], device)[0]
+
+
+def refused_one(kind, argument, device=HOST):
+    return refusal(Signature("k", [("p", kind)]), [argument], device)
+
+
+def packed(kind, argument):
+    """The bytes that a kernel gets for a parameter."""
+    return Signature("k", [("p", kind)]).pack([one(kind, argument)])[0]
+
+
+def test_arguments_that_fit_come_back_in_order():
+    x, y, a, n = SAXPY.check((X, Y, 2.0, 8), HOST)
+    assert (x, y, a, n) == (describe(X), describe(Y), 2.0, 8)
+
+
+@pytest.mark.parametrize("arguments", [(X, Y, 2.0), (X, Y, 2.0, 8, 9)])
+def test_a_wrong_number_of_arguments(arguments):
+    assert refusal(SAXPY, arguments) == (
+        f"saxpy takes 4 arguments, {len(arguments)} given",
+        "call it with (x: ptr[f32], y: ptr[f32], a: f32, n: u32)",
+    )
+
+
+@pytest.mark.parametrize(
+    "argument, found",
+    [
+        (np.zeros(8), "a numpy array of f64 with shape (8,)"),
+        (np.zeros((2, 4), np.int32), "a numpy array of s32 with shape (2, 4)"),
+        (np.zeros(8, np.complex64), "a numpy array of complex64 with shape (8,)"),
+        (np.zeros(8, ">f4"), "a numpy array of >f4 with shape (8,)"),
+    ],
+)
+def test_an_array_of_another_type(argument, found):
+    assert refusal(SAXPY, (argument, Y, 2.0, 8)) == (
+        f"`x` takes ptr[f32]; it is {found}",
+        "convert it to float32 first",
+    )
+
+
+@pytest.mark.parametrize(
+    "element, name", [("bf16", "bfloat16"), ("e4m3", "float8_e4m3fn"), ("e5m2", "float8_e5m2"), ("f16", "float16")]
+)
+def test_the_type_to_convert_to_has_the_name_that_libraries_give_it(element, name):
+    assert refused_one(ptr[types.TYPES[element]], np.zeros(8))[1] == f"convert it to {name} first"
+
+
+@pytest.mark.parametrize(
+    "element, dtype",
+    [
+        ("bf16", ml_dtypes.bfloat16),
+        ("bf16", np.uint16),
+        ("e4m3", ml_dtypes.float8_e4m3fn),
+        ("e5m2", np.uint8),
+        ("tf32", np.float32),
+        ("f16x2", np.float16),
+        ("f16x2", np.uint32),
+        ("s4", np.uint8),
+        ("b32", np.float32),
+        ("b32", np.int32),
+        ("b16", ml_dtypes.bfloat16),
+        ("u8", np.bool_),
+    ],
+)
+def test_types_that_numpy_lacks_are_taken_as_raw_bits(element, dtype):
+    assert isinstance(one(ptr[types.TYPES[element]], np.zeros(8, dtype)), Array)
+
+
+@pytest.mark.parametrize(
+    "element, dtype", [("u32", np.int32), ("b32", np.float64), ("e4m3", np.int8), ("f16", np.uint16)]
+)
+def test_other_types_of_the_same_width_are_not(element, dtype):
+    assert refused_one(ptr[types.TYPES[element]], np.zeros(8, dtype))[0].startswith(f"`p` takes ptr[{element}]; it is")
+
+
+@pytest.mark.parametrize("argument, shown", [([1.0], "a list"), ("x", "'x'"), (2.5, "2.5"), (True, "True")])
+def test_what_is_no_array(argument, shown):
+    assert refusal(SAXPY, (argument, Y, 2.0, 8)) == (f"`x` takes ptr[f32]; it is {shown}", "pass an array")
+
+
+def test_an_array_with_gaps():
+    assert refusal(SAXPY, (np.ones(16, np.float32)[::2], Y, 2.0, 8)) == (
+        "`x` has shape (8,) and strides (2,): a kernel's pointer takes row-major, contiguous memory",
+        "pass a contiguous copy, or strided(array) if other arguments tell the kernel its strides",
+    )
+
+
+def test_a_transposed_array():
+    message, _ = refused_one(ptr[f32], np.ones((2, 3), np.float32).T)
+    assert message == ("`p` has shape (3, 2) and strides (1, 3): a kernel's pointer takes row-major, contiguous memory")
+
+
+def test_strided_takes_any_strides_but_no_other_type():
+    view = np.ones((2, 3), np.float32).T
+    assert one(ptr[f32], strided(view)) == describe(view)
+    assert refused_one(ptr[f32], strided(view.astype(np.float64)))[0] == (
+        "`p` takes ptr[f32]; it is a numpy array of f64 with shape (3, 2)"
+    )
+
+
+def test_an_array_that_is_not_aligned():
+    storage = np.zeros(64, np.uint8)
+    start = -storage.__array_interface__["data"][0] % 4 + 1
+    view = storage[start : start + 32].view(np.float32)
+    assert refusal(SAXPY, (view, Y, 2.0, 8)) == (
+        f"`x` takes ptr[f32], whose elements lie at multiples of 4 bytes; it starts at {describe(view).pointer:#x}",
+        "pass a copy; slices of bytes need not be aligned",
+    )
+
+
+def test_an_array_that_cannot_be_addressed():
+    points = np.zeros(4, [("x", "<f4"), ("flag", "u1")])
+    assert refusal(SAXPY, (points["x"], Y, 2.0, 8)) == (
+        "`x` cannot be used: its strides of (5,) bytes are not multiples of its 4-byte elements",
+        "pass an array with memory of its own on the host or a GPU",
+    )
+
+
+def test_an_output_that_is_read_only():
+    frozen = Y.copy()
+    frozen.flags.writeable = False
+    assert refusal(SAXPY, (X, frozen, 2.0, 8)) == (
+        "`y` is written by saxpy, but is read-only",
+        "pass a copy that may be written",
+    )
+    SAXPY.check((frozen, Y, 2.0, 8), HOST)  # an input may be
+
+
+@pytest.mark.parametrize("x, y", [(X, X), (X[:5], X[4:]), (X[2:3], X)])
+def test_an_output_that_overlaps_an_input(x, y):
+    assert refusal(SAXPY, (x, y, 2.0, 8)) == (
+        "`y` is written by saxpy and shares memory with `x`",
+        "give the output memory of its own; threads run in no order",
+    )
+
+
+def test_neighbours_and_interleaved_views_do_not_overlap():
+    SAXPY.check((X[:4], X[4:], 2.0, 4), HOST)
+    SAXPY.check((strided(X[::2]), strided(X[1::2]), 2.0, 4), HOST)
+    SAXPY.check((X[:0], X, 2.0, 4), HOST)
+
+
+def test_inputs_may_overlap():
+    add = Signature("add", [("a", ptr[f32]), ("b", ptr[f32]), ("c", ptr[f32])], written={"c"})
+    add.check((X, X, Y), HOST)
+
+
+@given(st.data())
+def test_overlap_is_what_numpy_finds_element_by_element(data):
+    base = np.zeros(60, np.float32)
+    part = st.slices(60).map(lambda s: base[s])
+    one, other = data.draw(part), data.draw(part)
+    assert overlap(describe(one), describe(other)) == np.shares_memory(one, other)
+
+
+def test_views_that_are_too_hard_to_tell_apart_count_as_overlapping():
+    base = np.zeros(1 << 20, np.uint8)
+    odd = [np.lib.stride_tricks.as_strided(base[n:], (60,) * 3, (1009 + n, 1013, 1019)) for n in range(2)]
+    assert overlap(describe(odd[0]), describe(odd[1]))
+
+
+@pytest.mark.parametrize("device, where", [(0, "on cuda:0"), (3, "on cuda:3")])
+def test_a_host_array_on_a_gpu(device, where):
+    assert refusal(SAXPY, (X, Y, 2.0, 8), device) == (
+        f"`x` is a numpy array of f32 with shape (8,) in host memory; this launch runs {where}",
+        f"move it to cuda:{device}; with numpy arrays only, the kernel runs on the emulator",
+    )
+
+
+def test_a_gpu_array_on_the_emulator():
+    message, help = refusal(SAXPY, (OnGpu(), Y, 2.0, 8))
+    assert message == "`x` is a numba array of f32 with shape (8,) on a GPU; this launch runs on the emulator"
+    assert help == "pass numpy arrays only, or only arrays of one GPU"
+
+
+def test_arrays_of_two_gpus():
+    gpus = {1 << 20: 1, 2 << 20: 0}
+    with pytest.raises(LaunchError) as refused:
+        SAXPY.check((OnGpu(1 << 20), OnGpu(2 << 20), 2.0, 8), locate=gpus.get)
+    assert refused.value.message == (
+        "`y` is a numba array of f32 with shape (8,) on cuda:0; this launch runs on cuda:1"
+    )
+
+
+def test_an_address_is_taken_on_a_gpu_and_refused_on_the_emulator():
+    assert one(ptr[f32], 0x7F00, device=0) == 0x7F00
+    assert one(ptr[f32], np.uint64(0x7F00), device=0) == 0x7F00
+    assert refused_one(ptr[f32], 0x7F00) == (
+        "`p` is the address 0x7f00; the emulator has no memory there",
+        "pass the numpy array itself",
+    )
+
+
+@pytest.mark.parametrize("nothing", [None, 0])
+def test_a_null_pointer_is_taken_everywhere(nothing):
+    assert one(ptr[f32], nothing) == 0
+    assert one(ptr[f32], nothing, device=0) == 0
+
+
+@pytest.mark.parametrize("address", [-4, 1 << 64])
+def test_an_address_that_is_none(address):
+    assert refused_one(ptr[f32], address, 0) == (f"`p` takes ptr[f32]; {address} is no address", None)
+
+
+def test_an_address_that_is_not_aligned():
+    assert refused_one(ptr[f32], 0x7F01, 0)[0] == (
+        "`p` takes ptr[f32], whose elements lie at multiples of 4 bytes; it starts at 0x7f01"
+    )
+
+
+@pytest.mark.parametrize("name", ["u64", "s64", "b64"])
+def test_a_64_bit_integer_of_parsed_ptx_takes_an_array_of_any_type(name):
+    kind = types.TYPES[name]
+    doubles = np.zeros(3)
+    assert one(kind, doubles) == describe(doubles)
+    assert one(kind, 5) == 5
+    assert refused_one(kind, np.zeros(6)[::2])[0].startswith("`p` has shape (3,) and strides (2,)")
+
+
+SCALARS = {
+    "u8": (0, 255), "u16": (0, 65535), "u32": (0, 2**32 - 1), "u64": (0, 2**64 - 1),
+    "s8": (-128, 127), "s16": (-32768, 32767), "s32": (-(2**31), 2**31 - 1), "s64": (-(2**63), 2**63 - 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name, limits", SCALARS.items())
+def test_integers_arrive_in_little_endian_up_to_their_limits(name, limits):
+    kind = types.TYPES[name]
+    for number in limits:
+        assert packed(kind, number) == number.to_bytes(kind.bytes, "little", signed=number < 0)
+    assert packed(kind, True) == packed(kind, np.int64(1)) == packed(kind, 1)
+
+
+@pytest.mark.parametrize("name, limits", SCALARS.items())
+def test_integers_beyond_their_limits(name, limits):
+    for number in (limits[0] - 1, limits[1] + 1):
+        assert refused_one(types.TYPES[name], number) == (
+            f"`p` takes {name}; {number} does not fit ({limits[0]} to {limits[1]})",
+            "use a wider parameter",
+        )
+
+
+def test_untyped_bits_take_either_sign_and_floats_of_their_width():
+    assert packed(types.b32, -1) == packed(types.b32, 2**32 - 1) == b"\xff" * 4
+    assert packed(types.b32, 1.5) == packed(types.b32, np.float32(1.5)) == struct.pack("<f", 1.5)
+    assert packed(types.b64, 1.5) == struct.pack("<d", 1.5)
+    assert packed(types.b16, np.float16(1.5)) == struct.pack("<e", 1.5)
+    assert refused_one(types.b16, 1.5) == ("`p` takes b16, an integer; it is 1.5", "pass int(p)")
+    assert refused_one(types.b32, -(2**31) - 1)[0] == (
+        "`p` takes b32; -2147483649 does not fit (-2147483648 to 4294967295)"
+    )
+
+
+@pytest.mark.parametrize("name, code", [("f16", "<e"), ("f32", "<f"), ("f64", "<d"), ("tf32", "<f")])
+@pytest.mark.parametrize("number", [0.1, -2, 0, math.inf, np.float64(0.25), np.int32(3)])
+def test_floats_are_rounded_to_their_type(name, code, number):
+    assert packed(types.TYPES[name], number) == struct.pack(code, number)
+
+
+@given(st.floats(width=32, allow_nan=False))
+def test_bf16_is_rounded_to_nearest_even(number):
+    expected = np.float32(number).astype(ml_dtypes.bfloat16)
+    if math.isinf(expected) and not math.isinf(number):
+        assert refused_one(types.bf16, number)[0] == f"`p` takes bf16; {number!r} does not fit"
+    else:
+        assert packed(types.bf16, number) == expected.tobytes()
+
+
+def test_nan_stays_nan():
+    for name, code in (("f16", "<e"), ("f32", "<f")):
+        assert math.isnan(struct.unpack(code, packed(types.TYPES[name], math.nan))[0])
+    assert np.isnan(np.frombuffer(packed(types.bf16, math.nan), ml_dtypes.bfloat16)[0])
+
+
+@pytest.mark.parametrize("name, number", [("f32", 1e300), ("f16", 1e6), ("f32", 10**400), ("bf16", 3.4e38)])
+def test_a_float_that_is_too_large(name, number):
+    message, help = refused_one(types.TYPES[name], number)
+    assert message == f"`p` takes {name}; {number!r} does not fit"
+    assert help == "use a wider parameter"
+
+
+@pytest.mark.parametrize("number", [2.5, 8.0, np.float32(2)])
+def test_a_float_for_an_integer(number):
+    assert refusal(SAXPY, (X, Y, 2.0, number)) == (
+        f"`n` takes u32, an integer; it is {float(number)!r}",
+        "pass int(n)",
+    )
+
+
+@pytest.mark.parametrize("argument, shown", [("2", "'2'"), (1j, "1j"), (None, "None"), ([2], "a list")])
+@pytest.mark.parametrize("name, kind", [("a", "f32"), ("n", "u32")])
+def test_what_is_no_number(name, kind, argument, shown):
+    arguments = (X, Y, argument, 8) if name == "a" else (X, Y, 2.0, argument)
+    assert refusal(SAXPY, arguments) == (f"`{name}` takes {kind}; it is {shown}", "pass a Python number")
+
+
+def test_an_array_for_a_number():
+    assert refusal(SAXPY, (X, Y, 2.0, X)) == (
+        "`n` takes u32; it is a numpy array of f32 with shape (8,)",
+        "pass its value (int(n) or float(n))",
+    )
+
+
+class Pair(ctypes.Structure):
+    _fields_ = (("a", ctypes.c_int32), ("b", ctypes.c_float))
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        struct.pack("<if", 7, 0.5),
+        bytearray(struct.pack("<if", 7, 0.5)),
+        Pair(7, 0.5),
+        np.array((7, 0.5), [("a", "<i4"), ("b", "<f4")]),
+        np.array([(7, 0.5)], [("a", "<i4"), ("b", "<f4")])[0],
+    ],
+    ids=lambda argument: type(argument).__name__,
+)
+def test_a_struct_by_value_is_its_bytes(argument):
+    assert packed(Bytes(8, 4), argument) == struct.pack("<if", 7, 0.5)
+
+
+def test_a_struct_of_another_size():
+    assert refused_one(Bytes(8), b"1234") == ("`p` takes a struct of 8 bytes; 4 were given", None)
+
+
+def test_what_is_no_struct():
+    assert refused_one(Bytes(8), 5) == (
+        "`p` takes a struct of 8 bytes; it is 5",
+        "pass bytes, or a ctypes or numpy struct",
+    )
+
+
+def test_slots_start_at_multiples_of_eight_bytes_in_order():
+    kinds = [types.u8, ptr[f32], types.f16, Bytes(12), types.f64, types.bf16]
+    layout, offsets = Signature("k", [(f"p{n}", kind) for n, kind in enumerate(kinds)]).slots()
+    assert offsets == (0, 8, 16, 24, 40, 48)
+    assert layout.size == 56
+    content = layout.pack(200, 1 << 40, 1.5, b"twelve bytes", 2.5, 0x3F80)
+    assert content[0] == 200
+    assert content[8:16] == (1 << 40).to_bytes(8, "little")
+    assert content[16:18] == struct.pack("<e", 1.5)
+    assert content[24:36] == b"twelve bytes"
+    assert content[40:48] == struct.pack("<d", 2.5)
+    assert content[48:50] == b"\x80\x3f"
+
+
+@pytest.mark.parametrize(
+    "grid, block, expected",
+    [
+        (8, 128, Shape((8, 1, 1), (128, 1, 1))),
+        ((2, 3), (16, 16), Shape((2, 3, 1), (16, 16, 1))),
+        ((2**31 - 1, 65535, 65535), (4, 4, 64), Shape((2**31 - 1, 65535, 65535), (4, 4, 64))),
+        (np.int64(8), (np.int32(4),), Shape((8, 1, 1), (4, 1, 1))),
+    ],
+)
+def test_shapes_of_one_to_three_extents(grid, block, expected):
+    assert launch_shape(grid, block) == expected
+
+
+def test_a_shape_with_all_that_a_launch_can_have():
+    shape = launch_shape((4, 2), 64, 1000, (2, 1), True)
+    assert shape == Shape((4, 2, 1), (64, 1, 1), 1000, (2, 1, 1), True)
+    assert shape.threads == 64
+
+
+@pytest.mark.parametrize(
+    "launch, message, help",
+    [
+        (
+            {"grid": 0},
+            "grid is (0, 1, 1): every extent must be at least 1",
+            "skip the launch if there is nothing to do",
+        ),
+        (
+            {"block": (32, 0)},
+            "block is (32, 0, 1): every extent must be at least 1",
+            None,
+        ),
+        ({"grid": (1, 70000)}, "grid is (1, 70000, 1): its y extent may be at most 65535", None),
+        ({"grid": 2**31}, "grid is (2147483648, 1, 1): its x extent may be at most 2147483647", None),
+        ({"block": (1, 1, 65)}, "block is (1, 1, 65): its z extent may be at most 64", None),
+        (
+            {"block": (64, 32)},
+            "a block of (64, 32, 1) has 2048 threads; 1024 is the most",
+            "use a smaller block and a larger grid",
+        ),
+        ({"grid": "8"}, "grid is '8'; it must be an int, or a tuple of one to three ints", None),
+        ({"grid": [8]}, "grid is [8]; it must be an int, or a tuple of one to three ints", None),
+        ({"grid": 8.0}, "grid is 8.0; it must be an int, or a tuple of one to three ints", None),
+        ({"block": ()}, "block is (); it must be an int, or a tuple of one to three ints", None),
+        ({"block": (1, 1, 1, 1)}, "block is (1, 1, 1, 1); it must be an int, or a tuple of one to three ints", None),
+        (
+            {"shared_bytes": -1},
+            "shared_bytes is -1; it must be the number of bytes of dynamic shared memory, 0 or more",
+            None,
+        ),
+        (
+            {"shared_bytes": "1k"},
+            "shared_bytes is '1k'; it must be the number of bytes of dynamic shared memory, 0 or more",
+            None,
+        ),
+        ({"cluster": (4, 4, 2)}, "a cluster of (4, 4, 2) has 32 blocks; 16 is the most", None),
+        ({"cluster": 0}, "cluster is (0, 1, 1): every extent must be at least 1", None),
+        (
+            {"cluster": 3},
+            "a grid of (8, 1, 1) blocks does not divide into clusters of (3, 1, 1)",
+            "round the grid up to whole clusters, and let the blocks beyond the problem return",
+        ),
+    ],
+)  # fmt: skip
+def test_a_launch_that_no_gpu_can_do(launch, message, help):
+    with pytest.raises(LaunchError) as refused:
+        launch_shape(**{"grid": 8, "block": 32, **launch})
+    assert (refused.value.message, refused.value.help) == (message, help)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import ir
-from ..types import b128, pred
+from ..types import b128
 from .spec import Form, Op, Opcode, Problem
 
 SCALARS = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64 b128"
@@ -21,6 +21,7 @@ L1_PRIORITIES = "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_
 L2_PRIORITIES = "L2::evict_normal L2::evict_first L2::evict_last"
 PREFETCHES = "L2::64B L2::128B L2::256B"
 HINT = "L2::cache_hint"
+ADDRESSES = (ir.Variable, ir.Symbol, ir.Offset)  # operands that stand for an address
 
 NEEDS: dict[str, tuple[str, int | str]] = {
     **dict.fromkeys(("weak", "relaxed", "acquire", "release", "acq_rel"), ("6.0", 70)),
@@ -219,9 +220,9 @@ class Mov(Op):
     )
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
-        address = isinstance(operands[1], (ir.Variable, ir.Symbol, ir.Offset, ir.Function))
-        if address and (i.type.kind not in "bus" or i.type.bits not in (32, 64)):
-            yield Problem("a", f"`a` is the address of {operands[1]}; mov.u32 or mov.u64 takes it")
+        holds_address = i.type.kind in "bus" and i.type.bits in (32, 64)
+        if isinstance(operands[1], (ir.Function, *ADDRESSES)) and not holds_address:
+            yield Problem("a", f"`a` is the address of `{operands[1]}`; mov.u32 or mov.u64 takes it")
 
     def run(self, i: Opcode, a: Any) -> Any:
         return a
@@ -295,21 +296,21 @@ class Discard(Hint):
     forms = (Form("discard{.space}.L2 [a:space], size:imm", space="global", ptx="7.4", sm=80),)
 
 
+_POLICY: dict[str, Any] = {
+    "primary": f"{L2_PRIORITIES} L2::evict_unchanged", "secondary": "L2::evict_first L2::evict_unchanged",
+    "ptx": "7.4", "sm": 80,
+}  # fmt: skip
+
+
 class CreatePolicy(Op):
     """d = a cache policy, an opaque value for .L2::cache_hint."""
 
-    _PRIORITIES = {
-        "primary": f"{L2_PRIORITIES} L2::evict_unchanged",
-        "secondary": "L2::evict_first L2::evict_unchanged",
-        "ptx": "7.4",
-        "sm": 80,
-    }
     forms = (
-        Form("createpolicy.fractional.primary{.secondary}.b64 d=b64{, fraction:f32}", **_PRIORITIES),
+        Form("createpolicy.fractional.primary{.secondary}.b64 d=b64{, fraction:f32}", **_POLICY),
         Form(
             "createpolicy.range{.space}.primary{.secondary}.b64 d=b64, [a:space], primary_size:b32, total_size:b32",
             space="global",
-            **_PRIORITIES,
+            **_POLICY,
         ),
         Form("createpolicy.cvt.L2.b64 d=b64, access_property:b64", ptx="7.4", sm=80),
     )
@@ -339,6 +340,7 @@ class Cvta(Op):
     """d = the generic address of an address in a space; with .to the other way round."""
 
     reads = (ir.Variable, ir.Symbol, ir.Offset)
+    reads = ADDRESSES
     forms = (Form("cvta{.to}.space.u64 d=u64, a:u64", space=SPACES, ptx="2.0", sm=20, needs=_SPACE_NEEDS),)
 
     def execute(self, i: Opcode, m: Any, a: np.ndarray) -> np.ndarray:

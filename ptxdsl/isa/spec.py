@@ -378,7 +378,7 @@ def _check_address(operand: Operand, value: Any) -> Iterator[Problem]:
     elif (
         isinstance(value.base, ir.Register)
         and value.base.type.bits == 32
-        and operand.space in ("global", "generic", "const")
+        and operand.space in ("global", "generic")
     ):
         yield Problem(
             operand.name,
@@ -416,7 +416,9 @@ def _check_scalar(i: Opcode, operand: Operand, value: Any) -> Iterator[Problem]:
     elif not isinstance(value, (ir.Register, () if operand.written else i.op.reads)):
         help = "copy it to a register first, with mov" if isinstance(value, _NAMED) else None
         yield Problem(operand.name, f"`{operand.name}` is {found(value)}; this form takes {wanted}", help)
-    elif not compatible(operand.type, getattr(value, "type", operand.type), i.op.relaxed):
+    elif isinstance(value, (ir.Register, ir.SpecialRegister)) and not compatible(
+        operand.type, value.type, i.op.relaxed
+    ):
         yield Problem(operand.name, f"`{operand.name}` is {found(value)}; this form takes {wanted}")
 
 

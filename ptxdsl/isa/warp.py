@@ -140,4 +140,4 @@ class Elect(Exchange):
 
     def execute(self, i: Opcode, m: Any, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         leader = np.argmax(m.active, axis=-1, keepdims=True)
-        return np.broadcast_to(leader.astype(np.uint32), m.shape), LANES == leader
+        return np.broadcast_to(leader.astype(np.uint32), m.shape), leader == LANES

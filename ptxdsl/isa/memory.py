@@ -210,11 +210,13 @@ class Store(Access):
 class Mov(Op):
     """d = a: a register, a constant, a special register, or the address of a variable or function."""
 
-    reads = (ir.SpecialRegister, ir.Variable, ir.Symbol, ir.Offset, ir.Function, ir.Lane)
+    reads = (ir.SpecialRegister, ir.Function, *ADDRESSES)
     forms = (
         Form(
-            "mov.type d=type, a:type",
+            "mov{.vec}.type d=type*vec, a:type*vec",
             type="pred b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64 b128",
+            vec="v2 v4",
+            when=lambda i: i.vec is None or 0 < access_bytes(i) <= 16,
             needs=NEEDS,
         ),
     )
@@ -339,7 +341,6 @@ _SPACE_NEEDS = {**NEEDS, "param": ("7.7", 70), "param::entry": ("8.3", 70), "con
 class Cvta(Op):
     """d = the generic address of an address in a space; with .to the other way round."""
 
-    reads = (ir.Variable, ir.Symbol, ir.Offset)
     reads = ADDRESSES
     forms = (Form("cvta{.to}.space.u64 d=u64, a:u64", space=SPACES, ptx="2.0", sm=20, needs=_SPACE_NEEDS),)
 

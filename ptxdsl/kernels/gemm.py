@@ -1,0 +1,474 @@
+"""out = alpha·a@b + beta·c on every GPU since Ampere: cp.async, ldmatrix, mma.sync.
+
+A thread block computes one tile of the output. Its A and B tiles go through a ring of shared-memory stages, several
+copies ahead of the tensor cores; fragments are read one k step ahead of their use. One kernel of a configuration serves
+every M, N and K.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl import bf16, f16, f32, ptr, s64, u32
+from ptxdsl.arrays import strided
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.matrix import Matrix, describe_type, empty, matrix
+from ptxdsl.kernels.tile import MATRICES, Fragments, Loader, Tile
+from ptxdsl.layout import Layout
+from ptxdsl.types import Type
+
+MMA_N = 8
+WARP = 32
+PAD = 8  # elements between the rows of the staged output: rows begin in different banks
+
+
+@dataclass(frozen=True)
+class GemmConfig:
+    """What a GEMM kernel is made for.
+
+    `tile` is the (M, N, K) of a thread block, `warp` the (M, N) of a warp, `stages` the length of the ring, `raster` how
+    many tiles of M are computed next to each other, so that they share columns of B in the L2 cache. `a_major` and
+    `b_major` say along what the operands are contiguous ("k" or "mn"); `*_bytes` is the width of a copy; `c` is "none",
+    "separate", or "in place" where out holds it.
+    """
+
+    inputs: Type = f16
+    output: Type = f16
+    a_major: str = "k"
+    b_major: str = "k"
+    tile: tuple[int, int, int] = (128, 128, 32)
+    warp: tuple[int, int] = (64, 64)
+    stages: int = 4
+    raster: int = 8
+    a_bytes: int = 16
+    b_bytes: int = 16
+    out_bytes: int = 16
+    c: str = "none"
+
+    @property
+    def warps(self) -> tuple[int, int]:
+        return self.tile[0] // self.warp[0], self.tile[1] // self.warp[1]
+
+    @property
+    def threads(self) -> int:
+        return WARP * self.warps[0] * self.warps[1]
+
+    @property
+    def a(self) -> Tile:
+        return Tile(self.inputs, self.tile[0], self.tile[2], self.a_major, self.a_bytes)
+
+    @property
+    def b(self) -> Tile:
+        return Tile(self.inputs, self.tile[1], self.tile[2], self.b_major, self.b_bytes)
+
+    @property
+    def staged(self) -> Type:
+        """The type in which the output passes through shared memory."""
+        return self.output if self.c == "none" else f32
+
+    def grid(self, m: int, n: int) -> int:
+        """The number of output tiles."""
+        return -(-m // self.tile[0]) * -(-n // self.tile[1])
+
+
+class Accumulators:
+    """A warp's part of the output tile: for each 16x8 piece the four f32 that mma.m16n8k16 gives a thread."""
+
+    def __init__(self, config: GemmConfig) -> None:
+        self.rows, self.columns = config.warp[0] // MATRICES, config.warp[1] // MMA_N
+        self.registers = [[[pd.var(f32, 0.0) for _ in range(4)] for _ in range(self.columns)] for _ in range(self.rows)]
+        self.mma = f"mma.sync.aligned.m16n8k16.row.col.f32.{config.inputs}.{config.inputs}.f32"
+
+    def multiply(self, a: list[list[Any]], b: list[list[Any]]) -> None:
+        """Adds the product of one k step; neighbours in the order share a fragment."""
+        for i, row in enumerate(self.registers):
+            columns = list(enumerate(row))
+            for j, piece in columns if i % 2 == 0 else reversed(columns):
+                pd.ptx(self.mma, a[i], b[j // 2][j % 2 * 2 :][:2], piece, out=piece)
+
+
+def raster(config: GemmConfig, m: Any, n: Any) -> tuple[Any, Any]:
+    """The output tile (along M, along N) of this thread block: strips of `raster` tiles of M, along N within a strip."""
+    rows, columns = (m + (config.tile[0] - 1)) // config.tile[0], (n + (config.tile[1] - 1)) // config.tile[1]
+    strip = pd.ctaid.x // (columns * config.raster)
+    within = pd.ctaid.x - strip * (columns * config.raster)
+    height = pd.min(rows - strip * config.raster, config.raster)
+    return strip * config.raster + within % height, within // height
+
+
+@pd.kernel
+def gemm_kernel(
+    a: ptr[config.inputs],
+    b: ptr[config.inputs],
+    c: ptr[config.output],
+    out: ptr[config.output],
+    m: u32,
+    n: u32,
+    k: u32,
+    lda: s64,
+    ldb: s64,
+    ldc: s64,
+    ldo: s64,
+    alpha: f32,
+    beta: f32,
+    *,
+    config: GemmConfig = GemmConfig(),
+):
+    """A is m×k, B is k×n, C and out are m×n and row-major; ld* are the elements between rows or columns."""
+    tile_m, tile_n = raster(config, m, n)
+    first_m, first_n = tile_m * config.tile[0], tile_n * config.tile[1]
+    warp_m, warp_n = pd.warpid % config.warps[0], pd.warpid // config.warps[0]
+    ring_a = pd.dynamic_shared(config.inputs, config.stages * config.a.elements, align=1024)
+    ring_b = pd.dynamic_shared(config.inputs, config.stages * config.b.elements, align=1024)
+    load_a = Loader(config.a, ring_a.address(), a, lda, first_m, m, k, config.threads, config.stages)
+    load_b = Loader(config.b, ring_b.address(), b, ldb, first_n, n, k, config.threads, config.stages)
+    fragments_a = Fragments(config.a, ring_a.address(), "mn", config.warp[0], warp_m, config.stages)
+    fragments_b = Fragments(config.b, ring_b.address(), "k", config.warp[1], warp_n, config.stages)
+    accumulators = Accumulators(config)
+    main_loop(config, k, load_a, load_b, fragments_a, fragments_b, accumulators)
+    pd.ptx.cp.async_.wait_all()
+    pd.ptx.bar.sync(0)
+    store(
+        config,
+        accumulators,
+        ring_a.address(),
+        (first_m + warp_m * config.warp[0], first_n + warp_n * config.warp[1]),
+        (m, n),
+        (c, ldc, beta),
+        (out, ldo, alpha),
+    )
+
+
+def main_loop(
+    config: GemmConfig,
+    k: Any,
+    load_a: Loader,
+    load_b: Loader,
+    fragments_a: Fragments,
+    fragments_b: Fragments,
+    accumulators: Accumulators,
+) -> None:
+    """Tiles are copied `stages - 1` ahead, fragments read one k step ahead of the tensor cores."""
+    ring_a, ring_b = Stage(config.a.elements, config.stages), Stage(config.b.elements, config.stages)
+    for stage in range(config.stages - 1):
+        load_a.load(stage * config.a.elements)
+        load_b.load(stage * config.b.elements)
+        pd.ptx.cp.async_.commit_group()
+    buffers = [(fragments_a.variables(), fragments_b.variables()) for _ in range(2)]
+    steps = config.tile[2] // MATRICES
+    wait_for_stage(config.stages)
+    fragments_a.load(buffers[0][0], 0, 0)
+    fragments_b.load(buffers[0][1], 0, 0)
+    for _ in pd.range((k + (config.tile[2] - 1)) // config.tile[2], unroll=1):
+        for step in range(steps):
+            following = (step + 1) % steps
+            if following == 0:
+                ring_a.next_read()
+                ring_b.next_read()
+                wait_for_stage(config.stages)
+            fragments_a.load(buffers[(step + 1) % 2][0], ring_a.read, following)
+            fragments_b.load(buffers[(step + 1) % 2][1], ring_b.read, following)
+            if step == 0:
+                load_a.load(ring_a.write)
+                load_b.load(ring_b.write)
+                pd.ptx.cp.async_.commit_group()
+                ring_a.next_write()
+                ring_b.next_write()
+            accumulators.multiply(*buffers[step % 2])
+
+
+def wait_for_stage(stages: int) -> None:
+    """Until the oldest stage has arrived for all threads; all of them have then also done with the one before it."""
+    pd.ptx.cp.async_.wait_group(stages - 2)
+    pd.ptx.bar.sync(0)
+
+
+class Stage:
+    """Where in an operand's ring, in elements, the tensor cores read and the copies write."""
+
+    def __init__(self, elements: int, stages: int) -> None:
+        self.elements, self.all = elements, elements * stages
+        self.read, self.write = pd.var(u32, 0), pd.var(u32, elements * (stages - 1))
+
+    def next_read(self) -> None:
+        self._advance(self.read)
+
+    def next_write(self) -> None:
+        self._advance(self.write)
+
+    def _advance(self, place: Any) -> None:
+        place += self.elements
+        place.set(pd.select(place == self.all, 0, place))
+
+
+def store(
+    config: GemmConfig,
+    accumulators: Accumulators,
+    memory: Any,
+    first: tuple[Any, Any],
+    extent: tuple[Any, Any],
+    c: tuple[Any, Any, Any],
+    out: tuple[Any, Any, Any],
+) -> None:
+    """Writes a warp's part of the output in rows of `out_bytes`, through shared memory, 16 rows at a time."""
+    pitch = config.warp[1] + PAD
+    staging = pd.view(
+        memory.bitcast(config.staged) + pd.warpid * (MATRICES * pitch), Layout((MATRICES, pitch), (pitch, 1))
+    )
+    for i, pieces in enumerate(accumulators.registers):
+        for j, piece in enumerate(pieces):
+            stage_piece(config, staging, j, [value * out[2] for value in piece])
+        pd.ptx.bar.warp.sync(0xFFFFFFFF)
+        store_rows(config, staging, (first[0] + i * MATRICES, first[1]), extent, c, out)
+        pd.ptx.bar.warp.sync(0xFFFFFFFF)
+
+
+def stage_piece(config: GemmConfig, staging: Any, column: int, piece: list[Any]) -> None:
+    """Puts a 16x8 piece into the staging rows: a thread holds two neighbours of row lane/4, and of the row 8 below."""
+    row, pair = pd.laneid // 4, pd.laneid % 4
+    for half in range(2):
+        place = staging.address(row + 8 * half, pair * 2 + column * MMA_N)
+        write_words(place, pack(piece[2 * half :][:2], config.staged))
+
+
+def store_rows(
+    config: GemmConfig,
+    staging: Any,
+    first: tuple[Any, Any],
+    extent: tuple[Any, Any],
+    c: tuple[Any, Any, Any],
+    out: tuple[Any, Any, Any],
+) -> None:
+    """Sends 16 staged rows to global memory, neighbouring lanes to neighbouring chunks; reads C on the way."""
+    chunk = config.out_bytes // config.output.bytes
+    for row, column in chunks(config.warp[1] // chunk):
+        at = first[0] + row, first[1] + column * chunk
+        with pd.if_((at[0] < extent[0]) & (at[1] < extent[1])):
+            values = read_words(staging.address(row, column * chunk), chunk, config.staged)
+            if config.c != "none":
+                before = read_words(element(out if config.c == "in place" else c, at), chunk, config.output)
+                values = [v + c[2] * w for v, w in zip(unpack(values, f32), unpack(before, config.output), strict=True)]
+                values = pack(values, config.output)
+            write_words(element(out, at), values)
+
+
+def chunks(per_row: int) -> list[tuple[Any, Any]]:
+    """The (row, column) of each chunk that a lane moves, of 16 rows of `per_row` chunks."""
+    if per_row >= WARP:
+        return [(row, pd.laneid + start) for row in range(MATRICES) for start in range(0, per_row, WARP)]
+    rows = WARP // per_row
+    return [(pd.laneid // per_row + start, pd.laneid % per_row) for start in range(0, MATRICES, rows)]
+
+
+def element(matrix: tuple[Any, Any, Any], at: tuple[Any, Any]) -> Any:
+    """A pointer to row, column of a (pointer, stride, …)."""
+    return matrix[0] + (at[0].to(s64) * matrix[1] + at[1].to(s64))
+
+
+def pack(values: list[Any], type: Type) -> list[Any]:
+    """f32 values as registers of their memory: two 16-bit floats a register, or one f32; a single 16-bit float alone."""
+    if type is f32:
+        return values
+    if len(values) == 1:
+        return [values[0].to(type)]
+    return [pd.ptx(f"cvt.rn.{type}x2.f32", high, low) for low, high in zip(values[::2], values[1::2], strict=True)]
+
+
+def unpack(words: list[Any], type: Type) -> list[Any]:
+    """The opposite of `pack`."""
+    if type is f32:
+        return words
+    if len(words) == 1 and words[0].type.bits == 16:
+        return [words[0].to(f32)]
+    halves = [half for word in words for half in pd.ptx.mov.b32(word)]
+    return [half.bitcast(type).to(f32) for half in halves]
+
+
+def read_words(place: Any, count: int, type: Type) -> list[Any]:
+    """`count` neighbouring elements, as registers of 32 bits, or one of 16."""
+    if count * type.bytes < 4:
+        return [place.load()]
+    words = count * type.bytes // 4
+    kind = "f32" if type is f32 else "b32"
+    space, vector = place.space, min(4, words)
+    if vector == 1:
+        return [pd.ptx(f"ld.{space}.{kind}", place)]
+    step = 4 * vector // type.bytes
+    return [w for i in range(words // vector) for w in pd.ptx(f"ld.{space}.v{vector}.{kind}", place + i * step)]
+
+
+def write_words(place: Any, words: list[Any]) -> None:
+    """Stores what `read_words` reads."""
+    if place.element.bytes * len(words) < 4:
+        place.store(words[0])
+        return
+    kind = "f32" if place.element is f32 else "b32"
+    space, vector = place.space, min(4, len(words))
+    step = 4 * vector // place.element.bytes
+    for i in range(len(words) // vector):
+        group = words[i * vector :][:vector]
+        pd.ptx(
+            f"st.{space}{f'.v{vector}' if vector > 1 else ''}.{kind}",
+            place + i * step,
+            group if vector > 1 else group[0],
+        )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The matrices of one GEMM, checked: A is m×k, B is k×n, C and out are m×n; out is row-major."""
+
+    a: Matrix
+    b: Matrix
+    c: Matrix | None
+    out: Matrix
+
+    @property
+    def m(self) -> int:
+        return self.a.shape[0]
+
+    @property
+    def n(self) -> int:
+        return self.b.shape[1]
+
+    @property
+    def k(self) -> int:
+        return self.a.shape[1]
+
+    @property
+    def row_major(self) -> Problem:
+        """The same product with a row-major out: the transpose of a column-major one, which is bᵀ@aᵀ."""
+        if self.out.major == "row":
+            return self
+        c = self.c.transposed if self.c else None
+        return Problem(self.b.transposed, self.a.transposed, c, self.out.transposed)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether C is the memory of out, element for element."""
+        c, out = self.c, self.out
+        return c is not None and (c.array.pointer, c.major, c.stride) == (out.array.pointer, out.major, out.stride)
+
+
+def problem_of(a: Any, b: Any, c: Any, out: Any, beta: float) -> Problem:
+    """The matrices of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
+    left, right = matrix("a", a), matrix("b", b)
+    if left.type not in (f16, bf16) or left.type is not right.type:
+        raise LaunchError(
+            f"`a` is {describe_type(left.type)} and `b` is {describe_type(right.type)}; gemm takes two of one type, float16 or bfloat16",
+            help="convert them before",
+        )
+    if left.shape[1] != right.shape[0]:
+        raise LaunchError(
+            f"`a` has the shape {left.shape} and `b` {right.shape}: a has {left.shape[1]} columns and b {right.shape[0]} rows",
+            help="pass a of (M, K) and b of (K, N); a transpose is a.T",
+        )
+    if c is None and beta != 0:
+        raise LaunchError(f"beta is {beta}, and `c` is not given", help="pass the array that beta multiplies as c=")
+    shape = (left.shape[0], right.shape[1])
+    written = matrix("out", empty(left, shape) if out is None else out)
+    added = matrix("c", c) if c is not None and beta != 0 else None
+    for found in filter(None, (written, added)):
+        _check_result(found, shape, written.type)
+    return Problem(left, right, added, written)
+
+
+def _check_result(found: Matrix, shape: tuple[int, int], type: Type) -> None:
+    """C and out: their shape, and types that the accumulators are rounded to."""
+    if found.shape != shape:
+        raise LaunchError(
+            f"`{found.name}` has the shape {found.shape}; a@b has {shape}", help=f"pass `{found.name}` of that shape"
+        )
+    if found.type not in (f16, bf16, f32):
+        raise LaunchError(
+            f"`{found.name}` is {describe_type(found.type)}; gemm writes float16, bfloat16 or float32",
+            help="convert it before or after",
+        )
+    if found.type is not type:
+        raise LaunchError(
+            f"`c` is {describe_type(found.type)} and `out` {describe_type(type)}; they are of one type",
+            help="convert c before",
+        )
+
+
+LARGE = GemmConfig(tile=(128, 256, 32), stages=4)
+MEDIUM = GemmConfig(tile=(128, 128, 32), stages=4)
+SMALL = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=4)
+EFFICIENCY = {LARGE: 1.0, MEDIUM: 0.93, SMALL: 0.5}  # of the tensor cores, when all multiprocessors are busy
+MULTIPROCESSORS = 132
+
+
+def choose(m: int, n: int) -> GemmConfig:
+    """The configuration that should take the least time: whole waves of tiles, weighted by how fast they are computed."""
+
+    def time(config: GemmConfig) -> float:
+        waves = -(-config.grid(m, n) // MULTIPROCESSORS)
+        return waves * config.tile[0] * config.tile[1] / EFFICIENCY[config]
+
+    return min(EFFICIENCY, key=time)
+
+
+@cache
+def specialise(config: GemmConfig, **of_arrays: Any) -> GemmConfig:
+    """A configuration with what follows from the arrays."""
+    return replace(config, **of_arrays)
+
+
+def configure(problem: Problem, config: GemmConfig | None) -> GemmConfig:
+    """The kernel for a row-major problem: `config` gives the tiles, the arrays give types, orders and widths."""
+    a, b, c, out = problem.a, problem.b, problem.c, problem.out
+    results = out.widest(problem.n) if c is None else min(out.widest(problem.n), c.widest(problem.n))
+    return specialise(
+        config or choose(problem.m, problem.n),
+        inputs=a.type,
+        output=out.type,
+        a_major="k" if a.major == "row" else "mn",
+        b_major="k" if b.major == "column" else "mn",
+        a_bytes=a.widest(),
+        b_bytes=b.widest(),
+        out_bytes=results,
+        c="none" if c is None else "in place" if problem.in_place else "separate",
+    )
+
+
+def gemm(
+    a: Any,
+    b: Any,
+    c: Any = None,
+    *,
+    out: Any = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    config: GemmConfig | None = None,
+) -> Any:
+    """out = alpha·a@b + beta·c, accumulated in f32. Returns out.
+
+    a (M, K) and b (K, N) are float16 or bfloat16; c and out (M, N) are float16, bfloat16 or float32 and of one type; each
+    may be row- or column-major with any leading dimension, and any of M, N, K may be 0. numpy arrays run on the emulator,
+    CUDA arrays on their GPU, on torch's current stream. Without `out` a row-major array of a's type is made. c is not read
+    when beta is 0, and may be out itself. `config` gives the tiles, else they are chosen for the shape.
+
+    Raises LaunchError for arrays that do not fit; nothing is written then.
+    """
+    given = problem_of(a, b, c, out, beta)
+    problem = given.row_major
+    if problem.m and problem.n:
+        _launch(problem, configure(problem, config), alpha, beta)
+    return given.out.owner
+
+
+def _launch(problem: Problem, config: GemmConfig, alpha: float, beta: float) -> None:
+    a, b, out = problem.a, problem.b, problem.out
+    separate = problem.c if config.c == "separate" and problem.c else None
+    c = separate.owner if separate else out.owner[:0]  # an array of no elements: nothing to read
+    gemm_kernel[config.grid(problem.m, problem.n), config.threads](
+        strided(a.owner), strided(b.owner), strided(c), strided(out.owner),
+        problem.m, problem.n, problem.k, a.stride, b.stride, separate.stride if separate else 0, out.stride, alpha, beta,
+        config=config,
+    )  # fmt: skip
+
+
+gemm.kernel = gemm_kernel  # type: ignore[attr-defined]  # what `ptxdsl dump ptxdsl.kernels.gemm:gemm` shows

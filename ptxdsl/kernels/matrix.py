@@ -1,0 +1,91 @@
+"""Matrices as a GEMM takes them: row- or column-major arrays of any library, with any leading dimension."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import Any
+
+from ptxdsl import arrays
+from ptxdsl.errors import LaunchError
+from ptxdsl.types import Type
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A 2-D array and how it lies: `major` is "row" or "column", `stride` the elements between rows (or columns)."""
+
+    name: str
+    owner: Any
+    array: arrays.Array
+    shape: tuple[int, int]
+    major: str
+    stride: int
+
+    @property
+    def type(self) -> Type:
+        assert self.array.type is not None
+        return self.array.type
+
+    @property
+    def transposed(self) -> Matrix:
+        """The same memory, read with rows and columns exchanged."""
+        other = "row" if self.major == "column" else "column"
+        return replace(self, shape=(self.shape[1], self.shape[0]), major=other)
+
+    def widest(self, *extents: int, most: int = 16) -> int:
+        """The widest access in bytes, up to `most`, at which each row begins and which divides `extents` elements."""
+        common = gcd(most, self.array.pointer, self.stride * self.type.bytes, *(n * self.type.bytes for n in extents))
+        return common & -common
+
+
+def matrix(name: str, owner: Any) -> Matrix:
+    """`owner` as a matrix. Raises LaunchError for what is no array, has not two dimensions, or lies with gaps."""
+    array = arrays.describe(owner)
+    if array is None:
+        raise LaunchError(
+            f"`{name}` is a {type(owner).__name__}, not an array",
+            help="pass numpy arrays, or CUDA arrays of torch, CuPy or JAX",
+        )
+    if len(array.shape) != 2:
+        raise LaunchError(f"`{name}` has the shape {array.shape}; a matrix has two dimensions", help="reshape it")
+    if array.type is None:
+        raise LaunchError(
+            f"`{name}` has elements of type {array.dtype}, which PTX has not", help="convert it to f16 or bf16"
+        )
+    major, stride = _order(name, array)
+    return Matrix(name, owner, array, (array.shape[0], array.shape[1]), major, stride)
+
+
+def _order(name: str, array: arrays.Array) -> tuple[str, int]:
+    """Whether neighbours in memory are along a row or along a column, and the elements from one line to the next."""
+    (rows, columns), (down, right) = array.shape, array.strides
+    if (right == 1 or columns <= 1) and (down >= columns or rows <= 1):
+        return "row", max(down, columns, 1) if rows > 1 else max(columns, 1)
+    if (down == 1 or rows <= 1) and (right >= rows or columns <= 1):
+        return "column", max(right, rows, 1) if columns > 1 else max(rows, 1)
+    raise LaunchError(
+        f"`{name}` has the shape {array.shape} and strides of ({down}, {right}) elements: it is neither row- nor column-major",
+        help="one of the strides must be 1 and the other at least that dimension's length; make a contiguous copy of it",
+    )
+
+
+def empty(like: Matrix, shape: tuple[int, int]) -> Any:
+    """A new row-major array of the library, type and device of a matrix, its elements not set.
+
+    Raises LaunchError for a library whose arrays we cannot make.
+    """
+    library = like.array.library
+    if library == "torch":
+        return like.owner.new_empty(shape)
+    if library in ("numpy", "cupy"):
+        return importlib.import_module(library).empty(shape, like.owner.dtype)
+    raise LaunchError(
+        f"`out` is not given, and arrays of {library} are not made here", help="pass the array to write as out="
+    )
+
+
+def describe_type(type: Type) -> str:
+    """A type as users of numpy know it."""
+    return {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}.get(str(type), str(type))

@@ -33,7 +33,9 @@ class CpAsync(Op):
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         given = {o.name: value for o, value in zip(i.operands, operands, strict=True)}
-        size = given["size"].value if isinstance(given["size"], ir.Immediate) else 0
+        if not isinstance(given["size"], ir.Immediate):
+            return
+        size = given["size"].value
         if size not in SIZES[i.cop]:
             can = "4, 8 or 16" if i.cop == "ca" else "16"
             help = "cp.async.ca copies 4, 8 or 16 bytes" if i.cop == "cg" and size in SIZES["ca"] else None

@@ -198,10 +198,6 @@ class Store(Access):
         for value in stored:
             if isinstance(value, ir.Sink) and access_bytes(i) < 32:
                 yield Problem("b", "`b` has a `_`; only stores of 256 bits may leave elements out")
-            elif not isinstance(value, (ir.Register, ir.Immediate, ir.Sink)):
-                yield Problem(
-                    "b", f"`b` is {value}; a store takes registers and constants", "mov it to a register first"
-                )
 
     def execute(self, i: Opcode, m: Any, a: np.ndarray, b: np.ndarray, policy: np.ndarray | None = None) -> None:
         m.store(i.space or "generic", a, i.type, b)

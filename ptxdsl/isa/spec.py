@@ -399,9 +399,9 @@ def _check_vector(i: Opcode, operand: Operand, value: Any) -> Iterator[Problem]:
             f"`{operand.name}` has {given} register{'s' * (given != 1)}; this form takes {operand.count}",
         )
         return
-    for element in value.elements if isinstance(value, ir.Vector) else (value,):
-        if not isinstance(element, ir.Sink):
-            yield from _check_scalar(i, operand, element)
+    elements = value.elements if isinstance(value, ir.Vector) else (value,)
+    checked = (_check_scalar(i, operand, e) for e in elements if not isinstance(e, ir.Sink))
+    yield from dict.fromkeys(problem for problems in checked for problem in problems)
 
 
 def _check_scalar(i: Opcode, operand: Operand, value: Any) -> Iterator[Problem]:
@@ -450,7 +450,9 @@ def _fits(value: int, type: Type) -> bool:
 
 def found(value: Any) -> str:
     """A value as a sentence names it: 'an f32 register', 'a constant'."""
-    if isinstance(value, (ir.Register, ir.SpecialRegister)):
+    if isinstance(value, ir.SpecialRegister):
+        return f"{value}, a special {value.type} register"
+    if isinstance(value, ir.Register):
         return "a predicate" if value.type is types.pred else f"{_article(str(value.type))} register"
     kinds = {ir.Immediate: "a constant", ir.Vector: "a vector", ir.Address: "an address", ir.Label: "a label"}
     return kinds.get(type(value), f"a {type(value).__name__.lower()}")
@@ -526,11 +528,21 @@ def lookup(text: str) -> tuple[Opcode, ...]:
 
 
 def choose(text: str, operands: Sequence[Any]) -> Opcode | None:
-    """The opcode of this mnemonic that these operands fit; else the first; None if the mnemonic is unknown."""
+    """The opcode of this mnemonic that these operands fit, or come nearest to; None if the mnemonic is unknown."""
     candidates = lookup(text)
     if len(candidates) < 2:
         return candidates[0] if candidates else None
-    return next((c for c in candidates if next(c.problems(operands), None) is None), candidates[0])
+    fitting = (c for c in candidates if next(c.problems(operands), None) is None)
+    return next(fitting, None) or min(candidates, key=lambda c: _distance(c, operands))
+
+
+def _distance(candidate: Opcode, operands: Sequence[Any]) -> tuple[bool, int, int]:
+    """How far operands are from what an opcode takes: a wrong number of them, problems, braces in the wrong places."""
+    bound = candidate.bind(operands)
+    if isinstance(bound, Problem):
+        return True, 0, 0
+    braces = sum(o.vector != isinstance(v, ir.Vector) for o, v in zip(candidate.operands, bound, strict=True))
+    return False, len(list(candidate.problems(operands))), braces
 
 
 def as_bits(array: np.ndarray, type: Type) -> np.ndarray:

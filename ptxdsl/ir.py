@@ -123,15 +123,19 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`[base+offset]` in bytes; with `coordinates`, the tensor form `[map, {x, y}]` or `[texture, sampler, {x, y}]`."""
+    """`[base+offset]` in bytes; with `coordinates`, the tensor form `[map, {x, y}]` or `[texture, sampler, {x, y}]`.
+
+    `explicit` keeps an offset of 0 in the text: the assembler may schedule `[r+0]` in another way than `[r]`.
+    """
 
     base: Register | Variable | Symbol | Immediate
     offset: int = 0
     coordinates: Vector | None = None
     sampler: Register | Variable | None = None
+    explicit: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
-        inner = f"{self.base}+{self.offset}" if self.offset else str(self.base)
+        inner = f"{self.base}+{self.offset}" if self.offset or self.explicit else str(self.base)
         if self.sampler:
             inner += f", {self.sampler}"
         return f"[{inner}, {self.coordinates}]" if self.coordinates else f"[{inner}]"

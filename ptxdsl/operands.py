@@ -105,7 +105,9 @@ class Operands:
             return Immediate(-value if match[1] else value) if isinstance(value, int) else None
         if match := _ADDRESS.fullmatch(text):
             base = self.lookup(match[1])
-            return Address(base, int(match[2] or match[3] or 0)) if isinstance(base, (Register, Variable)) else None
+            offset = match[2] or match[3]
+            known = isinstance(base, (Register, Variable))
+            return Address(base, int(offset or 0), explicit=offset == "0") if known else None
         if text.startswith("{") and text.endswith("}"):
             return Vector(tuple(operand for operand, _ in self.read(text[1:-1], origin + 1)))
         if match := _PAIR.fullmatch(text):

@@ -375,11 +375,7 @@ def _check_address(operand: Operand, value: Any) -> Iterator[Problem]:
         value.base.type.bits in (32, 64) and value.base.type.kind in "bus"
     ):
         yield Problem(operand.name, f"`{operand.name}` is {found(value.base)}; an address is a 32- or 64-bit integer")
-    elif (
-        isinstance(value.base, ir.Register)
-        and value.base.type.bits == 32
-        and operand.space in ("global", "generic")
-    ):
+    elif isinstance(value.base, ir.Register) and value.base.type.bits == 32 and operand.space in ("global", "generic"):
         yield Problem(
             operand.name,
             f"`{operand.name}` is {found(value.base)}; an address in .{operand.space} has 64 bits",

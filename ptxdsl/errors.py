@@ -110,8 +110,23 @@ class Site:
     names: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The local names of the user's function that runs now, and where in its bytecode it is."""
+
+    code: CodeType
+    offset: int
+    values: dict[str, object]
+
+
+def names_here() -> Names | None:
+    """The names that the user's innermost function can see locally now; None outside of user code."""
+    frames = _user_frames(sys._getframe(1), None)
+    return Names(frames[0].f_code, frames[0].f_lasti, dict(frames[0].f_locals)) if frames else None
+
+
 def here(outermost: CodeType | None = None) -> Site:
-    """The user's call that is running now; the only function that inspects frames.
+    """The user's call that is running now. Frames are inspected here and in `names_here` alone.
 
     Callers up to the function whose code is `outermost` become `inlined_at`.
     """

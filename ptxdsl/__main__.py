@@ -1,0 +1,8 @@
+"""`python -m ptxdsl` is the command `ptxdsl`."""
+
+import sys
+
+from .cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""The kernel that is being traced: its registers, its text so far, and the branches and loops that are open."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from . import ir
+from .errors import Error, Location, Site, TraceError, here
+from .isa.special import SPECIAL_REGISTERS
+from .types import Type
+
+PREFIXES = {1: "p", 8: "rs", 16: "rs", 32: "r", 64: "rd", 128: "rq"}
+FLOAT_PREFIXES = {16: "h", 32: "f", 64: "fd"}
+RESERVED = {f"%{name.lstrip('%').partition('.')[0]}" for name in SPECIAL_REGISTERS} | {"WARP_SZ"}
+
+
+@dataclass(eq=False, slots=True)
+class Region:
+    """A stretch of the kernel that may run never, once or often: a branch or the body of a loop."""
+
+    words: str  # how a message names it
+    opened: Location
+    open: bool = True
+    leave: ir.Label | None = None  # where pd.break_ goes
+    again: ir.Label | None = None  # where pd.continue_ goes
+
+
+@dataclass(eq=False)
+class Builder:
+    """Collects one kernel. `code` is the user's function: frames up to it are the place of an instruction."""
+
+    name: str
+    arch: str
+    code: CodeType | None
+    where: Location
+    value: Callable[[Any, Type], Any]  # makes a traced value of a register
+    function: ir.Function = field(init=False)
+    globals: list[ir.Variable] = field(default_factory=list)
+    variables: list[ir.Variable] = field(default_factory=list)
+    prologue: list[ir.Item] = field(default_factory=list)
+    body: list[ir.Item] = field(default_factory=list)
+    regions: list[Region] = field(init=False)
+    unentered: list[tuple[str, Location]] = field(default_factory=list)
+    broken: Error | None = None
+    targets: set[ir.Label] = field(default_factory=set)  # labels that something jumps to
+    memory: dict[Any, Any] = field(default_factory=dict)  # what is made once a kernel, by its maker's key
+    dynamic_bytes: int | None = 0  # None once an array of unknown length is the last
+    _numbers: Counter[str] = field(default_factory=Counter)
+    _anonymous: int = 0
+    _fixed_site: Site | None = None
+
+    def __post_init__(self) -> None:
+        self.function = ir.Function(self.name)
+        self.function.names.update(dict.fromkeys(sorted(RESERVED), 0))
+        self.regions = [Region("the kernel", self.where)]
+
+    @property
+    def region(self) -> Region:
+        return self.regions[-1]
+
+    @property
+    def sm(self) -> int:
+        """The target's number: 90 for sm_90a."""
+        return int(self.arch.removeprefix("sm_").rstrip("af"))
+
+    def site(self) -> Site:
+        """The user's call that is running, and the names its result gets."""
+        if self._fixed_site:
+            return self._fixed_site
+        found = here(self.code)
+        return Site(found.location) if self._anonymous else found
+
+    @contextmanager
+    def anonymous(self) -> Iterator[None]:
+        """Registers made in here are steps towards a result: they are not named after what it is assigned to."""
+        self._anonymous += 1
+        try:
+            yield
+        finally:
+            self._anonymous -= 1
+
+    @contextmanager
+    def at_start(self, name: str) -> Iterator[None]:
+        """What is emitted in here stands before the kernel's first line, once, in a register called `name`."""
+        body, site, regions, hidden = self.body, self._fixed_site, self.regions, self._anonymous
+        self.body, self._fixed_site, self._anonymous = self.prologue, Site(self.where, (name,)), 0
+        self.regions = regions[:1]
+        try:
+            yield
+        finally:
+            self.body, self._fixed_site, self.regions, self._anonymous = body, site, regions, hidden
+
+    def at_end(self) -> None:
+        """From here on nothing is the user's line any more, but the kernel as a whole."""
+        self._fixed_site = Site(self.where)
+
+    def register(self, type: Type, name: str = "") -> ir.Register:
+        """A fresh register, named after a Python name where there is one, else numbered by its kind."""
+        return self.adopt(ir.Register("", type), name)
+
+    def adopt(self, register: ir.Register, name: str = "") -> ir.Register:
+        """Names a register that was made without a name, and declares it in the function."""
+        if not (name.isascii() and name.isidentifier()) or name.startswith("_"):
+            prefix = _prefix(register.type)
+            name = f"{prefix}{self._numbers[prefix]}"
+            self._numbers[prefix] += 1
+        register.name = self.function.unique(f"%{name}")
+        self.function.registers.append(register)
+        return register
+
+    def append(self, item: ir.Item) -> None:
+        self.check_whole()
+        self.body.append(item)
+
+    def check_whole(self) -> None:
+        """Refuse to go on after a construct that was begun and not followed through."""
+        if self.broken:
+            raise self.broken
+        if self.unentered:
+            what, where = self.unentered[-1]
+            raise TraceError(
+                f"`{what}` was called, but never entered",
+                at=where,
+                help=f"write `with {what}:` and indent what it holds",
+            )
+
+    def finished(self) -> list[ir.Item]:
+        """The whole body: variables, what is computed once, then the kernel's lines."""
+        return [*self.variables, *self.prologue, *self.body]
+
+
+def _prefix(type: Type) -> str:
+    if type.is_float and type.bits in FLOAT_PREFIXES:
+        return FLOAT_PREFIXES[type.bits]
+    return PREFIXES[type.bits]
+
+
+_current: ContextVar[Builder | None] = ContextVar("ptxdsl_builder", default=None)
+
+
+def current(what: str) -> Builder:
+    """The kernel that is being traced; a TraceError that names `what` where there is none."""
+    builder = _current.get()
+    if builder is None:
+        raise TraceError(
+            f"`{what}` is used outside of a kernel",
+            at=here().location,
+            help="call it from a function that is decorated with @pd.kernel, or from one that such a kernel calls",
+        )
+    return builder
+
+
+@contextmanager
+def building(builder: Builder) -> Iterator[Builder]:
+    """Makes `builder` the kernel that operations emit to."""
+    token = _current.set(builder)
+    try:
+        yield builder
+    finally:
+        _current.reset(token)

@@ -1,0 +1,364 @@
+"""Branches and loops of a kernel: labels and jumps in the PTX, `with` and `for` in Python."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from . import ir, literal
+from .bindings import Bindings
+from .builder import Builder, Region, current
+from .errors import Location, TraceError
+from .instruction import Scalar, emit
+from .operators import binary, refuse, steps
+from .types import TYPES, Type, pred, s32, u32
+from .value import Value, Var, var
+
+FULL = "full"
+
+
+class Block:
+    """A `with` that holds traced code. Subclasses say what stands before and behind it."""
+
+    words = ""
+
+    def __init__(self) -> None:
+        self.builder = current(self.words)
+        self.builder.check_whole()
+        self.where = self.builder.site().location
+        self.ticket = (self.words, self.where)
+        self.builder.unentered.append(self.ticket)
+
+    def __enter__(self) -> None:
+        if self.ticket not in self.builder.unentered:
+            refuse(f"`{self.words}` is entered a second time", f"write `with {self.words}:` for each")
+        self.builder.unentered.remove(self.ticket)
+        self.begin()
+        self.region = _open(self.builder, f"`with {self.words}` ({self.where})")
+        self.bindings = Bindings.now(self.builder.code)
+        self.body()
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None:
+            return
+        self.builder.check_whole()
+        self.bindings.check(self.region)
+        _close(self.builder, self.region)
+        self.end()
+
+    def begin(self) -> None:
+        """What stands before the block."""
+
+    def body(self) -> None:
+        """What stands first in the block."""
+
+    def end(self) -> None:
+        """What stands behind the block."""
+
+
+def _open(builder: Builder, words: str) -> Region:
+    region = Region(words, builder.site().location)
+    builder.regions.append(region)
+    return region
+
+
+def _close(builder: Builder, region: Region) -> None:
+    """Ends a region: what was computed in it cannot be read any more."""
+    if builder.region is not region:
+        refuse(f"{region.words} ends before {builder.region.words}, which began inside of it")
+    builder.regions.pop().open = False
+
+
+def _branch(target: ir.Label, unless: Any = None, when: Any = None) -> None:
+    """Goes on at `target`: always, or if a predicate is false or true."""
+    current("a branch").targets.add(target)
+    emit("bra", (target,), guard=when if unless is None else ~unless)
+
+
+def condition(what: str, value: Any) -> Value:
+    """A predicate to branch on."""
+    if isinstance(value, bool):
+        refuse(f"{what} of {value}, which is known while tracing", "decide it by a Python `if`")
+    if callable(value):
+        refuse(f"{what} takes a predicate; found a function", f"write the comparison itself: `{what}(i < n)`")
+    if not isinstance(value, Value) or value.type is not pred:
+        found = f"`{value.name}`, a {value.type}" if isinstance(value, Scalar) else repr(value)
+        refuse(f"{what} takes a predicate; found {found}", "compare: `x != 0`")
+    return value
+
+
+class if_(Block):  # noqa: N801
+    """`with pd.if_(p): …` runs its body in the threads where the predicate holds."""
+
+    words = "pd.if_(…)"
+
+    def __init__(self, predicate: Any) -> None:
+        current("pd.if_")
+        self.predicate = condition("pd.if_", predicate)
+        super().__init__()
+
+    def begin(self) -> None:
+        self.behind = self.builder.function.label("$endif")
+        _branch(self.behind, unless=self.predicate)
+
+    def end(self) -> None:
+        self.builder.append(self.behind)
+        self.builder.memory[else_] = (self, len(self.builder.body))
+
+
+class else_(Block):  # noqa: N801
+    """`with pd.else_(): …` right behind an if_: its body runs in the threads where the predicate did not hold."""
+
+    words = "pd.else_()"
+
+    def __init__(self) -> None:
+        builder = current("pd.else_")
+        self.before, length = builder.memory.pop(else_, (None, -1))
+        if length != len(builder.body) or builder.unentered:
+            refuse("`pd.else_` does not stand right behind a `with pd.if_(…)`", "put it behind the body of its pd.if_")
+        super().__init__()
+
+    def begin(self) -> None:
+        """The label behind the if_ becomes the start of this body."""
+        start = self.builder.body.pop()
+        self.behind = self.builder.function.label("$endelse")
+        _branch(self.behind)
+        self.builder.append(start)
+
+    def end(self) -> None:
+        self.builder.append(self.behind)
+
+
+class while_(Block):  # noqa: N801
+    """`with pd.while_(lambda: v < n): …` runs its body as long as the condition holds, tested before each round."""
+
+    words = "pd.while_(…)"
+
+    def __init__(self, predicate: Callable[[], Any]) -> None:
+        current("pd.while_")
+        if isinstance(predicate, Scalar) or not callable(predicate):
+            refuse(
+                f"pd.while_ takes a function that computes the condition; found {_shown(predicate)}",
+                "the condition is computed anew in each round: write `with pd.while_(lambda: …):`",
+            )
+        self.predicate = predicate
+        super().__init__()
+
+    def begin(self) -> None:
+        function = self.builder.function
+        self.start, self.behind = function.label("$while"), function.label("$endwhile")
+        self.builder.append(self.start)
+
+    def body(self) -> None:
+        self.region.leave, self.region.again = self.behind, self.start
+        _branch(self.behind, unless=condition("pd.while_", self.predicate()))
+
+    def end(self) -> None:
+        _branch(self.start)
+        self.builder.append(self.behind)
+
+
+def _shown(value: Any) -> str:
+    return f"`{value.name}`, a {value.type}" if isinstance(value, Scalar) else repr(value)
+
+
+def break_(guard: Any = None) -> None:
+    """Leaves the innermost pd.range or pd.while_ loop, in the threads where `guard` holds."""
+    _jump("pd.break_", "leave", guard)
+
+
+def continue_(guard: Any = None) -> None:
+    """Goes on with the next round of the innermost loop, in the threads where `guard` holds."""
+    _jump("pd.continue_", "again", guard)
+
+
+def _jump(what: str, where: str, guard: Any) -> None:
+    builder = current(what)
+    loops = [region for region in builder.regions if getattr(region, where)]
+    if not loops:
+        refuse(f"`{what}` stands in no loop of the kernel", "it leaves loops made by pd.range and pd.while_")
+    _branch(getattr(loops[-1], where), when=None if guard is None else condition(what, guard))
+
+
+def return_(guard: Any = None) -> None:
+    """Ends the kernel for the threads that come here, where `guard` holds."""
+    current("pd.return_")
+    emit("ret", guard=None if guard is None else condition("pd.return_", guard))
+
+
+@dataclass(slots=True)
+class Span:
+    """The numbers of a loop: ints where they are known, and the type of the loop variable."""
+
+    start: Any
+    stop: Any
+    step: Any
+    type: Type
+
+    @property
+    def known(self) -> builtins.range | None:
+        """As a Python range, where all three are known."""
+        parts = (self.start, self.stop, self.step)
+        return builtins.range(*parts) if all(isinstance(p, int) for p in parts) else None
+
+    @property
+    def down(self) -> bool:
+        return isinstance(self.step, int) and self.step < 0
+
+    @property
+    def cannot_wrap(self) -> bool:
+        """Whether the counter stays within its type where it passes the end."""
+        if not isinstance(self.step, int):
+            return False
+        low, high = literal.limits(self.type)
+        return abs(self.step) == 1 or (isinstance(self.stop, int) and low <= self.stop + self.step <= high)
+
+    def left(self, value: Any) -> Any:
+        """How far it is from a value before the end to the end, as an unsigned number."""
+        return (value - self.stop if self.down else self.stop - value).to(self._unsigned)
+
+    def distance(self, steps: int) -> Any:
+        """The length of some steps, as an unsigned number."""
+        if isinstance(self.step, int):
+            return abs(self.step) * steps
+        return (self.step * steps).to(self._unsigned)
+
+    @property
+    def _unsigned(self) -> Type:
+        return TYPES[f"u{self.type.bits}"]
+
+
+def _span(arguments: tuple[Any, ...]) -> Span:
+    if not 1 <= len(arguments) <= 3:
+        refuse(f"pd.range takes stop, or start and stop, or start, stop and step; {len(arguments)} given")
+    start, stop, step = {1: (0, *arguments, 1), 2: (*arguments, 1), 3: arguments}[len(arguments)]
+    for value in arguments:
+        if not (isinstance(value, Scalar) or literal.is_number(value)) or isinstance(value, float):
+            refuse(f"pd.range takes integers; found {value!r}")
+    types = {v.type for v in (start, stop, step) if isinstance(v, Scalar)}
+    if len(types) > 1 or not all(t.is_integer and t.bits >= 32 for t in types):
+        listed = ", ".join(f"`{v.name}` is {v.type}" for v in (start, stop, step) if isinstance(v, Scalar))
+        refuse(f"pd.range takes integers of one type, 32 or 64 bits wide: {listed}", "convert them to one type by .to")
+    numbers = [v.number if isinstance(v, Scalar) and v.number is not None else v for v in (start, stop, step)]
+    plain = [v if isinstance(v, Scalar) else literal.plain(v) for v in numbers]
+    if plain[2] == 0 and not isinstance(plain[2], Scalar):
+        refuse("pd.range with step 0 never ends")
+    return _typed(plain, types)
+
+
+def _typed(numbers: list[Any], types: set[Type]) -> Span:
+    negative = any(isinstance(v, int) and v < 0 for v in numbers)
+    type = next(iter(types)) if types else (s32 if negative else u32)
+    if negative and not type.is_signed:
+        refuse(f"pd.range counts in {type}, which has no negative numbers", "convert the bounds: `.to(s32)`")
+    return Span(*numbers, type)
+
+
+class range:  # noqa: A001
+    """`for i in pd.range(start, stop, step):` is a loop of the kernel; `i` is u32, or the type of its bounds.
+
+    `unroll=1` keeps the assembler from unrolling; `unroll=n` puts n copies of the body into each round, and one into a
+    second loop for the rounds left over; `unroll="full"` traces each round with an int, which takes known bounds.
+    A step that is not known while tracing is taken to be positive.
+    """
+
+    def __init__(self, *bounds: Any, unroll: int | str | None = None) -> None:
+        current("pd.range").check_whole()
+        self.span, self.unroll = _span(bounds), unroll
+        if unroll not in (None, FULL) and not (isinstance(unroll, int) and unroll >= 1):
+            refuse(f"pd.range(…, unroll={unroll!r})", 'unroll is 1 (never), a number of copies, or "full"')
+        if unroll == FULL and self.span.known is None:
+            refuse(
+                'pd.range(…, unroll="full") of bounds that are not known while tracing', "unroll by a number, such as 4"
+            )
+
+    def __iter__(self) -> Iterator[Any]:
+        builder, known = current("pd.range"), self.span.known
+        if known is not None and (self.unroll == FULL or not known):
+            return iter(known)
+        return _rounds(builder, self.span, self.unroll if isinstance(self.unroll, int) else None)
+
+
+@dataclass(slots=True)
+class _Loop:
+    """A loop that is being traced, and its counter."""
+
+    builder: Builder
+    span: Span
+    where: Location
+    keep_rolled: bool
+
+
+def _rounds(builder: Builder, span: Span, unroll: int | None) -> Iterator[Any]:
+    """Traces a loop; for each value yielded, Python runs the body of its `for`, which is traced."""
+    counter, copies, known = var(span.type, span.start), unroll or 1, span.known
+    loop = _Loop(builder, span, builder.site().location, unroll == 1)
+    try:
+        if copies > 1 and (known is None or len(known) >= copies):
+            yield from _loop(loop, counter, copies)
+        if known is None or len(known) % copies or copies == 1:
+            yield from _loop(loop, counter, 1, entered=known is not None)
+    except GeneratorExit:
+        loop.builder.broken = loop.builder.broken or _abandoned(loop)
+        raise
+
+
+def _abandoned(loop: _Loop) -> TraceError:
+    return TraceError(
+        f"the `for` over pd.range ({loop.where}) was left by a Python `break` or `return`: half a loop was traced",
+        at=loop.builder.site().location,
+        help="leave the loop of the kernel by pd.break_(), inside of `with pd.if_(…):`",
+    )
+
+
+def _loop(loop: _Loop, counter: Var, copies: int, entered: bool = False) -> Iterator[Any]:
+    """One loop of the PTX with `copies` bodies in it; tested at its end, and before it unless it surely runs."""
+    builder, span = loop.builder, loop.span
+    start, behind = builder.function.label("$loop"), builder.function.label("$endloop")
+    surely = entered or span.known is not None
+    if not surely:
+        _branch(behind, unless=_enters(span, counter, copies))
+    builder.append(start)
+    if loop.keep_rolled:
+        builder.append(ir.Directive("pragma", ('"nounroll"',)))
+    bindings = Bindings.now(builder.code)
+    for copy in builtins.range(copies):
+        yield from _round(loop, counter, copy, behind, bindings)
+    _branch(start, when=_advance(span, counter, copies))
+    if not surely or behind in builder.targets:
+        builder.append(behind)
+
+
+def _round(loop: _Loop, counter: Var, copy: int, behind: ir.Label, bindings: Bindings) -> Iterator[Any]:
+    """One copy of the body."""
+    builder = loop.builder
+    value = Value(counter.read(), counter.type, builder) if copy == 0 else counter + loop.span.step * copy
+    region = _open(builder, f"the `for` over pd.range ({loop.where})")
+    region.leave, region.again = behind, builder.function.label("$continue")
+    yield value
+    builder.check_whole()
+    bindings.check(region)
+    _close(builder, region)
+    if region.again in builder.targets:
+        builder.append(region.again)
+
+
+def _enters(span: Span, counter: Var, copies: int) -> Any:
+    """Whether there is a whole round of `copies` from the counter on."""
+    with steps():
+        inside = counter > span.stop if span.down else counter < span.stop
+        return inside if copies == 1 else inside & (span.left(counter) > span.distance(copies - 1))
+
+
+def _advance(span: Span, counter: Var, copies: int) -> Any:
+    """Moves the counter on, and says whether there is another whole round.
+
+    The distance that is left is compared before the counter moves, because the sum might wrap; for single steps, and
+    where the bounds are far from that, the counter itself is compared.
+    """
+    with steps():
+        more = None if copies == 1 and span.cannot_wrap else span.left(counter) > span.distance(2 * copies - 1)
+        binary("+", counter, span.step * copies, counter)
+        return _enters(span, counter, 1) if more is None else more

@@ -1,0 +1,64 @@
+"""How a value of one type becomes a value of another: the instructions, and what they round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .types import Type, b32, bf16, f16, f32, f64, tf32, u32
+
+FLOATS = (f16, bf16, f32, f64, tf32)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """One instruction on the way: its mnemonic, the type of its result, and a constant second operand."""
+
+    mnemonic: str
+    type: Type
+    constants: tuple[int, ...] = ()
+
+
+def conversions(source: Type, target: Type, sm: int) -> list[Conversion]:
+    """The instructions from `source` to `target`; none where the bits stay. ValueError says why there are none.
+
+    Integers are cut or extended by the source's sign; floats become integers toward zero, all else rounds to nearest.
+    """
+    if target.kind not in "usf" or target.bits < 8:
+        raise ValueError(f"there is no conversion to {target}")
+    if source.kind not in "usf":
+        raise ValueError(f"{source} is bits without a meaning; give them one first by .bitcast")
+    if source.is_integer and target.is_integer:
+        return [] if source.bits == target.bits else [_cvt(target, source)]
+    if source is bf16 and target is not bf16:
+        return [*_from_bf16(sm), *(conversions(f32, target, sm) if target is not f32 else [])]
+    if target is bf16 and source not in (f32, f64):
+        return [*conversions(source, f32, sm), _cvt(bf16, f32, ".rn")]
+    return [_direct(source, target)]
+
+
+def _cvt(target: Type, source: Type, rounding: str = "") -> Conversion:
+    return Conversion(f"cvt{rounding}.{target}.{source}", target)
+
+
+def _direct(source: Type, target: Type) -> Conversion:
+    if source not in FLOATS and source.is_float or target not in FLOATS and target.is_float:
+        raise ValueError("8-bit floats are converted in pairs: write pd.ptx.cvt with the x2 type")
+    if tf32 in (source, target):
+        if source is f32:
+            return _cvt(tf32, f32, ".rna")
+        if target is f32:
+            return Conversion("mov.b32", f32)
+        raise ValueError("tf32 is converted from and to f32 alone")
+    if source is f64 and target is bf16:
+        raise ValueError("it would round twice; write .to(f32).to(bf16) to have that")
+    if source.is_float and target.is_integer:
+        return _cvt(target, source, ".rzi")
+    widening = source.is_float and source.bits < target.bits
+    return _cvt(target, source, "" if widening else ".rn")
+
+
+def _from_bf16(sm: int) -> list[Conversion]:
+    """cvt.f32.bf16 came with sm_90; a bf16 is the upper half of its f32."""
+    if sm >= 90:
+        return [_cvt(f32, bf16)]
+    return [Conversion("cvt.u32.u16", u32), Conversion("shl.b32", b32, (16,)), Conversion("mov.b32", f32)]

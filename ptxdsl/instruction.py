@@ -1,0 +1,419 @@
+"""One instruction from Python operands: which form of the table they fit, what is wrong where they fit none."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import ir, literal
+from .builder import Builder, Region, current
+from .errors import Site, TraceError, VerifyError
+from .isa.spec import Op, Opcode, Operand, Problem, compatible, found, lookup
+from .sentences import argument
+from .types import TYPES, Type, bf16, bits, f16, pred
+
+Destination = ir.Register | ir.Sink
+SINK = "_"
+
+
+class Unfit(Exception):
+    """A value that cannot stand for an operand; carries why."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+@dataclass(slots=True)
+class Step:
+    """An instruction that must run before the one that is bound: a constant into a register, an address sum."""
+
+    mnemonic: str
+    register: ir.Register
+    sources: tuple[ir.Operand, ...]
+
+
+@dataclass(slots=True)
+class Binding:
+    """Operands of one form, its new registers, and the steps that come first."""
+
+    opcode: Opcode
+    operands: list[Any] = field(default_factory=list)
+    results: list[Any] = field(default_factory=list)
+    fresh: list[tuple[ir.Register, str]] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    written: list[Any] = field(default_factory=list)
+    problem: Problem | None = None
+    source_index: dict[str, int] = field(default_factory=dict)
+
+    def step(self, mnemonic: str, type: Type, *sources: ir.Operand) -> ir.Register:
+        """The result of an instruction that runs first."""
+        register = ir.Register("", register_type(type).register)
+        self.steps.append(Step(mnemonic, register, sources))
+        return register
+
+
+class Source:
+    """What can stand among the operands of an instruction. `traced` marks it for code that asks without a class."""
+
+    __slots__ = ()
+    traced = True
+
+    def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:
+        """This value in a register, a special register or a constant."""
+        raise NotImplementedError
+
+    def address(self, binding: Binding, operand: Operand) -> ir.Address:
+        """This value in brackets."""
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        """What a message calls it."""
+        raise NotImplementedError
+
+
+class Scalar(Source):
+    """A value in a register, or a constant of known type: what operators and instructions work on."""
+
+    __slots__ = ("builder", "operand", "region", "site", "type")
+    writable = False
+
+    def __init__(self, operand: Any, type: Type, builder: Builder, site: Site | None = None) -> None:
+        self.operand, self.type, self.builder = operand, type, builder
+        self.region: Region = builder.region
+        self.site = site or builder.site()
+
+    @property
+    def name(self) -> str:
+        if self.site.names:
+            return self.site.names[0]
+        place = self.site.location
+        return place.text[slice(*place.columns)] or f"a {self.type}"
+
+    def read(self) -> ir.Register | ir.Not | ir.Immediate:
+        """The operand, if it may be read here."""
+        if self.builder is not current(self.name):
+            raise TraceError(
+                f"`{self.name}` belongs to another kernel, or to an earlier tracing of this one",
+                at=current(self.name).site().location,
+                help="compute it inside of this kernel; keep no traced values between kernels",
+            )
+        if not self.region.open:
+            raise _ended(self)
+        return self.operand  # type: ignore[no-any-return]
+
+    def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:
+        value = self.read()
+        if isinstance(value, ir.Immediate):
+            return constant(binding, operand, literal_of(value, self.type))
+        if isinstance(value, ir.Not) and not operand.negatable:
+            return binding.step("not.pred", pred, value.register)
+        if operand.type is not None and not self.fits(operand.type, binding.opcode.op.relaxed):
+            what = found(ir.Register("", self.type))
+            raise Unfit(Problem(operand.name, f"`{operand.name}` is {what}; this form takes {operand.describe()}"))
+        return value
+
+    def fits(self, wanted: Type, relaxed: bool) -> bool:
+        """As PTX has it, but for f16 and bf16, which are both 16 bits to PTX and not the same."""
+        confused = wanted.kind == self.type.kind == "f" and {wanted, self.type} == {f16, bf16}
+        return not confused and compatible(wanted, self.type, relaxed)
+
+    @property
+    def held(self) -> Type:
+        """The type that the register is declared with."""
+        value = self.read()
+        return (value.register if isinstance(value, ir.Not) else value).type or self.type
+
+    @property
+    def number(self) -> int | float | None:
+        """The number that this value is known to be while tracing."""
+        return literal_of(self.operand, self.type) if isinstance(self.operand, ir.Immediate) else None
+
+    def address(self, binding: Binding, operand: Operand) -> ir.Address:
+        value = self.read()
+        if not isinstance(value, ir.Register):
+            value = binding.step(f"mov.b{self.type.bits}", self.type, value)
+        return ir.Address(value)
+
+
+def literal_of(value: ir.Immediate, type: Type) -> int | float:
+    """The Python number that a constant of a type means."""
+    return literal.decode(value.value, type) if type.is_float else value.value
+
+
+def _ended(value: Scalar) -> TraceError:
+    region, place = value.region, value.site.location
+    return TraceError(
+        f"`{value.name}` was computed in {region.words}, which has ended; outside of it, it has no value",
+        at=value.builder.site().location,
+        help=f"make a variable before {region.words} (`v = pd.var({value.type})`), and assign it there "
+        f"(`v.set(…)`, {place})",
+    )
+
+
+def emit(
+    text: str,
+    sources: Sequence[Any] = (),
+    *,
+    out: Any = None,
+    guard: Scalar | None = None,
+    pair: bool = False,
+    count: int | None = None,
+    type: Type | None = None,
+) -> list[tuple[Any, Any]]:
+    """Appends one instruction. Returns, for each destination, (registers, type): a register, or a tuple of them.
+
+    Where `out` gave a destination, the value given comes back with type None. `count` asks for a form that writes a
+    vector of that many registers, `type` declares new registers more precisely than the instruction does.
+    """
+    builder = current(text)
+    candidates = lookup(text)
+    if not candidates:
+        raise _unknown(text, builder.site())
+    call = _Call(text, sources, out, pair, guard is not None, count, type)
+    bindings = []
+    for opcode in candidates:
+        bound = call.bind(opcode)
+        if bound.problem is None and opcode.supports(builder.arch):
+            return _append(builder, bound, _guard(guard))
+        bindings.append(bound)
+    raise _refusal(call, bindings, builder)
+
+
+def _append(builder: Builder, bound: Binding, guard: ir.Register | ir.Not | None) -> list[tuple[Any, Any]]:
+    site = builder.site()
+    for step in bound.steps:
+        builder.adopt(step.register)
+        builder.append(_instruction(step.mnemonic, (step.register, *step.sources), site))
+    names = _names(site.names, len(bound.fresh))
+    for (register, _), name in zip(bound.fresh, names, strict=True):
+        builder.adopt(register, name)
+    builder.append(ir.Instruction(bound.opcode, tuple(_paired(bound)), guard, site.location))
+    for variable in bound.written:
+        variable.written = True
+    return bound.results
+
+
+def _names(names: tuple[str, ...], count: int) -> list[str]:
+    """A name for each new register: those that are assigned to, or `a0`, `a1`, … of the one that takes all."""
+    if len(names) == count:
+        return list(names)
+    return [f"{names[0]}{n}" for n in range(count)] if len(names) == 1 else [""] * count
+
+
+def _instruction(text: str, operands: tuple[Any, ...], site: Site) -> ir.Instruction:
+    opcode = lookup(text)[0]
+    return ir.Instruction(opcode, operands, None, site.location)
+
+
+def _paired(bound: Binding) -> Iterator[Any]:
+    """The operands as they are printed: `d|p` as one."""
+    declared = bound.opcode.operands
+    operands = [*bound.operands, *[None] * (len(declared) - len(bound.operands))]
+    for index, value in enumerate(operands):
+        second = operands[index + 1] if index + 1 < len(declared) and declared[index + 1].paired else None
+        if not declared[index].paired and value is not None:
+            yield ir.Pair(value, second) if second is not None else value
+
+
+def _guard(guard: Any) -> ir.Register | ir.Not | None:
+    if guard is None:
+        return None
+    if not isinstance(guard, Scalar) or guard.type is not pred:
+        what = f"`{guard.name}`, a {guard.type}" if isinstance(guard, Scalar) else repr(guard)
+        raise TraceError(
+            f"a guard is a predicate; found {what}",
+            at=current("guard").site().location,
+            help="compare first: `guard=i < n`",
+        )
+    return guard.read()  # type: ignore[return-value]
+
+
+@dataclass(slots=True)
+class _Call:
+    """What was asked for, to be tried with each form."""
+
+    text: str
+    sources: Sequence[Any]
+    out: Any
+    pair: bool
+    guarded: bool
+    count: int | None
+    type: Type | None
+
+    def bind(self, opcode: Opcode) -> Binding:
+        bound = Binding(opcode)
+        try:
+            self._bind(bound)
+        except Unfit as unfit:
+            bound.problem = unfit.problem
+        else:
+            bound.problem = next(opcode.problems(list(_paired(bound))), None)
+        return bound
+
+    def _bind(self, bound: Binding) -> None:
+        declared = bound.opcode.operands
+        if self.count is not None and declared[0].count != self.count:
+            raise Unfit(Problem("", f"writes no {self.count} registers"))
+        outs = self._outs([o for o in declared if o.written and (self.pair or not (o.paired and o.optional))])
+        sources = list(self.sources)
+        takes = [o for o in declared if not o.written]
+        if not sum(not o.optional for o in takes) <= len(sources) <= len(takes):
+            raise Unfit(_wrong_count(self.text, takes, len(sources)))
+        for operand in declared:
+            if operand.written:
+                bound.operands.append(self._destination(bound, operand, outs))
+            elif sources:
+                bound.source_index[operand.name] = len(self.sources) - len(sources)
+                bound.operands.append(_source(bound, operand, sources.pop(0)))
+
+    def _outs(self, wanted: list[Operand]) -> dict[str, Any]:
+        """The destination given for each operand; None for a fresh one."""
+        if self.out is None:
+            return {o.name: None for o in wanted}
+        given = [self.out] if len(wanted) == 1 else list(self.out)
+        if len(given) != len(wanted):
+            names = ", ".join(o.name for o in wanted) or "nothing"
+            raise Unfit(Problem("", f"writes {names}; out= gives {len(given)}"))
+        return dict(zip((o.name for o in wanted), given, strict=True))
+
+    def _destination(self, bound: Binding, operand: Operand, outs: dict[str, Any]) -> Any:
+        if operand.name not in outs:
+            return None
+        given = outs[operand.name]
+        if given is None:
+            return self._fresh(bound, operand)
+        many = isinstance(given, (tuple, list))
+        registers = [_written(bound, operand, v) for v in (given if many else [given])]
+        bound.results.append((given, None))
+        return ir.Vector(tuple(registers)) if many else registers[0]
+
+    def _fresh(self, bound: Binding, operand: Operand) -> Any:
+        if operand.read:
+            raise Unfit(Problem(operand.name, f"`{operand.name}` is read and written",
+                                "give variables to it: out=[…], each made by pd.var"))  # fmt: skip
+        if self.guarded:
+            raise Unfit(Problem(operand.name, f"`{operand.name}` has no value where the guard is false",
+                                "write into a variable that has a value already: out=v, with v = pd.var(…)"))  # fmt: skip
+        assert operand.type is not None
+        precise = self.type is not None and compatible(operand.type, register_type(self.type).register)
+        held = register_type(self.type if precise and self.type else operand.type).register
+        registers = tuple(ir.Register("", held) for _ in range(operand.count))
+        bound.fresh += [(r, operand.name) for r in registers]
+        if operand.count > 1:
+            bound.results.append((registers, operand.type))
+            return ir.Vector(registers)
+        bound.results.append((registers[0], operand.type))
+        return registers[0]
+
+
+def register_type(type: Type) -> Type:
+    """The type of the register that holds a value: 8-bit values take 16 bits, as only ld, st and cvt know less."""
+    if type.bits != 8:
+        return type
+    return TYPES[f"{type.kind}16"] if type.is_integer else bits(16)
+
+
+def _written(bound: Binding, operand: Operand, given: Any) -> Destination:
+    if given == SINK and isinstance(given, str):
+        return ir.Sink()
+    if not getattr(given, "writable", False):
+        what = f"`{given.name}`, a value that was made once" if isinstance(given, Scalar) else repr(given)
+        raise Unfit(Problem(operand.name, f"out= takes variables; found {what}", "make it with pd.var(type)"))
+    bound.written.append(given)
+    return given.target()  # type: ignore[no-any-return]
+
+
+def _source(bound: Binding, operand: Operand, given: Any) -> Any:
+    if isinstance(given, (tuple, list)):
+        return ir.Vector(tuple(_source(bound, operand, v) for v in given))
+    if operand.role == "address":
+        return _address(bound, operand, given)
+    if isinstance(given, Source):
+        return given.scalar(bound, operand)
+    if literal.is_number(given):
+        return constant(bound, operand, literal.plain(given))
+    if isinstance(given, (ir.Label, ir.Variable, ir.Function, ir.Symbol)):
+        return given
+    raise Unfit(Problem(operand.name, f"`{operand.name}` is {given!r}; this form takes {operand.describe()}"))
+
+
+def _address(bound: Binding, operand: Operand, given: Any) -> ir.Address:
+    if isinstance(given, Source):
+        return given.address(bound, operand)
+    if isinstance(given, ir.Address):
+        return given
+    raise Unfit(Problem(operand.name, f"`{operand.name}` is {given!r}; this form takes {operand.describe()}",
+                        "pass a pointer, a shared array, or the address in a register"))  # fmt: skip
+
+
+def constant(bound: Binding, operand: Operand, number: int | float) -> ir.Operand:
+    """A Python number as this operand: a constant where PTX has one of the type, else its bits in a register."""
+    type = operand.type
+    if type is None:
+        if operand.word == "imm" and isinstance(number, int):
+            return ir.Immediate(number)
+        raise Unfit(Problem(operand.name, f"`{operand.name}` is {number!r}; this form takes {operand.describe()}"))
+    if type is pred:
+        raise Unfit(Problem(operand.name, f"`{operand.name}` is {number!r}; this form takes a predicate",
+                            "predicates come from comparisons; what is known while tracing is a Python `if`"))  # fmt: skip
+    if not type.is_float and type.kind != "x" and isinstance(number, int):
+        return ir.Immediate(number)
+    try:
+        encoded = literal.encode(number, type)
+    except ValueError as why:
+        raise Unfit(Problem(operand.name, f"`{operand.name}` is {number!r}; {why}")) from None
+    return encoded if encoded.type else bound.step(f"mov.b{type.bits}", type, encoded)
+
+
+def _wrong_count(text: str, takes: list[Operand], given: int) -> Problem:
+    names = ", ".join(f"[{o.name}]" if o.optional else o.name for o in takes)
+    return Problem(
+        "", f"takes {names or 'no operands'}; {given} given", f"`ptxdsl isa {text.split('.')[0]}` lists its forms"
+    )
+
+
+def _refusal(call: _Call, bindings: list[Binding], builder: Builder) -> VerifyError:
+    """The sentence for the form that came closest."""
+    fitting = next((b for b in bindings if b.problem is None), None)
+    place = builder.site().location
+    if fitting:
+        return _target_refusal(fitting.opcode, builder)
+    closest = next((b for b in bindings if b.problem and b.problem.operand), bindings[0])
+    problem = closest.problem
+    assert problem
+    name = call.text.partition(".")[0]
+    joined = f"{name}: {problem.message}" if problem.operand else f"{call.text} {problem.message}"
+    index = closest.source_index.get(problem.operand)
+    return VerifyError(joined, at=argument(place, index), help=problem.help)
+
+
+def _target_refusal(opcode: Opcode, builder: Builder) -> VerifyError:
+    _, number, suffix = opcode.requires
+    return VerifyError(
+        f"{opcode.text} needs sm_{number}{suffix}; this kernel is traced for {builder.arch}",
+        at=builder.site().location,
+        help=f'ask for arch="sm_{number}{suffix}", or use instructions that {builder.arch} has',
+    )
+
+
+def _unknown(text: str, site: Site) -> VerifyError:
+    """An unknown mnemonic, with the nearest known ones."""
+    name = text.partition(".")[0]
+    if name not in Op.table:
+        near = difflib.get_close_matches(name, Op.table, 3)
+        return VerifyError(f"PTX has no instruction `{name}` that we know", at=site.location, help=_meant(near))
+    spellings = [s for _, form in Op.table[name] for s in _limited(form.spellings())]
+    near = difflib.get_close_matches(text, spellings, 3, cutoff=0.0)
+    return VerifyError(f"`{name}` has no form `{text}`", at=site.location, help=_meant(near))
+
+
+def _limited(spellings: Iterator[str], most: int = 20000) -> list[str]:
+    return [s for s, _ in zip(spellings, range(most), strict=False)]
+
+
+def _meant(near: list[str]) -> str | None:
+    return "did you mean " + " or ".join(f"`{n}`" for n in near) + "?" if near else None

@@ -1,0 +1,85 @@
+"""Python numbers as PTX constants."""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from typing import Any
+
+from . import ir
+from .types import Type, bf16, f16, f32, f64, lanes
+
+ENCODED = (f16, bf16)  # floats that PTX has no constants of: their bits are moved into a register
+_FORMATS = {f16: "<e", f32: "<f", f64: "<d"}
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a Python or numpy number (bool included), or stands for an int (`__index__`)."""
+    return isinstance(value, (int, float)) or (hasattr(type(value), "__index__") and not hasattr(value, "traced"))
+
+
+def plain(number: Any) -> int | float:
+    """The Python number that a numpy scalar, a bool or an enum stands for."""
+    return number if type(number) in (int, float) else (
+        float(number) if isinstance(number, float) else operator.index(number)
+    )  # fmt: skip
+
+
+def encode(number: int | float, type: Type) -> ir.Immediate:
+    """The constant of this type; f16 and bf16 (packed ones in all lanes) as their bits. ValueError if none fits."""
+    element, count = lanes(type)
+    if element.is_float:
+        bits = _float_bits(number, element)
+        if type in (f32, f64):
+            return ir.Immediate(bits, type)
+        return ir.Immediate(sum(bits << (element.bits * lane) for lane in range(count)))
+    if isinstance(number, float):
+        raise ValueError(f"{number!r} is a float, and {type} is not")
+    low, high = limits(element)
+    if not low <= number <= high or count > 1:
+        raise ValueError(f"{number} does not fit {type}")
+    return ir.Immediate(number)
+
+
+def limits(type: Type) -> tuple[int, int]:
+    """The least and the greatest integer of a type; untyped bits hold signed and unsigned ones."""
+    low = 0 if type.kind == "u" else -(1 << (type.bits - 1))
+    high = (1 << (type.bits - 1)) - 1 if type.is_signed else (1 << type.bits) - 1
+    return low, high
+
+
+def _float_bits(number: int | float, type: Type) -> int:
+    if isinstance(number, int) and float(number) != number:
+        raise ValueError(f"{number} has no exact {type}")
+    bits = _bf16_bits(float(number)) if type is bf16 else _packed(float(number), type)
+    if isinstance(number, int) and decode(bits, type) != number:
+        raise ValueError(f"{number} has no exact {type}")
+    return bits
+
+
+def _packed(number: float, type: Type) -> int:
+    if type not in _FORMATS:
+        raise ValueError(f"{type} has no constants")
+    try:
+        return int.from_bytes(struct.pack(_FORMATS[type], number), "little")
+    except OverflowError:
+        raise ValueError(f"{number!r} does not fit {type}") from None
+
+
+def _bf16_bits(number: float) -> int:
+    """The upper half of the f32, rounded to nearest even."""
+    wide = _packed(number, f32)
+    if math.isnan(number):
+        return (wide >> 16) | 0x40
+    rounded = (wide + 0x7FFF + ((wide >> 16) & 1)) >> 16
+    if rounded & 0x7FFF == 0x7F80 and not math.isinf(number):
+        raise ValueError(f"{number!r} does not fit bf16")
+    return rounded
+
+
+def decode(bits: int, type: Type) -> float:
+    """The number that the bits of an f16, bf16, f32 or f64 mean."""
+    if type is bf16:
+        bits, type = bits << 16, f32
+    return float(struct.unpack(_FORMATS[type], bits.to_bytes(type.bytes, "little"))[0])

@@ -1,0 +1,453 @@
+"""Pointers and arrays in memory: elements, not bytes; bounds, layout and address arithmetic are applied here."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from . import ir, literal, operators
+from .builder import Builder, current
+from .errors import LayoutError
+from .instruction import Binding, Scalar, Source, Unfit, emit
+from .isa.spec import Operand, Problem
+from .layout.layout import Layout, check_bounds
+from .operators import operate, refuse
+from .types import Pointer, Type, b8, bits, pred, s64, u32
+
+STATIC_BYTES = 48 * 1024  # of shared memory that a kernel can declare with its size
+MENDS = {
+    ("global", "shared"): "copy the tile to shared memory first (cp.async), or load it with ld.global",
+    ("shared", "global"): "shared memory is read by ld.shared and written by st.shared",
+}
+
+
+class PointerValue(Source):
+    """The address of elements: `p[i]` reads, `p[i] = v` writes, `p + i` moves by elements.
+
+    `base` is a register, or the variable whose place it is; `offset` bytes are added where the address is used.
+    """
+
+    __slots__ = ("base", "offset", "type")
+    __array_ufunc__ = None
+
+    def __init__(self, base: Scalar | ir.Variable, type: Pointer, offset: int = 0) -> None:
+        self.base, self.type, self.offset = base, type, offset
+
+    @property
+    def element(self) -> Type:
+        return self.type.element
+
+    @property
+    def space(self) -> str:
+        return self.type.space
+
+    @property
+    def name(self) -> str:
+        return self.base.name
+
+    def __repr__(self) -> str:
+        return f"<{self.type} {self.name}>"
+
+    def address(self, binding: Binding, operand: Operand) -> ir.Address:
+        if not _reaches(self.space, operand.space):
+            raise Unfit(self._misplaced(binding, operand))
+        base = self.base.read() if isinstance(self.base, Scalar) else self.base
+        return ir.Address(base, self.offset)  # type: ignore[arg-type]
+
+    def _misplaced(self, binding: Binding, operand: Operand) -> Problem:
+        verb = "reads" if any(o.written for o in binding.opcode.operands) else "takes"
+        wanted = operand.space or "generic"
+        message = f"`{operand.name}` is a {self.type.register} in .{self.space}; this instruction {verb} "
+        if wanted == "generic":
+            generic = f'pd.ptx("cvta.{self.space}.u64", p.value)'
+            return Problem(
+                operand.name, f"{message}a generic address", f"name the space in the mnemonic, or convert: {generic}"
+            )
+        mend = MENDS.get((self.space.partition("::")[0], wanted.partition("::")[0]))
+        return Problem(operand.name, f"{message}.{wanted}", mend or "give it a pointer into that space")
+
+    def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:
+        return self.value.scalar(binding, operand)  # type: ignore[no-any-return]
+
+    @property
+    def value(self) -> Any:
+        """The address in bytes, as a u64 (u32 in shared memory)."""
+        register = self.type.register
+        if isinstance(self.base, Scalar):
+            return operators.binary("+", self.base, self.offset)
+        return operators.binary("+", _place(self.base, register), self.offset)
+
+    def bitcast(self, element: Type) -> PointerValue:
+        """The same address, read as elements of another type."""
+        return PointerValue(self.base, Pointer(element, self.space), self.offset)
+
+    def __add__(self, index: Any) -> PointerValue:
+        return self._moved(index)
+
+    __radd__ = __add__
+
+    def __sub__(self, index: Any) -> PointerValue:
+        if isinstance(index, PointerValue):
+            refuse("a pointer less a pointer", "subtract the addresses in bytes: `p.value - q.value`")
+        return self + _negative(self, index)
+
+    def _moved(self, index: Any) -> PointerValue:
+        """This pointer, some elements on: a known distance goes into the address."""
+        number = _known_index(self, index)
+        if number is None:
+            return PointerValue(_scaled(index, self.element.bytes, self), self.type, self.offset)
+        return PointerValue(self.base, self.type, self.offset + number * self.element.bytes)
+
+    def __getitem__(self, index: Any) -> Any:
+        with operators.steps():
+            place = self._moved(index)
+        return place.load()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        with operators.steps():
+            place = self._moved(index)
+        place.store(value)
+
+    def load(self) -> Any:
+        """The element at this address."""
+        return operate(f"ld{_dotted(self.space)}.{_held(self)}", self, type=self.element)
+
+    def store(self, value: Any) -> None:
+        """Writes a value of the element's type, or a number that fits it."""
+        text = f"st{_dotted(self.space)}.{_held(self)}"
+        if not operators.is_operand(value):
+            refuse(
+                f"an element of `{self.name}` is set to {value!r}", f"store a value of type {self.element}, or a number"
+            )
+        if isinstance(value, Scalar):
+            if value.type is not self.element:
+                _refuse_store(self, value)
+            emit(text, (self, value))
+        else:
+            operators.check_number("=", value, self.element)
+            encoded = literal.encode(literal.plain(value), self.element)
+            number = literal.decode(encoded.value, self.element) if encoded.type else encoded.value
+            emit(text, (self, number))
+
+    def __iadd__(self, index: Any) -> Any:
+        refuse(
+            f"`+=` on the pointer `{self.name}`, which was computed once, and is no variable",
+            f"give the result a new name, or make a variable before: `pd.var({self.type}, {self.name})`",
+        )
+
+    def __iter__(self) -> NoReturn:
+        refuse(
+            f"`{self.name}` is a pointer without a length; it cannot be looped over", "loop over the indices: pd.range"
+        )
+
+    def __len__(self) -> int:
+        refuse(f"`{self.name}` is a pointer without a length", "pass the length as a parameter: `n: u32`")
+
+    def __bool__(self) -> bool:
+        refuse(f"`{self.name}` is a pointer, which is neither true nor false while tracing", "compare `p.value != 0`")
+
+    def __contains__(self, item: Any) -> bool:
+        refuse(
+            f"`in` asks what is in the memory at `{self.name}`, which is not known while tracing",
+            "compare each element",
+        )
+
+    def __eq__(self, other: Any) -> Any:
+        refuse(f"`==` of the pointer `{self.name}`", "compare the addresses in bytes: `p.value == q.value`")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+class PointerVar(PointerValue):
+    """A pointer that can be moved: `p += 4`, `p.set(q)`."""
+
+    __slots__ = ()
+
+    def __iadd__(self, index: Any) -> PointerVar:
+        _advance(self, index)
+        return self
+
+    def __isub__(self, index: Any) -> PointerVar:
+        _advance(self, _negative(self, index))
+        return self
+
+    def set(self, pointer: PointerValue) -> None:
+        """Points to where `pointer` does; of the same element and space."""
+        if not isinstance(pointer, PointerValue) or pointer.type != self.type:
+            what = f"`{pointer.name}`, a {pointer.type}" if isinstance(pointer, Source) else repr(pointer)
+            refuse(f"`{self.name}` is a {self.type}; it cannot be set to {what}", "bitcast() changes the element type")
+        self.base.set(pointer.value)  # type: ignore[union-attr]
+
+    def __add__(self, index: Any) -> PointerValue:
+        """A pointer of its own, which stays where it is when this one moves."""
+        moved = self._moved(index)
+        return moved if moved.base is not self.base else PointerValue(moved.value, self.type)
+
+    __radd__ = __add__
+
+
+def _negative(pointer: PointerValue, index: Any) -> Any:
+    """-index, with room for the sign of an unsigned one."""
+    with operators.steps():
+        wide = isinstance(index, Scalar) and pointer.type.register.bits > index.type.bits
+        return -(operators.cast(index, s64) if wide else index)
+
+
+def _advance(pointer: PointerVar, index: Any) -> None:
+    number = _known_index(pointer, index)
+    base: Any = pointer.base
+    if number is not None:
+        operators.binary("+", base, number * pointer.element.bytes, base)
+    else:
+        _scaled(index, pointer.element.bytes, pointer, out=base)
+
+
+def _known_index(pointer: PointerValue, index: Any) -> int | None:
+    """An index as an int where it is known; None for a register; all else is refused."""
+    if pointer.element.bits % 8 or pointer.element is pred:
+        refuse(f"`{pointer.name}` points to {pointer.element}, of which there is no array in memory", "use b8 or b32")
+    if isinstance(index, Scalar):
+        if not (index.type.is_integer and index.type.bits >= 32):
+            refuse(
+                f"`{pointer.name}` is indexed by `{index.name}`, which is {index.type}",
+                "an index is u32, s32, u64 or s64",
+            )
+        return index.number  # type: ignore[return-value]
+    if not literal.is_number(index) or isinstance(index, float):
+        what = f"{len(index)} indices" if isinstance(index, tuple) else repr(index)
+        refuse(
+            f"the pointer `{pointer.name}` is indexed by {what}",
+            "it takes one integer; pd.view(pointer, layout) takes more",
+        )
+    return literal.plain(index)  # type: ignore[return-value]
+
+
+def _scaled(index: Scalar, size: int, pointer: PointerValue, out: Any = None) -> Any:
+    """base + index * size, in one instruction."""
+    register = pointer.type.register
+    base = pointer.base if isinstance(pointer.base, Scalar) else _place(pointer.base, register)
+    if register.bits < index.type.bits:
+        index = operators.cast(index, u32)
+    wide = register.bits > index.type.bits
+    if size == 1 and not wide:
+        return operate(f"add.{register}", base, index, out=out, type=register)
+    return operate(f"mad.{'wide' if wide else 'lo'}.{index.type}", index, size, base, out=out, type=register)
+
+
+def _place(variable: ir.Variable, register: Type) -> Any:
+    """The address of a variable in a register, computed once a kernel."""
+    builder = current(variable.name)
+    if variable not in builder.memory:
+        with builder.at_start(variable.name):
+            builder.memory[variable] = operate(f"mov.{register}", variable, type=register)
+    return builder.memory[variable]
+
+
+def _reaches(space: str, wanted: str | None) -> bool:
+    """Whether an address in `space` may be used where `wanted` is taken."""
+    if wanted in (None, "generic"):
+        return space == "generic"
+    if wanted == "shared::cluster":
+        return space.startswith("shared")
+    return space == wanted or {space, wanted} == {"shared", "shared::cta"}
+
+
+def _dotted(space: str) -> str:
+    return "" if space == "generic" else f".{space}"
+
+
+def _held(pointer: PointerValue) -> str:
+    """The type in the mnemonic of ld and st: they know f32 and f64, and the bits of other floats."""
+    element = pointer.element
+    return str(element if element.is_integer or element.name in ("f32", "f64") else bits(element.bits))
+
+
+def _refuse_store(pointer: PointerValue, value: Scalar) -> NoReturn:
+    how = "bitcast" if "b" in (value.type.kind, pointer.element.kind) else "to"
+    refuse(
+        f"`{pointer.name}` has elements of type {pointer.element}; `{value.name}` is {value.type}",
+        f"convert it: `{value.name}.{how}({pointer.element})`",
+    )
+
+
+def pointer(address: Any, element: Type, space: str = "global") -> PointerValue:
+    """A pointer made of an address in bytes: a u64, or a u32 in shared memory."""
+    type = Pointer(element, space)
+    if not isinstance(address, Scalar) or address.type.bits != type.register.bits or address.type.is_float:
+        what = f"`{address.name}`, a {address.type}" if isinstance(address, Source) else repr(address)
+        refuse(
+            f"an address in .{space} has {type.register.bits} bits; found {what}", f"convert it: `.to({type.register})`"
+        )
+    return PointerValue(operators.retyped(address, type.register), type)
+
+
+class Array:
+    """Elements in memory, found by coordinates through a layout: `s[i, j]`, `s[i, j] = v`, `s.address(i, j)`.
+
+    Constant coordinates are held against the shape while tracing. `layout` is None for an array of unknown length.
+    """
+
+    __slots__ = ("layout", "pointer", "ranked")
+
+    def __init__(self, pointer: PointerValue, layout: Any, ranked: bool) -> None:
+        self.pointer, self.layout, self.ranked = pointer, layout, ranked
+
+    @property
+    def element(self) -> Type:
+        return self.pointer.element
+
+    @property
+    def name(self) -> str:
+        return self.pointer.name
+
+    @property
+    def shape(self) -> Any:
+        return self.layout.shape if self.layout is not None else None
+
+    def __repr__(self) -> str:
+        return f"<array {self.name} of {self.element}, {self.layout or 'length unknown'}>"
+
+    def address(self, *coordinate: Any) -> PointerValue:
+        """A pointer to the element at a coordinate; to the first element without one."""
+        if not coordinate:
+            return self.pointer
+        if self.layout is None:
+            return self.pointer + coordinate[0] if len(coordinate) == 1 else self._wrong_rank(coordinate)
+        if self.ranked and len(coordinate) != self.layout.rank:
+            self._wrong_rank(coordinate)
+        coordinate = _numbers(coordinate)
+        check_bounds(self.layout, coordinate[0] if len(coordinate) == 1 else coordinate)
+        with operators.steps():
+            index = self.layout.index(*coordinate)
+        place = self.pointer if index.value is None else self.pointer + index.value
+        return place + index.constant
+
+    def _wrong_rank(self, coordinate: tuple[Any, ...]) -> NoReturn:
+        rank = 1 if self.layout is None else self.layout.rank
+        refuse(
+            f"`{self.name}` has {rank} dimension{'s' * (rank > 1)}; {len(coordinate)} coordinates given",
+            f"its shape is {self.shape}",
+            LayoutError,
+        )
+
+    def __getitem__(self, coordinate: Any) -> Any:
+        return self._place(coordinate).load()
+
+    def __setitem__(self, coordinate: Any, value: Any) -> None:
+        self._place(coordinate).store(value)
+
+    def _place(self, coordinate: Any) -> PointerValue:
+        with operators.steps():
+            return self.address(*coordinate) if isinstance(coordinate, tuple) else self.address(coordinate)
+
+    def __iter__(self) -> NoReturn:
+        refuse(f"`{self.name}` is an array in memory; it cannot be looped over", "loop over its coordinates: pd.range")
+
+    def __len__(self) -> int:
+        refuse(f"len() of `{self.name}`, an array in memory", "its shape is known: `.shape`")
+
+    def __contains__(self, item: Any) -> bool:
+        refuse(f"`in` asks what is in `{self.name}`, which is not known while tracing", "compare each element")
+
+
+def _numbers(coordinate: Any) -> Any:
+    """A coordinate with the constants among its values as ints."""
+    if isinstance(coordinate, (tuple, list)):
+        return tuple(map(_numbers, coordinate))
+    return coordinate.number if isinstance(coordinate, Scalar) and coordinate.number is not None else coordinate
+
+
+def _layout(layout: Any) -> tuple[Any, bool]:
+    """(layout, whether it was a plain shape): a plain shape is row-major and takes one coordinate for each extent."""
+    if hasattr(layout, "index") and hasattr(layout, "cosize"):
+        return layout, False
+    shape = layout if isinstance(layout, (tuple, list)) else (layout,)
+    if not shape or not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in shape):
+        refuse(
+            f"the shape of an array is a positive int, a tuple of them, or a Layout; found {layout!r}",
+            "for example (64, 32)",
+        )
+    strides = [1]
+    for extent in reversed(shape[1:]):
+        strides.append(strides[-1] * extent)
+    return Layout(tuple(shape), tuple(reversed(strides))), True
+
+
+def view(pointer: PointerValue, layout: Any) -> Array:
+    """The memory at a pointer, found by coordinates through a layout or a row-major shape."""
+    if not isinstance(pointer, PointerValue):
+        refuse(f"pd.view takes a pointer first; found {pointer!r}")
+    return Array(pointer, *_layout(layout))
+
+
+def _alignment(element: Type, align: int | None) -> int:
+    align = max(16, element.bytes) if align is None else align
+    if align < element.bytes or align & (align - 1):
+        refuse(
+            f"align={align} of {element}",
+            f"an alignment is a power of two, at least the {element.bytes} bytes of {element}",
+        )
+    return align
+
+
+def _element(element: Any, what: str) -> Type:
+    if not isinstance(element, Type):
+        refuse(f"{what} takes the type of its elements first; found {element!r}", "for example f16")
+    if element.bits % 8 or element is pred:
+        refuse(f"{what} of {element}: memory has no elements of {element.bits} bits", "pack them: use b8 or b32")
+    return element
+
+
+def shared(element: Type, layout: Any, *, align: int | None = None, name: str | None = None) -> Array:
+    """An array in shared memory with room for all offsets of a layout, or of a row-major shape.
+
+    `align` is in bytes; 16 without it, which all vector and matrix loads are content with.
+    """
+    builder = current("pd.shared")
+    element, (layout, ranked) = _element(element, "pd.shared"), _layout(layout)
+    variable = ir.Variable(
+        _variable_name(builder, name, "shared"),
+        "shared",
+        bits(element.bits),
+        (layout.cosize,),
+        _alignment(element, align),
+    )
+    builder.variables.append(variable)
+    total = sum(v.bytes for v in builder.variables)
+    if total > STATIC_BYTES:
+        refuse(
+            f"`{variable.name}` makes {total} bytes of shared memory; a kernel can declare {STATIC_BYTES}",
+            "use pd.dynamic_shared, whose size is given at launch",
+        )
+    return Array(PointerValue(variable, Pointer(element, "shared")), layout, ranked)
+
+
+def _variable_name(builder: Builder, name: str | None, otherwise: str) -> str:
+    names = (name,) if name else builder.site().names
+    return builder.function.unique(names[0] if len(names) == 1 and names[0].isascii() else otherwise)
+
+
+def dynamic_shared(element: Type, layout: Any = None, *, align: int | None = None) -> Array:
+    """An array in the shared memory whose size is given at launch; several lie one behind the other.
+
+    Without a layout its length is what remains: no other can follow it. Launches give the sum of the sizes by default.
+    """
+    builder = current("pd.dynamic_shared")
+    element, align = _element(element, "pd.dynamic_shared"), _alignment(element, align)
+    if builder.dynamic_bytes is None:
+        refuse("pd.dynamic_shared after one of unknown length, which takes all that remains", "give that one a shape")
+    found, ranked = _layout(layout) if layout is not None else (None, True)
+    start = -(-builder.dynamic_bytes // align) * align
+    builder.dynamic_bytes = None if found is None else start + found.cosize * element.bytes
+    variable = _dynamic_memory(builder, align)
+    return Array(PointerValue(variable, Pointer(element, "shared"), start), found, ranked)
+
+
+def _dynamic_memory(builder: Builder, align: int) -> ir.Variable:
+    """The one symbol that all dynamic arrays are offsets into, since all such symbols have one address."""
+    if not builder.globals:
+        name = builder.function.unique("dynamic_shared")
+        builder.globals.append(ir.Variable(name, "shared", b8, (None,), align, linkage="extern"))
+    variable = builder.globals[0]
+    variable.align = max(variable.align or 1, align)
+    return variable

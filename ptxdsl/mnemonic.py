@@ -1,0 +1,51 @@
+"""`pd.ptx`: every instruction under its own name."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from .builder import current
+from .instruction import emit
+from .operators import refuse
+
+
+class Mnemonic:
+    """`pd.ptx.add.u32`: attributes spell the mnemonic, a call emits the instruction.
+
+    A trailing underscore is dropped (`and_`, `global_`), a double one is `::` (`shared__cta`, `L2__128B`), one before a
+    digit is dropped (`_2d`). `pd.ptx("cp.async.cg.shared.global.L2::128B", …)` spells it out.
+    """
+
+    def __init__(self, text: str = "") -> None:
+        self._text = text
+
+    def __getattr__(self, word: str) -> Mnemonic:
+        if word.startswith("__") and word.endswith("__"):
+            raise AttributeError(word)
+        spelled = re.sub(r"^_(?=\d)", "", word.removesuffix("_")).replace("__", "::")
+        made = Mnemonic(f"{self._text}.{spelled}" if self._text else spelled)
+        setattr(self, word, made)
+        return made
+
+    def __call__(self, *sources: Any, out: Any = None, guard: Any = None, pair: bool = False) -> Any:
+        """Emits the instruction. Sources in PTX order, without destinations; returns the destinations.
+
+        A vector is a tuple. `out` gives variables to write instead of new registers (`"_"` for none), `guard` a
+        predicate without which nothing happens, `pair=True` asks for the second destination after a bar (`d|p`).
+        """
+        text = self._text
+        if not text:
+            if not sources or not isinstance(sources[0], str):
+                refuse("pd.ptx(…) takes the mnemonic first", 'for example `pd.ptx("add.u32", a, b)`')
+            text, *sources = sources  # type: ignore[assignment]
+        made = emit(text, sources, out=out, guard=guard, pair=pair)
+        builder = current(text)
+        results = tuple(given if type is None else builder.value(given, type) for given, type in made)
+        return results if len(results) > 1 else results[0] if results else None
+
+    def __repr__(self) -> str:
+        return f"pd.ptx.{self._text}" if self._text else "pd.ptx"
+
+
+ptx = Mnemonic()

@@ -1,0 +1,488 @@
+"""Python's operators on traced values: type and sign decide the instruction.
+
+They mean what they mean on Python numbers, within the width of the type: integers wrap, `//` and `%` round down, `>>`
+keeps the sign of a signed value, floats are rounded to nearest and never fused (`pd.fma` does that). Constants that
+change nothing emit nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from . import literal
+from .builder import current
+from .convert import conversions
+from .errors import Error, TraceError
+from .instruction import Scalar, Source, emit, register_type
+from .isa.spec import compatible
+from .types import TYPES, Type, b32, bf16, lanes, pred, u32
+
+SIGNS = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
+COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def refuse(message: str, help: str | None = None, error: type[Error] = TraceError) -> NoReturn:
+    """Raises an error at the user's line."""
+    raise error(message, at=current(message).site().location, help=help)
+
+
+def operate(text: str, *sources: Any, out: Any = None, type: Type | None = None) -> Any:
+    """The one result of an instruction, written into `out` if given; `type` says more than the instruction does."""
+    ((made, found),) = emit(text, sources, out=out, type=type)
+    return made if out is not None else current(text).value(made, type or found)
+
+
+def steps() -> Any:
+    """For results on the way to the one that gets the name."""
+    return current("a value").anonymous()
+
+
+def constant(number: Any, type: Type) -> Any:
+    """A value that is known while tracing; it takes no register until an instruction needs one."""
+    try:
+        return current("a constant").value(literal.encode(literal.plain(number), type), type)
+    except ValueError as why:
+        refuse(f"no constant of type {type}: {why}")
+
+
+def kept(value: Scalar, out: Any) -> Any:
+    """A result that is the operand itself: no instruction, unless a variable is involved."""
+    if out is not None:
+        return out if value is out else operate(move(out.type), value, out=out)
+    return copy(value) if value.writable else value
+
+
+def copy(value: Scalar) -> Any:
+    return operate(move(value.type), value, type=value.type)
+
+
+def move(type: Type) -> str:
+    """The mov that copies a register of this type."""
+    held = register_type(type).register
+    return f"mov.b{held.bits}" if held.kind == "x" or held.name == "f16" else f"mov.{held}"
+
+
+def settle(number: Any, type: Type, out: Any) -> Any:
+    """A result that is known while tracing."""
+    return constant(number, type) if out is None else operate(move(type), number, out=out)
+
+
+def is_floating(type: Type) -> bool:
+    return lanes(type)[0].is_float
+
+
+def wrapped(number: int, type: Type) -> int:
+    """An integer cut to a type."""
+    low, _ = literal.limits(type)
+    return (number - low) % (1 << type.bits) + low
+
+
+def number_of(value: Any) -> int | float | None:
+    """The number that an operand is known to be; None for a register."""
+    if isinstance(value, Scalar):
+        return value.number
+    return literal.plain(value)
+
+
+def is_operand(value: Any) -> bool:
+    return isinstance(value, Scalar) or (literal.is_number(value) and not isinstance(value, Source))
+
+
+def common_type(symbol: str, left: Any, right: Any) -> Type:
+    """The type of both sides; refuses a mix, with the conversion that mends it."""
+    types = [v.type for v in (left, right) if isinstance(v, Scalar)]
+    if len(set(types)) > 1:
+        _refuse_mix(symbol, left, right)
+    for side in (left, right):
+        if not isinstance(side, Scalar):
+            check_number(symbol, side, types[0])
+    return types[0]
+
+
+def _refuse_mix(symbol: str, left: Scalar, right: Scalar) -> NoReturn:
+    message = f"`{symbol}` of two types: `{left.name}` is {left.type}, `{right.name}` is {right.type}"
+    if "b" in (left.type.kind, right.type.kind):
+        bits, other = (left, right) if left.type.kind == "b" else (right, left)
+        refuse(message, f"say what the bits mean: `{bits.name}.bitcast({other.type})`")
+    refuse(message, f"convert one of them: `{left.name}.to({right.type})` or `{right.name}.to({left.type})`")
+
+
+def check_number(symbol: str, number: Any, type: Type) -> None:
+    """Refuses a Python number that the other operand's type cannot hold."""
+    plain = literal.plain(number)
+    if type is pred:
+        refuse(f"`{symbol}` of a predicate and {number!r}", "decide what is known while tracing by a Python `if`")
+    try:
+        literal.encode(abs(plain) if symbol in "+-" else plain, type)
+    except ValueError as why:
+        widen = (
+            "use a wider or signed type" if type.is_integer and isinstance(plain, int) else "convert the value by .to"
+        )
+        refuse(f"`{symbol}` with {number!r}: {why}", f"{widen}, or write the constant that you mean")
+
+
+def arithmetic(symbol: str, type: Type) -> None:
+    """Refuses types that have no arithmetic."""
+    if type is pred:
+        refuse(f"`{symbol}` of a predicate", "predicates have & | ^ ~; to count them, `p.to(u32)`")
+    if type.kind == "b":
+        refuse(f"`{symbol}` of {type}, which is bits without a meaning", f"say what they are: `.bitcast(u{type.bits})`")
+    if type.bits == 8:
+        wider = f"{type.kind if type.is_integer else 'f'}32"
+        refuse(f"`{symbol}` of {type}: PTX has no arithmetic on 8 bits", f"convert first: `.to({wider})`")
+
+
+def binary(symbol: str, left: Any, right: Any, out: Any = None) -> Any:
+    """left symbol right, for the operators on two values of one type; NotImplemented if one is no value or number."""
+    if not (is_operand(left) and is_operand(right)):
+        return NotImplemented
+    type = common_type(symbol, left, right)
+    if symbol in "&|^":
+        return _logic(symbol, type, left, right, out)
+    arithmetic(symbol, type)
+    return _ARITHMETIC[symbol](type, left, right, out)
+
+
+def _logic(symbol: str, type: Type, left: Any, right: Any, out: Any) -> Any:
+    if is_floating(type):
+        refuse(f"`{symbol}` of {type}", f"work on its bits: `.bitcast(u{type.bits})`")
+    if number_of(left) is not None:
+        left, right = right, left
+    number = number_of(right)
+    if number is not None and type is not pred:
+        unchanged, fixed = {"&": (-1, 0), "|": (0, -1), "^": (0, None)}[symbol]
+        if wrapped(int(number), type) == wrapped(unchanged, type):
+            return kept(left, out)
+        if fixed is not None and wrapped(int(number), type) == wrapped(fixed, type):
+            return settle(wrapped(fixed, type), type, out)
+    form = "pred" if type is pred else f"b{type.bits}"
+    return operate(f"{SIGNS[symbol]}.{form}", left, right, out=out, type=type)
+
+
+def _add(type: Type, left: Any, right: Any, out: Any) -> Any:
+    if number_of(left) is not None:
+        left, right = right, left
+    number = number_of(right)
+    if number is None or is_floating(type):
+        return _floating("add", type, left, right, out) if is_floating(type) else _plain("add", type, left, right, out)
+    if number < 0:
+        return _plain("sub", type, left, -number, out)
+    return kept(left, out) if number == 0 else _plain("add", type, left, right, out)
+
+
+def _subtract(type: Type, left: Any, right: Any, out: Any) -> Any:
+    if is_floating(type):
+        return _floating("sub", type, left, right, out)
+    number = number_of(right)
+    if number == 0:
+        return kept(left, out) if isinstance(left, Scalar) else settle(left, type, out)
+    if number is not None and number < 0:
+        return _plain("add", type, left, -number, out)
+    return _plain("sub", type, left, right, out)
+
+
+def _plain(name: str, type: Type, left: Any, right: Any, out: Any) -> Any:
+    """An integer instruction on two operands, computed here where both are known."""
+    a, b = number_of(left), number_of(right)
+    if a is not None and b is not None:
+        known = {"add": a + b, "sub": a - b, "mul.lo": a * b}[name]
+        return settle(wrapped(int(known), type), type, out)
+    return operate(f"{name}.{type}", left, right, out=out, type=type)
+
+
+def _floating(name: str, type: Type, left: Any, right: Any, out: Any) -> Any:
+    if lanes(type)[0] is bf16 and current(name).sm < 90:
+        return _bf16_by_fma(name, type, left, right, out)
+    return operate(f"{name}.rn.{type}", left, right, out=out, type=type)
+
+
+def _bf16_by_fma(name: str, type: Type, left: Any, right: Any, out: Any) -> Any:
+    """add, sub and mul of bf16 came with sm_90; fma has been there since sm_80, and rounds once just the same."""
+    operands = {"add": (left, 1.0, right), "sub": (right, -1.0, left), "mul": (left, right, -0.0)}[name]
+    return operate(f"fma.rn.{type}", *operands, out=out, type=type)
+
+
+def _multiply(type: Type, left: Any, right: Any, out: Any) -> Any:
+    if number_of(left) is not None:
+        left, right = right, left
+    number = number_of(right)
+    if number == 1:
+        return kept(left, out) if isinstance(left, Scalar) else settle(left, type, out)
+    if is_floating(type):
+        return _floating("mul", type, left, right, out)
+    return settle(0, type, out) if number == 0 else _plain("mul.lo", type, left, right, out)
+
+
+def _divide(type: Type, left: Any, right: Any, out: Any) -> Any:
+    if not is_floating(type):
+        refuse(f"`/` of {type}", "write `//` (rounds down), or convert to a float first: `.to(f32)`")
+    if type.name not in ("f32", "f64"):
+        refuse(f"`/` of {type}: PTX divides f32 and f64 only", "convert first: `.to(f32)`")
+    return operate(f"div.rn.{type}", left, right, out=out)
+
+
+def _integers_only(symbol: str, type: Type) -> None:
+    if not type.is_integer:
+        refuse(f"`{symbol}` of {type}", "it is there for integers; for floats use `/` and pd.ptx.cvt.rmi to round down")
+
+
+def power_of_two(number: Any) -> int | None:
+    """The exponent of a power of two; None for all else."""
+    return number.bit_length() - 1 if isinstance(number, int) and number > 0 and number & (number - 1) == 0 else None
+
+
+def _floor_divide(type: Type, left: Any, right: Any, out: Any) -> Any:
+    _integers_only("//", type)
+    divisor = _divisor("//", right)
+    exponent = power_of_two(divisor)
+    if exponent is not None and isinstance(left, Scalar):
+        return shift(">>", left, exponent, out)
+    if not type.is_signed:
+        return operate(f"div.{type}", left, right, out=out)
+    with steps():
+        quotient, rest_is_off = _truncated(type, left, right)
+    return _subtract(type, quotient, rest_is_off.to(type), out)
+
+
+def _modulo(type: Type, left: Any, right: Any, out: Any) -> Any:
+    _integers_only("%", type)
+    divisor = _divisor("%", right)
+    if power_of_two(divisor) is not None and isinstance(left, Scalar):
+        return _logic("&", type, left, divisor - 1, out)
+    if not type.is_signed:
+        return operate(f"rem.{type}", left, right, out=out)
+    with steps():
+        rest = operate(f"rem.{type}", left, right)
+        added = _selected(type, _wrong_side(type, rest, right), right, 0)
+    return _add(type, rest, added, out)
+
+
+def _divisor(symbol: str, right: Any) -> Any:
+    number = number_of(right)
+    if number == 0:
+        refuse(f"`{symbol}` by zero")
+    return number
+
+
+def _truncated(type: Type, left: Any, right: Any) -> tuple[Any, Any]:
+    """The quotient toward zero, and whether it is one too many."""
+    quotient = operate(f"div.{type}", left, right)
+    rest = operate(f"rem.{type}", left, right)
+    return quotient, _wrong_side(type, rest, right)
+
+
+def _wrong_side(type: Type, rest: Any, divisor: Any) -> Any:
+    """Whether a remainder toward zero is not zero and has not the divisor's sign."""
+    number = number_of(divisor)
+    if number is not None:
+        return rest < 0 if number > 0 else rest > 0
+    return (rest != 0) & ((rest ^ divisor) < 0)
+
+
+_ARITHMETIC = {
+    "+": _add, "-": _subtract, "*": _multiply, "/": _divide, "//": _floor_divide, "%": _modulo,
+}  # fmt: skip
+
+
+def shift(symbol: str, left: Any, right: Any, out: Any = None) -> Any:
+    """left << right, left >> right: `left` decides the type; `right` is a number or a 32-bit integer."""
+    if not (is_operand(left) and is_operand(right)):
+        return NotImplemented
+    if not isinstance(left, Scalar):
+        refuse(
+            f"`{symbol}` of the Python number {left!r} by `{right.name}`", f"give it a type: `pd.cast({left!r}, u32)`"
+        )
+    type = left.type
+    if type.kind not in "usb" or type.bits < 16:
+        refuse(f"`{symbol}` of {type}", "shifts are there for integers of 16 bits and more")
+    number = _shift_amount(symbol, type, right)
+    if number == 0:
+        return kept(left, out)
+    form = f"shl.b{type.bits}" if symbol == "<<" else f"shr.{type}"
+    return operate(form, left, right, out=out, type=type)
+
+
+def _shift_amount(symbol: str, type: Type, right: Any) -> int | float | None:
+    if isinstance(right, Scalar) and not (right.type.is_integer and right.type.bits == 32):
+        refuse(f"`{symbol}` by `{right.name}`, which is {right.type}", f"shift by 32 bits: `{right.name}.to(u32)`")
+    number = number_of(right)
+    if number is not None and not (isinstance(number, int) and 0 <= number < type.bits):
+        refuse(f"`{symbol}` by {number!r} of {type}, which has {type.bits} bits", f"shift by 0 to {type.bits - 1}")
+    return number
+
+
+def compare(symbol: str, left: Any, right: Any) -> Any:
+    """A predicate; floats compare as in Python: all but != are false with NaN."""
+    if not (is_operand(left) and is_operand(right)):
+        return NotImplemented
+    type = common_type(symbol, left, right)
+    if type is pred:
+        refuse(f"`{symbol}` of predicates", "write `~(p ^ q)` for equal, `p ^ q` for different")
+    if type.kind == "b" and symbol not in ("==", "!="):
+        arithmetic(symbol, type)
+    if type.bits == 8:
+        arithmetic(symbol, type)
+    if number_of(left) is not None:
+        left, right, symbol = right, left, MIRRORED[symbol]
+    unordered = "u" if symbol == "!=" and is_floating(type) else ""
+    return operate(f"setp.{COMPARISONS[symbol]}{unordered}.{type}", left, right)
+
+
+def invert(value: Any) -> Any:
+    """~value: of a predicate, a `!p` that most instructions take as it is."""
+    if value.type is pred:
+        return operate("not.pred", value) if value.writable else value.negated()
+    if is_floating(value.type) or value.type.bits == 8:
+        refuse(f"`~` of {value.type}", "it is there for integers of 16 bits and more, bits and predicates")
+    return operate(f"not.b{value.type.bits}", value, type=value.type)
+
+
+def negate(value: Any) -> Any:
+    """-value; unsigned integers wrap."""
+    arithmetic("-", value.type)
+    signed = TYPES[f"s{value.type.bits}"] if value.type.is_integer else value.type
+    return operate(f"neg.{signed}", value, type=value.type)
+
+
+def absolute(value: Any) -> Any:
+    arithmetic("abs", value.type)
+    return kept(value, None) if value.type.kind == "u" else operate(f"abs.{value.type}", value)
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller one; of floats, the one that is no NaN."""
+    return _extreme("min", a, b)
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The larger one; of floats, the one that is no NaN."""
+    return _extreme("max", a, b)
+
+
+def _extreme(name: str, a: Any, b: Any) -> Any:
+    _typed(f"pd.{name}", a, b)
+    type = common_type(name, a, b)
+    arithmetic(name, type)
+    if number_of(a) is not None:
+        a, b = b, a
+    return operate(f"{name}.{type}", a, b)
+
+
+def _typed(what: str, *operands: Any) -> None:
+    """Refuses operands of which none has a type."""
+    for operand in operands:
+        if not is_operand(operand):
+            refuse(f"{what} takes values and numbers; found {operand!r}")
+    if not any(isinstance(o, Scalar) for o in operands):
+        refuse(
+            f"{what} of Python numbers alone has no type", f"give one of them a type: `pd.cast({operands[0]!r}, f32)`"
+        )
+
+
+def select(condition: Any, a: Any, b: Any) -> Any:
+    """`a` where the predicate holds, else `b`; both are computed."""
+    if not (isinstance(condition, Scalar) and condition.type is pred):
+        what = f"`{condition.name}`, a {condition.type}" if isinstance(condition, Scalar) else repr(condition)
+        refuse(f"pd.select takes a predicate first; found {what}", "compare first: `pd.select(x > 0, a, b)`")
+    _typed("pd.select", a, b)
+    type = common_type("select", a, b)
+    if type is pred:
+        return (condition & a) | (~condition & b)
+    return _selected(type, condition, a, b)
+
+
+def _selected(type: Type, condition: Any, a: Any, b: Any) -> Any:
+    form = f"b{type.bits}" if type.bits == 16 or type.kind == "x" else str(type)
+    a, b = (_as_bits(v, type) if type.bits == 16 or type.kind == "x" else v for v in (a, b))
+    return operate(f"selp.{form}", a, b, condition, type=type)
+
+
+def _as_bits(value: Any, type: Type) -> Any:
+    """A number as the bits that stand for it in a 16-bit or packed type."""
+    return value if isinstance(value, Scalar) else literal.encode(literal.plain(value), type).value
+
+
+def fma(a: Any, b: Any, c: Any) -> Any:
+    """a * b + c: of floats rounded once, of integers the low half."""
+    _typed("pd.fma", a, b, c)
+    known = next(v for v in (a, b, c) if isinstance(v, Scalar))
+    for other in (a, b, c):
+        common_type("fma", known, other)
+    arithmetic("fma", known.type)
+    return operate(f"{'fma.rn' if is_floating(known.type) else 'mad.lo'}.{known.type}", a, b, c)
+
+
+def cast(value: Any, type: Type) -> Any:
+    """A value or a number converted: integers are cut or extended, floats to integers toward zero, else to nearest."""
+    if not isinstance(type, Type):
+        refuse(f"a conversion takes a type such as f32; found {type!r}")
+    if not is_operand(value):
+        refuse(f"pd.cast takes a value or a number; found {value!r}")
+    if not isinstance(value, Scalar):
+        return constant(value, type)
+    if value.type is type:
+        return kept(value, None)
+    if value.type is pred and type.kind in "usf" and type.bits > 16:
+        return operate(f"selp.{type}", 1, 0, value)
+    try:
+        return _converted(value, type)
+    except ValueError as why:
+        refuse(f"`{value.name}` is {value.type} and cannot become {type}: {why}")
+
+
+def _converted(value: Any, type: Type) -> Any:
+    path = conversions(value.type, type, current("to").sm)
+    if not path:
+        return retyped(value, type)
+    with steps():
+        for step in path[:-1]:
+            value = operate(step.mnemonic, value, *step.constants)
+    return operate(path[-1].mnemonic, value, *path[-1].constants, type=type)
+
+
+def retyped(value: Any, type: Type) -> Any:
+    """The same bits with another type of the same kind of register: no instruction, but for a variable."""
+    number = number_of(value)
+    if number is not None:
+        return constant(wrapped(int(number), type), type)
+    return operate(move(type), value, type=type) if value.writable else current("to").value(value.read(), type)
+
+
+def bitcast(value: Any, type: Type) -> Any:
+    """The same bits as another type of the same width."""
+    if type.bits != value.type.bits or pred in (type, value.type):
+        refuse(
+            f"bitcast of `{value.name}`, which is {value.type} ({value.type.bits} bits), to {type} ({type.bits} bits)",
+            f"`.to({type})` converts the value",
+        )
+    if value.number is None and compatible(register_type(type).register, value.held):
+        return retyped(value, type)
+    return operate(f"mov.b{type.bits}", value, type=type)
+
+
+def pack(*values: Any) -> Any:
+    """Values side by side in one register, the first in the lowest bits: two f16 as b32, two f32 as b64."""
+    _typed("pd.pack", *values)
+    width = sum(v.type.bits for v in values if isinstance(v, Scalar))
+    return operate(f"mov.b{width}", tuple(values), type=b32 if width == 32 else TYPES[f"b{width}"])
+
+
+def widened(value: Any, bits: int) -> Any:
+    """An integer index with at least this many bits."""
+    if not isinstance(value, Scalar) or value.type.bits >= bits:
+        return value
+    return cast(value, u32 if value.type.kind == "u" and bits == 32 else TYPES[f"{value.type.kind}{bits}"])
+
+
+def unpack(value: Any, type: Type) -> tuple[Any, ...]:
+    """The opposite of `pack`: a register as values of a narrower type, the lowest bits first."""
+    if not isinstance(value, Scalar) or value.type.bits not in (32, 64, 128) or value.type.bits % type.bits:
+        what = f"`{value.name}`, a {value.type}" if isinstance(value, Scalar) else repr(value)
+        refuse(
+            f"pd.unpack into {type} of {what}",
+            "it takes a register of 32 or 64 bits, and a type of half or quarter as many",
+        )
+    count = value.type.bits // type.bits
+    ((made, _),) = emit(f"mov.b{value.type.bits}", (value,), count=count, type=type)
+    return tuple(current("pd.unpack").value(made, type))

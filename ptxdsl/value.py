@@ -1,0 +1,331 @@
+"""Traced values, variables and special registers; every Python construct that cannot be traced is refused here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from . import ir, operators
+from .builder import Builder, current
+from .errors import Site
+from .instruction import Scalar, register_type
+from .isa.special import SPECIAL_REGISTERS
+from .operators import binary, compare, refuse, shift
+from .sentences import truth
+from .types import Type, pred, u32
+
+
+class Value(Scalar):
+    """A value that was computed once. Operators return new values; only a `pd.var` can be written again."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # numpy leaves operators to us
+
+    def to(self, type: Type) -> Value:
+        """This value converted: integers are cut or extended, floats to integers toward zero, else to nearest."""
+        return operators.cast(self, type)  # type: ignore[no-any-return]
+
+    def bitcast(self, type: Type) -> Value:
+        """The same bits as another type of the same width."""
+        return operators.bitcast(self, type)  # type: ignore[no-any-return]
+
+    def negated(self) -> Value:
+        """A predicate read as `!p`, which takes no instruction."""
+        value = self.read()
+        return Value(value.register if isinstance(value, ir.Not) else ir.Not(value), pred, self.builder)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        return f"<{self.type} {self.name}>"
+
+    def __add__(self, other: Any) -> Any:
+        return binary("+", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return binary("+", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return binary("-", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return binary("-", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return binary("*", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return binary("*", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return binary("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return binary("/", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return binary("//", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return binary("//", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return binary("%", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return binary("%", other, self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __and__(self, other: Any) -> Any:
+        return binary("&", self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return binary("&", other, self)
+
+    def __or__(self, other: Any) -> Any:
+        return binary("|", self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return binary("|", other, self)
+
+    def __xor__(self, other: Any) -> Any:
+        return binary("^", self, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return binary("^", other, self)
+
+    def __lshift__(self, other: Any) -> Any:
+        return shift("<<", self, other)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return shift("<<", other, self)
+
+    def __rshift__(self, other: Any) -> Any:
+        return shift(">>", self, other)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return shift(">>", other, self)
+
+    def __eq__(self, other: Any) -> Any:
+        return compare("==", self, other)
+
+    def __ne__(self, other: Any) -> Any:
+        return compare("!=", self, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return compare("<", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return compare("<=", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return compare(">", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return compare(">=", self, other)
+
+    def __invert__(self) -> Any:
+        return operators.invert(self)
+
+    def __neg__(self) -> Any:
+        return operators.negate(self)
+
+    def __pos__(self) -> Any:
+        return operators.kept(self, None)
+
+    def __abs__(self) -> Any:
+        return operators.absolute(self)
+
+    def __bool__(self) -> bool:
+        refuse(*truth(current(self.name).site().location, self.name))
+
+    def __len__(self) -> int:
+        refuse(f"`{self.name}` is one {self.type}; it has no length", "vectors are Python tuples of values")
+
+    def __iter__(self) -> NoReturn:
+        refuse(
+            f"`{self.name}` is one {self.type}; it cannot be unpacked or looped over",
+            f"to count up to it, write `for i in pd.range({self.name}):`",
+        )
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        refuse(
+            f"`{self.name}` is one {self.type}; it cannot be indexed",
+            f"to use it as an address, make a pointer of it: `pd.pointer({self.name}, f32)[i]`",
+        )
+
+    def __index__(self) -> int:
+        refuse(
+            f"`{self.name}` is needed as a Python integer, but has no value while tracing",
+            "count by `pd.range`; what decides shapes and list indices must be a keyword-only argument of the kernel",
+        )
+
+    def __int__(self) -> int:
+        refuse(f"int() of `{self.name}`, which has no value while tracing", f"convert it by `{self.name}.to(s32)`")
+
+    def __float__(self) -> float:
+        refuse(f"float() of `{self.name}`, which has no value while tracing", f"convert it by `{self.name}.to(f32)`")
+
+    def __hash__(self) -> int:
+        refuse(
+            f"`{self.name}` is looked up in a set or dictionary, but has no value while tracing",
+            "use keys that are known while tracing",
+        )
+
+    def __iadd__(self, other: Any) -> Any:
+        return self._updated("+=", other)
+
+    def __isub__(self, other: Any) -> Any:
+        return self._updated("-=", other)
+
+    def __imul__(self, other: Any) -> Any:
+        return self._updated("*=", other)
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self._updated("/=", other)
+
+    def __ifloordiv__(self, other: Any) -> Any:
+        return self._updated("//=", other)
+
+    def __imod__(self, other: Any) -> Any:
+        return self._updated("%=", other)
+
+    def __iand__(self, other: Any) -> Any:
+        return self._updated("&=", other)
+
+    def __ior__(self, other: Any) -> Any:
+        return self._updated("|=", other)
+
+    def __ixor__(self, other: Any) -> Any:
+        return self._updated("^=", other)
+
+    def __ilshift__(self, other: Any) -> Any:
+        return self._updated("<<=", other)
+
+    def __irshift__(self, other: Any) -> Any:
+        return self._updated(">>=", other)
+
+    def _updated(self, symbol: str, other: Any) -> Any:
+        refuse(
+            f"`{symbol}` on `{self.name}`, which is a value that was computed once, not a variable",
+            f"make it a variable before (`{self.name} = pd.var({self.type}, …)`), or give the result a new name",
+        )
+
+
+class Var(Value):
+    """A register that can be written again. Reading it gives what it holds at that point of the kernel."""
+
+    __slots__ = ("written",)
+    writable = True
+
+    def __init__(self, operand: ir.Register, type: Type, builder: Builder) -> None:
+        super().__init__(operand, type, builder)
+        self.written = False
+
+    def read(self) -> Any:
+        register = super().read()
+        if not self.written:
+            refuse(
+                f"`{self.name}` is read, but nothing was written to it before",
+                f"give it a first value: `pd.var({self.type}, 0)`",
+            )
+        return register
+
+    def target(self) -> ir.Register:
+        """The register, to be written."""
+        return super().read()  # type: ignore[return-value]
+
+    def set(self, value: Any) -> None:
+        """Writes `value`: one of this variable's type, or a number that fits it."""
+        if not operators.is_operand(value):
+            refuse(f"`{self.name}`.set takes a value or a number; found {value!r}")
+        operators.common_type("set", self, value)
+        operators.kept(value, self) if isinstance(value, Scalar) else operators.settle(value, self.type, self)
+
+    def _updated(self, symbol: str, other: Any) -> Any:
+        how = shift if symbol in ("<<=", ">>=") else binary
+        if how(symbol[:-1], self, other, self) is NotImplemented:
+            refuse(f"`{symbol}` on `{self.name}`, which is {self.type}, with {other!r}", "it takes a value or a number")
+        return self
+
+
+class Special(Value):
+    """A special register such as %tid.x. It is read once, before the first line of each kernel that uses it."""
+
+    __slots__ = ("_compute", "_label")
+
+    def __init__(self, label: str, type: Type, compute: Callable[[], Value]) -> None:
+        self._label, self.type, self._compute = label, type, compute
+
+    @property
+    def name(self) -> str:
+        return self._label
+
+    def read(self) -> Any:
+        memory = current(f"pd.{self._label}").memory
+        if self._label not in memory:
+            with current(self._label).at_start(self._label.replace(".", "_")):
+                memory[self._label] = self._compute().operand
+        return memory[self._label]
+
+    @property
+    def number(self) -> None:
+        return None
+
+
+def make_value(made: Any, type: Type) -> Any:
+    """Registers as values: a tuple for a vector."""
+    builder = current("a value")
+    if isinstance(made, tuple):
+        return tuple(Value(register, type, builder) for register in made)
+    return Value(made, type, builder)
+
+
+def var(type: Type, init: Any = None, *, name: str | None = None) -> Var:
+    """A variable: a register that can be written again, by `v += x`, `v.set(x)` or `out=v`. Without `init` it must be
+    written before it is read."""
+    builder = current("pd.var")
+    if not isinstance(type, Type):
+        refuse(f"pd.var takes a type first; found {type!r}", "for example `pd.var(u32, 0)`")
+    if type.bits < 16 and type is not pred:
+        refuse(f"pd.var({type}): a register has 16 bits or more", "use u32, and convert where you store it")
+    site = builder.site()
+    names = (name,) if name else site.names
+    register = builder.register(register_type(type).register, names[0] if len(names) == 1 else "")
+    made = Var(register, type, builder)
+    made.site = Site(site.location, names)
+    if init is not None:
+        made.set(init)
+    return made
+
+
+def special(register: str) -> Value:
+    """The value that a special register has here, such as `pd.special("%clock64")`."""
+    found = SPECIAL_REGISTERS.get(register)
+    if found is None:
+        refuse(
+            f"PTX has no special register `{register}` that we know", "they are written with a percent sign: %clock64"
+        )
+    made: Value = operators.operate(operators.move(found.type), current("pd.special").value(found, found.type))
+    return made
+
+
+def _register(label: str, register: str) -> Special:
+    return Special(label, SPECIAL_REGISTERS[register].type, lambda: special(register))
+
+
+class Axes:
+    """The three components of a special register: `pd.tid.x`."""
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.x, self.y, self.z = (_register(f"{label}.{axis}", f"%{label}.{axis}") for axis in "xyz")
+
+    def __repr__(self) -> str:
+        return f"pd.{self.label}"
+
+
+tid, ntid, ctaid, nctaid = Axes("tid"), Axes("ntid"), Axes("ctaid"), Axes("nctaid")
+laneid = _register("laneid", "%laneid")
+warpid = Special("warpid", u32, lambda: tid.x // 32)
+"""The number of the warp in a one-dimensional block: tid.x // 32. (%warpid may change while a kernel runs.)"""

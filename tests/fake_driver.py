@@ -1,0 +1,155 @@
+"""A stand-in for the functions of the CUDA driver, which records what it is asked to do; no GPU and no libcuda.
+
+Types and enumerations are those of the real bindings. A launch records the bytes of each parameter.
+"""
+
+import ctypes
+from contextlib import contextmanager
+
+from cuda.bindings import driver as real
+
+from ptxdsl import driver
+
+SUCCESS = real.CUresult.CUDA_SUCCESS
+ATTRIBUTES = {
+    "COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0, "MULTIPROCESSOR_COUNT": 132,
+    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448, "MAX_THREADS_PER_BLOCK": 1024,
+}  # fmt: skip
+
+CACHED = (driver.why_no_gpu, driver.device_count, driver.device, driver.primary_context)
+
+
+@contextmanager
+def installed(fake):
+    """This stand-in instead of the driver; what was known of the GPUs is forgotten before and after."""
+    before, driver.cuda = driver.cuda, fake
+    for function in CACHED:
+        function.cache_clear()
+    try:
+        yield fake
+    finally:
+        driver.cuda = before
+        for function in CACHED:
+            function.cache_clear()
+
+
+class FakeCuda:
+    """`widths` are the sizes in bytes of the kernel's parameters; `run` is called with each launch, as its kernel."""
+
+    def __init__(self, widths=(), gpus=1, **attributes):
+        self.widths, self.gpus, self.attributes = widths, gpus, ATTRIBUTES | attributes
+        self.contexts, self.launches, self.loaded, self.function_attributes = [], [], [], []
+        self.memory, self.failing, self.max_threads = {}, {}, 1024
+        self.run = lambda launch: None
+
+    def __getattr__(self, name):
+        if name.startswith("cu"):
+            raise AssertionError(f"the fake driver has no {name}")
+        return getattr(real, name)
+
+    def result(self, function, *values):
+        """What a driver function returns; `failing[function]` makes it fail."""
+        status = self.failing.get(function, SUCCESS)
+        return (status, *values) if status == SUCCESS else (status, *(None for _ in values))
+
+    def cuInit(self, flags):
+        return self.result("cuInit")
+
+    def cuGetErrorString(self, status):
+        return SUCCESS, f"explanation of {int(status)}".encode()
+
+    def cuDriverGetVersion(self):
+        return self.result("cuDriverGetVersion", 13000)
+
+    def cuDeviceGetCount(self):
+        return self.result("cuDeviceGetCount", self.gpus)
+
+    def cuDeviceGet(self, ordinal):
+        return self.result("cuDeviceGet", ordinal)
+
+    def cuDeviceGetName(self, length, device):
+        return self.result("cuDeviceGetName", f"Fake {device}".encode().ljust(length, b"\0"))
+
+    def cuDeviceGetAttribute(self, attribute, device):
+        return SUCCESS, self.attributes[attribute.name.removeprefix("CU_DEVICE_ATTRIBUTE_")]
+
+    def cuDevicePrimaryCtxRetain(self, device):
+        return self.result("cuDevicePrimaryCtxRetain", real.CUcontext(1000 + device))
+
+    def cuCtxGetCurrent(self):
+        return SUCCESS, self.contexts[-1] if self.contexts else real.CUcontext(0)
+
+    def cuCtxPushCurrent(self, context):
+        self.contexts.append(context)
+        return self.result("cuCtxPushCurrent")
+
+    def cuCtxPopCurrent(self):
+        return self.result("cuCtxPopCurrent", self.contexts.pop())
+
+    def cuCtxSynchronize(self):
+        return self.result("cuCtxSynchronize")
+
+    def cuModuleLoadData(self, image):
+        self.loaded.append((self.current, image))
+        return self.result("cuModuleLoadData", real.CUmodule(2000))
+
+    def cuModuleGetFunction(self, module, name):
+        return self.result("cuModuleGetFunction", real.CUfunction(3000))
+
+    def cuFuncGetAttribute(self, attribute, function):
+        known = {"MAX_THREADS_PER_BLOCK": self.max_threads, "SHARED_SIZE_BYTES": 64}
+        return self.result("cuFuncGetAttribute", known[attribute.name.removeprefix("CU_FUNC_ATTRIBUTE_")])
+
+    def cuFuncSetAttribute(self, function, attribute, value):
+        self.function_attributes.append((attribute.name.removeprefix("CU_FUNC_ATTRIBUTE_"), value))
+        return self.result("cuFuncSetAttribute")
+
+    def cuOccupancyMaxActiveBlocksPerMultiprocessor(self, function, threads, shared_bytes):
+        return self.result("cuOccupancyMaxActiveBlocksPerMultiprocessor", 2048 // threads)
+
+    def cuPointerGetAttribute(self, attribute, pointer):
+        return self.result("cuPointerGetAttribute", pointer >> 40)
+
+    def cuMemAlloc(self, size):
+        buffer = ctypes.create_string_buffer(size)
+        self.memory[ctypes.addressof(buffer)] = buffer
+        return self.result("cuMemAlloc", real.CUdeviceptr(ctypes.addressof(buffer)))
+
+    def cuMemFree(self, address):
+        del self.memory[address]
+        return self.result("cuMemFree")
+
+    def cuMemcpyHtoD(self, target, source, size):
+        ctypes.memmove(target, source, size)
+        return self.result("cuMemcpyHtoD")
+
+    def cuMemcpyDtoH(self, target, source, size):
+        ctypes.memmove(target, source, size)
+        return self.result("cuMemcpyDtoH")
+
+    @property
+    def current(self):
+        """The GPU of the current context, None where there is none."""
+        return int(self.contexts[-1]) - 1000 if self.contexts else None
+
+    def cuLaunchKernelEx(self, config, function, parameters, extra):
+        pointers = (ctypes.c_void_p * len(self.widths)).from_address(parameters)
+        launch = {
+            "device": self.current,
+            "grid": (config.gridDimX, config.gridDimY, config.gridDimZ),
+            "block": (config.blockDimX, config.blockDimY, config.blockDimZ),
+            "shared_bytes": config.sharedMemBytes,
+            "stream": int(config.hStream),
+            "attributes": [_attribute(attribute) for attribute in config.attrs],
+            "parameters": [ctypes.string_at(p, width) for p, width in zip(pointers, self.widths, strict=True)],
+        }
+        self.launches.append(launch)
+        self.run(launch)
+        return self.result("cuLaunchKernelEx")
+
+
+def _attribute(attribute):
+    kind = attribute.id.name.removeprefix("CU_LAUNCH_ATTRIBUTE_")
+    if kind == "CLUSTER_DIMENSION":
+        return kind, (attribute.value.clusterDim.x, attribute.value.clusterDim.y, attribute.value.clusterDim.z)
+    return kind, attribute.value.cooperative

@@ -7,7 +7,7 @@ A thread-value layout maps (thread, value) to the element's linear position, fir
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TypeAlias
 
@@ -167,14 +167,14 @@ def _operand_grid(operand: str, shape: tuple[int, int, int], layout_tv: Layout, 
         places = [(t, v, p // rows + p % rows * columns) for t, v, p in places]
         rows = columns
         names.reverse()
-    return replace(thread_value_grid(f"{operand.upper()} ({names[0]} x {names[1]})", rows, places), at=at)
+    return thread_value_grid(f"{operand.upper()} ({names[0]} x {names[1]})", rows, places)._replace(at=at)
 
 
 def _vector_grid(title: str, layout_tv: Layout, columns: int, at: tuple[int, int]) -> Grid:
     """One vector in each row."""
     rows = layout_tv.cosize // columns
     places = [(t, v, p // columns + p % columns * rows) for t, v, p in held(layout_tv)]
-    return replace(thread_value_grid(title, rows, places), at=at)
+    return thread_value_grid(title, rows, places)._replace(at=at)
 
 
 @cache

@@ -6,7 +6,6 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from html import escape
 
 from ptxdsl.layout.grid import Cell, Grid, Picture
 
@@ -101,11 +100,11 @@ def _svg_head(title: str, width: float, height: float) -> Iterator[str]:
         f"text.t{{font-weight:bold;text-anchor:start}}path{{stroke:#888;stroke-width:.5}}{colours}</style>"
     )
     yield '<rect width="100%" height="100%" fill="#fff"/>'
-    yield f'<text class="t" x="{_MARGIN}" y="{_MARGIN + 4}">{escape(title)}</text>'
+    yield f'<text class="t" x="{_MARGIN}" y="{_MARGIN + 4}">{_escape(title)}</text>'
 
 
 def _svg_grid(grid: Grid, left: float, top: float, width: float, height: float) -> Iterator[str]:
-    yield f'<text class="t" x="{left:g}" y="{top - 18:g}">{escape(grid.title)}</text>'
+    yield f'<text class="t" x="{left:g}" y="{top - 18:g}">{_escape(grid.title)}</text>'
     middles = [left + (column + 0.5) * width for column in range(grid.width)]
     yield _svg_words("n", top - 4, zip(middles, grid.column_labels, strict=True))
     yield from _svg_backgrounds(grid, left, top, width, height)
@@ -121,8 +120,12 @@ def _svg_grid(grid: Grid, left: float, top: float, width: float, height: float) 
 
 def _svg_words(kind: str, y: float, words: Iterable[tuple[float, str]]) -> str:
     """One text element a line: half the size of one a cell."""
-    spans = "".join(f'<tspan x="{x:g}">{escape(word)}</tspan>' for x, word in words)
+    spans = "".join(f'<tspan x="{x:g}">{_escape(word)}</tspan>' for x, word in words)
     return f'<text class="{kind}" y="{y:g}">{spans}</text>' if kind else f'<text y="{y:g}">{spans}</text>'
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _svg_backgrounds(grid: Grid, left: float, top: float, width: float, height: float) -> Iterator[str]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """One element: a few short lines of text on one of eight colours; in a terminal one line, joined by `joint`."""
 
     lines: tuple[str, ...]
@@ -19,8 +18,7 @@ class Cell:
         return self.joint.join(self.lines)
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(NamedTuple):
     """Cells by row and column, None where nothing is. `at` is its (column, row) among the grids of a picture."""
 
     title: str
@@ -53,8 +51,7 @@ class Grid:
                     yield row, column, cell
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(NamedTuple):
     title: str
     grids: tuple[Grid, ...]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
-from typing import Any
+from math import gcd
+from typing import Any, NamedTuple
 
 UNKNOWN = -1  # every bit of a value may be set
 
@@ -106,8 +106,7 @@ def remainder(x: Any, divisor: int) -> Any:
     return x & (divisor - 1) if is_power_of_two(divisor) else x % divisor
 
 
-@dataclass(frozen=True, slots=True)
-class Digit:
+class Digit(NamedTuple):
     """One mode met by a linear coordinate x: ((x // weight) % size) * stride.
 
     `top` where no digit of x lies above, so that the remainder need not be taken.
@@ -154,15 +153,16 @@ def _apart(x: Any, digits: tuple[Digit, ...]) -> Any:
 
 def _masked(x: Any, digits: tuple[Digit, ...], keep_top: bool = False) -> Any:
     """Digits that move by the same distance are cut out with one mask; `keep_top` leaves the top digit out."""
-    groups: dict[Fraction, int] = {}
+    groups: dict[tuple[int, int], int] = {}
     rest = []
     for digit in digits:
         if digit.maskable and not (keep_top and digit.top):
-            distance = Fraction(digit.stride, digit.weight)
+            common = gcd(digit.stride, digit.weight)
+            distance = digit.stride // common, digit.weight // common
             groups[distance] = groups.get(distance, 0) | (digit.size - 1) * digit.weight
         else:
             rest.append(digit.of(x))
-    moved = [multiply(divide(x & mask, d.denominator), d.numerator) for d, mask in groups.items()]
+    moved = [multiply(divide(x & mask, down), up) for (up, down), mask in groups.items()]
     return _sum([*moved, *rest])
 
 

@@ -131,8 +131,9 @@ class ComposedLayout(Drawable):
 
     @property
     def cosize(self) -> int:
-        """One more than the greatest offset."""
-        return 1 + max(self.offsets())
+        """The end of the last block that the swizzle permutes and an offset lies in."""
+        block = 1 << self.swizzle.target.bit_length()
+        return -(-(self._constant_offset() + self.layout.cosize) // block) * block
 
     def offsets(self) -> list[int]:
         """The offsets of all coordinates in order, first mode fastest."""

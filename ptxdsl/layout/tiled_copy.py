@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 from typing import Any
@@ -126,7 +126,7 @@ class TiledCopy(Drawable):
         """Who reads and who writes each element: thread and value."""
         sides = (("source", self.source_tv), ("target", self.target_tv))
         grids = [
-            replace(thread_value_grid(f"{name}: {getattr(self.atom, name)}", self.tile[0], held(tv)), at=(i, 0))
+            thread_value_grid(f"{name}: {getattr(self.atom, name)}", self.tile[0], held(tv))._replace(at=(i, 0))
             for i, (name, tv) in enumerate(sides)
         ]
         return Picture(str(self), tuple(grids))

@@ -86,7 +86,7 @@ def _update(operation: str, type: Type) -> Update:
 
 
 def _scalar(i: Any) -> bool:
-    return str(i.type) in TYPES_OF[i.op] and (i.hint is None or i.space in (None, "global"))
+    return str(i.type) in TYPES_OF[i.operation] and (i.hint is None or i.space in (None, "global"))
 
 
 def _hinted(i: Any) -> bool:
@@ -95,7 +95,7 @@ def _hinted(i: Any) -> bool:
 
 def _vector(i: Any) -> bool:
     size = access_bytes(i)
-    return size <= 16 and ((i.type is f32) == (i.noftz is not True)) and (i.op == "add" or i.type is not f32)
+    return size <= 16 and ((i.type is f32) == (i.noftz is not True)) and (i.operation == "add" or i.type is not f32)
 
 
 def _forms(name: str, sem: str, d: str) -> tuple[Form, ...]:
@@ -105,24 +105,24 @@ def _forms(name: str, sem: str, d: str) -> tuple[Form, ...]:
     result, results = (f"{d}, ", f"{d}*vec, ") if d else ("", "")
     return (
         Form(
-            f"{front}.op{{.hint}}.type {result}[a:space], b:type{{, policy:b64}}",
-            op=" ".join(op for op in TYPES_OF if d or op != "exch"),
+            f"{front}.operation{{.hint}}.type {result}[a:space], b:type{{, policy:b64}}",
+            operation=" ".join(op for op in TYPES_OF if d or op != "exch"),
             type="b32 b64 u32 u64 s32 s64 f32 f64" + (" b128" if d else ""),
             space=ORDERED,
             when=_scalar,
             **slots,
         ),
         Form(
-            f"{front}.op.noftz{{.hint}}.type {result}[a:space], b:type{{, policy:b64}}",
-            op="add",
+            f"{front}.operation.noftz{{.hint}}.type {result}[a:space], b:type{{, policy:b64}}",
+            operation="add",
             type="f16 f16x2 bf16 bf16x2",
             space=ORDERED,
             when=_hinted,
             **slots,
         ),
         Form(
-            f"{front}.op{{.noftz}}{{.hint}}.vec.type {results}[a:space], b:type*vec{{, policy:b64}}",
-            op="add min max",
+            f"{front}.operation{{.noftz}}{{.hint}}.vec.type {results}[a:space], b:type*vec{{, policy:b64}}",
+            operation="add min max",
             vec="v2 v4 v8",
             type="f32 f16 f16x2 bf16 bf16x2",
             space="global",
@@ -151,7 +151,7 @@ class Atomic(Op):
         return np.stack([self._change_one(i, m, a + np.uint64(o), *v) for o, *v in zip(offsets, *inputs, strict=True)])
 
     def _change_one(self, i: Opcode, m: Any, a: np.ndarray, *inputs: np.ndarray) -> np.ndarray:
-        space, update = i.space or "generic", _update(i.op, i.type)
+        space, update = i.space or "generic", _update(i.operation, i.type)
         scan = update if isinstance(update, np.ufunc) and not i.type.is_float else None
         if update is _add_f32:
             inputs = (*inputs, self._flushes(m, space, a))
@@ -178,8 +178,8 @@ class AtomCas(Atomic):
 
     forms = (
         Form(
-            "atom{.sem}{.scope}{.space}.op.type d=type, [a:space], b:type, c:type",
-            op="cas",
+            "atom{.sem}{.scope}{.space}.operation.type d=type, [a:space], b:type, c:type",
+            operation="cas",
             type="b16 b32 b64 b128",
             sem="relaxed acquire release acq_rel",
             scope=SCOPES,

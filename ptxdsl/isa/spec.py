@@ -155,6 +155,8 @@ class Form:
     ) -> None:
         self.syntax, self.note, self.when = syntax, note, when
         mnemonic, _, operands = syntax.partition(" ")
+        hidden = slots.keys() & Opcode.__slots__
+        assert not hidden, f"{syntax}: Opcode has attributes of its own that are called {hidden}"
         self.requires = requirement(ptx, sm)
         self.needs = {word: requirement(*need) for word, need in (needs or {}).items()}
         self.name, self.modifiers = _modifiers(mnemonic, {k: one_of(v) for k, v in slots.items()})

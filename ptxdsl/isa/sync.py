@@ -68,14 +68,14 @@ class BarrierReduce(Barrier):
         )
         for how, destination, slots in (
             ("popc{.aligned}.u32" if name.startswith("barrier") else "popc.u32", "d=u32", {}),
-            ("op{.aligned}.pred" if name.startswith("barrier") else "op.pred", "d=pred", {"op": "and or"}),
+            ("how{.aligned}.pred" if name.startswith("barrier") else "how.pred", "d=pred", {"how": "and or"}),
         )
         for threads in ("", ", b:u32")
     )
 
     def execute(self, i: Opcode, m: Any, a: np.ndarray, *rest: np.ndarray) -> Any:
         *threads, c = rest
-        return m.barrier_reduce(a, threads[0] if threads else None, c, i.op or "popc")
+        return m.barrier_reduce(a, threads[0] if threads else None, c, i.how or "popc")
 
 
 class BarWarpSync(Op):

@@ -115,8 +115,20 @@ class Redux(Exchange):
     """d = the sum, least, greatest, and, or, xor of `a` over the lanes."""
 
     forms = (
-        Form("redux.sync.op.type d=type, a:type, membermask:b32", op="add min max", type="u32 s32", ptx="7.0", sm=80),
-        Form("redux.sync.op.type d=type, a:type, membermask:b32", op="and or xor", type="b32", ptx="7.0", sm=80),
+        Form(
+            "redux.sync.operation.type d=type, a:type, membermask:b32",
+            operation="add min max",
+            type="u32 s32",
+            ptx="7.0",
+            sm=80,
+        ),
+        Form(
+            "redux.sync.operation.type d=type, a:type, membermask:b32",
+            operation="and or xor",
+            type="b32",
+            ptx="7.0",
+            sm=80,
+        ),
     )
 
     def execute(self, i: Opcode, m: Any, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -128,7 +140,7 @@ class Redux(Exchange):
             "and": (np.bitwise_and, info.max),
             "or": (np.bitwise_or, 0),
             "xor": (np.bitwise_xor, 0),
-        }[i.op]
+        }[i.operation]
         total = ufunc.reduce(np.where(m.active, a, a.dtype.type(neutral)), axis=-1, keepdims=True, dtype=a.dtype)
         return np.broadcast_to(total, m.shape)
 

@@ -14,14 +14,12 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, Protocol
-
-from cuda.bindings import nvjitlink  # type: ignore[import-untyped]
-from cuda.pathfinder import DynamicLibNotFoundError  # type: ignore[import-untyped]
+from typing import Any, NamedTuple, Protocol
 
 from . import driver
 from .errors import AssembleError, LaunchError
 
+nvjitlink: Any = driver.Late("cuda.bindings.nvjitlink")
 _LOG_BYTES = 1 << 20
 
 
@@ -52,7 +50,7 @@ class NvJitLink:
     def why_not(self) -> str | None:
         try:
             nvjitlink.version()
-        except DynamicLibNotFoundError:
+        except driver.pathfinder.DynamicLibNotFoundError:
             return "nvJitLink is not installed"
         except (RuntimeError, OSError) as broken:
             return f"nvJitLink does not load ({str(broken).splitlines()[0]})"

@@ -1,22 +1,35 @@
 """The CUDA driver: what GPUs there are, their contexts, and each failure of a driver call as one sentence.
 
-Importing this module loads no driver library; the first call does. Nothing here creates a context until it is asked to.
+Importing this module loads neither the bindings nor the driver; the first call does. Nothing here creates a context
+until it is asked to.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from cuda.bindings import driver as bindings  # type: ignore[import-untyped]
-from cuda.pathfinder import DynamicLibNotFoundError  # type: ignore[import-untyped]
-
 from .errors import LaunchError
 
-cuda: Any = bindings
+
+class Late:
+    """A module that is imported when something of it is first needed: cuda-python takes 60 ms."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(importlib.import_module(self._name), name)
+        setattr(self, name, found)
+        return found
+
+
+cuda: Any = Late("cuda.bindings.driver")
+pathfinder: Any = Late("cuda.pathfinder")
 
 # Faults of a kernel, which the driver reports at some later call.
 _FAULTS = frozenset({
@@ -69,7 +82,7 @@ def why_no_gpu() -> str | None:
     """None where a kernel can be launched; else the reason why not, as the driver gives it. Asked once a process."""
     try:
         (status,) = cuda.cuInit(0)
-    except DynamicLibNotFoundError:
+    except pathfinder.DynamicLibNotFoundError:
         return "no CUDA driver (libcuda) is installed"
     except (RuntimeError, OSError) as broken:
         return f"the CUDA driver does not load ({str(broken).splitlines()[0]})"

@@ -6,6 +6,7 @@ import pytest
 
 from ptxdsl import config
 from ptxdsl.errors import Error
+from ptxdsl.isa.target import TARGETS
 
 
 @pytest.fixture(autouse=True)
@@ -107,3 +108,7 @@ def test_using_refuses_a_wrong_value_by_the_name_of_the_setting():
 def test_the_key_has_what_a_compiled_kernel_depends_on(name, value, in_key):
     with config.using(**{name: value}) as changed:
         assert (changed.key != config.Config().key) == in_key
+
+
+def test_every_architecture_is_a_target_that_the_instruction_table_knows():
+    assert set(config.ARCHITECTURES) <= TARGETS.keys()

@@ -41,7 +41,13 @@ class FakeStep:
         memory[places] = raw
 
     def atomic(
-        self, space: str, address: np.ndarray, type: Type, update: Callable[..., np.ndarray], *inputs: Any, scan: Any = None
+        self,
+        space: str,
+        address: np.ndarray,
+        type: Type,
+        update: Callable[..., np.ndarray],
+        *inputs: Any,
+        scan: Any = None,
     ) -> np.ndarray:
         found = []
         for lane in range(len(address)):

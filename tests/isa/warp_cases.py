@@ -65,7 +65,9 @@ def _transfers(io: str, types: list[str] | tuple[str, ...]) -> list[str]:
     for n, type in enumerate(types):
         bits = f"b{8 * BYTES[type]}"
         lines.append(f"mul.wide.u32 %a, %lane, {BYTES[type]}; add.u64 %a, %a, {'%in' if io == 'i' else '%out'};")
-        lines.append(f"ld.global.{bits} %i{n}, [%a+{offset}];" if io == "i" else f"st.global.{bits} [%a+{offset}], %o{n};")
+        lines.append(
+            f"ld.global.{bits} %i{n}, [%a+{offset}];" if io == "i" else f"st.global.{bits} [%a+{offset}], %o{n};"
+        )
         offset += 32 * BYTES[type]
     return lines
 
@@ -123,7 +125,9 @@ def _list(io: str, start: int, count: int) -> str:
     return "{" + ", ".join(f"%{io}{n}" for n in range(start, start + count)) + "}"
 
 
-def mma(text: str, a: int, b: int, d: int, kinds: tuple[str, str, str], register: str = "b32", sums: str = "f32") -> Case:
+def mma(
+    text: str, a: int, b: int, d: int, kinds: tuple[str, str, str], register: str = "b32", sums: str = "f32"
+) -> Case:
     """A product with a, b and d registers of A, B and the sums, whose numbers are of these kinds."""
     inputs = tuple((register, kinds[0]) for _ in range(a)) + tuple((register, kinds[1]) for _ in range(b))
     body = f"{text} {_list('o', 0, d)}, {_list('i', 0, a)}, {_list('i', a, b)}, {_list('i', a + b, d)};"
@@ -149,11 +153,16 @@ def _mma_cases() -> list[Case]:
     for rnd in ("rz", "rm", "rp"):
         cases.append(mma(f"{front}.m8n8k4.row.col.{rnd}.f64.f64.f64.f64", 1, 1, 2, ("f64 any",) * 3, "f64", "f64"))
     for (name, a, b, d), x, y, clamp in product(
-        (("m8n8k16", 1, 1, 2), ("m16n8k16", 2, 1, 4), ("m16n8k32", 4, 2, 4)), ("s8", "u8"), ("s8", "u8"), ("", ".satfinite")
+        (("m8n8k16", 1, 1, 2), ("m16n8k16", 2, 1, 4), ("m16n8k32", 4, 2, 4)),
+        ("s8", "u8"),
+        ("s8", "u8"),
+        ("", ".satfinite"),
     ):
         text = f"{front}.{name}.row.col{clamp}.s32.{x}.{y}.s32"
         cases.append(mma(text, a, b, d, ("bits", "bits", (5, 0x7FFFFF00, 0x80000010, 0xFFFFFFFF)), sums="s32"))
-    for (name, a, b, d), x in product((("m8n8k32", 1, 1, 2), ("m16n8k32", 2, 1, 4), ("m16n8k64", 4, 2, 4)), ("s4", "u4")):
+    for (name, a, b, d), x in product(
+        (("m8n8k32", 1, 1, 2), ("m16n8k32", 2, 1, 4), ("m16n8k64", 4, 2, 4)), ("s4", "u4")
+    ):
         cases.append(mma(f"{front}.{name}.row.col.s32.{x}.s4.s32", a, b, d, ("bits",) * 3, sums="s32"))
     for (name, a, b), x, y, (t, d) in product(
         (("m16n8k16", 2, 1), ("m16n8k32", 4, 2)), ("e4m3", "e5m2"), ("e4m3", "e5m2"), (("f32", 4), ("f16", 2))
@@ -201,7 +210,9 @@ def _warp_cases() -> list[Case]:
             body = f"match.all.sync.b{bits} %o0|%p1, %i0, {FULL}; {predicate.format(1, 1)}"
             cases.append(Case(f"match all {bits} {values}", body, ((f"b{bits}", values),), ("b32", "b32")))
     for op, type in (*product(("add", "min", "max"), ("u32", "s32")), *product(("and", "or", "xor"), ("b32",))):
-        cases.append(Case(f"redux {op} {type}", f"redux.sync.{op}.{type} %o0, %i0, {FULL};", (("b32", "bits"),), ("b32",)))
+        cases.append(
+            Case(f"redux {op} {type}", f"redux.sync.{op}.{type} %o0, %i0, {FULL};", (("b32", "bits"),), ("b32",))
+        )
     cases.append(Case("elect", f"elect.sync %o0|%p1, {FULL}; {predicate.format(1, 1)}", (), ("b32", "b32")))
     return [*cases, *(_masked(c) for c in cases if not c.name.startswith("shfl"))]
 
@@ -248,7 +259,9 @@ def _atomic(operation: str, register: str, kinds: tuple[Any, ...], space: str = 
 
 
 def _vector_atomic(operation: str, type: str, register: str, kind: str) -> Case:
-    body = f"st.global.v2.b32 [%mem], {{%i0, %i1}}; atom.global.{operation}.v2.{type} {{%o0, %o1}}, [%mem], {{%i2, %i3}};"
+    body = (
+        f"st.global.v2.b32 [%mem], {{%i0, %i1}}; atom.global.{operation}.v2.{type} {{%o0, %o1}}, [%mem], {{%i2, %i3}};"
+    )
     back = " ld.global.v2.b32 {%o2, %o3}, [%mem];"
     return Case(f"atom {operation}.v2.{type}", body + back, ((register, kind),) * 4, (register,) * 4)
 

@@ -1,8 +1,28 @@
 """The instruction table: one class an instruction, one file a chapter of the PTX manual."""
 
-from . import atomic, control, copy, integer, matrix, memory, sync, warp
+from . import (
+    atomic,
+    compare,
+    control,
+    convert,
+    copy,
+    extended,
+    floating,
+    half,
+    integer,
+    logic,
+    matrix,
+    memory,
+    sync,
+    video,
+    warp,
+)
 from .spec import Op, Opcode, choose, lookup
 
-__all__ = [
-    "Op", "Opcode", "atomic", "choose", "control", "copy", "integer", "lookup", "matrix", "memory", "sync", "warp",
-]  # fmt: skip
+CHAPTERS = (
+    integer, extended, floating, half, compare, logic, memory, convert, copy,
+    control, sync, atomic, warp, matrix, video,
+)  # fmt: skip
+"""The modules of the table, in the order of the manual."""
+
+__all__ = ["CHAPTERS", "Op", "Opcode", "choose", "lookup"]

@@ -6,22 +6,60 @@ from typing import Any
 
 import numpy as np
 
+from ..types import TYPES, Type, lanes, s32
+from .numerics import Array, bit_length, clamp, elements, high_half, shift_left, shift_right, widen
 from .spec import Form, Op, Opcode
 
 INTEGERS = "u16 u32 u64 s16 s32 s64"
+SIGNED = "s16 s32 s64"
+HALVES = "lo hi"
+
+
+class Pairs(Op):
+    """An instruction that does the same with each 16-bit half."""
+
+    def run(self, i: Opcode, *inputs: Any) -> Any:
+        half, _ = lanes(i.type)
+        return super().run(i, *(elements(x, half.dtype) for x in inputs)).view(np.uint32)
 
 
 class AddInteger(Op):
     """d = a + b, modulo 2^n; with .sat clamped to the range of s32."""
 
     forms = (
-        Form("add.type d=type, a:type, b:type", type=INTEGERS),
-        Form("add{.sat}.s32 d=s32, a:s32, b:s32"),
-        Form("add.type d=type, a:type, b:type", type="u16x2 s16x2", ptx="8.0", sm=90),
+        Form("add.type d=type, a:type, b:type", type="u16 u32 u64 s16 s64"),
+        Form("add{.sat}.type d=type, a:type, b:type", type="s32"),
     )
 
     def run(self, i: Opcode, a: Any, b: Any) -> Any:
-        return a + b
+        return clamp(widen(a) + b, s32) if i.sat else a + b
+
+
+class AddPairs(Pairs, AddInteger):
+    """d = a + b, modulo 2^16, in each half."""
+
+    forms = (Form("add.type d=type, a:type, b:type", type="u16x2 s16x2", ptx="8.0", sm=90),)
+
+
+class SubInteger(Op):
+    """d = a - b, modulo 2^n; with .sat clamped to the range of s32."""
+
+    forms = (
+        Form("sub.type d=type, a:type, b:type", type="u16 u32 u64 s16 s64"),
+        Form("sub{.sat}.type d=type, a:type, b:type", type="s32"),
+    )
+
+    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+        return clamp(widen(a) - b, s32) if i.sat else a - b
+
+
+class MulInteger(Op):
+    """d = the low or the high half of a * b."""
+
+    forms = (Form("mul.half.type d=type, a:type, b:type", half=HALVES, type=INTEGERS),)
+
+    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+        return a * b if i.half == "lo" else high_half(a, b)
 
 
 class MulWide(Op):
@@ -30,5 +68,285 @@ class MulWide(Op):
     forms = (Form("mul.wide.type d=wide(type), a:type, b:type", type="u16 u32 s16 s32"),)
 
     def run(self, i: Opcode, a: Any, b: Any) -> Any:
-        wide = np.dtype(f"{a.dtype.kind}{2 * a.dtype.itemsize}")
-        return a.astype(wide) * b.astype(wide)
+        return widen(a) * b
+
+
+class MadInteger(Op):
+    """d = the low or the high half of a * b, plus c; with .sat clamped to the range of s32."""
+
+    forms = (
+        Form("mad.half.type d=type, a:type, b:type, c:type", half=HALVES, type=INTEGERS),
+        Form("mad.half.sat.type d=type, a:type, b:type, c:type", half="hi", type="s32"),
+    )
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+        product = a * b if i.half == "lo" else high_half(a, b)
+        return clamp(widen(product) + c, s32) if i.sat else product + c
+
+
+class MadWide(Op):
+    """d = a * b + c, with twice the bits of a and b."""
+
+    forms = (Form("mad.wide.type d=wide(type), a:type, b:type, c:wide(type)", type="u16 u32 s16 s32"),)
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+        return widen(a) * b + c
+
+
+def product24(i: Opcode, a: Array, b: Array) -> Array:
+    """The low or the high 32 of the 48 bits of the product of the low 24 bits of a and b, as 64-bit integers."""
+    product = widen(a << 8 >> 8) * (b << 8 >> 8)
+    return product.astype(a.dtype) if i.half == "lo" else (product >> 16).astype(a.dtype)
+
+
+class Mul24(Op):
+    """d = the low or the high 32 bits of the 48-bit product of the low 24 bits of a and b."""
+
+    forms = (Form("mul24.half.type d=type, a:type, b:type", half=HALVES, type="u32 s32"),)
+
+    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+        return product24(i, a, b)
+
+
+class Mad24(Op):
+    """d = the low or the high 32 bits of the 48-bit product of the low 24 bits of a and b, plus c."""
+
+    forms = (
+        Form("mad24.half.type d=type, a:type, b:type, c:type", half=HALVES, type="u32 s32"),
+        Form("mad24.half.sat.type d=type, a:type, b:type, c:type", half="hi", type="s32"),
+    )
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+        product = product24(i, a, b)
+        return clamp(widen(product) + c, s32) if i.sat else product + c
+
+
+class Sad(Op):
+    """d = |a - b| + c."""
+
+    forms = (Form("sad.type d=type, a:type, b:type, c:type", type=INTEGERS),)
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+        return np.maximum(a, b) - np.minimum(a, b) + c
+
+
+class DivInteger(Op):
+    """d = a / b, rounded toward zero; division by zero gives all ones."""
+
+    forms = (Form("div.type d=type, a:type, b:type", type=INTEGERS),)
+
+    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+        return np.where(b == 0, a.dtype.type(~a.dtype.type(0)), (a - np.fmod(a, b)) // b)
+
+
+class Rem(Op):
+    """d = a - b * (a / b), with the sign of a; division by zero gives a."""
+
+    forms = (Form("rem.type d=type, a:type, b:type", type=INTEGERS),)
+
+    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+        return np.where(b == 0, a, np.fmod(a, b))
+
+
+class AbsInteger(Op):
+    """d = |a|; the least number of a type stays."""
+
+    forms = (Form("abs.type d=type, a:type", type=SIGNED),)
+
+    def run(self, i: Opcode, a: Any) -> Any:
+        return np.abs(a)
+
+
+class NegInteger(Op):
+    """d = -a, modulo 2^n."""
+
+    forms = (Form("neg.type d=type, a:type", type=SIGNED),)
+
+    def run(self, i: Opcode, a: Any) -> Any:
+        return -a
+
+
+class MinInteger(Op):
+    """d = the lesser of a and b; with .relu at least 0."""
+
+    forms = (
+        Form("min.type d=type, a:type, b:type", type="u16 u32 u64 s16 s64"),
+        Form("min{.relu}.type d=type, a:type, b:type", type="s32", needs={"relu": ("8.0", 90)}),
+    )
+
+    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+        return np.maximum(np.minimum(a, b), 0) if i.relu else np.minimum(a, b)
+
+
+class MinPairs(Pairs, MinInteger):
+    """d = the lesser of a and b in each half; with .relu at least 0."""
+
+    forms = (
+        Form("min.type d=type, a:type, b:type", type="u16x2", ptx="8.0", sm=90),
+        Form("min{.relu}.type d=type, a:type, b:type", type="s16x2", ptx="8.0", sm=90),
+    )
+
+
+class MaxInteger(Op):
+    """d = the greater of a and b; with .relu at least 0."""
+
+    forms = (
+        Form("max.type d=type, a:type, b:type", type="u16 u32 u64 s16 s64"),
+        Form("max{.relu}.type d=type, a:type, b:type", type="s32", needs={"relu": ("8.0", 90)}),
+    )
+
+    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+        return np.maximum(np.maximum(a, b), 0) if i.relu else np.maximum(a, b)
+
+
+class MaxPairs(Pairs, MaxInteger):
+    """d = the greater of a and b in each half; with .relu at least 0."""
+
+    forms = (
+        Form("max.type d=type, a:type, b:type", type="u16x2", ptx="8.0", sm=90),
+        Form("max{.relu}.type d=type, a:type, b:type", type="s16x2", ptx="8.0", sm=90),
+    )
+
+
+class Popc(Op):
+    """d = the number of one bits in a."""
+
+    forms = (Form("popc.type d=u32, a:type", type="b32 b64", ptx="2.0", sm=20),)
+
+    def run(self, i: Opcode, a: Any) -> Any:
+        return np.bitwise_count(a).astype(np.uint32)
+
+
+class Clz(Op):
+    """d = the number of zero bits in front of the first one of a."""
+
+    forms = (Form("clz.type d=u32, a:type", type="b32 b64", ptx="2.0", sm=20),)
+
+    def run(self, i: Opcode, a: Any) -> Any:
+        return (i.type.bits - bit_length(a)).astype(np.uint32)
+
+
+class Bfind(Op):
+    """d = the place of the first bit of a that is not a sign bit, or (.shiftamt) the shift that moves it to the front.
+
+    0xffffffff if there is none.
+    """
+
+    forms = (Form("bfind{.shiftamt}.type d=u32, a:type", type="u32 u64 s32 s64", ptx="2.0", sm=20),)
+
+    def run(self, i: Opcode, a: Any) -> Any:
+        magnitude = np.where(a < 0, ~a, a).view(f"u{a.dtype.itemsize}")
+        place = bit_length(magnitude) - 1
+        amount = np.where(place < 0, -1, i.type.bits - 1 - place) if i.shiftamt else place
+        return amount.astype(np.uint32)
+
+
+class Fns(Op):
+    """d = the place of the n-th set bit of mask, n = |offset|, from base up (offset < 0: down), else 0xffffffff.
+
+    With offset 0, base itself if that bit is set.
+    """
+
+    forms = (Form("fns.b32 d=b32, mask:b32, base:b32, offset:s32", ptx="6.0", sm=30),)
+
+    def run(self, i: Opcode, mask: Any, base: Any, offset: Any) -> Any:
+        base, offset = base.astype(np.int64), offset.astype(np.int64)
+        left, found = np.maximum(np.abs(offset), 1), np.full(np.broadcast(mask, base, offset).shape, -1)
+        for distance in range(32):
+            place = np.where(offset < 0, base - distance, base + distance)
+            here = (place >= 0) & (place < 32) & (mask >> np.clip(place, 0, 31) & 1 == 1)
+            left = left - (here & ((offset != 0) | (distance == 0)))
+            found = np.where((left == 0) & (found < 0) & here, place, found)
+        return found.astype(np.uint32)
+
+
+class Brev(Op):
+    """d = the bits of a in the opposite order."""
+
+    forms = (Form("brev.type d=type, a:type", type="b32 b64", ptx="2.0", sm=20),)
+
+    def run(self, i: Opcode, a: Any) -> Any:
+        ones = (1 << i.type.bits) - 1
+        width = i.type.bits // 2
+        while width:
+            low = ones // ((1 << width) + 1)
+            a = (a >> width & low) | (a & low) << width
+            width //= 2
+        return a
+
+
+class Bfe(Op):
+    """d = the field of c bits of a from bit b on, sign- or zero-extended."""
+
+    forms = (Form("bfe.type d=type, a:type, b:u32, c:u32", type="u32 u64 s32 s64", ptx="2.0", sm=20),)
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+        return extend(shift_right(a, b & 0xFF), c & 0xFF)
+
+
+def extend(a: Array, width: Array) -> Array:
+    """The low `width` bits of a, sign-extended for signed types; 0 for no bits, a for all of them or more."""
+    bits = np.uint32(8 * a.dtype.itemsize)
+    unused = bits - np.minimum(width, bits)
+    return shift_right(shift_left(a, unused), unused)
+
+
+class Bfi(Op):
+    """d = b with the field of `width` bits from bit `place` on replaced by the low bits of a."""
+
+    forms = (Form("bfi.type d=type, a:type, b:type, place:u32, width:u32", type="b32 b64", ptx="2.0", sm=20),)
+
+    def run(self, i: Opcode, a: Any, b: Any, place: Any, width: Any) -> Any:
+        ones = np.full_like(a, -1 % (1 << i.type.bits))
+        field = shift_left(~shift_left(ones, width & 0xFF), place & 0xFF)
+        return (b & ~field) | (shift_left(a, place & 0xFF) & field)
+
+
+class Szext(Op):
+    """d = the low b bits of a, sign- or zero-extended; b is taken modulo 32 (.wrap) or as 32 at most (.clamp)."""
+
+    forms = (Form("szext.mode.type d=type, a:type, b:u32", mode="clamp wrap", type="u32 s32", ptx="7.6", sm=70),)
+
+    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+        return extend(a, b & 31 if i.mode == "wrap" else b)
+
+
+class Bmsk(Op):
+    """d = a mask of b ones from bit a on; a and b are taken modulo 32 (.wrap) or as 32 at most (.clamp)."""
+
+    forms = (Form("bmsk.mode.b32 d=b32, a:b32, b:b32", mode="clamp wrap", ptx="7.6", sm=70),)
+
+    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+        a, b = (x & 31 if i.mode == "wrap" else np.minimum(x, 32) for x in (a, b))
+        ones = np.full_like(a, 0xFFFFFFFF)
+        return shift_left(ones, a) & ~shift_left(ones, a + b)
+
+
+def _parts(a: Array, type: Type, bits: int) -> Array:
+    """The bytes or halves of 32-bit integers, as int32 with one more axis."""
+    return elements(a, TYPES[f"{type.kind}{bits}"].dtype).reshape(*a.shape, -1).astype(np.int32)
+
+
+class Dp4a(Op):
+    """d = c + the dot product of the four bytes of a and of b."""
+
+    forms = (Form("dp4a.atype.btype d=u32, a:u32, b:u32, c:u32", atype="u32 s32", btype="u32 s32", ptx="5.0", sm=61),)
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+        products = _parts(a, i.atype, 8) * _parts(b, i.btype, 8)
+        return c + products.sum(-1).astype(np.uint32)
+
+
+class Dp2a(Op):
+    """d = c + the dot product of the two halves of a and the two low or high bytes of b."""
+
+    forms = (
+        Form(
+            "dp2a.mode.atype.btype d=u32, a:u32, b:u32, c:u32",
+            mode=HALVES, atype="u32 s32", btype="u32 s32", ptx="5.0", sm=61,
+        ),
+    )  # fmt: skip
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+        bytes_ = _parts(b, i.btype, 8)[..., slice(0, 2) if i.mode == "lo" else slice(2, 4)]
+        return c + (_parts(a, i.atype, 16) * bytes_).sum(-1).astype(np.uint32)

@@ -1,0 +1,197 @@
+"""Comparison and selection (PTX ISA, "Comparison and Selection Instructions", also of half precision)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..types import f16, f32, lanes
+from . import numerics
+from .numerics import Array
+from .spec import Form, Op, Opcode
+
+Comparison = Callable[[Array, Array], Array]
+
+ORDERED: dict[str, Comparison] = {
+    "eq": np.equal,
+    "ne": lambda a, b: (a < b) | (a > b),
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "num": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
+}
+"""False where a or b is NaN."""
+
+UNORDERED: dict[str, Comparison] = {
+    "equ": lambda a, b: ~ORDERED["ne"](a, b),
+    "neu": np.not_equal,
+    "ltu": lambda a, b: ~(a >= b),
+    "leu": lambda a, b: ~(a > b),
+    "gtu": lambda a, b: ~(a <= b),
+    "geu": lambda a, b: ~(a < b),
+    "nan": lambda a, b: np.isnan(a) | np.isnan(b),
+}
+"""True where a or b is NaN."""
+
+UNSIGNED: dict[str, Comparison] = {"lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal}
+FLOATS = ORDERED | UNORDERED
+INTEGERS = {**{name: ORDERED[name] for name in ("eq", "lt", "le", "gt", "ge")}, "ne": np.not_equal, **UNSIGNED}
+COMPARISONS = FLOATS | UNSIGNED
+BOOLEANS: dict[str, np.ufunc] = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
+
+PLAIN = "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64"
+FTZ = {"ftz": ("1.4", 10)}
+
+
+def comparable(i: Any) -> bool:
+    """Bits are equal or not, signed numbers have no lo, ls, hi, hs, only floats may be unordered or have .ftz."""
+    kind = i.type.kind
+    if i.ftz and i.type not in (f32, f16):
+        return False
+    if kind == "f":
+        return i.cmp in FLOATS
+    return i.cmp in ("eq", "ne") if kind == "b" else i.cmp in INTEGERS and (kind == "u" or i.cmp not in UNSIGNED)
+
+
+def compare(i: Opcode, a: Array, b: Array, c: Array | None = None) -> tuple[Array, Array]:
+    """The comparison of a and b, and its complement, both joined with c; packed types give all elements in a row."""
+    type_ = i.type
+    if type_.kind in "fx":
+        a, b = numerics.decode(a, type_), numerics.decode(b, type_)
+        if i.ftz:
+            a, b = numerics.flush(a, type_), numerics.flush(b, type_)
+        result = FLOATS[i.cmp](a, b)
+    else:
+        result = INTEGERS[i.cmp](a, b)
+    if c is None:
+        return result, ~result
+    c = np.repeat(c, lanes(type_)[1], axis=-1)
+    return BOOLEANS[i.bool](result, c), BOOLEANS[i.bool](~result, c)
+
+
+class Setp(Op):
+    """p = whether a compares so to b, q = whether not; with a Boolean operation, each joined with c."""
+
+    forms = (
+        Form(
+            "setp.cmp{.ftz}.type p=pred{|q=pred}, a:type, b:type",
+            cmp=COMPARISONS, type=PLAIN, needs=FTZ, when=comparable,
+        ),
+        Form(
+            "setp.cmp.bool{.ftz}.type p=pred{|q=pred}, a:type, b:type, {!}c:pred",
+            cmp=COMPARISONS, bool="and or xor", type=PLAIN, needs=FTZ, when=comparable,
+        ),
+    )  # fmt: skip
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any = None) -> Any:
+        return compare(i, a, b, c)
+
+
+class SetpHalf(Op):
+    """p = whether a compares so to b, joined with c if there is a Boolean operation."""
+
+    forms = (
+        Form("setp.cmp{.ftz}.type p=pred, a:type, b:type", cmp=FLOATS, type="f16", ptx="4.2", sm=53),
+        Form(
+            "setp.cmp.bool{.ftz}.type p=pred, a:type, b:type, {!}c:pred",
+            cmp=FLOATS, bool="and or xor", type="f16", ptx="4.2", sm=53,
+        ),
+        Form("setp.cmp.type p=pred, a:type, b:type", cmp=FLOATS, type="bf16", ptx="7.8", sm=90),
+        Form(
+            "setp.cmp.bool.type p=pred, a:type, b:type, {!}c:pred",
+            cmp=FLOATS, bool="and or xor", type="bf16", ptx="7.8", sm=90,
+        ),
+    )  # fmt: skip
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any = None) -> Any:
+        return compare(i, a, b, c)[0]
+
+
+class SetpPair(Op):
+    """p, q = whether the low and the high half of a compare so to those of b, joined with c if so said."""
+
+    forms = (
+        Form("setp.cmp{.ftz}.type p=pred{|q=pred}, a:type, b:type", cmp=FLOATS, type="f16x2", ptx="4.2", sm=53),
+        Form(
+            "setp.cmp.bool{.ftz}.type p=pred{|q=pred}, a:type, b:type, {!}c:pred",
+            cmp=FLOATS, bool="and or xor", type="f16x2", ptx="4.2", sm=53,
+        ),
+        Form("setp.cmp.type p=pred{|q=pred}, a:type, b:type", cmp=FLOATS, type="bf16x2", ptx="7.8", sm=90),
+        Form(
+            "setp.cmp.bool.type p=pred{|q=pred}, a:type, b:type, {!}c:pred",
+            cmp=FLOATS, bool="and or xor", type="bf16x2", ptx="7.8", sm=90,
+        ),
+    )  # fmt: skip
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any = None) -> Any:
+        result, _ = compare(i, a, b, c)
+        return result[..., 0::2], result[..., 1::2]
+
+
+def _set(syntax: str, **slots: Any) -> tuple[Form, Form]:
+    """The forms of set with and without a Boolean operation."""
+    name, rest = syntax[: len("set.cmp")], syntax[len("set.cmp") :]
+    plain = Form(f"{name}{rest} d=dtype, a:type, b:type", **slots)
+    return plain, Form(f"{name}.bool{rest} d=dtype, a:type, b:type, {{!}}c:pred", bool="and or xor", **slots)
+
+
+class Set(Op):
+    """d = 1.0, or all ones, where a compares so to b (joined with c if so said); else 0."""
+
+    forms = _set(
+        "set.cmp{.ftz}.dtype.type",
+        cmp=COMPARISONS, dtype="u32 s32 f32", type=PLAIN, needs=FTZ, when=comparable,
+    )  # fmt: skip
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any = None) -> Any:
+        result, _ = compare(i, a, b, c)
+        element, _ = lanes(i.dtype)
+        if element.kind == "f":
+            return numerics.encode(result.astype(np.float32), i.dtype)
+        width = 16 if lanes(i.type)[1] == 2 else element.bits
+        return (-result.astype(f"i{width // 8}")).view(i.dtype.dtype)
+
+
+class Selp(Op):
+    """d = a where the predicate c is true, else b."""
+
+    forms = (Form("selp.type d=type, a:type, b:type, c:pred", type=PLAIN),)
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+        return np.where(c, a, b)
+
+
+class Slct(Op):
+    """d = a where c >= 0, else b."""
+
+    forms = (
+        Form("slct.type.ctype d=type, a:type, b:type, c:ctype", type=PLAIN, ctype="s32"),
+        Form("slct{.ftz}.type.ctype d=type, a:type, b:type, c:ctype", type=PLAIN, ctype="f32", needs=FTZ),
+    )
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+        return np.where((numerics.flush(c, f32) if i.ftz else c) >= 0, a, b)
+
+
+class SetHalf(Set):
+    """d = 1.0, or all ones, where a (or each half of it) compares so to b (joined with c if so said); else 0."""
+
+    forms = (
+        *_set(
+            "set.cmp{.ftz}.dtype.type",
+            cmp=COMPARISONS, dtype="f16", type=PLAIN + " f16", ptx="4.2", sm=53, when=comparable,
+        ),
+        *_set("set.cmp{.ftz}.dtype.type", cmp=FLOATS, dtype="f16x2", type="f16x2", ptx="4.2", sm=53),
+        *_set("set.cmp{.ftz}.dtype.type", cmp=FLOATS, dtype="u16 s16 u32 s32", type="f16", ptx="6.5", sm=53),
+        *_set("set.cmp{.ftz}.dtype.type", cmp=FLOATS, dtype="u32 s32", type="f16x2", ptx="6.5", sm=53),
+        *_set(
+            "set.cmp.dtype.type",
+            cmp=COMPARISONS, dtype="bf16", type=PLAIN + " f16 bf16", ptx="7.8", sm=90, when=comparable,
+        ),
+        *_set("set.cmp.dtype.type", cmp=FLOATS, dtype="bf16x2", type="bf16x2", ptx="7.8", sm=90),
+        *_set("set.cmp.dtype.type", cmp=FLOATS, dtype="u16 s16 u32 s32", type="bf16", ptx="7.8", sm=90),
+        *_set("set.cmp.dtype.type", cmp=FLOATS, dtype="u32 s32", type="bf16x2", ptx="7.8", sm=90),
+    )  # fmt: skip

@@ -1,0 +1,219 @@
+"""Conversion between types, and permutation of bytes (PTX ISA, "Data Movement and Conversion Instructions")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import ir
+from ..types import f32
+from . import numerics
+from .numerics import Array
+from .spec import Form, Op, Opcode
+
+BYTES, WORDS = "u8 s8", "u16 s16 u32 s32 u64 s64"
+INTEGERS = f"{BYTES} {WORDS}"
+MODES, TO_WHOLE = "rn rz rm rp", "rni rzi rmi rpi"
+FTZ = {"ftz": ("1.4", 10)}
+BF16 = {"ptx": "7.8", "sm": 90}
+SATFINITE = {"satfinite": ("8.1", 80)}
+
+
+def _loses(i: Any) -> bool:
+    """.sat is only for types that lack some numbers of the source."""
+    to, given = np.iinfo(i.dtype.dtype), np.iinfo(i.type.dtype)
+    return not i.sat or to.min > given.min or to.max < given.max
+
+
+def _flushed(i: Any) -> bool:
+    """.ftz is for conversions from or to f32."""
+    return not i.ftz or f32 in (i.type, i.dtype)
+
+
+class Convert(Op):
+    """Base of the conversions; the registers may be wider than the types."""
+
+    relaxed = True
+
+
+class CvtInteger(Convert):
+    """d = a in another integer type, cut off or extended; with .sat clamped to its range."""
+
+    reads = (ir.SpecialRegister,)
+    forms = (Form("cvt{.sat}.dtype.type d=dtype, a:type", dtype=INTEGERS, type=INTEGERS, when=_loses),)
+
+    def run(self, i: Opcode, a: Any) -> Any:
+        return numerics.clamp(a, i.dtype) if i.sat else a.astype(i.dtype.dtype)
+
+
+class CvtToInteger(Convert):
+    """d = a rounded to an integer and clamped to the range of its type; NaN is 0, with 64-bit types the high bit."""
+
+    forms = (
+        Form(
+            "cvt.rnd{.ftz}{.sat}.dtype.type d=dtype, a:type",
+            rnd=TO_WHOLE, dtype=INTEGERS, type="f16 f32 f64", when=_flushed,
+            needs={**FTZ, "ftz u64": ("1.5", 10), "ftz s64": ("1.5", 10)},
+        ),
+        Form("cvt.rnd.dtype.type d=dtype, a:type", rnd=TO_WHOLE, dtype=WORDS, type="bf16", **BF16),
+    )  # fmt: skip
+
+    def run(self, i: Opcode, a: Any) -> Any:
+        return numerics.to_integer(source(i, a), i.dtype.dtype, i.rnd[:2])
+
+
+class CvtFromInteger(Convert):
+    """d = the integer a rounded to a floating type; with .sat clamped to [0, 1]."""
+
+    forms = (
+        Form(
+            "cvt.rnd{.ftz}{.sat}.dtype.type d=dtype, a:type",
+            rnd=MODES, dtype="f16 f32 f64", type=INTEGERS, when=_flushed,
+            needs={**FTZ, "ftz u8": ("1.5", 10), "ftz s8": ("1.5", 10)},
+        ),
+        Form("cvt.rnd.dtype.type d=dtype, a:type", rnd=MODES, dtype="bf16", type=WORDS, **BF16),
+    )  # fmt: skip
+
+    def run(self, i: Opcode, a: Any) -> Any:
+        return numerics.from_integer(np.clip(a, 0, 1) if i.sat else a, i.dtype, i.rnd)
+
+
+def source(i: Opcode, a: Array) -> Array:
+    """The values to convert, flushed if they are f32 and so is said."""
+    values = numerics.decode(a, i.type)
+    return numerics.flush(values, f32) if i.values.get("ftz") and i.type is f32 else values
+
+
+class CvtFloat(Convert):
+    """d = a rounded to another floating type, or (.rni, …) to a whole number.
+
+    .sat clamps to [0, 1], .relu negative numbers to 0, .satfinite what is past the largest number to that.
+    """
+
+    forms = (
+        Form("cvt{.whole}{.ftz}{.sat}.dtype.type d=dtype, a:type", whole=TO_WHOLE, dtype="f32", type="f32", needs=FTZ),
+        Form("cvt{.whole}{.sat}.dtype.type d=dtype, a:type", whole=TO_WHOLE, dtype="f16", type="f16"),
+        Form("cvt{.whole}{.sat}.dtype.type d=dtype, a:type", whole=TO_WHOLE, dtype="f64", type="f64"),
+        Form("cvt{.whole}.dtype.type d=dtype, a:type", whole=TO_WHOLE, dtype="bf16", type="bf16", **BF16),
+        Form("cvt.rnd{.ftz}{.sat}.dtype.type d=dtype, a:type", rnd=MODES, dtype="f16", type="f32", needs=FTZ),
+        Form("cvt.rnd{.ftz}{.sat}.dtype.type d=dtype, a:type", rnd=MODES, dtype="f32", type="f64", needs=FTZ),
+        Form("cvt.rnd{.sat}.dtype.type d=dtype, a:type", rnd=MODES, dtype="f16", type="f64"),
+        Form("cvt{.ftz}{.sat}.dtype.type d=dtype, a:type", dtype="f32", type="f16", needs=FTZ),
+        Form("cvt{.ftz}{.sat}.dtype.type d=dtype, a:type", dtype="f64", type="f32", needs={"ftz": ("1.5", 10)}),
+        Form("cvt{.sat}.dtype.type d=dtype, a:type", dtype="f64", type="f16"),
+        Form(
+            "cvt{.rnd}{.ftz}.dtype.type d=dtype, a:type",
+            rnd=MODES, dtype="f32", type="bf16", ptx="7.1", sm=80, needs={"ftz": ("7.8", 90)},
+        ),
+        Form("cvt{.rnd}.dtype.type d=dtype, a:type", rnd=MODES, dtype="bf16", type="f16", **BF16),
+        Form("cvt{.rnd}.dtype.type d=dtype, a:type", rnd=MODES, dtype="f16 f64", type="bf16", **BF16),
+        Form("cvt.rnd.dtype.type d=dtype, a:type", rnd=MODES, dtype="bf16", type="f64", **BF16),
+        Form("cvt.rnd{.ftz}.dtype.type d=dtype, a:type", rnd=MODES, dtype="bf16", type="f32", ptx="7.0", sm=80),
+        Form(
+            "cvt.rnd{.relu}{.satfinite}.dtype.type d=dtype, a:type",
+            rnd="rn rz", dtype="f16 bf16", type="f32", needs={**SATFINITE, "relu": ("7.0", 80)},
+            when=lambda i: i.relu or i.satfinite,
+        ),
+        Form(
+            "cvt.rnd{.satfinite}.dtype.type d=dtype, a:type",
+            rnd="rna", dtype="tf32", type="f32", ptx="7.0", sm=80, needs=SATFINITE,
+        ),
+        Form(
+            "cvt.rnd{.satfinite}{.relu}.dtype.type d=dtype, a:type",
+            rnd="rn rz", dtype="tf32", type="f32", ptx="7.8", sm=90, needs={"satfinite": ("8.6", 100)},
+        ),
+        Form(
+            "cvt.rn.satfinite{.relu}.dtype.type d=dtype, a:type",
+            dtype="e4m3x2 e5m2x2", type="f16x2", ptx="8.1", sm=89,
+        ),
+        Form("cvt.rn{.relu}.dtype.type d=dtype, a:type", dtype="f16x2", type="e4m3x2 e5m2x2", ptx="8.1", sm=89),
+    )  # fmt: skip
+
+    def run(self, i: Opcode, a: Any) -> Any:
+        values = source(i, a)
+        if i.whole:
+            values = numerics.TO_INTEGER[i.whole[:2]](values)
+        return destination(i, values)
+
+
+def destination(i: Opcode, values: Array) -> Array:
+    """Values clamped as the modifiers say and rounded to the bits of d."""
+    chosen = i.values.get
+    if chosen("sat"):
+        values = numerics.saturate(values)
+    if chosen("relu"):
+        values = numerics.relu(values)
+    if chosen("satfinite"):
+        values = numerics.finite(values, i.dtype)
+    raw = numerics.encode(values, i.dtype, chosen("rnd") or "rn")
+    return numerics.flush_bits(raw, f32) if chosen("ftz") and i.dtype is f32 else raw
+
+
+class CvtPair(Op):
+    """d = {a, b}, each rounded to a narrower floating type, b in the low half."""
+
+    forms = (
+        Form(
+            "cvt.rnd{.relu}{.satfinite}.dtype.f32 d=dtype, a:f32, b:f32",
+            rnd="rn rz", dtype="f16x2 bf16x2", ptx="7.0", sm=80, needs=SATFINITE,
+        ),
+        Form(
+            "cvt.rnd.satfinite{.relu}.dtype.f32 d=dtype, a:f32, b:f32",
+            rnd="rn", dtype="e4m3x2 e5m2x2", ptx="8.1", sm=89,
+        ),
+    )  # fmt: skip
+
+    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+        return destination(i, np.stack([b, a], axis=-1))[..., 0]
+
+
+class CvtPack(Op):
+    """d = {c, a, b}: a and b clamped to a narrower integer type, b in the lowest bits, the low bits of c above them."""
+
+    forms = (
+        Form("cvt.pack.sat.dtype.s32 d=b32, a:s32, b:s32", dtype="u16 s16", ptx="6.5", sm=72),
+        Form("cvt.pack.sat.dtype.s32.b32 d=b32, a:s32, b:s32, c:b32", dtype="u8 s8", ptx="6.5", sm=72),
+        Form("cvt.pack.sat.dtype.s32.b32 d=b32, a:s32, b:s32, c:b32", dtype=("u4", "s4", "u2", "s2"), ptx="6.5", sm=75),
+    )
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any = None) -> Any:
+        kind, bits = str(i.dtype)[0], int(str(i.dtype)[1:])
+        low, high = (0, (1 << bits) - 1) if kind == "u" else (-(1 << bits - 1), (1 << bits - 1) - 1)
+        a, b = (np.clip(x, low, high).view(np.uint32) & ((1 << bits) - 1) for x in (a, b))
+        packed = a << bits | b
+        return packed if c is None else c << 2 * bits | packed
+
+
+CONTROLS = {
+    None: lambda c, k: c >> 4 * k,
+    "f4e": lambda c, k: (c & 3) + k,
+    "b4e": lambda c, k: (c & 3) - k,
+    "rc8": lambda c, k: c & 3,
+    "ecl": lambda c, k: np.maximum(c & 3, k),
+    "ecr": lambda c, k: np.minimum(c & 3, k),
+    "rc16": lambda c, k: (c & 1) * 2 + (k & 1),
+}
+"""By mode: which of the 8 bytes of {b, a} becomes byte k of d."""
+
+
+class Prmt(Op):
+    """d = four bytes picked out of the eight of {b, a}.
+
+    Each of the low four hexadecimal digits of c picks one, and if it is 8 or more, only its sign, eight times. A mode
+    names a fixed pattern instead, moved by the low two bits of c: bytes in a row forwards or backwards (.f4e, .b4e),
+    one byte or half repeated (.rc8, .rc16), or the bytes of a with a left or right edge repeated (.ecl, .ecr).
+    """
+
+    forms = (Form("prmt.b32{.mode} d=b32, a:b32, b:b32, c:b32", mode="f4e b4e rc8 ecl ecr rc16", ptx="2.0", sm=20),)
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+        both = b.astype(np.uint64) << 32 | a
+        d = np.zeros(both.shape, np.uint32)
+        for k in range(4):
+            control = CONTROLS[i.mode](c, k)
+            byte = (both >> ((control & 7) * 8).astype(np.uint64) & 0xFF).astype(np.uint32)
+            if i.mode is None:
+                byte = np.where(control & 8, (byte >> 7) * 0xFF, byte)
+            d |= byte.astype(np.uint32) << 8 * k
+        return d

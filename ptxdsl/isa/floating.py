@@ -1,0 +1,388 @@
+"""Floating-point arithmetic in f32 and f64 (PTX ISA, "Floating Point Instructions").
+
+The bases here serve the half-precision chapter too: they decode bits of any floating type to values, compute, and
+round once to the type of d.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..types import f32, f64, lanes
+from . import numerics
+from .numerics import Array, odd_sum
+from .spec import Form, Op, Opcode
+
+MODES = "rn rz rm rp"
+EARLY = {"ftz": ("1.4", 10), "rm": ("2.0", 20), "rp": ("2.0", 20)}
+DIRECTED = {"rm": ("1.2", 13), "rp": ("1.2", 13)}
+DIRECTED_LATER = {mode: ("2.0", 20) for mode in ("rz", "rm", "rp")}
+SIGNS = {"NaN": ("7.0", 80), "xorsign": ("7.2", 86), "ftz": ("1.4", 10)}
+
+
+def both_or_none(i: Any) -> bool:
+    """.xorsign and .abs stand together."""
+    return bool(i.xorsign) == bool(i.abs)
+
+
+class Floating(Op):
+    """Base: `compute` takes the values of the inputs, f32 (f64 for f64), and gives those of d before rounding."""
+
+    def compute(self, i: Opcode, *values: Array) -> Array:
+        raise NotImplementedError
+
+    def run(self, i: Opcode, *inputs: Any) -> Any:
+        chosen, d = i.values.get, i.operands[0].type
+        values = [numerics.decode(x, o.type) for x, o in zip(inputs, i.operands[1:], strict=True)]
+        if chosen("ftz"):
+            values = [numerics.flush(v, o.type) for v, o in zip(values, i.operands[1:], strict=True)]
+        result = self.compute(i, *values)
+        if chosen("sat"):
+            result = numerics.saturate(result)
+        if chosen("relu"):
+            result = numerics.relu(result)
+        raw = numerics.encode(result, d, chosen("rnd") or "rn")
+        return numerics.flush_bits(raw, d) if chosen("ftz") else raw
+
+
+class Rounded(Floating):
+    """Base of what is rounded correctly in every mode.
+
+    `nearest` computes in f32 or f64 itself, to nearest. `wide` computes in f64 what may be rounded once more to a
+    narrower type. `exact` is the exact result minus a given one, as a fraction. A sum names its `addends`.
+    """
+
+    nearest: ClassVar[Callable[..., Array]]
+    wide: ClassVar[Callable[..., Array]]
+    exact: ClassVar[Callable[..., Any]]
+    addends: ClassVar[Callable[..., tuple[Array, Array]] | None] = None
+
+    def compute(self, i: Opcode, *values: Array) -> Array:
+        element, rnd = lanes(i.operands[0].type)[0], i.values.get("rnd") or "rn"
+        if element is f64 or (element is f32 and rnd == "rn"):
+            result = type(self).nearest(*values)
+        else:
+            values = tuple(v.astype(np.float64) for v in values)
+            result = type(self).wide(*values)
+        if rnd == "rm" and type(self).addends:
+            result = _downward_zero(result, *type(self).addends(*values))
+        if element is f64 and rnd != "rn":
+            result = numerics.step(result, numerics.residual(type(self).exact, result, *values), rnd)
+        return result
+
+
+def _downward_zero(total: Array, x: Array, y: Array) -> Array:
+    """A sum rounded down: where it is exactly zero, it is -0 unless both addends are +0."""
+    return np.where((total == 0) & (x == -y) & (np.signbit(x) | np.signbit(y)), -0.0, total)
+
+
+class AddFloat(Rounded):
+    """d = a + b."""
+
+    forms = (
+        Form("add{.rnd}{.ftz}{.sat}.type d=type, a:type, b:type", rnd=MODES, type="f32", needs=EARLY),
+        Form("add{.rnd}.type d=type, a:type, b:type", rnd=MODES, type="f64", needs=DIRECTED),
+        Form("add{.rnd}{.ftz}.type d=type, a:type, b:type", rnd=MODES, type="f32x2", ptx="8.6", sm=100),
+        Form("add{.rnd}{.sat}.f32.type d=f32, a:type, c:f32", rnd=MODES, type="f16 bf16", ptx="8.6", sm=100),
+    )
+    nearest, wide = np.add, staticmethod(odd_sum)
+    exact = staticmethod(lambda r, a, b: a + b - r)
+    addends = staticmethod(lambda a, b: (a, b))
+
+
+class SubFloat(Rounded):
+    """d = a - b."""
+
+    forms = (
+        Form("sub{.rnd}{.ftz}{.sat}.type d=type, a:type, b:type", rnd=MODES, type="f32", needs=EARLY),
+        Form("sub{.rnd}.type d=type, a:type, b:type", rnd=MODES, type="f64", needs=DIRECTED),
+        Form("sub{.rnd}{.ftz}.type d=type, a:type, b:type", rnd=MODES, type="f32x2", ptx="8.6", sm=100),
+        Form("sub{.rnd}{.sat}.f32.type d=f32, a:type, c:f32", rnd=MODES, type="f16 bf16", ptx="8.6", sm=100),
+    )
+    nearest, wide = np.subtract, staticmethod(lambda a, b: odd_sum(a, -b))
+    exact = staticmethod(lambda r, a, b: a - b - r)
+    addends = staticmethod(lambda a, b: (a, -b))
+
+
+class MulFloat(Rounded):
+    """d = a * b."""
+
+    forms = (
+        Form("mul{.rnd}{.ftz}{.sat}.type d=type, a:type, b:type", rnd=MODES, type="f32", needs=EARLY),
+        Form("mul{.rnd}.type d=type, a:type, b:type", rnd=MODES, type="f64", needs=DIRECTED),
+        Form("mul{.rnd}{.ftz}.type d=type, a:type, b:type", rnd=MODES, type="f32x2", ptx="8.6", sm=100),
+    )
+    nearest = wide = np.multiply
+    exact = staticmethod(lambda r, a, b: a * b - r)
+
+
+class Fma(Rounded):
+    """d = a * b + c, rounded once."""
+
+    forms = (
+        Form("fma.rnd{.ftz}{.sat}.type d=type, a:type, b:type, c:type", rnd=MODES, type="f32", ptx="2.0", sm=20),
+        Form(
+            "fma.rnd.type d=type, a:type, b:type, c:type",
+            rnd=MODES, type="f64", ptx="1.4", needs={"rm": ("1.4", 13), "rp": ("1.4", 13)},
+        ),
+        Form("fma.rnd{.ftz}.type d=type, a:type, b:type, c:type", rnd=MODES, type="f32x2", ptx="8.6", sm=100),
+        Form("fma.rnd{.sat}.f32.type d=f32, a:type, b:type, c:f32", rnd=MODES, type="f16 bf16", ptx="8.6", sm=100),
+    )  # fmt: skip
+    nearest, wide = staticmethod(numerics.fma), staticmethod(lambda a, b, c: odd_sum(a * b, c))
+    exact = staticmethod(lambda r, a, b, c: a * b + c - r)
+    addends = staticmethod(lambda a, b, c: (a * b, c))
+
+
+class MadFloat(Fma):
+    """d = a * b + c, rounded once: the same as fma."""
+
+    forms = (
+        Form("mad.rnd{.ftz}{.sat}.type d=type, a:type, b:type, c:type", rnd=MODES, type="f32", ptx="2.0", sm=20),
+        Form("mad.rnd.type d=type, a:type, b:type, c:type", rnd=MODES, type="f64", needs=DIRECTED),
+    )
+
+
+class DivFloat(Rounded):
+    """d = a / b."""
+
+    forms = (
+        Form("div.rnd{.ftz}.type d=type, a:type, b:type", rnd=MODES, type="f32", ptx="2.0", sm=20),
+        Form("div.rnd.type d=type, a:type, b:type", rnd=MODES, type="f64", needs=DIRECTED_LATER),
+    )
+    nearest = wide = np.divide
+    exact = staticmethod(lambda r, a, b: a / b - r)
+
+
+class Rcp(Rounded):
+    """d = 1 / a."""
+
+    forms = (
+        Form("rcp.rnd{.ftz}.type d=type, a:type", rnd=MODES, type="f32", ptx="2.0", sm=20),
+        Form("rcp.rnd.type d=type, a:type", rnd=MODES, type="f64", ptx="1.4", needs=DIRECTED_LATER),
+    )
+    nearest = wide = np.reciprocal
+    exact = staticmethod(lambda r, a: 1 / a - r)
+
+
+class Sqrt(Rounded):
+    """d = the square root of a."""
+
+    forms = (
+        Form("sqrt.rnd{.ftz}.type d=type, a:type", rnd=MODES, type="f32", ptx="2.0", sm=20),
+        Form("sqrt.rnd.type d=type, a:type", rnd=MODES, type="f64", needs=DIRECTED_LATER),
+    )
+    nearest = wide = np.sqrt
+    exact = staticmethod(lambda r, a: a - r * r)
+
+
+class Approximate(Floating):
+    """Base of the fast functions: computed in f64 and rounded to nearest, which is within every bound of the manual."""
+
+    function: ClassVar[Callable[..., Array]]
+
+    def compute(self, i: Opcode, *values: Array) -> Array:
+        return type(self).function(*(v.astype(np.float64, copy=False) for v in values))
+
+
+class DivApproximate(Approximate):
+    """d = a / b, within 2 units in the last place; .approx gives 0 where 2^126 < |b| < 2^128."""
+
+    forms = (Form("div.how{.ftz}.f32 d=f32, a:f32, b:f32", how="approx full", ptx="1.4"),)
+    function = np.divide
+
+    def compute(self, i: Opcode, *values: Array) -> Array:
+        a, b = values
+        if i.how == "approx":
+            b = np.where(np.abs(b) > 2.0**126, np.copysign(np.float32(np.inf), b), b)
+        return super().compute(i, a, b)
+
+
+class RcpApproximate(Approximate):
+    """d = 1 / a, within 1 unit in the last place."""
+
+    forms = (Form("rcp.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
+    function = np.reciprocal
+
+
+class SqrtApproximate(Approximate):
+    """d = the square root of a, with a relative error of 2^-23."""
+
+    forms = (Form("sqrt.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
+    function = np.sqrt
+
+
+class Rsqrt(Approximate):
+    """d = 1 / the square root of a, with a relative error of 2^-22.9."""
+
+    forms = (
+        Form("rsqrt.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),
+        Form("rsqrt.approx.f64 d=f64, a:f64", ptx="1.4"),
+    )
+    function = staticmethod(lambda a: np.reciprocal(np.sqrt(a)))
+
+
+class Gross(Approximate):
+    """Base of the f64 functions that take and give only the high 32 bits of a number."""
+
+    def run(self, i: Opcode, *inputs: Any) -> Any:
+        return _high_word(super().run(i, *map(_high_word, inputs)))
+
+
+def _high_word(x: Array) -> Array:
+    return (x.view(np.uint64) & 0xFFFFFFFF00000000).view(np.float64)
+
+
+class RcpGross(Gross, RcpApproximate):
+    """d = 1 / a, from and to the high 32 bits of f64 numbers."""
+
+    forms = (Form("rcp.approx.ftz.f64 d=f64, a:f64", ptx="2.1", sm=20),)
+
+
+class RsqrtGross(Gross, Rsqrt):
+    """d = 1 / the square root of a, from and to the high 32 bits of f64 numbers."""
+
+    forms = (Form("rsqrt.approx.ftz.f64 d=f64, a:f64", ptx="4.0", sm=20),)
+
+
+class Sin(Approximate):
+    """d = the sine of a, in radians."""
+
+    forms = (Form("sin.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
+    function = np.sin
+
+
+class Cos(Approximate):
+    """d = the cosine of a, in radians."""
+
+    forms = (Form("cos.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
+    function = np.cos
+
+
+class Lg2(Approximate):
+    """d = the logarithm of a to base 2."""
+
+    forms = (Form("lg2.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
+    function = np.log2
+
+
+class Ex2(Approximate):
+    """d = 2 to the power of a."""
+
+    forms = (Form("ex2.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
+    function = np.exp2
+
+
+class Tanh(Approximate):
+    """d = the hyperbolic tangent of a."""
+
+    forms = (Form("tanh.approx.f32 d=f32, a:f32", ptx="7.0", sm=75),)
+    function = np.tanh
+
+
+class AbsFloat(Floating):
+    """d = |a|."""
+
+    forms = (
+        Form("abs{.ftz}.f32 d=f32, a:f32", needs={"ftz": ("1.4", 10)}),
+        Form("abs.f64 d=f64, a:f64"),
+    )
+
+    def compute(self, i: Opcode, *values: Array) -> Array:
+        return np.abs(*values)
+
+
+class NegFloat(Floating):
+    """d = -a."""
+
+    forms = (
+        Form("neg{.ftz}.f32 d=f32, a:f32", needs={"ftz": ("1.4", 10)}),
+        Form("neg.f64 d=f64, a:f64"),
+    )
+
+    def compute(self, i: Opcode, *values: Array) -> Array:
+        return np.negative(*values)
+
+
+class Extreme(Floating):
+    """Base of min and max: a NaN loses unless .NaN is given, -0 is less than +0."""
+
+    def pick(self, a: Array, b: Array) -> Array:
+        raise NotImplementedError
+
+    def compute(self, i: Opcode, *values: Array) -> Array:
+        sizes = [np.abs(v) for v in values] if i.abs else values
+        result = self.pick(*sizes[:2])
+        if len(sizes) == 3:
+            result = self.pick(result, sizes[2])
+        if i.xorsign:
+            result = np.where(np.signbit(values[0]) ^ np.signbit(values[1]), -result, result)
+        if i.NaN:
+            result = np.where(np.isnan(values).any(0), np.nan, result).astype(result.dtype)
+        return result
+
+
+class MinFloat(Extreme):
+    """d = the least of a, b (and c); with .xorsign.abs, of their sizes, negative where their signs differ."""
+
+    forms = (
+        Form(
+            "min{.ftz}{.NaN}{.xorsign}{.abs}.type d=type, a:type, b:type",
+            type="f32", needs=SIGNS, when=both_or_none,
+        ),
+        Form("min.type d=type, a:type, b:type", type="f64"),
+        Form("min{.ftz}{.NaN}{.abs}.type d=type, a:type, b:type, c:type", type="f32", ptx="8.8", sm=100),
+    )  # fmt: skip
+
+    def pick(self, a: Array, b: Array) -> Array:
+        return np.where((a == 0) & (b == 0), -(-a - b), np.fmin(a, b))
+
+
+class MaxFloat(Extreme):
+    """d = the greatest of a, b (and c); with .xorsign.abs, of their sizes, negative where their signs differ."""
+
+    forms = (
+        Form(
+            "max{.ftz}{.NaN}{.xorsign}{.abs}.type d=type, a:type, b:type",
+            type="f32", needs=SIGNS, when=both_or_none,
+        ),
+        Form("max.type d=type, a:type, b:type", type="f64"),
+        Form("max{.ftz}{.NaN}{.abs}.type d=type, a:type, b:type, c:type", type="f32", ptx="8.8", sm=100),
+    )  # fmt: skip
+
+    def pick(self, a: Array, b: Array) -> Array:
+        return np.where((a == 0) & (b == 0), a + b, np.fmax(a, b))
+
+
+class Copysign(Op):
+    """d = b with the sign of a."""
+
+    forms = (Form("copysign.type d=type, a:type, b:type", type="f32 f64", ptx="2.0", sm=20),)
+
+    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+        return np.copysign(b, a)
+
+
+def _normal(x: Array) -> Array:
+    return np.isfinite(x) & (np.abs(x) >= np.finfo(x.dtype).smallest_normal)
+
+
+TESTS: dict[str, Callable[[Array], Array]] = {
+    "finite": np.isfinite,
+    "infinite": np.isinf,
+    "number": lambda x: ~np.isnan(x),
+    "notanumber": np.isnan,
+    "normal": _normal,
+    "subnormal": lambda x: np.isfinite(x) & ~_normal(x),
+}
+
+
+class Testp(Op):
+    """p = whether a is finite, infinite, a number, no number, normal, or subnormal or zero."""
+
+    forms = (Form("testp.test.type p=pred, a:type", test=tuple(TESTS), type="f32 f64", ptx="2.0", sm=20),)
+
+    def run(self, i: Opcode, a: Any) -> Any:
+        return TESTS[i.test](a)

@@ -1,0 +1,131 @@
+"""Logic and shifts (PTX ISA, "Logic and Shift Instructions")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import ir
+from .numerics import Array, shift_left, shift_right
+from .spec import Form, Op, Opcode, Problem
+
+BITS = "b16 b32 b64"
+
+
+def _forms(name: str) -> tuple[Form, Form]:
+    """Bits, and predicates, which may be negated."""
+    return (
+        Form(f"{name}.type d=type, a:type, b:type", type=BITS),
+        Form(f"{name}.pred d=pred, {{!}}a:pred, {{!}}b:pred"),
+    )
+
+
+class And(Op):
+    """d = a & b."""
+
+    forms = _forms("and")
+
+    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+        return a & b
+
+
+class Or(Op):
+    """d = a | b."""
+
+    forms = _forms("or")
+
+    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+        return a | b
+
+
+class Xor(Op):
+    """d = a ^ b."""
+
+    forms = _forms("xor")
+
+    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+        return a ^ b
+
+
+class Not(Op):
+    """d = ~a."""
+
+    forms = (Form("not.type d=type, a:type", type=BITS), Form("not.pred d=pred, {!}a:pred"))
+
+    def run(self, i: Opcode, a: Any) -> Any:
+        return ~a
+
+
+class Cnot(Op):
+    """d = 1 where a is 0, else 0."""
+
+    forms = (Form("cnot.type d=type, a:type", type=BITS),)
+
+    def run(self, i: Opcode, a: Any) -> Any:
+        return (a == 0).astype(a.dtype)
+
+
+class Lop3(Op):
+    """d = the logic function of a, b, c whose truth table is `lut`; p = d != 0, joined with q.
+
+    Bit 4 * a + 2 * b + c of `lut` is the result for these bits: `lut` is the function of 0xF0, 0xCC and 0xAA.
+    """
+
+    forms = (
+        Form("lop3.b32 d=b32, a:b32, b:b32, c:b32, lut:imm", ptx="4.3", sm=50),
+        Form("lop3.bool.b32 d=b32|p=pred, a:b32, b:b32, c:b32, lut:imm, {!}q:pred", bool="and or", ptx="8.2", sm=70),
+    )
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        lut = next(v for o, v in zip(i.operands, operands, strict=True) if o.name == "lut")
+        if isinstance(lut, ir.Immediate) and not 0 <= lut.value <= 255:
+            yield Problem("lut", f"`lut` is {lut.value}; a truth table of three inputs is 0 to 255")
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any, lut: int, q: Any = None) -> Any:
+        d = lookup_bits(lut, a, b, c)
+        if q is None:
+            return d
+        return d, (d != 0) & q if i.bool == "and" else (d != 0) | q
+
+
+def lookup_bits(table: int, *inputs: Array) -> Array:
+    """The bits of a truth table of len(inputs) inputs, split at the first of them."""
+    first, *others = inputs
+    half = 1 << len(others)
+    high, low = table >> half, table & ((1 << half) - 1)
+    if high == low and others:
+        return lookup_bits(low, *others)
+    if not others:
+        return {0: first ^ first, 1: ~first, 2: first, 3: ~(first ^ first)}[table]
+    return (first & lookup_bits(high, *others)) | (~first & lookup_bits(low, *others))
+
+
+class Shf(Op):
+    """d = the high half of {b, a} << c, or the low half of {b, a} >> c; c modulo 32 (.wrap) or 32 at most (.clamp)."""
+
+    forms = (Form("shf.dir.mode.b32 d=b32, a:b32, b:b32, c:u32", dir="l r", mode="clamp wrap", ptx="4.0", sm=32),)
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+        c = c & 31 if i.mode == "wrap" else np.minimum(c, 32)
+        both = b.astype(np.uint64) << 32 | a
+        return (both << c >> 32 if i.dir == "l" else both >> c).astype(np.uint32)
+
+
+class Shl(Op):
+    """d = a << b; 0 for a shift of the full width or more."""
+
+    forms = (Form("shl.type d=type, a:type, b:u32", type=BITS),)
+
+    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+        return shift_left(a, b)
+
+
+class Shr(Op):
+    """d = a >> b, filled with the sign for signed types and zeros for others, also past the full width."""
+
+    forms = (Form("shr.type d=type, a:type, b:u32", type="b16 b32 b64 u16 u32 u64 s16 s32 s64"),)
+
+    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+        return shift_right(a, b)

@@ -1,0 +1,362 @@
+"""Numbers as PTX has them, in numpy arrays over lanes: formats, rounding modes, flushing, saturation, fma.
+
+`decode` turns the bits of any floating type into f32 or f64 values, `encode` rounds values once into the bits of a
+type. Where one rounding would become two (f64 to f32 behind an f64 sum), sums are rounded to odd first: the last bit
+then tells that something was lost (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+All of it is called with numpy's floating-point warnings off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..types import Type, bf16, e4m3, e5m2, f16, f32, f64, lanes, tf32
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A floating format: bits of precision (the hidden one too), least exponent of a normal number, largest number."""
+
+    precision: int
+    emin: int
+    largest: float
+
+
+FORMATS = {
+    f16: Format(11, -14, 65504.0),
+    bf16: Format(8, -126, float.fromhex("0x1.fep127")),
+    tf32: Format(11, -126, float.fromhex("0x1.ffcp127")),
+    f32: Format(24, -126, float(np.finfo(np.float32).max)),
+    f64: Format(53, -1022, float(np.finfo(np.float64).max)),
+    e4m3: Format(4, -6, 448.0),
+    e5m2: Format(3, -14, 57344.0),
+}
+
+NAN = {
+    np.dtype(np.float32): np.uint32(0x7FFFFFFF).view(np.float32),
+    np.dtype(np.float16): np.uint16(0x7FFF).view(np.float16),
+}
+"""The NaN that results of a format have; those of f64 keep their bits."""
+
+TO_INTEGER: dict[str, Callable[[Array], Array]] = {
+    "rn": np.rint,
+    "rz": np.trunc,
+    "rm": np.floor,
+    "rp": np.ceil,
+    "rna": lambda x: np.trunc(x + np.copysign(0.5, x)),
+}
+"""Rounding to a whole number, by rounding mode."""
+
+
+def decode(raw: Array, type: Type) -> Array:
+    """The values of a floating type's bits, as f32 (f64 for f64); packed types give all lanes' elements in a row."""
+    element, count = lanes(type)
+    if count > 1:
+        raw = np.ascontiguousarray(raw).view(element.dtype)
+    if element is bf16:
+        return (raw.astype(np.uint32) << 16).view(np.float32)
+    if element is tf32:
+        return raw.view(np.float32)
+    if element is e5m2:
+        return (raw.astype(np.uint16) << 8).view(np.float16).astype(np.float32)
+    if element is e4m3:
+        return _E4M3[raw]
+    return raw.astype(np.float32) if element is f16 else raw
+
+
+def encode(values: Array, type: Type, rnd: str = "rn") -> Array:
+    """The bits of values (f32 or f64), rounded once to a floating type; NaN becomes the canonical one."""
+    element, count = lanes(type)
+    raw = _ENCODERS[element](values, rnd)
+    return raw.view(type.dtype) if count > 1 else raw
+
+
+def canonical(x: Array) -> Array:
+    """x with each NaN replaced by the one that f32 and f16 results have."""
+    nan = x != x
+    return np.where(nan, NAN[x.dtype], x) if x.dtype in NAN and nan.any() else x
+
+
+def flush(x: Array, type: Type) -> Array:
+    """Values with those that are subnormal in a type replaced by zeros of their sign."""
+    return x * (np.abs(x) >= 2.0 ** FORMATS[lanes(type)[0]].emin)
+
+
+def flush_bits(raw: Array, type: Type) -> Array:
+    """The bits of numbers, with subnormal ones replaced by zeros of their sign."""
+    return encode(flush(decode(raw, type), type), type)
+
+
+def saturate(x: Array) -> Array:
+    """x clamped to [0, 1]; NaN becomes 0."""
+    return np.where(x > 0, np.minimum(x, x.dtype.type(1)), x.dtype.type(0))
+
+
+def relu(x: Array) -> Array:
+    """x with negative numbers and -0 replaced by 0; NaN stays."""
+    return np.where(x <= 0, x.dtype.type(0), x)
+
+
+def finite(x: Array, type: Type) -> Array:
+    """x clamped to the finite numbers of a type; NaN stays."""
+    return np.clip(x, -FORMATS[type].largest, FORMATS[type].largest)
+
+
+def round_to(x: Array, type: Type, rnd: str) -> Array:
+    """The f64 values x rounded to numbers of a narrower format, still as f64; past the largest, to that or infinity."""
+    form = FORMATS[type]
+    x = x.astype(np.float64, copy=False)
+    unit = np.maximum(np.frexp(x)[1] - form.precision, form.emin - form.precision + 1)
+    rounded = np.ldexp(TO_INTEGER[rnd](np.ldexp(x, -unit)), unit)
+    limit = np.where(TO_INTEGER[rnd](np.copysign(0.75, x)) == 0, form.largest, np.inf)
+    over = (np.abs(rounded) > form.largest) & np.isfinite(x)
+    return np.where(over, np.copysign(limit, x), rounded)
+
+
+def step(nearest: Array, error: Array, rnd: str) -> Array:
+    """f64 results rounded to nearest, moved to the neighbour that a mode asks for; `error` is exact - nearest."""
+    if rnd == "rz":
+        move, towards = error * np.copysign(1, nearest) < 0, 0.0
+    else:
+        move, towards = (error < 0, -np.inf) if rnd == "rm" else (error > 0, np.inf)
+    return np.where(move, np.nextafter(nearest, towards), nearest)
+
+
+def two_sum(x: Array, y: Array) -> tuple[Array, Array]:
+    """x + y rounded to nearest, and what the rounding lost, exactly (Knuth)."""
+    s = x + y
+    rest = s - x
+    return s, (x - (s - rest)) + (y - rest)
+
+
+def two_product(x: Array, y: Array) -> tuple[Array, Array]:
+    """x * y in f64 rounded to nearest, and what the rounding lost, exactly (Dekker); no exponent may be extreme."""
+    p = x * y
+    x1, y1 = x * 134217729.0, y * 134217729.0
+    x1, y1 = x1 - (x1 - x), y1 - (y1 - y)
+    x2, y2 = x - x1, y - y1
+    return p, ((x1 * y1 - p) + x1 * y2 + x2 * y1) + x2 * y2
+
+
+def odd_sum(x: Array, y: Array) -> Array:
+    """x + y in f64 rounded to odd: an inexact sum has an odd last bit, so that it can be rounded once more."""
+    s, error = two_sum(x, y)
+    bits = s.view(np.int64)
+    inexact = (np.abs(error) > 0) & (bits & 1 == 0)
+    if inexact.any():
+        bits = bits + inexact * np.where((error > 0) == (s > 0), 1, -1)
+    return bits.view(np.float64)
+
+
+def fma(a: Array, b: Array, c: Array) -> Array:
+    """a * b + c in f32 or f64, rounded once, to nearest."""
+    if a.dtype == np.float64:
+        return _fma64(*np.broadcast_arrays(a, b, c))
+    product = np.multiply(a, b, dtype=np.float64)
+    s = product + c
+    # Rounding twice errs only where the f64 sum stands on the middle between two f32 numbers.
+    middle = ((s.view(np.uint64) & 0x1FFFFFFF) == 0x10000000) | ((np.abs(s) < 2.0**-126) & (s != 0))
+    if middle.any():
+        s = odd_sum(product, c.astype(np.float64))
+    return s.astype(np.float32)
+
+
+def _fma64(a: Array, b: Array, c: Array) -> Array:
+    product, lost = two_product(a, b)
+    high, low = two_sum(c, lost)
+    s, rest = two_sum(product, high)
+    plain = product + c
+    result = s + odd_sum(low, rest)
+    result = np.where((result != 0) & np.isfinite(plain), result, plain)
+    sizes = np.abs([a, b, c, product])
+    hard = np.isfinite(sizes[:3]).all(0) & (((sizes > 2.0**480) | (sizes < 2.0**-480)) & (sizes > 0)).any(0)
+    for lane in np.argwhere(hard):
+        at = tuple(lane)
+        result[at] = _to_float(Fraction(a[at]) * Fraction(b[at]) + Fraction(c[at]), result[at])
+    return result
+
+
+def _to_float(exact: Fraction, zero: float) -> float:
+    """A fraction rounded to nearest in f64; `zero` where it is zero."""
+    try:
+        return float(exact) if exact else zero
+    except OverflowError:
+        return math.copysign(math.inf, exact)
+
+
+def residual(exact: Callable[..., Any], nearest: Array, *inputs: Array) -> Array:
+    """The sign of `exact(nearest, *inputs)` computed on fractions, 0 for lanes with an infinity, NaN or 1/0 in them.
+
+    A lane takes some microseconds: this is for the f64 modes other than rn.
+    """
+
+    def one(nearest: float, *inputs: float) -> float:
+        if not all(map(math.isfinite, inputs)) or math.isnan(nearest):
+            return 0.0
+        try:
+            difference = -nearest if math.isinf(nearest) else exact(Fraction(nearest), *map(Fraction, inputs))
+            exact(Fraction(1), *map(Fraction, inputs))
+        except ZeroDivisionError:
+            return 0.0
+        return float((difference > 0) - (difference < 0))
+
+    return np.frompyfunc(one, 1 + len(inputs), 1)(nearest, *inputs).astype(np.float64)
+
+
+def from_integer(x: Array, type: Type, rnd: str) -> Array:
+    """The bits of integers rounded once to a floating type."""
+    if x.dtype.itemsize < 8 or (rnd == "rn" and type in (f32, f64)):
+        wanted = type.dtype if rnd == "rn" and type in (f32, f64) else np.dtype(np.float64)
+        return encode(x.astype(wanted), type, rnd)
+    if type is f64:
+        high = (x >> 32).astype(np.float64) * 2.0**32
+        return step(*two_sum(high, (x & 0xFFFFFFFF).astype(np.float64)), rnd)
+    large = np.abs(x.astype(np.float64)) > 2.0**53
+    odd = ((x >> 11) | ((x & 0x7FF) != 0)).astype(np.float64) * 2048.0
+    return encode(np.where(large, odd, x.astype(np.float64)), type, rnd)
+
+
+def to_integer(x: Array, dtype: np.dtype[Any], rnd: str) -> Array:
+    """Values rounded to integers, clamped to the type's range; NaN becomes 0, from f64 or to 64 bits the high bit."""
+    whole = TO_INTEGER[rnd](x.astype(np.float64, copy=False))
+    info = np.iinfo(dtype)
+    inside = (whole >= float(info.min)) & (whole < float(info.max) + (info.bits < 64))
+    result = np.where(inside, whole, 0).astype(dtype)
+    if not inside.all():
+        result = np.where(whole < info.min, info.min, np.where(inside, result, info.max))
+        wide = x.dtype == np.float64 or info.bits == 64
+        result = np.where(np.isnan(x), (info.min or 1 << info.bits - 1) if wide else 0, result).astype(dtype)
+    return result
+
+
+def elements(x: Array, dtype: np.dtype[Any]) -> Array:
+    """The elements packed in x as one longer last axis, the least significant first."""
+    return np.ascontiguousarray(x).view(dtype)
+
+
+def widen(x: Array) -> Array:
+    """Integers with twice the bits."""
+    return x.astype(f"{x.dtype.kind}{2 * x.dtype.itemsize}")
+
+
+def clamp(x: Array, type: Type) -> Array:
+    """Integers clamped to the range of a type."""
+    limits, own = np.iinfo(type.dtype), np.iinfo(x.dtype)
+    return np.clip(x, max(limits.min, own.min), min(limits.max, own.max)).astype(type.dtype)
+
+
+def shift_left(x: Array, count: Array) -> Array:
+    """x << count; 0 for a count (u32) of the full width or more."""
+    return x << _amount(x, count)
+
+
+def shift_right(x: Array, count: Array) -> Array:
+    """x >> count, arithmetic for signed types; all sign bits for a count (u32) of the full width or more."""
+    return x >> _amount(x, count)
+
+
+def _amount(x: Array, count: Array) -> Array:
+    """Counts in the type of what is shifted; numpy itself takes those past the width, and negative ones, as full."""
+    if x.dtype.itemsize == count.dtype.itemsize:
+        return count.view(x.dtype)
+    return np.minimum(count, 8 * x.dtype.itemsize).astype(x.dtype)
+
+
+def high_half(a: Array, b: Array) -> Array:
+    """The high half of the product of integers."""
+    if a.dtype.itemsize < 8:
+        return (widen(a) * b >> 8 * a.dtype.itemsize).astype(a.dtype)
+    x, y = a.view(np.uint64), b.view(np.uint64)
+    x0, x1, y0, y1 = x & 0xFFFFFFFF, x >> 32, y & 0xFFFFFFFF, y >> 32
+    middle = x1 * y0 + (x0 * y0 >> 32)
+    high = x1 * y1 + (middle >> 32) + (x0 * y1 + (middle & 0xFFFFFFFF) >> 32)
+    if a.dtype.kind == "i":
+        high -= np.where(a < 0, y, 0) + np.where(b < 0, x, 0)
+    return high.view(a.dtype)
+
+
+def bit_length(x: Array) -> Array:
+    """The bits that unsigned numbers of up to 64 bits take: 0 for 0, 1 for 1, 2 for 2 and 3, …"""
+    if x.dtype.itemsize < 8:
+        return np.frexp(x.astype(np.float64))[1]
+    high, low = x >> np.uint64(32), x & 0xFFFFFFFF
+    return np.where(high > 0, 32, 0) + bit_length(np.where(high > 0, high, low).astype(np.uint32))
+
+
+def _odd32(x: Array) -> Array:
+    """The bits of values as f32, rounded to odd where they are f64."""
+    if x.dtype == np.float32:
+        return x.view(np.uint32)
+    nearest = x.astype(np.float32)
+    bits = nearest.view(np.uint32)
+    inexact = (nearest != x) & (x == x)
+    return np.where(inexact, (bits - (np.abs(nearest) > np.abs(x))) | 1, bits).astype(np.uint32)
+
+
+def _drop(bits: Array, count: int, rnd: str) -> Array:
+    """f32 bits without the last `count`, rounded; the format that remains has the exponents of f32."""
+    if rnd == "rn":
+        return bits + ((1 << count - 1) - 1) + ((bits >> count) & 1) >> count
+    if rnd == "rna":
+        return bits + (1 << count - 1) >> count
+    away = {"rz": np.False_, "rm": bits >> 31 != 0, "rp": bits >> 31 == 0}[rnd]
+    return bits + np.where(away, (1 << count) - 1, 0).astype(np.uint32) >> count
+
+
+def _encode_f64(values: Array, rnd: str) -> Array:
+    return values.astype(np.float64, copy=False)
+
+
+def _encode_f32(values: Array, rnd: str) -> Array:
+    if rnd != "rn" and values.dtype == np.float64:
+        values = round_to(values, f32, rnd)
+    return canonical(values.astype(np.float32, copy=False))
+
+
+def _encode_f16(values: Array, rnd: str) -> Array:
+    return canonical((values if rnd == "rn" else round_to(values, f16, rnd)).astype(np.float16))
+
+
+def _encode_bf16(values: Array, rnd: str) -> Array:
+    bits = _drop(_odd32(values), 16, rnd).astype(np.uint16)
+    return np.where(values != values, np.uint16(0x7FFF), bits)
+
+
+def _encode_tf32(values: Array, rnd: str) -> Array:
+    bits = _drop(_odd32(values), 13, rnd) << 13
+    return np.where(values != values, np.uint32(0x7FFFFFFF), bits)
+
+
+def _encode_e5m2(values: Array, rnd: str) -> Array:
+    bits = round_to(values, e5m2, rnd).astype(np.float16).view(np.uint16) >> 8
+    return np.where(values != values, np.uint8(0x7F), bits.astype(np.uint8))
+
+
+def _encode_e4m3(values: Array, rnd: str) -> Array:
+    """e4m3 has no infinity: that, like NaN, is 0x7f. Its other numbers are f16 bits, scaled by 2^-8 and shortened."""
+    rounded = round_to(values, e4m3, rnd)
+    bits = (rounded * 2.0**-8).astype(np.float16).view(np.uint16)
+    shortened = (bits >> 8 & 0x80 | bits >> 7 & 0x7F).astype(np.uint8)
+    return np.where(np.isfinite(rounded), shortened, np.uint8(0x7F))
+
+
+def _decoded_e4m3() -> Array:
+    bits = np.arange(256, dtype=np.uint16)
+    values = ((bits & 0x80) << 8 | (bits & 0x7F) << 7).view(np.float16).astype(np.float32) * np.float32(256)
+    values[[0x7F, 0xFF]] = np.nan
+    return values
+
+
+_E4M3 = _decoded_e4m3()
+_ENCODERS: dict[Type, Callable[[Array, str], Array]] = {
+    f64: _encode_f64, f32: _encode_f32, f16: _encode_f16, bf16: _encode_bf16, tf32: _encode_tf32,
+    e4m3: _encode_e4m3, e5m2: _encode_e5m2,
+}  # fmt: skip

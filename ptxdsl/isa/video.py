@@ -1,0 +1,198 @@
+"""Video instructions (PTX ISA, "Scalar Video Instructions" and "SIMD Video Instructions").
+
+A scalar one takes words, or a byte or half of a register (`r.b0`, `r.h1`); a SIMD one works on the two halves or the
+four bytes of its registers. All compute with more bits than the operands have, and cut or clamp only at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import ir
+from ..types import Type, s32
+from .numerics import Array, elements
+from .spec import Form, Op, Opcode, Problem
+
+TYPES = "u32 s32"
+SECOND: dict[str, Callable[[Array, Array], Array]] = {"add": np.add, "min": np.minimum, "max": np.maximum}
+COMPARISONS: dict[str, Callable[[Array, Array], Array]] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+SELECTORS = ("b0", "b1", "b2", "b3", "h0", "h1")
+
+
+def scalar_forms(syntax: str, d: str, **slots: Any) -> tuple[Form, Form]:
+    """The forms of a scalar instruction, without and with a second operation on c."""
+    slots |= {"ptx": "2.0", "sm": 20}
+    operands = f"d={d}, a:atype, b:btype"
+    return Form(f"{syntax} {operands}", **slots), Form(f"{syntax}.then {operands}, c:{d}", then=tuple(SECOND), **slots)
+
+
+def simd_forms(name: str, **slots: Any) -> Iterator[Form]:
+    """The forms of a SIMD instruction on halves and bytes, each also with the sum of its results added to c."""
+    slots |= {"dtype": TYPES, "atype": TYPES, "btype": TYPES, "ptx": "3.0", "sm": 30}
+    operands = "d=dtype, a:atype, b:btype, c:dtype"
+    for count in (2, 4):
+        yield Form(f"{name}{count}.dtype.atype.btype{{.sat}} {operands}", **slots)
+        yield Form(f"{name}{count}.dtype.atype.btype.add {operands}", **slots)
+
+
+def arithmetic_forms(name: str) -> tuple[Form, ...]:
+    """The scalar and the SIMD forms of an arithmetic instruction."""
+    scalar = scalar_forms(f"{name}.dtype.atype.btype{{.sat}}", "dtype", dtype=TYPES, atype=TYPES, btype=TYPES)
+    return (*scalar, *simd_forms(name))
+
+
+class Video(Op):
+    """Base: `operation` works on int64, one element or more a lane."""
+
+    reads = (ir.Lane,)
+    operation: ClassVar[Callable[[Array, Array], Array]]
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        for declared, value in zip(i.operands, operands, strict=True):
+            if isinstance(value, ir.Lane) and (value.selector not in SELECTORS or _count(i) > 1):
+                takes = f".{', .'.join(SELECTORS)} or all" if _count(i) == 1 else "all"
+                yield Problem(
+                    declared.name, f"`{declared.name}` selects .{value.selector}; this takes {takes} of a register"
+                )
+
+    def results(self, i: Opcode, x: Array, y: Array) -> Array:
+        return type(self).operation(x, y)
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any = None) -> Any:
+        count = _count(i)
+        results = self.results(i, _split(a, i.atype, count), _split(b, i.btype, count))
+        dtype = i.dtype or i.operands[0].type
+        if i.values.get("sat"):
+            results = _clamp(results, dtype, 32 // count)
+        if i.values.get("add"):
+            return c + results.sum(-1).astype(c.dtype)
+        d = results.astype(f"u{4 // count}").view(dtype.dtype)[..., 0]
+        return SECOND[i.then](d, c) if i.values.get("then") else d
+
+
+def _count(i: Opcode) -> int:
+    """Elements of a register that an instruction works on."""
+    return {"2": 2, "4": 4}.get(i.form.name[-1], 1)
+
+
+def _split(x: Array, type: Type, count: int) -> Array:
+    """The elements of registers as int64 with one more axis."""
+    return elements(x, np.dtype(f"{x.dtype.kind}{4 // count}")).reshape(*x.shape, count).astype(np.int64)
+
+
+def _clamp(results: Array, type: Type, bits: int) -> Array:
+    signed = type is s32
+    low = -(1 << bits - 1) if signed else 0
+    return np.clip(results, low, low + (1 << bits) - 1)
+
+
+class Vadd(Video):
+    """d = a + b, of words, halves or bytes; then + c, or its minimum or maximum with c."""
+
+    forms = arithmetic_forms("vadd")
+    operation = np.add
+
+
+class Vsub(Video):
+    """d = a - b, of words, halves or bytes; then + c, or its minimum or maximum with c."""
+
+    forms = arithmetic_forms("vsub")
+    operation = np.subtract
+
+
+class Vabsdiff(Video):
+    """d = |a - b|, of words, halves or bytes; then + c, or its minimum or maximum with c."""
+
+    forms = arithmetic_forms("vabsdiff")
+    operation = staticmethod(lambda a, b: np.abs(a - b))
+
+
+class Vmin(Video):
+    """d = the lesser of a and b, words, halves or bytes; then + c, or its minimum or maximum with c."""
+
+    forms = arithmetic_forms("vmin")
+    operation = np.minimum
+
+
+class Vmax(Video):
+    """d = the greater of a and b, words, halves or bytes; then + c, or its minimum or maximum with c."""
+
+    forms = arithmetic_forms("vmax")
+    operation = np.maximum
+
+
+class Vavrg(Video):
+    """d = (a + b) / 2 of halves or bytes, rounded to nearest, up if in the middle; .add adds their sum to c."""
+
+    forms = tuple(simd_forms("vavrg"))
+    operation = staticmethod(lambda a, b: a + b + (a + b >= 0) >> 1)
+
+
+class Shift(Video):
+    """Base of vshl and vshr: b is taken modulo 32 (.wrap) or as 32 at most (.clamp)."""
+
+    def results(self, i: Opcode, x: Array, y: Array) -> Array:
+        return super().results(i, x, y & 31 if i.mode == "wrap" else np.minimum(y, 32))
+
+
+def _shift_forms(name: str) -> tuple[Form, ...]:
+    syntax = f"{name}.dtype.atype.btype{{.sat}}.mode"
+    return scalar_forms(syntax, "dtype", dtype=TYPES, atype=TYPES, btype="u32", mode="clamp wrap")
+
+
+class Vshl(Shift):
+    """d = a << b; then + c, or its minimum or maximum with c."""
+
+    forms = _shift_forms("vshl")
+    operation = np.left_shift
+
+
+class Vshr(Shift):
+    """d = a >> b, filled with the sign of a signed a; then + c, or its minimum or maximum with c."""
+
+    forms = _shift_forms("vshr")
+    operation = np.right_shift
+
+
+class Vset(Video):
+    """d = 1 where a compares so to b, words, halves or bytes, else 0; then + c, or its minimum or maximum with c."""
+
+    forms = (
+        *scalar_forms("vset.atype.btype.cmp", "u32", atype=TYPES, btype=TYPES, cmp=tuple(COMPARISONS)),
+        *(
+            Form(
+                f"vset{count}.atype.btype.cmp{add} d=u32, a:atype, b:btype, c:u32",
+                atype=TYPES, btype=TYPES, cmp=tuple(COMPARISONS), ptx="3.0", sm=30,
+            )
+            for count in (2, 4)
+            for add in ("", ".add")
+        ),
+    )  # fmt: skip
+
+    def results(self, i: Opcode, x: Array, y: Array) -> Array:
+        return COMPARISONS[i.cmp](x, y).astype(np.int64)
+
+
+class Vmad(Video):
+    """d = a * b + c, with .po one more, shifted right by 7 or 15; .sat clamps to 32 bits, signed if a or b is."""
+
+    forms = (
+        Form(
+            "vmad.dtype.atype.btype{.po}{.sat}{.scale} d=dtype, a:atype, b:btype, c:dtype",
+            dtype=TYPES, atype=TYPES, btype=TYPES, scale="shr7 shr15", ptx="2.0", sm=20,
+        ),
+    )  # fmt: skip
+
+    def run(self, i: Opcode, a: Any, b: Any, c: Any = None) -> Any:
+        signed = s32 in (i.atype, i.btype)
+        wide = np.int64 if signed else np.uint64
+        total = a.astype(wide) * b.astype(wide) + c.view(np.int32 if signed else np.uint32).astype(wide) + bool(i.po)
+        total = total >> {"shr7": 7, "shr15": 15, None: 0}[i.scale]
+        if i.sat:
+            total = np.clip(total, -(1 << 31) if signed else 0, (1 << 31) - 1 if signed else (1 << 32) - 1)
+        return total.astype(np.uint32).view(i.dtype.dtype)

@@ -180,7 +180,7 @@ def _collect(instruction: Instruction, written: set[Register], reads: list[tuple
         written.update(_registers(instruction.operands))
         return
     for operand, value in zip(opcode.operands, bound, strict=True):
-        if operand.written:
+        if operand.written or isinstance(value, Arguments):  # a call's results are a list like its arguments
             written.update(_registers((value,)))
         if operand.read:
             reads += ((register, instruction) for register in _registers((value,)))

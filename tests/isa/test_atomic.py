@@ -5,6 +5,7 @@ import pytest
 
 from ptxdsl.isa import lookup
 from ptxdsl.isa.atomic import TYPES_OF
+from ptxdsl.isa.numerics import encode
 from ptxdsl.types import TYPES
 
 from .fake_step import WINDOWS, FakeStep, execute
@@ -34,11 +35,9 @@ def test_integers(name, operation, type):
     if name == "red" and operation == "exch":
         pytest.skip("red has no exch")
     dtype = TYPES[type].dtype
-    small = operation in ("inc", "dec")
-    draw = lambda n: (
-        rng.integers(0, 5, n).astype(dtype) if small else rng.integers(0, 256, (n, 8), np.uint8).view(dtype)[:, 0]
-    )  # noqa: E731
-    memory, b, address = draw(8), draw(LANES), places(dtype.itemsize)
+    most = 5 if operation in ("inc", "dec") else 1 << 63
+    memory, b = (rng.integers(0, most, n, np.uint64).astype(dtype) for n in (8, LANES))
+    address = places(dtype.itemsize)
     m = FakeStep((LANES,), **{"global": memory.copy().view(np.uint8)})
     found = execute(f"{name}.global.{operation}.{type}", m, address, b)
 
@@ -108,16 +107,9 @@ def test_subnormal_sums_are_lost_in_global_memory_only(space, flushed):
 @pytest.mark.parametrize("type", ["f16", "f16x2", "bf16", "bf16x2"])
 def test_half_precision_sums(type):
     """Sums of small whole numbers are exact, whatever the format."""
+    element = TYPES[type.removesuffix("x2")]
     numbers = rng.integers(-8, 9, (2, 64)).astype(np.float32)
-    bits = (
-        numbers.astype(np.float16).view(np.uint16)
-        if type[0] == "f"
-        else (numbers.view(np.uint32) >> 16).astype(np.uint16)
-    )
-    total = numbers[0] + numbers[1]
-    expected = (
-        total.astype(np.float16).view(np.uint16) if type[0] == "f" else (total.view(np.uint32) >> 16).astype(np.uint16)
-    )
+    bits, expected = encode(numbers, element).view(np.uint16), encode(numbers[0] + numbers[1], element).view(np.uint16)
     old, b = np.ascontiguousarray(bits).view(TYPES[type].dtype)
     m = FakeStep(old.shape, **{"global": old.copy().view(np.uint8)})
     address = np.arange(len(old), dtype=np.uint64) * np.uint64(old.itemsize)
@@ -137,6 +129,7 @@ def test_vectors_change_element_by_element():
 def test_only_associative_integer_operations_offer_a_scan():
     """The machine may then combine the lanes at one address at once."""
     offered = {}
+    associative = {"add.u32": np.add, "xor.b64": np.bitwise_xor, "max.s32": np.maximum}
 
     class Recorder(FakeStep):
         def atomic(self, space, address, type, update, *inputs, scan=None):
@@ -174,7 +167,8 @@ def test_only_associative_integer_operations_offer_a_scan():
     ),
     (
         "red.global.add.L2::cache_hint.u32 [%d0], %r1;",
-        "red.global.add.L2::cache_hint.u32: takes a cache policy, a 64-bit register, as last operand of .L2::cache_hint\n"
+        "red.global.add.L2::cache_hint.u32: takes a cache policy, a 64-bit register, as last operand of"
+        " .L2::cache_hint\n"
         "  help: make one with createpolicy.fractional.L2::evict_last.b64",
     ),
 ])  # fmt: skip
@@ -184,7 +178,8 @@ def test_refusals(instruction, message):
 
 @pytest.mark.parametrize("text", [
     "atom.global.and.u32", "atom.global.exch.u32", "atom.global.add.s64", "atom.global.min.f32", "red.global.exch.b32",
-    "red.acquire.gpu.global.add.u32", "atom.shared.add.L2::cache_hint.u32", "atom.local.add.u32", "atom.global.add.f16x2",
+    "red.acquire.gpu.global.add.u32", "atom.shared.add.L2::cache_hint.u32", "atom.local.add.u32",
+    "atom.global.add.f16x2",
 ])  # fmt: skip
 def test_forms_that_do_not_exist(text):
     assert lookup(text) == ()

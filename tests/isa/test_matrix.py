@@ -127,11 +127,9 @@ def test_many_warps_are_computed_in_pieces():
 
 def words(copy: dict, side: str) -> np.ndarray:
     """The 16-bit element of the tile that each lane has at each place, (lanes, elements), by CuTe."""
-    layout = copy[side]
-    shape, stride = layout["shape"], layout["stride"]
-    return np.array(
-        [[_crd(lane, shape[0], stride[0]) + _crd(v, shape[1], stride[1]) for v in range(8)] for lane in range(32)]
-    )
+    (lanes, values), (lane_step, value_step) = copy[side]["shape"], copy[side]["stride"]
+    places = [[_crd(n, lanes, lane_step) + _crd(v, values, value_step) for v in range(8)] for n in range(32)]
+    return np.array(places)
 
 
 def _crd(index: int, shape, stride) -> int:
@@ -194,8 +192,8 @@ def test_only_the_first_lanes_give_addresses():
 @pytest.mark.parametrize(("instruction", "message"), [
     (
         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0, %r1, %r2, %r3}, [table];",
-        "ldmatrix.sync.aligned.m8n8.x4.shared.b16: `address` is `table` in .global; this instruction takes an address in"
-        " .shared",
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16: `address` is `table` in .global; this instruction takes an address"
+        " in .shared",
     ),
     (
         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0, %r1}, [tile];",
@@ -224,8 +222,8 @@ def test_only_the_first_lanes_give_addresses():
     ),
     (
         "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f0, %f1, %f2, %f3}, {%r0, %r1}, %r4, {%f0, %f1, %f2, %f3};",
-        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32: `b` is not in braces; mma takes its registers as a list, even a"
-        " single one\n  help: write [b] in Python, {b} in PTX",
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32: `b` is not in braces; mma takes its registers as a list,"
+        " even a single one\n  help: write [b] in Python, {b} in PTX",
     ),
 ])  # fmt: skip
 def test_refusals(instruction, message):

@@ -227,8 +227,8 @@ def _masked(case: Case) -> Case:
 
 def _atomic_cases() -> list[Case]:
     cases = []
-    integers = (*product(("and", "or", "xor", "exch"), ("b32", "b64")), *product(("min", "max"), ("u32", "s32", "u64", "s64")),
-                ("add", "u32"), ("add", "s32"), ("add", "u64"), ("inc", "u32"), ("dec", "u32"))  # fmt: skip
+    integers = (*product(("and", "or", "xor", "exch"), ("b32", "b64")),
+                *product(("min", "max"), ("u32", "s32", "u64", "s64")), ("add", "u32"), ("add", "s32"), ("add", "u64"), ("inc", "u32"), ("dec", "u32"))  # fmt: skip
     for op, type in integers:
         register = f"b{type[1:]}"
         values = ("bits", "bits") if op not in ("inc", "dec") else ((0, 5, 5, 9, 7), (3, 5, 4, 2, 0, 8))
@@ -253,7 +253,8 @@ def _atomic(operation: str, register: str, kinds: tuple[Any, ...], space: str = 
     front = "cvt.u64.u32 %g, %sm; cvta.shared.u64 %g, %g;" if not space else ""
     dot = f".{space}" if space else ""
     operands = ", ".join(f"%i{n}" for n in range(1, len(kinds)))
-    body = f"{front} st{dot}.{bits} [{at}], %i0; atom{dot}.{operation} %o0, [{at}], {operands}; ld{dot}.{bits} %o1, [{at}];"
+    body = f"{front} st{dot}.{bits} [{at}], %i0; atom{dot}.{operation} %o0, [{at}], {operands};"
+    body += f" ld{dot}.{bits} %o1, [{at}];"
     name = f"atom {space or 'generic'} {operation}"
     return Case(name, body, tuple((register, kind) for kind in kinds), (register, register))
 

@@ -9,6 +9,7 @@ import math
 import struct
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
@@ -327,6 +328,7 @@ def alignment(kind: Pointer) -> int:
     return max(1, kind.element.bits // 8)
 
 
+@cache
 def _elements(element: Type) -> Collection[Type | None]:
     """The array types that a pointer to `element` takes: its own, and raw bits where numpy has no such type."""
     if element.kind == "b":

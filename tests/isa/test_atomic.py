@@ -126,29 +126,21 @@ def test_vectors_change_element_by_element():
     np.testing.assert_array_equal(m.memory["global"].view(np.float32).reshape(4, 4), memory + b.T)
 
 
-def test_only_associative_integer_operations_offer_a_scan():
+@pytest.mark.parametrize(("operation", "ufunc"), [
+    ("add.u32", np.add), ("xor.b64", np.bitwise_xor), ("max.s32", np.maximum), ("add.f32", None), ("inc.u32", None),
+])  # fmt: skip
+def test_only_associative_integer_operations_offer_a_scan(operation, ufunc):
     """The machine may then combine the lanes at one address at once."""
-    offered = {}
-    associative = {"add.u32": np.add, "xor.b64": np.bitwise_xor, "max.s32": np.maximum}
+    offered = []
 
     class Recorder(FakeStep):
         def atomic(self, space, address, type, update, *inputs, scan=None):
-            offered[text] = scan
+            offered.append(scan)
             return inputs[0]
 
-    for text in (
-        "red.global.add.u32",
-        "red.global.xor.b64",
-        "red.global.max.s32",
-        "red.global.add.f32",
-        "red.global.inc.u32",
-    ):
-        type = lookup(text)[0].type
-        execute(text, Recorder((2,)), np.zeros(2, np.uint64), np.zeros(2, type.dtype))
-    assert offered == {
-        "red.global.add.u32": np.add, "red.global.xor.b64": np.bitwise_xor, "red.global.max.s32": np.maximum,
-        "red.global.add.f32": None, "red.global.inc.u32": None,
-    }  # fmt: skip
+    text = f"red.global.{operation}"
+    execute(text, Recorder((2,)), np.zeros(2, np.uint64), np.zeros(2, lookup(text)[0].type.dtype))
+    assert offered == [ufunc]
 
 
 @pytest.mark.parametrize(("instruction", "message"), [

@@ -227,8 +227,8 @@ def _masked(case: Case) -> Case:
 
 def _atomic_cases() -> list[Case]:
     cases = []
-    integers = (*product(("and", "or", "xor", "exch"), ("b32", "b64")),
-                *product(("min", "max"), ("u32", "s32", "u64", "s64")), ("add", "u32"), ("add", "s32"), ("add", "u64"), ("inc", "u32"), ("dec", "u32"))  # fmt: skip
+    integers = [*product(("and", "or", "xor", "exch"), ("b32", "b64")), *product(("inc", "dec"), ("u32",))]
+    integers += [*product(("min", "max"), ("u32", "s32", "u64", "s64")), *product(("add",), ("u32", "s32", "u64"))]
     for op, type in integers:
         register = f"b{type[1:]}"
         values = ("bits", "bits") if op not in ("inc", "dec") else ((0, 5, 5, 9, 7), (3, 5, 4, 2, 0, 8))

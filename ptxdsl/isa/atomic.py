@@ -14,6 +14,7 @@ from ..types import Type, b128, f32, lanes
 from .memory import HINT, NEEDS, ORDERED, SCOPES, access_bytes, alignment_problems, elements, policy_problems
 from .numerics import canonical, decode, encode, flush
 from .spec import Form, Op, Opcode, Problem
+from .step import Step
 
 Update = Callable[..., np.ndarray]
 
@@ -101,7 +102,7 @@ def _vector(i: Any) -> bool:
 def _forms(name: str, sem: str, d: str) -> tuple[Form, ...]:
     """The lines that atom and red share; `d` is "d=type" or nothing."""
     front = f"{name}{{.sem}}{{.scope}}{{.space}}"
-    slots = {"sem": sem, "scope": SCOPES, "hint": HINT, "needs": _NEEDS}
+    slots: dict[str, Any] = {"sem": sem, "scope": SCOPES, "hint": HINT, "needs": _NEEDS}
     result, results = (f"{d}, ", f"{d}*vec, ") if d else ("", "")
     return (
         Form(
@@ -143,21 +144,21 @@ class Atomic(Op):
         if "policy" in given:
             yield from policy_problems(i, given["policy"])
 
-    def change(self, i: Opcode, m: Any, a: np.ndarray, *inputs: np.ndarray) -> np.ndarray:
+    def change(self, i: Opcode, m: Step, a: np.ndarray, *inputs: np.ndarray) -> np.ndarray:
         """Changes memory; what was there before."""
         if elements(i) == 1:
             return self._change_one(i, m, a, *inputs)
         offsets = range(0, access_bytes(i), i.type.bytes)
         return np.stack([self._change_one(i, m, a + np.uint64(o), *v) for o, *v in zip(offsets, *inputs, strict=True)])
 
-    def _change_one(self, i: Opcode, m: Any, a: np.ndarray, *inputs: np.ndarray) -> np.ndarray:
+    def _change_one(self, i: Opcode, m: Step, a: np.ndarray, *inputs: np.ndarray) -> np.ndarray:
         space, update = i.space or "generic", _update(i.operation, i.type)
         scan = update if isinstance(update, np.ufunc) and not i.type.is_float else None
         if update is _add_f32:
             inputs = (*inputs, self._flushes(m, space, a))
         return m.atomic(space, a, i.type, update, *inputs, scan=scan)
 
-    def _flushes(self, m: Any, space: str, a: np.ndarray) -> np.ndarray:
+    def _flushes(self, m: Step, space: str, a: np.ndarray) -> np.ndarray:
         """Sums of f32 lose subnormal numbers in global memory, and keep them in shared memory."""
         if space == "generic":
             return ~m.within("shared", a)
@@ -169,7 +170,7 @@ class Atom(Atomic):
 
     forms = _forms("atom", "relaxed acquire release acq_rel", "d=type")
 
-    def execute(self, i: Opcode, m: Any, a: np.ndarray, b: np.ndarray, policy: np.ndarray | None = None) -> np.ndarray:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray, policy: np.ndarray | None = None) -> np.ndarray:
         return self.change(i, m, a, b)
 
 
@@ -188,7 +189,7 @@ class AtomCas(Atomic):
         ),
     )
 
-    def execute(self, i: Opcode, m: Any, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         return self.change(i, m, a, b, c)
 
 
@@ -197,5 +198,5 @@ class Red(Atomic):
 
     forms = _forms("red", "relaxed release", "")
 
-    def execute(self, i: Opcode, m: Any, a: np.ndarray, b: np.ndarray, policy: np.ndarray | None = None) -> None:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray, policy: np.ndarray | None = None) -> None:
         self.change(i, m, a, b)

@@ -10,6 +10,7 @@ import numpy as np
 from .. import ir
 from .memory import HINT, NEEDS, PREFETCHES, alignment_problems
 from .spec import Form, Op, Opcode, Problem
+from .step import Step
 
 SIZES = {"ca": (4, 8, 16), "cg": (16,)}
 
@@ -49,7 +50,7 @@ class CpAsync(Op):
         for name in ("dst", "src"):
             yield from alignment_problems(name, given[name], size)
 
-    def execute(self, i: Opcode, m: Any, dst: np.ndarray, src: np.ndarray, size: int, *rest: np.ndarray) -> None:
+    def execute(self, i: Opcode, m: Step, dst: np.ndarray, src: np.ndarray, size: int, *rest: np.ndarray) -> None:
         given = {o.name: value for o, value in zip(i.operands[3:], rest, strict=True)}
         wanted = given.get("src_size", np.uint32(size))
         wanted = np.where(given.get("ignore_src", False), np.uint32(0), wanted)
@@ -61,7 +62,7 @@ class CpAsyncCommitGroup(Op):
 
     forms = (Form("cp.async.commit_group", ptx="7.0", sm=80),)
 
-    def execute(self, i: Opcode, m: Any) -> None:
+    def execute(self, i: Opcode, m: Step) -> None:
         m.commit_group()
 
 
@@ -74,7 +75,7 @@ class CpAsyncWaitGroup(Op):
         if isinstance(operands[0], ir.Immediate) and operands[0].value < 0:
             yield Problem("n", f"`n` is {operands[0].value}; it counts groups, from 0")
 
-    def execute(self, i: Opcode, m: Any, n: int) -> None:
+    def execute(self, i: Opcode, m: Step, n: int) -> None:
         m.wait_group(n)
 
 
@@ -83,5 +84,5 @@ class CpAsyncWaitAll(Op):
 
     forms = (Form("cp.async.wait_all", ptx="7.0", sm=80),)
 
-    def execute(self, i: Opcode, m: Any) -> None:
+    def execute(self, i: Opcode, m: Step) -> None:
         m.wait_all()

@@ -20,6 +20,7 @@ from ..types import TYPES, Type, b16, b32, f16, f32, f64, s32, tf32
 from .memory import NEEDS, alignment_problems
 from .numerics import NAN, decode
 from .spec import Form, Op, Opcode, Problem, lookup
+from .step import Step
 
 ROW = np.complex128  # 16 bytes that are moved as one: what the four lanes of a row hold in a 32-bit register
 CHUNK_BYTES = 1 << 21  # products computed at a time, so that they stay in the cache
@@ -114,11 +115,11 @@ class Mma(Op):
                 message = f"`{declared.name}` is not in braces; mma takes its registers as a list, even a single one"
                 yield Problem(declared.name, message, "write [b] in Python, {b} in PTX")
 
-    def execute(self, i: Opcode, m: Any, *fragments: np.ndarray) -> np.ndarray:
+    def execute(self, i: Opcode, m: Step, *fragments: np.ndarray) -> Any:
         first = np.zeros(1, int)
         return self.execute_batch(i, m, [f[:, np.newaxis] for f in fragments], [first] * 3)[:, 0]
 
-    def execute_batch(self, i: Opcode, m: Any, values: Sequence[Any], index: Sequence[Any]) -> np.ndarray:
+    def execute_batch(self, i: Opcode, m: Step, values: Sequence[Any], index: Sequence[Any]) -> Any:
         """All pairs of an A and a B make one product a warp; other batches are products of one A and one B each."""
         a, b, c = values
         c = _pick(c, index[2])
@@ -206,7 +207,7 @@ def rounded_once(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: 
     np.add(arranged(a @ b.transpose(0, 2, 1), old), old, out=new)
     nan = new != new
     if nan.any():
-        np.copyto(new, NAN[new.dtype], where=nan)
+        new[nan] = NAN[new.dtype]
 
 
 def chained(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
@@ -260,7 +261,7 @@ class LdMatrix(MatrixAccess):
         ),
     )
 
-    def execute(self, i: Opcode, m: Any, address: np.ndarray) -> np.ndarray:
+    def execute(self, i: Opcode, m: Step, address: np.ndarray) -> np.ndarray:
         address = self.rows(i, address)
         lead = address.shape[:-1]
         if i.trans:
@@ -285,7 +286,7 @@ class StMatrix(MatrixAccess):
         ),
     )
 
-    def execute(self, i: Opcode, m: Any, address: np.ndarray, a: np.ndarray) -> None:
+    def execute(self, i: Opcode, m: Step, address: np.ndarray, a: np.ndarray) -> None:
         address = self.rows(i, address)
         warps = a.shape[1]
         if i.trans:

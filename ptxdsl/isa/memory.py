@@ -11,6 +11,7 @@ import numpy as np
 from .. import ir
 from ..types import b128
 from .spec import Form, Op, Opcode, Problem
+from .step import Step
 
 SCALARS = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64 b128"
 LOADED_FROM = "const global local param param::entry param::func shared shared::cta shared::cluster"
@@ -39,13 +40,13 @@ _WIDE = dict.fromkeys((*L2_PRIORITIES.split(), "v8", "v4 b64", "v4 u64", "v4 s64
 
 def elements(i: Any) -> int:
     """Elements of the vector modifier; 1 without it."""
-    vec = getattr(i, "vec", None)
+    vec: str | None = getattr(i, "vec", None)
     return int(vec[1:]) if vec else 1
 
 
 def access_bytes(i: Any) -> int:
     """Bytes of memory that one lane touches."""
-    return elements(i) * i.type.bytes
+    return elements(i) * int(i.type.bytes)
 
 
 def _fits(i: Any) -> bool:
@@ -161,7 +162,7 @@ class Load(Access):
         if isinstance(operands[0], ir.Sink):
             yield Problem("d", "`d` is `_`; only an element of a vector may be left out")
 
-    def execute(self, i: Opcode, m: Any, a: np.ndarray, policy: np.ndarray | None = None) -> np.ndarray:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, policy: np.ndarray | None = None) -> np.ndarray:
         return m.load(i.space or "generic", a, i.type, elements(i))
 
 
@@ -199,7 +200,7 @@ class Store(Access):
             if isinstance(value, ir.Sink) and access_bytes(i) < 32:
                 yield Problem("b", "`b` has a `_`; only stores of 256 bits may leave elements out")
 
-    def execute(self, i: Opcode, m: Any, a: np.ndarray, b: np.ndarray, policy: np.ndarray | None = None) -> None:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray, policy: np.ndarray | None = None) -> None:
         m.store(i.space or "generic", a, i.type, b)
 
 
@@ -236,22 +237,26 @@ class Pack(Op):
     """d = {a, …}: registers side by side in one, the first in the lowest bits."""
 
     reads = (ir.SpecialRegister,)
-    forms = tuple(Form(f"mov.{whole} d={whole}, a:{part}*{count}", needs=NEEDS) for whole, part, count in PACKINGS)
+    forms = tuple(
+        Form(f"mov.whole d=whole, a:{part}*{count}", whole=whole, needs=NEEDS) for whole, part, count in PACKINGS
+    )
 
     def run(self, i: Opcode, a: Any) -> Any:
-        joined = np.stack(a, axis=-1).view(f"u{min(8, i.operands[0].type.bytes)}")
-        return joined if i.operands[0].type is b128 else joined[..., 0]
+        joined = np.stack(a, axis=-1).view(f"u{min(8, i.whole.bytes)}")
+        return joined if i.whole is b128 else joined[..., 0]
 
 
 class Unpack(Op):
     """{d, …} = a: one register in pieces, the lowest bits in the first."""
 
     reads = (ir.SpecialRegister,)
-    forms = tuple(Form(f"mov.{whole} d={part}*{count}, a:{whole}", needs=NEEDS) for whole, part, count in PACKINGS)
+    forms = tuple(
+        Form(f"mov.whole d={part}*{count}, a:whole", whole=whole, needs=NEEDS) for whole, part, count in PACKINGS
+    )
 
     def run(self, i: Opcode, a: Any) -> Any:
-        words = np.ascontiguousarray(a if i.operands[1].type is b128 else a[..., np.newaxis])
-        return np.moveaxis(words.view(i.operands[0].type.dtype), -1, 0)
+        words = np.ascontiguousarray(a if i.whole is b128 else a[..., np.newaxis])
+        return np.moveaxis(words.view(f"u{i.whole.bytes // i.operands[0].count}"), -1, 0)
 
 
 class Hint(Op):
@@ -265,7 +270,7 @@ class Hint(Op):
         if size is not None:
             yield from alignment_problems("a", operands[0], 128)
 
-    def execute(self, i: Opcode, m: Any, *inputs: Any) -> None:
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
         """Nothing that a program can see."""
 
 
@@ -326,7 +331,7 @@ class CreatePolicy(Op):
             if primary > total:
                 yield Problem("primary_size", f"`primary_size` is {primary}, more than `total_size`, which is {total}")
 
-    def execute(self, i: Opcode, m: Any, *inputs: Any) -> np.ndarray:
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> np.ndarray:
         return np.zeros(m.shape, np.uint64)
 
 
@@ -340,7 +345,7 @@ class Cvta(Op):
     reads = ADDRESSES
     forms = (Form("cvta{.to}.space.u64 d=u64, a:u64", space=SPACES, ptx="2.0", sm=20, needs=_SPACE_NEEDS),)
 
-    def execute(self, i: Opcode, m: Any, a: np.ndarray) -> np.ndarray:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray) -> np.ndarray:
         return m.specific(i.space, a) if i.to else m.generic(i.space, a)
 
 
@@ -349,5 +354,5 @@ class IsSpacep(Op):
 
     forms = (Form("isspacep.space p=pred, a:u64", space=SPACES, ptx="2.0", sm=20, needs=_SPACE_NEEDS),)
 
-    def execute(self, i: Opcode, m: Any, a: np.ndarray) -> np.ndarray:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray) -> np.ndarray:
         return m.within(i.space, a)

@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import ir
 from .spec import Form, Op, Opcode, Problem
+from .step import Step
 
 LANES = np.arange(32)
 BITS = np.uint32(1) << LANES.astype(np.uint32)
@@ -46,7 +47,7 @@ class Shfl(Exchange):
         ),
     )
 
-    def execute(self, i: Opcode, m: Any, a: np.ndarray, b: np.ndarray, c: np.ndarray, mask: np.ndarray) -> Any:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray, c: np.ndarray, mask: np.ndarray) -> Any:
         distance, clamp, segment = (b & 31).astype(int), (c & 31).astype(int), (c >> 8 & 31).astype(int)
         first = LANES & segment
         last = first | (clamp & ~segment)
@@ -74,7 +75,7 @@ class Vote(Exchange):
         ),
     )
 
-    def execute(self, i: Opcode, m: Any, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
         voted, present = ballot(a & m.active), ballot(m.active)
         outcome = {"all": voted == present, "any": voted != 0, "uni": (voted == present) | (voted == 0)}[i.mode]
         return np.broadcast_to(outcome, m.shape)
@@ -85,7 +86,7 @@ class Ballot(Exchange):
 
     forms = (Form("vote.sync.ballot.b32 d=b32, {!}a:pred, membermask:b32", ptx="6.0", sm=30),)
 
-    def execute(self, i: Opcode, m: Any, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
         return np.broadcast_to(ballot(a & m.active), m.shape)
 
 
@@ -94,7 +95,7 @@ class MatchAny(Exchange):
 
     forms = (Form("match.any.sync.type d=b32, a:type, membermask:b32", type="b32 b64", ptx="6.0", sm=70),)
 
-    def execute(self, i: Opcode, m: Any, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
         same = (a[..., :, np.newaxis] == a[..., np.newaxis, :]) & m.active[..., np.newaxis, :]
         return ballot(same)[..., 0]
 
@@ -104,7 +105,7 @@ class MatchAll(Exchange):
 
     forms = (Form("match.all.sync.type d=b32{|p=pred}, a:type, membermask:b32", type="b32 b64", ptx="6.0", sm=70),)
 
-    def execute(self, i: Opcode, m: Any, a: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         first = np.argmax(m.active, axis=-1, keepdims=True)
         same = (a == np.take_along_axis(a, first, axis=-1)) | ~m.active
         agreed = np.broadcast_to(same.all(axis=-1, keepdims=True), m.shape)
@@ -131,7 +132,7 @@ class Redux(Exchange):
         ),
     )
 
-    def execute(self, i: Opcode, m: Any, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
         info = np.iinfo(a.dtype)
         ufunc, neutral = {
             "add": (np.add, 0),
@@ -150,6 +151,6 @@ class Elect(Exchange):
 
     forms = (Form("elect.sync d=b32|p=pred, membermask:b32", ptx="8.0", sm=90),)
 
-    def execute(self, i: Opcode, m: Any, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def execute(self, i: Opcode, m: Step, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         leader = np.argmax(m.active, axis=-1, keepdims=True)
         return np.broadcast_to(leader.astype(np.uint32), m.shape), leader == LANES

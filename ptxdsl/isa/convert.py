@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import ir
-from ..types import f32
+from ..types import f16, f32
 from . import numerics
 from .numerics import Array
 from .spec import Form, Op, Opcode
@@ -80,9 +80,9 @@ class CvtFromInteger(Convert):
 
 
 def source(i: Opcode, a: Array) -> Array:
-    """The values to convert, flushed if they are f32 and so is said."""
+    """The values to convert, flushed if they are f32 and so is said; conversion to f16 flushes nothing."""
     values = numerics.decode(a, i.type)
-    return numerics.flush(values, f32) if i.values.get("ftz") and i.type is f32 else values
+    return numerics.flush(values, f32) if i.values.get("ftz") and i.type is f32 and i.dtype is not f16 else values
 
 
 class CvtFloat(Convert):
@@ -131,6 +131,8 @@ class CvtFloat(Convert):
     )  # fmt: skip
 
     def run(self, i: Opcode, a: Any) -> Any:
+        if i.dtype is i.type and not (i.whole or i.ftz or i.sat):
+            return a
         values = source(i, a)
         if i.whole:
             values = numerics.TO_INTEGER[i.whole[:2]](values)

@@ -1,11 +1,11 @@
 """Arithmetic with carry (PTX ISA, "Extended-Precision Integer Arithmetic Instructions").
 
-The carry or borrow, CC.CF, is 0 or 1 in every lane; it passes from one instruction to a later one.
+The carry CC.CF is 0 or 1 in every lane and passes from one instruction to a later one. As on the hardware, a - b is
+computed as a + ~b + 1, so that CC.CF is 0 where a subtraction borrows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,14 @@ WIDE = {"u64": ("4.3", 20), "s64": ("4.3", 20)}
 TYPES = "u32 s32 u64 s64"
 
 
-def chain(i: Opcode, m: Any, operation: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:
-    """a + b or a - b with the carry that `addc`, `subc` and `madc` take in and that `.cc` hands on."""
+def chain(i: Opcode, m: Any, a: Array, b: Array, carry: int = 0) -> Array:
+    """a + b + the carry, which `addc`, `subc` and `madc` take from CC.CF; `.cc` hands on that of the sum."""
     a, b = (x.view(f"u{x.dtype.itemsize}") for x in (a, b))
-    once = operation(a, b)
-    carry = m.carry.astype(a.dtype) if i.form.name.endswith("c") else a.dtype.type(0)
-    result = operation(once, carry)
+    first = a + b
+    total = first + (m.carry.astype(a.dtype) if i.form.name in ("addc", "subc", "madc") else a.dtype.type(carry))
     if i.cc:
-        wrapped = (once < a) | (result < once) if operation is np.add else (once > a) | (result > once)
-        m.carry = wrapped.astype(np.uint8)
-    return result.view(i.type.dtype)
+        m.carry = ((first < a) | (total < first)).astype(np.uint8)
+    return total.view(i.type.dtype)
 
 
 class AddCarry(Op):
@@ -38,11 +36,11 @@ class AddCarry(Op):
     )
 
     def execute(self, i: Opcode, m: Any, a: Any, b: Any) -> Any:
-        return chain(i, m, np.add, a, b)
+        return chain(i, m, a, b)
 
 
 class SubBorrow(Op):
-    """d = a - b, with subc also - CC.CF; .cc writes the borrow to CC.CF."""
+    """d = a - b, with subc also - the borrow; .cc writes the borrow, inverted, to CC.CF."""
 
     forms = (
         Form("sub.cc.type d=type, a:type, b:type", type=TYPES, ptx="1.3", needs=WIDE),
@@ -50,7 +48,7 @@ class SubBorrow(Op):
     )
 
     def execute(self, i: Opcode, m: Any, a: Any, b: Any) -> Any:
-        return chain(i, m, np.subtract, a, b)
+        return chain(i, m, a, ~b, carry=1)
 
 
 class MadCarry(Op):
@@ -62,4 +60,4 @@ class MadCarry(Op):
     )
 
     def execute(self, i: Opcode, m: Any, a: Any, b: Any, c: Any) -> Any:
-        return chain(i, m, np.add, c, a * b if i.half == "lo" else high_half(a, b))
+        return chain(i, m, c, a * b if i.half == "lo" else high_half(a, b))

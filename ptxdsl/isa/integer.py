@@ -298,8 +298,8 @@ class Bfi(Op):
 
     def run(self, i: Opcode, a: Any, b: Any, place: Any, width: Any) -> Any:
         ones = np.full_like(a, -1 % (1 << i.type.bits))
-        field = shift_left(~shift_left(ones, width & 0xFF), place & 0xFF)
-        return (b & ~field) | (shift_left(a, place & 0xFF) & field)
+        field = shift_left(~shift_left(ones, width), place)
+        return (b & ~field) | (shift_left(a, place) & field)
 
 
 class Szext(Op):

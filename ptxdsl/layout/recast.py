@@ -49,6 +49,10 @@ def _upcast_mode(layout: Layout, leaf: int, factor: int) -> tuple[int, int]:
 def _narrowed(swizzle: Swizzle, factor: int) -> Swizzle:
     """Of offsets in wider elements: bits inside of one element vanish."""
     base = swizzle.base - (factor.bit_length() - 1)
+    if base < 0 and swizzle.shift < 0 and swizzle.bits:
+        raise refusal(
+            f"{swizzle} moves elements by their place within the wider ones of {factor}, and tears these apart"
+        )
     return Swizzle(max(0, swizzle.bits + min(0, base)), max(0, base), swizzle.shift)
 
 

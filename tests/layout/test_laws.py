@@ -305,6 +305,26 @@ def test_upcast_groups_neighbours_and_downcast_opens_them(layout, factor):
     assert recast(layout, 8, 8 * factor) == wide and recast(layout, 8 * factor, 8) == fine
 
 
+@given(bijections(sizes=TWOS), swizzles(), st.sampled_from([2, 4, 8]), st.integers(0, 3))
+def test_a_swizzle_is_recast_with_its_layout(inner, swizzle, factor, start):
+    layout = ComposedLayout(swizzle, start * factor, inner)
+    fine = downcast(layout, factor)
+    assert [fine.swizzle(factor * o) for o in range(256)] == [factor * swizzle(o) for o in range(256)]
+    try:
+        wide = upcast(layout, factor)
+    except LayoutError:
+        return
+    assert set(wide.offsets()) == {o // factor for o in layout.offsets()}
+
+
+def test_a_swizzle_of_bytes_is_one_of_wider_elements_and_loses_the_bits_within_them():
+    bytes_ = composition(Swizzle(3, 4, 3), Layout((8, 128), (128, 1)))
+    assert recast(bytes_, 8, 16) == composition(Swizzle(3, 3, 3), Layout((8, 64), (64, 1)))
+    assert recast(bytes_, 8, 32) == composition(Swizzle(3, 2, 3), Layout((8, 32), (32, 1)))
+    assert recast(bytes_, 8, 256) == composition(Swizzle(2, 0, 3), Layout((8, 4), (4, 1)))
+    assert recast(bytes_, 8, 1024).swizzle == Swizzle(0, 0, 3)
+
+
 @given(layouts(), layouts())
 def test_the_common_layout_is_contiguous_in_both(a, b):
     try:
@@ -325,6 +345,18 @@ def test_a_slice_is_the_layout_with_some_coordinates_fixed(layout, data):
         kept = iter(coord if open_modes > 1 else (coord,))
         assert part(i) == layout(tuple(next(kept) if f is None else f for f in fixed))
     assert size(part) == prod(m.size for m, f in zip(layout, fixed, strict=True) if f is None)
+
+
+@pytest.mark.parametrize(
+    "a, b",
+    [
+        (Layout((16, 2), (1, 100)), Layout((4, 5), (4, 1))),  # 12 + 4 carries out of the mode of 16
+        (Layout((4, 2), (1, 10)), Layout((2, 2), (3, 3))),
+    ],
+)
+def test_modes_that_fit_alone_but_carry_together_are_refused(a, b):
+    with pytest.raises(LayoutError, match="carries into another"):
+        composition(a, b)
 
 
 def test_a_law_fails_for_a_wrong_composition():

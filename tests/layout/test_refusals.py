@@ -201,6 +201,11 @@ REFUSALS = {
         "Sw<1,1,1> o 3 o 8:1 does not start on a multiple of 2 elements",
         None,
     ),
+    "upcast through a swizzle": (
+        lambda: upcast(composition(Swizzle(1, 0, -1), Layout(8)), 2),
+        "Sw<1,0,-1> moves elements by their place within the wider ones of 2, and tears these apart",
+        None,
+    ),
     "downcast of a traced slice": (
         lambda: downcast(slice_(SWIZZLED, Traced(1), None), 2),
         "Sw<3,3,3> o traced o 64:1 starts at a traced offset: downcast before slicing",
@@ -341,6 +346,18 @@ REFUSALS = {
         "ldmatrix.x2 reads at multiples of 16 bytes: found a pitch of 68 elements (136 bytes) in (128,64):(68,1), "
         "needed a multiple of 8 elements",
         "pad the pitch to 72 elements, or keep a power of two and swizzle it",
+    ),
+    "4, a pitch of columns": (
+        lambda: make_tiled_copy_a("ldmatrix.x4.trans", MMA).partition_s(Layout((128, 64), (1, 130))),
+        "ldmatrix.x4.trans reads at multiples of 16 bytes: found a pitch of 130 elements (260 bytes) in "
+        "(128,64):(1,130), needed a multiple of 8 elements",
+        "pad the pitch to 136 elements, or keep a power of two and swizzle it",
+    ),
+    "4, stages at a ragged distance": (
+        lambda: X4.partition_s(Layout((128, 64, 2), (64, 1, 8196))),
+        "ldmatrix.x4 reads at multiples of 16 bytes: found a pitch of 8196 elements (16392 bytes) in "
+        "(128,64,2):(64,1,8196), needed a multiple of 8 elements",
+        "pad the pitch to 8200 elements, or keep a power of two and swizzle it",
     ),
     "4, a start in the middle": (
         lambda: X4.partition_s(ComposedLayout(Swizzle(3, 3, 3), 4, K_MAJOR)),

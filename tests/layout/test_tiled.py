@@ -84,6 +84,7 @@ def test_a_fragment_holds_each_element_once(name):
 def test_the_full_name_of_an_instruction_means_the_same_atom(name, same):
     make = mma_atom if "mma" in name else copy_atom
     assert make(name).name == same and make(same) == make(name)
+    assert make(name).threads == {"wgmma": 128, "cp": 1, "ld": 1, "st": 1}.get(same.split(".")[0], 32)
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])

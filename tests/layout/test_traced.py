@@ -39,6 +39,11 @@ def test_a_traced_linear_coordinate_gives_the_offsets_of_the_ints(layout):
     assert [number(o) for o in traced_offsets(layout)] == layout.offsets()
 
 
+@given(bijections())
+def test_it_does_so_where_modes_continue_each_other(layout):
+    assert [number(o) for o in traced_offsets(layout)] == layout.offsets()
+
+
 @given(bijections(gaps=True))
 def test_it_does_so_in_no_more_operations_than_digit_by_digit(layout):
     moving = [n for n, d in layout.flat() if n > 1]
@@ -100,6 +105,8 @@ EXPRESSIONS = [  # layout, coordinate, its expression
     ("(4,8):(8,1)", "x", "(((x&3)<<3)+(x>>2))"),
     ("(4,8):(0,1)", "x", "(x>>2)"),  # broadcast: nothing
     ("(4,8):(1,0)", "x", "(x&3)"),
+    ("(4,8,2):(1,4,64)", "x", "(x+((x>>5)<<5))"),
+    ("(4,3,2):(1,4,0)", "x", "(x%12)"),
     ("(1,8,1):(5,4,7)", "x", "(x<<2)"),
     ("(4,4):(0,4)", "x", "(x&12)"),  # cut out where it stands
     ("(2,2,2):(1,8,4)", "x", "((x&5)+((x&2)<<2))"),  # two digits move alike: one mask

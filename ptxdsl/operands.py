@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lark import Token, Tree
+from lark import Token
 
 from . import constants
 from .errors import ParseError
@@ -33,7 +33,7 @@ from .ir import (
     Vector,
 )
 from .isa.special import SPECIAL_REGISTERS
-from .syntax import Source
+from .syntax import Node, Source, is_rule, is_token
 from .types import Type, f64
 
 Read = tuple[Operand, Hashable]
@@ -43,9 +43,11 @@ DOUBLE = "0d"
 """The shape of a floating constant that may stand for an f32."""
 
 PREDEFINED: dict[str, Operand] = {**SPECIAL_REGISTERS, "_": Sink(), "WARP_SZ": Immediate(32)}
-_INTEGER = re.compile(r"(-?)(0[xX][0-9a-fA-F]+|\d+)")
+_INTEGER = re.compile(r"(-?)(0[xX][0-9a-fA-F]+|[1-9]\d*|0)")
 _ADDRESS = re.compile(r"\[\s*([\w$%]+)\s*(?:\+\s*(-?(?:[1-9]\d*|0))\s*|(-[1-9]\d*)\s*)?\]")
 _PAIR = re.compile(r"([\w$%]+)\s*\|\s*([\w$%]+)")
+_DIGITS = "0123456789"
+_NUMBERED = re.compile(r"(.*?)(\d+)$")
 _OPENING, _CLOSING = re.compile(r"[\[{(]"), re.compile(r"[\]})]")
 _EXACT = 256
 """Constants below this may decide between forms by their value; greater ones by their size only."""
@@ -75,17 +77,17 @@ class Operands:
             entry = self.memo.get(piece)
             if entry is None:
                 while len(_OPENING.findall(piece)) > len(_CLOSING.findall(piece)):
-                    piece = f"{piece},{self._next(pieces, text, origin)}"
+                    piece = f"{piece},{self._next(pieces, piece, origin)}"
                 entry = self.memo.get(piece) or self._remember(piece, origin)
             found.append(entry)
             origin += len(piece) + 1
         return found
 
-    def _next(self, pieces: Iterator[str], text: str, origin: int) -> str:
+    def _next(self, pieces: Iterator[str], opened: str, origin: int) -> str:
         """The rest of an operand whose bracket is still open; where there is none, the grammar says what is wrong."""
         piece = next(pieces, None)
         if piece is None:
-            self.source.operands(text, origin)
+            self.source.operands(opened, origin)
             raise self.source.error(origin, 1, "a bracket of these operands is not closed")
         return piece
 
@@ -101,13 +103,14 @@ class Operands:
         if (operand := self.lookup(text)) is not None:
             return operand
         if match := _INTEGER.fullmatch(text):
-            value = constants.number(match[2])
-            return Immediate(-value if match[1] else value) if isinstance(value, int) else None
+            value = int(match[2], 0)
+            return Immediate(-value if match[1] else value)
         if match := _ADDRESS.fullmatch(text):
             base = self.lookup(match[1])
             offset = match[2] or match[3]
-            known = isinstance(base, (Register, Variable))
-            return Address(base, int(offset or 0), explicit=offset == "0") if known else None
+            if isinstance(base, (Register, Variable)):
+                return Address(base, int(offset or 0), explicit=offset == "0")
+            return None
         if text.startswith("{") and text.endswith("}"):
             return Vector(tuple(operand for operand, _ in self.read(text[1:-1], origin + 1)))
         if match := _PAIR.fullmatch(text):
@@ -125,12 +128,12 @@ class Operands:
         """The operands of a call: whatever stands in parentheses is a list."""
         found: list[Read] = []
         for node in self.source.operands(text, origin).children:
-            is_list = isinstance(node, Tree) and node.data == "list"
+            is_list = is_rule(node, "list")
             operand = self.arguments(node, origin) if is_list else self.operand(node, origin)
             found.append((operand, shape(operand)))
         return found
 
-    def arguments(self, node: Tree, origin: int) -> Arguments:
+    def arguments(self, node: Node, origin: int) -> Arguments:
         """What stands in the parentheses of a call."""
         return Arguments(tuple(self.operand(child, origin) for child in node.children))
 
@@ -149,38 +152,53 @@ class Operands:
         """The register that a name in a nested scope stands for."""
         raise NotImplementedError
 
-    def operand(self, node: Tree | Token, origin: int) -> Operand:
+    def operand(self, node: Node, origin: int) -> Operand:
         """The operand of a tree of the rule `operand`; the text that it was made from stands at `origin`."""
-        if isinstance(node, Tree) and node.data == "vector":
+        if is_rule(node, "vector"):
             return Vector(tuple(self.operand(child, origin) for child in node.children))
-        if isinstance(node, Tree) and node.data == "address":
+        if is_rule(node, "address"):
             return self._address(node, origin)
-        value = _Expressions(self, origin).value(node)
-        if isinstance(value, Offset) and isinstance(value.base, Register):
+        value: Any = _Expressions(self, origin).value(node)
+        if isinstance(value, Offset) and _is_register(value.base):
             raise self._mistake(node, origin, f"`{value}` is an address", f"put it into brackets: [{value}]")
         return Immediate(value) if isinstance(value, int) else value
 
-    def _address(self, node: Tree, origin: int) -> Address:
+    def _address(self, node: Node, origin: int) -> Address:
         first, *others = node.children
         value = _Expressions(self, origin).value(first)
+        base: Any
         base, offset = (value.base, value.bytes) if isinstance(value, Offset) else (value, 0)
-        rest = [self.operand(child, origin) for child in others]
+        rest: list[Any] = [self.operand(child, origin) for child in others]
         coordinates = rest.pop() if rest and isinstance(rest[-1], Vector) else None
         if isinstance(base, int):
             base = Immediate(base)
         if not isinstance(base, (Register, Variable, Symbol, Immediate)) or len(rest) > 1:
             raise self._mistake(first, origin, f"`{base}` cannot be an address", "write [register+offset]")
-        return Address(base, offset, coordinates, rest[0] if rest else None)  # type: ignore[arg-type]
+        return Address(base, offset, coordinates, rest[0] if rest else None)
 
-    def _mistake(self, node: Tree | Token, origin: int, message: str, help: str) -> ParseError:
-        first = node if isinstance(node, Token) else next(node.scan_values(lambda _: True))
+    def _mistake(self, node: Node, origin: int, message: str, help: str) -> ParseError:
+        first = node if is_token(node) else next(node.scan_values(is_token))
         return self.source.error(origin + (first.start_pos or 0), len(first), message, help)
 
     def undeclared(self, name: str, position: int) -> ParseError:
         """The error for a name that nothing declares."""
-        near = difflib.get_close_matches(name, [*self.names, *self.outer, *PREDEFINED], 1, 0.75)
-        hint = f"did you mean `{near[0]}`?" if near else f"declare it, such as `.reg .b32 {name};`"
+        family = _NUMBERED.match(name)
+        if family and isinstance(self.names.get(f"{family[1]}0"), Register):
+            type = self.names[f"{family[1]}0"].type
+            hint = f"declare more registers of this name: `.reg .{type} {family[1]}<{int(family[2]) + 1}>;`"
+        elif near := self._nearest(name):
+            hint = f"did you mean `{near}`?"
+        else:
+            hint = "declare the register or variable, or write the label, before this"
         return self.source.error(position, len(name), f"`{name}` is not declared", hint)
+
+    def _nearest(self, name: str) -> str | None:
+        """The declared name that is most like one that is not: first of those that differ in their number."""
+        siblings = [known for known in self.names if known.rstrip(_DIGITS) == name.rstrip(_DIGITS)]
+        for known, likeness in ((siblings, 0.0), ([*self.names], 0.6), ([*self.outer, *PREDEFINED], 0.85)):
+            if found := difflib.get_close_matches(name, known, 1, likeness):
+                return str(found[0])
+        return None
 
 
 class _Expressions:
@@ -189,8 +207,8 @@ class _Expressions:
     def __init__(self, operands: Operands, origin: int) -> None:
         self.operands, self.origin = operands, origin
 
-    def value(self, node: Tree | Token) -> Any:
-        if isinstance(node, Tree):
+    def value(self, node: Node) -> Any:
+        if not is_token(node):
             return getattr(self, f"_{node.data}")(node)
         if node.type == "NAME":
             return self._name(node)
@@ -208,13 +226,14 @@ class _Expressions:
             raise self.operands.undeclared(str(token), self.origin + (token.start_pos or 0))
         return found
 
-    def _choice(self, node: Tree) -> Any:
+    def _choice(self, node: Node) -> Any:
         condition, yes, no = node.children
         return self.value(yes if self.value(condition) else no)
 
-    def _chain(self, node: Tree) -> Any:
+    def _chain(self, node: Node) -> Any:
         """Terms with operators between them, those that bind tighter first."""
-        values, pending = [self.value(node.children[0])], []
+        values: list[Any] = [self.value(node.children[0])]
+        pending: list[Token] = []
         for sign, term in zip(node.children[1::2], node.children[2::2], strict=True):
             while pending and constants.STANDING[pending[-1]] >= constants.STANDING[sign]:
                 self._apply(values, pending.pop())
@@ -237,7 +256,7 @@ class _Expressions:
         else:
             raise self._error(sign, f"`{a} {sign} {b}` is no constant", "compute it with an instruction")
 
-    def _unary(self, node: Tree) -> Any:
+    def _unary(self, node: Node) -> Any:
         sign, term = node.children
         value = self.value(term)
         if isinstance(value, int):
@@ -248,26 +267,26 @@ class _Expressions:
             return Not(value) if sign == "!" else Negative(value)
         raise self._error(sign, f"`{sign}` cannot stand before `{value}`")
 
-    def _cast(self, node: Tree) -> Any:
+    def _cast(self, node: Node) -> Any:
         type, term = node.children
         value = self.value(term) & constants.MASK
         return value - (1 << 64) if type == ".s64" and value >> 63 else value
 
-    def _list(self, node: Tree) -> Any:
+    def _list(self, node: Node) -> Any:
         """A constant in parentheses is that constant; all else is the list of a call."""
         if len(node.children) == 1:
-            value = self.value(node.children[0]) if _is_expression(node.children[0]) else None
+            (only,) = node.children
+            value = None if is_rule(only, "vector", "address") else self.value(only)
             if isinstance(value, int):
                 return value
         return self.operands.arguments(node, self.origin)
 
-    def _applied(self, node: Tree) -> Any:
+    def _applied(self, node: Node) -> Any:
         """`generic(x)`, `mask(0xff, x)` and `0xff(x)`."""
         function, inner = node.children
         values = [self.value(child) for child in inner.children]
         if function == "generic" and len(values) == 1:
-            base, bytes = (values[0].base, values[0].bytes) if isinstance(values[0], Offset) else (values[0], 0)
-            return _displaced(Generic(base), bytes)
+            return Generic(values[0])
         if function.type == "INT" and len(values) == 1:
             return Masked(int(constants.number(str(function))), values[0])  # type: ignore[arg-type]
         if function == "mask" and len(values) == 2:
@@ -275,8 +294,8 @@ class _Expressions:
         raise self._error(function, f"`{function}(…)` is nothing that PTX knows", "write generic(name) or 0xff(name)")
 
 
-def _is_expression(node: Tree | Token) -> bool:
-    return isinstance(node, Token) or node.data not in ("vector", "address")
+def _is_register(value: Any) -> bool:
+    return isinstance(value, Register)
 
 
 def _displaced(base: Any, bytes: int) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from lark import Token, Tree
+from lark import Token
 
 from . import constants
 from .errors import Location, ParseError
@@ -32,7 +32,7 @@ from .ir import (
 from .isa import choose
 from .isa.opaque import opaque
 from .operands import DOUBLE, Operands, Pending
-from .syntax import Source
+from .syntax import Node, Source, is_rule, is_token
 from .types import TYPES, Type, f32, f64, samplerref, surfref, texref
 
 _HEAD = re.compile(r"(?:@\s*(!?)\s*([\w$%]+)\s+)?([a-zA-Z][\w.:]*)\s*")
@@ -102,13 +102,13 @@ class _ModuleReader:
             if isinstance(item, Directive) and item.name == "alias":
                 item.arguments = tuple(map(self._named, item.arguments))
 
-    def _function(self, tree: Tree) -> Function:
+    def _function(self, tree: Node) -> Function:
         linkage, rest = _linkage(tree)
         kind, *signature = rest
-        has_body = isinstance(signature[-1], Tree) and signature[-1].data == "body"
+        has_body = is_rule(signature[-1], "body")
         function = self.signature(signature[:-1] if has_body else signature, str(kind)[1:])
         function.linkage, function.body = linkage, [] if has_body else None
-        self._declare(next(s for s in signature if isinstance(s, Token)), function, has_body)
+        self._declare(next(filter(is_token, signature)), function, has_body)
         return function
 
     def _declare(self, name: Token, entity: Function | Variable, defined: bool) -> None:
@@ -133,21 +133,21 @@ class _ModuleReader:
             body=None,
         )
 
-    def _parameter(self, tree: Tree) -> Variable | Register:
-        space, *words, name = [c for c in tree.children if not _is(c, "extent")]
+    def _parameter(self, tree: Node) -> Variable | Register:
+        space, *words, name = [c for c in tree.children if not is_rule(c, "extent")]
         declared = self.declared(space, words, name)
         if declared.space == "reg":
             return Register(str(name), declared.type)
-        return self.variable(declared, name, [c for c in tree.children if _is(c, "extent")])
+        return self.variable(declared, name, [c for c in tree.children if is_rule(c, "extent")])
 
-    def declared(self, space: Token, words: Iterable[Token | Tree], name: Token) -> _Declared:
+    def declared(self, space: Token, words: Iterable[Node], name: Token) -> _Declared:
         """The attributes of a declaration; alignment after `.ptr` is the pointer's."""
         found = _Declared(str(space)[1:], f32)
         type = None
         for word in words:
-            if isinstance(word, Tree) and word.data == "pointer":
+            if is_rule(word, "pointer"):
                 found.words += [".ptr", *map(str, word.children)]
-            elif isinstance(word, Tree):
+            elif not is_token(word):
                 if ".ptr" in found.words:
                     found.words.append(f".align {word.children[0]}")
                 else:
@@ -168,7 +168,7 @@ class _ModuleReader:
         found.type = type
         return found
 
-    def variable(self, declared: _Declared, name: Token, extents: Iterable[Tree]) -> Variable:
+    def variable(self, declared: _Declared, name: Token, extents: Iterable[Node]) -> Variable:
         """A variable without its initial value."""
         return Variable(
             str(name),
@@ -180,34 +180,34 @@ class _ModuleReader:
             vector=declared.vector,
         )
 
-    def _extent(self, tree: Tree) -> int | None:
+    def _extent(self, tree: Node) -> int | None:
         if not tree.children:
             return None
         value = self.operands.operand(tree.children[0], 0)
         return value.value if isinstance(value, Immediate) else None
 
-    def _variable(self, tree: Tree) -> Iterator[Variable]:
+    def _variable(self, tree: Node) -> Iterator[Variable]:
         linkage, (space, attributes, *declarators) = _linkage(tree)
         for declarator in declarators:
             name, *rest = declarator.children
             declared = self.declared(space, attributes.children, name)
-            variable = self.variable(declared, name, (c for c in rest if _is(c, "extent")))
+            variable = self.variable(declared, name, (c for c in rest if is_rule(c, "extent")))
             variable.linkage = linkage
-            self.initials += [(variable, c.children[0]) for c in rest if _is(c, "initial")]
+            self.initials += [(variable, c.children[0]) for c in rest if is_rule(c, "initial")]
             self._declare(name, variable, linkage != "extern")
             yield variable
 
-    def _value(self, tree: Tree | Token, type: Type) -> object:
+    def _value(self, tree: Node, type: Type) -> object:
         """An initial value; groups are tuples."""
-        if isinstance(tree, Tree) and tree.data == "group":
+        if is_rule(tree, "group"):
             return tuple(leaf for child in tree.children for leaf in self._leaves(child, type))
-        if isinstance(tree, Tree) and tree.data == "setting":
+        if is_rule(tree, "setting"):
             return Setting(*map(str, tree.children))
         value = self.operands.operand(tree, 0)
         return constants.as_f32(value) if type is f32 and isinstance(value, Immediate) and value.type is f64 else value
 
-    def _leaves(self, child: Tree | Token, type: Type) -> Iterator[object]:
-        if isinstance(child, Token) and child.type == "NUMBERS":
+    def _leaves(self, child: Node, type: Type) -> Iterator[object]:
+        if is_token(child, "NUMBERS"):
             yield from (self._number(text.strip()) for text in child.split(","))
         else:
             yield self._value(child, type)
@@ -218,12 +218,12 @@ class _ModuleReader:
             return constants.negative(value) if text.startswith("-") else value
         return Immediate(-value if text.startswith("-") else value)
 
-    def _file(self, tree: Tree) -> Iterator[Directive]:
+    def _file(self, tree: Node) -> Iterator[Directive]:
         index, name = int(tree.children[0]), tree.children[1][1:-1]
         self.files[index] = name
         yield Directive("file", (index, name))
 
-    def _alias(self, tree: Tree) -> Iterator[Directive]:
+    def _alias(self, tree: Node) -> Iterator[Directive]:
         yield Directive("alias", tuple(tree.children))
 
     def _named(self, name: Any) -> Operand:
@@ -231,8 +231,8 @@ class _ModuleReader:
             raise self.operands.undeclared(str(name), name.start_pos)
         return self.names[name]
 
-    def _property(self, node: Tree | Token) -> Iterator[Directive]:
-        if isinstance(node, Token):
+    def _property(self, node: Node) -> Iterator[Directive]:
+        if is_token(node):
             yield Directive(str(node)[1:])
         elif node.data == "pragma":
             yield from self._pragma(node)
@@ -240,10 +240,10 @@ class _ModuleReader:
             name, *values = node.children
             yield Directive(str(name)[1:], tuple(map(int, values)))
 
-    def _pragma(self, tree: Tree) -> Iterator[Directive]:
+    def _pragma(self, tree: Node) -> Iterator[Directive]:
         yield Directive("pragma", tuple(map(str, tree.children)))
 
-    def _section(self, tree: Tree) -> Iterator[Section]:
+    def _section(self, tree: Node) -> Iterator[Section]:
         name, body = tree.children
         section = Section(str(name), [" ".join(line.split()) for line in body[1:-1].splitlines() if line.strip()])
         if section.name == ".debug_str":
@@ -262,7 +262,7 @@ class _FunctionReader(Operands):
         self.sites: dict[tuple[str, ...], Location] = {}
         self.variables: dict[int, Variable] = {}
 
-    def fill(self, tree: Tree) -> None:
+    def fill(self, tree: Node) -> None:
         for parameter in [*self.function.parameters, *self.function.returns]:
             self.names[parameter.name] = parameter
             self.function.names[parameter.name] = 0
@@ -270,16 +270,16 @@ class _FunctionReader(Operands):
         self._declare(tree, nested=False)
         self.function.body = self._statements(tree)
 
-    def _reserve(self, tree: Tree, nested: bool) -> None:
+    def _reserve(self, tree: Node, nested: bool) -> None:
         """Takes the names that must stay: all but those of registers and labels in nested scopes."""
         for child in tree.children:
-            if isinstance(child, Token):
+            if is_token(child):
                 if child.type == "LABEL" and not nested:
                     self.function.names[_label(child)] = 0
             elif child.data == "body":
                 self._reserve(child, nested=True)
             elif child.data == "variable" and not (nested and _space(child) == ".reg"):
-                self.function.names.update((str(d.children[0]), 0) for d in child.children if _is(d, "declarator"))
+                self.function.names.update((str(d.children[0]), 0) for d in child.children if is_rule(d, "declarator"))
 
     def _unique(self, hint: str) -> str:
         """A name for something of a nested scope that becomes the function's."""
@@ -297,7 +297,7 @@ class _FunctionReader(Operands):
         self.function.registers.append(register)
         return register
 
-    def _declare(self, tree: Tree, nested: bool) -> dict[str, Any]:
+    def _declare(self, tree: Node, nested: bool) -> dict[str, Any]:
         """Makes the names of a scope known; returns what they hid (None for nothing)."""
         hidden: dict[str, Any] = {}
         for name, token, entity in self._declarations(tree, nested):
@@ -312,9 +312,9 @@ class _FunctionReader(Operands):
             self.names[name] = entity
         return hidden
 
-    def _declarations(self, tree: Tree, nested: bool) -> Iterator[tuple[str, Token, Any]]:
+    def _declarations(self, tree: Node, nested: bool) -> Iterator[tuple[str, Token, Any]]:
         for child in tree.children:
-            if isinstance(child, Token):
+            if is_token(child):
                 if child.type == "LABEL":
                     name = _label(child)
                     yield name, child, Label(self._unique(name) if nested else name)
@@ -324,7 +324,7 @@ class _FunctionReader(Operands):
                 name = _label(child.children[0])
                 yield name, child.children[0], Label(self._unique(name) if nested else name)
 
-    def _declarators(self, tree: Tree, nested: bool) -> Iterator[tuple[str, Token, Any]]:
+    def _declarators(self, tree: Node, nested: bool) -> Iterator[tuple[str, Token, Any]]:
         _, (space, attributes, *declarators) = _linkage(tree)
         for declarator in declarators:
             token, *rest = declarator.children
@@ -332,15 +332,15 @@ class _FunctionReader(Operands):
             if space == ".reg":
                 yield from ((n, token, e) for n, e in self._registers(declared, token, rest, nested))
             else:
-                extents = (c for c in rest if _is(c, "extent"))
+                extents = (c for c in rest if is_rule(c, "extent"))
                 self.variables[id(declarator)] = variable = self.module.variable(declared, token, extents)
                 yield str(token), token, variable
 
     def _registers(
-        self, declared: _Declared, token: Token, rest: list[Tree], nested: bool
+        self, declared: _Declared, token: Token, rest: list[Node], nested: bool
     ) -> Iterator[tuple[str, Any]]:
         """Registers by name; `%r<3>` is three, a vector register one for each element."""
-        counts = [int(c.children[0]) for c in rest if _is(c, "count")]
+        counts = [int(c.children[0]) for c in rest if is_rule(c, "count")]
         for name in [f"{token}{n}" for n in range(counts[0])] if counts else [str(token)]:
             if declared.vector == 1:
                 yield name, self._register(name, declared.type, nested)
@@ -357,7 +357,7 @@ class _FunctionReader(Operands):
         self.function.registers.append(register)
         return register
 
-    def _statements(self, tree: Tree) -> list[Item]:
+    def _statements(self, tree: Node) -> list[Item]:
         items: list[Item] = []
         for child in tree.children:
             if type(child) is not Token:
@@ -370,7 +370,7 @@ class _FunctionReader(Operands):
                 self._locate(child)
         return items
 
-    def _body(self, tree: Tree) -> Iterator[Scope]:
+    def _body(self, tree: Node) -> Iterator[Scope]:
         """A nested scope: its names hide outer ones until it ends."""
         hidden = self._declare(tree, nested=True)
         memo = self.memo
@@ -385,15 +385,15 @@ class _FunctionReader(Operands):
                 self.names[name] = entity
         yield scope
 
-    def _variable(self, tree: Tree) -> Iterator[Variable]:
+    def _variable(self, tree: Node) -> Iterator[Variable]:
         for declarator in tree.children:
             if id(declarator) in self.variables:
                 yield self.variables[id(declarator)]
 
-    def _pragma(self, tree: Tree) -> Iterator[Directive]:
+    def _pragma(self, tree: Node) -> Iterator[Directive]:
         yield Directive("pragma", tuple(map(str, tree.children)))
 
-    def _targets(self, tree: Tree) -> Iterator[Directive]:
+    def _targets(self, tree: Node) -> Iterator[Directive]:
         label, kind, *names = tree.children
         yield Directive(str(kind)[1:], tuple(map(self._target, names)), self.names[_label(label)])
 
@@ -403,7 +403,7 @@ class _FunctionReader(Operands):
             raise self.undeclared(str(name), name.start_pos or 0)
         return found
 
-    def _prototype(self, tree: Tree) -> Iterator[Directive]:
+    def _prototype(self, tree: Node) -> Iterator[Directive]:
         label, *signature = tree.children
         yield Directive("callprototype", (self.module.signature(signature, "func"),), self.names[_label(label)])
 
@@ -491,15 +491,11 @@ def _label(token: Token) -> str:
     return token.rstrip()[:-1].rstrip()
 
 
-def _is(node: Tree | Token, rule: str) -> bool:
-    return isinstance(node, Tree) and node.data == rule
-
-
-def _space(tree: Tree) -> str:
+def _space(tree: Node) -> str:
     return str(_linkage(tree)[1][0])
 
 
-def _linkage(tree: Tree) -> tuple[str, list[Any]]:
+def _linkage(tree: Node) -> tuple[str, list[Any]]:
     """The linkage in front of a declaration, and what follows it."""
     first, *rest = tree.children
-    return (str(first)[1:], rest) if isinstance(first, Token) and first.type == "LINKAGE" else ("", tree.children)
+    return (str(first)[1:], rest) if is_token(first, "LINKAGE") else ("", tree.children)

@@ -6,11 +6,15 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
+from typing import Any, TypeAlias
 
-from lark import Lark, Tree
+from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from .errors import Location, ParseError
+
+Node: TypeAlias = Any
+"""A `lark.Tree` or `lark.Token`; `ptx.lark` says what the children of each rule are."""
 
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/|/\*', re.DOTALL)
 _WORD = re.compile(r"@?!?\.?[\w$%]+(?:(?:\.|::)\w+)*|\S")
@@ -52,15 +56,15 @@ class Source:
             raise self.error(comment.start(), 2, "this comment has no end", "close it with `*/`")
         return re.sub(r"[^\n]", " ", comment[0])
 
-    def module(self) -> Tree:
+    def module(self) -> Node:
         """The tree of the whole text."""
         return self._tree(self.code, "module", 0)
 
-    def operands(self, text: str, origin: int) -> Tree:
+    def operands(self, text: str, origin: int) -> Node:
         """The tree of the operands of one instruction, which stand at `origin`."""
         return self._tree(text, "operands", origin)
 
-    def _tree(self, text: str, start: str, origin: int) -> Tree:
+    def _tree(self, text: str, start: str, origin: int) -> Node:
         try:
             return grammar().parse(text, start=start)
         except UnexpectedInput as error:
@@ -80,29 +84,53 @@ class Source:
         return ParseError(f"line {at.line}, column {at.columns[0] + 1}: {message}", at=at, help=help)
 
     def _syntax_error(self, error: UnexpectedInput, text: str, origin: int) -> ParseError:
-        start = getattr(error, "pos_in_stream", None)
-        if start is None or (isinstance(error, UnexpectedToken) and error.token.type == "$END"):
-            start = len(text.rstrip())
-        elif isinstance(error, UnexpectedToken):
+        start = len(text.rstrip())
+        if isinstance(error, UnexpectedCharacters):
+            start = error.pos_in_stream or 0
+        elif isinstance(error, UnexpectedToken) and error.token.type != "$END":
             start = error.token.start_pos or 0
-        position, word = origin + start, _word(text, start)
-        expected = error.allowed if isinstance(error, UnexpectedCharacters) else error.expected
-        return self._explained(position, word, set(expected or ())) or self.error(
-            position, len(word), f"expected {_expected(expected or ())}, found {f'`{word}`' if word else 'the end'}"
+        position = min(_skip_space(self.code, origin + start), len(self.code.rstrip()))
+        word = _word(self.code, position)
+        expected = _accepted(error)
+        if origin and "$END" in expected:  # an operand ends here
+            expected = (expected - {"$END", "OPERATOR", "QMARK", "LPAR"}) | {"SEMICOLON"}
+        return self._explained(position, word, expected) or self.error(
+            position, len(word), f"expected {_expected(expected)}, found `{word}`"
         )
 
     def _explained(self, position: int, word: str, expected: set[str]) -> ParseError | None:
         """The error in plain words, where the place allows a guess at what was meant."""
-        if not word and position >= len(self.code.rstrip()):
-            return self.error(max(0, position - 1), 1, f"the text ends here; expected {_expected(expected)}")
+        if not word:
+            return self._ended(position, expected)
         if word == '"':
             return self.error(position, 1, "this string has no end", 'close it with `"` on the same line')
         if "INSTRUCTION" in expected and (word[0].isalpha() or word[0] == "@"):
-            return self.missing_semicolon(position) or self._unended(position)
+            return self._open_bracket(position) or self.missing_semicolon(position) or self._unended(position)
+        if word == "}" and "$END" in expected:
+            return self.error(position, 1, "this `}` closes nothing", "remove it, or add the `{` that it should close")
+        if word[0].isdigit() and "INT" in expected:
+            help = "write integers as 31 or 0x1f, floats as 0f and 8 hexadecimal digits or 0d and 16"
+            return self.error(position, len(word), f"`{word}` is no constant", help)
+        if word == ".loc" and "LOCATION" in expected:
+            return self.error(position, 4, "`.loc` takes a file, a line and a column", "write it as `.loc 1 12 5`")
         if _DIRECTIVE.fullmatch(word) and not _known(word):
             kind = "type" if "TYPE" in expected else "directive"
             return self.error(position, len(word), f"unknown {kind} `{word}`; expected {_expected(expected)}")
         return None
+
+    def _ended(self, position: int, expected: set[str]) -> ParseError:
+        last = max(0, position - 1)
+        if "INSTRUCTION" in expected:
+            return self.error(last, 1, "the text ends inside of a function", "close its body with `}`")
+        return self.error(last, 1, f"the text ends here; expected {_expected(expected)}")
+
+    def _open_bracket(self, start: int) -> ParseError | None:
+        """The error if the statement at `start` opens a brace that its semicolon leaves open."""
+        opened = self.code.rfind("{", start, self.code.find(";", start))
+        closed = self.code.rfind("}", start, self.code.find(";", start))
+        if closed >= opened:
+            return None
+        return self.error(opened, 1, "this `{` is not closed before the `;`", "close the vector with `}`")
 
     def missing_semicolon(self, start: int, end: int | None = None) -> ParseError | None:
         """The error if a new statement starts on a later line, though the one at `start` has not ended."""
@@ -123,6 +151,28 @@ class Source:
             next_line = start + len(re.match(r"[^;{}\n]*(\{[^;{}\n]*\}[^;{}\n]*)*", self.code[start:])[0])  # type: ignore[index]
         last = len(self.code[:next_line].rstrip())
         return self.error(last - 1, 1, "`;` is missing after this instruction", "end every instruction with `;`")
+
+
+def is_token(node: Node, terminal: str = "") -> bool:
+    """Whether a node is a token, of this terminal if one is given."""
+    return isinstance(node, Token) and terminal in ("", node.type)
+
+
+def is_rule(node: Node, *rules: str) -> bool:
+    """Whether a node is a tree of one of these rules."""
+    return isinstance(node, Tree) and node.data in rules
+
+
+def _skip_space(text: str, position: int) -> int:
+    while text[position : position + 1].isspace():
+        position += 1
+    return position
+
+
+def _accepted(error: UnexpectedInput) -> set[str]:
+    """The terminals that would have been right."""
+    parser = getattr(error, "interactive_parser", None)
+    return set(parser.accepts()) if parser is not None else set(getattr(error, "expected", ()))
 
 
 def _word(text: str, start: int) -> str:

@@ -65,10 +65,10 @@ def _form(name: str, accumulator: Type, inputs: str, slots: dict[str, Any]) -> F
     element = TYPES[inputs.split()[0]]
     s, held, sums = shape(name, element), HELD_IN.get(element.name, "b32"), HELD_IN[accumulator.name]
     a, b, d = s.blocks * s.steps, s.steps, s.blocks * (1 if accumulator.bits == 16 else 2)
-    flags = {"rnd": "{.rnd}", "satfinite": "{.satfinite}"}
-    front = flags.get(next(iter(set(flags) & slots.keys()), ""), "")
+    flags = {"rnd": "{.rnd}", "satfinite": "{.satfinite}", "compare": ".compare.popc"}
+    flag = "".join(flags[name] for name in flags if name in slots)
     return Form(
-        f"mma.sync.aligned.shape.alayout.blayout{front}.dtype.atype.btype.ctype"
+        f"mma.sync.aligned.shape.alayout.blayout{flag}.dtype.atype.btype.ctype"
         f" d={sums}*{d}, a:{held}*{a}, b:{held}*{b}, c:{sums}*{d}",
         when=lambda i: (i.alayout, i.blayout) == ("row", "col"),
         shape=name,
@@ -104,6 +104,9 @@ class Mma(Op):
         *_mma("m8n8k32", "s32", "s4 u4", satfinite="satfinite", ptx="6.5", sm=75),
         *_mma("m16n8k32", "s32", "s4 u4", satfinite="satfinite", ptx="7.0", sm=80),
         *_mma("m16n8k64", "s32", "s4 u4", satfinite="satfinite", ptx="7.0", sm=80),
+        *_mma("m8n8k128", "s32", "b1", compare="xor and", ptx="7.0", sm=75, needs={"and": ("7.1", 80)}),
+        *_mma("m16n8k128", "s32", "b1", compare="xor and", ptx="7.0", sm=80, needs={"and": ("7.1", 80)}),
+        *_mma("m16n8k256", "s32", "b1", compare="xor and", ptx="7.0", sm=80, needs={"and": ("7.1", 80)}),
         *_mma("m16n8k16", "f16 f32", "e4m3 e5m2", ptx="8.7", sm=89),
         *_mma("m16n8k32", "f32", "e4m3 e5m2", ptx="8.4", sm=89),
         *_mma("m16n8k32", "f16", "e4m3 e5m2", ptx="8.7", sm=89),
@@ -135,7 +138,8 @@ def _pick(fragments: np.ndarray, index: Any) -> np.ndarray:
     """(n, d, warps, 32) to (n, k, warps, 32); no copy where the index counts up."""
     if np.array_equal(index, np.arange(fragments.shape[1])):
         return fragments
-    return np.take(fragments, index, axis=1)
+    picked: np.ndarray = np.take(fragments, index, axis=1)
+    return picked
 
 
 def multiply_add(i: Opcode, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -221,8 +225,11 @@ def chained(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.nd
 
 
 def whole(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
-    """new = a * b + old in integers, modulo 2^32 or clamped."""
-    total = arranged(a @ b.transpose(0, 2, 1), old) + old
+    """new = a * b + old in integers, modulo 2^32 or clamped. Of bits, .and counts pairs of ones, .xor unequal pairs."""
+    product = a @ b.transpose(0, 2, 1)
+    if i.compare == "xor":
+        product = a.sum(2)[:, :, np.newaxis] + b.sum(2)[:, np.newaxis] - 2 * product
+    total = arranged(product, old) + old
     if i.satfinite:
         total = np.clip(total, -(2.0**31), 2.0**31 - 1)
     new[...] = total.astype(np.int64)

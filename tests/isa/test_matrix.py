@@ -91,6 +91,19 @@ def test_infinities_nans_and_subnormals(case):
     np.testing.assert_allclose(got[~same], expected[~same], rtol=2e-3)
 
 
+@pytest.mark.parametrize(("name", "blocks", "steps"), [("m8n8k128", 1, 1), ("m16n8k128", 2, 1), ("m16n8k256", 2, 2)])
+@pytest.mark.parametrize(("compare", "ufunc"), [("and", np.bitwise_and), ("xor", np.bitwise_xor)])
+def test_single_bits_are_compared_and_counted(name, blocks, steps, compare, ufunc):
+    a = rng.integers(0, 1 << 32, (steps, blocks, 8, 4), np.uint32)  # registers along k and m, lanes as (row, word)
+    b = rng.integers(0, 1 << 32, (steps, 8, 4), np.uint32)
+    c = rng.integers(-9, 9, (blocks, 8, 4, 2)).astype(np.int32)
+    counts = np.bitwise_count(ufunc(a[:, :, :, np.newaxis], b[:, np.newaxis, np.newaxis])).sum((0, 4), dtype=np.int32)
+    inputs = (x.reshape(-1, 1, 32) for x in (a, b, np.ascontiguousarray(np.moveaxis(c, -1, 1))))
+    d = execute(f"mma.sync.aligned.{name}.row.col.s32.b1.b1.s32.{compare}.popc", FakeStep((1, 32)), *inputs)
+    expected = counts.reshape(blocks, 8, 4, 2) + c  # (block, row, column / 2, column % 2)
+    np.testing.assert_array_equal(d.reshape(blocks, 2, 8, 4), np.moveaxis(expected, -1, 1))
+
+
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 
 

@@ -29,6 +29,7 @@ class Region:
     open: bool = True
     leave: ir.Label | None = None  # where pd.break_ goes
     again: ir.Label | None = None  # where pd.continue_ goes
+    reads: set[int] = field(default_factory=set)  # the identities of the values that were read in it
 
 
 @dataclass(eq=False)

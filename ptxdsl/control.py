@@ -37,7 +37,7 @@ class Block:
         self.builder.unentered.remove(self.ticket)
         self.begin()
         self.region = _open(self.builder, f"`with {self.words}` ({self.where})")
-        self.bindings = Bindings.now(self.builder.code)
+        self.bindings = Bindings.now()
         self.body()
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -69,6 +69,7 @@ def _close(builder: Builder, region: Region) -> None:
     if builder.region is not region:
         refuse(f"{region.words} ends before {builder.region.words}, which began inside of it")
     builder.regions.pop().open = False
+    builder.region.reads |= region.reads
 
 
 def _branch(target: ir.Label, unless: Any = None, when: Any = None) -> None:
@@ -89,7 +90,7 @@ def condition(what: str, value: Any) -> Value:
     return value
 
 
-class if_(Block):  # noqa: N801
+class if_(Block):
     """`with pd.if_(p): …` runs its body in the threads where the predicate holds."""
 
     words = "pd.if_(…)"
@@ -108,7 +109,7 @@ class if_(Block):  # noqa: N801
         self.builder.memory[else_] = (self, len(self.builder.body))
 
 
-class else_(Block):  # noqa: N801
+class else_(Block):
     """`with pd.else_(): …` right behind an if_: its body runs in the threads where the predicate did not hold."""
 
     words = "pd.else_()"
@@ -131,7 +132,7 @@ class else_(Block):  # noqa: N801
         self.builder.append(self.behind)
 
 
-class while_(Block):  # noqa: N801
+class while_(Block):
     """`with pd.while_(lambda: v < n): …` runs its body as long as the condition holds, tested before each round."""
 
     words = "pd.while_(…)"
@@ -256,7 +257,7 @@ def _typed(numbers: list[Any], types: set[Type]) -> Span:
     return Span(*numbers, type)
 
 
-class range:  # noqa: A001
+class range:
     """`for i in pd.range(start, stop, step):` is a loop of the kernel; `i` is u32, or the type of its bounds.
 
     `unroll=1` keeps the assembler from unrolling; `unroll=n` puts n copies of the body into each round, and one into a
@@ -323,7 +324,7 @@ def _loop(loop: _Loop, counter: Var, copies: int, entered: bool = False) -> Iter
     builder.append(start)
     if loop.keep_rolled:
         builder.append(ir.Directive("pragma", ('"nounroll"',)))
-    bindings = Bindings.now(builder.code)
+    bindings = Bindings.now()
     for copy in builtins.range(copies):
         yield from _round(loop, counter, copy, behind, bindings)
     _branch(start, when=_advance(span, counter, copies))

@@ -103,6 +103,7 @@ class Scalar(Source):
             )
         if not self.region.open:
             raise _ended(self)
+        self.builder.region.reads.add(id(self))
         return self.operand  # type: ignore[no-any-return]
 
     def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:

@@ -50,8 +50,13 @@ class PointerValue(Source):
     def address(self, binding: Binding, operand: Operand) -> ir.Address:
         if not _reaches(self.space, operand.space):
             raise Unfit(self._misplaced(binding, operand))
-        base = self.base.read() if isinstance(self.base, Scalar) else self.base
+        base = self._base()
         return ir.Address(base, self.offset)  # type: ignore[arg-type]
+
+    def _base(self) -> Any:
+        """The register or variable that the address is in, if it may be read here."""
+        current(self.name).region.reads.add(id(self))
+        return self.base.read() if isinstance(self.base, Scalar) else self.base
 
     def _misplaced(self, binding: Binding, operand: Operand) -> Problem:
         verb = "reads" if any(o.written for o in binding.opcode.operands) else "takes"
@@ -72,6 +77,7 @@ class PointerValue(Source):
     def value(self) -> Any:
         """The address in bytes, as a u64 (u32 in shared memory)."""
         register = self.type.register
+        self._base()
         if isinstance(self.base, Scalar):
             return operators.binary("+", self.base, self.offset)
         return operators.binary("+", _place(self.base, register), self.offset)
@@ -93,6 +99,7 @@ class PointerValue(Source):
     def _moved(self, index: Any) -> PointerValue:
         """This pointer, some elements on: a known distance goes into the address."""
         number = _known_index(self, index)
+        self._base()
         if number is None:
             return PointerValue(_scaled(index, self.element.bytes, self), self.type, self.offset)
         return PointerValue(self.base, self.type, self.offset + number * self.element.bytes)

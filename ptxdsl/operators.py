@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from . import literal
 from .builder import current
 from .convert import conversions
-from .errors import Error, TraceError
+from .errors import Error, Location, TraceError
 from .instruction import Scalar, Source, emit, register_type
 from .isa.spec import compatible
 from .types import TYPES, Type, b32, bf16, lanes, pred, u32
@@ -22,9 +22,11 @@ COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "
 MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def refuse(message: str, help: str | None = None, error: type[Error] = TraceError) -> NoReturn:
-    """Raises an error at the user's line."""
-    raise error(message, at=current(message).site().location, help=help)
+def refuse(
+    message: str, help: str | None = None, error: type[Error] = TraceError, at: Location | None = None
+) -> NoReturn:
+    """Raises an error at the user's line, or at another place."""
+    raise error(message, at=at or current(message).site().location, help=help)
 
 
 def operate(text: str, *sources: Any, out: Any = None, type: Type | None = None) -> Any:

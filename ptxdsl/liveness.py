@@ -1,0 +1,66 @@
+"""Which local names of a Python function are read later on: liveness, computed from its bytecode."""
+
+from __future__ import annotations
+
+import dis
+from functools import lru_cache
+from types import CodeType
+
+_ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE", "JUMP", "JUMP_NO_INTERRUPT")
+_ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
+_JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
+
+
+def live_after(code: CodeType, offset: int) -> frozenset[str]:
+    """Names that may be read after the instruction at `offset` before they are bound again.
+
+    Names that inner functions share always count: those functions may run later.
+    """
+    return _live(code).get(offset, frozenset()) | frozenset(code.co_cellvars + code.co_freevars)
+
+
+@lru_cache(maxsize=256)
+def _live(code: CodeType) -> dict[int, frozenset[str]]:
+    """The names that are live behind each instruction. Backward data flow until nothing changes."""
+    listing = list(dis.get_instructions(code))
+    following = [_successors(listing, n) for n in range(len(listing))]
+    at = {i.offset: n for n, i in enumerate(listing)}
+    before: list[frozenset[str]] = [frozenset()] * len(listing)
+    after = list(before)
+    changed = True
+    while changed:
+        changed = False
+        for n in reversed(range(len(listing))):
+            after[n] = frozenset().union(*(before[at[o]] for o in following[n]))
+            reads, writes = _names(listing[n])
+            now = reads | (after[n] - writes)
+            changed |= now != before[n]
+            before[n] = now
+    return {i.offset: names for i, names in zip(listing, after, strict=True)}
+
+
+def _successors(listing: list[dis.Instruction], n: int) -> list[int]:
+    """The offsets at which Python may go on; exceptions aside."""
+    this = listing[n]
+    targets = [int(this.argval)] if this.opcode in _JUMPS else []
+    if this.opname in _ALWAYS or this.opname in _ENDS or n + 1 == len(listing):
+        return targets
+    return [*targets, listing[n + 1].offset]
+
+
+def _names(instruction: dis.Instruction) -> tuple[frozenset[str], frozenset[str]]:
+    """(names read, names bound); newer Pythons join two of these into one instruction."""
+    name, value = instruction.opname, instruction.argval
+    if not any(kind in name for kind in ("_FAST", "_DEREF", "_CLOSURE")):
+        return frozenset(), frozenset()
+    parts = list(value) if isinstance(value, tuple) else [value]
+    verbs = [word for word in name.split("_") if word in ("LOAD", "STORE", "DELETE")]
+    verbs += verbs[-1:] * (len(parts) - len(verbs))
+    reads: set[str] = set()
+    writes: set[str] = set()
+    for verb, part in zip(verbs, parts, strict=False):
+        if verb == "LOAD" and part not in writes:
+            reads.add(str(part))
+        elif verb != "LOAD":
+            writes.add(str(part))
+    return frozenset(reads), frozenset(writes)

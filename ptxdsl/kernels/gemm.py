@@ -29,10 +29,10 @@ PAD = 8  # elements between the rows of the staged output: rows begin in differe
 class GemmConfig:
     """What a GEMM kernel is made for.
 
-    `tile` is the (M, N, K) of a thread block, `warp` the (M, N) of a warp, `stages` the length of the ring, `raster` how
-    many tiles of M are computed next to each other, so that they share columns of B in the L2 cache. `a_major` and
-    `b_major` say along what the operands are contiguous ("k" or "mn"); `*_bytes` is the width of a copy; `c` is "none",
-    "separate", or "in place" where out holds it.
+    `tile` is the (M, N, K) of a thread block, `warp` the (M, N) of a warp, `stages` the length of the ring, `raster`
+    how many tiles of M are computed next to each other, so that they share columns of B in the L2 cache. `a_major` and
+    `b_major` say along what the operands are contiguous ("k" or "mn"); `*_bytes` is the width of a copy; `c` is
+    "none", "separate", or "in place" where out holds it.
     """
 
     inputs: Type = f16
@@ -65,6 +65,15 @@ class GemmConfig:
         return Tile(self.inputs, self.tile[1], self.tile[2], self.b_major, self.b_bytes)
 
     @property
+    def stage_bytes(self) -> int:
+        """Shared memory of one stage: a tile of A, and a tile of B behind it."""
+        return self.a.bytes + self.b.bytes
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.stages * self.stage_bytes
+
+    @property
     def staged(self) -> Type:
         """The type in which the output passes through shared memory."""
         return self.output if self.c == "none" else f32
@@ -90,9 +99,13 @@ class Accumulators:
                 pd.ptx(self.mma, a[i], b[j // 2][j % 2 * 2 :][:2], piece, out=piece)
 
 
+def divide_up(value: Any, divisor: int) -> Any:
+    return (value + (divisor - 1)) // divisor
+
+
 def raster(config: GemmConfig, m: Any, n: Any) -> tuple[Any, Any]:
-    """The output tile (along M, along N) of this thread block: strips of `raster` tiles of M, along N within a strip."""
-    rows, columns = (m + (config.tile[0] - 1)) // config.tile[0], (n + (config.tile[1] - 1)) // config.tile[1]
+    """The tile (along M, along N) of this thread block: strips of `raster` tiles of M, along N within a strip."""
+    rows, columns = divide_up(m, config.tile[0]), divide_up(n, config.tile[1])
     strip = pd.ctaid.x // (columns * config.raster)
     within = pd.ctaid.x - strip * (columns * config.raster)
     height = pd.min(rows - strip * config.raster, config.raster)
@@ -121,63 +134,58 @@ def gemm_kernel(
     tile_m, tile_n = raster(config, m, n)
     first_m, first_n = tile_m * config.tile[0], tile_n * config.tile[1]
     warp_m, warp_n = pd.warpid % config.warps[0], pd.warpid // config.warps[0]
-    ring_a = pd.dynamic_shared(config.inputs, config.stages * config.a.elements, align=1024)
-    ring_b = pd.dynamic_shared(config.inputs, config.stages * config.b.elements, align=1024)
-    load_a = Loader(config.a, ring_a.address(), a, lda, first_m, m, k, config.threads, config.stages)
-    load_b = Loader(config.b, ring_b.address(), b, ldb, first_n, n, k, config.threads, config.stages)
-    fragments_a = Fragments(config.a, ring_a.address(), "mn", config.warp[0], warp_m, config.stages)
-    fragments_b = Fragments(config.b, ring_b.address(), "k", config.warp[1], warp_n, config.stages)
+    memory = pd.dynamic_shared(config.inputs, config.shared_bytes // config.inputs.bytes, align=1024).address()
+    memory_b = memory + config.a.elements
+    load_a = Loader(config.a, memory, a, lda, first_m, m, k, config.threads)
+    load_b = Loader(config.b, memory_b, b, ldb, first_n, n, k, config.threads)
+    fragments_a = Fragments(config.a, memory, "mn", config.warp[0], warp_m)
+    fragments_b = Fragments(config.b, memory_b, "k", config.warp[1], warp_n)
     accumulators = Accumulators(config)
-    main_loop(config, k, load_a, load_b, fragments_a, fragments_b, accumulators)
+    main_loop(config, k, (load_a, load_b), (fragments_a, fragments_b), accumulators)
     pd.ptx.cp.async_.wait_all()
     pd.ptx.bar.sync(0)
-    store(
-        config,
-        accumulators,
-        ring_a.address(),
-        (first_m + warp_m * config.warp[0], first_n + warp_n * config.warp[1]),
-        (m, n),
-        (c, ldc, beta),
-        (out, ldo, alpha),
-    )
+    first = first_m + warp_m * config.warp[0], first_n + warp_n * config.warp[1]
+    store(config, accumulators, memory, first, (m, n), (c, ldc, beta), (out, ldo, alpha))
 
 
 def main_loop(
     config: GemmConfig,
     k: Any,
-    load_a: Loader,
-    load_b: Loader,
-    fragments_a: Fragments,
-    fragments_b: Fragments,
+    loaders: tuple[Loader, ...],
+    fragments: tuple[Fragments, ...],
     accumulators: Accumulators,
 ) -> None:
     """Tiles are copied `stages - 1` ahead, fragments read one k step ahead of the tensor cores."""
-    ring_a, ring_b = Stage(config.a.elements, config.stages), Stage(config.b.elements, config.stages)
+    ring = Ring(config.stage_bytes, config.stages)
     for stage in range(config.stages - 1):
-        load_a.load(stage * config.a.elements)
-        load_b.load(stage * config.b.elements)
-        pd.ptx.cp.async_.commit_group()
-    buffers = [(fragments_a.variables(), fragments_b.variables()) for _ in range(2)]
+        load_tiles(loaders, stage * config.stage_bytes)
+    buffers = [[operand.variables() for operand in fragments] for _ in range(2)]
     steps = config.tile[2] // MATRICES
     wait_for_stage(config.stages)
-    fragments_a.load(buffers[0][0], 0, 0)
-    fragments_b.load(buffers[0][1], 0, 0)
-    for _ in pd.range((k + (config.tile[2] - 1)) // config.tile[2], unroll=1):
+    load_fragments(fragments, buffers[0], 0, 0)
+    for _ in pd.range(divide_up(k, config.tile[2]), unroll=1):
         for step in range(steps):
             following = (step + 1) % steps
             if following == 0:
-                ring_a.next_read()
-                ring_b.next_read()
+                ring.advance(ring.read)
                 wait_for_stage(config.stages)
-            fragments_a.load(buffers[(step + 1) % 2][0], ring_a.read, following)
-            fragments_b.load(buffers[(step + 1) % 2][1], ring_b.read, following)
+            load_fragments(fragments, buffers[(step + 1) % 2], ring.read, following)
             if step == 0:
-                load_a.load(ring_a.write)
-                load_b.load(ring_b.write)
-                pd.ptx.cp.async_.commit_group()
-                ring_a.next_write()
-                ring_b.next_write()
+                load_tiles(loaders, ring.write)
+                ring.advance(ring.write)
             accumulators.multiply(*buffers[step % 2])
+
+
+def load_tiles(loaders: tuple[Loader, ...], stage: Any) -> None:
+    """Begins to copy the next tile of each operand; the copies are one group."""
+    for loader in loaders:
+        loader.load(stage)
+    pd.ptx.cp.async_.commit_group()
+
+
+def load_fragments(fragments: tuple[Fragments, ...], into: list[Any], stage: Any, k_step: int) -> None:
+    for operand, registers in zip(fragments, into, strict=True):
+        operand.load(registers, stage, k_step)
 
 
 def wait_for_stage(stages: int) -> None:
@@ -186,21 +194,16 @@ def wait_for_stage(stages: int) -> None:
     pd.ptx.bar.sync(0)
 
 
-class Stage:
-    """Where in an operand's ring, in elements, the tensor cores read and the copies write."""
+class Ring:
+    """Where in the ring of stages, in bytes, the tensor cores read and the copies write."""
 
-    def __init__(self, elements: int, stages: int) -> None:
-        self.elements, self.all = elements, elements * stages
-        self.read, self.write = pd.var(u32, 0), pd.var(u32, elements * (stages - 1))
+    def __init__(self, stage_bytes: int, stages: int) -> None:
+        self.stage_bytes, self.all = stage_bytes, stage_bytes * stages
+        self.read, self.write = pd.var(u32, 0), pd.var(u32, stage_bytes * (stages - 1))
 
-    def next_read(self) -> None:
-        self._advance(self.read)
-
-    def next_write(self) -> None:
-        self._advance(self.write)
-
-    def _advance(self, place: Any) -> None:
-        place += self.elements
+    def advance(self, place: Any) -> None:
+        """Goes on to the next stage, from the last to the first."""
+        place += self.stage_bytes
         place.set(pd.select(place == self.all, 0, place))
 
 
@@ -269,7 +272,7 @@ def element(matrix: tuple[Any, Any, Any], at: tuple[Any, Any]) -> Any:
 
 
 def pack(values: list[Any], type: Type) -> list[Any]:
-    """f32 values as registers of their memory: two 16-bit floats a register, or one f32; a single 16-bit float alone."""
+    """f32 values as registers hold them in memory: one f32, two 16-bit floats, or a single one alone."""
     if type is f32:
         return values
     if len(values) == 1:
@@ -283,8 +286,7 @@ def unpack(words: list[Any], type: Type) -> list[Any]:
         return words
     if len(words) == 1 and words[0].type.bits == 16:
         return [words[0].to(f32)]
-    halves = [half for word in words for half in pd.ptx.mov.b32(word)]
-    return [half.bitcast(type).to(f32) for half in halves]
+    return [half.to(f32) for word in words for half in pd.unpack(word, type)]
 
 
 def read_words(place: Any, count: int, type: Type) -> list[Any]:
@@ -302,7 +304,7 @@ def read_words(place: Any, count: int, type: Type) -> list[Any]:
 
 def write_words(place: Any, words: list[Any]) -> None:
     """Stores what `read_words` reads."""
-    if place.element.bytes * len(words) < 4:
+    if words[0].type.bits < 32:
         place.store(words[0])
         return
     kind = "f32" if place.element is f32 else "b32"
@@ -358,12 +360,12 @@ def problem_of(a: Any, b: Any, c: Any, out: Any, beta: float) -> Problem:
     left, right = matrix("a", a), matrix("b", b)
     if left.type not in (f16, bf16) or left.type is not right.type:
         raise LaunchError(
-            f"`a` is {describe_type(left.type)} and `b` is {describe_type(right.type)}; gemm takes two of one type, float16 or bfloat16",
-            help="convert them before",
+            f"`a` is {describe_type(left.type)} and `b` is {describe_type(right.type)}",
+            help="gemm takes two matrices of one type, float16 or bfloat16; convert them before",
         )
     if left.shape[1] != right.shape[0]:
         raise LaunchError(
-            f"`a` has the shape {left.shape} and `b` {right.shape}: a has {left.shape[1]} columns and b {right.shape[0]} rows",
+            f"`a` has the shape {left.shape} and `b` {right.shape}: {left.shape[1]} columns meet {right.shape[0]} rows",
             help="pass a of (M, K) and b of (K, N); a transpose is a.T",
         )
     if c is None and beta != 0:
@@ -402,7 +404,7 @@ MULTIPROCESSORS = 132
 
 
 def choose(m: int, n: int) -> GemmConfig:
-    """The configuration that should take the least time: whole waves of tiles, weighted by how fast they are computed."""
+    """The configuration that should take the least time: whole waves of tiles, by how fast each is computed."""
 
     def time(config: GemmConfig) -> float:
         waves = -(-config.grid(m, n) // MULTIPROCESSORS)
@@ -446,10 +448,10 @@ def gemm(
 ) -> Any:
     """out = alpha·a@b + beta·c, accumulated in f32. Returns out.
 
-    a (M, K) and b (K, N) are float16 or bfloat16; c and out (M, N) are float16, bfloat16 or float32 and of one type; each
-    may be row- or column-major with any leading dimension, and any of M, N, K may be 0. numpy arrays run on the emulator,
-    CUDA arrays on their GPU, on torch's current stream. Without `out` a row-major array of a's type is made. c is not read
-    when beta is 0, and may be out itself. `config` gives the tiles, else they are chosen for the shape.
+    a (M, K) and b (K, N) are float16 or bfloat16; c and out (M, N) are float16, bfloat16 or float32 and of one type;
+    each may be row- or column-major with any leading dimension, and any of M, N, K may be 0. numpy arrays run on the
+    emulator, CUDA arrays on their GPU, on torch's current stream. Without `out` a row-major array of a's type is made.
+    c is not read when beta is 0, and may be out itself. `config` gives the tiles, else they are chosen for the shape.
 
     Raises LaunchError for arrays that do not fit; nothing is written then.
     """
@@ -464,11 +466,12 @@ def _launch(problem: Problem, config: GemmConfig, alpha: float, beta: float) -> 
     a, b, out = problem.a, problem.b, problem.out
     separate = problem.c if config.c == "separate" and problem.c else None
     c = separate.owner if separate else out.owner[:0]  # an array of no elements: nothing to read
+    sizes = problem.m, problem.n, problem.k
+    strides = a.stride, b.stride, separate.stride if separate else 0, out.stride
+    arguments = map(strided, (a.owner, b.owner, c, out.owner))
     gemm_kernel[config.grid(problem.m, problem.n), config.threads](
-        strided(a.owner), strided(b.owner), strided(c), strided(out.owner),
-        problem.m, problem.n, problem.k, a.stride, b.stride, separate.stride if separate else 0, out.stride, alpha, beta,
-        config=config,
-    )  # fmt: skip
+        *arguments, *sizes, *strides, alpha, beta, config=config
+    )
 
 
 gemm.kernel = gemm_kernel  # type: ignore[attr-defined]  # what `ptxdsl dump ptxdsl.kernels.gemm:gemm` shows

@@ -66,8 +66,8 @@ def _order(name: str, array: arrays.Array) -> tuple[str, int]:
     if (down == 1 or rows <= 1) and (right >= rows or columns <= 1):
         return "column", max(right, rows, 1) if columns > 1 else max(rows, 1)
     raise LaunchError(
-        f"`{name}` has the shape {array.shape} and strides of ({down}, {right}) elements: it is neither row- nor column-major",
-        help="one of the strides must be 1 and the other at least that dimension's length; make a contiguous copy of it",
+        f"`{name}` has the shape {array.shape} and strides of ({down}, {right}) elements: not row- nor column-major",
+        help="one stride must be 1 and the other at least that dimension's length; make a contiguous copy of it",
     )
 
 

@@ -15,8 +15,8 @@ from .errors import Error, Location, Site, TraceError, here
 from .isa.special import SPECIAL_REGISTERS
 from .types import Type
 
-PREFIXES = {1: "p", 8: "rs", 16: "rs", 32: "r", 64: "rd", 128: "rq"}
-FLOAT_PREFIXES = {16: "h", 32: "f", 64: "fd"}
+KINDS = {"u": "r", "s": "i", "b": "b", "f": "f", "x": "h", "p": "p"}  # as in %r0, %i0, …
+WIDTHS = {1: "", 8: "c", 16: "s", 32: "", 64: "d", 128: "q"}
 RESERVED = {f"%{name.lstrip('%').partition('.')[0]}" for name in SPECIAL_REGISTERS} | {"WARP_SZ"}
 
 
@@ -137,9 +137,8 @@ class Builder:
 
 
 def _prefix(type: Type) -> str:
-    if type.is_float and type.bits in FLOAT_PREFIXES:
-        return FLOAT_PREFIXES[type.bits]
-    return PREFIXES[type.bits]
+    """A prefix for each type, so that numbered registers of a type are declared together."""
+    return KINDS[type.kind] + WIDTHS[type.bits]
 
 
 _current: ContextVar[Builder | None] = ContextVar("ptxdsl_builder", default=None)

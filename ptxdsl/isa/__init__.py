@@ -12,6 +12,7 @@ from . import (
     integer,
     logic,
     matrix,
+    mbarrier,
     memory,
     sync,
     video,
@@ -21,7 +22,7 @@ from .spec import Op, Opcode, choose, lookup
 
 CHAPTERS = (
     integer, extended, floating, half, compare, logic, memory, convert, copy,
-    control, sync, atomic, warp, matrix, video,
+    control, sync, mbarrier, atomic, warp, matrix, video,
 )  # fmt: skip
 """The modules of the table, in the order of the manual."""
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import ir
+from ..types import b64
+from . import mbarrier
 from .memory import HINT, NEEDS, PREFETCHES, alignment_problems
 from .spec import Form, Op, Opcode, Problem
 from .step import Step
@@ -86,3 +88,23 @@ class CpAsyncWaitAll(Op):
 
     def execute(self, i: Opcode, m: Step) -> None:
         m.wait_all()
+
+
+class CpAsyncMbarrierArrive(Op):
+    """Arrives at an mbarrier when the thread's copies so far are done; without .noinc the phase waits for one more."""
+
+    forms = (
+        Form(
+            "cp.async.mbarrier.arrive{.noinc}{.space}.b64 [address:space]",
+            space="shared shared::cta",
+            ptx="7.0",
+            sm=80,
+            needs=mbarrier.CTA,
+        ),
+    )
+
+    def execute(self, i: Opcode, m: Step, address: np.ndarray) -> None:
+        space, one = i.space or "generic", np.ones(m.shape, np.uint64)
+        if not i.noinc:
+            m.atomic(space, address, b64, np.add, one, scan=np.add)
+        m.after_copies(lambda later: later.atomic(space, address, b64, mbarrier.arrive, one))

@@ -18,7 +18,7 @@ A `Form` is one line of syntax as the PTX manual prints it, with the operands ty
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, ClassVar
@@ -148,7 +148,7 @@ class Form:
         *,
         ptx: str = "1.0",
         sm: int | str = 10,
-        needs: dict[str, tuple[str, int | str]] | None = None,
+        needs: Mapping[str, tuple[str, int | str]] | None = None,
         when: Callable[[Any], bool] | None = None,
         note: str = "",
         **slots: str | Sequence[Any],
@@ -181,11 +181,19 @@ class Form:
 
     def spellings(self) -> Iterator[str]:
         """Every mnemonic of this form, in the order of the syntax."""
-        spaces = [(*([""] if m.optional else []), *(str(c) for c in m.choices)) for m in self.modifiers]
-        for words in product(*spaces):
-            present = [w for w in words if w]
-            if self.match(present) is not None:
-                yield ".".join([self.name, *present])
+        return map(self.spell, self.combinations())
+
+    def combinations(self) -> Iterator[Choices]:
+        """Every choice of all modifiers that `when` permits, in the order of the syntax; None for one left out."""
+        spaces = [(*([None] if m.optional else []), *m.choices) for m in self.modifiers]
+        for chosen in product(*spaces):
+            named = zip(self.modifiers, chosen, strict=True)
+            if not self.when or self.when(_Choices({m.name: bool(c) if m.literal else c for m, c in named})):
+                yield chosen
+
+    def spell(self, chosen: Choices) -> str:
+        """The mnemonic with these choices."""
+        return ".".join([self.name, *(str(choice) for choice in chosen if choice is not None)])
 
 
 class _Choices:

@@ -84,7 +84,7 @@ class Step(Protocol):
     def wait_all(self) -> None:
         """Completes all queued copies of the lanes, those in no group too."""
 
-    def after_copies(self, action: Callable[[Step], None]) -> None:
+    def after_copies(self, action: Callable[[Step], object]) -> None:
         """Runs `action` for these lanes when all copies that they have queued so far are complete."""
 
     def suspend(self, ready: np.ndarray) -> None:

@@ -1,0 +1,162 @@
+"""Barriers in shared memory (PTX ISA, "Parallel Synchronization and Communication Instructions": mbarrier).
+
+The manual leaves the 64 bits of an mbarrier object open. Here the lowest 20 count the arrivals that the phase still
+waits for, the next 20 those that each phase waits for, and the bits from 60 on count phases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import ir
+from ..types import b64
+from .spec import Form, Op, Opcode, Problem
+from .step import Step
+
+MOST = (1 << 20) - 1
+COUNT = np.uint64(MOST)
+EACH = np.uint64(20)
+PHASE = np.uint64(60)
+ONE = np.uint64(1)
+
+WHERE = "{.sem}{.scope}{.space}.b64"
+SPACE: dict[str, Any] = {"space": "shared shared::cta"}
+CTA = {"shared::cta": ("7.8", 30)}
+ORDERED: dict[str, Any] = {
+    "scope": "cta cluster",
+    "when": lambda i: (i.sem is None) == (i.scope is None),
+    "needs": {**CTA, "cta": ("8.0", 80), "cluster": ("8.0", 90), "relaxed": ("8.6", 90)},
+    **SPACE,
+}
+ARRIVALS: dict[str, Any] = {"sem": "release relaxed", **ORDERED}
+WAITS: dict[str, Any] = {"sem": "acquire relaxed", **ORDERED}
+
+
+def arrive(word: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """The object after `count` arrivals; the last one that its phase waits for begins the next phase."""
+    left = word - count
+    following = left + (ONE << PHASE) + (word >> EACH & COUNT)
+    result: np.ndarray = np.where(left & COUNT == 0, following, left)
+    return result
+
+
+def drop(word: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """The object after `count` arrivals of threads that arrive in no later phase."""
+    return arrive(word - (count << EACH), count)
+
+
+class Mbarrier(Op):
+    """Base of the operations on mbarrier objects."""
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        for declared, value in zip(i.operands, operands, strict=True):
+            if declared.name == "count" and isinstance(value, ir.Immediate) and not 1 <= value.value <= MOST:
+                yield Problem("count", f"`count` is {value.value}; an mbarrier counts from 1 to {MOST} arrivals")
+
+
+class MbarrierInit(Mbarrier):
+    """Makes an mbarrier object, each of whose phases waits for `count` arrivals."""
+
+    forms = (Form("mbarrier.init{.space}.b64 [address:space], count:u32", ptx="7.0", sm=80, needs=CTA, **SPACE),)
+
+    def execute(self, i: Opcode, m: Step, address: np.ndarray, count: np.ndarray) -> None:
+        wide = count.astype(np.uint64)
+        m.store(i.space or "generic", address, b64, wide | wide << EACH)
+
+
+class MbarrierInval(Mbarrier):
+    """Ends an mbarrier object, so that its bytes may be used for something else."""
+
+    forms = (Form("mbarrier.inval{.space}.b64 [address:space]", ptx="7.0", sm=80, needs=CTA, **SPACE),)
+
+    def execute(self, i: Opcode, m: Step, address: np.ndarray) -> None:
+        m.load(i.space or "generic", address, b64)
+
+
+def _arrivals(name: str) -> tuple[Form, ...]:
+    operands = "state=b64, [address:space]"
+    return (
+        Form(f"{name}{WHERE} {operands}", ptx="7.0", sm=80, **ARRIVALS),
+        Form(f"{name}{WHERE} {operands}, count:u32", ptx="7.8", sm=90, **ARRIVALS),
+        Form(
+            f"{name}.noComplete{WHERE} {operands}, count:u32",
+            ptx="7.0",
+            sm=80,
+            **{**ARRIVALS, "sem": "release", "scope": "cta"},
+        ),
+    )
+
+
+class Arrival(Mbarrier):
+    """Base of the arrivals; `change` is what they do to the object."""
+
+    change = staticmethod(arrive)
+
+    def execute(self, i: Opcode, m: Step, address: np.ndarray, count: np.ndarray | None = None) -> np.ndarray:
+        arrivals = np.ones(m.shape, np.uint64) if count is None else count.astype(np.uint64)
+        return m.atomic(i.space or "generic", address, b64, self.change, arrivals)
+
+
+class MbarrierArrive(Arrival):
+    """Counts `count` arrivals, or one, at an mbarrier object; state = the phase that they belong to."""
+
+    forms = _arrivals("mbarrier.arrive")
+
+
+class MbarrierArriveDrop(Arrival):
+    """As mbarrier.arrive, and the later phases wait for as many fewer."""
+
+    change = staticmethod(drop)
+    forms = _arrivals("mbarrier.arrive_drop")
+
+
+class MbarrierTestWait(Mbarrier):
+    """p = whether the phase of a state, or the last phase of a parity, is complete."""
+
+    forms = (
+        Form(
+            "mbarrier.test_wait{.sem}{.scope}{.space}.b64 p=pred, [address:space], state:b64", ptx="7.0", sm=80, **WAITS
+        ),
+        Form(
+            "mbarrier.test_wait.parity{.sem}{.scope}{.space}.b64 p=pred, [address:space], parity:u32",
+            ptx="7.1",
+            sm=80,
+            **WAITS,
+        ),
+    )
+
+    def execute(self, i: Opcode, m: Step, address: np.ndarray, phase: np.ndarray, hint: Any = None) -> np.ndarray:
+        now = m.load(i.space or "generic", address, b64) >> PHASE
+        complete: np.ndarray = (now & ONE) != phase & ONE if i.parity else now != phase >> PHASE
+        return complete
+
+
+class MbarrierTryWait(MbarrierTestWait):
+    """As mbarrier.test_wait, but first waits for some time."""
+
+    forms = (
+        Form(f"mbarrier.try_wait{WHERE} p=pred, [address:space], state:b64{{, hint:u32}}", ptx="7.8", sm=90, **WAITS),
+        Form(
+            f"mbarrier.try_wait.parity{WHERE} p=pred, [address:space], parity:u32{{, hint:u32}}",
+            ptx="7.8",
+            sm=90,
+            **WAITS,
+        ),
+    )
+
+    def execute(self, i: Opcode, m: Step, address: np.ndarray, phase: np.ndarray, hint: Any = None) -> np.ndarray:
+        complete = super().execute(i, m, address, phase)
+        m.suspend(complete)
+        return complete
+
+
+class MbarrierPendingCount(Op):
+    """count = the arrivals that the phase of a state still waited for."""
+
+    forms = (Form("mbarrier.pending_count.b64 count=b32, state:b64", ptx="7.0", sm=80),)
+
+    def run(self, i: Opcode, state: np.ndarray) -> np.ndarray:
+        return (state & COUNT).astype(np.uint32)

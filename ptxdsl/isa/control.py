@@ -91,7 +91,7 @@ class Brkpt(Op):
 class Nanosleep(Op):
     """Suspends the threads for about `t` nanoseconds."""
 
-    forms = (Form("nanosleep.u32 t:u32", ptx="6.3", sm=70),)
+    forms = (Form("nanosleep.u32 t:u32", ptx="6.2", sm=70),)
 
     def execute(self, i: Opcode, m: Any, t: np.ndarray) -> None:
         m.sleep(t)

@@ -112,7 +112,10 @@ class CvtFloat(Convert):
         Form("cvt.rnd{.ftz}.dtype.type d=dtype, a:type", rnd=MODES, dtype="bf16", type="f32", ptx="7.0", sm=80),
         Form(
             "cvt.rnd{.relu}{.satfinite}.dtype.type d=dtype, a:type",
-            rnd="rn rz", dtype="f16 bf16", type="f32", needs={**SATFINITE, "relu": ("7.0", 80)},
+            rnd="rn rz", dtype="f16 bf16", type="f32", needs={
+                "relu": ("7.0", 80), "bf16": ("7.0", 80),
+                "satfinite f16": ("8.1", 70), "satfinite bf16": ("8.1", 80),
+            },
             when=lambda i: i.relu or i.satfinite,
         ),
         Form(

@@ -13,7 +13,7 @@ import numpy as np
 from .numerics import Array, high_half
 from .spec import Form, Op, Opcode
 
-WIDE = {"u64": ("4.3", 20), "s64": ("4.3", 20)}
+WIDE = {"cc u64": ("4.3", 20), "cc s64": ("4.3", 20)}
 TYPES = "u32 s32 u64 s64"
 
 
@@ -56,8 +56,11 @@ class MadCarry(Op):
 
     forms = (
         Form("mad.half.cc.type d=type, a:type, b:type, c:type", half="lo hi", type=TYPES, ptx="3.0", sm=20, needs=WIDE),
-        Form("madc.half{.cc}.type d=type, a:type, b:type, c:type", half="lo hi", type=TYPES, ptx="3.0", sm=20),
-    )
+        Form(
+            "madc.half{.cc}.type d=type, a:type, b:type, c:type",
+            half="lo hi", type=TYPES, ptx="3.0", sm=20, needs=WIDE,
+        ),
+    )  # fmt: skip
 
     def execute(self, i: Opcode, m: Any, a: Any, b: Any, c: Any) -> Any:
         return chain(i, m, c, a * b if i.half == "lo" else high_half(a, b))

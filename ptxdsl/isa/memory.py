@@ -30,7 +30,8 @@ NEEDS: dict[str, tuple[str, int | str]] = {
     **dict.fromkeys(("L2::64B", "L2::128B"), ("7.4", 75)),
     **dict.fromkeys(("L2::256B", HINT), ("7.4", 80)),
     **dict.fromkeys(("param::entry", "param::func"), ("8.3", 10)),
-    "shared::cta": ("7.8", 30), "shared::cluster": ("7.8", 90), "cluster": ("7.8", 90),
+    **dict.fromkeys(("ca", "cg", "cs", "lu", "cv", "wb", "wt"), ("2.0", 20)),
+    "shared::cta": ("7.8", 10), "shared::cluster": ("7.8", 90), "cluster": ("7.8", 90),
     "b128": ("8.3", 70), "sys b128": ("8.4", 70),
 }  # fmt: skip
 """What the modifiers of memory instructions require."""

@@ -32,7 +32,7 @@ class BarrierSync(Barrier):
 
     forms = (
         Form("bar.sync a:u32{, b:u32}"),
-        Form("bar.cta.sync a:u32{, b:u32}", ptx="7.8", sm=30),
+        Form("bar.cta.sync a:u32{, b:u32}", ptx="7.8", sm=20),
         Form("barrier.sync{.aligned} a:u32{, b:u32}", ptx="6.0", sm=30),
         Form("barrier.cta.sync{.aligned} a:u32{, b:u32}", ptx="7.8", sm=30),
     )
@@ -46,7 +46,7 @@ class BarrierArrive(Barrier):
 
     forms = (
         Form("bar.arrive a:u32, b:u32", ptx="2.0", sm=20),
-        Form("bar.cta.arrive a:u32, b:u32", ptx="7.8", sm=30),
+        Form("bar.cta.arrive a:u32, b:u32", ptx="7.8", sm=20),
         Form("barrier.arrive{.aligned} a:u32, b:u32", ptx="6.0", sm=30),
         Form("barrier.cta.arrive{.aligned} a:u32, b:u32", ptx="7.8", sm=30),
     )
@@ -62,7 +62,7 @@ class BarrierReduce(Barrier):
         Form(f"{name}.red.{how} {destination}, a:u32{threads}, {{!}}c:pred", ptx=ptx, sm=sm, **slots)
         for name, ptx, sm in (
             ("bar", "2.0", 20),
-            ("bar.cta", "7.8", 30),
+            ("bar.cta", "7.8", 20),
             ("barrier", "6.0", 30),
             ("barrier.cta", "7.8", 30),
         )
@@ -110,7 +110,14 @@ class FenceThread(Fence):
     forms = (
         Form("fence{.sem}.scope", sem="sc acq_rel", scope="cta gpu sys", ptx="6.0", sm=70),
         Form("fence{.sem}.cluster", sem="sc acq_rel", ptx="7.8", sm=90),
-        Form("fence.sem.scope", sem="acquire release", scope="cta cluster gpu sys", ptx="8.6", sm=90),
+        Form(
+            "fence.sem.scope",
+            sem="acquire release",
+            scope="cta cluster gpu sys",
+            ptx="6.0",
+            sm=70,
+            needs={"cluster": ("7.8", 90)},
+        ),
         Form("fence.mbarrier_init.release.cluster", ptx="8.0", sm=90),
     )
 
@@ -130,14 +137,18 @@ class FenceProxy(Fence):
         ),
     )
 
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        for declared, value in zip(i.operands, operands, strict=True):
+            if declared.name == "size" and isinstance(value, ir.Immediate) and value.value != 128:
+                yield Problem("size", f"`size` is {value.value}; a tensor map has 128 bytes", "write 128")
+
 
 class Membar(Fence):
     """The older spelling of fence."""
 
     forms = (
         Form("membar.scope", scope="cta gl sys", needs={"sys": ("2.0", 20)}, ptx="1.4"),
-        Form("membar.proxy.alias", ptx="7.5", sm=70),
-        Form("membar.proxy.async{.space}", space="global shared::cta shared::cluster", ptx="8.0", sm=90),
+        Form("membar.proxy.alias", ptx="7.5", sm=60),
     )
 
 

@@ -1,0 +1,184 @@
+"""Instructions made from the table: spellings that show all choices, operands that fit, and what the assembler says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations, product
+from random import Random
+from typing import Any
+
+from ptxdsl import assemblers, ir
+from ptxdsl.isa import CHAPTERS, Op, Opcode, lookup, target
+from ptxdsl.isa.spec import Form, Operand
+from ptxdsl.types import Type, pred, u64
+
+VERSIONS = tuple(
+    tuple(map(int, version.split(".")))
+    for version in (
+        "1.0 1.1 1.2 1.3 1.4 1.5 2.0 2.1 2.2 2.3 3.0 3.1 3.2 4.0 4.1 4.2 4.3 5.0 6.0 6.1 6.2 6.3 6.4 6.5 7.0 7.1 7.2 "
+        "7.3 7.4 7.5 7.6 7.7 7.8 8.0 8.1 8.2 8.3 8.4 8.5 8.6 8.7 8.8 9.0"
+    ).split()
+)
+OLD_TARGETS = {
+    "sm_10": (1, 0), "sm_11": (1, 0), "sm_12": (1, 2), "sm_13": (1, 2), "sm_20": (2, 0), "sm_30": (3, 0),
+    "sm_32": (4, 0), "sm_35": (3, 1), "sm_37": (4, 1),
+}  # fmt: skip
+TARGETS = {**OLD_TARGETS, **{name: version for name, version in target.TARGETS.items() if name[-1].isdigit()}}
+"""The targets of all architectures, with the least `.version` that knows each; a GPU runs code of any older one."""
+
+EXHAUSTIVE = 64
+"""Forms with no more spellings than this are spelled in full."""
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """An opcode with operands that fit."""
+
+    opcode: Opcode
+    operands: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return str(ir.Instruction(self.opcode, self.operands))
+
+    @property
+    def least(self) -> tuple[tuple[int, int], str]:
+        """The least `.version` and target that our table claims for it."""
+        version, number, suffix = self.opcode.requires
+        name = f"sm_{number}{suffix}" if suffix else next(t for t in TARGETS if target.number(t) >= number)
+        return max(version, known_since(name), floor()[0]), max(name, floor()[1], key=target.number)
+
+
+def known_since(name: str) -> tuple[int, int]:
+    return {**OLD_TARGETS, **target.TARGETS}[name]
+
+
+@cache
+def assembler() -> Any:
+    """ptxas where there is one, for it reads the oldest versions too; else nvJitLink."""
+    ptxas = assemblers.Ptxas()
+    return ptxas if ptxas.why_not() is None else assemblers.NvJitLink()
+
+
+def floor() -> tuple[tuple[int, int], str]:
+    """The oldest version and target that the assembler reads."""
+    return ((2, 0), "sm_20") if isinstance(assembler(), assemblers.Ptxas) else ((4, 0), "sm_50")
+
+
+def forms_of(chapter: str) -> list[tuple[Op, Form]]:
+    """The forms of a chapter of the table, in its order."""
+    named = {f"ptxdsl.isa.{chapter}"}
+    return [(op, form) for entries in Op.table.values() for op, form in entries if type(op).__module__ in named]
+
+
+def chapters() -> list[str]:
+    return [module.__name__.rpartition(".")[2] for module in CHAPTERS]
+
+
+def covering(form: Form, strength: int = 2) -> list[str]:
+    """Spellings in which every choice of `strength` modifiers that may stand together does so."""
+    every = list(form.combinations())
+    if len(every) > EXHAUSTIVE:
+        Random(form.syntax).shuffle(every)
+        every = list(_covering(every, strength))
+    return [form.spell(chosen) for chosen in every]
+
+
+def _covering(every: Iterable[tuple[Any, ...]], strength: int) -> Iterator[tuple[Any, ...]]:
+    seen: set[Any] = set()
+    for chosen in every:
+        shown = set(combinations(enumerate(chosen), strength)) - seen
+        if shown:
+            seen |= shown
+            yield chosen
+
+
+def opcode_of(form: Form, text: str) -> Opcode:
+    """The opcode that a spelling of a form means."""
+    return next(opcode for opcode in lookup(text) if opcode.form is form)
+
+
+@cache
+def register(type: Type, number: int) -> ir.Register:
+    return ir.Register(f"{type}_{number}", type)
+
+
+CONSTANTS = (0, 1, 2, 3, 4, 8, 16, 32, 64, 128)
+
+
+def values_for(operand: Operand, first: int) -> list[Any]:
+    """Values that fit an operand: registers numbered from `first` on, or constants to try."""
+    if operand.role == "address":
+        return [ir.Address(register(u64, first))]
+    if operand.type is None:
+        return [ir.Immediate(value) for value in CONSTANTS] if operand.word == "imm" else []
+    registers = tuple(register(operand.type.register, first + n) for n in range(operand.count))
+    return [ir.Vector(registers) if operand.vector else registers[0]]
+
+
+def paired(operands: Sequence[Operand], values: Sequence[Any]) -> tuple[Any, ...]:
+    """Values as they are written: second destinations behind a bar."""
+    written: list[Any] = []
+    for operand, value in zip(operands, values, strict=True):
+        if operand.paired:
+            written[-1] = ir.Pair(written[-1], value)
+        else:
+            written.append(value)
+    return tuple(written)
+
+
+def fitting(opcode: Opcode) -> Iterator[Spelled]:
+    """The opcode with operands that our own rules accept: all of them, and without the optional ones."""
+    for wanted in dict.fromkeys([opcode.operands, tuple(o for o in opcode.operands if not o.optional)]):
+        spaces = [values_for(operand, 4 * n) for n, operand in enumerate(wanted)]
+        for values in product(*spaces):
+            operands = paired(wanted, values)
+            if next(opcode.problems(operands), None) is None:
+                yield Spelled(opcode, operands)
+                break
+
+
+def registers_in(operands: Iterable[Any]) -> Iterator[ir.Register]:
+    for operand in operands:
+        if isinstance(operand, ir.Register):
+            yield operand
+        elif isinstance(operand, ir.Vector):
+            yield from registers_in(operand.elements)
+        elif isinstance(operand, ir.Pair):
+            yield from registers_in((operand.first, operand.second))
+        elif isinstance(operand, ir.Not):
+            yield operand.register
+        elif isinstance(operand, ir.Address):
+            yield from registers_in((operand.base,))
+
+
+def complaints(instructions: Sequence[Spelled], version: tuple[int, int], name: str) -> dict[int, str]:
+    """What the assembler says about each instruction, by its number, at a `.version` and `.target`."""
+    declared = dict.fromkeys(r for i in instructions for r in registers_in(i.operands))
+    head = [
+        f".version {version[0]}.{version[1]}",
+        f".target {name}",
+        *([".address_size 64"] if version >= (2, 3) else []),
+        ".visible .entry k() {",
+        *(f".reg .{r.type} {r};" for r in declared),
+    ]
+    text = "\n".join([*head, *map(str, instructions), "ret;", "}", ""])
+    return {line - len(head) - 1: what for line, what in errors(text, name).items()}
+
+
+def errors(text: str, name: str) -> dict[int, str]:
+    """The first complaint of the assembler about each line of a module; 0 for what is about no line."""
+    arch = name if target.number(name) >= 75 else "sm_75"
+    outcome = assembler().assemble([text], arch, ["-O0"])
+    found: dict[int, str] = {}
+    for match in re.finditer(r"line (\d+); (?:error|fatal)\s*: (.*)", outcome.log):
+        found.setdefault(int(match[1]), match[2])
+    if outcome.image is None and not found:
+        found[0] = outcome.log
+    return found
+
+
+def is_predicate(operand: Operand) -> bool:
+    return operand.type is pred

@@ -1,0 +1,6 @@
+"""The emulator: runs PTX on numpy arrays and finds what has no defined result."""
+
+from .launch import emulate, run
+from .report import Finding, Report, Thread
+
+__all__ = ["Finding", "Report", "Thread", "emulate", "run"]

@@ -1,0 +1,125 @@
+"""The sixteen barriers of each block. A barrier counts warps, 32 threads each, and is free again when it completes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .decode import Step
+from .residents import WARP, Residents
+from .scheduler import Group
+
+BARRIERS = 16
+EVERYONE = -1  # a barrier without a count waits for all threads of the block that have not ended
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Lanes at a barrier, where they go on, and the instruction whose results they get."""
+
+    barrier: int
+    group: Group
+    step: Step
+    how: str | None
+
+
+class Barriers:
+    """What has come to the barriers: `came` and `expected` by slot, barrier (and warp)."""
+
+    def __init__(self, residents: Residents) -> None:
+        self.residents = residents
+        self.came = np.zeros((residents.slots, BARRIERS, residents.warps), bool)
+        self.expected = np.zeros((residents.slots, BARRIERS), np.int64)
+        self.votes = np.zeros((residents.slots, BARRIERS), np.int64)
+        self.voters = np.zeros((residents.slots, BARRIERS), np.int64)
+        self.waiting: list[Waiting] = []
+
+    @property
+    def idle(self) -> bool:
+        return not self.waiting and not self.came.any()
+
+    def arrive(self, x: Any, slot: np.ndarray, barrier: np.ndarray, warp: np.ndarray, need: np.ndarray) -> None:
+        """Warps come to their barriers, each expecting `need` threads there."""
+        self._check(x, slot, barrier, warp, need)
+        self.came[slot, barrier, warp] = True
+        self.expected[slot, barrier] = need
+
+    def vote(self, slot: np.ndarray, barrier: np.ndarray, values: np.ndarray, active: np.ndarray) -> None:
+        np.add.at(self.votes, (slot, barrier), (values & active).sum(-1))
+        np.add.at(self.voters, (slot, barrier), active.sum(-1))
+
+    def complete(self, x: Any) -> None:
+        """Lets those go on whose barriers have all that they expect."""
+        here = self.came.sum(-1) * WARP
+        need = np.where(self.expected == EVERYONE, (x.living_warps() * WARP)[:, np.newaxis], self.expected)
+        done = (here > 0) & (here >= need)
+        if not done.any():
+            return
+        released = list(self._release(x, done))
+        for counts in (self.came, self.expected, self.votes, self.voters):
+            counts[done] = 0
+        for group in released:
+            x.scheduler.add(group)
+
+    def _release(self, x: Any, done: np.ndarray) -> Iterator[Group]:
+        kept = []
+        for entry in self.waiting:
+            free = done[self.residents.slot[entry.group.lanes], entry.barrier]
+            lanes, left = entry.group.lanes[free], entry.group.lanes[~free]
+            if lanes.size:
+                if entry.how is not None:
+                    x.deliver_late(entry.group.frame, entry.step, lanes, self._outcome(entry, lanes))
+                yield Group(entry.group.frame, entry.group.pc, lanes, entry.group.turns)
+            if left.size:
+                entry.group.lanes = left
+                kept.append(entry)
+        self.waiting = kept
+
+    def _outcome(self, entry: Waiting, lanes: np.ndarray) -> np.ndarray:
+        slot = self.residents.slot[lanes]
+        return outcome(self.votes[slot, entry.barrier], self.voters[slot, entry.barrier], entry.how)
+
+    def _check(self, x: Any, slot: np.ndarray, barrier: np.ndarray, warp: np.ndarray, need: np.ndarray) -> None:
+        """Reports counts that do not agree, and warps that come twice."""
+        again = self.came[slot, barrier, warp]
+        if again.any():
+            number = int(barrier[again][0])
+            x.finding_of_warps(
+                "barrier", f"{x.name}: the warp came to barrier {number} already and it has not completed", again
+            )
+        before = self.expected[slot, barrier]
+        counts = [np.where(n == EVERYONE, x.living_warps()[slot] * WARP, n) for n in (before, need)]
+        differ = (before != 0) & (counts[0] != counts[1])
+        if differ.any():
+            which = int(np.argmax(differ))
+            x.finding_of_warps(
+                "barrier",
+                f"{x.name}: barrier {int(barrier[which])} is for {int(counts[1][which])} threads here, "
+                f"and for {int(counts[0][which])} threads where others wait for it",
+                differ,
+            )
+
+    def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
+        """Slots move to their places among other residents."""
+        old = self.came, self.expected, self.votes, self.voters
+        waiting, self.waiting = self.waiting, []
+        self.__init__(residents)  # type: ignore[misc]
+        for mine, theirs in zip((self.came, self.expected, self.votes, self.voters), old, strict=True):
+            mine[destination] = theirs[source]
+        self.waiting = waiting
+
+    def describe(self, entry: Waiting, x: Any) -> str:
+        """What the first block at a barrier lacks."""
+        slot = int(self.residents.slot[entry.group.lanes[0]])
+        here = int(self.came[slot, entry.barrier].sum()) * WARP
+        need = int(self.expected[slot, entry.barrier])
+        need = int(x.living_warps()[slot]) * WARP if need == EVERYONE else need
+        return f"at barrier {entry.barrier}, where {here} of {need} threads have come"
+
+
+def outcome(votes: np.ndarray, voters: np.ndarray, how: str | None) -> np.ndarray:
+    """The result of a barrier with a reduction."""
+    return {"popc": votes.astype(np.uint32), "and": votes == voters, "or": votes > 0}[str(how)]

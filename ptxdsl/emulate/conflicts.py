@@ -1,0 +1,92 @@
+"""Atomic operations of many lanes, some of them on the same place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+Update = Callable[..., np.ndarray]
+
+
+def one_after_another(
+    before: np.ndarray, place: np.ndarray, update: Update, inputs: tuple[np.ndarray, ...], scan: np.ufunc | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Updates `before[place]` lane after lane; returns what each lane saw, and the places afterwards.
+
+    `scan`, where given, is an associative ufunc that does the same as `update`.
+    """
+    after = before.copy()
+    if place.size == len(before):
+        seen = before[place]
+        after[place] = update(seen, *inputs)
+        return seen, after
+    order = np.argsort(place.reshape(-1), kind="stable")
+    counts = np.bincount(place.reshape(-1), minlength=len(before))
+    columns = [
+        np.broadcast_to(i, place.shape + i.shape[place.ndim :])[np.unravel_index(order, place.shape)] for i in inputs
+    ]
+    if scan is not None and len(before) < counts.max():
+        seen = _scanned(after, counts, scan, columns[0])
+    else:
+        seen = _rounds(after, counts, update, columns)
+    result = np.empty(place.shape + before.shape[1:], before.dtype)
+    result.reshape(-1, *before.shape[1:])[order] = seen
+    return result, after
+
+
+def _scanned(after: np.ndarray, counts: np.ndarray, scan: np.ufunc, values: np.ndarray) -> np.ndarray:
+    """One place at a time, all its lanes in one call."""
+    seen = np.empty_like(values)
+    start = 0
+    for place, count in enumerate(counts):
+        line = np.concatenate([after[place : place + 1], values[start : start + count]])
+        total = scan.accumulate(line, dtype=line.dtype)
+        seen[start : start + count], after[place] = total[:-1], total[-1]
+        start += count
+    return seen
+
+
+def _rounds(after: np.ndarray, counts: np.ndarray, update: Update, columns: list[np.ndarray]) -> np.ndarray:
+    """One lane of every place at a time.
+
+    Where an update changes nothing, the lanes behind it with the same inputs will change nothing either, and are done
+    in the same round: thousands of lanes that fail to take a lock take one round.
+    """
+    ends = np.cumsum(counts)
+    position = ends - counts
+    run_end = _runs(position, columns)
+    seen = np.empty((len(columns[0]), *after.shape[1:]), after.dtype)
+    places = np.arange(len(counts))
+    while places.size:
+        at = position[places]
+        old = after[places]
+        new = np.asarray(update(old, *(column[at] for column in columns)), after.dtype)
+        after[places] = new
+        following = np.where(_same(old, new), run_end[at], at + 1)
+        seen[_ranges(at, following - at)] = np.repeat(old, following - at, axis=0)
+        position[places] = following
+        places = places[following < ends[places]]
+    return seen
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    equal = one == other
+    return equal.all(-1) if equal.ndim > 1 else equal
+
+
+def _runs(starts: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
+    """For each lane, the end of the row of lanes from it on that have its place and its inputs."""
+    count = len(columns[0])
+    begins = np.zeros(count, bool)
+    begins[starts] = True
+    for column in columns:
+        begins[1:] |= ~_same(column[1:], column[:-1])
+    borders = np.append(np.flatnonzero(begins), count)
+    return borders[np.cumsum(begins)]
+
+
+def _ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """start, start + 1, … of each range, one after another."""
+    ends = np.cumsum(lengths)
+    return np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)

@@ -1,0 +1,177 @@
+"""Asynchronous copies (cp.async): queued when issued, carried out as late as the program allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import Location
+from .frames import Index
+from .memory import Memory
+
+
+@dataclass(eq=False, slots=True)
+class Copy:
+    """One instruction's copies that are under way: a place to read, a place to write and a group for each lane.
+
+    `used` is how many of the bytes are read (None: all); the others become zero.
+    """
+
+    lanes: np.ndarray
+    source: np.ndarray
+    destination: np.ndarray
+    bytes: int
+    used: np.ndarray | None
+    group: np.ndarray
+    serial: int
+    location: Location | None
+
+    def part(self, which: np.ndarray) -> Copy:
+        used = self.used[which] if self.used is not None else None
+        arrays = (self.lanes[which], self.source[which], self.destination[which])
+        return Copy(*arrays, self.bytes, used, self.group[which], self.serial, self.location)
+
+
+@dataclass(eq=False, slots=True)
+class Notice:
+    """What is to be done once the copies of some lanes up to a serial number are complete."""
+
+    lanes: np.ndarray
+    serial: int
+    action: Callable[[], None]
+
+
+class Copies:
+    """The queue. `closed` counts the groups that each lane has committed."""
+
+    def __init__(self, memory: Memory, lanes: int) -> None:
+        self.memory = memory
+        self.closed = np.zeros(lanes, np.int64)
+        self.queue: list[Copy] = []
+        self.notices: list[Notice] = []
+        self.issued = 0
+
+    def issue(self, x: Any, destination: np.ndarray, source: np.ndarray, size: int, used: np.ndarray) -> None:
+        """Queues copies of `size` bytes, of which `used` are read."""
+        whole = bool((used == size).all())
+        shared, where, to, ok = self.memory.place(x, "writes", "shared", destination, size)
+        self.memory.check_landing(x, shared, where, to, size, ok)
+        reading = None if whole else used > 0
+        origin, readable = self._origin(x, source, size, reading)
+        ok = readable if ok is None else ok if readable is None else ok & readable
+        lanes, self.issued = x.lanes_now, self.issued + 1
+        part = None if whole else used.astype(np.int64)
+        copy = Copy(lanes, origin, to, size, part, self.closed[lanes], self.issued, x.step.location)
+        if ok is not None:
+            copy = copy.part(ok)
+        shared.launch(copy.destination, size)
+        self.queue.append(copy)
+        shared.in_flight = len(self.queue)
+
+    def _origin(
+        self, x: Any, source: np.ndarray, size: int, reading: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Places to read; lanes that read nothing may have any address."""
+        if reading is None:
+            _, _, flat, ok = self.memory.place(x, "reads", "global", source, size)
+            return flat, ok
+        flat = np.zeros(source.shape, np.int64)
+        allowed = ~reading
+        if reading.any():
+            with x.only(reading):
+                _, _, flat[reading], ok = self.memory.place(x, "reads", "global", source[reading], size)
+            allowed[reading] = True if ok is None else ok
+        return flat, allowed
+
+    def commit(self, index: Index) -> None:
+        self.closed[slice(None) if index is None else index] += 1
+
+    def wait(self, lanes: np.ndarray, pending: int | None) -> None:
+        """Completes the copies of lanes that are in no group but the newest `pending`; with None, all copies."""
+        if not self.queue:
+            return
+        limit = np.full(len(self.closed), np.iinfo(np.int64).min)
+        limit[lanes] = np.iinfo(np.int64).max if pending is None else self.closed[lanes] - pending
+        low, high = int(limit.min()), int(limit.max())
+        self._complete(lambda copy: _compare(copy.group, low, high, limit, copy.lanes))
+
+    def _complete(self, due: Callable[[Copy], np.ndarray | bool]) -> None:
+        landed, left = [], []
+        for copy in self.queue:
+            which = due(copy)
+            if np.all(which):
+                landed.append(copy)
+            elif np.any(which):
+                landed.append(copy.part(which))  # type: ignore[arg-type]
+                left.append(copy.part(~which))
+            else:
+                left.append(copy)
+        self._land(landed, left)
+
+    def _land(self, landed: list[Copy], left: list[Copy]) -> None:
+        self.queue = left
+        for copies in _alike(landed):
+            self._carry_out(copies)
+        self.memory.spaces["shared"].in_flight = len(left)
+        if landed:
+            self.memory.version += 1
+
+    def _carry_out(self, copies: list[Copy]) -> None:
+        """Moves the bytes of copies of one size."""
+        shared, size = self.memory.spaces["shared"], copies[0].bytes
+        to = np.concatenate([copy.destination for copy in copies])
+        items = self.memory.spaces["global"].read(np.concatenate([copy.source for copy in copies]), size)
+        if copies[0].used is not None:
+            used = np.concatenate([copy.used for copy in copies])  # type: ignore[misc]
+            octets = items[:, np.newaxis].view(np.uint8)
+            octets[np.arange(size) >= used[:, np.newaxis]] = 0
+        shared.write(to, size, items)
+        shared.land(to, size)
+
+    def notify(self, lanes: np.ndarray, action: Callable[[], None]) -> None:
+        """Does something when the copies that lanes have issued so far are complete."""
+        self.notices.append(Notice(lanes, self.issued, action))
+
+    def flush(self) -> bool:
+        """Completes, when nothing else can run, what notices wait for; whether there was any."""
+        if not self.notices:
+            return False
+        notices, self.notices = self.notices, []
+        for notice in notices:
+            self._complete(lambda copy, n=notice: np.isin(copy.lanes, n.lanes) & (copy.serial <= n.serial))
+            notice.action()
+        return True
+
+    def move(self, lanes: np.ndarray, slots: np.ndarray, count: int, stride: int) -> None:
+        """Lanes and slots have other numbers; lanes that have ended are gone, and so are their copies."""
+        closed, here = np.zeros(count, np.int64), lanes >= 0
+        closed[lanes[here]] = self.closed[here]
+        self.closed = closed
+        for copy in self.queue:
+            copy.destination = slots[copy.destination // stride] * stride + copy.destination % stride
+            copy.lanes = lanes[copy.lanes]
+        self.queue = [copy.part(copy.lanes >= 0) for copy in self.queue]
+        for notice in self.notices:
+            notice.lanes = lanes[notice.lanes]
+
+    def places(self) -> list[Location]:
+        """Where the copies under way were issued."""
+        return list(dict.fromkeys(copy.location for copy in self.queue if copy.location is not None))
+
+
+def _compare(group: np.ndarray, low: int, high: int, limit: np.ndarray, lanes: np.ndarray) -> np.ndarray | bool:
+    """group < limit[lanes], at once where the extremes decide."""
+    if group.max() < low:
+        return True
+    return False if group.min() >= high else group < limit[lanes]
+
+
+def _alike(copies: list[Copy]) -> list[list[Copy]]:
+    """Copies that can be carried out in one go."""
+    kinds: dict[tuple[int, bool], list[Copy]] = {}
+    for copy in copies:
+        kinds.setdefault((copy.bytes, copy.used is None), []).append(copy)
+    return list(kinds.values())

@@ -1,0 +1,95 @@
+"""Who waits where, when no lane can go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import Location
+from .decode import Step
+from .meetings import lane_list, needed_lanes
+from .residents import WARP
+
+
+@dataclass(slots=True)
+class Wait:
+    """Lanes that wait: what for, and the instruction."""
+
+    lanes: np.ndarray
+    what: str
+    step: Step
+
+
+def report_deadlock(machine: Any) -> None:
+    """Adds a finding for every collective that lacks lanes for good; if there is none, one for the deadlock."""
+    waits = _waits(machine)
+    held = list(machine.scheduler.held.values())
+    for group in held:
+        _report_collective(machine, group, waits)
+    if held:
+        return
+    lines = ["no thread can go on"]
+    for wait in waits:
+        plural = "s" * (len(wait.lanes) > 1)
+        lines.append(
+            f"  {len(wait.lanes)} thread{plural} of {_blocks(machine, wait.lanes)} wait{'' if plural else 's'} {wait.what}"
+        )
+    lanes = np.concatenate([wait.lanes for wait in waits])
+    places = [wait.step.location for wait in waits if wait.step.location is not None]
+    machine.find("deadlock", "\n".join(lines), None, lanes, places)
+
+
+def _waits(machine: Any) -> list[Wait]:
+    scheduler, barriers = machine.scheduler, machine.barriers
+    waits = [
+        Wait(entry.group.lanes, f"{barriers.describe(entry, machine.processor)}{_at(entry.step.location)}", entry.step)
+        for entry in barriers.waiting
+    ]
+    for group in scheduler.held.values():
+        step = group.frame.code.steps[group.pc]
+        waits.append(Wait(group.lanes, f"at {step.opcode.text}{_at(step.location)}", step))
+    for group in scheduler.parked.values():
+        step = group.frame.code.steps[group.pc]
+        what = "in a loop that changes nothing" if group.loop is not None else f"at {step.opcode.text}"
+        waits.append(Wait(group.lanes, what + _at(step.location), step))
+    return waits
+
+
+def _at(location: Location | None) -> str:
+    return f" ({location})" if location else ""
+
+
+def _blocks(machine: Any, lanes: np.ndarray) -> str:
+    blocks = np.unique(machine.residents.blocks[machine.residents.slot[lanes]])
+    if len(blocks) > 1:
+        return f"{len(blocks)} blocks"
+    return "block " + str(machine.residents.name(int(lanes[0])).block)
+
+
+def _report_collective(machine: Any, group: Any, waits: list[Wait]) -> None:
+    step = group.frame.code.steps[group.pc]
+    warp = int(group.lanes[0]) // WARP
+    here = np.zeros(machine.residents.lanes, bool)
+    here[group.lanes] = True
+    present = here.reshape(-1, WARP)[warp]
+    missing = needed_lanes(machine.processor, group, step, warp) & ~present
+    elsewhere = [_elsewhere(wait, warp, missing) for wait in waits if wait.step is not step]
+    others = [wait.step.location for wait in waits if wait.step is not step and _elsewhere(wait, warp, missing)]
+    message = f"{step.opcode.text}: {lane_list(present)} of a warp wait for {lane_list(missing)}; " + " and ".join(
+        filter(None, elsewhere)
+    )
+    lanes = warp * WARP + np.flatnonzero(present)
+    machine.find("divergent-collective", message, step, lanes, [place for place in others if place is not None])
+
+
+def _elsewhere(wait: Wait, warp: int, missing: np.ndarray) -> str:
+    """What some of the missing lanes do instead."""
+    theirs = np.zeros(WARP, bool)
+    theirs[wait.lanes[wait.lanes // WARP == warp] % WARP] = True
+    found = theirs & missing
+    if not found.any():
+        return ""
+    plural = "" if found.sum() > 1 else "s"
+    return f"{lane_list(found)} wait{plural} {wait.what}"

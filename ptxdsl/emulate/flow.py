@@ -1,0 +1,221 @@
+"""Control: where the lanes of the running group go on, wait or end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import ir
+from .barriers import BARRIERS, EVERYONE, Waiting, outcome
+from .frames import Frame
+from .residents import WARP
+from .scheduler import TURNS_PER_EPOCH, Group, Loop
+
+
+class Abort(Exception):
+    """The kernel ends at once."""
+
+
+class Flow:
+    """The part of the processor that moves lanes."""
+
+    def jump(self: Any, target: ir.Label) -> None:
+        self._go(self.frame, self.frame.code.labels[target])
+
+    def jump_each(self: Any, index: np.ndarray, targets: ir.Label) -> None:
+        labels = self.frame.code.lists[targets]
+        beyond = index >= len(labels)
+        if beyond.any():
+            count = f"{len(labels)} target{'s' * (len(labels) != 1)}"
+            self.finding(
+                "call", f"{self.name} takes target {int(index[beyond][0])} of {targets}, which has {count}", beyond
+            )
+            self.end(self.lanes_now[beyond])
+        lanes = self.lanes_now
+        for number in np.unique(index[~beyond]):
+            self._send(lanes[index == number], self.frame, self.frame.code.labels[labels[number]])
+
+    def _go(self: Any, frame: Frame, pc: int) -> None:
+        """All current lanes go on at a step."""
+        if self.partial:
+            self._send(self.lanes_now, frame, pc)
+            return
+        backward = frame is self.frame and pc < self.pc
+        if backward and self._goes_in_circles(pc):
+            return
+        if frame is self.frame:
+            self.pc = pc
+        else:
+            self.stand(frame, pc)
+        if self.scheduler.ready:
+            self.yield_to_others()
+
+    def _send(self: Any, lanes: np.ndarray, frame: Frame, pc: int) -> None:
+        """Some lanes leave the group and go on at a step."""
+        turns = self.group.turns + (frame is self.frame and pc < self.pc)
+        self.departed.append(lanes)
+        self.scheduler.add(Group(frame, pc, lanes, turns))
+
+    def call(self: Any, function: Any, arguments: Sequence[ir.Operand], results: Sequence[ir.Operand]) -> None:
+        if not isinstance(function, np.ndarray):
+            self.calls.enter(function, arguments, results)
+            return
+        lanes, index, partial = self.lanes_now, self.index, self.partial
+        targets = np.unique(function)
+        for address in targets:
+            if len(targets) > 1:
+                self.index, self.partial = lanes[function == address], True
+            self.calls.enter(self.calls.at_address(int(address)), arguments, results)
+        self.index, self.partial = index, partial
+
+    def go_to_function(self: Any, frame: Frame) -> None:
+        self._go(frame, 0)
+
+    def leave(self: Any) -> None:
+        if self.frame.parent is None:
+            self.end(self.lanes_now)
+            return
+        self.calls.hand_back(self.frame)
+        self._go(self.frame.parent, self.frame.site + 1)
+
+    def exit(self: Any) -> None:
+        self.end(self.lanes_now)
+
+    def end(self: Any, lanes: np.ndarray) -> None:
+        """Lanes end."""
+        self.departed.append(lanes)
+        self.alive[lanes] = False
+        self.living -= len(lanes)
+        self.barriers.complete(self)
+        self.scheduler.recheck()
+
+    def abort(self: Any) -> None:
+        raise Abort
+
+    def sleep(self: Any, nanoseconds: np.ndarray) -> None:
+        self.machine.clock += int(nanoseconds.max())
+        if self.scheduler.ready and not self.partial:
+            self.group.turns += TURNS_PER_EPOCH
+            self.yield_to_others()
+
+    def suspend(self: Any, ready: np.ndarray) -> None:
+        if ready.all():
+            return
+        flat = ready.reshape(-1)
+        self.kept = flat
+        lanes = self.lanes_now[~flat]
+        self.departed.append(lanes)
+        self.scheduler.park(Group(self.frame, self.pc - 1, lanes, self.group.turns), self.memory.version)
+
+    def hold(self: Any, lanes: np.ndarray) -> None:
+        """Lanes wait at this collective for others of their warps."""
+        self.departed.append(lanes)
+        self.scheduler.hold(Group(self.frame, self.pc - 1, lanes, self.group.turns))
+
+    # Loops that wait
+
+    def _goes_in_circles(self: Any, target: int) -> bool:
+        """Parks the group if its last round of a loop changed nothing; counts its rounds while others could run."""
+        group, state = self.group, self.memory.state
+        if self.scheduler.ready or self.scheduler.parked:
+            group.turns += 1
+            if group.turns % TURNS_PER_EPOCH == 0:
+                self.scheduler.wake(state)
+        loop = group.loop
+        if loop is None or loop.target != target:
+            group.loop = Loop(target, state)
+            return False
+        if loop.version != state:
+            loop.version, loop.idle = state, 0
+            loop.saved = self._snapshot(target) if loop.parked else {}
+            return False
+        return self._idle_round(loop, target)
+
+    def _idle_round(self: Any, loop: Loop, target: int) -> bool:
+        """A round in which memory did not change."""
+        loop.idle += 1
+        if loop.saved and self._unchanged(loop):
+            self.group.pc = target
+            self.group.frame = self.frame
+            loop.parked = True
+            self.scheduler.park(self.group, self.memory.version)
+            self.group = None
+            return True
+        rare = loop.idle & (loop.idle - 1) == 0
+        loop.saved = self._snapshot(target) if rare or loop.parked else {}
+        return False
+
+    def _snapshot(self: Any, target: int) -> dict[int, np.ndarray]:
+        """The registers that the loop writes; −1 stands for none at all."""
+        slots = self.frame.code.written(target, self.pc - 1)
+        lanes = slice(None) if self.group_index is None else self.group_index
+        registers = self.frame.registers
+        return {-1: np.empty(0), **{s: registers[s][lanes].copy() for s in slots if registers[s] is not None}}
+
+    def _unchanged(self: Any, loop: Loop) -> bool:
+        lanes = slice(None) if self.group_index is None else self.group_index
+        for slot, saved in loop.saved.items():
+            if slot >= 0 and self.frame.registers[slot][lanes].tobytes() != saved.tobytes():
+                return False
+        return True
+
+    # Barriers of the block
+
+    def barrier(self: Any, index: np.ndarray, threads: np.ndarray | None, arrive: bool = False) -> None:
+        if not arrive and self._all_at_once(index, threads):
+            return
+        self._come(index, threads, None, None, arrive)
+
+    def barrier_reduce(
+        self: Any, index: np.ndarray, threads: np.ndarray | None, values: np.ndarray, how: str
+    ) -> np.ndarray | None:
+        if self._all_at_once(index, threads):
+            votes = values.reshape(self.residents.warps, self.residents.slots, WARP).sum((0, 2))
+            found = outcome(votes, np.full(votes.shape, self.residents.threads), how)
+            return found[self.residents.slot].reshape(self.shape)
+        self._come(index, threads, values, how, False)
+        return None
+
+    def _all_at_once(self: Any, index: np.ndarray, threads: np.ndarray | None) -> bool:
+        """Whether all threads of all blocks come to one idle barrier together."""
+        if not self.whole or self.partial or not self.barriers.idle or (index != index.flat[0]).any():
+            return False
+        complete = threads is None or bool((threads == self.residents.threads).all())
+        return complete and int(index.flat[0]) < BARRIERS
+
+    def _come(
+        self: Any, index: np.ndarray, threads: np.ndarray | None, values: Any, how: str | None, arrive: bool
+    ) -> None:
+        index, threads = self._checked(index, threads)
+        lanes = self.lanes_now.reshape(-1, WARP)
+        slot, warp = self.residents.slot[lanes[:, 0]], self.residents.warp[lanes[:, 0]]
+        self.barriers.arrive(self, slot, index, warp, threads)
+        if values is not None:
+            self.barriers.vote(slot, index, values, self.active)
+        if not arrive:
+            for number in np.unique(index):
+                waiting = lanes[index == number][self.active[index == number]]
+                self.departed.append(waiting)
+                group = Group(self.frame, self.pc, np.sort(waiting), self.group.turns)
+                self.barriers.waiting.append(Waiting(int(number), group, self.step, how))
+        self.barriers.complete(self)
+
+    def _checked(self: Any, index: np.ndarray, threads: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """One barrier and one count for each warp; reports those that cannot be."""
+        first = np.arange(len(self.active)), self.active.argmax(1)
+        index = index[first].astype(np.int64)
+        count = np.full(index.shape, EVERYONE) if threads is None else threads[first].astype(np.int64)
+        if (beyond := index >= BARRIERS).any():
+            message = f"{self.name}: barrier {int(index[beyond][0])} does not exist; a block has barriers 0 to 15"
+            self.finding_of_warps("barrier", message, beyond)
+        most = self.residents.warps * WARP
+        wrong = (count != EVERYONE) & ((count % WARP != 0) | (count <= 0) | (count > most))
+        if wrong.any():
+            message = (
+                f"{self.name} waits for {int(count[wrong][0])} threads; the count must be a multiple of 32, "
+                f"at least 32 and at most {most}, the threads of the block"
+            )
+            self.finding_of_warps("barrier", message, wrong)
+        return np.where(beyond, 0, index), np.where(wrong, EVERYONE, count)

@@ -1,0 +1,223 @@
+"""A kernel's launch on the emulator: arguments become memory, and memory becomes the caller's arrays again."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import ir
+from ..arrays import Array, describe
+from ..errors import EmulationError
+from .machine import Found, Launch, Machine
+from .memory import Memory
+from .program import Arena, Program, allocation, initial_bytes, shared_allocations
+from .regions import Allocation, Region, Table, spread
+from .report import Index, Report
+
+_PARAMETER_ZONE = 16
+
+
+def emulate(
+    function: ir.Function,
+    module: ir.Module,
+    grid: Index,
+    block: Index,
+    arguments: Sequence[object],
+    shared_bytes: int = 0,
+    checks: bool = True,
+    resident: int | None = None,
+) -> Report:
+    """Runs a kernel and reports what it did wrong; arrays are written only if that is nothing.
+
+    An argument is a numpy array or an `arrays.Array` in host memory for a pointer, a number for a scalar, or bytes for
+    a struct. Bounds and alignment are always checked; `checks` adds reads of what was never written and of copies not
+    waited for. `resident` limits how many blocks run at once; without it, as many as an H200 holds.
+    """
+    return _Emulation(function, module, arguments, shared_bytes).run(grid, block, checks, resident, False)
+
+
+def run(
+    function: ir.Function,
+    module: ir.Module,
+    grid: Index,
+    block: Index,
+    arguments: Sequence[object],
+    shared_bytes: int = 0,
+    checks: bool = True,
+) -> Report:
+    """Runs a kernel. Raises EmulationError with the first thing it does wrong, and then leaves all arrays alone."""
+    report = _Emulation(function, module, arguments, shared_bytes).run(grid, block, checks, None, True)
+    if report.findings:
+        first = report.findings[0]
+        at, *others = first.locations or (None,)
+        also = "".join(f"\n{place.excerpt()}" for place in others if place is not None)
+        raise EmulationError(f"{function.name}: {first.message}, by {first.who}{also}", at=at)
+    return report
+
+
+class _Emulation:
+    """Memory made of arguments and module variables."""
+
+    def __init__(
+        self, function: ir.Function, module: ir.Module, arguments: Sequence[object], dynamic_bytes: int
+    ) -> None:
+        self.function, self.dynamic_bytes = function, dynamic_bytes
+        self.program = Program(function, module)
+        self.arena = Arena()
+        self.places: dict[ir.Variable, int] = {}
+        self.outputs: list[tuple[Allocation, np.ndarray]] = []
+        self.constants: list[Allocation] = []
+        self._place_variables()
+        self._place_arguments(arguments)
+
+    def run(self, grid: Index, block: Index, checks: bool, resident: int | None, only_first: bool) -> Report:
+        _, shared, stride = shared_allocations(self.program.of_space("shared"), self.dynamic_bytes)
+        table = Table(shared)
+        launch = Launch(
+            self.program, grid, block, self.places, table, stride, self.dynamic_bytes, checks, resident, only_first
+        )
+        memory = Memory(self._spaces(), Table(self.constants), checks)
+        machine = Machine(launch, memory)
+        try:
+            with np.errstate(all="ignore"):
+                machine.run()
+        except Found:
+            pass
+        if not machine.report.findings:
+            self._write_back(memory)
+        return machine.report
+
+    def _spaces(self) -> dict[str, Region]:
+        everything = Region(Table(self.arena.allocations), self.arena.bytes, 1, None, False)
+        self.arena.fill(everything.data)
+        parameters = Region(self.parameters, len(self.packed), 1, None, False)
+        parameters.data[:] = np.frombuffer(bytes(self.packed), np.uint8)
+        return {"global": everything, "const": everything, "param": parameters}
+
+    def _write_back(self, memory: Memory) -> None:
+        """Arrays that the kernel wrote get their new bytes."""
+        data = memory.spaces["global"].data
+        for made, octets in self.outputs:
+            if made.written:
+                octets[:] = data[made.place : made.place + made.bytes]
+
+    def _place_variables(self) -> None:
+        """Addresses of module variables; contents follow when all addresses are known."""
+        shared, _, _ = shared_allocations(self.program.of_space("shared"), self.dynamic_bytes)
+        made = {}
+        for variable in self.program.of_space("global", "const"):
+            made[variable] = allocation(variable, 0, 0)
+            made[variable].writable = variable.space == "global"
+            self.places[variable] = self.arena.add(made[variable], b"")
+        self.places |= shared
+        for declared, defined in self.program.variables.items():
+            self.places[declared] = self.places[defined]
+        self.arena.contents = [initial_bytes(v, self._address_of) for v in made]
+        self.constants = [m for v, m in made.items() if v.space == "const"]
+
+    def _address_of(self, what: Any) -> int:
+        if isinstance(what, ir.Function):
+            return self.program.code_address(what)
+        if what in self.places:
+            return self.places[what]
+        raise EmulationError(f"{what} is declared but not defined")
+
+    def _place_arguments(self, arguments: Sequence[object]) -> None:
+        """Arrays get addresses, and parameters their bytes."""
+        formals = [p for p in self.function.parameters if isinstance(p, ir.Variable)]
+        if len(arguments) != len(formals):
+            raise EmulationError(f"{self.function.name} takes {len(formals)} arguments, {len(arguments)} given")
+        sizes = [(f.bytes, max(f.align or 1, f.type.bytes, 1)) for f in formals]
+        places, end = spread(sizes, _PARAMETER_ZONE)
+        self.packed = bytearray(end)
+        self.spans: list[tuple[int, int, Allocation]] = []
+        for formal, place, content in zip(formals, places, self._packed(formals, arguments), strict=True):
+            self.places[formal] = place
+            self.packed[place : place + len(content)] = content
+        made = [allocation(f, p, p) for f, p in zip(formals, places, strict=True)]
+        for each in made:
+            each.writable = False
+        self.parameters = Table(made)
+
+    def _packed(self, formals: Sequence[ir.Variable], arguments: Sequence[object]) -> list[bytes]:
+        arrays = {n: a for n, v in enumerate(arguments) if (a := _array(v)) is not None}
+        addresses = self._place_arrays({n: (formals[n].name, a) for n, a in arrays.items()})
+        return [
+            (addresses[n] if n in addresses else argument_bytes(formal, argument))
+            for n, (formal, argument) in enumerate(zip(formals, arguments, strict=True))
+        ]
+
+    def _place_arrays(self, arrays: dict[int, tuple[str, Array]]) -> dict[int, bytes]:
+        """Each array's address as the bytes of a parameter; arrays that share memory lie in one allocation."""
+        addresses = {}
+        for members in _sharing(arrays):
+            low = min(arrays[n][1].span[0] for n in members)
+            high = max(arrays[n][1].span[1] for n in members)
+            name, array = arrays[members[0]]
+            made = Allocation(name, 0, high - low, 0, str(array.type or array.dtype), array.itemsize, array.shape)
+            if len(members) > 1 or not array.contiguous:
+                made.shape = ((high - low) // max(1, array.itemsize),)
+            made.writable = not any(arrays[n][1].readonly for n in members)
+            octets = _octets(low, high - low)
+            start = self.arena.add(made, octets, _misalignment(low, array))
+            self.outputs.append((made, octets))
+            for n in members:
+                addresses[n] = (start + arrays[n][1].pointer - low).to_bytes(8, "little")
+        return addresses
+
+
+def _array(value: object) -> Array | None:
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, int | float | bytes | bytearray | np.generic | None):
+        return None
+    return describe(value)
+
+
+def _sharing(arrays: dict[int, tuple[str, Array]]) -> list[list[int]]:
+    """Numbers of arrays, those whose extents overlap together."""
+    groups: list[tuple[int, list[int]]] = []
+    for number in sorted(arrays, key=lambda n: arrays[n][1].span):
+        low, high = arrays[number][1].span
+        if groups and low < groups[-1][0]:
+            end, members = groups[-1]
+            groups[-1] = (max(end, high), [*members, number])
+        else:
+            groups.append((high, [number]))
+    return [members for _, members in groups]
+
+
+def _octets(address: int, count: int) -> np.ndarray:
+    """The bytes at an address of this process."""
+    if not count:
+        return np.empty(0, np.uint8)
+    return np.ctypeslib.as_array((ctypes.c_uint8 * count).from_address(address))
+
+
+def _misalignment(address: int, array: Array) -> int:
+    """How far an array starts behind the array whose memory it is; that would lie at a multiple of 256 on a GPU."""
+    base = array.owner
+    while isinstance(base, np.ndarray) and isinstance(base.base, np.ndarray):
+        base = base.base
+    return (address - base.ctypes.data) % 256 if isinstance(base, np.ndarray) else 0
+
+
+def argument_bytes(formal: ir.Variable, argument: Any) -> bytes:
+    """A number, or bytes, as the bytes of a parameter."""
+    if argument is None:
+        return bytes(formal.bytes)
+    if isinstance(argument, bytes | bytearray):
+        return bytes(argument)
+    if isinstance(argument, np.generic):
+        return _widened(argument.tobytes(), formal.bytes)
+    if isinstance(argument, float):
+        return struct.pack({2: "<e", 4: "<f", 8: "<d"}[formal.bytes], argument)
+    return (int(argument) % (1 << 8 * formal.bytes)).to_bytes(formal.bytes, "little")
+
+
+def _widened(content: bytes, size: int) -> bytes:
+    return content[:size] + bytes(max(0, size - len(content)))

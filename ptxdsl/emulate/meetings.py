@@ -1,0 +1,144 @@
+"""Warp collectives: which warps have all the lanes that an instruction waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .decode import Step
+from .frames import Index
+from .residents import WARP
+
+_LANE = np.arange(WARP, dtype=np.uint32)
+_ALL = 0xFFFFFFFF
+
+
+@dataclass(slots=True)
+class Meeting:
+    """Whole warps that run an instruction together, and which of their lanes take part.
+
+    `kept` marks the lanes whose results count, None where they are all.
+    """
+
+    warps: int
+    index: Index
+    active: np.ndarray
+    kept: np.ndarray | None
+    count: int
+
+
+def meetings(x: Any, step: Step) -> list[Meeting]:
+    """Those of the lanes at a collective that may run it; the others are held until the rest of their warps comes."""
+    if x.whole and not x.partial and (step.members is None or (step.reads[step.members].read(x) == _ALL).all()):
+        lanes = x.residents.lanes
+        return [Meeting(lanes // WARP, None, x.everybody, None, lanes)]
+    present = np.zeros(x.residents.lanes, bool)
+    present[x.lanes_now] = True
+    present = present.reshape(-1, WARP)
+    rows = np.flatnonzero(present.any(1))
+    find = _by_warp if step.members is None else _by_mask
+    return [_meeting(x, rows[ready], active[ready]) for ready, active in find(x, step, rows, present[rows])]
+
+
+def _meeting(x: Any, rows: np.ndarray, active: np.ndarray) -> Meeting:
+    every = len(rows) * WARP == x.residents.lanes
+    index = None if every else (rows[:, np.newaxis] * WARP + _LANE).reshape(-1)
+    kept = None if active.all() else active.reshape(-1)
+    return Meeting(len(rows), index, active, kept, int(active.sum()))
+
+
+def _by_warp(x: Any, step: Step, rows: np.ndarray, here: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """All lanes that have not ended must be there."""
+    alive = x.alive.reshape(-1, WARP)[rows]
+    missing = (alive & ~here).any(1)
+    if missing.any():
+        x.hold(_lanes(rows, here & missing[:, np.newaxis]))
+    if not missing.all():
+        if step.op.whole_warp:
+            _check_whole(x, rows, here & ~missing[:, np.newaxis])
+        yield ~missing, here
+
+
+def _check_whole(x: Any, rows: np.ndarray, here: np.ndarray) -> None:
+    """Reports warps that lack lanes for good, at an instruction that needs all 32."""
+    short = here.any(1) & ~here.all(1)
+    if short.any():
+        first = int(np.argmax(short))
+        exists = x.residents.exists.reshape(-1, WARP)[rows[first]]
+        why = "the others have ended" if exists.all() else f"blocks of {x.residents.threads} threads have no others"
+        message = f"{x.name} needs all 32 lanes of the warp; {lane_list(here[first])} came and {why}"
+        x.finding_of_lanes("divergent-collective", message, _lanes(rows, here & short[:, np.newaxis]))
+
+
+def _by_mask(x: Any, step: Step, rows: np.ndarray, here: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """All lanes that a membermask names and that have not ended must be there, with the same mask."""
+    alive = x.alive.reshape(-1, WARP)[rows]
+    masks = _masks(x, step, rows)
+    _check_named(x, rows, here, masks)
+    left, stuck = here.copy(), np.zeros_like(here)
+    while left.any():
+        mask = masks[np.arange(len(rows)), left.argmax(1)][:, np.newaxis]
+        same = left & (masks == mask)
+        needed = alive & _named(mask)
+        ready = ~(needed & ~same).any(1) & same.any(1)
+        stuck |= same & ~ready[:, np.newaxis]
+        left &= ~same
+        if ready.any():
+            yield ready, same
+    if stuck.any():
+        x.hold(_lanes(rows, stuck))
+
+
+def _masks(x: Any, step: Step, rows: np.ndarray) -> np.ndarray:
+    before, x.index = x.index, (rows[:, np.newaxis] * WARP + _LANE).reshape(-1)
+    masks = step.reads[step.members].read(x).view(np.uint32).reshape(-1, WARP)
+    x.index = before
+    return masks
+
+
+def needed_lanes(x: Any, group: Any, step: Step, warp: int) -> np.ndarray:
+    """The lanes of a warp that the first lane of a held group waits for."""
+    alive = x.alive.reshape(-1, WARP)[warp]
+    if step.members is None:
+        return alive
+    x.frame, x.index = group.frame, group.lanes[:1]
+    return alive & _named(step.reads[step.members].read(x).view(np.uint32))
+
+
+def _named(mask: np.ndarray) -> np.ndarray:
+    return (mask >> _LANE) & np.uint32(1) != 0
+
+
+def _check_named(x: Any, rows: np.ndarray, here: np.ndarray, masks: np.ndarray) -> None:
+    unnamed = here & ~_named(masks)
+    if unnamed.any():
+        row, lane = (int(i[0]) for i in np.nonzero(unnamed))
+        message = f"{x.name}: lane {lane} comes with membermask {int(masks[row, lane]):#010x}, which does not name it"
+        x.finding_of_lanes("divergent-collective", message, _lanes(rows, unnamed))
+
+
+def _lanes(rows: np.ndarray, which: np.ndarray) -> np.ndarray:
+    row, lane = np.nonzero(which)
+    return rows[row] * WARP + lane
+
+
+def lane_list(present: np.ndarray) -> str:
+    """Lanes in words: 'lanes 0–15', 'lane 3', 'lanes 0, 2, 4, …'."""
+    lanes = np.flatnonzero(present)
+    if len(lanes) == 1:
+        return f"lane {lanes[0]}"
+    if lanes[-1] - lanes[0] == len(lanes) - 1:
+        return f"lanes {lanes[0]}–{lanes[-1]}"
+    shown = ", ".join(map(str, lanes[:8]))
+    return f"lanes {shown}" + (", …" if len(lanes) > 8 else "")
+
+
+def shaped(value: Any, warps: int) -> Any:
+    """An input with its lanes as whole warps; 128-bit values have two words for each lane."""
+    if not isinstance(value, np.ndarray):
+        return value
+    axis = value.ndim - 1 if value.shape[-1] == warps * WARP else value.ndim - 2
+    return value.reshape(*value.shape[:axis], warps, WARP, *value.shape[axis + 1 :])

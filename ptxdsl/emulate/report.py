@@ -1,0 +1,68 @@
+"""What an emulation found, and how it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..errors import Location
+
+Index = tuple[int, int, int]
+SHOWN_THREADS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A thread by its block in the grid and its place in the block, both (x, y, z)."""
+
+    block: Index
+    thread: Index
+
+    def __str__(self) -> str:
+        return f"thread {_index(self.thread)} of block {_index(self.block)}"
+
+
+def _index(index: Index) -> str:
+    return "(" + ", ".join(map(str, index)) + ")"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a kernel must not do.
+
+    `kind` is 'out-of-bounds', 'misaligned', 'read-only', 'uninitialized', 'unwaited-async', 'barrier', 'deadlock',
+    'divergent-collective', 'assert', 'trap' or 'call'. `locations` are the instructions that take part, the one that
+    was caught first. `threads` are the first of the `count` threads that did it.
+    """
+
+    kind: str
+    message: str
+    locations: tuple[Location, ...] = ()
+    threads: tuple[Thread, ...] = ()
+    count: int = 0
+
+    def __str__(self) -> str:
+        lines = [f"{self.kind}: {self.message}", *(place.excerpt() for place in self.locations)]
+        return "\n".join([*lines, f"  by {self.who}"] if self.threads else lines)
+
+    @property
+    def who(self) -> str:
+        """The first thread, and how many more there are."""
+        more = self.count - 1
+        return f"{self.threads[0]}" + (f" and {more} more thread{'s' * (more > 1)}" if more > 0 else "")
+
+
+@dataclass(slots=True)
+class Report:
+    """The result of an emulation: findings, executed thread instructions, and what the kernel printed."""
+
+    findings: list[Finding] = field(default_factory=list)
+    instructions: int = 0
+    output: str = ""
+
+    def of_kind(self, kind: str) -> Sequence[Finding]:
+        return [f for f in self.findings if f.kind == kind]
+
+    def __str__(self) -> str:
+        summary = f"{self.instructions} thread instructions, {len(self.findings)} findings"
+        return "\n".join([summary, *map(str, self.findings)])

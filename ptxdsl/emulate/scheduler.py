@@ -1,0 +1,125 @@
+"""Which lanes run next: groups of lanes at one place, by (epoch, place), least first.
+
+Lanes that meet at one place merge. A group that went round a loop often while others were ready falls behind by an
+epoch, so that none starves. A group whose last round changed neither memory nor its registers is parked until memory
+changes; when only such groups are left, none can ever go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from .frames import Frame
+
+TURNS_PER_EPOCH = 32
+
+Place: TypeAlias = tuple[Frame, int]
+
+
+@dataclass(slots=True)
+class Loop:
+    """A group's last arrival at the start of a loop: the state of memory, and its registers once they were saved."""
+
+    target: int
+    version: tuple[int, int]
+    idle: int = 0
+    parked: bool = False
+    saved: dict[int, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """Lanes (ascending) that stand at step `pc` of a frame. `turns` counts rounds of loops, `wait` says what for."""
+
+    frame: Frame
+    pc: int
+    lanes: np.ndarray
+    turns: int = 0
+    loop: Loop | None = None
+    version: int = -1
+    wait: str = ""
+
+    @property
+    def place(self) -> Place:
+        return self.frame, self.pc
+
+    @property
+    def order(self) -> tuple[int, tuple[int, ...]]:
+        return self.turns // TURNS_PER_EPOCH, (*self.frame.path, self.pc)
+
+
+class Scheduler:
+    """The groups that are not running: ready, parked until memory changes, or held until others of a warp come."""
+
+    def __init__(self) -> None:
+        self.ready: dict[Place, Group] = {}
+        self.parked: dict[Place, Group] = {}
+        self.held: dict[Place, Group] = {}
+
+    def add(self, group: Group) -> None:
+        """A group that may run; it merges with those that stand at the same place."""
+        for others in (self.ready, self.held):
+            if group.place in others:
+                group = _merged(group, others.pop(group.place))
+        self.ready[group.place] = group
+
+    def park(self, group: Group, version: int) -> None:
+        """A group that can do nothing until memory has another version."""
+        group.version = version
+        if group.place in self.parked:
+            other = self.parked.pop(group.place)
+            group = _merged(group, other)
+            group.version = min(version, other.version)
+        self.parked[group.place] = group
+
+    def hold(self, group: Group) -> None:
+        """A group that waits for other lanes of its warps."""
+        if group.place in self.held:
+            group = _merged(group, self.held.pop(group.place))
+        self.held[group.place] = group
+
+    def take(self) -> Group | None:
+        """The group to run next."""
+        if not self.ready:
+            return None
+        first = (
+            min(self.ready.values(), key=lambda g: g.order) if len(self.ready) > 1 else next(iter(self.ready.values()))
+        )
+        return self.ready.pop(first.place)
+
+    def wake(self, state: tuple[int, int]) -> bool:
+        """Makes ready what was parked when memory was in another state; whether there was any."""
+        changed = [group for group in self.parked.values() if group.version != state[0]]
+        for group in changed:
+            del self.parked[group.place]
+            if group.loop is not None:
+                group.loop.version = state
+            self.add(group)
+        return bool(changed)
+
+    def recheck(self) -> None:
+        """Lanes have ended: those that waited for them may go on."""
+        held, self.held = self.held, {}
+        for group in held.values():
+            self.add(group)
+
+    def stops(self, frame: Frame) -> frozenset[int]:
+        """Steps of a frame at which other lanes stand that would merge."""
+        return frozenset(pc for others in (self.ready, self.held) for f, pc in others if f is frame)
+
+    def waiting(self) -> Iterator[Group]:
+        yield from self.parked.values()
+        yield from self.held.values()
+
+    def everyone(self) -> Iterator[Group]:
+        yield from self.ready.values()
+        yield from self.waiting()
+
+
+def _merged(one: Group, other: Group) -> Group:
+    lanes = np.union1d(one.lanes, other.lanes)
+    return Group(one.frame, one.pc, lanes, max(one.turns, other.turns), wait=one.wait or other.wait)

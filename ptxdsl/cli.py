@@ -1,0 +1,206 @@
+"""The command `ptxdsl`: dump what a kernel becomes, run a GEMM, read the instruction table, see the demo.
+
+It exits with 0 when all is well, 1 for an error in a kernel or a wrong result, 2 for a command that cannot be meant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from . import __version__, config, demo, driver, ir, manual
+from .errors import Error
+from .kernels.gemm import choose
+from .targets import Program, UsageError, find, override
+from .trial import Trial, default_device
+from .verify import least_version
+
+STAGES = ("ir", "ptx", "cubin", "sass")
+FAILURE, USAGE, INTERRUPTED = 1, 2, 130
+DUMP_TARGETS = """\
+TARGET is one of
+  package.module:kernel  a kernel, by the module that it is in
+  file.py:kernel         a kernel, by its file; without a name the only kernel of the file
+  package.module:gemm    a launcher: the kernel of its default configuration
+  file.ptx, -            PTX, from a file or from stdin
+
+examples
+  ptxdsl dump ptxdsl.kernels.gemm:gemm --arch sm_80
+  ptxdsl dump ptxdsl.kernels.gemm:gemm --const config.stages=3 --stage sass
+  ptxdsl dump mine.py:saxpy --annotate
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        command: Callable[[argparse.Namespace], int] = options.command
+        status = command(options)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # a reader such as `head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILURE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Error as error:
+        print(f"{_red('ptxdsl:')} {error}", file=sys.stderr)
+        return USAGE if isinstance(error, UsageError) else FAILURE
+
+
+def _red(text: str) -> str:
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty()
+    return text if plain else f"\x1b[1;31m{text}\x1b[0m"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="ptxdsl", description="Write PTX kernels in Python.")
+    parser.add_argument("--version", action="version", version=f"ptxdsl {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_dump(commands)
+    _add_run(commands)
+    isa = commands.add_parser("isa", help="what the table knows of an instruction", description=manual.__doc__)
+    isa.add_argument("name", nargs="?", help="ldmatrix, or one form such as add.rn.f32; without it, the list of all")
+    isa.set_defaults(command=_isa)
+    shown = commands.add_parser("demo", help="a GEMM: traced, assembled, run, compared", description=demo.__doc__)
+    shown.set_defaults(command=lambda options: demo.run())
+    return parser
+
+
+Commands = argparse._SubParsersAction  # what argparse calls it
+
+
+def _add_dump(commands: Commands[argparse.ArgumentParser]) -> None:
+    dump = commands.add_parser(
+        "dump",
+        help="the PTX, machine code or instructions of a kernel",
+        description="Prints what a kernel becomes.",
+        epilog=DUMP_TARGETS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    dump.add_argument("target", metavar="TARGET", help="a kernel, a launcher or PTX; see below")
+    dump.add_argument("--arch", help="sm_80, sm_90a, …; default PTXDSL_ARCH, then sm_80, or what the PTX says")
+    dump.add_argument("--stage", choices=STAGES, default="ptx", help="how far to take it (default ptx)")
+    dump.add_argument(
+        "--const", action="append", default=[], metavar="NAME=VALUE", help="a constant of the kernel, or a field of one"
+    )
+    dump.add_argument("-o", "--output", metavar="FILE", help="write to a file, not to stdout")
+    dump.add_argument("--annotate", action="store_true", help="each Python line over its PTX (stage ptx)")
+    dump.set_defaults(command=_dump)
+
+
+def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
+    run = commands.add_parser("run", help="run a kernel that ships with ptxdsl, and compare its result with numpy")
+    kernels = run.add_subparsers(required=True, metavar="KERNEL")
+    gemm = kernels.add_parser(
+        "gemm",
+        help="out = a @ b",
+        description="out = a @ b on N(0,1) matrices, on the GPU or the emulator, compared with numpy in float64.",
+    )
+    for name, what in (("m", "rows of A"), ("n", "columns of B"), ("k", "columns of A, rows of B")):
+        gemm.add_argument(f"--{name}", type=_size, default=256, help=f"{what} (default 256)")
+    gemm.add_argument("--dtype", choices=("f16", "bf16"), default="f16", help="type of A and B (default f16)")
+    gemm.add_argument("--out", choices=("f16", "bf16", "f32"), help="type of the result (default: that of A)")
+    gemm.add_argument(
+        "--layout",
+        choices=("tn", "nn", "nt", "tt"),
+        default="tn",
+        help="BLAS letters of A and B: t is row-major, n column-major (default tn)",
+    )
+    gemm.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="of GemmConfig: tile=128,128,32, stages=3, …",
+    )
+    gemm.add_argument("--device", choices=config.DEVICES, help="default PTXDSL_DEVICE, then the GPU where there is one")
+    gemm.add_argument("--seed", type=int, default=0, help="of the random matrices (default 0)")
+    gemm.set_defaults(command=_run_gemm)
+
+
+def _size(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is no size: it must be 0 or more")
+    return int(text)
+
+
+def _dump(options: argparse.Namespace) -> int:
+    if options.annotate and options.stage != "ptx":
+        raise UsageError(f"--annotate shows Python lines in PTX, not in {options.stage}", help="leave one of them out")
+    if options.stage == "cubin" and options.output is None and sys.stdout.isatty():
+        raise UsageError("a cubin is binary", help="write it to a file (-o kernel.cubin), or into a pipe")
+    program = find(options.target, options.arch, options.const)
+    _write(options.output, _stage(program, options))
+    return 0
+
+
+def _stage(program: Program, options: argparse.Namespace) -> bytes:
+    if options.stage == "ir":
+        return listing(program.module).encode()
+    if options.stage == "ptx":
+        return program.ptx(options.annotate).encode()
+    cubin = program.cubin()
+    for name, resources in cubin.kernels.items():
+        print(f"{name}: {resources}", file=sys.stderr)
+    return cubin.image if options.stage == "cubin" else cubin.sass().encode()
+
+
+def _write(file: str | None, content: bytes) -> None:
+    if file in (None, "-"):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        return
+    try:
+        Path(file).write_bytes(content)
+    except OSError as reason:
+        raise UsageError(f"{file} cannot be written: {reason.strerror}") from None
+
+
+def listing(module: ir.Module) -> str:
+    """The instructions of a module, each behind its place in Python, and what they need."""
+    lines = []
+    for function in module.functions:
+        body = list(ir.items(function.body or []))
+        count = sum(isinstance(item, ir.Instruction) for item in body)
+        major, minor = module.version or least_version(module)
+        lines.append(
+            f"{function.kind} {function}: {count} instructions, {len(function.registers)} registers; "
+            f"PTX {major}.{minor}, {module.target[0]}"
+        )
+        lines += [f"  {p.space} {p}: {p.type}" for p in function.parameters if isinstance(p, ir.Variable)]
+        places = [str(getattr(item, "location", None) or "") for item in body]
+        widest = max(map(len, places), default=0)
+        lines += [f"{place:{widest}}  {_item(item)}".rstrip() for place, item in zip(places, body, strict=True)]
+    return "\n".join(lines) + "\n"
+
+
+def _item(item: ir.Item) -> str:
+    if isinstance(item, ir.Label):
+        return f"{item}:"
+    if isinstance(item, ir.Variable):
+        return f"{item.space} {item}: {item.bytes} bytes, aligned to {item.align or item.type.bytes}"
+    return f"  {item}"
+
+
+def _run_gemm(options: argparse.Namespace) -> int:
+    device = options.device or default_device()
+    if device == "cuda":
+        driver.require_gpu()
+    chosen = override("--config", choose(options.m, options.n), options.config) if options.config else None
+    out = options.out or options.dtype
+    trial = Trial(options.m, options.n, options.k, options.dtype, out, options.layout, chosen, options.seed)
+    outcome = trial.run(device)
+    print(f"gemm {trial.m} x {trial.n} x {trial.k}, {trial.dtype} to {out}, {trial.layout}, on {outcome.where}")
+    print(f"{outcome.speed}; {outcome.comparison}")
+    print("ok" if outcome.ok else "FAILED")
+    return 0 if outcome.ok else FAILURE
+
+
+def _isa(options: argparse.Namespace) -> int:
+    print(manual.page(options.name) if options.name else manual.contents())
+    return 0

@@ -1,0 +1,67 @@
+"""`make demo`: the main job of ptxdsl, from a Python function to numbers that are right."""
+
+from __future__ import annotations
+
+import time
+
+from . import driver
+from .errors import Error
+from .kernels.gemm import gemm_kernel
+from .targets import Program, instructions
+from .trial import Trial
+
+ARCH = "sm_80"
+SIZES = (333, 277, 200)  # multiples of no tile
+SHOWN = ("cp.async", "ldmatrix", "mma.sync")
+
+
+def run() -> int:
+    """Prints what it does in a few lines; the last begins with `ok`, or with `FAILED` where the result is 1."""
+    try:
+        problems = _run()
+    except Error as error:
+        problems = [str(error)]
+    print(f"FAILED: {'; '.join(problems)}" if problems else _success())
+    return 1 if problems else 0
+
+
+def _success() -> str:
+    more = "" if driver.why_no_gpu() else " and the GPU"
+    return f"ok: the same PTX is right on the emulator{more}"
+
+
+def _run() -> list[str]:
+    """What was wrong, a sentence for each."""
+    trial = Trial(*SIZES)
+    print(f"f16 GEMM, out = a @ b, {' x '.join(map(str, SIZES))}")
+    start = time.perf_counter()
+    program = Program(gemm_kernel.ir(ARCH, config=trial.specialised()), ARCH)
+    text = program.ptx()
+    counted = instructions(program.module)
+    print(f"traced     {sum(counted.values())} instructions in {time.perf_counter() - start:.2f} s")
+    for mnemonic, count in counted.items():
+        if mnemonic.startswith(SHOWN):
+            print(f"           {count:4} {mnemonic}")
+    return [*_assembled(program, text), *_computed(trial)]
+
+
+def _assembled(program: Program, text: str) -> list[str]:
+    start = time.perf_counter()
+    cubin = program.cubin()
+    seconds = time.perf_counter() - start
+    print(f"assembled  {len(text)} bytes of PTX to {len(cubin.image)} of {ARCH} machine code in {seconds:.2f} s")
+    for resources in cubin.kernels.values():
+        print(f"           {resources}")
+    spills = [name for name, resources in cubin.kernels.items() if resources.spill_store_bytes]
+    return [*cubin.warnings, *(f"{name} spills registers" for name in spills)]
+
+
+def _computed(trial: Trial) -> list[str]:
+    devices = ["emulator"] if driver.why_no_gpu() else ["emulator", "cuda"]
+    outcomes = [trial.run(device) for device in devices]
+    for outcome in outcomes:
+        print(f"{'emulated ' if outcome.device == 'emulator' else 'launched '}  {outcome.speed} on {outcome.where}")
+        print(f"           {outcome.comparison}")
+    if reason := driver.why_no_gpu():
+        print(f"no launch  {reason}")
+    return [f"wrong numbers on {o.where}: {o.comparison}" for o in outcomes if not o.ok]

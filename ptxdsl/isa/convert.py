@@ -155,7 +155,7 @@ def destination(i: Opcode, values: Array) -> Array:
     return numerics.flush_bits(raw, f32) if chosen("ftz") and i.dtype is f32 else raw
 
 
-class CvtPair(Op):
+class CvtPair(Convert):
     """d = {a, b}, each rounded to a narrower floating type, b in the low half."""
 
     forms = (

@@ -251,6 +251,7 @@ class Op:
     With `collective`, lanes come as whole warps: arrays of shape (…, warps, 32), `m.active` says which take part.
     `whole_warp` False: lanes that have ended are not waited for (a `membermask` operand says the same of the others).
     `relaxed` lets a register be wider than its operand's type, as ld, st and cvt do.
+    `stores` names the address operand through which it writes memory.
     `reads` names the kinds of operands (special registers, variables, …) that it reads beside registers and constants.
     `batchable` lets the machine run k consecutive independent instructions of one opcode at once, by `execute_batch`.
     """
@@ -260,6 +261,7 @@ class Op:
     whole_warp: ClassVar[bool] = True
     batchable: ClassVar[bool] = False
     relaxed: ClassVar[bool] = False
+    stores: ClassVar[str] = ""
     reads: ClassVar[tuple[type, ...]] = ()
     table: ClassVar[dict[str, list[tuple[Op, Form]]]] = {}
     modifiers: ClassVar[frozenset[str]] = frozenset()
@@ -332,11 +334,12 @@ class Opcode:
     def bind(self, operands: Sequence[Any]) -> list[Any] | Problem:
         """Operands by their place in `self.operands`, None for those left out; a Problem if their number is wrong."""
         flat = list(_unpaired(self.operands, operands))
-        required = sum(not o.optional for o in self.operands)
-        if not required <= len([v for v in flat if v is not None]) <= len(self.operands):
+        flat += [None] * (len(self.operands) - len(flat))
+        lacking = (v is None and not o.optional for o, v in zip(self.operands, flat, strict=False))
+        if len(flat) > len(self.operands) or any(lacking):
             names = ", ".join(f"[{o.name}]" if o.optional else o.name for o in self.operands)
             return Problem("", f"takes {names or 'no operands'}; {len(operands)} given")
-        return flat + [None] * (len(self.operands) - len(flat))
+        return flat
 
     def supports(self, arch: str) -> bool:
         """Whether this form exists on a target such as sm_90a."""

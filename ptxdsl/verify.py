@@ -26,7 +26,7 @@ from .ir import (
 )
 from .isa import target
 from .isa.opaque import Opaque
-from .isa.spec import Problem, requirement
+from .isa.spec import Problem
 from .isa.special import REQUIREMENTS, Requirement
 
 SHOWN = 20
@@ -44,8 +44,7 @@ class Need:
     def missing(self, arch: str) -> VerifyError | None:
         """The error if a target such as sm_80 lacks it."""
         _, number, suffix = self.requires
-        _, have, have_suffix = requirement("1.0", arch.removeprefix("sm_"))
-        if have == number and have_suffix in (suffix, "a") if suffix else have >= number:
+        if target.has(arch, number, suffix):
             return None
         wanted = f"sm_{number}{suffix}"
         or_later = "" if suffix else " or later"

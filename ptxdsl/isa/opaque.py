@@ -42,10 +42,6 @@ class Opaque:
         """No operand has a role that we know."""
         return []
 
-    def supports(self, arch: str) -> bool:
-        """The assembler decides."""
-        return True
-
 
 @lru_cache(maxsize=4096)
 def opaque(text: str) -> Opaque:

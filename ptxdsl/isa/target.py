@@ -38,7 +38,16 @@ LARGE_PARAMETER_BYTES = 4352
 """More parameter bytes than this need LARGE_PARAMETERS."""
 
 
-def number(target: str) -> int:
-    """The compute capability in a target's name: 90 for sm_90a."""
-    found = re.fullmatch(r"sm_(\d+)[af]?", target)
-    return int(found[1]) if found else 0
+def has(arch: str, number: int, suffix: str) -> bool:
+    """Whether a target such as sm_90a has what a compute capability introduced.
+
+    Suffix a: in that architecture only. Suffix f: also in later ones of its family, whose number has the same tens.
+    """
+    parts = re.fullmatch(r"sm_(\d+)([af]?)", arch)
+    assert parts, arch
+    have = int(parts[1])
+    if suffix == "a":
+        return have == number and parts[2] == "a"
+    if suffix == "f":
+        return have // 10 == number // 10 and have >= number and parts[2] != ""
+    return have >= number

@@ -195,6 +195,7 @@ def _compose_any(a: Layout, b: Tiler) -> Layout:
 
 
 def compose(a: Layout, b: Layout) -> Layout:
+    """R(c) = a(b(c)): each mode of b by itself, then, where they might carry into each other, by all values."""
     source = _unbounded(a)
     steps = [_steps(source, n, d) for n, d in b.flat()]
     leaves = []
@@ -224,12 +225,14 @@ def _steps(source: Modes, n: int, d: int) -> list[tuple[int, int, int]] | None:
     """How n:d walks through the modes of `source`: (mode, count, step); None where the strides do not divide."""
     steps = []
     for i, (size, _) in enumerate(source[:-1]):
-        if d and d % size == 0:
+        if d and d % size == 0:  # passes over this mode
             d //= size
             continue
-        inside = (n - 1) * abs(d) < size and d >= 0
-        count = n if inside or not d else max(1, size // d)
-        if not inside and (d < 0 or size % d or n % count):
+        if 0 <= (n - 1) * d < size:  # stays inside of this mode
+            count = n
+        elif d > 0 and size % d == 0 and n % (size // d) == 0:  # goes on to the next at the end of this one
+            count = size // d
+        else:
             return None
         if count > 1:
             steps.append((i, count, d))
@@ -287,10 +290,11 @@ def _not_a_mode(a: Layout, b: Layout, leaf: int) -> Exception:
 # ---- complement and inverses ---------------------------------------------------------------------------------------
 
 
-def complement(layout: Layout, cotarget: int | None = None) -> Layout:
+def complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
     """The offsets that `layout` leaves out of each block: together they reach all below `cotarget` once.
 
-    Without a cotarget up to the layout's cosize. Raises LayoutError where the modes overlap or leave a ragged gap.
+    `cotarget` is a size or a shape, by default the layout's cosize. Raises LayoutError where the modes overlap or leave
+    a ragged gap.
     """
     gaps, covered = [], 1
     for n, d in _by_stride(layout):
@@ -298,7 +302,7 @@ def complement(layout: Layout, cotarget: int | None = None) -> Layout:
             raise _no_complement(layout, n, d, covered)
         gaps.append((d // covered, covered))
         covered = n * d
-    target = layout.cosize if cotarget is None else cotarget
+    target = layout.cosize if cotarget is None else product(cotarget)
     return flat_layout(coalesced([*gaps, (-(-target // covered), covered)]))
 
 

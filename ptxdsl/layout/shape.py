@@ -49,7 +49,7 @@ def product(value: IntTuple) -> int:
 
 def depth_of(value: IntTuple) -> int:
     """0 for an int, 1 for a flat tuple, and so on."""
-    return 1 + max(map(depth_of, value), default=0) if isinstance(value, tuple) else 0
+    return 1 + max(map(depth_of, value)) if isinstance(value, tuple) else 0
 
 
 def product_each(value: IntTuple) -> IntTuple:

@@ -134,7 +134,10 @@ def make_tiled_mma(
     atom = mma_atom(atom) if isinstance(atom, str) else atom
     warps = _warp_layout(atom_layout)
     least = tuple(a * product(w) for a, w in zip(atom.shape, modes(warps.shape), strict=True))
-    wanted = [n or step for n, step in zip(tile or (None,) * 3, least, strict=True)]
+    tile = (None,) * 3 if tile is None else tile
+    if len(tile) != 3:
+        raise refusal(f"the tile of a tiled MMA is (M, N, K); found {tile}", "None stands for the least there is")
+    wanted = [step if n is None else n for n, step in zip(tile, least, strict=True)]
     for name, found, step in zip(NAMES, wanted, least, strict=True):
         if found < 1 or found % step:
             raise refusal(

@@ -386,6 +386,16 @@ REFUSALS = {
         "the tile (32,24,16) of mma.m16n8k16.f32.f16 on (2,2,1):(1,2,4) warps: found 24 in N, needed a multiple of 16",
         "the atom is (16,8,16), and the warps side by side make it (32,16,16)",
     ),
+    "a tile of two extents": (
+        lambda: make_tiled_mma(F16, (2, 2, 1), (32, 32)),
+        "the tile of a tiled MMA is (M, N, K); found (32, 32)",
+        "None stands for the least there is",
+    ),
+    "an empty tile": (
+        lambda: make_tiled_mma(F16, tile=(16, 0, 16)),
+        "the tile (16,0,16) of mma.m16n8k16.f32.f16 on (1,1,1):(1,1,1) warps: found 0 in N, needed a multiple of 8",
+        "the atom is (16,8,16), and the warps side by side make it (16,8,16)",
+    ),
     "warps with a gap": (
         lambda: make_tiled_mma(F16, Layout((2, 2, 1), (1, 4, 8))),
         "(2,2,1):(1,4,8) does not number 4 warps from 0 to 3: its cosize is 6",

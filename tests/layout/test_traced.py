@@ -171,6 +171,25 @@ def test_a_traced_stage_of_a_ring_is_added_to_the_swizzled_offset():
     assert index.get().number == ring(9, 8, 2)
 
 
+def test_a_thread_of_a_traced_stage_pays_one_addition_more():
+    ring = composition(Swizzle(3, 3, 3), Layout((128, 64, 3), (64, 1, 8192)))
+    copy = make_tiled_copy_a("ldmatrix.x4", make_tiled_mma("mma.m16n8k16.f32.f16", (2, 2, 1), (32, 32, 16)))
+    log = []
+    part = copy.get_slice(Traced(77, "t", log)).partition_s(ring)
+    assert len(log) == 11
+    at_stage = slice_(part, None, None, None, Traced(2, "stage", log))
+    assert len(log) == 13  # shifted into place and added: no second XOR
+    whole = copy.partition_s(ring)
+    for i in range(4):
+        for k in range(4):
+            index = at_stage.index(0, i, k)
+            assert index.constant == 2048 * i and index.get().number == whole(77, 0, i, k, 2)
+    early = copy.get_slice(Traced(77, "t")).partition_s(slice_(ring, None, None, Traced(2, "stage")))
+    assert [early(0, i, k).number for i in range(4) for k in range(4)] == [
+        whole(77, 0, i, k, 2) for i in range(4) for k in range(4)
+    ]
+
+
 @given(layouts(), swizzles(), st.booleans(), st.data())
 def test_a_slice_at_traced_coordinates_is_the_one_at_ints(inner, swizzle, plain, data):
     assume(isinstance(inner.shape, tuple))

@@ -1,76 +1,76 @@
-"""Kernels as callables: `k[grid, block](…)` runs on the emulator or the GPU, `k.ptx()` shows what was traced."""
+"""Kernels as callables: `k[grid, block](…)` runs one, `k.ptx()` and its like show what becomes of it."""
 
 from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import config, errors, ir
-from .assemble import Cubin, Resources, assemble, check_arch
-from .errors import TraceError
+from . import config, ir
+from .calls import DEFAULT_ARCH, Launch, Variant, arguments, assembling, parsing
+from .errors import Error, LaunchError, TraceError, here, names_here
 from .lower import lower
-from .trace import REQUIRED, Signature, Traced, signature, trace
+from .trace import REQUIRED, Signature, signature, trace
 
-DEFAULT_ARCH = "sm_80"
+if TYPE_CHECKING:
+    from .assemble import Cubin, Resources
+    from .launch import Compiled
+
+RESERVED = ("stream", "cluster", "cooperative", "arch", "annotate", "shared_bytes", "checks")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """Promises about launches, printed as directives: threads of a block (exact or at most), blocks an SM holds."""
 
-    reqntid: tuple[int, ...] | None = None
-    max_threads: tuple[int, ...] | None = None
+    reqntid: int | tuple[int, ...] | None = None
+    max_threads: int | tuple[int, ...] | None = None
     min_blocks: int | None = None
 
     def directives(self) -> tuple[ir.Directive, ...]:
         given = (("reqntid", self.reqntid), ("maxntid", self.max_threads), ("minnctapersm", self.min_blocks))
-        return tuple(ir.Directive(name, _extents(value)) for name, value in given if value is not None)
+        return tuple(
+            ir.Directive(name, value if isinstance(value, tuple) else (value,))
+            for name, value in given
+            if value is not None
+        )
 
 
-def _extents(value: int | tuple[int, ...]) -> tuple[int, ...]:
-    return (value,) if isinstance(value, int) else tuple(value)
+class AnyKernel:
+    """What traced and parsed kernels have in common."""
 
+    name: str
 
-class Kernel:
-    """A kernel: a Python function that is traced once for each architecture and set of constants."""
+    def __init__(self) -> None:
+        self.handles: dict[Any, tuple[Any, int]] = {}
 
-    def __init__(self, function: Callable[..., Any], found: Signature, options: Options) -> None:
-        functools.update_wrapper(self, function)
-        self.function, self.signature, self.options = function, found, options
-        self._traced: dict[Any, Traced] = {}
-        self._texts: dict[Any, str] = {}
+    def variant(self, arch: str | None, constants: dict[str, Any]) -> Variant:
+        """The kernel for a target and constants, made when first asked for."""
+        raise NotImplementedError
 
-    def __repr__(self) -> str:
-        return f"<kernel {self.function.__qualname__}>"
+    def __getitem__(self, shape: Any) -> Launch:
+        """`kernel[grid, block]` or `kernel[grid, block, shared_bytes]`: ints, or tuples of one to three ints."""
+        if type(shape) is not tuple or not 2 <= len(shape) <= 3:
+            raise _misuse(self, f"is indexed by {shape!r}")
+        return Launch(self, *shape)
 
-    def __reduce__(self) -> Any:
-        return _find, (self.function.__module__, self.function.__qualname__)
-
-    def traced(self, arch: str | None = None, **constants: Any) -> Traced:
-        """The ir for an architecture and constants, traced when first asked for."""
-        arch = _arch(arch)
-        values = self._constants(constants)
-        key = arch, *values.values()
-        if key not in self._traced:
-            directives = self.options.directives()
-            self._traced[key] = trace(self.signature, values, arch=arch, directives=directives)
-        return self._traced[key]
-
-    def ir(self, arch: str | None = None, **constants: Any) -> ir.Module:
-        """The traced module."""
-        return self.traced(arch, **constants).module
+    def __call__(self, *given: Any, **constants: Any) -> None:
+        raise _misuse(self, "is called without a grid and a block")
 
     def ptx(self, arch: str | None = None, *, annotate: bool = False, **constants: Any) -> str:
-        """The PTX text. `arch` is PTXDSL_ARCH or sm_80 without it; `annotate` shows Python lines as comments."""
-        settings = config.current()
-        return lower(self.ir(arch, **constants), lineinfo=settings.lineinfo and not annotate, annotate=annotate)
+        """The PTX text for `arch`, else for PTXDSL_ARCH, else sm_80. `annotate` shows Python lines as comments."""
+        variant = self.variant(arch, constants)
+        return lower(variant.module, lineinfo=False, annotate=True) if annotate else variant.text
+
+    def ir(self, arch: str | None = None, **constants: Any) -> ir.Module:
+        """The program as objects."""
+        return self.variant(arch, constants).module
 
     def cubin(self, arch: str | None = None, **constants: Any) -> Cubin:
-        """The kernel assembled: `.image` in bytes, registers, spills and warnings beside it."""
-        return assemble(self.ptx(arch, **constants), _arch(arch))
+        """Machine code: `.image` in bytes; registers, spills and warnings beside it."""
+        return self.variant(arch, constants).cubin
 
     def sass(self, arch: str | None = None, **constants: Any) -> str:
         """The machine instructions as text."""
@@ -78,38 +78,80 @@ class Kernel:
 
     def resources(self, arch: str | None = None, **constants: Any) -> Resources:
         """Registers, spills, stack and shared memory, as the assembler says."""
-        return self.cubin(arch, **constants).kernels[self.function.__name__]
+        return self.cubin(arch, **constants).kernels[self.name]
+
+    def compiled(self, arch: str | None = None, **constants: Any) -> Compiled:
+        """A handle that launches in a few microseconds: `handle(grid, block, arguments, stream=…)`."""
+        return self.variant(arch, constants).compiled
+
+
+def _misuse(kernel: AnyKernel, what: str) -> LaunchError:
+    return LaunchError(
+        f"kernel `{kernel.name}` {what}",
+        at=here().location,
+        help=f"write `{kernel.name}[grid, block](…)`, for example `{kernel.name}[(8,), (128,)](…)`",
+    )
+
+
+class Kernel(AnyKernel):
+    """A Python function that is traced once for each target and set of constants."""
+
+    def __init__(self, function: Callable[..., Any], found: Signature, options: Options) -> None:
+        super().__init__()
+        functools.update_wrapper(self, function)
+        self.name, self.signature, self.options = function.__name__, found, options
+        self._variants: dict[Any, Variant] = {}
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.__qualname__}>"  # type: ignore[attr-defined]
+
+    def __reduce__(self) -> Any:
+        return _find, (self.__module__, self.__qualname__)  # type: ignore[attr-defined]
+
+    def variant(self, arch: str | None, constants: dict[str, Any]) -> Variant:
+        settings = config.current()
+        values = self._constants(constants)
+        key = (arch or settings.arch or DEFAULT_ARCH, settings.lineinfo, *values.values())
+        if key not in self._variants:
+            self._variants[key] = self._trace(key[0], settings.lineinfo, values)
+        return self._variants[key]
+
+    def _trace(self, arch: str, lineinfo: bool, values: dict[str, Any]) -> Variant:
+        assembling.check_arch(arch)
+        traced = trace(self.signature, values, arch=arch, directives=self.options.directives())
+        parameters = [(p.name, p.type) for p in self.signature.parameters(values)]
+        text = lower(traced.module, lineinfo=lineinfo)
+        return Variant(self.name, arch, traced.module, text, parameters, traced.dynamic_bytes)
 
     def _constants(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The constants by name, defaults filled in, in the order of the signature."""
-        name, known = self.function.__name__, self.signature.constants
+        known = self.signature.constants
         for unknown in given.keys() - known.keys():
-            raise TraceError(f"kernel `{name}` has no constant `{unknown}`", at=errors.here().location,
-                             help=f"it takes {', '.join(known) or 'none'}")  # fmt: skip
-        values = {key: given.get(key, default) for key, default in known.items()}
-        for key, value in values.items():
-            if value is REQUIRED:
-                raise TraceError(f"constant `{key}` of kernel `{name}` is not given", at=errors.here().location,
-                                 help=f"pass it by name: `{key}=…`")  # fmt: skip
-            _check_hashable(name, key, value)
+            raise TraceError(
+                f"kernel `{self.name}` has no constant `{unknown}`",
+                at=here().location,
+                help=f"it takes {', '.join(known)}" if known else "parameters are given by their place, not by name",
+            )
+        values = {name: given.get(name, default) for name, default in known.items()}
+        for name, value in values.items():
+            self._check_constant(name, value)
         return values
 
-
-def _check_hashable(name: str, key: str, value: Any) -> None:
-    try:
-        hash(value)
-    except TypeError:
-        raise TraceError(
-            f"constant `{key}` of kernel `{name}` is a {type(value).__name__}, which is not hashable",
-            at=errors.here().location,
-            help="pass a tuple or a frozen dataclass: a kernel is traced once for each value",
-        ) from None
-
-
-def _arch(arch: str | None) -> str:
-    chosen = arch or config.current().arch or DEFAULT_ARCH
-    check_arch(chosen)
-    return chosen
+    def _check_constant(self, name: str, value: Any) -> None:
+        if value is REQUIRED:
+            raise TraceError(
+                f"kernel `{self.name}` needs its constant `{name}`",
+                at=here().location,
+                help=f"pass it by name: `{name}=…`",
+            )
+        try:
+            hash(value)
+        except TypeError:
+            raise TraceError(
+                f"constant `{name}` of kernel `{self.name}` is a {type(value).__name__}, which is not hashable",
+                at=here().location,
+                help="pass a tuple or a frozen dataclass: a kernel is traced once for each value",
+            ) from None
 
 
 def _find(module: str, qualname: str) -> Any:
@@ -133,12 +175,98 @@ def kernel(
     Python values that the kernel is traced for. `reqntid` promises the exact block, `max_threads` its largest size,
     `min_blocks` how many blocks shall fit a multiprocessor.
     """
-    names = errors.names_here()
+    names = names_here()
     scope = names.values if names else {}
 
     def make(function: Callable[..., Any]) -> Kernel:
-        if not callable(function) or not hasattr(function, "__code__"):
-            raise TraceError(f"pd.kernel takes a function; found {function!r}", at=errors.here().location)
-        return Kernel(function, signature(function, scope), Options(reqntid, max_threads, min_blocks))
+        if not hasattr(function, "__code__"):
+            raise TraceError(f"pd.kernel decorates a function; found {function!r}", at=here().location)
+        found = signature(function, scope)
+        for name in (*found.names, *found.constants):
+            if name in RESERVED:
+                raise TraceError(
+                    f"kernel `{function.__name__}` has a parameter `{name}`, which launches use for themselves",
+                    at=here().location,
+                    help="give it another name",
+                )
+        return Kernel(function, found, Options(reqntid, max_threads, min_blocks))
 
     return make if function is None else make(function)
+
+
+class ParsedKernel(AnyKernel):
+    """A kernel of a module that was read from PTX."""
+
+    def __init__(self, module: ir.Module, function: ir.Function) -> None:
+        super().__init__()
+        self.name, self.module, self.function = function.name, module, function
+        self._variants: dict[Any, Variant] = {}
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name} of a PTX module>"
+
+    def __reduce__(self) -> Any:
+        return _parsed, (lower(self.module), self.name)
+
+    def variant(self, arch: str | None, constants: dict[str, Any]) -> Variant:
+        if constants:
+            raise LaunchError(
+                f"kernel `{self.name}` is PTX and has no constants; {', '.join(constants)} given", at=here().location
+            )
+        arch = arch or config.current().arch or self.module.target[0]
+        if arch not in self._variants:
+            assembling.check_arch(arch)
+            self._variants[arch] = self._variant(arch)
+        return self._variants[arch]
+
+    def _variant(self, arch: str) -> Variant:
+        parameters = [(p.name, _kind(p)) for p in self.function.parameters]
+        text = lower(self.module)
+        return Variant(self.name, arch, self.module, text, parameters, 0, parsed=self.module)
+
+
+def _kind(parameter: ir.Variable | ir.Register) -> Any:
+    """What is given at a launch: a number or an array for a scalar, bytes for a struct."""
+    is_struct = isinstance(parameter, ir.Variable) and parameter.shape
+    return arguments.Bytes(parameter.bytes) if is_struct else parameter.type  # type: ignore[union-attr]
+
+
+def _parsed(text: str, name: str) -> ParsedKernel:
+    return parse(text)[name]
+
+
+class Module:
+    """A PTX module: `module[name]` is a kernel, `module.ptx()` prints it again."""
+
+    def __init__(self, program: ir.Module) -> None:
+        self.ir = program
+        self._kernels = {function.name: ParsedKernel(program, function) for function in program.kernels}
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The names of the kernels."""
+        return tuple(self._kernels)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kernels)
+
+    def __getitem__(self, name: str) -> ParsedKernel:
+        if name not in self._kernels:
+            raise Error(
+                f"the module has no kernel `{name}`",
+                at=here().location,
+                help=f"it has {', '.join(self._kernels) or 'none'}",
+            )
+        return self._kernels[name]
+
+    def __repr__(self) -> str:
+        return f"<PTX module with {', '.join(self._kernels) or 'no kernels'}>"
+
+    def ptx(self) -> str:
+        """The text, printed anew."""
+        return lower(self.ir)
+
+
+def parse(text: str, *, file: str = "<ptx>") -> Module:
+    """Reads a PTX module. Raises ParseError with line, column and what was expected."""
+    return Module(parsing.parse(text, file=file))

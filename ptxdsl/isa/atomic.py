@@ -138,6 +138,8 @@ def _forms(name: str, sem: str, d: str) -> tuple[Form, ...]:
 class Atomic(Op):
     """Base of the atomic operations."""
 
+    stores = "a"
+
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         given = {o.name: value for o, value in zip(i.operands, operands, strict=True)}
         yield from alignment_problems("a", given["a"], access_bytes(i))

@@ -20,6 +20,7 @@ SIZES = {"ca": (4, 8, 16), "cg": (16,)}
 class CpAsync(Op):
     """Copies `size` bytes from global to shared memory; done at a later wait. Bytes past `src_size` become zero."""
 
+    stores = "dst"
     forms = tuple(
         Form(
             f"cp.async.cop.space.global{hint}{{.prefetch}} [dst:space], [src:global], size:imm{source}{policy}",

@@ -282,6 +282,7 @@ class LdMatrix(MatrixAccess):
 class StMatrix(MatrixAccess):
     """Matrices go to rows in memory: lane 4g + t has elements 2t and 2t+1 of row g; with .trans of column g."""
 
+    stores = "address"
     forms = (
         Form(
             "stmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 [address:space], a:b32*num",

@@ -170,6 +170,7 @@ class Load(Access):
 class Store(Access):
     """The value b goes to an address."""
 
+    stores = "a"
     forms = (
         _form(
             "st{.weak}{.space}{.cop}{.hint}{.vec}.type [a:space], b:type*vec{, policy:b64}",

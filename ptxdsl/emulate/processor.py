@@ -178,13 +178,18 @@ class Processor(Requests, Flow):
             flags[lanes] = tainted[lanes]
             self.frame.undefined[slot] = flags
 
-    def _refuse_undefined(self, slots: Sequence[int]) -> None:
-        """Reports registers that were never written and now decide something."""
+    def _refuse_undefined(self, slots: Sequence[int], active: np.ndarray | None = None) -> None:
+        """Reports registers that were never written and now decide something in the (active) lanes."""
         if not self.frame.undefined or not self.checks:
             return
         for slot in slots:
             flags = self.frame.undefined.get(slot)
-            if flags is None or not (bad := flags[self.lanes_of(self.index)]).any():
+            if flags is None:
+                continue
+            bad = flags[self.lanes_of(self.index)]
+            if active is not None:
+                bad = bad.reshape(active.shape) & active
+            if not bad.any():
                 continue
             register = self.frame.code.slots.registers[slot]
             self.finding("uninitialized", f"{self.name} uses register {register}, which was never written", bad)
@@ -223,7 +228,7 @@ class Processor(Requests, Flow):
 
     def _run_meeting(self, step: Step, meeting: Meeting) -> None:
         inputs = [shaped(reader.read(self), meeting.warps) for reader in step.reads]
-        self._refuse_undefined(step.inputs)
+        self._refuse_undefined(step.inputs, self.active)
         result = step.op.execute(step.opcode, self, *inputs)
         if result is not None:
             self.deliver(step, result)
@@ -233,7 +238,7 @@ class Processor(Requests, Flow):
         warps = self.shape[0]
         self.batch, self.shape = batch, (len(batch.steps), warps, WARP)
         values = [batch.stack(self, n, warps) for n in range(len(batch.reads))]
-        self._refuse_undefined([slot for step in batch.steps for slot in step.inputs])
+        self._refuse_undefined([slot for step in batch.steps for slot in step.inputs], self.active)
         results = first.op.execute_batch(first.opcode, self, values, batch.index)
         self.shape, self.batch = (warps, WARP), None
         if results is None:

@@ -11,7 +11,7 @@ from itertools import islice
 from math import prod
 from typing import Any, TypeAlias, TypeVar
 
-from ptxdsl.layout.index import as_index, divide, remainder
+from ptxdsl.layout.index import divide, remainder
 from ptxdsl.layout.layout import Layout, check_bounds, coordinate, from_modes
 from ptxdsl.layout.shape import IntTuple, flatten, like, mode_name, modes, product, refusal, show
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Swizzle
@@ -19,8 +19,6 @@ from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Swizzle
 Modes: TypeAlias = list[tuple[int, int]]  # flat: (size, stride) of each mode
 Tiler: TypeAlias = "AnyLayout | int | tuple[Tiler, ...] | None"
 L = TypeVar("L", Layout, ComposedLayout, AnyLayout)
-
-_IDENTITY = Swizzle(0, 0, 0)
 
 
 def size(layout: AnyLayout | IntTuple) -> int:
@@ -66,16 +64,12 @@ def idx2crd(index: Any, shape: IntTuple) -> Any:
 
 def slice_(layout: AnyLayout, *coord: Any) -> ComposedLayout:
     """The layout of the modes whose coordinate is None, from the offset of the others, which may be traced."""
-    inner = layout.layout if isinstance(layout, ComposedLayout) else layout
+    whole = layout if isinstance(layout, ComposedLayout) else ComposedLayout(Swizzle(0, 0, 0), 0, layout)
     kept: list[Layout] = []
-    fixed = _slice(inner, coordinate(coord), kept)
-    check_bounds(inner, fixed)
+    fixed = _slice(whole.layout, coordinate(coord), kept)
+    check_bounds(whole.layout, fixed)
     rest = kept[0] if len(kept) == 1 else from_modes(kept or [Layout(1, 0)])
-    offset = inner.index(fixed)
-    if isinstance(layout, ComposedLayout):
-        start = layout.place(offset)
-        return replace(layout, offset=as_index(layout.offset) + offset, layout=rest, start=start)
-    return ComposedLayout(_IDENTITY, offset, rest, _IDENTITY.index(offset))
+    return whole.starting_at(whole.layout.index(fixed), rest)
 
 
 def _slice(layout: Layout, coord: Any, kept: list[Layout]) -> Any:

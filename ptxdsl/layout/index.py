@@ -28,7 +28,7 @@ class Index:
         if self.value is None or other.value is None:
             value, bits = (other.value, other.bits) if self.value is None else (self.value, self.bits)
             return Index(constant, value, bits)
-        return Index(constant, self.value + other.value, _sum_bits(self.bits, other.bits))
+        return Index(constant, self.value + other.value, sum_bits(self.bits, other.bits))
 
     def __xor__(self, other: Index) -> Index:
         """The bits of both, for constants that share no bit with their own value."""
@@ -40,14 +40,15 @@ class Index:
         crossing = constant & bits
         return Index(constant & ~bits, value ^ crossing if crossing else value, bits)
 
-    def shares_bits(self, other: Index) -> bool:
-        """Whether adding the two may carry."""
-        return bool((self.bits | self.constant) & (other.bits | other.constant))
+    @property
+    def reach(self) -> int:
+        """The bits that the offset may set, constant and all."""
+        return sum_bits(self.bits, self.constant)
 
     def times(self, factor: int) -> Index:
         """The offset `factor` > 0 times."""
         value = None if self.value is None else multiply(self.value, factor)
-        return Index(self.constant * factor, value, _times_bits(self.bits, factor))
+        return Index(self.constant * factor, value, times_bits(self.bits, factor))
 
     def get(self) -> Any:
         """The offset itself: an int, or the value with the constant added."""
@@ -57,7 +58,7 @@ class Index:
 
     def merged(self) -> Index:
         """The same offset with the constant inside of the value."""
-        return Index(0, self.get(), _sum_bits(self.bits, self.constant)) if self.constant else self
+        return Index(0, self.get(), sum_bits(self.bits, self.constant)) if self.constant else self
 
 
 def as_index(offset: Any) -> Index:
@@ -66,7 +67,7 @@ def as_index(offset: Any) -> Index:
     return Index(offset) if isinstance(offset, int) else Index(0, offset, UNKNOWN)
 
 
-def _sum_bits(a: int, b: int) -> int:
+def sum_bits(a: int, b: int) -> int:
     """The bits that x + y may set, for x within `a` and y within `b`: carries run upwards only."""
     if a & b == 0:
         return a | b
@@ -76,7 +77,7 @@ def _sum_bits(a: int, b: int) -> int:
     return ((1 << (a + b).bit_length()) - 1) & -lowest
 
 
-def _times_bits(bits: int, factor: int) -> int:
+def times_bits(bits: int, factor: int) -> int:
     """The bits that x * factor may set, for x within `bits`."""
     if bits < 0 or factor < 0:
         return UNKNOWN
@@ -124,7 +125,7 @@ class Digit(NamedTuple):
     @property
     def bits(self) -> int:
         """The bits that this digit sets in the offset."""
-        return _times_bits((1 << (self.size - 1).bit_length()) - 1, self.stride)
+        return times_bits((1 << (self.size - 1).bit_length()) - 1, self.stride)
 
     def of(self, x: Any) -> Any:
         digit = divide(x, self.weight)
@@ -142,7 +143,7 @@ def evaluate(x: Any, digits: tuple[Digit, ...]) -> Index:
         return Index()
     bits = 0
     for digit in digits:
-        bits = _sum_bits(bits, digit.bits)
+        bits = sum_bits(bits, digit.bits)
     return Index(0, _cheapest(digits)(x, digits), bits)
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from ptxdsl.layout.algebra import L, coalesced, compose, flat_layout, right_inverse
-from ptxdsl.layout.index import Index, as_index, is_power_of_two
+from ptxdsl.layout.index import Index, is_power_of_two
 from ptxdsl.layout.layout import Layout, check_bounds
 from ptxdsl.layout.shape import like, map_leaves, mode_name, refusal
-from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Swizzle
+from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Start, Swizzle
 
 
 def recast(layout: L, from_bits: int, to_bits: int) -> L:
@@ -24,11 +24,10 @@ def recast(layout: L, from_bits: int, to_bits: int) -> L:
 def upcast(layout: L, factor: int) -> L:
     """The layout in elements `factor` times as wide, each made of `factor` neighbours in memory."""
     if isinstance(layout, ComposedLayout):
-        inner = as_index(layout.offset)
-        if inner.value is not None or inner.constant % factor:
+        if isinstance(layout.offset, Start) or layout.offset % factor:
             raise refusal(f"{layout} does not start on a multiple of {factor} elements")
         swizzle = _narrowed(layout.swizzle, factor)
-        return replace(layout, swizzle=swizzle, offset=inner.constant // factor, layout=upcast(layout.layout, factor))
+        return replace(layout, swizzle=swizzle, offset=layout.offset // factor, layout=upcast(layout.layout, factor))
     flat = [_upcast_mode(layout, leaf, factor) for leaf in range(len(layout.flat()))]
     return Layout(like(layout.shape, (n for n, _ in flat)), like(layout.shape, (d for _, d in flat)))
 
@@ -59,11 +58,10 @@ def _narrowed(swizzle: Swizzle, factor: int) -> Swizzle:
 def downcast(layout: L, factor: int) -> L:
     """The layout in elements that are pieces of 1/`factor` of the present ones, side by side in memory."""
     if isinstance(layout, ComposedLayout):
-        start = as_index(layout.offset)
-        if start.value is not None:
+        if isinstance(layout.offset, Start):
             raise refusal(f"{layout} starts at a traced offset: downcast before slicing")
         swizzle = layout.swizzle.scaled(factor)
-        return replace(layout, swizzle=swizzle, offset=start.constant * factor, layout=downcast(layout.layout, factor))
+        return replace(layout, swizzle=swizzle, offset=layout.offset * factor, layout=downcast(layout.layout, factor))
     flat = [(n * factor, d) if abs(d) == 1 else (n, d * factor) for n, d in layout.flat()]
     return Layout(like(layout.shape, (n for n, _ in flat)), like(layout.shape, (d for _, d in flat)))
 
@@ -86,9 +84,9 @@ def scaled(layout: L, factor: int) -> L:
         return Layout(layout.shape, map_leaves(lambda d: d * factor, layout.stride))
     if not is_power_of_two(factor):
         raise refusal(f"{layout} swizzles the bits of an offset; {factor} times it is no shift of these bits")
-    inner, start = scaled(layout.layout, factor), layout.start.times(factor) if layout.start else None
-    offset = as_index(layout.offset).times(factor)
-    return replace(layout, swizzle=layout.swizzle.scaled(factor), offset=offset, layout=inner, start=start)
+    inner, offset = scaled(layout.layout, factor), layout.offset
+    offset = Start(offset[0].times(factor), offset[1] * factor) if isinstance(offset, Start) else offset * factor
+    return replace(layout, swizzle=layout.swizzle.scaled(factor), offset=offset, layout=inner)
 
 
 def in_bytes(layout: L, element_bytes: int) -> L:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeAlias
 
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Cell, Grid, Picture
-from ptxdsl.layout.index import Index, as_index, divide, multiply
+from ptxdsl.layout.index import Index, as_index, divide, multiply, sum_bits
 from ptxdsl.layout.layout import Layout
 from ptxdsl.layout.shape import IntTuple, int_tuple, modes, product, refusal
 
@@ -101,17 +101,20 @@ def bank_colour(byte: int) -> int:
     return byte % LINE_BYTES // BANK_GROUP_BYTES
 
 
+class Start(NamedTuple):
+    """A traced offset: swizzled already, once for all coordinates, and the bits that it may set before that."""
+
+    swizzled: Index
+    bits: int
+
+
 @dataclass(frozen=True, repr=False)
 class ComposedLayout(Drawable):
-    """swizzle(offset + layout(coord)); `offset` is an int, or an Index where a thread's part is traced.
-
-    `start` is then the swizzled offset, so that the swizzle is not computed again for each coordinate.
-    """
+    """swizzle(offset + layout(coord)); the offset is an int, or a Start where a thread's part of it is traced."""
 
     swizzle: Swizzle
-    offset: int | Index
+    offset: int | Start
     layout: Layout
-    start: Index | None = field(default=None, compare=False)
 
     @property
     def shape(self) -> IntTuple:
@@ -141,10 +144,9 @@ class ComposedLayout(Drawable):
         return [self.swizzle(start + o) for o in self.layout.offsets()]
 
     def _constant_offset(self) -> int:
-        start = as_index(self.offset)
-        if start.value is not None:
+        if isinstance(self.offset, Start):
             raise refusal(f"{self} starts at a traced offset: its offsets are not known before the kernel runs")
-        return start.constant
+        return self.offset
 
     def __len__(self) -> int:
         return self.rank
@@ -165,14 +167,22 @@ class ComposedLayout(Drawable):
 
     def place(self, inner: Index) -> Index:
         """Where the inner layout's offset goes."""
-        offset = as_index(self.offset)
-        if self.start and not offset.shares_bits(inner):
-            return self.start ^ self.swizzle.index(inner)
-        return self.swizzle.index(offset + inner)
+        if not isinstance(self.offset, Start):
+            return self.swizzle.index(Index(self.offset) + inner)
+        start, bits = self.offset
+        if bits & inner.reach:  # the sum may carry: undo the swizzle, which is its own inverse
+            return self.swizzle.index(self.swizzle.index(start) + inner)
+        return start ^ self.swizzle.index(inner)
+
+    def starting_at(self, inner: Index, rest: Layout) -> ComposedLayout:
+        """The modes `rest` of the inner layout from its offset `inner` on."""
+        if not isinstance(self.offset, Start) and inner.value is None:
+            return replace(self, offset=self.offset + inner.constant, layout=rest)
+        bits = self.offset.bits if isinstance(self.offset, Start) else self.offset
+        return replace(self, offset=Start(self.place(inner), sum_bits(bits, inner.reach)), layout=rest)
 
     def __str__(self) -> str:
-        start = as_index(self.offset)
-        return f"{self.swizzle} o {start.constant if start.value is None else 'traced'} o {self.layout}"
+        return f"{self.swizzle} o {'traced' if isinstance(self.offset, Start) else self.offset} o {self.layout}"
 
     __repr__ = __str__
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxdsl.layout.atoms import CopyAtom
-from ptxdsl.layout.index import as_index
 from ptxdsl.layout.layout import Layout
 from ptxdsl.layout.shape import refusal
-from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Swizzle
+from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Start, Swizzle
 
 VERBS = {"source": "reads", "target": "writes"}
 
@@ -129,8 +128,8 @@ class _Access:
                 f"{self._vectors}: found blocks of {1 << layout.swizzle.base} in {layout}, needed {self.length}",
                 f"use {Swizzle(layout.swizzle.bits, base, layout.swizzle.shift)!r}, whose blocks are whole vectors",
             )
-        start = as_index(layout.offset).constant
-        if start % self.length:
+        start = layout.offset
+        if not isinstance(start, Start) and start % self.length:
             raise refusal(
                 f"{self._aligned}: found a start at element {start} (byte {start * self.bits // 8}) of {layout}, "
                 f"needed a multiple of {self.length} elements",

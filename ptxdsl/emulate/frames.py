@@ -53,6 +53,7 @@ class Frame:
         """Writes a register for some lanes; without `others_live`, the rest of the array need not be kept."""
         if index is None:
             self.registers[slot] = np.ascontiguousarray(value)
+            self.owned.discard(slot)  # the array may be an operand's, or a constant's
             if self.undefined:
                 self.undefined.pop(slot, None)
             return
@@ -66,6 +67,7 @@ class Frame:
         if not others_live:
             array = np.empty((self.lanes, *value.shape[1:]), value.dtype)
             self.registers[slot] = array
+            self.owned.add(slot)
             self.undefined.pop(slot, None)
         elif array is None:
             array = self.poison(slot)

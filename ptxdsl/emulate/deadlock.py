@@ -30,15 +30,19 @@ def report_deadlock(machine: Any) -> None:
         _report_collective(machine, group, waits)
     if held:
         return
-    lines = ["no thread can go on"]
-    for wait in waits:
-        plural = "s" * (len(wait.lanes) > 1)
-        lines.append(
-            f"  {len(wait.lanes)} thread{plural} of {_blocks(machine, wait.lanes)} wait{'' if plural else 's'} {wait.what}"
-        )
+    lines = ["no thread can go on", *(_line(machine, wait) for wait in waits)]
+    late = machine.total - machine.blocks
+    if late:
+        lines.append(f"  {late} block{'s' * (late > 1)} cannot start before one of the {len(machine.residents.blocks)} ends")
     lanes = np.concatenate([wait.lanes for wait in waits])
     places = [wait.step.location for wait in waits if wait.step.location is not None]
     machine.find("deadlock", "\n".join(lines), None, lanes, places)
+
+
+def _line(machine: Any, wait: Wait) -> str:
+    many = len(wait.lanes) > 1
+    who = f"{len(wait.lanes)} thread{'s' * many} of {_blocks(machine, wait.lanes)}"
+    return f"  {who} wait{'s' * (not many)} {wait.what}"
 
 
 def _waits(machine: Any) -> list[Wait]:

@@ -70,9 +70,9 @@ class Processor(Requests, Flow):
                 raise Abort
             if step.guard is None:
                 self.index, self.partial = self.group_index, False
-            elif not self._select(step):
-                continue
-            self._perform(step)
+                self._perform(step)
+            elif self._select(step):
+                self._perform(step)
             if self.pc in self.stops and self.group is group:
                 self.yield_to_others()
 

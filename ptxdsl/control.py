@@ -244,7 +244,7 @@ def _span(arguments: tuple[Any, ...]) -> Span:
         refuse(f"pd.range takes integers of one type, 32 or 64 bits wide: {listed}", "convert them to one type by .to")
     numbers = [v.number if isinstance(v, Scalar) and v.number is not None else v for v in (start, stop, step)]
     plain = [v if isinstance(v, Scalar) else literal.plain(v) for v in numbers]
-    if plain[2] == 0 and not isinstance(plain[2], Scalar):
+    if not isinstance(plain[2], Scalar) and plain[2] == 0:
         refuse("pd.range with step 0 never ends")
     return _typed(plain, types)
 

@@ -67,7 +67,10 @@ def move(type: Type) -> str:
 
 def settle(number: Any, type: Type, out: Any) -> Any:
     """A result that is known while tracing."""
-    return constant(number, type) if out is None else operate(move(type), number, out=out)
+    if out is None:
+        return constant(number, type)
+    encoded = literal.encode(literal.plain(number), type)  # mov has no constants of f16: it takes their bits
+    return operate(move(type), number if encoded.type else encoded.value, out=out)
 
 
 def is_floating(type: Type) -> bool:

@@ -12,9 +12,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from . import __version__, config, demo, driver, ir, manual
+from .calls import Variant
 from .errors import Error
 from .kernels.gemm import choose
-from .targets import Program, UsageError, find, override
+from .lower import lower
+from .targets import UsageError, find, override
 from .trial import Trial, default_device
 from .verify import least_version
 
@@ -139,12 +141,12 @@ def _dump(options: argparse.Namespace) -> int:
     return 0
 
 
-def _stage(program: Program, options: argparse.Namespace) -> bytes:
+def _stage(program: Variant, options: argparse.Namespace) -> bytes:
     if options.stage == "ir":
         return listing(program.module).encode()
     if options.stage == "ptx":
-        return program.ptx(options.annotate).encode()
-    cubin = program.cubin()
+        return (lower(program.module, lineinfo=False, annotate=True) if options.annotate else program.text).encode()
+    cubin = program.cubin
     for name, resources in cubin.kernels.items():
         print(f"{name}: {resources}", file=sys.stderr)
     return cubin.image if options.stage == "cubin" else cubin.sass().encode()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 
 from . import driver
+from .calls import Variant
 from .errors import Error
 from .kernels.gemm import gemm_kernel
-from .targets import Program, instructions
+from .targets import instructions
 from .trial import Trial
 
 ARCH = "sm_80"
@@ -35,21 +36,22 @@ def _run() -> list[str]:
     trial = Trial(*SIZES)
     print(f"f16 GEMM, out = a @ b, {' x '.join(map(str, SIZES))}")
     start = time.perf_counter()
-    program = Program(gemm_kernel.ir(ARCH, config=trial.specialised()), ARCH)
-    text = program.ptx()
+    program = gemm_kernel.variant(ARCH, {"config": trial.specialised()})
     counted = instructions(program.module)
     print(f"traced     {sum(counted.values())} instructions in {time.perf_counter() - start:.2f} s")
     for mnemonic, count in counted.items():
         if mnemonic.startswith(SHOWN):
             print(f"           {count:4} {mnemonic}")
-    return [*_assembled(program, text), *_computed(trial)]
+    return [*_assembled(program), *_computed(trial)]
 
 
-def _assembled(program: Program, text: str) -> list[str]:
+def _assembled(program: Variant) -> list[str]:
     start = time.perf_counter()
-    cubin = program.cubin()
+    cubin = program.cubin
     seconds = time.perf_counter() - start
-    print(f"assembled  {len(text)} bytes of PTX to {len(cubin.image)} of {ARCH} machine code in {seconds:.2f} s")
+    print(
+        f"assembled  {len(program.text)} bytes of PTX to {len(cubin.image)} of {ARCH} machine code in {seconds:.2f} s"
+    )
     for resources in cubin.kernels.values():
         print(f"           {resources}")
     spills = [name for name, resources in cubin.kernels.items() if resources.spill_store_bytes]

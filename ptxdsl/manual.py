@@ -12,12 +12,12 @@ from itertools import groupby, islice
 from . import isa
 from .isa.spec import Form, Op, Opcode, Parameter, lookup
 from .isa.special import Requirement
-from .isa.target import OLDEST, TARGETS, number
+from .isa.target import OLDEST, TARGETS
 from .targets import UsageError, nearest
 
 INDENT = "    "
 WIDTH = 100
-LEAST_SM = min(map(number, TARGETS))
+LEAST_SM = min(int(name[3:].rstrip("af")) for name in TARGETS)
 SPELLINGS = 20000
 """So many spellings of an instruction are searched for one that was meant."""
 _TYPE_WORDS = {

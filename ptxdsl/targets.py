@@ -12,15 +12,15 @@ import traceback
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from . import config, ir
-from .assemble import Cubin, assemble
+from .calls import DEFAULT_ARCH, Variant
 from .errors import Error, Location
-from .kernel import DEFAULT_ARCH, Kernel
+from .kernel import Kernel
 from .lower import lower
 from .parse import parse
 from .types import TYPES
@@ -33,22 +33,7 @@ class UsageError(Error):
     """The command line names something that is not there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A module and the architecture that it is assembled for."""
-
-    module: ir.Module
-    arch: str
-
-    def ptx(self, annotate: bool = False) -> str:
-        """Its text, with Python lines for the assembler, or as comments."""
-        return lower(self.module, lineinfo=config.current().lineinfo and not annotate, annotate=annotate)
-
-    def cubin(self) -> Cubin:
-        return assemble(self.ptx(), self.arch)
-
-
-def find(target: str, arch: str | None = None, constants: Sequence[str] = ()) -> Program:
+def find(target: str, arch: str | None = None, constants: Sequence[str] = ()) -> Variant:
     """The program that `target` names: `module:kernel`, `file.py:kernel`, a PTX file, or - for PTX from stdin.
 
     `constants` are texts such as `tile=(64, 64)` or, for a field of a dataclass, `config.stages=3`.
@@ -63,18 +48,18 @@ def find(target: str, arch: str | None = None, constants: Sequence[str] = ()) ->
             raise UsageError(f"--const {constants[0]}: PTX has no constants", help="leave it out")
         return _from_ptx(target, arch)
     kernel = find_kernel(target)
-    chosen = arch or config.current().arch or DEFAULT_ARCH
-    return Program(kernel.ir(chosen, **read_constants(kernel, constants)), chosen)
+    return kernel.variant(arch, read_constants(kernel, constants))
 
 
-def _from_ptx(target: str, arch: str | None) -> Program:
+def _from_ptx(target: str, arch: str | None) -> Variant:
     file = "<stdin>" if target == STDIN else target
     module = parse(_read(target), file=file)
     if arch is not None:
         module.target = (arch, *module.target[1:])
         module.version = max(module.version or (1, 0), least_version(module))
-    known = module.target[0] in config.ARCHITECTURES
-    return Program(module, module.target[0] if known else config.current().arch or DEFAULT_ARCH)
+    name = module.kernels[0].name if module.kernels else ""
+    assembled_for = module.target[0] if module.target[0] in config.ARCHITECTURES else DEFAULT_ARCH
+    return Variant(name, assembled_for, module, lower(module, lineinfo=config.current().lineinfo), [], parsed=module)
 
 
 def _read(target: str) -> str:
@@ -205,7 +190,7 @@ def read_constants(kernel: Kernel, texts: Sequence[str]) -> dict[str, Any]:
             raise UsageError(f"--const {text} gives no value", help=f"write --const {text}=VALUE")
         if name not in defaults:
             known = f"it has {', '.join(defaults)}" if defaults else "its parameters are given at each launch"
-            raise UsageError(f"kernel `{kernel.function.__name__}` has no constant `{name}`", help=known)
+            raise UsageError(f"kernel `{kernel.name}` has no constant `{name}`", help=known)
         values[name] = with_field(path.strip(), values.get(name, defaults[name]), inner, read_value(value.strip()))
     return values
 

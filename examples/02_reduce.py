@@ -1,0 +1,41 @@
+"""A sum: each thread adds up what it finds, each warp adds up its threads, each warp adds to one total.
+
+    python examples/02_reduce.py [--device cuda]
+
+New here: a variable (`pd.var`), a loop of the kernel (`pd.range`), and instructions by their own names (`pd.ptx`): a
+warp's exchange without memory, and an atomic addition.
+"""
+
+import numpy as np
+from arrays import check, to_device
+
+import ptxdsl as pd
+from ptxdsl import f32, ptr, u32
+
+BLOCKS, THREADS = 4, 128
+ALL_LANES = 0xFFFFFFFF
+
+
+@pd.kernel
+def total(x: ptr[f32], result: ptr[f32], n: u32):
+    """Adds the n elements of x to result[0]."""
+    mine = pd.var(f32, 0.0)
+    for i in pd.range(pd.ctaid.x * pd.ntid.x + pd.tid.x, n, pd.nctaid.x * pd.ntid.x):
+        mine += x[i]
+    for distance in (16, 8, 4, 2, 1):  # a Python loop: it is gone in the PTX, which has five shuffles
+        theirs = pd.ptx.shfl.sync.bfly.b32(mine, distance, 31, ALL_LANES)
+        mine += theirs.bitcast(f32)
+    with pd.if_(pd.laneid == 0):
+        pd.ptx.red.global_.add.f32(result, mine)
+
+
+def main():
+    for n in (0, 1, 10_007):
+        x = np.random.default_rng(2).standard_normal(n, np.float32)
+        result = to_device(np.zeros(1, np.float32))
+        total[BLOCKS, THREADS](to_device(x), result, n)
+        check(f"sum of {n} elements", result, x.sum(dtype=np.float64), tolerance=1e-7 * n)
+
+
+if __name__ == "__main__":
+    main()

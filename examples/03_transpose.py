@@ -1,0 +1,54 @@
+"""A matrix transposed through shared memory, so that both its reads and its writes are whole rows.
+
+    python examples/03_transpose.py [--device cuda]
+
+A tile is written row by row and read column by column. The 32 elements of a column lie in one bank of shared memory
+and would be read one after another; a swizzle spreads them over all 32 banks.
+
+New here: `pd.shared` with a layout, a swizzle, a barrier, and a constant (`swizzled`), for each value of which there is
+a kernel of its own.
+"""
+
+import numpy as np
+from arrays import check, to_device
+
+import ptxdsl as pd
+from ptxdsl import f32, ptr, u32
+from ptxdsl.layout import Layout, Swizzle, composition
+
+TILE = 32
+ROWS = 8  # of threads: each moves TILE / ROWS elements
+
+PLAIN = Layout((TILE, TILE), (TILE, 1))
+SWIZZLED = composition(Swizzle(5, 0, 5), PLAIN)  # column ^ row
+
+
+@pd.kernel
+def transpose(source: ptr[f32], target: ptr[f32], rows: u32, columns: u32, *, swizzled: bool = True):
+    tile = pd.shared(f32, SWIZZLED if swizzled else PLAIN)
+    first_row, first_column = pd.ctaid.y * TILE, pd.ctaid.x * TILE
+    for step in range(0, TILE, ROWS):
+        y, x = pd.tid.y + step, pd.tid.x
+        row, column = first_row + y, first_column + x
+        with pd.if_((row < rows) & (column < columns)):
+            tile[y, x] = source[row * columns + column]
+    pd.ptx.bar.sync(0)
+    for step in range(0, TILE, ROWS):
+        y, x = pd.tid.y + step, pd.tid.x
+        row, column = first_row + x, first_column + y
+        with pd.if_((row < rows) & (column < columns)):
+            target[column * rows + row] = tile[x, y]
+
+
+def main():
+    rows, columns = 100, 45
+    source = np.random.default_rng(3).standard_normal((rows, columns), np.float32)
+    grid = -(-columns // TILE), -(-rows // TILE)
+    for swizzled in (False, True):
+        target = to_device(np.zeros((columns, rows), np.float32))
+        transpose[grid, (TILE, ROWS)](to_device(source), target, rows, columns, swizzled=swizzled)
+        check(f"{rows} x {columns} transposed, swizzled={swizzled}", target, source.T)
+
+
+if __name__ == "__main__":
+    main()

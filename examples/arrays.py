@@ -1,0 +1,37 @@
+"""Where the arrays of an example live, and whether its result is right. No example needs more than these.
+
+Without a flag arrays are numpy's and kernels run on the emulator. With `--device cuda` they are torch's, else CuPy's,
+and kernels run on the GPU; where neither is installed, ptxdsl copies the numpy arrays to the GPU and back.
+"""
+
+import importlib
+import importlib.util
+import os
+import sys
+
+import numpy as np
+
+ON_GPU = "cuda" in sys.argv or "--device=cuda" in sys.argv
+LIBRARY = next((name for name in ("torch", "cupy") if ON_GPU and importlib.util.find_spec(name)), None)
+if ON_GPU and LIBRARY is None:
+    os.environ["PTXDSL_DEVICE"] = "cuda"
+
+
+def to_device(array):
+    """A numpy array where the kernels run."""
+    if LIBRARY == "torch":
+        return importlib.import_module("torch").from_numpy(array).cuda()
+    return importlib.import_module("cupy").asarray(array) if LIBRARY == "cupy" else array
+
+
+def to_host(array):
+    """The opposite; waits for the kernels."""
+    return array if LIBRARY is None else (array.cpu().numpy() if LIBRARY == "torch" else array.get())
+
+
+def check(what, found, expected, tolerance=0.0):
+    """Says `ok`, or ends the program with exit code 1 where an element is off by more than `tolerance`."""
+    error = abs(np.asarray(to_host(found), np.float64) - expected).max(initial=0.0)
+    if not error <= tolerance:  # so that NaN fails too
+        sys.exit(f"FAILED  {what}: an element is off by {error:.3g}; at most {tolerance:.3g} is rounding")
+    print(f"ok  {what}, on the {'GPU' if ON_GPU else 'emulator'} (largest error {error:.2g})")

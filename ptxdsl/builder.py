@@ -144,6 +144,11 @@ def _prefix(type: Type) -> str:
 _current: ContextVar[Builder | None] = ContextVar("ptxdsl_builder", default=None)
 
 
+def peek() -> Builder | None:
+    """The kernel that is being traced, if there is one."""
+    return _current.get()
+
+
 def current(what: str) -> Builder:
     """The kernel that is being traced; a TraceError that names `what` where there is none."""
     builder = _current.get()

@@ -41,7 +41,7 @@ def _cvt(target: Type, source: Type, rounding: str = "") -> Conversion:
 
 
 def _direct(source: Type, target: Type) -> Conversion:
-    if source not in FLOATS and source.is_float or target not in FLOATS and target.is_float:
+    if (source not in FLOATS and source.is_float) or (target not in FLOATS and target.is_float):
         raise ValueError("8-bit floats are converted in pairs: write pd.ptx.cvt with the x2 type")
     if tf32 in (source, target):
         if source is f32:

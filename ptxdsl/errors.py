@@ -6,8 +6,10 @@ import dis
 import linecache
 import os
 import sys
+from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
+from itertools import islice
 from types import CodeType, FrameType
 
 _LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -133,12 +135,24 @@ def here(outermost: CodeType | None = None) -> Site:
     frames = _user_frames(sys._getframe(1), outermost)
     if not frames:
         return Site(Location("<unknown>", 0))
+    key = tuple([number for frame in frames for number in (id(frame.f_code), frame.f_lasti)])
+    if key not in _sites:
+        _sites[key] = [frame.f_code for frame in frames], _site([(f.f_code, f.f_lasti) for f in frames])
+    return _sites[key][1]
+
+
+# By the identity of code, since equal code may stand in two files; the list keeps it alive.
+_sites: dict[tuple[int, ...], tuple[list[CodeType], Site]] = {}
+
+
+def _site(calls: list[tuple[CodeType, int]]) -> Site:
+    """The place of the innermost of these calls, inlined at the others."""
     location = None
-    for frame in reversed(frames):
-        place = _instruction(frame.f_code, frame.f_lasti)
-        location = place.location if location is None else replace(place.location, inlined_at=location)
+    for code, offset in reversed(calls):
+        inner = _location(code, offset)
+        location = inner if location is None else replace(inner, inlined_at=location)
     assert location is not None
-    return Site(location, place.names)
+    return Site(location, _targets(*calls[0]))
 
 
 def _user_frames(frame: FrameType | None, outermost: CodeType | None) -> list[FrameType]:
@@ -158,24 +172,22 @@ def _is_library(file: str) -> bool:
     return (file.startswith(_LIBRARY) and not file.startswith(_SHIPPED_KERNELS)) or "contextlib" in file
 
 
-@lru_cache(maxsize=65536)
-def _instruction(code: CodeType, offset: int) -> Site:
-    """The place of one bytecode instruction, and the local names that its value is stored to."""
-    positions = list(code.co_positions())[offset // 2]
-    line, end_line, start, end = positions
+def _location(code: CodeType, offset: int) -> Location:
+    """The place of one bytecode instruction; of one that goes over several lines, where it begins."""
+    line, end_line, start, end = next(islice(code.co_positions(), offset // 2, None))
     columns = (start or 0, end or 0) if line == end_line else (start or 0, (start or 0) + 1)
-    location = Location(code.co_filename, line or code.co_firstlineno, columns, code.co_name)
-    return Site(location, _targets(code, offset))
+    return Location(code.co_filename, line or code.co_firstlineno, columns, code.co_name)
 
 
 @lru_cache(maxsize=1024)
-def _bytecode(code: CodeType) -> dict[int, dis.Instruction]:
-    return {i.offset: i for i in dis.get_instructions(code)}
+def _bytecode(code: CodeType) -> list[dis.Instruction]:
+    return list(dis.get_instructions(code))
 
 
 def _targets(code: CodeType, offset: int) -> tuple[str, ...]:
     """The names in `a = f()` or `a, b = f()` when the instruction at `offset` is the call or operator."""
-    following = [i for o, i in sorted(_bytecode(code).items()) if o > offset and i.opname != "CACHE"]
+    listing = _bytecode(code)
+    following = listing[bisect_right(listing, offset, key=lambda i: i.offset) :]
     if not following:
         return ()
     count = 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import ir, literal
-from .builder import Builder, Region, current
+from .builder import Builder, Region, current, peek
 from .errors import Site, TraceError, VerifyError
 from .isa.spec import Op, Opcode, Operand, Problem, compatible, found, lookup
 from .sentences import argument
@@ -91,11 +91,12 @@ class Scalar(Source):
         if self.site.names:
             return self.site.names[0]
         place = self.site.location
-        return place.text[slice(*place.columns)] or f"a {self.type}"
+        text = place.text[slice(*place.columns)]
+        return text if len(text) > 1 or text.isalnum() else f"a {self.type}"
 
     def read(self) -> ir.Register | ir.Not | ir.Immediate:
         """The operand, if it may be read here."""
-        if self.builder is not current(self.name):
+        if self.builder is not peek():
             raise TraceError(
                 f"`{self.name}` belongs to another kernel, or to an earlier tracing of this one",
                 at=current(self.name).site().location,

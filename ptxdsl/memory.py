@@ -6,13 +6,15 @@ from typing import Any, NoReturn
 
 from . import ir, literal, operators
 from .builder import Builder, current
+from .driver import Late
 from .errors import LayoutError
 from .instruction import Binding, Scalar, Source, Unfit, emit
 from .isa.spec import Operand, Problem
-from .layout.layout import Layout, check_bounds
+
 from .operators import operate, refuse
 from .types import Pointer, Type, b8, bits, pred, s64, u32
 
+layouts: Any = Late("ptxdsl.layout.layout")
 STATIC_BYTES = 48 * 1024  # of shared memory that a kernel can declare with its size
 MENDS = {
     ("global", "shared"): "copy the tile to shared memory first (cp.async), or load it with ld.global",
@@ -323,7 +325,7 @@ class Array:
         if self.ranked and len(coordinate) != self.layout.rank:
             self._wrong_rank(coordinate)
         coordinate = _numbers(coordinate)
-        check_bounds(self.layout, coordinate[0] if len(coordinate) == 1 else coordinate)
+        layouts.check_bounds(self.layout, coordinate[0] if len(coordinate) == 1 else coordinate)
         with operators.steps():
             index = self.layout.index(*coordinate)
         place = self.pointer if index.value is None else self.pointer + index.value
@@ -377,7 +379,7 @@ def _layout(layout: Any) -> tuple[Any, bool]:
     strides = [1]
     for extent in reversed(shape[1:]):
         strides.append(strides[-1] * extent)
-    return Layout(tuple(shape), tuple(reversed(strides))), True
+    return layouts.Layout(tuple(shape), tuple(reversed(strides))), True
 
 
 def view(pointer: PointerValue, layout: Any) -> Array:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, ClassVar
 
@@ -415,7 +415,6 @@ def _check_vector(i: Opcode, operand: Operand, value: Any) -> Iterator[Problem]:
 
 def _check_scalar(i: Opcode, operand: Operand, value: Any) -> Iterator[Problem]:
     assert operand.type is not None
-    wanted = Operand(operand.name, operand.role, operand.type, 1, None, "", False, False, False).describe()
     if isinstance(value, ir.Not):
         if not operand.negatable:
             yield Problem(operand.name, f"`{operand.name}` cannot be negated here")
@@ -424,11 +423,16 @@ def _check_scalar(i: Opcode, operand: Operand, value: Any) -> Iterator[Problem]:
         yield from _check_immediate(operand, value)
     elif not isinstance(value, (ir.Register, () if operand.written else i.op.reads)):
         help = "copy it to a register first, with mov" if isinstance(value, _NAMED) else None
-        yield Problem(operand.name, f"`{operand.name}` is {found(value)}; this form takes {wanted}", help)
+        yield _mismatch(operand, value, help)
     elif isinstance(value, (ir.Register, ir.SpecialRegister)) and not compatible(
         operand.type, value.type, i.op.relaxed
     ):
-        yield Problem(operand.name, f"`{operand.name}` is {found(value)}; this form takes {wanted}")
+        yield _mismatch(operand, value)
+
+
+def _mismatch(operand: Operand, value: Any, help: str | None = None) -> Problem:
+    one = replace(operand, count=1)
+    return Problem(operand.name, f"`{operand.name}` is {found(value)}; this form takes {one.describe()}", help)
 
 
 _NAMED = (ir.SpecialRegister, ir.Variable, ir.Symbol, ir.Offset)

@@ -12,12 +12,11 @@ from functools import cache
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl import bf16, f16, f32, ptr, s64, u32
+from ptxdsl import bf16, f16, f32, ptr, s32, s64, u32
 from ptxdsl.arrays import strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.matrix import Matrix, describe_type, empty, matrix
 from ptxdsl.kernels.tile import MATRICES, Fragments, Loader, Tile
-from ptxdsl.layout import Layout
 from ptxdsl.types import Type
 
 MMA_N = 8
@@ -145,7 +144,7 @@ def gemm_kernel(
     pd.ptx.cp.async_.wait_all()
     pd.ptx.bar.sync(0)
     first = first_m + warp_m * config.warp[0], first_n + warp_n * config.warp[1]
-    store(config, accumulators, memory, first, (m, n), (c, ldc, beta), (out, ldo, alpha))
+    Writer(config, memory, first, (m, n), (c, ldc), (out, ldo)).write(accumulators, alpha, beta)
 
 
 def main_loop(
@@ -207,68 +206,73 @@ class Ring:
         place.set(pd.select(place == self.all, 0, place))
 
 
-def store(
-    config: GemmConfig,
-    accumulators: Accumulators,
-    memory: Any,
-    first: tuple[Any, Any],
-    extent: tuple[Any, Any],
-    c: tuple[Any, Any, Any],
-    out: tuple[Any, Any, Any],
-) -> None:
-    """Writes a warp's part of the output in rows of `out_bytes`, through shared memory, 16 rows at a time."""
-    pitch = config.warp[1] + PAD
-    staging = pd.view(
-        memory.bitcast(config.staged) + pd.warpid * (MATRICES * pitch), Layout((MATRICES, pitch), (pitch, 1))
-    )
-    for i, pieces in enumerate(accumulators.registers):
-        for j, piece in enumerate(pieces):
-            stage_piece(config, staging, j, [value * out[2] for value in piece])
-        pd.ptx.bar.warp.sync(0xFFFFFFFF)
-        store_rows(config, staging, (first[0] + i * MATRICES, first[1]), extent, c, out)
-        pd.ptx.bar.warp.sync(0xFFFFFFFF)
+class Writer:
+    """Sends a warp's accumulators to global memory through shared memory, 16 rows at a time, in rows of whole chunks.
+
+    `first` is the (row, column) of the warp's first element, `extent` the (m, n) of the output; C and out are given by
+    a pointer to their first element and the elements between their rows.
+    """
+
+    def __init__(
+        self,
+        config: GemmConfig,
+        memory: Any,
+        first: tuple[Any, Any],
+        extent: tuple[Any, Any],
+        c: tuple[Any, Any],
+        out: tuple[Any, Any],
+    ) -> None:
+        self.config, self.chunk = config, config.out_bytes // config.output.bytes
+        per_row = config.warp[1] // self.chunk
+        lanes = min(per_row, WARP)  # side by side on a row
+        self.rows, self.columns = WARP // lanes, range(0, config.warp[1], lanes * self.chunk)
+        row, column = pd.laneid // lanes, pd.laneid % lanes * self.chunk
+        pitch = config.warp[1] + PAD
+        rows = memory.bitcast(config.staged) + pd.warpid * (MATRICES * pitch)
+        staging = pd.view(rows, (MATRICES, pitch))
+        self.pitch, self.corner = pitch, staging.address(pd.laneid // 4, pd.laneid % 4 * 2)
+        self.chunks = staging.address(row, column)
+        at = first[0] + row, first[1] + column
+        self.rows_left = (extent[0] - at[0]).to(s32)
+        self.columns_left = (extent[1] - at[1]).to(s32)
+        self.out, self.out_step = running(out, at), out[1] * self.rows
+        self.c, self.c_step = (running(c, at), c[1] * self.rows) if config.c == "separate" else (self.out, 0)
+
+    def write(self, accumulators: Accumulators, alpha: Any, beta: Any) -> None:
+        for i, pieces in enumerate(accumulators.registers):
+            for j, piece in enumerate(pieces):
+                self._stage(j * MMA_N, [value * alpha for value in piece])
+            pd.ptx.bar.warp.sync(0xFFFFFFFF)
+            for row in range(0, MATRICES, self.rows):
+                self._send(i * MATRICES, row, beta)
+            pd.ptx.bar.warp.sync(0xFFFFFFFF)
+
+    def _stage(self, column: int, piece: list[Any]) -> None:
+        """A thread holds two neighbours of row lane/4 of a 16x8 piece, and two of the row 8 below."""
+        for half in range(2):
+            place = self.corner + (8 * half * self.pitch + column)
+            write_words(place, pack(piece[2 * half :][:2], self.config.staged))
+
+    def _send(self, first: int, row: int, beta: Any) -> None:
+        """One chunk a lane, of rows `first + row` and the following."""
+        for column in self.columns:
+            with pd.if_((self.rows_left > first + row) & (self.columns_left > column)):
+                values = read_words(self.chunks + (row * self.pitch + column), self.chunk, self.config.staged)
+                if self.config.c != "none":
+                    values = self._add(values, beta, self.c + column)
+                write_words(self.out + column, values)
+        self.out += self.out_step
+        if self.config.c == "separate":
+            self.c += self.c_step
+
+    def _add(self, values: list[Any], beta: Any, c: Any) -> list[Any]:
+        before = unpack(read_words(c, self.chunk, self.config.output), self.config.output)
+        return pack([v + beta * w for v, w in zip(values, before, strict=True)], self.config.output)
 
 
-def stage_piece(config: GemmConfig, staging: Any, column: int, piece: list[Any]) -> None:
-    """Puts a 16x8 piece into the staging rows: a thread holds two neighbours of row lane/4, and of the row 8 below."""
-    row, pair = pd.laneid // 4, pd.laneid % 4
-    for half in range(2):
-        place = staging.address(row + 8 * half, pair * 2 + column * MMA_N)
-        write_words(place, pack(piece[2 * half :][:2], config.staged))
-
-
-def store_rows(
-    config: GemmConfig,
-    staging: Any,
-    first: tuple[Any, Any],
-    extent: tuple[Any, Any],
-    c: tuple[Any, Any, Any],
-    out: tuple[Any, Any, Any],
-) -> None:
-    """Sends 16 staged rows to global memory, neighbouring lanes to neighbouring chunks; reads C on the way."""
-    chunk = config.out_bytes // config.output.bytes
-    for row, column in chunks(config.warp[1] // chunk):
-        at = first[0] + row, first[1] + column * chunk
-        with pd.if_((at[0] < extent[0]) & (at[1] < extent[1])):
-            values = read_words(staging.address(row, column * chunk), chunk, config.staged)
-            if config.c != "none":
-                before = read_words(element(out if config.c == "in place" else c, at), chunk, config.output)
-                values = [v + c[2] * w for v, w in zip(unpack(values, f32), unpack(before, config.output), strict=True)]
-                values = pack(values, config.output)
-            write_words(element(out, at), values)
-
-
-def chunks(per_row: int) -> list[tuple[Any, Any]]:
-    """The (row, column) of each chunk that a lane moves, of 16 rows of `per_row` chunks."""
-    if per_row >= WARP:
-        return [(row, pd.laneid + start) for row in range(MATRICES) for start in range(0, per_row, WARP)]
-    rows = WARP // per_row
-    return [(pd.laneid // per_row + start, pd.laneid % per_row) for start in range(0, MATRICES, rows)]
-
-
-def element(matrix: tuple[Any, Any, Any], at: tuple[Any, Any]) -> Any:
-    """A pointer to row, column of a (pointer, stride, …)."""
-    return matrix[0] + (at[0].to(s64) * matrix[1] + at[1].to(s64))
+def running(matrix: tuple[Any, Any], at: tuple[Any, Any]) -> Any:
+    """A pointer variable that begins at (row, column) of a (pointer, elements between rows)."""
+    return pd.var(matrix[0].type, matrix[0] + (at[0].to(s64) * matrix[1] + at[1].to(s64)))
 
 
 def pack(values: list[Any], type: Type) -> list[Any]:
@@ -396,7 +400,7 @@ def _check_result(found: Matrix, shape: tuple[int, int], type: Type) -> None:
         )
 
 
-LARGE = GemmConfig(tile=(128, 256, 32), stages=4)
+LARGE = GemmConfig(tile=(128, 256, 64), stages=3)
 MEDIUM = GemmConfig(tile=(128, 128, 32), stages=4)
 SMALL = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=4)
 EFFICIENCY = {LARGE: 1.0, MEDIUM: 0.93, SMALL: 0.5}  # of the tensor cores, when all multiprocessors are busy

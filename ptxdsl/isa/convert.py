@@ -173,7 +173,7 @@ class CvtPair(Convert):
         return destination(i, np.stack([b, a], axis=-1))[..., 0]
 
 
-class CvtPack(Op):
+class CvtPack(Convert):
     """d = {c, a, b}: a and b clamped to a narrower integer type, b in the lowest bits, the low bits of c above them."""
 
     forms = (

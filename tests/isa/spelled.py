@@ -13,15 +13,12 @@ from typing import Any
 from ptxdsl import assemblers, ir
 from ptxdsl.isa import CHAPTERS, Op, Opcode, lookup, target
 from ptxdsl.isa.spec import Form, Operand
-from ptxdsl.types import Type, pred, u64
+from ptxdsl.types import Type, bits, f16, f16x2, u64
 
-VERSIONS = tuple(
-    tuple(map(int, version.split(".")))
-    for version in (
-        "1.0 1.1 1.2 1.3 1.4 1.5 2.0 2.1 2.2 2.3 3.0 3.1 3.2 4.0 4.1 4.2 4.3 5.0 6.0 6.1 6.2 6.3 6.4 6.5 7.0 7.1 7.2 "
-        "7.3 7.4 7.5 7.6 7.7 7.8 8.0 8.1 8.2 8.3 8.4 8.5 8.6 8.7 8.8 9.0"
-    ).split()
-)
+LAST_MINOR = {1: 5, 2: 3, 3: 2, 4: 3, 5: 0, 6: 5, 7: 8, 8: 8, 9: 0}
+VERSIONS = tuple((major, minor) for major, last in LAST_MINOR.items() for minor in range(last + 1))
+"""All versions of PTX."""
+
 OLD_TARGETS = {
     "sm_10": (1, 0), "sm_11": (1, 0), "sm_12": (1, 2), "sm_13": (1, 2), "sm_20": (2, 0), "sm_30": (3, 0),
     "sm_32": (4, 0), "sm_35": (3, 1), "sm_37": (4, 1),
@@ -46,9 +43,14 @@ class Spelled:
     @property
     def least(self) -> tuple[tuple[int, int], str]:
         """The least `.version` and target that our table claims for it."""
-        version, number, suffix = self.opcode.requires
-        name = f"sm_{number}{suffix}" if suffix else next(t for t in TARGETS if target.number(t) >= number)
-        return max(version, known_since(name), floor()[0]), max(name, floor()[1], key=target.number)
+        version, least, suffix = self.opcode.requires
+        name = f"sm_{least}{suffix}" if suffix else next(t for t in TARGETS if number(t) >= least)
+        return max(version, known_since(name), floor()[0]), max(name, floor()[1], key=number)
+
+
+def number(name: str) -> int:
+    """90 for sm_90a."""
+    return int(re.sub(r"\D", "", name))
 
 
 def known_since(name: str) -> tuple[int, int]:
@@ -114,7 +116,10 @@ def values_for(operand: Operand, first: int) -> list[Any]:
         return [ir.Address(register(u64, first))]
     if operand.type is None:
         return [ir.Immediate(value) for value in CONSTANTS] if operand.word == "imm" else []
-    registers = tuple(register(operand.type.register, first + n) for n in range(operand.count))
+    declared = operand.type.register
+    if declared in (f16, f16x2):
+        declared = bits(declared.bits)  # so that the instruction and not its registers needs a newer target
+    registers = tuple(register(declared, first + n) for n in range(operand.count))
     return [ir.Vector(registers) if operand.vector else registers[0]]
 
 
@@ -170,7 +175,7 @@ def complaints(instructions: Sequence[Spelled], version: tuple[int, int], name: 
 
 def errors(text: str, name: str) -> dict[int, str]:
     """The first complaint of the assembler about each line of a module; 0 for what is about no line."""
-    arch = name if target.number(name) >= 75 else "sm_75"
+    arch = name if number(name) >= 75 else "sm_75"
     outcome = assembler().assemble([text], arch, ["-O0"])
     found: dict[int, str] = {}
     for match in re.finditer(r"line (\d+); (?:error|fatal)\s*: (.*)", outcome.log):
@@ -178,7 +183,3 @@ def errors(text: str, name: str) -> dict[int, str]:
     if outcome.image is None and not found:
         found[0] = outcome.log
     return found
-
-
-def is_predicate(operand: Operand) -> bool:
-    return operand.type is pred

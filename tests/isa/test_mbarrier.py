@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+from ptxdsl.emulate import emulate
 from ptxdsl.isa import lookup
+from ptxdsl.parse import parse
 
 from .fake_step import FakeStep, execute
 from .refusals import refusal
@@ -95,3 +97,48 @@ def test_copies_arrive_when_they_are_done(noinc, others):
 def test_a_count_that_does_not_fit(count):
     expected = f"mbarrier.init.shared.b64: `count` is {count}; an mbarrier counts from 1 to 1048575 arrivals"
     assert refusal(f"mbarrier.init.shared.b64 [tile], {count};") == expected
+
+
+KERNEL = """.version 7.1
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 source, .param .u64 target) {
+.shared .align 16 .b8 tile[1024];
+.shared .align 8 .b64 full;
+.reg .b32 %t, %at, %other; .reg .b64 %s, %d, %o, %state; .reg .pred %p, %first; .reg .b32 %x<4>;
+mov.u32 %t, %tid.x; setp.ne.u32 %first, %t, 0;
+@%first bra ready;
+mbarrier.init.shared.b64 [full], COUNT;
+ready: bar.sync 0;
+ld.param.u64 %s, [source]; ld.param.u64 %d, [target];
+mul.wide.u32 %o, %t, 16; add.u64 %s, %s, %o; add.u64 %d, %d, %o;
+mov.u32 %at, tile; shl.b32 %x0, %t, 4; add.u32 %at, %at, %x0;
+cp.async.ca.shared.global [%at], [%s], 16;
+cp.async.mbarrier.arrive.noinc.shared.b64 [full];
+wait: mbarrier.test_wait.parity.shared.b64 %p, [full], 0;
+@!%p bra wait;
+xor.b32 %other, %x0, 512; mov.u32 %at, tile; add.u32 %at, %at, %other;
+ld.shared.v4.b32 {%x0, %x1, %x2, %x3}, [%at];
+st.global.v4.b32 [%d], {%x0, %x1, %x2, %x3};
+ret;
+}
+"""
+
+
+def run(count: int) -> tuple[np.ndarray, np.ndarray, list]:
+    """What 64 threads store that copy 16 bytes each, and then read those of the other warp."""
+    module = parse(KERNEL.replace("COUNT", str(count)))
+    source, target = np.arange(256, dtype=np.uint32), np.zeros(256, np.uint32)
+    report = emulate(module.kernels[0], module, (1, 1, 1), (64, 1, 1), [source, target])
+    return source, target, report.findings
+
+
+def test_copies_are_there_when_their_barrier_is_complete():
+    source, target, findings = run(64)
+    assert findings == []
+    np.testing.assert_array_equal(target.reshape(2, 128), source.reshape(2, 128)[::-1])
+
+
+def test_a_barrier_that_waits_for_too_many_is_a_deadlock():
+    *_, findings = run(65)
+    assert [f.kind for f in findings] == ["deadlock"]

@@ -1,20 +1,21 @@
-"""Whole kernels of one warp on the emulator, against what an H200 stored."""
+"""Whole kernels of one warp, against what an H200 stored."""
 
 import numpy as np
 import pytest
 
-from ptxdsl.emulate import emulate
-from ptxdsl.parse import parse
+import ptxdsl as pd
 
+from ..machines import MACHINES, machine
 from .warp_cases import CASES, recorded
 
 
+@pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("case", [c for c in CASES if "on special" not in c.name], ids=lambda case: case.name)
-def test_the_emulator_computes_what_an_h200_computes(case):
-    module = parse(case.ptx())
-    outputs, scratch = np.zeros(case.output_bytes, np.uint8), np.zeros(1024, np.uint8)
+def test_it_computes_what_an_h200_computed(name, case):
+    on = machine(name)
     inputs = case.memory() if case.inputs else np.zeros(1, np.uint8)
-    report = emulate(module.kernels[0], module, (1, 1, 1), (32, 1, 1), [inputs, outputs, scratch])
-    assert report.findings == []
-    words = f"u{min(4, len(outputs) // 32)}"
-    np.testing.assert_array_equal(outputs.view(words), np.frombuffer(recorded()[case.name], words))
+    inputs, outputs, scratch = map(on.array, (inputs, np.zeros(case.output_bytes, np.uint8), np.zeros(1024, np.uint8)))
+    pd.parse(case.ptx())["k"][1, 32](inputs, outputs, scratch)
+    words = f"u{min(4, case.output_bytes // 32)}"
+    got = on.values(outputs).astype(np.uint8).view(words)
+    np.testing.assert_array_equal(got, np.frombuffer(recorded()[case.name], words))

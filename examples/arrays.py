@@ -11,6 +11,9 @@ import sys
 
 import numpy as np
 
+from ptxdsl import driver
+from ptxdsl.trial import gpu_seconds
+
 ON_GPU = "cuda" in sys.argv or "--device=cuda" in sys.argv
 LIBRARY = next((name for name in ("torch", "cupy") if ON_GPU and importlib.util.find_spec(name)), None)
 if ON_GPU and LIBRARY is None:
@@ -35,3 +38,9 @@ def check(what, found, expected, tolerance=0.0):
     if not error <= tolerance:  # so that NaN fails too
         sys.exit(f"FAILED  {what}: an element is off by {error:.3g}; at most {tolerance:.3g} is rounding")
     print(f"ok  {what}, on the {'GPU' if ON_GPU else 'emulator'} (largest error {error:.2g})")
+
+
+def seconds(run):
+    """The median time that `run` takes on the GPU."""
+    with driver.on(0):
+        return gpu_seconds(run)

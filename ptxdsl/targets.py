@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import importlib
 import importlib.util
@@ -23,6 +22,7 @@ from .errors import Error, Location
 from .kernel import Kernel
 from .lower import lower
 from .parse import parse
+from .trace import REQUIRED
 from .types import TYPES
 from .verify import least_version
 
@@ -48,7 +48,13 @@ def find(target: str, arch: str | None = None, constants: Sequence[str] = ()) ->
             raise UsageError(f"--const {constants[0]}: PTX has no constants", help="leave it out")
         return _from_ptx(target, arch)
     kernel = find_kernel(target)
-    return kernel.variant(arch, read_constants(kernel, constants))
+    values = read_constants(kernel, constants)
+    try:
+        return kernel.variant(arch, values)
+    except Error:
+        raise
+    except Exception as error:
+        raise _failed(f"kernel `{kernel.name}` cannot be traced", error) from error
 
 
 def _from_ptx(target: str, arch: str | None) -> Variant:
@@ -141,11 +147,11 @@ def _from_path(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as missing:
         if missing.name is None or not f"{name}.".startswith(f"{missing.name}."):
-            raise _failed(name, missing) from missing
+            raise _failed(f"{name} cannot be imported", missing) from missing
         help = f"for a file, write {name}.py:kernel" if Path(f"{name}.py").exists() else None
         raise UsageError(f"there is no module `{missing.name}`", help=help) from None
     except Exception as error:
-        raise _failed(name, error) from error
+        raise _failed(f"{name} cannot be imported", error) from error
 
 
 def _from_file(file: str) -> ModuleType:
@@ -161,38 +167,57 @@ def _from_file(file: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise _failed(file, error) from error
+        raise _failed(f"{file} cannot be imported", error) from error
     return module
 
 
-def _failed(place: str, error: Exception) -> Error:
-    """What went wrong while a module was imported: our own errors as they are, others with the last line of it."""
+def _failed(what: str, error: Exception) -> Error:
+    """A failure of the user's Python: our own errors as they are, others with the line where they arose."""
     if isinstance(error, Error):
         return error
     if isinstance(error, SyntaxError) and error.filename:
         at = Location(error.filename, error.lineno or 0, source=error.text or "")
     else:
-        last = [
-            frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<frozen")
-        ][-1]
-        at = Location(last.filename, last.lineno or 0)
-    return UsageError(f"{place} cannot be imported: {type(error).__name__}: {getattr(error, 'msg', error)}", at=at)
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<frozen")]
+        at = Location(frames[-1].filename, frames[-1].lineno or 0)
+    return UsageError(f"{what}: {type(error).__name__}: {getattr(error, 'msg', error)}", at=at)
 
 
 def read_constants(kernel: Kernel, texts: Sequence[str]) -> dict[str, Any]:
     """The constants of a kernel that texts such as `n=3` or `config.stages=3` give."""
     defaults = kernel.signature.constants
+    names = TYPES | vars(sys.modules[kernel.__module__])
     values: dict[str, Any] = {}
     for text in texts:
-        path, equals, value = text.partition("=")
-        name, *inner = path.strip().split(".")
-        if not equals:
-            raise UsageError(f"--const {text} gives no value", help=f"write --const {text}=VALUE")
+        path, value = _split("--const", text)
+        name, *inner = path.split(".")
         if name not in defaults:
             known = f"it has {', '.join(defaults)}" if defaults else "its parameters are given at each launch"
             raise UsageError(f"kernel `{kernel.name}` has no constant `{name}`", help=known)
-        values[name] = with_field(path.strip(), values.get(name, defaults[name]), inner, read_value(value.strip()))
+        before = values.get(name, defaults[name])
+        if inner and before is REQUIRED:
+            raise UsageError(f"--const {text}: `{name}` has no default", help=f"give it whole: --const {name}=…")
+        values[name] = with_field(path, before, inner, read_value(value, names))
+    lacking = [name for name, default in defaults.items() if default is REQUIRED and name not in values]
+    if lacking:
+        help = f"give it: --const {lacking[0]}=…"
+        raise UsageError(f"constant `{lacking[0]}` of kernel `{kernel.name}` has no default", help=help)
     return values
+
+
+def override(what: str, owner: Any, texts: Sequence[str]) -> Any:
+    """A dataclass with the fields replaced that texts such as `stages=3` give."""
+    for text in texts:
+        path, value = _split(what, text)
+        owner = with_field(path, owner, path.split("."), read_value(value, TYPES))
+    return owner
+
+
+def _split(what: str, text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"{what} {text} gives no value", help=f"write {what} {text}=VALUE")
+    return name.strip(), value.strip()
 
 
 def with_field(path: str, owner: Any, inner: Sequence[str], value: Any) -> Any:
@@ -206,22 +231,16 @@ def with_field(path: str, owner: Any, inner: Sequence[str], value: Any) -> Any:
     return replace(owner, **{inner[0]: with_field(path, getattr(owner, inner[0]), inner[1:], value)})
 
 
-def read_value(text: str) -> Any:
-    """A Python literal, the name of a type such as f16, or else the text itself."""
+def read_value(text: str, names: Mapping[str, Any]) -> Any:
+    """A Python expression of literals and `names`; a word that is none of them is that text."""
+    if text.isidentifier() and text not in ("True", "False", "None"):
+        return names.get(text, text)
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return TYPES.get(text, text)
-
-
-def override(what: str, owner: Any, texts: Sequence[str]) -> Any:
-    """A dataclass with the fields replaced that texts such as `stages=3` give."""
-    for text in texts:
-        path, equals, value = text.partition("=")
-        if not equals:
-            raise UsageError(f"{what} {text} gives no value", help=f"write {what} {text}=VALUE")
-        owner = with_field(path.strip(), owner, path.strip().split("."), read_value(value.strip()))
-    return owner
+        return eval(text, dict(names))  # the user's own command line, in the user's own module
+    except Exception as error:
+        raise UsageError(
+            f"{text} is no value: {error}", help="write a Python expression, such as 3 or (64, 64)"
+        ) from None
 
 
 def instructions(module: ir.Module) -> Mapping[str, int]:

@@ -1,0 +1,161 @@
+"""From a naive GEMM to a pipelined one in four steps: what each changes, and what it gains.
+
+    python examples/05_gemm_steps.py                  # thread instructions and bank conflicts, on the emulator
+    python examples/05_gemm_steps.py --device cuda    # and times, on the GPU
+
+ 1. naive      each thread computes one element with fused multiply-adds, straight from global memory
+ 2. cp.async   a block computes a 64x64 tile on the tensor cores; tiles of A and B are copied to shared memory
+ 3. swizzled   the same, with the 16-byte chunks of a row exchanged so that ldmatrix meets no bank twice
+ 4. pipelined  the same, with a ring of tiles: the next ones are on their way while this one is multiplied
+
+A is m x k, B is k x n; A's rows and B's columns are contiguous. New here: cp.async and its groups, a ring of stages, a
+GEMM. `ptxdsl/kernels/gemm.py` goes on from there.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from arrays import ON_GPU, check, seconds, to_device
+
+import ptxdsl as pd
+from ptxdsl import f16, f32, ptr, u32
+from ptxdsl.layout import Layout, Swizzle, bank_wavefronts, composition
+
+TILE, DEPTH = 64, 32  # of a block: TILE x TILE elements of the result, DEPTH of k at a time
+WARP_TILE = 32  # four warps compute 32 x 32 elements each
+THREADS = 128
+CHUNK = 8  # f16 elements in 16 bytes: one cp.async, one row of an 8x8 matrix
+SWIZZLE = Swizzle(2, 3, 3)  # chunk ^ row / 2: a row has four chunks
+MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+
+
+@pd.kernel
+def naive(a: ptr[f16], b: ptr[f16], out: ptr[f32], m: u32, n: u32, k: u32):
+    row = pd.ctaid.y * pd.ntid.y + pd.tid.y
+    column = pd.ctaid.x * pd.ntid.x + pd.tid.x
+    with pd.if_((row < m) & (column < n)):
+        total = pd.var(f32, 0.0)
+        for i in pd.range(k):
+            total.set(pd.fma(a[row * k + i].to(f32), b[column * k + i].to(f32), total))
+        out[row * n + column] = total
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the tensor-core kernel is made for."""
+
+    swizzled: bool
+    stages: int
+
+    @property
+    def ring(self):
+        """`stages` tiles of TILE x DEPTH elements, one behind the other."""
+        plain = Layout((TILE, DEPTH, self.stages), (DEPTH, 1, TILE * DEPTH))
+        return composition(SWIZZLE, plain) if self.swizzled else plain
+
+
+def copy_tile(tiles, stage, source, first, rows, start, k):
+    """Starts copies of 16 bytes of a TILE x DEPTH tile, with zeros where the matrix ends; k is a multiple of 8."""
+    for i in range(0, TILE * DEPTH // CHUNK, THREADS):
+        chunk = pd.tid.x + i
+        row, column = chunk // (DEPTH // CHUNK), chunk % (DEPTH // CHUNK) * CHUNK
+        inside = (first + row < rows) & (start + column < k)
+        place = (first + row) * k + (start + column)
+        bytes = pd.select(inside, pd.cast(16, u32), 0)
+        pd.ptx.cp.async_.cg.shared.global_(tiles.address(row, column, stage), source + place, 16, bytes)
+
+
+def multiply_tile(tiles_a, tiles_b, stage, sums):
+    """Adds the product of a warp's parts of two tiles to its sums."""
+    lane, warp_row, warp_column = pd.laneid, pd.warpid // 2 * WARP_TILE, pd.warpid % 2 * WARP_TILE
+    for k in range(0, DEPTH, 16):
+        row, column = lane % 16, lane // 16 * 8 + k
+        places_a = [tiles_a.address(warp_row + i + row, column, stage) for i in (0, 16)]
+        row, column = lane // 16 * 8 + lane % 8, lane // 8 % 2 * 8 + k
+        places_b = [tiles_b.address(warp_column + j + row, column, stage) for j in (0, 16)]
+        a = [pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(place) for place in places_a]
+        b = [pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(place) for place in places_b]
+        for i, j in np.ndindex(2, 4):
+            pd.ptx(MMA, a[i], b[j // 2][j % 2 * 2 :][:2], sums[i][j], out=sums[i][j])
+
+
+def store(out, sums, first_row, first_column, m, n):
+    """Lane 4g + t holds columns 2t and 2t + 1 of rows g and g + 8 of each 16x8 piece."""
+    top = first_row + pd.warpid // 2 * WARP_TILE + pd.laneid // 4
+    left = first_column + pd.warpid % 2 * WARP_TILE + pd.laneid % 4 * 2
+    for i, j, part in np.ndindex(2, 4, 4):
+        row, column = top + (i * 16 + part // 2 * 8), left + (j * 8 + part % 2)
+        with pd.if_((row < m) & (column < n)):
+            out[row * n + column] = sums[i][j][part]
+
+
+@pd.kernel
+def tensor_cores(a: ptr[f16], b: ptr[f16], out: ptr[f32], m: u32, n: u32, k: u32, *, step: Step):
+    tiles_a, tiles_b = pd.shared(f16, step.ring), pd.shared(f16, step.ring)
+    first_row, first_column = pd.ctaid.y * TILE, pd.ctaid.x * TILE
+    sums = [[[pd.var(f32, 0.0) for _ in range(4)] for _ in range(4)] for _ in range(2)]
+
+    def start_copies(tile, stage):
+        copy_tile(tiles_a, stage, a, first_row, m, tile * DEPTH, k)
+        copy_tile(tiles_b, stage, b, first_column, n, tile * DEPTH, k)
+        pd.ptx.cp.async_.commit_group()
+
+    tiles, ahead = (k + (DEPTH - 1)) // DEPTH, step.stages - 1
+    for tile in range(ahead):
+        start_copies(tile, tile)
+    for tile in pd.range(tiles):
+        if ahead == 0:
+            start_copies(tile, 0)
+        pd.ptx.cp.async_.wait_group(max(ahead - 1, 0))  # this tile has come for this thread
+        pd.ptx.bar.sync(0)  # and for all; and all have done with the tile before it
+        if ahead > 0:
+            start_copies(tile + ahead, (tile + ahead) % step.stages)
+        multiply_tile(tiles_a, tiles_b, tile % step.stages, sums)
+        if ahead == 0:
+            pd.ptx.bar.sync(0)  # all have done with this tile, before the next one overwrites it
+    store(out, sums, first_row, first_column, m, n)
+
+
+STEPS = {"naive": None, "cp.async": Step(False, 1), "swizzled": Step(True, 1), "pipelined": Step(True, 4)}
+
+
+def launch(step, arrays, sizes):
+    m, n, _ = sizes
+    if step is None:
+        naive[(-(-n // 32), -(-m // 8)), (32, 8)](*arrays, *sizes)
+    else:
+        tensor_cores[(-(-n // TILE), -(-m // TILE)), THREADS](*arrays, *sizes, step=step)
+
+
+def matrices(m, n, k):
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal((rows, k)).astype(np.float16) for rows in (m, n))
+    return a, b, np.full((m, n), np.nan, np.float32)
+
+
+def gain(step):
+    """On the emulator, how often ldmatrix goes to the banks; on the GPU, how fast the whole is."""
+    if ON_GPU:
+        sizes = 4096, 4096, 4096
+        arrays = [to_device(x) for x in matrices(*sizes)]
+        rate = 2e-12 * np.prod(sizes, dtype=float) / seconds(lambda: launch(step, arrays, sizes))
+        return f"{rate:6.1f} TFLOP/s at 4096 x 4096 x 4096"
+    if step is None:
+        return "no shared memory"
+    tile = Layout((TILE, DEPTH), (DEPTH, 1))
+    return str(bank_wavefronts("ldmatrix.x4", composition(SWIZZLE, tile) if step.swizzled else tile))
+
+
+def main():
+    sizes = m, n, k = 100, 72, 200  # multiples of no tile
+    a, b, out = matrices(m, n, k)
+    expected = a.astype(np.float64) @ b.T.astype(np.float64)
+    for name, step in STEPS.items():
+        result = to_device(out.copy())
+        launch(step, (to_device(a), to_device(b), result), sizes)
+        check(f"{name:9} {m} x {n} x {k}", result, expected, tolerance=1e-3)
+        print(f"    {gain(step)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -42,7 +42,12 @@ Read = tuple[Operand, Hashable]
 DOUBLE = "0d"
 """The shape of a floating constant that may stand for an f32."""
 
-PREDEFINED: dict[str, Operand] = {**SPECIAL_REGISTERS, "_": Sink(), "WARP_SZ": Immediate(32)}
+_VECTORS = {
+    name[:-2]: Vector(tuple(SPECIAL_REGISTERS[name[:-1] + axis] for axis in "xyzw"))
+    for name in SPECIAL_REGISTERS
+    if name.endswith(".x")
+}
+PREDEFINED: dict[str, Operand] = {**SPECIAL_REGISTERS, **_VECTORS, "_": Sink(), "WARP_SZ": Immediate(32)}
 _INTEGER = re.compile(r"(-?)(0[xX][0-9a-fA-F]+|[1-9]\d*|0)")
 _ADDRESS = re.compile(r"\[\s*([\w$%]+)\s*(?:\+\s*(-?(?:[1-9]\d*|0))\s*|(-[1-9]\d*)\s*)?\]")
 _PAIR = re.compile(r"([\w$%]+)\s*\|\s*([\w$%]+)")
@@ -160,7 +165,9 @@ class Operands:
             return self._address(node, origin)
         value: Any = _Expressions(self, origin).value(node)
         if isinstance(value, Offset) and _is_register(value.base):
-            raise self._mistake(node, origin, f"`{value}` is an address", f"put it into brackets: [{value}]")
+            raise self._mistake(
+                node, origin, f"`{value}` is an address", f"write [{value}] for memory, or add with an instruction"
+            )
         return Immediate(value) if isinstance(value, int) else value
 
     def _address(self, node: Node, origin: int) -> Address:

@@ -88,19 +88,22 @@ class _ModuleReader:
                 later.append((function, tree))
             else:
                 module.items += getattr(self, f"_{tree.data}")(tree)
-        self._finish(module)
+        self._resolve_aliases(module)
         for function, tree in later:
             if function.body is not None:
                 _FunctionReader(self, function).fill(tree.children[-1])
+        self._read_initials()
         return module
 
-    def _finish(self, module: Module) -> None:
-        """Reads what may name anything in the module: initial values and aliases."""
-        for variable, tree in self.initials:
-            variable.initial = self._value(tree, variable.type)
+    def _resolve_aliases(self, module: Module) -> None:
         for item in module.items:
             if isinstance(item, Directive) and item.name == "alias":
                 item.arguments = tuple(map(self._named, item.arguments))
+
+    def _read_initials(self) -> None:
+        """Initial values, which may name anything in the module."""
+        for variable, tree in self.initials:
+            variable.initial = self._value(tree, variable.type)
 
     def _function(self, tree: Node) -> Function:
         linkage, rest = _linkage(tree)
@@ -113,13 +116,11 @@ class _ModuleReader:
 
     def _declare(self, name: Token, entity: Function | Variable, defined: bool) -> None:
         """A name may be declared often, and defined once; the definition is what others mean."""
-        known = self.names.get(name)
+        known = self.names.get(entity.name)
         if defined and isinstance(known, Function) and known.body is not None:
-            raise self.source.error(
-                name.start_pos or 0, len(name), f"`{name}` is defined twice", "rename one of the two"
-            )
+            raise self.source.mistake(name, f"`{name}` is defined twice", "rename one of the two")
         if defined or known is None:
-            self.names[str(name)] = entity
+            self.names[entity.name] = entity
 
     def signature(self, parts: list[Any], kind: str) -> Function:
         """A function without its body from `results name parameters properties`."""
@@ -137,8 +138,12 @@ class _ModuleReader:
         space, *words, name = [c for c in tree.children if not is_rule(c, "extent")]
         declared = self.declared(space, words, name)
         if declared.space == "reg":
+            if declared.vector > 1:
+                raise self.source.mistake(
+                    name, f"`{name}` is a vector register, which no parameter can be", "pass its elements"
+                )
             return Register(str(name), declared.type)
-        return self.variable(declared, name, [c for c in tree.children if is_rule(c, "extent")])
+        return self.variable(declared, str(name), [c for c in tree.children if is_rule(c, "extent")])
 
     def declared(self, space: Token, words: Iterable[Node], name: Token) -> _Declared:
         """The attributes of a declaration; alignment after `.ptr` is the pointer's."""
@@ -159,19 +164,14 @@ class _ModuleReader:
             else:
                 found.words.append("".join(word.split()))
         if type is None:
-            raise self.source.error(
-                name.start_pos or 0,
-                len(name),
-                f"`{name}` has no type",
-                f"write a type before it, such as `.b32 {name}`",
-            )
+            raise self.source.mistake(name, f"`{name}` has no type", f"write a type before it: `.b32 {name}`")
         found.type = type
         return found
 
-    def variable(self, declared: _Declared, name: Token, extents: Iterable[Node]) -> Variable:
+    def variable(self, declared: _Declared, name: str, extents: Iterable[Node]) -> Variable:
         """A variable without its initial value."""
         return Variable(
-            str(name),
+            name,
             declared.space,
             declared.type,
             tuple(self._extent(extent) for extent in extents),
@@ -179,6 +179,14 @@ class _ModuleReader:
             attributes=tuple(declared.words),
             vector=declared.vector,
         )
+
+    def variables(self, declared: _Declared, declarator: Node) -> list[Variable]:
+        """What one declarator stands for; `x<3>` is three variables. The initial value is kept for later."""
+        name, *rest = declarator.children
+        extents = [c for c in rest if is_rule(c, "extent")]
+        found = [self.variable(declared, each, extents) for each in numbered(name, rest)]
+        self.initials += [(variable, c.children[0]) for c in rest if is_rule(c, "initial") for variable in found]
+        return found
 
     def _extent(self, tree: Node) -> int | None:
         if not tree.children:
@@ -189,13 +197,11 @@ class _ModuleReader:
     def _variable(self, tree: Node) -> Iterator[Variable]:
         linkage, (space, attributes, *declarators) = _linkage(tree)
         for declarator in declarators:
-            name, *rest = declarator.children
-            declared = self.declared(space, attributes.children, name)
-            variable = self.variable(declared, name, (c for c in rest if is_rule(c, "extent")))
-            variable.linkage = linkage
-            self.initials += [(variable, c.children[0]) for c in rest if is_rule(c, "initial")]
-            self._declare(name, variable, linkage != "extern")
-            yield variable
+            name = declarator.children[0]
+            for variable in self.variables(self.declared(space, attributes.children, name), declarator):
+                variable.linkage = linkage
+                self._declare(name, variable, linkage != "extern")
+                yield variable
 
     def _value(self, tree: Node, type: Type) -> object:
         """An initial value; groups are tuples."""
@@ -260,7 +266,7 @@ class _FunctionReader(Operands):
         self.opcodes: dict[Any, Any] = {}
         self.location: Location | None = None
         self.sites: dict[tuple[str, ...], Location] = {}
-        self.variables: dict[int, Variable] = {}
+        self.variables: dict[int, list[Variable]] = {}
 
     def fill(self, tree: Node) -> None:
         for parameter in [*self.function.parameters, *self.function.returns]:
@@ -278,7 +284,7 @@ class _FunctionReader(Operands):
                     self.function.names[_label(child)] = 0
             elif child.data == "body":
                 self._reserve(child, nested=True)
-            elif child.data == "variable" and not (nested and _space(child) == ".reg"):
+            elif child.data == "local" and not (nested and child.children[0] == ".reg"):
                 self.function.names.update((str(d.children[0]), 0) for d in child.children if is_rule(d, "declarator"))
 
     def _unique(self, hint: str) -> str:
@@ -302,12 +308,7 @@ class _FunctionReader(Operands):
         hidden: dict[str, Any] = {}
         for name, token, entity in self._declarations(tree, nested):
             if name in hidden:
-                raise self.source.error(
-                    token.start_pos or 0,
-                    len(name),
-                    f"`{name}` is declared twice in this scope",
-                    "rename one of the two",
-                )
+                raise self.source.mistake(token, f"`{name}` is declared twice in this scope", "rename one of the two")
             hidden[name] = self.names.get(name)
             self.names[name] = entity
         return hidden
@@ -318,30 +319,32 @@ class _FunctionReader(Operands):
                 if child.type == "LABEL":
                     name = _label(child)
                     yield name, child, Label(self._unique(name) if nested else name)
-            elif child.data == "variable":
+            elif child.data == "local":
                 yield from self._declarators(child, nested)
             elif child.data in ("targets", "prototype"):
                 name = _label(child.children[0])
                 yield name, child.children[0], Label(self._unique(name) if nested else name)
 
     def _declarators(self, tree: Node, nested: bool) -> Iterator[tuple[str, Token, Any]]:
-        _, (space, attributes, *declarators) = _linkage(tree)
+        space, attributes, *declarators = tree.children
         for declarator in declarators:
             token, *rest = declarator.children
             declared = self.module.declared(space, attributes.children, token)
             if space == ".reg":
                 yield from ((n, token, e) for n, e in self._registers(declared, token, rest, nested))
             else:
-                extents = (c for c in rest if is_rule(c, "extent"))
-                self.variables[id(declarator)] = variable = self.module.variable(declared, token, extents)
-                yield str(token), token, variable
+                self.variables[id(declarator)] = found = self.module.variables(declared, declarator)
+                yield from ((variable.name, token, variable) for variable in found)
 
     def _registers(
         self, declared: _Declared, token: Token, rest: list[Node], nested: bool
     ) -> Iterator[tuple[str, Any]]:
         """Registers by name; `%r<3>` is three, a vector register one for each element."""
-        counts = [int(c.children[0]) for c in rest if is_rule(c, "count")]
-        for name in [f"{token}{n}" for n in range(counts[0])] if counts else [str(token)]:
+        if any(is_rule(c, "initial") for c in rest):
+            raise self.source.mistake(
+                token, f"`{token}` is a register, which takes no initial value", "write it with mov"
+            )
+        for name in numbered(token, rest):
             if declared.vector == 1:
                 yield name, self._register(name, declared.type, nested)
                 continue
@@ -385,10 +388,9 @@ class _FunctionReader(Operands):
                 self.names[name] = entity
         yield scope
 
-    def _variable(self, tree: Node) -> Iterator[Variable]:
-        for declarator in tree.children:
-            if id(declarator) in self.variables:
-                yield self.variables[id(declarator)]
+    def _local(self, tree: Node) -> Iterator[Variable]:
+        for declarator in tree.children[2:]:
+            yield from self.variables.get(id(declarator), ())
 
     def _pragma(self, tree: Node) -> Iterator[Directive]:
         yield Directive("pragma", tuple(map(str, tree.children)))
@@ -413,7 +415,7 @@ class _FunctionReader(Operands):
         file = self.module.files.get(int(index))
         if file is None:
             message = f"file {index} has no `.file` directive"
-            raise self.source.error(token.start_pos or 0, len(token.rstrip()), message, f'add `.file {index} "…"`')
+            raise self.source.mistake(token, message, f'add `.file {index} "…"`')
         columns = (int(column) - 1, int(column)) if column != "0" else (0, 0)
         name, caller = self.function.name, None
         if inlined:
@@ -468,12 +470,7 @@ class _FunctionReader(Operands):
         return Not(found) if negated else found
 
     def _bad_head(self, token: Token) -> ParseError:
-        return self.source.error(
-            token.start_pos or 0,
-            len(token.split()[0]),
-            "expected an instruction after its guard",
-            "write `@p add.u32 …;`",
-        )
+        return self.source.mistake(token, "expected an instruction after its guard", "write `@p add.u32 …;`")
 
 
 def _singles(opcode: Any, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
@@ -487,12 +484,14 @@ def _singles(opcode: Any, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
     )
 
 
+def numbered(name: Token, rest: list[Node]) -> list[str]:
+    """The names that a declarator stands for: `r<3>` is r0, r1 and r2."""
+    counts = [int(c.children[0]) for c in rest if is_rule(c, "count")]
+    return [f"{name}{n}" for n in range(counts[0])] if counts else [str(name)]
+
+
 def _label(token: Token) -> str:
     return token.rstrip()[:-1].rstrip()
-
-
-def _space(tree: Node) -> str:
-    return str(_linkage(tree)[1][0])
 
 
 def _linkage(tree: Node) -> tuple[str, list[Any]]:

@@ -83,6 +83,10 @@ class Source:
         at = self.location(position, length)
         return ParseError(f"line {at.line}, column {at.columns[0] + 1}: {message}", at=at, help=help)
 
+    def mistake(self, token: Token, message: str, help: str | None = None) -> ParseError:
+        """An error at a token of the whole text's tree."""
+        return self.error(token.start_pos or 0, len(token.rstrip()), message, help)
+
     def _syntax_error(self, error: UnexpectedInput, text: str, origin: int) -> ParseError:
         start = len(text.rstrip())
         if isinstance(error, UnexpectedCharacters):

@@ -265,6 +265,20 @@ def test_vector_registers_become_one_register_for_each_element():
     assert printed(body) == ["ld.global.v4.f32 {v_x, v_y, v_z, v_w}, [%rd1];", "add.f32 v_x, v_y, v_w;"]
 
 
+def test_a_special_register_without_its_axis_is_all_four():
+    assert printed(".reg .v4 .b32 v; mov.v4.b32 v, %tid;") == [
+        "mov.v4.b32 {v_x, v_y, v_z, v_w}, {%tid.x, %tid.y, %tid.z, %tid.w};"
+    ]
+
+
+def test_numbered_variables_and_variables_with_values_in_a_function():
+    text = kernel(".shared .b32 s<3>; .global .u32 g[2] = {1, 2}; st.shared.b32 [s2], %r1;")
+    function = parse(text).functions[0]
+    assert [v.name for v in function.variables()] == ["s0", "s1", "s2", "g"]
+    assert list(function.variables())[3].initial == (ir.Immediate(1), ir.Immediate(2))
+    assert next(function.walk()).operands[0].base is list(function.variables())[2]
+
+
 def test_names_without_percent_and_with_dollar():
     body = ".reg .b32 r, $r, _r; .reg .pred p; $L__BB0_1: add.u32 r, $r, _r; @p bra $L__BB0_1;"
     assert printed(body) == ["add.u32 r, $r, _r;", "@p bra $L__BB0_1;"]
@@ -373,7 +387,7 @@ REFUSED = {
     ),
     "an unknown directive": (
         kernel("\t.foo 3;"),
-        "line 8, column 2: unknown directive `.foo`; expected an instruction, a label, `.loc`, `.visible`, "
+        "line 8, column 2: unknown directive `.foo`; expected an instruction, a label, `.loc`, "
         "a state space such as `.global`, `.pragma`, `{` or `}`\n"
         "  <ptx>:8 | .foo 3;\n"
         "            ^^^^",
@@ -411,7 +425,7 @@ REFUSED = {
         kernel("L:\n\tret;\nL:\n\tret;"),
         "line 10, column 1: `L` is declared twice in this scope\n"
         "  <ptx>:10 | L:\n"
-        "             ^\n"
+        "             ^^\n"
         "  help: rename one of the two",
     ),
     "a duplicate register": (
@@ -459,7 +473,7 @@ REFUSED = {
         "line 8, column 15: `%r2+4` is an address\n"
         "  <ptx>:8 | mov.u32 %r1, %r2+4;\n"
         "                         ^^^\n"
-        "  help: put it into brackets: [%r2+4]",
+        "  help: write [%r2+4] for memory, or add with an instruction",
     ),
     "arithmetic on registers": (
         kernel("\tadd.u32 %r1, %r2 * 4, 1;"),
@@ -484,7 +498,7 @@ REFUSED = {
     ),
     "garbage": (
         kernel("\t#include <x>"),
-        "line 8, column 2: expected an instruction, a label, `.loc`, `.visible`, a state space such as `.global`, "
+        "line 8, column 2: expected an instruction, a label, `.loc`, a state space such as `.global`, "
         "`.pragma`, `{` or `}`, found `#`\n"
         "  <ptx>:8 | #include <x>\n"
         "            ^",
@@ -532,6 +546,20 @@ REFUSED = {
         "  <ptx>:4 | .global .b32 x = 1/0;\n"
         "                              ^",
     ),
+    "a register with a value": (
+        kernel("\t.reg .b32 a = 3;"),
+        "line 8, column 12: `a` is a register, which takes no initial value\n"
+        "  <ptx>:8 | .reg .b32 a = 3;\n"
+        "                      ^\n"
+        "  help: write it with mov",
+    ),
+    "a vector register as parameter": (
+        HEADER + ".func f(.reg .v2 .b32 a) { ret; }",
+        "line 4, column 23: `a` is a vector register, which no parameter can be\n"
+        "  <ptx>:4 | .func f(.reg .v2 .b32 a) { ret; }\n"
+        "                                  ^\n"
+        "  help: pass its elements",
+    ),
     "an unknown type": (
         kernel("\t.reg .b33 %x;"),
         "line 8, column 7: unknown type `.b33`; expected a type such as `.b32`, a name, `.align` or `.ptr`\n"
@@ -543,7 +571,7 @@ REFUSED = {
         "line 8, column 7: `%x` has no type\n"
         "  <ptx>:8 | .reg %x;\n"
         "                 ^^\n"
-        "  help: write a type before it, such as `.b32 %x`",
+        "  help: write a type before it: `.b32 %x`",
     ),
     "a loc of an unknown file": (
         kernel("\t.loc 1 2 3\n\tret;"),

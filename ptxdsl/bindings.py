@@ -74,7 +74,7 @@ def _differs(old: Any, new: Any) -> bool:
 
 def _refuse(name: str, old: Any, new: Any, region: Region) -> NoReturn:
     first = old[0] if isinstance(old, tuple) and old else old
-    type = first.type if isinstance(first, Source) else "f32" if isinstance(first, float) else "u32"
+    type = getattr(first, "type", "f32" if isinstance(first, float) else "u32")
     given = f"{name} = pd.var({type}, {name if isinstance(old, Source) else old})"
     if isinstance(old, tuple):
         given = f"{name} = [pd.var({type}, …), …]"

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import config, ir
+from .builder import peek
 from .driver import Late
 from .effects import written
 from .errors import LaunchError, here
@@ -49,7 +50,7 @@ class Variant:
     @cached_property
     def read(self) -> ir.Module:
         """What the emulator runs: the module that `parse` reads from the text."""
-        return self.parsed or parsing.parse(self.text)  # type: ignore[no-any-return]
+        return self.parsed or parsing.parse(self.text)
 
     @property
     def function(self) -> ir.Function:
@@ -139,6 +140,12 @@ def _run(
     launch: Launch, given: tuple[Any, ...], stream: Any, cluster: Any, cooperative: bool, constants: dict[str, Any]
 ) -> None:
     """Finds out where the arrays are, and runs the kernel there."""
+    if peek() is not None:
+        raise LaunchError(
+            "a kernel is launched while another one is traced",
+            at=here().location,
+            help="device code that kernels share is a plain Python function, without @pd.kernel",
+        )
     settings = config.current()
     ordinal = _gpu(given)
     on_gpu = ordinal is not None or settings.device == "cuda"
@@ -176,7 +183,8 @@ def _host(variant: Variant, shape: Shape, given: Sequence[Any]) -> tuple[Any, ..
     """The first arguments of the emulator, from arguments that were checked."""
     _check_block(variant, shape)
     values = variant.signature.check(given, arrays.HOST)
-    packed = variant.signature.pack([0 if isinstance(v, arrays.Array) else v for v in values])
+    numbers: list[Any] = [0 if isinstance(v, arrays.Array) else v for v in values]
+    packed = variant.signature.pack(numbers)
     filled = [v if isinstance(v, arrays.Array) else b for v, b in zip(values, packed, strict=True)]
     return variant.function, variant.read, shape.grid, shape.block, filled
 

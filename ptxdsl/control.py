@@ -11,7 +11,7 @@ from . import ir, literal
 from .bindings import Bindings
 from .builder import Builder, Region, current
 from .errors import Location, TraceError
-from .instruction import Scalar, emit
+from .instruction import Scalar, emit, shown
 from .operators import binary, refuse, steps
 from .types import TYPES, Type, pred, s32, u32
 from .value import Value, Var, var
@@ -85,8 +85,7 @@ def condition(what: str, value: Any) -> Value:
     if callable(value):
         refuse(f"{what} takes a predicate; found a function", f"write the comparison itself: `{what}(i < n)`")
     if not isinstance(value, Value) or value.type is not pred:
-        found = f"`{value.name}`, a {value.type}" if isinstance(value, Scalar) else repr(value)
-        refuse(f"{what} takes a predicate; found {found}", "compare: `x != 0`")
+        refuse(f"{what} takes a predicate; found {shown(value)}", "compare: `x != 0`")
     return value
 
 
@@ -141,7 +140,7 @@ class while_(Block):
         current("pd.while_")
         if isinstance(predicate, Scalar) or not callable(predicate):
             refuse(
-                f"pd.while_ takes a function that computes the condition; found {_shown(predicate)}",
+                f"pd.while_ takes a function that computes the condition; found {shown(predicate)}",
                 "the condition is computed anew in each round: write `with pd.while_(lambda: …):`",
             )
         self.predicate = predicate
@@ -159,10 +158,6 @@ class while_(Block):
     def end(self) -> None:
         _branch(self.start)
         self.builder.append(self.behind)
-
-
-def _shown(value: Any) -> str:
-    return f"`{value.name}`, a {value.type}" if isinstance(value, Scalar) else repr(value)
 
 
 def break_(guard: Any = None) -> None:
@@ -254,7 +249,8 @@ def _typed(numbers: list[Any], types: set[Type]) -> Span:
     type = next(iter(types)) if types else (s32 if negative else u32)
     if negative and not type.is_signed:
         refuse(f"pd.range counts in {type}, which has no negative numbers", "convert the bounds: `.to(s32)`")
-    return Span(*numbers, type)
+    start, stop, step = numbers
+    return Span(start, stop, step, type)
 
 
 class range:

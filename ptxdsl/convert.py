@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .types import Type, b32, bf16, f16, f32, f64, tf32, u32
+from .types import Type, b16, b32, bf16, f16, f32, f64, tf32, u32
 
 FLOATS = (f16, bf16, f32, f64, tf32)
 
@@ -61,4 +61,9 @@ def _from_bf16(sm: int) -> list[Conversion]:
     """cvt.f32.bf16 came with sm_90; a bf16 is the upper half of its f32."""
     if sm >= 90:
         return [_cvt(f32, bf16)]
-    return [Conversion("cvt.u32.u16", u32), Conversion("shl.b32", b32, (16,)), Conversion("mov.b32", f32)]
+    return [
+        Conversion("mov.b16", b16),
+        Conversion("cvt.u32.u16", u32),
+        Conversion("shl.b32", b32, (16,)),
+        Conversion("mov.b32", f32),
+    ]

@@ -74,6 +74,11 @@ class Source:
         """What a message calls it."""
         raise NotImplementedError
 
+    @property
+    def type(self) -> Any:
+        """The type of the value, or of the pointer."""
+        raise NotImplementedError
+
 
 class Scalar(Source):
     """A value in a register, or a constant of known type: what operators and instructions work on."""
@@ -221,13 +226,21 @@ def _paired(bound: Binding) -> Iterator[Any]:
             yield ir.Pair(value, second) if second is not None else value
 
 
+def shown(value: Any) -> str:
+    """How a message names what was given: a traced value with its type, all else as Python shows it."""
+    return f"`{value.name}`, {_article(str(value.type))}" if isinstance(value, Source) else repr(value)
+
+
+def _article(type: str) -> str:
+    return f"an {type}" if type[0] in "sf" else f"a {type}"
+
+
 def _guard(guard: Any) -> ir.Register | ir.Not | None:
     if guard is None:
         return None
     if not isinstance(guard, Scalar) or guard.type is not pred:
-        what = f"`{guard.name}`, a {guard.type}" if isinstance(guard, Scalar) else repr(guard)
         raise TraceError(
-            f"a guard is a predicate; found {what}",
+            f"a guard is a predicate; found {shown(guard)}",
             at=current("guard").site().location,
             help="compare first: `guard=i < n`",
         )
@@ -295,11 +308,11 @@ class _Call:
 
     def _fresh(self, bound: Binding, operand: Operand) -> Any:
         if operand.read:
-            raise Unfit(Problem(operand.name, f"`{operand.name}` is read and written",
-                                "give variables to it: out=[…], each made by pd.var"))  # fmt: skip
+            help = "give variables to it: out=[…], each made by pd.var"
+            raise Unfit(Problem(operand.name, f"`{operand.name}` is read and written", help))
         if self.guarded:
-            raise Unfit(Problem(operand.name, f"`{operand.name}` has no value where the guard is false",
-                                "write into a variable that has a value already: out=v, with v = pd.var(…)"))  # fmt: skip
+            help = "write to a variable that has a value already: `v = pd.var(…)`, out=v"
+            raise Unfit(Problem(operand.name, f"`{operand.name}` has no value where the guard is false", help))
         assert operand.type is not None
         precise = self.type is not None and compatible(operand.type, register_type(self.type).register)
         held = register_type(self.type if precise and self.type else operand.type).register
@@ -320,7 +333,7 @@ def register_type(type: Type) -> Type:
 
 
 def _written(bound: Binding, operand: Operand, given: Any) -> Destination:
-    if given == SINK and isinstance(given, str):
+    if isinstance(given, str) and given == SINK:
         return ir.Sink()
     if not getattr(given, "writable", False):
         what = f"`{given.name}`, a value that was made once" if isinstance(given, Scalar) else repr(given)
@@ -348,8 +361,8 @@ def _address(bound: Binding, operand: Operand, given: Any) -> ir.Address:
         return given.address(bound, operand)
     if isinstance(given, ir.Address):
         return given
-    raise Unfit(Problem(operand.name, f"`{operand.name}` is {given!r}; this form takes {operand.describe()}",
-                        "pass a pointer, a shared array, or the address in a register"))  # fmt: skip
+    help = "pass a pointer, `array.address(…)`, or the address in a register"
+    raise Unfit(Problem(operand.name, f"`{operand.name}` is {given!r}; this form takes {operand.describe()}", help))
 
 
 def constant(bound: Binding, operand: Operand, number: int | float) -> ir.Operand:
@@ -360,8 +373,8 @@ def constant(bound: Binding, operand: Operand, number: int | float) -> ir.Operan
             return ir.Immediate(number)
         raise Unfit(Problem(operand.name, f"`{operand.name}` is {number!r}; this form takes {operand.describe()}"))
     if type is pred:
-        raise Unfit(Problem(operand.name, f"`{operand.name}` is {number!r}; this form takes a predicate",
-                            "predicates come from comparisons; what is known while tracing is a Python `if`"))  # fmt: skip
+        help = "predicates come from comparisons; what is known while tracing is a Python `if`"
+        raise Unfit(Problem(operand.name, f"`{operand.name}` is {number!r}; this form takes a predicate", help))
     if not type.is_float and type.kind != "x" and isinstance(number, int):
         return ir.Immediate(number)
     try:

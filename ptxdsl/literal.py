@@ -7,6 +7,8 @@ import operator
 import struct
 from typing import Any
 
+import numpy as np
+
 from . import ir
 from .types import Type, bf16, f16, f32, f64, lanes
 
@@ -16,14 +18,14 @@ _FORMATS = {f16: "<e", f32: "<f", f64: "<d"}
 
 def is_number(value: Any) -> bool:
     """Whether a value is a Python or numpy number (bool included), or stands for an int (`__index__`)."""
-    return isinstance(value, (int, float)) or (hasattr(type(value), "__index__") and not hasattr(value, "traced"))
+    if isinstance(value, int | float | np.floating):
+        return True
+    return hasattr(type(value), "__index__") and not hasattr(value, "traced") and not isinstance(value, np.ndarray)
 
 
 def plain(number: Any) -> int | float:
     """The Python number that a numpy scalar, a bool or an enum stands for."""
-    return number if type(number) in (int, float) else (
-        float(number) if isinstance(number, float) else operator.index(number)
-    )  # fmt: skip
+    return float(number) if isinstance(number, float | np.floating) else int(operator.index(number))
 
 
 def encode(number: int | float, type: Type) -> ir.Immediate:

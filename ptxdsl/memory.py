@@ -8,9 +8,8 @@ from . import ir, literal, operators
 from .builder import Builder, current
 from .driver import Late
 from .errors import LayoutError
-from .instruction import Binding, Scalar, Source, Unfit, emit
+from .instruction import Binding, Scalar, Source, Unfit, emit, shown
 from .isa.spec import Operand, Problem
-
 from .operators import operate, refuse
 from .types import Pointer, Type, b8, bits, pred, s64, u32
 
@@ -53,7 +52,7 @@ class PointerValue(Source):
         if not _reaches(self.space, operand.space):
             raise Unfit(self._misplaced(binding, operand))
         base = self._base()
-        return ir.Address(base, self.offset)  # type: ignore[arg-type]
+        return ir.Address(base, self.offset)
 
     def _base(self) -> Any:
         """The register or variable that the address is in, if it may be read here."""
@@ -86,6 +85,11 @@ class PointerValue(Source):
 
     def bitcast(self, element: Type) -> PointerValue:
         """The same address, read as elements of another type."""
+        return self._as(element)
+
+    def _as(self, element: Type) -> PointerValue:
+        if not isinstance(element, Type):
+            refuse(f"bitcast of the pointer `{self.name}` takes the new element type; found {element!r}", "such as b32")
         return PointerValue(self.base, Pointer(element, self.space), self.offset)
 
     def __add__(self, index: Any) -> PointerValue:
@@ -96,7 +100,7 @@ class PointerValue(Source):
     def __sub__(self, index: Any) -> PointerValue:
         if isinstance(index, PointerValue):
             refuse("a pointer less a pointer", "subtract the addresses in bytes: `p.value - q.value`")
-        return self + _negative(self, index)
+        return self.__add__(_negative(self, index))
 
     def _moved(self, index: Any) -> PointerValue:
         """This pointer, some elements on: a known distance goes into the address."""
@@ -183,8 +187,10 @@ class PointerVar(PointerValue):
     def set(self, pointer: PointerValue) -> None:
         """Points to where `pointer` does; of the same element and space."""
         if not isinstance(pointer, PointerValue) or pointer.type != self.type:
-            what = f"`{pointer.name}`, a {pointer.type}" if isinstance(pointer, Source) else repr(pointer)
-            refuse(f"`{self.name}` is a {self.type}; it cannot be set to {what}", "bitcast() changes the element type")
+            refuse(
+                f"`{self.name}` is a {self.type}; it cannot be set to {shown(pointer)}",
+                "bitcast() changes the element type",
+            )
         self.base.set(pointer.value)  # type: ignore[union-attr]
 
     def __add__(self, index: Any) -> PointerValue:
@@ -193,6 +199,9 @@ class PointerVar(PointerValue):
         return moved if moved.base is not self.base else PointerValue(moved.value, self.type)
 
     __radd__ = __add__
+
+    def bitcast(self, element: Type) -> PointerValue:
+        return (self + 0)._as(element)
 
 
 def _negative(pointer: PointerValue, index: Any) -> Any:
@@ -283,9 +292,9 @@ def pointer(address: Any, element: Type, space: str = "global") -> PointerValue:
     """A pointer made of an address in bytes: a u64, or a u32 in shared memory."""
     type = Pointer(element, space)
     if not isinstance(address, Scalar) or address.type.bits != type.register.bits or address.type.is_float:
-        what = f"`{address.name}`, a {address.type}" if isinstance(address, Source) else repr(address)
         refuse(
-            f"an address in .{space} has {type.register.bits} bits; found {what}", f"convert it: `.to({type.register})`"
+            f"an address in .{space} has {type.register.bits} bits; found {shown(address)}",
+            f"convert it: `.to({type.register})`",
         )
     return PointerValue(operators.retyped(address, type.register), type)
 
@@ -319,17 +328,17 @@ class Array:
     def address(self, *coordinate: Any) -> PointerValue:
         """A pointer to the element at a coordinate; to the first element without one."""
         if not coordinate:
-            return self.pointer
-        if self.layout is None:
-            return self.pointer + coordinate[0] if len(coordinate) == 1 else self._wrong_rank(coordinate)
-        if self.ranked and len(coordinate) != self.layout.rank:
+            return self.pointer.__add__(0)
+        if self.ranked and len(coordinate) != (self.layout.rank if self.layout else 1):
             self._wrong_rank(coordinate)
+        if self.layout is None:
+            return self.pointer.__add__(coordinate[0])
         coordinate = _numbers(coordinate)
         layouts.check_bounds(self.layout, coordinate[0] if len(coordinate) == 1 else coordinate)
         with operators.steps():
             index = self.layout.index(*coordinate)
-        place = self.pointer if index.value is None else self.pointer + index.value
-        return place + index.constant
+        place = self.pointer if index.value is None else self.pointer.__add__(index.value)
+        return place.__add__(index.constant)
 
     def _wrong_rank(self, coordinate: tuple[Any, ...]) -> NoReturn:
         rank = 1 if self.layout is None else self.layout.rank

@@ -13,7 +13,7 @@ from . import literal
 from .builder import current
 from .convert import conversions
 from .errors import Error, Location, TraceError
-from .instruction import Scalar, Source, emit, register_type
+from .instruction import Scalar, Source, emit, register_type, shown
 from .isa.spec import compatible
 from .types import TYPES, Type, b32, bf16, lanes, pred, u32
 
@@ -139,14 +139,26 @@ def arithmetic(symbol: str, type: Type) -> None:
 
 
 def binary(symbol: str, left: Any, right: Any, out: Any = None) -> Any:
-    """left symbol right, for the operators on two values of one type; NotImplemented if one is no value or number."""
+    """left symbol right, for the operators on two values of one type; NotImplemented where a pointer decides."""
     if not (is_operand(left) and is_operand(right)):
-        return NotImplemented
+        return _foreign(symbol, left, right)
     type = common_type(symbol, left, right)
     if symbol in "&|^":
         return _logic(symbol, type, left, right, out)
     arithmetic(symbol, type)
     return _ARITHMETIC[symbol](type, left, right, out)
+
+
+def _foreign(symbol: str, left: Any, right: Any) -> Any:
+    """Leaves pointers to answer for themselves; refuses all else that is no value or number."""
+    other = left if is_operand(right) else right
+    if isinstance(other, Source):
+        return NotImplemented
+    known = right if other is left else left
+    refuse(
+        f"`{symbol}` of `{known.name}`, which is {known.type}, and a Python {type(other).__name__}",
+        "traced values combine with each other and with Python numbers",
+    )
 
 
 def _logic(symbol: str, type: Type, left: Any, right: Any, out: Any) -> Any:
@@ -293,7 +305,7 @@ _ARITHMETIC = {
 def shift(symbol: str, left: Any, right: Any, out: Any = None) -> Any:
     """left << right, left >> right: `left` decides the type; `right` is a number or a 32-bit integer."""
     if not (is_operand(left) and is_operand(right)):
-        return NotImplemented
+        return _foreign(symbol, left, right)
     if not isinstance(left, Scalar):
         refuse(
             f"`{symbol}` of the Python number {left!r} by `{right.name}`", f"give it a type: `pd.cast({left!r}, u32)`"
@@ -320,7 +332,7 @@ def _shift_amount(symbol: str, type: Type, right: Any) -> int | float | None:
 def compare(symbol: str, left: Any, right: Any) -> Any:
     """A predicate; floats compare as in Python: all but != are false with NaN."""
     if not (is_operand(left) and is_operand(right)):
-        return NotImplemented
+        return _foreign(symbol, left, right)
     type = common_type(symbol, left, right)
     if type is pred:
         refuse(f"`{symbol}` of predicates", "write `~(p ^ q)` for equal, `p ^ q` for different")
@@ -388,12 +400,13 @@ def _typed(what: str, *operands: Any) -> None:
 def select(condition: Any, a: Any, b: Any) -> Any:
     """`a` where the predicate holds, else `b`; both are computed."""
     if not (isinstance(condition, Scalar) and condition.type is pred):
-        what = f"`{condition.name}`, a {condition.type}" if isinstance(condition, Scalar) else repr(condition)
-        refuse(f"pd.select takes a predicate first; found {what}", "compare first: `pd.select(x > 0, a, b)`")
+        refuse(
+            f"pd.select takes a predicate first; found {shown(condition)}", "compare first: `pd.select(x > 0, a, b)`"
+        )
     _typed("pd.select", a, b)
     type = common_type("select", a, b)
     if type is pred:
-        return (condition & a) | (~condition & b)
+        return (condition & a) | (invert(condition) & b)
     return _selected(type, condition, a, b)
 
 
@@ -483,9 +496,8 @@ def widened(value: Any, bits: int) -> Any:
 def unpack(value: Any, type: Type) -> tuple[Any, ...]:
     """The opposite of `pack`: a register as values of a narrower type, the lowest bits first."""
     if not isinstance(value, Scalar) or value.type.bits not in (32, 64, 128) or value.type.bits % type.bits:
-        what = f"`{value.name}`, a {value.type}" if isinstance(value, Scalar) else repr(value)
         refuse(
-            f"pd.unpack into {type} of {what}",
+            f"pd.unpack into {type} of {shown(value)}",
             "it takes a register of 32 or 64 bits, and a type of half or quarter as many",
         )
     count = value.type.bits // type.bits

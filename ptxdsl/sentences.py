@@ -58,38 +58,54 @@ def _at(place: Location, node: ast.expr) -> Location:
     return replace(place, line=node.lineno, columns=(node.col_offset, end or 0))
 
 
-_IN_WORDS = {
-    ast.If: ("`if`", "write `with pd.if_({0}):`; a Python `if` is decided while tracing"),
-    ast.IfExp: ("a conditional expression", "write `pd.select({0}, a, b)`"),
-    ast.While: ("`while`", "write `with pd.while_(lambda: …):`, with the condition after the lambda"),
-    ast.Assert: ("`assert`", "trap where it fails: `with pd.if_(~({0})): pd.ptx.trap()`"),
-    ast.And: ("`and`", "write `a & b` with each comparison in parentheses"),
-    ast.Or: ("`or`", "write `a | b` with each comparison in parentheses"),
-    ast.Not: ("`not`", "write `~({0})`"),
-    ast.Compare: ("a chain of comparisons", "write `(a < b) & (b < c)`"),
-    ast.In: ("`in`", "compare with each: `(x == a) | (x == b)`"),
-    ast.comprehension: ("a filter of a comprehension", "filter by Python values; select traced ones by `pd.select`"),
+_UNKNOWN = "which is not known while tracing"
+_ASKS = "{what} asks whether `{name}` is true, " + _UNKNOWN
+
+# By what asked: the message, and what to write instead.
+_TRUTH: dict[str, tuple[str, str]] = {
+    "if": (_ASKS, "write `with pd.if_({name}):`; a Python `if` is decided while tracing"),
+    "conditional expression": (_ASKS, "write `pd.select({name}, a, b)`"),
+    "while": (_ASKS, "write `with pd.while_(lambda: …):`, with the condition behind the lambda"),
+    "assert": (_ASKS, "trap where it fails: `with pd.if_(~({name})): pd.ptx.trap()`"),
+    "not": (_ASKS, "write `~({name})`"),
+    "comprehension": (_ASKS, "filter by what is known while tracing; choose between traced values by pd.select"),
+    "and": ("`and` asks whether what is before it is true, " + _UNKNOWN, "write `(…) & (…)`"),
+    "or": ("`or` asks whether what is before it is true, " + _UNKNOWN, "write `(…) | (…)`"),
+    "chain": ("the chain `{name}` asks whether its first part is true, " + _UNKNOWN, "write `(a < b) & (b < c)`"),
+    "in": ("`{name}` asks whether values are equal, " + _UNKNOWN, "compare with each: `(x == a) | (x == b)`"),
+    "match": ("`match` asks whether values are equal, " + _UNKNOWN, "write `with pd.if_(x == a):` for each case"),
+    "call": (
+        "`{source}` asks whether a value is true, " + _UNKNOWN,
+        "write pd.min, pd.max, pd.select or `with pd.if_(…):`",
+    ),
 }
+_PARENTS = {ast.If: "if", ast.IfExp: "conditional expression", ast.While: "while", ast.Assert: "assert"}
 
 
 def truth(place: Location, name: str) -> tuple[str, str]:
     """(message, help) for a traced value that is asked whether it is true."""
-    kind = _asker(place)
-    what, help = _IN_WORDS.get(kind, ("Python", "compare and choose with pd.min, pd.max, pd.select or `with pd.if_`"))
-    return f"{what} asks whether `{name}` is true, which is not known while tracing", help.format(name)
+    kinds = [kind for parent, node in _nodes(place) if _here(place, node) and (kind := _asker(parent, node))]
+    kind = kinds[-1] if kinds else "call"
+    message, help = _TRUTH[kind]
+    what = f"a {kind}" if " " in kind or kind == "comprehension" else f"`{kind}`"
+    source = place.text[slice(*place.columns)]
+    return message.format(what=what, name=name, source=source), help.format(name=name)
 
 
-def _asker(place: Location) -> type[ast.AST]:
-    found: list[type[ast.AST]] = []
-    for parent, node in _nodes(place):
-        if not _here(place, node):
-            continue
-        if isinstance(node, ast.Compare) and (len(node.ops) > 1 or isinstance(node.ops[0], (ast.In, ast.NotIn))):
-            found.append(ast.In if len(node.ops) == 1 else ast.Compare)
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            found.append(ast.Not)
-        elif isinstance(parent, ast.BoolOp):
-            found.append(type(parent.op))
-        elif getattr(parent, "test", None) is node or isinstance(parent, ast.comprehension):
-            found.append(type(parent))
-    return found[-1] if found else ast.AST
+def _asker(parent: ast.AST, node: ast.AST) -> str | None:
+    """What asks for the truth of this expression, or of a part of it."""
+    if isinstance(node, ast.BoolOp):
+        return "and" if isinstance(node.op, ast.And) else "or"
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+        return "in"
+    if isinstance(node, ast.Compare) and len(node.ops) > 1:
+        return "chain"
+    if isinstance(parent, ast.BoolOp):
+        return "and" if isinstance(parent.op, ast.And) else "or"
+    if any(isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.Not) for n in (node, parent)):
+        return "not"
+    if isinstance(parent, ast.MatchValue):
+        return "match"
+    if isinstance(parent, ast.comprehension):
+        return "comprehension"
+    return _PARENTS.get(type(parent)) if getattr(parent, "test", None) is node else None

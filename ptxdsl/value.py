@@ -164,7 +164,23 @@ class Value(Scalar):
         refuse(f"int() of `{self.name}`, which has no value while tracing", f"convert it by `{self.name}.to(s32)`")
 
     def __float__(self) -> float:
-        refuse(f"float() of `{self.name}`, which has no value while tracing", f"convert it by `{self.name}.to(f32)`")
+        refuse(
+            f"float() of `{self.name}`, which has no value while tracing",
+            f"convert it by `{self.name}.to(f32)`; math functions are instructions, such as pd.ptx.sqrt.rn.f32",
+        )
+
+    def __pow__(self, other: Any) -> Any:
+        refuse(
+            f"`**` of `{self.name}`, which is {self.type}",
+            "multiply: `x * x`; for floats there is pd.ptx.ex2.approx.f32",
+        )
+
+    __rpow__ = __pow__
+
+    def __matmul__(self, other: Any) -> Any:
+        refuse(f"`@` of `{self.name}`, which is one {self.type}", "matrices are multiplied by pd.ptx.mma.sync")
+
+    __rmatmul__ = __matmul__
 
     def __hash__(self) -> int:
         refuse(
@@ -206,9 +222,10 @@ class Value(Scalar):
         return self._updated(">>=", other)
 
     def _updated(self, symbol: str, other: Any) -> Any:
+        (name,) = current(self.name).site().names[:1] or (self.name,)
         refuse(
-            f"`{symbol}` on `{self.name}`, which is a value that was computed once, not a variable",
-            f"make it a variable before (`{self.name} = pd.var({self.type}, …)`), or give the result a new name",
+            f"`{symbol}` on `{name}`, which is a value that was computed once, not a variable",
+            f"make it a variable before (`{name} = pd.var({self.type}, …)`), or give the result a new name",
         )
 
 
@@ -245,7 +262,7 @@ class Var(Value):
     def _updated(self, symbol: str, other: Any) -> Any:
         how = shift if symbol in ("<<=", ">>=") else binary
         if how(symbol[:-1], self, other, self) is NotImplemented:
-            refuse(f"`{symbol}` on `{self.name}`, which is {self.type}, with {other!r}", "it takes a value or a number")
+            refuse(f"`{symbol}` on `{self.name}`, which is {self.type}, with a pointer", "take its address: `p.value`")
         return self
 
 

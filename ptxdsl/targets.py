@@ -104,7 +104,7 @@ def _as_kernel(place: str, name: str, found: Any, module: ModuleType) -> Kernel:
     if callable(found):
         help = f"put @pd.kernel above it, or name the kernel that it launches: `{name}.kernel = …`"
         raise UsageError(f"`{name}` of {place} is a function, not a kernel", help=help)
-    raise UsageError(f"`{name}` of {place} is a {type(found).__name__}, not a kernel", help=_kernels_of(module, name))
+    raise UsageError(f"`{name}` of {place} is of type {type(found).__name__}, not a kernel", help=_kernels_of(module, name))
 
 
 def _only_kernel(place: str, module: ModuleType) -> Kernel:

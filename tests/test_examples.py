@@ -1,0 +1,53 @@
+"""Every example runs as a program, on the emulator and on a GPU, and checks its own result."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
+
+every_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+
+
+def run(path, *arguments, cwd=ROOT):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+    command = [sys.executable, str(path), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd, check=False)
+
+
+@every_example
+def test_on_the_emulator(path):
+    done = run(path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.match(r"ok  .* on the emulator", done.stdout)
+
+
+@pytest.mark.gpu
+@every_example
+def test_on_a_gpu(path):
+    done = run(path, "--device", "cuda")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.match(r"ok  .* on the GPU", done.stdout)
+
+
+@every_example
+@pytest.mark.parametrize("wrong", ["exact(array) + 1", "exact(array) * np.nan"])
+def test_a_wrong_result_ends_with_code_1(path, tmp_path, wrong):
+    (tmp_path / path.name).write_text(path.read_text())
+    arrays = (ROOT / "examples" / "arrays.py").read_text()
+    (tmp_path / "arrays.py").write_text(f"{arrays}\n\nexact = to_host\nto_host = lambda array: {wrong}\n")
+    done = run(tmp_path / path.name)
+    assert done.returncode == 1
+    assert done.stderr.startswith("FAILED  ")
+
+
+@every_example
+def test_it_says_what_is_new_and_how_to_run_it(path):
+    docstring = path.read_text().split('"""')[1]
+    assert f"python examples/{path.name}" in docstring
+    assert "New here: " in docstring.replace("\n", " ")

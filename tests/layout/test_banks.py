@@ -92,6 +92,17 @@ def test_the_report_names_the_conflict():
     )
 
 
+def test_lanes_that_share_a_word_share_a_cell():
+    (grid,) = bank_wavefronts("ld.shared.2", Layout((1, 64), (64, 1))).picture().grids
+    assert [cell.lines for cell in grid.cells[0][:3]] == [("T0+1",), ("T2+1",), ("T4+1",)]
+
+
+def test_an_access_along_no_contiguous_mode_runs_along_the_last():
+    with pytest.raises(LayoutError, match="contiguous in no mode"):
+        bank_wavefronts("ld.shared.4", Layout((64, 64), (2, 128)))
+    assert counts("ld.shared.2", Layout((32, 64), (128, 2))) == (64, 64, 1)  # a row of 32 lanes, a word each
+
+
 def test_its_picture_shows_which_lanes_each_wavefront_serves():
     assert (
         to_text(bank_wavefronts("ldmatrix.x1", ROWS_64), color=False)

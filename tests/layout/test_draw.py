@@ -89,6 +89,17 @@ def test_words_stay_inside_of_their_cells_and_cells_inside_of_the_page(value):
     assert all(x + len(word) * 6.62 <= width for x, _, word in labels(svg)["t"])
 
 
+def test_rows_and_columns_are_numbered_beside_their_cells():
+    svg = to_svg(Layout((3, 2)))
+    columns, rows = labels(svg)["n"][:2], labels(svg)["n"][2:]
+    boxes = sorted(rectangles(svg), key=lambda box: box[1])
+    for (x, y, word), (left, top, width, _) in zip(columns, sorted(boxes[:2]), strict=True):
+        assert left < x < left + width and y < top and word in "01"
+    for (x, y, _), (left, top, _, height) in zip(rows, boxes[::2], strict=True):
+        assert x < left and top < y < top + height
+    assert [word for _, _, word in rows] == ["0", "1", "2"]
+
+
 def test_a_layout_in_text():
     assert (
         to_text(Layout((4, (2, 2)), (2, (1, 8))), color=False)

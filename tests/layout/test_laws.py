@@ -84,6 +84,11 @@ def test_size_and_cosize_count_coordinates_and_reach(layout):
     assert depth(layout) == depth(layout.shape)
 
 
+@pytest.mark.parametrize("shape, expected", [(4, 0), ((4,), 1), ((4, 8), 1), ((4, (2, 2)), 2), (((2, (2, 2)), 3), 3)])
+def test_depth_counts_the_nesting(shape, expected):
+    assert depth(shape) == depth(Layout(shape)) == depth(composition(Swizzle(1, 1, 1), Layout(shape))) == expected
+
+
 @given(layouts())
 def test_a_layout_reads_back_from_its_text(layout):
     assert parse_layout(str(layout)) == layout

@@ -317,6 +317,12 @@ REFUSALS = {
         "(128,64):(128,2), which is contiguous in no mode, needed 0 to 7",
         "store the tile with stride 1 in K for ldmatrix.x4, or in N for ldmatrix.x4.trans",
     ),
+    "3, contiguous nowhere, transposed": (
+        lambda: make_tiled_copy_b("ldmatrix.x4.trans", MMA).partition_s(Layout((128, 64), (2, 256))),
+        "ldmatrix.x4.trans reads 8 contiguous values of 16 bits a thread: found offsets 0, 2, 4, 6, … in "
+        "(128,64):(2,256), which is contiguous in no mode, needed 0 to 7",
+        "store the tile with stride 1 in K for ldmatrix.x4, or in N for ldmatrix.x4.trans",
+    ),
     "3, a fragment is no vector": (
         lambda: make_tiled_copy_a("ld.shared.16", MMA).partition_s(K_MAJOR),
         "ld.shared.16 reads 8 contiguous values of 16 bits a thread: found offsets 0, 1, 512, 513, … in "

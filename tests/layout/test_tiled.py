@@ -167,7 +167,11 @@ def test_a_tiled_copy_moves_each_element_of_the_tile_once(rows, columns, row_maj
     assert sorted(partition.offsets()) == list(range(size(layout)))
     for thread in range(threads.size):
         row, column = divmod(thread, columns) if row_major else (thread % rows, thread // rows)
-        assert copy.get_slice(thread).partition_s(layout)(0) == layout(row, column * length)
+        assert partition(thread, 0, 0, 0) == layout(row, column * length)
+    assert (
+        copy.get_slice(threads.size - 1).partition_s(layout).offsets()
+        == partition.offsets()[threads.size - 1 :: threads.size]
+    )
 
 
 def test_a_tiled_copy_may_be_one_dimensional():

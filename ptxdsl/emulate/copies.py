@@ -59,8 +59,7 @@ class Copies:
         whole = bool((used == size).all())
         shared, where, to, ok = self.memory.place(x, "writes", "shared", destination, size)
         self.memory.check_landing(x, shared, where, to, size, ok)
-        reading = None if whole else used > 0
-        origin, readable = self._origin(x, source, size, reading)
+        origin, readable = self._origin(x, source, size, None if whole else used)
         ok = readable if ok is None else ok if readable is None else ok & readable
         lanes, self.issued = x.lanes_now, self.issued + 1
         part = None if whole else used.astype(np.int64)
@@ -72,18 +71,23 @@ class Copies:
         shared.in_flight = len(self.queue)
 
     def _origin(
-        self, x: Any, source: np.ndarray, size: int, reading: np.ndarray | None
+        self, x: Any, source: np.ndarray, size: int, used: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Places to read; lanes that read nothing may have any address."""
-        if reading is None:
+        """Places to read; lanes that read nothing may have any address, and others only what they read."""
+        if used is None:
             _, _, flat, ok = self.memory.place(x, "reads", "global", source, size)
             return flat, ok
-        flat = np.zeros(source.shape, np.int64)
-        allowed = ~reading
-        if reading.any():
-            with x.only(reading):
-                _, _, flat[reading], ok = self.memory.place(x, "reads", "global", source[reading], size)
-            allowed[reading] = True if ok is None else ok
+        flat, allowed = np.zeros(source.shape, np.int64), used == 0
+        partly = (used > 0) & (used < size) & (source % np.uint64(size) == 0)
+        for which, width in ((partly, 1), (~allowed & ~partly, size)):
+            if which.any():
+                with x.only(which):
+                    _, _, flat[which], ok = self.memory.place(x, "reads", "global", source[which], width)
+                    if width < size:
+                        last = source[which] + (used[which] - np.uint32(1))
+                        _, _, _, ends = self.memory.place(x, "reads", "global", last, width)
+                        ok = ends if ok is None else ok if ends is None else ok & ends
+                allowed[which] = True if ok is None else ok
         return flat, allowed
 
     def commit(self, index: Index) -> None:

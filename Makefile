@@ -41,8 +41,7 @@ gpu: $(READY)-test ## the tests that need a GPU
 bench: $(READY)-test ## every benchmark; each prints the machine, the shapes and the contenders
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
-corpus: $(READY)-test $(READY)-corpus ## compile the corpus of kernels again (nvcc on the PATH; Triton and numba: 1.7 GB) and test it
-	$(BIN)/python tests/corpus/make.py
+corpus: $(READY)-test $(READY)-corpus ## the corpus with Triton and numba (1.7 GB); its CUDA C++ takes nvcc on the PATH
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 tests/corpus
 
 clean: ## remove .venv and all caches

@@ -1,29 +1,25 @@
 """The corpus: PTX as nvcc, Triton, numba-cuda and people write it.
 
-`cuda/*.cu`, `triton_kernels.py` and `numba_kernels.py` are compiled where their compiler is installed; elsewhere
-what they gave once is read from `recorded.tar.xz`. `ptx/*.ptx` are written by hand, for shapes that compilers seldom
-print. `python tests/corpus/make.py` records it all again; nvcc and the extra `corpus` must be installed.
+`cuda/*.cu`, `triton_kernels.py` and `numba_kernels.py` are compiled where their compiler is installed, and skipped
+elsewhere. `ptx/*.ptx` are written by hand, for shapes that compilers seldom print.
 """
 
 import hashlib
 import importlib.metadata
-import io
+import itertools
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
-from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).parent
-RECORDED = HERE / "recorded.tar.xz"
 
 
 class Unavailable(Exception):
-    """Why a file of the corpus can neither be made nor read here."""
+    """Why a file of the corpus cannot be made here."""
 
 
 class Nvcc:
@@ -53,10 +49,16 @@ class Nvcc:
 
 
 class Script:
-    """A Python file that writes the PTX of all its kernels, with a compiler from PyPI."""
+    """A Python file that writes the PTX of all its kernels, which its first lines name, with a compiler from PyPI."""
 
-    def __init__(self, file, distribution):
-        self.file, self.distribution = file, distribution
+    def __init__(self, family, file, distribution):
+        self.family, self.file, self.distribution = family, file, distribution
+
+    def builds(self):
+        """The names of the files that it writes."""
+        lines = itertools.takewhile(lambda line: line.startswith("#"), (HERE / self.file).read_text().splitlines())
+        listed = " ".join(line.lstrip("# ") for line in lines).removeprefix("makes:")
+        return [f"{self.family}-{name.strip()}" for name in listed.split(";")]
 
     def version(self):
         try:
@@ -73,8 +75,8 @@ class Script:
 
 COMPILERS = {
     "cuda": Nvcc(),
-    "triton": Script("triton_kernels.py", "triton"),
-    "numba": Script("numba_kernels.py", "numba-cuda"),
+    "triton": Script("triton", "triton_kernels.py", "triton"),
+    "numba": Script("numba", "numba_kernels.py", "numba-cuda"),
 }
 
 
@@ -88,19 +90,10 @@ def run(command, folder=HERE):
     return done.stdout
 
 
-@cache
-def recorded():
-    """name: PTX text, as the archive has it."""
-    if not RECORDED.exists():
-        return {}
-    with tarfile.open(RECORDED) as archive:
-        return {Path(member.name).stem: archive.extractfile(member).read().decode() for member in archive}
-
-
 def names():
     """Every file of the corpus, whether or not it can be made here."""
     written = {f"written-{path.stem}" for path in HERE.glob("ptx/*.ptx")}
-    return sorted(written | COMPILERS["cuda"].builds().keys() | recorded().keys())
+    return sorted(written.union(*(compiler.builds() for compiler in COMPILERS.values())))
 
 
 def compile_in(folder, name):
@@ -126,16 +119,9 @@ def made(name, directory):
 
 
 def ptx_text(name, directory):
-    """The PTX called `name`: written, made in `directory` (and kept there), or recorded. Raises Unavailable."""
+    """The PTX called `name`: written, or made in `directory` and kept there. Raises Unavailable."""
     family, _, stem = name.partition("-")
-    if family == "written":
-        return (HERE / "ptx" / f"{stem}.ptx").read_text()
-    try:
-        return made(name, directory)
-    except Unavailable as reason:
-        if name not in recorded():
-            raise Unavailable(f"{reason}, and {RECORDED.name} has no {name}: run make corpus") from reason
-        return recorded()[name]
+    return (HERE / "ptx" / f"{stem}.ptx").read_text() if family == "written" else made(name, directory)
 
 
 def ptx_files(directory):
@@ -150,22 +136,3 @@ def ptx_files(directory):
         else:
             paths.append(path)
     return paths
-
-
-def record():
-    """Compile everything and write the archive. Always in the same folder, which the texts name."""
-    folder = Path(tempfile.gettempdir(), "corpus")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    for name in [*COMPILERS["cuda"].builds(), "triton-", "numba-"]:  # the scripts write all of theirs at once
-        compile_in(folder, name)
-    with tarfile.open(RECORDED, "w:xz", preset=9) as archive:
-        for path in sorted(folder.glob("*.ptx")):
-            text = path.read_text().replace(sys.prefix, "/usr").encode()
-            member = tarfile.TarInfo(path.name)
-            member.size = len(text)
-            archive.addfile(member, io.BytesIO(text))
-
-
-if __name__ == "__main__":
-    record()

@@ -1,3 +1,6 @@
+# makes: atomics-sm_80; checked-sm_80; complexes-sm_100; dynamic_shared-sm_80; local_table-sm_80; mathematics-sm_80;
+#   matmul-sm_80; printing-sm_80; saxpy-sm_80; saxpy_strided-sm_90; structures-sm_90; tiled_matmul-sm_90;
+#   warp_sum-sm_80
 """numba-cuda kernels, compiled to PTX with no GPU: `python numba_kernels.py DIRECTORY` writes one file a build."""
 
 import math

@@ -1,3 +1,8 @@
+# makes: atomics-sm_80; attention-sm_80; attention-sm_90; control-sm_80; dropout-sm_90; embedding-sm_80;
+#   layer_norm-sm_90; math-sm_80; matmul_bf16-sm_100; matmul_bf16-sm_80; matmul_f16-sm_80; matmul_f16-sm_90;
+#   matmul_f64-sm_80; matmul_fp8-sm_90; matmul_i8-sm_80; matmul_tf32-sm_80; persistent-sm_100; persistent-sm_90;
+#   scans-sm_80; softmax-sm_100; softmax-sm_80; transpose-sm_80; vector_add-sm_80; vector_add-sm_90;
+#   vector_add_bf16-sm_90; vector_add_i64-sm_80
 """Triton kernels, compiled to PTX with no GPU: `python triton_kernels.py DIRECTORY` writes one file a build."""
 
 import os

@@ -469,10 +469,10 @@ def gemm(
 def _launch(problem: Problem, config: GemmConfig, alpha: float, beta: float) -> None:
     a, b, out = problem.a, problem.b, problem.out
     separate = problem.c if config.c == "separate" and problem.c else None
-    c = separate.owner if separate else out.owner[:0]  # an array of no elements: nothing to read
+    c = strided(separate.owner) if separate else 0  # a null address: it is not read
     sizes = problem.m, problem.n, problem.k
     strides = a.stride, b.stride, separate.stride if separate else 0, out.stride
-    arguments = map(strided, (a.owner, b.owner, c, out.owner))
+    arguments = strided(a.owner), strided(b.owner), c, strided(out.owner)
     gemm_kernel[config.grid(problem.m, problem.n), config.threads](
         *arguments, *sizes, *strides, alpha, beta, config=config
     )

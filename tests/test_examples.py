@@ -14,15 +14,15 @@ EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 every_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 
 
-def run(path, *arguments, cwd=ROOT):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+def run(path, *arguments, **environment):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     command = [sys.executable, str(path), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
 @every_example
 def test_on_the_emulator(path):
-    done = run(path)
+    done = run(path, PYTHONWARNINGS="error")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.match(r"ok  .* on the emulator", done.stdout)
 
@@ -31,7 +31,7 @@ def test_on_the_emulator(path):
 @every_example
 def test_on_a_gpu(path):
     done = run(path, "--device", "cuda")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
     assert re.match(r"ok  .* on the GPU", done.stdout)
 
 

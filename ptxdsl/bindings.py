@@ -41,6 +41,7 @@ class Bindings:
         changed = [n for n, old in self.names.values.items() if _differs(old, now.values.get(n, _UNBOUND))]
         if changed:
             live = live_after(now.code, now.offset)
+            live |= live_after(now.code, self.names.offset) if region.again else frozenset()
             for name in changed:
                 if name in live:
                     _refuse(name, self.names.values[name], now.values.get(name), region)

@@ -285,18 +285,21 @@ class _Loop:
     builder: Builder
     span: Span
     where: Location
+    behind: ir.Label
     keep_rolled: bool
 
 
 def _rounds(builder: Builder, span: Span, unroll: int | None) -> Iterator[Any]:
     """Traces a loop; for each value yielded, Python runs the body of its `for`, which is traced."""
     counter, copies, known = var(span.type, span.start), unroll or 1, span.known
-    loop = _Loop(builder, span, builder.site().location, unroll == 1)
+    loop = _Loop(builder, span, builder.site().location, builder.function.label("$endloop"), unroll == 1)
     try:
         if copies > 1 and (known is None or len(known) >= copies):
-            yield from _loop(loop, counter, copies)
+            yield from _loop(loop, counter, copies, builder.function.label("$rest"))
         if known is None or len(known) % copies or copies == 1:
-            yield from _loop(loop, counter, 1, entered=known is not None)
+            yield from _loop(loop, counter, 1, loop.behind)
+        if loop.behind in builder.targets:
+            builder.append(loop.behind)
     except GeneratorExit:
         loop.builder.broken = loop.builder.broken or _abandoned(loop)
         raise
@@ -310,31 +313,36 @@ def _abandoned(loop: _Loop) -> TraceError:
     )
 
 
-def _loop(loop: _Loop, counter: Var, copies: int, entered: bool = False) -> Iterator[Any]:
-    """One loop of the PTX with `copies` bodies in it; tested at its end, and before it unless it surely runs."""
+def _loop(loop: _Loop, counter: Var, copies: int, after: ir.Label) -> Iterator[Any]:
+    """One loop of the PTX with `copies` bodies in it, then the label `after` unless that is behind all of them.
+
+    It is tested at its end, and before it unless it surely runs.
+    """
     builder, span = loop.builder, loop.span
-    start, behind = builder.function.label("$loop"), builder.function.label("$endloop")
-    surely = entered or span.known is not None
-    if not surely:
-        _branch(behind, unless=_enters(span, counter, copies))
+    start = builder.function.label("$loop")
+    if span.known is None:
+        _branch(after, unless=_enters(span, counter, copies))
     builder.append(start)
     if loop.keep_rolled:
         builder.append(ir.Directive("pragma", ('"nounroll"',)))
     bindings = Bindings.now()
     for copy in builtins.range(copies):
-        yield from _round(loop, counter, copy, behind, bindings)
+        yield from _round(loop, counter, copy, bindings)
+    with steps():
+        over = None if after is loop.behind or span.cannot_wrap else span.left(counter) <= span.distance(copies)
     _branch(start, when=_advance(span, counter, copies))
-    if not surely or behind in builder.targets:
-        builder.append(behind)
+    if over is not None:  # the counter may have wrapped: what is left over is not to be told from it
+        _branch(loop.behind, when=over)
+    if after is not loop.behind and after in builder.targets:
+        builder.append(after)
 
 
-def _round(loop: _Loop, counter: Var, copy: int, behind: ir.Label, bindings: Bindings) -> Iterator[Any]:
+def _round(loop: _Loop, counter: Var, copy: int, bindings: Bindings) -> Iterator[Any]:
     """One copy of the body."""
     builder = loop.builder
-    value = Value(counter.read(), counter.type, builder) if copy == 0 else counter + loop.span.step * copy
     region = _open(builder, f"the `for` over pd.range ({loop.where})")
-    region.leave, region.again = behind, builder.function.label("$continue")
-    yield value
+    region.leave, region.again = loop.behind, builder.function.label("$continue")
+    yield Value(counter.read(), counter.type, builder) if copy == 0 else counter + loop.span.step * copy
     builder.check_whole()
     bindings.check(region)
     _close(builder, region)

@@ -12,7 +12,7 @@ from .builder import Builder, Region, current, peek
 from .errors import Site, TraceError, VerifyError
 from .isa.spec import Op, Opcode, Operand, Problem, compatible, found, lookup
 from .sentences import argument
-from .types import TYPES, Type, bf16, bits, f16, pred
+from .types import TYPES, Pointer, Type, bf16, bits, f16, pred
 
 Destination = ir.Register | ir.Sink
 SINK = "_"
@@ -60,6 +60,7 @@ class Source:
 
     __slots__ = ()
     traced = True
+    type: Type | Pointer
 
     def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:
         """This value in a register, a special register or a constant."""
@@ -74,17 +75,13 @@ class Source:
         """What a message calls it."""
         raise NotImplementedError
 
-    @property
-    def type(self) -> Any:
-        """The type of the value, or of the pointer."""
-        raise NotImplementedError
-
 
 class Scalar(Source):
     """A value in a register, or a constant of known type: what operators and instructions work on."""
 
     __slots__ = ("builder", "operand", "region", "site", "type")
     writable = False
+    type: Type
 
     def __init__(self, operand: Any, type: Type, builder: Builder, site: Site | None = None) -> None:
         self.operand, self.type, self.builder = operand, type, builder

@@ -13,6 +13,7 @@ from .calls import DEFAULT_ARCH, Launch, Variant, arguments, assembling, parsing
 from .errors import Error, LaunchError, TraceError, here, names_here
 from .lower import lower
 from .trace import REQUIRED, Signature, signature, trace
+from .verify import check_operands
 
 if TYPE_CHECKING:
     from .assemble import Cubin, Resources
@@ -220,6 +221,7 @@ class ParsedKernel(AnyKernel):
         return self._variants[arch]
 
     def _variant(self, arch: str) -> Variant:
+        check_operands(f for f in self.module.functions if f.kind == "func" or f is self.function)
         parameters = [(p.name, _kind(p)) for p in self.function.parameters]
         text = lower(self.module)
         return Variant(self.name, arch, self.module, text, parameters, 0, parsed=self.module)

@@ -220,7 +220,7 @@ def registers(function: Function) -> Iterator[str]:
     taken = {register.name for register in function.registers} | function.names.keys()
     for type, names in by_type.items():
         families = _families(names, taken)
-        single = [name for name in names if _FAMILY.sub("", name) not in families]
+        single = [name for name in names if not _FAMILY.search(name) or _FAMILY.sub("", name) not in families]
         yield from (f".reg .{type} {prefix}<{size}>;" for prefix, size in families.items())
         yield from (f".reg .{type} {line};" for line in _wrap(single))
 

@@ -29,6 +29,7 @@ class PointerValue(Source):
 
     __slots__ = ("base", "offset", "type")
     __array_ufunc__ = None
+    type: Pointer
 
     def __init__(self, base: Scalar | ir.Variable, type: Pointer, offset: int = 0) -> None:
         self.base, self.type, self.offset = base, type, offset

@@ -7,6 +7,7 @@ change nothing emit nothing.
 
 from __future__ import annotations
 
+from operator import add, and_, mul, or_, sub, xor
 from typing import Any, NoReturn
 
 from . import literal
@@ -17,7 +18,8 @@ from .instruction import Scalar, Source, emit, register_type, shown
 from .isa.spec import compatible
 from .types import TYPES, Type, b32, bf16, lanes, pred, u32
 
-SIGNS = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
+LOGIC = {"&": "and", "|": "or", "^": "xor"}
+_KNOWN = {"+": add, "-": sub, "*": mul, "&": and_, "|": or_, "^": xor}  # computed here where both sides are known
 COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -143,6 +145,8 @@ def binary(symbol: str, left: Any, right: Any, out: Any = None) -> Any:
     if not (is_operand(left) and is_operand(right)):
         return _foreign(symbol, left, right)
     type = common_type(symbol, left, right)
+    if type.is_integer and symbol in _KNOWN and None not in (number_of(left), number_of(right)):
+        return settle(wrapped(_KNOWN[symbol](number_of(left), number_of(right)), type), type, out)
     if symbol in "&|^":
         return _logic(symbol, type, left, right, out)
     arithmetic(symbol, type)
@@ -174,7 +178,7 @@ def _logic(symbol: str, type: Type, left: Any, right: Any, out: Any) -> Any:
         if fixed is not None and wrapped(int(number), type) == wrapped(fixed, type):
             return settle(wrapped(fixed, type), type, out)
     form = "pred" if type is pred else f"b{type.bits}"
-    return operate(f"{SIGNS[symbol]}.{form}", left, right, out=out, type=type)
+    return operate(f"{LOGIC[symbol]}.{form}", left, right, out=out, type=type)
 
 
 def _add(type: Type, left: Any, right: Any, out: Any) -> Any:
@@ -193,18 +197,13 @@ def _subtract(type: Type, left: Any, right: Any, out: Any) -> Any:
         return _floating("sub", type, left, right, out)
     number = number_of(right)
     if number == 0:
-        return kept(left, out) if isinstance(left, Scalar) else settle(left, type, out)
+        return kept(left, out)
     if number is not None and number < 0:
         return _plain("add", type, left, -number, out)
     return _plain("sub", type, left, right, out)
 
 
 def _plain(name: str, type: Type, left: Any, right: Any, out: Any) -> Any:
-    """An integer instruction on two operands, computed here where both are known."""
-    a, b = number_of(left), number_of(right)
-    if a is not None and b is not None:
-        known = {"add": a + b, "sub": a - b, "mul.lo": a * b}[name]
-        return settle(wrapped(int(known), type), type, out)
     return operate(f"{name}.{type}", left, right, out=out, type=type)
 
 
@@ -224,8 +223,8 @@ def _multiply(type: Type, left: Any, right: Any, out: Any) -> Any:
     if number_of(left) is not None:
         left, right = right, left
     number = number_of(right)
-    if number == 1:
-        return kept(left, out) if isinstance(left, Scalar) else settle(left, type, out)
+    if number == 1 and isinstance(left, Scalar):
+        return kept(left, out)
     if is_floating(type):
         return _floating("mul", type, left, right, out)
     return settle(0, type, out) if number == 0 else _plain("mul.lo", type, left, right, out)
@@ -441,8 +440,8 @@ def cast(value: Any, type: Type) -> Any:
         return constant(value, type)
     if value.type is type:
         return kept(value, None)
-    if value.type is pred and type.kind in "usf" and type.bits > 16:
-        return operate(f"selp.{type}", 1, 0, value)
+    if value.type is pred and type.kind in "usf" and type.bits >= 16:
+        return _selected(type, value, 1, 0)
     try:
         return _converted(value, type)
     except ValueError as why:

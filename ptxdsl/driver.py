@@ -138,7 +138,7 @@ def device(ordinal: int) -> Device:
     name = call(f"asking for cuda:{ordinal}", cuda.cuDeviceGetName, 256, handle)
     return Device(
         ordinal=ordinal,
-        name=name.rstrip(b"\0").decode(),
+        name=name.partition(b"\0")[0].decode(),
         capability=(
             _attribute(handle, "COMPUTE_CAPABILITY_MAJOR"),
             _attribute(handle, "COMPUTE_CAPABILITY_MINOR"),

@@ -1,0 +1,370 @@
+"""Kernels as nvcc, Triton and numba compile them compute what their source says."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.corpus import make
+from tests.emulate.support import clean, launch, only
+
+
+def compiled(name, *arguments, kernel=None, **options):
+    directory = Path(tempfile.gettempdir(), "ptxdsl-corpus")
+    directory.mkdir(exist_ok=True)
+    try:
+        text = make.ptx_text(name, directory)
+    except make.Unavailable as reason:
+        pytest.skip(str(reason))
+    return launch(text, *arguments, name=kernel, **options)
+
+
+@pytest.mark.parametrize("build", ["sm_80", "sm_90-G"])
+def test_recursion_function_tables_and_virtual_calls(build):
+    x = np.arange(40, dtype=np.int32) * 7
+    areas = np.zeros(40, np.float32)
+    before = x.copy()
+    clean(compiled(f"cuda-recursion-{build}", x, areas, block=40))
+    i = np.arange(40)
+    called = np.choose(before % 3, [before + i, before * i, before - i])
+    ackermann = 2 * (i & 3) + 3
+    assert (x == called + ackermann + (i % 2 == 0)).all()
+    np.testing.assert_allclose(areas, np.where(i & 1, 2.25, 3.14159274 * 0.25), rtol=1e-6)
+
+
+@pytest.mark.parametrize("build", ["sm_80", "sm_80-lineinfo"])
+def test_printing_from_a_kernel(build, capfd):
+    x, n = np.array([1.5, -2.25, 3.0], np.float32), np.array([5, 1 << 40, 8], np.int64)
+    report = clean(compiled(f"cuda-printing-{build}", x, n, 100, block=3))
+    assert report.output == (
+        'thread 0 of block 0: 1.500000 and 5, "text\twith\\escapes" q %\n'
+        'thread 1 of block 0: -2.250000 and 1099511627776, "text\twith\\escapes" q %\n'
+        'thread 2 of block 0: 3.000000 and 8, "text\twith\\escapes" q %\n'
+    )
+    assert capfd.readouterr().out == report.output
+
+
+def test_a_trap_behind_a_print():
+    x, n = np.zeros(1, np.float32), np.array([-1], np.int64)
+    report = compiled("cuda-printing-sm_80", x, n, 100, block=1)
+    assert report.output.endswith("negative: nothing more to say\n")
+    assert only(report).kind == "trap"
+
+
+def test_a_failed_assertion():
+    x, n = np.zeros(4, np.float32), np.zeros(4, np.int64)
+    report = compiled("cuda-printing-sm_80", x, n, 2, block=4)
+    finding = only(report)
+    assert finding.kind == "assert"
+    assert finding.message == (
+        'assertion `i < limit && "index past the limit"` failed in '
+        "void report(const float *, const long long *, int) (printing.cu:8)"
+    )
+    assert (finding.count, report.output.count("\n")) == (2, 2)
+
+
+@pytest.mark.parametrize("build", ["sm_80", "sm_80-rdc-true", "sm_100a-rdc-true"])
+def test_calls_with_structs_and_many_arguments(build, rng):
+    x, n = rng.standard_normal(32).astype(np.float32), rng.integers(-9, 9, 32).astype(np.int32)
+    d, s = np.arange(6, dtype=np.float64), np.arange(32, dtype=np.int64)
+    first, second = x * x, n.copy()
+    i = np.arange(32)
+    flipped = (i & 1).astype(bool)
+    first[flipped], second[flipped] = -first[flipped], ~second[flipped]
+    report = compiled(f"cuda-device_calls-{build}", x, n, d, s, block=1)
+    clean(report)
+    assert (x[0], n[0]) == (first[0], second[0])
+    np.testing.assert_allclose(d, np.arange(6) + 0.5 * np.arange(6))
+    assert s[0] == 0 + 0 + int(x[0]) + int(d[0]) + 7 + 0 - 1
+
+
+def interpret(code, x):
+    """The switch of switches.cu, for codes that Python can say shortly."""
+    for c in code:
+        if c == 0:
+            return x
+        x = {1: x + 3, 2: x * x, 5: -x, 7: bin(x & 0xFFFFFFFF).count("1"), 11: min(x, 100) + max(x, 5)}[c]
+        x = (x + 2**31) % 2**32 - 2**31
+    return x
+
+
+@pytest.mark.parametrize("build", ["sm_80", "sm_90-lineinfo"])
+def test_dense_switches(build):
+    code, x = np.array([1, 2, 5, 11, 1, 7, 2, 1, 0], np.uint8), np.arange(-20, 20, dtype=np.int32)
+    expected = [interpret(code, int(v)) for v in x]
+    clean(compiled(f"cuda-switches-{build}", code, x, kernel="_Z3runPKhPi", block=40))
+    assert list(x) == expected
+
+
+@pytest.mark.parametrize("build", ["sm_80", "sm_90-lineinfo"])
+def test_loops_with_continue_break_and_goto(build):
+    x, y = np.array([3, -1, 7, 2, 9, 99, 5], np.int32), np.zeros(16, np.int32)
+    clean(compiled(f"cuda-switches-{build}", x, y, 7, kernel="_Z4flowPKiPii", block=16))
+
+    def flow(i):
+        total = 0
+        for k in range(7):
+            if x[k] < 0:
+                continue
+            if x[k] == 99:
+                break
+            for j in range(k, 7, 2):
+                if x[j] == i:
+                    return -1
+                total += x[j] * k
+        return total
+
+    assert list(y) == [flow(i) for i in range(16)]
+
+
+@pytest.mark.parametrize("build", ["sm_75", "sm_80", "sm_100a"])
+def test_shuffles_of_all_types(build, rng):
+    a, b = rng.integers(0, 99, 32).astype(np.int32), rng.standard_normal(32).astype(np.float32)
+    c, d = rng.integers(0, 99, 32).astype(np.float64), rng.integers(0, 1 << 60, 32).astype(np.uint64)
+    old_a, old_b, old_c, old_d = (v.copy() for v in (a, b, c, d))
+    clean(compiled(f"cuda-warps-{build}", a, b, c, d, kernel="_Z8shufflesPiPfPdPy"))
+    i = np.arange(32)
+    up = old_a[np.maximum(i - 1, 0)]
+    down = old_a[np.where(i % 16 + 2 < 16, i + 2, i)]
+    assert (a == old_a[3] + up + down).all()
+    assert (b == old_b[i ^ 7]).all()
+    assert c[0] == old_c.sum()
+    assert (d == old_d ^ old_d[a & 31]).all()
+
+
+def test_votes_and_matches():
+    a, keys = np.array([5, 2, 0, 7] * 8, np.int32), np.full(32, 1 << 40, np.uint64)
+    out = np.zeros(32, np.uint32)
+    clean(compiled("cuda-warps-sm_80", a, out, keys, kernel="_Z5votesPiPjPy"))
+    i = np.arange(32)
+    positive = sum(1 << k for k in range(32) if a[k] > 0)
+    r = positive + 0 + 2 + 0xFFFFFFFF
+    odd = [k for k in range(32) if a[k] & 1]
+    for k in range(32):
+        value = r + (sum(1 for j in odd if j < k and a[j] > 3) if a[k] & 1 else 0)
+        value += sum(1 << j for j in i if a[j] == a[k]) ^ 0xFFFFFFFF
+        assert out[k] == (value + 1) % 2**32
+
+
+def test_reductions_over_a_warp(rng):
+    a, b = rng.integers(-99, 99, 32).astype(np.int32), rng.integers(0, 1 << 32, 32, dtype=np.uint32)
+    expected = a.sum() + a.min() + a.max()
+    bits = [f.reduce(b) for f in (np.bitwise_and, np.bitwise_or, np.bitwise_xor)]
+    clean(compiled("cuda-warps-sm_80", a, b, kernel="_Z10reductionsPiPj"))
+    assert (a == expected).all()
+    assert (b == (bits[0] | bits[1] ^ bits[2])).all()
+
+
+def test_local_arrays(rng):
+    x, out = rng.integers(0, 256, 1000, dtype=np.uint8), np.zeros(64, np.uint32)
+    clean(compiled("cuda-local_arrays-sm_80", x, out, 1000, kernel="_Z9histogramPKhPji", block=64))
+    assert (out == np.bincount(x & 63, minlength=64)).all()
+
+
+@pytest.mark.parametrize("k", [0, 1, 2])
+@pytest.mark.parametrize("build", ["sm_80", "sm_80-G"])
+def test_arrays_whose_address_escapes(build, k, rng):
+    x, out = rng.integers(-50, 50, (20, 3)).astype(np.int32), np.zeros(20, np.int32)
+    clean(compiled(f"cuda-local_arrays-{build}", x, out, k, kernel="_Z7mediansPKiPii", block=20))
+    assert (out == np.sort(x, axis=1)[:, k]).all()
+
+
+@pytest.mark.parametrize("build", ["sm_80", "sm_90"])
+def test_module_variables_and_their_initial_values(build):
+    out, text = np.zeros(10, np.float64), np.zeros(10, np.int8)
+    clean(compiled(f"cuda-globals-{build}", out, text, block=10))
+    i = np.arange(10)
+    weights = np.array([1.0, -0.5, 0.25, 3.5e-8, np.inf], np.float32).astype(np.float64)[i % 5]
+    scale, code = np.array([0.1, -2e300, 1.0])[i % 3], np.array([-3, 7, 0])[i % 3]
+    masks = np.array([2.0**63, 255, 1])[i % 3]
+    expected = weights * scale + code + 17 + np.array([1, 2, 3, 255, 5, 0, 0])[i % 7] + masks
+    np.testing.assert_allclose(out, expected, rtol=1e-15)
+    names, message = ["alpha\0", "b\0\0\0\0\0", "\0" * 6], 'a "quoted" word\0'
+    assert [chr(c & 127) for c in text] == [chr(ord(names[k % 3][k % 6]) + ord(message[k % 16]) & 127) for k in i]
+
+
+@pytest.mark.parametrize("build", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_generic_addresses_know_their_space(build, which):
+    x = np.arange(40, dtype=np.int32) * 10
+    before = x.copy()
+    report = compiled(f"cuda-generic-{build}", x, which, kernel="_Z6spacesPii", block=1)
+    clean(report)
+    loaded = [before[0] + 2, before[0] + 1, before[2] + 3][which]
+    assert x[0] == loaded
+
+
+def test_a_bounce_buffer_and_copies_of_odd_structs(rng):
+    a, b, raw = np.zeros(16 * 8, np.uint8), rng.integers(0, 256, 16 * 8, dtype=np.uint8), np.zeros(150, np.uint8)
+    clean(compiled("cuda-generic-sm_80", a, b, raw, kernel="_Z6copiesP3OddPKS_Pc", block=8))
+    expected = b.reshape(8, 16).copy()
+    expected[np.arange(8), 8 + np.arange(8) % 5] ^= expected[:, 0]
+    used = [0, *range(2, 13)]
+    assert (a.reshape(8, 16)[:, used] == expected[:, used]).all()
+    assert (raw[3:44] == b[:41]).all()
+    assert (raw[100:137] == 0x5A).all()
+
+
+@pytest.mark.parametrize("build", ["sm_75", "sm_80-lineinfo"])
+def test_a_transpose_through_shared_memory(build, rng):
+    x = rng.standard_normal((70, 45)).astype(np.float32)
+    out = np.zeros((45, 70), np.float32)
+    kernel = "_Z9transposeILi32EEvPKfPfii"
+    clean(compiled(f"cuda-shared_memory-{build}", x, out, 70, 45, kernel=kernel, grid=(2, 3), block=(32, 8)))
+    assert (out == x.T).all()
+
+
+def test_static_and_dynamic_shared_memory_and_barriers_that_reduce():
+    cell = np.dtype([("value", np.float32, 4), ("word", np.int32), ("pad", np.int32, 3)])
+    cells = np.zeros(40, cell)
+    cells["word"], cells["value"] = np.arange(40) << 16, np.arange(160).reshape(40, 4)
+    expected = cells[::-1].copy()
+    expected["word"] += 0 + 0 + 20
+    expected["value"][:, 3] += cells["value"][np.arange(40) & 7, 0]
+    octets = cells.view(np.uint8)
+    report = compiled("cuda-shared_memory-sm_75", octets, 40, kernel="_Z7dynamicP4Celli", block=40, shared_bytes=1280)
+    clean(report)
+    assert (cells["word"] == expected["word"]).all()
+    assert (cells["value"] == expected["value"]).all()
+
+
+@pytest.mark.parametrize("shape", [(64, 64, 32), (70, 100, 88), (1, 8, 8)])
+@pytest.mark.parametrize("build", ["sm_80", "sm_90"])
+def test_a_tensor_core_gemm_with_guarded_edges(build, shape, rng):
+    m, n, k = shape
+    a, b = (rng.standard_normal((rows, k)).astype(np.float16) for rows in (m, n))
+    c = rng.standard_normal((m, n)).astype(np.float32)
+    expected = 2.0 * (a.astype(np.float64) @ b.T.astype(np.float64)) + 0.5 * c
+    grid = (-(-n // 64), -(-m // 64))
+    clean(compiled(f"cuda-gemm-{build}", a, b, c, m, n, k, 2.0, 0.5, grid=grid, block=128))
+    np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_grid_wide_barrier(rng):
+    x = rng.standard_normal(300).astype(np.float32)
+    expected = 2 * x
+    expected[0] = expected[-1]
+    clean(compiled("cuda-groups-sm_80", x, 300, kernel="_Z9grid_widePfi", grid=5, block=32))
+    assert (x == expected).all()
+
+
+@pytest.mark.parametrize("build", ["sm_80", "sm_90"])
+def test_sums_scans_and_sorts_of_cub(build, rng):
+    x, y = rng.integers(-99, 99, 256).astype(np.float32), np.zeros(2, np.float32)
+    clean(compiled(f"cuda-blocks-{build}", x, y, kernel="_Z4sumsPKfPf", grid=2, block=128))
+    assert (y == x.reshape(2, 128).sum(1)).all()
+
+    items = rng.integers(-99, 99, 256).astype(np.int32)
+    expected = np.cumsum(items) - items
+    clean(compiled(f"cuda-blocks-{build}", items, kernel="_Z5scansPi", block=64))
+    assert (items == expected).all()
+
+    keys, values = rng.integers(0, 4096, 128).astype(np.uint32), np.arange(128, dtype=np.int16)
+    order = np.argsort(keys, kind="stable")
+    sorted_keys = keys[order]
+    clean(compiled(f"cuda-blocks-{build}", keys, values, kernel="_Z5sortsPjPs", block=64))
+    assert (keys == sorted_keys).all()
+    assert (values == order).all()
+
+
+def test_a_hash_table_that_threads_fill_together(rng):
+    keys, values = rng.integers(0, 60, 200).astype(np.uint64), rng.integers(1, 9, 200).astype(np.uint32)
+    table = np.zeros(128, np.dtype([("key", np.uint64), ("value", np.uint32), ("pad", np.uint32)]))
+    table["key"] = 2**64 - 1
+    octets = table.view(np.uint8)
+    kernel = "_Z6insertP4SlotjPKyPKji"
+    clean(compiled("cuda-containers-sm_80", octets, 127, keys, values, 200, kernel=kernel, grid=2, block=128))
+    used = table[table["key"] != 2**64 - 1]
+    sums = {int(k): int(values[keys == k].sum()) for k in np.unique(keys)}
+    assert {int(k): int(v) for k, v in zip(used["key"], used["value"], strict=True)} == sums
+
+
+def test_workers_that_take_jobs_from_a_queue():
+    jobs, out = np.arange(10, 30, dtype=np.int32), np.zeros((20, 64), np.int32)
+    clean(compiled("cuda-containers-sm_80", jobs, out, 20, kernel="_Z7workersPKiPii", grid=3, block=64))
+    assert (out == jobs[:, None] * np.arange(64)).all()
+
+
+@pytest.mark.parametrize("build", ["sm_80", "sm_90"])
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_copies_in_flight(build, n, rng):
+    x, y = rng.standard_normal((n, 128, 4)).astype(np.float32), np.zeros((128, 4), np.float32)
+    report = compiled(f"cuda-async_copies-{build}", x, y, n, kernel="_Z7by_handPK6float4PS_i", block=128)
+    if n > 1:
+        clean(report)
+        np.testing.assert_allclose(y, x.sum(0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("build", ["sm_80", "sm_90"])
+def test_an_mbarrier_that_copies_arrive_at(build, rng):
+    x, y = rng.standard_normal(128), np.zeros(128)
+    clean(compiled(f"cuda-async_copies-{build}", x, y, kernel="_Z8barriersPKdPd", block=128))
+    assert (y == x[::-1]).all()
+
+
+@pytest.mark.parametrize("build", ["sm_80", "sm_90"])
+def test_pipelines_of_the_cuda_library(build, rng):
+    x, y = rng.integers(0, 99, (5, 128)).astype(np.int32), np.zeros(128, np.int32)
+    clean(compiled(f"cuda-async_copies-{build}", x, y, 5, kernel="_Z9pipelinesPKiPii", block=128))
+    assert (y == x.sum(0)).all()
+
+    x, y = rng.integers(0, 99, 256).astype(np.int32), np.zeros(128, np.int32)
+    clean(compiled(f"cuda-async_copies-{build}", x, y, kernel="_Z10primitivesPKiPi", block=128))
+    assert (y == np.where(np.arange(128) % 2 == 0, x[255 : 127 : -1], 0)).all()
+
+
+SCRATCH = (None, None)  # two pointers that Triton appends
+
+
+@pytest.mark.parametrize("name", ["triton-matmul_f16-sm_80", "triton-matmul_tf32-sm_80", "triton-matmul_f64-sm_80"])
+def test_matrix_products_of_triton(name, rng):
+    m, n, k = 100, 70, 48
+    inputs, outputs, rtol = {
+        "triton-matmul_f16-sm_80": (np.float16, np.float16, 2e-3),
+        "triton-matmul_tf32-sm_80": (np.float32, np.float32, 5e-3),
+        "triton-matmul_f64-sm_80": (np.float64, np.float64, 1e-12),
+    }[name]
+    a, b = rng.standard_normal((m, k)).astype(inputs), rng.standard_normal((k, n)).astype(inputs)
+    c = np.zeros((m, n), outputs)
+    text = recorded()[name]
+    shared = int(text.partition("// .shared ")[2].split()[0]) if "// .shared " in text else 65536
+    tile = 32 if inputs is np.float64 else 64
+    grid = -(-m // tile) * -(-n // tile)
+    clean(compiled(name, a, b, c, m, n, k, k, n, n, *SCRATCH, grid=grid, block=128, shared_bytes=shared))
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=rtol, atol=rtol * 10)
+
+
+def test_a_softmax_of_triton(rng):
+    x, out = rng.standard_normal((3, 900)).astype(np.float32), np.zeros((3, 900), np.float32)
+    clean(compiled("triton-softmax-sm_80", x, out, 900, 900, *SCRATCH, grid=3, block=128, shared_bytes=64))
+    powers = np.exp(x - x.max(1, keepdims=True))
+    np.testing.assert_allclose(out, powers / powers.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_atomics_and_a_spin_lock_of_triton(rng):
+    x = rng.integers(0, 1000, 700).astype(np.int32)
+    counts, best, lock = np.zeros(16, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int32)
+    total = np.zeros(1, np.float32)
+    arguments = (x, counts, best, lock, total, 700, *SCRATCH)
+    clean(compiled("triton-atomics-sm_80", *arguments, grid=3, block=128, shared_bytes=64))
+    assert (counts == np.bincount(x % 16, minlength=16)).all()
+    assert (best[0], lock[0], total[0]) == (x.max(), 0, x.sum())
+
+
+def array_of(a):
+    """The arguments that numba passes for an array."""
+    return (None, None, a.size, a.itemsize, a, *a.shape, *a.strides)
+
+
+def test_a_matrix_product_of_numba(rng):
+    a, b, c = rng.standard_normal((9, 5)), rng.standard_normal((5, 12)), np.zeros((9, 12))
+    arguments = (*array_of(a), *array_of(b), *array_of(c))
+    clean(compiled("numba-matmul-sm_80", *arguments, grid=(2, 2), block=(8, 8)))
+    np.testing.assert_allclose(c, a @ b, rtol=1e-12)
+
+
+def test_a_warp_sum_of_numba(rng):
+    x, out = rng.integers(1, 9, 96).astype(np.float32), np.zeros(3, np.float32)
+    clean(compiled("numba-warp_sum-sm_80", *array_of(x), *array_of(out), block=96))
+    assert (out == x.reshape(3, 32).sum(1) + 32).all()

@@ -7,12 +7,14 @@ every M, N and K.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import bf16, f16, f32, ptr, s32, s64, u32
+from ptxdsl.arguments import THREADS_PER_BLOCK
 from ptxdsl.arrays import strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.matrix import Matrix, describe_type, empty, matrix
@@ -47,6 +49,11 @@ class GemmConfig:
     out_bytes: int = 16
     c: str = "none"
 
+    def __post_init__(self) -> None:
+        """Raises LaunchError for what the kernel is not written for."""
+        for message in _misfits(self):
+            raise LaunchError(f"GemmConfig: {message}")
+
     @property
     def warps(self) -> tuple[int, int]:
         return self.tile[0] // self.warp[0], self.tile[1] // self.warp[1]
@@ -80,6 +87,30 @@ class GemmConfig:
     def grid(self, m: int, n: int) -> int:
         """The number of output tiles."""
         return -(-m // self.tile[0]) * -(-n // self.tile[1])
+
+
+def _misfits(config: GemmConfig) -> Iterator[str]:
+    """Fragments are loaded in pairs along k, one k step ahead, and swizzles exchange chunks of a power of two."""
+    if not _are_powers_of_two(config.tile, 3) or config.tile[2] < 2 * MATRICES:
+        yield f"tile is {config.tile}; it takes powers of two, (M, N, K), with K of {2 * MATRICES} or more"
+    elif not _are_powers_of_two(config.warp, 2) or min(config.warp) < MATRICES:
+        yield f"warp is {config.warp}; it takes powers of two, (M, N), of {MATRICES} or more"
+    elif config.warp[0] > config.tile[0] or config.warp[1] > config.tile[1]:
+        yield f"warp is {config.warp}, which is larger than the tile {config.tile}"
+    elif config.threads > THREADS_PER_BLOCK:
+        whole = f"tile {config.tile} in warps of {config.warp}"
+        yield f"{whole} is {config.threads} threads; {THREADS_PER_BLOCK} is the most"
+    if not isinstance(config.stages, int) or config.stages < 2:
+        yield f"stages is {config.stages!r}; the ring takes 2 or more"
+    if config.inputs not in (f16, bf16):
+        yield f"inputs is {config.inputs}; it takes f16 or bf16"
+    if config.output not in (f16, bf16, f32):
+        yield f"output is {config.output}; it takes f16, bf16 or f32"
+
+
+def _are_powers_of_two(extents: Any, count: int) -> bool:
+    known = isinstance(extents, tuple) and len(extents) == count and all(isinstance(n, int) for n in extents)
+    return known and all(n > 0 and n & (n - 1) == 0 for n in extents)
 
 
 class Accumulators:

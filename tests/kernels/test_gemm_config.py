@@ -1,0 +1,47 @@
+"""Configurations that the GEMM is not written for are refused; those that it is written for compute the right thing."""
+
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.kernels.gemm import GemmConfig
+from ptxdsl.trial import Trial
+
+REFUSED = [
+    ({"tile": (63, 64, 32)}, "tile is (63, 64, 32); it takes powers of two, (M, N, K), with K of 32 or more"),
+    ({"tile": (64, 64, 16)}, "tile is (64, 64, 16); it takes powers of two, (M, N, K), with K of 32 or more"),
+    ({"tile": (96, 96, 32)}, "tile is (96, 96, 32); it takes powers of two, (M, N, K), with K of 32 or more"),
+    ({"tile": 64}, "tile is 64; it takes powers of two, (M, N, K), with K of 32 or more"),
+    ({"tile": (64, 64)}, "tile is (64, 64); it takes powers of two, (M, N, K), with K of 32 or more"),
+    ({"warp": (32, 24)}, "warp is (32, 24); it takes powers of two, (M, N), of 16 or more"),
+    ({"warp": (8, 64)}, "warp is (8, 64); it takes powers of two, (M, N), of 16 or more"),
+    ({"warp": (256, 64)}, "warp is (256, 64), which is larger than the tile (128, 128, 32)"),
+    ({"warp": (16, 16)}, "tile (128, 128, 32) in warps of (16, 16) is 2048 threads; 1024 is the most"),
+    ({"stages": 1}, "stages is 1; the ring takes 2 or more"),
+    ({"stages": "x"}, "stages is 'x'; the ring takes 2 or more"),
+    ({"inputs": pd.f32}, "inputs is f32; it takes f16 or bf16"),
+    ({"output": pd.f64}, "output is f64; it takes f16, bf16 or f32"),
+]
+
+
+@pytest.mark.parametrize("fields, message", REFUSED, ids=[message for _, message in REFUSED])
+def test_refused(fields, message):
+    with pytest.raises(pd.LaunchError) as refused:
+        GemmConfig(**fields)
+    assert str(refused.value) == f"GemmConfig: {message}"
+
+
+@pytest.mark.parametrize("layout", ["tn", "nt"])
+@pytest.mark.parametrize(
+    "tile, warp, stages",
+    [
+        ((16, 16, 32), (16, 16), 2),
+        ((32, 32, 64), (32, 32), 3),
+        ((64, 64, 32), (16, 16), 5),
+        ((64, 64, 64), (64, 64), 2),
+        ((128, 32, 32), (32, 32), 3),
+        ((16, 128, 128), (16, 64), 2),
+    ],
+)
+def test_accepted(tile, warp, stages, layout):
+    config = GemmConfig(tile=tile, warp=warp, stages=stages)
+    assert Trial(70, 90, 100, layout=layout, config=config).run("emulator").ok

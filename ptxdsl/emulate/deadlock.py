@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import Location
 from .decode import Step
-from .meetings import lane_list, needed_lanes
+from .meetings import lane_list, membermasks, needed_lanes
 from .residents import WARP
 
 
@@ -79,6 +79,9 @@ def _report_collective(machine: Any, group: Any, waits: list[Wait]) -> None:
     here[group.lanes] = True
     present = here.reshape(-1, WARP)[warp]
     missing = needed_lanes(machine.processor, group, step, warp) & ~present
+    if not missing.any():
+        _report_masks(machine, group, step, warp, present)
+        return
     elsewhere = [_elsewhere(wait, warp, missing) for wait in waits if wait.step is not step]
     others = [wait.step.location for wait in waits if wait.step is not step and _elsewhere(wait, warp, missing)]
     message = f"{step.opcode.text}: {lane_list(present)} of a warp wait for {lane_list(missing)}; " + " and ".join(
@@ -86,6 +89,18 @@ def _report_collective(machine: Any, group: Any, waits: list[Wait]) -> None:
     )
     lanes = warp * WARP + np.flatnonzero(present)
     machine.find("divergent-collective", message, step, lanes, [place for place in others if place is not None])
+
+
+def _report_masks(machine: Any, group: Any, step: Step, warp: int, present: np.ndarray) -> None:
+    """All lanes are there, but they do not name the same."""
+    lanes = warp * WARP + np.flatnonzero(present)
+    masks = membermasks(machine.processor, group, step, lanes)
+    first, other = 0, int(np.argmax(masks != masks[0]))
+    message = (
+        f"{step.opcode.text}: lane {lanes[first] % WARP} comes with membermask {int(masks[first]):#010x}, "
+        f"lane {lanes[other] % WARP} with {int(masks[other]):#010x}; all lanes of a mask must come with that mask"
+    )
+    machine.find("divergent-collective", message, step, lanes)
 
 
 def _elsewhere(wait: Wait, warp: int, missing: np.ndarray) -> str:

@@ -11,7 +11,7 @@ from .. import ir
 from .barriers import BARRIERS, EVERYONE, Waiting, outcome
 from .frames import Frame
 from .residents import WARP
-from .scheduler import TURNS_PER_EPOCH, Group, Loop
+from .scheduler import PATIENCE, TURNS_PER_EPOCH, Group, Loop
 
 
 class Abort(Exception):
@@ -49,7 +49,7 @@ class Flow:
             self.pc = pc
         else:
             self.stand(frame, pc)
-        if self.scheduler.ready:
+        if self.scheduler.ready or self.scheduler.weary:
             self.yield_to_others()
 
     def _send(self: Any, lanes: np.ndarray, frame: Frame, pc: int) -> None:
@@ -123,6 +123,7 @@ class Flow:
             group.turns += 1
             if group.turns % TURNS_PER_EPOCH == 0:
                 self.scheduler.wake(state)
+                self.scheduler.weary = True
         loop = group.loop
         if loop is None or loop.target != target:
             group.loop = Loop(target, state)
@@ -143,6 +144,7 @@ class Flow:
             self.scheduler.park(self.group, self.memory.version)
             self.group = None
             return True
+        self.scheduler.weary |= loop.idle % PATIENCE == 0
         rare = loop.idle & (loop.idle - 1) == 0
         loop.saved = self._snapshot(target) if rare or loop.parked else {}
         return False

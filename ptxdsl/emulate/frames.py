@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import ir
 from .decode import Code
-from .regions import POISON
+from .regions import POISON, Table
 
 Index: TypeAlias = "np.ndarray | slice | None"
 """Lanes of an array over all lanes; None for all."""
@@ -26,7 +26,8 @@ class Frame:
 
     An array in `registers` may stand in several slots, so that a part of it is written only after it was copied; the
     slots in `owned` have been. `undefined` has, for slots that some lanes have not written, a bool for each lane.
-    `places` has the addresses of its variables, which end at `end` in the memory of each lane.
+    `places` has the addresses of its variables, which end at `end` in the memory of each lane; `table` has them and
+    those of its callers.
     """
 
     def __init__(self, code: Code, lanes: int, parent: Frame | None = None, site: int = -1) -> None:
@@ -38,6 +39,7 @@ class Frame:
         self.callees: dict[tuple[int, ir.Function], Frame] = {}
         self.places: dict[ir.Variable, int] = {}
         self.end = 0
+        self.table = Table([])
         self.results: tuple[ir.Operand, ...] = ()
 
     def poison(self, slot: int) -> np.ndarray:

@@ -19,6 +19,7 @@ from .regions import Allocation, Region, Table, spread
 from .report import Index, Report
 
 _PARAMETER_ZONE = 16
+_WORKSPACE_BYTES = 64
 
 
 def emulate(
@@ -71,6 +72,7 @@ class _Emulation:
         self.places: dict[ir.Variable, int] = {}
         self.outputs: list[tuple[Allocation, np.ndarray]] = []
         self.constants: list[Allocation] = []
+        self.workspace = self.arena.add(Allocation("workspace", 0, _WORKSPACE_BYTES, 0), bytes(_WORKSPACE_BYTES))
         self._place_variables()
         self._place_arguments(arguments)
 
@@ -78,8 +80,9 @@ class _Emulation:
         _, shared, stride = shared_allocations(self.program.of_space("shared"), self.dynamic_bytes)
         table = Table(shared)
         launch = Launch(
-            self.program, grid, block, self.places, table, stride, self.dynamic_bytes, checks, resident, only_first
-        )
+            self.program, grid, block, self.places, table, stride, self.dynamic_bytes, self.workspace, checks, resident,
+            only_first,
+        )  # fmt: skip
         memory = Memory(self._spaces(), Table(self.constants), checks)
         machine = Machine(launch, memory)
         try:
@@ -87,6 +90,8 @@ class _Emulation:
                 machine.run()
         except Found:
             pass
+        finally:
+            print(machine.report.output, end="")
         if not machine.report.findings:
             self._write_back(memory)
         return machine.report
@@ -116,7 +121,7 @@ class _Emulation:
         self.places |= shared
         for declared, defined in self.program.variables.items():
             self.places[declared] = self.places[defined]
-        self.arena.contents = [initial_bytes(v, self._address_of) for v in made]
+        self.arena.contents[1:] = [initial_bytes(v, self._address_of) for v in made]
         self.constants = [m for v, m in made.items() if v.space == "const"]
 
     def _address_of(self, what: Any) -> int:

@@ -37,7 +37,11 @@ class Found(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What is launched: `shared` are the allocations of a block, `places` the addresses of module variables."""
+    """What is launched.
+
+    `shared` are the allocations of a block, `places` the addresses of module variables and parameters, `workspace` the
+    address of memory that the driver gives to a grid.
+    """
 
     program: Program
     grid: Index
@@ -46,6 +50,7 @@ class Launch:
     shared: Table
     shared_bytes: int
     dynamic_bytes: int
+    workspace: int
     checks: bool = True
     resident: int | None = None
     only_first: bool = False
@@ -108,7 +113,6 @@ class Machine:
         self._new_spaces()
         self.scheduler, self.barriers = Scheduler(), Barriers(self.residents)
         self.copies = Copies(self.memory, self.residents.lanes)
-        self.local_allocations: list[Allocation] = []
         self.processor = Processor(self)
         self.entry = self.new_frame(decode(self.program.kernel), None, -1)
         self.scheduler.add(Group(self.entry, 0, self.residents.all[self.residents.exists]))
@@ -122,6 +126,9 @@ class Machine:
     def _finish(self) -> None:
         """Runs until all lanes that were started have ended."""
         while self.processor.living:
+            if self.scheduler.weary:
+                self.scheduler.weary = False
+                self._stir()
             group = self.scheduler.take()
             if group is not None:
                 self.processor.run(group)
@@ -178,8 +185,8 @@ class Machine:
         local = self.memory.spaces["local"]
         if frame.end > local.stride:
             self.memory.spaces["local"] = local = local.widened(frame.end, self.residents.all)
-        self.local_allocations += [allocation(v, p, p) for v, p in zip(own, places, strict=True)]
-        local.table = Table(self.local_allocations)
+        mine = [allocation(v, p, p) for v, p in zip(own, places, strict=True)]
+        frame.table = Table([*(parent.table.allocations if parent else ()), *mine])
         return frame
 
     def address_of(self, what: ir.Variable | ir.Function | ir.Symbol) -> int:

@@ -104,8 +104,14 @@ def needed_lanes(x: Any, group: Any, step: Step, warp: int) -> np.ndarray:
     alive = x.alive.reshape(-1, WARP)[warp]
     if step.members is None:
         return alive
-    x.frame, x.index = group.frame, group.lanes[:1]
-    return alive & _named(step.reads[step.members].read(x).view(np.uint32))
+    first = group.lanes[group.lanes // WARP == warp][:1]
+    return alive & _named(membermasks(x, group, step, first))
+
+
+def membermasks(x: Any, group: Any, step: Step, lanes: np.ndarray) -> np.ndarray:
+    """The member masks with which lanes of a held group have come."""
+    x.frame, x.index = group.frame, lanes
+    return step.reads[step.members].read(x).view(np.uint32)
 
 
 def _named(mask: np.ndarray) -> np.ndarray:

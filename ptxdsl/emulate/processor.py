@@ -87,6 +87,7 @@ class Processor(Requests, Flow):
         """The running group goes on at a step of a frame."""
         self.frame, self.pc, self.steps = frame, pc, frame.code.steps
         self.stops = self.scheduler.stops(frame)
+        self.memory.spaces["local"].table = frame.table
         if self.dense:
             frame.owned.clear()
 

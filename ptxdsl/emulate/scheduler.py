@@ -16,6 +16,7 @@ import numpy as np
 from .frames import Frame
 
 TURNS_PER_EPOCH = 32
+PATIENCE = 64
 
 Place: TypeAlias = tuple[Frame, int]
 
@@ -59,6 +60,7 @@ class Scheduler:
         self.ready: dict[Place, Group] = {}
         self.parked: dict[Place, Group] = {}
         self.held: dict[Place, Group] = {}
+        self.weary = False  # a group went round a loop often, and memory did not change
 
     def add(self, group: Group) -> None:
         """A group that may run; it merges with those that stand at the same place."""

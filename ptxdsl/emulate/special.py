@@ -43,6 +43,8 @@ _FIXED: dict[str, Callable[[Any, Residents], Any]] = {
     "%cluster_ctarank": lambda machine, r: 0,
     "%cluster_nctarank": lambda machine, r: 1,
     "%current_graph_exec": lambda machine, r: 0,
+    "%envreg1": lambda machine, r: machine.launch.workspace >> 32,  # where cooperative groups keep their grid barrier
+    "%envreg2": lambda machine, r: machine.launch.workspace,
 }  # fmt: skip
 """Without clusters, a block is a cluster of its own."""
 

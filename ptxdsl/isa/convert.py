@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import ir
-from ..types import f16, f32
+from ..types import f16, f32, f64
 from . import numerics
 from .numerics import Array
 from .spec import Form, Op, Opcode
@@ -134,7 +134,7 @@ class CvtFloat(Convert):
     )  # fmt: skip
 
     def run(self, i: Opcode, a: Any) -> Any:
-        if i.dtype is i.type and not (i.whole or i.ftz or i.sat):
+        if i.dtype is i.type and i.type in (f32, f64) and not (i.whole or i.ftz or i.sat):
             return a
         values = source(i, a)
         if i.whole:
@@ -151,8 +151,10 @@ def destination(i: Opcode, values: Array) -> Array:
         values = numerics.relu(values)
     if chosen("satfinite"):
         values = numerics.finite(values, i.dtype)
-    raw = numerics.encode(values, i.dtype, chosen("rnd") or "rn")
-    return numerics.flush_bits(raw, f32) if chosen("ftz") and i.dtype is f32 else raw
+    rnd = chosen("rnd") or "rn"
+    if chosen("ftz") and i.dtype is f32:
+        values = numerics.flush(values, f32, rnd)
+    return numerics.encode(values, i.dtype, rnd)
 
 
 class CvtPair(Convert):

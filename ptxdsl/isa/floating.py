@@ -40,12 +40,14 @@ class Floating(Op):
         if chosen("ftz"):
             values = [numerics.flush(v, o.type) for v, o in zip(values, i.operands[1:], strict=True)]
         result = self.compute(i, *values)
+        rnd = chosen("rnd") or "rn"
+        if chosen("ftz"):
+            result = numerics.flush(result, d, rnd)
         if chosen("sat"):
             result = numerics.saturate(result)
         if chosen("relu"):
             result = numerics.relu(result)
-        raw = numerics.encode(result, d, chosen("rnd") or "rn")
-        return numerics.flush_bits(raw, d) if chosen("ftz") else raw
+        return numerics.encode(result, d, rnd)
 
 
 class Rounded(Floating):
@@ -62,9 +64,8 @@ class Rounded(Floating):
 
     def compute(self, i: Opcode, *values: Array) -> Array:
         element, rnd = lanes(i.operands[0].type)[0], i.values.get("rnd") or "rn"
-        if element is f64 or (element is f32 and rnd == "rn"):
-            result = type(self).nearest(*values)
-        else:
+        result = type(self).nearest(*values) if element is f64 or (element is f32 and rnd == "rn") else None
+        if result is None or (i.values.get("ftz") and (np.abs(result) == 2.0**-126).any()):
             values = tuple(v.astype(np.float64) for v in values)
             result = type(self).wide(*values)
         if rnd == "rm" and type(self).addends:
@@ -365,8 +366,8 @@ class Copysign(Op):
         return np.copysign(b, a)
 
 
-def _normal(x: Array) -> Array:
-    return np.isfinite(x) & (np.abs(x) >= np.finfo(x.dtype).smallest_normal)
+def _subnormal(x: Array) -> Array:
+    return (x != 0) & (np.abs(x) < np.finfo(x.dtype).smallest_normal)
 
 
 TESTS: dict[str, Callable[[Array], Array]] = {
@@ -374,13 +375,13 @@ TESTS: dict[str, Callable[[Array], Array]] = {
     "infinite": np.isinf,
     "number": lambda x: ~np.isnan(x),
     "notanumber": np.isnan,
-    "normal": _normal,
-    "subnormal": lambda x: np.isfinite(x) & ~_normal(x),
+    "normal": lambda x: np.isfinite(x) & ~_subnormal(x),
+    "subnormal": _subnormal,
 }
 
 
 class Testp(Op):
-    """p = whether a is finite, infinite, a number, no number, normal, or subnormal or zero."""
+    """p = whether a is finite, infinite, a number, no number, normal (or zero), or subnormal."""
 
     forms = (Form("testp.test.type p=pred, a:type", test=tuple(TESTS), type="f32 f64", ptx="2.0", sm=20),)
 

@@ -140,12 +140,12 @@ class DivInteger(Op):
 
 
 class Rem(Op):
-    """d = a - b * (a / b), with the sign of a; division by zero gives a."""
+    """d = a - b * (a / b), with the sign of a; division by zero gives all ones."""
 
     forms = (Form("rem.type d=type, a:type, b:type", type=INTEGERS),)
 
     def run(self, i: Opcode, a: Any, b: Any) -> Any:
-        return np.where(b == 0, a, np.fmod(a, b))
+        return np.where(b == 0, a.dtype.type(~a.dtype.type(0)), np.fmod(a, b))
 
 
 class AbsInteger(Op):
@@ -275,13 +275,18 @@ class Brev(Op):
         return a
 
 
+def _field(i: Opcode, x: Array) -> Array:
+    """A place or width in bits. PTX leaves open what is past 255; a GPU takes 8 bits of it in 32-bit forms, else all."""
+    return x & 0xFF if i.type.bits == 32 else x
+
+
 class Bfe(Op):
     """d = the field of c bits of a from bit b on, sign- or zero-extended."""
 
     forms = (Form("bfe.type d=type, a:type, b:u32, c:u32", type="u32 u64 s32 s64", ptx="2.0", sm=20),)
 
     def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
-        return extend(shift_right(a, b & 0xFF), c & 0xFF)
+        return extend(shift_right(a, _field(i, b)), _field(i, c))
 
 
 def extend(a: Array, width: Array) -> Array:
@@ -298,6 +303,7 @@ class Bfi(Op):
 
     def run(self, i: Opcode, a: Any, b: Any, place: Any, width: Any) -> Any:
         ones = np.full_like(a, -1 % (1 << i.type.bits))
+        place, width = _field(i, place), _field(i, width)
         field = shift_left(~shift_left(ones, width), place)
         return (b & ~field) | (shift_left(a, place) & field)
 

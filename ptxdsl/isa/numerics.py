@@ -85,14 +85,19 @@ def canonical(x: Array) -> Array:
     return np.where(nan, NAN[x.dtype], x) if x.dtype in NAN and nan.any() else x
 
 
-def flush(x: Array, type: Type) -> Array:
-    """Values with those that are subnormal in a type replaced by zeros of their sign."""
-    return x * (np.abs(x) >= 2.0 ** FORMATS[lanes(type)[0]].emin)
+def flush(x: Array, type: Type, rnd: str = "rz") -> Array:
+    """Values with those that are subnormal in a type replaced by zeros of their sign.
 
-
-def flush_bits(raw: Array, type: Type) -> Array:
-    """The bits of numbers, with subnormal ones replaced by zeros of their sign."""
-    return encode(flush(decode(raw, type), type), type)
+    Those that have still to be rounded are so if they are less than the least normal number when rounded to the
+    precision of the type (tininess is detected after rounding).
+    """
+    form, size = FORMATS[lanes(type)[0]], np.abs(x)
+    if rnd == "rn":
+        return x * (size >= math.ldexp(1 - 0.5 ** (form.precision + 1), form.emin))
+    normal = size >= math.ldexp(1, form.emin)
+    if rnd in ("rm", "rp"):
+        normal |= (size > math.ldexp(1 - 0.5**form.precision, form.emin)) & ((x > 0) == (rnd == "rp"))
+    return x * normal
 
 
 def saturate(x: Array) -> Array:
@@ -107,7 +112,8 @@ def relu(x: Array) -> Array:
 
 def finite(x: Array, type: Type) -> Array:
     """x clamped to the finite numbers of a type; NaN stays."""
-    return np.clip(x, -FORMATS[type].largest, FORMATS[type].largest)
+    largest = FORMATS[lanes(type)[0]].largest
+    return np.clip(x, -largest, largest)
 
 
 def round_to(x: Array, type: Type, rnd: str) -> Array:
@@ -173,14 +179,14 @@ def _fma64(a: Array, b: Array, c: Array) -> Array:
     product, lost = two_product(a, b)
     high, low = two_sum(c, lost)
     s, rest = two_sum(product, high)
-    plain = product + c
+    plain = np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, product + c)
     result = s + odd_sum(low, rest)
     result = np.where((result != 0) & np.isfinite(plain), result, plain)
     sizes = np.abs([a, b, c, product])
     hard = np.isfinite(sizes[:3]).all(0) & (((sizes > 2.0**480) | (sizes < 2.0**-480)) & (sizes > 0)).any(0)
     for lane in np.argwhere(hard):
         at = tuple(lane)
-        result[at] = _to_float(Fraction(a[at]) * Fraction(b[at]) + Fraction(c[at]), result[at])
+        result[at] = _to_float(Fraction(a[at]) * Fraction(b[at]) + Fraction(c[at]), plain[at])
     return result
 
 
@@ -189,7 +195,7 @@ def _to_float(exact: Fraction, zero: float) -> float:
     try:
         return float(exact) if exact else zero
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf
 
 
 def residual(exact: Callable[..., Any], nearest: Array, *inputs: Array) -> Array:
@@ -332,7 +338,7 @@ def _encode_bf16(values: Array, rnd: str) -> Array:
 
 def _encode_tf32(values: Array, rnd: str) -> Array:
     bits = _drop(_odd32(values), 13, rnd) << 13
-    return np.where(values != values, np.uint32(0x7FFFFFFF), bits)
+    return np.where(values != values, np.uint32(0x7FFFE000), bits)
 
 
 def _encode_e5m2(values: Array, rnd: str) -> Array:

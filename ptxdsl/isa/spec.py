@@ -53,6 +53,11 @@ class Modifier:
     optional: bool
     literal: bool
 
+    @property
+    def typed(self) -> bool:
+        """Whether it names a type: with several of these, their order says which is which."""
+        return not self.optional and any(str(choice) in TYPES for choice in self.choices)
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -163,14 +168,16 @@ class Form:
         self.parameters = _parameters(operands)
 
     def match(self, words: Sequence[str]) -> dict[str, Any] | None:
-        """The choices that spell these modifiers, in any order; None if they do not."""
+        """The choices that spell these modifiers, in any order but that of the types; None if they do not."""
         values: dict[str, Any] = {}
-        left = list(words)
+        left, last_type = dict(enumerate(words)), -1
         for modifier in sorted(self.modifiers, key=lambda m: m.optional):
-            found = next((w for w in left if _chosen(modifier, w) is not None), None)
-            if found is not None:
-                left.remove(found)
-                values[modifier.name] = True if modifier.literal else _chosen(modifier, found)
+            fits = (n for n, w in left.items() if _chosen(modifier, w) is not None)
+            place = next((n for n in fits if n > last_type or not modifier.typed), None)
+            if place is not None:
+                word = left.pop(place)
+                last_type = place if modifier.typed else last_type
+                values[modifier.name] = True if modifier.literal else _chosen(modifier, word)
             elif modifier.optional:
                 values[modifier.name] = False if modifier.literal else None
             else:
@@ -267,7 +274,8 @@ class Op:
     modifiers: ClassVar[frozenset[str]] = frozenset()
 
     def __init_subclass__(cls) -> None:
-        cls.modifiers = frozenset(modifier.name for form in cls.forms for modifier in form.modifiers)
+        own = {modifier.name for form in cls.__dict__.get("forms", ()) for modifier in form.modifiers}
+        cls.modifiers = frozenset(own).union(*(getattr(base, "modifiers", ()) for base in cls.__bases__))
         op = cls()
         for form in cls.__dict__.get("forms", ()):
             Op.table.setdefault(form.name, []).append((op, form))

@@ -66,7 +66,7 @@ class Video(Op):
     def run(self, i: Opcode, a: Any, b: Any, c: Any = None) -> Any:
         count = _count(i)
         results = self.results(i, _split(a, i.atype, count), _split(b, i.btype, count))
-        dtype = i.dtype or i.operands[0].type
+        dtype = i.operands[0].type
         if i.values.get("sat"):
             results = _clamp(results, dtype, 32 // count)
         if i.values.get("add"):

@@ -77,12 +77,13 @@ def _refuse(name: str, old: Any, new: Any, region: Region) -> NoReturn:
     first = old[0] if isinstance(old, tuple) and old else old
     type = getattr(first, "type", "f32" if isinstance(first, float) else "u32")
     given = f"{name} = pd.var({type}, {name if isinstance(old, Source) else old})"
+    written = f"`{name}.set(…)` or `{name} += …`"
     if isinstance(old, tuple):
-        given = f"{name} = [pd.var({type}, …), …]"
+        given, written = f"{name} = [pd.var({type}, …), …]", f"`{name}[0].set(…)`"
     happens = "each round would read what it was before" if region.again else "it would be the new one for all threads"
     place = new.site.location if isinstance(new, Scalar) else None
     refuse(
         f"`{name}` is bound anew in {region.words}, and read later: Python traces that once, so {happens}",
-        f"make it a variable before (`{given}`), and write to that: `{name}.set(…)` or `{name} += …`",
+        f"make it a variable before (`{given}`), and write to that: {written}",
         at=place,
     )

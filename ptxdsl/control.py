@@ -265,11 +265,9 @@ class range:
         current("pd.range").check_whole()
         self.span, self.unroll = _span(bounds), unroll
         if unroll not in (None, FULL) and not (isinstance(unroll, int) and unroll >= 1):
-            refuse(f"pd.range(…, unroll={unroll!r})", 'unroll is 1 (never), a number of copies, or "full"')
+            refuse(f"pd.range cannot unroll by {unroll!r}", 'unroll is 1 (never), a number of copies, or "full"')
         if unroll == FULL and self.span.known is None:
-            refuse(
-                'pd.range(…, unroll="full") of bounds that are not known while tracing', "unroll by a number, such as 4"
-            )
+            refuse("pd.range cannot unroll in full what is not known while tracing", "unroll by a number, such as 4")
 
     def __iter__(self) -> Iterator[Any]:
         builder, known = current("pd.range"), self.span.known

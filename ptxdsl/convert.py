@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .types import Type, b16, b32, bf16, f16, f32, f64, tf32, u32
+from .types import Type, b16, b32, bf16, f16, f32, f64, pred, tf32, u32
 
 FLOATS = (f16, bf16, f32, f64, tf32)
 
@@ -24,9 +24,11 @@ def conversions(source: Type, target: Type, sm: int) -> list[Conversion]:
     Integers are cut or extended by the source's sign; floats become integers toward zero, all else rounds to nearest.
     """
     if target.kind not in "usf" or target.bits < 8:
-        raise ValueError(f"there is no conversion to {target}")
+        raise ValueError(f"values of type {target} are made by .bitcast, or by pd.pack of their elements")
+    if source is pred:
+        raise ValueError("predicates become integers and floats of 16 bits and more")
     if source.kind not in "usf":
-        raise ValueError(f"{source} is bits without a meaning; give them one first by .bitcast")
+        raise ValueError("bits have no value; say what they mean by .bitcast first")
     if source.is_integer and target.is_integer:
         return [] if source.bits == target.bits else [_cvt(target, source)]
     if source is bf16 and target is not bf16:

@@ -75,6 +75,11 @@ class Source:
         """What a message calls it."""
         raise NotImplementedError
 
+    @property
+    def code(self) -> str:
+        """Its name where a suggestion goes on with `.to(…)`."""
+        return f"({self.name})" if " " in self.name and self.name[-1] not in ")]" else self.name
+
 
 class Scalar(Source):
     """A value in a register, or a constant of known type: what operators and instructions work on."""
@@ -90,7 +95,7 @@ class Scalar(Source):
 
     @property
     def name(self) -> str:
-        if self.site.names:
+        if len(self.site.names) == 1:
             return self.site.names[0]
         place = self.site.location
         text = place.text[slice(*place.columns)]
@@ -150,11 +155,11 @@ def literal_of(value: ir.Immediate, type: Type) -> int | float:
 
 def _ended(value: Scalar) -> TraceError:
     region, place = value.region, value.site.location
+    name = value.site.names[0] if value.site.names else "v"
     return TraceError(
         f"`{value.name}` was computed in {region.words}, which has ended; outside of it, it has no value",
         at=value.builder.site().location,
-        help=f"make a variable before {region.words} (`v = pd.var({value.type})`), and assign it there "
-        f"(`v.set(…)`, {place})",
+        help=f"make a variable before it, `{name} = pd.var({value.type})`, and write to it at {place}: `{name}.set(…)`",
     )
 
 
@@ -225,11 +230,15 @@ def _paired(bound: Binding) -> Iterator[Any]:
 
 def shown(value: Any) -> str:
     """How a message names what was given: a traced value with its type, all else as Python shows it."""
-    return f"`{value.name}`, {_article(str(value.type))}" if isinstance(value, Source) else repr(value)
+    return f"`{value.name}`, {article(str(value.type))}" if isinstance(value, Source) else repr(value)
 
 
-def _article(type: str) -> str:
-    return f"an {type}" if type[0] in "sf" else f"a {type}"
+def article(word: str) -> str:
+    """A type, or the name of a Python class, with its article."""
+    if word == "pred":
+        return "a predicate"
+    spoken_with_vowel = word[0] in "aeio" or word.startswith("nd") or (word[0] in "sf" and word[1:2].isdigit())
+    return f"an {word}" if spoken_with_vowel else f"a {word}"
 
 
 def _guard(guard: Any) -> ir.Register | ir.Not | None:
@@ -286,7 +295,7 @@ class _Call:
         """The destination given for each operand; None for a fresh one."""
         if self.out is None:
             return {o.name: None for o in wanted}
-        given = [self.out] if len(wanted) == 1 else list(self.out)
+        given = [self.out] if len(wanted) == 1 or not isinstance(self.out, tuple | list) else list(self.out)
         if len(given) != len(wanted):
             names = ", ".join(o.name for o in wanted) or "nothing"
             raise Unfit(Problem("", f"writes {names}; out= gives {len(given)}"))
@@ -397,10 +406,19 @@ def _refusal(call: _Call, bindings: list[Binding], builder: Builder) -> VerifyEr
     closest = next((b for b in bindings if b.problem and b.problem.operand), bindings[0])
     problem = closest.problem
     assert problem
-    name = call.text.partition(".")[0]
-    joined = f"{name}: {problem.message}" if problem.operand else f"{call.text} {problem.message}"
+    joined = f"{_title(closest.opcode)}: {problem.message}" if problem.operand else f"{call.text} {problem.message}"
     index = closest.source_index.get(problem.operand)
     return VerifyError(joined, at=argument(place, index), help=problem.help)
+
+
+def _title(opcode: Opcode) -> str:
+    """What an instruction is called: `ldmatrix`, `cp.async`, `mbarrier.try_wait`."""
+    words = [opcode.form.name]
+    for modifier in opcode.form.modifiers:
+        if not modifier.literal or modifier.optional or modifier.name in ("sync", "aligned"):
+            break
+        words.append(modifier.name)
+    return ".".join(words)
 
 
 def _target_refusal(opcode: Opcode, builder: Builder) -> VerifyError:

@@ -134,18 +134,20 @@ class PointerValue(Source):
             )
         if isinstance(value, Scalar):
             if value.type is not self.element:
-                _refuse_store(self, value)
+                message = f"`{self.name}` has elements of type {self.element}; `{value.name}` is {value.type}"
+                refuse(message, operators.conversion(value, self.element))
             emit(text, (self, value))
         else:
-            operators.check_number("=", value, self.element)
+            operators.check_number("=", value, self.element, self)
             encoded = literal.encode(literal.plain(value), self.element)
             number = literal.decode(encoded.value, self.element) if encoded.type else encoded.value
             emit(text, (self, number))
 
     def __iadd__(self, index: Any) -> Any:
+        (name,) = current(self.name).site().names[:1] or (self.name,)
         refuse(
-            f"`+=` on the pointer `{self.name}`, which was computed once, and is no variable",
-            f"give the result a new name, or make a variable before: `pd.var({self.type}, {self.name})`",
+            f"`+=` on the pointer `{name}`, which was computed once, and is no variable",
+            f"make it a variable before (`{name} = pd.var({self.type}, {self.name})`), or give the result a new name",
         )
 
     def __iter__(self) -> NoReturn:
@@ -281,14 +283,6 @@ def _held(pointer: PointerValue) -> str:
     return str(element if element.is_integer or element.name in ("f32", "f64") else bits(element.bits))
 
 
-def _refuse_store(pointer: PointerValue, value: Scalar) -> NoReturn:
-    how = "bitcast" if "b" in (value.type.kind, pointer.element.kind) else "to"
-    refuse(
-        f"`{pointer.name}` has elements of type {pointer.element}; `{value.name}` is {value.type}",
-        f"convert it: `{value.name}.{how}({pointer.element})`",
-    )
-
-
 def pointer(address: Any, element: Type, space: str = "global") -> PointerValue:
     """A pointer made of an address in bytes: a u64, or a u32 in shared memory."""
     type = Pointer(element, space)
@@ -344,7 +338,7 @@ class Array:
     def _wrong_rank(self, coordinate: tuple[Any, ...]) -> NoReturn:
         rank = 1 if self.layout is None else self.layout.rank
         refuse(
-            f"`{self.name}` has {rank} dimension{'s' * (rank > 1)}; {len(coordinate)} coordinates given",
+            f"`{self.name}` has {rank} dimension{'s' * (rank > 1)}; {len(coordinate)} given",
             f"its shape is {self.shape}",
             LayoutError,
         )
@@ -384,7 +378,7 @@ def _layout(layout: Any) -> tuple[Any, bool]:
     if not shape or not all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in shape):
         refuse(
             f"the shape of an array is a positive int, a tuple of them, or a Layout; found {layout!r}",
-            "for example (64, 32)",
+            "shapes are known while tracing: give Python ints, such as (64, 32)",
         )
     strides = [1]
     for extent in reversed(shape[1:]):
@@ -395,7 +389,9 @@ def _layout(layout: Any) -> tuple[Any, bool]:
 def view(pointer: PointerValue, layout: Any) -> Array:
     """The memory at a pointer, found by coordinates through a layout or a row-major shape."""
     if not isinstance(pointer, PointerValue):
-        refuse(f"pd.view takes a pointer first; found {pointer!r}")
+        refuse(
+            f"pd.view takes a pointer first; found {shown(pointer)}", "make one of an address: pd.pointer(address, f32)"
+        )
     return Array(pointer, *_layout(layout))
 
 
@@ -403,8 +399,8 @@ def _alignment(element: Type, align: int | None) -> int:
     align = max(16, element.bytes) if align is None else align
     if align < element.bytes or align & (align - 1):
         refuse(
-            f"align={align} of {element}",
-            f"an alignment is a power of two, at least the {element.bytes} bytes of {element}",
+            f"align={align} is no alignment for {element}",
+            f"give a power of two, at least the {element.bytes} bytes of an element",
         )
     return align
 
@@ -413,7 +409,7 @@ def _element(element: Any, what: str) -> Type:
     if not isinstance(element, Type):
         refuse(f"{what} takes the type of its elements first; found {element!r}", "for example f16")
     if element.bits % 8 or element is pred:
-        refuse(f"{what} of {element}: memory has no elements of {element.bits} bits", "pack them: use b8 or b32")
+        refuse(f"{what} of {element}: memory has no elements smaller than a byte", "pack them: use b8 or b32")
     return element
 
 

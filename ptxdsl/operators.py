@@ -14,7 +14,7 @@ from . import literal
 from .builder import current
 from .convert import conversions
 from .errors import Error, Location, TraceError
-from .instruction import Scalar, Source, emit, register_type, shown
+from .instruction import Scalar, Source, article, emit, register_type, shown
 from .isa.spec import compatible
 from .types import TYPES, Type, b32, bf16, lanes, pred, u32
 
@@ -101,43 +101,67 @@ def common_type(symbol: str, left: Any, right: Any) -> Type:
     types = [v.type for v in (left, right) if isinstance(v, Scalar)]
     if len(set(types)) > 1:
         _refuse_mix(symbol, left, right)
-    for side in (left, right):
+    if types[0] is pred and len(types) == 1:
+        _refuse_predicate(symbol, left if isinstance(left, Scalar) else right)
+    for side, other in ((left, right), (right, left)):
         if not isinstance(side, Scalar):
-            check_number(symbol, side, types[0])
+            check_number(symbol, side, types[0], other)
     return types[0]
+
+
+def _refuse_predicate(symbol: str, value: Scalar) -> NoReturn:
+    refuse(
+        f"`{symbol}` of a number and `{value.name}`, which is a predicate",
+        f"count predicates as integers: `{value.code}.to(u32)`; decide what is known while tracing by a Python `if`",
+    )
 
 
 def _refuse_mix(symbol: str, left: Scalar, right: Scalar) -> NoReturn:
     message = f"`{symbol}` of two types: `{left.name}` is {left.type}, `{right.name}` is {right.type}"
     if "b" in (left.type.kind, right.type.kind):
         bits, other = (left, right) if left.type.kind == "b" else (right, left)
-        refuse(message, f"say what the bits mean: `{bits.name}.bitcast({other.type})`")
-    refuse(message, f"convert one of them: `{left.name}.to({right.type})` or `{right.name}.to({left.type})`")
+        refuse(message, f"say what the bits mean: `{bits.code}.bitcast({other.type})`")
+    refuse(message, f"convert one of them: `{left.code}.to({right.type})` or `{right.code}.to({left.type})`")
 
 
-def check_number(symbol: str, number: Any, type: Type) -> None:
-    """Refuses a Python number that the other operand's type cannot hold."""
+def conversion(value: Scalar, type: Type) -> str:
+    """The help that says how a value becomes one of another type."""
+    how = "bitcast" if "b" in (value.type.kind, type.kind) else "to"
+    return f"convert it: `{value.name}.{how}({type})`"
+
+
+def check_number(symbol: str, number: Any, type: Type, other: Source) -> None:
+    """Refuses a Python number that `type`, which the other side has, cannot hold."""
     plain = literal.plain(number)
-    if type is pred:
-        refuse(f"`{symbol}` of a predicate and {number!r}", "decide what is known while tracing by a Python `if`")
     try:
         literal.encode(abs(plain) if symbol in "+-" else plain, type)
     except ValueError as why:
-        widen = (
-            "use a wider or signed type" if type.is_integer and isinstance(plain, int) else "convert the value by .to"
-        )
-        refuse(f"`{symbol}` with {number!r}: {why}", f"{widen}, or write the constant that you mean")
+        refuse(f"`{symbol}` with `{other.name}`: {why}", _mend_number(plain, type, other))
+
+
+def _mend_number(number: int | float, type: Type, value: Source) -> str:
+    wider = "f64" if type.is_float else "f32" if isinstance(number, float) else "s64"
+    convert = f", or convert first: `{value.code}.to({wider})`" if isinstance(value, Scalar) else ""
+    if type.is_float:
+        return f"write a float that {type} has{convert}"
+    if isinstance(number, float):
+        return f"write an integer{convert}"
+    low, high = literal.limits(type)
+    return f"{type} goes from {low} to {high}: write the constant that you mean{convert}"
 
 
 def arithmetic(symbol: str, type: Type) -> None:
     """Refuses types that have no arithmetic."""
     if type is pred:
-        refuse(f"`{symbol}` of a predicate", "predicates have & | ^ ~; to count them, `p.to(u32)`")
+        refuse(f"there is no `{symbol}` for predicates", "they have & | ^ ~; count them as integers: `p.to(u32)`")
     if type.kind == "b":
-        refuse(f"`{symbol}` of {type}, which is bits without a meaning", f"say what they are: `.bitcast(u{type.bits})`")
+        refuse(
+            f"there is no `{symbol}` for {type}, which is bits without a meaning",
+            f"say what they mean: `.bitcast(u{type.bits})`",
+        )
     if type.bits == 8:
         wider = f"{type.kind if type.is_integer else 'f'}32"
-        refuse(f"`{symbol}` of {type}: PTX has no arithmetic on 8 bits", f"convert first: `.to({wider})`")
+        refuse(f"there is no `{symbol}` for {type}: PTX has no arithmetic on 8 bits", f"convert first: `.to({wider})`")
 
 
 def binary(symbol: str, left: Any, right: Any, out: Any = None) -> Any:
@@ -160,14 +184,14 @@ def _foreign(symbol: str, left: Any, right: Any) -> Any:
         return NotImplemented
     known = right if other is left else left
     refuse(
-        f"`{symbol}` of `{known.name}`, which is {known.type}, and a Python {type(other).__name__}",
+        f"`{symbol}` of {shown(known)}, and {article(type(other).__name__)}",
         "traced values combine with each other and with Python numbers",
     )
 
 
 def _logic(symbol: str, type: Type, left: Any, right: Any, out: Any) -> Any:
     if is_floating(type):
-        refuse(f"`{symbol}` of {type}", f"work on its bits: `.bitcast(u{type.bits})`")
+        refuse(f"there is no `{symbol}` for {type}", f"work on its bits: `.bitcast(u{type.bits})`")
     if number_of(left) is not None:
         left, right = right, left
     number = number_of(right)
@@ -232,15 +256,15 @@ def _multiply(type: Type, left: Any, right: Any, out: Any) -> Any:
 
 def _divide(type: Type, left: Any, right: Any, out: Any) -> Any:
     if not is_floating(type):
-        refuse(f"`/` of {type}", "write `//` (rounds down), or convert to a float first: `.to(f32)`")
+        refuse(f"there is no `/` for {type}", "write `//`, which rounds down, or convert to a float first: `.to(f32)`")
     if type.name not in ("f32", "f64"):
-        refuse(f"`/` of {type}: PTX divides f32 and f64 only", "convert first: `.to(f32)`")
+        refuse(f"there is no `/` for {type}: PTX divides f32 and f64", "convert first: `.to(f32)`")
     return operate(f"div.rn.{type}", left, right, out=out)
 
 
 def _integers_only(symbol: str, type: Type) -> None:
     if not type.is_integer:
-        refuse(f"`{symbol}` of {type}", "it is there for integers; for floats use `/` and pd.ptx.cvt.rmi to round down")
+        refuse(f"there is no `{symbol}` for {type}", "floats have `/`; pd.ptx.cvt.rmi rounds down")
 
 
 def power_of_two(number: Any) -> int | None:
@@ -277,7 +301,7 @@ def _modulo(type: Type, left: Any, right: Any, out: Any) -> Any:
 def _divisor(symbol: str, right: Any) -> Any:
     number = number_of(right)
     if number == 0:
-        refuse(f"`{symbol}` by zero")
+        refuse(f"`{symbol}` divides by zero", "the divisor is the constant 0 here")
     return number
 
 
@@ -307,11 +331,12 @@ def shift(symbol: str, left: Any, right: Any, out: Any = None) -> Any:
         return _foreign(symbol, left, right)
     if not isinstance(left, Scalar):
         refuse(
-            f"`{symbol}` of the Python number {left!r} by `{right.name}`", f"give it a type: `pd.cast({left!r}, u32)`"
+            f"`{symbol}` of the Python number {left!r}, whose width is not known, by `{right.name}`",
+            f"give it a type: `pd.cast({left!r}, u32)`",
         )
     type = left.type
     if type.kind not in "usb" or type.bits < 16:
-        refuse(f"`{symbol}` of {type}", "shifts are there for integers of 16 bits and more")
+        refuse(f"there is no `{symbol}` for {type}", "integers and bits of 16 bits and more have it")
     number = _shift_amount(symbol, type, right)
     if number == 0:
         return kept(left, out)
@@ -321,7 +346,7 @@ def shift(symbol: str, left: Any, right: Any, out: Any = None) -> Any:
 
 def _shift_amount(symbol: str, type: Type, right: Any) -> int | float | None:
     if isinstance(right, Scalar) and not (right.type.is_integer and right.type.bits == 32):
-        refuse(f"`{symbol}` by `{right.name}`, which is {right.type}", f"shift by 32 bits: `{right.name}.to(u32)`")
+        refuse(f"`{symbol}` by {shown(right)}: PTX takes the amount as 32 bits", f"convert it: `{right.code}.to(u32)`")
     number = number_of(right)
     if number is not None and not (isinstance(number, int) and 0 <= number < type.bits):
         refuse(f"`{symbol}` by {number!r} of {type}, which has {type.bits} bits", f"shift by 0 to {type.bits - 1}")
@@ -334,7 +359,7 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
         return _foreign(symbol, left, right)
     type = common_type(symbol, left, right)
     if type is pred:
-        refuse(f"`{symbol}` of predicates", "write `~(p ^ q)` for equal, `p ^ q` for different")
+        refuse(f"there is no `{symbol}` for predicates", "write `~(p ^ q)` for equal, `p ^ q` for different")
     if type.kind == "b" and symbol not in ("==", "!="):
         arithmetic(symbol, type)
     if type.bits == 8:
@@ -350,7 +375,7 @@ def invert(value: Any) -> Any:
     if value.type is pred:
         return operate("not.pred", value) if value.writable else value.negated()
     if is_floating(value.type) or value.type.bits == 8:
-        refuse(f"`~` of {value.type}", "it is there for integers of 16 bits and more, bits and predicates")
+        refuse(f"there is no `~` for {value.type}", "integers and bits of 16 bits and more have it, and predicates")
     return operate(f"not.b{value.type.bits}", value, type=value.type)
 
 
@@ -378,8 +403,8 @@ def maximum(a: Any, b: Any) -> Any:
 
 def _extreme(name: str, a: Any, b: Any) -> Any:
     _typed(f"pd.{name}", a, b)
-    type = common_type(name, a, b)
-    arithmetic(name, type)
+    type = common_type(f"pd.{name}", a, b)
+    arithmetic(f"pd.{name}", type)
     if number_of(a) is not None:
         a, b = b, a
     return operate(f"{name}.{type}", a, b)
@@ -389,7 +414,8 @@ def _typed(what: str, *operands: Any) -> None:
     """Refuses operands of which none has a type."""
     for operand in operands:
         if not is_operand(operand):
-            refuse(f"{what} takes values and numbers; found {operand!r}")
+            help = "a pointer's address is `p.value`" if isinstance(operand, Source) else None
+            refuse(f"{what} takes values and numbers; found {shown(operand)}", help)
     if not any(isinstance(o, Scalar) for o in operands):
         refuse(
             f"{what} of Python numbers alone has no type", f"give one of them a type: `pd.cast({operands[0]!r}, f32)`"
@@ -403,7 +429,7 @@ def select(condition: Any, a: Any, b: Any) -> Any:
             f"pd.select takes a predicate first; found {shown(condition)}", "compare first: `pd.select(x > 0, a, b)`"
         )
     _typed("pd.select", a, b)
-    type = common_type("select", a, b)
+    type = common_type("pd.select", a, b)
     if type is pred:
         return (condition & a) | (invert(condition) & b)
     return _selected(type, condition, a, b)
@@ -425,17 +451,17 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     _typed("pd.fma", a, b, c)
     known = next(v for v in (a, b, c) if isinstance(v, Scalar))
     for other in (a, b, c):
-        common_type("fma", known, other)
-    arithmetic("fma", known.type)
+        common_type("pd.fma", known, other)
+    arithmetic("pd.fma", known.type)
     return operate(f"{'fma.rn' if is_floating(known.type) else 'mad.lo'}.{known.type}", a, b, c)
 
 
 def cast(value: Any, type: Type) -> Any:
     """A value or a number converted: integers are cut or extended, floats to integers toward zero, else to nearest."""
     if not isinstance(type, Type):
-        refuse(f"a conversion takes a type such as f32; found {type!r}")
+        refuse(f"a conversion takes a type of PTX; found {type!r}", "for example f32 or s32")
     if not is_operand(value):
-        refuse(f"pd.cast takes a value or a number; found {value!r}")
+        _typed("pd.cast", value)
     if not isinstance(value, Scalar):
         return constant(value, type)
     if value.type is type:
@@ -445,7 +471,7 @@ def cast(value: Any, type: Type) -> Any:
     try:
         return _converted(value, type)
     except ValueError as why:
-        refuse(f"`{value.name}` is {value.type} and cannot become {type}: {why}")
+        refuse(f"`{value.name}` is {article(str(value.type))} and cannot become {article(str(type))}", str(why))
 
 
 def _converted(value: Any, type: Type) -> Any:

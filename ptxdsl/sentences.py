@@ -71,8 +71,8 @@ _TRUTH: dict[str, tuple[str, str]] = {
     "comprehension": (_ASKS, "filter by what is known while tracing; choose between traced values by pd.select"),
     "and": ("`and` asks whether what is before it is true, " + _UNKNOWN, "write `(…) & (…)`"),
     "or": ("`or` asks whether what is before it is true, " + _UNKNOWN, "write `(…) | (…)`"),
-    "chain": ("the chain `{name}` asks whether its first part is true, " + _UNKNOWN, "write `(a < b) & (b < c)`"),
-    "in": ("`{name}` asks whether values are equal, " + _UNKNOWN, "compare with each: `(x == a) | (x == b)`"),
+    "chain": ("the chain `{source}` asks whether its first part is true, " + _UNKNOWN, "write `(a < b) & (b < c)`"),
+    "in": ("`{source}` asks whether values are equal, " + _UNKNOWN, "compare with each: `(x == a) | (x == b)`"),
     "match": ("`match` asks whether values are equal, " + _UNKNOWN, "write `with pd.if_(x == a):` for each case"),
     "call": (
         "`{source}` asks whether a value is true, " + _UNKNOWN,

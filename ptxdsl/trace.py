@@ -10,7 +10,7 @@ from typing import Any
 from . import ir
 from .builder import Builder, building
 from .errors import Location, TraceError
-from .instruction import emit
+from .instruction import emit, shown
 from .memory import PointerValue, PointerVar
 from .operators import operate
 from .types import Pointer, Type, bits, pred
@@ -176,7 +176,7 @@ def _finish(builder: Builder, result: Any) -> None:
     builder.check_whole()
     if result is not None:
         raise TraceError(
-            f"kernel `{builder.name}` returns {result!r}",
+            f"kernel `{builder.name}` returns {shown(result)}",
             at=builder.where,
             help="a kernel returns nothing: write results to memory",
         )

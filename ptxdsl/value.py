@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from . import ir, operators
 from .builder import Builder, current
 from .errors import Site
-from .instruction import Scalar, register_type
+from .instruction import Scalar, register_type, shown
 from .isa.special import SPECIAL_REGISTERS
 from .operators import binary, compare, refuse, shift
 from .sentences import truth
@@ -161,24 +162,27 @@ class Value(Scalar):
         )
 
     def __int__(self) -> int:
-        refuse(f"int() of `{self.name}`, which has no value while tracing", f"convert it by `{self.name}.to(s32)`")
+        refuse(f"int() of `{self.name}`, which has no value while tracing", f"convert it by `{self.code}.to(s32)`")
 
     def __float__(self) -> float:
         refuse(
             f"float() of `{self.name}`, which has no value while tracing",
-            f"convert it by `{self.name}.to(f32)`; math functions are instructions, such as pd.ptx.sqrt.rn.f32",
+            f"convert it by `{self.code}.to(f32)`; math functions are instructions, such as pd.ptx.sqrt.rn.f32",
         )
 
     def __pow__(self, other: Any) -> Any:
         refuse(
-            f"`**` of `{self.name}`, which is {self.type}",
-            "multiply: `x * x`; for floats there is pd.ptx.ex2.approx.f32",
+            f"there is no `**` for `{self.name}`, which is {self.type}",
+            "multiply: `x * x`; a power of 2 is pd.ptx.ex2.approx.f32",
         )
 
     __rpow__ = __pow__
 
     def __matmul__(self, other: Any) -> Any:
-        refuse(f"`@` of `{self.name}`, which is one {self.type}", "matrices are multiplied by pd.ptx.mma.sync")
+        refuse(
+            f"there is no `@` for `{self.name}`, which is one {self.type}",
+            "matrices are multiplied by pd.ptx.mma.sync, on fragments",
+        )
 
     __rmatmul__ = __matmul__
 
@@ -255,7 +259,10 @@ class Var(Value):
     def set(self, value: Any) -> None:
         """Writes `value`: one of this variable's type, or a number that fits it."""
         if not operators.is_operand(value):
-            refuse(f"`{self.name}`.set takes a value or a number; found {value!r}")
+            refuse(f"`{self.name}.set` takes a value or a number; found {shown(value)}")
+        if isinstance(value, Scalar) and value.type is not self.type:
+            message = f"the variable `{self.name}` is {self.type}; it cannot be set to {shown(value)}"
+            refuse(message, operators.conversion(value, self.type))
         operators.common_type("set", self, value)
         operators.kept(value, self) if isinstance(value, Scalar) else operators.settle(value, self.type, self)
 
@@ -320,8 +327,10 @@ def special(register: str) -> Value:
     """The value that a special register has here, such as `pd.special("%clock64")`."""
     found = SPECIAL_REGISTERS.get(register)
     if found is None:
+        near = difflib.get_close_matches(str(register), SPECIAL_REGISTERS, 3)
         refuse(
-            f"PTX has no special register `{register}` that we know", "they are written with a percent sign: %clock64"
+            f"PTX has no special register `{register}` that we know",
+            f"did you mean {' or '.join(near)}?" if near else "they are written with a percent sign: %clock64",
         )
     made: Value = operators.operate(operators.move(found.type), current("pd.special").value(found, found.type))
     return made

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ from .types import TYPES
 SIGNIFICANT_BITS = {"f16": 11, "bf16": 8, "f32": 24}
 LEAST_EXPONENT = {"f16": -14, "bf16": -126, "f32": -126}  # of normal numbers; below it, steps stay as they are
 MMA_K = 16  # products that one mma.sync adds up before it rounds
-TIMED_RUNS = 20
+ROUNDS, LAUNCHES = 5, 10  # of a timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,15 +161,22 @@ def on_gpu(*arrays: np.ndarray) -> Iterator[list[GpuArray]]:
             call("freeing memory", driver.cuda.cuMemFree, address)
 
 
-def gpu_seconds(run: Any) -> float:
-    """The median time that a launch takes on the current GPU."""
-    start, end = (call("timing", driver.cuda.cuEventCreate, 0) for _ in range(2))
+def gpu_seconds(run: Callable[[], object]) -> float:
+    """The median time that a launch takes on the current GPU, of several launches one behind the other."""
+    events = [call("timing", driver.cuda.cuEventCreate, 0) for _ in range(2)]
     run()
-    times = []
-    for _ in range(TIMED_RUNS):
-        call("timing", driver.cuda.cuEventRecord, start, 0)
+    try:
+        return statistics.median(_round(run, *events) for _ in range(ROUNDS)) / LAUNCHES
+    finally:
+        for event in events:
+            call("timing", driver.cuda.cuEventDestroy, event)
+
+
+def _round(run: Callable[[], object], start: Any, end: Any) -> float:
+    """Seconds of one round of launches."""
+    call("timing", driver.cuda.cuEventRecord, start, 0)
+    for _ in range(LAUNCHES):
         run()
-        call("timing", driver.cuda.cuEventRecord, end, 0)
-        call("timing", driver.cuda.cuEventSynchronize, end)
-        times.append(float(call("timing", driver.cuda.cuEventElapsedTime, start, end)))
-    return statistics.median(times) * 1e-3
+    call("timing", driver.cuda.cuEventRecord, end, 0)
+    call("timing", driver.cuda.cuEventSynchronize, end)
+    return float(call("timing", driver.cuda.cuEventElapsedTime, start, end)) * 1e-3

@@ -15,6 +15,7 @@ from ptxdsl import cli, config, demo, driver, manual, targets, trial
 from ptxdsl.driver import why_no_gpu
 
 ROOT = Path(__file__).parent.parent
+PYTHONPATH = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 GEMM = "ptxdsl.kernels.gemm:gemm"
 KERNELS = """\
 import ptxdsl as pd
@@ -436,6 +437,7 @@ class TestDemo:
             assert word in done.out
 
     def test_wrong_numbers_end_with_FAILED(self, run, monkeypatch):
+        monkeypatch.setattr(driver, "why_no_gpu", lambda: "none in this test")
         monkeypatch.setattr(trial, "gemm", lambda a, b, out, config: out.fill(1))
         done = run("demo")
         assert done.code == 1
@@ -474,7 +476,7 @@ def test_instructions_are_counted_the_most_frequent_first():
 
 
 def python_m(*arguments, **options):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
     command = [sys.executable, "-m", "ptxdsl", *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, **options)
 

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+PYTHONPATH = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 
 every_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 
 
 def run(path, *arguments, **environment):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH, **environment}
     command = [sys.executable, str(path), *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 

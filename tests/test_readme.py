@@ -14,6 +14,7 @@ import ptxdsl as pd
 from ptxdsl import cli, config
 
 ROOT = Path(__file__).parent.parent
+PYTHONPATH = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 README = (ROOT / "README.md").read_text()
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -51,7 +52,7 @@ def command(line, capfd):
         assert cli.main(arguments) == 0
         done = capfd.readouterr()
         return done.err + done.out
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
     assert name == "python"
     return subprocess.run(
         [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True

@@ -71,7 +71,16 @@ def check_targets(module: Module) -> None:
 
 def verify(module: Module) -> None:
     """Raises one VerifyError that shows every rule of the PTX ISA that the module breaks, each with its place."""
-    errors = [*_module_problems(module), *(e for f in module.functions for e in _function_problems(f))]
+    functions = (e for f in module.functions for e in (*_operand_problems(f), *_unwritten(f)))
+    _raise([*_module_problems(module), *functions])
+
+
+def check_operands(functions: Iterable[Function]) -> None:
+    """Raises one VerifyError that shows every instruction that its operands do not fit."""
+    _raise([error for function in functions for error in _operand_problems(function)])
+
+
+def _raise(errors: list[VerifyError]) -> None:
     if len(errors) == 1:
         raise errors[0]
     if errors:
@@ -143,16 +152,21 @@ def _signature_needs(function: Function) -> Iterator[Need]:
         yield Need(f"more than {target.LARGE_PARAMETER_BYTES} bytes of parameters", (*target.LARGE_PARAMETERS, ""))
 
 
-def _function_problems(function: Function) -> Iterator[VerifyError]:
+def _operand_problems(function: Function) -> Iterator[VerifyError]:
     body = list(items(function.body or []))
     labels = {item for item in body if isinstance(item, Label)}
     labels |= {item.label for item in body if isinstance(item, Directive) and item.label}
-    written: set[Register] = {p for p in function.parameters if isinstance(p, Register)}
-    reads: list[tuple[Register, Instruction]] = []
     for item in body:
         if isinstance(item, Instruction):
             yield from (_error(item, problem) for problem in _instruction_problems(item, labels))
-            _collect(item, written, reads)
+
+
+def _unwritten(function: Function) -> Iterator[VerifyError]:
+    """Registers that are read, though nothing in the function writes them: each where it is first read."""
+    written: set[Register] = {p for p in function.parameters if isinstance(p, Register)}
+    reads: list[tuple[Register, Instruction]] = []
+    for instruction in function.walk():
+        _collect(instruction, written, reads)
     for register, instruction in reads:
         if register not in written:
             written.add(register)

@@ -1,11 +1,13 @@
 """The rules that a module can break, each with its place and its own sentence."""
 
+import numpy as np
 import pytest
 
+import ptxdsl as pd
 from ptxdsl.errors import EmulationError, VerifyError
 from ptxdsl.isa.opaque import opaque
 from ptxdsl.parse import parse
-from ptxdsl.verify import SHOWN, Need, verify
+from ptxdsl.verify import SHOWN, Need, check_operands, verify
 
 HEADER = ".version 7.8\n.target sm_80\n.address_size 64\n"
 
@@ -46,6 +48,25 @@ def test_a_register_that_nothing_writes_is_refused_once_where_it_is_first_read()
     assert refusal(kernel("mov.b32 %r1, %r2;\nmov.b32 %r1, %r2;")) == (
         "mov.b32: `%r2` is read but never written\n  <ptx>:9\n  help: write it on every path before this line"
     )
+
+
+def test_check_operands_looks_at_operands_only():
+    check_operands(parse(kernel("mov.b32 %r1, %r2;")).functions)
+    with pytest.raises(VerifyError, match=r"add\.u32: takes d, a, b; 2 given"):
+        check_operands(parse(kernel("mov.b32 %r1, %r2; add.u32 %r1, 1;")).functions)
+
+
+def test_a_parsed_kernel_with_wrong_operands_is_refused_before_it_runs():
+    text = kernel("ld.param.u64 %rd1, [p];\nadd.u32 %r1, 1, 0f3F800000;\nst.global.u32 [%rd1], %r1;\nret;")
+    module = pd.parse(text.replace("k()", "k(.param .u64 p)").replace("%r<4>;", "%r<4>; .reg .b64 %rd<2>;"))
+    out = np.zeros(1, np.uint32)
+    with pytest.raises(VerifyError) as caught:
+        module["k"][1, 1](out)
+    assert (
+        str(caught.value)
+        == "add.u32: `b` is a floating constant; this form takes a 32-bit integer register\n  <ptx>:10"
+    )
+    assert out[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def _report_outside(
         message += f"{near.at(first)}; {near.name} has {near.elements}"
     elif window and space.partition("::")[0] not in (window, "const"):
         message += f"address {first:#x}, which is a generic address in .{window}, not an address in .{space}"
-    elif first < 4096 and space == "global":
+    elif 0 <= first < 4096 and space == "global":
         message += f"address {first:#x}: a null pointer"
     else:
         message += f"address {first % (1 << 64):#x} in .{space}, where nothing lies"

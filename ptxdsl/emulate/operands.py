@@ -177,6 +177,7 @@ class Slots:
             return ReadAsIs(value) if not isinstance(value, ir.Immediate) else ReadAsIs(value.value)
         if operand.role == "address":
             return self.address(value)
+        value = _unbraced(operand, value)
         if isinstance(value, ir.Vector):
             return ReadVector(tuple(self.scalar(operand.type, element) for element in value.elements))
         if operand.vector:
@@ -229,6 +230,7 @@ class Slots:
 
     def writer(self, operand: Operand, value: ir.Operand | None) -> WriteRegister | WriteVector | None:
         """How an instruction writes one of its operands; None where the result is not wanted."""
+        value = _unbraced(operand, value)
         if isinstance(value, ir.Vector):
             return WriteVector(tuple(self.destination(operand.type, element) for element in value.elements))
         if operand.vector and value is not None:
@@ -245,6 +247,13 @@ class Slots:
             kind = "i" if type.is_signed else "u"
             return WriteRegister(self.of(value), type.dtype, register.bytes, np.dtype(f"{kind}{register.bytes}"))
         return WriteRegister(self.of(value), storage(type), register.bytes)
+
+
+def _unbraced(operand: Operand, value: ir.Operand | None) -> ir.Operand | None:
+    """A scalar that is written in braces, as Triton does."""
+    if isinstance(value, ir.Vector) and not operand.vector and len(value.elements) == 1:
+        return value.elements[0]
+    return value
 
 
 def storage(type: Type) -> np.dtype:

@@ -330,7 +330,7 @@ def test_matrix_products_of_triton(name, rng):
 
 def test_a_softmax_of_triton(rng):
     x, out = rng.standard_normal((3, 900)).astype(np.float32), np.zeros((3, 900), np.float32)
-    clean(compiled("triton-softmax-sm_80", x, out, 900, 900, *SCRATCH, grid=3, block=128, shared_bytes=64))
+    clean(compiled("triton-softmax-sm_80", x, out, 900, 900, *SCRATCH, grid=3, block=128, shared_bytes=4096))
     powers = np.exp(x - x.max(1, keepdims=True))
     np.testing.assert_allclose(out, powers / powers.sum(1, keepdims=True), rtol=1e-5)
 
@@ -340,7 +340,7 @@ def test_atomics_and_a_spin_lock_of_triton(rng):
     counts, best, lock = np.zeros(16, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int32)
     total = np.zeros(1, np.float32)
     arguments = (x, counts, best, lock, total, 700, *SCRATCH)
-    clean(compiled("triton-atomics-sm_80", *arguments, grid=3, block=128, shared_bytes=64))
+    clean(compiled("triton-atomics-sm_80", *arguments, grid=3, block=128, shared_bytes=4096))
     assert (counts == np.bincount(x % 16, minlength=16)).all()
     assert (best[0], lock[0], total[0]) == (x.max(), 0, x.sum())
 
@@ -360,4 +360,4 @@ def test_a_matrix_product_of_numba(rng):
 def test_a_warp_sum_of_numba(rng):
     x, out = rng.integers(1, 9, 96).astype(np.float32), np.zeros(3, np.float32)
     clean(compiled("numba-warp_sum-sm_80", *array_of(x), *array_of(out), block=96))
-    assert (out == x.reshape(3, 32).sum(1) + 32).all()
+    assert (out == x.reshape(3, 32).sum(1) + 1).all()  # only lane 0 votes: the others have ended

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         LaunchError,
         LayoutError,
         ParseError,
+        ScheduleError,
         TraceError,
         VerifyError,
     )
@@ -76,7 +77,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AssembleError", "EmulationError", "Error", "Kernel", "LaunchError", "LayoutError", "Module", "ParseError",
-    "TraceError", "VerifyError", "b1", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "break_",
+    "ScheduleError", "TraceError", "VerifyError", "b1", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "break_",
     "cast", "continue_", "ctaid", "dynamic_shared", "e4m3", "e4m3x2", "e5m2", "e5m2x2", "else_", "emulate", "f16",
     "f16x2", "f32", "f64", "fma", "if_", "kernel", "laneid", "max", "min", "nctaid", "ntid", "pack", "parse", "pointer",
     "pred", "ptr", "ptx", "range", "return_", "s4", "s8", "s16", "s16x2", "s32", "s64", "select", "shared", "special",
@@ -86,7 +87,8 @@ __all__ = [
 _HOMES = {
     "calls": "emulate",
     "control": "break_ continue_ else_ if_ range return_ while_",
-    "errors": "AssembleError EmulationError Error LaunchError LayoutError ParseError TraceError VerifyError",
+    "errors": "AssembleError EmulationError Error LaunchError LayoutError ParseError ScheduleError TraceError "
+    "VerifyError",
     "kernel": "Kernel Module kernel parse",
     "memory": "dynamic_shared pointer shared view",
     "mnemonic": "ptx",
@@ -96,7 +98,7 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _SPELLED = {"max": "maximum", "min": "minimum"}
-_MODULES = ("assemble", "config", "errors", "kernels", "launch", "layout", "types")
+_MODULES = ("assemble", "config", "errors", "kernels", "launch", "layout", "schedule", "types")
 
 
 def __getattr__(name: str) -> Any:

@@ -104,6 +104,10 @@ class LayoutError(Error):
     """A layout, tiled copy or tiled MMA that cannot be made."""
 
 
+class ScheduleError(Error):
+    """A schedule that does not fit its problem, or that the hardware cannot run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """A call in user code: its place, and the names that its result is assigned to."""

@@ -30,6 +30,10 @@ class Value(Scalar):
         """The same bits as another type of the same width."""
         return operators.bitcast(self, type)  # type: ignore[no-any-return]
 
+    def select(self, a: Any, b: Any) -> Value:
+        """`a` where this predicate holds, else `b`; both are computed."""
+        return operators.select(self, a, b)  # type: ignore[no-any-return]
+
     def negated(self) -> Value:
         """A predicate read as `!p`, which takes no instruction."""
         value = self.read()

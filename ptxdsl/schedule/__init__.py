@@ -1,0 +1,20 @@
+"""Which tile of the output is computed where and when: plain arithmetic for the host, for drawings and for kernels."""
+
+from ptxdsl.schedule.conv import Conv2dProblem, Conv3dProblem
+from ptxdsl.schedule.problems import GemmShape, TiledShape
+from ptxdsl.schedule.swizzle import (
+    BatchedIdentityThreadblockSwizzle,
+    DepthwiseThreadblockSwizzle,
+    GemvBatchedStridedThreadblockSwizzle,
+    GemvShape,
+    HorizontalThreadblockSwizzle,
+    IdentityNoPaddingThreadblockSwizzle,
+    IdentityThreadblockSwizzle,
+    SplitKHorizontalThreadblockSwizzle,
+    SplitKIdentityThreadblockSwizzle,
+    StridedDgradHorizontalThreadblockSwizzle,
+    StridedDgradIdentityThreadblockSwizzle,
+    ThreadblockSwizzle,
+    TileOffset,
+)
+from ptxdsl.schedule.tile_map import Coverage, TileMap

@@ -1,0 +1,52 @@
+"""Arithmetic that reads the same on ints, on numpy arrays and on traced registers.
+
+A traced register is any object with Python's operators, whose comparisons have a method `select(a, b)`. Registers are
+unsigned: nothing here goes below zero on the way to a result.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeGuard
+
+import numpy as np
+
+
+def is_int(value: Any) -> TypeGuard[int]:
+    """Whether a number is known here; a bool is no size."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def all_ints(values: Any) -> bool:
+    return all(map(is_int, values))
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """`a` where the condition holds, else `b`. Traced, one of them has a type."""
+    if isinstance(condition, bool | np.bool_):
+        return a if condition else b
+    if isinstance(condition, np.ndarray):
+        return np.where(condition, a, b)
+    return condition.select(a, b)
+
+
+def minimum(a: Any, b: Any) -> Any:
+    return where(a < b, a, b)
+
+
+def ceil_div(value: Any, divisor: Any) -> Any:
+    return (value + (divisor - 1)) // divisor
+
+
+def ceil_shift(value: Any, bits: Any) -> Any:
+    """ceil(value / 2**bits) of a value of 1 or more; of 0 where `bits` is 0."""
+    return ((value - 1) >> bits) + 1
+
+
+def low_bits(value: Any, bits: Any) -> Any:
+    """value % 2**bits."""
+    return value & ((1 << bits) - 1) if is_int(bits) else value - ((value >> bits) << bits)
+
+
+def constant_like(value: Any, number: int) -> Any:
+    """A number of the kind that `value` is: a traced one has its type, and takes no instruction."""
+    return value * 0 + number

@@ -1,0 +1,181 @@
+"""Convolutions as GEMMs: which (M, N, K) an implicit-GEMM kernel computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+from ptxdsl.errors import ScheduleError
+from ptxdsl.schedule.arithmetic import ceil_div, is_int
+from ptxdsl.schedule.problems import OPERATIONS, GemmShape, sizes
+
+
+class ConvProblem:
+    """What 2- and 3-dimensional convolutions share."""
+
+    N: int
+    C: int
+    K: int
+    pad: Any
+    stride: Any
+    dilation: Any
+    split_k: int
+    groups = 1
+
+    inputs: ClassVar[tuple[str, ...]]
+    window: ClassVar[tuple[str, ...]]
+    outputs: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        self._check()
+        for name, largest in zip(self.outputs, self._largest_outputs(), strict=True):
+            found = getattr(self, name)
+            if found is None:
+                object.__setattr__(self, name, largest)
+            elif not 0 <= found <= largest:
+                raise ScheduleError(
+                    f"{type(self).__name__}: {name} is {found}, and the input gives 0 to {largest}",
+                    help=f"leave {name} out: it is then {largest}",
+                )
+
+    def _check(self) -> None:
+        what = type(self).__name__
+        extents = ("N", *self.inputs, "C", "K")
+        sizes(self._values(extents), what, extents)
+        factors = (*self.window, "split_k", "groups")
+        sizes(self._values(factors), what, factors, least=1)
+        for name, least in (("pad", 0), ("stride", 1), ("dilation", 1)):
+            given = getattr(self, name)
+            sides = _pairs(given) if name == "pad" else given
+            per_side = tuple(f"{n} {side}" for n in self.inputs for side in ("before", "after"))
+            sizes(sides, f"{what}: {name}", per_side if name == "pad" else self.inputs, least)
+            object.__setattr__(self, name, tuple(tuple(g) if isinstance(g, Sequence) else g for g in given))
+        if self.C % self.groups or self.K % self.groups:
+            raise ScheduleError(
+                f"{what}: {self.groups} groups do not divide C = {self.C} and K = {self.K}",
+                help="groups split the channels of input and output evenly",
+            )
+
+    def _values(self, names: tuple[str, ...]) -> tuple[int, ...]:
+        return tuple(getattr(self, name) for name in names)
+
+    def _largest_outputs(self) -> list[int]:
+        """How often the dilated window fits into each padded dimension."""
+        pads = _pairs(self.pad)
+        padded = [x + a + b for x, a, b in zip(self._values(self.inputs), pads[::2], pads[1::2], strict=True)]
+        reach = [(r - 1) * d + 1 for r, d in zip(self._values(self.window), self.dilation, strict=True)]
+        return [max(0, (p - r) // s + 1) for p, r, s in zip(padded, reach, self.stride, strict=True)]
+
+    @property
+    def input_size(self) -> int:
+        """Pixels (voxels) of all images of the input: N·H·W."""
+        return self.N * prod(self._values(self.inputs))
+
+    @property
+    def output_size(self) -> int:
+        """N·P·Q."""
+        return self.N * prod(self._values(self.outputs))
+
+    @property
+    def window_size(self) -> int:
+        """R·S."""
+        return prod(self._values(self.window))
+
+    def implicit_gemm(self, op: str) -> GemmShape:
+        """(M, N, K): fprop is (NPQ, K, RSC), dgrad and deconv (NHW, C, RSK), wgrad (K, RSC, NPQ)."""
+        self._check_operation(op)
+        if op == "fprop":
+            return GemmShape(self.output_size, self.K, self.window_size * self.C // self.groups)
+        if op == "wgrad":
+            return GemmShape(self.K, self.window_size * self.C, self.output_size)
+        return GemmShape(self.input_size, self.C, self.window_size * self.K)
+
+    def k_iterations(self, op: str, tile_k: int) -> int:
+        """Steps of `tile_k` in one slice of split-K; at each place of the filter, channels fill whole steps."""
+        self._check_operation(op)
+        sizes((tile_k,), "the tile", ("K",), least=1)
+        if op == "wgrad":
+            return ceil_div(ceil_div(self.output_size, self.split_k), tile_k)  # type: ignore[no-any-return]
+        channels = self.C // self.groups if op == "fprop" else self.K
+        return self.window_size * ceil_div(ceil_div(channels, self.split_k), tile_k)  # type: ignore[no-any-return]
+
+    def _check_operation(self, op: str) -> None:
+        if op not in OPERATIONS:
+            raise ScheduleError(f"a convolution has no operation {op!r}", help=f"say one of {', '.join(OPERATIONS)}")
+        if op != "fprop" and self.groups > 1:
+            raise ScheduleError(
+                f"{op} with {self.groups} groups is no single GEMM", help="make one problem of each group"
+            )
+
+
+def _pairs(pad: Sequence[Any]) -> list[Any]:
+    """What is added before and after each dimension, in a row."""
+    return [side for p in pad for side in ((p, p) if is_int(p) else p)]
+
+
+@dataclass(frozen=True)
+class Conv2dProblem(ConvProblem):
+    """A convolution of NHWC images with KRSC filters to an NPQK output.
+
+    `pad` gives for H and W what is added on both sides, or a pair (before, after). P and Q are the largest that fit
+    where they are not given. Raises ScheduleError for sizes that make no convolution.
+    """
+
+    N: int
+    H: int
+    W: int
+    C: int
+    K: int
+    R: int
+    S: int
+    P: Any = None
+    Q: Any = None
+    pad: Any = (0, 0)
+    stride: Any = (1, 1)
+    dilation: Any = (1, 1)
+    split_k: int = 1
+    groups: int = 1
+
+    inputs = ("H", "W")
+    window = ("R", "S")
+    outputs = ("P", "Q")
+
+    def strided_dgrad_rows(self, tile_m: int) -> int:
+        """Tiles along M of the part of dgrad that belongs to one place of the stride."""
+        rows = self.N * ceil_div(self.H, self.stride[0]) * ceil_div(self.W, self.stride[1])
+        return ceil_div(rows, tile_m)  # type: ignore[no-any-return]
+
+    def strided_dgrad_start(self, r: int, s: int) -> tuple[int, int]:
+        """The first (h, w) that the filter place (r, s) contributes to in a strided dgrad."""
+        before = _pairs(self.pad)[::2]
+        steps = zip((r, s), before, self.stride, strict=True)
+        h, w = (abs(stride - (pad % stride - at)) % stride for at, pad, stride in steps)
+        return h, w
+
+
+@dataclass(frozen=True)
+class Conv3dProblem(ConvProblem):
+    """A convolution of NDHWC volumes with KTRSC filters to an NZPQK output; as Conv2dProblem, without groups."""
+
+    N: int
+    D: int
+    H: int
+    W: int
+    C: int
+    K: int
+    T: int
+    R: int
+    S: int
+    Z: Any = None
+    P: Any = None
+    Q: Any = None
+    pad: Any = (0, 0, 0)
+    stride: Any = (1, 1, 1)
+    dilation: Any = (1, 1, 1)
+    split_k: int = 1
+
+    inputs = ("D", "H", "W")
+    window = ("T", "R", "S")
+    outputs = ("Z", "P", "Q")

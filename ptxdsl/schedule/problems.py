@@ -1,0 +1,78 @@
+"""Sizes of problems and tiles, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from ptxdsl.errors import ScheduleError
+from ptxdsl.schedule.arithmetic import all_ints, is_int
+
+MOST_TILES = 2**31
+OPERATIONS = ("fprop", "dgrad", "deconv", "wgrad")
+
+
+class GemmShape(NamedTuple):
+    """A is m×k, B is k×n, the output m×n. Sizes are ints, or values of a kernel."""
+
+    m: Any
+    n: Any
+    k: Any
+
+
+class TiledShape(NamedTuple):
+    """How many tiles there are along m and n, and in k: the slices of split-K, or the batches."""
+
+    m: Any
+    n: Any
+    k: Any
+
+
+def sizes(values: Any, what: str, names: Sequence[str], least: int = 0) -> tuple[Any, ...]:
+    """`values`, one for each of `names`, known ones as ints. Raises ScheduleError for what is no size."""
+    given = tuple(values) if isinstance(values, Iterable) else (values,)
+    wanted = f"({', '.join(names)})"
+    if len(given) != len(names):
+        raise ScheduleError(f"{what} has {len(given)} sizes: {values}", help=f"give it as {wanted}")
+    for name, size in zip(names, given, strict=True):
+        if isinstance(size, float | str | bool) or size is None:
+            raise ScheduleError(f"{what}: {name} is {size!r}, which is no integer", help=f"give it as {wanted}")
+        if is_int(size) and size < least:
+            raise ScheduleError(f"{what}: {name} is {size}, and must be {least} or more", help=f"give it as {wanted}")
+    return tuple(int(size) if is_int(size) else size for size in given)
+
+
+def tile_sizes(tile: Any, names: Sequence[str] = ("M", "N", "K")) -> tuple[Any, ...]:
+    """A tile's sizes, of which the last, K, may be left out where it does not matter."""
+    given = tuple(tile)
+    return sizes(given, "the tile", names[: len(given)] if len(given) == len(names) - 1 else names, least=1)
+
+
+def gemm_shape(problem: Any, op: str | None = None) -> GemmShape:
+    """The (M, N, K) of a GEMM, or of a convolution with its operation."""
+    if hasattr(problem, "implicit_gemm"):
+        if op is None:
+            raise ScheduleError(
+                f"a {type(problem).__name__} is a different GEMM for each operation",
+                help=f"say which: op={', '.join(map(repr, OPERATIONS))}",
+            )
+        return GemmShape(*problem.implicit_gemm(op))
+    return GemmShape(*sizes(problem, "the problem", ("M", "N", "K")))
+
+
+def slices_of(problem: Any, split_k: Any) -> Any:
+    """How many slices K is cut into: as asked, else as a convolution says, else 1."""
+    if split_k is None:
+        return getattr(problem, "split_k", 1)
+    return sizes((split_k,), "the split of K", ("split_k",), least=1)[0]
+
+
+def countable(tiled: TiledShape) -> TiledShape:
+    """Refuses more tiles than 32 bits count."""
+    if all_ints(tiled) and prod(tiled) > MOST_TILES:
+        raise ScheduleError(
+            f"{' x '.join(map(str, tiled))} tiles are {prod(tiled)}, more than 2**31",
+            help="take larger tiles, or compute the problem in parts",
+        )
+    return tiled

@@ -1,0 +1,315 @@
+"""Threadblock swizzles: which tile of the output a thread block computes.
+
+A swizzle is arithmetic on block indices. The same lines run on ints, on numpy arrays (all blocks at once: drawings,
+coverage) and on the registers of a kernel. Every grid reaches every tile, and none twice; a block whose tile lies
+outside of the tiled shape has nothing to do and must leave.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from ptxdsl.errors import ScheduleError
+from ptxdsl.schedule.arithmetic import all_ints, ceil_div, ceil_shift, constant_like, is_int, low_bits, where
+from ptxdsl.schedule.problems import TiledShape, countable, gemm_shape, sizes, slices_of, tile_sizes
+from ptxdsl.schedule.tile_map import Coverage, TileMap
+
+MOST_BLOCKS = (2**31 - 1, 65535, 65535)  # of a grid, along x, y and z
+# Tiles of N that are worth a strip of 2**log tiles: (log, tiles)
+STRIPS = ((1, 2), (2, 3), (3, 6))
+
+
+class TileOffset(NamedTuple):
+    """Which tile along m and n, and in k: the slice of split-K, or the batch."""
+
+    m: Any
+    n: Any
+    k: Any
+
+
+class ThreadblockSwizzle:
+    """What all swizzles share. They are hashable values, so that a kernel may be made for one."""
+
+    name: str
+
+    def tiled_shape(self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None) -> TiledShape:
+        """How many tiles a problem (M, N, K) has, and slices of K (batches, of a batched swizzle).
+
+        A convolution is given with its operation, `op`; it brings its own split_k. Raises ScheduleError for sizes that
+        make no sense, and for more than 2**31 tiles.
+        """
+        m, n, _ = gemm_shape(problem, op)
+        tile_m, tile_n, *_ = tile_sizes(tile)
+        return countable(TiledShape(ceil_div(m, tile_m), ceil_div(n, tile_n), slices_of(problem, split_k)))
+
+    def log_tile(self, tiled: Any) -> Any:
+        """log2 of how many tiles along n, side by side, share their neighbours along x in the grid."""
+        return constant_like(TiledShape(*tiled).n, 0)
+
+    def grid_shape(self, tiled: Any) -> tuple[Any, Any, Any]:
+        """The blocks along x, y and z. Raises ScheduleError where no launch takes as many."""
+        return launchable(self.name, self._grid(TiledShape(*tiled), self.log_tile(tiled)))
+
+    def tile_offset(self, block_idx: Any, log_tile: Any = None, tiled_shape: Any = None) -> TileOffset:
+        """The tile of a block (x, y, z), from the log tile or from the tiled shape of its grid."""
+        return TileOffset(*self._offset(*xyz(block_idx), self._log(log_tile, tiled_shape)))
+
+    def map(self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None) -> TileMap:
+        """All blocks of the grid with their tiles: to look at, or to count with."""
+        tiled = self.tiled_shape(problem, tile, split_k, op=op)
+        grid = self.grid_shape(tiled)
+        x, y, z = launch_order(grid)
+        offsets = self._offsets_of_all((x, y, z), tiled)
+        return TileMap(self.name, TiledShape(*map(int, tiled)), grid, np.stack(np.broadcast_arrays(*offsets), axis=1))
+
+    def coverage(self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None) -> Coverage:
+        """(tiles, missing, repeated, no_op_blocks): the tiles that the grid computes, those that it misses or computes
+        twice (never any), and the blocks that have no tile."""
+        return self.map(problem, tile, split_k, op=op).coverage()
+
+    def _grid(self, tiled: TiledShape, log: Any) -> tuple[Any, Any, Any]:
+        return tiled.m, tiled.n, tiled.k
+
+    def _offset(self, x: Any, y: Any, z: Any, log: Any) -> tuple[Any, Any, Any]:
+        return x, y, z
+
+    def _offsets_of_all(self, blocks: Any, tiled: TiledShape) -> TileOffset:
+        return self.tile_offset(blocks, log_tile=self.log_tile(tiled))
+
+    def _log(self, log_tile: Any, tiled_shape: Any) -> Any:
+        if log_tile is not None:
+            return log_tile
+        return 0 if tiled_shape is None else self.log_tile(tiled_shape)
+
+
+def launchable(name: str, grid: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    """Refuses a grid that no launch takes."""
+    for axis, blocks, most in zip("xyz", grid, MOST_BLOCKS, strict=True):
+        if is_int(blocks) and blocks > most:
+            raise ScheduleError(
+                f"{name}: the grid has {blocks} blocks along {axis}, and a launch takes {most}",
+                help="take larger tiles, or a schedule with its blocks along x, such as GroupedRowsThreadblockSwizzle",
+            )
+    return grid
+
+
+def xyz(block_idx: Any) -> tuple[Any, Any, Any]:
+    """A block index as three numbers: of pd.ctaid, or of a tuple, which may leave out y and z."""
+    if hasattr(block_idx, "x"):
+        return block_idx.x, block_idx.y, block_idx.z
+    x, y, z = (*block_idx, 0, 0)[:3] if isinstance(block_idx, tuple | list) else (block_idx, 0, 0)
+    return x, y, z
+
+
+def launch_order(grid: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """The block indices along each axis of a grid, in the order in which blocks start: x fastest."""
+    return tuple(axis.ravel() for axis in np.indices(grid[::-1])[::-1])
+
+
+@dataclass(frozen=True)
+class IdentityThreadblockSwizzle(ThreadblockSwizzle):
+    """Strips of up to `n` tiles along n: the blocks of a strip run along n first, then down m.
+
+    The strip is 8, 4 or 2 wide where the problem has at least 6, 3 or 2 tiles along n and `n` allows it. Blocks that
+    run at the same time then share columns of B as well as rows of A in the L2 cache.
+    """
+
+    n: int = 1
+    name = "identity"
+
+    def __post_init__(self) -> None:
+        sizes((self.n,), type(self).__name__, ("n",), least=1)
+
+    def log_tile(self, tiled: Any) -> Any:
+        n = TiledShape(*tiled).n
+        log = constant_like(n, 0)
+        for strip, least in STRIPS:
+            if self.n >= 1 << strip:
+                log = where(self._fills(n, strip, least), strip, log)
+        return log
+
+    def _fills(self, n: Any, strip: int, least: int) -> Any:
+        return n >= least
+
+    def _grid(self, tiled: TiledShape, log: Any) -> tuple[Any, Any, Any]:
+        return tiled.m << log, ceil_shift(tiled.n, log), tiled.k
+
+    def _offset(self, x: Any, y: Any, z: Any, log: Any) -> tuple[Any, Any, Any]:
+        return x >> log, (y << log) + low_bits(x, log), z
+
+    def _log(self, log_tile: Any, tiled_shape: Any) -> Any:
+        if log_tile is not None:
+            return log_tile
+        if tiled_shape is None:
+            raise ScheduleError(
+                f"{self.name}: a block index alone does not give a tile",
+                help="pass log_tile=swizzle.log_tile(tiled), the same as for the grid",
+            )
+        log = self.log_tile(tiled_shape)
+        if all_ints(tiled_shape):
+            self._check_sound(TiledShape(*tiled_shape), log)
+        return log
+
+    def _check_sound(self, tiled: TiledShape, log: int) -> None:
+        """The tiled shape alone makes one strip of `n` tiles (none for less than `n` tiles); the grid may have others.
+
+        CUTLASS computes that form whatever the grid is, and misses tiles.
+        """
+        strip = 1 if tiled.m < self.n or tiled.n < self.n else self.n
+        if strip != 1 << log:
+            _refuse_tiled_shape(self, tiled, strip, 1 << log)
+
+
+def _refuse_tiled_shape(swizzle: IdentityThreadblockSwizzle, tiled: TiledShape, strip: int, of_grid: int) -> NoReturn:
+    raise ScheduleError(
+        f"{type(swizzle).__name__}({swizzle.n}).tile_offset(tiled_shape=({tiled.m}, {tiled.n}, {tiled.k})) would miss "
+        f"tiles: it takes strips of {strip}, and the grid of {tiled.m} x {tiled.n} tiles has strips of {of_grid}",
+        help="pass log_tile=swizzle.log_tile(tiled), the same as for the grid",
+    )
+
+
+@dataclass(frozen=True)
+class IdentityNoPaddingThreadblockSwizzle(IdentityThreadblockSwizzle):
+    """As Identity, but only strips that divide the tiles along n: no block is without a tile."""
+
+    name = "identity-no-padding"
+
+    def _fills(self, n: Any, strip: int, least: int) -> Any:
+        return low_bits(n, strip) == 0
+
+
+@dataclass(frozen=True)
+class SplitKIdentityThreadblockSwizzle(IdentityThreadblockSwizzle):
+    """As Identity; z of the grid is the slice of K."""
+
+    name = "split-k-identity"
+
+
+@dataclass(frozen=True)
+class HorizontalThreadblockSwizzle(ThreadblockSwizzle):
+    """Blocks run along n first, over the whole width."""
+
+    name = "horizontal"
+
+    def _grid(self, tiled: TiledShape, log: Any) -> tuple[Any, Any, Any]:
+        return tiled.n, tiled.m, tiled.k
+
+    def _offset(self, x: Any, y: Any, z: Any, log: Any) -> tuple[Any, Any, Any]:
+        return y, x, z
+
+
+@dataclass(frozen=True)
+class SplitKHorizontalThreadblockSwizzle(HorizontalThreadblockSwizzle):
+    """As Horizontal; z of the grid is the slice of K."""
+
+    name = "split-k-horizontal"
+
+
+@dataclass(frozen=True)
+class BatchedIdentityThreadblockSwizzle(ThreadblockSwizzle):
+    """z of the grid is the batch. Past 65535 batches, 2**log_tile neighbours lie along x, and all are computed."""
+
+    name = "batched-identity"
+
+    def log_tile(self, tiled: Any) -> Any:
+        batches = TiledShape(*tiled).k
+        log = constant_like(batches, 0)
+        for bits in range(1, 17):
+            log = where(batches > MOST_BLOCKS[2] << (bits - 1), bits, log)
+        return log
+
+    def _grid(self, tiled: TiledShape, log: Any) -> tuple[Any, Any, Any]:
+        return tiled.m << log, tiled.n, ceil_shift(tiled.k, log)
+
+    def _offset(self, x: Any, y: Any, z: Any, log: Any) -> tuple[Any, Any, Any]:
+        return x >> log, y, (z << log) + low_bits(x, log)
+
+
+class GemvShape(NamedTuple):
+    m: Any
+    n: Any
+    k: Any
+    batch: Any
+
+
+@dataclass(frozen=True)
+class GemvBatchedStridedThreadblockSwizzle(ThreadblockSwizzle):
+    """Matrix times vector, batched: problem, tile and tiled shape are (M, N, K, batch); M is one tile."""
+
+    name = "gemv-batched-strided"
+
+    def tiled_shape(  # type: ignore[override]
+        self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None
+    ) -> GemvShape:
+        names = GemvShape._fields
+        _, n, k, batch = sizes(problem, "the problem", names)
+        _, tile_n, tile_k, tile_batch = sizes(tile, "the tile", names, least=1)
+        return GemvShape(1, ceil_div(n, tile_n), ceil_div(k, tile_k), ceil_div(batch, tile_batch))
+
+    def log_tile(self, tiled: Any) -> Any:
+        return constant_like(GemvShape(*tiled).n, 0)
+
+    def grid_shape(self, tiled: Any) -> tuple[Any, Any, Any]:
+        """Tiles along n, of the batch, along k."""
+        _, n, k, batch = tiled
+        return launchable(self.name, (n, batch, k))
+
+    def tile_offset(  # type: ignore[override]
+        self, block_idx: Any, log_tile: Any = None, tiled_shape: Any = None
+    ) -> GemvShape:
+        x, y, z = xyz(block_idx)
+        return GemvShape(0, x, z, y)
+
+    def batch(self, block_y: Any, thread_y: Any, threads_y: Any) -> Any:
+        """The batch of a thread in a block of `threads_y` threads along y."""
+        return threads_y * block_y + thread_y
+
+    def map(self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None) -> TileMap:
+        _, n, k, batch = self.tiled_shape(problem, tile)
+        grid = self.grid_shape((1, n, k, batch))
+        _, n_, k_, batch_ = self.tile_offset(launch_order(grid))
+        return TileMap(self.name, TiledShape(n, k, batch), grid, np.stack([n_, k_, batch_], axis=1))
+
+
+class _StridedDgrad(ThreadblockSwizzle):
+    """Tiles of the gradient of a strided convolution: each place of the stride has its own rows of tiles."""
+
+    def tiled_shape(self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None) -> TiledShape:
+        """As for dgrad; the problem is a Conv2dProblem."""
+        if not hasattr(problem, "strided_dgrad_rows"):
+            raise ScheduleError(
+                f"{self.name}: {problem!r} is no convolution", help="pass a Conv2dProblem, which knows its stride"
+            )
+        if op not in (None, "dgrad", "deconv"):
+            raise ScheduleError(f"{self.name} computes dgrad, not {op}", help=f"take another swizzle for {op}")
+        tile_m, tile_n, *_ = tile_sizes(tile)
+        _, n, _ = problem.implicit_gemm("dgrad")
+        rows = problem.stride[0] * problem.stride[1] * problem.strided_dgrad_rows(tile_m)
+        return countable(TiledShape(rows, ceil_div(n, tile_n), slices_of(problem, split_k)))
+
+
+@dataclass(frozen=True)
+class StridedDgradIdentityThreadblockSwizzle(_StridedDgrad, IdentityThreadblockSwizzle):
+    """Identity for the gradient of a strided convolution: each place of the stride has whole rows of tiles."""
+
+    name = "strided-dgrad-identity"
+
+
+@dataclass(frozen=True)
+class StridedDgradHorizontalThreadblockSwizzle(_StridedDgrad, HorizontalThreadblockSwizzle):
+    """Horizontal for the gradient of a strided convolution: each place of the stride has whole rows of tiles."""
+
+    name = "strided-dgrad-horizontal"
+
+
+@dataclass(frozen=True)
+class DepthwiseThreadblockSwizzle(IdentityThreadblockSwizzle):
+    """Direct depthwise convolution: the slices go over the pixels, so there is one tile along m."""
+
+    name = "depthwise"
+
+    def tiled_shape(self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None) -> TiledShape:
+        return super().tiled_shape(problem, tile, split_k, op=op)._replace(m=1)

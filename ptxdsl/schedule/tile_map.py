@@ -1,0 +1,101 @@
+"""Every block of a grid with its tile: what is covered, and a picture of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ptxdsl.errors import ScheduleError
+from ptxdsl.layout.draw import Drawable, to_svg, to_text
+from ptxdsl.layout.grid import Cell, Grid, Picture
+from ptxdsl.schedule.problems import TiledShape
+
+COLOURS = 8
+MOST_CELLS = 2**16  # of a picture
+
+
+class Coverage(NamedTuple):
+    """Tiles as (m, n, k): computed, missing, computed more than once; and the (x, y, z) of blocks without a tile."""
+
+    tiles: list[tuple[int, ...]]
+    missing: list[tuple[int, ...]]
+    repeated: list[tuple[int, ...]]
+    no_op_blocks: list[tuple[int, ...]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TileMap(Drawable):
+    """`offsets[i]` is the (m, n, k) of the i-th block in launch order; outside of `tiled`, the block has no tile."""
+
+    name: str
+    tiled: TiledShape
+    grid: tuple[int, ...]
+    offsets: np.ndarray
+
+    @property
+    def working(self) -> np.ndarray:
+        """bool: whether each block has a tile."""
+        return ((self.offsets >= 0) & (self.offsets < np.array(self.tiled))).all(axis=1)
+
+    @property
+    def order(self) -> np.ndarray:
+        """The tiles in the order in which they start."""
+        return self.offsets[self.working]
+
+    def coverage(self) -> Coverage:
+        order, tiled = self.order, np.array(self.tiled)
+        numbers = np.ravel_multi_index(tuple(order.T), self.tiled) if tiled.all() else order[:, 0]
+        times = np.bincount(numbers, minlength=prod(self.tiled))
+        idle = np.flatnonzero(~self.working)
+        return Coverage(
+            *(_tuples(np.unravel_index(np.flatnonzero(at), self.tiled)) for at in (times > 0, times == 0, times > 1)),
+            _tuples(np.unravel_index(idle, self.grid[::-1])[::-1]),
+        )
+
+    def picture(self) -> Picture:
+        """Rows are tiles along m, columns tiles along n; a cell holds the number of its block and its index.
+
+        A colour is an eighth of all blocks, in the order in which they start.
+        """
+        if prod(self.tiled) > MOST_CELLS:
+            raise ScheduleError(
+                f"{prod(self.tiled)} tiles are too many for a picture, which shows up to {MOST_CELLS}",
+                help="draw a smaller problem",
+            )
+        cells = np.full(self.tiled, None, object)
+        for number in np.flatnonzero(self.working):
+            cells[tuple(self.offsets[number])] = self._cell(int(number))
+        idle = int((~self.working).sum())
+        blocks = " x ".join(map(str, self.grid))
+        title = f"{self.name}: {self.tiled.m} x {self.tiled.n} tiles, grid {blocks}, {idle} blocks without a tile"
+        slices = range(self.tiled.k) if min(self.tiled) else ()
+        grids = [Grid("" if self.tiled.k == 1 else f"k {k}", tuple(map(tuple, cells[:, :, k])), (0, k)) for k in slices]
+        return Picture(title, tuple(grids))
+
+    def _cell(self, number: int) -> Cell:
+        axes = [axis for axis, extent in enumerate(self.grid) if extent > 1] or [0]
+        index = np.unravel_index(number, self.grid[::-1])[::-1]
+        where = ",".join(str(index[axis]) for axis in axes)
+        return Cell((str(number), where), number * COLOURS // len(self.offsets), joint=" at ")
+
+    def to_text(self, color: bool | None = None) -> str:
+        return to_text(self, color)
+
+    def to_svg(self) -> str:
+        return to_svg(self)
+
+    def to_json(self) -> str:
+        """The blocks in launch order, with index, tile, and whether the tile is there."""
+        indices = np.stack(np.unravel_index(np.arange(len(self.offsets)), self.grid[::-1])[::-1], axis=1)
+        rows = zip(indices.tolist(), self.offsets.tolist(), self.working.tolist(), strict=True)
+        blocks = [{"block": block, "tile": tile, "works": works} for block, tile, works in rows]
+        head: dict[str, Any] = {"schedule": self.name, "tiled_shape": list(self.tiled), "grid": list(self.grid)}
+        return json.dumps({**head, "blocks": blocks})
+
+
+def _tuples(columns: tuple[np.ndarray, ...]) -> list[tuple[int, ...]]:
+    return list(map(tuple, np.stack(columns, axis=1).tolist()))

@@ -21,6 +21,6 @@ def cases():
         yield pytest.param(body, text.strip("\n"), id=title)
 
 
-@pytest.mark.parametrize("body, text", cases())
+@pytest.mark.parametrize("body, text", list(cases()))
 def test_what_cannot_be_traced_is_refused_in_words(body, text):
     assert refusal(body) == text

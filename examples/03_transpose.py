@@ -14,13 +14,14 @@ from arrays import check, to_device
 
 import ptxdsl as pd
 from ptxdsl import f32, ptr, u32
-from ptxdsl.layout import Layout, Swizzle, composition
+from ptxdsl.layout import Layout, Swizzle, bank_wavefronts, composition, make_tiled_copy
 
 TILE = 32
 ROWS = 8  # of threads: each moves TILE / ROWS elements
 
 PLAIN = Layout((TILE, TILE), (TILE, 1))
 SWIZZLED = composition(Swizzle(5, 0, 5), PLAIN)  # column ^ row
+A_COLUMN = make_tiled_copy("ld.shared.4", Layout((TILE, 1)), bits=32)  # what a warp reads at a time
 
 
 @pd.kernel
@@ -48,6 +49,7 @@ def main():
         target = to_device(np.zeros((columns, rows), np.float32))
         transpose[grid, (TILE, ROWS)](to_device(source), target, rows, columns, swizzled=swizzled)
         check(f"{rows} x {columns} transposed, swizzled={swizzled}", target, source.T)
+        print(f"    a column in {bank_wavefronts(A_COLUMN, SWIZZLED if swizzled else PLAIN).worst} wavefronts")
 
 
 if __name__ == "__main__":

@@ -68,16 +68,15 @@ class Rounded(Floating):
         if result is None or (i.values.get("ftz") and (np.abs(result) == 2.0**-126).any()):
             values = tuple(v.astype(np.float64) for v in values)
             result = type(self).wide(*values)
-        if rnd == "rm" and type(self).addends:
-            result = _downward_zero(result, *type(self).addends(*values))
+        error: Any = 0
         if element is f64 and rnd != "rn":
-            result = numerics.step(result, numerics.residual(type(self).exact, result, *values), rnd)
+            error = numerics.residual(type(self).exact, result, *values)
+            result = numerics.step(result, error, rnd)
+        if rnd == "rm" and type(self).addends:
+            x, y = type(self).addends(*values)
+            # Rounded down, a sum that is exactly zero is -0 unless both addends are +0.
+            result = np.where((result == 0) & (error == 0) & (np.signbit(x) | np.signbit(y)), -0.0, result)
         return result
-
-
-def _downward_zero(total: Array, x: Array, y: Array) -> Array:
-    """A sum rounded down: where it is exactly zero, it is -0 unless both addends are +0."""
-    return np.where((total == 0) & (x == -y) & (np.signbit(x) | np.signbit(y)), -0.0, total)
 
 
 class AddFloat(Rounded):

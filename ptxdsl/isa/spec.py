@@ -18,7 +18,7 @@ A `Form` is one line of syntax as the PTX manual prints it, with the operands ty
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, ClassVar
@@ -38,7 +38,7 @@ TYPE_FUNCTIONS: dict[str, Callable[[Type], Type]] = {
 NOT_REGISTERS = ("imm", "label", "function", "symbol", "any", "arguments")
 
 
-def one_of(choices: str | Sequence[Any]) -> Choices:
+def one_of(choices: str | Iterable[Any]) -> Choices:
     """Choices of a slot: words of a string, those that name a PTX type as that type."""
     words = choices.split() if isinstance(choices, str) else choices
     return tuple(TYPES.get(w, w) if isinstance(w, str) else w for w in words)
@@ -156,7 +156,7 @@ class Form:
         needs: Mapping[str, tuple[str, int | str]] | None = None,
         when: Callable[[Any], bool] | None = None,
         note: str = "",
-        **slots: str | Sequence[Any],
+        **slots: str | Iterable[Any],
     ) -> None:
         self.syntax, self.note, self.when = syntax, note, when
         mnemonic, _, operands = syntax.partition(" ")

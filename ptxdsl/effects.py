@@ -14,11 +14,11 @@ _NONE: Names = frozenset()
 
 
 def written(function: ir.Function) -> Names:
-    """The names of parameters whose value may be an address that the kernel writes to.
+    """The names of parameters of 64 bits whose value may be part of an address that the kernel writes to.
 
     An address that is itself stored, or passed to a function, counts as written through.
     """
-    parameters = {p for p in function.parameters if isinstance(p, ir.Variable)}
+    parameters = {p for p in function.parameters if isinstance(p, ir.Variable) and p.type.bits == 64 and not p.shape}
     instructions = [i for i in function.walk() if isinstance(i.opcode, Opcode)]
     held = _flow(instructions, parameters)
     return _NONE.union(*(held[r] for i in instructions for r in _written_through(i)))

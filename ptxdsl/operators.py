@@ -499,7 +499,9 @@ def bitcast(value: Any, type: Type) -> Any:
             f"bitcast of `{value.name}`, which is {value.type} ({value.type.bits} bits), to {type} ({type.bits} bits)",
             f"`.to({type})` converts the value",
         )
-    if value.number is None and compatible(register_type(type).register, value.held):
+    held = register_type(type).register
+    lost = value.number is None and value.held.is_float and not held.is_float  # most instructions on bits take no float
+    if value.number is None and not lost and compatible(held, value.held):
         return retyped(value, type)
     return operate(f"mov.b{type.bits}", value, type=type)
 

@@ -1,0 +1,352 @@
+"""Kernels as objects: specialised, printed, assembled, pickled, launched, refused."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl import bf16, config, f16, f32, f64, ptr, s32, u8, u32, u64
+from ptxdsl.effects import written
+from ptxdsl.errors import EmulationError, Error, LaunchError
+
+
+@pd.kernel
+def saxpy(x: ptr[f32], y: ptr[f32], a: f32, n: u32):
+    i = pd.ctaid.x * pd.ntid.x + pd.tid.x
+    with pd.if_(i < n):
+        y[i] = a * x[i] + y[i]
+
+
+@dataclass(frozen=True)
+class Shape:
+    elements: int = 4
+    dtype: object = f32
+
+
+@pd.kernel
+def fill(x: ptr[shape.dtype], *, shape: Shape, value: float = 1.0):  # noqa: F821
+    for i in range(shape.elements):
+        x[i] = value
+
+
+def message(function):
+    with pytest.raises(Error) as error:
+        function()
+    return str(error.value)
+
+
+def first_line(function):
+    return message(function).splitlines()[0]
+
+
+def help_of(function):
+    return message(function).splitlines()[-1].removeprefix("  help: ")
+
+
+@pytest.mark.parametrize("grid, block", [(8, 128), ((8,), (128,)), ((4, 1), (256, 1, 1)), (np.int64(8), 128)])
+def test_a_grid_is_an_int_or_a_tuple(grid, block):
+    x, y = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)
+    saxpy[grid, block](x, y, 2.0, 1000)
+    assert np.array_equal(y, 2 * np.arange(1000) + 1)
+
+
+def test_a_kernel_is_traced_once_for_each_target_and_set_of_constants():
+    small, large = Shape(2), Shape(3, f64)
+    assert fill.ir(shape=small) is fill.ir(shape=Shape(2))
+    assert fill.ir(shape=small) is not fill.ir(shape=small, value=2.0)
+    assert fill.ir("sm_90", shape=small).target == ("sm_90",)
+    assert fill.ptx(shape=small).count("st.global.f32") == 2
+    assert fill.ptx(shape=large).count("st.global.f64") == 3
+    out = np.zeros(3)
+    fill[1, 1](out, shape=large, value=5.0)
+    assert out.tolist() == [5, 5, 5]
+
+
+def test_types_of_parameters_may_depend_on_constants():
+    x = np.zeros(4, np.float32)
+    assert first_line(lambda: fill[1, 1](x, shape=Shape(dtype=f64))) == (
+        "`x` takes ptr[f64]; it is a numpy array of f32 with shape (4,)"
+    )
+
+
+def test_local_names_are_resolved_in_annotations_that_are_text():
+    half = f16
+
+    @pd.kernel
+    def k(x: ptr[half], v: half):
+        x[0] = v
+
+    x = np.zeros(1, np.float16)
+    k[1, 1](x, 1.5)
+    assert x[0] == 1.5
+
+
+def test_numbers_become_the_parameters_type():
+    @pd.kernel
+    def k(out: ptr[f64], a: f32, b: s32, c: bf16, d: f16, e: u64, f: u8):
+        out[0], out[1], out[2] = a.to(f64), b.to(f64), c.to(f64)
+        out[3], out[4], out[5] = d.to(f64), e.to(f64), f.to(f64)
+
+    out = np.zeros(6)
+    k[1, 1](out, 2, -3, 1.5, np.float16(0.5), 1 << 40, True)
+    assert out.tolist() == [2, -3, 1.5, 0.5, 1 << 40, 1]
+
+
+def test_bf16_arrays(rng):
+    @pd.kernel
+    def k(x: ptr[bf16], y: ptr[bf16]):
+        y[pd.tid.x] = (x[pd.tid.x].to(f32) * 2.0).to(bf16)
+
+    x = rng.standard_normal(32).astype(ml_dtypes.bfloat16)
+    y = np.zeros_like(x)
+    k[1, 32](x, y)
+    assert np.array_equal(y.astype(np.float32), 2 * x.astype(np.float32))
+
+
+def test_stages_of_a_kernel():
+    assert saxpy.ptx("sm_90").splitlines()[1] == ".target sm_90"
+    assert "y[i] = a * x[i] + y[i]" in saxpy.ptx(annotate=True)
+    assert saxpy.cubin("sm_80").image[:4] == b"\x7fELF"
+    assert saxpy.resources().registers > 0
+    assert "FMUL" in saxpy.sass("sm_80")
+
+
+def test_the_environment_chooses_target_and_line_numbers(monkeypatch):
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
+    assert ".target sm_90a" in saxpy.ptx()
+    assert ".loc" in saxpy.ptx()
+    monkeypatch.setenv("PTXDSL_LINEINFO", "off")
+    assert ".loc" not in saxpy.ptx()
+    with config.using(arch="sm_86"):
+        assert ".target sm_86" in saxpy.ptx()
+
+
+def test_options_become_directives():
+    @pd.kernel(max_threads=256, min_blocks=2)
+    def a(x: ptr[f32]):
+        x[0] = 1.0
+
+    @pd.kernel(reqntid=(8, 4))
+    def b(x: ptr[f32]):
+        x[pd.tid.y] = 1.0
+
+    assert ".maxntid 256\n.minnctapersm 2\n" in a.ptx()
+    assert ".reqntid 8, 4\n" in b.ptx()
+    x = np.zeros(4, np.float32)
+    b[1, (8, 4)](x)
+    a[1, 256](x)
+    assert first_line(lambda: b[1, 32](x)) == "b is made for blocks of (8, 4) threads; the launch has (32, 1, 1)"
+    assert first_line(lambda: a[1, 512](x)) == "a is made for at most 256 threads a block; the launch has 512"
+
+
+def test_kernels_are_pickled_by_name():
+    assert pickle.loads(pickle.dumps(saxpy)) is saxpy
+    parsed = pickle.loads(pickle.dumps(pd.parse(saxpy.ptx())["saxpy"]))
+    y = np.zeros(4, np.float32)
+    parsed[1, 4](np.ones(4, np.float32), y, 3.0, 4)
+    assert y.tolist() == [3, 3, 3, 3]
+
+
+def test_a_kernel_keeps_the_name_and_docstring_of_its_function():
+    @pd.kernel
+    def documented(x: ptr[f32]):
+        """What it does."""
+
+    assert (documented.__name__, documented.__doc__) == ("documented", "What it does.")
+    assert repr(saxpy) == "<kernel saxpy>"
+
+
+def test_a_parsed_module_prints_and_runs():
+    module = pd.parse(saxpy.ptx())
+    assert module.ptx() == saxpy.ptx() == module["saxpy"].ptx()
+    assert (list(module), module.kernels, repr(module)) == (["saxpy"], ("saxpy",), "<PTX module with saxpy>")
+    assert module["saxpy"].resources() == saxpy.resources()
+    x, y = np.arange(100, dtype=np.float32), np.ones(100, np.float32)
+    module["saxpy"][1, 128](x, y, 2.0, 100)
+    assert np.array_equal(y, 2 * x + 1)
+    assert first_line(lambda: module["other"]) == "the module has no kernel `other`"
+    assert (
+        first_line(lambda: module["saxpy"][1, 1](x, y, 2.0, 1, k=3))
+        == "kernel `saxpy` is PTX and has no constants; k given"
+    )
+
+
+def test_a_report_lists_what_went_wrong_and_nothing_is_written():
+    x, y = np.ones(8, np.float32), np.ones(8, np.float32)
+    report = pd.emulate(saxpy, 1, 32, x, y, 2.0, 9)
+    assert {f.kind for f in report.findings} == {"out-of-bounds"}
+    assert y.tolist() == [1] * 8
+    with pytest.raises(EmulationError):
+        saxpy[1, 32](x, y, 2.0, 9)
+    assert y.tolist() == [1] * 8
+    assert not pd.emulate(saxpy, 1, 32, x, y, 2.0, 8).findings
+    assert y.tolist() == [3] * 8
+
+
+def test_a_parameter_is_written_if_a_store_can_reach_it():
+    @pd.kernel
+    def k(a: ptr[f32], b: ptr[f32], c: ptr[u32], d: ptr[u64], e: ptr[f32], n: u32):
+        p = pd.var(ptr[f32], a)
+        for i in pd.range(n):
+            p[i] = b[i]
+            p += 1
+        pd.ptx.atom.global_.add.u32(c + n, 1)
+        d[0] = e.value
+
+    assert written(k.ir().kernels[0]) == {"a", "c", "d", "e"}
+    assert written(pd.parse(k.ptx()).ir.kernels[0]) == {"a", "c", "d", "e"}
+
+
+def test_an_output_that_is_read_only_or_overlaps_is_refused():
+    memory = np.ones(16, np.float32)
+    frozen = memory.copy()
+    frozen.flags.writeable = False
+    saxpy[1, 8](frozen, memory, 1.0, 8)
+    assert first_line(lambda: saxpy[1, 8](memory, frozen, 1.0, 8)) == "`y` is written by saxpy, but is read-only"
+    assert first_line(lambda: saxpy[1, 8](memory, memory[4:], 1.0, 8)) == (
+        "`y` is written by saxpy and shares memory with `x`"
+    )
+
+
+def test_a_gpu_is_asked_for_in_words_where_there_is_none(monkeypatch):
+    if not pd.launch.driver.why_no_gpu():
+        pytest.skip("there is a GPU")
+    monkeypatch.setenv("PTXDSL_DEVICE", "cuda")
+    x = np.ones(4, np.float32)
+    assert first_line(lambda: saxpy[1, 4](x, x + 1, 1.0, 4)).startswith("there is no GPU to launch on: ")
+
+
+LAUNCHES = {
+    "no brackets": (lambda x: saxpy(x, x, 1.0, 4), "kernel `saxpy` is called without a grid and a block"),
+    "no block": (lambda x: saxpy[4](x, x, 1.0, 4), "kernel `saxpy` is indexed by 4"),
+    "too many indices": (lambda x: saxpy[1, 2, 3, 4](x), "kernel `saxpy` is indexed by (1, 2, 3, 4)"),
+    "an empty grid": (lambda x: saxpy[0, 4](x, x, 1.0, 4), "grid is (0, 1, 1): every extent must be at least 1"),
+    "a float grid": (
+        lambda x: saxpy[1.5, 4](x, x, 1.0, 4), "grid is 1.5; it must be an int, or a tuple of one to three ints",
+    ),
+    "too large a block": (
+        lambda x: saxpy[1, 2048](x, x, 1.0, 4), "block is (2048, 1, 1): its x extent may be at most 1024",
+    ),
+    "too few arguments": (lambda x: saxpy[1, 4](x, x), "saxpy takes 4 arguments, 2 given"),
+    "a list": (lambda x: saxpy[1, 4]([1.0], x, 1.0, 4), "`x` takes ptr[f32]; it is a list"),
+    "a float for an integer": (lambda x: saxpy[1, 4](x, x + 1, 1.0, 4.5), "`n` takes u32, an integer; it is 4.5"),
+    "a negative number": (lambda x: saxpy[1, 4](x, x + 1, 1.0, -4), "`n` takes u32; -4 does not fit (0 to 4294967295)"),
+    "an unknown constant": (lambda x: saxpy[1, 4](x, x, 1.0, 4, tile=3), "kernel `saxpy` has no constant `tile`"),
+    "a missing constant": (lambda x: fill[1, 1](x), "kernel `fill` needs its constant `shape`"),
+    "a constant that cannot be hashed": (
+        lambda x: fill[1, 1](x, shape=[4]), "constant `shape` of kernel `fill` is a list, which is not hashable",
+    ),
+    "an unknown target": (lambda x: saxpy.ptx("sm_79"), "there is no architecture `sm_79`"),
+    "no kernel to emulate": (
+        lambda x: pd.emulate(max, 1, 1, x), "pd.emulate takes a kernel first; found <built-in function max>",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("use, text", LAUNCHES.values(), ids=LAUNCHES)
+def test_what_cannot_be_launched_is_refused_in_words(use, text):
+    assert first_line(lambda: use(np.ones(4, np.float32))) == text
+
+
+def test_dynamic_shared_memory_is_held_against_what_the_kernel_needs():
+    @pd.kernel
+    def k(x: ptr[f32], *, known: bool = True):
+        s = pd.dynamic_shared(f32, 8 if known else None)
+        s[0] = 1.0
+        x[0] = s[0]
+
+    x = np.zeros(1, np.float32)
+    k[1, 1](x)
+    k[1, 1, 32](x, known=False)
+    assert first_line(lambda: k[1, 1, 16](x)) == "k needs 32 bytes of dynamic shared memory; the launch gives 16"
+    assert first_line(lambda: k[1, 1](x, known=False)) == (
+        "k has a shared array of unknown length, and the launch does not say how many bytes"
+    )
+    assert help_of(lambda: k[1, 1](x, known=False)) == "launch it as k[grid, block, shared_bytes](…)"
+
+
+OF_K = "of kernel `k`"
+UNRESOLVED = "of parameter `x` cannot be resolved"
+DEFINITIONS = {
+    "no annotation": ("def k(x): pass", f"parameter `x` {OF_K} has no type"),
+    "a Python type": ("def k(x: int): pass", f"parameter `x` {OF_K} is annotated <class 'int'>, which no kernel takes"),
+    "a predicate": ("def k(x: pd.pred): pass", f"parameter `x` {OF_K} is annotated pred, which no kernel takes"),
+    "a default": ("def k(x: u32 = 3): pass", f"parameter `x` {OF_K} has a default"),
+    "any number": ("def k(*x: u32): pass", f"`*x: u32` {OF_K}: the number of its parameters must be known"),
+    "a name of launches": (
+        "def k(x: u32, *, stream=None): pass",
+        "kernel `k` has a parameter `stream`, which launches use for themselves",
+    ),
+    "an unknown name": (
+        "def k(x: 'f33'): pass",
+        f"the annotation `f33` {UNRESOLVED}: NameError: name 'f33' is not defined",
+    ),
+    "a pointer to nothing": (
+        "def k(x: 'ptr[int]'): pass",
+        f"the annotation `ptr[int]` {UNRESOLVED}: TypeError: ptr[…] takes a ptxdsl type such as f32, not <class 'int'>",
+    ),
+}
+
+
+@pytest.mark.parametrize("source, text", DEFINITIONS.values(), ids=DEFINITIONS)
+def test_what_cannot_be_a_kernel_is_refused_where_it_is_defined(source, text):
+    code = compile(f"@pd.kernel\n{source}\n", "definition.py", "exec", dont_inherit=True)
+    assert first_line(lambda: exec(code, {"pd": pd, "ptr": ptr, "u32": u32})) == text
+
+
+def test_a_kernel_is_a_function():
+    assert first_line(lambda: pd.kernel(3)) == "pd.kernel decorates a function; found 3"
+
+
+def test_a_kernel_launched_while_another_is_traced_is_refused():
+    x = np.ones(4, np.float32)
+
+    @pd.kernel
+    def k(y: ptr[f32]):
+        saxpy[1, 4](x, x + 1, 1.0, 4)
+
+    with pytest.raises(LaunchError) as error:
+        k.ptx()
+    assert error.value.message == "a kernel is launched while another one is traced"
+
+
+def printed(script, **environment):
+    """What a script prints in a process of its own."""
+    root = Path(__file__).parent.parent
+    environment = {**os.environ, "PYTHONPATH": str(root), **environment}
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_text_of_a_kernel_is_the_same_in_every_process():
+    script = "from tests.test_kernel import Shape, fill, saxpy; print(saxpy.ptx(), fill.ptx(shape=Shape(8)))"
+    texts = {printed(script, PYTHONHASHSEED=seed) for seed in "12"}
+    assert texts == {f"{saxpy.ptx()} {fill.ptx(shape=Shape(8))}\n"}
+
+
+def test_every_public_name_is_there():
+    for name in pd.__all__:
+        assert getattr(pd, name) is not None
+        assert name in dir(pd)
+    with pytest.raises(AttributeError):
+        pd.nothing  # noqa: B018
+
+
+def test_functions_stay_functions_when_modules_of_their_name_are_imported():
+    modules = "import ptxdsl.kernel, ptxdsl.parse, ptxdsl.emulate, ptxdsl as pd"
+    names = "pd.kernel, pd.parse, pd.emulate"
+    assert printed(f"{modules}; print(*map(callable, ({names})))") == "True True True\n"
+
+
+def test_importing_the_package_imports_hardly_anything():
+    modules = printed("import sys, ptxdsl; print(*sorted(m for m in sys.modules if m.startswith('ptxdsl')))")
+    assert modules == "ptxdsl\n"

@@ -43,9 +43,12 @@ class Barriers:
 
     def arrive(self, x: Any, slot: np.ndarray, barrier: np.ndarray, warp: np.ndarray, need: np.ndarray) -> None:
         """Warps come to their barriers, each expecting `need` threads there."""
-        self._check(x, slot, barrier, warp, need)
+        self._check_again(x, barrier, self.came[slot, barrier, warp])
+        before = self.expected[slot, barrier]
         self.came[slot, barrier, warp] = True
         self.expected[slot, barrier] = need
+        others = np.where(before != 0, before, self.expected[slot, barrier])
+        self._check_counts(x, barrier, *(np.where(n == EVERYONE, x.living_warps()[slot] * WARP, n) for n in (others, need)))
 
     def vote(self, slot: np.ndarray, barrier: np.ndarray, values: np.ndarray, active: np.ndarray) -> None:
         np.add.at(self.votes, (slot, barrier), (values & active).sum(-1))
@@ -82,25 +85,22 @@ class Barriers:
         slot = self.residents.slot[lanes]
         return outcome(self.votes[slot, entry.barrier], self.voters[slot, entry.barrier], entry.how)
 
-    def _check(self, x: Any, slot: np.ndarray, barrier: np.ndarray, warp: np.ndarray, need: np.ndarray) -> None:
-        """Reports counts that do not agree, and warps that come twice."""
-        again = self.came[slot, barrier, warp]
+    def _check_again(self, x: Any, barrier: np.ndarray, again: np.ndarray) -> None:
+        """Reports warps that come a second time."""
         if again.any():
-            number = int(barrier[again][0])
-            x.finding_of_warps(
-                "barrier", f"{x.name}: the warp came to barrier {number} already and it has not completed", again
-            )
-        before = self.expected[slot, barrier]
-        counts = [np.where(n == EVERYONE, x.living_warps()[slot] * WARP, n) for n in (before, need)]
-        differ = (before != 0) & (counts[0] != counts[1])
+            message = f"{x.name}: the warp came to barrier {int(barrier[again][0])} already and it has not completed"
+            x.finding_of_warps("barrier", message, again)
+
+    def _check_counts(self, x: Any, barrier: np.ndarray, others: np.ndarray, need: np.ndarray) -> None:
+        """Reports counts of threads that do not agree."""
+        differ = others != need
         if differ.any():
             which = int(np.argmax(differ))
-            x.finding_of_warps(
-                "barrier",
-                f"{x.name}: barrier {int(barrier[which])} is for {int(counts[1][which])} threads here, "
-                f"and for {int(counts[0][which])} threads where others wait for it",
-                differ,
+            message = (
+                f"{x.name}: barrier {int(barrier[which])} is for {int(need[which])} threads here, "
+                f"and for {int(others[which])} threads where others wait for it"
             )
+            x.finding_of_warps("barrier", message, differ)
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
         """Slots move to their places among other residents."""

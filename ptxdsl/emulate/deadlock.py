@@ -23,12 +23,11 @@ class Wait:
 
 
 def report_deadlock(machine: Any) -> None:
-    """Adds a finding for every collective that lacks lanes for good; if there is none, one for the deadlock."""
+    """Adds a finding for the first collective that lacks lanes for good; if there is none, for the deadlock."""
     waits = _waits(machine)
-    held = list(machine.scheduler.held.values())
-    for group in held:
-        _report_collective(machine, group, waits)
+    held = machine.scheduler.held.values()
     if held:
+        _report_collective(machine, min(held, key=lambda group: group.order), waits)
         return
     lines = ["no thread can go on", *(_line(machine, wait) for wait in waits)]
     late = machine.total - machine.blocks

@@ -54,12 +54,16 @@ def _aliases(module: ir.Module) -> Iterator[tuple[str, str]]:
 
 
 def _definitions(declared: Iterable[ir.Variable]) -> dict[ir.Variable, ir.Variable]:
-    """Each variable, and the one that defines it: a declaration of the same name stands for its definition."""
+    """Each variable, and the one that defines it: a declaration of the same name stands for its definition.
+
+    An `.extern .shared` variable defines itself; other variables that nobody defines are left out.
+    """
     best: dict[str, ir.Variable] = {}
     for variable in declared:
         if variable.linkage != "extern":
             best[variable.name] = variable
-    return {v: best.get(v.name, v) if v.linkage == "extern" else v for v in declared}
+    found = {v: best.get(v.name, v) if v.linkage == "extern" else v for v in declared}
+    return {v: d for v, d in found.items() if d.linkage != "extern" or d.space == "shared"}
 
 
 def shared_allocations(

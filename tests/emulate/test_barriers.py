@@ -1,0 +1,168 @@
+"""Barriers of a block: who comes, how many are expected, what they agree on."""
+
+import numpy as np
+import pytest
+
+from tests.emulate.support import clean, only, run
+
+OWN = "ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;\n"
+REVERSE = OWN + """
+    shl.b32 %r2, %r1, 2; mov.u32 %r3, s; add.u32 %r2, %r2, %r3;
+    st.shared.u32 [%r2], %r1;
+    {barrier}
+    mov.u32 %r4, %ntid.x; sub.u32 %r4, %r4, %r1; shl.b32 %r4, %r4, 2; add.u32 %r4, %r4, %r3;
+    ld.shared.u32 %r5, [%r4-4];
+    st.global.u32 [%rd2], %r5;
+"""
+SHARED = ".shared .u32 s[1024];"
+
+
+@pytest.mark.parametrize("barrier", ["bar.sync 0;", "barrier.sync 15;", "bar.sync 3, 96;", "barrier.cta.sync.aligned 1;"])
+@pytest.mark.parametrize("threads", [96, 70])
+def test_all_threads_meet(barrier, threads):
+    x = np.zeros(threads, np.uint32)
+    clean(run(REVERSE.replace("{barrier}", barrier), x, block=threads, module=SHARED))
+    assert (x == np.arange(threads)[::-1]).all()
+
+
+def test_a_warp_that_ended_is_not_waited_for():
+    body = "mov.u32 %r9, %tid.x; setp.ge.u32 %p1, %r9, 64;\n@%p1 ret;" + OWN + "bar.sync 0;\nst.global.u32 [%rd2], 1;"
+    x = np.zeros(64, np.uint32)
+    clean(run(body, x, block=96))
+    assert (x == 1).all()
+
+
+def test_a_warp_that_ends_later_releases_the_others():
+    body = OWN + """
+        setp.lt.u32 %p1, %r1, 64;
+        @%p1 bra WAIT;
+        mov.u32 %r2, 0;
+    LOOP:
+        add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 100;
+        @%p2 bra LOOP;
+        ret;
+    WAIT:
+        bar.sync 0;
+        st.global.u32 [%rd2], 1;
+    """
+    x = np.zeros(64, np.uint32)
+    clean(run(body, x, block=96))
+    assert (x == 1).all()
+
+
+def test_producers_and_consumers():
+    body = OWN + """
+        mov.u32 %r3, s; mov.u32 %r6, 0; mov.u32 %r8, 0;
+        setp.ge.u32 %p1, %r1, 32;
+        @%p1 bra CONSUMER;
+    PRODUCER:
+        bar.sync 2, 96;
+        shl.b32 %r4, %r1, 2; add.u32 %r4, %r4, %r3; mad.lo.u32 %r5, %r6, 1000, %r1;
+        st.shared.u32 [%r4], %r5;
+        bar.arrive 1, 96;
+        add.u32 %r6, %r6, 1; setp.lt.u32 %p2, %r6, 5;
+        @%p2 bra PRODUCER;
+        ret;
+    CONSUMER:
+        bar.arrive 2, 96;
+        bar.sync 1, 96;
+        and.b32 %r4, %r1, 31; shl.b32 %r4, %r4, 2; add.u32 %r4, %r4, %r3;
+        ld.shared.u32 %r7, [%r4];
+        add.u32 %r8, %r8, %r7;
+        add.u32 %r6, %r6, 1; setp.lt.u32 %p2, %r6, 5;
+        @%p2 bra CONSUMER;
+        st.global.u32 [%rd2], %r8;
+    """
+    x = np.zeros(96, np.uint32)
+    clean(run(body, x, block=96, grid=3, module=SHARED))
+    assert (x[32:] == 1000 * 10 + 5 * (np.arange(32, 96) % 32)).all()
+
+
+@pytest.mark.parametrize("threads", [64, 70])
+@pytest.mark.parametrize(("form", "expected"), [
+    ("popc.u32 %r3", lambda odd: odd.sum()), ("and.pred %p2", lambda odd: odd.all()), ("or.pred %p2", lambda odd: odd.any()),
+])  # fmt: skip
+def test_reductions(form, expected, threads):
+    body = OWN + f"""
+        and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 1; mov.u32 %r3, 0;
+        barrier.red.{form}, 0, %p1;
+        {"" if "popc" in form else "selp.u32 %r3, 1, 0, %p2;"}
+        st.global.u32 [%rd2], %r3;
+    """
+    x = np.full(threads, 99, np.uint32)
+    clean(run(body, x, block=threads, grid=2))
+    assert (x == expected(np.arange(threads) % 2 == 1)).all()
+
+
+def test_counts_that_do_not_agree():
+    body = """
+        mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32; selp.u32 %r2, 64, 96, %p1;
+        bar.sync 1, %r2;
+    """
+    report = run(body, parameters="", block=96)
+    assert report.findings[0].kind == "barrier"
+    assert report.findings[0].message == (
+        "bar.sync: barrier 1 is for 64 threads here, and for 96 threads where others wait for it"
+    )
+
+
+@pytest.mark.parametrize(("count", "shown"), [(40, 40), (0, 0), (128, 128)])
+def test_counts_that_cannot_be(count, shown):
+    body = f"mov.u32 %r2, {count};\nbar.sync 1, %r2;"
+    finding = only(run(body, parameters="", block=96))
+    assert str(finding) == (
+        f"barrier: bar.sync waits for {shown} threads; the count must be a multiple of 32, "
+        "at least 32 and at most 96, the threads of the block\n"
+        "  <ptx>:7\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 95 more threads"
+    )
+
+
+def test_a_barrier_that_does_not_exist():
+    finding = only(run("mov.u32 %r2, 16;\nbar.sync %r2;", parameters=""))
+    assert finding.message == "bar.sync: barrier 16 does not exist; a block has barriers 0 to 15"
+
+
+def test_coming_again_before_the_others_have_come():
+    body = """
+        mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32;
+        @%p1 bra OTHER;
+        bar.arrive 1, 64;
+        bar.sync 1, 64;
+        ret;
+    OTHER:
+        bar.sync 1, 64;
+    """
+    report = run(body, parameters="", block=64)
+    assert report.findings[0].message == (
+        "bar.sync: the warp came to barrier 1 already and it has not completed"
+    )
+
+
+def test_a_barrier_in_one_branch_is_a_deadlock():
+    body = """
+        mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32;
+        @%p1 bra WAIT;
+        bar.sync 2;
+        ret;
+    WAIT:
+        bar.sync 1;
+    """
+    finding = only(run(body, parameters="", block=64))
+    assert str(finding) == (
+        "deadlock: no thread can go on\n"
+        "  32 threads of block (0, 0, 0) wait at barrier 2, where 32 of 64 threads have come (<ptx>:9)\n"
+        "  32 threads of block (0, 0, 0) wait at barrier 1, where 32 of 64 threads have come (<ptx>:12)\n"
+        "  <ptx>:9\n"
+        "  <ptx>:12\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 63 more threads"
+    )
+
+
+def test_a_barrier_that_half_a_warp_comes_to():
+    body = "mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 16;\n@%p1 bar.sync 0;\nbar.warp.sync -1;"
+    finding = only(run(body, parameters=""))
+    assert finding.kind == "divergent-collective"
+    assert finding.message == (
+        "bar.sync: lanes 0–15 of a warp wait for lanes 16–31; lanes 16–31 wait at bar.warp.sync (<ptx>:8)"
+    )

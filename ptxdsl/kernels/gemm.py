@@ -159,7 +159,7 @@ def gemm_kernel(
     beta: f32,
     *,
     config: GemmConfig = GemmConfig(),
-):
+) -> None:
     """A is m×k, B is k×n, C and out are m×n and row-major; ld* are the elements between rows or columns."""
     tile_m, tile_n = raster(config, m, n)
     first_m, first_n = tile_m * config.tile[0], tile_n * config.tile[1]
@@ -267,7 +267,8 @@ class Writer:
         self.rows_left = (extent[0] - at[0]).to(s32)
         self.columns_left = (extent[1] - at[1]).to(s32)
         self.out, self.out_step = running(out, at), out[1] * self.rows
-        self.c, self.c_step = (running(c, at), c[1] * self.rows) if config.c == "separate" else (self.out, 0)
+        self.c: Any = running(c, at) if config.c == "separate" else self.out
+        self.c_step = c[1] * self.rows if config.c == "separate" else 0
 
     def write(self, accumulators: Accumulators, alpha: Any, beta: Any) -> None:
         for i, pieces in enumerate(accumulators.registers):

@@ -88,12 +88,12 @@ class Loader:
         mn, depth = (row, column * tile.chunk) if tile.major == "k" else (column * tile.chunk, row)
         place = (first + mn, depth) if tile.major == "k" else (depth, first + mn)
         begin = source + (place[0].to(s64) * stride + place[1].to(s64))
-        self.source = pd.var(ptr[b8], begin.bitcast(b8))
+        self.source: Any = pd.var(ptr[b8], begin.bitcast(b8))
         row_bytes = stride * tile.type.bytes
         self.between = row_bytes * self.apart
         self.step = tile.k * tile.type.bytes if tile.major == "k" else row_bytes * tile.k
         self.mn_left = (extent - first - mn).to(s32)
-        self.k_left = pd.var(s32, (k - depth).to(s32))
+        self.k_left: Any = pd.var(s32, (k - depth).to(s32))
 
     def load(self, stage: Any) -> None:
         """Begins to copy the next tile into a stage, `stage` bytes behind the first; zeros where the operand ends."""

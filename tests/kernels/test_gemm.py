@@ -99,7 +99,11 @@ def test_c_may_be_the_output(name, order, rng):
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_sizes_past_a_whole_wave(name, rng):
-    sizes = [(4097, 17, 33)] if name == "emulator" else [(4097, 4097, 4097), (4096, 1000, 8), (1, 4097, 4100), (5000, 3, 777)]
+    sizes = (
+        [(4097, 17, 33)]
+        if name == "emulator"
+        else [(4097, 4097, 4097), (4096, 1000, 8), (1, 4097, 4100), (5000, 3, 777)]
+    )
     for m, n, k in sizes:
         check(machine(name), rng, m, n, k)
 

@@ -84,8 +84,10 @@ _PARENTS = {ast.If: "if", ast.IfExp: "conditional expression", ast.While: "while
 
 def truth(place: Location, name: str) -> tuple[str, str]:
     """(message, help) for a traced value that is asked whether it is true."""
-    kinds = [kind for parent, node in _nodes(place) if _here(place, node) and (kind := _asker(parent, node))]
-    kind = kinds[-1] if kinds else "call"
+    found = [(kind, n) for parent, n in _nodes(place) if _here(place, n) and (kind := _asker(parent, n))]
+    kind, node = found[-1] if found else ("call", None)
+    if isinstance(node, ast.UnaryOp):
+        name = ast.unparse(node.operand)
     message, help = _TRUTH[kind]
     what = f"a {kind}" if " " in kind or kind == "comprehension" else f"`{kind}`"
     source = place.text[slice(*place.columns)]

@@ -5,6 +5,7 @@ A case in `refusals/tracing.txt` is a title, the body of `def k(x: ptr[f32], n: 
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,4 +24,11 @@ def cases():
 
 @pytest.mark.parametrize("body, text", list(cases()))
 def test_what_cannot_be_traced_is_refused_in_words(body, text):
-    assert refusal(body) == text
+    assert without_carets(refusal(body)) == without_carets(text)
+
+
+def without_carets(text):
+    """The text; on Pythons that place some calls more exactly than 3.11 does, without the marks under the line."""
+    if sys.version_info < (3, 12):
+        return text
+    return "\n".join(line for line in text.splitlines() if set(line) - {" ", "^"})

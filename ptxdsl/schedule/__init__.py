@@ -1,7 +1,10 @@
 """Which tile of the output is computed where and when: plain arithmetic for the host, for drawings and for kernels."""
 
 from ptxdsl.schedule.conv import Conv2dProblem, Conv3dProblem
+from ptxdsl.schedule.grouped import GroupedProblemVisitor, GroupedTile, Work, tile_of
+from ptxdsl.schedule.persistent import ClusterRaster, GroupPlan, GroupScheduler, PersistentPlan, PersistentScheduler
 from ptxdsl.schedule.problems import GemmShape, TiledShape
+from ptxdsl.schedule.raster import GroupedRowsThreadblockSwizzle, HilbertThreadblockSwizzle
 from ptxdsl.schedule.swizzle import (
     BatchedIdentityThreadblockSwizzle,
     DepthwiseThreadblockSwizzle,
@@ -18,3 +21,5 @@ from ptxdsl.schedule.swizzle import (
     TileOffset,
 )
 from ptxdsl.schedule.tile_map import Coverage, TileMap
+from ptxdsl.schedule.timeline import Span, Timeline
+from ptxdsl.schedule.triangle import TriangularProblemVisitor

@@ -1,0 +1,259 @@
+"""Grouped GEMM: problems of any sizes as one row of tiles, dealt to persistent blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from heapq import heapreplace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ptxdsl.errors import ScheduleError
+from ptxdsl.schedule.problems import MOST_TILES, sizes, tile_sizes
+from ptxdsl.schedule.timeline import Span, Timeline
+
+MODES = ("device", "host")
+LEAST_ITERATIONS = 4  # of a part of a tile's K: less would not pay for adding the parts up
+
+
+class GroupedTile(NamedTuple):
+    """Which problem, which tile of it, and where that lies along m and n."""
+
+    problem: int
+    tile: int
+    m: int
+    n: int
+
+
+class Work(NamedTuple):
+    """One array for each: what the blocks do, block by block, in order. K is counted in iterations of the tile's K."""
+
+    block: np.ndarray
+    problem: np.ndarray
+    tile: np.ndarray
+    k_begin: np.ndarray
+    k_end: np.ndarray
+
+
+def tile_of(tile: Any, tiles_n: Any) -> tuple[Any, Any]:
+    """The (m, n) of a tile's number in its problem, which has `tiles_n` tiles along n: row by row."""
+    row = tile // tiles_n
+    return row, tile - row * tiles_n
+
+
+class GroupedProblemVisitor:
+    """Deals the tiles of `problems`, a list of (M, N, K), to `blocks` persistent blocks.
+
+    The problems' tiles make one row: problem after problem, inside of a problem row by row. Block b takes the tiles
+    b, b + blocks, b + 2·blocks, … . With mode="device" each warp finds its problem in the kernel; with mode="host" the
+    kernel reads `table`. sort=True takes the problems with the longest K first. balance="k" deals by K-iterations
+    instead: the longest tile to the least loaded block, tiles that are longer than a block's fair share in parts.
+
+    Problem numbers are those of the caller's list, sorted or not. Raises ScheduleError for sizes that make no sense.
+    """
+
+    def __init__(
+        self,
+        problems: Sequence[Any] | np.ndarray,
+        tile: Any,
+        blocks: int,
+        mode: str = "device",
+        sort: bool = False,
+        balance: str | None = None,
+    ) -> None:
+        self.problems = _shapes(problems)
+        self.tile = tile_sizes(tile)
+        (self.blocks,) = sizes((blocks,), "a persistent grid", ("blocks",), least=1)
+        self.mode, self.balance = mode, balance
+        self._check_modes()
+        self.order = np.argsort(-self.problems[:, 2], kind="stable") if sort or balance else None
+        shapes = self.problems if self.order is None else self.problems[self.order]
+        self._tiles_m = -(-shapes[:, 0] // self.tile[0])
+        self._tiles_n = -(-shapes[:, 1] // self.tile[1])
+        self._k = shapes[:, 2]
+        self._counts = self._count()
+        self._ends = self._counts.cumsum()
+        if self.total > MOST_TILES:
+            raise ScheduleError(
+                f"{len(shapes)} problems have {self.total} tiles, more than 2**31",
+                help="take larger tiles, or compute the problems in parts",
+            )
+
+    def _check_modes(self) -> None:
+        if self.mode not in MODES:
+            raise ScheduleError(f"mode is {self.mode!r}", help='take "device" or "host"')
+        if self.balance not in (None, "k"):
+            raise ScheduleError(f"balance is {self.balance!r}", help='take "k", or leave it out')
+        if self.balance and self.mode == "device":
+            raise ScheduleError(
+                'balance="k" cannot be found in the kernel: it depends on the load of all blocks',
+                help='take mode="host", which hands the kernel a table',
+            )
+        if self.balance and len(self.tile) < 3:
+            raise ScheduleError('balance="k" counts iterations of the tile\'s K', help="give the tile as (M, N, K)")
+
+    @classmethod
+    def of_sizes(
+        cls, m: Sequence[int], n: Sequence[int], k: Sequence[int], tile: Any, blocks: int, **options: Any
+    ) -> GroupedProblemVisitor:
+        """The same from a list of all M, one of all N and one of all K."""
+        if not len(m) == len(n) == len(k):
+            raise ScheduleError(
+                f"lists of different length: {len(m)} sizes M, {len(n)} sizes N, {len(k)} sizes K",
+                help="give each problem one size in each list",
+            )
+        return cls(list(zip(m, n, k, strict=True)), tile, blocks, **options)
+
+    def _count(self) -> np.ndarray:
+        """How many tiles each problem has."""
+        return self._tiles_m * self._tiles_n  # type: ignore[no-any-return]
+
+    def _places(self, where: np.ndarray, tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The (m, n) of tiles, each of the problem that is `where` in the order."""
+        return tile_of(tile, self._tiles_n[where])
+
+    @property
+    def total(self) -> int:
+        """The tiles of all problems."""
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    @cached_property
+    def _starts(self) -> np.ndarray:
+        return self._ends - self._counts  # type: ignore[no-any-return]
+
+    @cached_property
+    def _numbers(self) -> np.ndarray:
+        """The caller's number of each problem in the order."""
+        return np.arange(len(self.problems)) if self.order is None else self.order
+
+    def tiles(self, block: int) -> list[GroupedTile]:
+        """What one block computes, in order; a tile in parts is there for each of them."""
+        if not 0 <= block < self.blocks:
+            raise ScheduleError(
+                f"block {block} of {self.blocks} persistent blocks", help=f"they are numbered 0 to {self.blocks - 1}"
+            )
+        if self.balance:
+            where, tile = (part[self._parts[0] == block] for part in self._parts[1:3])
+        else:
+            number = np.arange(block, self.total, self.blocks)
+            where = self._ends.searchsorted(number, side="right")
+            tile = number - self._starts[where]
+        columns = (self._numbers[where], tile, *self._places(where, tile))
+        return [GroupedTile(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+    @property
+    def work(self) -> Work:
+        """What all blocks do."""
+        block, where, tile, begin, end = self._parts
+        return Work(block, self._numbers[where], tile, begin, end)
+
+    @cached_property
+    def _parts(self) -> tuple[np.ndarray, ...]:
+        """As `work`, with places in the order instead of problem numbers."""
+        where = np.arange(len(self._counts)).repeat(self._counts)
+        tile = np.arange(self.total) - self._starts[where]
+        iterations = self._iterations[where]
+        if self.balance:
+            parts = _cut(where, tile, iterations, self._fair_share())
+            block = _deal_longest_first(parts[3] - parts[2], self.blocks)
+        else:
+            parts = where, tile, np.zeros_like(tile), iterations
+            block = np.arange(self.total) % self.blocks
+        by_block = block.argsort(kind="stable")
+        return (block[by_block], *(part[by_block] for part in parts))
+
+    @property
+    def _iterations(self) -> np.ndarray:
+        """K-iterations of a tile of each problem; K itself where the tile has no K."""
+        return -(-self._k // (self.tile[2] if len(self.tile) > 2 else 1))  # type: ignore[no-any-return]
+
+    def _fair_share(self) -> int:
+        return max(LEAST_ITERATIONS, -(-int((self._iterations * self._counts).sum()) // self.blocks))
+
+    @property
+    def load(self) -> np.ndarray:
+        """K-iterations of each block."""
+        work = self.work
+        lengths = work.k_end - work.k_begin
+        return np.bincount(work.block, weights=lengths, minlength=self.blocks).astype(np.int64)
+
+    @cached_property
+    def table(self) -> np.ndarray:
+        """What the kernel reads with mode="host": int32 (blocks, entries, 2) or, with balance="k", (…, 4).
+
+        An entry is (problem, first tile of the problem in the row of all tiles); the i-th entry of block b is for tile
+        b + i·blocks. With balance="k" it is (problem, tile, first and last K-iteration, half-open), and unused entries
+        have the problem -1.
+        """
+        return self._table_of_parts() if self.balance else self._table_of_rounds()
+
+    def _table_of_rounds(self) -> np.ndarray:
+        rounds = -(-self.total // self.blocks)
+        rows = np.zeros((rounds * self.blocks, 2), np.int32)
+        each = np.empty((len(self._counts), 2), np.int32)
+        each[:, 0], each[:, 1] = self._numbers, self._starts
+        rows[: self.total] = each.repeat(self._counts, axis=0)
+        return np.ascontiguousarray(rows.reshape(rounds, self.blocks, 2).swapaxes(0, 1))
+
+    def _table_of_parts(self) -> np.ndarray:
+        work = self.work
+        counts = np.bincount(work.block, minlength=self.blocks)
+        table = np.full((self.blocks, int(counts.max()), 4), -1, np.int32)
+        position = np.arange(len(work.block)) - (counts.cumsum() - counts)[work.block]
+        table[work.block, position] = np.stack(work[1:], axis=1)
+        return table
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Of the table that the kernel reads; 0 with mode="device"."""
+        return self.table.nbytes if self.mode == "host" else 0
+
+    def timeline(self) -> Timeline:
+        """The blocks over K-iterations, to look at."""
+        work = self.work
+        rows: list[list[Span]] = [[] for _ in range(self.blocks)]
+        columns = (column.tolist() for column in work)
+        for block, problem, tile, begin, end in zip(*columns, strict=True):
+            rows[block].append(Span(end - begin, f"{problem}.{tile}", problem))
+        return Timeline(f"{len(self.problems)} problems on {self.blocks} blocks", tuple(map(tuple, rows)))
+
+
+def _shapes(problems: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """int64 (problems, 3), checked."""
+    if not len(problems):
+        return np.empty((0, 3), np.int64)
+    try:
+        shapes = np.asarray(problems)
+    except ValueError:  # lists of different length
+        shapes = np.empty(0)
+    if shapes.ndim != 2 or shapes.shape[1] != 3 or shapes.dtype.kind not in "iu" or shapes.min() < 0:
+        _refuse_first(problems)
+    return shapes.astype(np.int64, copy=False)
+
+
+def _refuse_first(problems: Iterable[Any]) -> None:
+    """Raises for the first problem that is none."""
+    for number, problem in enumerate(problems):
+        sizes(problem, f"problem {number}", ("M", "N", "K"))
+
+
+def _cut(where: np.ndarray, tile: np.ndarray, iterations: np.ndarray, most: int) -> tuple[np.ndarray, ...]:
+    """(where, tile, k_begin, k_end) of the tiles in even parts of at most `most` iterations, the longest first."""
+    count = np.maximum(1, -(-iterations // most))
+    part = np.arange(count.sum()) - (count.cumsum() - count).repeat(count)
+    where, tile, iterations, count = (column.repeat(count) for column in (where, tile, iterations, count))
+    begin, end = iterations * part // count, iterations * (part + 1) // count
+    longest = (begin - end).argsort(kind="stable")
+    return where[longest], tile[longest], begin[longest], end[longest]
+
+
+def _deal_longest_first(lengths: np.ndarray, blocks: int) -> np.ndarray:
+    """The block of each part: always the one with the least to do. A part without K costs as much as one iteration."""
+    loads = [(0, block) for block in range(blocks)]
+    dealt = []
+    for length in np.maximum(lengths, 1).tolist():
+        load, block = loads[0]
+        dealt.append(block)
+        heapreplace(loads, (load + length, block))
+    return np.array(dealt, np.int64)

@@ -1,0 +1,100 @@
+"""Orders of tiles that need the whole tiled shape: rows in groups, and Hilbert's curve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ptxdsl.errors import ScheduleError
+from ptxdsl.schedule.arithmetic import ceil_shift, minimum, where
+from ptxdsl.schedule.problems import TiledShape, sizes
+from ptxdsl.schedule.swizzle import ThreadblockSwizzle, TileOffset, xyz
+
+MOST_ORDER = 10  # of a curve: its length, 4**order, is counted in 32 bits
+
+
+class Raster(ThreadblockSwizzle):
+    """A swizzle whose blocks lie along x in the order of the tiles; z is the slice of K, or the batch."""
+
+    def tile_offset(self, block_idx: Any, log_tile: Any = None, tiled_shape: Any = None) -> TileOffset:
+        """The tile of a block; the tiled shape decides, and a log tile says nothing here."""
+        if tiled_shape is None:
+            raise ScheduleError(
+                f"{self.name}: the order of the tiles depends on how many there are", help="pass tiled_shape=tiled"
+            )
+        x, _, z = xyz(block_idx)
+        return TileOffset(*self._tile(x, TiledShape(*tiled_shape)), z)
+
+    def _tile(self, x: Any, tiled: TiledShape) -> tuple[Any, Any]:
+        raise NotImplementedError
+
+    def _offsets_of_all(self, blocks: Any, tiled: TiledShape) -> TileOffset:
+        return self.tile_offset(blocks, tiled_shape=tiled)
+
+
+@dataclass(frozen=True)
+class GroupedRowsThreadblockSwizzle(Raster):
+    """Strips of `rows` tiles along m: down the rows of a strip first, then along n ("group M"). No block is idle."""
+
+    rows: int = 8
+    name = "grouped-rows"
+
+    def __post_init__(self) -> None:
+        sizes((self.rows,), type(self).__name__, ("rows",), least=1)
+
+    def _grid(self, tiled: TiledShape, log: Any) -> tuple[Any, Any, Any]:
+        return tiled.m * tiled.n, 1, tiled.k
+
+    def _tile(self, x: Any, tiled: TiledShape) -> tuple[Any, Any]:
+        per_strip = tiled.n * self.rows
+        strip = x // per_strip
+        within, first = x - strip * per_strip, strip * self.rows
+        height = minimum(tiled.m - first, self.rows)
+        return first + within % height, within // height
+
+
+@dataclass(frozen=True)
+class HilbertThreadblockSwizzle(Raster):
+    """Hilbert's curve in squares of 2**order tiles a side; the squares of a strip go along n, and back in the next.
+
+    Blocks that run at the same time form a compact patch of the output, whatever their number.
+    """
+
+    order: int = 3
+    name = "hilbert"
+
+    def __post_init__(self) -> None:
+        sizes((self.order,), type(self).__name__, ("order",))
+        if self.order > MOST_ORDER:
+            raise ScheduleError(
+                f"{type(self).__name__}: order is {self.order}, and may be up to {MOST_ORDER}",
+                help=f"a square of order {MOST_ORDER} has {1 << MOST_ORDER} tiles a side",
+            )
+
+    def _grid(self, tiled: TiledShape, log: Any) -> tuple[Any, Any, Any]:
+        squares = ceil_shift(tiled.m, self.order) * ceil_shift(tiled.n, self.order)
+        return squares << 2 * self.order, 1, tiled.k
+
+    def _tile(self, x: Any, tiled: TiledShape) -> tuple[Any, Any]:
+        squares = ceil_shift(tiled.n, self.order)
+        square = x >> 2 * self.order
+        strip = square // squares
+        column, row = hilbert(x - (square << 2 * self.order), self.order)
+        column = column + ((square - strip * squares) << self.order)
+        back = (squares << self.order) - 1 - column
+        return row + (strip << self.order), where((strip & 1) == 1, back, column)
+
+
+def hilbert(step: Any, order: int) -> tuple[Any, Any]:
+    """The (x, y) after `step` steps on Hilbert's curve through 2**order x 2**order cells, from (0, 0) along x."""
+    x, y = step & 0, step & 0
+    for level in range(order):
+        right = (step >> 1) & 1
+        up = (step ^ right) & 1
+        lower = up ^ 1
+        mirror = (right & lower) * ((1 << level) - 1)  # in the last quarter, turned half around
+        x, y = x ^ mirror, y ^ mirror
+        swap = (x ^ y) * lower  # in the first and last quarter, the curve runs along the other axis
+        x, y = (x ^ swap) + (right << level), (y ^ swap) + (up << level)
+        step = step >> 2
+    return x, y

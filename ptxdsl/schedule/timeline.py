@@ -1,0 +1,131 @@
+"""Who computes what when: a bar for each block, its length in K-iterations."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import NamedTuple
+
+from ptxdsl.layout.draw import SVG_COLOURS, TERMINAL_COLOURS
+
+TEXT_WIDTH = 72  # characters of the longest bar
+# SVG, in pixels
+_LEFT, _TOP, _ROW, _BAR_WIDTH, _MARGIN = 70, 44, 18, 900, 14
+_CHARACTER_WIDTH, _FONT_SIZE, _TICKS = 6.2, 10, 8
+
+
+class Span(NamedTuple):
+    """A piece of work: its length, what it is called, and what its colour stands for."""
+
+    length: int
+    label: str
+    group: int = 0
+
+    @property
+    def colour(self) -> int:
+        return self.group % len(SVG_COLOURS)
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What each block does, one span after another."""
+
+    name: str
+    rows: tuple[tuple[Span, ...], ...]
+
+    @property
+    def loads(self) -> list[int]:
+        """K-iterations of each block."""
+        return [sum(span.length for span in row) for row in self.rows]
+
+    @property
+    def longest(self) -> int:
+        return max(self.loads, default=0)
+
+    @property
+    def imbalance(self) -> float:
+        """max / mean of the loads: 1.0 where no block waits for another one."""
+        total = sum(self.loads)
+        return self.longest * len(self.rows) / total if total else 1.0
+
+    @property
+    def title(self) -> str:
+        mean = sum(self.loads) / max(1, len(self.rows))
+        return f"{self.name}: {self.longest} K-iterations at most, {mean:.1f} on average, {self.imbalance:.2f} times"
+
+    def to_text(self, color: bool | None = None) -> str:
+        """For a terminal; `color=None` paints where stdout is a terminal and NO_COLOR is not set."""
+        if color is None:
+            color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        width = len(str(max(0, len(self.rows) - 1)))
+        lines = [self.title, ""]
+        for number, (row, load) in enumerate(zip(self.rows, self.loads, strict=True)):
+            bar = "".join(_bar_text(span, cells, color) for span, _, cells in self._placed(row, TEXT_WIDTH) if cells)
+            idle = " " * (TEXT_WIDTH - round(load * TEXT_WIDTH / max(1, self.longest)))
+            lines.append(f"block {number:>{width}} {bar}{idle} {load}")
+        return "\n".join(lines) + "\n"
+
+    def _placed(self, row: tuple[Span, ...], width: int) -> Iterator[tuple[Span, int, int]]:
+        """(span, start, extent) in parts of `width`."""
+        done = start = 0
+        for span in row:
+            done += span.length
+            end = round(done * width / max(1, self.longest))
+            yield span, start, end - start
+            start = end
+
+    def to_svg(self) -> str:
+        height = _TOP + _ROW * len(self.rows) + 2 * _MARGIN
+        width = _LEFT + _BAR_WIDTH + 60
+        colours = "".join(f".c{i}{{fill:{colour}}}" for i, colour in enumerate(SVG_COLOURS))
+        lines = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+            f'viewBox="0 0 {width} {height}">',
+            f"<style>text{{font:{_FONT_SIZE}px monospace;fill:#111}}.t{{font-weight:bold}}.n{{fill:#777}}"
+            f".m{{text-anchor:middle}}rect{{stroke:#888;stroke-width:.5}}{colours}</style>",
+            '<rect width="100%" height="100%" style="fill:#fff;stroke:none"/>',
+            f'<text class="t" x="{_MARGIN}" y="{_MARGIN + 4}">{escape(self.title)}</text>',
+            *self._svg_scale(),
+        ]
+        for number, row in enumerate(self.rows):
+            lines += self._svg_row(number, row, _TOP + _ROW * number)
+        return "\n".join([*lines, "</svg>\n"])
+
+    def _svg_scale(self) -> Iterator[str]:
+        step = max(1, round(self.longest / _TICKS))
+        for tick in range(0, self.longest + 1, step):
+            x = _LEFT + tick * _BAR_WIDTH / max(1, self.longest)
+            yield f'<text class="n m" x="{x:.0f}" y="{_TOP - 6}">{tick}</text>'
+
+    def _svg_row(self, number: int, row: tuple[Span, ...], top: int) -> Iterator[str]:
+        baseline = top + _ROW - 6
+        yield f'<text class="n" x="{_MARGIN}" y="{baseline}">block {number}</text>'
+        end = _LEFT
+        for span, start, extent in self._placed(row, _BAR_WIDTH):
+            x, end = _LEFT + start, _LEFT + start + extent
+            if extent:
+                yield f'<rect class="c{span.colour}" x="{x}" y="{top}" width="{extent}" height="{_ROW - 3}"/>'
+            if len(span.label) * _CHARACTER_WIDTH <= extent:
+                yield f'<text class="m" x="{x + extent / 2:g}" y="{baseline}">{escape(span.label)}</text>'
+        yield f'<text class="n" x="{end + 6}" y="{baseline}">{self.loads[number]}</text>'
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
+
+    def to_json(self) -> str:
+        """The loads, their max / mean, and for each block (begin, end, label, group) of all that it does."""
+        blocks = []
+        for row in self.rows:
+            ends = [sum(span.length for span in row[: i + 1]) for i in range(len(row))]
+            blocks.append([[e - s.length, e, s.label, s.group] for s, e in zip(row, ends, strict=True)])
+        head = {"schedule": self.name, "loads": self.loads, "imbalance": self.imbalance}
+        return json.dumps({**head, "blocks": blocks})
+
+
+def _bar_text(span: Span, cells: int, color: bool) -> str:
+    text = span.label[: cells - 1].center(cells - 1, " " if color else "-") + "|"
+    return f"\x1b[30;48;5;{TERMINAL_COLOURS[span.colour]}m{text}\x1b[0m" if color else text

@@ -1,0 +1,57 @@
+"""Grouped problems of which only a triangle of the output is computed: rank-k and rank-2k updates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ptxdsl.errors import ScheduleError
+from ptxdsl.schedule.grouped import GroupedProblemVisitor
+
+
+class TriangularProblemVisitor(GroupedProblemVisitor):
+    """As GroupedProblemVisitor, for the tiles that touch the lower (or upper) triangle of square problems.
+
+    Tiles that are not square come in groups, as many as make a square. Such a group may reach out of the problem: a
+    tile with m or n outside of it has nothing to do.
+    """
+
+    def __init__(self, problems: Any, tile: Any, blocks: int, *, triangle: str = "lower", **options: Any) -> None:
+        if triangle not in ("lower", "upper"):
+            raise ScheduleError(f"triangle is {triangle!r}", help='take "lower" or "upper"')
+        long, short = max(tile[:2]), min(tile[:2])
+        if short < 1 or long % short:
+            raise ScheduleError(
+                f"the tile is {tile[0]} x {tile[1]}: the longer side must be a multiple of the shorter one",
+                help="take a tile such as 128 x 64",
+            )
+        self.triangle, self.group = triangle, long // short
+        super().__init__(problems, tile, blocks, **options)
+        for number, (m, n, _) in enumerate(self.problems.tolist()):
+            if m != n:
+                raise ScheduleError(
+                    f"problem {number} is {m} x {n}, and has no triangle", help="M and N of a rank-k update are equal"
+                )
+
+    def _count(self) -> np.ndarray:
+        """Whole squares on and below the diagonal, times the tiles in each of them."""
+        squares = np.minimum(self._tiles_m, self._tiles_n)
+        return squares * (squares + 1) // 2 * self.group  # type: ignore[no-any-return]
+
+    def _places(self, where: np.ndarray, tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        square, part = tile // self.group, tile % self.group
+        row = _triangle_row(square)
+        column = square - row * (row + 1) // 2
+        if self.triangle == "upper":
+            row, column = column, row
+        if self.tile[0] < self.tile[1]:
+            return row * self.group + part, column
+        return row, column * self.group + part
+
+
+def _triangle_row(number: np.ndarray) -> np.ndarray:
+    """The row of each cell of a triangle that is numbered row by row; exact."""
+    row = ((np.sqrt(8.0 * number + 1) - 1) // 2).astype(np.int64)
+    row += (row + 1) * (row + 2) // 2 <= number
+    return row - (row * (row + 1) // 2 > number)

@@ -225,7 +225,7 @@ def from_integer(x: Array, type: Type, rnd: str) -> Array:
     if type is f64:
         high = (x >> 32).astype(np.float64) * 2.0**32
         return step(*two_sum(high, (x & 0xFFFFFFFF).astype(np.float64)), rnd)
-    large = np.abs(x.astype(np.float64)) > 2.0**53
+    large = np.abs(x.astype(np.float64)) >= 2.0**53
     odd = ((x >> 11) | ((x & 0x7FF) != 0)).astype(np.float64) * 2048.0
     return encode(np.where(large, odd, x.astype(np.float64)), type, rnd)
 

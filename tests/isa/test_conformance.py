@@ -36,9 +36,9 @@ MODULE = """.version 7.8
 .visible .entry k({parameters})
 {{
     .reg .b64 %at<{addresses}>;
-    .reg .b32 %tid;
+    .reg .b32 %thread;
     {registers}
-    mov.u32 %tid, %tid.x;
+    mov.u32 %thread, %tid.x;
     {body}
     ret;
 }}
@@ -56,7 +56,7 @@ def module(case: dict) -> str:
     body = [
         line
         for n, size in enumerate(sizes)
-        for line in (f"ld.param.u64 %at{n}, [p{n}];", f"mad.wide.u32 %at{n}, %tid, {size}, %at{n};")
+        for line in (f"ld.param.u64 %at{n}, [p{n}];", f"mad.wide.u32 %at{n}, %thread, {size}, %at{n};")
     ]
     body += [f"ld.global.{type_} {register}, [%at{n}];" for n, (type_, register) in enumerate(case["loads"])]
     body += [line for line in case["body"] if not line.startswith("//")]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.schedule.problems import MOST_TILES, sizes, tile_sizes
+from ptxdsl.schedule.problems import MOST_TILES, sizes
 from ptxdsl.schedule.timeline import Span, Timeline
 
 MODES = ("device", "host")
@@ -63,17 +63,17 @@ class GroupedProblemVisitor:
         balance: str | None = None,
     ) -> None:
         self.problems = _shapes(problems)
-        self.tile = tile_sizes(tile)
+        self.tile = sizes(tile, "the tile", ("M", "N", "K"), least=1)
         (self.blocks,) = sizes((blocks,), "a persistent grid", ("blocks",), least=1)
         self.mode, self.balance = mode, balance
         self._check_modes()
         self.order = np.argsort(-self.problems[:, 2], kind="stable") if sort or balance else None
         shapes = self.problems if self.order is None else self.problems[self.order]
-        self._tiles_m = -(-shapes[:, 0] // self.tile[0])
-        self._tiles_n = -(-shapes[:, 1] // self.tile[1])
-        self._k = shapes[:, 2]
+        self._tiles_m, self._tiles_n, self._iterations = -(-shapes.T // np.array([self.tile]).T)
         self._counts = self._count()
         self._ends = self._counts.cumsum()
+        self._starts = self._ends - self._counts
+        self._numbers = np.arange(len(shapes)) if self.order is None else self.order
         if self.total > MOST_TILES:
             raise ScheduleError(
                 f"{len(shapes)} problems have {self.total} tiles, more than 2**31",
@@ -90,8 +90,6 @@ class GroupedProblemVisitor:
                 'balance="k" cannot be found in the kernel: it depends on the load of all blocks',
                 help='take mode="host", which hands the kernel a table',
             )
-        if self.balance and len(self.tile) < 3:
-            raise ScheduleError('balance="k" counts iterations of the tile\'s K', help="give the tile as (M, N, K)")
 
     @classmethod
     def of_sizes(
@@ -107,7 +105,7 @@ class GroupedProblemVisitor:
 
     def _count(self) -> np.ndarray:
         """How many tiles each problem has."""
-        return self._tiles_m * self._tiles_n  # type: ignore[no-any-return]
+        return self._tiles_m * self._tiles_n
 
     def _places(self, where: np.ndarray, tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The (m, n) of tiles, each of the problem that is `where` in the order."""
@@ -117,15 +115,6 @@ class GroupedProblemVisitor:
     def total(self) -> int:
         """The tiles of all problems."""
         return int(self._ends[-1]) if len(self._ends) else 0
-
-    @cached_property
-    def _starts(self) -> np.ndarray:
-        return self._ends - self._counts  # type: ignore[no-any-return]
-
-    @cached_property
-    def _numbers(self) -> np.ndarray:
-        """The caller's number of each problem in the order."""
-        return np.arange(len(self.problems)) if self.order is None else self.order
 
     def tiles(self, block: int) -> list[GroupedTile]:
         """What one block computes, in order; a tile in parts is there for each of them."""
@@ -163,11 +152,6 @@ class GroupedProblemVisitor:
         by_block = block.argsort(kind="stable")
         return (block[by_block], *(part[by_block] for part in parts))
 
-    @property
-    def _iterations(self) -> np.ndarray:
-        """K-iterations of a tile of each problem; K itself where the tile has no K."""
-        return -(-self._k // (self.tile[2] if len(self.tile) > 2 else 1))  # type: ignore[no-any-return]
-
     def _fair_share(self) -> int:
         return max(LEAST_ITERATIONS, -(-int((self._iterations * self._counts).sum()) // self.blocks))
 
@@ -189,12 +173,11 @@ class GroupedProblemVisitor:
         return self._table_of_parts() if self.balance else self._table_of_rounds()
 
     def _table_of_rounds(self) -> np.ndarray:
-        rounds = -(-self.total // self.blocks)
-        rows = np.zeros((rounds * self.blocks, 2), np.int32)
-        each = np.empty((len(self._counts), 2), np.int32)
-        each[:, 0], each[:, 1] = self._numbers, self._starts
-        rows[: self.total] = each.repeat(self._counts, axis=0)
-        return np.ascontiguousarray(rows.reshape(rounds, self.blocks, 2).swapaxes(0, 1))
+        """An entry is moved as one number: the problem in its low half, the first tile in the high one."""
+        total, rounds = self.total, -(-self.total // self.blocks)
+        entries = np.zeros(rounds * self.blocks, "<i8")
+        entries[:total] = (self._numbers | self._starts << 32).repeat(self._counts)
+        return entries.reshape(rounds, self.blocks).T.copy().view("<i4").reshape(self.blocks, rounds, 2)
 
     def _table_of_parts(self) -> np.ndarray:
         work = self.work

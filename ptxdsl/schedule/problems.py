@@ -35,12 +35,19 @@ def sizes(values: Any, what: str, names: Sequence[str], least: int = 0) -> tuple
     wanted = f"({', '.join(names)})"
     if len(given) != len(names):
         raise ScheduleError(f"{what} has {len(given)} sizes: {values}", help=f"give it as {wanted}")
-    for name, size in zip(names, given, strict=True):
-        if isinstance(size, float | str | bool) or size is None:
-            raise ScheduleError(f"{what}: {name} is {size!r}, which is no integer", help=f"give it as {wanted}")
-        if is_int(size) and size < least:
-            raise ScheduleError(f"{what}: {name} is {size}, and must be {least} or more", help=f"give it as {wanted}")
-    return tuple(int(size) if is_int(size) else size for size in given)
+    return tuple([_size(size, what, name, least) for name, size in zip(names, given, strict=True)])
+
+
+def _size(size: Any, what: str, name: str, least: int) -> Any:
+    if type(size) is int and size >= least:
+        return size
+    if isinstance(size, float | str | bool) or size is None:
+        raise ScheduleError(f"{what}: {name} is {size!r}, which is no integer", help="sizes are integers")
+    if is_int(size) and size < least:
+        raise ScheduleError(
+            f"{what}: {name} is {size}, and must be {least} or more", help=f"give {name} a size of {least} or more"
+        )
+    return int(size) if is_int(size) else size
 
 
 def tile_sizes(tile: Any, names: Sequence[str] = ("M", "N", "K")) -> tuple[Any, ...]:

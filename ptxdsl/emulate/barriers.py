@@ -48,7 +48,9 @@ class Barriers:
         self.came[slot, barrier, warp] = True
         self.expected[slot, barrier] = need
         others = np.where(before != 0, before, self.expected[slot, barrier])
-        self._check_counts(x, barrier, *(np.where(n == EVERYONE, x.living_warps()[slot] * WARP, n) for n in (others, need)))
+        self._check_counts(
+            x, barrier, *(np.where(n == EVERYONE, x.living_warps()[slot] * WARP, n) for n in (others, need))
+        )
 
     def vote(self, slot: np.ndarray, barrier: np.ndarray, values: np.ndarray, active: np.ndarray) -> None:
         np.add.at(self.votes, (slot, barrier), (values & active).sum(-1))

@@ -70,11 +70,11 @@ class Calls:
             caller.callees[key] = self.machine.new_frame(decode(function), caller, site)
         return caller.callees[key]
 
-    def hand_back(self, frame: Frame) -> None:
+    def hand_back(self, frame: Frame, caller: Frame) -> None:
         """Results go from a function's variables or registers to where its caller wants them."""
         for formal, wanted in zip(frame.code.function.returns, frame.results, strict=True):
             if not isinstance(wanted, ir.Sink):
-                self._write(frame.parent, wanted, self._read(frame, formal, wanted))
+                self._write(caller, wanted, self._read(frame, formal, wanted))
 
     def _read(self, frame: Frame, source: ir.Operand, target: ir.Operand) -> np.ndarray:
         """The bytes of an argument or result, (lanes, bytes)."""
@@ -82,11 +82,9 @@ class Calls:
             return self._memory(frame, source)
         type = getattr(target, "type", None) or source.type  # type: ignore[union-attr]
         reader = frame.code.slots.scalar(_whole(type), source)
-        x, before = self.x, self.x.frame
-        x.frame = frame
-        values = np.ascontiguousarray(reader.read(x))
-        x.frame = before
-        return values.reshape(x.width, -1).view(np.uint8)
+        with self.x.elsewhere(frame, self.x.index):
+            values = np.ascontiguousarray(reader.read(self.x))
+        return values.reshape(self.x.width, -1).view(np.uint8)
 
     def _write(self, frame: Frame, target: ir.Operand, content: np.ndarray) -> None:
         if isinstance(target, ir.Variable):

@@ -32,7 +32,9 @@ def report_deadlock(machine: Any) -> None:
     lines = ["no thread can go on", *(_line(machine, wait) for wait in waits)]
     late = machine.total - machine.blocks
     if late:
-        lines.append(f"  {late} block{'s' * (late > 1)} cannot start before one of the {len(machine.residents.blocks)} ends")
+        lines.append(
+            f"  {late} block{'s' * (late > 1)} cannot start before one of the {len(machine.residents.blocks)} ends"
+        )
     lanes = np.concatenate([wait.lanes for wait in waits])
     places = [wait.step.location for wait in waits if wait.step.location is not None]
     machine.find("deadlock", "\n".join(lines), None, lanes, places)
@@ -93,7 +95,7 @@ def _report_collective(machine: Any, group: Any, waits: list[Wait]) -> None:
 def _report_masks(machine: Any, group: Any, step: Step, warp: int, present: np.ndarray) -> None:
     """All lanes are there, but they do not name the same."""
     lanes = warp * WARP + np.flatnonzero(present)
-    masks = membermasks(machine.processor, group, step, lanes)
+    masks = membermasks(machine.processor, group.frame, step, lanes)
     first, other = 0, int(np.argmax(masks != masks[0]))
     message = (
         f"{step.opcode.text}: lane {lanes[first] % WARP} comes with membermask {int(masks[first]):#010x}, "

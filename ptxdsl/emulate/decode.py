@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -105,11 +104,14 @@ class Batch:
 
     def stack(self, x: Any, number: int, warps: int) -> Any:
         """The distinct values of an input: (d, warps, 32), or (n, d, warps, 32) of an operand with n registers."""
+        readers = self.reads[number]
         if self.index[number] is None:
-            return self.reads[number].value
-        values = [reader.read(x) for reader in self.reads[number]]
-        stacked = np.stack(values, axis=values[0].ndim - 1)
-        return stacked.reshape(*stacked.shape[:-1], warps, WARP)
+            return readers.value
+        shape: tuple[int, ...] = (len(readers), warps, WARP)
+        if isinstance(readers[0], ReadVector):
+            shape = len(readers[0].elements), *shape
+            readers = [reader for rank in zip(*(r.elements for r in readers), strict=True) for reader in rank]
+        return np.concatenate([reader.read(x) for reader in readers]).reshape(shape)
 
 
 class Code:
@@ -189,11 +191,7 @@ def _variables(declared: Iterable[ir.Variable | ir.Register]) -> list[ir.Variabl
     return [item for item in declared if isinstance(item, ir.Variable)]
 
 
-_decoded: WeakKeyDictionary[ir.Function, Code] = WeakKeyDictionary()
-
-
+@lru_cache(maxsize=256)
 def decode(function: ir.Function) -> Code:
     """The code of a function; decoded at its first use."""
-    if function not in _decoded:
-        _decoded[function] = Code(function)
-    return _decoded[function]
+    return Code(function)

@@ -3,28 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from .. import ir
 from .barriers import BARRIERS, EVERYONE, Waiting, outcome
+from .calls import Calls
 from .frames import Frame
 from .residents import WARP
 from .scheduler import PATIENCE, TURNS_PER_EPOCH, Group, Loop
+from .state import State
 
 
 class Abort(Exception):
     """The kernel ends at once."""
 
 
-class Flow:
+class Flow(State):
     """The part of the processor that moves lanes."""
 
-    def jump(self: Any, target: ir.Label) -> None:
+    calls: Calls
+
+    def stand(self, frame: Frame, pc: int) -> None:
+        """The running group goes on at a step of a frame."""
+        self.frame, self.pc, self.steps = frame, pc, frame.code.steps
+        self.stops = self.scheduler.stops(frame)
+        self.memory.spaces["local"].table = frame.table
+        if self.dense:
+            frame.owned.clear()
+
+    def yield_to_others(self) -> None:
+        """The running group becomes one of those that are ready."""
+        group = self.running
+        group.frame, group.pc = self.frame, self.pc
+        self.scheduler.add(group)
+        self.group = None
+
+    @property
+    def running(self) -> Group:
+        assert self.group is not None
+        return self.group
+
+    def jump(self, target: ir.Label) -> None:
         self._go(self.frame, self.frame.code.labels[target])
 
-    def jump_each(self: Any, index: np.ndarray, targets: ir.Label) -> None:
+    def jump_each(self, index: np.ndarray, targets: ir.Label) -> None:
         labels = self.frame.code.lists[targets]
         beyond = index >= len(labels)
         if beyond.any():
@@ -37,7 +60,7 @@ class Flow:
         for number in np.unique(index[~beyond]):
             self._send(lanes[index == number], self.frame, self.frame.code.labels[labels[number]])
 
-    def _go(self: Any, frame: Frame, pc: int) -> None:
+    def _go(self, frame: Frame, pc: int) -> None:
         """All current lanes go on at a step."""
         if self.partial:
             self._send(self.lanes_now, frame, pc)
@@ -52,38 +75,43 @@ class Flow:
         if self.scheduler.ready or self.scheduler.weary:
             self.yield_to_others()
 
-    def _send(self: Any, lanes: np.ndarray, frame: Frame, pc: int) -> None:
+    def _send(self, lanes: np.ndarray, frame: Frame, pc: int) -> None:
         """Some lanes leave the group and go on at a step."""
-        turns = self.group.turns + (frame is self.frame and pc < self.pc)
+        turns = self.running.turns + (frame is self.frame and pc < self.pc)
         self.departed.append(lanes)
         self.scheduler.add(Group(frame, pc, lanes, turns))
 
-    def call(self: Any, function: Any, arguments: Sequence[ir.Operand], results: Sequence[ir.Operand]) -> None:
+    def call(
+        self,
+        function: ir.Function | ir.Symbol | np.ndarray,
+        arguments: Sequence[ir.Operand],
+        results: Sequence[ir.Operand],
+    ) -> None:
         if not isinstance(function, np.ndarray):
             self.calls.enter(function, arguments, results)
             return
-        lanes, index, partial = self.lanes_now, self.index, self.partial
-        targets = np.unique(function)
+        lanes, targets = self.lanes_now, np.unique(function)
         for address in targets:
             if len(targets) > 1:
-                self.index, self.partial = lanes[function == address], True
+                self.aim(lanes[function == address])
+                self.partial = True
             self.calls.enter(self.calls.at_address(int(address)), arguments, results)
-        self.index, self.partial = index, partial
 
-    def go_to_function(self: Any, frame: Frame) -> None:
+    def go_to_function(self, frame: Frame) -> None:
         self._go(frame, 0)
 
-    def leave(self: Any) -> None:
-        if self.frame.parent is None:
+    def leave(self) -> None:
+        caller = self.frame.parent
+        if caller is None:
             self.end(self.lanes_now)
             return
-        self.calls.hand_back(self.frame)
-        self._go(self.frame.parent, self.frame.site + 1)
+        self.calls.hand_back(self.frame, caller)
+        self._go(caller, self.frame.site + 1)
 
-    def exit(self: Any) -> None:
+    def exit(self) -> None:
         self.end(self.lanes_now)
 
-    def end(self: Any, lanes: np.ndarray) -> None:
+    def end(self, lanes: np.ndarray) -> None:
         """Lanes end."""
         self.departed.append(lanes)
         self.alive[lanes] = False
@@ -91,34 +119,34 @@ class Flow:
         self.barriers.complete(self)
         self.scheduler.recheck()
 
-    def abort(self: Any) -> None:
+    def abort(self) -> None:
         raise Abort
 
-    def sleep(self: Any, nanoseconds: np.ndarray) -> None:
+    def sleep(self, nanoseconds: np.ndarray) -> None:
         self.machine.clock += int(nanoseconds.max())
         if self.scheduler.ready and not self.partial:
-            self.group.turns += TURNS_PER_EPOCH
+            self.running.turns += TURNS_PER_EPOCH
             self.yield_to_others()
 
-    def suspend(self: Any, ready: np.ndarray) -> None:
+    def suspend(self, ready: np.ndarray) -> None:
         if ready.all():
             return
         flat = ready.reshape(-1)
         self.kept = flat
         lanes = self.lanes_now[~flat]
         self.departed.append(lanes)
-        self.scheduler.park(Group(self.frame, self.pc - 1, lanes, self.group.turns), self.memory.version)
+        self.scheduler.park(Group(self.frame, self.pc - 1, lanes, self.running.turns), self.memory.version)
 
-    def hold(self: Any, lanes: np.ndarray) -> None:
+    def hold(self, lanes: np.ndarray) -> None:
         """Lanes wait at this collective for others of their warps."""
         self.departed.append(lanes)
-        self.scheduler.hold(Group(self.frame, self.pc - 1, lanes, self.group.turns))
+        self.scheduler.hold(Group(self.frame, self.pc - 1, lanes, self.running.turns))
 
     # Loops that wait
 
-    def _goes_in_circles(self: Any, target: int) -> bool:
+    def _goes_in_circles(self, target: int) -> bool:
         """Parks the group if its last round of a loop changed nothing; counts its rounds while others could run."""
-        group, state = self.group, self.memory.state
+        group, state = self.running, self.memory.state
         if self.scheduler.ready or self.scheduler.parked:
             group.turns += 1
             if group.turns % TURNS_PER_EPOCH == 0:
@@ -134,14 +162,13 @@ class Flow:
             return False
         return self._idle_round(loop, target)
 
-    def _idle_round(self: Any, loop: Loop, target: int) -> bool:
+    def _idle_round(self, loop: Loop, target: int) -> bool:
         """A round in which memory did not change."""
         loop.idle += 1
         if loop.saved and self._unchanged(loop):
-            self.group.pc = target
-            self.group.frame = self.frame
-            loop.parked = True
-            self.scheduler.park(self.group, self.memory.version)
+            group = self.running
+            group.frame, group.pc, loop.parked = self.frame, target, True
+            self.scheduler.park(group, self.memory.version)
             self.group = None
             return True
         self.scheduler.weary |= loop.idle % PATIENCE == 0
@@ -149,14 +176,14 @@ class Flow:
         loop.saved = self._snapshot(target) if rare or loop.parked else {}
         return False
 
-    def _snapshot(self: Any, target: int) -> dict[int, np.ndarray]:
+    def _snapshot(self, target: int) -> dict[int, np.ndarray]:
         """The registers that the loop writes; −1 stands for none at all."""
         slots = self.frame.code.written(target, self.pc - 1)
         lanes = slice(None) if self.group_index is None else self.group_index
         registers = self.frame.registers
         return {-1: np.empty(0), **{s: registers[s][lanes].copy() for s in slots if registers[s] is not None}}
 
-    def _unchanged(self: Any, loop: Loop) -> bool:
+    def _unchanged(self, loop: Loop) -> bool:
         lanes = slice(None) if self.group_index is None else self.group_index
         for slot, saved in loop.saved.items():
             if slot >= 0 and self.frame.registers[slot][lanes].tobytes() != saved.tobytes():
@@ -165,22 +192,22 @@ class Flow:
 
     # Barriers of the block
 
-    def barrier(self: Any, index: np.ndarray, threads: np.ndarray | None, arrive: bool = False) -> None:
+    def barrier(self, index: np.ndarray, threads: np.ndarray | None, arrive: bool = False) -> None:
         if not arrive and self._all_at_once(index, threads):
             return
         self._come(index, threads, None, None, arrive)
 
     def barrier_reduce(
-        self: Any, index: np.ndarray, threads: np.ndarray | None, values: np.ndarray, how: str
+        self, index: np.ndarray, threads: np.ndarray | None, values: np.ndarray, how: str
     ) -> np.ndarray | None:
         if self._all_at_once(index, threads):
             votes = values.reshape(self.residents.warps, self.residents.slots, WARP).sum((0, 2))
-            found = outcome(votes, np.full(votes.shape, self.residents.threads), how)
-            return found[self.residents.slot].reshape(self.shape)
+            found = outcome(votes, np.full(votes.shape, self.residents.threads), how)[self.residents.slot]
+            return found.reshape(self.shape)
         self._come(index, threads, values, how, False)
         return None
 
-    def _all_at_once(self: Any, index: np.ndarray, threads: np.ndarray | None) -> bool:
+    def _all_at_once(self, index: np.ndarray, threads: np.ndarray | None) -> bool:
         """Whether all threads of all blocks come to one idle barrier together."""
         if not self.whole or self.partial or not self.barriers.idle or (index != index.flat[0]).any():
             return False
@@ -188,7 +215,7 @@ class Flow:
         return complete and int(index.flat[0]) < BARRIERS
 
     def _come(
-        self: Any, index: np.ndarray, threads: np.ndarray | None, values: Any, how: str | None, arrive: bool
+        self, index: np.ndarray, threads: np.ndarray | None, values: np.ndarray | None, how: str | None, arrive: bool
     ) -> None:
         index, threads = self._checked(index, threads)
         lanes = self.lanes_now.reshape(-1, WARP)
@@ -200,11 +227,11 @@ class Flow:
             for number in np.unique(index):
                 waiting = lanes[index == number][self.active[index == number]]
                 self.departed.append(waiting)
-                group = Group(self.frame, self.pc, np.sort(waiting), self.group.turns)
+                group = Group(self.frame, self.pc, np.sort(waiting), self.running.turns)
                 self.barriers.waiting.append(Waiting(int(number), group, self.step, how))
         self.barriers.complete(self)
 
-    def _checked(self: Any, index: np.ndarray, threads: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def _checked(self, index: np.ndarray, threads: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """One barrier and one count for each warp; reports those that cannot be."""
         first = np.arange(len(self.active)), self.active.argmax(1)
         index = index[first].astype(np.int64)

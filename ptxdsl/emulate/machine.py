@@ -18,7 +18,7 @@ from .frames import Frame
 from .memory import FRAME_PARAMETERS, Memory
 from .processor import Processor
 from .program import Program, allocation
-from .regions import Allocation, Region, Table, spread
+from .regions import Region, Table, spread
 from .report import SHOWN_THREADS, Finding, Index, Report
 from .residents import Residents
 from .scheduler import Group, Scheduler

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .decode import Step
-from .frames import Index
+from .frames import Frame, Index
 from .residents import WARP
 
 _LANE = np.arange(WARP, dtype=np.uint32)
@@ -93,10 +93,7 @@ def _by_mask(x: Any, step: Step, rows: np.ndarray, here: np.ndarray) -> Iterator
 
 
 def _masks(x: Any, step: Step, rows: np.ndarray) -> np.ndarray:
-    before, x.index = x.index, (rows[:, np.newaxis] * WARP + _LANE).reshape(-1)
-    masks = step.reads[step.members].read(x).view(np.uint32).reshape(-1, WARP)
-    x.index = before
-    return masks
+    return membermasks(x, x.frame, step, (rows[:, np.newaxis] * WARP + _LANE).reshape(-1)).reshape(-1, WARP)
 
 
 def needed_lanes(x: Any, group: Any, step: Step, warp: int) -> np.ndarray:
@@ -105,13 +102,15 @@ def needed_lanes(x: Any, group: Any, step: Step, warp: int) -> np.ndarray:
     if step.members is None:
         return alive
     first = group.lanes[group.lanes // WARP == warp][:1]
-    return alive & _named(membermasks(x, group, step, first))
+    return alive & _named(membermasks(x, group.frame, step, first))
 
 
-def membermasks(x: Any, group: Any, step: Step, lanes: np.ndarray) -> np.ndarray:
-    """The member masks with which lanes of a held group have come."""
-    x.frame, x.index = group.frame, lanes
-    return step.reads[step.members].read(x).view(np.uint32)
+def membermasks(x: Any, frame: Frame, step: Step, lanes: np.ndarray) -> np.ndarray:
+    """The member masks with which lanes come to an instruction."""
+    assert step.members is not None
+    with x.elsewhere(frame, lanes):
+        masks: np.ndarray = step.reads[step.members].read(x).view(np.uint32)
+    return masks
 
 
 def _named(mask: np.ndarray) -> np.ndarray:

@@ -263,7 +263,8 @@ def unpack(items: np.ndarray, type: Type, count: int) -> np.ndarray:
         return items[..., np.newaxis].view(np.uint64)
     if count == 1:
         return items.view(type.dtype)
-    return np.moveaxis(items[..., np.newaxis].view(type.dtype), -1, 0)
+    parts = items[..., np.newaxis].view(type.dtype)
+    return parts.transpose(-1, *range(parts.ndim - 1))
 
 
 def pack(values: np.ndarray, type: Type, count: int) -> np.ndarray:
@@ -272,4 +273,5 @@ def pack(values: np.ndarray, type: Type, count: int) -> np.ndarray:
         return np.ascontiguousarray(values).view(_item(16))[..., 0]
     if count == 1:
         return np.ascontiguousarray(values).view(_item(type.bytes))
-    return np.stack(tuple(values), axis=-1).view(_item(count * type.bytes))[..., 0]
+    last = np.ascontiguousarray(values.transpose(*range(1, values.ndim), 0))
+    return last.view(_item(count * type.bytes))[..., 0]

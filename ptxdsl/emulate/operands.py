@@ -38,7 +38,7 @@ class ReadRegister:
             array = array[x.index]
         if self.narrow is not None:
             array = array.view(self.wide).astype(self.narrow)
-        if array.dtype != self.dtype:
+        if array.dtype is not self.dtype:
             array = array.view(self.dtype)
         return ~array if self.negated else array
 
@@ -112,7 +112,8 @@ class ReadVector:
     elements: tuple[Reader, ...]
 
     def read(self, x: Any) -> np.ndarray:
-        return np.stack([element.read(x) for element in self.elements])
+        values = [element.read(x) for element in self.elements]
+        return np.concatenate(values).reshape(len(values), *values[0].shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +136,17 @@ class WriteRegister:
     wide: np.dtype | None = None
 
     def put(self, x: Any, value: np.ndarray) -> None:
-        if value.dtype.itemsize != self.dtype.itemsize or (self.dtype.kind == "b") != (value.dtype.kind == "b"):
-            value = value.astype(self.dtype)
+        if value.dtype is not self.dtype:
+            value = self._cast(value)
         if self.wide is not None:
             value = value.view(f"{self.wide.kind}{self.dtype.itemsize}").astype(self.wide)
         x.put(self.slot, value)
+
+    def _cast(self, value: np.ndarray) -> np.ndarray:
+        """A result of another type: as a value where the size differs, else its bits."""
+        if value.dtype.itemsize != self.dtype.itemsize or (self.dtype.kind == "b") != (value.dtype.kind == "b"):
+            return value.astype(self.dtype)
+        return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,60 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .calls import Calls
 from .decode import Batch, Step
 from .flow import Abort, Flow
-from .frames import Frame, Index, as_index
+from .frames import Frame, as_index
 from .meetings import Meeting, meetings, shaped
 from .requests import Requests
-from .residents import WARP, Residents
+from .residents import WARP
 from .scheduler import Group
+
+if TYPE_CHECKING:
+    from .machine import Machine
 
 
 class Processor(Requests, Flow):
-    """The machine while it runs one group.
+    """Runs one group at a time."""
 
-    `index` says for which lanes the current instruction runs: None for all lanes of the machine. `dense` means that no
-    other lane is alive, so that whole arrays may be computed though some of their lanes have ended. `partial` means
-    that a guard left lanes of the group out. `kept` marks those of the current lanes whose results count.
-    """
-
-    def __init__(self, machine: Any) -> None:
-        self.machine, self.memory, self.copies = machine, machine.memory, machine.copies
-        self.scheduler, self.barriers, self.checks = machine.scheduler, machine.barriers, machine.checks
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
         self.calls = Calls(machine, self)
-        self.carries = np.zeros(machine.residents.lanes, np.uint8)
-        self.alive = machine.residents.exists.copy()
-        self._settle_in(machine.residents)
-        self.shape: tuple[int, ...] = ()
-        self.group: Group | None = None
-        self.batch: Batch | None = None
-        self.departed: list[np.ndarray] = []
-        self.kept: np.ndarray | None = None
-
-    def _settle_in(self, residents: Residents) -> None:
-        self.residents = residents
-        self.living = int(self.alive.sum())
-        self.constants: dict[tuple[int, np.dtype], np.ndarray] = {}
-        self.everybody = np.ones((residents.lanes // WARP, WARP), bool)
-
-    def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
-        """Lanes move to their places among other residents."""
-        carries, alive = np.zeros(residents.lanes, np.uint8), np.zeros(residents.lanes, bool)
-        carries[destination], alive[destination] = self.carries[source], self.alive[source]
-        self.carries, self.alive = carries, alive
-        self._settle_in(residents)
-
-    def begin(self, started: np.ndarray) -> None:
-        """Lanes of new blocks are alive."""
-        self.alive |= started
-        self.living = int(self.alive.sum())
 
     # Running
 
@@ -69,7 +39,7 @@ class Processor(Requests, Flow):
             if self.machine.clock > self.machine.last_step:
                 raise Abort
             if step.guard is None:
-                self.index, self.partial = self.group_index, False
+                self.index, self.width, self.partial = self.group_index, self.group_width, False
                 self._perform(step)
             elif self._select(step):
                 self._perform(step)
@@ -77,26 +47,11 @@ class Processor(Requests, Flow):
                 self.yield_to_others()
 
     def _enter(self, group: Group) -> None:
-        self.group = group
-        self.whole = len(group.lanes) == self.residents.lanes
-        self.dense = len(group.lanes) == self.living
-        self.group_index: Index = None if self.whole else as_index(group.lanes)
+        self.group, self.group_width = group, len(group.lanes)
+        self.whole = self.group_width == self.residents.lanes
+        self.dense = self.group_width == self.living
+        self.group_index = None if self.whole else as_index(group.lanes)
         self.stand(group.frame, group.pc)
-
-    def stand(self, frame: Frame, pc: int) -> None:
-        """The running group goes on at a step of a frame."""
-        self.frame, self.pc, self.steps = frame, pc, frame.code.steps
-        self.stops = self.scheduler.stops(frame)
-        self.memory.spaces["local"].table = frame.table
-        if self.dense:
-            frame.owned.clear()
-
-    def yield_to_others(self) -> None:
-        """The running group becomes one of those that are ready."""
-        assert self.group is not None
-        self.group.frame, self.group.pc = self.frame, self.pc
-        self.scheduler.add(self.group)
-        self.group = None
 
     def _perform(self, step: Step) -> None:
         if step.refusal is not None:
@@ -110,15 +65,15 @@ class Processor(Requests, Flow):
 
     def _select(self, step: Step) -> bool:
         """Narrows the instruction to the lanes whose guard holds; whether there are any."""
-        assert self.group is not None
-        self.index, self.partial = self.group_index, False
+        assert step.guard is not None
+        self.index, self.width, self.partial = self.group_index, self.group_width, False
         chosen = step.guard.read(self)
         self._refuse_undefined((step.guard.slot,))
-        if chosen.all():
+        count = int(np.count_nonzero(chosen))
+        if count == self.width:
             return True
-        lanes = self.group.lanes[chosen]
-        self.index, self.partial = as_index(lanes), True
-        return bool(lanes.size)
+        self.index, self.width, self.partial = as_index(self.running.lanes[chosen]), count, True
+        return count > 0
 
     # Computing
 
@@ -126,7 +81,7 @@ class Processor(Requests, Flow):
         """An instruction that reads and writes registers only."""
         self.machine.report.instructions += self.width
         if self.dense and not self.partial:
-            self.index = None
+            self.index, self.width = None, self.residents.lanes
         self.shape = (self.width,)
         inputs = [reader.read(self) for reader in step.reads]
         tainted = self._tainted(step.inputs) if self.frame.undefined else None
@@ -146,21 +101,23 @@ class Processor(Requests, Flow):
 
     def deliver_late(self, frame: Frame, step: Step, lanes: np.ndarray, result: np.ndarray) -> None:
         """Writes the result of an instruction at which lanes have waited."""
-        now = self.frame, self.index, self.shape, self.kept
-        self.frame, self.index, self.shape, self.kept = frame, lanes, (len(lanes),), None
-        self.deliver(step, result)
-        self.frame, self.index, self.shape, self.kept = now
+        with self.elsewhere(frame, lanes):
+            self.deliver(step, result)
 
     def put(self, slot: int, value: np.ndarray) -> None:
         """Writes a register for the current lanes."""
+        if value.shape != self.shape or len(self.shape) > 1:
+            value = self._one_axis(value)
         index = self.index
-        if len(self.shape) > 1:
-            value = value.reshape(-1, *value.shape[len(self.shape) :])
-        elif value.ndim == 0 or len(value) != self.width_of(index):
-            value = np.broadcast_to(value, (self.width_of(index),))
         if self.kept is not None:
-            value, index = value[self.kept], as_index(self.lanes_of(index)[self.kept])
+            value, index = value[self.kept], as_index(self.lanes_now[self.kept])
         self.frame.put(slot, value, index, not self.dense or self.partial or self.kept is not None)
+
+    def _one_axis(self, value: np.ndarray) -> np.ndarray:
+        """A result with its lanes along one axis; what is the same for all is repeated."""
+        if len(self.shape) > 1:
+            return value.reshape(-1, *value.shape[len(self.shape) :])
+        return value if value.ndim and len(value) == self.width else np.broadcast_to(value, self.shape)
 
     def _tainted(self, slots: Sequence[int]) -> np.ndarray | None:
         """The lanes in which one of the registers was never written; None if there are none."""
@@ -168,11 +125,11 @@ class Processor(Requests, Flow):
         if not flags:
             return None
         found = flags[0] if len(flags) == 1 else np.logical_or.reduce(flags)
-        return found if found[self.lanes_of(self.index)].any() else None
+        return found if found[self.lanes_now].any() else None
 
     def _taint(self, slots: Sequence[int], tainted: np.ndarray) -> None:
         """What is computed from registers that were never written counts as never written."""
-        lanes = self.lanes_of(self.index)
+        lanes = self.lanes_now
         for slot in slots:
             flags = self.frame.undefined.get(slot)
             flags = np.zeros(self.residents.lanes, bool) if flags is None else flags.copy()
@@ -187,7 +144,7 @@ class Processor(Requests, Flow):
             flags = self.frame.undefined.get(slot)
             if flags is None:
                 continue
-            bad = flags[self.lanes_of(self.index)]
+            bad = flags[self.lanes_now]
             if active is not None:
                 bad = bad.reshape(active.shape) & active
             if not bad.any():
@@ -214,8 +171,8 @@ class Processor(Requests, Flow):
     def _meet(self, step: Step) -> None:
         """An instruction that lanes of a warp run together: those run whose warps are complete."""
         for meeting in meetings(self, step):
-            self.shape, self.index, self.active = (meeting.warps, WARP), meeting.index, meeting.active
-            self.kept = meeting.kept
+            self.aim(meeting.index)
+            self.shape, self.active, self.kept = (meeting.warps, WARP), meeting.active, meeting.kept
             self.machine.report.instructions += meeting.count * (len(step.batch.steps) if step.batch else 1)
             if step.batch is not None:
                 self._run_batch(step.batch)
@@ -251,55 +208,13 @@ class Processor(Requests, Flow):
 
     def _settle(self) -> None:
         """Some lanes left: the others of the group, if there are any, become ready where it stands."""
-        assert self.group is not None
+        group = self.running
         stay = np.zeros(self.residents.lanes, bool)
-        stay[self.group.lanes] = True
+        stay[group.lanes] = True
         for lanes in self.departed:
             stay[lanes] = False
         self.departed = []
         rest = np.flatnonzero(stay)
         if rest.size:
-            self.scheduler.add(Group(self.frame, self.pc, rest, self.group.turns))
+            self.scheduler.add(Group(self.frame, self.pc, rest, group.turns))
         self.group = None
-
-    # Lanes
-
-    @property
-    def width(self) -> int:
-        """How many lanes the current instruction runs for."""
-        return self.width_of(self.index)
-
-    def width_of(self, index: Index) -> int:
-        if index is None:
-            return self.residents.lanes
-        return index.stop - index.start if isinstance(index, slice) else len(index)
-
-    def lanes_of(self, index: Index) -> np.ndarray:
-        return self.residents.all if index is None else self.residents.all[index]
-
-    @property
-    def lanes_now(self) -> np.ndarray:
-        """The lanes for which the current instruction runs."""
-        return self.lanes_of(self.index)
-
-    def of_lanes(self, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Values of an array over all lanes, for accesses of a shape."""
-        own = values if self.index is None else values[self.index]
-        if len(self.shape) > 1:
-            own = own.reshape(-1, WARP)[:, : shape[-1]]
-        return own
-
-    @contextmanager
-    def only(self, which: np.ndarray) -> Iterator[None]:
-        """Narrows the current lanes to those of a mask of the shape of an access."""
-        index, shape = self.index, self.shape
-        self.index = np.broadcast_to(self.of_lanes(self.residents.all, which.shape), which.shape)[which]
-        self.shape = (len(self.index),)
-        try:
-            yield
-        finally:
-            self.index, self.shape = index, shape
-
-    def living_warps(self) -> np.ndarray:
-        """How many warps of each slot have a lane that has not ended."""
-        return self.alive.reshape(self.residents.warps, self.residents.slots, WARP).any(-1).sum(0)

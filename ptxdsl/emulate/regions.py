@@ -147,7 +147,7 @@ class Region:
         if self._reads >= self._scans and self._all_written():
             return None
         flags = self._fresh[size].take(flat >> _SHIFTS[size])
-        return flags != 0 if flags.any() else None
+        return flags != 0 if np.count_nonzero(flags) else None
 
     def _all_written(self) -> bool:
         """Looks for bytes that nobody wrote, more and more seldom; stops tracking where there are none."""
@@ -164,7 +164,7 @@ class Region:
             return None
         size = max(size, _WORD)
         flags = self._flying[size].take(flat >> _SHIFTS[size])
-        return flags != 0 if flags.any() else None
+        return flags != 0 if np.count_nonzero(flags) else None
 
     def launch(self, flat: np.ndarray, size: int) -> None:
         """An asynchronous copy to these places begins."""

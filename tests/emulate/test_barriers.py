@@ -6,7 +6,9 @@ import pytest
 from tests.emulate.support import clean, only, run
 
 OWN = "ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;\n"
-REVERSE = OWN + """
+REVERSE = (
+    OWN
+    + """
     shl.b32 %r2, %r1, 2; mov.u32 %r3, s; add.u32 %r2, %r2, %r3;
     st.shared.u32 [%r2], %r1;
     {barrier}
@@ -14,10 +16,13 @@ REVERSE = OWN + """
     ld.shared.u32 %r5, [%r4-4];
     st.global.u32 [%rd2], %r5;
 """
+)
 SHARED = ".shared .u32 s[1024];"
 
 
-@pytest.mark.parametrize("barrier", ["bar.sync 0;", "barrier.sync 15;", "bar.sync 3, 96;", "barrier.cta.sync.aligned 1;"])
+@pytest.mark.parametrize(
+    "barrier", ["bar.sync 0;", "barrier.sync 15;", "bar.sync 3, 96;", "barrier.cta.sync.aligned 1;"]
+)
 @pytest.mark.parametrize("threads", [96, 70])
 def test_all_threads_meet(barrier, threads):
     x = np.zeros(threads, np.uint32)
@@ -33,7 +38,9 @@ def test_a_warp_that_ended_is_not_waited_for():
 
 
 def test_a_warp_that_ends_later_releases_the_others():
-    body = OWN + """
+    body = (
+        OWN
+        + """
         setp.lt.u32 %p1, %r1, 64;
         @%p1 bra WAIT;
         mov.u32 %r2, 0;
@@ -45,13 +52,16 @@ def test_a_warp_that_ends_later_releases_the_others():
         bar.sync 0;
         st.global.u32 [%rd2], 1;
     """
+    )
     x = np.zeros(64, np.uint32)
     clean(run(body, x, block=96))
     assert (x == 1).all()
 
 
 def test_producers_and_consumers():
-    body = OWN + """
+    body = (
+        OWN
+        + """
         mov.u32 %r3, s; mov.u32 %r6, 0; mov.u32 %r8, 0;
         setp.ge.u32 %p1, %r1, 32;
         @%p1 bra CONSUMER;
@@ -73,6 +83,7 @@ def test_producers_and_consumers():
         @%p2 bra CONSUMER;
         st.global.u32 [%rd2], %r8;
     """
+    )
     x = np.zeros(96, np.uint32)
     clean(run(body, x, block=96, grid=3, module=SHARED))
     assert (x[32:] == 1000 * 10 + 5 * (np.arange(32, 96) % 32)).all()
@@ -83,12 +94,15 @@ def test_producers_and_consumers():
     ("popc.u32 %r3", lambda odd: odd.sum()), ("and.pred %p2", lambda odd: odd.all()), ("or.pred %p2", lambda odd: odd.any()),
 ])  # fmt: skip
 def test_reductions(form, expected, threads):
-    body = OWN + f"""
+    body = (
+        OWN
+        + f"""
         and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 1; mov.u32 %r3, 0;
         barrier.red.{form}, 0, %p1;
         {"" if "popc" in form else "selp.u32 %r3, 1, 0, %p2;"}
         st.global.u32 [%rd2], %r3;
     """
+    )
     x = np.full(threads, 99, np.uint32)
     clean(run(body, x, block=threads, grid=2))
     assert (x == expected(np.arange(threads) % 2 == 1)).all()
@@ -134,9 +148,7 @@ def test_coming_again_before_the_others_have_come():
         bar.sync 1, 64;
     """
     report = run(body, parameters="", block=64)
-    assert report.findings[0].message == (
-        "bar.sync: the warp came to barrier 1 already and it has not completed"
-    )
+    assert report.findings[0].message == ("bar.sync: the warp came to barrier 1 already and it has not completed")
 
 
 def test_a_barrier_in_one_branch_is_a_deadlock():

@@ -78,17 +78,22 @@ def test_recursion_without_end():
     )
 
 
-POINTERS = TWICE + " .func (.reg .u32 d) same (.reg .u32 a) { mov.u32 d, a; ret; } .global .u64 table[2] = {same, twice};"
+POINTERS = (
+    TWICE + " .func (.reg .u32 d) same (.reg .u32 a) { mov.u32 d, a; ret; } .global .u64 table[2] = {same, twice};"
+)
 
 
 def test_calls_through_a_table_of_functions():
-    body = OWN + """
+    body = (
+        OWN
+        + """
         and.b32 %r2, %r1, 1; mul.wide.u32 %rd3, %r2, 8; mov.u64 %rd4, table; add.u64 %rd4, %rd4, %rd3;
         ld.global.u64 %rd5, [%rd4];
         proto: .callprototype (.reg .u32 _) _ (.reg .u32 _);
         call (%r3), %rd5, (%r1), proto;
         st.global.u32 [%rd2], %r3;
     """
+    )
     x = np.zeros(32, np.uint32)
     clean(run(body, x, module=POINTERS))
     assert (x == np.arange(32) * (1 + np.arange(32) % 2)).all()
@@ -106,12 +111,15 @@ def test_local_arrays_of_callers_reach_their_callees():
         ".func fill (.reg .u64 p, .reg .u32 v) { .local .u32 own[8]; .reg .u64 q; .reg .u32 t; mov.u64 q, own;"
         " st.local.u32 [q+4], v; ld.local.u32 t, [q+4]; st.u32 [p+8], t; ret; }"
     )
-    body = OWN + """
+    body = (
+        OWN
+        + """
         .local .u32 mine[4];
         mov.u64 %rd3, mine; cvta.local.u64 %rd3, %rd3;
         call fill, (%rd3, %r1);
         ld.local.u32 %r2, [mine+8]; st.global.u32 [%rd2], %r2;
     """
+    )
     x = np.zeros(32, np.uint32)
     clean(run(body, x, module=module))
     assert (x == np.arange(32)).all()

@@ -9,7 +9,9 @@ OWN = "ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; a
 
 
 def test_a_collective_waits_for_lanes_that_come_by_another_way():
-    body = OWN + """
+    body = (
+        OWN
+        + """
         mov.u32 %r2, 1;
         setp.lt.u32 %p1, %r1, 16;
         @%p1 bra LOW;
@@ -21,6 +23,7 @@ def test_a_collective_waits_for_lanes_that_come_by_another_way():
         redux.sync.add.u32 %r3, %r2, -1;
         st.global.u32 [%rd2], %r3;
     """
+    )
     x = np.zeros(64, np.uint32)
     clean(run(body, x, block=64))
     assert (x[:32] == 16 * 2 + 16 * 100).all()
@@ -28,12 +31,15 @@ def test_a_collective_waits_for_lanes_that_come_by_another_way():
 
 
 def test_halves_of_a_warp_with_masks_of_their_own():
-    body = OWN + """
+    body = (
+        OWN
+        + """
         setp.lt.u32 %p1, %r1, 16;
         selp.u32 %r2, 0x0000ffff, 0xffff0000, %p1;
         redux.sync.add.u32 %r3, %r1, %r2;
         st.global.u32 [%rd2], %r3;
     """
+    )
     x = np.zeros(32, np.uint32)
     clean(run(body, x))
     assert (x[:16] == sum(range(16))).all()
@@ -41,7 +47,9 @@ def test_halves_of_a_warp_with_masks_of_their_own():
 
 
 def test_one_half_only():
-    body = OWN + """
+    body = (
+        OWN
+        + """
         setp.ge.u32 %p1, %r1, 16;
         @%p1 bra DONE;
         redux.sync.add.u32 %r3, %r1, 0xffff;
@@ -49,6 +57,7 @@ def test_one_half_only():
     DONE:
         bar.warp.sync -1;
     """
+    )
     x = np.zeros(32, np.uint32)
     clean(run(body, x))
     assert (x[:16] == sum(range(16))).all()
@@ -56,19 +65,24 @@ def test_one_half_only():
 
 
 def test_lanes_that_have_ended_are_not_waited_for():
-    body = OWN + """
+    body = (
+        OWN
+        + """
         setp.ge.u32 %p1, %r1, 20;
         @%p1 ret;
         redux.sync.add.u32 %r3, %r1, -1;
         st.global.u32 [%rd2], %r3;
     """
+    )
     x = np.zeros(32, np.uint32)
     clean(run(body, x))
     assert (x[:20] == sum(range(20))).all()
 
 
 def test_lanes_that_end_later_release_those_that_wait():
-    body = OWN + """
+    body = (
+        OWN
+        + """
         setp.lt.u32 %p1, %r1, 16;
         @%p1 bra WAIT;
         mov.u32 %r2, 0;
@@ -81,25 +95,31 @@ def test_lanes_that_end_later_release_those_that_wait():
         redux.sync.add.u32 %r3, %r1, -1;
         st.global.u32 [%rd2], %r3;
     """
+    )
     x = np.zeros(32, np.uint32)
     clean(run(body, x))
     assert (x[:16] == sum(range(16))).all()
 
 
 def test_active_lanes():
-    body = OWN + """
+    body = (
+        OWN
+        + """
         and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0;
         @%p1 activemask.b32 %r3;
         @!%p1 mov.u32 %r3, 0;
         st.global.u32 [%rd2], %r3;
     """
+    )
     x = np.zeros(32, np.uint32)
     clean(run(body, x))
     assert (x == np.where(np.arange(32) % 2 == 0, 0x55555555, 0)).all()
 
 
 def test_a_collective_that_the_others_never_reach():
-    body = OWN + """
+    body = (
+        OWN
+        + """
         setp.lt.u32 %p1, %r1, 16;
         @%p1 bra LOW;
         bar.sync 0;
@@ -108,6 +128,7 @@ def test_a_collective_that_the_others_never_reach():
         shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;
         bar.sync 0;
     """
+    )
     finding = only(run(body, np.zeros(32, np.uint32)))
     assert str(finding) == (
         "divergent-collective: bar.sync: lanes 16–31 of a warp wait for lanes 0–15; "
@@ -120,17 +141,18 @@ def test_a_collective_that_the_others_never_reach():
 
 def test_a_mask_that_does_not_name_its_own_lane():
     finding = only(run(OWN + "redux.sync.add.u32 %r3, %r1, 0xffff;", np.zeros(32, np.uint32)))
-    assert finding.message == (
-        "redux.sync.add.u32: lane 16 comes with membermask 0x0000ffff, which does not name it"
-    )
+    assert finding.message == ("redux.sync.add.u32: lane 16 comes with membermask 0x0000ffff, which does not name it")
 
 
 def test_masks_that_do_not_agree():
-    body = OWN + """
+    body = (
+        OWN
+        + """
         setp.lt.u32 %p1, %r1, 1;
         selp.u32 %r2, -1, 0x7fffffff, %p1;
         redux.sync.add.u32 %r3, %r1, %r2;
     """
+    )
     finding = only(run(body, np.zeros(31, np.uint32), block=31))
     assert finding.message == (
         "redux.sync.add.u32: lane 0 comes with membermask 0xffffffff, lane 1 with 0x7fffffff; "

@@ -43,9 +43,7 @@ def test_a_matrix_is_told_by_row_and_column():
 def test_half_in_half_out():
     x = np.zeros(6, np.uint32)
     body = "ld.param.u64 %rd1, [x]; ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd1+16];"
-    assert found(body, x, block=1).startswith(
-        "out-of-bounds: ld.global.v4.u32 reads 16 bytes at x[4]; x has 6 u32\n"
-    )
+    assert found(body, x, block=1).startswith("out-of-bounds: ld.global.v4.u32 reads 16 bytes at x[4]; x has 6 u32\n")
 
 
 def test_a_null_pointer():
@@ -182,7 +180,9 @@ def test_a_register_that_some_lanes_wrote():
 
 
 def test_moving_a_register_that_nobody_wrote_is_nothing():
-    clean(run(OWN + "mov.u32 %r2, %r3; selp.u32 %r4, %r2, %r1, %p1; st.global.u32 [%rd2], %r1;", np.zeros(32, np.uint32)))
+    clean(
+        run(OWN + "mov.u32 %r2, %r3; selp.u32 %r4, %r2, %r1, %p1; st.global.u32 [%rd2], %r1;", np.zeros(32, np.uint32))
+    )
 
 
 def test_a_guard_that_nobody_wrote():
@@ -243,7 +243,9 @@ def test_a_trap():
 
 
 def test_every_instruction_is_told_once():
-    body = OWN + """
+    body = (
+        OWN
+        + """
         mov.u32 %r2, 0;
     LOOP:
         ld.global.f32 %f1, [%rd2];
@@ -251,6 +253,7 @@ def test_every_instruction_is_told_once():
         setp.lt.u32 %p1, %r2, 10;
         @%p1 bra LOOP;
     """
+    )
     assert "x[20]" in found(body, np.zeros(20, np.float32), block=20)
 
 
@@ -271,4 +274,6 @@ def test_threads_are_named_in_three_dimensions(block):
     body = "mov.u32 %r1, %tid.y; setp.eq.u32 %p1, %r1, 1;\n@%p1 trap;"
     finding = only(run(body, parameters="", grid=(2, 3, 2), block=block))
     assert str(finding.threads[0]) == "thread (0, 1, 0) of block (0, 0, 0)"
-    assert str(finding.threads[block[0]]).startswith("thread (0, 1, 1)" if block[2] > 1 else "thread (0, 1, 0) of block (1")
+    assert str(finding.threads[block[0]]).startswith(
+        "thread (0, 1, 1)" if block[2] > 1 else "thread (0, 1, 0) of block (1"
+    )

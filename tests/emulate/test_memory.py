@@ -29,13 +29,16 @@ def test_every_width_is_loaded_and_stored(type, dtype, register, rng):
 
 
 def test_narrow_values_are_extended_by_their_sign():
-    body = OWN + """
+    body = (
+        OWN
+        + """
         mov.u32 %r3, -2; st.global.b8 [%rd1+60], %r3; st.global.b8 [%rd1+61], %r3;
         ld.global.s8 %r4, [%rd1+60]; ld.global.u8 %r5, [%rd1+61];
         st.global.v2.u32 [%rd1], {%r4, %r5};
         ld.global.s8 %h1, [%rd1+60]; ld.global.s8 %rd4, [%rd1+60];
         st.global.u16 [%rd1+8], %h1; st.global.u64 [%rd1+16], %rd4;
     """
+    )
     x = np.zeros(16, np.uint32)
     clean(run(body, x, block=1))
     assert list(x[:2]) == [2**32 - 2, 254]
@@ -67,7 +70,9 @@ def test_one_register_of_a_vector_may_be_left_out():
 
 
 def test_generic_addresses_of_three_spaces_in_one_instruction():
-    body = OWN + """
+    body = (
+        OWN
+        + """
         .shared .u32 s[32]; .local .u32 mine;
         mov.u32 %r9, s; mad.lo.u32 %r9, %r1, 4, %r9; add.u32 %r2, %r1, 100; st.shared.u32 [%r9], %r2;
         add.u32 %r3, %r1, 200; st.local.u32 [mine], %r3;
@@ -86,6 +91,7 @@ def test_generic_addresses_of_three_spaces_in_one_instruction():
         selp.u32 %r11, 1, 0, %p3; @%p4 or.b32 %r11, %r11, 2; @%p5 or.b32 %r11, %r11, 4;
         st.global.u32 [%rd2], %r7; st.global.u32 [%rd2+128], %r6; st.global.u32 [%rd2+256], %r11;
     """
+    )
     x = np.arange(96, dtype=np.uint32)
     clean(run(body, x))
     i = np.arange(32)
@@ -100,12 +106,15 @@ def test_initial_values_of_module_variables():
         ".global .f32 a[2][2] = {{1.0, 2.0}, {3.0}}; .global .u64 p[2] = {a, generic(a)+8};"
         " .const .b8 text[4] = {104, 105}; .global .u8 bytes[3] = {0xff(a), 0xff00(a), 0xff0000(a)};"
     )
-    body = OWN + """
+    body = (
+        OWN
+        + """
         ld.global.f32 %f1, [a+8]; ld.global.u64 %rd3, [p+8]; ld.f32 %f2, [%rd3]; ld.global.f32 %f3, [a+12];
         ld.const.u8 %r3, [text+1]; ld.global.u8 %r4, [bytes+1]; mov.u64 %rd4, a; shr.u64 %rd4, %rd4, 8;
         cvt.u32.u64 %r5, %rd4; and.b32 %r5, %r5, 255; sub.u32 %r4, %r4, %r5;
         st.global.v4.f32 [%rd1], {%f1, %f2, %f3, %f3}; st.global.v2.u32 [%rd1+16], {%r3, %r4};
     """
+    )
     x = np.zeros(8, np.float32)
     clean(run(body, x, block=1, module=module.replace("\n", "")))
     assert list(x[:4]) == [3, 3, 0, 0]
@@ -113,12 +122,15 @@ def test_initial_values_of_module_variables():
 
 
 def test_dynamic_shared_memory_lies_behind_the_static():
-    body = OWN + """
+    body = (
+        OWN
+        + """
         mov.u32 %r2, fixed; mov.u32 %r3, more; mov.u32 %r4, other;
         st.global.v2.u32 [%rd1], {%r3, %r4};
         mad.lo.u32 %r3, %r1, 4, %r3; st.shared.u32 [%r3], %r1; ld.shared.u32 %r5, [%r3];
         mov.u32 %r6, %dynamic_smem_size; mov.u32 %r7, %total_smem_size; st.global.v2.u32 [%rd1+8], {%r6, %r7};
     """
+    )
     module = ".shared .b8 fixed[10]; .extern .shared .align 64 .b8 more[]; .extern .shared .u32 other[];"
     x = np.zeros(4, np.uint32)
     clean(run(body, x, module=module, shared_bytes=128))
@@ -128,11 +140,14 @@ def test_dynamic_shared_memory_lies_behind_the_static():
 
 
 def test_each_thread_has_its_own_local_memory(rng):
-    body = OWN + """
+    body = (
+        OWN
+        + """
         .local .align 16 .b8 depot[64];
         mov.u64 %rd3, depot; rem.u32 %r2, %r1, 16; mul.wide.u32 %rd4, %r2, 4; add.u64 %rd3, %rd3, %rd4;
         st.local.u32 [%rd3], %r1; bar.sync 0; ld.local.u32 %r3, [%rd3]; st.global.u32 [%rd2], %r3;
     """
+    )
     x = np.zeros(100, np.uint32)
     clean(run(body, x, block=100))
     assert (x == np.arange(100)).all()
@@ -175,7 +190,9 @@ TILE = ".shared .align 16 .f32 s[1024];"
 
 @pytest.mark.parametrize("size", [4, 8, 16])
 def test_bytes_past_the_source_become_zero(size, rng):
-    body = COPIES + f"""
+    body = (
+        COPIES
+        + f"""
         rem.u32 %r3, %r1, {size // 4 + 1}; shl.b32 %r3, %r3, 2;
         st.shared.v4.f32 [%r2], {{0f3F800000, 0f3F800000, 0f3F800000, 0f3F800000}};
         cp.async.ca.shared.global [%r2], [%rd2], {size}, %r3;
@@ -183,6 +200,7 @@ def test_bytes_past_the_source_become_zero(size, rng):
         ld.shared.v4.f32 {{%f0, %f1, %f2, %f3}}, [%r2];
         mul.wide.u32 %rd4, %r1, 16; add.u64 %rd4, %rd3, %rd4; st.global.v4.f32 [%rd4], {{%f0, %f1, %f2, %f3}};
     """
+    )
     x, y = rng.standard_normal((32, 4)).astype(np.float32), np.zeros((32, 4), np.float32)
     clean(run(body, x, y, parameters="x: u64, y: u64", module=TILE))
     expected = np.ones((32, 4), np.float32)
@@ -193,13 +211,16 @@ def test_bytes_past_the_source_become_zero(size, rng):
 
 
 def test_a_lane_that_reads_nothing_may_have_any_address():
-    body = COPIES + """
+    body = (
+        COPIES
+        + """
         setp.ge.u32 %p1, %r1, 30;
         cp.async.cg.shared.global [%r2], [%rd2], 16, %p1;
         cp.async.wait_all;
         ld.shared.v4.f32 {%f0, %f1, %f2, %f3}, [%r2];
         mul.wide.u32 %rd4, %r1, 16; add.u64 %rd4, %rd3, %rd4; st.global.v4.f32 [%rd4], {%f0, %f1, %f2, %f3};
     """
+    )
     x, y = np.ones((30, 4), np.float32), np.full((32, 4), 9, np.float32)
     clean(run(body, x, y, parameters="x: u64, y: u64", module=TILE))
     assert (y[:30] == 1).all()
@@ -207,7 +228,9 @@ def test_a_lane_that_reads_nothing_may_have_any_address():
 
 
 def test_groups_of_copies_complete_in_order_and_late():
-    body = COPIES + """
+    body = (
+        COPIES
+        + """
         cp.async.ca.shared.global [%r2], [%rd2], 4; cp.async.commit_group;
         cp.async.ca.shared.global [%r2+4], [%rd2], 4; cp.async.commit_group;
         cp.async.wait_group 1;
@@ -218,6 +241,7 @@ def test_groups_of_copies_complete_in_order_and_late():
         mul.wide.u32 %rd4, %r1, 12; add.u64 %rd4, %rd3, %rd4;
         st.global.u32 [%rd4], %r4; st.global.u32 [%rd4+4], %r5; st.global.u32 [%rd4+8], %r6;
     """
+    )
     x, y = np.arange(128, dtype=np.uint32), np.zeros((32, 3), np.uint32)
     clean(run(body, x, y, parameters="x: u64, y: u64", module=TILE, checks=False))
     assert (y[:, 0] == x[::4]).all()

@@ -65,7 +65,9 @@ def test_what_is_the_same_for_all(name, value):
 
 @pytest.mark.parametrize("name", ["%clock64", "%globaltimer"])
 def test_clocks_advance(name):
-    body = f"ld.param.u64 %rd1, [x]; mov.u64 %rd2, {name}; mov.u64 %rd3, {name}; st.global.v2.u64 [%rd1], {{%rd2, %rd3}};"
+    body = (
+        f"ld.param.u64 %rd1, [x]; mov.u64 %rd2, {name}; mov.u64 %rd3, {name}; st.global.v2.u64 [%rd1], {{%rd2, %rd3}};"
+    )
     x = np.zeros(2, np.uint64)
     clean(run(body, x, block=1))
     assert x[0] < x[1]

@@ -81,7 +81,7 @@ def _refuse(name: str, old: Any, new: Any, region: Region) -> NoReturn:
     if isinstance(old, tuple):
         given, written = f"{name} = [pd.var({type}, …), …]", f"`{name}[0].set(…)`"
     happens = "each round would read what it was before" if region.again else "it would be the new one for all threads"
-    place = new.site.location if isinstance(new, Scalar) else None
+    place = new.site.location if isinstance(new, Scalar) and new.site.location.line else None
     refuse(
         f"`{name}` is bound anew in {region.words}, and read later: Python traces that once, so {happens}",
         f"make it a variable before (`{given}`), and write to that: {written}",

@@ -107,7 +107,7 @@ class Builder:
 
     def adopt(self, register: ir.Register, name: str = "") -> ir.Register:
         """Names a register that was made without a name, and declares it in the function."""
-        if not (name.isascii() and name.isidentifier()) or name.startswith("_"):
+        if not is_name(name) or name.startswith("_"):
             prefix = _prefix(register.type)
             name = f"{prefix}{self._numbers[prefix]}"
             self._numbers[prefix] += 1
@@ -134,6 +134,11 @@ class Builder:
     def finished(self) -> list[ir.Item]:
         """The whole body: variables, what is computed once, then the kernel's lines."""
         return [*self.variables, *self.prologue, *self.body]
+
+
+def is_name(text: str) -> bool:
+    """Whether PTX can call something what Python calls it."""
+    return text.isascii() and text.isidentifier()
 
 
 def _prefix(type: Type) -> str:

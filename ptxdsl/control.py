@@ -231,8 +231,9 @@ def _span(arguments: tuple[Any, ...]) -> Span:
         refuse(f"pd.range takes stop, or start and stop, or start, stop and step; {len(arguments)} given")
     start, stop, step = {1: (0, *arguments, 1), 2: (*arguments, 1), 3: arguments}[len(arguments)]
     for value in arguments:
-        if not (isinstance(value, Scalar) or literal.is_number(value)) or isinstance(value, float):
-            refuse(f"pd.range takes integers; found {value!r}")
+        number = isinstance(value, Scalar) or (literal.is_number(value) and isinstance(literal.plain(value), int))
+        if not number:
+            refuse(f"pd.range takes integers; found {shown(value)}")
     types = {v.type for v in (start, stop, step) if isinstance(v, Scalar)}
     if len(types) > 1 or not all(t.is_integer and t.bits >= 32 for t in types):
         listed = ", ".join(f"`{v.name}` is {v.type}" for v in (start, stop, step) if isinstance(v, Scalar))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import config, ir
+from .builder import is_name
 from .calls import DEFAULT_ARCH, Launch, Variant, arguments, assembling, parsing
 from .errors import Error, LaunchError, TraceError, here, names_here
 from .lower import lower
@@ -182,6 +183,12 @@ def kernel(
     def make(function: Callable[..., Any]) -> Kernel:
         if not hasattr(function, "__code__"):
             raise TraceError(f"pd.kernel decorates a function; found {function!r}", at=here().location)
+        if not is_name(function.__name__):
+            raise TraceError(
+                f"PTX cannot call a kernel `{function.__name__}`",
+                at=here().location,
+                help="give the function a name of letters, digits and underscores",
+            )
         found = signature(function, scope)
         for name in (*found.names, *found.constants):
             if name in RESERVED:
@@ -214,9 +221,9 @@ class ParsedKernel(AnyKernel):
             raise LaunchError(
                 f"kernel `{self.name}` is PTX and has no constants; {', '.join(constants)} given", at=here().location
             )
-        arch = arch or config.current().arch or self.module.target[0]
+        own = self.module.target[0]
+        arch = arch or config.current().arch or (own if own in config.ARCHITECTURES else DEFAULT_ARCH)
         if arch not in self._variants:
-            assembling.check_arch(arch)
             self._variants[arch] = self._variant(arch)
         return self._variants[arch]
 

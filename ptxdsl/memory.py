@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from . import ir, literal, operators
-from .builder import Builder, current
+from .builder import Builder, current, is_name
 from .driver import Late
 from .errors import LayoutError
 from .instruction import Binding, Scalar, Source, Unfit, emit, shown
@@ -14,6 +14,7 @@ from .operators import operate, refuse
 from .types import Pointer, Type, b8, bits, pred, s64, u32
 
 layouts: Any = Late("ptxdsl.layout.layout")
+MOST_OFFSET = (1 << 31) - 1  # bytes in an address
 STATIC_BYTES = 48 * 1024  # of shared memory that a kernel can declare with its size
 MENDS = {
     ("global", "shared"): "copy the tile to shared memory first (cp.async), or load it with ld.global",
@@ -52,8 +53,9 @@ class PointerValue(Source):
     def address(self, binding: Binding, operand: Operand) -> ir.Address:
         if not _reaches(self.space, operand.space):
             raise Unfit(self._misplaced(binding, operand))
-        base = self._base()
-        return ir.Address(base, self.offset)
+        if -MOST_OFFSET <= self.offset <= MOST_OFFSET:
+            return ir.Address(self._base(), self.offset)
+        return ir.Address(self.scalar(binding, operand))  # type: ignore[arg-type]
 
     def _base(self) -> Any:
         """The register or variable that the address is in, if it may be read here."""
@@ -73,7 +75,11 @@ class PointerValue(Source):
         return Problem(operand.name, f"{message}.{wanted}", mend or "give it a pointer into that space")
 
     def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:
-        return self.value.scalar(binding, operand)  # type: ignore[no-any-return]
+        self._base()
+        register = self.type.register
+        place = self.base if isinstance(self.base, Scalar) else _place(self.base, register)
+        held = place.scalar(binding, operand)
+        return binding.step(f"add.{register}", register, held, ir.Immediate(self.offset)) if self.offset else held
 
     @property
     def value(self) -> Any:
@@ -234,7 +240,7 @@ def _known_index(pointer: PointerValue, index: Any) -> int | None:
                 "an index is u32, s32, u64 or s64",
             )
         return index.number  # type: ignore[return-value]
-    if not literal.is_number(index) or isinstance(index, float):
+    if not literal.is_number(index) or isinstance(literal.plain(index), float):
         what = f"{len(index)} indices" if isinstance(index, tuple) else repr(index)
         refuse(
             f"the pointer `{pointer.name}` is indexed by {what}",
@@ -439,7 +445,7 @@ def shared(element: Type, layout: Any, *, align: int | None = None, name: str | 
 
 def _variable_name(builder: Builder, name: str | None, otherwise: str) -> str:
     names = (name,) if name else builder.site().names
-    return builder.function.unique(names[0] if len(names) == 1 and names[0].isascii() else otherwise)
+    return builder.function.unique(names[0] if len(names) == 1 and is_name(names[0]) else otherwise)
 
 
 def dynamic_shared(element: Type, layout: Any = None, *, align: int | None = None) -> Array:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import ir
-from .builder import Builder, building
+from .builder import Builder, building, is_name
 from .errors import Location, TraceError
 from .instruction import emit, shown
 from .memory import PointerValue, PointerVar
@@ -159,7 +159,8 @@ def _load_parameter(builder: Builder, parameter: Parameter) -> Any:
     type = parameter.type
     held = type.register if isinstance(type, Pointer) else type
     stored = held if held.is_integer or held.name in ("f32", "f64") else bits(held.bits)
-    variable = ir.Variable(builder.function.unique(parameter.name), "param", stored)
+    name = parameter.name if is_name(parameter.name) else "parameter"
+    variable = ir.Variable(builder.function.unique(name), "param", stored)
     builder.function.parameters.append(variable)
     windowed = isinstance(type, Pointer) and type.space in ("global", "const")
     with builder.at_start("" if windowed else parameter.name):

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from . import ir, operators
 from .builder import Builder, current
-from .errors import Site
+from .errors import Location, Site
 from .instruction import Scalar, register_type, shown
 from .isa.special import SPECIAL_REGISTERS
 from .operators import binary, compare, refuse, shift
@@ -284,6 +284,7 @@ class Special(Value):
 
     def __init__(self, label: str, type: Type, compute: Callable[[], Value]) -> None:
         self._label, self.type, self._compute = label, type, compute
+        self.site = Site(Location("<special register>", 0), (label,))
 
     @property
     def name(self) -> str:
@@ -329,7 +330,7 @@ def var(type: Type, init: Any = None, *, name: str | None = None) -> Var:
 
 def special(register: str) -> Value:
     """The value that a special register has here, such as `pd.special("%clock64")`."""
-    found = SPECIAL_REGISTERS.get(register)
+    found = SPECIAL_REGISTERS.get(str(register))
     if found is None:
         near = difflib.get_close_matches(str(register), SPECIAL_REGISTERS, 3)
         refuse(

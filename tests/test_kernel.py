@@ -180,6 +180,15 @@ def test_a_parsed_module_prints_and_runs():
     )
 
 
+def test_a_module_for_an_old_target_runs_and_assembles_for_a_newer_one():
+    old = pd.parse(saxpy.ptx().replace(".target sm_80", ".target sm_70"))["saxpy"]
+    x, y = np.ones(4, np.float32), np.ones(4, np.float32)
+    old[1, 4](x, y, 2.0, 4)
+    assert y.tolist() == [3, 3, 3, 3]
+    assert old.cubin().arch == "sm_80"
+    assert old.cubin("sm_90").arch == "sm_90"
+
+
 def test_a_report_lists_what_went_wrong_and_nothing_is_written():
     x, y = np.ones(8, np.float32), np.ones(8, np.float32)
     report = pd.emulate(saxpy, 1, 32, x, y, 2.0, 9)
@@ -305,6 +314,7 @@ def test_what_cannot_be_a_kernel_is_refused_where_it_is_defined(source, text):
 
 def test_a_kernel_is_a_function():
     assert first_line(lambda: pd.kernel(3)) == "pd.kernel decorates a function; found 3"
+    assert first_line(lambda: pd.kernel(lambda x: None)) == "PTX cannot call a kernel `<lambda>`"
 
 
 def test_a_kernel_launched_while_another_is_traced_is_refused():

@@ -84,6 +84,22 @@ def test_known_distances_go_into_the_address():
     ]
 
 
+def test_a_distance_too_far_for_an_address_is_added_first():
+    @pd.kernel
+    def k(x: ptr[f32]):
+        far = x + (1 << 29) - 1
+        x[-1] = far[0]
+        x[0] = far[1]
+
+    assert emitted(k) == [
+        "ld.global.f32 %f0, [%x+2147483644];",
+        "st.global.f32 [%x+-4], %f0;",
+        "add.u64 %rd1, %x, 2147483648;",
+        "ld.global.f32 %f1, [%rd1];",
+        "st.global.f32 [%x], %f1;",
+    ]
+
+
 def test_a_pointer_variable_moves_by_elements_and_leaves_copies_alone(rng):
     @pd.kernel
     def k(x: ptr[f32], out: ptr[f32], n: u32):

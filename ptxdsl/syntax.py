@@ -19,8 +19,9 @@ Node: TypeAlias = Any
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/|/\*', re.DOTALL)
 _WORD = re.compile(r"@?!?\.?[\w$%]+(?:(?:\.|::)\w+)*|\S")
 _DIRECTIVE = re.compile(r"\.[a-zA-Z_]\w*")
-_STATEMENT = re.compile(r"\s*(\.[a-z]|[\w$%]+\s*:(?!:)|(@\s*!?[\w$%]+\s+)?[a-z]\w*(\.[\w:]+)*(\s+[\w$%\[{(]|\s*$))")
-_UNFINISHED = re.compile(r"[,|{(\[]\s*$|^\s*$")
+_STATEMENT = re.compile(
+    r"\s*(\.[a-z]|\}\s*$|[\w$%]+\s*:(?!:)|(@\s*!?[\w$%]+\s+)?[a-z]\w*(\.[\w:]+)*(\s+[\w$%\[{(]|\s*$))"
+)
 
 _WORDS = {
     "INSTRUCTION": "an instruction", "LABEL": "a label", "LOCATION": "`.loc`", "LINKAGE": "`.visible`",
@@ -109,7 +110,8 @@ class Source:
         if word == '"':
             return self.error(position, 1, "this string has no end", 'close it with `"` on the same line')
         if "INSTRUCTION" in expected and (word[0].isalpha() or word[0] == "@"):
-            return self._open_bracket(position) or self.missing_semicolon(position) or self._unended(position)
+            end = self.code.find(";", position) % (len(self.code) + 1)
+            return self.missing_semicolon(position, end) or self._open_bracket(position, end) or self._unended(position)
         if word == "}" and "$END" in expected:
             return self.error(position, 1, "this `}` closes nothing", "remove it, or add the `{` that it should close")
         if word[0].isdigit() and "INT" in expected:
@@ -128,25 +130,21 @@ class Source:
             return self.error(last, 1, "the text ends inside of a function", "close its body with `}`")
         return self.error(last, 1, f"the text ends here; expected {_expected(expected)}")
 
-    def _open_bracket(self, start: int) -> ParseError | None:
-        """The error if the statement at `start` opens a brace that its semicolon leaves open."""
-        opened = self.code.rfind("{", start, self.code.find(";", start))
-        closed = self.code.rfind("}", start, self.code.find(";", start))
-        if closed >= opened:
+    def _open_bracket(self, start: int, end: int) -> ParseError | None:
+        """The error if a statement opens a brace that its semicolon leaves open."""
+        opened = self.code.rfind("{", start, end)
+        if self.code.rfind("}", start, end) >= opened:
             return None
         return self.error(opened, 1, "this `{` is not closed before the `;`", "close the vector with `}`")
 
-    def missing_semicolon(self, start: int, end: int | None = None) -> ParseError | None:
+    def missing_semicolon(self, start: int, end: int) -> ParseError | None:
         """The error if a new statement starts on a later line, though the one at `start` has not ended."""
-        position = start
+        position, before = start, ""
         for line in self.code[start:end].splitlines(keepends=True):
-            if (
-                position > start
-                and _STATEMENT.match(line)
-                and not _UNFINISHED.search(self.code[start:position].rstrip(" \t\n"))
-            ):
+            if before and before[-1] not in ",|{([" and _STATEMENT.match(line):
                 return self._unended(start, position)
             position += len(line)
+            before = line.strip() or before
         return None
 
     def _unended(self, start: int, next_line: int | None = None) -> ParseError:

@@ -385,6 +385,13 @@ REFUSED = {
         "              ^\n"
         "  help: end every instruction with `;`",
     ),
+    "a missing semicolon at the end of a function that another follows": (
+        kernel("\tret") + ".entry j() { .reg .b32 a; ret; }",
+        "line 8, column 4: `;` is missing after this instruction\n"
+        "  <ptx>:8 | ret\n"
+        "              ^\n"
+        "  help: end every instruction with `;`",
+    ),
     "an unknown directive": (
         kernel("\t.foo 3;"),
         "line 8, column 2: unknown directive `.foo`; expected an instruction, a label, `.loc`, "

@@ -5,6 +5,7 @@ from ptxdsl.schedule.grouped import GroupedProblemVisitor, GroupedTile, Work, ti
 from ptxdsl.schedule.persistent import ClusterRaster, GroupPlan, GroupScheduler, PersistentPlan, PersistentScheduler
 from ptxdsl.schedule.problems import GemmShape, TiledShape
 from ptxdsl.schedule.raster import GroupedRowsThreadblockSwizzle, HilbertThreadblockSwizzle
+from ptxdsl.schedule.stream_k import StreamKCoverage, StreamKPlan, StreamKThreadblockSwizzle, TileWork
 from ptxdsl.schedule.swizzle import (
     BatchedIdentityThreadblockSwizzle,
     DepthwiseThreadblockSwizzle,

@@ -16,6 +16,16 @@ BARRIERS = 16
 EVERYONE = -1  # a barrier without a count waits for all threads of the block that have not ended
 
 
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Warps that come to barriers: their slots and numbers, and for each the barrier and the threads it expects."""
+
+    slot: np.ndarray
+    warp: np.ndarray
+    barrier: np.ndarray
+    need: np.ndarray
+
+
 @dataclass(slots=True)
 class Waiting:
     """Lanes at a barrier, where they go on, and the instruction whose results they get."""
@@ -41,23 +51,35 @@ class Barriers:
     def idle(self) -> bool:
         return not self.waiting and not self.came.any()
 
-    def arrive(self, x: Any, slot: np.ndarray, barrier: np.ndarray, warp: np.ndarray, need: np.ndarray) -> None:
-        """Warps come to their barriers, each expecting `need` threads there."""
-        self._check_again(x, barrier, self.came[slot, barrier, warp])
-        before = self.expected[slot, barrier]
-        self.came[slot, barrier, warp] = True
-        self.expected[slot, barrier] = need
-        others = np.where(before != 0, before, self.expected[slot, barrier])
-        self._check_counts(
-            x, barrier, *(np.where(n == EVERYONE, x.living_warps()[slot] * WARP, n) for n in (others, need))
-        )
+    def suffices(self, x: Any, come: Arrivals) -> bool:
+        """Whether warps that come complete their barriers by themselves, and nobody else has come there."""
+        coming = np.zeros(self.expected.shape, np.int64)
+        np.add.at(coming, (come.slot, come.barrier), WARP)
+        alone = not self.came[come.slot, come.barrier].any()
+        return alone and bool((coming[come.slot, come.barrier] == self._counts(x, come.slot, come.need)).all())
 
-    def vote(self, slot: np.ndarray, barrier: np.ndarray, values: np.ndarray, active: np.ndarray) -> None:
-        np.add.at(self.votes, (slot, barrier), (values & active).sum(-1))
-        np.add.at(self.voters, (slot, barrier), active.sum(-1))
+    def arrive(self, x: Any, come: Arrivals) -> None:
+        """Warps come to their barriers, each expecting some threads there."""
+        slot, barrier = come.slot, come.barrier
+        self._check_again(x, barrier, self.came[slot, barrier, come.warp])
+        before = self.expected[slot, barrier]
+        self.came[slot, barrier, come.warp] = True
+        self.expected[slot, barrier] = come.need
+        others = np.where(before != 0, before, self.expected[slot, barrier])
+        self._check_counts(x, barrier, self._counts(x, slot, others), self._counts(x, slot, come.need))
+
+    def _counts(self, x: Any, slot: np.ndarray, need: np.ndarray) -> np.ndarray:
+        """Threads that barriers wait for."""
+        return np.where(need == EVERYONE, x.living_warps()[slot] * WARP, need)
+
+    def vote(self, come: Arrivals, values: np.ndarray, active: np.ndarray) -> None:
+        np.add.at(self.votes, (come.slot, come.barrier), (values & active).sum(-1))
+        np.add.at(self.voters, (come.slot, come.barrier), active.sum(-1))
 
     def complete(self, x: Any) -> None:
         """Lets those go on whose barriers have all that they expect."""
+        if not self.came.any():
+            return
         here = self.came.sum(-1) * WARP
         need = np.where(self.expected == EVERYONE, (x.living_warps() * WARP)[:, np.newaxis], self.expected)
         done = (here > 0) & (here >= need)

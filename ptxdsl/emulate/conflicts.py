@@ -21,6 +21,8 @@ def one_after_another(
         seen = before[place]
         after[place] = update(seen, *inputs)
         return seen, after
+    if len(before) == 1 and place.ndim == 1:
+        return _chain(after, update, inputs, scan), after
     order = np.argsort(place.reshape(-1), kind="stable")
     counts = np.bincount(place.reshape(-1), minlength=len(before))
     columns = [
@@ -33,6 +35,14 @@ def one_after_another(
     result = np.empty(place.shape + before.shape[1:], before.dtype)
     result.reshape(-1, *before.shape[1:])[order] = seen
     return result, after
+
+
+def _chain(after: np.ndarray, update: Update, inputs: tuple[np.ndarray, ...], scan: np.ufunc | None) -> np.ndarray:
+    """All lanes on one place."""
+    counts = np.array([len(inputs[0])])
+    return (
+        _scanned(after, counts, scan, inputs[0]) if scan is not None else _rounds(after, counts, update, list(inputs))
+    )
 
 
 def _scanned(after: np.ndarray, counts: np.ndarray, scan: np.ufunc, values: np.ndarray) -> np.ndarray:

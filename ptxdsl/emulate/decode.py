@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -57,7 +57,13 @@ class Step:
             self.reads, self.writes, self.members = (), (), None
             self.refusal = EmulationError(refusal.message, at=self.location, help=refusal.help)
         self.inputs = tuple(_slots(self.reads))
-        self.outputs = tuple(_slots(self.writes))
+        self.outputs = (*_slots(self.writes), *self._results(slots))
+
+    def _results(self, slots: Slots) -> Iterator[int]:
+        """Registers in the lists of a call; which of them are results does not matter here."""
+        for operand in self.instruction.operands:
+            if isinstance(operand, ir.Arguments):
+                yield from (slots.of(element) for element in operand.elements if isinstance(element, ir.Register))
 
     def _bind(self, slots: Slots, given: Sequence[ir.Operand]) -> None:
         bound = self.opcode.bind(given)

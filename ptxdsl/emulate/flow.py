@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import ir
-from .barriers import BARRIERS, EVERYONE, Waiting, outcome
+from .barriers import BARRIERS, EVERYONE, Arrivals, Waiting, outcome
 from .calls import Calls
-from .frames import Frame
+from .frames import Frame, Index
 from .residents import WARP
 from .scheduler import PATIENCE, TURNS_PER_EPOCH, Group, Loop
 from .state import State
@@ -77,9 +77,14 @@ class Flow(State):
 
     def _send(self, lanes: np.ndarray, frame: Frame, pc: int) -> None:
         """Some lanes leave the group and go on at a step."""
-        turns = self.running.turns + (frame is self.frame and pc < self.pc)
+        group = Group(frame, pc, lanes, self.running.turns)
+        if frame is self.frame and pc < self.pc:
+            group.turns += 1
+            group.loop = Loop((frame, pc), self.memory.state)
+            if self.running.loop is not None and self.running.loop.parked:
+                group.loop.parked, group.loop.saved = True, self._snapshot(pc, lanes)
         self.departed.append(lanes)
-        self.scheduler.add(Group(frame, pc, lanes, turns))
+        self.scheduler.add(group)
 
     def call(
         self,
@@ -140,6 +145,7 @@ class Flow(State):
     def hold(self, lanes: np.ndarray) -> None:
         """Lanes wait at this collective for others of their warps."""
         self.departed.append(lanes)
+        self.memory.private += 1
         self.scheduler.hold(Group(self.frame, self.pc - 1, lanes, self.running.turns))
 
     # Loops that wait
@@ -153,12 +159,12 @@ class Flow(State):
                 self.scheduler.wake(state)
                 self.scheduler.weary = True
         loop = group.loop
-        if loop is None or loop.target != target:
-            group.loop = Loop(target, state)
+        if loop is None or loop.place != (self.frame, target):
+            group.loop = Loop((self.frame, target), state)
             return False
         if loop.version != state:
             loop.version, loop.idle = state, 0
-            loop.saved = self._snapshot(target) if loop.parked else {}
+            loop.saved = self._snapshot(target, self.group_index) if loop.parked else {}
             return False
         return self._idle_round(loop, target)
 
@@ -173,71 +179,82 @@ class Flow(State):
             return True
         self.scheduler.weary |= loop.idle % PATIENCE == 0
         rare = loop.idle & (loop.idle - 1) == 0
-        loop.saved = self._snapshot(target) if rare or loop.parked else {}
+        loop.saved = self._snapshot(target, self.group_index) if rare or loop.parked else {}
         return False
 
-    def _snapshot(self, target: int) -> dict[int, np.ndarray]:
-        """The registers that the loop writes; −1 stands for none at all."""
-        slots = self.frame.code.written(target, self.pc - 1)
-        lanes = slice(None) if self.group_index is None else self.group_index
-        registers = self.frame.registers
-        return {-1: np.empty(0), **{s: registers[s][lanes].copy() for s in slots if registers[s] is not None}}
+    def _snapshot(self, target: int, index: Index) -> dict[int, np.ndarray]:
+        """The registers that the loop writes; −1 stands for none at all.
+
+        Between two arrivals at its start, with no other backward jump between them, only the steps from there to here
+        can have run.
+        """
+        saved = {-1: np.empty(0)}
+        for slot in self.frame.code.written(target, self.pc - 1):
+            register = self.frame.registers[slot]
+            if register is not None:
+                saved[slot] = register[slice(None) if index is None else index].copy()
+        return saved
 
     def _unchanged(self, loop: Loop) -> bool:
-        lanes = slice(None) if self.group_index is None else self.group_index
+        index = slice(None) if self.group_index is None else self.group_index
         for slot, saved in loop.saved.items():
-            if slot >= 0 and self.frame.registers[slot][lanes].tobytes() != saved.tobytes():
+            register = self.frame.registers[slot] if slot >= 0 else None
+            if register is not None and register[index].tobytes() != saved.tobytes():
                 return False
         return True
 
     # Barriers of the block
 
     def barrier(self, index: np.ndarray, threads: np.ndarray | None, arrive: bool = False) -> None:
-        if not arrive and self._all_at_once(index, threads):
+        if not arrive and self._all_of_machine(index, threads):
             return
-        self._come(index, threads, None, None, arrive)
+        come = self._arrivals(index, threads)
+        if arrive or not self.barriers.suffices(self, come):
+            self._wait_at(come, None, None, arrive)
 
     def barrier_reduce(
         self, index: np.ndarray, threads: np.ndarray | None, values: np.ndarray, how: str
     ) -> np.ndarray | None:
-        if self._all_at_once(index, threads):
-            votes = values.reshape(self.residents.warps, self.residents.slots, WARP).sum((0, 2))
-            found = outcome(votes, np.full(votes.shape, self.residents.threads), how)[self.residents.slot]
-            return found.reshape(self.shape)
-        self._come(index, threads, values, how, False)
-        return None
+        come = self._arrivals(index, threads)
+        if not self.barriers.suffices(self, come):
+            self._wait_at(come, values, how, False)
+            return None
+        votes, voters = np.zeros((2, self.residents.slots, BARRIERS), np.int64)
+        np.add.at(votes, (come.slot, come.barrier), (values & self.active).sum(-1))
+        np.add.at(voters, (come.slot, come.barrier), self.active.sum(-1))
+        found = outcome(votes[come.slot, come.barrier], voters[come.slot, come.barrier], how)
+        return np.repeat(found[:, np.newaxis], WARP, axis=1)
 
-    def _all_at_once(self, index: np.ndarray, threads: np.ndarray | None) -> bool:
+    def _all_of_machine(self, index: np.ndarray, threads: np.ndarray | None) -> bool:
         """Whether all threads of all blocks come to one idle barrier together."""
         if not self.whole or self.partial or not self.barriers.idle or (index != index.flat[0]).any():
             return False
         complete = threads is None or bool((threads == self.residents.threads).all())
         return complete and int(index.flat[0]) < BARRIERS
 
-    def _come(
-        self, index: np.ndarray, threads: np.ndarray | None, values: np.ndarray | None, how: str | None, arrive: bool
-    ) -> None:
-        index, threads = self._checked(index, threads)
-        lanes = self.lanes_now.reshape(-1, WARP)
-        slot, warp = self.residents.slot[lanes[:, 0]], self.residents.warp[lanes[:, 0]]
-        self.barriers.arrive(self, slot, index, warp, threads)
+    def _wait_at(self, come: Arrivals, values: np.ndarray | None, how: str | None, arrive: bool) -> None:
+        """Warps are counted and, unless they only arrive, wait until their barriers are complete."""
+        self.memory.private += 1  # they learn of other lanes: a loop with a barrier in it does something
+        self.barriers.arrive(self, come)
         if values is not None:
-            self.barriers.vote(slot, index, values, self.active)
-        if not arrive:
-            for number in np.unique(index):
-                waiting = lanes[index == number][self.active[index == number]]
-                self.departed.append(waiting)
-                group = Group(self.frame, self.pc, np.sort(waiting), self.running.turns)
-                self.barriers.waiting.append(Waiting(int(number), group, self.step, how))
+            self.barriers.vote(come, values, self.active)
+        lanes = self.lanes_now.reshape(-1, WARP)
+        for number in np.unique(come.barrier) if not arrive else ():
+            mine = come.barrier == number
+            waiting = np.sort(lanes[mine][self.active[mine]])
+            self.departed.append(waiting)
+            group = Group(self.frame, self.pc, waiting, self.running.turns)
+            self.barriers.waiting.append(Waiting(int(number), group, self.step, how))
         self.barriers.complete(self)
 
-    def _checked(self, index: np.ndarray, threads: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def _arrivals(self, index: np.ndarray, threads: np.ndarray | None) -> Arrivals:
         """One barrier and one count for each warp; reports those that cannot be."""
         first = np.arange(len(self.active)), self.active.argmax(1)
-        index = index[first].astype(np.int64)
-        count = np.full(index.shape, EVERYONE) if threads is None else threads[first].astype(np.int64)
-        if (beyond := index >= BARRIERS).any():
-            message = f"{self.name}: barrier {int(index[beyond][0])} does not exist; a block has barriers 0 to 15"
+        barrier = index[first].astype(np.int64)
+        count = np.full(barrier.shape, EVERYONE) if threads is None else threads[first].astype(np.int64)
+        beyond = barrier >= BARRIERS
+        if beyond.any():
+            message = f"{self.name}: barrier {int(barrier[beyond][0])} does not exist; a block has barriers 0 to 15"
             self.finding_of_warps("barrier", message, beyond)
         most = self.residents.warps * WARP
         wrong = (count != EVERYONE) & ((count % WARP != 0) | (count <= 0) | (count > most))
@@ -247,4 +264,6 @@ class Flow(State):
                 f"at least 32 and at most {most}, the threads of the block"
             )
             self.finding_of_warps("barrier", message, wrong)
-        return np.where(beyond, 0, index), np.where(wrong, EVERYONE, count)
+        lanes = self.lanes_now[::WARP]
+        slot, warp = self.residents.slot[lanes], self.residents.warp[lanes]
+        return Arrivals(slot, warp, np.where(beyond, 0, barrier), np.where(wrong, EVERYONE, count))

@@ -87,9 +87,9 @@ class Memory:
             _check_contents(x, region, where, flat, type.bytes, ok)
         if ok is not None:
             flat, inputs = flat[ok], tuple(value[..., ok] for value in inputs)
-        places, inverse = np.unique(flat, return_inverse=True)
+        places, number = _distinct(flat)
         before = unpack(region.read(places, type.bytes), type, 1)
-        seen, after = one_after_another(before, inverse.reshape(flat.shape), update, inputs, scan)
+        seen, after = one_after_another(before, number, update, inputs, scan)
         if after.tobytes() != before.tobytes():
             region.write(places, type.bytes, pack(after, type, 1))
             self.version += 1
@@ -238,6 +238,14 @@ def _check_contents(
         unwritten &= ~flying
     if unwritten is not None and unwritten.any():
         not_written(x, region, where, size, unwritten, ok)
+
+
+def _distinct(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct places, and which of them each access goes to."""
+    if not flat.size or flat.min() == flat.max():
+        return flat.reshape(-1)[:1], np.zeros(flat.shape, np.int64)
+    places, number = np.unique(flat, return_inverse=True)
+    return places, number.reshape(flat.shape)
 
 
 def _window(number: int) -> str:

@@ -25,7 +25,7 @@ Place: TypeAlias = tuple[Frame, int]
 class Loop:
     """A group's last arrival at the start of a loop: the state of memory, and its registers once they were saved."""
 
-    target: int
+    place: Place
     version: tuple[int, int]
     idle: int = 0
     parked: bool = False

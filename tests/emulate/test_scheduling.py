@@ -283,3 +283,58 @@ def test_an_index_beyond_the_targets_is_found():
     """
     finding = only(run(body, parameters="", block=3))
     assert (finding.kind, finding.message) == ("call", "brx.idx takes target 2 of targets, which has 2 targets")
+
+
+CUTLASS_WAIT = """
+    ld.param.u64 %rd1, [semaphore]; ld.param.u64 %rd2, [x];
+    mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; mov.u32 %r5, -1; setp.eq.u32 %p3, %r2, 0;
+WAIT:
+    @%p3 ld.global.acquire.gpu.u32 %r5, [%rd1];
+    setp.ne.u32 %p1, %r5, %r1;
+    barrier.red.and.pred %p2, 0, %p1;
+    @%p2 bra WAIT;
+    bar.sync 0;
+    red.global.add.u32 [%rd2], %r1;
+    bar.sync 0;
+    add.u32 %r6, %r1, {step};
+    @%p3 st.global.release.gpu.u32 [%rd1], %r6;
+"""
+
+
+def test_waiting_with_a_barrier_in_the_loop():
+    """As CUTLASS's semaphore waits: while (__syncthreads_and(state != status)) fetch();"""
+    semaphore, x = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
+    parameters = "semaphore: u64, x: u64"
+    clean(run(CUTLASS_WAIT.format(step=1), semaphore, x, grid=12, block=64, parameters=parameters))
+    assert x[0] == 64 * sum(range(12))
+    semaphore[0] = 0
+    finding = only(run(CUTLASS_WAIT.format(step=2), semaphore, x, grid=12, block=64, parameters=parameters))
+    assert finding.kind == "deadlock"
+    assert finding.message == (
+        "no thread can go on\n  384 threads of 6 blocks wait in a loop that changes nothing (<ptx>:10)"
+    )
+
+
+def test_a_loop_whose_barrier_another_warp_counts_is_no_deadlock():
+    """The rounds of one warp change nothing of their own, but the other warp counts them at the barrier."""
+    body = """
+        ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mov.u32 %r2, 0; setp.ge.u32 %p1, %r1, 32;
+        @%p1 bra COUNT;
+    WAIT:
+        bar.sync 0;
+        ld.volatile.global.u32 %r3, [%rd1];
+        bar.sync 0;
+        setp.eq.u32 %p2, %r3, 0;
+        @%p2 bra WAIT;
+        ret;
+    COUNT:
+        setp.eq.u32 %p3, %r2, 40;
+        @%p3 st.volatile.global.u32 [%rd1], %r2;
+        bar.sync 0;
+        add.u32 %r2, %r2, 1;
+        bar.sync 0;
+        @!%p3 bra COUNT;
+    """
+    x = np.zeros(1, np.uint32)
+    clean(run(body, x, block=64))
+    assert x[0] == 40

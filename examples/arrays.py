@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 from ptxdsl import driver
-from ptxdsl.trial import gpu_seconds
+from ptxdsl.cli.trial import gpu_seconds
 
 ON_GPU = "cuda" in sys.argv or "--device=cuda" in sys.argv
 LIBRARY = next((name for name in ("torch", "cupy") if ON_GPU and importlib.util.find_spec(name)), None)

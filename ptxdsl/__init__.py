@@ -18,8 +18,15 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ptxdsl.trace.control import break_, continue_, else_, if_, range, return_, while_
+    from ptxdsl.trace.memory import dynamic_shared, pointer, shared, view
+    from ptxdsl.trace.mnemonic import ptx
+    from ptxdsl.trace.operators import cast, fma, pack, select, unpack
+    from ptxdsl.trace.operators import maximum as max
+    from ptxdsl.trace.operators import minimum as min
+    from ptxdsl.trace.value import ctaid, laneid, nctaid, ntid, special, tid, warpid
+
     from .calls import emulate
-    from .control import break_, continue_, else_, if_, range, return_, while_
     from .errors import (
         AssembleError,
         EmulationError,
@@ -32,11 +39,6 @@ if TYPE_CHECKING:
         VerifyError,
     )
     from .kernel import Kernel, Module, kernel, parse
-    from .memory import dynamic_shared, pointer, shared, view
-    from .mnemonic import ptx
-    from .operators import cast, fma, pack, select, unpack
-    from .operators import maximum as max
-    from .operators import minimum as min
     from .trace import var
     from .types import (
         b1,
@@ -71,7 +73,6 @@ if TYPE_CHECKING:
         u32,
         u64,
     )
-    from .value import ctaid, laneid, nctaid, ntid, special, tid, warpid
 
 __version__ = "0.1.0"
 
@@ -86,15 +87,15 @@ __all__ = [
 
 _HOMES = {
     "calls": "emulate",
-    "control": "break_ continue_ else_ if_ range return_ while_",
+    "trace.control": "break_ continue_ else_ if_ range return_ while_",
     "errors": "AssembleError EmulationError Error LaunchError LayoutError ParseError ScheduleError TraceError "
     "VerifyError",
     "kernel": "Kernel Module kernel parse",
-    "memory": "dynamic_shared pointer shared view",
-    "mnemonic": "ptx",
-    "operators": "cast fma max min pack select unpack",
+    "trace.memory": "dynamic_shared pointer shared view",
+    "trace.mnemonic": "ptx",
+    "trace.operators": "cast fma max min pack select unpack",
     "trace": "var",
-    "value": "ctaid laneid nctaid ntid special tid warpid",
+    "trace.value": "ctaid laneid nctaid ntid special tid warpid",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _SPELLED = {"max": "maximum", "min": "minimum"}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ptxdsl.trace.builder import peek
+
 from . import config, ir
-from .builder import peek
 from .driver import Late
 from .effects import written
 from .errors import LaunchError, here
@@ -46,6 +47,8 @@ class Variant:
     parameters: Sequence[tuple[str, Kind]]
     dynamic_bytes: int | None = 0
     parsed: ir.Module | None = field(default=None, repr=False)
+    _cubins: dict[str, Cubin] = field(default_factory=dict, repr=False)
+    _compiled: dict[str, Compiled] = field(default_factory=dict, repr=False)
 
     @cached_property
     def read(self) -> ir.Module:
@@ -56,9 +59,16 @@ class Variant:
     def function(self) -> ir.Function:
         return next(f for f in self.read.kernels if f.name == self.name)
 
-    @cached_property
+    @property
     def cubin(self) -> Cubin:
-        return assembling.assemble(self.text, self.arch)  # type: ignore[no-any-return]
+        """The text assembled for its own target."""
+        return self.assembled(self.arch)
+
+    def assembled(self, arch: str) -> Cubin:
+        """The text assembled for its own target or a later one."""
+        if arch not in self._cubins:
+            self._cubins[arch] = assembling.assemble(self.text, arch)
+        return self._cubins[arch]
 
     @cached_property
     def signature(self) -> Signature:
@@ -69,9 +79,11 @@ class Variant:
         function = next(f for f in self.module.kernels if f.name == self.name)
         return written(function)
 
-    @cached_property
-    def compiled(self) -> Compiled:
-        return launching.load(self.cubin, self.name, self.parameters, self.written)  # type: ignore[no-any-return]
+    def compiled(self, arch: str) -> Compiled:
+        """A handle that launches it on GPUs of `arch`."""
+        if arch not in self._compiled:
+            self._compiled[arch] = launching.load(self.assembled(arch), self.name, self.parameters, self.written)
+        return self._compiled[arch]
 
     def shared_bytes(self, given: int | None) -> int:
         """The dynamic shared memory of a launch. Raises LaunchError where too little is given."""
@@ -93,7 +105,7 @@ class Variant:
 class Runnable(Protocol):
     """What a launch needs of a kernel."""
 
-    handles: dict[Any, tuple[Callable[..., None], int]]
+    handles: dict[Any, tuple[Variant, Compiled]]
 
     def variant(self, arch: str | None, constants: dict[str, Any]) -> Variant: ...
 
@@ -128,11 +140,11 @@ class Launch:
         if found is None:
             _run(self, given, stream, cluster, cooperative, constants)
             return
-        handle, needed = found
-        bytes = needed if self.shared_bytes is None else self.shared_bytes
+        variant, handle = found
         handle(
             self.grid, self.block, given,
-            shared_bytes=bytes, cluster=cluster, cooperative=cooperative, stream=stream,
+            shared_bytes=variant.shared_bytes(self.shared_bytes),
+            cluster=cluster, cooperative=cooperative, stream=stream,
         )  # fmt: skip
 
 
@@ -149,8 +161,8 @@ def _run(
     settings = config.current()
     ordinal = _gpu(given)
     on_gpu = ordinal is not None or settings.device == "cuda"
-    arch = settings.arch or (driver.device(ordinal or 0).arch if on_gpu else DEFAULT_ARCH)
-    variant = launch.kernel.variant(arch, constants)
+    own = driver.device(ordinal or 0).arch if on_gpu else DEFAULT_ARCH
+    variant = launch.kernel.variant(settings.arch or own, constants)
     shape = launch.grid, launch.block, variant.shared_bytes(launch.shared_bytes), cluster, cooperative
     if not on_gpu or settings.device == "emulator":
         checked = arguments.launch_shape(*shape)
@@ -158,11 +170,12 @@ def _run(
         return
     options = {"shared_bytes": shape[2], "cluster": cluster, "cooperative": cooperative}
     if ordinal is None:
-        variant.compiled.launch_on_copies(launch.grid, launch.block, given, **options)
+        variant.compiled(own).launch_on_copies(launch.grid, launch.block, given, **options)
         return
-    variant.compiled(launch.grid, launch.block, given, **options, stream=stream, device=ordinal)
+    handle = variant.compiled(own)
+    handle(launch.grid, launch.block, given, **options, stream=stream, device=ordinal)
     key = (*constants.items(), *map(type, given))
-    launch.kernel.handles[key] = variant.compiled, variant.dynamic_bytes or 0
+    launch.kernel.handles[key] = variant, handle
 
 
 def _gpu(given: Sequence[Any]) -> int | None:

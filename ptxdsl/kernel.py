@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ptxdsl.trace.builder import is_name
+
 from . import config, ir
-from .builder import is_name
 from .calls import DEFAULT_ARCH, Launch, Variant, arguments, assembling, parsing
 from .errors import Error, LaunchError, TraceError, here, names_here
 from .lower import lower
@@ -46,7 +47,7 @@ class AnyKernel:
     name: str
 
     def __init__(self) -> None:
-        self.handles: dict[Any, tuple[Any, int]] = {}
+        self.handles: dict[Any, tuple[Variant, Compiled]] = {}
 
     def variant(self, arch: str | None, constants: dict[str, Any]) -> Variant:
         """The kernel for a target and constants, made when first asked for."""
@@ -84,7 +85,8 @@ class AnyKernel:
 
     def compiled(self, arch: str | None = None, **constants: Any) -> Compiled:
         """A handle that launches in a few microseconds: `handle(grid, block, arguments, stream=…)`."""
-        return self.variant(arch, constants).compiled
+        variant = self.variant(arch, constants)
+        return variant.compiled(variant.arch)
 
 
 def _misuse(kernel: AnyKernel, what: str) -> LaunchError:

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from ptxdsl import assemblers, config
-from ptxdsl.assemble import Resources, assemble
+from ptxdsl import config
+from ptxdsl.assemble import Resources, assemble, assemblers
 from ptxdsl.errors import AssembleError, Error
 
 HEADER = ".version 7.0\n.target sm_80\n.address_size 64\n"

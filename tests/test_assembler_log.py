@@ -2,7 +2,7 @@
 
 import pytest
 
-from ptxdsl.assembler_log import Remark, Resources, errors, python_place, resources, warnings
+from ptxdsl.assemble.assembler_log import Remark, Resources, errors, python_place, resources, warnings
 from ptxdsl.errors import Location
 
 NVJITLINK = """\

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ptxdsl import cache
+from ptxdsl.assemble import cache
 
 NAME = cache.key(["a kernel"])
 

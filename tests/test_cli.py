@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import cli, config, demo, driver, manual, targets, trial
+from ptxdsl import cli, config, driver
+from ptxdsl.cli import demo, manual, targets, trial
 from ptxdsl.driver import why_no_gpu
 
 ROOT = Path(__file__).parent.parent

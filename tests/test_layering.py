@@ -29,7 +29,7 @@ LAYERS = (
 )
 # Leaves on plain arithmetic, and all that they may reach.
 LEAVES = {"layout": {"errors"}, "schedule": {"errors", "layout"}, "types": {"errors"}, "errors": set()}
-CUDA = {"assemblers", "driver", "launch"}  # the only modules that may import it
+CUDA = {"assemble", "driver", "launch"}  # the only modules that may import it
 
 
 def path_id(path):

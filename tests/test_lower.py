@@ -8,7 +8,7 @@ import pytest
 
 from ptxdsl import ir
 from ptxdsl.assemble import assemble
-from ptxdsl.assemblers import tool
+from ptxdsl.assemble.assemblers import tool
 from ptxdsl.errors import Location, VerifyError
 from ptxdsl.isa import choose
 from ptxdsl.isa.opaque import opaque

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptxdsl import constants, ir
+from ptxdsl import ir
 from ptxdsl.errors import ParseError
 from ptxdsl.isa.opaque import Opaque
 from ptxdsl.lower import lower
-from ptxdsl.parse import parse
+from ptxdsl.parse import constants, parse
 from ptxdsl.types import b32, f32, f64, pred, u16, u32
 from ptxdsl.verify import verify
 

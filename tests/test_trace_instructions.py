@@ -8,7 +8,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import b32, b64, bf16, f16, f32, pred, ptr, s32, tf32, u32, u64
 from ptxdsl.errors import TraceError
-from ptxdsl.mnemonic import ptx
+from ptxdsl.trace.mnemonic import ptx
 from ptxdsl.types import f16x2
 from tests.tracing import FILE, emitted, mnemonics, refusal, source_kernel
 

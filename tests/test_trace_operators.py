@@ -10,8 +10,8 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import bf16, f16, f32, f64, pred, ptr, s16, s32, s64, u16, u32, u64
-from ptxdsl.literal import limits
-from ptxdsl.operators import wrapped
+from ptxdsl.trace.literal import limits
+from ptxdsl.trace.operators import wrapped
 from tests.tracing import emitted, mnemonics
 
 INTEGERS = [u16, s16, u32, s32, u64, s64]

@@ -35,6 +35,11 @@ class ThreadblockSwizzle:
 
     name: str
 
+    @property
+    def title(self) -> str:
+        """The name, with the number that the swizzle is made with."""
+        return " ".join([self.name, *map(str, vars(self).values())])
+
     def tiled_shape(self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None) -> TiledShape:
         """How many tiles a problem (M, N, K) has, and slices of K (batches, of a batched swizzle).
 
@@ -63,7 +68,7 @@ class ThreadblockSwizzle:
         grid = self.grid_shape(tiled)
         x, y, z = launch_order(grid)
         offsets = self._offsets_of_all((x, y, z), tiled)
-        return TileMap(self.name, TiledShape(*map(int, tiled)), grid, np.stack(np.broadcast_arrays(*offsets), axis=1))
+        return TileMap(self.title, TiledShape(*map(int, tiled)), grid, np.stack(np.broadcast_arrays(*offsets), axis=1))
 
     def coverage(self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None) -> Coverage:
         """(tiles, missing, repeated, no_op_blocks): the tiles that the grid computes, those that it misses or computes

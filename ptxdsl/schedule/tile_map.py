@@ -57,7 +57,7 @@ class TileMap(Drawable):
         )
 
     def picture(self) -> Picture:
-        """Rows are tiles along m, columns tiles along n; a cell holds the number of its block and its index.
+        """Rows are tiles along m, columns tiles along n; a cell holds the number of its block, and its index if that is another.
 
         A colour is an eighth of all blocks, in the order in which they start.
         """
@@ -77,10 +77,10 @@ class TileMap(Drawable):
         return Picture(title, tuple(grids))
 
     def _cell(self, number: int) -> Cell:
-        axes = [axis for axis, extent in enumerate(self.grid) if extent > 1] or [0]
+        axes = [axis for axis, extent in enumerate(self.grid) if extent > 1]
         index = np.unravel_index(number, self.grid[::-1])[::-1]
-        where = ",".join(str(index[axis]) for axis in axes)
-        return Cell((str(number), where), number * COLOURS // len(self.offsets), joint=" at ")
+        where = [",".join(str(index[axis]) for axis in axes)] if len(axes) > 1 else []
+        return Cell((str(number), *where), number * COLOURS // len(self.offsets), joint=" at ")
 
     def to_text(self, color: bool | None = None) -> str:
         return to_text(self, color)

@@ -10,7 +10,8 @@ from itertools import combinations, product
 from random import Random
 from typing import Any
 
-from ptxdsl import assemblers, ir
+from ptxdsl import ir
+from ptxdsl.assemble import assemblers
 from ptxdsl.isa import CHAPTERS, Op, Opcode, lookup, target
 from ptxdsl.isa.spec import Form, Operand
 from ptxdsl.types import Type, bits, f16, f16x2, u64

@@ -3,8 +3,8 @@
 import pytest
 
 import ptxdsl as pd
+from ptxdsl.cli.trial import Trial
 from ptxdsl.kernels.gemm import GemmConfig
-from ptxdsl.trial import Trial
 
 REFUSED = [
     ({"tile": (63, 64, 32)}, "tile is (63, 64, 32); it takes powers of two, (M, N, K), with K of 32 or more"),

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from . import config, driver
-from .driver import call
-from .errors import Error
-from .kernels.gemm import GemmConfig, configure, gemm, problem_of
-from .types import TYPES
+from ptxdsl import config, driver
+from ptxdsl.driver import call
+from ptxdsl.errors import Error
+from ptxdsl.kernels.gemm import GemmConfig, configure, gemm, problem_of
+from ptxdsl.types import TYPES
 
 SIGNIFICANT_BITS = {"f16": 11, "bf16": 8, "f32": 24}
 LEAST_EXPONENT = {"f16": -14, "bf16": -126, "f32": -126}  # of normal numbers; below it, steps stay as they are

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from . import ir, literal, operators
-from .builder import Builder, current, is_name
-from .driver import Late
-from .errors import LayoutError
-from .instruction import Binding, Scalar, Source, Unfit, emit, shown
-from .isa.spec import Operand, Problem
-from .operators import operate, refuse
-from .types import Pointer, Type, b8, bits, pred, s64, u32
+from ptxdsl import ir
+from ptxdsl.driver import Late
+from ptxdsl.errors import LayoutError
+from ptxdsl.isa.spec import Operand, Problem
+from ptxdsl.trace import literal, operators
+from ptxdsl.trace.builder import Builder, current, is_name
+from ptxdsl.trace.instruction import Binding, Scalar, Source, Unfit, emit, shown
+from ptxdsl.trace.operators import operate, refuse
+from ptxdsl.types import Pointer, Type, b8, bits, pred, s64, u32
 
 layouts: Any = Late("ptxdsl.layout.layout")
 MOST_OFFSET = (1 << 31) - 1  # bytes in an address

@@ -9,9 +9,8 @@ from typing import Any
 
 from lark import Token
 
-from . import constants
-from .errors import Location, ParseError
-from .ir import (
+from ptxdsl.errors import Location, ParseError
+from ptxdsl.ir import (
     Directive,
     Function,
     Immediate,
@@ -29,11 +28,12 @@ from .ir import (
     Vector,
     text_at,
 )
-from .isa import choose
-from .isa.opaque import opaque
-from .operands import DOUBLE, Operands, Pending
-from .syntax import Node, Source, is_rule, is_token
-from .types import TYPES, Type, f32, f64, samplerref, surfref, texref
+from ptxdsl.isa import choose
+from ptxdsl.isa.opaque import opaque
+from ptxdsl.parse import constants
+from ptxdsl.parse.operands import DOUBLE, Operands, Pending
+from ptxdsl.parse.syntax import Node, Source, is_rule, is_token
+from ptxdsl.types import TYPES, Type, f32, f64, samplerref, surfref, texref
 
 _HEAD = re.compile(r"(?:@\s*(!?)\s*([\w$%]+)\s+)?([a-zA-Z][\w.:]*)\s*")
 _NAME = re.compile(r"[\w$]+")

@@ -6,14 +6,15 @@ import difflib
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from . import ir, operators
-from .builder import Builder, current
-from .errors import Location, Site
-from .instruction import Scalar, register_type, shown
-from .isa.special import SPECIAL_REGISTERS
-from .operators import binary, compare, refuse, shift
-from .sentences import truth
-from .types import Type, pred, u32
+from ptxdsl import ir
+from ptxdsl.errors import Location, Site
+from ptxdsl.isa.special import SPECIAL_REGISTERS
+from ptxdsl.trace import operators
+from ptxdsl.trace.builder import Builder, current
+from ptxdsl.trace.instruction import Scalar, register_type, shown
+from ptxdsl.trace.operators import binary, compare, refuse, shift
+from ptxdsl.trace.sentences import truth
+from ptxdsl.types import Type, pred, u32
 
 
 class Value(Scalar):

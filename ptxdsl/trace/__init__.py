@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from . import ir
-from .builder import Builder, building, is_name
-from .errors import Location, TraceError
-from .instruction import emit, shown
-from .memory import PointerValue, PointerVar
-from .operators import operate
-from .types import Pointer, Type, bits, pred
-from .value import Var, make_value
-from .value import var as scalar_var
+from ptxdsl import ir
+from ptxdsl.errors import Location, TraceError
+from ptxdsl.trace.builder import Builder, building, is_name
+from ptxdsl.trace.instruction import emit, shown
+from ptxdsl.trace.memory import PointerValue, PointerVar
+from ptxdsl.trace.operators import operate
+from ptxdsl.trace.value import Var, make_value
+from ptxdsl.trace.value import var as scalar_var
+from ptxdsl.types import Pointer, Type, bits, pred
 
 
 @dataclass(frozen=True, slots=True)

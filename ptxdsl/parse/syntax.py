@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from .errors import Location, ParseError
+from ptxdsl.errors import Location, ParseError
 
 Node: TypeAlias = Any
 """A `lark.Tree` or `lark.Token`; `ptx.lark` says what the children of each rule are."""

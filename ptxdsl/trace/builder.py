@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
-from . import ir
-from .errors import Error, Location, Site, TraceError, here
-from .isa.special import SPECIAL_REGISTERS
-from .types import Type
+from ptxdsl import ir
+from ptxdsl.errors import Error, Location, Site, TraceError, here
+from ptxdsl.isa.special import SPECIAL_REGISTERS
+from ptxdsl.types import Type
 
 KINDS = {"u": "r", "s": "i", "b": "b", "f": "f", "x": "h", "p": "p"}  # as in %r0, %i0, …
 WIDTHS = {1: "", 8: "c", 16: "s", 32: "", 64: "d", 128: "q"}

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from .builder import Region
-from .errors import Names, names_here
-from .instruction import Scalar, Source
-from .liveness import live_after
-from .operators import refuse
+from ptxdsl.errors import Names, names_here
+from ptxdsl.trace.builder import Region
+from ptxdsl.trace.instruction import Scalar, Source
+from ptxdsl.trace.liveness import live_after
+from ptxdsl.trace.operators import refuse
 
 _PLAIN = (int, float, str, bytes, bool, type(None))
 _UNBOUND = object()

@@ -16,15 +16,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from . import config, ir
-from .calls import DEFAULT_ARCH, Variant
-from .errors import Error, Location
-from .kernel import Kernel
-from .lower import lower
-from .parse import parse
-from .trace import REQUIRED
-from .types import TYPES
-from .verify import least_version
+from ptxdsl import config, ir
+from ptxdsl.calls import DEFAULT_ARCH, Variant
+from ptxdsl.errors import Error, Location
+from ptxdsl.kernel import Kernel
+from ptxdsl.lower import lower
+from ptxdsl.parse import parse
+from ptxdsl.trace import REQUIRED
+from ptxdsl.types import TYPES
+from ptxdsl.verify import least_version
 
 STDIN = "-"
 
@@ -104,7 +104,9 @@ def _as_kernel(place: str, name: str, found: Any, module: ModuleType) -> Kernel:
     if callable(found):
         help = f"put @pd.kernel above it, or name the kernel that it launches: `{name}.kernel = …`"
         raise UsageError(f"`{name}` of {place} is a function, not a kernel", help=help)
-    raise UsageError(f"`{name}` of {place} is of type {type(found).__name__}, not a kernel", help=_kernels_of(module, name))
+    raise UsageError(
+        f"`{name}` of {place} is of type {type(found).__name__}, not a kernel", help=_kernels_of(module, name)
+    )
 
 
 def _only_kernel(place: str, module: ModuleType) -> Kernel:

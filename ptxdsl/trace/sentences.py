@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from .errors import Location
+from ptxdsl.errors import Location
 
 
 @lru_cache(maxsize=64)

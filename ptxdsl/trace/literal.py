@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from . import ir
-from .types import Type, bf16, f16, f32, f64, lanes
+from ptxdsl import ir
+from ptxdsl.types import Type, bf16, f16, f32, f64, lanes
 
 ENCODED = (f16, bf16)  # floats that PTX has no constants of: their bits are moved into a register
 _FORMATS = {f16: "<e", f32: "<f", f64: "<d"}

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from . import ir, literal
-from .bindings import Bindings
-from .builder import Builder, Region, current
-from .errors import Location, TraceError
-from .instruction import Scalar, emit, shown
-from .operators import binary, refuse, steps
-from .types import TYPES, Type, pred, s32, u32
-from .value import Value, Var, var
+from ptxdsl import ir
+from ptxdsl.errors import Location, TraceError
+from ptxdsl.trace import literal
+from ptxdsl.trace.bindings import Bindings
+from ptxdsl.trace.builder import Builder, Region, current
+from ptxdsl.trace.instruction import Scalar, emit, shown
+from ptxdsl.trace.operators import binary, refuse, steps
+from ptxdsl.trace.value import Value, Var, var
+from ptxdsl.types import TYPES, Type, pred, s32, u32
 
 FULL = "full"
 

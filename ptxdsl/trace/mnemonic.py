@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .builder import current
-from .instruction import emit
-from .operators import refuse
+from ptxdsl.trace.builder import current
+from ptxdsl.trace.instruction import emit
+from ptxdsl.trace.operators import refuse
 
 
 class Mnemonic:

@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from . import driver
-from .errors import AssembleError, LaunchError
+from ptxdsl import driver
+from ptxdsl.errors import AssembleError, LaunchError
 
 nvjitlink: Any = driver.Late("cuda.bindings.nvjitlink")
 _LOG_BYTES = 1 << 20

@@ -1,4 +1,5 @@
-"""The command `ptxdsl`: dump what a kernel becomes, run a GEMM, read the instruction table, see the demo.
+"""The command `ptxdsl`: dump what a kernel becomes, run a GEMM, draw a schedule, read the instruction table, see
+the demo.
 
 It exits with 0 when all is well, 1 for an error in a kernel or a wrong result, 2 for a command that cannot be meant.
 """
@@ -11,14 +12,16 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from . import __version__, config, demo, driver, ir, manual
-from .calls import Variant
-from .errors import Error
-from .kernels.gemm import choose
-from .lower import lower
-from .targets import UsageError, find, override
-from .trial import Trial, default_device
-from .verify import least_version
+from ptxdsl import __version__, config, driver, ir
+from ptxdsl.calls import Variant
+from ptxdsl.cli import demo, manual
+from ptxdsl.cli.targets import UsageError, find, override
+from ptxdsl.cli.trial import Trial, default_device
+from ptxdsl.errors import Error
+from ptxdsl.kernels.gemm import choose
+from ptxdsl.lower import lower
+from ptxdsl.schedule import cli as schedule_cli
+from ptxdsl.verify import least_version
 
 STAGES = ("ir", "ptx", "cubin", "sass")
 FAILURE, USAGE, INTERRUPTED = 1, 2, 130
@@ -65,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_dump(commands)
     _add_run(commands)
+    schedule_cli.add(commands)
     isa = commands.add_parser("isa", help="what the table knows of an instruction", description=manual.__doc__)
     isa.add_argument("name", nargs="?", help="ldmatrix, or one form such as add.rn.f32; without it, the list of all")
     isa.set_defaults(command=_isa)

@@ -7,8 +7,8 @@ import struct
 from collections.abc import Callable
 from functools import lru_cache
 
-from .ir import Immediate
-from .types import f32, f64
+from ptxdsl.ir import Immediate
+from ptxdsl.types import f32, f64
 
 _SIGN = {f32: 1 << 31, f64: 1 << 63}
 MASK = (1 << 64) - 1

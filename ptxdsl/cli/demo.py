@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-from . import driver
-from .calls import Variant
-from .errors import Error
-from .kernels.gemm import gemm_kernel
-from .targets import instructions
-from .trial import Trial
+from ptxdsl import driver
+from ptxdsl.calls import Variant
+from ptxdsl.cli.targets import instructions
+from ptxdsl.cli.trial import Trial
+from ptxdsl.errors import Error
+from ptxdsl.kernels.gemm import gemm_kernel
 
 ARCH = "sm_80"
 SIZES = (333, 277, 200)  # multiples of no tile

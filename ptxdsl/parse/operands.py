@@ -10,9 +10,8 @@ from typing import Any
 
 from lark import Token
 
-from . import constants
-from .errors import ParseError
-from .ir import (
+from ptxdsl.errors import ParseError
+from ptxdsl.ir import (
     Address,
     Arguments,
     Function,
@@ -32,9 +31,10 @@ from .ir import (
     Variable,
     Vector,
 )
-from .isa.special import SPECIAL_REGISTERS
-from .syntax import Node, Source, is_rule, is_token
-from .types import Type, f64
+from ptxdsl.isa.special import SPECIAL_REGISTERS
+from ptxdsl.parse import constants
+from ptxdsl.parse.syntax import Node, Source, is_rule, is_token
+from ptxdsl.types import Type, f64
 
 Read = tuple[Operand, Hashable]
 """An operand, and its shape: all of it that decides which form of an instruction is meant."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from .errors import Location
+from ptxdsl.errors import Location
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import ir, literal
-from .builder import Builder, Region, current, peek
-from .errors import Site, TraceError, VerifyError
-from .isa.spec import Op, Opcode, Operand, Problem, compatible, found, lookup
-from .sentences import argument
-from .types import TYPES, Pointer, Type, bf16, bits, f16, pred
+from ptxdsl import ir
+from ptxdsl.errors import Site, TraceError, VerifyError
+from ptxdsl.isa.spec import Op, Opcode, Operand, Problem, compatible, found, lookup
+from ptxdsl.trace import literal
+from ptxdsl.trace.builder import Builder, Region, current, peek
+from ptxdsl.trace.sentences import argument
+from ptxdsl.types import TYPES, Pointer, Type, bf16, bits, f16, pred
 
 Destination = ir.Register | ir.Sink
 SINK = "_"

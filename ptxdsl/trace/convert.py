@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .types import Type, b16, b32, bf16, f16, f32, f64, pred, tf32, u32
+from ptxdsl.types import Type, b16, b32, bf16, f16, f32, f64, pred, tf32, u32
 
 FLOATS = (f16, bf16, f32, f64, tf32)
 

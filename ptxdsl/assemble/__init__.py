@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from . import assembler_log, assemblers, cache, config
-from .assembler_log import Remark, Resources
-from .errors import AssembleError, Error, Location
+from ptxdsl import config
+from ptxdsl.assemble import assembler_log, assemblers, cache
+from ptxdsl.assemble.assembler_log import Remark, Resources
+from ptxdsl.errors import AssembleError, Error, Location
 
 __all__ = ["Cubin", "Resources", "assemble", "check_arch"]
 

@@ -9,11 +9,11 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
 
-from . import isa
-from .isa.spec import Form, Op, Opcode, Parameter, lookup
-from .isa.special import Requirement
-from .isa.target import OLDEST, TARGETS
-from .targets import UsageError, nearest
+from ptxdsl import isa
+from ptxdsl.cli.targets import UsageError, nearest
+from ptxdsl.isa.spec import Form, Op, Opcode, Parameter, lookup
+from ptxdsl.isa.special import Requirement
+from ptxdsl.isa.target import OLDEST, TARGETS
 
 INDENT = "    "
 WIDTH = 100

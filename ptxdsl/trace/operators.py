@@ -10,13 +10,13 @@ from __future__ import annotations
 from operator import add, and_, mul, or_, sub, xor
 from typing import Any, NoReturn
 
-from . import literal
-from .builder import current
-from .convert import conversions
-from .errors import Error, Location, TraceError
-from .instruction import Scalar, Source, article, emit, register_type, shown
-from .isa.spec import compatible
-from .types import TYPES, Type, b32, bf16, lanes, pred, u32
+from ptxdsl.errors import Error, Location, TraceError
+from ptxdsl.isa.spec import compatible
+from ptxdsl.trace import literal
+from ptxdsl.trace.builder import current
+from ptxdsl.trace.convert import conversions
+from ptxdsl.trace.instruction import Scalar, Source, article, emit, register_type, shown
+from ptxdsl.types import TYPES, Type, b32, bf16, lanes, pred, u32
 
 LOGIC = {"&": "and", "|": "or", "^": "xor"}
 _KNOWN = {"+": add, "-": sub, "*": mul, "&": and_, "|": or_, "^": xor}  # computed here where both sides are known

@@ -1,0 +1,64 @@
+"""How many thread blocks are resident at the same time, by arithmetic where no driver can be asked.
+
+Source: CUDA C++ Programming Guide, "Compute Capabilities".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ptxdsl.errors import ScheduleError
+from ptxdsl.schedule.problems import sizes
+
+WARP, QUARTERS = 32, 4  # threads of a warp; a multiprocessor has four parts, each with its own registers
+REGISTERS, REGISTER_UNIT = 65536, 256
+RESERVED_SHARED, SHARED_UNIT = 1024, 128  # bytes of each block
+KIB = 1024
+
+
+class Limits(NamedTuple):
+    """Of one multiprocessor."""
+
+    warps: int
+    blocks: int
+    shared_bytes: int
+
+
+LIMITS = {
+    80: Limits(64, 32, 164 * KIB),
+    86: Limits(48, 16, 100 * KIB),
+    89: Limits(48, 24, 100 * KIB),
+    90: Limits(64, 32, 228 * KIB),
+    100: Limits(64, 32, 228 * KIB),
+}
+
+
+def blocks_per_multiprocessor(threads: int, registers: int, shared_bytes: int = 0, arch: str = "sm_90") -> int:
+    """How many blocks of so many threads, registers a thread and bytes of shared memory fit on a multiprocessor."""
+    names = ("threads", "registers", "shared_bytes")
+    threads, registers, shared_bytes = sizes((threads, registers, shared_bytes), "a block", names)
+    limits = _limits(arch)
+    warps = max(1, -(-threads // WARP))
+    of_warp = max(1, -(-registers * WARP // REGISTER_UNIT)) * REGISTER_UNIT
+    resident_warps = min(limits.warps, REGISTERS // QUARTERS // of_warp * QUARTERS)
+    shared = -(-(shared_bytes + RESERVED_SHARED) // SHARED_UNIT) * SHARED_UNIT
+    return min(limits.blocks, resident_warps // warps, limits.shared_bytes // shared)
+
+
+def _limits(arch: str) -> Limits:
+    found = re.fullmatch(r"sm_(\d+)[af]?", arch)
+    if not found or int(found[1]) not in LIMITS:
+        known = ", ".join(f"sm_{number}" for number in LIMITS)
+        raise ScheduleError(f"the limits of {arch} are not known here", help=f"take one of {known}, or ask the driver")
+    return LIMITS[int(found[1])]
+
+
+def sufficient_blocks(problems: Any, tile: Any, resident: int) -> int:
+    """How many persistent blocks a group of problems (M, N, K) is worth: one a tile, and no more than are resident."""
+    shapes = np.array([sizes(problem, "a problem", ("M", "N", "K")) for problem in problems], np.int64).reshape(-1, 3)
+    tile_m, tile_n, _ = sizes(tile, "the tile", ("M", "N", "K"), least=1)
+    tiles = int((-(-shapes[:, 0] // tile_m) * -(-shapes[:, 1] // tile_n)).sum())
+    return min(tiles, resident) or resident

@@ -53,7 +53,7 @@ def test_a_full_disk_leaves_no_part_of_an_entry(tmp_path, monkeypatch):
 
 def test_many_processes_may_write_one_entry(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from ptxdsl import cache\n"
+        "import sys; from pathlib import Path; from ptxdsl.assemble import cache\n"
         "folder, name = Path(sys.argv[1]), sys.argv[2]\n"
         "for _ in range(200):\n"
         "    assert cache.store(folder, name, b'x' * 100_000)\n"

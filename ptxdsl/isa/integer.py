@@ -276,7 +276,7 @@ class Brev(Op):
 
 
 def _field(i: Opcode, x: Array) -> Array:
-    """A place or width in bits. PTX leaves open what is past 255; a GPU takes 8 bits of it in 32-bit forms, else all."""
+    """A place or width in bits. PTX leaves open what is past 255; 32-bit forms of a GPU take 8 bits of it."""
     return x & 0xFF if i.type.bits == 32 else x
 
 

@@ -394,8 +394,7 @@ class StreamKPlan:
         for block in range(self.grid[0]):
             slot = loads.index(min(loads))
             for m, n, begin, end in self.work(block):
-                slots[slot].append(Span(end - begin, f"{m},{n}", m * self.tiled.n + n))
+                slots[slot].append(Span(end - begin, f"{m},{n}", m + n))
                 loads[slot] += end - begin
-        return Timeline(
-            f"{self.swizzle.name}: {self.sk_blocks} blocks share {self.sk_tiles} tiles", tuple(map(tuple, slots))
-        )
+        title = f"{self.swizzle.name}: {self.sk_blocks} blocks share {self.sk_tiles} tiles"
+        return Timeline(title, tuple(map(tuple, slots)), "slot")

@@ -57,7 +57,7 @@ class TileMap(Drawable):
         )
 
     def picture(self) -> Picture:
-        """Rows are tiles along m, columns tiles along n; a cell holds the number of its block, and its index if that is another.
+        """Rows are tiles along m, columns along n; a cell holds the number of its block, and its index if another.
 
         A colour is an eighth of all blocks, in the order in which they start.
         """

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
+from itertools import count
 from typing import NamedTuple
 
 from ptxdsl.layout.draw import SVG_COLOURS, TERMINAL_COLOURS
@@ -32,10 +33,11 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Timeline:
-    """What each block does, one span after another."""
+    """What each block does, one span after another. A row may stand for a place in which blocks follow each other."""
 
     name: str
     rows: tuple[tuple[Span, ...], ...]
+    row_name: str = "block"
 
     @property
     def loads(self) -> list[int]:
@@ -55,7 +57,9 @@ class Timeline:
     @property
     def title(self) -> str:
         mean = sum(self.loads) / max(1, len(self.rows))
-        return f"{self.name}: {self.longest} K-iterations at most, {mean:.1f} on average, {self.imbalance:.2f} times"
+        return (
+            f"{self.name}; K-iterations: {self.longest} at most, {mean:.1f} on average, max/mean {self.imbalance:.2f}"
+        )
 
     def to_text(self, color: bool | None = None) -> str:
         """For a terminal; `color=None` paints where stdout is a terminal and NO_COLOR is not set."""
@@ -66,7 +70,7 @@ class Timeline:
         for number, (row, load) in enumerate(zip(self.rows, self.loads, strict=True)):
             bar = "".join(_bar_text(span, cells, color) for span, _, cells in self._placed(row, TEXT_WIDTH) if cells)
             idle = " " * (TEXT_WIDTH - round(load * TEXT_WIDTH / max(1, self.longest)))
-            lines.append(f"block {number:>{width}} {bar}{idle} {load}")
+            lines.append(f"{self.row_name} {number:>{width}} {bar}{idle} {load}")
         return "\n".join(lines) + "\n"
 
     def _placed(self, row: tuple[Span, ...], width: int) -> Iterator[tuple[Span, int, int]]:
@@ -96,14 +100,14 @@ class Timeline:
         return "\n".join([*lines, "</svg>\n"])
 
     def _svg_scale(self) -> Iterator[str]:
-        step = max(1, round(self.longest / _TICKS))
+        step = next(step for step in _steps() if step * _TICKS >= self.longest)
         for tick in range(0, self.longest + 1, step):
             x = _LEFT + tick * _BAR_WIDTH / max(1, self.longest)
             yield f'<text class="n m" x="{x:.0f}" y="{_TOP - 6}">{tick}</text>'
 
     def _svg_row(self, number: int, row: tuple[Span, ...], top: int) -> Iterator[str]:
         baseline = top + _ROW - 6
-        yield f'<text class="n" x="{_MARGIN}" y="{baseline}">block {number}</text>'
+        yield f'<text class="n" x="{_MARGIN}" y="{baseline}">{self.row_name} {number}</text>'
         end = _LEFT
         for span, start, extent in self._placed(row, _BAR_WIDTH):
             x, end = _LEFT + start, _LEFT + start + extent
@@ -124,6 +128,11 @@ class Timeline:
             blocks.append([[e - s.length, e, s.label, s.group] for s, e in zip(row, ends, strict=True)])
         head = {"schedule": self.name, "loads": self.loads, "imbalance": self.imbalance}
         return json.dumps({**head, "blocks": blocks})
+
+
+def _steps() -> Iterator[int]:
+    """1, 2, 5, 10, 20, 50, …"""
+    return (factor * 10**power for power in count() for factor in (1, 2, 5))
 
 
 def _bar_text(span: Span, cells: int, color: bool) -> str:

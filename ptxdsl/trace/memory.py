@@ -166,7 +166,10 @@ class PointerValue(Source):
         refuse(f"`{self.name}` is a pointer without a length", "pass the length as a parameter: `n: u32`")
 
     def __bool__(self) -> bool:
-        refuse(f"`{self.name}` is a pointer, which is neither true nor false while tracing", "compare `p.value != 0`")
+        refuse(
+            f"`{self.name}` is a pointer, which is neither true nor false while tracing",
+            "compare `p.value != 0`; where there may be none in Python, `p is not None`",
+        )
 
     def __contains__(self, item: Any) -> bool:
         refuse(
@@ -365,6 +368,12 @@ class Array:
 
     def __len__(self) -> int:
         refuse(f"len() of `{self.name}`, an array in memory", "its shape is known: `.shape`")
+
+    def __bool__(self) -> bool:
+        refuse(
+            f"`{self.name}` is an array in memory, which is neither true nor false while tracing",
+            "compare its elements; where there may be none in Python, `s is not None`",
+        )
 
     def __contains__(self, item: Any) -> bool:
         refuse(f"`in` asks what is in `{self.name}`, which is not known while tracing", "compare each element")

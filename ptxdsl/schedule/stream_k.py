@@ -320,6 +320,10 @@ class StreamKPlan:
 
     def extent(self, block: Any) -> tuple[Any, Any]:
         """The first and last (half-open) of the K-iterations that a stream-K block does, in the row of all of them."""
+        if not self.sk_blocks:
+            raise ScheduleError(
+                f"{self.swizzle.name}: all {self.tiles} tiles are computed whole", help="ask plan.sk_blocks before"
+            )
         region = block // self.blocks_per_region
         place = block - region * self.blocks_per_region
         big = self.big_blocks_per_region

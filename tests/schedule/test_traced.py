@@ -107,8 +107,8 @@ def test_a_kernel_finds_its_own_grid():
 
 
 @pd.kernel
-def raster_tiles(out: ptr[u32], log: u32, m: u32, n: u32, *, cluster: tuple, along: str):
-    raster = ClusterRaster(cluster, along, log, (m, n))
+def raster_tiles(out: ptr[u32], log: u32, m: u32, n: u32, *, shape: tuple, along: str):
+    raster = ClusterRaster(shape, along, log, (m, n))
     write(out, raster.tile(pd.ctaid.x))
 
 
@@ -117,7 +117,7 @@ def test_a_kernel_walks_clusters_as_cutlass_does(row):
     along = {"AlongM": "m", "AlongN": "n"}[row["raster_used"]]
     arguments = row["log_swizzle"], *row["padded_clusters"][:2]
     items = row["blocks_per_problem"] // row["problem_mnl"][2]
-    found = rows_of(raster_tiles, (items, 1, 1), *arguments, width=2, cluster=tuple(row["cluster"]), along=along)
+    found = rows_of(raster_tiles, (items, 1, 1), *arguments, width=2, shape=tuple(row["cluster"]), along=along)
     assert found.tolist() == [tile[:2] for tile in row["linear_to_mnl"][:items]]
 
 
@@ -147,10 +147,11 @@ def stream_k_extents(out: ptr[u32], *, plan: StreamKPlan):
 
 
 @pytest.mark.parametrize(
-    "problem, occupancy, split_k", [((10, 12, 24), 2, 1), ((2, 5, 16), 1, 1), ((4, 4, 9), 2, 2), ((1, 3, 16), 3, 1)]
+    "problem, occupancy, split_k", [((10, 12, 24), 2, 1), ((4, 5, 60), 1, 1), ((4, 4, 9), 2, 2), ((1, 3, 16), 3, 1)]
 )
 def test_stream_k_blocks_of_a_kernel_do_the_iterations_of_the_host(problem, occupancy, split_k):
     plan = StreamKThreadblockSwizzle(16, occupancy).plan(problem, (1, 1, 1), split_k)
+    assert plan.sk_blocks
     found = rows_of(stream_k_extents, (plan.sk_blocks, 1, 1), width=5, plan=plan)
     numbers = map(plan.mapped, range(plan.sk_blocks))
     assert found.tolist() == [[b, *plan.extent(b), *plan.tile_offset(b)] for b in numbers]
@@ -160,8 +161,8 @@ def scan(value):
     """The sum of this lane's value and those of all lanes before it."""
     total = pd.var(s32, value)
     for distance in (1, 2, 4, 8, 16):
-        before, valid = pd.ptx.shfl.sync.up.b32(total, distance, 0, 0xFFFFFFFF)
-        total += pd.select(valid, before.bitcast(s32), 0)
+        before = pd.ptx.shfl.sync.up.b32(total, distance, 0, 0xFFFFFFFF).bitcast(s32)
+        total += pd.select(pd.laneid >= distance, before, 0)
     return total
 
 

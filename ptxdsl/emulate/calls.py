@@ -80,8 +80,8 @@ class Calls:
         """The bytes of an argument or result, (lanes, bytes)."""
         if isinstance(source, ir.Variable):
             return self._memory(frame, source)
-        type = getattr(target, "type", None) or source.type  # type: ignore[union-attr]
-        reader = frame.code.slots.scalar(_whole(type), source)
+        type: Type = getattr(target, "type", None) or source.type  # type: ignore[union-attr, assignment]
+        reader = frame.code.slots.scalar(type.register, source)
         with self.x.elsewhere(frame, self.x.index):
             values = np.ascontiguousarray(reader.read(self.x))
         return values.reshape(self.x.width, -1).view(np.uint8)
@@ -124,10 +124,6 @@ class Calls:
         for wanted in results:
             width = wanted.type.bytes  # type: ignore[union-attr]
             self._write(frame, wanted, outcome.astype(f"u{width}")[:, np.newaxis].view(np.uint8))
-
-
-def _whole(type: Type) -> Type:
-    return type.register
 
 
 def _number(content: np.ndarray) -> np.ndarray:

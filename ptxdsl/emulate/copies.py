@@ -41,7 +41,10 @@ class Notice:
 
     lanes: np.ndarray
     serial: int
-    action: Callable[[], None]
+    action: Callable[[np.ndarray], None]
+
+    def waits_for(self, copy: Copy) -> np.ndarray | bool:
+        return copy.serial <= self.serial and np.isin(copy.lanes, self.lanes)
 
 
 class Copies:
@@ -108,11 +111,11 @@ class Copies:
             which = due(copy)
             if np.all(which):
                 landed.append(copy)
-            elif np.any(which):
-                landed.append(copy.part(which))  # type: ignore[arg-type]
-                left.append(copy.part(~which))
-            else:
+            elif isinstance(which, bool) or not which.any():
                 left.append(copy)
+            else:
+                landed.append(copy.part(which))
+                left.append(copy.part(~which))
         self._land(landed, left)
 
     def _land(self, landed: list[Copy], left: list[Copy]) -> None:
@@ -129,13 +132,13 @@ class Copies:
         to = np.concatenate([copy.destination for copy in copies])
         items = self.memory.spaces["global"].read(np.concatenate([copy.source for copy in copies]), size)
         if copies[0].used is not None:
-            used = np.concatenate([copy.used for copy in copies])  # type: ignore[misc]
+            used = np.concatenate([copy.used for copy in copies if copy.used is not None])
             octets = items[:, np.newaxis].view(np.uint8)
             octets[np.arange(size) >= used[:, np.newaxis]] = 0
         shared.write(to, size, items)
         shared.land(to, size)
 
-    def notify(self, lanes: np.ndarray, action: Callable[[], None]) -> None:
+    def notify(self, lanes: np.ndarray, action: Callable[[np.ndarray], None]) -> None:
         """Does something when the copies that lanes have issued so far are complete."""
         self.notices.append(Notice(lanes, self.issued, action))
 
@@ -145,8 +148,8 @@ class Copies:
             return False
         notices, self.notices = self.notices, []
         for notice in notices:
-            self._complete(lambda copy, n=notice: np.isin(copy.lanes, n.lanes) & (copy.serial <= n.serial))
-            notice.action()
+            self._complete(notice.waits_for)
+            notice.action(notice.lanes)
         return True
 
     def move(self, lanes: np.ndarray, slots: np.ndarray, count: int, stride: int) -> None:

@@ -51,10 +51,12 @@ class Step:
         self.guard = slots.register(pred, instruction.guard) if instruction.guard is not None else None
         self.refusal: EmulationError | None = None
         self.batch: Batch | None = None
+        self.reads: tuple[Any, ...] = ()
+        self.writes: tuple[Any, ...] = ()
+        self.members: int | None = None
         try:
             self._bind(slots, instruction.operands)
         except EmulationError as refusal:
-            self.reads, self.writes, self.members = (), (), None
             self.refusal = EmulationError(refusal.message, at=self.location, help=refusal.help)
         self.inputs = tuple(_slots(self.reads))
         self.outputs = (*_slots(self.writes), *self._results(slots))
@@ -86,6 +88,17 @@ def _slots(operands: Iterable[Any]) -> Iterable[int]:
             yield operand.base.slot
         elif hasattr(operand, "whole"):
             yield operand.whole.slot
+
+
+def _named(operands: Iterable[object]) -> Iterator[ir.Variable]:
+    """Variables in operands, however deep."""
+    for operand in operands:
+        if isinstance(operand, ir.Variable):
+            yield operand
+        elif isinstance(operand, ir.Address | ir.Offset | ir.Generic):
+            yield from _named((operand.base,))
+        elif isinstance(operand, ir.Vector | ir.Arguments):
+            yield from _named(operand.elements)
 
 
 class Batch:
@@ -142,6 +155,12 @@ class Code:
             self.labels[item] = len(self.steps)
         elif isinstance(item, ir.Directive) and item.label is not None:
             self.lists[item.label] = tuple(a for a in item.arguments if isinstance(a, ir.Label | ir.Function))
+
+    @cached_property
+    def mentioned(self) -> frozenset[ir.Variable]:
+        """Every variable that an operand names."""
+        found = (variable for step in self.steps for variable in _named(step.instruction.operands))
+        return frozenset(found)
 
     @cached_property
     def written_between(self) -> dict[tuple[int, int], tuple[int, ...]]:

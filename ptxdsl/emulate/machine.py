@@ -143,7 +143,7 @@ class Machine:
     def _join(self) -> bool:
         """Starts more blocks beside those that wait, if a GPU would have room for them."""
         r = self.residents
-        alive = self.processor.alive.reshape(r.warps, r.slots, -1).any((0, 2))
+        alive = self.processor.living_warps() > 0
         room = min(self._capacity() - int(alive.sum()), len(alive))
         if self.blocks >= self.total or room <= 0:
             return False

@@ -64,11 +64,13 @@ def _by_warp(x: Any, step: Step, rows: np.ndarray, here: np.ndarray) -> Iterator
 
 def _check_whole(x: Any, rows: np.ndarray, here: np.ndarray) -> None:
     """Reports warps that lack lanes for good, at an instruction that needs all 32."""
-    short = here.any(1) & ~here.all(1)
+    count = here.sum(1)
+    short = (count > 0) & (count < WARP)
     if short.any():
         first = int(np.argmax(short))
-        exists = x.residents.exists.reshape(-1, WARP)[rows[first]]
-        why = "the others have ended" if exists.all() else f"blocks of {x.residents.threads} threads have no others"
+        exists: np.ndarray = x.residents.exists.reshape(-1, WARP)
+        ended = exists[rows[first]].all()
+        why = "the others have ended" if ended else f"blocks of {x.residents.threads} threads have no others"
         message = f"{x.name} needs all 32 lanes of the warp; {lane_list(here[first])} came and {why}"
         x.finding_of_lanes("divergent-collective", message, _lanes(rows, here & short[:, np.newaxis]))
 

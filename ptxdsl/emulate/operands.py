@@ -83,7 +83,7 @@ class ReadSpecial:
 class ReadVariable:
     """The address of a variable in its state space, plus bytes; of a function, its code address."""
 
-    what: ir.Variable | ir.Function | ir.Symbol
+    what: ir.Variable | ir.Function | ir.Symbol | ir.Generic
     offset: int
     dtype: np.dtype
 
@@ -184,12 +184,12 @@ class Slots:
             return ReadAsIs(value) if not isinstance(value, ir.Immediate) else ReadAsIs(value.value)
         if operand.role == "address":
             return self.address(value)
+        assert operand.type is not None
         value = _unbraced(operand, value)
         if isinstance(value, ir.Vector):
             return ReadVector(tuple(self.scalar(operand.type, element) for element in value.elements))
-        if operand.vector:
-            return ReadVector((self.scalar(operand.type, value),))
-        return self.scalar(operand.type, value)
+        one = self.scalar(operand.type, value)
+        return ReadVector((one,)) if operand.vector else one
 
     def scalar(self, type: Type, value: ir.Operand) -> Reader:
         """One value of a type."""
@@ -237,7 +237,7 @@ class Slots:
 
     def writer(self, operand: Operand, value: ir.Operand | None) -> WriteRegister | WriteVector | None:
         """How an instruction writes one of its operands; None where the result is not wanted."""
-        value = _unbraced(operand, value)
+        value = value if value is None else _unbraced(operand, value)
         if isinstance(value, ir.Vector):
             return WriteVector(tuple(self.destination(operand.type, element) for element in value.elements))
         if operand.vector and value is not None:
@@ -256,7 +256,7 @@ class Slots:
         return WriteRegister(self.of(value), storage(type), register.bytes)
 
 
-def _unbraced(operand: Operand, value: ir.Operand | None) -> ir.Operand | None:
+def _unbraced(operand: Operand, value: ir.Operand) -> ir.Operand:
     """A scalar that is written in braces, as Triton does."""
     if isinstance(value, ir.Vector) and not operand.vector and len(value.elements) == 1:
         return value.elements[0]

@@ -83,7 +83,7 @@ class Processor(Requests, Flow):
         if self.dense and not self.partial:
             self.index, self.width = None, self.residents.lanes
         self.shape = (self.width,)
-        inputs = [reader.read(self) for reader in step.reads]
+        inputs = [operand.read(self) for operand in step.reads]
         tainted = self._tainted(step.inputs) if self.frame.undefined else None
         self.deliver(step, step.op.run(step.opcode, *inputs))
         if tainted is not None:
@@ -159,7 +159,7 @@ class Processor(Requests, Flow):
         """An instruction that touches the machine."""
         self.shape = (self.width,)
         self.machine.report.instructions += self.width
-        inputs = [reader.read(self) for reader in step.reads]
+        inputs = [operand.read(self) for operand in step.reads]
         self._refuse_undefined(step.inputs)
         result = step.op.execute(step.opcode, self, *inputs)
         if result is not None:
@@ -185,7 +185,7 @@ class Processor(Requests, Flow):
             self._settle()
 
     def _run_meeting(self, step: Step, meeting: Meeting) -> None:
-        inputs = [shaped(reader.read(self), meeting.warps) for reader in step.reads]
+        inputs = [shaped(operand.read(self), meeting.warps) for operand in step.reads]
         self._refuse_undefined(step.inputs, self.active)
         result = step.op.execute(step.opcode, self, *inputs)
         if result is not None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import ir
 from ..errors import EmulationError
-from ..types import Type
+from .decode import decode
 from .memory import CODE, GLOBAL, WINDOW_BITS, WINDOWS
 from .regions import Allocation, elements, spread
 
@@ -19,7 +19,7 @@ _GAP = 0x1_3579_BD00  # between arrays in the address space: an index that is fa
 
 
 class Program:
-    """A module as one kernel sees it."""
+    """A module as one kernel sees it: the functions that it may call, and the variables that these mention."""
 
     def __init__(self, kernel: ir.Function, module: ir.Module) -> None:
         self.kernel, self.module = kernel, module
@@ -27,12 +27,14 @@ class Program:
         self._defined = {f.name: f for f in module.functions if f.body is not None}
         self._defined[kernel.name] = kernel
         self.aliases = dict(_aliases(module))
-        inner = [v for f in {**self._defined}.values() for v in f.variables()]
-        declared = [v for v in (*module.globals, *inner) if v.space in ("global", "const", "shared")]
-        self.variables = _definitions(declared)
+        reached = [kernel, *(f for f in self._defined.values() if f.kind == "func")]
+        mentioned = {v.name for f in reached for v in decode(f).mentioned}
+        inner = [v for f in reached for v in decode(f).variables]
+        outer = [v for v in module.globals if v.space != "shared" or v.name in mentioned]
+        self.variables = _definitions([v for v in (*outer, *inner) if v.space in ("global", "const", "shared")])
 
     def of_space(self, *spaces: str) -> list[ir.Variable]:
-        return [v for v in self.variables.values() if v.space in spaces]
+        return list(dict.fromkeys(v for v in self.variables.values() if v.space in spaces))
 
     def definition(self, function: ir.Function | ir.Symbol) -> ir.Function | None:
         """The function with a body that a name means; None if the module only declares it."""
@@ -146,9 +148,7 @@ def _fill(
 ) -> None:
     if not isinstance(value, tuple):
         size = max(1, variable.type.bytes)
-        content[place : place + size] = (_number(value, variable.type, address_of) % (1 << 8 * size)).to_bytes(
-            size, "little"
-        )
+        content[place : place + size] = (_number(value, address_of) % (1 << 8 * size)).to_bytes(size, "little")
         return
     step = max(1, variable.type.bytes) * elements(shape[1:] or ()) * (variable.vector if len(shape) <= 1 else 1)
     if not shape:
@@ -157,15 +157,15 @@ def _fill(
         _fill(content, place + number * step, part, variable, shape[1:], address_of)
 
 
-def _number(value: object, type: Type, address_of: Any) -> int:
+def _number(value: object, address_of: Any) -> int:
     """An element of an initial value as bits."""
     if isinstance(value, ir.Immediate):
         return value.value
     if isinstance(value, ir.Masked):
         shift = (value.mask & -value.mask).bit_length() - 1
-        return (_number(value.address, type, address_of) & value.mask) >> shift
+        return (_number(value.address, address_of) & value.mask) >> shift
     if isinstance(value, ir.Offset):
-        return _number(value.base, type, address_of) + value.bytes
+        return _number(value.base, address_of) + value.bytes
     if isinstance(value, ir.Generic):
         window = WINDOWS.get(getattr(value.base, "space", ""), 0) << WINDOW_BITS
         return window + int(address_of(value.base))

@@ -10,7 +10,13 @@ from math import prod
 import numpy as np
 
 POISON = 0xFF  # NaN in every floating type
-_ITEMS = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8"), 16: np.dtype("c16")}
+_ITEMS: dict[int, np.dtype] = {
+    1: np.dtype("u1"),
+    2: np.dtype("u2"),
+    4: np.dtype("u4"),
+    8: np.dtype("u8"),
+    16: np.dtype("c16"),
+}
 _SHIFTS = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
 _WORD = 4  # the least size of an asynchronous copy: bytes for each flag of `Region.flying`
 
@@ -46,7 +52,7 @@ class Allocation:
     def at(self, address: int) -> str:
         """An address as an index: 'x[3]', 'c[128, 5]', with bytes if it is between elements."""
         number, extra = divmod(address - self.start, self.element_bytes)
-        index = []
+        index: list[int] = []
         for extent in reversed(self.shape[1:]):
             number, inner = divmod(number, extent) if extent else (number, 0)
             index.insert(0, inner)

@@ -55,14 +55,14 @@ class Requests(State):
         self.copies.wait(self.lanes_now, None)
 
     def after_copies(self, action: Callable[[Step], None]) -> None:
-        frame, step, lanes = self.frame, self.step, self.lanes_now
+        frame, step = self.frame, self.step
 
-        def run() -> None:
+        def run(lanes: np.ndarray) -> None:
             self.step = step
             with self.elsewhere(frame, lanes):
                 action(self)  # type: ignore[arg-type]
 
-        self.copies.notify(lanes, run)
+        self.copies.notify(self.lanes_now, run)
 
     def special(self, name: str) -> np.ndarray:
         values = self.machine.special(name)

@@ -46,7 +46,16 @@ class Spelled:
         """The least `.version` and target that our table claims for it."""
         version, least, suffix = self.opcode.requires
         name = f"sm_{least}{suffix}" if suffix else next(t for t in TARGETS if number(t) >= least)
-        return max(version, known_since(name), floor()[0]), max(name, floor()[1], key=number)
+        oldest = self.floor
+        return max(version, known_since(name), oldest[0]), max(name, oldest[1], key=number)
+
+    @property
+    def floor(self) -> tuple[tuple[int, int], str]:
+        """The oldest version and target on which claims can be tested; generic addresses came with sm_20."""
+        if not isinstance(assembler(), assemblers.Ptxas):
+            return (4, 0), "sm_50"
+        addressed = any(operand.role == "address" for operand in self.opcode.operands)
+        return ((2, 0), "sm_20") if addressed else ((1, 0), "sm_10")
 
 
 def number(name: str) -> int:
@@ -63,11 +72,6 @@ def assembler() -> Any:
     """ptxas where there is one, for it reads the oldest versions too; else nvJitLink."""
     ptxas = assemblers.Ptxas()
     return ptxas if ptxas.why_not() is None else assemblers.NvJitLink()
-
-
-def floor() -> tuple[tuple[int, int], str]:
-    """The oldest version and target that the assembler reads."""
-    return ((2, 0), "sm_20") if isinstance(assembler(), assemblers.Ptxas) else ((4, 0), "sm_50")
 
 
 def forms_of(chapter: str) -> list[tuple[Op, Form]]:

@@ -21,7 +21,6 @@ from .spelled import (
     covering,
     errors,
     fitting,
-    floor,
     forms_of,
     known_since,
     number,
@@ -136,7 +135,7 @@ def lower_versions(instructions: Iterable[Spelled]) -> Iterator[tuple[Setting, S
     for i in instructions:
         version, name = i.least
         before = max((v for v in VERSIONS if v < version), default=version)
-        if version > floor()[0] and before >= known_since(name):
+        if version > i.floor[0] and before >= known_since(name):
             yield (before, name), i
 
 
@@ -145,7 +144,7 @@ def lower_targets(instructions: Iterable[Spelled]) -> Iterator[tuple[Setting, Sp
     for i in instructions:
         version, name = i.least
         older = [n for n in TARGETS if number(n) < number(name)]
-        if name != floor()[1]:
+        if name != i.floor[1]:
             before = older[-1] if name in TARGETS else name.rstrip("af")
             yield (max(version, known_since(before)), before), i
 

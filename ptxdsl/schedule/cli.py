@@ -107,8 +107,7 @@ def drawing(options: argparse.Namespace) -> tuple[TileMap | Timeline, str]:
         plan = StreamKThreadblockSwizzle(blocks).plan(problems[0], tile, options.split_k)
         return plan.timeline(), f"{plan.dp_tiles} tiles are computed whole"
     tiles = tile_map(name, options)
-    k = max(1, problems[0][2] // options.split_k)
-    return tiles, str(l2_reuse(tiles, tile, k, blocks)) if len(tiles.order) else "nothing to compute"
+    return tiles, str(l2_reuse(tiles, tile, max(1, problems[0][2] // options.split_k), blocks))
 
 
 def tile_map(name: str, options: argparse.Namespace) -> TileMap:

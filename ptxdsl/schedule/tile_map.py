@@ -66,14 +66,18 @@ class TileMap(Drawable):
                 f"{prod(self.tiled)} tiles are too many for a picture, which shows up to {MOST_CELLS}",
                 help="draw a smaller problem",
             )
+        if not min(self.tiled):
+            raise ScheduleError(
+                f"{' x '.join(map(str, self.tiled))} tiles: there is nothing to draw", help="draw a larger problem"
+            )
         cells = np.full(self.tiled, None, object)
         for number in np.flatnonzero(self.working):
             cells[tuple(self.offsets[number])] = self._cell(int(number))
         idle = int((~self.working).sum())
         blocks = " x ".join(map(str, self.grid))
         title = f"{self.name}: {self.tiled.m} x {self.tiled.n} tiles, grid {blocks}, {idle} blocks without a tile"
-        slices = range(self.tiled.k) if min(self.tiled) else ()
-        grids = [Grid("" if self.tiled.k == 1 else f"k {k}", tuple(map(tuple, cells[:, :, k])), (0, k)) for k in slices]
+        names = ("",) if self.tiled.k == 1 else tuple(f"k {k}" for k in range(self.tiled.k))
+        grids = [Grid(name, tuple(map(tuple, cells[:, :, k])), (0, k)) for k, name in enumerate(names)]
         return Picture(title, tuple(grids))
 
     def _cell(self, number: int) -> Cell:

@@ -1,0 +1,268 @@
+"""What schedules refuse, and the whole text in which they say so."""
+
+import numpy as np
+import pytest
+
+from ptxdsl.errors import Error, ScheduleError
+from ptxdsl.schedule import (
+    BatchedIdentityThreadblockSwizzle,
+    Conv2dProblem,
+    Conv3dProblem,
+    GemvBatchedStridedThreadblockSwizzle,
+    GroupedProblemVisitor,
+    GroupedRowsThreadblockSwizzle,
+    GroupScheduler,
+    HilbertThreadblockSwizzle,
+    HorizontalThreadblockSwizzle,
+    IdentityThreadblockSwizzle,
+    PersistentScheduler,
+    SplitKIdentityThreadblockSwizzle,
+    StreamKThreadblockSwizzle,
+    StridedDgradIdentityThreadblockSwizzle,
+    TriangularProblemVisitor,
+    blocks_per_multiprocessor,
+)
+
+IDENTITY = IdentityThreadblockSwizzle(8)
+TILE = (128, 128, 32)
+PROBLEMS = [(512, 512, 256), (256, 384, 1024)]
+
+
+def conv(**sizes):
+    return Conv2dProblem(**{"N": 1, "H": 8, "W": 8, "C": 8, "K": 8, "R": 3, "S": 3, **sizes})
+
+
+REFUSALS = {
+    "a problem of two sizes": (
+        lambda: IDENTITY.tiled_shape((512, 512), TILE),
+        "the problem has 2 sizes: (512, 512)\n  help: give it as (M, N, K)",
+    ),
+    "a negative size": (
+        lambda: IDENTITY.tiled_shape((512, -1, 64), TILE),
+        "the problem: N is -1, and must be 0 or more\n  help: give N a size of 0 or more",
+    ),
+    "a size that is no integer": (
+        lambda: IDENTITY.tiled_shape((512, 1.5, 64), TILE),
+        "the problem: N is 1.5, which is no integer\n  help: sizes are integers",
+    ),
+    "a tile of nothing": (
+        lambda: IDENTITY.tiled_shape((512, 512, 64), (128, 0, 32)),
+        "the tile: N is 0, and must be 1 or more\n  help: give N a size of 1 or more",
+    ),
+    "a split of K into nothing": (
+        lambda: IDENTITY.tiled_shape((512, 512, 64), TILE, 0),
+        "the split of K: split_k is 0, and must be 1 or more\n  help: give split_k a size of 1 or more",
+    ),
+    "a strip of nothing": (
+        lambda: IdentityThreadblockSwizzle(0),
+        "IdentityThreadblockSwizzle: n is 0, and must be 1 or more\n  help: give n a size of 1 or more",
+    ),
+    "more tiles than 32 bits count": (
+        lambda: IDENTITY.tiled_shape((2**20, 2**20, 64), (16, 16, 32)),
+        "65536 x 65536 x 1 tiles are 4294967296, more than 2**31\n"
+        "  help: take larger tiles, or compute the problem in parts",
+    ),
+    "a grid that is too long": (
+        lambda: HorizontalThreadblockSwizzle().grid_shape((70000, 4, 1)),
+        "horizontal: the grid has 70000 blocks along y, and a launch takes 65535\n"
+        "  help: take larger tiles, or a schedule with its blocks along x, such as GroupedRowsThreadblockSwizzle",
+    ),
+    "too many slices": (
+        lambda: SplitKIdentityThreadblockSwizzle(1).grid_shape((4, 4, 65536)),
+        "split-k-identity: the grid has 65536 blocks along z, and a launch takes 65535\n"
+        "  help: take larger tiles, or a schedule with its blocks along x, such as GroupedRowsThreadblockSwizzle",
+    ),
+    "a tiled shape that would miss tiles": (
+        lambda: IDENTITY.tile_offset((0, 0, 0), tiled_shape=(4, 4, 1)),
+        "IdentityThreadblockSwizzle(8).tile_offset(tiled_shape=(4, 4, 1)) would miss tiles: it takes strips of 1, and "
+        "the grid of 4 x 4 tiles has strips of 4\n"
+        "  help: pass log_tile=swizzle.log_tile(tiled), the same as for the grid",
+    ),
+    "a block index alone": (
+        lambda: IDENTITY.tile_offset((0, 0, 0)),
+        "identity: a block index alone does not give a tile\n"
+        "  help: pass log_tile=swizzle.log_tile(tiled), the same as for the grid",
+    ),
+    "an order without its shape": (
+        lambda: GroupedRowsThreadblockSwizzle(8).tile_offset(3, log_tile=0),
+        "grouped-rows: the order of the tiles depends on how many there are\n  help: pass tiled_shape=tiled",
+    ),
+    "a curve that is too long": (
+        lambda: HilbertThreadblockSwizzle(11),
+        "HilbertThreadblockSwizzle: order is 11, and may be up to 10\n"
+        "  help: a square of order 10 has 1024 tiles a side",
+    ),
+    "a gemv without batches": (
+        lambda: GemvBatchedStridedThreadblockSwizzle().tiled_shape((1, 64, 64), (1, 32, 32, 1)),
+        "the problem has 3 sizes: (1, 64, 64)\n  help: give it as (m, n, k, batch)",
+    ),
+    "a convolution without its operation": (
+        lambda: IDENTITY.tiled_shape(conv(), TILE),
+        "a Conv2dProblem is a different GEMM for each operation\n"
+        "  help: say which: op='fprop', 'dgrad', 'deconv', 'wgrad'",
+    ),
+    "an operation that is none": (
+        lambda: conv().implicit_gemm("forward"),
+        "a convolution has no operation 'forward'\n  help: say one of fprop, dgrad, deconv, wgrad",
+    ),
+    "a gradient of groups": (
+        lambda: conv(groups=2).implicit_gemm("wgrad"),
+        "wgrad with 2 groups is no single GEMM\n  help: make one problem of each group",
+    ),
+    "groups that do not divide": (
+        lambda: conv(groups=3),
+        "Conv2dProblem: 3 groups do not divide C = 8 and K = 8\n"
+        "  help: groups split the channels of input and output evenly",
+    ),
+    "an output that the input does not give": (
+        lambda: conv(P=7),
+        "Conv2dProblem: P is 7, and the input gives 0 to 6\n  help: leave P out: it is then 6",
+    ),
+    "a stride of one axis": (
+        lambda: conv(stride=(2,)),
+        "Conv2dProblem: stride has 1 sizes: (2,)\n  help: give it as (H, W)",
+    ),
+    "a negative pad": (
+        lambda: conv(pad=(1, (0, -1))),
+        "Conv2dProblem: pad: W after is -1, and must be 0 or more\n  help: give W after a size of 0 or more",
+    ),
+    "a filter of nothing": (
+        lambda: Conv3dProblem(1, 8, 8, 8, 8, 8, 0, 3, 3),
+        "Conv3dProblem: T is 0, and must be 1 or more\n  help: give T a size of 1 or more",
+    ),
+    "a strided dgrad of a GEMM": (
+        lambda: StridedDgradIdentityThreadblockSwizzle(1).tiled_shape((64, 64, 64), TILE),
+        "strided-dgrad-identity: (64, 64, 64) is no convolution\n  help: pass a Conv2dProblem, which knows its stride",
+    ),
+    "a strided dgrad of fprop": (
+        lambda: StridedDgradIdentityThreadblockSwizzle(1).tiled_shape(conv(), TILE, op="fprop"),
+        "strided-dgrad-identity computes dgrad, not fprop\n  help: take another swizzle for fprop",
+    ),
+    "an empty cluster": (
+        lambda: PersistentScheduler(cluster=(2, 0)),
+        "the cluster: N is 0, and must be 1 or more\n  help: give N a size of 1 or more",
+    ),
+    "a swizzle that is none": (
+        lambda: PersistentScheduler(max_swizzle=3),
+        "max_swizzle is 3\n  help: take one of 1, 2, 4, 8",
+    ),
+    "a raster that is none": (
+        lambda: PersistentScheduler(raster="k"),
+        "raster is 'k'\n  help: take \"m\", \"n\" or \"heuristic\"",
+    ),
+    "no multiprocessors": (
+        lambda: PersistentScheduler().plan((64, 64, 64), TILE, 0),
+        "the GPU: multiprocessors is 0, and must be 1 or more\n  help: give multiprocessors a size of 1 or more",
+    ),
+    "a group without a raster": (
+        lambda: GroupScheduler(raster="heuristic").group(PROBLEMS, TILE, 132),
+        "a group of problems has one raster for all\n  help: take raster=\"m\" or raster=\"n\"",
+    ),
+    "a group with a negative size": (
+        lambda: GroupedProblemVisitor([*PROBLEMS, (64, 64, -8)], TILE, 6),
+        "problem 2: K is -8, and must be 0 or more\n  help: give K a size of 0 or more",
+    ),
+    "a group with a size missing": (
+        lambda: GroupedProblemVisitor([*PROBLEMS, (64, 64)], TILE, 6),
+        "problem 2 has 2 sizes: (64, 64)\n  help: give it as (M, N, K)",
+    ),
+    "a group with a fraction": (
+        lambda: GroupedProblemVisitor([*PROBLEMS, (64, 0.5, 64)], TILE, 6),
+        "problem 2: N is 0.5, which is no integer\n  help: sizes are integers",
+    ),
+    "an array that holds no problems": (
+        lambda: GroupedProblemVisitor(np.zeros((4, 2), np.int64), TILE, 6),
+        "problem 0 has 2 sizes: [0 0]\n  help: give it as (M, N, K)",
+    ),
+    "lists of different length": (
+        lambda: GroupedProblemVisitor.of_sizes([64, 64], [64], [64, 64], TILE, 6),
+        "lists of different length: 2 sizes M, 1 sizes N, 2 sizes K\n  help: give each problem one size in each list",
+    ),
+    "a group in no blocks": (
+        lambda: GroupedProblemVisitor(PROBLEMS, TILE, 0),
+        "a persistent grid: blocks is 0, and must be 1 or more\n  help: give blocks a size of 1 or more",
+    ),
+    "a group with too many tiles": (
+        lambda: GroupedProblemVisitor([(2**17, 2**17, 8)], (1, 1, 1), 6),
+        "1 problems have 17179869184 tiles, more than 2**31\n"
+        "  help: take larger tiles, or compute the problems in parts",
+    ),
+    "a block that is not there": (
+        lambda: GroupedProblemVisitor(PROBLEMS, TILE, 6).tiles(6),
+        "block 6 of 6 persistent blocks\n  help: they are numbered 0 to 5",
+    ),
+    "a mode that is none": (
+        lambda: GroupedProblemVisitor(PROBLEMS, TILE, 6, mode="gpu"),
+        "mode is 'gpu'\n  help: take \"device\" or \"host\"",
+    ),
+    "a balance that is none": (
+        lambda: GroupedProblemVisitor(PROBLEMS, TILE, 6, mode="host", balance="m"),
+        "balance is 'm'\n  help: take \"k\", or leave it out",
+    ),
+    "a balance that the kernel cannot find": (
+        lambda: GroupedProblemVisitor(PROBLEMS, TILE, 6, balance="k"),
+        'balance="k" cannot be found in the kernel: it depends on the load of all blocks\n'
+        '  help: take mode="host", which hands the kernel a table',
+    ),
+    "a triangle that is none": (
+        lambda: TriangularProblemVisitor([(64, 64, 8)], TILE, 6, triangle="left"),
+        "triangle is 'left'\n  help: take \"lower\" or \"upper\"",
+    ),
+    "a triangle of odd tiles": (
+        lambda: TriangularProblemVisitor([(64, 64, 8)], (96, 64, 32), 6),
+        "the tile is 96 x 64: the longer side must be a multiple of the shorter one\n"
+        "  help: take a tile such as 128 x 64",
+    ),
+    "a triangle of a rectangle": (
+        lambda: TriangularProblemVisitor([(64, 64, 8), (64, 32, 8)], TILE, 6),
+        "problem 1 is 64 x 32, and has no triangle\n  help: M and N of a rank-k update are equal",
+    ),
+    "more blocks than can be resident": (
+        lambda: StreamKThreadblockSwizzle(132).plan((4096, 4096, 4096), TILE, 4),
+        "stream-k: 4096 blocks would wait for each other's parts, and 132 can be resident (132 multiprocessors, 1 "
+        "blocks on each)\n  help: split K into fewer than 4 parts, or take SplitKIdentityThreadblockSwizzle, whose "
+        "blocks wait only for those that started before them",
+    ),
+    "more multiprocessors than there are": (
+        lambda: StreamKThreadblockSwizzle(132, available=133),
+        "133 multiprocessors are available, of 132\n  help: leave `available` out where all of them are",
+    ),
+    "a stream-K grid without K": (
+        lambda: StreamKThreadblockSwizzle(132).grid_shape((4, 4, 1)),
+        "stream-k: the grid depends on K, and (4, 4, 1) is how many tiles there are\n"
+        "  help: pass the plan: swizzle.grid_shape(swizzle.plan(problem, tile))",
+    ),
+    "a stream-K tile without its plan": (
+        lambda: StreamKThreadblockSwizzle(132).tile_offset(3),
+        "stream-k: the order of the tiles is part of the plan\n  help: pass tiled_shape=swizzle.plan(problem, tile)",
+    ),
+    "the extent of no stream-K block": (
+        lambda: StreamKThreadblockSwizzle(4).plan((4, 4, 8), (1, 1, 1)).extent(0),
+        "stream-k: all 16 tiles are computed whole\n  help: ask plan.sk_blocks before",
+    ),
+    "an unknown GPU": (
+        lambda: blocks_per_multiprocessor(128, 64, arch="sm_42"),
+        "the limits of sm_42 are not known here\n"
+        "  help: take one of sm_80, sm_86, sm_89, sm_90, sm_100, or ask the driver",
+    ),
+    "a picture of too many tiles": (
+        lambda: IDENTITY.map((512, 512, 1), (1, 1, 1)).to_svg(),
+        "262144 tiles are too many for a picture, which shows up to 65536\n  help: draw a smaller problem",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_refusal_says_what_and_how_to_mend_it(name):
+    make, text = REFUSALS[name]
+    with pytest.raises(ScheduleError) as refused:
+        make()
+    assert str(refused.value) == text
+    assert isinstance(refused.value, Error)
+
+
+def test_what_looks_odd_but_is_fine():
+    assert IDENTITY.tiled_shape((np.int32(512), 0, 64), [128, 128]) == (4, 0, 1)
+    assert IDENTITY.coverage((512, 0, 64), TILE) == ([], [], [], [])
+    assert BatchedIdentityThreadblockSwizzle().grid_shape((1, 1, 2**20)) == (32, 1, 32768)
+    assert GroupedProblemVisitor([(64, 64, 0)], TILE, 6).tiles(0) == [(0, 0, 0, 0)]

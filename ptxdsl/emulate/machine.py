@@ -15,6 +15,7 @@ from .deadlock import report_deadlock
 from .decode import Code, Step, decode
 from .flow import Abort
 from .frames import Frame
+from .joint import meet_elsewhere
 from .memory import FRAME_PARAMETERS, Memory
 from .processor import Processor
 from .program import Program, allocation
@@ -83,6 +84,10 @@ class Machine:
         except EmulationError as error:
             error.at = error.at or self.processor.step.location
             raise
+        except Exception as error:
+            step = self.processor.step
+            error.add_note(f"while `{step.instruction}` was emulated ({step.location})")
+            raise
         return self.report
 
     # Blocks
@@ -138,7 +143,8 @@ class Machine:
 
     def _stir(self) -> bool:
         """When nothing is ready: what waits for memory, late copies, more blocks; whether anything can go on."""
-        return self.scheduler.wake(self.memory.state) or self.copies.flush() or self._join()
+        woken = self.scheduler.wake(self.memory.state) or self.copies.flush()
+        return woken or meet_elsewhere(self.processor) or self._join()
 
     def _join(self) -> bool:
         """Starts more blocks beside those that wait, if a GPU would have room for them."""

@@ -80,18 +80,24 @@ def _by_mask(x: Any, step: Step, rows: np.ndarray, here: np.ndarray) -> Iterator
     alive = x.alive.reshape(-1, WARP)[rows]
     masks = _masks(x, step, rows)
     _check_named(x, rows, here, masks)
-    left, stuck = here.copy(), np.zeros_like(here)
+    stuck = here.copy()
+    for ready, active in complete(alive, here, masks):
+        stuck[ready] &= ~active[ready]
+        yield ready, active
+    if stuck.any():
+        x.hold(_lanes(rows, stuck))
+
+
+def complete(alive: np.ndarray, here: np.ndarray, masks: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Warps (bool) of which all lanes of one mask are here, and these lanes; arrays are (warps, 32)."""
+    left = here.copy()
     while left.any():
-        mask = masks[np.arange(len(rows)), left.argmax(1)][:, np.newaxis]
+        mask = masks[np.arange(len(masks)), left.argmax(1)][:, np.newaxis]
         same = left & (masks == mask)
-        needed = alive & _named(mask)
-        ready = ~(needed & ~same).any(1) & same.any(1)
-        stuck |= same & ~ready[:, np.newaxis]
+        ready = ~(alive & _named(mask) & ~same).any(1) & same.any(1)
         left &= ~same
         if ready.any():
             yield ready, same
-    if stuck.any():
-        x.hold(_lanes(rows, stuck))
 
 
 def _masks(x: Any, step: Step, rows: np.ndarray) -> np.ndarray:

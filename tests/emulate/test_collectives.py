@@ -203,3 +203,26 @@ def test_a_product_of_matrices_in_some_warps(blocks, rng):
     clean(run(body, x, grid=blocks, block=64))
     assert (x[:, 0] == [33, 32, 32, 32]).all()
     assert (x[:, 1] == [1, 0, 0, 0]).all()
+
+
+def test_lanes_meet_at_like_instructions_in_different_places():
+    body = OWN + """
+        setp.lt.u32 %p1, %r1, 16;
+        @%p1 bra LOW;
+        add.u32 %r2, %r1, 100;
+        bar.warp.sync -1;
+        redux.sync.add.u32 %r3, %r2, -1;
+        bra DONE;
+    LOW:
+        bar.warp.sync -1;
+        redux.sync.add.u32 %r4, %r1, -1;
+        add.u32 %r3, %r4, 1;
+    DONE:
+        st.global.u32 [%rd2], %r3;
+    """
+    x = np.zeros(96, np.uint32)
+    clean(run(body, x, block=96))
+    total = sum(range(32)) + 1600
+    assert (x[:16] == total + 1).all()
+    assert (x[16:32] == total).all()
+    assert (x[32:64] == sum(range(32, 64)) + 3200).all()

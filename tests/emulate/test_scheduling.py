@@ -338,3 +338,44 @@ def test_a_loop_whose_barrier_another_warp_counts_is_no_deadlock():
     x = np.zeros(1, np.uint32)
     clean(run(body, x, block=64))
     assert x[0] == 40
+
+
+def test_blocks_that_join_leave_everything_of_the_others_in_place():
+    """Each block waits for the next one, with something in shared and local memory, at a barrier and under way."""
+    body = """
+        .local .u32 mine;
+        ld.param.u64 %rd1, [flags]; ld.param.u64 %rd2, [x]; ld.param.u64 %rd8, [y];
+        mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; mov.u32 %r3, %nctaid.x; mad.lo.u32 %r4, %r1, 64, %r2;
+        mov.u32 %r5, s; mad.lo.u32 %r5, %r2, 4, %r5; add.u32 %r6, %r4, 7;
+        st.shared.u32 [%r5], %r6; add.u32 %r6, %r6, 1; st.local.u32 [mine], %r6;
+        mul.wide.u32 %rd3, %r4, 4; add.u64 %rd4, %rd2, %rd3; add.u64 %rd8, %rd8, %rd3;
+        cp.async.ca.shared.global [%r5+256], [%rd4], 4; cp.async.commit_group;
+        add.cc.u32 %r6, %r4, -1;
+        setp.ge.u32 %p1, %r2, 32;
+        @%p1 bra MEET;
+        add.u32 %r7, %r1, 1; mul.wide.u32 %rd5, %r7, 4; add.u64 %rd5, %rd1, %rd5;
+        setp.eq.u32 %p2, %r7, %r3;
+        @%p2 bra MEET;
+    WAIT:
+        ld.acquire.gpu.global.u32 %r8, [%rd5];
+        setp.eq.u32 %p3, %r8, 0;
+        @%p3 bra WAIT;
+    MEET:
+        addc.u32 %r12, 0, 0;
+        bar.sync 0;
+        ld.shared.u32 %r9, [%r5]; ld.local.u32 %r10, [mine];
+        cp.async.wait_all;
+        ld.shared.u32 %r11, [%r5+256];
+        add.u32 %r9, %r9, %r10; add.u32 %r9, %r9, %r11; add.u32 %r9, %r9, %r12;
+        st.global.u32 [%rd8], %r9;
+        mul.wide.u32 %rd5, %r1, 4; add.u64 %rd5, %rd1, %rd5;
+        setp.eq.u32 %p2, %r2, 0;
+        @%p2 st.release.gpu.global.u32 [%rd5], 1;
+    """
+    blocks = 500
+    lanes = np.arange(64 * blocks, dtype=np.uint32)
+    flags, x, y = np.zeros(blocks, np.uint32), lanes * 5, np.zeros(64 * blocks, np.uint32)
+    parameters, module = "flags: u64, x: u64, y: u64", ".shared .u32 s[128];"
+    clean(run(body, flags, x, y, grid=blocks, block=64, parameters=parameters, module=module))
+    assert (flags == 1).all()
+    assert (y == 2 * lanes + 15 + 5 * lanes + (lanes > 0)).all()

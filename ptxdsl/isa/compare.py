@@ -37,8 +37,12 @@ UNORDERED: dict[str, Comparison] = {
 """True where a or b is NaN."""
 
 UNSIGNED: dict[str, Comparison] = {"lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal}
-FLOATS = ORDERED | UNORDERED
-INTEGERS = {**{name: ORDERED[name] for name in ("eq", "lt", "le", "gt", "ge")}, "ne": np.not_equal, **UNSIGNED}
+FLOATS: dict[str, Callable[..., Any]] = ORDERED | UNORDERED
+INTEGERS: dict[str, Callable[..., Any]] = {
+    **{name: ORDERED[name] for name in ("eq", "lt", "le", "gt", "ge")},
+    "ne": np.not_equal,
+    **UNSIGNED,
+}
 COMPARISONS = FLOATS | UNSIGNED
 BOOLEANS: dict[str, np.ufunc] = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 
@@ -68,7 +72,7 @@ def compare(i: Opcode, a: Array, b: Array, c: Array | None = None) -> tuple[Arra
         result = INTEGERS[i.cmp](a, b)
     if c is None:
         return result, ~result
-    c = np.repeat(c, lanes(type_)[1], axis=-1)
+    c = np.repeat(c, 2, axis=-1) if type_.kind == "x" else c
     return BOOLEANS[i.bool](result, c), BOOLEANS[i.bool](~result, c)
 
 

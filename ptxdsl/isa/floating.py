@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..types import f32, f64, lanes
+from ..types import Type, f32, f64, lanes
 from . import numerics
 from .numerics import Array, odd_sum
 from .spec import Form, Op, Opcode
@@ -28,6 +28,11 @@ def both_or_none(i: Any) -> bool:
     return bool(i.xorsign) == bool(i.abs)
 
 
+def types_of(i: Opcode) -> list[Type]:
+    """The types of d and of the inputs."""
+    return [operand.type for operand in i.operands if operand.type is not None]
+
+
 class Floating(Op):
     """Base: `compute` takes the values of the inputs, f32 (f64 for f64), and gives those of d before rounding."""
 
@@ -35,10 +40,10 @@ class Floating(Op):
         raise NotImplementedError
 
     def run(self, i: Opcode, *inputs: Any) -> Any:
-        chosen, d = i.values.get, i.operands[0].type
-        values = [numerics.decode(x, o.type) for x, o in zip(inputs, i.operands[1:], strict=True)]
+        chosen, (d, *types) = i.values.get, types_of(i)
+        values = [numerics.decode(x, t) for x, t in zip(inputs, types, strict=True)]
         if chosen("ftz"):
-            values = [numerics.flush(v, o.type) for v, o in zip(values, i.operands[1:], strict=True)]
+            values = [numerics.flush(v, t) for v, t in zip(values, types, strict=True)]
         result = self.compute(i, *values)
         rnd = chosen("rnd") or "rn"
         if chosen("ftz"):
@@ -63,7 +68,7 @@ class Rounded(Floating):
     addends: ClassVar[Callable[..., tuple[Array, Array]] | None] = None
 
     def compute(self, i: Opcode, *values: Array) -> Array:
-        element, rnd = lanes(i.operands[0].type)[0], i.values.get("rnd") or "rn"
+        element, rnd = lanes(types_of(i)[0])[0], i.values.get("rnd") or "rn"
         result = type(self).nearest(*values) if element is f64 or (element is f32 and rnd == "rn") else None
         if result is None or (i.values.get("ftz") and (np.abs(result) == 2.0**-126).any()):
             values = tuple(v.astype(np.float64) for v in values)
@@ -72,8 +77,9 @@ class Rounded(Floating):
         if element is f64 and rnd != "rn":
             error = numerics.residual(type(self).exact, result, *values)
             result = numerics.step(result, error, rnd)
-        if rnd == "rm" and type(self).addends:
-            x, y = type(self).addends(*values)
+        addends = type(self).addends
+        if rnd == "rm" and addends is not None:
+            x, y = addends(*values)
             # Rounded down, a sum that is exactly zero is -0 unless both addends are +0.
             result = np.where((result == 0) & (error == 0) & (np.signbit(x) | np.signbit(y)), -0.0, result)
         return result

@@ -40,7 +40,7 @@ FORMATS = {
     e5m2: Format(3, -14, 57344.0),
 }
 
-NAN = {
+NAN: dict[np.dtype[Any], Any] = {
     np.dtype(np.float32): np.uint32(0x7FFFFFFF).view(np.float32),
     np.dtype(np.float16): np.uint16(0x7FFF).view(np.float16),
 }
@@ -168,11 +168,12 @@ def fma(a: Array, b: Array, c: Array) -> Array:
         return _fma64(*np.broadcast_arrays(a, b, c))
     product = np.multiply(a, b, dtype=np.float64)
     s = product + c
+    result = s.astype(np.float32)
     # Rounding twice errs only where the f64 sum stands on the middle between two f32 numbers.
-    middle = ((s.view(np.uint64) & 0x1FFFFFFF) == 0x10000000) | ((np.abs(s) < 2.0**-126) & (s != 0))
-    if middle.any():
-        s = odd_sum(product, c.astype(np.float64))
-    return s.astype(np.float32)
+    middle = (s.view(np.uint64) & 0x1FFFFFFF) == 0x10000000
+    if middle.any() or ((np.abs(result) < 2.0**-126) & (s != 0)).any():
+        return odd_sum(product, c.astype(np.float64)).astype(np.float32)
+    return result
 
 
 def _fma64(a: Array, b: Array, c: Array) -> Array:
@@ -214,7 +215,7 @@ def residual(exact: Callable[..., Any], nearest: Array, *inputs: Array) -> Array
             return 0.0
         return float((difference > 0) - (difference < 0))
 
-    return np.frompyfunc(one, 1 + len(inputs), 1)(nearest, *inputs).astype(np.float64)
+    return np.asarray(np.frompyfunc(one, 1 + len(inputs), 1)(nearest, *inputs), np.float64)
 
 
 def from_integer(x: Array, type: Type, rnd: str) -> Array:
@@ -232,9 +233,9 @@ def from_integer(x: Array, type: Type, rnd: str) -> Array:
 
 def to_integer(x: Array, dtype: np.dtype[Any], rnd: str) -> Array:
     """Values rounded to integers, clamped to the type's range; NaN becomes 0, from f64 or to 64 bits the high bit."""
-    whole = TO_INTEGER[rnd](x.astype(np.float64, copy=False))
+    whole = TO_INTEGER[rnd](x)
     info = np.iinfo(dtype)
-    inside = (whole >= float(info.min)) & (whole < float(info.max) + (info.bits < 64))
+    inside = (whole >= float(info.min)) & (whole < float(info.max + 1))
     result = np.where(inside, whole, 0).astype(dtype)
     if not inside.all():
         result = np.where(whole < info.min, info.min, np.where(inside, result, info.max))

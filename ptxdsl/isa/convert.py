@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ BYTES, WORDS = "u8 s8", "u16 s16 u32 s32 u64 s64"
 INTEGERS = f"{BYTES} {WORDS}"
 MODES, TO_WHOLE = "rn rz rm rp", "rni rzi rmi rpi"
 FTZ = {"ftz": ("1.4", 10)}
-BF16 = {"ptx": "7.8", "sm": 90}
-SATFINITE = {"satfinite": ("8.1", 80)}
+BF16: dict[str, Any] = {"ptx": "7.8", "sm": 90}
+SATFINITE: dict[str, Any] = {"satfinite": ("8.1", 80)}
 
 
 def _loses(i: Any) -> bool:
@@ -192,7 +193,7 @@ class CvtPack(Convert):
         return packed if c is None else c << 2 * bits | packed
 
 
-CONTROLS = {
+CONTROLS: dict[str | None, Callable[[Array, int], Array]] = {
     None: lambda c, k: c >> 4 * k,
     "f4e": lambda c, k: (c & 3) + k,
     "b4e": lambda c, k: (c & 3) - k,

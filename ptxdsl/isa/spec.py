@@ -82,7 +82,7 @@ class Operand:
 
     name: str
     role: str
-    type: Type | None
+    type: Any  # a Type
     count: int
     space: str | None
     word: str
@@ -368,7 +368,7 @@ def _unpaired(declared: Sequence[Operand], given: Sequence[Any]) -> Iterator[Any
         index += 2 if takes_pair else 1
 
 
-_WORDS = {"label": ir.Label, "function": (ir.Function, ir.Symbol), "arguments": ir.Arguments}
+_WORDS: dict[str, Any] = {"label": ir.Label, "function": (ir.Function, ir.Symbol), "arguments": ir.Arguments}
 
 
 def check_operand(i: Opcode, operand: Operand, value: Any) -> Iterator[Problem]:
@@ -381,7 +381,7 @@ def check_operand(i: Opcode, operand: Operand, value: Any) -> Iterator[Problem]:
     elif operand.type is None:
         if operand.word == "imm" and not (isinstance(value, ir.Immediate) and value.type is None):
             yield Problem(operand.name, f"`{operand.name}` is {found(value)}; it must be an integer constant")
-        elif not isinstance(value, _WORDS.get(operand.word, object)):
+        elif operand.word in _WORDS and not isinstance(value, _WORDS[operand.word]):
             yield Problem(operand.name, f"`{operand.name}` is {found(value)}; this form takes {operand.describe()}")
     elif operand.count > 1 or isinstance(value, ir.Vector):
         yield from _check_vector(i, operand, value)

@@ -59,16 +59,16 @@ class BarrierReduce(Barrier):
     """As barrier.sync; d is the number of threads with `c`, or whether all or any of them have it."""
 
     forms = tuple(
-        Form(f"{name}.red.{how} {destination}, a:u32{threads}, {{!}}c:pred", ptx=ptx, sm=sm, **slots)
+        Form(f"{name}.red.{how} {destination}, a:u32{threads}, {{!}}c:pred", ptx=ptx, sm=sm, how="and or")
         for name, ptx, sm in (
             ("bar", "2.0", 20),
             ("bar.cta", "7.8", 20),
             ("barrier", "6.0", 30),
             ("barrier.cta", "7.8", 30),
         )
-        for how, destination, slots in (
-            ("popc{.aligned}.u32" if name.startswith("barrier") else "popc.u32", "d=u32", {}),
-            ("how{.aligned}.pred" if name.startswith("barrier") else "how.pred", "d=pred", {"how": "and or"}),
+        for how, destination in (
+            ("popc{.aligned}.u32" if name.startswith("barrier") else "popc.u32", "d=u32"),
+            ("how{.aligned}.pred" if name.startswith("barrier") else "how.pred", "d=pred"),
         )
         for threads in ("", ", b:u32")
     )

@@ -4,7 +4,7 @@ from ptxdsl.schedule.conv import Conv2dProblem, Conv3dProblem
 from ptxdsl.schedule.grouped import GroupedProblemVisitor, GroupedTile, Work, tile_of
 from ptxdsl.schedule.occupancy import blocks_per_multiprocessor, sufficient_blocks
 from ptxdsl.schedule.persistent import ClusterRaster, GroupPlan, GroupScheduler, PersistentPlan, PersistentScheduler
-from ptxdsl.schedule.problems import GemmShape, TiledShape
+from ptxdsl.schedule.problems import GemmShape, TiledShape, slice_of_k
 from ptxdsl.schedule.raster import GroupedRowsThreadblockSwizzle, HilbertThreadblockSwizzle
 from ptxdsl.schedule.reuse import Reuse, l2_reuse
 from ptxdsl.schedule.stream_k import StreamKCoverage, StreamKPlan, StreamKThreadblockSwizzle, TileWork

@@ -97,9 +97,9 @@ class ConvProblem:
         self._check_operation(op)
         sizes((tile_k,), "the tile", ("K",), least=1)
         if op == "wgrad":
-            return ceil_div(ceil_div(self.output_size, self.split_k), tile_k)  # type: ignore[no-any-return]
+            return ceil_div(ceil_div(self.output_size, self.split_k), tile_k)
         channels = self.C // self.groups if op == "fprop" else self.K
-        return self.window_size * ceil_div(ceil_div(channels, self.split_k), tile_k)  # type: ignore[no-any-return]
+        return self.window_size * ceil_div(ceil_div(channels, self.split_k), tile_k)
 
     def _check_operation(self, op: str) -> None:
         if op not in OPERATIONS:
@@ -145,7 +145,7 @@ class Conv2dProblem(ConvProblem):
     def strided_dgrad_rows(self, tile_m: int) -> int:
         """Tiles along M of the part of dgrad that belongs to one place of the stride."""
         rows = self.N * ceil_div(self.H, self.stride[0]) * ceil_div(self.W, self.stride[1])
-        return ceil_div(rows, tile_m)  # type: ignore[no-any-return]
+        return ceil_div(rows, tile_m)
 
     def strided_dgrad_start(self, r: int, s: int) -> tuple[int, int]:
         """The first (h, w) that the filter place (r, s) contributes to in a strided dgrad."""

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.schedule.arithmetic import all_ints, is_int
+from ptxdsl.schedule.arithmetic import all_ints, ceil_div, is_int, minimum
 
 MOST_TILES = 2**31
 OPERATIONS = ("fprop", "dgrad", "deconv", "wgrad")
@@ -83,3 +83,11 @@ def countable(tiled: TiledShape) -> TiledShape:
             help="take larger tiles, or compute the problem in parts",
         )
     return tiled
+
+
+def slice_of_k(number: Any, slices: Any, k: Any, tile_k: int) -> tuple[Any, Any]:
+    """The first and last (half-open) K-iterations of a slice of split-K: as many for each, less for the last ones."""
+    iterations = ceil_div(k, tile_k)
+    each = ceil_div(iterations, slices)
+    begin = minimum(number * each, iterations)
+    return begin, minimum(begin + each, iterations)

@@ -388,8 +388,10 @@ class StreamKPlan:
                 times[m, n, begin:end] += 1
             if not work and self.role(block) != "reduction":
                 idle.append(block)
-        found = (np.argwhere(at).tolist() for at in (times > 0, times == 0, times > 1))
-        return StreamKCoverage(*(list(map(tuple, at)) for at in found), idle)
+        done, missing, repeated = (
+            list(map(tuple, np.argwhere(at).tolist())) for at in (times > 0, times == 0, times > 1)
+        )
+        return StreamKCoverage(done, missing, repeated, idle)
 
     def timeline(self) -> Timeline:
         """The multiprocessors' slots over K-iterations: blocks go to whichever is free first."""

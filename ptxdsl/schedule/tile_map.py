@@ -39,7 +39,8 @@ class TileMap(Drawable):
     @property
     def working(self) -> np.ndarray:
         """bool: whether each block has a tile."""
-        return ((self.offsets >= 0) & (self.offsets < np.array(self.tiled))).all(axis=1)
+        inside: np.ndarray = (self.offsets >= 0) & (self.offsets < np.array(self.tiled))
+        return np.logical_and.reduce(inside, axis=1)
 
     @property
     def order(self) -> np.ndarray:
@@ -50,11 +51,11 @@ class TileMap(Drawable):
         order, tiled = self.order, np.array(self.tiled)
         numbers = np.ravel_multi_index(tuple(order.T), self.tiled) if tiled.all() else order[:, 0]
         times = np.bincount(numbers, minlength=prod(self.tiled))
-        idle = np.flatnonzero(~self.working)
-        return Coverage(
-            *(_tuples(np.unravel_index(np.flatnonzero(at), self.tiled)) for at in (times > 0, times == 0, times > 1)),
-            _tuples(np.unravel_index(idle, self.grid[::-1])[::-1]),
+        done, missing, repeated = (
+            _tuples(np.unravel_index(np.flatnonzero(at), self.tiled)) for at in (times > 0, times == 0, times > 1)
         )
+        idle = _tuples(np.unravel_index(np.flatnonzero(~self.working), self.grid[::-1])[::-1])
+        return Coverage(done, missing, repeated, idle)
 
     def picture(self) -> Picture:
         """Rows are tiles along m, columns along n; a cell holds the number of its block, and its index if another.

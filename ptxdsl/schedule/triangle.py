@@ -37,7 +37,7 @@ class TriangularProblemVisitor(GroupedProblemVisitor):
     def _count(self) -> np.ndarray:
         """Whole squares on and below the diagonal, times the tiles in each of them."""
         squares = np.minimum(self._tiles_m, self._tiles_n)
-        return squares * (squares + 1) // 2 * self.group  # type: ignore[no-any-return]
+        return squares * (squares + 1) // 2 * self.group
 
     def _places(self, where: np.ndarray, tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         square, part = tile // self.group, tile % self.group

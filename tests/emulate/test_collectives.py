@@ -206,7 +206,9 @@ def test_a_product_of_matrices_in_some_warps(blocks, rng):
 
 
 def test_lanes_meet_at_like_instructions_in_different_places():
-    body = OWN + """
+    body = (
+        OWN
+        + """
         setp.lt.u32 %p1, %r1, 16;
         @%p1 bra LOW;
         add.u32 %r2, %r1, 100;
@@ -220,6 +222,7 @@ def test_lanes_meet_at_like_instructions_in_different_places():
     DONE:
         st.global.u32 [%rd2], %r3;
     """
+    )
     x = np.zeros(96, np.uint32)
     clean(run(body, x, block=96))
     total = sum(range(32)) + 1600

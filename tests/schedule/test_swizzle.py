@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ptxdsl import schedule
 from ptxdsl.errors import ScheduleError
-from ptxdsl.schedule import Conv2dProblem, Conv3dProblem, TiledShape
+from ptxdsl.schedule import Conv2dProblem, Conv3dProblem, TiledShape, slice_of_k
 from tests.schedule.vectors import load
 
 GEMM, CONV, GEMV = load("swizzle_gemm"), load("swizzle_conv"), load("swizzle_gemv")
@@ -191,3 +191,11 @@ def test_a_strided_dgrad_starts_where_a_filter_place_first_lands(stride, other, 
     h, w = problem.strided_dgrad_start(r, 0)
     assert next(h for h in range(20) if (h + pad - r) % stride == 0) == h
     assert w == 0
+
+
+@given(st.integers(1, 9), st.integers(0, 300), st.sampled_from([16, 32, 64]))
+def test_slices_of_k_follow_each_other_and_none_is_longer_than_needed(slices, k, tile_k):
+    parts = [slice_of_k(number, slices, k, tile_k) for number in range(slices)]
+    assert [begin for begin, _ in parts] == [0, *(end for _, end in parts[:-1])]
+    assert parts[-1][1] == -(-k // tile_k)
+    assert max(end - begin for begin, end in parts) == -(-parts[-1][1] // slices)

@@ -21,6 +21,7 @@ from ptxdsl.schedule import (
     SplitKIdentityThreadblockSwizzle,
     StreamKThreadblockSwizzle,
     ThreadblockSwizzle,
+    slice_of_k,
     tile_of,
 )
 from ptxdsl.schedule.stream_k import StreamKPlan
@@ -104,6 +105,17 @@ def test_a_kernel_finds_its_own_grid():
     for swizzle in (IdentityThreadblockSwizzle(8), GroupedRowsThreadblockSwizzle(8), HorizontalThreadblockSwizzle()):
         tiled = swizzle.tiled_shape((1000, 700, 64), (128, 64, 32))
         assert rows_of(shapes, (1, 1, 1), 1000, 700, 64, swizzle=swizzle).tolist() == [list(swizzle.grid_shape(tiled))]
+
+
+@pd.kernel
+def slices_of_k(out: ptr[u32], k: u32):
+    write(out, slice_of_k(pd.ctaid.x, pd.nctaid.x, k, 32))
+
+
+def test_a_kernel_finds_its_slice_of_k():
+    for slices, k in ((3, 1000), (7, 65), (4, 0)):
+        found = rows_of(slices_of_k, (slices, 1, 1), k, width=2)
+        assert found.tolist() == [list(slice_of_k(number, slices, k, 32)) for number in range(slices)]
 
 
 @pd.kernel

@@ -29,6 +29,7 @@ class Flow(State):
         self.frame, self.pc, self.steps = frame, pc, frame.code.steps
         self.stops = self.scheduler.stops(frame)
         self.memory.spaces["local"].table = frame.table
+        frame.sharing = self.dense
         if self.dense:
             frame.owned.clear()
 

@@ -25,7 +25,8 @@ class Frame:
     """The registers of one function, reached by one chain of calls.
 
     An array in `registers` may stand in several slots, so that a part of it is written only after it was copied; the
-    slots in `owned` have been. `undefined` has, for slots that some lanes have not written, a bool for each lane.
+    slots in `owned` have been. While the frame is `sharing`, whole arrays go from slot to slot and none is owned.
+    `undefined` has, for slots that some lanes have not written, a bool for each lane.
     `places` has the addresses of its variables, which end at `end` in the memory of each lane; `table` has them and
     those of its callers.
     """
@@ -35,6 +36,7 @@ class Frame:
         self.registers: list[np.ndarray | None] = [None] * len(code.slots.registers)
         self.undefined: dict[int, np.ndarray] = {}
         self.owned: set[int] = set()
+        self.sharing = False
         self.path: tuple[int, ...] = (*parent.path, site) if parent else ()
         self.callees: dict[tuple[int, ir.Function], Frame] = {}
         self.places: dict[ir.Variable, int] = {}
@@ -55,7 +57,6 @@ class Frame:
         """Writes a register for some lanes; without `others_live`, the rest of the array need not be kept."""
         if index is None:
             self.registers[slot] = np.ascontiguousarray(value)
-            self.owned.discard(slot)  # the array may be an operand's, or a constant's
             if self.undefined:
                 self.undefined.pop(slot, None)
             return
@@ -67,15 +68,16 @@ class Frame:
     def _writable(self, slot: int, value: np.ndarray, others_live: bool) -> np.ndarray:
         array = self.registers[slot]
         if not others_live:
-            array = np.empty((self.lanes, *value.shape[1:]), value.dtype)
-            self.registers[slot] = array
-            self.owned.add(slot)
             self.undefined.pop(slot, None)
+            array = np.empty((self.lanes, *value.shape[1:]), value.dtype)
         elif array is None:
             array = self.poison(slot)
-            self.owned.add(slot)
-        elif slot not in self.owned:
-            array = self.registers[slot] = array.copy()
+        elif slot in self.owned:
+            return array
+        else:
+            array = array.copy()
+        self.registers[slot] = array
+        if not self.sharing:
             self.owned.add(slot)
         return array
 

@@ -293,3 +293,30 @@ def test_an_array_without_elements_is_not_touched():
     assert only(run("ld.param.u64 %rd1, [x]; ld.global.u8 %r1, [%rd1];", np.zeros(0, np.uint8), block=1)).message == (
         "ld.global.u8 reads 1 byte at x[0]; x has 0 u8"
     )
+
+
+def test_a_register_keeps_its_value_when_the_one_it_was_moved_from_changes():
+    body = (
+        OWN
+        + """
+        setp.lt.u32 %p1, %r1, 8; setp.gt.u32 %p2, %r1, 20;
+        mov.u32 %r2, 1;
+        @%p1 mov.u32 %r2, 5;
+        mov.u32 %r3, %r2;
+        @%p2 mov.u32 %r2, 9;
+        @%p1 bra SOME;
+        add.u32 %r2, %r2, 0;
+    SOME:
+        mov.u32 %r4, %r2;
+        @%p2 bra DONE;
+        mov.u32 %r2, 100;
+    DONE:
+        mad.lo.u32 %r3, %r3, 1000, %r4;
+        st.global.u32 [%rd2], %r3;
+    """
+    )
+    x = np.zeros(32, np.uint32)
+    clean(run(body, x))
+    i = np.arange(32)
+    first = np.where(i < 8, 5, 1)
+    assert (x == first * 1000 + np.where(i > 20, 9, first)).all()

@@ -51,7 +51,6 @@ class TriangularProblemVisitor(GroupedProblemVisitor):
 
 
 def _triangle_row(number: np.ndarray) -> np.ndarray:
-    """The row of each cell of a triangle that is numbered row by row; exact."""
-    row = ((np.sqrt(8.0 * number + 1) - 1) // 2).astype(np.int64)
-    row += (row + 1) * (row + 2) // 2 <= number
-    return row - (row * (row + 1) // 2 > number)
+    """The row of each cell of a triangle that is numbered row by row; exact, as numbers stay below 2**31."""
+    row: np.ndarray = (np.sqrt(8.0 * number + 1) - 1) // 2
+    return row.astype(np.int64)

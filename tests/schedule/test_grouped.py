@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptxdsl.schedule import GroupedProblemVisitor, TriangularProblemVisitor, tile_of
+from ptxdsl.schedule.triangle import _triangle_row
 from tests.schedule.vectors import load, tuples
 
 VISITOR, BALANCE = load("grouped_visitor"), load("grouped_balance")
@@ -50,6 +51,12 @@ def test_triangles_are_those_of_cutlass(row):
     assert made._counts.tolist() == row["tiles_per_problem"]
     for block, work in enumerate(row["schedule"]):
         assert made.tiles(block) == list(tuples(work))
+
+
+def test_rows_of_a_triangle_are_exact_up_to_the_last_tile():
+    rows = np.arange(65535)
+    assert (_triangle_row(rows * (rows + 1) // 2) == rows).all()
+    assert (_triangle_row(rows * (rows + 1) // 2 + rows) == rows).all()
 
 
 @given(st.integers(1, 400), st.sampled_from([(32, 32), (64, 32), (32, 64), (16, 64)]), st.integers(1, 7))
@@ -128,6 +135,16 @@ def test_longest_k_first_keeps_the_order_of_equals_and_the_callers_numbers():
     problems = [(1, 1, 8), (1, 1, 9), (0, 1, 99), (1, 1, 8), (1, 1, 9)]
     made = GroupedProblemVisitor(problems, (1, 1, 1), 1, sort=True)
     assert [tile.problem for tile in made.tiles(0)] == [1, 4, 0, 3]
+
+
+def test_many_problems_of_one_k_stay_in_order():
+    made = GroupedProblemVisitor([(1, 1, 8 + i % 2) for i in range(100)], (1, 1, 1), 1, sort=True)
+    assert [tile.problem for tile in made.tiles(0)] == [*range(1, 100, 2), *range(0, 100, 2)]
+
+
+def test_no_tile_is_cut_into_crumbs():
+    made = GroupedProblemVisitor([(1, 1, 30)], (1, 1, 1), 132, mode="host", balance="k")
+    assert sorted((made.work.k_end - made.work.k_begin).tolist()) == [3, 3, 4, 4, 4, 4, 4, 4]
 
 
 def longest_first(lengths, blocks):

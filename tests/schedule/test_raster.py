@@ -49,3 +49,10 @@ def test_the_squares_of_a_strip_join_up():
     order = HilbertThreadblockSwizzle(2).map((4, 16, 1), (1, 1, 1)).order
     steps = abs(order[1:, :2] - order[:-1, :2]).sum(axis=1)
     assert (steps == 1).all()
+
+
+def test_the_next_strip_goes_back():
+    order = HilbertThreadblockSwizzle(2).map((8, 16, 1), (1, 1, 1)).order
+    assert order[:64, 0].max() == 3 and order[64:, 0].min() == 4
+    assert (order[63, 1], order[64, 1]) == (15, 15)
+    assert order[-1, 1] == 0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptxdsl.schedule import StreamKThreadblockSwizzle
+from ptxdsl.schedule import StreamKPlan, StreamKThreadblockSwizzle, TiledShape
 from tests.schedule.vectors import load, tuples
 
 ROWS = load("swizzle_streamk")
@@ -101,3 +101,30 @@ def test_each_fragment_of_a_shared_tile_has_one_reduction_block():
     plan = planned(next(row for row in ROWS if row["remap_block_indices"]))
     reduced = [plan.reduction(block) for block in range(plan.grid[0]) if plan.role(block) == "reduction"]
     assert sorted(reduced) == [(tile, fragment) for tile in range(plan.sk_tiles) for fragment in range(8)]
+
+
+@pytest.mark.parametrize("rows, columns, cohorts", [(32, 32, True), (33, 33, False), (32, 29, True)])
+def test_tiles_go_in_cohorts_where_few_of_their_blocks_are_idle(rows, columns, cohorts):
+    plan = StreamKThreadblockSwizzle(1).plan((rows, columns, 8), (1, 1, 1))
+    assert plan.cohorts == cohorts
+    coverage = plan.coverage()
+    assert not coverage.missing and not coverage.repeated
+
+
+@pytest.mark.parametrize(
+    "columns, sk_tiles, fill", [(31, 32, True), (31, 258, False), (33, 258, False), (64, 258, True)]
+)
+def test_stream_k_tiles_stay_in_whole_cohorts(columns, sk_tiles, fill):
+    swizzle = StreamKThreadblockSwizzle(132)
+    plan = StreamKPlan(swizzle, TiledShape(64, columns, 1), 16, sk_tiles, 132, 64 * columns - sk_tiles)
+    assert plan._sk_tiles_fill_cohorts() == fill
+
+
+def test_the_first_wave_takes_more_tiles_where_that_makes_whole_wavesets():
+    """One stream-K wave and three waves of tiles are one more than a waveset of three: four blocks take two tiles."""
+    plan = StreamKThreadblockSwizzle(4, 3).plan((3, 6, 16), (1, 1, 1))
+    assert (plan.sk_waves, plan.dp_tiles, plan.dp_blocks, plan.first_wave_tiles) == (1, 12, 8, 2)
+    whole = [block for block in range(plan.grid[0]) if plan.role(block) == "dp"]
+    assert [len(plan.work(block)) for block in whole] == [2] * 4 + [1] * 4
+    coverage = plan.coverage()
+    assert not coverage.missing and not coverage.repeated

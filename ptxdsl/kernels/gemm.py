@@ -19,6 +19,7 @@ from ptxdsl.arrays import strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.matrix import Matrix, describe_type, empty, matrix
 from ptxdsl.kernels.tile import MATRICES, Fragments, Loader, Tile
+from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 from ptxdsl.types import Type
 
 MMA_N = 8
@@ -133,15 +134,6 @@ def divide_up(value: Any, divisor: int) -> Any:
     return (value + (divisor - 1)) // divisor
 
 
-def raster(config: GemmConfig, m: Any, n: Any) -> tuple[Any, Any]:
-    """The tile (along M, along N) of this thread block: strips of `raster` tiles of M, along N within a strip."""
-    rows, columns = divide_up(m, config.tile[0]), divide_up(n, config.tile[1])
-    strip = pd.ctaid.x // (columns * config.raster)
-    within = pd.ctaid.x - strip * (columns * config.raster)
-    height = pd.min(rows - strip * config.raster, config.raster)
-    return strip * config.raster + within % height, within // height
-
-
 @pd.kernel
 def gemm_kernel(
     a: ptr[config.inputs],
@@ -161,7 +153,8 @@ def gemm_kernel(
     config: GemmConfig = GemmConfig(),
 ) -> None:
     """A is m×k, B is k×n, C and out are m×n and row-major; ld* are the elements between rows or columns."""
-    tile_m, tile_n = raster(config, m, n)
+    tiles = divide_up(m, config.tile[0]), divide_up(n, config.tile[1]), 1
+    tile_m, tile_n, _ = GroupedRowsThreadblockSwizzle(config.raster).tile_offset(pd.ctaid, tiled_shape=tiles)
     first_m, first_n = tile_m * config.tile[0], tile_n * config.tile[1]
     warp_m, warp_n = pd.warpid % config.warps[0], pd.warpid // config.warps[0]
     memory = pd.dynamic_shared(config.inputs, config.shared_bytes // config.inputs.bytes, align=1024).address()

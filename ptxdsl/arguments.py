@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 
 from . import types
-from .arrays import HOST, Array, Strided, describe
+from .arrays import HOST, Array, Strided, describe, unwrapped
 from .errors import LaunchError, here
 from .types import Pointer, Type
 
@@ -284,7 +284,7 @@ def _pointer(name: str, kind: Type | Pointer, argument: object, stream: int) -> 
     if isinstance(argument, int | np.integer) and not isinstance(argument, bool):
         return _address(name, kind, int(argument))
     try:
-        array = describe(argument.array if isinstance(argument, Strided) else argument, stream)
+        array = describe(unwrapped(argument), stream)
     except BufferError as reason:
         refuse(f"`{name}` cannot be used: {reason}", "pass an array with memory of its own on the host or a GPU")
     if array is None:

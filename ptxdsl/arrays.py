@@ -8,10 +8,10 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -92,11 +92,13 @@ class _AtAddress:
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
 class Strided:
     """An array whose strides the kernel is told by other arguments, so that it need not be contiguous."""
 
-    array: object
+    __slots__ = ("array",)
+
+    def __init__(self, array: object) -> None:
+        self.array = array
 
 
 def strided(array: object) -> Strided:
@@ -104,13 +106,24 @@ def strided(array: object) -> Strided:
     return Strided(array)
 
 
-Expected: TypeAlias = Sequence[tuple[int, Any, int]]
+def unwrapped(argument: Any) -> Any:
+    """The array that `strided` was given, or the argument itself."""
+    return argument.array if isinstance(argument, Strided) else argument
 
 
 class Library(Protocol):
-    """How to ask the arrays of one library, without a protocol object in between: a launch has no time for that."""
+    """How to ask the arrays of one library, without a protocol object in between: a launch has no time for that.
+
+    The strings are Python expressions about an array `{0}`, from which `quick` writes functions: `unlike` is true where
+    its type is not `{dtype}` or it is not on the GPU `device`, `gaps` where it is not contiguous; `pointer` is its
+    address, `steps` its strides and the bytes that these count.
+    """
 
     name: str
+    unlike: str
+    gaps: str
+    pointer: str
+    steps: str
 
     def address(self, array: Any) -> int:
         """The address of its first element. Raises RuntimeError where it has none."""
@@ -124,15 +137,13 @@ class Library(Protocol):
     def current_stream(self, device: int) -> Callable[[], int]:
         """A function that gives the handle of the stream on which the library works at that time."""
 
-    def addresses(self, arguments: Sequence[Any], expected: Expected, device: int) -> list[Any] | None:
-        """The arguments with addresses in place of arrays; None where an array is not as expected.
-
-        `expected` has the position, the dtype and the bits that must be clear in the address of each array.
-        """
-
 
 class _Torch:
     name = "torch"
+    unlike = "{0}.dtype is not {dtype} or {0}.get_device() != device"
+    gaps = "not {0}.is_contiguous()"
+    pointer = "{0}.data_ptr()"
+    steps = "{0}.stride(), {0}.itemsize"
 
     def address(self, array: Any) -> int:
         return int(array.data_ptr())
@@ -147,20 +158,13 @@ class _Torch:
     def current_stream(self, device: int) -> Callable[[], int]:
         return partial(sys.modules["torch"]._C._cuda_getCurrentRawStream, device)
 
-    def addresses(self, arguments: Sequence[Any], expected: Expected, device: int) -> list[Any] | None:
-        values = list(arguments)
-        for position, dtype, mask in expected:
-            tensor = arguments[position]
-            if tensor.dtype is not dtype or tensor.get_device() != device or not tensor.is_contiguous():
-                return None
-            values[position] = address = tensor.data_ptr()
-            if address & mask:
-                return None
-        return values
-
 
 class _Cupy:
     name = "cupy"
+    unlike = "{0}.dtype != {dtype} or {0}.device.id != device"
+    gaps = "not {0}.flags.c_contiguous"
+    pointer = "{0}.data.ptr"
+    steps = "{0}.strides, 1"
 
     def address(self, array: Any) -> int:
         return int(array.data.ptr)
@@ -174,17 +178,6 @@ class _Cupy:
     def current_stream(self, device: int) -> Callable[[], int]:
         get_current_stream = sys.modules["cupy"].cuda.get_current_stream
         return lambda: int(get_current_stream().ptr)
-
-    def addresses(self, arguments: Sequence[Any], expected: Expected, device: int) -> list[Any] | None:
-        values = list(arguments)
-        for position, dtype, mask in expected:
-            array = arguments[position]
-            if array.dtype != dtype or array.device.id != device or not array.flags.c_contiguous:
-                return None
-            values[position] = address = array.data.ptr
-            if address & mask:
-                return None
-        return values
 
 
 _LIBRARIES: dict[tuple[str, str], Library] = {("torch", "Tensor"): _Torch(), ("cupy", "ndarray"): _Cupy()}

@@ -11,21 +11,23 @@ import ctypes
 import struct
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any
 
 from . import driver
-from .arguments import Kind, Shape, Signature, Value, alignment, launch_shape, refuse
-from .arrays import HOST, Array, Library, library_of
+from .arguments import Kind, Shape, Signature, Value, launch_shape, refuse
+from .arrays import HOST, Array, Library, library_of, unwrapped
 from .assemble import Cubin
 from .driver import call
-from .types import Pointer
+from .quick import Launcher, launcher, never
 
 _DEFAULT_DYNAMIC_BYTES = 48 * 1024  # more must be asked for, kernel by kernel
 _PORTABLE_CLUSTER_BLOCKS = 8
-# What a number that its parameter cannot hold, an extent that is no int, or a tensor without memory raises.
-_MISFITS = (struct.error, OverflowError, TypeError, RuntimeError)
+_ELSEWHERE = (201, 400)  # CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_HANDLE
+# What a number that its parameter cannot hold, an extent that is no int, a tensor without memory, an argument that is
+# no array or another number of arguments raises on the quick way.
+_MISFITS = (struct.error, OverflowError, TypeError, RuntimeError, AttributeError, ValueError)
 
 
 class Compiled:
@@ -41,7 +43,8 @@ class Compiled:
         self.cubin = cubin
         self.signature = Signature(name, parameters, written)
         self._loaded: dict[int, _Loaded] = {}
-        self._quick: dict[tuple[Any, ...], _Quick] = {}
+        self._quick: dict[tuple[Any, ...], Launcher] = {}
+        self._last: Launcher = never
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Compiled, (self.cubin, self.signature.kernel, self.signature.parameters, self.signature.written)
@@ -64,16 +67,23 @@ class Compiled:
         Raises LaunchError, with nothing launched, for an argument that does not fit or a launch that the GPU cannot do.
         """
         shape = grid, block, shared_bytes, cluster, cooperative
-        key = device, *map(type, arguments)
-        quick = self._quick.get(key)
-        if quick is not None:
-            try:
-                values = quick.values(arguments)
-                if values is not None:
-                    handle = quick.stream() if stream is None else stream_handle(stream)
-                    return self._loaded[quick.device].launch(shape, values, handle)
-            except _MISFITS:
-                self._quick.pop(key, None)  # the careful way says what does not fit
+        try:
+            if self._last(arguments, shape, stream, device):
+                return
+        except _MISFITS:
+            pass  # the careful way says what does not fit
+        self._launch_otherwise(shape, arguments, stream, device)
+
+    def _launch_otherwise(
+        self, shape: tuple[Any, ...], arguments: Sequence[Any], stream: object, device: int | None
+    ) -> None:
+        """Launch where the last arguments were of other types: quickly if these are known too, else carefully."""
+        types = device, *map(type, arguments)
+        for (known, *_), quick in list(self._quick.items()):
+            with suppress(*_MISFITS):
+                if known == types and quick is not self._last and quick(arguments, shape, stream, device):
+                    self._last = quick
+                    return
         self._launch_carefully(shape, arguments, stream, device)
 
     def _launch_carefully(
@@ -85,14 +95,23 @@ class Compiled:
         values = self.signature.check(arguments, device, handle or 0, _gpu_of)
         arrays = {n: value for n, value in enumerate(values) if isinstance(value, Array)}
         ordinal = next((a.device for a in arrays.values() if a.device is not None), device or 0)
-        libraries = list(dict.fromkeys(library_of(type(arguments[n])) for n in arrays))
+        libraries = list(dict.fromkeys(library_of(type(unwrapped(arguments[n]))) for n in arrays))
         if handle is None:
             handle = _current_stream(libraries, arrays.values(), ordinal)
         self.on(ordinal).launch(checked, [_address(value) for value in values], handle)
         if self.signature.is_plain and len(libraries) < 2 and None not in libraries:
-            library = libraries[0] if libraries else None
-            key = (device, *map(type, arguments))
-            self._quick[key] = _Quick(self.signature, arguments, list(arrays), library, ordinal)
+            self._learn(arguments, list(arrays), libraries[0] if libraries else None, ordinal, device)
+
+    def _learn(
+        self, arguments: Sequence[Any], arrays: list[int], library: Library | None, ordinal: int, device: int | None
+    ) -> None:
+        """Write the function that launches such arguments quickly."""
+        types = device, *map(type, arguments)
+        key = types, ordinal, *(unwrapped(arguments[n]).dtype for n in arrays)
+        if key not in self._quick:
+            scope = self.on(ordinal).scope(library, None if arrays or not ordinal else ordinal)
+            self._quick[key] = launcher(self.signature, arguments, arrays, library, scope)
+        self._last = self._quick[key]
 
     def on(self, device: int) -> _Loaded:
         """The kernel in the primary context of a GPU, loaded if it is not yet."""
@@ -161,7 +180,6 @@ class _Loaded:
                 f"`{self._name}` is assembled for {cubin.arch}; {self._device} cannot run that",
                 f"assemble it for {self._device.arch}",
             )
-        self._context = int(driver.primary_context(device))
         with driver.on(device):
             module = call(f"loading {self._name} on {self._device}", driver.cuda.cuModuleLoadData, cubin.image)
             self._function = call(
@@ -177,7 +195,6 @@ class _Loaded:
         self._slots = _Slots(layout.size, offsets)
         self._pack_into = layout.pack_into
         self._config = lru_cache(maxsize=1024)(self._make_config)
-        self._current = driver.cuda.cuCtxGetCurrent
         self._launch = driver.cuda.cuLaunchKernelEx
 
     def launch(self, shape: tuple[Any, ...], values: Sequence[Any], stream: int) -> None:
@@ -185,13 +202,33 @@ class _Loaded:
         config = self._config(shape, stream)
         buffer, addresses = self._slots.memory
         self._pack_into(buffer, 0, *values)
-        if int(self._current()[1]) == self._context:
-            (status,) = self._launch(config, self._function, addresses, 0)
-        else:
+        (status,) = self._launch(config, self._function, addresses, 0)
+        if status:
+            self._again(status, config, addresses)
+
+    def _again(self, status: Any, config: Any, addresses: int) -> None:
+        """Where a thread works with another context or with none, the driver launched nothing: change to ours."""
+        if status in _ELSEWHERE:
             with driver.on(self._device.ordinal):
                 (status,) = self._launch(config, self._function, addresses, 0)
         if status:
             raise driver.failure(f"launching {self._name} on {self._device}", status)
+
+    def scope(self, library: Library | None, asked: int | None) -> dict[str, Any]:
+        """What a launcher for arrays of a library uses; it launches where this GPU or, as `asked`, any is asked for."""
+        device = self._device.ordinal
+        return {
+            "device": device,
+            "devices": (asked, device),
+            "current_stream": library.current_stream(device) if library else int,  # int() is stream 0
+            "handle_of": stream_handle,
+            "configs": self._config,
+            "slots": self._slots,
+            "pack_into": self._pack_into,
+            "run": self._launch,
+            "function": self._function,
+            "again": self._again,
+        }
 
     def occupancy(self, shape: Shape) -> int:
         self._allow(shape)
@@ -273,52 +310,6 @@ class _Slots(threading.local):
         start = ctypes.addressof(buffer)
         self._pointers = (ctypes.c_void_p * max(len(offsets), 1))(*(start + offset for offset in offsets))
         self.memory = buffer, ctypes.addressof(self._pointers)
-
-
-class _Quick:
-    """The check of arguments of known Python types, in the time that a launch has.
-
-    Made from arguments that passed the careful check; `values` gives None for whatever differs from those, and the
-    careful check then decides. Numbers need no test here: `struct` refuses those that do not fit.
-    """
-
-    def __init__(
-        self,
-        signature: Signature,
-        arguments: Sequence[Any],
-        positions: Sequence[int],
-        library: Library | None,
-        device: int,
-    ) -> None:
-        self.device = device
-        self.stream = library.current_stream(device) if library else int  # int() is stream 0
-        self._addresses = library.addresses if library else _as_they_are
-        self._expected = [(n, arguments[n].dtype, _alignment_mask(signature.kinds[n])) for n in positions]
-        self._written = [n for n in positions if signature.names[n] in signature.written]
-
-    def values(self, arguments: Sequence[Any]) -> list[Any] | None:
-        """An address or number a parameter; None where an array is not as those that were checked."""
-        values = self._addresses(arguments, self._expected, self.device)
-        if values is None or (self._written and self._shares_memory(arguments, values)):
-            return None
-        return values
-
-    def _shares_memory(self, arguments: Sequence[Any], addresses: Sequence[int]) -> bool:
-        for written in self._written:
-            start = addresses[written]
-            end = start + arguments[written].nbytes
-            for n, _, _ in self._expected:
-                if addresses[n] < end and n != written and start < addresses[n] + arguments[n].nbytes:
-                    return True
-        return False
-
-
-def _as_they_are(arguments: Sequence[Any], expected: object, device: int) -> list[Any]:
-    return list(arguments)
-
-
-def _alignment_mask(kind: Kind) -> int:
-    return alignment(kind) - 1 if isinstance(kind, Pointer) else 0
 
 
 def runs_on(arch: str, capability: tuple[int, int]) -> bool:

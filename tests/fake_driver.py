@@ -76,9 +76,6 @@ class FakeCuda:
     def cuDevicePrimaryCtxRetain(self, device):
         return self.result("cuDevicePrimaryCtxRetain", real.CUcontext(1000 + device))
 
-    def cuCtxGetCurrent(self):
-        return SUCCESS, self.contexts[-1] if self.contexts else real.CUcontext(0)
-
     def cuCtxPushCurrent(self, context):
         self.contexts.append(context)
         return self.result("cuCtxPushCurrent")
@@ -94,7 +91,7 @@ class FakeCuda:
         return self.result("cuModuleLoadData", real.CUmodule(2000))
 
     def cuModuleGetFunction(self, module, name):
-        return self.result("cuModuleGetFunction", real.CUfunction(3000))
+        return self.result("cuModuleGetFunction", real.CUfunction(3000 + self.current))
 
     def cuFuncGetAttribute(self, attribute, function):
         known = {"MAX_THREADS_PER_BLOCK": self.max_threads, "SHARED_SIZE_BYTES": 64}
@@ -133,6 +130,10 @@ class FakeCuda:
         return int(self.contexts[-1]) - 1000 if self.contexts else None
 
     def cuLaunchKernelEx(self, config, function, parameters, extra):
+        if self.current is None:
+            return (real.CUresult.CUDA_ERROR_INVALID_CONTEXT,)
+        if self.current != int(function) - 3000:
+            return (real.CUresult.CUDA_ERROR_INVALID_HANDLE,)
         pointers = (ctypes.c_void_p * len(self.widths)).from_address(parameters)
         launch = {
             "device": self.current,

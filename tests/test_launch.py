@@ -6,6 +6,7 @@ import pickle
 import struct
 import sys
 import threading
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +19,7 @@ from ptxdsl.arrays import strided
 from ptxdsl.assemble import Cubin, Resources
 from ptxdsl.errors import LaunchError
 from ptxdsl.launch import load, runs_on, stream_handle
+from ptxdsl.quick import reach
 from ptxdsl.types import f32, ptr, s32, u32, u64
 
 from .fake_driver import FakeCuda, installed
@@ -81,8 +83,20 @@ def words(*arguments):
 def both_ways(handle, *call, **options):
     """Launch twice: the first checks everything and learns, the second takes the quick way."""
     handle(*call, **options)
-    assert len(handle._quick) == 1
-    handle(*call, **options)
+    with only_quickly(handle):
+        handle(*call, **options)
+
+
+@contextmanager
+def only_quickly(handle):
+    """Launches must take the quick way."""
+
+    def refused(*arguments):
+        raise AssertionError("the careful way was taken")
+
+    handle._launch_carefully = refused
+    yield
+    del handle._launch_carefully
 
 
 def test_a_launch_hands_over_the_shape_the_stream_and_each_parameter(gpu):
@@ -322,9 +336,59 @@ def test_a_shape_that_cannot_be_launches_nothing(gpu, known, shape):
 
 def test_neighbours_are_launched_on_the_quick_way(gpu):
     handle, x = kernel(), Tensor()
-    for distance in (32, -32):
-        handle(1, 1, (x, 8, Tensor(address=x.address + distance), 2.0))
-    assert len(gpu.launches) == 2
+    handle(1, 1, (x, 8, Tensor(), 2.0))
+    with only_quickly(handle):
+        for distance in (32, -32):
+            handle(1, 1, (x, 8, Tensor(address=x.address + distance), 2.0))
+    assert len(gpu.launches) == 3
+
+
+def test_types_and_gpus_that_take_turns_are_launched_quickly_once_known(gpu):
+    handle = kernel([("x", ptr[types.b32]), ("n", u32), ("y", ptr[f32]), ("a", f32)])
+    turns = [
+        (Tensor(dtype=dtype, device=device), 8, Tensor(device=device), number)
+        for dtype in ("torch.float32", "torch.int32") for device in (0, 1) for number in (2.0, 2)
+    ]  # fmt: skip
+    turns.append((None, 8, Tensor(), 2.0))
+    for arguments in turns:
+        handle(1, 1, arguments)
+    with only_quickly(handle):
+        for arguments in reversed(turns):
+            handle(1, 1, arguments)
+    first, second = gpu.launches[: len(turns)], gpu.launches[len(turns) :]
+    assert first == second[::-1]
+    assert [launch["device"] for launch in first] == [0, 0, 1, 1] * 2 + [0]
+
+
+def test_strided_arrays_are_launched_quickly_with_the_same_checks(gpu):
+    handle, x = kernel(), Tensor(contiguous=False)
+    behind = [Tensor(address=x.address + distance, contiguous=False) for distance in (60, 64, 68)]
+    handle(1, 1, (strided(x), 8, strided(behind[1]), 2.0))
+    with only_quickly(handle):
+        handle(1, 1, (strided(x), 8, strided(behind[1]), 2.0))
+        handle(1, 1, (strided(x), 8, strided(behind[0]), 2.0))
+    handle(1, 1, (strided(x), 8, strided(Tensor(address=x.address + 4, contiguous=False)), 2.0))  # interleaved
+    with pytest.raises(LaunchError) as refused:
+        handle(1, 1, (strided(x), 8, strided(Tensor(address=x.address + 56, contiguous=False)), 2.0))
+    assert refused.value.message == SHARES
+    with pytest.raises(LaunchError, match="has shape"):
+        handle(1, 1, (strided(x), 8, behind[1], 2.0))
+    assert len(gpu.launches) == 4
+
+
+def test_how_far_the_elements_of_an_array_reach():
+    assert reach((3, 4), (4, 1), 2, 2) == (0, 24)
+    assert reach((3, 4), (-16, 4), 1, 4) == (-32, 16)
+    assert reach((3, 0), (1, 1), 4, 4) == (0, 0)
+    with pytest.raises(ValueError):
+        reach((3,), (6,), 1, 4)
+
+
+def test_an_address_that_is_not_aligned_is_refused_also_after_a_good_launch(gpu):
+    handle = kernel()
+    both_ways(handle, 1, 1, (1 << 20, 8, 1 << 21, 2.0))
+    with pytest.raises(LaunchError, match="whose elements lie at multiples of 4 bytes"):
+        handle(1, 1, (1 << 20, 8, (1 << 21) + 2, 2.0))
 
 
 def test_a_tensor_without_memory_is_refused_also_after_a_good_launch(gpu):

@@ -208,12 +208,12 @@ def residual(exact: Callable[..., Any], nearest: Array, *inputs: Array) -> Array
     def one(nearest: float, *inputs: float) -> float:
         if not all(map(math.isfinite, inputs)) or math.isnan(nearest):
             return 0.0
+        overflow = math.isinf(nearest)
         try:
-            difference = -nearest if math.isinf(nearest) else exact(Fraction(nearest), *map(Fraction, inputs))
-            exact(Fraction(1), *map(Fraction, inputs))
+            difference = exact(Fraction(0 if overflow else nearest), *map(Fraction, inputs))
         except ZeroDivisionError:
             return 0.0
-        return float((difference > 0) - (difference < 0))
+        return math.copysign(1, -nearest) if overflow else float((difference > 0) - (difference < 0))
 
     return np.asarray(np.frompyfunc(one, 1 + len(inputs), 1)(nearest, *inputs), np.float64)
 

@@ -111,11 +111,11 @@ class Operand:
             }.get(self.word, f"a {self.word}")
         if self.type is types.pred:
             return "a predicate" if self.count == 1 else f"{self.count} predicates"
-        kinds = {"b": f"{self.type.bits}-bit", "u": f"{self.type.bits}-bit integer"}
-        kind = kinds.get(self.type.kind.replace("s", "u"), str(self.type))
         if self.type.register is not self.type:
-            kind = str(self.type.register)
-        held = f" ({self.type})" if self.type.register is not self.type else ""
+            kind, held = str(self.type.register), f" ({self.type})"
+        else:
+            kinds = {"b": f"{self.type.bits}-bit", **dict.fromkeys("us", f"{self.type.bits}-bit integer")}
+            kind, held = kinds.get(self.type.kind, str(self.type)), ""
         return (f"{_article(kind)} register" if self.count == 1 else f"{self.count} {kind} registers") + held
 
 

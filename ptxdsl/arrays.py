@@ -128,6 +128,9 @@ class Library(Protocol):
     def address(self, array: Any) -> int:
         """The address of its first element. Raises RuntimeError where it has none."""
 
+    def look(self, array: Any) -> tuple[Any, int]:
+        """How an array lies (type, GPU, shape, strides), and its address. Raises RuntimeError where it has none."""
+
     def device(self, array: Any) -> int | str:
         """The number of its GPU, HOST, or the name of another kind of device."""
 
@@ -147,6 +150,9 @@ class _Torch:
 
     def address(self, array: Any) -> int:
         return int(array.data_ptr())
+
+    def look(self, array: Any) -> tuple[Any, int]:
+        return (array.dtype, array.get_device(), array.shape, array.stride()), array.data_ptr()
 
     def device(self, array: Any) -> int | str:
         kind = array.device.type
@@ -168,6 +174,9 @@ class _Cupy:
 
     def address(self, array: Any) -> int:
         return int(array.data.ptr)
+
+    def look(self, array: Any) -> tuple[Any, int]:
+        return (array.dtype, array.device.id, array.shape, array.strides), array.data.ptr
 
     def device(self, array: Any) -> int | str:
         return int(array.device.id)

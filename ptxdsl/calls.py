@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ptxdsl.trace.builder import peek
@@ -146,6 +146,14 @@ class Launch:
             shared_bytes=variant.shared_bytes(self.shared_bytes),
             cluster=cluster, cooperative=cooperative, stream=stream,
         )  # fmt: skip
+
+    def known(self, *given: Any, **constants: Any) -> partial[None] | None:
+        """What makes such a launch, given the arguments in one sequence; None if it has not been made on a GPU."""
+        found = self.kernel.handles.get((*constants.items(), *map(type, given)))
+        if found is None:
+            return None
+        variant, handle = found
+        return partial(handle, self.grid, self.block, shared_bytes=variant.shared_bytes(self.shared_bytes))
 
 
 def _run(

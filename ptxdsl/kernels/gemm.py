@@ -18,6 +18,7 @@ from ptxdsl.arguments import THREADS_PER_BLOCK
 from ptxdsl.arrays import strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.matrix import Matrix, describe_type, empty, matrix
+from ptxdsl.kernels.plan import Call, Plans, look
 from ptxdsl.kernels.tile import MATRICES, Fragments, Loader, Tile
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 from ptxdsl.types import Type
@@ -430,6 +431,7 @@ MEDIUM = GemmConfig(tile=(128, 128, 32), stages=4)
 SMALL = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=4)
 EFFICIENCY = {LARGE: 1.0, MEDIUM: 0.93, SMALL: 0.5}  # of the tensor cores, when all multiprocessors are busy
 MULTIPROCESSORS = 132
+PLANS = Plans()
 
 
 def choose(m: int, n: int) -> GemmConfig:
@@ -484,23 +486,29 @@ def gemm(
 
     Raises LaunchError for arrays that do not fit; nothing is written then.
     """
+    arrays, what = (a, b, None if beta == 0 else c, out), (config, beta == 0)
+    sight = None if out is None else look(arrays)
+    if PLANS.launch(what, sight, (alpha, beta)):
+        return out
     given = problem_of(a, b, c, out, beta)
     problem = given.row_major
     if problem.m and problem.n:
-        _launch(problem, configure(problem, config), alpha, beta)
+        call = call_of(problem, configure(problem, config), alpha, beta)
+        call.run()
+        PLANS.learn(what, sight, arrays, call)
     return given.out.owner
 
 
-def _launch(problem: Problem, config: GemmConfig, alpha: float, beta: float) -> None:
+def call_of(problem: Problem, config: GemmConfig, alpha: float, beta: float) -> Call:
+    """The launch of a row-major problem."""
     a, b, out = problem.a, problem.b, problem.out
     separate = problem.c if config.c == "separate" and problem.c else None
     c = strided(separate.owner) if separate else 0  # a null address: it is not read
     sizes = problem.m, problem.n, problem.k
     strides = a.stride, b.stride, separate.stride if separate else 0, out.stride
     arguments = strided(a.owner), strided(b.owner), c, strided(out.owner)
-    gemm_kernel[config.grid(problem.m, problem.n), config.threads](
-        *arguments, *sizes, *strides, alpha, beta, config=config
-    )
+    launch = gemm_kernel[config.grid(problem.m, problem.n), config.threads]
+    return Call(launch, (*arguments, *sizes, *strides), (alpha, beta), {"config": config})
 
 
 gemm.kernel = gemm_kernel  # type: ignore[attr-defined]  # what `ptxdsl dump ptxdsl.kernels.gemm:gemm` shows

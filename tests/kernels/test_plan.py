@@ -1,0 +1,155 @@
+"""Planned launches of gemm(), on a stand-in for the driver: they are those that the careful way would make."""
+
+import itertools
+import struct
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels import gemm as module
+from ptxdsl.kernels.gemm import SMALL, gemm
+from ptxdsl.kernels.plan import Plans
+from tests.fake_driver import FakeCuda, installed
+
+WIDTHS = (8, 8, 8, 8, 4, 4, 4, 8, 8, 8, 8, 4, 4)
+_addresses = itertools.count(1 << 30, 1 << 20)
+
+
+class Tensor:
+    """Answers as a matrix of torch does; strides count elements."""
+
+    __module__ = "torch"
+
+    def __init__(self, rows, columns, strides=None, dtype="torch.float16", device=0, address=None):
+        self.shape, self.strides, self.dtype = (rows, columns), strides or (columns, 1), dtype
+        self.itemsize = 4 if dtype == "torch.float32" else 2
+        self.device = SimpleNamespace(type="cuda")
+        self.ordinal, self.address = device, address or next(_addresses)
+
+    def data_ptr(self):
+        return self.address
+
+    def get_device(self):
+        return self.ordinal
+
+    def stride(self):
+        return self.strides
+
+    def is_contiguous(self):
+        return self.strides == (self.shape[1], 1)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    current = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 70 + device)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(_C=current))
+    monkeypatch.setattr(module, "PLANS", Plans())
+    monkeypatch.setattr(module.gemm_kernel, "handles", {})
+    monkeypatch.setattr(module.gemm_kernel, "_variants", {})
+    with installed(FakeCuda(widths=WIDTHS, gpus=2)) as fake:
+        yield fake
+
+
+def planned(monkeypatch, call):
+    """The call must not be worked out again."""
+
+    def refused(*arguments):
+        raise AssertionError("the careful way was taken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "problem_of", refused)
+        return call()
+
+
+CASES = {
+    "row-major": lambda: {"a": Tensor(64, 32), "b": Tensor(32, 96), "out": Tensor(64, 96)},
+    "column-major": lambda: {
+        "a": Tensor(64, 32, (1, 64)), "b": Tensor(32, 96, (1, 40)), "out": Tensor(64, 96, (1, 64)),
+    },
+    "with c": lambda: {
+        "a": Tensor(64, 32), "b": Tensor(32, 96), "c": Tensor(64, 96), "out": Tensor(64, 96), "beta": 0.5,
+    },
+    "second GPU": lambda: {
+        "a": Tensor(64, 32, device=1), "b": Tensor(32, 96, device=1), "out": Tensor(64, 96, device=1), "alpha": 3.0,
+    },
+    "configured": lambda: {"a": Tensor(64, 32), "b": Tensor(32, 96), "out": Tensor(64, 96), "config": SMALL},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_planned_launch_is_that_of_the_careful_way(gpu, monkeypatch, case):
+    first, second = CASES[case](), CASES[case]()
+    gemm(**first)
+    assert planned(monkeypatch, lambda: gemm(**second)) is second["out"]
+    monkeypatch.setattr(module, "PLANS", Plans())
+    gemm(**second)
+    _, plan, careful = gpu.launches
+    assert plan == careful
+    assert careful["stream"] == 70 + careful["device"]
+
+
+def test_c_in_the_memory_of_out_has_a_plan_of_its_own(gpu, monkeypatch):
+    a, b, c, out = Tensor(64, 32), Tensor(32, 96), Tensor(64, 96), Tensor(64, 96)
+    gemm(a, b, c, out=out, beta=1.0)
+    gemm(a, b, out, out=out, beta=1.0)
+    planned(monkeypatch, lambda: gemm(a, b, c, out=c, beta=1.0))
+    planned(monkeypatch, lambda: gemm(a, b, out, out=c, beta=1.0))
+    pointers = [[int.from_bytes(p, "little") for p in launch["parameters"][2:4]] for launch in gpu.launches]
+    assert pointers == [[c.address, out.address], [0, out.address], [0, c.address], [out.address, c.address]]
+
+
+def test_one_matrix_given_twice_is_planned_for_that_alone(gpu):
+    a, b = Tensor(64, 64), Tensor(64, 64)
+    for left, right in ((a, a), (a, b), (b, b), (b, a)):
+        gemm(left, right, out=Tensor(64, 64))
+        found = [int.from_bytes(p, "little") for p in gpu.launches[-1]["parameters"][:2]]
+        assert found == [left.address, right.address]
+
+
+def test_alpha_is_new_at_each_launch(gpu):
+    a, b, out = Tensor(64, 32), Tensor(32, 96), Tensor(64, 96)
+    for alpha in (1.0, 2.0, 3):
+        gemm(a, b, out=out, alpha=alpha)
+        assert gpu.launches[-1]["parameters"][11] == struct.pack("<f", alpha)
+    with pytest.raises(LaunchError, match="`alpha` takes f32; 1e\\+39 does not fit"):
+        gemm(a, b, out=out, alpha=1e39)
+
+
+OTHERS = {
+    "alignment": (lambda: Tensor(64, 32, address=(1 << 29) + 2), None),
+    "leading dimension": (lambda: Tensor(64, 32, (40, 1)), None),
+    "order": (lambda: Tensor(64, 32, (1, 64)), None),
+    "shape": (lambda: Tensor(64, 31), "31 columns meet 32 rows"),
+    "type": (lambda: Tensor(64, 32, dtype="torch.bfloat16"), "`a` is bfloat16 and `b` is float16"),
+    "GPU": (lambda: Tensor(64, 32, device=1), "on cuda:"),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_arrays_that_lie_otherwise_are_worked_out_anew(gpu, monkeypatch, other):
+    make, refused = OTHERS[other]
+    a, b, out = Tensor(64, 32), Tensor(32, 96), Tensor(64, 96)
+    gemm(a, b, out=out)
+    with pytest.raises(AssertionError, match="careful"):
+        planned(monkeypatch, lambda: gemm(make(), b, out=out))
+    if refused:
+        with pytest.raises(LaunchError, match=refused):
+            gemm(make(), b, out=out)
+
+
+def test_memory_that_out_shares_is_refused_also_with_a_plan(gpu):
+    a, b, out = Tensor(64, 32), Tensor(32, 96), Tensor(64, 96)
+    gemm(a, b, out=out)
+    for address in (b.address - 64 * 96 * 2 + 16, b.address + 32 * 96 * 2 - 16):
+        with pytest.raises(LaunchError, match="`out` is written by gemm_kernel and shares memory with `b`"):
+            gemm(a, b, out=Tensor(64, 96, address=address))
+    assert len(gpu.launches) == 1
+
+
+def test_beta_without_c_is_refused_also_with_a_plan(gpu):
+    a, b, out = Tensor(64, 32), Tensor(32, 96), Tensor(64, 96)
+    gemm(a, b, out=out)
+    with pytest.raises(LaunchError, match=r"beta is 1\.0, and `c` is not given"):
+        gemm(a, b, out=out, beta=1.0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, Protocol
@@ -137,6 +137,9 @@ class Library(Protocol):
     def strides(self, array: Any) -> tuple[int, ...]:
         """Strides in elements."""
 
+    def alike(self, arrays: Sequence[Any]) -> Callable[..., bool] | None:
+        """A function that is true only for as many arrays with the types, GPUs, shapes and strides of these."""
+
     def current_stream(self, device: int) -> Callable[[], int]:
         """A function that gives the handle of the stream on which the library works at that time."""
 
@@ -161,6 +164,16 @@ class _Torch:
     def strides(self, array: Any) -> tuple[int, ...]:
         return tuple(array.stride())
 
+    def alike(self, arrays: Sequence[Any]) -> Callable[..., bool] | None:
+        """By the guard of compiled graphs, which asks for all that in one step and keeps no tensor alive."""
+        guards: Any = getattr(getattr(sys.modules["torch"]._C, "_dynamo", None), "guards", None)
+        if not hasattr(guards, "TensorGuards"):
+            return None
+        sizes, strides = [list(a.shape) for a in arrays], [list(a.stride()) for a in arrays]
+        guard = guards.TensorGuards(*arrays, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
+        check: Callable[..., bool] = guard.check
+        return check
+
     def current_stream(self, device: int) -> Callable[[], int]:
         return partial(sys.modules["torch"]._C._cuda_getCurrentRawStream, device)
 
@@ -183,6 +196,9 @@ class _Cupy:
 
     def strides(self, array: Any) -> tuple[int, ...]:
         return _in_elements(array.strides, array.itemsize)
+
+    def alike(self, arrays: Sequence[Any]) -> Callable[..., bool] | None:
+        return None
 
     def current_stream(self, device: int) -> Callable[[], int]:
         get_current_stream = sys.modules["cupy"].cuda.get_current_stream

@@ -7,7 +7,8 @@ written for; the careful check then decides. For `k(x: ptr[f32], n: u32)` with t
     def launch(arguments, shape, stream, asked):
         if asked not in devices: return False
         a0, a1 = arguments
-        if a0.dtype is not d0 or a0.get_device() != device or not a0.is_contiguous() or type(a1) is not t1: return False
+        if type(a1) is not t1: return False
+        if not alike(a0) and (a0.dtype is not d0 or a0.get_device() != device or not a0.is_contiguous()): return False
         p0 = a0.data_ptr()
         if p0 & 3: return False
         config = configs(shape, current_stream() if stream is None else handle_of(stream))
@@ -80,7 +81,7 @@ class _Text:
         self, signature: Signature, arguments: Sequence[Any], arrays: Collection[int], library: Library | None
     ) -> None:
         self.signature, self.arguments, self.library = signature, arguments, library
-        self.arrays = arrays
+        self.arrays, self.numbers = arrays, [n for n in range(len(arguments)) if n not in arrays]
         self.strided = [n for n in arrays if type(arguments[n]) is Strided]
         self.constants: dict[str, Any] = {}
 
@@ -90,7 +91,8 @@ class _Text:
             *self._unless("asked not in devices"),
             f"{names or '()'} = arguments",
             *self._unwrapped(),
-            *self._unless(*map(self._differs, range(len(self.arguments)))),
+            *self._unless(*(f"type(a{n}) is not {self._type(n)}" for n in self.numbers)),
+            *self._unless(*self._unfit()),
             *(f"p{n} = {self._ask('pointer', n)}" for n in self.arrays),
             *self._unless(*self._misaligned()),
             *self._overlaps(),
@@ -113,13 +115,21 @@ class _Text:
         found = self._unless(*(f"type(a{n}) is not Strided" for n in self.strided))
         return found + [f"a{n} = a{n}.array" for n in self.strided]
 
-    def _differs(self, n: int) -> str:
-        argument = self.arguments[n]
-        if n not in self.arrays:
-            self.constants[f"t{n}"] = type(argument)
-            return f"type(a{n}) is not t{n}"
-        self.constants[f"d{n}"] = unwrapped(argument).dtype
-        return self._ask("unlike", n) if n in self.strided else f"{self._ask('unlike', n)} or {self._ask('gaps', n)}"
+    def _type(self, n: int) -> str:
+        self.constants[f"t{n}"] = type(self.arguments[n])
+        return f"t{n}"
+
+    def _unfit(self) -> list[str]:
+        """Asks all arrays at once where the library can; array by array if it cannot, or if shapes have changed."""
+        arrays = [unwrapped(self.arguments[n]) for n in self.arrays]
+        self.constants.update((f"d{n}", array.dtype) for n, array in zip(self.arrays, arrays, strict=True))
+        tests = [self._ask("unlike", n) for n in self.arrays]
+        tests += [self._ask("gaps", n) for n in self.arrays if n not in self.strided]
+        alike = self.library.alike(arrays) if self.library else None
+        if alike is None:
+            return tests
+        self.constants["alike"] = alike
+        return [f"not alike({', '.join(f'a{n}' for n in self.arrays)}) and ({' or '.join(tests)})"]
 
     def _misaligned(self) -> list[str]:
         """One test for all addresses of one alignment."""

@@ -360,6 +360,43 @@ def test_types_and_gpus_that_take_turns_are_launched_quickly_once_known(gpu):
     assert [launch["device"] for launch in first] == [0, 0, 1, 1] * 2 + [0]
 
 
+class TensorGuards:
+    """Answers as torch's guards do."""
+
+    def __init__(self, *tensors, dynamic_dims_sizes, dynamic_dims_strides):
+        self.expected = [*map(self.facts, tensors)]
+        assert [(list(t.shape), list(t.stride())) for t in tensors] == [
+            *zip(dynamic_dims_sizes, dynamic_dims_strides, strict=True)
+        ]
+
+    def facts(self, tensor):
+        return tensor.dtype, tensor.ordinal, tensor.shape, tensor.stride()
+
+    def check(self, *tensors):
+        return [*map(self.facts, tensors)] == self.expected
+
+
+def test_tensors_are_asked_at_once_where_torch_can(gpu, torch, monkeypatch):
+    monkeypatch.setattr(
+        sys.modules["torch"]._C,
+        "_dynamo",
+        SimpleNamespace(guards=SimpleNamespace(TensorGuards=TensorGuards)),
+        raising=False,
+    )
+    handle, x = kernel(), Tensor()
+    handle(1, 1, (x, 8, Tensor(), 2.0))
+    with only_quickly(handle), monkeypatch.context() as patch:
+        patch.setattr(Tensor, "get_device", None)
+        handle(1, 1, (x, 8, Tensor(), 2.0))
+    with only_quickly(handle):
+        handle(1, 1, (Tensor(size=9), 8, Tensor(), 2.0))
+    for make, message in BAD.values():
+        with pytest.raises(LaunchError) as refused:
+            handle(1, 1, make(x, Tensor()))
+        assert refused.value.message == message
+    assert len(gpu.launches) == 3
+
+
 def test_strided_arrays_are_launched_quickly_with_the_same_checks(gpu):
     handle, x = kernel(), Tensor(contiguous=False)
     behind = [Tensor(address=x.address + distance, contiguous=False) for distance in (60, 64, 68)]

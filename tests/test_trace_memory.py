@@ -334,3 +334,15 @@ def test_every_type_of_whole_bytes_can_be_a_parameter(type):
 
     assert "st.global" in k.ptx()
     assert k.cubin().image
+
+
+def test_an_array_knows_its_space():
+    rows = Layout((16, 64), (64, 1))
+    spaces = []
+
+    @pd.kernel
+    def k(x: ptr[f16]):
+        spaces.extend([pd.shared(f16, rows).space, pd.view(x, rows).space])
+
+    k.ptx()
+    assert spaces == ["shared", "global"]

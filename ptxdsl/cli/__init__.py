@@ -1,5 +1,5 @@
-"""The command `ptxdsl`: dump what a kernel becomes, run a GEMM, draw a schedule, read the instruction table, see
-the demo.
+"""The command `ptxdsl`: dump what a kernel becomes, run a GEMM, draw layouts and schedules, read the instruction table,
+see the demo.
 
 It exits with 0 when all is well, 1 for an error in a kernel or a wrong result, 2 for a command that cannot be meant.
 """
@@ -10,11 +10,11 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from ptxdsl import __version__, config, driver, ir
 from ptxdsl.calls import Variant
-from ptxdsl.cli import demo, manual
+from ptxdsl.cli import demo, layout, manual
+from ptxdsl.cli.output import write
 from ptxdsl.cli.targets import UsageError, find, override
 from ptxdsl.cli.trial import Trial, default_device
 from ptxdsl.errors import Error
@@ -68,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_dump(commands)
     _add_run(commands)
+    layout.add(commands)
     schedule_cli.add(commands)
     isa = commands.add_parser("isa", help="what the table knows of an instruction", description=manual.__doc__)
     isa.add_argument("name", nargs="?", help="ldmatrix, or one form such as add.rn.f32; without it, the list of all")
@@ -141,7 +142,7 @@ def _dump(options: argparse.Namespace) -> int:
     if options.stage == "cubin" and options.output is None and sys.stdout.isatty():
         raise UsageError("a cubin is binary", help="write it to a file (-o kernel.cubin), or into a pipe")
     program = find(options.target, options.arch, options.const)
-    _write(options.output, _stage(program, options))
+    write(options.output, _stage(program, options))
     return 0
 
 
@@ -154,17 +155,6 @@ def _stage(program: Variant, options: argparse.Namespace) -> bytes:
     for name, resources in cubin.kernels.items():
         print(f"{name}: {resources}", file=sys.stderr)
     return cubin.image if options.stage == "cubin" else cubin.sass().encode()
-
-
-def _write(file: str | None, content: bytes) -> None:
-    if file in (None, "-"):
-        sys.stdout.flush()
-        sys.stdout.buffer.write(content)
-        return
-    try:
-        Path(file).write_bytes(content)
-    except OSError as reason:
-        raise UsageError(f"{file} cannot be written: {reason.strerror}") from None
 
 
 def listing(module: ir.Module) -> str:

@@ -99,7 +99,8 @@ def bank_wavefronts(access: TiledCopy | CopyAtom | str, tensor: object, bits: in
     """The wavefronts of `access` to shared memory laid out as `tensor`, whose elements have `bits` bits.
 
     Of a tiled copy: its own instructions, warp by warp. Of an instruction or its name: for ldmatrix and stmatrix rows
-    one below the other, else lanes side by side along the contiguous mode; repeated over the layout.
+    one below the other (16, or 8 where there are no more), else lanes side by side along the contiguous mode; repeated
+    over the layout.
     """
     layout = layout_of(tensor)
     if not isinstance(access, TiledCopy):
@@ -128,8 +129,14 @@ def _side_by_side(atom: CopyAtom, layout: AnyLayout, bits: int) -> TiledCopy:
         raise refusal(f"one {atom} of a warp is shown on two modes; {layout} has {layout.rank}")
     along = next((i for i in (0, 1) if layout[i].size > 1 and layout[i](1) - layout[i](0) == 1), 1)
     length = atom.vector_bytes * 8 // bits
+    if not 0 < length <= layout[along].size:
+        raise refusal(
+            f"{atom} moves {atom.vector_bytes * 8} contiguous bits; mode {along} of {layout} has {layout[along].size} "
+            f"elements of {bits} bits",
+            "use an instruction that moves " + ("more" if bits > atom.vector_bytes * 8 else "fewer") + " bytes",
+        )
     if atom.is_matrix:
-        rows = min(16, atom.addressing_threads)
+        rows = 8 if layout[1 - along].size == 8 else min(16, atom.addressing_threads)
         lanes = [Layout(rows), Layout(atom.addressing_threads // rows, rows)]
     else:
         chunks = min(WARP, layout[along].size // length)

@@ -320,6 +320,10 @@ class Array:
         return self.pointer.element
 
     @property
+    def space(self) -> str:
+        return self.pointer.space
+
+    @property
     def name(self) -> str:
         return self.pointer.name
 

@@ -1,0 +1,113 @@
+"""The command `ptxdsl layout`: a layout, swizzle or atom as text, SVG or LaTeX, and the banks that an access meets."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ptxdsl.cli.output import STDOUT, write
+from ptxdsl.cli.targets import UsageError
+from ptxdsl.errors import LayoutError
+from ptxdsl.layout import ComposedLayout, Layout, Swizzle, bank_wavefronts, copy_atom, parse, to_latex, to_svg, to_text
+from ptxdsl.layout.grid import Picture
+
+BITS = (8, 16, 32, 64, 128)
+MOST_CELLS = 1 << 16  # 256 x 256: more is neither legible nor drawn at once
+SPECS = """\
+SPEC is one of
+  ((4,8),(2,2)):((32,1),(16,8))    a layout, shape:stride; the shape alone is compact
+  Sw<3,3,3>                        a swizzle
+  'Sw<3,3,3> o 0 o (8,64):(64,1)'  a layout whose offsets are swizzled
+  mma.m16n8k16.f32.f16             an instruction: who holds which element of A, B and C
+  ldmatrix.x4, cp.async.16, …      an instruction that copies: who addresses and who holds what
+
+examples
+  ptxdsl layout '((4,8),(2,2)):((32,1),(16,8))' --svg out.svg
+  ptxdsl layout mma.m16n8k16 --latex mma.tex
+  ptxdsl layout '(64,64):(64,1)' 'Sw<3,3,3> o 0 o (64,64):(64,1)' --banks ldmatrix.x4
+"""
+
+
+def add(commands: Any) -> None:
+    """Adds the command to those of `ptxdsl`."""
+    parser = commands.add_parser(
+        "layout",
+        help="a picture of a layout, of an instruction's threads and values, of bank conflicts",
+        description="Draws layouts, swizzles and instructions.",
+        epilog=SPECS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("specs", nargs="+", metavar="SPEC", help="what to draw; see below")
+    for name, title in (("svg", "SVG"), ("latex", "LaTeX")):
+        parser.add_argument(
+            f"--{name}", nargs="?", const=STDOUT, metavar="FILE", help=f"{title} of one SPEC, to stdout or a file"
+        )
+    parser.add_argument(
+        "--bits", type=int, choices=BITS, default=16, help="of an element, where banks are shown (default 16)"
+    )
+    parser.add_argument("--banks", metavar="ATOM", help="the wavefronts of ldmatrix.x4, ld.shared.16, … on the layout")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to a file, not to stdout")
+    parser.set_defaults(command=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    check(options)
+    try:
+        pictures = [picture(spec, options.banks, options.bits) for spec in options.specs]
+    except LayoutError as error:  # its place would be a line of the script that starts the command
+        raise UsageError(error.message, help=error.help) from None
+    if options.svg is None and options.latex is None:
+        color = False if options.output not in (None, STDOUT) else None
+        write(options.output, "\n".join(to_text(p, color) for p in pictures).encode())
+    for file, draw in ((options.svg, to_svg), (options.latex, to_latex)):
+        if file is not None:
+            write(options.output if file == STDOUT else file, draw(pictures[0]).encode())
+    return 0
+
+
+def check(options: argparse.Namespace) -> None:
+    """Refuses forms that have nowhere to go, or one place together."""
+    files = [file for file in (options.svg, options.latex) if file is not None]
+    if not files:
+        return
+    form = "--latex" if options.svg is None else "--svg"
+    if len(options.specs) > 1:
+        raise UsageError(
+            f"{form} draws one SPEC; {len(options.specs)} are given", help="draw each with its own command"
+        )
+    if len(files) > len(set(files)):
+        where = (options.output or "stdout") if files[0] == STDOUT else files[0]
+        raise UsageError(f"--svg and --latex both write to {where}", help="name a file for each")
+    if options.output and STDOUT not in files:
+        raise UsageError(
+            f"-o {options.output} is left without a drawing: {form} names its own file", help="leave out -o"
+        )
+
+
+def picture(spec: str, banks: str | None, bits: int) -> Picture:
+    """What `spec` stands for, or how the instruction `banks` meets the banks there; elements have `bits` bits."""
+    value = parse(spec)
+    if isinstance(value, (Layout, ComposedLayout, Swizzle)):
+        check_size(value)
+    if banks is not None:
+        return wavefronts(value, banks, bits)
+    return value.picture(bits) if isinstance(value, (Swizzle, ComposedLayout)) else value.picture()
+
+
+def check_size(value: Layout | ComposedLayout | Swizzle) -> None:
+    cells = 1 << value.bits + abs(value.shift) if isinstance(value, Swizzle) else value.size
+    if cells > MOST_CELLS:
+        raise UsageError(f"{value} has {cells} cells; a drawing has at most {MOST_CELLS}", help="draw one tile of it")
+
+
+def wavefronts(value: Any, name: str, bits: int) -> Picture:
+    if not isinstance(value, (Layout, ComposedLayout)):
+        swizzled = f"write '{value} o 0 o SHAPE:STRIDE'" if isinstance(value, Swizzle) else "give it a layout as SPEC"
+        raise UsageError(f"--banks {name} is an access to a layout; {value} is none", help=swizzled)
+    atom = copy_atom(name)
+    if not {atom.source, atom.target} & {"shared", "memory"}:
+        raise UsageError(
+            f"--banks {name}: {atom} does not reach shared memory, which has the banks",
+            help="use ld.shared or st.shared",
+        )
+    return bank_wavefronts(atom, value, bits).picture()

@@ -1,0 +1,22 @@
+"""Where a command writes: stdout or a file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ptxdsl.cli.targets import UsageError
+
+STDOUT = "-"
+
+
+def write(file: str | None, content: bytes) -> None:
+    """`content` to stdout for None and -, else to a file."""
+    if file in (None, STDOUT):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        return
+    try:
+        Path(file).write_bytes(content)
+    except OSError as reason:
+        raise UsageError(f"{file} cannot be written: {reason.strerror}") from None

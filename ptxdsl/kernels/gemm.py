@@ -405,6 +405,11 @@ def problem_of(a: Any, b: Any, c: Any, out: Any, beta: float) -> Problem:
     added = matrix("c", c) if c is not None and beta != 0 else None
     for found in filter(None, (written, added)):
         _check_result(found, shape, written.type)
+    if added is not None and added.major != written.major:
+        raise LaunchError(
+            f"`c` is {added.major}-major and `out` {written.major}-major; they lie alike",
+            help="copy c into the order of out, or pass it as out too: gemm(a, b, c, out=c, beta=…)",
+        )
     return Problem(left, right, added, written)
 
 
@@ -479,10 +484,11 @@ def gemm(
 ) -> Any:
     """out = alpha·a@b + beta·c, accumulated in f32. Returns out.
 
-    a (M, K) and b (K, N) are float16 or bfloat16; c and out (M, N) are float16, bfloat16 or float32 and of one type;
-    each may be row- or column-major with any leading dimension, and any of M, N, K may be 0. numpy arrays run on the
-    emulator, CUDA arrays on their GPU, on torch's current stream. Without `out` a row-major array of a's type is made.
-    c is not read when beta is 0, and may be out itself. `config` gives the tiles, else they are chosen for the shape.
+    a (M, K) and b (K, N) are float16 or bfloat16; c and out (M, N) are float16, bfloat16 or float32 and of one type,
+    and lie alike; each may be row- or column-major with any leading dimension, and any of M, N, K may be 0. numpy
+    arrays run on the emulator, CUDA arrays on their GPU, on torch's current stream. Without `out` a row-major array of
+    a's type is made. c is not read when beta is 0, and may be out itself. `config` gives the tiles, else they are
+    chosen for the shape.
 
     Raises LaunchError for arrays that do not fit; nothing is written then.
     """

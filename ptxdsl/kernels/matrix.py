@@ -54,6 +54,12 @@ def matrix(name: str, owner: Any) -> Matrix:
         raise LaunchError(
             f"`{name}` has elements of type {array.dtype}, which PTX has not", help="convert it to f16 or bf16"
         )
+    if array.pointer % array.type.bytes:
+        raise LaunchError(
+            f"`{name}` begins at the address {array.pointer:#x}, "
+            f"which is no multiple of its {array.type.bytes}-byte elements",
+            help="make a copy of it: a GPU reads aligned elements only",
+        )
     major, stride = _order(name, array)
     return Matrix(name, owner, array, (array.shape[0], array.shape[1]), major, stride)
 

@@ -147,6 +147,8 @@ REFUSALS = [
      "  help: convert it before or after"),
     (lambda a, b: gemm(a, b, np.zeros((4, 8), np.float32), beta=1.0), "`c` is float32 and `out` float16; they are of one type\n"
      "  help: convert c before"),
+    (lambda a, b: gemm(a, b, np.zeros((8, 4), np.float16).T, beta=1.0), "`c` is column-major and `out` row-major; they lie alike\n"
+     "  help: copy c into the order of out, or pass it as out too: gemm(a, b, c, out=c, beta=…)"),
 ]  # fmt: skip
 
 
@@ -155,6 +157,14 @@ def test_arguments_that_do_not_fit_are_refused(call, text):
     with pytest.raises(pd.LaunchError) as refused:
         call(np.ones((4, 6), np.float16), np.ones((6, 8), np.float16))
     assert str(refused.value) == text
+
+
+def test_a_matrix_at_an_odd_address_is_refused():
+    odd = np.zeros(129, np.uint8)[1:].view(np.float16).reshape(8, 8)
+    with pytest.raises(
+        pd.LaunchError, match=r"`a` begins at the address 0x[0-9a-f]+, which is no multiple of its 2-byte"
+    ):
+        gemm(odd, np.eye(8, dtype=np.float16))
 
 
 def test_a_configuration_keeps_its_tiles(rng):

@@ -56,7 +56,7 @@ def run(
         first = report.findings[0]
         at, *others = first.locations or (None,)
         also = "".join(f"\n{place.excerpt()}" for place in others if place is not None)
-        raise EmulationError(f"{function.name}: {first.message}, by {first.who}{also}", at=at)
+        raise EmulationError(f"{function.name}: {first.message}, by {first.who}{also}", at=at, help=first.help or None)
     return report
 
 

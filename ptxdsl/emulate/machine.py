@@ -216,7 +216,13 @@ class Machine:
     # Findings
 
     def find(
-        self, kind: str, message: str, step: Step | None, lanes: np.ndarray, others: Sequence[Location] = ()
+        self,
+        kind: str,
+        message: str,
+        step: Step | None,
+        lanes: np.ndarray,
+        others: Sequence[Location] = (),
+        help: str = "",
     ) -> None:
         """Adds a finding; an instruction is reported once for each kind."""
         key = kind, id(step)
@@ -227,7 +233,7 @@ class Machine:
         locations = tuple(dict.fromkeys([*own, *others]))
         first = self._in_order(lanes)[:SHOWN_THREADS]
         threads = tuple(self.residents.name(int(lane)) for lane in first)
-        self.report.findings.append(Finding(kind, message, locations, threads, len(lanes)))
+        self.report.findings.append(Finding(kind, message, locations, threads, len(lanes), help))
         if self.launch.only_first:
             raise Found
         self.last_step = min(self.last_step, self.clock + STEPS_AFTER_FINDING)

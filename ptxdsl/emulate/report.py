@@ -22,6 +22,11 @@ class Thread:
         return f"thread {_index(self.thread)} of block {_index(self.block)}"
 
 
+def counted(count: int, what: str) -> str:
+    """'1 finding', '2 findings'."""
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
 def _index(index: Index) -> str:
     return "(" + ", ".join(map(str, index)) + ")"
 
@@ -32,7 +37,8 @@ class Finding:
 
     `kind` is 'out-of-bounds', 'misaligned', 'read-only', 'uninitialized', 'unwaited-async', 'barrier', 'deadlock',
     'divergent-collective', 'assert', 'trap' or 'call'. `locations` are the instructions that take part, the one that
-    was caught first. `threads` are the first of the `count` threads that did it.
+    was caught first. `threads` are the first of the `count` threads that did it. `help` says how to mend it, where
+    that does not follow from the message.
     """
 
     kind: str
@@ -40,16 +46,21 @@ class Finding:
     locations: tuple[Location, ...] = ()
     threads: tuple[Thread, ...] = ()
     count: int = 0
+    help: str = ""
 
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.message}", *(place.excerpt() for place in self.locations)]
-        return "\n".join([*lines, f"  by {self.who}"] if self.threads else lines)
+        if self.threads:
+            lines.append(f"  by {self.who}")
+        if self.help:
+            lines.append(f"  help: {self.help}")
+        return "\n".join(lines)
 
     @property
     def who(self) -> str:
         """The first thread, and how many more there are."""
         more = self.count - 1
-        return f"{self.threads[0]}" + (f" and {more} more thread{'s' * (more > 1)}" if more > 0 else "")
+        return f"{self.threads[0]}" + (f" and {counted(more, 'more thread')}" if more > 0 else "")
 
 
 @dataclass(slots=True)
@@ -64,5 +75,5 @@ class Report:
         return [f for f in self.findings if f.kind == kind]
 
     def __str__(self) -> str:
-        summary = f"{self.instructions} thread instructions, {len(self.findings)} findings"
+        summary = f"{counted(self.instructions, 'thread instruction')}, {counted(len(self.findings), 'finding')}"
         return "\n".join([summary, *map(str, self.findings)])

@@ -99,5 +99,5 @@ class Requests(State):
         words = np.packbits(present.reshape(-1, WARP), axis=1, bitorder="little").view(np.uint32)
         return words[self.lanes_now // WARP, 0]
 
-    def fail(self, kind: str, message: str, where: np.ndarray | None = None) -> None:
-        self.finding(kind, message, np.ones(self.shape, bool) if where is None else where)
+    def fail(self, kind: str, message: str, where: np.ndarray | None = None, help: str = "") -> None:
+        self.finding(kind, message, np.ones(self.shape, bool) if where is None else where, help=help)

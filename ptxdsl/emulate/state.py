@@ -127,13 +127,15 @@ class State:
         """The running instruction, as findings call it."""
         return self.step.opcode.text
 
-    def finding(self, kind: str, message: str, which: np.ndarray, others: Sequence[Location] = ()) -> None:
+    def finding(
+        self, kind: str, message: str, which: np.ndarray, others: Sequence[Location] = (), help: str = ""
+    ) -> None:
         """Reports what the lanes of a mask did; `others` are the places of other instructions that take part."""
         lanes = np.broadcast_to(self.of_lanes(self.residents.all, which.shape), which.shape)[which]
         step = self.step
         if self.batch is not None and which.ndim == len(self.shape):
             step = self.batch.steps[int(np.argmax(which.reshape(len(which), -1).any(1)))]
-        self.machine.find(kind, message, step, lanes, others)
+        self.machine.find(kind, message, step, lanes, others, help)
 
     def finding_of_lanes(self, kind: str, message: str, lanes: np.ndarray) -> None:
         self.machine.find(kind, message, self.step, lanes)

@@ -119,5 +119,8 @@ class Step(Protocol):
     def sleep(self, nanoseconds: np.ndarray) -> None:
         """Lets time pass: other lanes run first."""
 
-    def fail(self, kind: str, message: str, where: np.ndarray | None = None) -> None:
-        """Reports a finding at this instruction for the lanes where `where` holds (None: all that take part)."""
+    def fail(self, kind: str, message: str, where: np.ndarray | None = None, help: str = "") -> None:
+        """Reports a finding at this instruction for the lanes where `where` holds (None: all that take part).
+
+        `help` says how to mend it.
+        """

@@ -59,8 +59,26 @@ class Shfl(Exchange):
         }[i.mode]
         inside = source >= last if i.mode == "up" else source <= last
         source = np.where(inside, source, LANES)
-        heard = np.take_along_axis(a, source, axis=-1)
-        return np.where(np.take_along_axis(m.active, source, axis=-1), heard, POISON), inside
+        heard = np.take_along_axis(m.active, source, axis=-1)
+        if not heard[m.active].all():
+            _report_unheard(i, m, source, m.active & ~heard, mask)
+        return np.where(heard, np.take_along_axis(a, source, axis=-1), POISON), inside
+
+
+def _report_unheard(i: Opcode, m: Step, source: np.ndarray, deaf: np.ndarray, mask: np.ndarray) -> None:
+    """Lanes read a register of a lane that takes no part, which is undefined."""
+    warp, lane = (int(n[0]) for n in np.nonzero(deaf))
+    other, named = int(source[warp, lane]), int(mask[warp, lane])
+    if named >> other & 1:
+        why, mend = "names, but it has ended or does not exist", "let that lane come too"
+    else:
+        why, mend = "does not name", "name it in the membermask of all lanes that come"
+    m.fail(
+        "divergent-collective",
+        f"{i.text}: lane {lane} reads from lane {other}, which membermask {named:#010x} {why}",
+        deaf,
+        f"{mend}, or limit the lanes read by the clamp in `c`",
+    )
 
 
 class Vote(Exchange):

@@ -219,7 +219,7 @@ def test_launching_raises_the_first_finding_and_leaves_arrays_alone():
 def test_a_report_in_words():
     report = run(OWN + "ld.global.u32 %r2, [%rd2+4];", np.zeros(32, np.uint32))
     assert str(report) == (
-        "192 thread instructions, 1 findings\n"
+        "192 thread instructions, 1 finding\n"
         "out-of-bounds: ld.global.u32 reads 4 bytes at x[32]; x has 32 u32\n"
         "  <ptx>:7\n"
         "  by thread (31, 0, 0) of block (0, 0, 0)"

@@ -160,6 +160,54 @@ def test_masks_that_do_not_agree():
     )
 
 
+SHUFFLES = [
+    (
+        "setp.ge.u32 %p1, %r1, 20;\n@%p1 ret;\nshfl.sync.down.b32 %r2, %r1, 16, 31, -1;",
+        "divergent-collective: shfl.sync.down.b32: lane 4 reads from lane 20, which membermask 0xffffffff names, "
+        "but it has ended or does not exist\n"
+        "  <ptx>:9\n"
+        "  by thread (4, 0, 0) of block (0, 0, 0) and 11 more threads\n"
+        "  help: let that lane come too, or limit the lanes read by the clamp in `c`",
+    ),
+    (
+        "setp.lt.u32 %p1, %r1, 16;\n@%p1 shfl.sync.idx.b32 %r2, %r1, 20, 31, 0xffff;",
+        "divergent-collective: shfl.sync.idx.b32: lane 0 reads from lane 20, which membermask 0x0000ffff does not name\n"
+        "  <ptx>:8\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 15 more threads\n"
+        "  help: name it in the membermask of all lanes that come, or limit the lanes read by the clamp in `c`",
+    ),
+    (
+        "setp.lt.u32 %p1, %r1, 16;\nselp.b32 %r3, 0xffff, 0xffff0000, %p1;\nshfl.sync.idx.b32 %r2, %r1, 3, 31, %r3;",
+        "divergent-collective: shfl.sync.idx.b32: lane 16 reads from lane 3, which membermask 0xffff0000 does not name\n"
+        "  <ptx>:9\n"
+        "  by thread (16, 0, 0) of block (0, 0, 0) and 15 more threads\n"
+        "  help: name it in the membermask of all lanes that come, or limit the lanes read by the clamp in `c`",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "message"), SHUFFLES, ids=["ended", "not named", "of another mask"])
+def test_a_shuffle_from_a_lane_that_takes_no_part(body, message):
+    assert str(only(run(OWN + body, np.zeros(32, np.uint32)))) == message
+
+
+def test_a_shuffle_within_the_lanes_that_a_clamp_allows():
+    """Half a warp reduces by itself: the segments of 16 lanes keep to themselves."""
+    body = (
+        OWN
+        + """
+        setp.ge.u32 %p1, %r1, 16;
+        @%p1 ret;
+        shfl.sync.down.b32 %r2|%p2, %r1, 8, 0x100f, 0xffff;
+        selp.u32 %r2, %r2, 0, %p2;
+        st.global.u32 [%rd2], %r2;
+    """
+    )
+    x = np.zeros(16, np.uint32)
+    clean(run(body, x))
+    assert (x == np.where(np.arange(16) < 8, np.arange(16) + 8, 0)).all()
+
+
 MATRIX = """
     mov.u32 %r2, tile;
     ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%r2];

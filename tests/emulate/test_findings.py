@@ -242,6 +242,12 @@ def test_a_trap():
     )
 
 
+def test_a_report_counts_what_it_has():
+    assert str(run("ret;", parameters="", block=1)) == "1 thread instruction, 0 findings"
+    twice = OWN + "ld.global.f32 %f1, [%rd2];\nst.global.f32 [%rd2], %f1;"
+    assert str(run(twice, np.zeros(1, np.float32), block=2)).startswith("14 thread instructions, 2 findings\n")
+
+
 def test_every_instruction_is_told_once():
     body = (
         OWN

@@ -52,9 +52,13 @@ def test_a_lane_hears_nothing_from_one_that_takes_no_part():
     a = np.arange(96, dtype=np.uint32).reshape(SHAPE)
     active = ALL.copy()
     active[1, 5] = False
-    d, _ = run("shfl.sync.idx.b32", active, a, np.full(SHAPE, 5, np.uint32), np.full(SHAPE, 31, np.uint32))
+    m = FakeStep(SHAPE, active)
+    d, _ = execute("shfl.sync.idx.b32", m, a, np.full(SHAPE, 5, np.uint32), np.full(SHAPE, 31, np.uint32), mask_of(ALL))
     assert (d[0] == 5).all() and (d[2] == 69).all()
     assert (d[1] == 0xFFFFFFFF).all()
+    ((_, kind, _, where, _),) = m.calls
+    assert kind == "divergent-collective"
+    assert (np.flatnonzero(where) == 32 + np.flatnonzero(np.arange(32) != 5)).all()
 
 
 @pytest.mark.parametrize("active", [ALL, SOME])

@@ -132,7 +132,7 @@ def names_here() -> Names | None:
 
 
 def here(outermost: CodeType | None = None) -> Site:
-    """The user's call that is running now. Frames are inspected here and in `names_here` alone.
+    """The user's call that is running now. Frames are inspected in this file alone.
 
     Callers up to the function whose code is `outermost` become `inlined_at`.
     """
@@ -143,6 +143,11 @@ def here(outermost: CodeType | None = None) -> Site:
     if key not in _sites:
         _sites[key] = [frame.f_code for frame in frames], _site([(f.f_code, f.f_lasti) for f in frames])
     return _sites[key][1]
+
+
+def calls_here(outermost: CodeType | None = None) -> tuple[tuple[CodeType, int], ...]:
+    """The user's functions that are running now, each with its place in the bytecode; as in the chain of `here`."""
+    return tuple([(frame.f_code, frame.f_lasti) for frame in _user_frames(sys._getframe(1), outermost)])
 
 
 # By the identity of code, since equal code may stand in two files; the list keeps it alive.
@@ -184,13 +189,14 @@ def _location(code: CodeType, offset: int) -> Location:
 
 
 @lru_cache(maxsize=1024)
-def _bytecode(code: CodeType) -> list[dis.Instruction]:
+def bytecode(code: CodeType) -> list[dis.Instruction]:
+    """The instructions of a Python function."""
     return list(dis.get_instructions(code))
 
 
 def _targets(code: CodeType, offset: int) -> tuple[str, ...]:
     """The names in `a = f()` or `a, b = f()` when the instruction at `offset` is the call or operator."""
-    listing = _bytecode(code)
+    listing = bytecode(code)
     following = listing[bisect_right(listing, offset, key=lambda i: i.offset) :]
     if not following:
         return ()

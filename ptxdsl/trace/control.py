@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxdsl import ir
-from ptxdsl.errors import Location, TraceError
+from ptxdsl.errors import Location, TraceError, calls_here
 from ptxdsl.trace import literal
 from ptxdsl.trace.bindings import Bindings
 from ptxdsl.trace.builder import Builder, Region, current
 from ptxdsl.trace.instruction import Scalar, emit, shown
+from ptxdsl.trace.leaving import leaving
 from ptxdsl.trace.operators import binary, refuse, steps
 from ptxdsl.trace.value import Value, Var, var
 from ptxdsl.types import TYPES, Type, pred, s32, u32
@@ -36,6 +37,7 @@ class Block:
         if self.ticket not in self.builder.unentered:
             refuse(f"`{self.words}` is entered a second time", f"write `with {self.words}:` for each")
         self.builder.unentered.remove(self.ticket)
+        self.entered = calls_here(self.builder.code)
         self.begin()
         self.region = _open(self.builder, f"`with {self.words}` ({self.where})")
         self.bindings = Bindings.now()
@@ -43,11 +45,34 @@ class Block:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None:
+            self.builder.broken = self.builder.broken or self._thrown(kind)
             return
         self.builder.check_whole()
+        self._check_whole()
         self.bindings.check(self.region)
         _close(self.builder, self.region)
         self.end()
+
+    def _thrown(self, kind: type[BaseException]) -> TraceError:
+        """What is wrong if the kernel goes on behind an exception."""
+        return TraceError(
+            f"{self.region.words} was left by a {kind.__name__}: half a block was traced",
+            at=self.where,
+            help="catch exceptions inside of the block",
+        )
+
+    def _check_whole(self) -> None:
+        """Refuses a Python statement that leaves the block: all that follows in it would be missing for all threads."""
+        location = self.builder.site().location
+        found = leaving(self.entered, calls_here(self.builder.code), location)
+        if found is None:
+            return
+        what = f"`{found.keyword}`" if found.keyword else "`return`, `break` or `continue`"
+        refuse(
+            f"a Python {what} leaves {self.region.words}: Python would skip what follows while tracing, for all threads",
+            _instead(found.keyword, found.code is self.builder.code),
+            at=found.location,
+        )
 
     def begin(self) -> None:
         """What stands before the block."""
@@ -57,6 +82,19 @@ class Block:
 
     def end(self) -> None:
         """What stands behind the block."""
+
+
+def _instead(keyword: str, in_kernel: bool) -> str:
+    """What to write instead of a Python statement that leaves a block."""
+    if keyword == "break":
+        return "`pd.break_()` leaves the pd.range or pd.while_ loop for the threads that come there"
+    if keyword == "continue":
+        return "`pd.continue_()` goes on with the next round of the pd.range or pd.while_ loop"
+    if keyword and in_kernel:
+        return "`pd.return_()` ends the kernel for the threads that come there"
+    if keyword:
+        return "`pd.return_()` ends the whole kernel for these threads; results of a function go into a pd.var"
+    return "write `pd.return_()`, `pd.break_()` or `pd.continue_()`"
 
 
 def _open(builder: Builder, words: str) -> Region:

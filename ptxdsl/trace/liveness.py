@@ -6,7 +6,9 @@ import dis
 from functools import lru_cache
 from types import CodeType
 
-_ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE", "JUMP", "JUMP_NO_INTERRUPT")
+from ptxdsl.errors import bytecode
+
+ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE", "JUMP", "JUMP_NO_INTERRUPT")
 _ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 
@@ -22,7 +24,7 @@ def live_after(code: CodeType, offset: int) -> frozenset[str]:
 @lru_cache(maxsize=256)
 def _live(code: CodeType) -> dict[int, frozenset[str]]:
     """The names that are live behind each instruction. Backward data flow until nothing changes."""
-    listing = list(dis.get_instructions(code))
+    listing = bytecode(code)
     following = [_successors(listing, n) for n in range(len(listing))]
     at = {i.offset: n for n, i in enumerate(listing)}
     before: list[frozenset[str]] = [frozenset()] * len(listing)
@@ -43,7 +45,7 @@ def _successors(listing: list[dis.Instruction], n: int) -> list[int]:
     """The offsets at which Python may go on; exceptions aside."""
     this = listing[n]
     targets = [int(this.argval)] if this.opcode in _JUMPS else []
-    if this.opname in _ALWAYS or this.opname in _ENDS or n + 1 == len(listing):
+    if this.opname in ALWAYS or this.opname in _ENDS or n + 1 == len(listing):
         return targets
     return [*targets, listing[n + 1].offset]
 

@@ -58,6 +58,27 @@ def _at(place: Location, node: ast.expr) -> Location:
     return replace(place, line=node.lineno, columns=(node.col_offset, end or 0))
 
 
+def leaving_statement(block: Location, line: int) -> tuple[str, tuple[int, int]] | None:
+    """(keyword, columns) of the `return`, `break` or `continue` on a line that leaves the `with` that stands at a place."""
+    tree = _tree(block.file, "".join(linecache.getlines(block.file)))
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.With) and node.lineno == block.line:
+            for found in _leaving(node):
+                if found.lineno <= line <= (found.end_lineno or 0):
+                    end = found.end_col_offset if found.end_lineno == found.lineno else found.col_offset + 1
+                    return type(found).__name__.lower(), (found.col_offset, end or 0)
+    return None
+
+
+def _leaving(node: ast.AST, in_loop: bool = False) -> Iterator[ast.stmt]:
+    """The statements below a node that lead out of it."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Return) or (isinstance(child, ast.Break | ast.Continue) and not in_loop):
+            yield child
+        elif not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            yield from _leaving(child, in_loop or isinstance(child, ast.For | ast.While))
+
+
 _UNKNOWN = "which is not known while tracing"
 _ASKS = "{what} asks whether `{name}` is true, " + _UNKNOWN
 

@@ -22,10 +22,12 @@ class Step:
     """One instruction: what it reads and writes, and where it stands.
 
     `effect` is false for one that only computes. `members` is the place of its operand `membermask`, or None.
+    `aligned` says of a collective that the lanes of a warp must come to it in one place.
     `batch` has, on the first of several like instructions that may run at once, all of them.
     """
 
     __slots__ = (
+        "aligned",
         "batch",
         "collective",
         "effect",
@@ -48,6 +50,7 @@ class Step:
         self.location: Location | None = instruction.location
         self.effect = type(self.op).execute is not Op.execute
         self.collective = self.op.collective
+        self.aligned = self.collective and self.op.aligned(opcode)
         self.guard = slots.register(pred, instruction.guard) if instruction.guard is not None else None
         self.refusal: EmulationError | None = None
         self.batch: Batch | None = None

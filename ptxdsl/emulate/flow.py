@@ -10,6 +10,7 @@ from .. import ir
 from .barriers import BARRIERS, EVERYONE, Arrivals, Waiting, outcome
 from .calls import Calls
 from .frames import Frame, Index
+from .meetings import report_deserters
 from .residents import WARP
 from .scheduler import PATIENCE, TURNS_PER_EPOCH, Group, Loop
 from .state import State
@@ -119,6 +120,8 @@ class Flow(State):
 
     def end(self, lanes: np.ndarray) -> None:
         """Lanes end."""
+        if self.scheduler.held:
+            report_deserters(self, lanes)
         self.departed.append(lanes)
         self.alive[lanes] = False
         self.living -= len(lanes)
@@ -239,14 +242,35 @@ class Flow(State):
         self.barriers.arrive(self, come)
         if values is not None:
             self.barriers.vote(come, values, self.active)
-        lanes = self.lanes_now.reshape(-1, WARP)
-        for number in np.unique(come.barrier) if not arrive else ():
-            mine = come.barrier == number
-            waiting = np.sort(lanes[mine][self.active[mine]])
-            self.departed.append(waiting)
-            group = Group(self.frame, self.pc, waiting, self.running.turns)
-            self.barriers.waiting.append(Waiting(int(number), group, self.step, how))
+        if not arrive:
+            self._stay(come, how)
         self.barriers.complete(self)
+
+    def _stay(self, come: Arrivals, how: str | None) -> None:
+        """Lanes leave their groups until their barriers are complete."""
+        lanes = self.lanes_now.reshape(-1, WARP)
+        for number in np.unique(come.barrier):
+            here = (come.barrier == number)[:, np.newaxis] & self.active
+            for behind, step, theirs in self.met or [(self._behind(), self.step, self.active)]:
+                waiting = np.sort(lanes[here & theirs])
+                if waiting.size:
+                    self.departed.append(waiting)
+                    group = Group(behind.frame, behind.pc, waiting, behind.turns)
+                    self.barriers.waiting.append(Waiting(int(number), group, step, how))
+
+    def _behind(self) -> Group:
+        """The running group, behind the current instruction."""
+        return Group(self.frame, self.pc, self.running.lanes, self.running.turns)
+
+    def _check_agreement(self, what: str, values: np.ndarray, first: np.ndarray) -> None:
+        """Reports warps whose lanes come to several barriers at once, or with several counts."""
+        differ = (values != first[:, np.newaxis]) & self.active
+        if differ.any():
+            warp, lane = (int(n[0]) for n in np.nonzero(differ))
+            message = (
+                f"{self.name}: lanes of one warp come with the {what} {int(first[warp])} and {int(values[warp, lane])}"
+            )
+            self.finding("barrier", message, differ)
 
     def _arrivals(self, index: np.ndarray, threads: np.ndarray | None) -> Arrivals:
         """One barrier and one count for each warp; reports those that cannot be."""
@@ -257,6 +281,9 @@ class Flow(State):
         if beyond.any():
             message = f"{self.name}: barrier {int(barrier[beyond][0])} does not exist; a block has barriers 0 to 15"
             self.finding_of_warps("barrier", message, beyond)
+        self._check_agreement("barriers", index, barrier)
+        if threads is not None:
+            self._check_agreement("counts", threads, count)
         most = self.residents.warps * WARP
         wrong = (count != EVERYONE) & ((count % WARP != 0) | (count <= 0) | (count > most))
         if wrong.any():

@@ -14,38 +14,52 @@ from .residents import WARP
 from .scheduler import Group
 
 _LANE = np.arange(WARP)
+_EVERYONE = 0xFFFFFFFF
 
 
 def meet_elsewhere(x: Any) -> bool:
     """Runs what lanes at like instructions in different places wait for together; whether there was any.
 
-    Only instructions with a member mask may be met so; the others must be one and the same for the whole warp.
+    Aligned instructions may not be met so: they must be one and the same for the whole warp.
     """
-    held = sorted((g for g in x.scheduler.held.values() if _step(g).members is not None), key=_text)
-    alike = (list(groups) for _, groups in groupby(held, _text))
-    return any([_meet(x, groups) for groups in alike if len(groups) > 1])
+    held = sorted((g for g in x.scheduler.held.values() if not _step(g).aligned), key=_kind)
+    alike = [list(groups) for _, groups in groupby(held, _kind)]
+    return any(_meet(x, groups) for groups in alike if len(groups) > 1)
 
 
 def _step(group: Group) -> Any:
     return group.frame.code.steps[group.pc]
 
 
-def _text(group: Group) -> str:
-    text: str = _step(group).opcode.text
-    return text
+def _kind(group: Group) -> tuple[str, int]:
+    """Instructions of one kind may be met: the text, and how many operands are given."""
+    step = _step(group)
+    return step.opcode.text, len(step.instruction.operands)
 
 
 def _meet(x: Any, groups: Sequence[Group]) -> bool:
     """Runs the warps that are complete if their lanes in all groups are counted; whether there was any."""
-    owner, masks = np.full(x.residents.lanes, -1), np.zeros(x.residents.lanes, np.uint32)
+    owner, masks = np.full(x.residents.lanes, -1), np.full(x.residents.lanes, _EVERYONE, np.uint32)
     for number, group in enumerate(groups):
         owner[group.lanes] = number
-        masks[group.lanes] = membermasks(x, group.frame, _step(group), group.lanes)
+        if _step(group).members is not None:
+            masks[group.lanes] = membermasks(x, group.frame, _step(group), group.lanes)
     owner, masks = owner.reshape(-1, WARP), masks.reshape(-1, WARP)
     found = [(np.flatnonzero(ready), active[ready]) for ready, active in complete(_alive(x), owner >= 0, masks)]
-    for rows, active in found:
-        _run(x, groups, owner[rows], rows, active)
+    # All are withdrawn before any goes on: it may go on to where others of them were held.
+    met = [_withdrawn(x, groups, owner[rows], rows, active) for rows, active in found]
+    for (rows, active), places in zip(found, met, strict=True):
+        _run(x, places, rows, active)
     return bool(found)
+
+
+def _withdrawn(
+    x: Any, groups: Sequence[Group], owner: np.ndarray, rows: np.ndarray, active: np.ndarray
+) -> list[tuple[Group, Any, np.ndarray]]:
+    """For each place at which lanes of these warps were held: its lanes behind it, the instruction, which lanes."""
+    lanes = rows[:, np.newaxis] * WARP + _LANE
+    which = [(group, active & (owner == number)) for number, group in enumerate(groups)]
+    return [(x.scheduler.withdraw(group, lanes[own]), _step(group), own) for group, own in which if own.any()]
 
 
 def _alive(x: Any) -> np.ndarray:
@@ -53,32 +67,41 @@ def _alive(x: Any) -> np.ndarray:
     return alive
 
 
-def _run(x: Any, groups: Sequence[Group], owner: np.ndarray, rows: np.ndarray, active: np.ndarray) -> None:
+def _run(x: Any, places: Sequence[tuple[Group, Any, np.ndarray]], rows: np.ndarray, active: np.ndarray) -> None:
     """Runs whole warps, each lane with the registers of its own instruction."""
     lanes = (rows[:, np.newaxis] * WARP + _LANE).reshape(-1)
-    inputs = [np.array(value) for value in _inputs(x, groups[0], lanes)]
-    for number, group in enumerate(groups[1:], 1):
-        for value, theirs in zip(inputs, _inputs(x, group, lanes), strict=True):
-            np.copyto(value, theirs, where=owner == number)
-    first = _step(groups[0])
-    x.step, x.active = first, active
-    with x.elsewhere(groups[0].frame, lanes):
+    first, step, _ = places[0]
+    inputs = [None if value is None else np.array(value) for value in _inputs(x, first, step, lanes)]
+    for behind, other, own in places[1:]:
+        for value, theirs in zip(inputs, _inputs(x, behind, other, lanes), strict=True):
+            if value is not None:
+                np.copyto(value, theirs, where=own)
+    x.step, x.active, x.whole, x.met, x.departed = step, active, False, places, []
+    with x.elsewhere(first.frame, lanes):
         x.shape = (len(rows), WARP)
-        result = first.op.execute(first.opcode, x, *inputs)
-    for number, group in enumerate(groups):
-        _go_on(x, group, lanes, (active & (owner == number)).reshape(-1), result)
+        result = step.op.execute(step.opcode, x, *inputs)
+    stays = np.zeros(x.residents.lanes, bool)
+    for departed in x.departed:
+        stays[departed] = True
+    x.met, x.departed = (), []
+    for behind, other, own in places:
+        _go_on(x, behind, other, lanes, own.reshape(-1), result, stays)
 
 
-def _inputs(x: Any, group: Group, lanes: np.ndarray) -> list[np.ndarray]:
-    with x.elsewhere(group.frame, lanes):
-        return [shaped(operand.read(x), len(lanes) // WARP) for operand in _step(group).reads]
+def _inputs(x: Any, behind: Group, step: Any, lanes: np.ndarray) -> list[Any]:
+    with x.elsewhere(behind.frame, lanes):
+        return [shaped(operand.read(x), len(lanes) // WARP) for operand in step.reads]
 
 
-def _go_on(x: Any, group: Group, lanes: np.ndarray, mine: np.ndarray, result: Any) -> None:
-    """Lanes of a group get their results and stand behind their instruction."""
+def _go_on(
+    x: Any, behind: Group, step: Any, lanes: np.ndarray, mine: np.ndarray, result: Any, stays: np.ndarray
+) -> None:
+    """Lanes of a place get their results and are ready behind it, but for those that stay at a barrier."""
     if result is not None:
-        with x.elsewhere(group.frame, as_index(lanes)):
+        with x.elsewhere(behind.frame, as_index(lanes)):
             x.shape, x.kept = (len(lanes) // WARP, WARP), mine
-            x.deliver(_step(group), result)
+            x.deliver(step, result)
     x.machine.report.instructions += int(mine.sum())
-    x.scheduler.release(group, lanes[mine])
+    behind.lanes = behind.lanes[~stays[behind.lanes]]
+    if behind.lanes.size:
+        x.scheduler.add(behind)

@@ -75,6 +75,39 @@ def _check_whole(x: Any, rows: np.ndarray, here: np.ndarray) -> None:
         x.finding_of_lanes("divergent-collective", message, _lanes(rows, here & short[:, np.newaxis]))
 
 
+def report_deserters(x: Any, ending: np.ndarray) -> None:
+    """Reports lanes that end while others of their warps wait for them at an aligned barrier.
+
+    Hardware takes them for come. The manual leaves it undefined: all threads must run an aligned barrier, and only
+    those that had ended before are excused.
+    """
+    for group in x.scheduler.held.values():
+        step = group.frame.code.steps[group.pc]
+        if not step.aligned or step.op.whole_warp:
+            continue
+        waiting = group.lanes[np.isin(group.lanes // WARP, ending // WARP)]
+        if not waiting.size:
+            continue
+        here, gone = (_of_warp(lanes, waiting[0] // WARP) for lanes in (waiting, ending))
+        many = len(np.flatnonzero(gone)) > 1
+        x.machine.find(
+            "divergent-collective",
+            f"{step.opcode.text}: {lane_list(here)} of a warp wait for {lane_list(gone)}, which end{'s' * (not many)} "
+            "instead of coming; an aligned barrier is for all threads",
+            step,
+            waiting,
+            [x.step.location] if x.step.location is not None else [],
+            "let all threads come, or write barrier without .aligned, for which threads that end have come",
+        )
+
+
+def _of_warp(lanes: np.ndarray, warp: int) -> np.ndarray:
+    """Which lanes of a warp are among these."""
+    which = np.zeros(WARP, bool)
+    which[lanes[lanes // WARP == warp] % WARP] = True
+    return which
+
+
 def _by_mask(x: Any, step: Step, rows: np.ndarray, here: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """All lanes that a membermask names and that have not ended must be there, with the same mask."""
     alive = x.alive.reshape(-1, WARP)[rows]

@@ -103,15 +103,14 @@ class Scheduler:
             self.add(group)
         return bool(changed)
 
-    def release(self, group: Group, lanes: np.ndarray) -> None:
-        """Lanes of a held group go on behind the instruction at which they were held."""
+    def withdraw(self, group: Group, lanes: np.ndarray) -> Group:
+        """Lanes of a held group, as they will stand behind the instruction at which they were held."""
         left = np.setdiff1d(group.lanes, lanes)
         if left.size:
             group.lanes = left
         else:
             del self.held[group.place]
-        if lanes.size:
-            self.add(Group(group.frame, group.pc + 1, lanes, group.turns))
+        return Group(group.frame, group.pc + 1, lanes, group.turns)
 
     def recheck(self) -> None:
         """Lanes have ended: those that waited for them may go on."""

@@ -24,7 +24,9 @@ class State:
     `index` says for which lanes the current instruction runs, `width` how many they are; None for all lanes of the
     machine. `whole` means that the group is all of them, `dense` that no lane outside of it is alive, so that whole
     arrays may be computed though some of their lanes have ended. `partial` means that a guard left lanes of the group
-    out. `kept` marks those of the current lanes whose results count.
+    out. `kept` marks those of the current lanes whose results count. `departed` are lanes that left the group.
+    `met` is empty but for lanes that come to a collective in different places: for each place its lanes as they will
+    stand behind the instruction, the instruction, and which lanes of the warps they are.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -47,6 +49,7 @@ class State:
         self.active = self.everybody
         self.kept: np.ndarray | None = None
         self.departed: list[np.ndarray] = []
+        self.met: Sequence[tuple[Group, Step, np.ndarray]] = ()
 
     def _settle_in(self, residents: Residents) -> None:
         self.residents = residents

@@ -27,6 +27,7 @@ import numpy as np
 
 from .. import ir, types
 from ..types import TYPES, Type
+from . import target
 
 Choices = tuple[Any, ...]
 WIDER = {8: 16, 16: 32, 32: 64, 64: 128}
@@ -295,6 +296,10 @@ class Op:
     def execute(self, i: Opcode, m: Any, *inputs: Any) -> Any:
         return self.run(i, *inputs)
 
+    def aligned(self, i: Opcode) -> bool:
+        """Of a collective: whether the lanes of a warp must all come to it, and in one place of the program."""
+        return all(operand.name != "membermask" for operand in i.operands)
+
     def execute_batch(self, i: Opcode, m: Any, values: Sequence[Any], index: Sequence[Any]) -> Any:
         """k instructions at once: `execute` with `m.shape` one axis longer, (k, …), in inputs and outputs alike.
 
@@ -351,9 +356,7 @@ class Opcode:
 
     def supports(self, arch: str) -> bool:
         """Whether this form exists on a target such as sm_90a."""
-        _, number, suffix = self.requires
-        _, have, have_suffix = requirement("1.0", arch.removeprefix("sm_"))
-        return have == number and have_suffix == suffix if suffix == "a" else have >= number
+        return target.has(arch, *self.requires[1:])
 
 
 def _unpaired(declared: Sequence[Operand], given: Sequence[Any]) -> Iterator[Any]:

@@ -8,14 +8,21 @@ from typing import Any
 import numpy as np
 
 from .. import ir
+from ..errors import EmulationError
 from .spec import Form, Op, Opcode, Problem
 
 
 class Barrier(Op):
-    """Base of the CTA barriers: every warp that comes counts as 32 threads."""
+    """Base of the CTA barriers: a warp comes when all of its lanes have come that have not ended; it counts as 32.
+
+    `bar` is `barrier.aligned`: all threads must run the same one, though those that ended before count as come.
+    """
 
     collective = True
     whole_warp = False
+
+    def aligned(self, i: Opcode) -> bool:
+        return i.text.startswith("bar.") or ".aligned" in i.text
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
@@ -76,6 +83,36 @@ class BarrierReduce(Barrier):
     def execute(self, i: Opcode, m: Any, a: np.ndarray, *rest: np.ndarray) -> Any:
         *threads, c = rest
         return m.barrier_reduce(a, threads[0] if threads else None, c, i.how or "popc")
+
+
+class BarrierCluster(Op):
+    """Base of the barrier of all threads of a cluster. The emulator runs each block by itself."""
+
+    def execute(self, i: Opcode, m: Any) -> None:
+        raise EmulationError(
+            f"`{i.text}` cannot be emulated: the emulator runs each block by itself, not in clusters",
+            help="run this kernel on a GPU; where the threads of one block are to meet, use bar.sync",
+        )
+
+
+class BarrierClusterArrive(BarrierCluster):
+    """Counts the thread at the barrier of its cluster, and goes on."""
+
+    forms = (
+        Form(
+            "barrier.cluster.arrive{.sem}{.aligned}",
+            sem="release relaxed",
+            ptx="7.8",
+            sm=90,
+            needs=dict.fromkeys(("release", "relaxed"), ("8.0", 90)),
+        ),
+    )
+
+
+class BarrierClusterWait(BarrierCluster):
+    """Waits until all threads of the cluster have arrived."""
+
+    forms = (Form("barrier.cluster.wait{.acquire}{.aligned}", ptx="7.8", sm=90, needs={"acquire": ("8.0", 90)}),)
 
 
 class BarWarpSync(Op):

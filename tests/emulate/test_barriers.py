@@ -178,3 +178,127 @@ def test_a_barrier_that_half_a_warp_comes_to():
     assert finding.message == (
         "bar.sync: lanes 0–15 of a warp wait for lanes 16–31; lanes 16–31 wait at bar.warp.sync (<ptx>:8)"
     )
+
+
+HALF = "mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32; setp.ge.and.u32 %p1, %r1, 16, %p1; mov.u32 %r9, 5;\n"
+STORE = "ld.param.u64 %rd1, [x]; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2; st.global.u32 [%rd2], %r9;\n"
+ENDS_FIRST = "@%p1 ret;\n"
+SKIPS = "@%p1 bra SKIP;\n{barrier}\nbra DONE;\nSKIP: nanosleep.u32 100;\nret;\nDONE:\n"
+COME = (np.arange(64) < 16) | (np.arange(64) >= 32)
+
+
+@pytest.mark.parametrize(("barrier", "result"), [
+    ("bar.sync 0;", 5), ("bar.sync 1, 64;", 5), ("barrier.sync 0;", 5),
+    ("setp.eq.u32 %p2, %r9, 5; bar.red.popc.u32 %r9, 0, %p2;", 48),
+    ("setp.eq.u32 %p2, %r9, 5; bar.red.and.pred %p3, 0, %p2; selp.u32 %r9, 1, 0, %p3;", 1),
+    ("@!%p0 bar.arrive 1, 64;\n@%p0 bar.sync 1, 64;", 5),
+])  # fmt: skip
+def test_half_a_warp_that_ended_before_is_not_waited_for(barrier, result):
+    """As an H200 does; with a count too, for which the warp counts as 32 threads."""
+    x = np.zeros(64, np.uint32)
+    clean(run(HALF + "setp.ge.u32 %p0, %r1, 32;\n" + ENDS_FIRST + barrier + STORE, x, block=64))
+    assert (x == np.where(COME, result, 0)).all()
+
+
+def test_half_a_warp_that_ends_instead_of_coming_to_an_aligned_barrier():
+    finding = only(run(HALF + SKIPS.format(barrier="bar.sync 0;") + STORE, np.zeros(64, np.uint32), block=64))
+    assert str(finding) == (
+        "divergent-collective: bar.sync: lanes 0–15 of a warp wait for lanes 16–31, which end instead of coming; "
+        "an aligned barrier is for all threads\n"
+        "  <ptx>:8\n"
+        "  <ptx>:11\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 15 more threads\n"
+        "  help: let all threads come, or write barrier without .aligned, for which threads that end have come"
+    )
+
+
+def test_one_lane_that_skips_an_aligned_barrier_with_a_count():
+    body = "mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 31;\n@%p1 barrier.sync.aligned 3, 32;"
+    finding = only(run(body, parameters=""))
+    assert finding.message == (
+        "barrier.sync.aligned: lanes 0–30 of a warp wait for lane 31, which ends instead of coming; "
+        "an aligned barrier is for all threads"
+    )
+
+
+def test_half_a_warp_that_ends_instead_of_coming_to_a_barrier_that_is_not_aligned():
+    x = np.zeros(64, np.uint32)
+    clean(run(HALF + SKIPS.format(barrier="barrier.sync 0;") + STORE, x, block=64))
+    assert (x == 5 * COME).all()
+
+
+def test_half_a_warp_that_waits_for_what_follows_the_barrier():
+    body = HALF + "ld.param.u64 %rd1, [x];\n@%p1 bra SPIN;\nbarrier.sync 0;\nst.global.u32 [%rd1], 1;\nret;\nSPIN:"
+    body += "ld.relaxed.gpu.global.u32 %r2, [%rd1]; setp.eq.u32 %p2, %r2, 0;\n@%p2 bra SPIN;"
+    finding = only(run(body, np.zeros(1, np.uint32), block=64))
+    assert finding.message == (
+        "barrier.sync: lanes 0–15 of a warp wait for lanes 16–31; "
+        "lanes 16–31 wait in a loop that changes nothing (<ptx>:12)"
+    )
+
+
+def test_a_count_is_not_lowered_by_warps_that_end():
+    body = "mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32;\n@%p1 ret;\nbar.sync 1, 64;"
+    finding = only(run(body, parameters="", block=64))
+    assert finding.message == (
+        "no thread can go on\n  32 threads of block (0, 0, 0) wait at barrier 1, where 32 of 64 threads have come (<ptx>:8)"
+    )
+
+
+TWO_PLACES = """
+    @%p1 bra OTHER;
+    {0}
+    add.u32 %r9, %r9, 10;
+    {0}
+    bra DONE;
+OTHER:
+    mov.u32 %r9, 7;
+    {0}
+    {0}
+    add.u32 %r9, %r9, 1;
+DONE:
+"""
+
+
+def test_a_warp_comes_to_a_barrier_in_two_places():
+    """Barriers behind one another: those of one place go on to where the others are held."""
+    x = np.zeros(128, np.uint32)
+    clean(run(HALF + TWO_PLACES.format("barrier.sync 0;") + STORE, x, block=128))
+    half = (np.arange(128) >= 16) & (np.arange(128) < 32)
+    assert (x == np.where(half, 8, 15)).all()
+
+
+def test_a_warp_votes_at_a_barrier_in_two_places():
+    """First 48 threads have 5 and 16 have 7; then 48 have 26 and 16 have 16."""
+    vote = "setp.ne.u32 %p2, %r9, 7; barrier.red.popc.u32 %r8, 2, %p2; shr.u32 %r8, %r8, 4; add.u32 %r9, %r9, %r8;"
+    x = np.zeros(64, np.uint32)
+    clean(run(HALF + TWO_PLACES.format(vote) + STORE, x, block=64))
+    assert (x == np.where(COME, 5 + 3 + 10 + 4, 7 + 3 + 4 + 1)).all()
+
+
+def test_halves_of_a_warp_at_neighbouring_instructions():
+    body = HALF + "@%p1 bra SECOND;\nbar.warp.sync -1;\nSECOND: bar.warp.sync -1;\n@!%p1 bra DONE;\n"
+    x = np.zeros(64, np.uint32)
+    clean(run(body + "bar.warp.sync -1;\nDONE:" + STORE, x, block=64))
+    assert (x == 5).all()
+
+
+def test_an_aligned_barrier_in_two_places():
+    finding = only(run(HALF + TWO_PLACES.format("bar.sync 0;") + STORE, np.zeros(64, np.uint32), block=64))
+    assert finding.kind == "divergent-collective"
+    assert finding.message == (
+        "bar.sync: lanes 0–15 of a warp wait for lanes 16–31; lanes 16–31 wait at bar.sync (<ptx>:15)"
+    )
+
+
+def test_lanes_of_a_warp_at_two_barriers():
+    body = "mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1; bar.sync %r2;"
+    finding = only(run(body, parameters=""))
+    assert finding.message == "bar.sync: lanes of one warp come with the barriers 0 and 1"
+    assert finding.count == 16
+
+
+def test_lanes_of_a_warp_with_two_counts():
+    body = "mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 3; selp.u32 %r2, 32, 64, %p1; bar.sync 1, %r2;"
+    finding = only(run(body, parameters="", block=64))
+    assert finding.message == "bar.sync: lanes of one warp come with the counts 64 and 32"

@@ -216,6 +216,18 @@ def test_launching_raises_the_first_finding_and_leaves_arrays_alone():
     assert (x[:31] == 5).all()
 
 
+def test_launching_says_how_to_mend_it():
+    module = parse(source("mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 8;\n@%p1 bar.sync 0;"))
+    with pytest.raises(EmulationError) as caught:
+        run_or_raise(module.kernels[0], module, (1, 1, 1), (32, 1, 1), (None,))
+    assert str(caught.value) == (
+        "k: bar.sync: lanes 0–7 of a warp wait for lanes 8–31, which end instead of coming; "
+        "an aligned barrier is for all threads, by thread (0, 0, 0) of block (0, 0, 0) and 7 more threads\n"
+        "  <ptx>:7\n"
+        "  help: let all threads come, or write barrier without .aligned, for which threads that end have come"
+    )
+
+
 def test_a_report_in_words():
     report = run(OWN + "ld.global.u32 %r2, [%rd2+4];", np.zeros(32, np.uint32))
     assert str(report) == (

@@ -150,6 +150,19 @@ def calls_here(outermost: CodeType | None = None) -> tuple[tuple[CodeType, int],
     return tuple([(frame.f_code, frame.f_lasti) for frame in _user_frames(sys._getframe(1), outermost)])
 
 
+def is_dropped_here() -> bool:
+    """Whether the user's function loads an attribute now and drops it: an expression that is a statement."""
+    frames = _user_frames(sys._getframe(1), None)
+    return bool(frames) and _is_dropped(frames[0].f_code, frames[0].f_lasti)
+
+
+@lru_cache(maxsize=1024)
+def _is_dropped(code: CodeType, offset: int) -> bool:
+    listing = bytecode(code)
+    n = bisect_right(listing, offset, key=lambda i: i.offset)
+    return listing[n - 1].opname == "LOAD_ATTR" and listing[n].opname == "POP_TOP"
+
+
 # By the identity of code, since equal code may stand in two files; the list keeps it alive.
 _sites: dict[tuple[int, ...], tuple[list[CodeType], Site]] = {}
 

@@ -69,7 +69,8 @@ class Block:
             return
         what = f"`{found.keyword}`" if found.keyword else "`return`, `break` or `continue`"
         refuse(
-            f"a Python {what} leaves {self.region.words}: Python would skip what follows while tracing, for all threads",
+            f"a Python {what} leaves {self.region.words}: "
+            "Python would skip what follows while tracing, for all threads",
             _instead(found.keyword, found.code is self.builder.code),
             at=found.location,
         )

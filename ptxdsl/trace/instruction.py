@@ -435,8 +435,9 @@ def _unknown(text: str, site: Site) -> VerifyError:
     """An unknown mnemonic, with the nearest known ones."""
     name = text.partition(".")[0]
     if name not in Op.table:
-        near = difflib.get_close_matches(name, Op.table, 3)
-        return VerifyError(f"PTX has no instruction `{name}` that we know", at=site.location, help=_meant(near))
+        near = _meant(difflib.get_close_matches(name, Op.table, 3, cutoff=0.8))
+        help = near or "PTX text may have instructions that we do not know: `pd.parse(text)[name]` is a kernel"
+        return VerifyError(f"PTX has no instruction `{name}` that we know", at=site.location, help=help)
     spellings = [s for _, form in Op.table[name] for s in _limited(form.spellings())]
     near = difflib.get_close_matches(text, spellings, 3, cutoff=0.0)
     return VerifyError(f"`{name}` has no form `{text}`", at=site.location, help=_meant(near))

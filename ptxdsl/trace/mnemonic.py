@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ptxdsl.trace.builder import current
+from ptxdsl.errors import is_dropped_here
+from ptxdsl.trace.builder import current, peek
 from ptxdsl.trace.instruction import emit
 from ptxdsl.trace.operators import refuse
 
@@ -17,15 +18,19 @@ class Mnemonic:
     digit is dropped (`_2d`). `pd.ptx("cp.async.cg.shared.global.L2::128B", …)` spells it out.
     """
 
-    def __init__(self, text: str = "") -> None:
-        self._text = text
+    def __init__(self, text: str = "", path: str = "pd.ptx") -> None:
+        self._text, self._path = text, path
+        self._words: dict[str, Mnemonic] = {}
 
     def __getattr__(self, word: str) -> Mnemonic:
         if word.startswith("__") and word.endswith("__"):
             raise AttributeError(word)
-        spelled = re.sub(r"^_(?=\d)", "", word.removesuffix("_")).replace("__", "::")
-        made = Mnemonic(f"{self._text}.{spelled}" if self._text else spelled)
-        setattr(self, word, made)
+        if word not in self._words:
+            spelled = re.sub(r"^_(?=\d)", "", word.removesuffix("_")).replace("__", "::")
+            self._words[word] = Mnemonic(f"{self._text}.{spelled}".lstrip("."), f"{self._path}.{word}")
+        made = self._words[word]
+        if peek() is not None and is_dropped_here():
+            refuse(f"`{made._path}` is a statement, but it is not called: it emits nothing", f"write `{made._path}(…)`")
         return made
 
     def __call__(self, *sources: Any, out: Any = None, guard: Any = None, pair: bool = False) -> Any:

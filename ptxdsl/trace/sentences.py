@@ -59,7 +59,7 @@ def _at(place: Location, node: ast.expr) -> Location:
 
 
 def leaving_statement(block: Location, line: int) -> tuple[str, tuple[int, int]] | None:
-    """(keyword, columns) of the `return`, `break` or `continue` on a line that leaves the `with` that stands at a place."""
+    """(keyword, columns) of the `return`, `break` or `continue` on a line that leaves the `with` at a place."""
     tree = _tree(block.file, "".join(linecache.getlines(block.file)))
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.With) and node.lineno == block.line:

@@ -1,7 +1,9 @@
 """Refusals of control flow, barriers and fences."""
 
+import numpy as np
 import pytest
 
+import ptxdsl as pd
 from ptxdsl import ir
 from ptxdsl.isa import lookup
 from ptxdsl.types import f32, u32
@@ -38,7 +40,26 @@ def test_refusals(text, operands, message):
 
 @pytest.mark.parametrize(("text", "arch", "supported"), [
     ("fence.sc.gpu", "sm_80", True), ("fence.acquire.cluster", "sm_80", False), ("fence.acquire.cta", "sm_90", True),
+    ("barrier.cluster.arrive.release.aligned", "sm_90", True), ("barrier.cluster.wait", "sm_80", False),
     ("fence.proxy.async", "sm_80", False), ("membar.gl", "sm_80", True), ("griddepcontrol.wait", "sm_90", True),
 ])  # fmt: skip
 def test_targets(text, arch, supported):
     assert lookup(text)[0].supports(arch) == supported
+
+
+def test_the_barrier_of_a_cluster_is_traced_as_it_is_parsed_but_not_emulated():
+    @pd.kernel
+    def k(x: pd.ptr[u32]):
+        pd.ptx.barrier.cluster.arrive.relaxed.aligned()
+        pd.ptx.barrier.cluster.wait.acquire.aligned()
+
+    text = k.ptx("sm_90")
+    assert "barrier.cluster.arrive.relaxed.aligned;" in text
+    assert pd.parse(text).ptx().count("barrier.cluster") == 2
+    with pd.config.using(arch="sm_90"), pytest.raises(pd.EmulationError) as caught:
+        k[1, 32](np.zeros(1, np.uint32))
+    assert caught.value.message == (
+        "`barrier.cluster.arrive.relaxed.aligned` cannot be emulated: "
+        "the emulator runs each block by itself, not in clusters"
+    )
+    assert caught.value.help == "run this kernel on a GPU; where the threads of one block are to meet, use bar.sync"

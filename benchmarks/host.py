@@ -18,7 +18,8 @@ import numpy as np
 
 import ptxdsl as pd
 from ptxdsl.arrays import strided
-from ptxdsl.kernels.gemm import MEDIUM, gemm_kernel
+from ptxdsl.kernels.gemm import gemm_kernel
+from ptxdsl.kernels.heuristic import MEDIUM
 from ptxdsl.lower import lower
 
 TARGETS = {

@@ -18,7 +18,7 @@ from ptxdsl.cli.output import write
 from ptxdsl.cli.targets import UsageError, find, override
 from ptxdsl.cli.trial import Trial, default_device
 from ptxdsl.errors import Error
-from ptxdsl.kernels.gemm import choose
+from ptxdsl.kernels.heuristic import choose
 from ptxdsl.lower import lower
 from ptxdsl.schedule import cli as schedule_cli
 from ptxdsl.verify import least_version

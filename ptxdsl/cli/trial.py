@@ -16,7 +16,9 @@ import numpy as np
 from ptxdsl import config, driver
 from ptxdsl.driver import call
 from ptxdsl.errors import Error
-from ptxdsl.kernels.gemm import GemmConfig, configure, gemm, problem_of
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.gemm import configure, gemm
+from ptxdsl.kernels.problem import problem_of
 from ptxdsl.types import TYPES
 
 SIGNIFICANT_BITS = {"f16": 11, "bf16": 8, "f32": 24}

@@ -11,6 +11,16 @@ from ptxdsl import arrays
 from ptxdsl.errors import LaunchError
 from ptxdsl.types import Type
 
+NAMES = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "f64": "float64",
+    "s8": "int8",
+    "u8": "uint8",
+    "s32": "int32",
+}
+
 
 @dataclass(frozen=True)
 class Matrix:
@@ -40,7 +50,7 @@ class Matrix:
         return common & -common
 
 
-def matrix(name: str, owner: Any) -> Matrix:
+def matrix(name: str, owner: Any, vector_help: str = "reshape it") -> Matrix:
     """`owner` as a matrix. Raises LaunchError for what is no array, has not two dimensions, or lies with gaps."""
     array = arrays.describe(owner)
     if array is None:
@@ -49,7 +59,7 @@ def matrix(name: str, owner: Any) -> Matrix:
             help="pass numpy arrays, or CUDA arrays of torch, CuPy or JAX",
         )
     if len(array.shape) != 2:
-        raise LaunchError(f"`{name}` has the shape {array.shape}; a matrix has two dimensions", help="reshape it")
+        raise LaunchError(f"`{name}` has the shape {array.shape}; a matrix has two dimensions", help=vector_help)
     if array.type is None:
         raise LaunchError(
             f"`{name}` has elements of type {array.dtype}, which PTX has not", help="convert it to f16 or bf16"
@@ -77,16 +87,17 @@ def _order(name: str, array: arrays.Array) -> tuple[str, int]:
     )
 
 
-def empty(like: Matrix, shape: tuple[int, int]) -> Any:
-    """A new row-major array of the library, type and device of a matrix, its elements not set.
+def empty(like: Matrix, shape: tuple[int, int], type: Type) -> Any:
+    """A new row-major array of the library and device of a matrix, its elements not set.
 
     Raises LaunchError for a library whose arrays we cannot make.
     """
     library = like.array.library
     if library == "torch":
-        return like.owner.new_empty(shape)
+        torch = importlib.import_module("torch")
+        return like.owner.new_empty(shape, dtype=getattr(torch, describe_type(type)))
     if library in ("numpy", "cupy"):
-        return importlib.import_module(library).empty(shape, like.owner.dtype)
+        return importlib.import_module(library).empty(shape, like.owner.dtype if like.type is type else type.dtype)
     raise LaunchError(
         f"`out` is not given, and arrays of {library} are not made here", help="pass the array to write as out="
     )
@@ -94,4 +105,4 @@ def empty(like: Matrix, shape: tuple[int, int]) -> Any:
 
 def describe_type(type: Type) -> str:
     """A type as users of numpy know it."""
-    return {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}.get(str(type), str(type))
+    return NAMES.get(str(type), str(type))

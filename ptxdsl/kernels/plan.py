@@ -49,15 +49,20 @@ def look(arrays: Sequence[Any]) -> Sight | None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A launch with all that it is given: arguments, of which arrays are `strided`, then numbers; and constants."""
+    """A launch with all that it is given: arguments, of which arrays are `strided`, and constants.
+
+    `numbers` are the places of the arguments that may be others the next time. A launch with a workspace is bound to
+    the `stream` that it belongs to.
+    """
 
     launch: Launch
     arguments: tuple[Any, ...]
-    numbers: tuple[Any, ...]
     constants: Mapping[str, Any]
+    numbers: slice
+    stream: int | None = None
 
     def run(self) -> None:
-        self.launch(*self.arguments, *self.numbers, **self.constants)
+        self.launch(*self.arguments, **self.constants)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,8 @@ class Plan:
 
     handle: Callable[..., None]
     arguments: tuple[Any, ...]
+    numbers: slice
+    stream: int | None
     places: tuple[tuple[int, int], ...]
     apart: tuple[tuple[int, int], ...]
     reach: tuple[tuple[int, int], ...]
@@ -77,8 +84,11 @@ class Plan:
     current_stream: Callable[[], int]
 
     def launch(self, addresses: Sequence[int], numbers: tuple[Any, ...]) -> bool:
-        """Launches with arrays at these addresses; False, with nothing done, where their memory may overlap."""
-        reach = self.reach
+        """Launches with arrays at these addresses; False, with nothing done, where their memory may overlap, or where
+        the workspace belongs to another stream."""
+        reach, stream = self.reach, self.current_stream()
+        if self.stream is not None and self.stream != stream:
+            return False
         for one, other in self.apart:
             start, end = addresses[one], addresses[other]
             if start + reach[one][0] < end + reach[other][1] and end + reach[other][0] < start + reach[one][1]:
@@ -86,7 +96,8 @@ class Plan:
         given = list(self.arguments)
         for n, place in self.places:
             given[n] = addresses[place]
-        self.handle((*given, *numbers), stream=self.current_stream(), device=self.device)
+        given[self.numbers] = numbers
+        self.handle(given, stream=stream, device=self.device)
         return True
 
 
@@ -97,7 +108,7 @@ class Plans:
         self._plans: dict[tuple[Any, ...], Plan] = {}
 
     def launch(self, what: tuple[Any, ...], sight: Sight | None, numbers: tuple[Any, ...]) -> bool:
-        """Whether a launch of such arrays was planned, and has now been made; `numbers` are the last arguments."""
+        """Whether a launch of such arrays was planned, and has now been made with these numbers."""
         if sight is None:
             return False
         plan = self._plans.get((what, sight.kinds))
@@ -105,7 +116,7 @@ class Plans:
 
     def learn(self, what: tuple[Any, ...], sight: Sight | None, arrays: Sequence[Any], call: Call) -> None:
         """Plans a call that has just been made on a GPU; each array among its arguments is one of `arrays`."""
-        handle = call.launch.known(*call.arguments, *call.numbers, **call.constants)
+        handle = call.launch.known(*call.arguments, **call.constants)
         if sight is None or handle is None:
             return
         if len(self._plans) >= MOST_PLANS:
@@ -125,6 +136,8 @@ def _plan(handle: partial[None], arrays: Sequence[Any], call: Call) -> Plan:
     return Plan(
         handle=handle,
         arguments=tuple(0 if isinstance(v, Strided) else v for v in call.arguments),
+        numbers=call.numbers,
+        stream=call.stream,
         places=tuple(places),
         apart=tuple(pair for pair in apart if written & {*pair}),
         reach=tuple((a.span[0] - a.pointer, a.span[1] - a.pointer) if a else (0, 0) for a in described),

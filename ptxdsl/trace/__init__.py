@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,22 +40,40 @@ REQUIRED = Required()
 class Signature:
     """What a kernel takes: `names` at each launch, `constants` (name: default or REQUIRED) while it is traced.
 
-    The types of parameters may depend on constants: `a: ptr[config.inputs]`.
+    The types of parameters may depend on constants: `a: ptr[config.inputs]`. `rest` is the name of `*rest: types`, of
+    which a tuple of types says how many parameters it stands for.
     """
 
     function: Callable[..., Any]
     names: tuple[str, ...]
+    rest: str | None
     constants: Mapping[str, Any]
     scope: Mapping[str, Any]  # local names at the definition
 
     def parameters(self, constants: Mapping[str, Any]) -> tuple[Parameter, ...]:
         """The parameters with their types. Raises TraceError at the definition for one that no kernel can take."""
-        return tuple(Parameter(name, self._type(name, constants)) for name in self.names)
+        fixed = [Parameter(name, self._passable(name, self._annotation(name, constants))) for name in self.names]
+        return *fixed, *self._rest(constants)
 
-    def _type(self, name: str, constants: Mapping[str, Any]) -> Type | Pointer:
+    def _rest(self, constants: Mapping[str, Any]) -> Iterator[Parameter]:
+        if self.rest is None:
+            return
+        types = self._annotation(self.rest, constants)
+        if not isinstance(types, tuple):
+            raise TraceError(
+                f"`*{self.rest}` of kernel `{self.function.__name__}` is annotated {types!r}, which is no tuple",
+                at=place_of(self.function),
+                help="annotate it with a constant that is a tuple of types, one for each parameter",
+            )
+        for number, type in enumerate(types):
+            name = f"{self.rest}_{number}"
+            yield Parameter(name, self._passable(name, type))
+
+    def _annotation(self, name: str, constants: Mapping[str, Any]) -> Any:
         type = self.function.__annotations__[name]
-        if isinstance(type, str):
-            type = self._resolve(name, type, constants)
+        return self._resolve(name, type, constants) if isinstance(type, str) else type
+
+    def _passable(self, name: str, type: Any) -> Type | Pointer:
         if not isinstance(type, (Type, Pointer)) or not _passable(type):
             raise TraceError(
                 f"parameter `{name}` of kernel `{self.function.__name__}` is annotated {type!r}, which no kernel takes",
@@ -78,7 +96,8 @@ class Signature:
     @property
     def depends_on_constants(self) -> bool:
         """Whether annotations name constants, so that they are known only when these are."""
-        texts = [t for name in self.names if isinstance(t := self.function.__annotations__[name], str)]
+        names = self.names if self.rest is None else (*self.names, self.rest)
+        texts = [t for name in names if isinstance(t := self.function.__annotations__[name], str)]
         return any(set(compile(text, "annotation", "eval").co_names) & self.constants.keys() for text in texts)
 
 
@@ -107,14 +126,16 @@ def signature(function: Callable[..., Any], scope: Mapping[str, Any]) -> Signatu
 
     Raises TraceError at the definition for a parameter that no kernel can take.
     """
-    names, constants = [], {}
+    names, rest, constants = [], None, {}
     for p in inspect.signature(function).parameters.values():
         if p.kind is p.KEYWORD_ONLY:
             constants[p.name] = REQUIRED if p.default is p.empty else p.default
+        elif p.kind is p.VAR_POSITIONAL and p.annotation is not p.empty:
+            rest = p.name
         else:
             _check_parameter(function, p)
             names.append(p.name)
-    found = Signature(function, tuple(names), constants, scope)
+    found = Signature(function, tuple(names), rest, constants, scope)
     if not found.depends_on_constants:
         found.parameters({})
     return found
@@ -123,7 +144,7 @@ def signature(function: Callable[..., Any], scope: Mapping[str, Any]) -> Signatu
 def _check_parameter(function: Callable[..., Any], p: inspect.Parameter) -> None:
     of, where = f"of kernel `{function.__name__}`", place_of(function)
     if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-        help = "name each parameter; many arrays can be passed as one array of their addresses"
+        help = "name each parameter, or annotate `*rest` with a constant that is a tuple of types"
         raise TraceError(f"`{p}` {of}: the number of its parameters must be known", at=where, help=help)
     if p.default is not p.empty:
         help = "parameters are given at each launch; constants of a kernel are keyword-only, behind a `*`"

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.gemm import LARGE, MEDIUM, SMALL, GemmConfig, gemm, gemm_kernel
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.gemm import gemm, gemm_kernel
+from ptxdsl.kernels.heuristic import LARGE, MEDIUM, SMALL
 from tests.machines import MACHINES, NAMES, machine
 
 ROUNDING = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 0.0}
@@ -133,17 +135,17 @@ def test_one_kernel_serves_all_sizes(rng):
 
 REFUSALS = [
     (lambda a, b: gemm(a, b.astype(np.float32)), "`a` is float16 and `b` is float32\n"
-     "  help: gemm takes two matrices of one type, float16 or bfloat16; convert them before"),
+     "  help: gemm takes two matrices of one type, float16, bfloat16, float32, float64, int8 or uint8; convert them before"),
     (lambda a, b: gemm(a, b.T), "`a` has the shape (4, 6) and `b` (8, 6): 6 columns meet 8 rows\n"
      "  help: pass a of (M, K) and b of (K, N); a transpose is a.T"),
-    (lambda a, b: gemm(a, b, beta=1.0), "beta is 1.0, and `c` is not given\n  help: pass the array that beta multiplies as c="),
+    (lambda a, b: gemm(a, b, beta=1.0), "beta is 1, and `c` is not given\n  help: pass the array that beta multiplies as c="),
     (lambda a, b: gemm(a[0], b), "`a` has the shape (6,); a matrix has two dimensions\n  help: reshape it"),
     (lambda a, b: gemm([1], b), "`a` is a list, not an array\n  help: pass numpy arrays, or CUDA arrays of torch, CuPy or JAX"),
     (lambda a, b: gemm(a[:, ::2], b[::2]), "`a` has the shape (4, 3) and strides of (6, 2) elements: not row- nor column-major\n"
      "  help: one stride must be 1 and the other at least that dimension's length; make a contiguous copy of it"),
     (lambda a, b: gemm(a, b, out=np.zeros((4, 9), np.float16)), "`out` has the shape (4, 9); a@b has (4, 8)\n"
      "  help: pass `out` of that shape"),
-    (lambda a, b: gemm(a, b, out=np.zeros((4, 8), np.int32)), "`out` is s32; gemm writes float16, bfloat16 or float32\n"
+    (lambda a, b: gemm(a, b, out=np.zeros((4, 8), np.int32)), "`out` is int32; of float16 matrices gemm writes float16, bfloat16 or float32\n"
      "  help: convert it before or after"),
     (lambda a, b: gemm(a, b, np.zeros((4, 8), np.float32), beta=1.0), "`c` is float32 and `out` float16; they are of one type\n"
      "  help: convert c before"),

@@ -4,7 +4,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.cli.trial import Trial
-from ptxdsl.kernels.gemm import GemmConfig
+from ptxdsl.kernels.config import GemmConfig
 
 REFUSED = [
     ({"tile": (63, 64, 32)}, "tile is (63, 64, 32); it takes powers of two, (M, N, K), with K of 32 or more"),
@@ -16,10 +16,13 @@ REFUSED = [
     ({"warp": (8, 64)}, "warp is (8, 64); it takes powers of two, (M, N), of 16 or more"),
     ({"warp": (256, 64)}, "warp is (256, 64), which is larger than the tile (128, 128, 32)"),
     ({"warp": (16, 16)}, "tile (128, 128, 32) in warps of (16, 16) is 2048 threads; 1024 is the most"),
+    ({"split_k": 0}, "split_k is 0; it takes 1 or more blocks a tile"),
+    ({"reduction": "tree"}, 'reduction is \'tree\'; it takes "serial" or "parallel"'),
+    ({"swizzle": 8}, "swizzle is 8; it takes a threadblock swizzle of ptxdsl.schedule"),
     ({"stages": 1}, "stages is 1; the ring takes 2 or more"),
     ({"stages": "x"}, "stages is 'x'; the ring takes 2 or more"),
-    ({"inputs": pd.f32}, "inputs is f32; it takes f16 or bf16"),
-    ({"output": pd.f64}, "output is f64; it takes f16, bf16 or f32"),
+    ({"inputs": pd.s32}, "inputs is s32; it takes f16, bf16, f32, f64, s8 or u8"),
+    ({"output": pd.f64}, "output is f64; of f16 inputs it takes f16, bf16 or f32"),
 ]
 
 

@@ -1,0 +1,229 @@
+"""What a GEMM kernel is made for: tiles, warps, stages, types, and what follows from how the arrays lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ptxdsl.arguments import THREADS_PER_BLOCK
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.operand import WARP_TILE, OperandTile
+from ptxdsl.layout import TiledMma, make_tiled_mma, mma_atom
+from ptxdsl.schedule import GroupedRowsThreadblockSwizzle, ThreadblockSwizzle
+from ptxdsl.types import Pointer, Type, bf16, f16, f32, f64, s8, s32, s64, u8, u32
+
+WARP = 32
+PAD = 8  # elements between the rows of the staged output: rows begin in different banks
+SHARED_BYTES = {80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 120: 99}  # KiB of a block, by compute capability
+REGISTERS = 255  # of a thread
+OWN_REGISTERS = 24  # addresses and counters, at least
+
+# Of each input type: the atom, the types of accumulators, and those of outputs
+ATOMS = {
+    f16: "mma.m16n8k16.f32.f16",
+    bf16: "mma.m16n8k16.f32.bf16",
+    f32: "mma.m16n8k8.f32.tf32",
+    f64: "mma.m8n8k4.f64.f64",
+    s8: "mma.m16n8k32.s32.s8",
+    u8: "mma.m16n8k32.s32.u8",
+}
+WIDE_F64 = "mma.m16n8k16.f64.f64"  # sm_90: twice the rate of m8n8k4
+SUMS = {f64: f64, s8: s32, u8: s32}
+OUTPUTS = {f64: (f64,), s8: (s32, f32, f16, bf16), u8: (s32, f32, f16, bf16)}
+FLOATS = (f16, bf16, f32)
+
+
+ROWS_OF_EIGHT = GroupedRowsThreadblockSwizzle(8)
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An operand of the epilogue: `along` is "m" for one value a row, "n" for one a column, "mn" for a matrix.
+
+    `bytes` is the width at which it may be read.
+    """
+
+    type: Type
+    along: str
+    bytes: int = 16
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        """What the kernel takes: the array, and the elements between rows of a matrix."""
+        pointer = Pointer(self.type, "global")
+        return (pointer, s64) if self.along == "mn" else (pointer,)
+
+
+@dataclass(frozen=True)
+class GemmConfig:
+    """What a GEMM kernel is made for.
+
+    To choose: `tile`, the (M, N, K) of a thread block; `warp`, the (M, N) of a warp; `stages`, the length of the ring
+    in shared memory; `swizzle`, which tile a block computes; `split_k`, how many blocks share the K of a tile ("serial"
+    or "parallel" `reduction`); `atom`, the tensor core instruction ("" takes that of the inputs).
+
+    From the arrays: `a_major` and `b_major` say along what the operands are contiguous ("k" or "mn"); `*_bytes` is the
+    width of a copy; `c` is "none", "separate", or "in place" where out holds it. `epilogue` is a function on each
+    element of alpha·a@b + beta·c and those of `extras`.
+    """
+
+    inputs: Type = f16
+    output: Type = f16
+    a_major: str = "k"
+    b_major: str = "k"
+    tile: tuple[int, int, int] = (128, 128, 32)
+    warp: tuple[int, int] = (64, 64)
+    stages: int = 4
+    swizzle: ThreadblockSwizzle = ROWS_OF_EIGHT
+    split_k: int = 1
+    reduction: str = "parallel"
+    a_bytes: int = 16
+    b_bytes: int = 16
+    out_bytes: int = 16
+    c: str = "none"
+    atom: str = ""
+    epilogue: Callable[..., Any] | None = None
+    extras: tuple[Extra, ...] = ()
+
+    def __post_init__(self) -> None:
+        for message in _misfits(self):
+            raise LaunchError(f"GemmConfig: {message}")
+
+    def check(self, arch: str = "sm_80") -> None:
+        """Raises LaunchError for what a GPU has not enough of: registers of a thread, shared memory of a block."""
+        for message in _shortages(self, arch):
+            raise LaunchError(
+                f"GemmConfig: {message}", help="take a smaller tile, fewer stages, or more warps for the same tile"
+            )
+
+    @property
+    def warps(self) -> tuple[int, int]:
+        return self.tile[0] // self.warp[0], self.tile[1] // self.warp[1]
+
+    @property
+    def threads(self) -> int:
+        return WARP * self.warps[0] * self.warps[1]
+
+    @cached_property
+    def mma(self) -> TiledMma:
+        """All warps with two atoms each along N, so that ldmatrix.x4 brings 16 rows of either operand."""
+        m, n = self.warps
+        return make_tiled_mma(self.atom or ATOMS[self.inputs], (m, n, 1), (m * WARP_TILE, n * WARP_TILE, None))
+
+    @property
+    def k_step(self) -> int:
+        return self.mma.atom.shape[2]
+
+    @cached_property
+    def a(self) -> OperandTile:
+        return OperandTile(self.inputs, self.tile[0], self.tile[2], self.a_major, self.a_bytes)
+
+    @cached_property
+    def b(self) -> OperandTile:
+        return OperandTile(self.inputs, self.tile[1], self.tile[2], self.b_major, self.b_bytes)
+
+    @property
+    def sum(self) -> Type:
+        """The type of the accumulators."""
+        return SUMS.get(self.inputs, f32)
+
+    @property
+    def scalar(self) -> Type:
+        """The type of alpha and beta, in which the output is computed."""
+        return self.sum if self.output is self.sum else f32
+
+    @property
+    def staged(self) -> Type:
+        """The type in which the output passes through shared memory: rounded, where nothing is added to it there."""
+        return self.output if self.c == "none" and not self.extras else self.scalar
+
+    @property
+    def stage_bytes(self) -> int:
+        """Shared memory of one stage: a tile of A, and a tile of B behind it."""
+        return self.a.bytes + self.b.bytes
+
+    @property
+    def shared_bytes(self) -> int:
+        """The ring, in which the output is staged at the end."""
+        rows = self.threads // WARP * WARP_TILE
+        return max(self.stages * self.stage_bytes, rows * (self.warp[1] + PAD) * self.staged.bytes)
+
+    @property
+    def registers(self) -> int:
+        """Of a thread: at least so many are held at the same time."""
+        held = self.warp[0] * self.warp[1] // WARP * self.sum.bits // 32
+        fragments = (self.warp[0] + self.warp[1]) * self.k_step * self.inputs.bits // 32 // WARP
+        return held + 2 * fragments + OWN_REGISTERS
+
+    @property
+    def is_split(self) -> bool:
+        return self.split_k > 1
+
+    @property
+    def rest(self) -> tuple[Any, ...]:
+        """The kernel's last parameters: workspace and semaphores of split-K, and the operands of the epilogue."""
+        shared = (Pointer(self.sum, "global"), Pointer(u32, "global")) if self.is_split else ()
+        return (*shared, *(parameter for extra in self.extras for parameter in extra.parameters))
+
+    def tiles(self, m: int, n: int) -> tuple[int, int]:
+        """How many tiles an m×n output has along M and N."""
+        return -(-m // self.tile[0]), -(-n // self.tile[1])
+
+
+def _misfits(config: GemmConfig) -> Iterator[str]:
+    """Fragments are loaded in pairs along k, one k step ahead, and swizzles exchange chunks of a power of two."""
+    yield from _misfit_types(config)
+    least = 2 * mma_atom(config.atom or ATOMS.get(config.inputs, ATOMS[f16])).shape[2]
+    if not _are_powers_of_two(config.tile, 3) or config.tile[2] < least:
+        yield f"tile is {config.tile}; it takes powers of two, (M, N, K), with K of {least} or more"
+    elif not _are_powers_of_two(config.warp, 2) or min(config.warp) < WARP_TILE:
+        yield f"warp is {config.warp}; it takes powers of two, (M, N), of {WARP_TILE} or more"
+    elif config.warp[0] > config.tile[0] or config.warp[1] > config.tile[1]:
+        yield f"warp is {config.warp}, which is larger than the tile {config.tile}"
+    elif config.threads > THREADS_PER_BLOCK:
+        whole = f"tile {config.tile} in warps of {config.warp}"
+        yield f"{whole} is {config.threads} threads; {THREADS_PER_BLOCK} is the most"
+    if not isinstance(config.stages, int) or config.stages < 2:
+        yield f"stages is {config.stages!r}; the ring takes 2 or more"
+    if not isinstance(config.split_k, int) or config.split_k < 1:
+        yield f"split_k is {config.split_k!r}; it takes 1 or more blocks a tile"
+    if config.reduction not in ("serial", "parallel"):
+        yield f'reduction is {config.reduction!r}; it takes "serial" or "parallel"'
+    if not hasattr(config.swizzle, "tile_offset"):
+        yield f"swizzle is {config.swizzle!r}; it takes a threadblock swizzle of ptxdsl.schedule"
+
+
+def _misfit_types(config: GemmConfig) -> Iterator[str]:
+    if config.inputs not in ATOMS:
+        yield f"inputs is {config.inputs}; it takes {_either(ATOMS)}"
+    elif config.output not in OUTPUTS.get(config.inputs, FLOATS):
+        yield f"output is {config.output}; of {config.inputs} inputs it takes {_either(outputs(config.inputs))}"
+
+
+def outputs(inputs: Type) -> tuple[Type, ...]:
+    """The types to which products of such inputs are rounded; the first is the usual one."""
+    found = OUTPUTS.get(inputs, FLOATS)
+    return (inputs, *(t for t in found if t is not inputs)) if inputs in found else found
+
+
+def _either(types: Any) -> str:
+    *first, last = map(str, types)
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def _are_powers_of_two(extents: Any, count: int) -> bool:
+    known = isinstance(extents, tuple) and len(extents) == count and all(isinstance(n, int) for n in extents)
+    return known and all(n > 0 and n & (n - 1) == 0 for n in extents)
+
+
+def _shortages(config: GemmConfig, arch: str) -> Iterator[str]:
+    if config.registers > REGISTERS:
+        whole = f"warps of {config.warp} with {config.sum} sums"
+        yield f"{whole} hold {config.registers} registers a thread or more; there are {REGISTERS}"
+    capability = int("".join(filter(str.isdigit, arch)))
+    most = SHARED_BYTES[max((known for known in SHARED_BYTES if known <= capability), default=80)] * 1024
+    if config.shared_bytes > most:
+        ring = f"{config.stages} stages of {config.stage_bytes} bytes"
+        yield f"{ring} take {config.shared_bytes} bytes of shared memory; a block of {arch} has {most}"

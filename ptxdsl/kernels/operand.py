@@ -1,0 +1,261 @@
+"""An operand's tiles on their way to the tensor cores: global memory, a ring in shared memory, registers.
+
+A tile has an `mn` extent (M for A, N for B) and a `k` extent, and lies in shared memory as in global memory: rows
+contiguous along k, or along mn. Which thread moves what is said by tiled copies; a swizzle keeps the rows that are read
+together in different banks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+import ptxdsl as pd
+from ptxdsl import b8, b16, b32, f32, f64, ptr, s32, s64, u32
+from ptxdsl.layout import (
+    Layout,
+    Swizzle,
+    TiledCopy,
+    composition,
+    in_bytes,
+    make_tiled_copy,
+    make_tiled_copy_a,
+    make_tiled_copy_b,
+    slice_,
+)
+from ptxdsl.layout.swizzle import AnyLayout
+from ptxdsl.types import Type
+
+if TYPE_CHECKING:
+    from ptxdsl.kernels.config import GemmConfig
+
+CHUNK_BYTES = 16  # one row of an 8x8 matrix, as ldmatrix takes it
+LINE_BYTES = 128  # all banks
+WARP_TILE = 16  # the mn extent that one ldmatrix.x4 covers, of A as of B
+
+
+@dataclass(frozen=True)
+class OperandTile:
+    """One operand's tile. `major` says along what its rows are contiguous: "k" or "mn"; `copy_bytes` is the width of a
+    copy from global memory, less than 16 where rows do not begin at multiples of that."""
+
+    type: Type
+    mn: int
+    k: int
+    major: str
+    copy_bytes: int
+
+    @property
+    def rows(self) -> int:
+        return self.mn if self.major == "k" else self.k
+
+    @property
+    def row(self) -> int:
+        """Elements of a row."""
+        return self.k if self.major == "k" else self.mn
+
+    @property
+    def bytes(self) -> int:
+        return self.mn * self.k * self.type.bytes
+
+    @property
+    def chunk(self) -> int:
+        """Elements of one copy."""
+        return self.copy_bytes // self.type.bytes
+
+    @property
+    def by_matrices(self) -> bool:
+        """Whether ldmatrix can hand out its elements; along mn it transposes 16-bit ones only."""
+        return self.type.bits == 16 or (self.major == "k" and self.type.bits < 64)
+
+    @property
+    def swizzle(self) -> Swizzle:
+        """Eight rows of 16 bytes, or four of 32 where threads read single elements, meet in no bank."""
+        piece = CHUNK_BYTES if self.by_matrices else 2 * CHUNK_BYTES
+        base, of_line = _log2(piece // self.type.bytes), _log2(LINE_BYTES // piece)
+        of_row = _log2(max(1, self.row * self.type.bytes // piece))
+        return Swizzle(min(of_line, of_row), base, max(of_line, of_row))
+
+    @property
+    def layout(self) -> AnyLayout:
+        """(mn, k) → element."""
+        strides = (self.k, 1) if self.major == "k" else (1, self.mn)
+        found: AnyLayout = composition(self.swizzle, Layout((self.mn, self.k), strides))
+        return found
+
+    def copy(self, threads: int) -> TiledCopy:
+        """The copy to shared memory by at most so many threads: neighbours on a row, as many rows as that gives."""
+        columns = self.row // self.chunk
+        apart = min(self.rows, max(1, threads // columns))
+        atom = f"cp.async.{self.copy_bytes}" if self.copy_bytes >= 4 else f"st.shared.{self.copy_bytes}"
+        if self.major == "k":
+            return make_tiled_copy(atom, Layout((apart, columns), (columns, 1)), (1, self.chunk), self.type.bits)
+        return make_tiled_copy(atom, Layout((columns, apart)), (self.chunk, 1), self.type.bits)
+
+
+def _log2(power: int) -> int:
+    return power.bit_length() - 1
+
+
+class Places:
+    """Where a thread finds its part of a tile in shared memory: few registers, and distances known while tracing.
+
+    `partition` is (threads, …) → byte; coordinates that lie equally far apart for all threads share a register.
+    """
+
+    def __init__(self, memory: Any, partition: Any, thread: Any) -> None:
+        self._memory, self._partition, self._thread = memory.bitcast(b8), partition, thread
+        self._all = np.arange(partition[0].size)
+        self._offsets: list[np.ndarray] = []
+        self.bases: list[Any] = []
+
+    def find(self, *coordinate: Any) -> tuple[int, int]:
+        """(number of the base, bytes behind it)."""
+        offsets = self._partition(self._all, *coordinate)
+        for number, known in enumerate(self._offsets):
+            distance = offsets - known
+            if (distance == distance[0]).all():
+                return number, int(distance[0])
+        mine = slice_(self._partition, self._thread, *[None] * (self._partition.rank - 1))
+        self._offsets.append(offsets)
+        self.bases.append(self._memory + mine(*coordinate))
+        return len(self.bases) - 1, 0
+
+
+class Source(NamedTuple):
+    """An operand in global memory: its rows are `stride` elements apart, `extent` long along mn."""
+
+    pointer: Any
+    stride: Any
+    extent: Any
+
+
+class Loader:
+    """A thread's share of the copies that bring an operand's tiles, one after another along k, to shared memory.
+
+    Copies of 4 bytes and more are asynchronous. Narrower ones go through registers: `fetch` begins them, `deposit` ends
+    them.
+    """
+
+    def __init__(
+        self, tile: OperandTile, memory: Any, source: Source, first: Any, k: tuple[Any, Any], threads: int
+    ) -> None:
+        """`memory` is the tile's place in the first stage. Tiles start at mn = `first`, and go from k[0] to k[1]."""
+        copy = tile.copy(threads)
+        self.tile, self.idle = tile, copy.threads < threads
+        thread = pd.min(pd.tid.x, copy.threads - 1) if self.idle else pd.tid.x
+        self.active = pd.tid.x < copy.threads
+        partition = in_bytes(copy.partition_d(tile.layout, "shared"), tile.type.bytes)
+        self.places = Places(memory, partition, thread)
+        self.copies = [self.places.find(0, i, j) for j in range(partition[3].size) for i in range(partition[2].size)]
+        self.apart = tile.rows // len(self.copies)
+        mn, depth = (c(0, 0, 0) for c in copy.get_slice(thread).coordinates((tile.mn, tile.k), "target"))
+        row, column = (first + mn, k[0] + depth) if tile.major == "k" else (k[0] + depth, first + mn)
+        begin = source.pointer + (pd.cast(row, s64) * source.stride + pd.cast(column, s64))
+        self.source: Any = pd.var(ptr[b8], begin.bitcast(b8))
+        row_bytes = source.stride * tile.type.bytes
+        self.between = row_bytes * self.apart
+        self.step = tile.k * tile.type.bytes if tile.major == "k" else row_bytes * tile.k
+        self.mn_left = (source.extent - first - mn).to(s32)
+        self.k_left: Any = pd.var(s32, (k[1] - k[0] - depth).to(s32))
+        self.fetched = [pd.var(b16) for _ in self.copies] if tile.copy_bytes < 4 else []
+
+    def fetch(self, stage: Any) -> None:
+        """Begins to copy the next tile to a stage, `stage` bytes behind the first; zeros where the operand ends."""
+        along, across = (self.k_left, self.mn_left) if self.tile.major == "k" else (self.mn_left, self.k_left)
+        inside = pd.min(pd.max(along, 0), self.tile.chunk) * self.tile.type.bytes
+        source, bases = self.source, [base + stage for base in self.places.bases]
+        for number, (base, distance) in enumerate(self.copies):
+            bytes = pd.select(across > number * self.apart, inside, 0)
+            if self.fetched:
+                self._read(self.fetched[number], source, bytes)
+            else:
+                self._copy(bases[base] + distance, source, bytes.to(u32))
+            source = source + self.between
+        self.source += self.step
+        self.k_left -= self.tile.k
+
+    def deposit(self, stage: Any) -> None:
+        """Writes what `fetch` has left in registers."""
+        bases = [base + stage for base in self.places.bases] if self.fetched else []
+        guard = self.active if self.idle else None
+        for (base, distance), value in zip(self.copies, self.fetched, strict=False):
+            pd.ptx(f"st.shared.b{8 * self.tile.copy_bytes}", bases[base] + distance, value, guard=guard)
+
+    def _copy(self, target: Any, source: Any, bytes: Any) -> None:
+        """Copies one chunk; `bytes` of it come from the source, the rest are zeros."""
+        width, guard = self.tile.copy_bytes, self.active if self.idle else None
+        cache = "cg.shared.global.L2::128B" if width == CHUNK_BYTES else "ca.shared.global"
+        pd.ptx(f"cp.async.{cache}", target, source, width, bytes, guard=guard)
+
+    def _read(self, value: Any, source: Any, bytes: Any) -> None:
+        value.set(0)
+        pd.ptx(f"ld.global.b{8 * self.tile.copy_bytes}", source, out=value, guard=bytes > 0)
+
+
+class Fragments:
+    """A warp's fragments of an operand, "a" or "b", 16 of mn and one k step of the instruction at a time."""
+
+    def __init__(self, config: GemmConfig, operand: str, memory: Any) -> None:
+        """`memory` is the tile's place in the first stage."""
+        tile = self.tile = config.a if operand == "a" else config.b
+        trans = "" if tile.major == "k" else ".trans"
+        atom = f"ldmatrix.x4{trans}" if tile.by_matrices else f"ld.shared.{tile.type.bytes}"
+        copy = (make_tiled_copy_a if operand == "a" else make_tiled_copy_b)(atom, config.mma)
+        partition = copy.partition_s(by_warps(tile.layout, config, operand), "shared")
+        partition = in_bytes(partition, tile.type.bytes)
+        self.load_group = self._load_matrices if tile.by_matrices else self._load_elements
+        self.mnemonic = f"ldmatrix.sync.aligned.m8n8.x4{trans}.shared.b16"
+        _, values, groups, steps = (mode.size for mode in partition)
+        self.held = f64 if tile.type is f64 else b32
+        self.registers = copy.values * tile.type.bits // self.held.bits
+        self.places = Places(memory, partition, pd.tid.x)
+        instructions = values // partition[1][0].size
+        self.found = [
+            [[self.places.find((0, i), group, step) for i in range(instructions)] for group in range(groups)]
+            for step in range(steps)
+        ]
+
+    def variables(self) -> list[list[Any]]:
+        """Registers for the fragments of one k step."""
+        return [[pd.var(self.held) for _ in range(self.registers)] for _ in self.found[0]]
+
+    def load(self, into: list[list[Any]], stage: Any, k_step: int) -> None:
+        """Reads the fragments of one k step from a stage, `stage` bytes behind the first."""
+        bases: dict[int, Any] = {}
+        for group, registers in zip(self.found[k_step], into, strict=True):
+            for base, _ in group:
+                if base not in bases:
+                    bases[base] = self.places.bases[base] + stage
+            self.load_group([bases[base] + distance for base, distance in group], registers)
+            if self.tile.type is f32:
+                for register in registers:
+                    pd.ptx.cvt.rna.tf32.f32(register, out=register)
+
+    def _load_matrices(self, places: list[Any], registers: list[Any]) -> None:
+        pd.ptx(self.mnemonic, *places, out=registers)
+
+    def _load_elements(self, places: list[Any], registers: list[Any]) -> None:
+        """One element at a time; four bytes make a register."""
+        if self.tile.type.bits >= 32:
+            for place, register in zip(places, registers, strict=True):
+                pd.ptx(f"ld.shared.{self.held}", place, out=register)
+            return
+        for n, register in enumerate(registers):
+            bytes = [pd.ptx.ld.shared.u8(place, out=pd.var(u32)) for place in places[4 * n :][:4]]
+            low, high = (pd.ptx.prmt.b32(x, y, 0x0040) for x, y in (bytes[:2], bytes[2:]))
+            pd.ptx.prmt.b32(low, high, 0x5410, out=register)
+
+
+def by_warps(layout: AnyLayout, config: GemmConfig, operand: str) -> AnyLayout:
+    """A tile's layout in the order in which warps of a tiled MMA take turns along mn: each one's rows in one piece.
+
+    A warp has one atom in M, or in N, in each turn.
+    """
+    dimension = 0 if operand == "a" else 1
+    atom, extent, warps = config.mma.atom.shape[dimension], config.warp[dimension], config.warps[dimension]
+    turns = Layout((atom, warps, extent // atom), (1, extent, atom))
+    found: AnyLayout = composition(layout, (turns, Layout(config.tile[2])))
+    return found

@@ -1,0 +1,47 @@
+"""The tiles of a GEMM in shared memory: each place is used once, and no access waits for a bank."""
+
+from __future__ import annotations
+
+import pytest
+
+from ptxdsl import bf16, f16, f32, f64, s8
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.operand import OperandTile, by_warps
+from ptxdsl.layout import bank_wavefronts, make_tiled_copy_a, make_tiled_copy_b
+
+TILES = [
+    OperandTile(type, mn, k, major, 16)
+    for type in (f16, f32, s8, f64)
+    for mn in (16, 64, 128)
+    for k in (32, 64)
+    for major in ("k", "mn")
+]
+
+
+@pytest.mark.parametrize("tile", TILES, ids=str)
+def test_every_element_has_a_place_of_its_own(tile):
+    assert sorted(tile.layout.offsets()) == list(range(tile.mn * tile.k))
+
+
+@pytest.mark.parametrize("tile", TILES, ids=str)
+@pytest.mark.parametrize("threads", [128, 256])
+def test_copies_write_without_conflicts(tile, threads):
+    copy = tile.copy(threads)
+    assert bank_wavefronts(copy, tile.layout, "target").worst == 1
+
+
+CONFIGS = [
+    GemmConfig(inputs=inputs, output=output, tile=(64, 64, 64), warp=(32, 32), a_major=major, b_major=major)
+    for inputs, output in ((f16, f16), (bf16, f32), (f32, f32), (f64, f64))
+    for major in ("k", "mn")
+]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.inputs}-{c.a_major}")
+@pytest.mark.parametrize("operand", ["a", "b"])
+def test_fragments_are_read_without_conflicts(config, operand):
+    tile = config.a if operand == "a" else config.b
+    trans = "" if tile.major == "k" else ".trans"
+    atom = f"ldmatrix.x4{trans}" if tile.by_matrices else f"ld.shared.{tile.type.bytes}"
+    copy = (make_tiled_copy_a if operand == "a" else make_tiled_copy_b)(atom, config.mma)
+    assert bank_wavefronts(copy, by_warps(tile.layout, config, operand)).worst == 1

@@ -130,16 +130,24 @@ class Kernel(AnyKernel):
     def _constants(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The constants by name, defaults filled in, in the order of the signature."""
         known = self.signature.constants
-        for unknown in given.keys() - known.keys():
-            raise TraceError(
-                f"kernel `{self.name}` has no constant `{unknown}`",
-                at=here().location,
-                help=f"it takes {', '.join(known)}" if known else "parameters are given by their place, not by name",
-            )
+        for unknown in given:
+            if unknown not in known:
+                raise self._unknown(unknown)
         values = {name: given.get(name, default) for name, default in known.items()}
         for name, value in values.items():
             self._check_constant(name, value)
         return values
+
+    def _unknown(self, name: str) -> TraceError:
+        """What is wrong with a name that is no constant."""
+        constants, parameters = ", ".join(self.signature.constants), ", ".join(self.signature.names)
+        if name in self.signature.names:
+            message = f"`{name}` is a parameter of kernel `{self.name}`, which takes constants alone by name"
+            help = f"give parameters in their order, at the launch: `{self.name}[grid, block]({parameters})`"
+        else:
+            message = f"kernel `{self.name}` has no constant `{name}`"
+            help = f"it takes {constants}" if constants else "it has none: it is launched with its parameters alone"
+        return TraceError(message, at=here().location, help=help)
 
     def _check_constant(self, name: str, value: Any) -> None:
         if value is REQUIRED:
@@ -176,7 +184,8 @@ def kernel(
     """Makes a kernel of a function: `@pd.kernel`, or `@pd.kernel(max_threads=256, min_blocks=2)`.
 
     Parameters are annotated with what they take (`ptr[f32]`, `u32`); keyword-only parameters are constants: hashable
-    Python values that the kernel is traced for. `reqntid` promises the exact block, `max_threads` its largest size,
+    Python values that the kernel is traced for. `*rest: types`, with a constant `types` that is a tuple of types,
+    stands for as many parameters. `reqntid` promises the exact block, `max_threads` its largest size,
     `min_blocks` how many blocks shall fit a multiprocessor.
     """
     names = names_here()

@@ -290,7 +290,8 @@ DEFINITIONS = {
     "a Python type": ("def k(x: int): pass", f"parameter `x` {OF_K} is annotated <class 'int'>, which no kernel takes"),
     "a predicate": ("def k(x: pd.pred): pass", f"parameter `x` {OF_K} is annotated pred, which no kernel takes"),
     "a default": ("def k(x: u32 = 3): pass", f"parameter `x` {OF_K} has a default"),
-    "any number": ("def k(*x: u32): pass", f"`*x: u32` {OF_K}: the number of its parameters must be known"),
+    "any number": ("def k(*x): pass", f"`*x` {OF_K}: the number of its parameters must be known"),
+    "any number of one type": ("def k(*x: u32): pass", f"`*x` {OF_K} is annotated u32, which is no tuple"),
     "a name of launches": (
         "def k(x: u32, *, stream=None): pass",
         "kernel `k` has a parameter `stream`, which launches use for themselves",
@@ -360,3 +361,21 @@ def test_functions_stay_functions_when_modules_of_their_name_are_imported():
 def test_importing_the_package_imports_hardly_anything():
     modules = printed("import sys, ptxdsl; print(*sorted(m for m in sys.modules if m.startswith('ptxdsl')))")
     assert modules == "ptxdsl\n"
+
+
+@pd.kernel
+def add_all(out: ptr[u32], *numbers: types, types: tuple = ()):  # noqa: F821
+    total = pd.var(u32, 0)
+    for number in numbers:
+        total += number.to(u32)
+    out[0] = total
+
+
+@pytest.mark.parametrize("types", [(), (u32,), (u32, pd.u16, u32)], ids=len)
+def test_a_constant_says_how_many_parameters_there_are(types):
+    out = np.zeros(1, np.uint32)
+    numbers = range(1, len(types) + 1)
+    add_all[1, 1](out, *numbers, types=types)
+    assert out[0] == sum(numbers)
+    names = [p.name for p in add_all.ir(types=types).kernels[0].parameters]
+    assert names == ["out", *(f"numbers_{n}" for n in range(len(types)))]

@@ -132,17 +132,15 @@ class Source(NamedTuple):
     extent: Any
 
 
-class Loader:
-    """A thread's share of the copies that bring an operand's tiles, one after another along k, to shared memory.
+class Copies:
+    """A thread's share of the copies that bring one tile after another to shared memory: always to the same places.
 
-    Copies of 4 bytes and more are asynchronous. Narrower ones go through registers: `fetch` begins them, `deposit` ends
-    them.
+    Copies of 4 bytes and more are asynchronous. Narrower ones go through registers: `fetch` of a loader begins them,
+    `deposit` ends them.
     """
 
-    def __init__(
-        self, tile: OperandTile, memory: Any, source: Source, first: Any, k: tuple[Any, Any], threads: int
-    ) -> None:
-        """`memory` is the tile's place in the first stage. Tiles start at mn = `first`, and go from k[0] to k[1]."""
+    def __init__(self, tile: OperandTile, memory: Any, threads: int) -> None:
+        """`memory` is the tile's place in the first stage."""
         copy = tile.copy(threads)
         self.tile, self.idle = tile, copy.threads < threads
         thread = pd.min(pd.tid.x, copy.threads - 1) if self.idle else pd.tid.x
@@ -151,31 +149,15 @@ class Loader:
         self.places = Places(memory, partition, thread)
         self.copies = [self.places.find(0, i, j) for j in range(partition[3].size) for i in range(partition[2].size)]
         self.apart = tile.rows // len(self.copies)
-        mn, depth = (c(0, 0, 0) for c in copy.get_slice(thread).coordinates((tile.mn, tile.k), "target"))
-        row, column = (first + mn, k[0] + depth) if tile.major == "k" else (k[0] + depth, first + mn)
-        begin = source.pointer + (pd.cast(row, s64) * source.stride + pd.cast(column, s64))
-        self.source: Any = pd.var(ptr[b8], begin.bitcast(b8))
-        row_bytes = source.stride * tile.type.bytes
-        self.between = row_bytes * self.apart
-        self.step = tile.k * tile.type.bytes if tile.major == "k" else row_bytes * tile.k
-        self.mn_left = (source.extent - first - mn).to(s32)
-        self.k_left: Any = pd.var(s32, (k[1] - k[0] - depth).to(s32))
+        self.mn, self.k = (c(0, 0, 0) for c in copy.get_slice(thread).coordinates((tile.mn, tile.k), "target"))
         self.fetched = [pd.var(b16) for _ in self.copies] if tile.copy_bytes < 4 else []
 
-    def fetch(self, stage: Any) -> None:
-        """Begins to copy the next tile to a stage, `stage` bytes behind the first; zeros where the operand ends."""
-        along, across = (self.k_left, self.mn_left) if self.tile.major == "k" else (self.mn_left, self.k_left)
-        inside = pd.min(pd.max(along, 0), self.tile.chunk) * self.tile.type.bytes
-        source, bases = self.source, [base + stage for base in self.places.bases]
-        for number, (base, distance) in enumerate(self.copies):
-            bytes = pd.select(across > number * self.apart, inside, 0)
-            if self.fetched:
-                self._read(self.fetched[number], source, bytes)
-            else:
-                self._copy(bases[base] + distance, source, bytes.to(u32))
-            source = source + self.between
-        self.source += self.step
-        self.k_left -= self.tile.k
+    def bring(self, number: int, target: Any, source: Any, bytes: Any) -> None:
+        """Begins one copy; `bytes` of its chunk come from the source, the rest are zeros."""
+        if self.fetched:
+            self._read(self.fetched[number], source, bytes)
+        else:
+            self._copy(target, source, bytes.to(u32))
 
     def deposit(self, stage: Any) -> None:
         """Writes what `fetch` has left in registers."""
@@ -185,7 +167,6 @@ class Loader:
             pd.ptx(f"st.shared.b{8 * self.tile.copy_bytes}", bases[base] + distance, value, guard=guard)
 
     def _copy(self, target: Any, source: Any, bytes: Any) -> None:
-        """Copies one chunk; `bytes` of it come from the source, the rest are zeros."""
         width, guard = self.tile.copy_bytes, self.active if self.idle else None
         cache = "cg.shared.global.L2::128B" if width == CHUNK_BYTES else "ca.shared.global"
         pd.ptx(f"cp.async.{cache}", target, source, width, bytes, guard=guard)
@@ -193,6 +174,37 @@ class Loader:
     def _read(self, value: Any, source: Any, bytes: Any) -> None:
         value.set(0)
         pd.ptx(f"ld.global.b{8 * self.tile.copy_bytes}", source, out=value, guard=bytes > 0)
+
+
+class Loader(Copies):
+    """The copies of a matrix in global memory, tile after tile along k."""
+
+    def __init__(
+        self, tile: OperandTile, memory: Any, source: Source, first: Any, k: tuple[Any, Any], threads: int
+    ) -> None:
+        """`memory` is the tile's place in the first stage. Tiles start at mn = `first`, and go from k[0] to k[1]."""
+        super().__init__(tile, memory, threads)
+        mn, depth = self.mn, self.k
+        row, column = (first + mn, k[0] + depth) if tile.major == "k" else (k[0] + depth, first + mn)
+        begin = source.pointer + (pd.cast(row, s64) * source.stride + pd.cast(column, s64))
+        self.source: Any = pd.var(ptr[b8], begin.bitcast(b8))
+        row_bytes = source.stride * tile.type.bytes
+        self.between = row_bytes * self.apart
+        self.step = tile.k * tile.type.bytes if tile.major == "k" else row_bytes * tile.k
+        self.mn_left = (source.extent - first - mn).to(s32)
+        self.k_left: Any = pd.var(s32, (k[1] - k[0] - depth).to(s32))
+
+    def fetch(self, stage: Any) -> None:
+        """Begins to copy the next tile to a stage, `stage` bytes behind the first; zeros where the operand ends."""
+        along, across = (self.k_left, self.mn_left) if self.tile.major == "k" else (self.mn_left, self.k_left)
+        inside = pd.min(pd.max(along, 0), self.tile.chunk) * self.tile.type.bytes
+        source, bases = self.source, [base + stage for base in self.places.bases]
+        for number, (base, distance) in enumerate(self.copies):
+            bytes = pd.select(across > number * self.apart, inside, 0)
+            self.bring(number, bases[base] + distance, source, bytes)
+            source = source + self.between
+        self.source += self.step
+        self.k_left -= self.tile.k
 
 
 class Fragments:

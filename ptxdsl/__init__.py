@@ -106,7 +106,9 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name.startswith("_"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise importlib.import_module(".trace.foreign", __name__).unknown_name(name, __all__)
     module = importlib.import_module(f".{_HOME.get(name, 'types')}", __name__)
     globals()[name] = found = getattr(module, _SPELLED.get(name, name))
     return found

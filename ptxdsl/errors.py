@@ -13,6 +13,7 @@ from itertools import islice
 from types import CodeType, FrameType
 
 _LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_NUMPY = os.path.join("", "site-packages", "numpy", "")  # its functions written in Python call ours
 _SHIPPED_KERNELS = os.path.join(_LIBRARY, "kernels") + os.sep
 
 
@@ -191,7 +192,8 @@ def _user_frames(frame: FrameType | None, outermost: CodeType | None) -> list[Fr
 
 @cache
 def _is_library(file: str) -> bool:
-    return (file.startswith(_LIBRARY) and not file.startswith(_SHIPPED_KERNELS)) or "contextlib" in file
+    ours = file.startswith(_LIBRARY) and not file.startswith(_SHIPPED_KERNELS)
+    return ours or "contextlib" in file or _NUMPY in file
 
 
 def _location(code: CodeType, offset: int) -> Location:

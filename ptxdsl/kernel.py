@@ -140,10 +140,10 @@ class Kernel(AnyKernel):
 
     def _unknown(self, name: str) -> TraceError:
         """What is wrong with a name that is no constant."""
-        constants, parameters = ", ".join(self.signature.constants), ", ".join(self.signature.names)
-        if name in self.signature.names:
+        constants, names = ", ".join(self.signature.constants), self.signature.names
+        if name in names:
             message = f"`{name}` is a parameter of kernel `{self.name}`, which takes constants alone by name"
-            help = f"give parameters in their order, at the launch: `{self.name}[grid, block]({parameters})`"
+            help = f"give parameters in their order, at the launch: `{self.name}[grid, block]({', '.join(names)})`"
         else:
             message = f"kernel `{self.name}` has no constant `{name}`"
             help = f"it takes {constants}" if constants else "it has none: it is launched with its parameters alone"

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
+
+from .errors import TraceError, here
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ SPACES = ("const", "global", "local", "param", "shared", "shared::cta", "shared:
 class Pointer:
     """The type of a kernel parameter that points to elements: `ptr[f32]`, or `ptr[f32, "shared"]`.
 
-    Raises TypeError for an element that is no type, or a space that PTX does not have.
+    Raises TraceError for an element that is no type, or a space that PTX does not have.
     """
 
     element: Type
@@ -125,12 +128,33 @@ class _PointerMaker:
     """`ptr[f32]` reads as a type, so it is made by indexing."""
 
     def __getitem__(self, item: Type | tuple[Type, str]) -> Pointer:
+        element: Any
         element, space = item if isinstance(item, tuple) else (item, "global")
         if not isinstance(element, Type):
-            raise TypeError(f"ptr[…] takes a ptxdsl type such as f32, not {element!r}")
+            help = "write the type of its elements, such as `ptr[f32]`"
+            help = f"did you mean `ptr[{known}]`?" if (known := _near(element)) else help
+            raise TraceError(f"ptr[…] takes a type of ptxdsl; found {_shown(element)}", at=here().location, help=help)
         if space not in SPACES:
-            raise TypeError(f"ptr[{element}, …] takes a state space ({', '.join(SPACES)}), not {space!r}")
+            help = f"it is one of {', '.join(SPACES)}"
+            raise TraceError(f"ptr[{element}, …] takes a state space; found {space!r}", at=here().location, help=help)
         return Pointer(element, space)
+
+    def __repr__(self) -> str:
+        return "ptr"
+
+
+def _shown(element: Any) -> str:
+    return element.__name__ if isinstance(element, type) else repr(element)
+
+
+def _near(element: Any) -> Type | None:
+    """The type that a Python or numpy type, or a name, most likely means."""
+    if element is int or element is float:
+        return s32 if element is int else f32
+    try:
+        return TYPES.get(str(element)) or from_dtype(np.dtype(element))
+    except TypeError:
+        return None
 
 
 ptr = _PointerMaker()

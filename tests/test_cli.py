@@ -224,6 +224,10 @@ REFUSED = [
         ["dump", "{file}:scale", "-o", "no/such/folder"],
         "no/such/folder cannot be written: No such file or directory",
     ),
+    (
+        ["dump", "mine.ptx:scale"],
+        "mine.ptx:scale names a kernel of PTX, which is taken as a whole\n  help: write mine.ptx",
+    ),
     (["dump", "-", "--const", "n=1"], "--const n=1: PTX has no constants\n  help: leave it out"),
     (
         ["isa", "ldmatix"],

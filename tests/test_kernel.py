@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -302,7 +303,11 @@ DEFINITIONS = {
     ),
     "a pointer to nothing": (
         "def k(x: 'ptr[int]'): pass",
-        f"the annotation `ptr[int]` {UNRESOLVED}: TypeError: ptr[…] takes a ptxdsl type such as f32, not <class 'int'>",
+        "parameter `x` of kernel `k`: ptr[…] takes a type of ptxdsl; found int",
+    ),
+    "a pointer without an element": (
+        "def k(x: ptr): pass",
+        f"parameter `x` {OF_K} is annotated ptr, which no kernel takes",
     ),
 }
 
@@ -311,6 +316,58 @@ DEFINITIONS = {
 def test_what_cannot_be_a_kernel_is_refused_where_it_is_defined(source, text):
     code = compile(f"@pd.kernel\n{source}\n", "definition.py", "exec", dont_inherit=True)
     assert first_line(lambda: exec(code, {"pd": pd, "ptr": ptr, "u32": u32})) == text
+
+
+POINTERS = {
+    "float": "did you mean `ptr[f32]`?",
+    "int": "did you mean `ptr[s32]`?",
+    "bool": "did you mean `ptr[u8]`?",
+    "np.float16": "did you mean `ptr[f16]`?",
+    "np.dtype('int64')": "did you mean `ptr[s64]`?",
+    "'bf16'": "did you mean `ptr[bf16]`?",
+    "list": "write the type of its elements, such as `ptr[f32]`",
+    "np.complex64": "write the type of its elements, such as `ptr[f32]`",
+    "3": "write the type of its elements, such as `ptr[f32]`",
+}
+
+
+@pytest.mark.parametrize("element, text", POINTERS.items())
+def test_a_pointer_to_what_is_no_type_is_refused_with_the_type_that_is_meant(element, text):
+    with pytest.raises(pd.TraceError, match=re.escape("ptr[…] takes a type of ptxdsl; found ")) as error:
+        eval(f"ptr[{element}]", {"ptr": ptr, "np": np})
+    assert error.value.help == text
+
+
+def test_the_text_of_a_refused_pointer():
+    with pytest.raises(pd.TraceError) as error:
+        exec(compile("x = ptr[float]", "text.py", "exec"), {"ptr": ptr})
+    assert str(error.value) == (
+        "ptr[…] takes a type of ptxdsl; found float\n  text.py:1\n  help: did you mean `ptr[f32]`?"
+    )
+    assert help_of(lambda: ptr[f32, "texture"]) == (
+        "it is one of const, global, local, param, shared, shared::cta, shared::cluster, generic"
+    )
+
+
+def test_parameters_are_not_given_by_name():
+    x = np.ones(4, np.float32)
+    assert first_line(lambda: saxpy[1, 4](x, y=x, a=1.0, n=4)) == (
+        "`y` is a parameter of kernel `saxpy`, which takes constants alone by name"
+    )
+    assert help_of(lambda: saxpy[1, 4](x, y=x, a=1.0, n=4)) == (
+        "give parameters in their order, at the launch: `saxpy[grid, block](x, y, a, n)`"
+    )
+    assert help_of(lambda: saxpy[1, 4](x, x, 1.0, 4, tile=3)) == (
+        "it has none: it is launched with its parameters alone"
+    )
+    assert help_of(lambda: fill[1, 1](x, tile=3)) == "it takes shape, value"
+
+
+@pytest.mark.parametrize("name", ["exp", "frobnicate", "__wrapped__"])
+def test_a_name_that_is_not_there_is_no_attribute(name):
+    assert not hasattr(pd, name)
+    with pytest.raises(ImportError):
+        exec(f"from ptxdsl import {name}")
 
 
 def test_a_kernel_is_a_function():

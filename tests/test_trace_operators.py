@@ -12,7 +12,7 @@ import ptxdsl as pd
 from ptxdsl import bf16, f16, f32, f64, pred, ptr, s16, s32, s64, u16, u32, u64
 from ptxdsl.trace.literal import limits
 from ptxdsl.trace.operators import wrapped
-from tests.tracing import emitted, mnemonics
+from tests.tracing import emitted, mnemonics, source_kernel
 
 INTEGERS = [u16, s16, u32, s32, u64, s64]
 WIDE = [u32, s32, u64, s64]
@@ -355,3 +355,21 @@ def test_numpy_scalars_are_numbers():
     out = np.ones(4, np.float32)
     k[1, 1](out, 1)
     assert out.tolist() == [1.75, 1.0, 1.0, 2.0]
+
+
+NUMPY = {
+    "np.int32(3) + a": "3 + a", "np.int32(3) - a": "3 - a", "a - np.int32(3)": "a - 3", "np.int32(3) * a": "3 * a",
+    "np.int32(8) // a": "8 // a", "np.int32(8) % a": "8 % a", "np.int32(8) & a": "8 & a", "np.int32(8) | a": "8 | a",
+    "np.int32(8) ^ a": "8 ^ a", "np.int32(3) < a": "3 < a", "np.int32(3) <= a": "3 <= a", "np.int32(3) > a": "3 > a",
+    "np.int32(3) >= a": "3 >= a", "np.int32(3) == a": "3 == a", "np.int32(3) != a": "3 != a",
+    "np.add(a, 3)": "a + 3", "np.subtract(a, b)": "a - b", "np.less(a, b)": "a < b", "(np.int64(2) + x)[0]": "x[2]",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("numpys, ours", NUMPY.items())
+def test_operators_of_numpy_on_traced_values_are_ours(numpys, ours):
+    head = "x: ptr[f32], a: s32, b: s32"
+    used = "r = {}\npd.ptx.mov.b64(r.value) if isinstance(r, type(x)) else r"
+    texts = [emitted(source_kernel(used.format(text), head)) for text in (numpys, ours)]
+    assert texts[0] == texts[1]
+    assert texts[0] or "x" in ours

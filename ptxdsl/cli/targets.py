@@ -84,6 +84,8 @@ def find_kernel(target: str) -> Kernel:
     place, colon, name = target.rpartition(":")
     if not colon:
         place, name = target, ""
+    if place == STDIN or place.endswith(".ptx"):
+        raise UsageError(f"{target} names a kernel of PTX, which is taken as a whole", help=f"write {place}")
     with redirect_stdout(sys.stderr):  # what a module prints is not what it is asked for
         module = _from_file(place) if place.endswith(".py") else _from_path(place)
     if not name:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxdsl import ir
-from ptxdsl.errors import Location, TraceError
+from ptxdsl.errors import Error, Location, TraceError
 from ptxdsl.trace.builder import Builder, building, is_name
 from ptxdsl.trace.instruction import emit, shown
 from ptxdsl.trace.memory import PointerValue, PointerVar
@@ -86,6 +86,9 @@ class Signature:
         """An annotation that is text, as `from __future__ import annotations` makes them all."""
         try:
             return eval(text, self.function.__globals__, {**self.scope, **constants})
+        except Error as why:
+            message = f"parameter `{name}` of kernel `{self.function.__name__}`: {why.message}"
+            raise TraceError(message, at=place_of(self.function), help=why.help) from None
         except Exception as why:
             raise TraceError(
                 f"the annotation `{text}` of parameter `{name}` cannot be resolved: {type(why).__name__}: {why}",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from traceback import walk_tb
 from types import CodeType
 from typing import Any
 
@@ -49,6 +50,7 @@ class Builder:
     regions: list[Region] = field(init=False)
     unentered: list[tuple[str, Location]] = field(default_factory=list)
     broken: Error | None = None
+    refused: Error | None = None  # the last refusal to be a Python number, which numpy may swallow
     targets: set[ir.Label] = field(default_factory=set)  # labels that something jumps to
     memory: dict[Any, Any] = field(default_factory=dict)  # what is made once a kernel, by its maker's key
     dynamic_bytes: int | None = 0  # None once an array of unknown length is the last
@@ -166,11 +168,21 @@ def current(what: str) -> Builder:
     return builder
 
 
+def _passes(error: Exception, place: Location | None) -> bool:
+    """Whether an exception comes through a line of the user's."""
+    lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    return place is not None and (place.file, place.line) in lines
+
+
 @contextmanager
 def building(builder: Builder) -> Iterator[Builder]:
-    """Makes `builder` the kernel that operations emit to."""
+    """Makes `builder` the kernel that operations emit to. Raises what we refused where another error took its place."""
     token = _current.set(builder)
     try:
         yield builder
+    except (IndexError, TypeError, ValueError) as error:
+        if builder.refused and _passes(error, builder.refused.at):
+            raise builder.refused from None
+        raise
     finally:
         _current.reset(token)

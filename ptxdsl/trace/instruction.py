@@ -13,7 +13,7 @@ from ptxdsl.isa.spec import Op, Opcode, Operand, Problem, compatible, found, loo
 from ptxdsl.trace import literal
 from ptxdsl.trace.builder import Builder, Region, current, peek
 from ptxdsl.trace.sentences import argument
-from ptxdsl.types import TYPES, Pointer, Type, bf16, bits, f16, pred
+from ptxdsl.types import TYPES, Pointer, Type, bf16, bits, f16, lanes, pred
 
 Destination = ir.Register | ir.Sink
 SINK = "_"
@@ -123,7 +123,8 @@ class Scalar(Source):
             return binding.step("not.pred", pred, value.register)
         if operand.type is not None and not self.fits(operand.type, binding.opcode.op.relaxed):
             what = found(ir.Register("", self.type))
-            raise Unfit(Problem(operand.name, f"`{operand.name}` is {what}; this form takes {operand.describe()}"))
+            message = f"`{operand.name}` is {what}; this form takes {operand.describe()}"
+            raise Unfit(Problem(operand.name, message, _conversion(self, operand.type)))
         return value
 
     def fits(self, wanted: Type, relaxed: bool) -> bool:
@@ -152,6 +153,23 @@ class Scalar(Source):
 def literal_of(value: ir.Immediate, type: Type) -> int | float:
     """The Python number that a constant of a type means."""
     return literal.decode(value.value, type) if type.is_float else value.value
+
+
+def _conversion(value: Scalar, wanted: Type) -> str | None:
+    """How a value becomes one that an instruction takes."""
+    element, count = lanes(wanted)
+    packed = f"put {count} values of {element} side by side by pd.pack"
+    if count > 1 and wanted.bits == value.type.bits:
+        return f"{packed}; if it holds them already, say so: `{value.code}.bitcast(b{wanted.bits})`"
+    if count > 1:
+        return packed
+    if pred in (wanted, value.type):
+        return f"compare: `{value.code} != 0`" if wanted is pred else f"convert it: `{value.code}.to({wanted})`"
+    if wanted.kind == "b":
+        return "pd.pack puts values side by side in a wider register, pd.unpack takes it apart"
+    if wanted.bits == value.type.bits and value.type.kind == "x":
+        return f"say what the bits mean: `{value.code}.bitcast({wanted})`"
+    return f"convert it: `{value.code}.to({wanted})`"
 
 
 def _ended(value: Scalar) -> TraceError:
@@ -435,8 +453,8 @@ def _unknown(text: str, site: Site) -> VerifyError:
     """An unknown mnemonic, with the nearest known ones."""
     name = text.partition(".")[0]
     if name not in Op.table:
-        near = _meant(difflib.get_close_matches(name, Op.table, 3, cutoff=0.8))
-        help = near or "PTX text may have instructions that we do not know: `pd.parse(text)[name]` is a kernel"
+        meant = _meant(difflib.get_close_matches(name, Op.table, 3, cutoff=0.8))
+        help = meant or "PTX text may have instructions that we do not know: `pd.parse(text)[name]` is a kernel"
         return VerifyError(f"PTX has no instruction `{name}` that we know", at=site.location, help=help)
     spellings = [s for _, form in Op.table[name] for s in _limited(form.spellings())]
     near = difflib.get_close_matches(text, spellings, 3, cutoff=0.0)

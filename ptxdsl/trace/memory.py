@@ -10,6 +10,7 @@ from ptxdsl.errors import LayoutError
 from ptxdsl.isa.spec import Operand, Problem
 from ptxdsl.trace import literal, operators
 from ptxdsl.trace.builder import Builder, current, is_name
+from ptxdsl.trace.foreign import Foreign
 from ptxdsl.trace.instruction import Binding, Scalar, Source, Unfit, emit, shown
 from ptxdsl.trace.operators import operate, refuse
 from ptxdsl.types import Pointer, Type, b8, bits, pred, s64, u32
@@ -23,14 +24,13 @@ MENDS = {
 }
 
 
-class PointerValue(Source):
+class PointerValue(Foreign, Source):
     """The address of elements: `p[i]` reads, `p[i] = v` writes, `p + i` moves by elements.
 
     `base` is a register, or the variable whose place it is; `offset` bytes are added where the address is used.
     """
 
     __slots__ = ("base", "offset", "type")
-    __array_ufunc__ = None
     type: Pointer
 
     def __init__(self, base: Scalar | ir.Variable, type: Pointer, offset: int = 0) -> None:
@@ -304,7 +304,7 @@ def pointer(address: Any, element: Type, space: str = "global") -> PointerValue:
     return PointerValue(operators.retyped(address, type.register), type)
 
 
-class Array:
+class Array(Foreign):
     """Elements in memory, found by coordinates through a layout: `s[i, j]`, `s[i, j] = v`, `s.address(i, j)`.
 
     Constant coordinates are held against the shape while tracing. `layout` is None for an array of unknown length.
@@ -343,11 +343,18 @@ class Array:
         if self.layout is None:
             return self.pointer.__add__(coordinate[0])
         coordinate = _numbers(coordinate)
-        layouts.check_bounds(self.layout, coordinate[0] if len(coordinate) == 1 else coordinate)
+        self._check_bounds(coordinate[0] if len(coordinate) == 1 else coordinate)
         with operators.steps():
             index = self.layout.index(*coordinate)
         place = self.pointer if index.value is None else self.pointer.__add__(index.value)
         return place.__add__(index.constant)
+
+    def _check_bounds(self, coordinate: Any) -> None:
+        try:
+            layouts.check_bounds(self.layout, coordinate)
+        except LayoutError as why:
+            help = why.help or f"its shape is {self.shape}, counted from 0; there are no negative coordinates"
+            refuse(f"array `{self.name}`: {why.message}", help, LayoutError)
 
     def _wrong_rank(self, coordinate: tuple[Any, ...]) -> NoReturn:
         rank = 1 if self.layout is None else self.layout.rank

@@ -58,6 +58,13 @@ def _at(place: Location, node: ast.expr) -> Location:
     return replace(place, line=node.lineno, columns=(node.col_offset, end or 0))
 
 
+def known_integer(place: Location) -> str:
+    """What to write where a traced value is no Python integer."""
+    if any(isinstance(node, ast.Subscript) and _here(place, node) for _, node in _nodes(place)):
+        return "memory takes traced indices: pass the elements as a parameter, `ptr[f32]`, or store them to pd.shared"
+    return "count by `pd.range`; what decides shapes and list indices must be a keyword-only argument of the kernel"
+
+
 def leaving_statement(block: Location, line: int) -> tuple[str, tuple[int, int]] | None:
     """(keyword, columns) of the `return`, `break` or `continue` on a line that leaves the `with` at a place."""
     tree = _tree(block.file, "".join(linecache.getlines(block.file)))

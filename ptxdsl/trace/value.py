@@ -7,21 +7,21 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ptxdsl import ir
-from ptxdsl.errors import Location, Site
+from ptxdsl.errors import Location, Site, TraceError, here
 from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.trace import operators
 from ptxdsl.trace.builder import Builder, current
+from ptxdsl.trace.foreign import Foreign, UnknownName
 from ptxdsl.trace.instruction import Scalar, register_type, shown
 from ptxdsl.trace.operators import binary, compare, refuse, shift
-from ptxdsl.trace.sentences import truth
+from ptxdsl.trace.sentences import known_integer, truth
 from ptxdsl.types import Type, pred, u32
 
 
-class Value(Scalar):
+class Value(Foreign, Scalar):
     """A value that was computed once. Operators return new values; only a `pd.var` can be written again."""
 
     __slots__ = ()
-    __array_ufunc__ = None  # numpy leaves operators to us
 
     def to(self, type: Type) -> Value:
         """This value converted: integers are cut or extended, floats to integers toward zero, else to nearest."""
@@ -161,19 +161,26 @@ class Value(Scalar):
         )
 
     def __index__(self) -> int:
-        refuse(
+        self._no_number(
             f"`{self.name}` is needed as a Python integer, but has no value while tracing",
-            "count by `pd.range`; what decides shapes and list indices must be a keyword-only argument of the kernel",
+            known_integer(current(self.name).site().location),
         )
 
     def __int__(self) -> int:
-        refuse(f"int() of `{self.name}`, which has no value while tracing", f"convert it by `{self.code}.to(s32)`")
+        self._no_number(
+            f"int() of `{self.name}`, which has no value while tracing", f"convert it by `{self.code}.to(s32)`"
+        )
 
     def __float__(self) -> float:
-        refuse(
+        self._no_number(
             f"float() of `{self.name}`, which has no value while tracing",
             f"convert it by `{self.code}.to(f32)`; math functions are instructions, such as pd.ptx.sqrt.rn.f32",
         )
+
+    def _no_number(self, message: str, help: str) -> NoReturn:
+        builder = current(self.name)
+        builder.refused = TraceError(message, at=builder.site().location, help=help)
+        raise builder.refused
 
     def __pow__(self, other: Any) -> Any:
         refuse(
@@ -231,11 +238,22 @@ class Value(Scalar):
         return self._updated(">>=", other)
 
     def _updated(self, symbol: str, other: Any) -> Any:
-        (name,) = current(self.name).site().names[:1] or (self.name,)
+        site = current(self.name).site()
+        (name,) = site.names[:1] or (self.name,)
+        if self._stands_at(site.location):
+            refuse(
+                f"`{symbol}` on the element `{name}`, which is read and written by two instructions",
+                f"write `{name} = {name} {symbol[:-1]} …`; where threads share the element, pd.ptx.red or pd.ptx.atom",
+            )
         refuse(
             f"`{symbol}` on `{name}`, which is a value that was computed once, not a variable",
             f"make it a variable before (`{name} = pd.var({self.type}, …)`), or give the result a new name",
         )
+
+    def _stands_at(self, place: Location) -> bool:
+        """Whether this value was read by the statement at a place: an element of an array that `+=` updates."""
+        own = self.site.location
+        return own.line == place.line and own.columns[0] == place.columns[0] and self.name.endswith("]")
 
 
 class Var(Value):
@@ -352,6 +370,11 @@ class Axes:
     def __init__(self, label: str) -> None:
         self.label = label
         self.x, self.y, self.z = (_register(f"{label}.{axis}", f"%{label}.{axis}") for axis in "xyz")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise UnknownName(f"pd.{self.label} has no `{name}`", at=here().location, help="its components are x, y and z")
 
     def __repr__(self) -> str:
         return f"pd.{self.label}"

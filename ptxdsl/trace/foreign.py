@@ -1,0 +1,109 @@
+"""Names and functions of other libraries that meet traced values: what numpy and CUDA call it, and what we do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ptxdsl.errors import TraceError, here
+from ptxdsl.isa.spec import Op
+from ptxdsl.trace.operators import refuse
+
+_EXP2 = "2**x is `pd.ptx.ex2.approx.f32(x)`"
+_LOG2 = "log2(x) is `pd.ptx.lg2.approx.f32(x)`"
+
+# By the name that others give it: what to write here.
+_HERE = {
+    "exp": f"{_EXP2}, and e**x is 2**(x * 1.4426950408889634)",
+    "exp2": _EXP2,
+    "log": f"{_LOG2}, and ln(x) is log2(x) * 0.6931471805599453",
+    "log2": _LOG2,
+    "sqrt": "write `pd.ptx.sqrt.rn.f32(x)`",
+    "rsqrt": "write `pd.ptx.rsqrt.approx.f32(x)`",
+    "reciprocal": "write `1.0 / x`, or `pd.ptx.rcp.rn.f32(x)`",
+    "sin": "write `pd.ptx.sin.approx.f32(x)`",
+    "cos": "write `pd.ptx.cos.approx.f32(x)`",
+    "tanh": "write `pd.ptx.tanh.approx.f32(x)`",
+    "floor": "write `pd.ptx.cvt.rmi.f32.f32(x)`",
+    "ceil": "write `pd.ptx.cvt.rpi.f32.f32(x)`",
+    "rint": "write `pd.ptx.cvt.rni.f32.f32(x)`",
+    "trunc": "write `pd.ptx.cvt.rzi.f32.f32(x)`",
+    "isnan": "write `x != x`",
+    "square": "write `x * x`",
+    "negative": "write `-x`",
+    "invert": "write `~x`",
+    **dict.fromkeys(("abs", "absolute", "fabs"), "write `abs(x)`"),
+    **dict.fromkeys(("maximum", "fmax"), "write `pd.max(a, b)`"),
+    **dict.fromkeys(("minimum", "fmin"), "write `pd.min(a, b)`"),
+    "where": "write `pd.select(p, a, b)`",
+    **dict.fromkeys(("syncthreads", "barrier", "sync"), "write `pd.ptx.bar.sync(0)`"),
+    "syncwarp": "write `pd.ptx.bar.warp.sync(0xFFFFFFFF)`",
+    **dict.fromkeys(("threadIdx", "thread_idx"), "write `pd.tid`"),
+    **dict.fromkeys(("blockIdx", "block_idx", "program_id"), "write `pd.ctaid`"),
+    **dict.fromkeys(("blockDim", "block_dim"), "write `pd.ntid`"),
+    **dict.fromkeys(("gridDim", "grid_dim", "num_programs"), "write `pd.nctaid`"),
+}
+
+
+class UnknownName(TraceError, AttributeError):
+    """A name that a module or value of ours does not have."""
+
+
+def unknown_name(name: str, known: Iterable[str]) -> UnknownName:
+    """`pd.name`, which is not there: with what stands for it, or is spelled like it."""
+    return UnknownName(f"ptxdsl has no `{name}`", at=here().location, help=_HERE.get(name) or _near(name, known))
+
+
+def _near(name: str, known: Iterable[str]) -> str | None:
+    near = [f"`pd.ptx.{name}`"] if name in Op.table else []
+    near += [f"`pd.{n}`" for n in difflib.get_close_matches(name, list(known), 3, cutoff=0.7)]
+    return f"did you mean {' or '.join(near)}?" if near else "`dir(ptxdsl)` lists its names; instructions are in pd.ptx"
+
+
+def _scalar(value: Any) -> Any:
+    """A numpy scalar, which numpy makes an array of no dimensions where it compares."""
+    return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
+
+
+_OPERATORS = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "floor_divide": "floordiv",
+    "remainder": "mod", "power": "pow", "matmul": "matmul", "bitwise_and": "and", "bitwise_or": "or",
+    "bitwise_xor": "xor", "left_shift": "lshift", "right_shift": "rshift",
+}  # fmt: skip
+_METHODS = {
+    **{ufunc: (f"__{name}__", f"__r{name}__") for ufunc, name in _OPERATORS.items()},
+    "equal": ("__eq__", "__eq__"), "not_equal": ("__ne__", "__ne__"), "less": ("__lt__", "__gt__"),
+    "less_equal": ("__le__", "__ge__"), "greater": ("__gt__", "__lt__"), "greater_equal": ("__ge__", "__le__"),
+}  # fmt: skip
+
+
+class Foreign:
+    """What traced values answer to numpy and to format strings."""
+
+    __slots__ = ()
+    name: Any
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Operators on a numpy scalar and this value; all else is refused."""
+        operator = _METHODS.get(ufunc.__name__) if method == "__call__" and len(inputs) == 2 else None
+        if operator is not None:
+            left, right = map(_scalar, inputs)
+            called = getattr(self, operator[left is not self], None)
+            if called is not None:
+                return called(right if left is self else left)
+        what = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        refuse(
+            f"`np.{what}` of `{self.name}`, which has no value while tracing",
+            _HERE.get(ufunc.__name__, "write it with operators and instructions: numpy computes on the host"),
+        )
+
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return repr(self)
+        refuse(
+            f"`{self.name}` is formatted as `{spec}`, but has no value while tracing",
+            f"`{{{self.name}}}` shows what is known of it; to see its value, write it to memory, and print that",
+        )

@@ -106,6 +106,16 @@ def strided(array: object) -> Strided:
     return Strided(array)
 
 
+class AddressTable(np.ndarray):
+    """Numbers for a kernel, 64 bits each, some of which are addresses: `holders` are (index, name, Array) of these.
+
+    A GPU finds the arrays there as they are. The emulator gives arrays addresses of its own, and writes these into the
+    table. The caller keeps the arrays alive, and sees to it that they do not share memory that the kernel writes.
+    """
+
+    holders: Sequence[tuple[int, str, Array]] = ()
+
+
 def unwrapped(argument: Any) -> Any:
     """The array that `strided` was given, or the argument itself."""
     return argument.array if isinstance(argument, Strided) else argument

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import ir
-from ..arrays import Array, describe
+from ..arrays import AddressTable, Array, describe
 from ..errors import EmulationError
 from .machine import Found, Launch, Machine
 from .memory import Memory
@@ -20,6 +20,9 @@ from .report import Index, Report
 
 _PARAMETER_ZONE = 16
 _WORKSPACE_BYTES = 64
+
+Key = tuple[int, int]
+"""An array among the arguments: its number and -1, or that of an address table and the place of its address there."""
 
 
 def emulate(
@@ -149,14 +152,20 @@ class _Emulation:
         self.parameters = Table(made)
 
     def _packed(self, formals: Sequence[ir.Variable], arguments: Sequence[object]) -> list[bytes]:
-        arrays = {n: a for n, v in enumerate(arguments) if (a := _array(v)) is not None}
-        addresses = self._place_arrays({n: (formals[n].name, a) for n, a in arrays.items()})
+        arrays: dict[Key, tuple[str, Array]] = {
+            (n, -1): (formals[n].name, a) for n, v in enumerate(arguments) if (a := _array(v)) is not None
+        }
+        tables = {key: a.owner for key, (_, a) in arrays.items() if isinstance(a.owner, AddressTable)}
+        held = {(n, i): (name, a) for (n, _), table in tables.items() for i, name, a in table.holders}
+        addresses = self._place_arrays(arrays | held)
+        for n, i in held:
+            tables[n, -1].view(np.int64).flat[i] = int.from_bytes(addresses[n, i], "little")
         return [
-            (addresses[n] if n in addresses else argument_bytes(formal, argument))
+            (addresses[n, -1] if (n, -1) in addresses else argument_bytes(formal, argument))
             for n, (formal, argument) in enumerate(zip(formals, arguments, strict=True))
         ]
 
-    def _place_arrays(self, arrays: dict[int, tuple[str, Array]]) -> dict[int, bytes]:
+    def _place_arrays(self, arrays: dict[Key, tuple[str, Array]]) -> dict[Key, bytes]:
         """Each array's address as the bytes of a parameter; arrays that share memory lie in one allocation."""
         addresses = {}
         for members in _sharing(arrays):
@@ -183,9 +192,9 @@ def _array(value: object) -> Array | None:
     return describe(value)
 
 
-def _sharing(arrays: dict[int, tuple[str, Array]]) -> list[list[int]]:
-    """Numbers of arrays, those whose extents overlap together."""
-    groups: list[tuple[int, list[int]]] = []
+def _sharing(arrays: dict[Key, tuple[str, Array]]) -> list[list[Key]]:
+    """Arrays, those whose extents overlap together."""
+    groups: list[tuple[int, list[Key]]] = []
     for number in sorted(arrays, key=lambda n: arrays[n][1].span):
         low, high = arrays[number][1].span
         if groups and low < groups[-1][0]:

@@ -23,20 +23,35 @@ NAMES = {
 
 
 @dataclass(frozen=True)
-class Matrix:
-    """A 2-D array and how it lies: `major` is "row" or "column", `stride` the elements between rows (or columns)."""
+class Tensor:
+    """An array of a call, whose elements PTX has; `name` is that of the parameter."""
 
     name: str
     owner: Any
     array: arrays.Array
-    shape: tuple[int, int]
-    major: str
-    stride: int
 
     @property
     def type(self) -> Type:
         assert self.array.type is not None
         return self.array.type
+
+    @property
+    def place(self) -> tuple[int | None, int]:
+        """Its GPU, None for host memory, and the stream on which its library works."""
+        if self.array.device == arrays.HOST:
+            return None, 0
+        library = arrays.library_of(type(self.owner))
+        device = self.array.device or 0
+        return device, library.current_stream(device)() if library else 0
+
+
+@dataclass(frozen=True)
+class Matrix(Tensor):
+    """A 2-D array and how it lies: `major` is "row" or "column", `stride` the elements between rows (or columns)."""
+
+    shape: tuple[int, int]
+    major: str
+    stride: int
 
     @property
     def transposed(self) -> Matrix:
@@ -50,16 +65,16 @@ class Matrix:
         return common & -common
 
 
-def matrix(name: str, owner: Any, vector_help: str = "reshape it") -> Matrix:
-    """`owner` as a matrix. Raises LaunchError for what is no array, has not two dimensions, or lies with gaps."""
+def tensor(name: str, owner: Any, dimensions: int, what: str, help: str) -> Tensor:
+    """`owner` as an array with so many dimensions; `what` says what has them. Raises LaunchError for others."""
     array = arrays.describe(owner)
     if array is None:
         raise LaunchError(
             f"`{name}` is a {type(owner).__name__}, not an array",
             help="pass numpy arrays, or CUDA arrays of torch, CuPy or JAX",
         )
-    if len(array.shape) != 2:
-        raise LaunchError(f"`{name}` has the shape {array.shape}; a matrix has two dimensions", help=vector_help)
+    if len(array.shape) != dimensions:
+        raise LaunchError(f"`{name}` has the shape {array.shape}; {what}", help=help)
     if array.type is None:
         raise LaunchError(
             f"`{name}` has elements of type {array.dtype}, which PTX has not", help="convert it to f16 or bf16"
@@ -70,6 +85,12 @@ def matrix(name: str, owner: Any, vector_help: str = "reshape it") -> Matrix:
             f"which is no multiple of its {array.type.bytes}-byte elements",
             help="make a copy of it: a GPU reads aligned elements only",
         )
+    return Tensor(name, owner, array)
+
+
+def matrix(name: str, owner: Any, vector_help: str = "reshape it") -> Matrix:
+    """`owner` as a matrix. Raises LaunchError for what is no array, has not two dimensions, or lies with gaps."""
+    array = tensor(name, owner, 2, "a matrix has two dimensions", vector_help).array
     major, stride = _order(name, array)
     return Matrix(name, owner, array, (array.shape[0], array.shape[1]), major, stride)
 
@@ -87,8 +108,8 @@ def _order(name: str, array: arrays.Array) -> tuple[str, int]:
     )
 
 
-def empty(like: Matrix, shape: tuple[int, int], type: Type) -> Any:
-    """A new row-major array of the library and device of a matrix, its elements not set.
+def empty(like: Tensor, shape: tuple[int, ...], type: Type) -> Any:
+    """A new row-major array of the library and device of another, its elements not set.
 
     Raises LaunchError for a library whose arrays we cannot make.
     """

@@ -83,12 +83,7 @@ class Problem:
     @property
     def place(self) -> tuple[int | None, int]:
         """The GPU of the arrays, None for host memory, and the stream on which their library works."""
-        array = self.a.array
-        if array.device == arrays.HOST:
-            return None, 0
-        library = arrays.library_of(type(self.a.owner))
-        device = array.device or 0
-        return device, library.current_stream(device)() if library else 0
+        return self.a.place
 
     @property
     def in_place(self) -> bool:
@@ -175,16 +170,22 @@ def _check_order(found: Matrix, written: Matrix) -> None:
 def _operand(name: str, operand: Any, out: Matrix) -> Operand:
     """An operand of the epilogue, checked."""
     if isinstance(operand, Vector):
-        return _vector(name, operand, out)
+        return vector_operand(name, operand, out)
     found = matrix(name, operand, vector_help="per_row(…) or per_column(…) says along what one of (M,) or (N,) lies")
     if found.shape != out.shape:
         raise LaunchError(f"`{name}` has the shape {found.shape}; the output has {out.shape}", help="reshape it")
     _check_order(found, out)
-    _check_operand_type(name, found.type)
-    return Operand(operand, Extra(found.type, "mn", found.widest()), found)
+    return matrix_operand(found)
 
 
-def _vector(name: str, operand: Vector, out: Matrix) -> Operand:
+def matrix_operand(found: Matrix) -> Operand:
+    """An operand of the epilogue that has the shape and the order of the output. Raises LaunchError for its type."""
+    _check_operand_type(found.name, found.type)
+    return Operand(found.owner, Extra(found.type, "mn", found.widest()), found)
+
+
+def vector_operand(name: str, operand: Vector, out: Matrix) -> Operand:
+    """An operand of the epilogue with one value a row or column. Raises LaunchError for what does not fit."""
     along, length = ("m", out.shape[0]) if isinstance(operand, per_row) else ("n", out.shape[1])
     what = "row" if along == "m" else "column"
     array = arrays.describe(operand.array)

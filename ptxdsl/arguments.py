@@ -17,7 +17,7 @@ import numpy as np
 
 from . import types
 from .arrays import HOST, Array, Strided, describe, unwrapped
-from .errors import LaunchError, here
+from .errors import LaunchError, caller
 from .types import Pointer, Type
 
 GRID_LIMITS = (2**31 - 1, 65535, 65535)
@@ -115,7 +115,7 @@ def _check_cluster(grid: tuple[int, int, int], cluster: tuple[int, int, int]) ->
 
 def refuse(message: str, help: str | None = None) -> NoReturn:
     """Raise LaunchError at the user's call."""
-    raise LaunchError(message, at=here().location, help=help)
+    raise LaunchError(message, at=caller(), help=help)
 
 
 # struct codes of parameters whose Python value is their value; a bf16 has to be converted to its bits first.

@@ -15,6 +15,7 @@ from types import CodeType, FrameType
 _LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _NUMPY = os.path.join("", "site-packages", "numpy", "")  # its functions written in Python call ours
 _SHIPPED_KERNELS = os.path.join(_LIBRARY, "kernels") + os.sep
+_BETWEEN = ("ptxdsl", "contextlib", "dataclasses", "functools", "numpy")  # packages that call ours for the user
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,19 @@ def here(outermost: CodeType | None = None) -> Site:
     if key not in _sites:
         _sites[key] = [frame.f_code for frame in frames], _site([(f.f_code, f.f_lasti) for f in frames])
     return _sites[key][1]
+
+
+def caller() -> Location | None:
+    """The user's call that is running now, with shipped kernels as part of the library; None for our own command."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__") or ""
+        if module.startswith("ptxdsl.cli"):
+            return None
+        if module.partition(".")[0] not in _BETWEEN:
+            return _location(frame.f_code, frame.f_lasti)
+        frame = frame.f_back
+    return None
 
 
 def calls_here(outermost: CodeType | None = None) -> tuple[tuple[CodeType, int], ...]:

@@ -99,6 +99,7 @@ _HOMES = {
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _SPELLED = {"max": "maximum", "min": "minimum"}
+_STATEMENTS = ("break_", "continue_", "return_")
 _MODULES = ("assemble", "config", "errors", "kernels", "launch", "layout", "schedule", "types")
 
 
@@ -110,7 +111,11 @@ def __getattr__(name: str) -> Any:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         raise importlib.import_module(".trace.foreign", __name__).unknown_name(name, __all__)
     module = importlib.import_module(f".{_HOME.get(name, 'types')}", __name__)
-    globals()[name] = found = getattr(module, _SPELLED.get(name, name))
+    found = getattr(module, _SPELLED.get(name, name))
+    if name in _STATEMENTS:  # not kept, so that each use comes here
+        importlib.import_module(".trace.operators", __name__).refuse_uncalled(f"pd.{name}")
+    else:
+        globals()[name] = found
     return found
 
 

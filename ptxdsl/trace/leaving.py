@@ -8,7 +8,7 @@ statement of the source says that it leaves the block.
 from __future__ import annotations
 
 import dis
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import CodeType
@@ -61,7 +61,7 @@ def _leaving(code: CodeType, offset: int, location: Location) -> tuple[str, Loca
 def _exit(code: CodeType, offset: int) -> tuple[bool, int]:
     """Whether Python goes elsewhere than behind the block; the line of what led to it, 0 if that is the block's end."""
     listing = bytecode(code)
-    n = bisect_left(listing, offset, key=lambda i: i.offset)
+    n = bisect_right(listing, offset, key=lambda i: i.offset) - 1
     line = _line(listing[n])
     handlers = [m for m, i in enumerate(listing) if i.opname == "WITH_EXCEPT_START" and _line(i) == line]
     if not handlers:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ptxdsl.errors import is_dropped_here
-from ptxdsl.trace.builder import current, peek
+from ptxdsl.trace.builder import current
 from ptxdsl.trace.instruction import emit
-from ptxdsl.trace.operators import refuse
+from ptxdsl.trace.operators import refuse, refuse_uncalled
 
 
 class Mnemonic:
@@ -29,8 +28,7 @@ class Mnemonic:
             spelled = re.sub(r"^_(?=\d)", "", word.removesuffix("_")).replace("__", "::")
             self._words[word] = Mnemonic(f"{self._text}.{spelled}".lstrip("."), f"{self._path}.{word}")
         made = self._words[word]
-        if peek() is not None and is_dropped_here():
-            refuse(f"`{made._path}` is a statement, but it is not called: it emits nothing", f"write `{made._path}(…)`")
+        refuse_uncalled(made._path)
         return made
 
     def __call__(self, *sources: Any, out: Any = None, guard: Any = None, pair: bool = False) -> Any:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from operator import add, and_, mul, or_, sub, xor
 from typing import Any, NoReturn
 
-from ptxdsl.errors import Error, Location, TraceError
+from ptxdsl.errors import Error, Location, TraceError, is_dropped_here
 from ptxdsl.isa.spec import compatible
 from ptxdsl.trace import literal
-from ptxdsl.trace.builder import current
+from ptxdsl.trace.builder import current, peek
 from ptxdsl.trace.convert import conversions
 from ptxdsl.trace.instruction import Scalar, Source, article, emit, register_type, shown
 from ptxdsl.types import TYPES, Type, b32, bf16, lanes, pred, u32
@@ -29,6 +29,12 @@ def refuse(
 ) -> NoReturn:
     """Raises an error at the user's line, or at another place."""
     raise error(message, at=at or current(message).site().location, help=help)
+
+
+def refuse_uncalled(spelled: str) -> None:
+    """Refuses what emits an instruction if it is called, where it is named by a statement of its own."""
+    if peek() is not None and is_dropped_here():
+        refuse(f"`{spelled}` is a statement, but it is not called: it emits nothing", f"write `{spelled}(…)`")
 
 
 def operate(text: str, *sources: Any, out: Any = None, type: Type | None = None) -> Any:

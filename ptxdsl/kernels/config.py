@@ -11,8 +11,20 @@ from ptxdsl.arguments import THREADS_PER_BLOCK
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.operand import WARP_TILE, OperandTile
 from ptxdsl.layout import TiledMma, make_tiled_mma, mma_atom
-from ptxdsl.schedule import GroupedRowsThreadblockSwizzle, ThreadblockSwizzle
-from ptxdsl.types import Pointer, Type, bf16, f16, f32, f64, s8, s32, s64, u8, u32
+from ptxdsl.schedule import (
+    BatchedIdentityThreadblockSwizzle,
+    DepthwiseThreadblockSwizzle,
+    GemvBatchedStridedThreadblockSwizzle,
+    GroupedRowsThreadblockSwizzle,
+    GroupScheduler,
+    PersistentScheduler,
+    StreamKNumbers,
+    StreamKThreadblockSwizzle,
+    StridedDgradHorizontalThreadblockSwizzle,
+    StridedDgradIdentityThreadblockSwizzle,
+    ThreadblockSwizzle,
+)
+from ptxdsl.types import Pointer, Type, bf16, f16, f32, f64, s8, s32, s64, u8, u32, u64
 
 WARP = 32
 PAD = 8  # elements between the rows of the staged output: rows begin in different banks
@@ -34,8 +46,17 @@ SUMS = {f64: f64, s8: s32, u8: s32}
 OUTPUTS = {f64: (f64,), s8: (s32, f32, f16, bf16), u8: (s32, f32, f16, bf16)}
 FLOATS = (f16, bf16, f32)
 
-
 ROWS_OF_EIGHT = GroupedRowsThreadblockSwizzle(8)
+Schedule = ThreadblockSwizzle | PersistentScheduler | StreamKThreadblockSwizzle
+# What their tiles are made of has no place in a GEMM of two matrices, or of batches
+OF_OTHER_PROBLEMS = (
+    GemvBatchedStridedThreadblockSwizzle,
+    StridedDgradIdentityThreadblockSwizzle,
+    StridedDgradHorizontalThreadblockSwizzle,
+    DepthwiseThreadblockSwizzle,
+    GroupScheduler,
+)
+RASTER_PARAMETERS = (u32, u32, u32, u32)
 
 
 @dataclass(frozen=True)
@@ -61,12 +82,13 @@ class GemmConfig:
     """What a GEMM kernel is made for.
 
     To choose: `tile`, the (M, N, K) of a thread block; `warp`, the (M, N) of a warp; `stages`, the length of the ring
-    in shared memory; `swizzle`, which tile a block computes; `split_k`, how many blocks share the K of a tile ("serial"
-    or "parallel" `reduction`); `atom`, the tensor core instruction ("" takes that of the inputs).
+    in shared memory; `schedule`, which tile a block computes: a threadblock swizzle, a PersistentScheduler or a
+    StreamKThreadblockSwizzle; `split_k`, how many blocks share the K of a tile ("serial" or "parallel" `reduction`);
+    `atom`, the tensor core instruction ("" takes that of the inputs).
 
     From the arrays: `a_major` and `b_major` say along what the operands are contiguous ("k" or "mn"); `*_bytes` is the
-    width of a copy; `c` is "none", "separate", or "in place" where out holds it. `epilogue` is a function on each
-    element of alpha·a@b + beta·c and those of `extras`.
+    width of a copy; `c` is "none", "separate", or "in place" where out holds it; `batches` is "none", "strided" or
+    "listed". `epilogue` is a function on each element of alpha·a@b + beta·c and those of `extras`.
     """
 
     inputs: Type = f16
@@ -76,13 +98,14 @@ class GemmConfig:
     tile: tuple[int, int, int] = (128, 128, 32)
     warp: tuple[int, int] = (64, 64)
     stages: int = 4
-    swizzle: ThreadblockSwizzle = ROWS_OF_EIGHT
+    schedule: Schedule = ROWS_OF_EIGHT
     split_k: int = 1
     reduction: str = "parallel"
     a_bytes: int = 16
     b_bytes: int = 16
     out_bytes: int = 16
     c: str = "none"
+    batches: str = "none"
     atom: str = ""
     epilogue: Callable[..., Any] | None = None
     extras: tuple[Extra, ...] = ()
@@ -159,13 +182,29 @@ class GemmConfig:
 
     @property
     def is_split(self) -> bool:
-        return self.split_k > 1
+        """Whether the K of every tile is cut into as many slices: z of the grid."""
+        return self.split_k > 1 and not self.is_stream_k
+
+    @property
+    def is_persistent(self) -> bool:
+        return isinstance(self.schedule, PersistentScheduler)
+
+    @property
+    def is_stream_k(self) -> bool:
+        return isinstance(self.schedule, StreamKThreadblockSwizzle)
+
+    @property
+    def of_schedule(self) -> tuple[Any, ...]:
+        """What the kernel takes for its schedule: workspace and semaphores, numbers of the plan, where batches lie."""
+        shared = (Pointer(self.sum, "global"), Pointer(u32, "global")) if self.is_split or self.is_stream_k else ()
+        numbers = RASTER_PARAMETERS if self.is_persistent else (u32,) * len(StreamKNumbers._fields) * self.is_stream_k
+        place = {"none": (), "strided": (u32, *[s64] * 4), "listed": (u32, *[Pointer(u64, "global")] * 4)}
+        return (*shared, *numbers, *place[self.batches])
 
     @property
     def rest(self) -> tuple[Any, ...]:
-        """The kernel's last parameters: workspace and semaphores of split-K, and the operands of the epilogue."""
-        shared = (Pointer(self.sum, "global"), Pointer(u32, "global")) if self.is_split else ()
-        return (*shared, *(parameter for extra in self.extras for parameter in extra.parameters))
+        """The kernel's last parameters: those of the schedule, and the operands of the epilogue."""
+        return (*self.of_schedule, *(parameter for extra in self.extras for parameter in extra.parameters))
 
     def tiles(self, m: int, n: int) -> tuple[int, int]:
         """How many tiles an m×n output has along M and N."""
@@ -191,8 +230,28 @@ def _misfits(config: GemmConfig) -> Iterator[str]:
         yield f"split_k is {config.split_k!r}; it takes 1 or more blocks a tile"
     if config.reduction not in ("serial", "parallel"):
         yield f'reduction is {config.reduction!r}; it takes "serial" or "parallel"'
-    if not hasattr(config.swizzle, "tile_offset"):
-        yield f"swizzle is {config.swizzle!r}; it takes a threadblock swizzle of ptxdsl.schedule"
+    yield from _misfit_schedule(config)
+
+
+def _misfit_schedule(config: GemmConfig) -> Iterator[str]:
+    schedule = config.schedule
+    if not isinstance(schedule, Schedule) or isinstance(schedule, OF_OTHER_PROBLEMS):
+        yield (
+            f"schedule is {schedule!r}; it takes a threadblock swizzle of GEMM, a PersistentScheduler or a "
+            "StreamKThreadblockSwizzle of ptxdsl.schedule"
+        )
+    elif config.split_k == 1 or not isinstance(config.split_k, int):
+        return
+    elif config.is_persistent:
+        yield (
+            f"split_k is {config.split_k}, and persistent blocks compute whole tiles; "
+            "take StreamKThreadblockSwizzle, whose blocks share them"
+        )
+    elif isinstance(schedule, BatchedIdentityThreadblockSwizzle):
+        yield (
+            f"split_k is {config.split_k}, and z of the {schedule.name} grid is the batch; "
+            "take SplitKIdentityThreadblockSwizzle, whose z is the slice of K"
+        )
 
 
 def _misfit_types(config: GemmConfig) -> Iterator[str]:

@@ -53,7 +53,7 @@ def gemm_kernel(
     """A is m×k, B is k×n, C and out are m×n and row-major; ld* are the elements between rows or columns."""
     tile_m, tile_n, tile_k = config.tile
     tiles = divide_up(m, tile_m), divide_up(n, tile_n), pd.nctaid.z
-    i, j, slice = config.swizzle.tile_offset(pd.ctaid, tiled_shape=tiles)
+    i, j, slice = config.schedule.tile_offset(pd.ctaid, tiled_shape=tiles)
     with pd.if_((i >= tiles[0]) | (j >= tiles[1])):
         pd.return_()
     first = i * tile_m, j * tile_n
@@ -65,7 +65,7 @@ def gemm_kernel(
     accumulators = mainloop.run(loaders, end - begin)
     output = Output(Target(out, ldo), Target(c, ldc), (m, n), alpha, beta, rest[2 * config.is_split :])
     if config.is_split:
-        meeting = SplitK(config, rest[:2], i + j * tiles[0], tiles[0] * tiles[1])
+        meeting = SplitK(config, rest[:2], memory, i + j * tiles[0], tiles[0] * tiles[1])
         with meeting.last(accumulators, slice, tiles[2]):
             Writer(config, memory, first, output).write(accumulators)
     else:
@@ -155,7 +155,7 @@ def call_of(problem: Problem, config: GemmConfig, alpha: float, beta: float) -> 
     sizes = problem.m, problem.n, problem.k
     strides = a.stride, b.stride, separate.stride if separate else 0, out.stride
     matrices = strided(a.owner), strided(b.owner), c, strided(out.owner)
-    tiled = config.swizzle.tiled_shape(sizes, config.tile, config.split_k)
+    tiled = config.schedule.tiled_shape(sizes, config.tile, config.split_k)
     rest = [argument for operand in problem.operands for argument in operand.arguments]
     stream = None
     if config.is_split:
@@ -163,7 +163,7 @@ def call_of(problem: Problem, config: GemmConfig, alpha: float, beta: float) -> 
         tiles = tiled.m * tiled.n
         rest[:0] = workspace(device, stream, config.sum, workspace_elements(config, tiles), tiles)
         config = specialise(config, split_k=2)  # one kernel for any number of slices
-    launch = gemm_kernel[config.swizzle.grid_shape(tiled), config.threads]
+    launch = gemm_kernel[config.schedule.grid_shape(tiled), config.threads]
     arguments = *matrices, *sizes, *strides, alpha, beta, *rest
     return Call(launch, arguments, {"config": config}, ALPHA_BETA, stream)
 

@@ -7,7 +7,7 @@ from ptxdsl.schedule.persistent import ClusterRaster, GroupPlan, GroupScheduler,
 from ptxdsl.schedule.problems import GemmShape, TiledShape, slice_of_k
 from ptxdsl.schedule.raster import GroupedRowsThreadblockSwizzle, HilbertThreadblockSwizzle
 from ptxdsl.schedule.reuse import Reuse, l2_reuse
-from ptxdsl.schedule.stream_k import StreamKCoverage, StreamKPlan, StreamKThreadblockSwizzle, TileWork
+from ptxdsl.schedule.stream_k import StreamKCoverage, StreamKNumbers, StreamKPlan, StreamKThreadblockSwizzle, TileWork
 from ptxdsl.schedule.swizzle import (
     BatchedIdentityThreadblockSwizzle,
     DepthwiseThreadblockSwizzle,
@@ -53,6 +53,7 @@ __all__ = [
     "SplitKHorizontalThreadblockSwizzle",
     "SplitKIdentityThreadblockSwizzle",
     "StreamKCoverage",
+    "StreamKNumbers",
     "StreamKPlan",
     "StreamKThreadblockSwizzle",
     "StridedDgradHorizontalThreadblockSwizzle",

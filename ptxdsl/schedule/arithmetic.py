@@ -33,6 +33,10 @@ def minimum(a: Any, b: Any) -> Any:
     return where(a < b, a, b)
 
 
+def maximum(a: Any, b: Any) -> Any:
+    return where(a < b, b, a)
+
+
 def ceil_div(value: Any, divisor: Any) -> Any:
     return (value + (divisor - 1)) // divisor
 

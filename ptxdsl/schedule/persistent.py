@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.schedule.arithmetic import ceil_div, low_bits
+from ptxdsl.schedule.arithmetic import all_ints, ceil_div, low_bits, where
 from ptxdsl.schedule.problems import TiledShape, countable, gemm_shape, sizes, tile_sizes
 from ptxdsl.schedule.swizzle import STRIPS, TileOffset
 from ptxdsl.schedule.tile_map import Coverage, TileMap
@@ -27,12 +27,13 @@ SWIZZLES = (1, 2, 4, 8)
 class ClusterRaster(NamedTuple):
     """The work items of one problem: clusters of (m, n) tiles, in strips 2**log clusters wide.
 
-    `clusters` is how many there are along m and n, rounded to whole strips. `along` is the axis in which a strip runs.
-    A NamedTuple of ints on the host; in a kernel `log` and `clusters` may be registers.
+    `clusters` is how many there are along m and n, rounded to whole strips. `along` is the axis in which a strip runs,
+    "m" or "n". A NamedTuple of ints on the host; in a kernel `log` and `clusters` may be registers, and `along` a
+    predicate that holds where it is m.
     """
 
     cluster: tuple[int, int]
-    along: str
+    along: Any
     log: Any
     clusters: tuple[Any, Any]
 
@@ -42,14 +43,18 @@ class ClusterRaster(NamedTuple):
 
     def tile(self, item: Any) -> tuple[Any, Any]:
         """The (m, n) of a work item. The tiles of a cluster are neighbours, across the strip first."""
-        major = "mn".index(self.along)
-        across, ahead = self.cluster[1 - major], self.cluster[major]
+        down = self.along == "m" if isinstance(self.along, str) else self.along
+        across, ahead = _either(down, *self.cluster[::-1]), _either(down, *self.cluster)
         row, in_row = _divide(item, across)
         cluster, in_cluster = _divide(row, ahead)
-        strip, place = _divide(cluster >> self.log, self.clusters[major])
+        strip, place = _divide(cluster >> self.log, _either(down, *self.clusters))
         wide = ((strip << self.log) + low_bits(cluster, self.log)) * across + in_row
         far = place * ahead + in_cluster
-        return (far, wide) if self.along == "m" else (wide, far)
+        return where(down, far, wide), where(down, wide, far)
+
+
+def _either(condition: Any, a: Any, b: Any) -> Any:
+    return a if all_ints((a, b)) and a == b else where(condition, a, b)
 
 
 def _divide(value: Any, divisor: Any) -> tuple[Any, Any]:

@@ -8,12 +8,13 @@ through a workspace. A reduction block adds one fragment of a tile whose peers a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.schedule.arithmetic import ceil_div, where
+from ptxdsl.schedule.arithmetic import ceil_div, maximum, minimum, where
 from ptxdsl.schedule.problems import TiledShape, countable, gemm_shape, sizes, slices_of, tile_sizes
 from ptxdsl.schedule.swizzle import launchable, xyz
 from ptxdsl.schedule.timeline import Span, Timeline
@@ -168,6 +169,137 @@ class StreamKThreadblockSwizzle:
         return length + int(WAVE_COST * waves + skew + PEER_COST * peers)
 
 
+class Share(NamedTuple):
+    """The tiles of a block: `count` of them, from `tile` on; of stream-K tiles the K-iterations from `begin` up to
+    `end`, in the row of all of them."""
+
+    is_stream_k: Any
+    tile: Any
+    count: Any
+    begin: Any
+    end: Any
+
+
+class StreamKNumbers(NamedTuple):
+    """A plan as numbers, and who does what by them: known ones, or those that a kernel is given (as u32).
+
+    `regions` is 1 or more; `interleaved_blocks` is 0 where blocks do not take turns, `cohorts` 0 or 1.
+    """
+
+    tiles_m: Any
+    tiles_n: Any
+    iterations: Any
+    sk_tiles: Any
+    sk_blocks: Any
+    regions: Any
+    blocks_per_region: Any
+    iterations_per_region: Any
+    iterations_per_block: Any
+    big_blocks_per_region: Any
+    interleaved_blocks: Any
+    free: Any
+    first_dp_block: Any
+    first_wave_tiles: Any
+    first_reduction_block: Any
+    active_blocks: Any
+    fragments: Any
+    cohorts: Any
+    cohort_columns: Any
+
+    def tile_offset(self, tile: Any) -> tuple[Any, Any]:
+        """The (m, n) of a tile by its number."""
+        m, n = self._in_cohorts(tile)
+        line, across = self._in_lines(tile)
+        return where(self.cohorts == 1, m, line), where(self.cohorts == 1, n, across)
+
+    def _in_cohorts(self, tile: Any) -> tuple[Any, Any]:
+        cohort, place = tile // COHORT, tile % COHORT
+        row = cohort // self.cohort_columns
+        column = cohort - row * self.cohort_columns
+        return row * COHORT_M + place // COHORT_N, column * COHORT_N + place % COHORT_N
+
+    def _in_lines(self, tile: Any) -> tuple[Any, Any]:
+        """Along the shorter side."""
+        width = minimum(self.tiles_m, self.tiles_n)
+        line = tile // width
+        across = tile - line * width
+        upright = self.tiles_m < self.tiles_n
+        return where(upright, across, line), where(upright, line, across)
+
+    def mapped(self, block: Any) -> Any:
+        """The number under which a block of the grid works."""
+        turn = (block >> 1) + (block & 1) * self.free
+        block = where(block < self.interleaved_blocks, turn, block)
+        spread = block % self.regions * self.blocks_per_region + block // self.regions
+        return where(block < self.sk_blocks, spread, block)
+
+    def extent(self, block: Any) -> tuple[Any, Any]:
+        """The first and last (half-open) of the K-iterations that a stream-K block does, in the row of all of them."""
+        region = block // self.blocks_per_region
+        place = block - region * self.blocks_per_region
+        big = self.big_blocks_per_region
+        begin = region * self.iterations_per_region + place * self.iterations_per_block + minimum(place, big)
+        return begin, begin + where(place < big, place * 0 + 1, place * 0) + self.iterations_per_block
+
+    def block_of(self, iteration: Any) -> Any:
+        """The stream-K block that does one of all K-iterations."""
+        region = iteration // self.iterations_per_region
+        within = iteration - region * self.iterations_per_region
+        each, big = self.iterations_per_block, self.big_blocks_per_region
+        longer = big * (each + 1)
+        place = where(within < longer, within // (each + 1), big + (maximum(within, longer) - longer) // each)
+        return region * self.blocks_per_region + place
+
+    def peers(self, tile: Any) -> tuple[Any, Any]:
+        """The first and the last of the blocks that compute parts of a stream-K tile."""
+        start = tile * self.iterations
+        return self.block_of(start), self.block_of(start + (self.iterations - 1))
+
+    def share(self, block: Any) -> Share:
+        """What a stream-K or data-parallel block computes, by its working number; of others, nothing.
+
+        A stream-K block goes from its last tile back to its first: what is ended first is not waited for.
+        """
+        is_stream_k = block < self.sk_blocks
+        begin, end = self.extent(where(is_stream_k, block, block * 0))
+        of_tile = maximum(self.iterations, 1)
+        first, last = begin // of_tile, (end - 1) // of_tile
+        tile, count = self._whole_tiles(block)
+        tile, count = where(is_stream_k, last, tile), where(is_stream_k, last - first + 1, count)
+        return Share(is_stream_k, tile, count, begin, end)
+
+    def _whole_tiles(self, block: Any) -> tuple[Any, Any]:
+        """(the first tile, how many) of a data-parallel block; 0 tiles of others."""
+        none = block * 0
+        is_one = (block >= self.first_dp_block) & (block < self.first_reduction_block)
+        place = where(is_one, block - self.first_dp_block, none)
+        later = place >= self.free
+        tile = place + where(self.cohorts == 1, none, none + self.sk_tiles)
+        tile = tile + where(later, (self.first_wave_tiles - 1) * self.free, none)
+        return tile, where(is_one, where(later, none + 1, none + self.first_wave_tiles), none)
+
+    def following(self, share: Share, tile: Any) -> Any:
+        """The tile of a block after this one."""
+        return where(share.is_stream_k, tile - 1, tile + self.free)
+
+    def part(self, share: Share, tile: Any) -> tuple[Any, Any]:
+        """The first and last (half-open) of the K-iterations of a tile that a block does."""
+        start = tile * self.iterations
+        begin, end = maximum(share.begin, start) - start, minimum(share.end, start + self.iterations) - start
+        return where(share.is_stream_k, begin, start * 0), where(share.is_stream_k, end, start * 0 + self.iterations)
+
+    def has(self, share: Share, tile: Any) -> Any:
+        """Whether a block computes a tile of its share: cohorts reach out of the problem, and over stream-K tiles."""
+        m, n = self.tile_offset(tile)
+        return share.is_stream_k | ((tile >= self.sk_tiles) & (m < self.tiles_m) & (n < self.tiles_n))
+
+    def reduction(self, block: Any) -> tuple[Any, Any]:
+        """The (tile, fragment) that a reduction block adds up, by its working number."""
+        number = block - self.first_reduction_block
+        tile = number // self.fragments
+        return tile, number - tile * self.fragments
+
+
 class StreamKCoverage(NamedTuple):
     """(m, n, k-iteration) done, missing and done more than once; blocks that have nothing to do."""
 
@@ -295,28 +427,26 @@ class StreamKPlan:
         last = columns - 1 if row else column
         return (row + 1) * COHORT_M < self.tiled.m and (last + 1) * COHORT_N < self.tiled.n
 
+    @cached_property
+    def numbers(self) -> StreamKNumbers:
+        """The plan as its kernel takes it."""
+        return StreamKNumbers(
+            *(self.tiled.m, self.tiled.n, self.iterations, self.sk_tiles, self.sk_blocks, max(1, self.regions)),
+            *(max(1, self.blocks_per_region), max(1, self.iterations_per_region), max(1, self.iterations_per_block)),
+            self.big_blocks_per_region,
+            2 * self.swizzle.free if self.interleaved else 0,
+            self.swizzle.free,
+            *(self.first_dp_block, self.first_wave_tiles, self.first_reduction_block, self.active_blocks),
+            *(self.swizzle.fragments, int(self.cohorts), self.cohort_shape[1]),
+        )
+
     def tile_offset(self, tile: Any) -> tuple[Any, Any]:
         """The (m, n) of a tile by its number, of an int, an array or a register."""
-        if self.cohorts:
-            cohort, place = tile // COHORT, tile % COHORT
-            row = cohort // self.cohort_shape[1]
-            column = cohort - row * self.cohort_shape[1]
-            return row * COHORT_M + place // COHORT_N, column * COHORT_N + place % COHORT_N
-        width = min(self.tiled.m, self.tiled.n)
-        line = tile // width
-        across = tile - line * width
-        return (across, line) if self.tiled.m < self.tiled.n else (line, across)
+        return self.numbers.tile_offset(tile)
 
     def mapped(self, block: Any) -> Any:
         """The number under which a block of the grid works."""
-        if self.interleaved:
-            turn = (block >> 1) + (block & 1) * self.swizzle.free
-            block = where(block < 2 * self.swizzle.free, turn, block)
-        if self.regions > 1:
-            region = block % self.regions
-            spread = region * self.blocks_per_region + block // self.regions
-            block = where(block < self.sk_blocks, spread, block)
-        return block
+        return self.numbers.mapped(block)
 
     def extent(self, block: Any) -> tuple[Any, Any]:
         """The first and last (half-open) of the K-iterations that a stream-K block does, in the row of all of them."""
@@ -324,11 +454,7 @@ class StreamKPlan:
             raise ScheduleError(
                 f"{self.swizzle.name}: all {self.tiles} tiles are computed whole", help="ask plan.sk_blocks before"
             )
-        region = block // self.blocks_per_region
-        place = block - region * self.blocks_per_region
-        big = self.big_blocks_per_region
-        begin = region * self.iterations_per_region + place * self.iterations_per_block + where(place < big, place, big)
-        return begin, begin + where(place < big, place * 0 + 1, place * 0) + self.iterations_per_block
+        return self.numbers.extent(block)
 
     def role(self, block: int) -> str:
         """What a block of the grid is: "sk", "dp", "reduction", or "idle"."""
@@ -339,45 +465,27 @@ class StreamKPlan:
 
     def work(self, block: int | tuple[int, ...]) -> list[TileWork]:
         """The tiles of a block of the grid in its order, with their K-iterations; a reduction block has none."""
-        x, _, _ = xyz(block)
-        mapped, role = self.mapped(x), self.role(x)
-        if role == "sk":
-            return self._sk_work(mapped)
-        return self._dp_work(mapped - self.first_dp_block) if role == "dp" else []
-
-    def _sk_work(self, block: int) -> list[TileWork]:
-        """From the last tile back to the first: what is ended first is not waited for."""
-        begin, end = self.extent(block)
-        found = []
-        while end > begin:
-            tile = (end - 1) // self.iterations
-            start = tile * self.iterations
-            found.append(TileWork(*self.tile_offset(tile), max(begin, start) - start, end - start))
-            end = max(begin, start)
+        numbers, (x, _, _) = self.numbers, xyz(block)
+        if self.role(x) not in ("sk", "dp"):
+            return []
+        share = numbers.share(self.mapped(x))
+        tile, found = share.tile, []
+        for _ in range(share.count):
+            if numbers.has(share, tile):
+                found.append(TileWork(*self.tile_offset(tile), *numbers.part(share, tile)))
+            tile = numbers.following(share, tile)
         return found
-
-    def _dp_work(self, block: int) -> list[TileWork]:
-        free = self.swizzle.free
-        first = block + (0 if self.cohorts else self.sk_tiles)
-        count = self.first_wave_tiles
-        if block >= free:
-            first, count = first + (count - 1) * free, 1
-        numbers = range(first, first + count * free, free)
-        places = [self.tile_offset(number) for number in numbers if number >= self.sk_tiles]
-        return [TileWork(m, n, 0, self.iterations) for m, n in places if m < self.tiled.m and n < self.tiled.n]
 
     def peers(self, tile: int) -> range:
         """The stream-K blocks, by their working numbers, that compute parts of a stream-K tile, the first one first."""
         if not 0 <= tile < self.sk_tiles:
             return range(0)
-        ends = [self.extent(block)[1] for block in range(self.sk_blocks)]
-        first = int(np.searchsorted(ends, tile * self.iterations, side="right"))
-        last = int(np.searchsorted(ends, (tile + 1) * self.iterations))
+        first, last = self.numbers.peers(tile)
         return range(first, last + 1)
 
-    def reduction(self, block: int) -> tuple[int, int]:
+    def reduction(self, block: int) -> tuple[Any, Any]:
         """The (tile, fragment) that a reduction block adds up."""
-        return divmod(self.mapped(block) - self.first_reduction_block, self.swizzle.fragments)
+        return self.numbers.reduction(self.mapped(block))
 
     def coverage(self) -> StreamKCoverage:
         times = np.zeros((self.tiled.m, self.tiled.n, self.iterations), np.int32)

@@ -5,6 +5,12 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.cli.trial import Trial
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.schedule import (
+    BatchedIdentityThreadblockSwizzle,
+    DepthwiseThreadblockSwizzle,
+    GroupScheduler,
+    PersistentScheduler,
+)
 
 REFUSED = [
     ({"tile": (63, 64, 32)}, "tile is (63, 64, 32); it takes powers of two, (M, N, K), with K of 32 or more"),
@@ -18,12 +24,21 @@ REFUSED = [
     ({"warp": (16, 16)}, "tile (128, 128, 32) in warps of (16, 16) is 2048 threads; 1024 is the most"),
     ({"split_k": 0}, "split_k is 0; it takes 1 or more blocks a tile"),
     ({"reduction": "tree"}, 'reduction is \'tree\'; it takes "serial" or "parallel"'),
-    ({"swizzle": 8}, "swizzle is 8; it takes a threadblock swizzle of ptxdsl.schedule"),
+    ({"schedule": 8}, "schedule is 8; it takes a threadblock swizzle of GEMM, a PersistentScheduler or a "
+     "StreamKThreadblockSwizzle of ptxdsl.schedule"),
+    ({"schedule": DepthwiseThreadblockSwizzle()}, "schedule is DepthwiseThreadblockSwizzle(n=1); it takes a threadblock "
+     "swizzle of GEMM, a PersistentScheduler or a StreamKThreadblockSwizzle of ptxdsl.schedule"),
+    ({"schedule": GroupScheduler()}, "schedule is GroupScheduler(cluster=(1, 1), max_swizzle=1, raster='m'); it takes a "
+     "threadblock swizzle of GEMM, a PersistentScheduler or a StreamKThreadblockSwizzle of ptxdsl.schedule"),
+    ({"schedule": PersistentScheduler(), "split_k": 2}, "split_k is 2, and persistent blocks compute whole tiles; take "
+     "StreamKThreadblockSwizzle, whose blocks share them"),
+    ({"schedule": BatchedIdentityThreadblockSwizzle(), "split_k": 2}, "split_k is 2, and z of the batched-identity grid is "
+     "the batch; take SplitKIdentityThreadblockSwizzle, whose z is the slice of K"),
     ({"stages": 1}, "stages is 1; the ring takes 2 or more"),
     ({"stages": "x"}, "stages is 'x'; the ring takes 2 or more"),
     ({"inputs": pd.s32}, "inputs is s32; it takes f16, bf16, f32, f64, s8 or u8"),
     ({"output": pd.f64}, "output is f64; of f16 inputs it takes f16, bf16 or f32"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("fields, message", REFUSED, ids=[message for _, message in REFUSED])

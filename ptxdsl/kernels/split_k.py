@@ -12,14 +12,18 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import WIDEST, read_words, write_words
 from ptxdsl.kernels.mainloop import Accumulators
 
+IN_FLIGHT = 64  # sums that a thread reads before it adds the first
+
 
 class SplitK:
     """The meeting of the blocks of one tile."""
 
-    def __init__(self, config: GemmConfig, memory: tuple[Any, ...], tile: Any, tiles: Any) -> None:
+    def __init__(self, config: GemmConfig, memory: tuple[Any, ...], shared: Any, tile: Any, tiles: Any) -> None:
         """`memory` is the workspace, with room for the sums of each tile ("parallel": of each tile of each slice), and
-        one semaphore for each tile, 0 before and after. `tile` is the number of this one, of `tiles`."""
+        one semaphore for each tile, 0 before and after. `shared` is free for all threads: an array of its own would
+        move the ring off its alignment. `tile` is the number of this one, of `tiles`."""
         workspace, semaphores = memory
+        self.order = shared.bitcast(u32)
         self.config, self.tile, self.tiles = config, tile, tiles
         self.semaphore = semaphores + tile
         self.elements = config.tile[0] * config.tile[1]
@@ -37,19 +41,19 @@ class SplitK:
     def _parallel(self, values: list[Any], slice: Any, slices: Any) -> Any:
         """Each block leaves its sums; the one that comes last adds up those of all, the first slice first."""
         self._store(values, slice * self.tiles + self.tile)
-        order = pd.shared(u32, 1)
         pd.ptx.bar.sync(0)
         with pd.if_(pd.tid.x == 0):
             arrived = pd.ptx.atom.acq_rel.gpu.global_.add.u32(self.semaphore, 1)
-            order[0] = arrived
+            self.order.store(arrived)
             with pd.if_(arrived == slices - 1):
                 self.semaphore.store(0)
         pd.ptx.bar.sync(0)
-        is_last = order[0] == slices - 1
+        is_last = self.order.load() == slices - 1
+        pd.ptx.bar.sync(0)
         with pd.if_(is_last):
             for value in values:
                 value.set(0 if value.type.is_integer else 0.0)
-            for number in pd.range(slices):
+            for number in pd.range(slices, unroll=max(1, IN_FLIGHT // len(values))):
                 self._add(values, number * self.tiles + self.tile)
         return is_last
 

@@ -1,0 +1,211 @@
+"""The arrays of a convolution, checked: images (N, H, W, C), filters (K, R, S, C), an output (N, P, Q, K)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import Any, NamedTuple
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.config import ATOMS, outputs
+from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, empty, tensor
+from ptxdsl.kernels.problem import Operand, Vector, matrix_operand, vector_operand
+from ptxdsl.schedule import Conv2dProblem
+
+MOST = 1 << 31  # pixels, and products of a sum, that 32 bits count
+IMAGES = "images have four dimensions, (N, H, W, C)"
+FILTERS = "filters have four dimensions, (K, R, S, C)"
+CHANNELS_LAST = (
+    "channels lie side by side: of a torch tensor take x.contiguous(memory_format=torch.channels_last)"
+    ".permute(0, 2, 3, 1), of another np.ascontiguousarray(x.transpose(0, 2, 3, 1))"
+)
+
+
+class Window(NamedTuple):
+    """How the window moves over the images, each for height and width; `pad` is what is added (before, after)."""
+
+    pad: tuple[tuple[int, int], tuple[int, int]]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """One convolution as the GEMM filters × pixels: `w` is (K, R·S·C), `out` (N·P·Q, K), and x stays as it lies."""
+
+    sizes: Conv2dProblem
+    x: Tensor
+    w: Matrix
+    out: Matrix
+    operands: tuple[Operand, ...] = ()
+
+    @property
+    def widest(self) -> int:
+        """The widest copy in bytes, up to 16, that stays within the channels of one pixel and begins at multiples."""
+        array, each = self.x.array, self.x.type.bytes
+        steps = [s for extent, s in zip(array.shape[:3], array.strides, strict=False) if extent > 1]
+        return gcd(16, array.pointer, *(each * n for n in (*steps, self.sizes.C)))
+
+
+def window(pad: Any, stride: Any, dilation: Any) -> Window:
+    """The options of a call. Raises LaunchError for what is no such number."""
+    sides = _pair(pad)
+    pads = [_pair(side) for side in sides] if sides else []
+    if not all(side and _are_sizes(side, 0) for side in pads) or not pads:
+        raise LaunchError(
+            f"pad is {pad!r}",
+            help="it takes pixels, 0 or more: one number, or (for height, for width), each a number or (before, after)",
+        )
+    return Window((pads[0], pads[1]), _steps("stride", stride), _steps("dilation", dilation))
+
+
+def _pair(value: Any) -> Any:
+    """A number for both, or the two of a pair; () for what is neither."""
+    if isinstance(value, int):
+        return (value, value)
+    return tuple(value) if isinstance(value, tuple | list) and len(value) == 2 else ()
+
+
+def _are_sizes(values: Any, least: int) -> bool:
+    return all(isinstance(v, int) and not isinstance(v, bool) and v >= least for v in values)
+
+
+def _steps(name: str, value: Any) -> Any:
+    pair = _pair(value)
+    if not pair or not _are_sizes(pair, 1):
+        raise LaunchError(
+            f"{name} is {value!r}", help="it takes pixels, 1 or more: one number, or (for height, for width)"
+        )
+    return pair
+
+
+def convolution_of(
+    x: Any, w: Any, out: Any, moves: Window, epilogue: Callable[..., Any] | None = None, operands: Sequence[Any] = ()
+) -> Convolution:
+    """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
+    images = tensor("x", x, 4, IMAGES, "one image of (H, W, C) is x[None]")
+    filters = tensor("w", w, 4, FILTERS, "one filter of (R, S, C) is w[None]")
+    _check_inputs(images, filters)
+    sizes = _sizes(images, filters, moves)
+    shape = sizes.N, sizes.P, sizes.Q, sizes.K
+    usual = outputs(images.type)[0]
+    given = empty(images, shape, usual) if out is None else out
+    written = _pixels("out", given, shape, "this convolution gives")
+    if written.type not in outputs(images.type):
+        known = " or ".join(map(describe_type, outputs(images.type)))
+        raise LaunchError(
+            f"`out` is {describe_type(written.type)}; of {describe_type(images.type)} images conv2d writes {known}",
+            help="convert it afterwards",
+        )
+    if operands and epilogue is None:
+        raise LaunchError(
+            "operands are given, and no epilogue that takes them", help="pass the function, such as epilogue=add_relu"
+        )
+    beside = tuple(_operand(f"operands[{n}]", given, shape, written) for n, given in enumerate(operands))
+    return Convolution(sizes, images, _filters(filters), written, beside)
+
+
+def _check_inputs(x: Tensor, w: Tensor) -> None:
+    if x.type not in ATOMS or x.type is not w.type:
+        raise LaunchError(
+            f"`x` is {describe_type(x.type)} and `w` is {describe_type(w.type)}",
+            help=f"conv2d takes images and filters of one type, {_names(ATOMS)}; convert them before",
+        )
+    channels, taken = x.array.shape[3], w.array.shape[3]
+    if channels != taken:
+        raise LaunchError(f"`x` has {channels} channels and `w` takes {taken}", help=_of_channels(channels, taken))
+    strides = x.array.strides
+    if (channels > 1 and strides[3] != 1) or min(strides) < 0:
+        raise LaunchError(
+            f"`x` has the shape {x.array.shape} and strides of {strides} elements: not (N, H, W, C)",
+            help=CHANNELS_LAST,
+        )
+
+
+def _of_channels(channels: int, taken: int) -> str:
+    if taken and channels and channels % taken == 0:
+        return (
+            f"conv2d has no groups: call it for each of the {channels // taken}, with the channels of one, "
+            f"x[..., i : i + {taken}], its filters, and its channels of out"
+        )
+    return "filters of torch, (K, C, R, S), are w.permute(0, 2, 3, 1) here"
+
+
+def _names(types: Any) -> str:
+    *first, last = map(describe_type, types)
+    return f"{', '.join(first)} or {last}"
+
+
+def _sizes(x: Tensor, w: Tensor, moves: Window) -> Conv2dProblem:
+    """The problem; its window has a place in the padded images, and 32 bits count what the kernel counts."""
+    (n, h, w_in, c), (k, r, s, _) = x.array.shape, w.array.shape
+    if not r or not s:
+        raise LaunchError(f"`w` has the shape {w.array.shape}", help="a window has a pixel or more: R and S of 1 at least")
+    padded = tuple(extent + sum(sides) for extent, sides in zip((h, w_in), moves.pad, strict=True))
+    spans = tuple((extent - 1) * apart + 1 for extent, apart in zip((r, s), moves.dilation, strict=True))
+    if spans[0] > padded[0] or spans[1] > padded[1]:
+        raise LaunchError(
+            f"the window spans {spans[0]}x{spans[1]} pixels, more than the padded images, which have "
+            f"{padded[0]}x{padded[1]}",
+            help="pad more, or dilate less; out would have no pixels",
+        )
+    sizes = Conv2dProblem(n, h, w_in, c, k, r, s, pad=moves.pad, stride=moves.stride, dilation=moves.dilation)
+    for what, count in (
+        ("pixels in out", sizes.output_size), ("products in a sum", sizes.window_size * c),
+        ("lines in a padded image", padded[0]), ("pixels in a padded line", padded[1]),
+    ):  # fmt: skip
+        if count >= MOST:
+            raise LaunchError(f"there are {count} {what}; conv2d counts less than 2**31", help="compute it in parts")
+    return sizes
+
+
+def _filters(found: Tensor) -> Matrix:
+    """Filters as rows of R·S·C elements without gaps."""
+    (k, r, s, c), strides = found.array.shape, found.array.strides
+    packed = _common_stride((c, s, r), strides[:0:-1], 1)
+    if packed != 1 or (k > 1 and strides[0] < r * s * c):
+        raise LaunchError(
+            f"`w` has the shape {(k, r, s, c)} and strides of {strides} elements: not (K, R, S, C)",
+            help="each filter is without gaps, channels side by side: of a torch filter (K, C, R, S) take "
+            "w.permute(0, 2, 3, 1).contiguous()",
+        )
+    return Matrix(found.name, found.owner, found.array, (k, r * s * c), "row", strides[0] if k > 1 else max(r * s * c, 1))
+
+
+def _pixels(name: str, owner: Any, shape: tuple[int, ...], what: str) -> Matrix:
+    """An output, or what lies as one: pixels one behind the other at one distance, channels side by side."""
+    found = tensor(name, owner, 4, "an output has four dimensions, (N, P, Q, K)", f"pass `{name}` of the shape {shape}")
+    if found.array.shape != shape:
+        raise LaunchError(
+            f"`{name}` has the shape {found.array.shape}; {what} {shape}", help=f"pass `{name}` of that shape"
+        )
+    (n, p, q, k), strides = shape, found.array.strides
+    apart = _common_stride((q, p, n), strides[2::-1], k)
+    if apart is None or apart < k or (k > 1 and strides[3] != 1):
+        raise LaunchError(
+            f"`{name}` has the shape {shape} and strides of {strides} elements: not (N, P, Q, K)",
+            help="pixels follow each other at one distance, channels lie side by side: a contiguous array, or some "
+            "channels of one",
+        )
+    return Matrix(name, owner, found.array, (n * p * q, k), "row", max(apart, 1))
+
+
+def _common_stride(extents: Sequence[int], strides: Sequence[int], otherwise: int) -> int | None:
+    """The one distance between all elements, innermost dimension first; None where they have not one."""
+    count, apart = 1, None
+    for extent, stride in zip(extents, strides, strict=True):
+        if extent == 1:
+            continue
+        if apart is None:
+            apart = stride
+        if stride != apart * count:
+            return None if all(extents) else otherwise
+        count *= extent
+    return otherwise if apart is None else apart
+
+
+def _operand(name: str, operand: Any, shape: tuple[int, ...], out: Matrix) -> Operand:
+    if isinstance(operand, Vector):
+        return vector_operand(name, operand, out)
+    return matrix_operand(_pixels(name, operand, shape, "the output has"))

@@ -16,14 +16,16 @@ class Accumulators:
     The values of 16 rows stand in the order of the tiled MMA: those of an atom, then atoms along m, then along n.
     """
 
-    def __init__(self, config: GemmConfig) -> None:
+    def __init__(self, config: GemmConfig, groups: int | None = None) -> None:
+        """All 0; of all rows of the warp, or of so many times 16."""
         self.config = config
         m, n, _ = config.mma.atom.shape
         self.atoms_m, self.values = WARP_TILE // m, m * n // 32
         self.columns = config.warp[1] // n
         count = self.atoms_m * self.values * self.columns
         zero = 0 if config.sum.is_integer else 0.0
-        self.rows = [[pd.var(config.sum, zero) for _ in range(count)] for _ in range(config.warp[0] // WARP_TILE)]
+        groups = groups or config.warp[0] // WARP_TILE
+        self.rows = [[pd.var(config.sum, zero) for _ in range(count)] for _ in range(groups)]
         self.mnemonic = mnemonic(config)
 
     def piece(self, i: int, j: int) -> list[Any]:

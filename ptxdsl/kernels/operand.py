@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 16  # one row of an 8x8 matrix, as ldmatrix takes it
 LINE_BYTES = 128  # all banks
+SIGN_AND_EXPONENT = 0xFF800000  # of an f32
+HALF_TF32 = 2.0**-11  # of 1.0: half the distance to the next tf32
 WARP_TILE = 16  # the mn extent that one ldmatrix.x4 covers, of A as of B
 
 
@@ -244,7 +246,7 @@ class Fragments:
             self.load_group([bases[base] + distance for base, distance in group], registers)
             if self.tile.type is f32:
                 for register in registers:
-                    pd.ptx.cvt.rna.tf32.f32(register, out=register)
+                    round_to_tf32(register)
 
     def _load_matrices(self, places: list[Any], registers: list[Any]) -> None:
         pd.ptx(self.mnemonic, *places, out=registers)
@@ -259,6 +261,15 @@ class Fragments:
             bytes = [pd.ptx.ld.shared.u8(place, out=pd.var(u32)) for place in places[4 * n :][:4]]
             low, high = (pd.ptx.prmt.b32(x, y, 0x0040) for x, y in (bytes[:2], bytes[2:]))
             pd.ptx.prmt.b32(low, high, 0x5410, out=register)
+
+
+def round_to_tf32(register: Any) -> None:
+    """The nearest tf32, half-way cases away from zero: adds half of the last bit that tensor cores look at.
+
+    cvt.rna.tf32 does the same, at a rate that would bound the whole product. Infinities and NaN stay what they are.
+    """
+    power = pd.ptx.and_.b32(register, SIGN_AND_EXPONENT).bitcast(f32)
+    pd.ptx.fma.rn.f32(power, HALF_TF32, register.bitcast(f32), out=register)
 
 
 def by_warps(layout: AnyLayout, config: GemmConfig, operand: str) -> AnyLayout:

@@ -95,7 +95,10 @@ class AssembleError(Error):
 
 
 class LaunchError(Error):
-    """A launch was refused before anything ran, or the driver reported a failure."""
+    """A launch was refused before anything ran, or the driver reported a failure: at the user's call, if not said."""
+
+    def __init__(self, message: str, *, at: Location | None = None, help: str | None = None) -> None:
+        super().__init__(message, at=at or caller(), help=help)
 
 
 class EmulationError(Error):

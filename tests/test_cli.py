@@ -450,7 +450,7 @@ class TestDemo:
 
     def test_an_error_ends_with_FAILED(self, run, monkeypatch):
         def refused(*arguments, **options):
-            raise pd.LaunchError("no")
+            raise pd.Error("no")
 
         monkeypatch.setattr(trial, "gemm", refused)
         assert run("demo").out.splitlines()[-1] == "FAILED: no"

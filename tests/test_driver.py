@@ -43,15 +43,21 @@ def test_a_driver_that_does_not_start_is_a_reason():
 def test_without_a_gpu_a_launch_points_to_the_emulator():
     with installed(FakeCuda(gpus=0)), pytest.raises(LaunchError) as refused:
         driver.device(0)
+    line = refused.value.at.line
     assert str(refused.value) == (
-        "there is no GPU to launch on: the CUDA driver sees no GPU\n  help: pass numpy arrays: they run on the emulator"
+        "there is no GPU to launch on: the CUDA driver sees no GPU\n"
+        f"  test_driver.py:{line} | driver.device(0)\n"
+        f"{' ' * (21 + len(str(line)))}^^^^^^^^^^^^^^^^\n"
+        "  help: pass numpy arrays: they run on the emulator"
     )
 
 
 def test_a_gpu_that_is_not_there():
     with installed(FakeCuda(gpus=2)), pytest.raises(LaunchError) as refused:
         driver.device(2)
-    assert str(refused.value) == "there is no GPU cuda:2; this machine has 2\n  help: use cuda:0 … cuda:1"
+    assert refused.value.message == "there is no GPU cuda:2; this machine has 2"
+    assert refused.value.help == "use cuda:0 … cuda:1"
+    assert refused.value.at.text.strip() == "driver.device(2)"
 
 
 def test_what_is_known_of_a_gpu():

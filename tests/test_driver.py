@@ -47,7 +47,7 @@ def test_without_a_gpu_a_launch_points_to_the_emulator():
     assert str(refused.value) == (
         "there is no GPU to launch on: the CUDA driver sees no GPU\n"
         f"  test_driver.py:{line} | driver.device(0)\n"
-        f"{' ' * (21 + len(str(line)))}^^^^^^^^^^^^^^^^\n"
+        f"{' ' * (20 + len(str(line)))}^^^^^^^^^^^^^^^^\n"
         "  help: pass numpy arrays: they run on the emulator"
     )
 

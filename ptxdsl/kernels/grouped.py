@@ -1,0 +1,243 @@
+"""Many products in one launch: persistent blocks take tile after tile of problems of any sizes.
+
+What a block does with a tile is that of `gemm.py`; here is which tile, and where its matrices are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import ptxdsl as pd
+from ptxdsl import ptr, s32, s64, u32, u64
+from ptxdsl.arrays import AddressTable
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.epilogue import Target
+from ptxdsl.kernels.gemm import specialise
+from ptxdsl.kernels.heuristic import MEDIUM
+from ptxdsl.kernels.group import Group, group_of
+from ptxdsl.kernels.residency import launch, place_of, resident_blocks
+from ptxdsl.kernels.tiles import Part, Problem, Tiles
+from ptxdsl.kernels.upload import upload
+from ptxdsl.kernels.visitor import DeviceVisitor, TableVisitor
+from ptxdsl.kernels.workspace import workspace
+from ptxdsl.schedule import GroupedProblemVisitor, tile_of
+from ptxdsl.schedule.arithmetic import ceil_div
+from ptxdsl.types import Pointer
+
+USUAL = GemmConfig()
+ROW = 12  # numbers that describe a problem
+NO_TABLE = np.zeros(1, np.int32)
+ENTRY, PART = 2, 8  # s32 of an entry of the host's table: of a tile, of a part of a tile
+
+
+def load_problem(table: Any, number: Any, config: GemmConfig) -> Problem:
+    """A row of the table: M, N, K, 0, and of A, B, C and out the address and the elements between lines."""
+    place = table + number.to(s64) * ROW
+    m, n, k, _, *rest = [word for i in range(0, ROW, 2) for word in pd.ptx.ld.global_.v2.s64(place + i)]
+    types = config.inputs, config.inputs, config.output, config.output
+    matrices = (
+        Target(pd.pointer(address.to(u64), type), stride)
+        for type, address, stride in zip(types, rest[::2], rest[1::2], strict=True)
+    )
+    return Problem(m.to(u32), n.to(u32), k.to(u32), *matrices)
+
+
+def shared_parameters(config: GemmConfig, mode: str) -> tuple[Any, ...]:
+    """Workspace and semaphores, where parts of a tile meet."""
+    return (Pointer(config.sum, "global"), Pointer(u32, "global")) if mode == "parts" else ()
+
+
+@pd.kernel
+def grouped_kernel(
+    table: ptr[s64],
+    schedule: ptr[s32],
+    problems: u32,
+    total: u32,
+    alpha: config.scalar,
+    beta: config.scalar,
+    *workspace: shared_parameters(config, mode),
+    config: GemmConfig = USUAL,
+    mode: str = "device",
+) -> None:
+    """`table` describes `problems` problems of `total` tiles; `schedule` is what the host has worked out, in its mode:
+    "host" (GroupedProblemVisitor.table) or "parts" (`parts_table`); it is not read with "device"."""
+    tiles = Tiles(config, (alpha, beta), workspace)
+    visitor = VISITORS[mode](config, table, schedule, problems, total)
+    with pd.while_(visitor.next_tile):
+        number, tile, *part = visitor.work()
+        problem = load_problem(table, number, config)
+        place = tile_of(tile, ceil_div(problem.n, config.tile[1]))
+        tiles.compute(problem, place, Part(*part) if part else None)
+        visitor.advance()
+
+
+def of_device(config: GemmConfig, table: Any, schedule: Any, problems: Any, total: Any) -> DeviceVisitor:
+    """Finds problems by their sizes in the table."""
+
+    def tiles_of(number: Any) -> tuple[Any, Any]:
+        m, n = pd.ptx.ld.global_.v2.s64(table + number.to(s64) * ROW)
+        return ceil_div(m.to(u32), config.tile[0]), ceil_div(n.to(u32), config.tile[1])
+
+    return DeviceVisitor(problems, tiles_of)
+
+
+class RoundsVisitor(TableVisitor):
+    """Reads the table of GroupedProblemVisitor: entry i of block b is for tile b + i·blocks."""
+
+    def __init__(self, config: GemmConfig, table: Any, schedule: Any, problems: Any, total: Any) -> None:
+        blocks = pd.nctaid.x
+        rounds, mine = ((left + (blocks - 1)) // blocks for left in (total, total - pd.ctaid.x))
+        super().__init__(schedule + (pd.ctaid.x * rounds).to(s64) * ENTRY, mine, ENTRY, config.threads)
+
+    def work(self) -> list[Any]:
+        problem, start = super().work()
+        return [problem, pd.ctaid.x + self.number * pd.nctaid.x - start]
+
+
+class PartsVisitor(TableVisitor):
+    """Reads the table of `parts_table`: where the entries of each block begin, then all entries."""
+
+    def __init__(self, config: GemmConfig, table: Any, schedule: Any, problems: Any, total: Any) -> None:
+        begin, end = (schedule[pd.ctaid.x + i].bitcast(u32) for i in (0, 1))
+        entries = schedule + (pd.nctaid.x + 1).to(s64)
+        super().__init__(entries + begin.to(s64) * PART, end - begin, PART, config.threads)
+
+    def work(self) -> list[Any]:
+        return super().work()[:-1]
+
+
+VISITORS = {"device": of_device, "host": RoundsVisitor, "parts": PartsVisitor}
+
+
+def grouped_gemm(
+    a: Sequence[Any],
+    b: Sequence[Any],
+    c: Sequence[Any] | None = None,
+    *,
+    out: Sequence[Any] | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    schedule: str = "device",
+    config: GemmConfig | None = None,
+    sort: bool = False,
+    balance: str | None = None,
+) -> list[Any]:
+    """out[i] = alpha·a[i]@b[i] + beta·c[i] for each problem, in one launch. Returns the list of outputs.
+
+    """
+    _check_schedule(schedule, balance)
+    group = group_of(a, b, c, out, beta)
+    if group is None:
+        return []
+    problems = group.row_major
+    found = configure(problems, config)
+    if problems.tiles(found).any():
+        _launch(problems, found, (alpha, beta), schedule, sort, balance)
+    return list(group.out.owners)
+
+
+def choose_group(shapes: np.ndarray) -> GemmConfig:
+    return MEDIUM
+
+
+def _check_schedule(schedule: str, balance: str | None) -> None:
+    if schedule not in ("device", "host"):
+        raise LaunchError(f"schedule is {schedule!r}", help='take "device" or "host"')
+    if balance not in (None, "k"):
+        raise LaunchError(f"balance is {balance!r}", help='take "k", or leave it out')
+    if balance and schedule == "device":
+        raise LaunchError(
+            'balance="k" with schedule="device": who does what depends on the load of all blocks',
+            help='take schedule="host", which hands the kernel a table',
+        )
+
+
+def configure(group: Group, config: GemmConfig | None) -> GemmConfig:
+    """The kernel for row-major problems: `config` gives the tiles, the arrays give types, orders and widths."""
+    a, b, c, out = group.a, group.b, group.c, group.out
+    extents = out.shapes[:, 1]
+    results = out.widest(extents) if c is None else min(out.widest(extents), c.widest(extents))
+    return specialise(
+        config or choose_group(group.shapes),
+        inputs=a.type,
+        output=out.type,
+        a_major="k" if a.major == "row" else "mn",
+        b_major="k" if b.major == "column" else "mn",
+        a_bytes=a.widest(),
+        b_bytes=b.widest(),
+        out_bytes=results,
+        c="none" if c is None else "in place" if group.in_place else "separate",
+    )
+
+
+def _launch(
+    group: Group, config: GemmConfig, factors: tuple[float, float], schedule: str, sort: bool, balance: str | None
+) -> None:
+    """Works out who does what, and launches the kernel."""
+    mode = "parts" if balance else schedule
+    constants = {"config": config, "mode": mode}
+    device, stream = place_of(group.a.owners[0])
+    resident = resident_blocks(grouped_kernel, config.threads, device, **constants)
+    blocks = resident if balance else min(resident, int(group.tiles(config).sum()))
+    visitor = GroupedProblemVisitor(group.shapes, config.tile, blocks, schedule, sort, balance)
+    rows = describe(group)
+    numbers = len(rows), visitor.total, *factors
+    order = visitor.order if mode == "device" else None
+    made, slots = parts_table(visitor) if balance else (visitor.table if mode == "host" else NO_TABLE, 0)
+    elements = slots * config.tile[0] * config.tile[1]
+    shared = workspace(device, stream, config.sum, elements, slots) if balance else ()
+    if device is None:
+        table = address_table(group, rows, order)
+        grouped_kernel[blocks, config.threads](table, made, *numbers, *shared, **constants)
+    else:
+        rows = rows if order is None else rows[order]
+        address = upload(device, stream, np.concatenate([part.reshape(-1).view(np.uint8) for part in (rows, made)]))
+        launch(
+            grouped_kernel, blocks, config.threads, (address, address + rows.nbytes, *numbers, *shared),
+            device, stream, **constants,
+        )  # fmt: skip
+
+
+def describe(group: Group) -> np.ndarray:
+    """The table of the problems, a row for each; see `load_problem`."""
+    rows = np.zeros((len(group.shapes), ROW), np.int64)
+    rows[:, :3] = group.shapes
+    for column, operand in zip(range(4, ROW, 2), group.operands, strict=True):
+        rows[:, column], rows[:, column + 1] = operand.pointers, operand.strides
+    return rows
+
+
+def address_table(group: Group, rows: np.ndarray, order: np.ndarray | None) -> AddressTable:
+    """The table for the emulator, which gives arrays addresses of its own."""
+    order = np.arange(len(rows)) if order is None else order
+    table = rows[order].view(AddressTable)
+    table.holders = [
+        (place * ROW + column, f"{operand.name}[{number}]", operand.array(number))
+        for place, number in enumerate(order.tolist())
+        for column, operand in zip(range(4, ROW, 2), group.operands, strict=True)
+    ]
+    return table
+
+
+def parts_table(visitor: GroupedProblemVisitor) -> tuple[np.ndarray, int]:
+    """What `PartsVisitor` reads, int32; and how many parts there are of tiles with more than one.
+
+    An entry is (problem, tile, first and last iteration, first slot of the tile's parts, number of the part, count, 0).
+    """
+    block, problem, tile, begin, end = visitor.work
+    by_tile = np.lexsort((begin, tile, problem))
+    starts = np.flatnonzero(begin[by_tile] == 0)
+    count = np.diff(np.append(starts, len(begin)))
+    slots = np.where(count > 1, count, 0)
+    columns = np.empty((len(begin), 3), np.int64)  # slot, number, count
+    columns[by_tile, 0] = (slots.cumsum() - slots).repeat(count)
+    columns[by_tile, 1] = np.arange(len(begin)) - starts.repeat(count)
+    columns[by_tile, 2] = count.repeat(count)
+    entries = np.zeros((len(begin), PART), np.int32)
+    entries[:, :7] = np.column_stack((problem, tile, begin, end, columns))
+    firsts = np.searchsorted(block, np.arange(visitor.blocks + 1)).astype(np.int32)
+    return np.concatenate((firsts, entries.reshape(-1))), int(slots.sum())

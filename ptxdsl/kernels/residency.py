@@ -1,0 +1,45 @@
+"""Launches of persistent kernels: as many blocks as are resident at the same time, on tables that lie on the GPU."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from ptxdsl import arrays, config, driver
+from ptxdsl.kernel import Kernel
+from ptxdsl.schedule import blocks_per_multiprocessor
+
+EMULATED = 132  # multiprocessors, as of an H200
+REGISTERS = 255
+
+
+def place_of(array: Any) -> tuple[int | None, int]:
+    """The GPU of an array, None for host memory, and the stream on which its library works."""
+    found = arrays.describe(array)
+    assert found is not None
+    if found.device == arrays.HOST:
+        return None, 0
+    library, device = arrays.library_of(type(array)), found.device or 0
+    return device, library.current_stream(device)() if library else found.stream or 0
+
+
+@lru_cache(maxsize=1024)
+def resident_blocks(kernel: Kernel, threads: int, device: int | None, **constants: Any) -> int:
+    """How many blocks a GPU holds at the same time, as the driver says; by arithmetic for the emulator."""
+    if device is None:
+        shared_bytes = kernel.variant(None, constants).shared_bytes(None)
+        return EMULATED * max(1, blocks_per_multiprocessor(threads, REGISTERS, shared_bytes))
+    found = driver.device(device)
+    variant = kernel.variant(config.current().arch or found.arch, constants)
+    handle = variant.compiled(found.arch)
+    return found.multiprocessors * handle.occupancy(threads, shared_bytes=variant.shared_bytes(None), device=device)
+
+
+def launch(
+    kernel: Kernel, grid: int, threads: int, arguments: tuple[Any, ...], device: int, stream: int, **constants: Any
+) -> None:
+    """Launches on a GPU, whatever the arguments: addresses do not say where they are."""
+    arch = driver.device(device).arch
+    variant = kernel.variant(config.current().arch or arch, constants)
+    bytes = variant.shared_bytes(None)
+    variant.compiled(arch)(grid, threads, arguments, shared_bytes=bytes, stream=stream, device=device)

@@ -1,0 +1,106 @@
+"""The visitor of grouped problems in a kernel: which tile a persistent block computes next, and of which problem.
+
+    visitor = DeviceVisitor(problems, tiles_of)
+    with pd.while_(visitor.next_tile):
+        work = visitor.work()
+        …
+        visitor.advance()
+
+`schedule.GroupedProblemVisitor` gives the same tiles on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl import s32, u32
+
+WARP = 32
+EVERY_LANE = 0xFFFFFFFF
+
+
+class DeviceVisitor:
+    """Each warp finds its problem by itself: a prefix sum over the tiles of 32 problems, one a lane, and a vote."""
+
+    def __init__(self, problems: Any, tiles_of: Callable[[Any], tuple[Any, Any]]) -> None:
+        """`tiles_of(problem)` is how many tiles a problem has along m and n, each a u32; lanes ask for different ones.
+
+        Problems past the last one are not asked for.
+        """
+        self.problems, self.tiles_of = problems, tiles_of
+        self.index: Any = pd.var(u32, pd.ctaid.x)
+        self.following = pd.var(u32, 0)  # the first problem behind the window of 32
+        self.last = pd.var(u32, 0)  # where the tiles of the window end, in the row of all tiles
+        self.end, self.count = pd.var(u32, 0), pd.var(u32, 0)  # of each lane's problem
+
+    def next_tile(self) -> Any:
+        """Whether there is a tile left for this block. For the condition of a loop."""
+        with pd.while_(lambda: (self.index >= self.last) & (self.following < self.problems)):
+            self._next_window()
+        return self.index < self.last
+
+    def _next_window(self) -> None:
+        problem = self.following + pd.laneid
+        self.count.set(0)
+        with pd.if_(problem < self.problems):
+            down, across = self.tiles_of(problem)
+            self.count.set(down * across)
+        self.end.set(self.last + prefix_sum(self.count))
+        self.last.set(from_lane(self.end, WARP - 1))
+        self.following += WARP
+
+    def work(self) -> tuple[Any, Any]:
+        """The problem of this round, and the number of the tile in it."""
+        before = pd.ptx.popc.b32(pd.ptx.vote.sync.ballot.b32(self.end <= self.index, EVERY_LANE)).to(u32)
+        return self.following - WARP + before, self.index - from_lane(self.end - self.count, before)
+
+    def advance(self) -> None:
+        self.index += pd.nctaid.x
+
+
+def prefix_sum(value: Any) -> Any:
+    """The sum of this lane's u32 and those of all lanes before it."""
+    total = pd.var(u32, value)
+    for distance in (1, 2, 4, 8, 16):
+        before = pd.ptx.shfl.sync.up.b32(total, distance, 0, EVERY_LANE).bitcast(u32)
+        total += pd.select(pd.laneid >= distance, before, 0)
+    return total
+
+
+def from_lane(value: Any, lane: Any) -> Any:
+    """The u32 of another lane."""
+    return pd.ptx.shfl.sync.idx.b32(value, lane, WARP - 1, EVERY_LANE).bitcast(u32)
+
+
+class TableVisitor:
+    """The host has worked out what a block does; the block brings its entries to shared memory, `threads` at a time."""
+
+    def __init__(self, row: Any, count: Any, words: int, threads: int) -> None:
+        """`row` points at this block's `count` entries of `words` s32 each."""
+        self.row, self.count, self.words, self.threads = row, count, words, threads
+        self.number: Any = pd.var(u32, 0)
+        self.held = pd.dynamic_shared(s32, threads * words)
+
+    def next_tile(self) -> Any:
+        """Whether there is an entry left for this block. For the condition of a loop, in which all threads meet."""
+        with pd.if_((self.number % self.threads == 0) & (self.number < self.count)):
+            self._refill()
+        return self.number < self.count
+
+    def _refill(self) -> None:
+        pd.ptx.bar.sync(0)  # all have read the entries before these
+        mine = self.number + pd.tid.x
+        with pd.if_(mine < self.count):
+            for word in range(self.words):
+                self.held[pd.tid.x * self.words + word] = self.row[mine * self.words + word]
+        pd.ptx.bar.sync(0)
+
+    def work(self) -> list[Any]:
+        """The words of this round's entry, as u32."""
+        first = self.number % self.threads * self.words
+        return [self.held[first + word].bitcast(u32) for word in range(self.words)]
+
+    def advance(self) -> None:
+        self.number += 1

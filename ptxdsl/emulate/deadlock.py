@@ -55,9 +55,9 @@ def _waits(machine: Any) -> list[Wait]:
     for group in scheduler.held.values():
         step = group.frame.code.steps[group.pc]
         waits.append(Wait(group.lanes, f"at {step.opcode.text}{_at(step.location)}", step))
-    for group in scheduler.parked.values():
+    for group in (*scheduler.parked.values(), *scheduler.ready.values()):
         step = group.frame.code.steps[group.pc]
-        what = "in a loop that changes nothing" if group.loop is not None else f"at {step.opcode.text}"
+        what = "in a loop that changes nothing" if group.circles else f"at {step.opcode.text}"
         waits.append(Wait(group.lanes, what + _at(step.location), step))
     return waits
 

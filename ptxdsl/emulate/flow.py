@@ -12,7 +12,7 @@ from .calls import Calls
 from .frames import Frame, Index
 from .meetings import report_deserters
 from .residents import WARP
-from .scheduler import PATIENCE, TURNS_PER_EPOCH, Group, Loop
+from .scheduler import PATIENCE, ROUNDS_BEFORE_OTHERS, TURNS_PER_EPOCH, Group, Loop
 from .state import State
 
 
@@ -82,6 +82,7 @@ class Flow(State):
         group = Group(frame, pc, lanes, self.running.turns)
         if frame is self.frame and pc < self.pc:
             group.turns += 1
+            self._count_round()
             group.loop = Loop((frame, pc), self.memory.state)
             if self.running.loop is not None and self.running.loop.parked:
                 group.loop.parked, group.loop.saved = True, self._snapshot(pc, lanes)
@@ -157,6 +158,7 @@ class Flow(State):
     def _goes_in_circles(self, target: int) -> bool:
         """Parks the group if its last round of a loop changed nothing; counts its rounds while others could run."""
         group, state = self.running, self.memory.state
+        self._count_round()
         if self.scheduler.ready or self.scheduler.parked:
             group.turns += 1
             if group.turns % TURNS_PER_EPOCH == 0:
@@ -172,12 +174,16 @@ class Flow(State):
             return False
         return self._idle_round(loop, target)
 
+    def _count_round(self) -> None:
+        self.rounds += 1
+        self.scheduler.weary |= self.rounds >= ROUNDS_BEFORE_OTHERS
+
     def _idle_round(self, loop: Loop, target: int) -> bool:
         """A round in which memory did not change."""
         loop.idle += 1
         if loop.saved and self._unchanged(loop):
             group = self.running
-            group.frame, group.pc, loop.parked = self.frame, target, True
+            group.frame, group.pc, group.circles, loop.parked = self.frame, target, True, True
             self.scheduler.park(group, self.memory.version)
             self.group = None
             return True

@@ -10,6 +10,7 @@ import numpy as np
 from .. import ir
 from ..errors import EmulationError, Location
 from .barriers import Barriers
+from .circles import Circles
 from .copies import Copies
 from .deadlock import report_deadlock
 from .decode import Code, Step, decode
@@ -22,7 +23,7 @@ from .program import Program, allocation
 from .regions import Region, Table, spread
 from .report import SHOWN_THREADS, Finding, Index, Report
 from .residents import Residents
-from .scheduler import Group, Scheduler
+from .scheduler import ROUNDS_BEFORE_OTHERS, Group, Scheduler
 from .special import changes, special_register
 
 LANES = 8192
@@ -65,7 +66,7 @@ class Machine:
     def __init__(self, launch: Launch, memory: Memory) -> None:
         self.launch, self.memory, self.program = launch, memory, launch.program
         self.checks, self.shared_bytes = launch.checks, launch.dynamic_bytes
-        self.total_shared_bytes = sum(a.bytes for a in launch.shared.allocations)
+        self.total_shared_bytes = sum(v.bytes for v in self.program.of_space("shared")) + launch.dynamic_bytes
         self.report = Report()
         self._found: set[tuple[str, int]] = set()
         self.clock, self.last_step = 0, float("inf")
@@ -98,7 +99,10 @@ class Machine:
         return min(self._capacity(), max(1, LANES // threads))
 
     def _capacity(self) -> int:
-        """How many blocks an H200 holds at once."""
+        """How many blocks an H200 holds at once, by threads and shared memory; registers are not known here.
+
+        Later blocks start, in order, when earlier ones end, or when those that run together wait.
+        """
         if self.launch.resident is not None:
             return self.launch.resident
         threads = -(-int(np.prod(self.launch.block)) // 32) * 32
@@ -116,6 +120,7 @@ class Machine:
         self.residents = Residents(self.launch.grid, self.launch.block, blocks)
         self._special.clear()
         self._new_spaces()
+        self.circles = Circles()
         self.scheduler, self.barriers = Scheduler(), Barriers(self.residents)
         self.copies = Copies(self.memory, self.residents.lanes)
         self.processor = Processor(self)
@@ -132,10 +137,10 @@ class Machine:
         """Runs until all lanes that were started have ended."""
         while self.processor.living:
             if self.scheduler.weary:
-                self.scheduler.weary = False
-                self._stir()
+                self._relieve()
             group = self.scheduler.take()
             if group is not None:
+                self.circles.ran(group)
                 self.processor.run(group)
             elif not self._stir():
                 report_deadlock(self)
@@ -145,6 +150,21 @@ class Machine:
         """When nothing is ready: what waits for memory, late copies, more blocks; whether anything can go on."""
         woken = self.scheduler.wake(self.memory.state) or self.copies.flush()
         return woken or meet_elsewhere(self.processor) or self._join()
+
+    def _relieve(self) -> None:
+        """Some go round in circles: what they may wait for gets its turn, though they could run on."""
+        self.scheduler.weary = False
+        if self.processor.rounds < ROUNDS_BEFORE_OTHERS:
+            self._stir()
+            return
+        woken, met = self.scheduler.wake(self.memory.state), meet_elsewhere(self.processor)
+        if self._join() or woken or met:
+            self.processor.rounds = 0
+        elif self.circles.closed(self) and not self.copies.flush():
+            for group in self.scheduler.ready.values():
+                group.circles = True
+            report_deadlock(self)
+            raise Abort
 
     def _join(self) -> bool:
         """Starts more blocks beside those that wait, if a GPU would have room for them."""
@@ -165,7 +185,7 @@ class Machine:
         lanes, slots = new.moved(self.residents)
         old_lanes, old_slots = np.flatnonzero(lanes >= 0), np.flatnonzero(slots >= 0)
         shared, local = self.memory.spaces["shared"], self.memory.spaces["local"]
-        self.residents = new
+        self.residents, self.circles = new, Circles()
         self._special.clear()
         self._new_spaces()
         self.memory.spaces["shared"].adopt(shared, old_slots, slots[old_slots])

@@ -22,15 +22,21 @@ CODE = 0x7B << WINDOW_BITS
 FRAME_PARAMETERS = 1 << 32
 """Parameters of device functions lie in the thread's own memory; their .param addresses start here."""
 
+_FEW = 1024  # a store of so many items is worth a look whether it changes any
+
 Place = tuple[Region, np.ndarray, np.ndarray, "np.ndarray | None"]
 
 
 class Memory:
-    """All state spaces. `version` counts changes that other lanes can see, `private` those of a lane's own memory."""
+    """All state spaces.
+
+    `version` counts changes that other lanes can see, `local` those of a lane's own memory, `private` those and the
+    times that lanes learned of each other without memory.
+    """
 
     def __init__(self, spaces: dict[str, Region], constants: Table, checks: bool) -> None:
         self.spaces, self.constants, self.checks = spaces, constants, checks
-        self.version = self.private = 0
+        self.version = self.private = self.local = 0
 
     @property
     def state(self) -> tuple[int, int]:
@@ -100,10 +106,11 @@ class Memory:
         return result
 
     def _write(self, region: Region, flat: np.ndarray, size: int, items: np.ndarray) -> None:
-        if region is self.spaces["local"]:
-            self.private += not np.array_equal(region.read(flat, size), items)
-        else:
-            self.version += 1
+        own = region is self.spaces["local"]
+        changed = not (own or flat.size <= _FEW) or region.read(flat, size).tobytes() != items.tobytes()
+        self.version += changed and not own
+        self.local += changed and own
+        self.private += changed and own
         region.write(flat, size, items)
 
     def place(self, x: Any, access: str, space: str, address: np.ndarray, size: int) -> Place:

@@ -17,6 +17,7 @@ from .frames import Frame
 
 TURNS_PER_EPOCH = 32
 PATIENCE = 64
+ROUNDS_BEFORE_OTHERS = 1024  # of loops that change memory: they may wait for a block that has not started
 
 Place: TypeAlias = tuple[Frame, int]
 
@@ -34,7 +35,10 @@ class Loop:
 
 @dataclass(eq=False, slots=True)
 class Group:
-    """Lanes (ascending) that stand at step `pc` of a frame. `turns` counts rounds of loops, `wait` says what for."""
+    """Lanes (ascending) that stand at step `pc` of a frame. `turns` counts rounds of loops.
+
+    `circles` says that it was parked in a loop that changed nothing.
+    """
 
     frame: Frame
     pc: int
@@ -42,7 +46,7 @@ class Group:
     turns: int = 0
     loop: Loop | None = None
     version: int = -1
-    wait: str = ""
+    circles: bool = False
 
     @property
     def place(self) -> Place:
@@ -105,7 +109,7 @@ class Scheduler:
 
     def withdraw(self, group: Group, lanes: np.ndarray) -> Group:
         """Lanes of a held group, as they will stand behind the instruction at which they were held."""
-        left = np.setdiff1d(group.lanes, lanes)
+        left = group.lanes[np.isin(group.lanes, lanes, invert=True)]
         if left.size:
             group.lanes = left
         else:
@@ -132,5 +136,6 @@ class Scheduler:
 
 
 def _merged(one: Group, other: Group) -> Group:
-    lanes = np.union1d(one.lanes, other.lanes)
-    return Group(one.frame, one.pc, lanes, max(one.turns, other.turns), wait=one.wait or other.wait)
+    lanes = np.concatenate((one.lanes, other.lanes))
+    lanes.sort(kind="stable")  # two ascending runs: a merge
+    return Group(one.frame, one.pc, lanes, max(one.turns, other.turns), circles=one.circles or other.circles)

@@ -25,6 +25,7 @@ class State:
     machine. `whole` means that the group is all of them, `dense` that no lane outside of it is alive, so that whole
     arrays may be computed though some of their lanes have ended. `partial` means that a guard left lanes of the group
     out. `kept` marks those of the current lanes whose results count. `departed` are lanes that left the group.
+    `rounds` counts backward jumps since others were last brought on.
     `met` is empty but for lanes that come to a collective in different places: for each place its lanes as they will
     stand behind the instruction, the instruction, and which lanes of the warps they are.
     """
@@ -37,7 +38,7 @@ class State:
         self._settle_in(machine.residents)
         self.frame: Frame
         self.step: Step
-        self.pc = 0
+        self.pc = self.rounds = 0
         self.group: Group | None = None
         self.group_index: Index = None
         self.group_width = 0

@@ -95,6 +95,31 @@ def test_a_cubin_says_what_its_kernels_need(route):
     assert needs.constant_bytes >= 8
 
 
+SHARED = [
+    (".shared .align 16 .b8 outer[200];", "", 200, 200),
+    ("", ".shared .align 16 .b8 inner[200];", 200, 200),
+    (".shared .align 16 .b8 outer[200];", ".shared .align 128 .b8 inner[100];", 300, 456),  # the order decides the gap
+    (".extern .shared .align 16 .b8 outer[];", ".shared .align 16 .b8 inner[32];", 32, 32),
+    (".extern .shared .align 16 .b8 outer[];", "", 0, 0),
+    (".shared .align 16 .b8 unused[64];", "", 0, 0),
+    ("", "", 0, 0),
+]
+
+
+@every_route
+@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120"])
+@pytest.mark.parametrize(("module", "kernel", "least", "most"), SHARED)
+def test_shared_memory_is_what_the_kernel_declares(route, arch, module, kernel, least, most):
+    """Neither twice nor without what is declared outside of the kernel, and without what a system reserves."""
+    body = "".join(f"  st.shared.u32 [{name}], %r1;\n" for name in ("outer", "inner") if name in module + kernel)
+    text = (
+        f"{HEADER}{module}\n.visible .entry k()\n{{\n  .reg .b32 %r<2>;\n  {kernel}\n"
+        f"  mov.u32 %r1, %tid.x;\n{body}  ret;\n}}\n"
+    )
+    with config.using(assembler=route):
+        assert least <= assemble(text, arch).kernels["k"].shared_bytes <= most
+
+
 @every_route
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90a", "sm_120a"])
 def test_ptx_for_an_early_gpu_assembles_for_later_ones(route, arch):
@@ -347,6 +372,9 @@ def test_several_modules_without_nvlink_are_refused(monkeypatch):
     assert outcome.log == "error : linking several PTX modules takes nvlink, which is not on the PATH"
 
 
+NO_SECTIONS = b"\x7fELF\n".ljust(64, b"\0")
+
+
 class Counting:
     """An assembler that counts its runs."""
 
@@ -362,7 +390,7 @@ class Counting:
     def assemble(self, modules, arch, options):
         self.runs += 1
         log = "ptxas warning : slow\nCompiling entry function 'k' for\nFunction properties for k\nUsed 9 registers\n"
-        return assemblers.Outcome(b"image\n" + "".join(modules).encode(), log)
+        return assemblers.Outcome(NO_SECTIONS + "".join(modules).encode(), log)
 
 
 @pytest.fixture

@@ -33,14 +33,13 @@ ptxas info    : Used 8 registers, used 1 barriers, 256 bytes smem, 376 bytes cme
 """
 
 
-def test_ptxas_knows_spills_and_shared_memory_and_the_linker_registers_and_stack():
+def test_ptxas_knows_spills_and_barriers_and_the_linker_registers_and_stack():
     assert resources(NVJITLINK) == {
         "big": Resources(
             registers=32,
             spill_store_bytes=328,
             spill_load_bytes=320,
             stack_bytes=344,
-            shared_bytes=256,
             constant_bytes=552,
             barriers=2,
         )
@@ -50,13 +49,16 @@ def test_ptxas_knows_spills_and_shared_memory_and_the_linker_registers_and_stack
 def test_each_kernel_has_its_own_resources():
     assert resources(PTXAS) == {
         "one": Resources(registers=10, stack_bytes=64, constant_bytes=368),
-        "two": Resources(registers=8, shared_bytes=256, constant_bytes=376, barriers=1),
+        "two": Resources(registers=8, constant_bytes=376, barriers=1),
     }
 
 
 def test_resources_read_as_one_line():
     assert str(resources(NVJITLINK)["big"]) == (
-        "32 registers, 256 bytes of shared memory, 328 bytes spilled, 344 bytes of stack, 2 barriers"
+        "32 registers, 0 bytes of shared memory, 328 bytes spilled, 344 bytes of stack, 2 barriers"
+    )
+    assert str(Resources(registers=1, shared_bytes=1, barriers=1)) == (
+        "1 register, 1 byte of shared memory, 0 bytes spilled, 0 bytes of stack, 1 barrier"
     )
 
 

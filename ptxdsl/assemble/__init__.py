@@ -11,17 +11,17 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from ptxdsl import config
-from ptxdsl.assemble import assembler_log, assemblers, cache
+from ptxdsl.assemble import assembler_log, assemblers, cache, sections
 from ptxdsl.assemble.assembler_log import Remark, Resources
 from ptxdsl.errors import AssembleError, Error, Location
 
 __all__ = ["Cubin", "Resources", "assemble", "check_arch"]
 
-_FORMAT = "cubin 1"  # of a cache entry; part of its key
+_FORMAT = "cubin 2"  # of a cache entry; part of its key
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,14 @@ def _assemble(chosen: assemblers.Assembler, modules: Sequence[str], arch: str, o
     if outcome.image is None:
         raise _refusal(outcome, modules, arch)
     warnings = tuple(_warning(remark, modules) for remark in assembler_log.warnings(outcome.log))
-    return Cubin(outcome.image, arch, assembler_log.resources(outcome.log), warnings)
+    return Cubin(outcome.image, arch, _resources(outcome.image, arch, outcome.log), warnings)
+
+
+def _resources(image: bytes, arch: str, log: str) -> dict[str, Resources]:
+    """What the kernels need: shared memory by the cubin, the rest by the log."""
+    shared = sections.shared_bytes(image, arch)
+    found = assembler_log.resources(log)
+    return {name: replace(needs, shared_bytes=shared.get(name, 0)) for name, needs in found.items()}
 
 
 def _warning(remark: Remark, modules: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """What ptxas and its linker say about a module: resources of each kernel, warnings, errors, and the Python lines meant.
 
-nvJitLink, the command ptxas and the driver print the same sentences. ptxas knows spills, barriers and shared memory;
-the linker, where it ran, knows the registers and the stack of a kernel with all that it calls.
+nvJitLink, the command ptxas and the driver print the same sentences. ptxas knows spills and barriers; the linker, where
+it ran, knows the registers and the stack of a kernel with all that it calls. Shared memory is read from the cubin.
 """
 
 from __future__ import annotations
@@ -27,9 +27,14 @@ class Resources:
 
     def __str__(self) -> str:
         return (
-            f"{self.registers} registers, {self.shared_bytes} bytes of shared memory, "
-            f"{self.spill_store_bytes} bytes spilled, {self.stack_bytes} bytes of stack, {self.barriers} barriers"
+            f"{_counted(self.registers, 'register')}, {_counted(self.shared_bytes, 'byte')} of shared memory, "
+            f"{_counted(self.spill_store_bytes, 'byte')} spilled, {_counted(self.stack_bytes, 'byte')} of stack, "
+            f"{_counted(self.barriers, 'barrier')}"
         )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 _COMPILING = re.compile(r"Compiling entry function '(.+?)'")
@@ -67,13 +72,12 @@ def _with_use(known: Resources, registers: int, rest: str) -> Resources:
         known,
         registers=registers,
         barriers=_sum(r"used (\d+) barriers", rest),
-        shared_bytes=_sum(r"(\d+) bytes smem", rest),
         constant_bytes=_sum(r"(\d+) bytes cmem", rest),
     )
 
 
 def _with_linked(known: Resources, registers: int, rest: str) -> Resources:
-    # The linker's figures for barriers and shared memory include what the system reserves: ptxas's stand.
+    # The linker's figure for barriers includes what the system reserves: that of ptxas stands.
     return replace(
         known,
         registers=max(known.registers, registers),

@@ -88,6 +88,14 @@ def test_every_setting_is_listed():
     assert variables == set(re.findall(r"PTXDSL_\w+", README.partition("## Settings")[2]))
 
 
+def test_every_command_has_a_row(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    commands = set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE))
+    assert {"dump", "layout", "schedule"} < commands
+    assert commands == set(re.findall(r"^\| `ptxdsl (\w+)", README, re.MULTILINE))
+
+
 @pytest.mark.parametrize("target", re.findall(r"^make (\w+)", README, re.MULTILINE))
 def test_make_targets_exist(target):
     assert f"\n{target}: " in (ROOT / "Makefile").read_text()

@@ -61,34 +61,43 @@ RASTER_PARAMETERS = (u32, u32, u32, u32)
 
 @dataclass(frozen=True)
 class Extra:
-    """An operand of the epilogue: `along` is "m" for one value a row, "n" for one a column, "mn" for a matrix.
+    """An operand of the epilogue: `along` is "m" for one value a row, "n" for one a column, "mn" for a matrix that lies
+    as the output does, "nm" for one that lies the other way.
 
-    `bytes` is the width at which it may be read.
+    `bytes` is the width at which it may be read; `in_place` says that it is the output itself, as it was before.
     """
 
     type: Type
     along: str
     bytes: int = 16
+    in_place: bool = False
+
+    @property
+    def is_matrix(self) -> bool:
+        return len(self.along) > 1
 
     @property
     def parameters(self) -> tuple[Any, ...]:
-        """What the kernel takes: the array, and the elements between rows of a matrix."""
+        """What the kernel takes: the array, and the elements between rows, or columns, of a matrix."""
+        if self.in_place:
+            return ()
         pointer = Pointer(self.type, "global")
-        return (pointer, s64) if self.along == "mn" else (pointer,)
+        return (pointer, s64) if self.is_matrix else (pointer,)
 
 
 @dataclass(frozen=True)
 class GemmConfig:
     """What a GEMM kernel is made for.
 
-    To choose: `tile`, the (M, N, K) of a thread block; `warp`, the (M, N) of a warp; `stages`, the length of the ring
-    in shared memory; `schedule`, which tile a block computes: a threadblock swizzle, a PersistentScheduler or a
-    StreamKThreadblockSwizzle; `split_k`, how many blocks share the K of a tile ("serial" or "parallel" `reduction`);
-    `atom`, the tensor core instruction ("" takes that of the inputs).
+    To choose: `tile`, the (M, N, K) of a thread block; `warp`, the (M, N) of a warp, or (M, N, K) where several share
+    the K of a tile; `stages`, the length of the ring in shared memory; `schedule`, which tile a block computes: a
+    threadblock swizzle, a PersistentScheduler or a StreamKThreadblockSwizzle; `split_k`, how many blocks share the K of
+    a tile ("serial" or "parallel" `reduction`); `atom`, the tensor core instruction ("" takes that of the inputs).
 
     From the arrays: `a_major` and `b_major` say along what the operands are contiguous ("k" or "mn"); `*_bytes` is the
-    width of a copy; `c` is "none", "separate", or "in place" where out holds it; `batches` is "none", "strided" or
-    "listed". `epilogue` is a function on each element of alpha·a@b + beta·c and those of `extras`.
+    width of a copy; `c` is "none", "separate", or "in place" where out holds it, and `c_major` is "row" where it lies
+    as out does, else "column"; `batches` is "none", "strided" or "listed". `epilogue` is a function on each element of
+    alpha·a@b + beta·c and those of `extras`.
     """
 
     inputs: Type = f16
@@ -96,7 +105,7 @@ class GemmConfig:
     a_major: str = "k"
     b_major: str = "k"
     tile: tuple[int, int, int] = (128, 128, 32)
-    warp: tuple[int, int] = (64, 64)
+    warp: tuple[int, ...] = (64, 64)
     stages: int = 4
     schedule: Schedule = ROWS_OF_EIGHT
     split_k: int = 1
@@ -105,6 +114,7 @@ class GemmConfig:
     b_bytes: int = 16
     out_bytes: int = 16
     c: str = "none"
+    c_major: str = "row"
     batches: str = "none"
     atom: str = ""
     epilogue: Callable[..., Any] | None = None
@@ -126,18 +136,31 @@ class GemmConfig:
         return self.tile[0] // self.warp[0], self.tile[1] // self.warp[1]
 
     @property
-    def threads(self) -> int:
+    def slices(self) -> int:
+        """How many warps share the K of a tile, each with steps of its own (sliced K)."""
+        return self.tile[2] // self.warp[2] if len(self.warp) == 3 else 1
+
+    @property
+    def holders(self) -> int:
+        """The threads that hold sums in the end."""
         return WARP * self.warps[0] * self.warps[1]
+
+    @property
+    def threads(self) -> int:
+        return self.holders * self.slices
 
     @cached_property
     def mma(self) -> TiledMma:
         """All warps with two atoms each along N, so that ldmatrix.x4 brings 16 rows of either operand."""
         m, n = self.warps
-        return make_tiled_mma(self.atom or ATOMS[self.inputs], (m, n, 1), (m * WARP_TILE, n * WARP_TILE, None))
+        return make_tiled_mma(
+            self.atom or ATOMS[self.inputs], (m, n, self.slices), (m * WARP_TILE, n * WARP_TILE, None)
+        )
 
     @property
     def k_step(self) -> int:
-        return self.mma.atom.shape[2]
+        """The K of one tensor core instruction of each slice."""
+        return self.mma.tile[2]
 
     @cached_property
     def a(self) -> OperandTile:
@@ -169,15 +192,17 @@ class GemmConfig:
 
     @property
     def shared_bytes(self) -> int:
-        """The ring, in which the output is staged at the end."""
-        rows = self.threads // WARP * WARP_TILE
-        return max(self.stages * self.stage_bytes, rows * (self.warp[1] + PAD) * self.staged.bytes)
+        """The ring, in which slices meet and the output is staged at the end."""
+        tile_m, tile_n, _ = self.tile
+        left = (self.slices - 1) * tile_m * tile_n * self.sum.bytes
+        staged = self.warps[0] * self.warps[1] * WARP_TILE * (self.warp[1] + PAD) * self.staged.bytes
+        return max(self.stages * self.stage_bytes, left, staged)
 
     @property
     def registers(self) -> int:
         """Of a thread: at least so many are held at the same time."""
         held = self.warp[0] * self.warp[1] // WARP * self.sum.bits // 32
-        fragments = (self.warp[0] + self.warp[1]) * self.k_step * self.inputs.bits // 32 // WARP
+        fragments = (self.warp[0] + self.warp[1]) * self.mma.atom.shape[2] * self.inputs.bits // 32 // WARP
         return held + 2 * fragments + OWN_REGISTERS
 
     @property
@@ -217,9 +242,9 @@ def _misfits(config: GemmConfig) -> Iterator[str]:
     least = 2 * mma_atom(config.atom or ATOMS.get(config.inputs, ATOMS[f16])).shape[2]
     if not _are_powers_of_two(config.tile, 3) or config.tile[2] < least:
         yield f"tile is {config.tile}; it takes powers of two, (M, N, K), with K of {least} or more"
-    elif not _are_powers_of_two(config.warp, 2) or min(config.warp) < WARP_TILE:
-        yield f"warp is {config.warp}; it takes powers of two, (M, N), of {WARP_TILE} or more"
-    elif config.warp[0] > config.tile[0] or config.warp[1] > config.tile[1]:
+    elif not (_are_powers_of_two(config.warp, 2) or _are_powers_of_two(config.warp, 3)) or _small(config.warp, least):
+        yield f"warp is {config.warp}; it takes powers of two, (M, N), of {WARP_TILE} or more, and K of {least} or more"
+    elif any(part > whole for part, whole in zip(config.warp, config.tile, strict=False)):
         yield f"warp is {config.warp}, which is larger than the tile {config.tile}"
     elif config.threads > THREADS_PER_BLOCK:
         whole = f"tile {config.tile} in warps of {config.warp}"
@@ -270,6 +295,10 @@ def outputs(inputs: Type) -> tuple[Type, ...]:
 def _either(types: Any) -> str:
     *first, last = map(str, types)
     return f"{', '.join(first)} or {last}" if first else last
+
+
+def _small(warp: tuple[int, ...], least: int) -> bool:
+    return min(warp[:2]) < WARP_TILE or min(warp[2:], default=least) < least
 
 
 def _are_powers_of_two(extents: Any, count: int) -> bool:

@@ -6,17 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import ptxdsl as pd
-from ptxdsl import s32, s64
+from ptxdsl import f32, s32, s64
+from ptxdsl.errors import TraceError, here
 from ptxdsl.kernels.config import PAD, WARP, Extra, GemmConfig
-from ptxdsl.kernels.mainloop import Accumulators
+from ptxdsl.kernels.mainloop import Accumulators, holders
 from ptxdsl.kernels.operand import WARP_TILE
+from ptxdsl.kernels.words import WIDEST, pack, read, read_words, write_words
 from ptxdsl.layout import Layout, in_bytes, make_tiled_copy, make_tiled_copy_c, make_tiled_mma
-from ptxdsl.types import Type, b8
-
-WIDEST = 16  # bytes of one access
+from ptxdsl.types import b8
 
 
 class Target(NamedTuple):
@@ -59,11 +60,18 @@ class Writer:
             (extent - place).to(s32) for extent, place in zip(output.extent, at, strict=True)
         )
         self.out = Running(output.out, at, self.step)
-        self.c = Running(output.c, at, self.step) if config.c == "separate" else self.out
+        self.c = self._reader_of_c(at)
         self.extras = [
-            ExtraReader(extra, given, at, self)
-            for extra, given in zip(config.extras, _extras(config, output), strict=True)
+            Reader(extra, given, at, self) for extra, given in zip(config.extras, _extras(config, output), strict=True)
         ]
+
+    def _reader_of_c(self, at: tuple[Any, Any]) -> Reader | None:
+        config = self.config
+        if config.c == "none":
+            return None
+        along = "mn" if config.c_major == "row" else "nm"
+        extra = Extra(config.output, along, config.out_bytes, in_place=config.c == "in place")
+        return Reader(extra, self.output.c, at, self)
 
     def _writes(self, rows: Any, layout: Layout) -> tuple[Any, list[int]]:
         """The place of a thread's first pair of values, and the distances of all pairs from it, in bytes."""
@@ -83,12 +91,13 @@ class Writer:
         return rows + mine.partition_s(layout, "shared", bytes=True)(0, 0, 0), row, column
 
     def write(self, accumulators: Accumulators) -> None:
-        for i, values in enumerate(accumulators.rows):
-            self._stage([self._scaled(value) for value in values])
-            pd.ptx.bar.warp.sync(0xFFFFFFFF)
-            for row in range(0, WARP_TILE, self.step):
-                self._send(i * WARP_TILE + row, row)
-            pd.ptx.bar.warp.sync(0xFFFFFFFF)
+        with holders(self.config):
+            for i, values in enumerate(accumulators.rows):
+                self._stage([self._scaled(value) for value in values])
+                pd.ptx.bar.warp.sync(0xFFFFFFFF)
+                for row in range(0, WARP_TILE, self.step):
+                    self._send(i * WARP_TILE + row, row)
+                pd.ptx.bar.warp.sync(0xFFFFFFFF)
 
     def _scaled(self, value: Any) -> Any:
         """alpha times an accumulator; the function too, where it needs nothing else."""
@@ -115,14 +124,18 @@ class Writer:
                 if config.c != "none" or config.extras:
                     words = pack(list(self._finished(words, first, column)), config.output)
                 write_words(self.out.pointer + column, words)
-        for running in {id(r): r for r in (self.out, self.c)}.values():
+        for running in {id(r): r for r in (self.out, *self._running())}.values():
             running.advance()
+
+    def _running(self) -> list[Running]:
+        """The places of the matrices that lie as the output does."""
+        readers = [*filter(None, [self.c]), *self.extras]
+        return [reader.running for reader in readers if reader.extra.along == "mn"]
 
     def _finished(self, values: list[Any], first: int, column: int) -> Iterator[Any]:
         """The elements of a chunk, in the type of alpha."""
-        config, scalar = self.config, self.config.scalar
-        if config.c != "none":
-            before = read(self.c.pointer + column, self.chunk, config.output, scalar)
+        if self.c:
+            before = self.c.read(first, column)
             values = [v + self.output.beta * w for v, w in zip(values, before, strict=True)]
         extras = [extra.read(first, column) for extra in self.extras]
         for number, value in enumerate(values):
@@ -144,98 +157,65 @@ def _element(target: Target, at: tuple[Any, Any]) -> Any:
     return target.pointer + (at[0].to(s64) * target.stride + at[1].to(s64))
 
 
-def _extras(config: GemmConfig, output: Output) -> Iterator[Target]:
-    """The operands of the epilogue; one value a row, or a column, has no stride."""
+def _extras(config: GemmConfig, output: Output) -> Iterator[Target | None]:
+    """The operands of the epilogue; one value a row, or a column, has no stride, and the output itself no place."""
     given = iter(output.extras)
     for extra in config.extras:
-        yield Target(next(given), next(given) if extra.along == "mn" else None)
+        yield Target(next(given), next(given) if extra.is_matrix else None) if extra.parameters else None
 
 
-class ExtraReader:
-    """An operand of the epilogue, read where a chunk of the output is sent."""
+class Reader:
+    """What is read where a chunk of the output is sent: C, or an operand of the epilogue."""
 
-    def __init__(self, extra: Extra, given: Target, at: tuple[Any, Any], writer: Writer) -> None:
-        self.extra, self.chunk, self.scalar = extra, writer.chunk, writer.config.scalar
-        self.stride = given.stride
-        if extra.along == "mn":
-            self.place = _element(given, at)
+    def __init__(self, extra: Extra, given: Target | None, at: tuple[Any, Any], writer: Writer) -> None:
+        self.extra, self.scalar, self.chunk = extra, writer.config.scalar, writer.chunk
+        if extra.in_place or given is None:
+            self.running = writer.out
+        elif extra.along == "mn":
+            self.running = Running(given, at, writer.step)
+        elif extra.along == "nm":
+            self.place, self.stride = _element(given, at[::-1]), given.stride
         else:
             self.place = given.pointer + at["mn".index(extra.along)]
 
     def read(self, row: int, column: int) -> list[Any]:
-        """The elements beside a chunk `row` rows and `column` columns from the first."""
-        if self.extra.along == "m":
-            return read(self.place + row, 1, self.extra.type, self.scalar) * self.chunk
-        place = self.place + column
+        """The elements beside a chunk `row` rows and `column` columns from the first, in the type of alpha."""
         if self.extra.along == "mn":
-            place = place + self.stride * row
-        return read(place, self.chunk, self.extra.type, self.scalar, self.extra.bytes)
+            return self._read(self.running.pointer + column, self.chunk)
+        if self.extra.along == "n":
+            return self._read(self.place + column, self.chunk)
+        if self.extra.along == "m":
+            return self._read(self.place + row, 1) * self.chunk
+        places = (self.place + row + self.stride * (column + i) for i in range(self.chunk))
+        return [value for place in places for value in self._read(place, 1)]
+
+    def _read(self, place: Any, count: int) -> list[Any]:
+        return read(place, count, self.extra.type, self.scalar, self.extra.bytes)
 
 
-def pack(values: list[Any], type: Type) -> list[Any]:
-    """Values as registers hold them in memory: two 16-bit floats, one of 32 or 64 bits, or a single 16-bit one."""
-    if type.bits > 16:
-        return [value if value.type is type else value.to(type) for value in values]
-    if len(values) == 1:
-        return [values[0].to(type)]
-    return [pd.ptx(f"cvt.rn.{type}x2.f32", high, low) for low, high in zip(values[::2], values[1::2], strict=True)]
-
-
-def unpack(words: list[Any], type: Type) -> list[Any]:
-    """The opposite of `pack`."""
-    if type.bits > 16 or words[0].type.bits == 16:
-        return words
-    return [half for word in words for half in pd.unpack(word, type)]
-
-
-def read(place: Any, count: int, type: Type, scalar: Type, most: int = WIDEST) -> list[Any]:
-    """`count` neighbouring elements, converted to `scalar`, in accesses of at most `most` bytes."""
-    each = max(1, min(count, most // type.bytes))
-    words = [unpack(read_words(place + i, each, type), type) for i in range(0, count, each)]
-    return [value if value.type is scalar else value.to(scalar) for values in words for value in values]
-
-
-def _access(place: Any, count: int) -> tuple[str, str, int, int]:
-    """(space, type in the mnemonic, registers of an access, accesses) of `count` elements of 4 bytes or more in all."""
-    type = place.element
-    kind = type if type.bits > 16 else pd.b32
-    words = count * type.bytes // kind.bytes
-    each = min(words, WIDEST // kind.bytes)
-    return place.space, str(kind), each, words // each
-
-
-def read_words(place: Any, count: int, type: Type) -> list[Any]:
-    """`count` neighbouring elements in as many registers as `pack` makes of them."""
-    if count * type.bytes < 4:
-        return [place.load()]
-    space, kind, each, accesses = _access(place, count)
-    step = count // accesses
-    if each == 1:
-        return [pd.ptx(f"ld.{space}.{kind}", place + i * step) for i in range(accesses)]
-    return [word for i in range(accesses) for word in pd.ptx(f"ld.{space}.v{each}.{kind}", place + i * step)]
-
-
-def write_words(place: Any, words: list[Any]) -> None:
-    """Stores what `read_words` reads."""
-    if words[0].type.bits < 32:
-        place.store(words[0])
-        return
-    count = len(words) * words[0].type.bits // place.element.bits
-    space, kind, each, accesses = _access(place, count)
-    for i in range(accesses):
-        group = words[i * each :][:each]
-        vector, value = (f".v{each}", group) if each > 1 else ("", group[0])
-        pd.ptx(f"st.{space}{vector}.{kind}", place + i * (count // accesses), value)
-
-
-# ---- functions for `epilogue=` -------------------------------------------------------------------------------------
+# ---- for callers: `epilogue=` and `operands=` ----------------------------------------------------------------------
 
 Epilogue = Callable[..., Any]
 
 
+@dataclass(frozen=True)
+class Vector:
+    """An operand of `epilogue` that is no matrix."""
+
+    array: Any
+
+
+class per_row(Vector):
+    """An operand of `epilogue` with one value for each row of the output: an array of shape (M,)."""
+
+
+class per_column(Vector):
+    """An operand of `epilogue` with one value for each column of the output, such as a bias: an array of (N,)."""
+
+
 def relu(x: Any) -> Any:
-    """max(x, 0)"""
-    return pd.max(x, 0.0)
+    """max(x, 0); NaN stays NaN."""
+    return pd.select(x < 0, 0, x)
 
 
 def add(x: Any, y: Any) -> Any:
@@ -244,12 +224,12 @@ def add(x: Any, y: Any) -> Any:
 
 
 def add_relu(x: Any, y: Any) -> Any:
-    """max(x + y, 0)"""
+    """relu(x + y)"""
     return relu(x + y)
 
 
 def gelu(x: Any) -> Any:
-    """x·Φ(x), by the usual approximation with tanh."""
+    """x·Φ(x), by the usual approximation with tanh, which is off by up to 0.0005."""
     return x * sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))
 
 
@@ -264,7 +244,13 @@ def silu(x: Any) -> Any:
 
 
 def sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x)), to a few units in the last place of f32."""
+    """1 / (1 + exp(-x)) of an f32, with a relative error of at most (8 + |x|)·2^-23; 0 where that is below 2^-126."""
+    if x.type is not f32:
+        raise TraceError(
+            f"sigmoid, gelu and silu are computed in f32; this value is {x.type}",
+            at=here().location,
+            help="write to a float32, float16 or bfloat16 `out`; for float64, pass a function of your own",
+        )
     return pd.ptx.rcp.approx.ftz.f32(1.0 + pd.ptx.ex2.approx.ftz.f32(x * -1.4426950408889634))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.operand import WARP_TILE, Fragments, Loader
+from ptxdsl.kernels.words import WIDEST, read_words, write_words
 
 
 class Accumulators:
@@ -56,6 +59,16 @@ def _atoms(groups: list[list[Any]], count: int) -> list[list[Any]]:
     return [group[i * len(group) // count : (i + 1) * len(group) // count] for group in groups for i in range(count)]
 
 
+@contextmanager
+def holders(config: GemmConfig) -> Iterator[None]:
+    """The body is for the threads that hold sums, where warps share the K of a tile."""
+    if config.slices == 1:
+        yield
+        return
+    with pd.if_(pd.tid.x < config.holders):
+        yield
+
+
 class Mainloop:
     """Tiles are copied `stages - 1` ahead, fragments read one k step ahead of the tensor cores."""
 
@@ -97,7 +110,29 @@ class Mainloop:
                 accumulators.multiply(*buffers[step % 2])
         pd.ptx.cp.async_.wait_all()
         pd.ptx.bar.sync(0)
+        if config.slices > 1:
+            self._gather([value for row in accumulators.rows for value in row])
         return accumulators
+
+    def _gather(self, values: list[Any]) -> None:
+        """Warps that share the K of a tile leave their sums in shared memory; the first slice adds them to its own."""
+        config = self.config
+        each = WIDEST // config.sum.bytes
+        slice, thread = pd.tid.x // config.holders, pd.tid.x % config.holders
+        first, elements = self.memory.bitcast(config.sum) + thread * each, config.tile[0] * config.tile[1]
+        groups = [(i * config.holders, values[i : i + each]) for i in range(0, len(values), each)]
+        with pd.if_(slice > 0):
+            mine = first + (slice - 1) * elements
+            for distance, group in groups:
+                write_words(mine + distance, group)
+        pd.ptx.bar.sync(0)
+        with holders(config):
+            for other in range(config.slices - 1):
+                for distance, group in groups:
+                    words = read_words(first + (other * elements + distance), each, config.sum)
+                    for value, word in zip(group, words, strict=True):
+                        value += word
+        pd.ptx.bar.sync(0)
 
     def _load_fragments(self, into: list[Any], stage: Any, k_step: int) -> None:
         for operand, registers in zip(self.fragments, into, strict=True):

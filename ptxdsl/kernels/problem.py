@@ -4,54 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import gcd
 from typing import Any
 
 from ptxdsl import arrays
+from ptxdsl.arguments import overlap
 from ptxdsl.arrays import strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.config import ATOMS, Extra, outputs
-from ptxdsl.kernels.matrix import Matrix, describe_type, empty, matrix
+from ptxdsl.kernels.epilogue import Vector, per_row
+from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, empty, matrix, tensor
 from ptxdsl.types import Type, f16, f64, s32
 
 
 @dataclass(frozen=True)
-class Vector:
-    """An operand of `epilogue` that is no matrix."""
-
-    array: Any
-
-
-class per_row(Vector):
-    """An operand of `epilogue` with one value for each row of the output: an array of shape (M,)."""
-
-
-class per_column(Vector):
-    """An operand of `epilogue` with one value for each column of the output, such as a bias: an array of (N,)."""
-
-
-@dataclass(frozen=True)
 class Operand:
-    """An operand of the epilogue: one value a row ("m") or column ("n"), or a matrix that lies as the output ("mn")."""
+    """An operand of the epilogue: one value a row, one a column, or a matrix."""
 
-    owner: Any
+    tensor: Tensor
     extra: Extra
-    matrix: Matrix | None = None
 
     @property
     def transposed(self) -> Operand:
-        if self.matrix:
-            return replace(self, matrix=self.matrix.transposed)
+        """Rows are columns then; a matrix lies to the output as before."""
+        if isinstance(self.tensor, Matrix):
+            return replace(self, tensor=self.tensor.transposed)
         return replace(self, extra=replace(self.extra, along={"m": "n", "n": "m"}[self.extra.along]))
 
     @property
     def arguments(self) -> tuple[Any, ...]:
         """What the kernel is given."""
-        return (strided(self.owner), self.matrix.stride) if self.matrix else (strided(self.owner),)
+        if self.extra.in_place:
+            return ()
+        array = strided(self.tensor.owner)
+        return (array, self.tensor.stride) if isinstance(self.tensor, Matrix) else (array,)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The arrays of one GEMM, checked: A is m×k, B is k×n, C and out are m×n, and all of these lie alike."""
+    """The arrays of one GEMM, checked: A is m×k, B is k×n, C and out are m×n, and all of these lie alike.
+
+    Of batches, those that are one matrix for all have a batch stride of 0.
+    """
 
     a: Matrix
     b: Matrix
@@ -72,6 +66,11 @@ class Problem:
         return self.a.shape[1]
 
     @property
+    def batches(self) -> int | None:
+        """None where out is a single matrix."""
+        return self.out.batches
+
+    @property
     def row_major(self) -> Problem:
         """The same product with a row-major out: the transpose of a column-major one, which is bᵀ@aᵀ."""
         if self.out.major == "row":
@@ -89,7 +88,7 @@ class Problem:
     def in_place(self) -> bool:
         """Whether C is the memory of out, element for element."""
         c, out = self.c, self.out
-        return c is not None and (c.array.pointer, c.major, c.stride) == (out.array.pointer, out.major, out.stride)
+        return c is not None and is_same(c, out)
 
 
 def problem_of(
@@ -102,14 +101,14 @@ def problem_of(
     operands: Sequence[Any] = (),
 ) -> Problem:
     """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
-    left, right = matrix("a", a), matrix("b", b)
+    left, right = matrix("a", a, batched=True), matrix("b", b, batched=True)
     _check_inputs(left, right)
     if c is None and beta != 0:
         raise LaunchError(f"beta is {beta}, and `c` is not given", help="pass the array that beta multiplies as c=")
-    shape = (left.shape[0], right.shape[1])
+    shape = (*_batches(left, right), left.shape[0], right.shape[1])
     usual = outputs(left.type)[0]
-    written = matrix("out", empty(left, shape, usual) if out is None else out)
-    added = matrix("c", c) if c is not None and beta != 0 else None
+    written = matrix("out", empty(left, shape, usual) if out is None else out, batched=True)
+    added = matrix("c", c, batched=True) if c is not None and beta != 0 else None
     for found in filter(None, (written, added)):
         _check_result(found, shape, left.type, written)
     if operands and epilogue is None:
@@ -117,7 +116,54 @@ def problem_of(
             "operands are given, and no epilogue that takes them", help="pass the function, such as epilogue=add_relu"
         )
     beside = tuple(_operand(f"operands[{n}]", operand, written) for n, operand in enumerate(operands))
-    return Problem(left, right, added, written, beside)
+    problem = Problem(left, right, added, written, beside)
+    check_devices([left, right, written, *filter(None, [added]), *(operand.tensor for operand in beside)])
+    apart = [operand.tensor for operand in beside if not operand.extra.in_place]
+    check_written(written, [left, right, *([added] if added and not problem.in_place else []), *apart])
+    return problem
+
+
+def is_same(one: Matrix, other: Matrix) -> bool:
+    """Whether two matrices of one shape are the same memory, element for element."""
+    return _memory(one) == _memory(other)
+
+
+def _memory(matrix: Matrix) -> tuple[Any, ...]:
+    return matrix.array.pointer, matrix.major, matrix.stride, matrix.batch_stride, matrix.type
+
+
+def check_devices(tensors: Sequence[Tensor]) -> None:
+    """Raises LaunchError for arrays of which one is elsewhere. An array that does not name its GPU is on any."""
+    first = tensors[0]
+    for other in tensors:
+        here, there = first.array.device, other.array.device
+        if here != there and (None not in (here, there) or arrays.HOST in (here, there)):
+            to_gpu = f"move `{other.name}` to {_where(here)}"
+            help = "with numpy arrays alone, the kernel runs on the emulator"
+            raise LaunchError(
+                f"`{first.name}` is {_where(here)} and `{other.name}` {_where(there)}",
+                help=f"move one of them; {help}" if here == arrays.HOST else to_gpu,
+            )
+
+
+def _where(device: int | None) -> str:
+    return "on a GPU" if device is None else "in host memory" if device == arrays.HOST else f"on cuda:{device}"
+
+
+def check_written(out: Tensor, others: Sequence[Tensor]) -> None:
+    """Raises LaunchError for an output that may not be written, or that shares memory with what is read."""
+    if out.array.readonly:
+        raise LaunchError(f"`{out.name}` is read-only", help="pass an array that may be written")
+    for other in others:
+        if overlap(out.array, other.array):
+            raise LaunchError(f"`{out.name}` is written and shares memory with `{other.name}`", help=_apart(other.name))
+
+
+def _apart(name: str) -> str:
+    """What may be done instead of writing to the memory of this array."""
+    if name in ("a", "b"):
+        return "give the output memory of its own: its elements are written while others still read"
+    return f"pass `{name}` as out itself, element for element, or give the output memory of its own"
 
 
 def _check_inputs(left: Matrix, right: Matrix) -> None:
@@ -133,16 +179,35 @@ def _check_inputs(left: Matrix, right: Matrix) -> None:
         )
 
 
+def _batches(left: Matrix, right: Matrix) -> tuple[int, ...]:
+    """How many products there are, if a or b has three dimensions; a single matrix is for all of them."""
+    counts = [found.batches for found in (left, right) if found.batches is not None]
+    several = {count for count in counts if count != 1}
+    if len(several) > 1:
+        raise LaunchError(
+            f"`a` has the shape {left.full_shape} and `b` {right.full_shape}: {counts[0]} batches meet {counts[1]}",
+            help="pass as many matrices of each, or a single one, of two dimensions, for all",
+        )
+    return (*several, *counts[:1])[:1]
+
+
 def _names(types: Any) -> str:
     *first, last = map(describe_type, types)
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def _check_result(found: Matrix, shape: tuple[int, int], inputs: Type, written: Matrix) -> None:
-    """C and out: their shape, and types that the accumulators are rounded to."""
-    if found.shape != shape:
+def _check_result(found: Matrix, shape: tuple[int, ...], inputs: Type, written: Matrix) -> None:
+    """C and out: their shape, and types that the accumulators are rounded to. One C may be for all batches."""
+    is_for_all = found is not written and found.shape == shape[-2:] and found.batches in (None, 1) and len(shape) == 3
+    if found.full_shape != shape and not is_for_all:
         raise LaunchError(
-            f"`{found.name}` has the shape {found.shape}; a@b has {shape}", help=f"pass `{found.name}` of that shape"
+            f"`{found.name}` has the shape {found.full_shape}; a@b has {shape}",
+            help=f"pass `{found.name}` of that shape",
+        )
+    if found is written and not found.is_disjoint:
+        raise LaunchError(
+            f"`out` has the shape {shape} and batches {found.batch_stride} elements apart, which overlap",
+            help="give each product memory of its own",
         )
     if found.type not in outputs(inputs):
         raise LaunchError(
@@ -155,16 +220,6 @@ def _check_result(found: Matrix, shape: tuple[int, int], inputs: Type, written: 
             f"`c` is {describe_type(found.type)} and `out` {describe_type(written.type)}; they are of one type",
             help="convert c before",
         )
-    _check_order(found, written)
-
-
-def _check_order(found: Matrix, written: Matrix) -> None:
-    if found.major != written.major:
-        mend = ", or pass it as out too: gemm(a, b, c, out=c, beta=…)" if found.name == "c" else ""
-        raise LaunchError(
-            f"`{found.name}` is {found.major}-major and `out` {written.major}-major; they lie alike",
-            help=f"copy {found.name} into the order of out{mend}",
-        )
 
 
 def _operand(name: str, operand: Any, out: Matrix) -> Operand:
@@ -174,35 +229,36 @@ def _operand(name: str, operand: Any, out: Matrix) -> Operand:
     found = matrix(name, operand, vector_help="per_row(…) or per_column(…) says along what one of (M,) or (N,) lies")
     if found.shape != out.shape:
         raise LaunchError(f"`{name}` has the shape {found.shape}; the output has {out.shape}", help="reshape it")
-    _check_order(found, out)
-    return matrix_operand(found)
+    return matrix_operand(found, out)
 
 
-def matrix_operand(found: Matrix) -> Operand:
-    """An operand of the epilogue that has the shape and the order of the output. Raises LaunchError for its type."""
-    _check_operand_type(found.name, found.type)
-    return Operand(found.owner, Extra(found.type, "mn", found.widest()), found)
+def matrix_operand(found: Matrix, out: Matrix) -> Operand:
+    """An operand of the epilogue that has the shape of the output. Raises LaunchError for its type."""
+    _check_operand_type(found.name, found.type, out.type)
+    if is_same(found, out):
+        return Operand(found, Extra(found.type, "mn", in_place=True))
+    is_crossed = found.major != out.major
+    return Operand(found, Extra(found.type, "nm" if is_crossed else "mn", 0 if is_crossed else found.widest()))
 
 
 def vector_operand(name: str, operand: Vector, out: Matrix) -> Operand:
     """An operand of the epilogue with one value a row or column. Raises LaunchError for what does not fit."""
     along, length = ("m", out.shape[0]) if isinstance(operand, per_row) else ("n", out.shape[1])
     what = "row" if along == "m" else "column"
-    array = arrays.describe(operand.array)
-    if array is None or array.shape != (length,) or array.type is None or array.strides[0] != 1:
-        found = type(operand.array).__name__ if array is None else f"an array of shape {array.shape}"
-        raise LaunchError(
-            f"`{name}` is per {what}, and {found}",
-            help=f"pass {length} values without gaps, one for each {what} of the output",
-        )
-    _check_operand_type(name, array.type)
-    most = array.pointer & -array.pointer if array.pointer else 16
-    return Operand(operand.array, Extra(array.type, along, min(16, most)))
+    help = f"pass {length} values without gaps, one for each {what} of the output"
+    found = tensor(name, operand.array, 1, f"per_{what} takes one dimension", help)
+    (extent,), (stride,) = found.array.shape, found.array.strides
+    if extent != length:
+        raise LaunchError(f"`{name}` has {extent} values; the output has {length} {what}s", help=help)
+    if stride != 1 and extent > 1:
+        raise LaunchError(f"`{name}` has a stride of {stride} elements", help=help)
+    _check_operand_type(name, found.type, out.type)
+    return Operand(found, Extra(found.type, along, gcd(16, found.array.pointer)))
 
 
-def _check_operand_type(name: str, type: Type) -> None:
-    known = (*outputs(f16), f64, s32)
+def _check_operand_type(name: str, type: Type, output: Type) -> None:
+    known = (s32,) if output is s32 else (*outputs(f16), f64, s32)
     if type not in known:
-        raise LaunchError(
-            f"`{name}` is {describe_type(type)}; the epilogue reads {_names(known)}", help="convert it before"
-        )
+        of_output = "an int32 output's epilogue" if output is s32 else "the epilogue"
+        help = "write to a float32 out, or convert it before" if output is s32 else "convert it before"
+        raise LaunchError(f"`{name}` is {describe_type(type)}; {of_output} reads {_names(known)}", help=help)

@@ -18,8 +18,13 @@ REFUSED = [
     ({"tile": (96, 96, 32)}, "tile is (96, 96, 32); it takes powers of two, (M, N, K), with K of 32 or more"),
     ({"tile": 64}, "tile is 64; it takes powers of two, (M, N, K), with K of 32 or more"),
     ({"tile": (64, 64)}, "tile is (64, 64); it takes powers of two, (M, N, K), with K of 32 or more"),
-    ({"warp": (32, 24)}, "warp is (32, 24); it takes powers of two, (M, N), of 16 or more"),
-    ({"warp": (8, 64)}, "warp is (8, 64); it takes powers of two, (M, N), of 16 or more"),
+    ({"warp": (32, 24)}, "warp is (32, 24); it takes powers of two, (M, N), of 16 or more, and K of 32 or more"),
+    ({"warp": (8, 64)}, "warp is (8, 64); it takes powers of two, (M, N), of 16 or more, and K of 32 or more"),
+    (
+        {"warp": (64, 64, 16)},
+        "warp is (64, 64, 16); it takes powers of two, (M, N), of 16 or more, and K of 32 or more",
+    ),
+    ({"warp": (64, 64, 64)}, "warp is (64, 64, 64), which is larger than the tile (128, 128, 32)"),
     ({"warp": (256, 64)}, "warp is (256, 64), which is larger than the tile (128, 128, 32)"),
     ({"warp": (16, 16)}, "tile (128, 128, 32) in warps of (16, 16) is 2048 threads; 1024 is the most"),
     ({"split_k": 0}, "split_k is 0; it takes 1 or more blocks a tile"),
@@ -58,6 +63,9 @@ def test_refused(fields, message):
         ((64, 64, 64), (64, 64), 2),
         ((128, 32, 32), (32, 32), 3),
         ((16, 128, 128), (16, 64), 2),
+        ((16, 32, 128), (16, 16, 32), 3),
+        ((64, 64, 64), (32, 32, 32), 3),
+        ((32, 64, 128), (32, 32, 64), 2),
     ],
 )
 def test_accepted(tile, warp, stages, layout):

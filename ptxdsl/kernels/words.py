@@ -1,0 +1,66 @@
+"""Neighbouring elements between memory and registers: as wide as the hardware takes them, two to a register of 32 bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl.types import Type
+
+WIDEST = 16  # bytes of one access
+
+
+def pack(values: list[Any], type: Type) -> list[Any]:
+    """Values as registers hold them in memory: two 16-bit floats, one of 32 or 64 bits, or a single 16-bit one."""
+    if type.bits > 16:
+        return [value if value.type is type else value.to(type) for value in values]
+    if len(values) == 1:
+        return [values[0].to(type)]
+    return [pd.ptx(f"cvt.rn.{type}x2.f32", high, low) for low, high in zip(values[::2], values[1::2], strict=True)]
+
+
+def unpack(words: list[Any], type: Type) -> list[Any]:
+    """The opposite of `pack`."""
+    if type.bits > 16 or words[0].type.bits == 16:
+        return words
+    return [half for word in words for half in pd.unpack(word, type)]
+
+
+def read(place: Any, count: int, type: Type, scalar: Type, most: int = WIDEST) -> list[Any]:
+    """`count` neighbouring elements, converted to `scalar`, in accesses of at most `most` bytes."""
+    each = max(1, min(count, most // type.bytes))
+    words = [unpack(read_words(place + i, each, type), type) for i in range(0, count, each)]
+    return [value if value.type is scalar else value.to(scalar) for values in words for value in values]
+
+
+def _access(place: Any, count: int) -> tuple[str, str, int, int]:
+    """(space, type in the mnemonic, registers of an access, accesses) of `count` elements of 4 bytes or more in all."""
+    type = place.element
+    kind = type if type.bits > 16 else pd.b32
+    words = count * type.bytes // kind.bytes
+    each = min(words, WIDEST // kind.bytes)
+    return place.space, str(kind), each, words // each
+
+
+def read_words(place: Any, count: int, type: Type) -> list[Any]:
+    """`count` neighbouring elements in as many registers as `pack` makes of them."""
+    if count * type.bytes < 4:
+        return [place.load()]
+    space, kind, each, accesses = _access(place, count)
+    step = count // accesses
+    if each == 1:
+        return [pd.ptx(f"ld.{space}.{kind}", place + i * step) for i in range(accesses)]
+    return [word for i in range(accesses) for word in pd.ptx(f"ld.{space}.v{each}.{kind}", place + i * step)]
+
+
+def write_words(place: Any, words: list[Any]) -> None:
+    """Stores what `read_words` reads."""
+    if words[0].type.bits < 32:
+        place.store(words[0])
+        return
+    count = len(words) * words[0].type.bits // place.element.bits
+    space, kind, each, accesses = _access(place, count)
+    for i in range(accesses):
+        group = words[i * each :][:each]
+        vector, value = (f".v{each}", group) if each > 1 else ("", group[0])
+        pd.ptx(f"st.{space}{vector}.{kind}", place + i * (count // accesses), value)

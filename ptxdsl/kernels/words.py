@@ -1,4 +1,4 @@
-"""Neighbouring elements between memory and registers: as wide as the hardware takes them, two to a register of 32 bits."""
+"""Neighbouring elements between memory and registers: as wide as the hardware takes them, two small ones to a register."""
 
 from __future__ import annotations
 

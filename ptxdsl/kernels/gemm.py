@@ -8,22 +8,23 @@ every M, N and K.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import ptr, s64, u32
 from ptxdsl.arrays import strided
-from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.epilogue import Output, Target, Writer
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels import scheduled
+from ptxdsl.kernels.block import Block, Product
+from ptxdsl.kernels.config import GemmConfig, Schedule
+from ptxdsl.kernels.epilogue import Target
 from ptxdsl.kernels.heuristic import choose
-from ptxdsl.kernels.mainloop import Mainloop
-from ptxdsl.kernels.operand import Source
+from ptxdsl.kernels.persistent import compute_persistently
 from ptxdsl.kernels.plan import Call, Plans, look
 from ptxdsl.kernels.problem import Problem, Vector, problem_of
-from ptxdsl.kernels.split_k import SplitK, workspace_elements
-from ptxdsl.kernels.workspace import workspace
+from ptxdsl.kernels.scheduled import for_batches, specialise
+from ptxdsl.kernels.split_k import SplitK
+from ptxdsl.kernels.stream_k import compute_stream_k
 from ptxdsl.schedule import slice_of_k
 
 USUAL = GemmConfig()
@@ -51,43 +52,45 @@ def gemm_kernel(
     config: GemmConfig = USUAL,
 ) -> None:
     """A is m×k, B is k×n, C and out are m×n and row-major; ld* are the elements between rows or columns."""
-    tile_m, tile_n, tile_k = config.tile
-    tiles = divide_up(m, tile_m), divide_up(n, tile_n), pd.nctaid.z
-    i, j, slice = config.schedule.tile_offset(pd.ctaid, tiled_shape=tiles)
-    with pd.if_((i >= tiles[0]) | (j >= tiles[1])):
-        pd.return_()
-    first = i * tile_m, j * tile_n
-    begin, end = slice_of_k(slice, tiles[2], k, tile_k) if config.is_split else (0, divide_up(k, tile_k))
-    memory = pd.dynamic_shared(config.inputs, config.shared_bytes // config.inputs.bytes, align=1024).address()
-    mainloop = Mainloop(config, memory)
-    sources = Source(a, lda, m), Source(b, ldb, n)
-    loaders = mainloop.loaders(*sources, first, (begin * tile_k, pd.min(end * tile_k, k)))
-    accumulators = mainloop.run(loaders, end - begin)
-    output = Output(Target(out, ldo), Target(c, ldc), (m, n), alpha, beta, rest[2 * config.is_split :])
-    if config.is_split:
-        meeting = SplitK(config, rest[:2], memory, i + j * tiles[0], tiles[0] * tiles[1])
-        with meeting.last(accumulators, slice, tiles[2]):
-            Writer(config, memory, first, output).write(accumulators)
+    own, extras = rest[: len(config.of_schedule)], rest[len(config.of_schedule) :]
+    matrices = Target(a, lda), Target(b, ldb), Target(c, ldc), Target(out, ldo)
+    product = Product(m, n, k, *matrices, alpha, beta, extras)
+    place = own[-5:] if config.batches != "none" else ()
+    block = Block(config, product, place)
+    if config.is_stream_k:
+        compute_stream_k(block, own[: len(own) - len(place)])
+    elif config.is_persistent:
+        compute_persistently(block, own[: len(own) - len(place)])
     else:
-        Writer(config, memory, first, output).write(accumulators)
+        compute_tile(block, own[:2])
 
 
-def divide_up(value: Any, divisor: int) -> Any:
-    return (value + (divisor - 1)) // divisor
+def compute_tile(block: Block, memory: tuple[Any, ...]) -> None:
+    """The tile of this block, by a threadblock swizzle; z of the grid is the slice of K, or the batch."""
+    config, tiles = block.config, block.tiles
+    depth = block.batches if block.place else pd.nctaid.z
+    *tile, z = config.schedule.tile_offset(pd.ctaid, tiled_shape=(*tiles, depth))
+    with pd.if_(~block.has(tile) | (z >= depth) if block.place else ~block.has(tile)):
+        pd.return_()
+    product = block.of(z)
+    if not config.is_split:
+        block.write(product, tile, block.multiply(product, tile))
+        return
+    accumulators = block.multiply(product, tile, slice_of_k(z, depth, product.k, config.tile[2]))
+    meeting = SplitK(config, memory, block.memory, tile[0] + tile[1] * tiles[0], tiles[0] * tiles[1])
+    with meeting.last(accumulators, z, depth):
+        block.write(product, tile, accumulators)
 
 
-@cache
-def specialise(config: GemmConfig, **of_arrays: Any) -> GemmConfig:
-    """A configuration with what follows from the arrays."""
-    return replace(config, **of_arrays)
-
-
-def configure(problem: Problem, config: GemmConfig | None, epilogue: Callable[..., Any] | None = None) -> GemmConfig:
-    """The kernel for a row-major problem: `config` gives the tiles, the arrays give types, orders and widths."""
+def configure(
+    problem: Problem, config: GemmConfig | None, epilogue: Callable[..., Any] | None = None, **chosen: Any
+) -> GemmConfig:
+    """The kernel for a row-major problem: `config` gives the tiles, `chosen` is what the call says otherwise; the
+    arrays give types, orders and widths."""
     a, b, c, out = problem.a, problem.b, problem.c, problem.out
     results = out.widest(problem.n) if c is None else min(out.widest(problem.n), c.widest(problem.n))
     return specialise(
-        config or choose(problem.m, problem.n),
+        _scheduled(problem, config, {field: value for field, value in chosen.items() if value is not None}),
         inputs=a.type,
         output=out.type,
         a_major="k" if a.major == "row" else "mn",
@@ -96,9 +99,28 @@ def configure(problem: Problem, config: GemmConfig | None, epilogue: Callable[..
         b_bytes=b.widest(),
         out_bytes=results,
         c="none" if c is None else "in place" if problem.in_place else "separate",
+        batches="none" if problem.batches is None else "strided",
         epilogue=epilogue,
         extras=tuple(operand.extra for operand in problem.operands),
     )
+
+
+def _scheduled(problem: Problem, config: GemmConfig | None, chosen: dict[str, Any]) -> GemmConfig:
+    """The tiles and the schedule."""
+    batches = problem.batches
+    if config is None:
+        config = choose(problem.m * (batches or 1), problem.n)
+        if "schedule" in chosen or batches is not None:
+            chosen = {"split_k": 1, **chosen}
+    found = specialise(config, **chosen) if chosen else config
+    if batches is None:
+        return found
+    if found.split_k > 1:
+        raise LaunchError(
+            f"split_k is {found.split_k}, and the products are batches: each of them is computed by blocks of its own",
+            help="leave split_k out, or call gemm for each of the batches",
+        )
+    return for_batches(found)
 
 
 def gemm(
@@ -110,6 +132,9 @@ def gemm(
     alpha: float = 1.0,
     beta: float = 0.0,
     config: GemmConfig | None = None,
+    schedule: Schedule | None = None,
+    split_k: int | None = None,
+    reduction: str | None = None,
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[Any] = (),
 ) -> Any:
@@ -125,18 +150,29 @@ def gemm(
     per_column(…) of (N,). Define it once: a kernel is made for each function. `config` gives the tiles, else they are
     chosen for the shape.
 
-    Raises LaunchError for arrays that do not fit; nothing is written then.
+    Batches: a (batch, M, K) and b (batch, K, N) give out (batch, M, N). A matrix of two dimensions, or a batch stride
+    of 0, is one for all; c and operands may be as well.
+
+    `schedule`, `split_k` and `reduction` say which tile is computed where, and replace what `config` says: a
+    threadblock swizzle of ptxdsl.schedule, by which split_k blocks share the K of a tile and add up their parts one
+    after another ("serial") or in the last of them ("parallel"); a PersistentScheduler; a StreamKThreadblockSwizzle.
+    Results do not change from run to run.
+
+    Raises LaunchError for arrays that do not fit, and ScheduleError for a schedule that cannot be launched; nothing is
+    written then.
     """
     alpha, beta = _whole(alpha), _whole(beta)
     beside = [operand.array if isinstance(operand, Vector) else operand for operand in operands]
-    arrays, what = (a, b, None if beta == 0 else c, out, *beside), (config, beta == 0, epilogue, *map(type, operands))
+    arrays = a, b, None if beta == 0 else c, out, *beside
+    what = config, schedule, split_k, reduction, beta == 0, epilogue, *map(type, operands)
     sight = None if out is None else look(arrays)
     if PLANS.launch(what, sight, (alpha, beta)):
         return out
     given = problem_of(a, b, c, out, beta, epilogue, operands)
     problem = given.row_major
-    if problem.m and problem.n:
-        call = call_of(problem, configure(problem, config, epilogue), alpha, beta)
+    made = configure(problem, config, epilogue, schedule=schedule, split_k=split_k, reduction=reduction)
+    if problem.m and problem.n and problem.batches != 0:
+        call = call_of(problem, made, alpha, beta)
         call.run()
         PLANS.learn(what, sight, arrays, call)
     return given.out.owner
@@ -155,17 +191,12 @@ def call_of(problem: Problem, config: GemmConfig, alpha: float, beta: float) -> 
     sizes = problem.m, problem.n, problem.k
     strides = a.stride, b.stride, separate.stride if separate else 0, out.stride
     matrices = strided(a.owner), strided(b.owner), c, strided(out.owner)
-    tiled = config.schedule.tiled_shape(sizes, config.tile, config.split_k)
-    rest = [argument for operand in problem.operands for argument in operand.arguments]
-    stream = None
-    if config.is_split:
-        device, stream = problem.place
-        tiles = tiled.m * tiled.n
-        rest[:0] = workspace(device, stream, config.sum, workspace_elements(config, tiles), tiles)
-        config = specialise(config, split_k=2)  # one kernel for any number of slices
-    launch = gemm_kernel[config.schedule.grid_shape(tiled), config.threads]
-    arguments = *matrices, *sizes, *strides, alpha, beta, *rest
-    return Call(launch, arguments, {"config": config}, ALPHA_BETA, stream)
+    made = scheduled.schedule(problem, config, gemm_kernel)
+    beside = [argument for operand in problem.operands for argument in operand.arguments]
+    arguments = *matrices, *sizes, *strides, alpha, beta, *made.arguments, *beside
+    return Call(
+        gemm_kernel[made.grid, made.config.threads], arguments, {"config": made.config}, ALPHA_BETA, made.stream
+    )
 
 
 gemm.kernel = gemm_kernel  # type: ignore[attr-defined]  # what `ptxdsl dump ptxdsl.kernels.gemm:gemm` shows

@@ -47,11 +47,31 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Matrix(Tensor):
-    """A 2-D array and how it lies: `major` is "row" or "column", `stride` the elements between rows (or columns)."""
+    """A 2-D array and how it lies: `major` is "row" or "column", `stride` the elements between rows (or columns).
+
+    Of a 3-D array, `batches` matrices lie `batch_stride` elements apart; `batches` is None for one of two dimensions.
+    """
 
     shape: tuple[int, int]
     major: str
     stride: int
+    batches: int | None = None
+    batch_stride: int = 0
+
+    @property
+    def full_shape(self) -> tuple[int, ...]:
+        return self.shape if self.batches is None else (self.batches, *self.shape)
+
+    @property
+    def is_disjoint(self) -> bool:
+        """Whether each element has memory of its own, whatever the batch."""
+        lines, across = self.shape if self.major == "row" else self.shape[::-1]
+        reach = 0
+        for apart, count in sorted([(1, across), (self.stride, lines), (abs(self.batch_stride), self.batches or 1)]):
+            if count > 1 and apart <= reach:
+                return False
+            reach += (count - 1) * apart
+        return True
 
     @property
     def transposed(self) -> Matrix:
@@ -61,23 +81,30 @@ class Matrix(Tensor):
 
     def widest(self, *extents: int, most: int = 16) -> int:
         """The widest access in bytes, up to `most`, at which each row begins and which divides `extents` elements."""
-        common = gcd(most, self.array.pointer, self.stride * self.type.bytes, *(n * self.type.bytes for n in extents))
+        apart = self.stride, self.batch_stride, *extents
+        common = gcd(most, self.array.pointer, *(n * self.type.bytes for n in apart))
         return common & -common
 
 
-def tensor(name: str, owner: Any, dimensions: int, what: str, help: str) -> Tensor:
+def tensor(name: str, owner: Any, dimensions: int | tuple[int, ...], what: str, help: str) -> Tensor:
     """`owner` as an array with so many dimensions; `what` says what has them. Raises LaunchError for others."""
-    array = arrays.describe(owner)
+    allowed = (dimensions,) if isinstance(dimensions, int) else dimensions
+    try:
+        array = arrays.describe(owner)
+    except BufferError as reason:
+        raise LaunchError(
+            f"`{name}` cannot be used: {reason}", help="pass an array with memory of its own on the host or a GPU"
+        ) from None
     if array is None:
         raise LaunchError(
             f"`{name}` is a {type(owner).__name__}, not an array",
             help="pass numpy arrays, or CUDA arrays of torch, CuPy or JAX",
         )
-    if len(array.shape) != dimensions:
+    if len(array.shape) not in allowed:
         raise LaunchError(f"`{name}` has the shape {array.shape}; {what}", help=help)
     if array.type is None:
         raise LaunchError(
-            f"`{name}` has elements of type {array.dtype}, which PTX has not", help="convert it to f16 or bf16"
+            f"`{name}` has elements of type {array.dtype}, which PTX has not", help="convert it to float16 or float32"
         )
     if array.pointer % array.type.bytes:
         raise LaunchError(
@@ -88,16 +115,24 @@ def tensor(name: str, owner: Any, dimensions: int, what: str, help: str) -> Tens
     return Tensor(name, owner, array)
 
 
-def matrix(name: str, owner: Any, vector_help: str = "reshape it") -> Matrix:
-    """`owner` as a matrix. Raises LaunchError for what is no array, has not two dimensions, or lies with gaps."""
-    array = tensor(name, owner, 2, "a matrix has two dimensions", vector_help).array
+def matrix(name: str, owner: Any, vector_help: str = "reshape it", batched: bool = False) -> Matrix:
+    """`owner` as a matrix, or where `batched` as several of three dimensions.
+
+    Raises LaunchError for what is no array, has other dimensions, or lies with gaps.
+    """
+    what = "a matrix has two dimensions, a batch of them three" if batched else "a matrix has two dimensions"
+    array = tensor(name, owner, (2, 3) if batched else 2, what, vector_help).array
     major, stride = _order(name, array)
-    return Matrix(name, owner, array, (array.shape[0], array.shape[1]), major, stride)
+    *batches, rows, columns = array.shape
+    if not batches:
+        return Matrix(name, owner, array, (rows, columns), major, stride)
+    apart = array.strides[0] if batches[0] > 1 else 0
+    return Matrix(name, owner, array, (rows, columns), major, stride, batches[0], apart)
 
 
 def _order(name: str, array: arrays.Array) -> tuple[str, int]:
     """Whether neighbours in memory are along a row or along a column, and the elements from one line to the next."""
-    (rows, columns), (down, right) = array.shape, array.strides
+    (rows, columns), (down, right) = array.shape[-2:], array.strides[-2:]
     if (right == 1 or columns <= 1) and (down >= columns or rows <= 1):
         return "row", max(down, columns, 1) if rows > 1 else max(columns, 1)
     if (down == 1 or rows <= 1) and (right >= rows or columns <= 1):

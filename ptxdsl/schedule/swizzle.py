@@ -94,9 +94,11 @@ def launchable(name: str, grid: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
     """Refuses a grid that no launch takes."""
     for axis, blocks, most in zip("xyz", grid, MOST_BLOCKS, strict=True):
         if is_int(blocks) and blocks > most:
+            wide = "take larger tiles, or a schedule with its blocks along x, such as GroupedRowsThreadblockSwizzle"
+            deep = "cut K into fewer slices; for more batches, take BatchedIdentityThreadblockSwizzle"
             raise ScheduleError(
                 f"{name}: the grid has {blocks} blocks along {axis}, and a launch takes {most}",
-                help="take larger tiles, or a schedule with its blocks along x, such as GroupedRowsThreadblockSwizzle",
+                help=deep if axis == "z" else wide,
             )
     return grid
 

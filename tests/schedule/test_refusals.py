@@ -70,7 +70,7 @@ REFUSALS = {
     "too many slices": (
         lambda: SplitKIdentityThreadblockSwizzle(1).grid_shape((4, 4, 65536)),
         "split-k-identity: the grid has 65536 blocks along z, and a launch takes 65535\n"
-        "  help: take larger tiles, or a schedule with its blocks along x, such as GroupedRowsThreadblockSwizzle",
+        "  help: cut K into fewer slices; for more batches, take BatchedIdentityThreadblockSwizzle",
     ),
     "a tiled shape that would miss tiles": (
         lambda: IDENTITY.tile_offset((0, 0, 0), tiled_shape=(4, 4, 1)),

@@ -1,0 +1,91 @@
+"""What a thread block does with a tile, whichever tile that is: products of its K, and the way to memory."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import ptxdsl as pd
+from ptxdsl import s64
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.epilogue import Output, Target, Writer
+from ptxdsl.kernels.mainloop import Accumulators, Mainloop
+from ptxdsl.kernels.operand import Source
+
+
+class Product(NamedTuple):
+    """epilogue(alpha·a@b + beta·c) in a kernel: sizes are u32; rows, or columns, are as far apart as matrices say."""
+
+    m: Any
+    n: Any
+    k: Any
+    a: Target
+    b: Target
+    c: Target
+    out: Target
+    alpha: Any
+    beta: Any
+    extras: tuple[Any, ...] = ()
+
+
+class Block:
+    """Computes tiles of a product, one after another in the same shared memory.
+
+    A tile is given by its (row, column) in tiles; `place` says where batches lie, and `of` which one is meant.
+    """
+
+    def __init__(self, config: GemmConfig, product: Product, place: tuple[Any, ...] = ()) -> None:
+        self.config, self.product, self.place = config, product, place
+        tile_m, tile_n, tile_k = config.tile
+        self.tiles = divide_up(product.m, tile_m), divide_up(product.n, tile_n)
+        self.iterations = divide_up(product.k, tile_k)
+        self.memory = pd.dynamic_shared(config.inputs, config.shared_bytes // config.inputs.bytes, align=1024).address()
+        self.mainloop = Mainloop(config, self.memory)
+
+    @property
+    def batches(self) -> Any:
+        return self.place[0] if self.place else 1
+
+    def of(self, batch: Any) -> Product:
+        """The product of one batch."""
+        if not self.place:
+            return self.product
+        moved = [self._moved(n, matrix, batch) for n, matrix in enumerate(self.product[3:7], 1)]
+        return Product(*self.product[:3], *moved, *self.product[7:])
+
+    def _moved(self, number: int, matrix: Target, batch: Any) -> Target:
+        """A matrix of a batch: by their distance, or by the table of their addresses."""
+        if self.config.batches == "strided":
+            return Target(matrix.pointer + batch.to(s64) * self.place[number], matrix.stride)
+        if number == 3 and self.config.c != "separate":
+            return matrix
+        return Target(pd.pointer(self.place[number][batch], matrix.pointer.element), matrix.stride)
+
+    def has(self, tile: tuple[Any, Any]) -> Any:
+        return (tile[0] < self.tiles[0]) & (tile[1] < self.tiles[1])
+
+    def multiply(self, product: Product, tile: tuple[Any, Any], k: tuple[Any, Any] | None = None) -> Accumulators:
+        """The sums of a tile, of all K or of its iterations k[0] to k[1]. Afterwards the shared memory is free."""
+        begin, end = k or (0, self.iterations)
+        tile_k = self.config.tile[2]
+        sources = Source(*product.a, product.m), Source(*product.b, product.n)
+        extent = begin * tile_k, pd.min(end * tile_k, product.k)
+        return self.mainloop.run(self.mainloop.loaders(*sources, self._first(tile), extent), end - begin)
+
+    def write(self, product: Product, tile: tuple[Any, Any], accumulators: Accumulators, row: Any = 0) -> None:
+        """Sends sums to memory, `row` rows further down in each warp's part of the tile; uses the shared memory."""
+        first_m, first_n = self._first(tile)
+        extent, rest = (product.m, product.n), product[7:]
+        output = Output(product.out, product.c, extent, *rest)
+        Writer(self.config, self.memory, (first_m + row, first_n), output).write(accumulators)
+
+    def _first(self, tile: tuple[Any, Any]) -> tuple[Any, Any]:
+        return tile[0] * self.config.tile[0], tile[1] * self.config.tile[1]
+
+    def compute(self, product: Product, tile: tuple[Any, Any]) -> None:
+        """A whole tile, after which another one may follow."""
+        self.write(product, tile, self.multiply(product, tile))
+        pd.ptx.bar.sync(0)
+
+
+def divide_up(value: Any, divisor: int) -> Any:
+    return (value + (divisor - 1)) // divisor

@@ -1,4 +1,4 @@
-"""Neighbouring elements between memory and registers: as wide as the hardware takes them, two small ones to a register."""
+"""Neighbouring elements between memory and registers, as wide as the hardware takes them; small ones in pairs."""
 
 from __future__ import annotations
 

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import ptxdsl as pd
 from ptxdsl import f32, s32, s64
-from ptxdsl.errors import TraceError, here
+from ptxdsl.errors import Location, TraceError, here
 from ptxdsl.kernels.config import PAD, WARP, Extra, GemmConfig
 from ptxdsl.kernels.mainloop import Accumulators, holders
 from ptxdsl.kernels.operand import WARP_TILE
 from ptxdsl.kernels.words import WIDEST, pack, read, read_words, write_words
 from ptxdsl.layout import Layout, in_bytes, make_tiled_copy, make_tiled_copy_c, make_tiled_mma
-from ptxdsl.types import b8
+from ptxdsl.types import Type, b8
 
 
 class Target(NamedTuple):
@@ -107,7 +107,7 @@ class Writer:
 
     def _apply(self, value: Any, *extras: Any) -> Any:
         function = self.config.epilogue
-        return function(value, *extras) if function else value
+        return _checked(function, function(value, *extras)) if function else value
 
     def _stage(self, values: list[Any]) -> None:
         """Pairs of neighbours on a row."""
@@ -140,6 +140,20 @@ class Writer:
         extras = [extra.read(first, column) for extra in self.extras]
         for number, value in enumerate(values):
             yield self._apply(value, *(extra[number] for extra in extras))
+
+
+def _checked(function: Callable[..., Any], result: Any) -> Any:
+    """What a function of the caller returned. Raises TraceError, at the function, where that is no number."""
+    type = getattr(result, "type", None)
+    if isinstance(type, Type) and type.kind in "fsu":
+        return result
+    code = getattr(function, "__code__", None)
+    help = "of a predicate, write pd.select(p, 1.0, 0.0)" if type is not None else "return the element"
+    raise TraceError(
+        f"`epilogue` returns {'a ' * (type is not None)}{type or repr(result)}; it returns the element that is written",
+        at=Location(code.co_filename, code.co_firstlineno, function=code.co_name) if code else None,
+        help=help,
+    )
 
 
 class Running:

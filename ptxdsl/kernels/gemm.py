@@ -8,6 +8,7 @@ every M, N and K.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import ptxdsl as pd
@@ -17,11 +18,12 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels import scheduled
 from ptxdsl.kernels.block import Block, Product
 from ptxdsl.kernels.config import GemmConfig, Schedule
-from ptxdsl.kernels.epilogue import Target
+from ptxdsl.kernels.epilogue import Target, Vector
+from ptxdsl.kernels.function import canonical, check_factor, factor, sequence_of
 from ptxdsl.kernels.heuristic import choose
 from ptxdsl.kernels.persistent import compute_persistently
 from ptxdsl.kernels.plan import Call, Plans, look
-from ptxdsl.kernels.problem import Problem, Vector, problem_of
+from ptxdsl.kernels.problem import Problem, problem_of
 from ptxdsl.kernels.scheduled import for_batches, specialise
 from ptxdsl.kernels.split_k import SplitK
 from ptxdsl.kernels.stream_k import compute_stream_k
@@ -30,7 +32,6 @@ from ptxdsl.schedule import slice_of_k
 USUAL = GemmConfig()
 PLANS = Plans()
 ALPHA_BETA = slice(11, 13)  # of the arguments
-MOST_WHOLE = 1 << 24  # up to there, f32 holds all integers
 
 
 @pd.kernel
@@ -99,6 +100,7 @@ def configure(
         b_bytes=b.widest(),
         out_bytes=results,
         c="none" if c is None else "in place" if problem.in_place else "separate",
+        c_major=c.major if c else "row",
         batches="none" if problem.batches is None else "strided",
         epilogue=epilogue,
         extras=tuple(operand.extra for operand in problem.operands),
@@ -141,7 +143,7 @@ def gemm(
     """out = epilogue(alpha·a@b + beta·c, *operands). Returns out.
 
     a (M, K) and b (K, N) are float16, bfloat16, float32 (multiplied as tf32), float64, int8 or uint8. c and out (M, N)
-    are of one type, and lie alike: float16, bfloat16 or float32 for these inputs, float64 for float64, int32 or one of
+    are of one type: float16, bfloat16 or float32 for these inputs, float64 for float64, int32 or one of
     the three for integers. Sums are float32, float64 or int32. Each may be row- or column-major with any leading
     dimension, and any of M, N, K may be 0. numpy arrays run on the emulator, CUDA arrays on their GPU, on torch's
     current stream. Without `out` a row-major array is made. c is not read when beta is 0, and may be out itself.
@@ -161,26 +163,25 @@ def gemm(
     Raises LaunchError for arrays that do not fit, and ScheduleError for a schedule that cannot be launched; nothing is
     written then.
     """
-    alpha, beta = _whole(alpha), _whole(beta)
+    alpha, beta = factor("alpha", alpha), factor("beta", beta)
+    epilogue, operands = canonical(epilogue), sequence_of(operands)
     beside = [operand.array if isinstance(operand, Vector) else operand for operand in operands]
     arrays = a, b, None if beta == 0 else c, out, *beside
     what = config, schedule, split_k, reduction, beta == 0, epilogue, *map(type, operands)
     sight = None if out is None else look(arrays)
-    if PLANS.launch(what, sight, (alpha, beta)):
-        return out
+    with suppress(LaunchError):  # the careful way says it in the words of the caller
+        if PLANS.launch(what, sight, (alpha, beta)):
+            return out
     given = problem_of(a, b, c, out, beta, epilogue, operands)
     problem = given.row_major
     made = configure(problem, config, epilogue, schedule=schedule, split_k=split_k, reduction=reduction)
+    check_factor("alpha", alpha, made.scalar)
+    check_factor("beta", beta, made.scalar)
     if problem.m and problem.n and problem.batches != 0:
         call = call_of(problem, made, alpha, beta)
         call.run()
         PLANS.learn(what, sight, arrays, call)
     return given.out.owner
-
-
-def _whole(factor: float) -> float:
-    """alpha or beta as an int where it is one: of int32 matrices it must be."""
-    return int(factor) if type(factor) is float and abs(factor) < MOST_WHOLE and factor.is_integer() else factor
 
 
 def call_of(problem: Problem, config: GemmConfig, alpha: float, beta: float) -> Call:

@@ -13,6 +13,7 @@ from ptxdsl.arrays import strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.config import ATOMS, Extra, outputs
 from ptxdsl.kernels.epilogue import Vector, per_row
+from ptxdsl.kernels.function import check_function
 from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, empty, matrix, tensor
 from ptxdsl.types import Type, f16, f64, s32
 
@@ -111,10 +112,7 @@ def problem_of(
     added = matrix("c", c, batched=True) if c is not None and beta != 0 else None
     for found in filter(None, (written, added)):
         _check_result(found, shape, left.type, written)
-    if operands and epilogue is None:
-        raise LaunchError(
-            "operands are given, and no epilogue that takes them", help="pass the function, such as epilogue=add_relu"
-        )
+    check_function(epilogue, operands)
     beside = tuple(_operand(f"operands[{n}]", operand, written) for n, operand in enumerate(operands))
     problem = Problem(left, right, added, written, beside)
     check_devices([left, right, written, *filter(None, [added]), *(operand.tensor for operand in beside)])

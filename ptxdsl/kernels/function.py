@@ -1,0 +1,132 @@
+"""What a caller gives to an epilogue beside arrays: a function, which may be written anew at each call, and numbers."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import struct
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ptxdsl import arrays
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.epilogue import Epilogue, Vector
+from ptxdsl.types import Type, f32, s32
+
+MOST_FUNCTIONS = 256
+_PLAIN = (int, float, str, bool, type(None))  # of a closure: the same where type and text are
+_known: OrderedDict[tuple[Any, ...], Epilogue] = OrderedDict()
+
+
+def canonical(function: Any) -> Any:
+    """The first function with the code, the defaults and the closure of this one: a kernel is made for each function,
+    and a lambda in a loop is a new one each time. The last ones that were asked for are remembered."""
+    code = getattr(function, "__code__", None)
+    if code is None or function.__kwdefaults__:
+        return function
+    inside = [cell.cell_contents for cell in function.__closure__ or ()]
+    key = (id(code), id(function.__globals__), *map(_held, (*(function.__defaults__ or ()), *inside)))
+    found = _known.setdefault(key, function)
+    _known.move_to_end(key)
+    if len(_known) > MOST_FUNCTIONS:
+        _known.popitem(last=False)
+    return found
+
+
+def _held(value: Any) -> Any:
+    """What tells a value of a closure from others; an object is kept alive by the function that is remembered."""
+    return (type(value), repr(value)) if isinstance(value, _PLAIN) else id(value)
+
+
+def check_function(function: Callable[..., Any] | None, operands: Sequence[Any]) -> None:
+    """Raises LaunchError for an epilogue that is no function of an element and as many operands."""
+    if operands and function is None:
+        raise LaunchError(
+            "operands are given, and no epilogue that takes them", help="pass the function, such as epilogue=add_relu"
+        )
+    if function is None:
+        return
+    if not callable(function):
+        raise LaunchError(
+            f"`epilogue` is {function!r}, not a function", help="pass a function of one element, such as relu"
+        )
+    try:
+        inspect.signature(function).bind(None, *operands)
+    except TypeError as reason:
+        takes = f"it is called with an element of the product and one of each of {len(operands)} operands"
+        raise LaunchError(f"`epilogue` {_name(function)}: {reason}", help=takes) from None
+    except ValueError:  # a function without a signature, written in C
+        return
+
+
+def _name(function: Any) -> str:
+    return f"`{getattr(function, '__name__', type(function).__name__)}`"
+
+
+def sequence_of(operands: Any) -> Sequence[Any]:
+    """The operands of an epilogue. Raises LaunchError for one that stands alone."""
+    if isinstance(operands, tuple | list):
+        return operands
+    one = type(operands).__name__
+    written = f"{one}(…)" if isinstance(operands, Vector) else "matrix"
+    raise LaunchError(
+        f"`operands` is a {one}; it takes a tuple, one for each operand of the epilogue",
+        help=f"write operands=({written},)",
+    )
+
+
+def factor(name: str, value: Any) -> Any:
+    """alpha or beta as a Python number, an int where it is whole: int32 matrices take no other.
+
+    Raises LaunchError for what is no number.
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        return int(value) if abs(value) < 2**31 and value.is_integer() else value
+    if isinstance(value, int):
+        return value
+    array = _array(value)
+    if array is not None:
+        raise LaunchError(
+            f"`{name}` is {array}, not a number",
+            help=f"pass its value, float({name}); a factor for each row or column is an operand of the epilogue",
+        )
+    if isinstance(value, complex | str) or not hasattr(value, "__float__"):
+        raise LaunchError(f"`{name}` is {value!r}, not a number", help="pass an int or a float")
+    return factor(name, float(value))
+
+
+def _array(value: Any) -> arrays.Array | None:
+    try:
+        return arrays.describe(value)
+    except BufferError:
+        return None
+
+
+def check_factor(name: str, value: Any, scalar: Type) -> None:
+    """Raises LaunchError for a number that is none of the type in which the output is computed."""
+    if scalar is s32:
+        if not isinstance(value, int):
+            raise LaunchError(
+                f"`{name}` is {value!r}; an int32 output is scaled by integers",
+                help="write to a float32 out, which takes any factor",
+            )
+        if not -(2**31) <= value < 2**31:
+            raise LaunchError(f"`{name}` is {value}, which is no int32", help="write to a float32 out")
+    elif scalar is f32 and math.isfinite(value) and not _fits(value):
+        raise LaunchError(
+            f"`{name}` is {value!r}; the output is computed in float32, which ends at 3.4e38",
+            help="scale the matrices before, or multiply float64 ones",
+        )
+
+
+def _fits(value: float) -> bool:
+    try:
+        struct.pack("f", value)
+    except (OverflowError, struct.error):
+        return False
+    return True

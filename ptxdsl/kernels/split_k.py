@@ -106,7 +106,7 @@ class SplitK:
         pd.ptx.bar.sync(0)
         with pd.if_(is_last):
             clear(values)
-            self.sums.add_all(values, (self.tile, slices * self.tiles, self.tiles))
+            self.sums.add_all(values, (self.tile, self.tile + slices * self.tiles, self.tiles))
         return is_last
 
     def _serial(self, values: list[Any], slice: Any, slices: Any) -> Any:

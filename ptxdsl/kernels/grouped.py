@@ -29,6 +29,7 @@ from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Pointer
 
 USUAL = GemmConfig()
+STRIP = 8
 ROW = 12  # numbers that describe a problem
 NO_TABLE = np.zeros(1, np.int32)
 ENTRY, PART = 2, 8  # s32 of an entry of the host's table: of a tile, of a part of a tile
@@ -62,6 +63,7 @@ def grouped_kernel(
     *workspace: shared_parameters(config, mode),
     config: GemmConfig = USUAL,
     mode: str = "device",
+    strip: int = 1,
 ) -> None:
     """`table` describes `problems` problems of `total` tiles; `schedule` is what the host has worked out, in its mode:
     "host" (GroupedProblemVisitor.table) or "parts" (`parts_table`); it is not read with "device"."""
@@ -70,7 +72,8 @@ def grouped_kernel(
     with pd.while_(visitor.next_tile):
         number, tile, *part = visitor.work()
         problem = load_problem(table, number, config)
-        place = tile_of(tile, ceil_div(problem.n, config.tile[1]))
+        across, down = ceil_div(problem.n, config.tile[1]), ceil_div(problem.m, config.tile[0])
+        place = tile_of(tile, across, down, strip)
         tiles.compute(problem, place, Part(*part) if part else None)
         visitor.advance()
 
@@ -179,7 +182,7 @@ def _launch(
 ) -> None:
     """Works out who does what, and launches the kernel."""
     mode = "parts" if balance else schedule
-    constants = {"config": config, "mode": mode}
+    constants = {"config": config, "mode": mode, "strip": STRIP}
     device, stream = place_of(group.a.owners[0])
     resident = resident_blocks(grouped_kernel, config.threads, device, **constants)
     blocks = resident if balance else min(resident, int(group.tiles(config).sum()))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
+from ptxdsl.schedule.arithmetic import minimum
 from ptxdsl.schedule.problems import MOST_TILES, sizes
 from ptxdsl.schedule.timeline import Span, Timeline
 
@@ -36,17 +37,27 @@ class Work(NamedTuple):
     k_end: np.ndarray
 
 
-def tile_of(tile: Any, tiles_n: Any) -> tuple[Any, Any]:
-    """The (m, n) of a tile's number in its problem, which has `tiles_n` tiles along n: row by row."""
-    row = tile // tiles_n
-    return row, tile - row * tiles_n
+def tile_of(tile: Any, tiles_n: Any, tiles_m: Any = None, strip: int = 1) -> tuple[Any, Any]:
+    """The (m, n) of a tile's number in its problem of `tiles_m` by `tiles_n` tiles.
+
+    Row by row; in strips of `strip` rows, each column of which comes before the next one, if that is more than 1.
+    """
+    if strip == 1:
+        row = tile // tiles_n
+        return row, tile - row * tiles_n
+    per_strip = tiles_n * strip
+    number = tile // per_strip
+    within, first = tile - number * per_strip, number * strip
+    height = minimum(tiles_m - first, strip)
+    column = within // height
+    return first + (within - column * height), column
 
 
 class GroupedProblemVisitor:
     """Deals the tiles of `problems`, a list of (M, N, K), to `blocks` persistent blocks.
 
-    The problems' tiles make one row: problem after problem, inside of a problem row by row. Block b takes the tiles
-    b, b + blocks, b + 2·blocks, … . With mode="device" each warp finds its problem in the kernel; with mode="host" the
+    The problems' tiles make one row: problem after problem, inside of a problem row by row, or in strips of `strip` rows
+    (see `tile_of`). Block b takes the tiles b, b + blocks, b + 2·blocks, … . With mode="device" each warp finds its problem in the kernel; with mode="host" the
     kernel reads `table`. sort=True takes the problems with the longest K first. balance="k" deals by K-iterations
     instead: the longest tile to the least loaded block, tiles that are longer than a block's fair share in parts.
 
@@ -61,7 +72,9 @@ class GroupedProblemVisitor:
         mode: str = "device",
         sort: bool = False,
         balance: str | None = None,
+        strip: int = 1,
     ) -> None:
+        (self.strip,) = sizes((strip,), "the raster of a problem", ("strip",), least=1)
         self.problems = _shapes(problems)
         self.tile = sizes(tile, "the tile", ("M", "N", "K"), least=1)
         (self.blocks,) = sizes((blocks,), "a persistent grid", ("blocks",), least=1)
@@ -109,7 +122,7 @@ class GroupedProblemVisitor:
 
     def _places(self, where: np.ndarray, tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The (m, n) of tiles, each of the problem that is `where` in the order."""
-        return tile_of(tile, self._tiles_n[where])
+        return tile_of(tile, self._tiles_n[where], self._tiles_m[where], self.strip)
 
     @property
     def total(self) -> int:

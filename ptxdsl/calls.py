@@ -170,7 +170,7 @@ def _run(
     ordinal = _gpu(given)
     on_gpu = ordinal is not None or settings.device == "cuda"
     own = driver.device(ordinal or 0).arch if on_gpu else DEFAULT_ARCH
-    variant = launch.kernel.variant(settings.arch or own, constants)
+    variant = launch.kernel.variant(target(ordinal), constants)
     shape = launch.grid, launch.block, variant.shared_bytes(launch.shared_bytes), cluster, cooperative
     if not on_gpu or settings.device == "emulator":
         checked = arguments.launch_shape(*shape)
@@ -184,6 +184,14 @@ def _run(
     handle(launch.grid, launch.block, given, **options, stream=stream, device=ordinal)
     key = (*constants.items(), *map(type, given))
     launch.kernel.handles[key] = variant, handle
+
+
+def target(ordinal: int | None) -> str:
+    """What a kernel is made for whose arrays are on a GPU, or in host memory where that is None."""
+    settings = config.current()
+    if ordinal is None and settings.device != "cuda":
+        return settings.arch or DEFAULT_ARCH
+    return settings.arch or str(driver.device(ordinal or 0).arch)
 
 
 def _gpu(given: Sequence[Any]) -> int | None:

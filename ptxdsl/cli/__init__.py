@@ -21,6 +21,7 @@ from ptxdsl.errors import Error
 from ptxdsl.kernels.heuristic import choose
 from ptxdsl.lower import lower
 from ptxdsl.schedule import cli as schedule_cli
+from ptxdsl.types import TYPES
 from ptxdsl.verify import least_version
 
 STAGES = ("ir", "ptx", "cubin", "sass")
@@ -187,7 +188,8 @@ def _run_gemm(options: argparse.Namespace) -> int:
     device = options.device or default_device()
     if device == "cuda":
         driver.require_gpu()
-    chosen = override("--config", choose(options.m, options.n), options.config) if options.config else None
+    usual = choose(options.m, options.n, options.k, TYPES[options.dtype])
+    chosen = override("--config", usual, options.config) if options.config else None
     out = options.out or options.dtype
     trial = Trial(options.m, options.n, options.k, options.dtype, out, options.layout, chosen, options.seed)
     outcome = trial.run(device)

@@ -30,6 +30,7 @@ WARP = 32
 PAD = 8  # elements between the rows of the staged output: rows begin in different banks
 SHARED_BYTES = {80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 120: 99}  # KiB of a block, by compute capability
 REGISTERS = 255  # of a thread
+REGISTERS_OF_BLOCK = 65536
 OWN_REGISTERS = 24  # addresses and counters, at least
 
 # Of each input type: the atom, the types of accumulators, and those of outputs
@@ -41,7 +42,7 @@ ATOMS = {
     s8: "mma.m16n8k32.s32.s8",
     u8: "mma.m16n8k32.s32.u8",
 }
-WIDE_F64 = "mma.m16n8k16.f64.f64"  # sm_90: twice the rate of m8n8k4
+WIDE_F64 = "mma.m16n8k4.f64.f64"  # from sm_90 on: twice the rate of m8n8k4
 SUMS = {f64: f64, s8: s32, u8: s32}
 OUTPUTS = {f64: (f64,), s8: (s32, f32, f16, bf16), u8: (s32, f32, f16, bf16)}
 FLOATS = (f16, bf16, f32)
@@ -130,6 +131,10 @@ class GemmConfig:
             raise LaunchError(
                 f"GemmConfig: {message}", help="take a smaller tile, fewer stages, or more warps for the same tile"
             )
+
+    def fits(self, arch: str) -> bool:
+        """Whether a GPU has enough registers and shared memory for it."""
+        return next(_shortages(self, arch), None) is None
 
     @property
     def warps(self) -> tuple[int, int]:
@@ -306,11 +311,24 @@ def _are_powers_of_two(extents: Any, count: int) -> bool:
     return known and all(n > 0 and n & (n - 1) == 0 for n in extents)
 
 
+def capability_of(arch: str) -> int:
+    """80 of sm_80, 90 of sm_90a."""
+    return int("".join(filter(str.isdigit, arch)))
+
+
+def usual_atom(inputs: Type, arch: str) -> str:
+    """The tensor core instruction for such inputs on a GPU; "" for that of all GPUs."""
+    return WIDE_F64 if inputs is f64 and capability_of(arch) >= 90 else ""
+
+
 def _shortages(config: GemmConfig, arch: str) -> Iterator[str]:
     if config.registers > REGISTERS:
         whole = f"warps of {config.warp} with {config.sum} sums"
         yield f"{whole} hold {config.registers} registers a thread or more; there are {REGISTERS}"
-    capability = int("".join(filter(str.isdigit, arch)))
+    elif config.registers * config.threads > REGISTERS_OF_BLOCK:
+        whole = f"{config.threads} threads in warps of {config.warp}"
+        yield f"{whole} hold {config.registers} registers each or more; a block has {REGISTERS_OF_BLOCK}"
+    capability = capability_of(arch)
     most = SHARED_BYTES[max((known for known in SHARED_BYTES if known <= capability), default=80)] * 1024
     if config.shared_bytes > most:
         ring = f"{config.stages} stages of {config.stage_bytes} bytes"

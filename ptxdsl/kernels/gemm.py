@@ -14,10 +14,11 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import ptr, s64, u32
 from ptxdsl.arrays import strided
+from ptxdsl.calls import target
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels import scheduled
 from ptxdsl.kernels.block import Block, Product
-from ptxdsl.kernels.config import GemmConfig, Schedule
+from ptxdsl.kernels.config import GemmConfig, Schedule, usual_atom
 from ptxdsl.kernels.epilogue import Target, Vector
 from ptxdsl.kernels.function import canonical, check_factor, factor, sequence_of
 from ptxdsl.kernels.heuristic import choose
@@ -57,13 +58,17 @@ def gemm_kernel(
     matrices = Target(a, lda), Target(b, ldb), Target(c, ldc), Target(out, ldo)
     product = Product(m, n, k, *matrices, alpha, beta, extras)
     place = own[-5:] if config.batches != "none" else ()
-    block = Block(config, product, place)
-    if config.is_stream_k:
-        compute_stream_k(block, own[: len(own) - len(place)])
-    elif config.is_persistent:
-        compute_persistently(block, own[: len(own) - len(place)])
+    compute(Block(config, product, place), own[: len(own) - len(place)])
+
+
+def compute(block: Block, given: tuple[Any, ...]) -> None:
+    """The tiles of this block, by the schedule; `given` is what the kernel takes for that."""
+    if block.config.is_stream_k:
+        compute_stream_k(block, given)
+    elif block.config.is_persistent:
+        compute_persistently(block, given)
     else:
-        compute_tile(block, own[:2])
+        compute_tile(block, given)
 
 
 def compute_tile(block: Block, memory: tuple[Any, ...]) -> None:
@@ -87,11 +92,15 @@ def configure(
     problem: Problem, config: GemmConfig | None, epilogue: Callable[..., Any] | None = None, **chosen: Any
 ) -> GemmConfig:
     """The kernel for a row-major problem: `config` gives the tiles, `chosen` is what the call says otherwise; the
-    arrays give types, orders and widths."""
+    arrays give types, orders and widths. Raises LaunchError for what their GPU has not enough of."""
     a, b, c, out = problem.a, problem.b, problem.c, problem.out
+    device, _ = problem.place
+    arch = target(device)
     results = out.widest(problem.n) if c is None else min(out.widest(problem.n), c.widest(problem.n))
-    return specialise(
-        _scheduled(problem, config, {field: value for field, value in chosen.items() if value is not None}),
+    found = _scheduled(problem, config, {field: value for field, value in chosen.items() if value is not None}, arch)
+    made = specialise(
+        found,
+        atom=found.atom or usual_atom(a.type, arch),
         inputs=a.type,
         output=out.type,
         a_major="k" if a.major == "row" else "mn",
@@ -105,13 +114,15 @@ def configure(
         epilogue=epilogue,
         extras=tuple(operand.extra for operand in problem.operands),
     )
+    made.check(arch)
+    return made
 
 
-def _scheduled(problem: Problem, config: GemmConfig | None, chosen: dict[str, Any]) -> GemmConfig:
+def _scheduled(problem: Problem, config: GemmConfig | None, chosen: dict[str, Any], arch: str) -> GemmConfig:
     """The tiles and the schedule."""
     batches = problem.batches
     if config is None:
-        config = choose(problem.m * (batches or 1), problem.n)
+        config = choose(problem.m * (batches or 1), problem.n, problem.k, problem.a.type, arch)
         if "schedule" in chosen or batches is not None:
             chosen = {"split_k": 1, **chosen}
     found = specialise(config, **chosen) if chosen else config

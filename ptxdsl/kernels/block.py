@@ -67,9 +67,13 @@ class Block:
         """The sums of a tile, of all K or of its iterations k[0] to k[1]. Afterwards the shared memory is free."""
         begin, end = k or (0, self.iterations)
         tile_k = self.config.tile[2]
-        sources = Source(*product.a, product.m), Source(*product.b, product.n)
         extent = begin * tile_k, pd.min(end * tile_k, product.k)
-        return self.mainloop.run(self.mainloop.loaders(*sources, self._first(tile), extent), end - begin)
+        return self.mainloop.run(self.loaders(product, self._first(tile), extent), end - begin)
+
+    def loaders(self, product: Product, first: tuple[Any, Any], k: tuple[Any, Any]) -> tuple[Any, ...]:
+        """The copies of the operands of the tile whose first element is at (m, n) = `first`, from k[0] to k[1]."""
+        sources = Source(*product.a, product.m), Source(*product.b, product.n)
+        return self.mainloop.loaders(*sources, first, k)
 
     def write(self, product: Product, tile: tuple[Any, Any], accumulators: Accumulators, row: Any = 0) -> None:
         """Sends sums to memory, `row` rows further down in each warp's part of the tile; uses the shared memory."""

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple, get_type_hints
 
 import ptxdsl as pd
 from ptxdsl import b8, b32, b64, s32, s64, u32
-from ptxdsl.kernels.operand import Copies, OperandTile
+from ptxdsl.kernels.block import Block, Product
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.operand import Copies, Loader, OperandTile, Source
 from ptxdsl.types import Type
 
 NOWHERE = 1 << 31  # a line that no image has: where rows lie behind the last output pixel
-KEPT = 4  # rows of a thread whose places stay in registers
+KEPT = 8  # rows of a thread whose places stay in registers
 
 
 class Geometry(NamedTuple):
@@ -57,6 +59,21 @@ class Geometry(NamedTuple):
 GEOMETRY: tuple[Type, ...] = tuple(get_type_hints(Geometry).values())
 
 
+class PixelBlock(Block):
+    """Computes tiles of a convolution: of its product, `a` is the images."""
+
+    def __init__(self, config: GemmConfig, product: Product, geometry: Geometry) -> None:
+        super().__init__(config, product)
+        self.geometry, self.rows = geometry, PixelRows(config.tile[0], geometry)
+
+    def loaders(self, product: Product, first: tuple[Any, Any], k: tuple[Any, Any]) -> tuple[Any, ...]:
+        config, loop = self.config, self.mainloop
+        self.rows.find(product.a.pointer, first[0], config.threads)
+        pixels = PixelLoader(config.a, loop.memory, self.rows, self.geometry, k, config.threads)
+        filters = Source(*product.b, product.n)
+        return pixels, Loader(config.b, loop.memory_b, filters, first[1], k, config.threads)
+
+
 class PixelRows:
     """Where the windows of a tile's output pixels begin in the input, found once by all threads of the block.
 
@@ -64,15 +81,19 @@ class PixelRows:
     its line and column, which may be negative.
     """
 
-    def __init__(self, tile: int, x: Any, geometry: Geometry, first: Any, threads: int) -> None:
-        table = pd.shared(b64, (tile, 2))
-        self.memory = table.address().bitcast(b8)
-        for start in range(0, tile, threads):
+    def __init__(self, count: int, geometry: Geometry) -> None:
+        self.count, self.geometry = count, geometry
+        self.table = pd.shared(b64, (count, 2))
+        self.memory = self.table.address().bitcast(b8)
+
+    def find(self, x: Any, first: Any, threads: int) -> None:
+        """Fills the table for the rows from `first` on. The table is free for all threads."""
+        for start in range(0, self.count, threads):
             row = pd.tid.x + start
-            with pd.if_(row < tile):
-                pointer, line, column = _window(x, geometry, first + row)
+            with pd.if_(row < self.count):
+                pointer, line, column = _window(x, self.geometry, first + row)
                 begin = pd.pack(line.bitcast(b32), column.bitcast(b32))
-                pd.ptx.st.shared.v2.b64(table.address(row, 0), [pointer.value, begin])
+                pd.ptx.st.shared.v2.b64(self.table.address(row, 0), [pointer.value, begin])
         pd.ptx.bar.sync(0)
 
     def read(self, place: Any) -> tuple[Any, Any, Any]:

@@ -9,8 +9,17 @@ from typing import Any, NamedTuple
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.config import ATOMS, outputs
+from ptxdsl.kernels.epilogue import WIDEST, Vector
+from ptxdsl.kernels.function import check_function
 from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, empty, tensor
-from ptxdsl.kernels.problem import Operand, Vector, matrix_operand, vector_operand
+from ptxdsl.kernels.problem import (
+    Operand,
+    Problem,
+    check_devices,
+    check_written,
+    matrix_operand,
+    vector_operand,
+)
 from ptxdsl.schedule import Conv2dProblem
 
 MOST = 1 << 31  # pixels, and products of a sum, that 32 bits count
@@ -31,21 +40,22 @@ class Window(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Pixels(Matrix):
+    """Images as the first operand, (N·P·Q, R·S·C): a matrix that is nowhere in memory."""
+
+    def widest(self, *extents: int, most: int = WIDEST) -> int:
+        """The widest copy in bytes that stays within the channels of one pixel and begins at multiples of itself."""
+        shape, strides, each = self.array.shape, self.array.strides, self.type.bytes
+        steps = [stride for extent, stride in zip(shape[:3], strides, strict=False) if extent > 1]
+        return gcd(most, self.array.pointer, *(each * n for n in (*steps, shape[3])))
+
+
+@dataclass(frozen=True)
 class Convolution:
-    """One convolution as the GEMM filters × pixels: `w` is (K, R·S·C), `out` (N·P·Q, K), and x stays as it lies."""
+    """A convolution, and the same as a product: `a` is the Pixels, `b` the filters, (R·S·C, K), `out` (N·P·Q, K)."""
 
     sizes: Conv2dProblem
-    x: Tensor
-    w: Matrix
-    out: Matrix
-    operands: tuple[Operand, ...] = ()
-
-    @property
-    def widest(self) -> int:
-        """The widest copy in bytes, up to 16, that stays within the channels of one pixel and begins at multiples."""
-        array, each = self.x.array, self.x.type.bytes
-        steps = [s for extent, s in zip(array.shape[:3], array.strides, strict=False) if extent > 1]
-        return gcd(16, array.pointer, *(each * n for n in (*steps, self.sizes.C)))
+    product: Problem
 
 
 def window(pad: Any, stride: Any, dilation: Any) -> Window:
@@ -89,21 +99,23 @@ def convolution_of(
     _check_inputs(images, filters)
     sizes = _sizes(images, filters, moves)
     shape = sizes.N, sizes.P, sizes.Q, sizes.K
-    usual = outputs(images.type)[0]
-    given = empty(images, shape, usual) if out is None else out
-    written = _pixels("out", given, shape, "this convolution gives")
-    if written.type not in outputs(images.type):
-        known = " or ".join(map(describe_type, outputs(images.type)))
+    known = outputs(images.type)
+    written = _pixels("out", empty(images, shape, known[0]) if out is None else out, shape, "this convolution gives")
+    if written.type not in known:
         raise LaunchError(
-            f"`out` is {describe_type(written.type)}; of {describe_type(images.type)} images conv2d writes {known}",
+            f"`out` is {describe_type(written.type)}; of {describe_type(images.type)} images conv2d writes "
+            f"{_names(known)}",
             help="convert it afterwards",
         )
-    if operands and epilogue is None:
-        raise LaunchError(
-            "operands are given, and no epilogue that takes them", help="pass the function, such as epilogue=add_relu"
-        )
+    check_function(epilogue, operands)
     beside = tuple(_operand(f"operands[{n}]", given, shape, written) for n, given in enumerate(operands))
-    return Convolution(sizes, images, _filters(filters), written, beside)
+    m, _, k = sizes.implicit_gemm("fprop")
+    pixels = Pixels("x", images.owner, images.array, (m, k), "row", max(k, 1))
+    packed = _filters(filters)
+    check_devices([images, filters, written, *(operand.tensor for operand in beside)])
+    apart = [operand.tensor for operand in beside if not operand.extra.in_place]
+    check_written(written, [images, filters, *apart])
+    return Convolution(sizes, Problem(pixels, packed.transposed, None, written, beside))
 
 
 def _check_inputs(x: Tensor, w: Tensor) -> None:
@@ -116,10 +128,10 @@ def _check_inputs(x: Tensor, w: Tensor) -> None:
     if channels != taken:
         raise LaunchError(f"`x` has {channels} channels and `w` takes {taken}", help=_of_channels(channels, taken))
     strides = x.array.strides
-    if (channels > 1 and strides[3] != 1) or min(strides) < 0:
+    if x.array.size and ((channels > 1 and strides[3] != 1) or min(strides) < 0):
         raise LaunchError(
             f"`x` has the shape {x.array.shape} and strides of {strides} elements: not (N, H, W, C)",
-            help=CHANNELS_LAST,
+            help="it runs backwards: make a copy of it" if min(strides) < 0 else CHANNELS_LAST,
         )
 
 
@@ -134,14 +146,16 @@ def _of_channels(channels: int, taken: int) -> str:
 
 def _names(types: Any) -> str:
     *first, last = map(describe_type, types)
-    return f"{', '.join(first)} or {last}"
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _sizes(x: Tensor, w: Tensor, moves: Window) -> Conv2dProblem:
     """The problem; its window has a place in the padded images, and 32 bits count what the kernel counts."""
     (n, h, w_in, c), (k, r, s, _) = x.array.shape, w.array.shape
     if not r or not s:
-        raise LaunchError(f"`w` has the shape {w.array.shape}", help="a window has a pixel or more: R and S of 1 at least")
+        raise LaunchError(
+            f"`w` has the shape {w.array.shape}", help="a window has a pixel or more: R and S of 1 at least"
+        )
     padded = tuple(extent + sum(sides) for extent, sides in zip((h, w_in), moves.pad, strict=True))
     spans = tuple((extent - 1) * apart + 1 for extent, apart in zip((r, s), moves.dilation, strict=True))
     if spans[0] > padded[0] or spans[1] > padded[1]:
@@ -163,14 +177,16 @@ def _sizes(x: Tensor, w: Tensor, moves: Window) -> Conv2dProblem:
 def _filters(found: Tensor) -> Matrix:
     """Filters as rows of R·S·C elements without gaps."""
     (k, r, s, c), strides = found.array.shape, found.array.strides
-    packed = _common_stride((c, s, r), strides[:0:-1], 1)
-    if packed != 1 or (k > 1 and strides[0] < r * s * c):
+    apart = strides[0] if k > 1 else max(r * s * c, 1)
+    if found.array.size and (_common_stride((c, s, r), strides[:0:-1], 1) != 1 or apart < r * s * c):
         raise LaunchError(
             f"`w` has the shape {(k, r, s, c)} and strides of {strides} elements: not (K, R, S, C)",
             help="each filter is without gaps, channels side by side: of a torch filter (K, C, R, S) take "
             "w.permute(0, 2, 3, 1).contiguous()",
         )
-    return Matrix(found.name, found.owner, found.array, (k, r * s * c), "row", strides[0] if k > 1 else max(r * s * c, 1))
+    return Matrix(
+        found.name, found.owner, found.array, (k, r * s * c), "row", strides[0] if k > 1 else max(r * s * c, 1)
+    )
 
 
 def _pixels(name: str, owner: Any, shape: tuple[int, ...], what: str) -> Matrix:
@@ -182,7 +198,7 @@ def _pixels(name: str, owner: Any, shape: tuple[int, ...], what: str) -> Matrix:
         )
     (n, p, q, k), strides = shape, found.array.strides
     apart = _common_stride((q, p, n), strides[2::-1], k)
-    if apart is None or apart < k or (k > 1 and strides[3] != 1):
+    if apart is None or (found.array.size and (apart < k or (k > 1 and strides[3] != 1))):
         raise LaunchError(
             f"`{name}` has the shape {shape} and strides of {strides} elements: not (N, P, Q, K)",
             help="pixels follow each other at one distance, channels lie side by side: a contiguous array, or some "
@@ -192,20 +208,21 @@ def _pixels(name: str, owner: Any, shape: tuple[int, ...], what: str) -> Matrix:
 
 
 def _common_stride(extents: Sequence[int], strides: Sequence[int], otherwise: int) -> int | None:
-    """The one distance between all elements, innermost dimension first; None where they have not one."""
+    """The one distance between all elements, innermost dimension first; None where they have not one, and `otherwise`
+    where there are fewer than two."""
+    if not all(extents):
+        return otherwise
     count, apart = 1, None
     for extent, stride in zip(extents, strides, strict=True):
-        if extent == 1:
-            continue
-        if apart is None:
-            apart = stride
-        if stride != apart * count:
-            return None if all(extents) else otherwise
-        count *= extent
+        if extent > 1:
+            apart = stride if apart is None else apart
+            if stride != apart * count:
+                return None
+            count *= extent
     return otherwise if apart is None else apart
 
 
 def _operand(name: str, operand: Any, shape: tuple[int, ...], out: Matrix) -> Operand:
     if isinstance(operand, Vector):
         return vector_operand(name, operand, out)
-    return matrix_operand(_pixels(name, operand, shape, "the output has"))
+    return matrix_operand(_pixels(name, operand, shape, "the output has"), out)

@@ -159,7 +159,7 @@ def check_written(out: Tensor, others: Sequence[Tensor]) -> None:
 
 def _apart(name: str) -> str:
     """What may be done instead of writing to the memory of this array."""
-    if name in ("a", "b"):
+    if name in ("a", "b", "x", "w"):
         return "give the output memory of its own: its elements are written while others still read"
     return f"pass `{name}` as out itself, element for element, or give the output memory of its own"
 

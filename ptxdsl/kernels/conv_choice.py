@@ -1,0 +1,68 @@
+"""Which configuration takes the least time for a convolution, by what 32 layers of networks took on an H200."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.schedule.arithmetic import ceil_div
+from ptxdsl.types import Type
+
+DEEP = GemmConfig(tile=(128, 128, 64), warp=(64, 64), stages=3)
+TALL = GemmConfig(tile=(256, 64, 32), warp=(64, 64), stages=4)
+NARROW = GemmConfig(tile=(128, 64, 32), warp=(64, 32), stages=4)
+SMALL = GemmConfig(tile=(64, 64, 64), warp=(32, 32), stages=4)
+FLAT = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=3)
+
+# Of each: microseconds of a multiprocessor for a million multiply-adds, where it has blocks enough.
+COST = {DEEP: 0.56, TALL: 0.59, NARROW: 0.69, SMALL: 0.76, FLAT: 0.9}
+ALONE = 1.2  # a block by itself takes so much of the time of two
+WRITE = 0.9e-4  # microseconds to write one element of out
+MEET = 2e-6  # microseconds of the whole GPU to leave one sum for another block, and to read it
+MULTIPROCESSORS = 132
+MOST_SLICES = 8
+LEAST_ITERATIONS = 4  # of a slice: fewer are not worth a meeting
+
+
+def choose(sizes: tuple[int, int, int], inputs: Type, is_wide: bool, split_k: int | None = None) -> GemmConfig:
+    """The configuration and the number of slices that should take the least time for an (M, N, K).
+
+    `is_wide` says whether images are copied in 16 bytes; `split_k` is the number of slices where it is given.
+    """
+    options = (
+        replace(config, split_k=slices)
+        for config in candidates(inputs, is_wide)
+        for slices in ([split_k] if split_k else _slices(sizes, config))
+    )
+    return min(options, key=lambda config: time(sizes, config))
+
+
+def candidates(inputs: Type, is_wide: bool) -> tuple[GemmConfig, ...]:
+    """Those that fit into the registers of a thread: narrow copies take more of them, and so do wide elements."""
+    if inputs.bits == 64:
+        return (FLAT,)
+    if inputs.bits == 8:
+        return (DEEP, SMALL) if is_wide else (SMALL,)
+    return (DEEP, TALL, NARROW, SMALL) if is_wide and inputs.bits == 16 else (NARROW, SMALL)
+
+
+def _slices(sizes: tuple[int, int, int], config: GemmConfig) -> Iterator[int]:
+    """No slice, or as many as give each multiprocessor two blocks at most."""
+    tiles, iterations = prod(config.tiles(*sizes[:2])), ceil_div(sizes[2], config.tile[2])
+    yield 1
+    for slices in range(2, MOST_SLICES + 1):
+        if slices * tiles <= 2 * MULTIPROCESSORS and slices * LEAST_ITERATIONS <= iterations:
+            yield slices
+
+
+def time(sizes: tuple[int, int, int], config: GemmConfig) -> float:
+    """Microseconds, but for what all launches take."""
+    m, n, k = sizes
+    tiles, (tile_m, tile_n, tile_k) = prod(config.tiles(m, n)), config.tile
+    rounds = ceil_div(tiles * config.split_k, MULTIPROCESSORS)
+    iterations = ceil_div(ceil_div(k, tile_k), config.split_k)
+    multiply = COST[replace(config, split_k=1)] * 1e-6 * iterations * tile_k * max(rounds, ALONE)
+    meet = MEET * tiles * config.split_k if config.split_k > 1 else 0.0
+    return tile_m * tile_n * (multiply + WRITE * rounds + meet)

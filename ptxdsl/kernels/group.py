@@ -52,11 +52,15 @@ class Matrices:
         return self.shapes[:, int(self.major == "column")]
 
     @cached_property
+    def lengths(self) -> np.ndarray:
+        """Elements of a line."""
+        return self.shapes[:, int(self.major == "row")]
+
+    @cached_property
     def bytes(self) -> np.ndarray:
         """From the first to behind the last element of each matrix."""
-        across = self.shapes[:, int(self.major == "row")]
-        elements = (self.lines - 1) * self.strides + across
-        return np.where((self.lines > 0) & (across > 0), elements, 0) * self.type.bytes
+        elements = (self.lines - 1) * self.strides + self.lengths
+        return np.where((self.lines > 0) & (self.lengths > 0), elements, 0) * self.type.bytes
 
     def widest(self, extents: Any = 0) -> int:
         """The widest access in bytes at which each line of each matrix begins, and which divides `extents` elements."""

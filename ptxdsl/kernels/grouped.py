@@ -29,7 +29,7 @@ from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Pointer
 
 USUAL = GemmConfig()
-STRIP = 8
+STRIP = 8  # rows of tiles that blocks go down first, for what L2 still holds
 ROW = 12  # numbers that describe a problem
 NO_TABLE = np.zeros(1, np.int32)
 ENTRY, PART = 2, 8  # s32 of an entry of the host's table: of a tile, of a part of a tile
@@ -63,17 +63,17 @@ def grouped_kernel(
     *workspace: shared_parameters(config, mode),
     config: GemmConfig = USUAL,
     mode: str = "device",
-    strip: int = 1,
+    whole: tuple[bool, bool] = (False, False),
 ) -> None:
     """`table` describes `problems` problems of `total` tiles; `schedule` is what the host has worked out, in its mode:
     "host" (GroupedProblemVisitor.table) or "parts" (`parts_table`); it is not read with "device"."""
-    tiles = Tiles(config, (alpha, beta), workspace)
+    tiles = Tiles(config, (alpha, beta), whole, workspace)
     visitor = VISITORS[mode](config, table, schedule, problems, total)
     with pd.while_(visitor.next_tile):
         number, tile, *part = visitor.work()
         problem = load_problem(table, number, config)
         across, down = ceil_div(problem.n, config.tile[1]), ceil_div(problem.m, config.tile[0])
-        place = tile_of(tile, across, down, strip)
+        place = tile_of(tile, across, down, STRIP)
         tiles.compute(problem, place, Part(*part) if part else None)
         visitor.advance()
 
@@ -177,16 +177,22 @@ def configure(group: Group, config: GemmConfig | None) -> GemmConfig:
     )
 
 
+def whole(group: Group, config: GemmConfig) -> tuple[bool, bool]:
+    """Whether no chunk of A, and of B, lies partly inside: their lines are as long as chunks divide."""
+    pairs = (group.a, config.a), (group.b, config.b)
+    return tuple(not (operand.lengths % tile.chunk).any() for operand, tile in pairs)  # type: ignore[return-value]
+
+
 def _launch(
     group: Group, config: GemmConfig, factors: tuple[float, float], schedule: str, sort: bool, balance: str | None
 ) -> None:
     """Works out who does what, and launches the kernel."""
     mode = "parts" if balance else schedule
-    constants = {"config": config, "mode": mode, "strip": STRIP}
+    constants = {"config": config, "mode": mode, "whole": whole(group, config)}
     device, stream = place_of(group.a.owners[0])
     resident = resident_blocks(grouped_kernel, config.threads, device, **constants)
     blocks = resident if balance else min(resident, int(group.tiles(config).sum()))
-    visitor = GroupedProblemVisitor(group.shapes, config.tile, blocks, schedule, sort, balance)
+    visitor = GroupedProblemVisitor(group.shapes, config.tile, blocks, schedule, sort, balance, STRIP)
     rows = describe(group)
     numbers = len(rows), visitor.total, *factors
     order = visitor.order if mode == "device" else None

@@ -52,6 +52,7 @@ def ragged_kernel(
     *,
     config: GemmConfig = USUAL,
     form: str = "ragged",
+    whole: tuple[bool, bool] = (False, False),
     validate: bool = False,
 ) -> None:
     """`sizes` are the end offsets of the groups, or with form="masked" how many rows of each matrix count.
@@ -62,7 +63,7 @@ def ragged_kernel(
     rows_of = FORMS[form](sizes, rows)
     if validate:
         _check(sizes, groups, rows, form)
-    tiles, across = Tiles(config, (1.0, 0.0)), ceil_div(n, config.tile[1])
+    tiles, across = Tiles(config, (1.0, 0.0), whole), ceil_div(n, config.tile[1])
 
     def tiles_of(group: Any) -> tuple[Any, Any]:
         _, count = rows_of(group)
@@ -291,7 +292,9 @@ def call_of(form: str, groups: Groups, config: GemmConfig, validate: bool) -> Ca
     """The launch: as many blocks as are resident, or as there can be tiles."""
     a, b, out, count = groups.a, groups.b, groups.out, groups.b.batches or 0
     rows, n, k = groups.shape
-    constants = {"config": config, "form": form, "validate": validate}
+    lengths = (k if a.major == "row" else rows, config.a), (k if b.major == "column" else n, config.b)
+    whole = tuple(length % tile.chunk == 0 for length, tile in lengths)
+    constants = {"config": config, "form": form, "whole": whole, "validate": validate}
     down = count * -(-rows // config.tile[0]) if form == "masked" else rows // config.tile[0] + min(count, rows)
     tiles = down * -(-n // config.tile[1])
     if tiles > MOST_TILES:

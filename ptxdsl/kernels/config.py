@@ -127,10 +127,8 @@ class GemmConfig:
 
     def check(self, arch: str = "sm_80") -> None:
         """Raises LaunchError for what a GPU has not enough of: registers of a thread, shared memory of a block."""
-        for message in _shortages(self, arch):
-            raise LaunchError(
-                f"GemmConfig: {message}", help="take a smaller tile, fewer stages, or more warps for the same tile"
-            )
+        for message, help in _shortages(self, arch):
+            raise LaunchError(f"GemmConfig: {message}", help=help)
 
     def fits(self, arch: str) -> bool:
         """Whether a GPU has enough registers and shared memory for it."""
@@ -228,8 +226,12 @@ class GemmConfig:
         """What the kernel takes for its schedule: workspace and semaphores, numbers of the plan, where batches lie."""
         shared = (Pointer(self.sum, "global"), Pointer(u32, "global")) if self.is_split or self.is_stream_k else ()
         numbers = RASTER_PARAMETERS if self.is_persistent else (u32,) * len(StreamKNumbers._fields) * self.is_stream_k
-        place = {"none": (), "strided": (u32, *[s64] * 4), "listed": (u32, *[Pointer(u64, "global")] * 4)}
-        return (*shared, *numbers, *place[self.batches])
+        return (*shared, *numbers, *self.of_batches)
+
+    @property
+    def of_batches(self) -> tuple[Any, ...]:
+        """How many there are, and the elements between those of A, B, C and out, or the table of their addresses."""
+        return {"none": (), "strided": (u32, *[s64] * 4), "listed": (u32, Pointer(u64, "global"))}[self.batches]
 
     @property
     def rest(self) -> tuple[Any, ...]:
@@ -321,15 +323,19 @@ def usual_atom(inputs: Type, arch: str) -> str:
     return WIDE_F64 if inputs is f64 and capability_of(arch) >= 90 else ""
 
 
-def _shortages(config: GemmConfig, arch: str) -> Iterator[str]:
+def _shortages(config: GemmConfig, arch: str) -> Iterator[tuple[str, str]]:
+    """What is wrong, and how to mend it."""
     if config.registers > REGISTERS:
         whole = f"warps of {config.warp} with {config.sum} sums"
-        yield f"{whole} hold {config.registers} registers a thread or more; there are {REGISTERS}"
+        message = f"{whole} hold {config.registers} registers a thread or more; there are {REGISTERS}"
+        yield message, "take a smaller warp, and so more warps for the same tile"
     elif config.registers * config.threads > REGISTERS_OF_BLOCK:
         whole = f"{config.threads} threads in warps of {config.warp}"
-        yield f"{whole} hold {config.registers} registers each or more; a block has {REGISTERS_OF_BLOCK}"
+        message = f"{whole} hold {config.registers} registers each or more; a block has {REGISTERS_OF_BLOCK}"
+        yield message, "take a smaller tile, or a larger warp, and so fewer warps for the same tile"
     capability = capability_of(arch)
     most = SHARED_BYTES[max((known for known in SHARED_BYTES if known <= capability), default=80)] * 1024
     if config.shared_bytes > most:
         ring = f"{config.stages} stages of {config.stage_bytes} bytes"
-        yield f"{ring} take {config.shared_bytes} bytes of shared memory; a block of {arch} has {most}"
+        message = f"{ring} take {config.shared_bytes} bytes of shared memory; a block of {arch} has {most}"
+        yield message, "take a smaller tile or fewer stages; on the emulator, PTXDSL_ARCH says of which GPU"

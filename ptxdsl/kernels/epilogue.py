@@ -6,18 +6,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import ptxdsl as pd
 from ptxdsl import f32, s32, s64
-from ptxdsl.errors import Location, TraceError, here
+from ptxdsl.errors import Error, Location, TraceError, caller
 from ptxdsl.kernels.config import PAD, WARP, Extra, GemmConfig
 from ptxdsl.kernels.mainloop import Accumulators, holders
 from ptxdsl.kernels.operand import WARP_TILE
 from ptxdsl.kernels.words import WIDEST, pack, read, read_words, write_words
 from ptxdsl.layout import Layout, in_bytes, make_tiled_copy, make_tiled_copy_c, make_tiled_mma
 from ptxdsl.types import Type, b8
+
+KERNELS = str(Path(__file__).parent)
 
 
 class Target(NamedTuple):
@@ -107,7 +111,7 @@ class Writer:
 
     def _apply(self, value: Any, *extras: Any) -> Any:
         function = self.config.epilogue
-        return _checked(function, function(value, *extras)) if function else value
+        return _traced(function, value, *extras) if function else value
 
     def _stage(self, values: list[Any]) -> None:
         """Pairs of neighbours on a row."""
@@ -142,18 +146,33 @@ class Writer:
             yield self._apply(value, *(extra[number] for extra in extras))
 
 
-def _checked(function: Callable[..., Any], result: Any) -> Any:
-    """What a function of the caller returned. Raises TraceError, at the function, where that is no number."""
+def _traced(function: Callable[..., Any], *values: Any) -> Any:
+    """What a function of the caller makes of an element. Its mistakes are shown in the caller's own lines."""
+    try:
+        result = function(*values)
+    except Error as error:
+        error.at = _in_own_lines(error.at)
+        raise
     type = getattr(result, "type", None)
     if isinstance(type, Type) and type.kind in "fsu":
         return result
     code = getattr(function, "__code__", None)
-    help = "of a predicate, write pd.select(p, 1.0, 0.0)" if type is not None else "return the element"
     raise TraceError(
         f"`epilogue` returns {'a ' * (type is not None)}{type or repr(result)}; it returns the element that is written",
-        at=Location(code.co_filename, code.co_firstlineno, function=code.co_name) if code else None,
-        help=help,
+        at=Location(code.co_filename, code.co_firstlineno, function=code.co_name, inlined_at=caller())
+        if code
+        else None,
+        help="of a predicate, write pd.select(p, 1.0, 0.0)" if type is not None else "return the element",
     )
+
+
+def _in_own_lines(at: Location | None) -> Location | None:
+    """A place in a function of the caller, as called by the caller: without the lines of this kernel in between."""
+    place = caller()
+    own = takewhile(lambda location: not location.file.startswith(KERNELS), at.chain() if at else ())
+    for location in reversed(list(own)):
+        place = replace(location, inlined_at=place)
+    return place
 
 
 class Running:
@@ -262,7 +281,6 @@ def sigmoid(x: Any) -> Any:
     if x.type is not f32:
         raise TraceError(
             f"sigmoid, gelu and silu are computed in f32; this value is {x.type}",
-            at=here().location,
             help="write to a float32, float16 or bfloat16 `out`; for float64, pass a function of your own",
         )
     return pd.ptx.rcp.approx.ftz.f32(1.0 + pd.ptx.ex2.approx.ftz.f32(x * -1.4426950408889634))

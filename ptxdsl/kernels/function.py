@@ -56,8 +56,9 @@ def check_function(function: Callable[..., Any] | None, operands: Sequence[Any])
     try:
         inspect.signature(function).bind(None, *operands)
     except TypeError as reason:
-        takes = f"it is called with an element of the product and one of each of {len(operands)} operands"
-        raise LaunchError(f"`epilogue` {_name(function)}: {reason}", help=takes) from None
+        beside = f", and one of each of {len(operands)} operands" if len(operands) > 1 else ", and one of its operand"
+        takes = f"it is called with an element of the product{beside if operands else ' alone'}"
+        raise LaunchError(f"`epilogue` is {_name(function)}: {reason}", help=takes) from None
     except ValueError:  # a function without a signature, written in C
         return
 
@@ -73,7 +74,7 @@ def sequence_of(operands: Any) -> Sequence[Any]:
     one = type(operands).__name__
     written = f"{one}(…)" if isinstance(operands, Vector) else "matrix"
     raise LaunchError(
-        f"`operands` is a {one}; it takes a tuple, one for each operand of the epilogue",
+        f"`operands` is of type {one}; it takes a tuple, with one for each operand of the epilogue",
         help=f"write operands=({written},)",
     )
 
@@ -126,7 +127,7 @@ def check_factor(name: str, value: Any, scalar: Type) -> None:
 
 def _fits(value: float) -> bool:
     try:
-        struct.pack("f", value)
+        struct.pack("=f", value)
     except (OverflowError, struct.error):
         return False
     return True

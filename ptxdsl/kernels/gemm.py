@@ -17,6 +17,7 @@ from ptxdsl.arrays import strided
 from ptxdsl.calls import target
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels import scheduled
+from ptxdsl.kernels.batched import batch_of, is_list
 from ptxdsl.kernels.block import Block, Product
 from ptxdsl.kernels.config import GemmConfig, Schedule, usual_atom
 from ptxdsl.kernels.epilogue import Target, Vector
@@ -57,7 +58,7 @@ def gemm_kernel(
     own, extras = rest[: len(config.of_schedule)], rest[len(config.of_schedule) :]
     matrices = Target(a, lda), Target(b, ldb), Target(c, ldc), Target(out, ldo)
     product = Product(m, n, k, *matrices, alpha, beta, extras)
-    place = own[-5:] if config.batches != "none" else ()
+    place = own[len(own) - len(config.of_batches) :]
     compute(Block(config, product, place), own[: len(own) - len(place)])
 
 
@@ -122,7 +123,11 @@ def _scheduled(problem: Problem, config: GemmConfig | None, chosen: dict[str, An
     """The tiles and the schedule."""
     batches = problem.batches
     if config is None:
-        config = choose(problem.m * (batches or 1), problem.n, problem.k, problem.a.type, arch)
+        a, b = problem.a, problem.b
+        along_k = a.major == "row" and b.major == "column"
+        config = choose(
+            problem.m * (batches or 1), problem.n, problem.k, a.type, arch, min(a.widest(), b.widest()), along_k
+        )
         if "schedule" in chosen or batches is not None:
             chosen = {"split_k": 1, **chosen}
     found = specialise(config, **chosen) if chosen else config
@@ -164,7 +169,7 @@ def gemm(
     chosen for the shape.
 
     Batches: a (batch, M, K) and b (batch, K, N) give out (batch, M, N). A matrix of two dimensions, or a batch stride
-    of 0, is one for all; c and operands may be as well.
+    of 0, is one for all; c and operands may be as well. Lists of matrices that lie alike, each anywhere, give a list.
 
     `schedule`, `split_k` and `reduction` say which tile is computed where, and replace what `config` says: a
     threadblock swizzle of ptxdsl.schedule, by which split_k blocks share the K of a tile and add up their parts one
@@ -183,9 +188,12 @@ def gemm(
     with suppress(LaunchError):  # the careful way says it in the words of the caller
         if PLANS.launch(what, sight, (alpha, beta)):
             return out
+    chosen = {"schedule": schedule, "split_k": split_k, "reduction": reduction}
+    if is_list(a, b):
+        return _gemm_of_lists((a, b, c, out), (alpha, beta), config, epilogue, operands, chosen)
     given = problem_of(a, b, c, out, beta, epilogue, operands)
     problem = given.row_major
-    made = configure(problem, config, epilogue, schedule=schedule, split_k=split_k, reduction=reduction)
+    made = configure(problem, config, epilogue, **chosen)
     check_factor("alpha", alpha, made.scalar)
     check_factor("beta", beta, made.scalar)
     if problem.m and problem.n and problem.batches != 0:
@@ -193,6 +201,32 @@ def gemm(
         call.run()
         PLANS.learn(what, sight, arrays, call)
     return given.out.owner
+
+
+def _gemm_of_lists(
+    given: tuple[Any, ...],
+    factors: tuple[Any, Any],
+    config: GemmConfig | None,
+    epilogue: Callable[..., Any] | None,
+    operands: Sequence[Any],
+    chosen: dict[str, Any],
+) -> list[Any]:
+    """The same of lists of matrices. Returns the list of outputs."""
+    if operands:
+        raise LaunchError(
+            "operands of the epilogue are given, and the matrices are lists",
+            help="pass arrays of three dimensions, whose products all take the same operands",
+        )
+    batch = batch_of(*given, factors[1])
+    if batch is None:
+        return []
+    problem = batch.problem
+    made = batch.specialise(configure(problem, config, epilogue, **chosen))
+    for name, number in zip(("alpha", "beta"), factors, strict=True):
+        check_factor(name, number, made.scalar)
+    if problem.m and problem.n:
+        batch.run(gemm_kernel, scheduled.schedule(problem, made, gemm_kernel), *factors)
+    return list(batch.group.out.owners)
 
 
 def call_of(problem: Problem, config: GemmConfig, alpha: float, beta: float) -> Call:

@@ -97,7 +97,7 @@ def tensor(name: str, owner: Any, dimensions: int | tuple[int, ...], what: str, 
         ) from None
     if array is None:
         raise LaunchError(
-            f"`{name}` is a {type(owner).__name__}, not an array",
+            f"`{name}` is of type {type(owner).__name__}, not an array",
             help="pass numpy arrays, or CUDA arrays of torch, CuPy or JAX",
         )
     if len(array.shape) not in allowed:
@@ -137,6 +137,8 @@ def _order(name: str, array: arrays.Array) -> tuple[str, int]:
         return "row", max(down, columns, 1) if rows > 1 else max(columns, 1)
     if (down == 1 or rows <= 1) and (right >= rows or columns <= 1):
         return "column", max(right, rows, 1) if columns > 1 else max(rows, 1)
+    if not array.size:
+        return "row", max(columns, 1)
     raise LaunchError(
         f"`{name}` has the shape {array.shape} and strides of ({down}, {right}) elements: not row- nor column-major",
         help="one stride must be 1 and the other at least that dimension's length; make a contiguous copy of it",
@@ -161,4 +163,4 @@ def empty(like: Tensor, shape: tuple[int, ...], type: Type) -> Any:
 
 def describe_type(type: Type) -> str:
     """A type as users of numpy know it."""
-    return NAMES.get(str(type), str(type))
+    return NAMES.get(str(type)) or str(type.dtype)

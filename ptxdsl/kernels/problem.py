@@ -136,11 +136,12 @@ def check_devices(tensors: Sequence[Tensor]) -> None:
     for other in tensors:
         here, there = first.array.device, other.array.device
         if here != there and (None not in (here, there) or arrays.HOST in (here, there)):
-            to_gpu = f"move `{other.name}` to {_where(here)}"
-            help = "with numpy arrays alone, the kernel runs on the emulator"
+            emulated = (
+                "; with numpy arrays alone, the kernel runs on the emulator" if arrays.HOST in (here, there) else ""
+            )
             raise LaunchError(
                 f"`{first.name}` is {_where(here)} and `{other.name}` {_where(there)}",
-                help=f"move one of them; {help}" if here == arrays.HOST else to_gpu,
+                help=f"move one of them to the other{emulated}",
             )
 
 

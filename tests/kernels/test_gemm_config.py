@@ -50,7 +50,8 @@ REFUSED = [
 def test_refused(fields, message):
     with pytest.raises(pd.LaunchError) as refused:
         GemmConfig(**fields)
-    assert str(refused.value) == f"GemmConfig: {message}"
+    assert refused.value.message == f"GemmConfig: {message}"
+    assert refused.value.at.text.strip() == "GemmConfig(**fields)"
 
 
 @pytest.mark.parametrize("layout", ["tn", "nt"])

@@ -114,7 +114,7 @@ def test_alpha_is_new_at_each_launch(gpu):
     for alpha in (1.0, 2.0, 3):
         gemm(a, b, out=out, alpha=alpha)
         assert gpu.launches[-1]["parameters"][11] == struct.pack("<f", alpha)
-    with pytest.raises(LaunchError, match="`alpha` takes f32; 1e\\+39 does not fit"):
+    with pytest.raises(LaunchError, match="`alpha` is 1e\\+39; the output is computed in float32"):
         gemm(a, b, out=out, alpha=1e39)
 
 
@@ -144,7 +144,7 @@ def test_memory_that_out_shares_is_refused_also_with_a_plan(gpu):
     a, b, out = Tensor(64, 32), Tensor(32, 96), Tensor(64, 96)
     gemm(a, b, out=out)
     for address in (b.address - 64 * 96 * 2 + 16, b.address + 32 * 96 * 2 - 16):
-        with pytest.raises(LaunchError, match="`out` is written by gemm_kernel and shares memory with `b`"):
+        with pytest.raises(LaunchError, match="`out` is written and shares memory with `b`"):
             gemm(a, b, out=Tensor(64, 96, address=address))
     assert len(gpu.launches) == 1
 

@@ -133,8 +133,8 @@ def resident_blocks(kernel: Kernel, config: GemmConfig, device: int | None) -> i
 
 
 def _place(problem: Problem, config: GemmConfig) -> tuple[Any, ...]:
-    """Where the batches lie."""
-    if problem.batches is None:
+    """Where batches in one array lie."""
+    if config.batches != "strided":
         return ()
     c = problem.c.batch_stride if problem.c and config.c == "separate" else 0
     return problem.batches, problem.a.batch_stride, problem.b.batch_stride, c, problem.out.batch_stride

@@ -1,6 +1,15 @@
-"""Which configuration takes the least time for a shape."""
+"""Which configuration takes the least time for a shape: a model of the GPU, fitted to what some 700 products took.
+
+A multiprocessor goes through the k iterations of its blocks at the pace of what is slowest: tensor cores, shared memory,
+the L2 cache, or the latency of one step after another. The constants are those of an H200 (132 multiprocessors).
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from math import ceil
 
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.types import Type, f16, f32, f64, s8, s32
@@ -8,6 +17,33 @@ from ptxdsl.types import Type, f16, f32, f64, s8, s32
 LARGE = GemmConfig(tile=(128, 256, 64), stages=3)
 MEDIUM = GemmConfig(tile=(128, 128, 32), stages=4)
 SMALL = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=4)
+DEEP = GemmConfig(tile=(64, 64, 128), warp=(32, 32, 64), stages=4)
+FLAT = GemmConfig(tile=(16, 32, 256), warp=(16, 32, 64), stages=6)
+OF_HALVES = (
+    LARGE,
+    MEDIUM,
+    SMALL,
+    DEEP,
+    FLAT,
+    GemmConfig(tile=(128, 256, 64), stages=4),
+    GemmConfig(tile=(128, 128, 64), warp=(64, 32), stages=5),
+    GemmConfig(tile=(128, 64, 64), warp=(32, 32), stages=4),
+    GemmConfig(tile=(128, 64, 128), warp=(64, 32, 64), stages=4),
+    GemmConfig(tile=(64, 128, 64), warp=(32, 32), stages=6),
+    GemmConfig(tile=(64, 64, 64), warp=(64, 32, 32), stages=6),
+    GemmConfig(tile=(64, 64, 64), warp=(32, 32), stages=5),
+    GemmConfig(tile=(32, 64, 64), warp=(16, 16), stages=8),
+    GemmConfig(tile=(16, 64, 256), warp=(16, 64, 64), stages=4),
+    GemmConfig(tile=(32, 16, 256), warp=(32, 16, 64), stages=6),
+    GemmConfig(tile=(64, 16, 128), warp=(32, 16, 32), stages=5),
+)
+# Rows that begin at odd elements are copied one element at a time, through registers: more threads a tile.
+OF_ODD_HALVES = (
+    GemmConfig(tile=(128, 128, 32), warp=(32, 32), stages=3),
+    GemmConfig(tile=(128, 64, 32), warp=(32, 32), stages=3),
+    GemmConfig(tile=(64, 64, 64), warp=(32, 16), stages=3),
+    SMALL,
+)
 LARGE_TF32 = GemmConfig(f32, f32, tile=(128, 256, 16), stages=4)
 MEDIUM_TF32 = GemmConfig(f32, f32, tile=(128, 128, 16), warp=(32, 64), stages=4)
 SMALL_TF32 = GemmConfig(f32, f32, tile=(64, 64, 16), warp=(32, 32), stages=4)
@@ -17,26 +53,95 @@ SMALL_F64 = GemmConfig(f64, f64, tile=(64, 64, 16), warp=(32, 32), stages=3)
 LARGE_S8 = GemmConfig(s8, s32, tile=(256, 128, 128), stages=3)
 MEDIUM_S8 = GemmConfig(s8, s32, tile=(128, 128, 64), stages=4)
 SMALL_S8 = GemmConfig(s8, s32, tile=(64, 64, 64), warp=(32, 32), stages=4)
-# How much of the tensor cores each uses when all multiprocessors are busy, beside the others of its type.
-OF_HALVES = {LARGE: 1.0, MEDIUM: 0.93, SMALL: 0.5}
-OF_BYTES = {LARGE_S8: 1.0, MEDIUM_S8: 0.9, SMALL_S8: 0.5}
-EFFICIENCY = {
-    f32: {LARGE_TF32: 1.0, MEDIUM_TF32: 0.85, SMALL_TF32: 0.5},
-    f64: {LARGE_F64: 1.0, MEDIUM_F64: 0.95, SMALL_F64: 0.85},
-}
+OF_BYTES = (LARGE_S8, MEDIUM_S8, SMALL_S8)
+CANDIDATES = {f32: (LARGE_TF32, MEDIUM_TF32, SMALL_TF32), f64: (LARGE_F64, MEDIUM_F64, SMALL_F64)}
+
 MULTIPROCESSORS = 132
+MOST_THREADS, REGISTERS, SHARED_BYTES, RESERVED = 2048, 65536, 227 << 10, 1 << 10  # of a multiprocessor, and a block
+# Of one multiprocessor in a microsecond: multiply-adds, bytes of shared memory, elements copied one by one
+MULTIPLY_ADDS = {f16: 2.53e6, f32: 1.3e6, f64: 0.25e6, s8: 5.2e6}
+SHARED_BANDWIDTH, ODD_ELEMENTS = 234e3, 6.5e3
+L2_BANDWIDTH, DRAM_BANDWIDTH = 8.0e6, 3.44e6  # bytes in a microsecond
+# Microseconds: a k iteration at least, and each of its steps; a wave of blocks; a launch; a launch that reads DRAM
+ITERATION, STEP, WAVE, LAUNCH, DRAM_LATENCY = 0.015, 0.034, 1.6, 3.2, 7.3
+OVERLAP = 0.15  # of shared memory and tensor cores, that is lost
+BUSY_THREADS, IDLENESS = 256, 0.54  # fewer do not keep a multiprocessor busy
+MEETING, MEETING_BANDWIDTH, MEETING_TRAFFIC = 1.05, 116e3, 5.6e6  # of split K: µs, bytes in a µs of one block, of all
+LEAST_ITERATIONS, MOST_SLICES = 2, 32
 
 
-def choose(m: int, n: int, k: int, inputs: Type = f16, arch: str = "sm_90") -> GemmConfig:
-    """The configuration that should take the least time: whole waves of tiles, by how fast each is computed.
+def choose(
+    m: int, n: int, k: int, inputs: Type = f16, arch: str = "sm_90", width: int = 16, along_k: bool = True
+) -> GemmConfig:
+    """The configuration, with its split of K, that should take the least time; it fits the shared memory of `arch`.
 
-    It fits the shared memory of `arch`. `k` does not matter yet.
+    `width` is the narrowest copy of the operands, in bytes; `along_k` says that both are contiguous along k.
     """
-    table = EFFICIENCY.get(inputs) or (OF_BYTES if inputs.bits == 8 else OF_HALVES)
+    found = _candidates(inputs, arch, width, along_k)
+    return min((c for config in found for c in _splits(config, m, n, k)), key=lambda c: microseconds(c, m, n, k, width))
 
-    def time(config: GemmConfig) -> float:
-        tiles_m, tiles_n = config.tiles(m, n)
-        waves = -(-tiles_m * tiles_n // MULTIPROCESSORS)
-        return waves * config.tile[0] * config.tile[1] / table[config]
 
-    return min(filter(lambda config: config.fits(arch), table), key=time)
+@cache
+def _candidates(inputs: Type, arch: str, width: int, along_k: bool) -> tuple[GemmConfig, ...]:
+    """Those whose registers are enough for narrow copies too, and for bytes that are not contiguous along k."""
+    known = OF_HALVES if width >= 4 else OF_ODD_HALVES
+    if inputs.bits == 8:
+        known = OF_BYTES[(0 if along_k else 1) if width == 16 else 2 :]
+    elif inputs in CANDIDATES:
+        known = CANDIDATES[inputs][inputs is f32 and width < 16 :]
+    return tuple(config for config in known if config.fits(arch))
+
+
+@cache
+def _split(config: GemmConfig, slices: int) -> GemmConfig:
+    return replace(config, split_k=slices)
+
+
+def _splits(config: GemmConfig, m: int, n: int, k: int) -> Iterator[GemmConfig]:
+    """As many slices of K as give whole waves of blocks."""
+    tiles_m, tiles_n = config.tiles(m, n)
+    tiles, iterations = max(1, tiles_m * tiles_n), ceil(k / config.tile[2])
+    most = min(MOST_SLICES, iterations // LEAST_ITERATIONS)
+    for slices in {1, *(waves * MULTIPROCESSORS // tiles for waves in (1, 2, 4))}:
+        if slices == 1 or 1 < slices <= most:
+            yield _split(config, slices)
+
+
+def microseconds(config: GemmConfig, m: int, n: int, k: int, width: int = 16) -> float:
+    """What a product should take, reading its operands from DRAM."""
+    tile_m, tile_n, tile_k = config.tile
+    tiles_m, tiles_n = config.tiles(m, n)
+    blocks, slices = tiles_m * tiles_n * config.split_k, config.split_k
+    together = MULTIPROCESSORS * _resident(config)
+    iterations = ceil(ceil(k / tile_k) / slices)
+    took = ceil(blocks / together) * (iterations * _iteration(config, min(blocks, together), width) + WAVE) + LAUNCH
+    if slices > 1:
+        left = tile_m * tile_n * config.sum.bytes
+        took += MEETING + slices * left / MEETING_BANDWIDTH + 2 * blocks * left / MEETING_TRAFFIC
+    read = (m * k + k * n + m * n) * config.inputs.bytes / DRAM_BANDWIDTH + DRAM_LATENCY
+    return max(took, read) + 0.1 * took
+
+
+def _iteration(config: GemmConfig, blocks: int, width: int) -> float:
+    """A k iteration of so many blocks at the same time."""
+    tile_m, tile_n, tile_k = config.tile
+    warps = config.warps[0] * config.warps[1]
+    here = max(1, ceil(blocks / MULTIPROCESSORS))
+    row = tile_k * config.inputs.bytes
+    rate = MULTIPLY_ADDS.get(config.inputs) or MULTIPLY_ADDS[s8 if config.inputs.bits == 8 else f16]
+    multiply = here * tile_m * tile_n * tile_k / rate
+    shared = here * (warps * sum(config.warp[:2]) + tile_m + tile_n) * row / SHARED_BANDWIDTH
+    copied = blocks * (tile_m + tile_n) * row / L2_BANDWIDTH
+    if width < 4:
+        copied = max(copied, here * (tile_m + tile_n) * tile_k / ODD_ELEMENTS)
+    latency = ITERATION + STEP * tile_k / config.k_step
+    idle = max(1.0, BUSY_THREADS / (here * config.threads)) ** IDLENESS
+    return max(multiply * idle, shared * idle, copied, latency) + OVERLAP * min(multiply, shared)
+
+
+@cache
+def _resident(config: GemmConfig) -> int:
+    """Blocks that a multiprocessor holds."""
+    registers = config.registers + sum(config.warp[:2]) // 4
+    of_registers = REGISTERS // (config.threads * min(255, registers))
+    return max(1, min(SHARED_BYTES // (config.shared_bytes + RESERVED), of_registers, MOST_THREADS // config.threads))

@@ -16,6 +16,7 @@ from ptxdsl.schedule.timeline import Span, Timeline
 
 MODES = ("device", "host")
 LEAST_ITERATIONS = 4  # of a part of a tile's K: less would not pay for adding the parts up
+PARTS_OF_A_RUN = 8  # of one length, from which on it is quicker to deal them together
 
 
 class GroupedTile(NamedTuple):
@@ -59,7 +60,8 @@ class GroupedProblemVisitor:
     The problems' tiles make one row: problem after problem, inside of a problem row by row, or in strips of `strip` rows
     (see `tile_of`). Block b takes the tiles b, b + blocks, b + 2·blocks, … . With mode="device" each warp finds its problem in the kernel; with mode="host" the
     kernel reads `table`. sort=True takes the problems with the longest K first. balance="k" deals by K-iterations
-    instead: the longest tile to the least loaded block, tiles that are longer than a block's fair share in parts.
+    instead: the longest tile to the least loaded block; tiles that are longer than a block's fair share in parts, and so
+    those left for a last round that would leave blocks without a tile.
 
     Problem numbers are those of the caller's list, sorted or not. Raises ScheduleError for sizes that make no sense.
     """
@@ -156,17 +158,13 @@ class GroupedProblemVisitor:
         where = np.arange(len(self._counts)).repeat(self._counts)
         tile = np.arange(self.total) - self._starts[where]
         iterations = self._iterations[where]
+        parts = where, tile, np.zeros_like(tile), iterations
         if self.balance:
-            parts = _cut(where, tile, iterations, self._fair_share())
-            block = _deal_longest_first(parts[3] - parts[2], self.blocks)
+            block, parts = _balance(parts, self.blocks)
         else:
-            parts = where, tile, np.zeros_like(tile), iterations
             block = np.arange(self.total) % self.blocks
         by_block = block.argsort(kind="stable")
         return (block[by_block], *(part[by_block] for part in parts))
-
-    def _fair_share(self) -> int:
-        return max(LEAST_ITERATIONS, -(-int((self._iterations * self._counts).sum()) // self.blocks))
 
     @property
     def load(self) -> np.ndarray:
@@ -234,22 +232,80 @@ def _refuse_first(problems: Iterable[Any]) -> None:
         sizes(problem, f"problem {number}", ("M", "N", "K"))
 
 
-def _cut(where: np.ndarray, tile: np.ndarray, iterations: np.ndarray, most: int) -> tuple[np.ndarray, ...]:
-    """(where, tile, k_begin, k_end) of the tiles in even parts of at most `most` iterations, the longest first."""
-    count = np.maximum(1, -(-iterations // most))
+Parts = tuple[np.ndarray, ...]
+"""(where, tile, k_begin, k_end), one array for each."""
+
+
+def _balance(parts: Parts, blocks: int) -> tuple[np.ndarray, Parts]:
+    """The block of each part, and the parts, of tiles none of which is longer than a block's fair share.
+
+    What is left for a last round, in which not every block would have a tile, is cut into parts for all of them, where
+    that gains more than it costs to add these up.
+    """
+    total = int((parts[3] - parts[2]).sum())
+    parts = _cut(parts, max(LEAST_ITERATIONS, -(-total // blocks)))
+    lengths = parts[3] - parts[2]
+    block = _deal_longest_first(lengths, blocks)
+    rest = len(block) % blocks
+    if not rest:
+        return block, parts
+    most = max(LEAST_ITERATIONS, -(-int(lengths[-rest:].sum()) // blocks))
+    small = _cut(tuple(column[-rest:] for column in parts), most)
+    finer = _sorted(tuple(np.concatenate((column[:-rest], new)) for column, new in zip(parts, small, strict=True)))
+    dealt = _deal_longest_first(finer[3] - finer[2], blocks)
+    gain = _longest(block, lengths) - _longest(dealt, finer[3] - finer[2])
+    return (dealt, finer) if gain > LEAST_ITERATIONS else (block, parts)
+
+
+def _longest(block: np.ndarray, lengths: np.ndarray) -> int:
+    """The load of the block with the most to do."""
+    return int(np.bincount(block, weights=lengths).max(initial=0))
+
+
+def _cut(parts: Parts, most: int) -> Parts:
+    """The same in even parts of at most `most` iterations, the longest first."""
+    begin, lengths = parts[2], parts[3] - parts[2]
+    count = np.maximum(1, -(-lengths // most))
     part = np.arange(count.sum()) - (count.cumsum() - count).repeat(count)
-    where, tile, iterations, count = (column.repeat(count) for column in (where, tile, iterations, count))
-    begin, end = iterations * part // count, iterations * (part + 1) // count
-    longest = (begin - end).argsort(kind="stable")
-    return where[longest], tile[longest], begin[longest], end[longest]
+    where, tile, begin, lengths, count = (column.repeat(count) for column in (*parts[:2], begin, lengths, count))
+    return _sorted((where, tile, begin + lengths * part // count, begin + lengths * (part + 1) // count))
+
+
+def _sorted(parts: Parts) -> Parts:
+    longest = (parts[2] - parts[3]).argsort(kind="stable")
+    return tuple(column[longest] for column in parts)
 
 
 def _deal_longest_first(lengths: np.ndarray, blocks: int) -> np.ndarray:
-    """The block of each part: always the one with the least to do. A part without K costs as much as one iteration."""
+    """The block of each part, the longest of which come first: always the one with the least to do, the first of
+    several. A part without K costs as much as one iteration."""
+    costs = np.maximum(lengths, 1)
+    ends = np.append(np.flatnonzero(np.diff(costs)) + 1, len(costs))
+    if len(ends) * PARTS_OF_A_RUN > len(costs):
+        return _deal_one_by_one(costs, blocks)
+    loads, dealt, begin = np.zeros(blocks, np.int64), np.empty(len(costs), np.int64), 0
+    for end in ends.tolist():
+        if end > begin:
+            dealt[begin:end] = _deal_equal(loads, int(costs[begin]), end - begin)
+            begin = end
+    return dealt
+
+
+def _deal_one_by_one(costs: np.ndarray, blocks: int) -> np.ndarray:
     loads = [(0, block) for block in range(blocks)]
     dealt = []
-    for length in np.maximum(lengths, 1).tolist():
+    for cost in costs.tolist():
         load, block = loads[0]
         dealt.append(block)
-        heapreplace(loads, (load + length, block))
+        heapreplace(loads, (load + cost, block))
     return np.array(dealt, np.int64)
+
+
+def _deal_equal(loads: np.ndarray, cost: int, count: int) -> np.ndarray:
+    """As `_deal_one_by_one` deals `count` parts of one cost: in the order of the loads that they find."""
+    blocks = len(loads)
+    rounds = min(count, int(loads.max() - loads.min()) // cost + -(-count // blocks) + 1)
+    found = (loads[:, None] + cost * np.arange(rounds)) * blocks + np.arange(blocks)[:, None]
+    block = np.sort(found, axis=None)[:count] % blocks
+    loads += cost * np.bincount(block, minlength=blocks)
+    return block

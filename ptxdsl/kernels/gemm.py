@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 import ptxdsl as pd
 from ptxdsl import ptr, s64, u32
@@ -183,6 +183,8 @@ def gemm(
     epilogue, operands = canonical(epilogue), sequence_of(operands)
     beside = [operand.array if isinstance(operand, Vector) else operand for operand in operands]
     arrays = a, b, None if beta == 0 else c, out, *beside
+    if schedule is not None and schedule.__hash__ is None:
+        _refuse_schedule(schedule)
     what = config, schedule, split_k, reduction, beta == 0, epilogue, *map(type, operands)
     sight = None if out is None else look(arrays)
     with suppress(LaunchError):  # the careful way says it in the words of the caller
@@ -201,6 +203,13 @@ def gemm(
         call.run()
         PLANS.learn(what, sight, arrays, call)
     return given.out.owner
+
+
+def _refuse_schedule(schedule: Any) -> NoReturn:
+    raise LaunchError(
+        f"schedule is {schedule!r}; gemm takes one schedule, a value of ptxdsl.schedule",
+        help="such as IdentityThreadblockSwizzle(8), PersistentScheduler() or StreamKThreadblockSwizzle()",
+    )
 
 
 def _gemm_of_lists(

@@ -1,11 +1,14 @@
 """Memory that kernels need beside their arrays: sums of split-K, and semaphores that are 0 between launches.
 
 On a GPU one stream has one workspace, which grows and is kept: launches on a stream follow each other, and a captured
-graph may still use the old one.
+graph may still use the old one. Graphs that were captured on one stream share its workspace, so that they are not to be
+replayed at the same time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -33,9 +36,29 @@ def _memory(device: int, stream: int, use: str, bytes: int) -> int:
     address, owned = _OWNED.get((device, stream, use), (0, 0))
     if bytes > owned:
         owned = max(LEAST_BYTES, 1 << (bytes - 1).bit_length())
-        with driver.on(device):
-            address = int(call(f"allocating {owned} bytes of workspace", driver.cuda.cuMemAlloc, owned))
-            call("clearing the workspace", driver.cuda.cuMemsetD8, address, 0, owned)
-            call("clearing the workspace", driver.cuda.cuCtxSynchronize)
+        with driver.on(device), while_captured():
+            address = _cleared(owned)
         _OWNED[device, stream, use] = address, owned
     return address
+
+
+def _cleared(bytes: int) -> int:
+    """New memory, all 0, when this returns. It is cleared on a stream that waits for no other, nor others for it."""
+    doing = f"allocating {bytes} bytes of workspace"
+    address = int(call(doing, driver.cuda.cuMemAlloc, bytes))
+    aside = call(doing, driver.cuda.cuStreamCreate, driver.cuda.CUstream_flags.CU_STREAM_NON_BLOCKING)
+    call(doing, driver.cuda.cuMemsetD8Async, address, 0, bytes, aside)
+    call(doing, driver.cuda.cuStreamSynchronize, aside)
+    call(doing, driver.cuda.cuStreamDestroy, aside)
+    return address
+
+
+@contextmanager
+def while_captured() -> Iterator[None]:
+    """Allows what is no work of a captured stream, such as to allocate, while a graph is captured."""
+    relaxed = driver.cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    before = call("allowing an allocation", driver.cuda.cuThreadExchangeStreamCaptureMode, relaxed)
+    try:
+        yield
+    finally:
+        call("ending it", driver.cuda.cuThreadExchangeStreamCaptureMode, before)

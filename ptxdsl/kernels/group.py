@@ -13,7 +13,7 @@ import numpy as np
 from ptxdsl import arrays
 from ptxdsl.arrays import Array
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.config import ATOMS, GemmConfig, outputs
+from ptxdsl.kernels.config import ATOMS, outputs
 from ptxdsl.kernels.matrix import describe_type, empty, matrix
 from ptxdsl.types import Type
 
@@ -181,11 +181,6 @@ class Group:
     def shapes(self) -> np.ndarray:
         """(M, N, K) of each problem."""
         return np.stack((self.a.shapes[:, 0], self.b.shapes[:, 1], self.a.shapes[:, 1]), axis=1)
-
-    def tiles(self, config: GemmConfig) -> np.ndarray:
-        """How many tiles each problem has."""
-        tile_m, tile_n, _ = config.tile
-        return -(-self.out.shapes[:, 0] // tile_m) * -(-self.out.shapes[:, 1] // tile_n)
 
     @property
     def row_major(self) -> Group:

@@ -6,7 +6,8 @@ What a block does with a tile is that of `gemm.py`; here is which tile, and wher
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -138,7 +139,7 @@ def grouped_gemm(
         return []
     problems = group.row_major
     found = configure(problems, config)
-    if problems.tiles(found).any():
+    if problems.out.shapes.all(axis=1).any():
         _launch(problems, found, (alpha, beta), schedule, sort, balance)
     return list(group.out.owners)
 
@@ -191,24 +192,44 @@ def _launch(
     constants = {"config": config, "mode": mode, "whole": whole(group, config)}
     device, stream = place_of(group.a.owners[0])
     resident = resident_blocks(grouped_kernel, config.threads, device, **constants)
-    blocks = resident if balance else min(resident, int(group.tiles(config).sum()))
-    visitor = GroupedProblemVisitor(group.shapes, config.tile, blocks, schedule, sort, balance, STRIP)
+    plan = deal(group.shapes.tobytes(), config.tile, resident, mode, sort)
     rows = describe(group)
-    numbers = len(rows), visitor.total, *factors
-    order = visitor.order if mode == "device" else None
-    made, slots = parts_table(visitor) if balance else (visitor.table if mode == "host" else NO_TABLE, 0)
-    elements = slots * config.tile[0] * config.tile[1]
-    shared = workspace(device, stream, config.sum, elements, slots) if balance else ()
+    numbers = len(rows), plan.total, *factors
+    elements = plan.slots * config.tile[0] * config.tile[1]
+    shared = workspace(device, stream, config.sum, elements, plan.slots) if balance else ()
     if device is None:
-        table = address_table(group, rows, order)
-        grouped_kernel[blocks, config.threads](table, made, *numbers, *shared, **constants)
+        table = address_table(group, rows, plan.order)
+        grouped_kernel[plan.blocks, config.threads](table, plan.table, *numbers, *shared, **constants)
     else:
-        rows = rows if order is None else rows[order]
-        address = upload(device, stream, np.concatenate([part.reshape(-1).view(np.uint8) for part in (rows, made)]))
-        launch(
-            grouped_kernel, blocks, config.threads, (address, address + rows.nbytes, *numbers, *shared),
-            device, stream, **constants,
-        )  # fmt: skip
+        rows = rows if plan.order is None else rows[plan.order]
+        address = upload(device, stream, rows, plan.table)
+        arguments = address, address + rows.nbytes, *numbers, *shared
+        launch(grouped_kernel, plan.blocks, config.threads, arguments, device, stream, **constants)
+
+
+class Deal(NamedTuple):
+    """Who does what: `order` is that of the problems in their table, None for as they are given; `table` is what the
+    kernel reads of the host's schedule, with `slots` parts of tiles that have more than one."""
+
+    blocks: int
+    total: int
+    order: np.ndarray | None
+    table: np.ndarray
+    slots: int
+
+
+@lru_cache(maxsize=256)
+def deal(shapes: bytes, tile: tuple[int, int, int], resident: int, mode: str, sort: bool) -> Deal:
+    """The schedule of problems, int64 (M, N, K) each, on so many blocks at most."""
+    problems = np.frombuffer(shapes, np.int64).reshape(-1, 3)
+    if mode == "parts":
+        visitor = GroupedProblemVisitor(problems, tile, resident, "host", balance="k", strip=STRIP)
+        return Deal(resident, visitor.total, None, *parts_table(visitor))
+    tiles = (-(-problems[:, 0] // tile[0]) * -(-problems[:, 1] // tile[1])).sum()
+    visitor = GroupedProblemVisitor(problems, tile, min(resident, int(tiles)), mode, sort, strip=STRIP)
+    if mode == "host":
+        return Deal(visitor.blocks, visitor.total, None, visitor.table, 0)
+    return Deal(visitor.blocks, visitor.total, visitor.order, NO_TABLE, 0)
 
 
 def describe(group: Group) -> np.ndarray:

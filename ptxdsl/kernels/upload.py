@@ -21,8 +21,9 @@ _PLACES: dict[tuple[int, int], tuple[int, int]] = {}  # (GPU, stream): address, 
 _OF_GRAPHS: list[np.ndarray] = []
 
 
-def upload(device: int, stream: int, table: np.ndarray) -> int:
-    """The address of a copy of `table` on a GPU, for the next launch on `stream`."""
+def upload(device: int, stream: int, *parts: np.ndarray) -> int:
+    """The address of a copy of arrays, one behind the other, on a GPU, for the next launch on `stream`."""
+    table = np.concatenate([part.reshape(-1).view(np.uint8) for part in parts])
     with driver.on(device):
         address = _place(device, stream, table.nbytes)
         if call("asking whether a stream is captured", cuda.cuStreamIsCapturing, stream):

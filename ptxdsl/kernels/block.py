@@ -49,16 +49,15 @@ class Block:
         """The product of one batch."""
         if not self.place:
             return self.product
-        moved = [self._moved(n, matrix, batch) for n, matrix in enumerate(self.product[3:7], 1)]
+        moved = [self._moved(n, matrix, batch) for n, matrix in enumerate(self.product[3:7])]
         return Product(*self.product[:3], *moved, *self.product[7:])
 
     def _moved(self, number: int, matrix: Target, batch: Any) -> Target:
         """A matrix of a batch: by their distance, or by the table of their addresses."""
         if self.config.batches == "strided":
-            return Target(matrix.pointer + batch.to(s64) * self.place[number], matrix.stride)
-        if number == 3 and self.config.c != "separate":
-            return matrix
-        return Target(pd.pointer(self.place[number][batch], matrix.pointer.element), matrix.stride)
+            return Target(matrix.pointer + batch.to(s64) * self.place[1 + number], matrix.stride)
+        count, table = self.place
+        return Target(pd.pointer(table[number * count + batch], matrix.pointer.element), matrix.stride)
 
     def has(self, tile: tuple[Any, Any]) -> Any:
         return (tile[0] < self.tiles[0]) & (tile[1] < self.tiles[1])

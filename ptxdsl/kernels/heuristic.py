@@ -1,7 +1,7 @@
 """Which configuration takes the least time for a shape: a model of the GPU, fitted to what some 700 products took.
 
-A multiprocessor goes through the k iterations of its blocks at the pace of what is slowest: tensor cores, shared memory,
-the L2 cache, or the latency of one step after another. The constants are those of an H200 (132 multiprocessors).
+A multiprocessor goes through the k iterations of its blocks at the pace of what is slowest: tensor cores, shared
+memory, the L2 cache, or the latency of one step after another. The constants are those of an H200 (132 multiprocessors).
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ OF_BYTES = (LARGE_S8, MEDIUM_S8, SMALL_S8)
 CANDIDATES = {f32: (LARGE_TF32, MEDIUM_TF32, SMALL_TF32), f64: (LARGE_F64, MEDIUM_F64, SMALL_F64)}
 
 MULTIPROCESSORS = 132
+CROWDED = 180  # registers of a thread that leave none for many narrow copies, or for what a split of K must remember
 MOST_THREADS, REGISTERS, SHARED_BYTES, RESERVED = 2048, 65536, 227 << 10, 1 << 10  # of a multiprocessor, and a block
 # Of one multiprocessor in a microsecond: multiply-adds, bytes of shared memory, elements copied one by one
 MULTIPLY_ADDS = {f16: 2.53e6, f32: 1.3e6, f64: 0.25e6, s8: 5.2e6}
@@ -89,7 +90,7 @@ def _candidates(inputs: Type, arch: str, width: int, along_k: bool) -> tuple[Gem
         known = OF_BYTES[(0 if along_k else 1) if width == 16 else 2 :]
     elif inputs in CANDIDATES:
         known = CANDIDATES[inputs][inputs is f32 and width < 16 :]
-    return tuple(config for config in known if config.fits(arch))
+    return tuple(c for c in known if c.fits(arch) and (inputs.bits != 16 or width > 4 or c.registers < CROWDED))
 
 
 @cache
@@ -101,7 +102,7 @@ def _splits(config: GemmConfig, m: int, n: int, k: int) -> Iterator[GemmConfig]:
     """As many slices of K as give whole waves of blocks."""
     tiles_m, tiles_n = config.tiles(m, n)
     tiles, iterations = max(1, tiles_m * tiles_n), ceil(k / config.tile[2])
-    most = min(MOST_SLICES, iterations // LEAST_ITERATIONS)
+    most = min(MOST_SLICES, iterations // LEAST_ITERATIONS) if config.registers < CROWDED else 1
     for slices in {1, *(waves * MULTIPROCESSORS // tiles for waves in (1, 2, 4))}:
         if slices == 1 or 1 < slices <= most:
             yield _split(config, slices)

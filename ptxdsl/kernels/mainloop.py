@@ -100,13 +100,14 @@ class Mainloop:
             for step in range(steps):
                 following = (step + 1) % steps
                 if following == 0:
+                    pd.ptx.cp.async_.commit_group()
                     deposit(loaders, ring.write)
                     ring.advance(ring.write)
                     ring.advance(ring.read)
                     wait_for_stage(config.stages)
                 self._load_fragments(buffers[(step + 1) % 2], ring.read, following)
-                if step == 0:
-                    fetch(loaders, ring.write)
+                for loader in loaders[step :: steps - 1] if step < steps - 1 else ():
+                    loader.fetch(ring.write)
                 accumulators.multiply(*buffers[step % 2])
         pd.ptx.cp.async_.wait_all()
         pd.ptx.bar.sync(0)

@@ -1,7 +1,7 @@
 """Which configuration takes the least time for a shape: a model of the GPU, fitted to what some 700 products took.
 
 A multiprocessor goes through the k iterations of its blocks at the pace of what is slowest: tensor cores, shared
-memory, the L2 cache, or the latency of one step after another. The constants are those of an H200 (132 multiprocessors).
+memory, the L2 cache, or the latency of one step after another. The constants are those of an H200.
 """
 
 from __future__ import annotations

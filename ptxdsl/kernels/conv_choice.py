@@ -32,20 +32,22 @@ def choose(sizes: tuple[int, int, int], inputs: Type, is_wide: bool, split_k: in
     `is_wide` says whether images are copied in 16 bytes; `split_k` is the number of slices where it is given.
     """
     options = (
-        replace(config, split_k=slices)
+        (config, slices)
         for config in candidates(inputs, is_wide)
         for slices in ([split_k] if split_k else _slices(sizes, config))
     )
-    return min(options, key=lambda config: time(sizes, config))
+    config, slices = min(options, key=lambda option: time(sizes, *option))
+    return replace(config, split_k=slices)
 
 
 def candidates(inputs: Type, is_wide: bool) -> tuple[GemmConfig, ...]:
-    """Those that fit into the registers of a thread: narrow copies take more of them, and so do wide elements."""
-    if inputs.bits == 64:
-        return (FLAT,)
+    """Those that fit into the registers of a thread, of which narrow copies and wide elements take more, and into the
+    shared memory of any GPU."""
+    if inputs.bits >= 32:
+        return (NARROW, FLAT) if inputs.bits == 32 else (FLAT,)
     if inputs.bits == 8:
         return (DEEP, SMALL) if is_wide else (SMALL,)
-    return (DEEP, TALL, NARROW, SMALL) if is_wide and inputs.bits == 16 else (NARROW, SMALL)
+    return (DEEP, TALL, NARROW, SMALL) if is_wide else (NARROW, SMALL)
 
 
 def _slices(sizes: tuple[int, int, int], config: GemmConfig) -> Iterator[int]:
@@ -57,12 +59,12 @@ def _slices(sizes: tuple[int, int, int], config: GemmConfig) -> Iterator[int]:
             yield slices
 
 
-def time(sizes: tuple[int, int, int], config: GemmConfig) -> float:
+def time(sizes: tuple[int, int, int], config: GemmConfig, slices: int) -> float:
     """Microseconds, but for what all launches take."""
     m, n, k = sizes
     tiles, (tile_m, tile_n, tile_k) = prod(config.tiles(m, n)), config.tile
-    rounds = ceil_div(tiles * config.split_k, MULTIPROCESSORS)
-    iterations = ceil_div(ceil_div(k, tile_k), config.split_k)
-    multiply = COST[replace(config, split_k=1)] * 1e-6 * iterations * tile_k * max(rounds, ALONE)
-    meet = MEET * tiles * config.split_k if config.split_k > 1 else 0.0
+    rounds = ceil_div(tiles * slices, MULTIPROCESSORS)
+    iterations = ceil_div(ceil_div(k, tile_k), slices)
+    multiply = COST[config] * 1e-6 * iterations * tile_k * max(rounds, ALONE)
+    meet = MEET * tiles * slices if slices > 1 else 0.0
     return tile_m * tile_n * (multiply + WRITE * rounds + meet)

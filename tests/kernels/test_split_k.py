@@ -93,9 +93,9 @@ def test_epilogues_run_once_on_whole_sums(name, how, rng):
 def test_c_may_be_the_output(name, how, order, rng):
     where = machine(name)
     a, b = integers(rng, (40, 200)), integers(rng, (200, 50))
-    c = integers(rng, (40, 50), np.float32) if order == "row" else integers(rng, (50, 40), np.float32).T
+    c = integers(rng, (40, 50), np.float32)
     expected = a.astype(np.float64) @ b.astype(np.float64) - c
-    held = where.array(c.copy(order="K"))
+    held = where.array(c if order == "row" else c.T.copy().T)
     gemm(where.array(a), where.array(b), held, out=held, beta=-1.0, config=TINY, **how)
     assert np.array_equal(where.values(held), expected)
 
@@ -165,7 +165,7 @@ def test_calls_that_follow_use_the_same_workspace(rng):
     where = machine("gpu")
     for _ in range(20):
         for how in WAYS.values():
-            m, n, k = (int(v) for v in rng.integers(1, 400, 3))
+            m, n, k = (int(v) for v in rng.integers(1, 280, 3))
             product(where, rng, m, n, k, how)
 
 

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
-NAMES = {"f16": np.dtype(np.float16), "bf16": BF16, "f32": np.dtype(np.float32)}
+NAMES = {
+    **{"f16": np.dtype(np.float16), "bf16": BF16, "f32": np.dtype(np.float32), "f64": np.dtype(np.float64)},
+    **{"s8": np.dtype(np.int8), "u8": np.dtype(np.uint8), "s32": np.dtype(np.int32)},
+}
 
 
 class Emulator:

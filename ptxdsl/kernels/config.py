@@ -31,6 +31,7 @@ PAD = 8  # elements between the rows of the staged output: rows begin in differe
 SHARED_BYTES = {80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 120: 99}  # KiB of a block, by compute capability
 REGISTERS = 255  # of a thread
 REGISTERS_OF_BLOCK = 65536
+LEAST_ASYNCHRONOUS = 4  # bytes of a cp.async, which fills up with zeros where an operand ends
 OWN_REGISTERS = 24  # addresses and counters, at least
 
 # Of each input type: the atom, the types of accumulators, and those of outputs
@@ -167,11 +168,15 @@ class GemmConfig:
 
     @cached_property
     def a(self) -> OperandTile:
-        return OperandTile(self.inputs, self.tile[0], self.tile[2], self.a_major, self.a_bytes)
+        return OperandTile(self.inputs, self.tile[0], self.tile[2], self.a_major, self._copy_bytes(self.a_bytes))
+
+    def _copy_bytes(self, width: int) -> int:
+        """Copies of less than 4 bytes cannot end within an operand, so that they are single elements."""
+        return width if width >= LEAST_ASYNCHRONOUS else self.inputs.bytes
 
     @cached_property
     def b(self) -> OperandTile:
-        return OperandTile(self.inputs, self.tile[1], self.tile[2], self.b_major, self.b_bytes)
+        return OperandTile(self.inputs, self.tile[1], self.tile[2], self.b_major, self._copy_bytes(self.b_bytes))
 
     @property
     def sum(self) -> Type:

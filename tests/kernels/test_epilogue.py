@@ -1,0 +1,270 @@
+"""Functions and operands of gemm()'s epilogue against numpy, from the same body on the emulator and on a GPU."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.kernels import function
+from ptxdsl.kernels.epilogue import (
+    add,
+    add_gelu,
+    add_relu,
+    gelu,
+    per_column,
+    per_row,
+    relu,
+    scale,
+    scale_rows_and_columns,
+    sigmoid,
+    silu,
+)
+from ptxdsl.kernels.function import MOST_FUNCTIONS, canonical
+from ptxdsl.kernels.gemm import gemm, gemm_kernel
+from tests.kernels.test_types import OUTPUTS, WRITTEN, matrix, numbers
+from tests.machines import MACHINES, NAMES, machine
+
+ORDERS = ["row", "column"]
+KINDS = ["f16", "bf16", "f32", "f64", "s32"]  # of operands
+SIZES = 35, 22, 16
+
+every_machine = pytest.mark.parametrize("name", MACHINES)
+
+
+def mix(x, row, column, other):
+    return x * row + column - other
+
+
+def factors(rng, inputs, k=SIZES[2]):
+    """A row-major A and a column-major B."""
+    return matrix(rng, (SIZES[0], k), "row", inputs), matrix(rng, (k, SIZES[1]), "column", inputs)
+
+
+def wide(*arrays):
+    return [array.astype(np.float64) for array in arrays]
+
+
+def assert_close(where, found, expected, output, scale=100.0):
+    """Within f32 arithmetic on numbers up to `scale`, rounded to the output."""
+    error = np.abs(where.values(found) - expected)
+    allowed = scale * 2.0**-18 + WRITTEN[output] * np.abs(expected)
+    assert np.all(error <= allowed), np.max(error - allowed)
+
+
+@every_machine
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order, other", list(product(ORDERS, ORDERS)), ids="-".join)
+@pytest.mark.parametrize("output", ["f32", "bf16"])
+def test_vectors_and_matrices_of_every_type_and_order(name, kind, order, other, output, rng):
+    where = machine(name)
+    m, n, _ = SIZES
+    a, b = factors(rng, "f16")
+    row, column, beside = numbers(rng, m, kind), numbers(rng, n, kind), matrix(rng, (m, n), other, kind, 3)
+    if kind == "s32":
+        row, column, beside = (v % 7 for v in (row, column, beside))
+    out = matrix(rng, (m, n), order, output)
+    x, y, r, c, o = wide(a, b, row, column, beside)
+    operands = per_row(where.array(row)), per_column(where.array(column)), where.array(beside)
+    found = gemm(where.array(a), where.array(b), out=where.array(out), epilogue=mix, operands=operands)
+    assert_close(where, found, (x @ y) * r[:, None] + c - o, output)
+
+
+@every_machine
+@pytest.mark.parametrize("skipped", [1, 2, 3])
+@pytest.mark.parametrize("columns", [22, 21])
+def test_vectors_may_begin_at_any_element(name, skipped, columns, rng):
+    where = machine(name)
+    a, b = factors(rng, "f16")
+    b = b[:, :columns]
+    whole = rng.standard_normal(40).astype(np.float32)
+    given = where.array(whole)
+    operands = per_row(given[skipped:][: SIZES[0]]), per_column(given[skipped:][:columns])
+    out = where.array(np.zeros((SIZES[0], columns), np.float32))
+    found = gemm(where.array(a), where.array(b), out=out, epilogue=scale_rows_and_columns, operands=operands)
+    x, y, v = wide(a, b, whole[skipped:])
+    assert_close(where, found, (x @ y) * v[: SIZES[0], None] * v[:columns], "f32")
+
+
+@every_machine
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("beta", [0, -0.5])
+def test_a_residual_may_be_the_output_itself(name, order, beta, rng):
+    where = machine(name)
+    a, b = factors(rng, "bf16")
+    residual, c = (matrix(rng, (SIZES[0], SIZES[1]), order, "bf16", 1) for _ in range(2))
+    x, y, r, z = wide(a, b, residual, c)
+    out = where.array(residual)
+    given = where.array(a), where.array(b), where.array(c)
+    assert gemm(*given, out=out, beta=beta, epilogue=add_relu, operands=(out,)) is out
+    assert_close(where, out, np.maximum(x @ y + beta * z + r, 0), "bf16")
+
+
+@every_machine
+def test_c_and_the_residual_may_both_be_the_output(name, rng):
+    where = machine(name)
+    a, b = factors(rng, "f16")
+    c = matrix(rng, (SIZES[0], SIZES[1]), "row", "f16")
+    x, y, z = wide(a, b, c)
+    out = where.array(c)
+    gemm(where.array(a), where.array(b), out, out=out, alpha=0.5, beta=2.0, epilogue=add, operands=(out,))
+    assert_close(where, out, 0.5 * (x @ y) + 3 * z, "f16")
+
+
+@every_machine
+@pytest.mark.parametrize("reduction", ["serial", "parallel"])
+def test_split_k_applies_the_function_once(name, reduction, rng):
+    where = machine(name)
+    a, b = factors(rng, "f16", k=300)
+    bias, c = numbers(rng, SIZES[1], "f32"), matrix(rng, SIZES[:2], "row", "f32")
+    x, y, v, z = wide(a, b, bias, c)
+    found = gemm(
+        where.array(a), where.array(b), where.array(c), out=where.array(np.zeros(SIZES[:2], np.float32)), beta=1.5,
+        epilogue=add_relu, operands=(per_column(where.array(bias)),), split_k=3, reduction=reduction,
+    )  # fmt: skip
+    assert_close(where, found, np.maximum(x @ y + 1.5 * z + v, 0), "f32", scale=1000.0)
+
+
+@every_machine
+@pytest.mark.parametrize("inputs, output", [(i, o) for i, outputs in OUTPUTS.items() for o in outputs])
+def test_bias_and_relu_of_every_type(name, inputs, output, rng):
+    where = machine(name)
+    kind = {"s32": "s32", "f64": "f64"}.get(output, "f32")
+    a, b = factors(rng, inputs, k=8)
+    bias = numbers(rng, SIZES[1], kind)
+    x, y, v = wide(a, b, bias)
+    out = where.array(np.zeros(SIZES[:2], NAMES[output]))
+    operands = (per_column(where.array(bias)),)
+    alpha = 1 if output == "s32" else 2.0**-6
+    found = gemm(where.array(a), where.array(b), out=out, alpha=alpha, epilogue=add_relu, operands=operands)
+    expected = np.maximum(alpha * (x @ y) + v, 0)
+    if output == "s32":
+        assert (where.values(found) == expected).all()
+    else:
+        assert_close(where, found, expected, output, scale=2e4 if inputs in ("s8", "u8") else 500.0)
+
+
+@every_machine
+def test_quantised_matrices_are_scaled_by_row_and_column(name, rng):
+    where = machine(name)
+    a, b = factors(rng, "s8")
+    rows, columns = (np.exp2(rng.uniform(-12, -8, n)).astype(np.float32) for n in SIZES[:2])
+    x, y, r, c = wide(a, b, rows, columns)
+    operands = per_row(where.array(rows)), per_column(where.array(columns))
+    out = where.array(np.zeros(SIZES[:2], np.float16))
+    found = gemm(where.array(a), where.array(b), out=out, epilogue=scale_rows_and_columns, operands=operands)
+    assert_close(where, found, (x @ y) * r[:, None] * c, "f16", scale=1.0)
+
+
+POINTS = np.concatenate([np.linspace(-90, 90, 1441), np.linspace(-1, 1, 257), [0.0, -0.0, 6e4, -6e4]])
+
+
+def at_points(where, applied):
+    """A function at points that f16 holds, as f32."""
+    points = POINTS.astype(np.float16)[:, None]
+    out = where.array(np.zeros(points.shape, np.float32))
+    one = where.array(np.ones((1, 1), np.float16))
+    return points[:, 0].astype(np.float64), where.values(gemm(where.array(points), one, out=out, epilogue=applied))[
+        :, 0
+    ]
+
+
+def logistic(x):
+    with np.errstate(over="ignore"):
+        return 1 / (1 + np.exp(-x))
+
+
+@every_machine
+def test_sigmoid_is_as_exact_as_it_says(name):
+    x, found = at_points(machine(name), sigmoid)
+    allowed = (8 + np.abs(x)) * 2.0**-23 * logistic(x) + 2.0**-126
+    assert np.all(np.abs(found - logistic(x)) <= allowed)
+
+
+@every_machine
+@pytest.mark.parametrize("applied, formula", [
+    (silu, lambda x: x * logistic(x)),
+    (gelu, lambda x: x * logistic(1.5957691216057308 * (x + 0.044715 * x**3))),
+], ids=["silu", "gelu"])  # fmt: skip
+def test_activations_are_their_formulas(name, applied, formula):
+    x, found = at_points(machine(name), applied)
+    expected = formula(x)
+    argument = np.minimum(np.abs(x) if applied is silu else np.abs(1.6 * x + 0.0714 * x**3), 90)
+    assert np.all(np.abs(found - expected) <= (16 + 4 * argument) * 2.0**-23 * np.abs(expected) + 2.0**-110)
+
+
+@every_machine
+def test_relu_keeps_nan_and_infinity(name):
+    where = machine(name)
+    x = np.array([[np.nan], [np.inf], [-np.inf], [-2.0], [3.0]], np.float16)
+    found = gemm(where.array(x), where.array(np.ones((1, 1), np.float16)), epilogue=relu)
+    assert np.array_equal(where.values(found)[:, 0], [np.nan, np.inf, 0, 0, 3], equal_nan=True)
+
+
+@every_machine
+def test_bias_and_gelu_in_one(name, rng):
+    where = machine(name)
+    a, b = factors(rng, "f16")
+    bias = numbers(rng, SIZES[1], "f16")
+    x, y, v = wide(a, b, bias)
+    z = x @ y + v
+    found = gemm(where.array(a), where.array(b), epilogue=add_gelu, operands=(per_column(where.array(bias)),))
+    assert_close(where, found, z * logistic(1.5957691216057308 * (z + 0.044715 * z**3)), "f16")
+
+
+def test_lambdas_with_the_same_text_and_closure_share_a_kernel(rng):
+    a, b = factors(rng, "f16")
+    before = len(gemm_kernel._variants)
+    for _ in range(3):
+        gemm(a, b, epilogue=lambda x: x * 3.0)
+    assert len(gemm_kernel._variants) == before + 1
+
+
+def test_lambdas_with_other_closures_are_others(rng):
+    a, b = factors(rng, "f16")
+    x, y = wide(a, b)
+    for factor in (2.0, 3.0, -1.0):
+        found = gemm(a, b, epilogue=made(factor))
+        assert_close(machine("emulator"), found, factor * (x @ y), "f16")
+
+
+def made(value, default=0):
+    return lambda x, y=default: x * value + y
+
+
+ALIKE = [(2, 2), (2.5, 2.5), ("a", "a"), (None, None)]
+APART = [(1, 1.0), (1, True), (0.0, -0.0), ("1", 1), ([1], [1])]
+
+
+@pytest.mark.parametrize("one, other", ALIKE)
+def test_functions_are_known_by_what_they_hold(one, other):
+    assert canonical(made(one)) is canonical(made(other))
+    assert canonical(made(0, one)) is canonical(made(0, other))
+
+
+@pytest.mark.parametrize("one, other", APART, ids=str)
+def test_and_told_apart_by_it(one, other):
+    assert canonical(made(one)) is not canonical(made(other))
+    assert canonical(made(0, one)) is not canonical(made(0, other))
+
+
+def test_so_many_functions_are_remembered():
+    first = canonical(made(-1))
+    for value in range(MOST_FUNCTIONS):
+        canonical(made(value))
+    assert len(function._known) == MOST_FUNCTIONS
+    assert canonical(made(-1)) is not first
+
+
+@pytest.mark.parametrize("applied", [relu, max, None, scale], ids=["relu", "max", "None", "scale"])
+def test_what_has_a_name_is_itself(applied):
+    assert canonical(applied) is applied
+
+
+def test_functions_may_use_any_instruction(rng):
+    a, b = factors(rng, "f16")
+    x, y = wide(a, b)
+    found = gemm(a, b, out=np.zeros(SIZES[:2], np.float32), epilogue=lambda v: pd.ptx.abs.f32(v))
+    assert_close(machine("emulator"), found, np.abs(x @ y), "f32")

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ptxdsl import arrays
+from ptxdsl.arguments import overlap
 from ptxdsl.arrays import Array
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.config import ATOMS, outputs
@@ -330,7 +331,7 @@ def _check_pair(operands: list[Matrices], count: int, first: int, second: int) -
     in_place = one.name == "out" and other.name == "c" and i == j and one.pointers[i] == other.pointers[j]
     if in_place and (one.strides[i] == other.strides[j] or one.lines[i] <= 1):
         return
-    if arrays.overlap(one.array(i), other.array(j)):
+    if overlap(one.array(i), other.array(j)):
         out, rest = (one, i), (other, j)
         if one.name != "out":
             out, rest = rest, out

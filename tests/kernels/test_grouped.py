@@ -1,0 +1,210 @@
+"""grouped_gemm() against numpy in float64, on the emulator and on a GPU, from the same body."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl import ptr, s32, u32
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.grouped import STRIP, VISITORS, deal, grouped_gemm, grouped_kernel
+from ptxdsl.kernels.visitor import from_lane, prefix_sum
+from ptxdsl.schedule import GroupedProblemVisitor, tile_of
+from tests.kernels.test_gemm import BOUNDARIES, ORDERS, ROUNDING, matrix, poisoned
+from tests.machines import MACHINES, machine
+from tests.schedule.vectors import load
+
+SMALL = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=3)
+EXAMPLE_24 = GemmConfig(tile=(128, 128, 32), warp=(64, 64), stages=4)  # of CUTLASS
+SCHEDULES = {
+    "device": {},
+    "device sorted": {"sort": True},
+    "host": {"schedule": "host"},
+    "host sorted": {"schedule": "host", "sort": True},
+    "balanced": {"schedule": "host", "balance": "k"},
+}
+
+
+def check(where, rng, sizes, *, orders=("row", "column", "row"), inputs="f16", output=None, alpha=1.0, beta=0.0,
+          padding=(0, 0, 0), in_place=False, **options):  # fmt: skip
+    """Runs the products and holds them against float64: every element within the rounding of its sum."""
+    output = output or inputs
+    a = [matrix(rng, (m, k), orders[0], inputs, padding[0]) for m, _, k in sizes]
+    b = [matrix(rng, (k, n), orders[1], inputs, padding[1]) for _, n, k in sizes]
+    c = [matrix(rng, (m, n), orders[2], output, padding[2]) for m, n, _ in sizes] if beta else None
+    out = c if in_place else [poisoned((m, n), orders[2], output, padding[2]) for m, n, _ in sizes]
+    expected = [x.astype(np.float64) @ y.astype(np.float64) for x, y in zip(a, b, strict=True)]
+    scale = [np.abs(x).astype(np.float64) @ np.abs(y).astype(np.float64) for x, y in zip(a, b, strict=True)]
+    added = [z.astype(np.float64) for z in c] if c else [0.0] * len(sizes)
+    given = [None if v is None else [where.array(x) for x in v] for v in (a, b, c, out)]
+    if in_place:
+        given[3] = given[2]
+    results = grouped_gemm(*given[:3], out=given[3], alpha=alpha, beta=beta, **options)
+    assert [*map(id, results)] == [*map(id, given[3])]
+    for (m, n, k), found, x, s, z in zip(sizes, map(where.values, results), expected, scale, added, strict=True):
+        total = alpha * x + beta * z
+        allowed = (k / 16 + 2) * 2.0**-22 * (abs(alpha) * s + abs(beta) * np.abs(z)) + 1e-7
+        allowed = allowed + ROUNDING[output] * np.abs(total)
+        assert found.shape == (m, n)
+        assert np.all(np.abs(found - total) <= allowed), ((m, n, k), np.nanmax(np.abs(found - total) - allowed))
+
+
+def near(rng, count):
+    return [tuple(int(v) for v in rng.choice(BOUNDARIES, 3)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("config", [SMALL, EXAMPLE_24], ids=["small", "example 24"])
+def test_problems_of_sizes_around_the_tiles(name, schedule, config, rng):
+    sizes = [*near(rng, 6 if name == "emulator" else 70), (130, 70, 200), (0, 5, 7), (1, 1, 1), (64, 65, 0)]
+    check(machine(name), rng, sizes, config=config, **SCHEDULES[schedule])
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("orders", [(a, b, c) for a in ORDERS for b in ORDERS for c in ORDERS], ids="-".join)
+def test_all_layouts_and_leading_dimensions(name, orders, rng):
+    sizes = [*near(rng, 3), (72, 40, 88)]
+    check(machine(name), rng, sizes, orders=orders, config=SMALL)
+    check(machine(name), rng, sizes, orders=orders, config=SMALL, padding=(1, 2, 3), alpha=-0.5, beta=2.0)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_configuration_of_example_24_with_all_matrices_column_major(name, schedule, rng):
+    sizes = [(128, 256, 64), (136, 120, 256), (256, 128, 32), (8, 16, 512)]
+    check(machine(name), rng, sizes, orders=("column",) * 3, config=EXAMPLE_24, **SCHEDULES[schedule])
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("inputs", ["f16", "bf16", "f32"])
+def test_types(name, inputs, rng):
+    if inputs == "f32":  # multiplied as tf32: products of small integers are exact
+        sizes = [(33, 20, 40), (5, 70, 9)]
+        a = [rng.integers(-8, 9, (m, k)).astype(np.float32) for m, _, k in sizes]
+        b = [rng.integers(-8, 9, (k, n)).astype(np.float32) for _, n, k in sizes]
+        where = machine(name)
+        found = grouped_gemm([where.array(x) for x in a], [where.array(x) for x in b])
+        assert all((where.values(f) == x @ y).all() for f, x, y in zip(found, a, b, strict=True))
+    else:
+        check(machine(name), rng, near(rng, 4), inputs=inputs, output="f32", alpha=-0.75, beta=1.5)
+        check(machine(name), rng, near(rng, 4), inputs=inputs)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("schedule", ["device", "balanced"])
+def test_c_may_be_the_output(name, schedule, rng):
+    sizes = [(65, 130, 24), (9, 8, 300), (0, 4, 4)]
+    options = SCHEDULES[schedule]
+    check(machine(name), rng, sizes, orders=("row", "row", "column"), beta=-1.0, in_place=True, config=SMALL, **options)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_long_k_is_shared_by_many_blocks(name, rng):
+    sizes = [(70, 66, 4096), (20, 30, 64), (64, 64, 96)]
+    check(machine(name), rng, sizes, config=SMALL, schedule="host", balance="k", beta=0.5)
+    shapes = np.array(sizes, np.int64).tobytes()
+    assert deal(shapes, SMALL.tile, 132, "parts", False).slots > 64
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_more_problems_than_a_warp_looks_at(name, rng):
+    sizes = [(int(m), 8, 16) for m in rng.integers(0, 20, 100)]
+    for options in SCHEDULES.values():
+        check(machine(name), rng, sizes, config=SMALL, **options)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_nothing_to_do(name, rng):
+    where = machine(name)
+    assert grouped_gemm([], []) == []
+    check(where, rng, [(0, 8, 8), (8, 0, 8), (0, 0, 0)])
+    check(where, rng, [(8, 8, 0), (70, 3, 0)], beta=0.5, config=SMALL)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_results_do_not_change_from_run_to_run(name, rng):
+    where = machine(name)
+    a, b = where.array(matrix(rng, (70, 3000), "row", "f16")), where.array(matrix(rng, (3000, 66), "row", "f16"))
+    first, *others = (
+        where.values(grouped_gemm([a], [b], schedule="host", balance="k", config=SMALL)[0]) for _ in range(3)
+    )
+    assert all((first == other).all() for other in others)
+
+
+def test_outputs_that_are_not_given_are_made(rng):
+    made = grouped_gemm([np.ones((3, 4), np.float16)], [np.ones((4, 5), np.float16)])
+    assert made[0].tolist() == [[4.0] * 5] * 3 and made[0].dtype == np.float16
+
+
+def test_outputs_may_be_columns_of_one_matrix(rng):
+    whole = np.full((40, 96), np.nan, np.float16)
+    a = [matrix(rng, (40, 24), "row", "f16") for _ in range(4)]
+    b = [matrix(rng, (24, 24), "row", "f16") for _ in range(4)]
+    grouped_gemm(a, b, out=[whole[:, 24 * i :][:, :24] for i in range(4)], config=SMALL)
+    assert np.allclose(whole, np.hstack([x.astype(np.float32) @ y.astype(np.float32) for x, y in zip(a, b)]), atol=0.02)
+
+
+@pytest.mark.parametrize("mode", VISITORS)
+@pytest.mark.parametrize("config", [SMALL, EXAMPLE_24, GemmConfig(tile=(128, 256, 64), stages=3)], ids=["s", "m", "l"])
+def test_kernels_spill_nothing(config, mode):
+    for orders in ({}, {"a_major": "mn"}, {"b_major": "mn"}, {"a_major": "mn", "b_major": "mn", "c": "separate"}):
+        constants = {"config": replace(config, **orders), "mode": mode, "whole": (True, True)}
+        resources = grouped_kernel.resources(arch="sm_90", **constants)
+        assert resources.spill_store_bytes == resources.spill_load_bytes == 0
+
+
+@pd.kernel
+def visited(table: ptr[pd.s64], schedule: ptr[s32], problems: u32, total: u32, out: ptr[u32], lengths: ptr[u32],
+            rounds: u32, *, config: GemmConfig, mode: str, strip: int):  # fmt: skip
+    """Writes down what the visitors of the kernel say, and where the tile is."""
+    done = pd.var(u32, 0)
+    visitor = VISITORS[mode](config, table, schedule, problems, total)
+    with pd.while_(visitor.next_tile):
+        number, tile, *_ = visitor.work()
+        m, n = (table[number.to(pd.s64) * 12 + i].to(u32) for i in (0, 1))
+        tiles_m, tiles_n = ((size + (extent - 1)) // extent for size, extent in zip((m, n), config.tile[:2]))
+        place = tile_of(tile, tiles_n, tiles_m, strip)
+        with pd.if_(pd.tid.x == 0):
+            for i, value in enumerate((number, tile, *place)):
+                out[((pd.ctaid.x * rounds) + done) * 4 + i] = value
+        done += 1
+        visitor.advance()
+    lengths[pd.ctaid.x] = done
+
+
+GEMM = [row for row in load("grouped_visitor") if row["kind"] == "gemm"]
+
+
+@pytest.mark.parametrize("strip", [1, STRIP])
+@pytest.mark.parametrize("mode", ["device", "host"])
+@pytest.mark.parametrize("row", GEMM, ids=lambda row: row["label"].replace(" ", "-")[:30])
+def test_blocks_of_the_kernel_compute_the_tiles_of_the_host(row, mode, strip):
+    tile, blocks = tuple(row["threadblock"]), row["blocks"]
+    config = GemmConfig(tile=tile, warp=(min(64, tile[0]), min(64, tile[1])))
+    visitor = GroupedProblemVisitor(row["problems"], tile, blocks, mode=mode, strip=strip)
+    table = np.zeros((len(visitor.problems), 12), np.int64)
+    table[:, :3] = visitor.problems
+    rounds = -(-visitor.total // blocks)
+    out, lengths = np.full((blocks, rounds, 4), -1, np.int32).view(np.uint32), np.zeros(blocks, np.uint32)
+    schedule = visitor.table if mode == "host" else np.zeros(1, np.int32)
+    arguments = table, schedule, len(table), visitor.total, out, lengths, rounds
+    visited[blocks, config.threads](*arguments, config=config, mode=mode, strip=strip)
+    for block in range(blocks):
+        assert list(map(tuple, out[block, : lengths[block]].tolist())) == visitor.tiles(block)
+
+
+@pd.kernel
+def scanned(x: ptr[u32], sums: ptr[u32], rotated: ptr[u32]):
+    sums[pd.laneid] = prefix_sum(x[pd.laneid])
+    rotated[pd.laneid] = from_lane(x[pd.laneid], (pd.laneid + 1) % 32)
+
+
+def test_sums_over_lanes(rng):
+    x = rng.integers(0, 1000, 32).astype(np.uint32)
+    sums, rotated = np.zeros(32, np.uint32), np.zeros(32, np.uint32)
+    scanned[1, 32](x, sums, rotated)
+    assert (sums == x.cumsum()).all() and (rotated == np.roll(x, -1)).all()

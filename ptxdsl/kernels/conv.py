@@ -21,10 +21,11 @@ from ptxdsl.kernels.config import GemmConfig, Schedule
 from ptxdsl.kernels.conv_choice import DEEP, choose
 from ptxdsl.kernels.conv_loader import GEOMETRY, Geometry, PixelBlock
 from ptxdsl.kernels.conv_problem import Convolution, convolution_of, window
-from ptxdsl.kernels.epilogue import WIDEST, Target, Vector
+from ptxdsl.kernels.epilogue import Target, Vector
 from ptxdsl.kernels.function import canonical, sequence_of
 from ptxdsl.kernels.gemm import compute, configure
 from ptxdsl.kernels.plan import Call, Plans, look
+from ptxdsl.kernels.words import WIDEST
 
 PLANS = Plans()
 NO_NUMBERS = slice(0)
@@ -35,7 +36,7 @@ def conv2d_kernel(
     x: ptr[config.inputs],
     w: ptr[config.inputs],
     out: ptr[config.output],
-    *rest: (*GEOMETRY, *config.rest),
+    *rest: GEOMETRY + config.rest,
     config: GemmConfig = DEEP,
 ) -> None:
     """`rest` is the Geometry, what the schedule takes, and the operands of the epilogue."""

@@ -67,4 +67,5 @@ def time(sizes: tuple[int, int, int], config: GemmConfig, slices: int) -> float:
     iterations = ceil_div(ceil_div(k, tile_k), slices)
     multiply = COST[config] * 1e-6 * iterations * tile_k * max(rounds, ALONE)
     meet = MEET * tiles * slices if slices > 1 else 0.0
-    return tile_m * tile_n * (multiply + WRITE * rounds + meet)
+    took: float = tile_m * tile_n * (multiply + WRITE * rounds + meet)
+    return took

@@ -127,7 +127,9 @@ class PixelLoader(Copies):
         place, channel = begin // g.channels, begin % g.channels
         line, column = place // g.window_width * g.dilation_h, place % g.window_width * g.dilation_w
         at = line.to(s64) * g.line + column.to(s64) * g.pixel + channel.to(s64)
-        self.channel, self.column, self.line = (pd.var(u32, value) for value in (channel, column, line))
+        self.channel: Any = pd.var(u32, channel)
+        self.column: Any = pd.var(u32, column)
+        self.line: Any = pd.var(u32, line)
         self.distance: Any = pd.var(s64, at * tile.type.bytes)
         self.rows, self.first = rows, self.mn * 16
         self.kept = [self._row(n) for n in range(len(self.copies))] if len(self.copies) <= KEPT else []

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.config import ATOMS, outputs
-from ptxdsl.kernels.epilogue import WIDEST, Vector
+from ptxdsl.kernels.epilogue import Vector
 from ptxdsl.kernels.function import check_function
 from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, empty, tensor
 from ptxdsl.kernels.problem import (
@@ -20,9 +20,11 @@ from ptxdsl.kernels.problem import (
     matrix_operand,
     vector_operand,
 )
+from ptxdsl.kernels.words import WIDEST
 from ptxdsl.schedule import Conv2dProblem
 
 MOST = 1 << 31  # pixels, and products of a sum, that 32 bits count
+MOST_ALONG = 1 << 30  # pixels along a side: two of them are added
 IMAGES = "images have four dimensions, (N, H, W, C)"
 FILTERS = "filters have four dimensions, (K, R, S, C)"
 CHANNELS_LAST = (
@@ -65,7 +67,7 @@ def window(pad: Any, stride: Any, dilation: Any) -> Window:
     if not all(side and _are_sizes(side, 0) for side in pads) or not pads:
         raise LaunchError(
             f"pad is {pad!r}",
-            help="it takes pixels, 0 or more: one number, or (for height, for width), each a number or (before, after)",
+            help="it takes 0 pixels or more: one number, or (for height, for width), each a number or (before, after)",
         )
     return Window((pads[0], pads[1]), _steps("stride", stride), _steps("dilation", dilation))
 
@@ -78,14 +80,14 @@ def _pair(value: Any) -> Any:
 
 
 def _are_sizes(values: Any, least: int) -> bool:
-    return all(isinstance(v, int) and not isinstance(v, bool) and v >= least for v in values)
+    return all(isinstance(v, int) and not isinstance(v, bool) and least <= v < MOST for v in values)
 
 
 def _steps(name: str, value: Any) -> Any:
     pair = _pair(value)
     if not pair or not _are_sizes(pair, 1):
         raise LaunchError(
-            f"{name} is {value!r}", help="it takes pixels, 1 or more: one number, or (for height, for width)"
+            f"{name} is {value!r}", help="it takes 1 pixel to 2**31 - 1: one number, or (for height, for width)"
         )
     return pair
 
@@ -165,12 +167,15 @@ def _sizes(x: Tensor, w: Tensor, moves: Window) -> Conv2dProblem:
             help="pad more, or dilate less; out would have no pixels",
         )
     sizes = Conv2dProblem(n, h, w_in, c, k, r, s, pad=moves.pad, stride=moves.stride, dilation=moves.dilation)
-    for what, count in (
-        ("pixels in out", sizes.output_size), ("products in a sum", sizes.window_size * c),
-        ("lines in a padded image", padded[0]), ("pixels in a padded line", padded[1]),
-    ):  # fmt: skip
-        if count >= MOST:
-            raise LaunchError(f"there are {count} {what}; conv2d counts less than 2**31", help="compute it in parts")
+    for what, count, most in (
+        ("pixels in out", sizes.output_size, MOST),
+        ("products in a sum", sizes.window_size * c, MOST),
+        ("lines in a padded image", padded[0], MOST_ALONG),
+        ("pixels in a padded line", padded[1], MOST_ALONG),
+    ):
+        if count >= most:
+            help = "compute it in parts"
+            raise LaunchError(f"there are {count} {what}; conv2d counts to {most - 1}", help=help)
     return sizes
 
 

@@ -225,6 +225,19 @@ def test_bias_and_relu_in_the_epilogue(name, rng):
 
 
 @pytest.mark.parametrize("name", MACHINES)
+def test_it_adds_to_what_out_holds(name, rng):
+    where = machine(name)
+    x, w, before = (
+        values(rng, (2, 9, 8, 16), "f16"),
+        values(rng, (20, 3, 3, 16), "f16"),
+        values(rng, (2, 9, 8, 20), "f16"),
+    )
+    out = where.array(before.copy())
+    conv2d(where.array(x), where.array(w), pad=1, out=out, epilogue=add, operands=(out,))
+    hold(where.values(out), plain(x, w, 1) + before, plain(np.abs(x), np.abs(w), 1) + 10, 144, "f16")
+
+
+@pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("first, channels", [(0, 8), (8, 16), (4, 8), (3, 5), (1, 8)])
 def test_some_channels_of_larger_arrays(name, first, channels, rng):
     """Groups are convolutions of some channels; what lies beside them stays as it is."""
@@ -334,7 +347,7 @@ def test_the_choice_takes_the_least_time_of_all(sizes):
 
 IMAGES, FILTERS = (2, 5, 6, 8), (4, 3, 3, 8)
 REFUSALS = [
-    (lambda x, w: conv2d([1], w), "`x` is a list, not an array\n"
+    (lambda x, w: conv2d([1], w), "`x` is of type list, not an array\n"
      "  help: pass numpy arrays, or CUDA arrays of torch, CuPy or JAX"),
     (lambda x, w: conv2d(x[0], w), "`x` has the shape (5, 6, 8); images have four dimensions, (N, H, W, C)\n"
      "  help: one image of (H, W, C) is x[None]"),
@@ -343,7 +356,7 @@ REFUSALS = [
     (lambda x, w: conv2d(x, w.astype(np.float32)), "`x` is float16 and `w` is float32\n"
      "  help: conv2d takes images and filters of one type, float16, bfloat16, float32, float64, int8 or uint8; "
      "convert them before"),
-    (lambda x, w: conv2d(x.astype(np.int16), w.astype(np.int16)), "`x` is s16 and `w` is s16\n"
+    (lambda x, w: conv2d(x.astype(np.int16), w.astype(np.int16)), "`x` is int16 and `w` is int16\n"
      "  help: conv2d takes images and filters of one type, float16, bfloat16, float32, float64, int8 or uint8; "
      "convert them before"),
     (lambda x, w: conv2d(x, w[..., :4]), "`x` has 8 channels and `w` takes 4\n"
@@ -374,10 +387,10 @@ REFUSALS = [
      "the window spans 9x9 pixels, more than the padded images, which have 5x7\n"
      "  help: pad more, or dilate less; out would have no pixels"),
     *((lambda x, w, pad=pad: conv2d(x, w, pad=pad), f"pad is {pad!r}\n"
-       "  help: it takes pixels, 0 or more: one number, or (for height, for width), each a number or (before, after)")
+       "  help: it takes 0 pixels or more: one number, or (for height, for width), each a number or (before, after)")
       for pad in (-1, (1, -1), ((0, 1), (0, -2)), (1, 1, 1), "same", 0.5, True, None)),
     *((lambda x, w, given=given: conv2d(x, w, **given), f"{next(iter(given))} is {next(iter(given.values()))!r}\n"
-       "  help: it takes pixels, 1 or more: one number, or (for height, for width)")
+       "  help: it takes 1 pixel to 2**31 - 1: one number, or (for height, for width)")
       for given in ({"stride": 0}, {"stride": (1, -1)}, {"stride": 1.0}, {"dilation": 0}, {"dilation": (1, 2, 3)})),
     (lambda x, w: conv2d(x, w, out=np.zeros((2, 3, 4, 5), np.float16)),
      "`out` has the shape (2, 3, 4, 5); this convolution gives (2, 3, 4, 4)\n  help: pass `out` of that shape"),
@@ -411,11 +424,29 @@ def test_what_does_not_fit_is_refused(call, text):
     assert refused.value.message + (f"\n  help: {refused.value.help}" if refused.value.help else "") == text
 
 
-def test_more_than_32_bits_count_is_refused():
-    wide = np.broadcast_to(np.float16(0), (1, 1, 2**31, 1))
+@pytest.mark.parametrize(
+    "image, moves, text",
+    [
+        ((2**11, 2**10, 2**10, 1), {}, "there are 2147483648 pixels in out; conv2d counts to 2147483647"),
+        ((1, 1, 1, 2**31), {}, "there are 2147483648 products in a sum; conv2d counts to 2147483647"),
+        (
+            (1, 4, 4, 1),
+            {"pad": (2**29, 0), "stride": 2**30},
+            "there are 1073741828 lines in a padded image; conv2d counts to 1073741823",
+        ),
+        (
+            (1, 4, 4, 1),
+            {"pad": (0, 2**29), "stride": 2**30},
+            "there are 1073741828 pixels in a padded line; conv2d counts to 1073741823",
+        ),
+    ],
+)
+def test_more_than_is_counted_is_refused(image, moves, text):
+    x, w = (np.broadcast_to(np.float16(0), shape) for shape in (image, (1, 1, 1, image[3])))
+    x, w = (np.lib.stride_tricks.as_strided(v, v.shape, (0, 0, 0, 2)) for v in (x, w))
     with pytest.raises(pd.LaunchError) as refused:
-        conv2d(wide, np.ones((1, 1, 1, 1), np.float16))
-    assert str(refused.value).startswith("there are 2147483648 pixels in out; conv2d counts less than 2**31")
+        conv2d(x, w, out=np.zeros((1, 1, 1, 1), np.float16), **moves)
+    assert (refused.value.message, refused.value.help) == (text, "compute it in parts")
 
 
 def test_nothing_is_written_when_a_call_is_refused():

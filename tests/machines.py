@@ -45,8 +45,8 @@ class Gpu:
 
     def _whole(self, base: np.ndarray) -> object:
         if base.dtype == BF16:
-            return self.torch.from_numpy(base.view(np.int16).copy()).cuda().view(self.torch.bfloat16)
-        return self.torch.from_numpy(base.copy()).cuda()
+            return self.torch.from_numpy(base.view(np.int16).copy(order="K")).cuda().view(self.torch.bfloat16)
+        return self.torch.from_numpy(base.copy(order="K")).cuda()
 
     def values(self, array: object) -> np.ndarray:
         return array.double().cpu().numpy()

@@ -1,0 +1,45 @@
+"""A layer of a quantised network in one kernel: gelu(x @ w * scales + bias) of int8 matrices, written as f16.
+
+    python examples/06_fused_epilogue.py [--device cuda]
+
+gemm() hands each element of the product to a function before it is written, with the element of each operand that
+belongs to it: one value a row, one a column, or a matrix. The function is traced into the kernel, so that the product
+never travels to memory and back. x has one scale for each of its rows, w for each of its columns.
+
+New here: a shipped kernel with an epilogue of one's own, per_row and per_column.
+"""
+
+import numpy as np
+from arrays import ON_GPU, check, to_device
+
+from ptxdsl.kernels.epilogue import gelu, per_column, per_row
+from ptxdsl.kernels.gemm import gemm
+
+ROWS, INPUTS, OUTPUTS = (4096, 4096, 4096) if ON_GPU else (100, 96, 72)
+
+
+def layer(total, scale_x, scale_w, bias):
+    return gelu(total * scale_x * scale_w + bias)
+
+
+def quantised(rng, shape, axis):
+    """Numbers near N(0,1) as int8, and the scale of each line along `axis`."""
+    exact = rng.standard_normal(shape)
+    scales = np.abs(exact).max(axis=axis) / 127
+    whole = np.round(exact / np.expand_dims(scales, axis)).astype(np.int8)
+    return whole, scales.astype(np.float32)
+
+
+rng = np.random.default_rng(0)
+x, scale_x = quantised(rng, (ROWS, INPUTS), 1)
+w, scale_w = quantised(rng, (INPUTS, OUTPUTS), 0)
+bias = rng.standard_normal(OUTPUTS).astype(np.float32)
+
+x_there, w_there, out = to_device(x), to_device(w), to_device(np.zeros((ROWS, OUTPUTS), np.float16))
+vectors = per_row(to_device(scale_x)), per_column(to_device(scale_w)), per_column(to_device(bias))
+gemm(x_there, w_there, out=out, epilogue=layer, operands=vectors)
+
+total = (x.astype(np.float32) @ w.astype(np.float32)).astype(np.float64) * scale_x[:, None] * scale_w + bias
+expected = total / (1 + np.exp(-np.clip(1.5957691216057308 * (total + 0.044715 * total**3), -99, 99)))
+size = f"{ROWS} x {OUTPUTS} x {INPUTS}"
+check(f"gelu(x @ w * scales + bias) of int8, {size}", out, expected, 2.0**-11 * abs(expected).max() + 1e-3)

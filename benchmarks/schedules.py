@@ -29,7 +29,7 @@ Run = Callable[[], Any]
 
 
 def schedules() -> Iterator[tuple[str, dict[str, Any]]]:
-    """What gemm() is asked for: the tiles, the schedule; blocks of LARGE are alone on a multiprocessor, of MEDIUM two."""
+    """Tiles and schedules for gemm(). A block of LARGE is alone on a multiprocessor, those of MEDIUM are two."""
     for tiles, config, occupancy in (("128x256x64", LARGE, 1), ("128x128x32", MEDIUM, 2)):
         found: list[tuple[str, dict[str, Any]]] = [
             ("rows of 8", {}),

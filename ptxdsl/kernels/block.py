@@ -50,7 +50,7 @@ class Block:
         if not self.place:
             return self.product
         moved = [self._moved(n, matrix, batch) for n, matrix in enumerate(self.product[3:7])]
-        return Product(*self.product[:3], *moved, *self.product[7:])
+        return self.product._replace(a=moved[0], b=moved[1], c=moved[2], out=moved[3])
 
     def _moved(self, number: int, matrix: Target, batch: Any) -> Target:
         """A matrix of a batch: by their distance, or by the table of their addresses."""

@@ -17,7 +17,7 @@ from ptxdsl.arrays import strided
 from ptxdsl.calls import target
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels import scheduled
-from ptxdsl.kernels.batched import batch_of, is_list
+from ptxdsl.kernels.batched import ListPlans, batch_of, is_list, lists_of
 from ptxdsl.kernels.block import Block, Product
 from ptxdsl.kernels.config import GemmConfig, Schedule, usual_atom
 from ptxdsl.kernels.epilogue import Target, Vector
@@ -32,7 +32,7 @@ from ptxdsl.kernels.stream_k import compute_stream_k
 from ptxdsl.schedule import slice_of_k
 
 USUAL = GemmConfig()
-PLANS = Plans()
+PLANS, LIST_PLANS = Plans(), ListPlans()
 ALPHA_BETA = slice(11, 13)  # of the arguments
 
 
@@ -75,8 +75,10 @@ def compute(block: Block, given: tuple[Any, ...]) -> None:
 def compute_tile(block: Block, memory: tuple[Any, ...]) -> None:
     """The tile of this block, by a threadblock swizzle; z of the grid is the slice of K, or the batch."""
     config, tiles = block.config, block.tiles
+    swizzle: Any = config.schedule
     depth = block.batches if block.place else pd.nctaid.z
-    *tile, z = config.schedule.tile_offset(pd.ctaid, tiled_shape=(*tiles, depth))
+    i, j, z = swizzle.tile_offset(pd.ctaid, tiled_shape=(*tiles, depth))
+    tile = i, j
     with pd.if_(~block.has(tile) | (z >= depth) if block.place else ~block.has(tile)):
         pd.return_()
     product = block.of(z)
@@ -84,7 +86,7 @@ def compute_tile(block: Block, memory: tuple[Any, ...]) -> None:
         block.write(product, tile, block.multiply(product, tile))
         return
     accumulators = block.multiply(product, tile, slice_of_k(z, depth, product.k, config.tile[2]))
-    meeting = SplitK(config, memory, block.memory, tile[0] + tile[1] * tiles[0], tiles[0] * tiles[1])
+    meeting = SplitK(config, memory, block.memory, i + j * tiles[0], tiles[0] * tiles[1])
     with meeting.last(accumulators, z, depth):
         block.write(product, tile, accumulators)
 
@@ -192,7 +194,8 @@ def gemm(
             return out
     chosen = {"schedule": schedule, "split_k": split_k, "reduction": reduction}
     if is_list(a, b):
-        return _gemm_of_lists((a, b, c, out), (alpha, beta), config, epilogue, operands, chosen)
+        lists = lists_of(a, b, None if beta == 0 else c, out)
+        return _gemm_of_lists(lists, (alpha, beta), what, operands, {"config": config, "epilogue": epilogue, **chosen})
     given = problem_of(a, b, c, out, beta, epilogue, operands)
     problem = given.row_major
     made = configure(problem, config, epilogue, **chosen)
@@ -213,29 +216,32 @@ def _refuse_schedule(schedule: Any) -> NoReturn:
 
 
 def _gemm_of_lists(
-    given: tuple[Any, ...],
+    lists: dict[str, Sequence[Any]],
     factors: tuple[Any, Any],
-    config: GemmConfig | None,
-    epilogue: Callable[..., Any] | None,
+    what: tuple[Any, ...],
     operands: Sequence[Any],
     chosen: dict[str, Any],
-) -> list[Any]:
+) -> Sequence[Any]:
     """The same of lists of matrices. Returns the list of outputs."""
     if operands:
         raise LaunchError(
             "operands of the epilogue are given, and the matrices are lists",
             help="pass arrays of three dimensions, whose products all take the same operands",
         )
-    batch = batch_of(*given, factors[1])
+    if "out" in lists and LIST_PLANS.launch(gemm_kernel, what, lists, factors):
+        return lists["out"]
+    batch = batch_of(lists, factors[1])
     if batch is None:
         return []
     problem = batch.problem
-    made = batch.specialise(configure(problem, config, epilogue, **chosen))
+    config = batch.specialise(configure(problem, **chosen))
     for name, number in zip(("alpha", "beta"), factors, strict=True):
-        check_factor(name, number, made.scalar)
+        check_factor(name, number, config.scalar)
     if problem.m and problem.n:
-        batch.run(gemm_kernel, scheduled.schedule(problem, made, gemm_kernel), *factors)
-    return list(batch.group.out.owners)
+        made = scheduled.schedule(problem, config, gemm_kernel)
+        batch.run(gemm_kernel, made, *factors)
+        LIST_PLANS.learn(what, lists, batch, made)
+    return lists.get("out", batch.group.out.owners)
 
 
 def call_of(problem: Problem, config: GemmConfig, alpha: float, beta: float) -> Call:

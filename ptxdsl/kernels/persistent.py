@@ -13,7 +13,7 @@ from ptxdsl.schedule import ClusterRaster, PersistentPlan
 
 def compute_persistently(block: Block, raster: tuple[Any, ...]) -> None:
     """Block b of G takes the work items b, b + G, b + 2G, …; `raster` is what `raster_numbers` gives."""
-    scheduler = block.config.schedule
+    scheduler: Any = block.config.schedule
     log, clusters_m, clusters_n, is_m = raster
     along = scheduler.raster if scheduler.raster in ("m", "n") else is_m == 1
     walk = ClusterRaster(scheduler.cluster, along, log, (clusters_m, clusters_n))

@@ -36,7 +36,13 @@ def resident_blocks(kernel: Kernel, threads: int, device: int | None, **constant
 
 
 def launch(
-    kernel: Kernel, grid: int, threads: int, arguments: tuple[Any, ...], device: int, stream: int, **constants: Any
+    kernel: Kernel,
+    grid: int | tuple[int, ...],
+    threads: int,
+    arguments: tuple[Any, ...],
+    device: int,
+    stream: int,
+    **constants: Any,
 ) -> None:
     """Launches on a GPU, whatever the arguments: addresses do not say where they are."""
     arch = driver.device(device).arch

@@ -9,10 +9,12 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import driver
+from ptxdsl.kernels import gemm as gemm_module
 from ptxdsl.kernels import scheduled, workspace
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add, per_column, per_row, relu, scale_rows_and_columns
 from ptxdsl.kernels.gemm import gemm
+from ptxdsl.kernels.plan import Plans
 from ptxdsl.schedule import (
     BatchedIdentityThreadblockSwizzle,
     PersistentScheduler,
@@ -123,7 +125,7 @@ def test_types(name, how, config, inputs, output, rng):
 
 
 class Kept:
-    """Notes the workspaces that launches are given, with what the sums are filled with before."""
+    """Notes the workspaces that launches are given."""
 
     def __init__(self, monkeypatch, machine_name):
         self.on_gpu, self.semaphores = machine_name == "gpu", []
@@ -135,6 +137,7 @@ class Kept:
             return made
 
         monkeypatch.setattr(scheduled, "workspace", noted)
+        monkeypatch.setattr(gemm_module, "PLANS", Plans())  # a planned launch asks for no workspace
 
     def values(self):
         """All semaphores as they are now."""

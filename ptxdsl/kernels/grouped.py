@@ -18,8 +18,9 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import Target
 from ptxdsl.kernels.gemm import specialise
-from ptxdsl.kernels.heuristic import MEDIUM
 from ptxdsl.kernels.group import Group, group_of
+from ptxdsl.kernels.grouped_choice import choose_tiles
+from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.residency import launch, place_of, resident_blocks
 from ptxdsl.kernels.tiles import Part, Problem, Tiles
 from ptxdsl.kernels.upload import upload
@@ -28,6 +29,8 @@ from ptxdsl.kernels.workspace import workspace
 from ptxdsl.schedule import GroupedProblemVisitor, tile_of
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Pointer
+
+__all__ = ["grouped_gemm", "grouped_gemm_masked", "grouped_gemm_ragged"]
 
 USUAL = GemmConfig()
 STRIP = 8  # rows of tiles that blocks go down first, for what L2 still holds
@@ -132,20 +135,29 @@ def grouped_gemm(
 ) -> list[Any]:
     """out[i] = alpha·a[i]@b[i] + beta·c[i] for each problem, in one launch. Returns the list of outputs.
 
+    Each problem has its own M, N, K (any of them may be 0) and leading dimensions. Types are those of `gemm`; the
+    matrices of a list are of one type, on one device, and all row-major or all column-major; those of c and out lie
+    alike. Without `out`, row-major arrays are made. c is not read when beta is 0, and c[i] may be out[i] itself.
+
+    schedule="device": blocks find their tiles in the kernel, by the sizes alone. schedule="host": a table is worked out
+    before (and kept for lists of the same sizes). Either takes the longest K first with `sort`. With "host" also
+    balance="k": each block gets as many iterations along K, tiles that are too long for that in parts, whose sums are
+    added up in an order that does not change.
+
+    numpy arrays run on the emulator, CUDA arrays on their GPU, on torch's current stream; a table of the problems goes
+    there by one asynchronous copy. `config` gives the tiles, else they are chosen for the sizes.
+
+    Raises LaunchError for arrays that do not fit; nothing is written then.
     """
     _check_schedule(schedule, balance)
     group = group_of(a, b, c, out, beta)
     if group is None:
         return []
     problems = group.row_major
-    found = configure(problems, config)
+    found = configure(problems, config, balance is not None)
     if problems.out.shapes.all(axis=1).any():
         _launch(problems, found, (alpha, beta), schedule, sort, balance)
     return list(group.out.owners)
-
-
-def choose_group(shapes: np.ndarray) -> GemmConfig:
-    return MEDIUM
 
 
 def _check_schedule(schedule: str, balance: str | None) -> None:
@@ -160,20 +172,22 @@ def _check_schedule(schedule: str, balance: str | None) -> None:
         )
 
 
-def configure(group: Group, config: GemmConfig | None) -> GemmConfig:
+def configure(group: Group, config: GemmConfig | None, balanced: bool = False) -> GemmConfig:
     """The kernel for row-major problems: `config` gives the tiles, the arrays give types, orders and widths."""
     a, b, c, out = group.a, group.b, group.c, group.out
-    extents = out.shapes[:, 1]
-    results = out.widest(extents) if c is None else min(out.widest(extents), c.widest(extents))
+    bytes, extents = (a.widest(), b.widest()), out.shapes[:, 1]
+    if config is None:
+        along_k = a.major == "row" and b.major == "column"
+        config = choose_tiles(tuple(group.shapes.T), a.type, min(bytes), along_k, balanced)
     return specialise(
-        config or choose_group(group.shapes),
+        config,
         inputs=a.type,
         output=out.type,
         a_major="k" if a.major == "row" else "mn",
         b_major="k" if b.major == "column" else "mn",
-        a_bytes=a.widest(),
-        b_bytes=b.widest(),
-        out_bytes=results,
+        a_bytes=bytes[0],
+        b_bytes=bytes[1],
+        out_bytes=out.widest(extents) if c is None else min(out.widest(extents), c.widest(extents)),
         c="none" if c is None else "in place" if group.in_place else "separate",
     )
 

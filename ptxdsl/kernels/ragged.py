@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import ptxdsl as pd
 from ptxdsl import ptr, s32, s64, u32
 from ptxdsl.arrays import strided
@@ -17,7 +19,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.config import ATOMS, GemmConfig, outputs
 from ptxdsl.kernels.epilogue import Target
 from ptxdsl.kernels.gemm import specialise
-from ptxdsl.kernels.heuristic import MEDIUM
+from ptxdsl.kernels.grouped_choice import choose_tiles
 from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, empty, matrix, tensor
 from ptxdsl.kernels.plan import Call, Plans, look
 from ptxdsl.kernels.residency import resident_blocks
@@ -75,7 +77,7 @@ def ragged_kernel(
         first, count = rows_of(group)
         problem = Problem(
             count, n, k,
-            _moved(Target(a, lda), first, group, apart_a),
+            _moved(Target(a, lda), first, group, apart_a, config.a_major == "mn"),
             Target(b + group.to(s64) * apart_b, ldb),
             Target(out, ldo),
             _moved(Target(out, ldo), first, group, apart_out),
@@ -85,9 +87,10 @@ def ragged_kernel(
         visitor.advance()
 
 
-def _moved(matrix: Target, first: Any, group: Any, apart: Any) -> Target:
-    """A group's part of a matrix."""
-    return Target(matrix.pointer + (first.to(s64) * matrix.stride + group.to(s64) * apart), matrix.stride)
+def _moved(matrix: Target, first: Any, group: Any, apart: Any, by_column: bool = False) -> Target:
+    """A group's part of a matrix: its rows from the `first` one on."""
+    row = first.to(s64) if by_column else first.to(s64) * matrix.stride
+    return Target(matrix.pointer + (row + group.to(s64) * apart), matrix.stride)
 
 
 def _between_offsets(offsets: Any, rows: Any) -> Callable[[Any], tuple[Any, Any]]:
@@ -241,7 +244,7 @@ def _check_inputs(left: Matrix, right: Matrix) -> None:
 def _check_sizes(found: Tensor, right: Matrix) -> None:
     if found.type is not s32:
         raise LaunchError(f"`{found.name}` is {describe_type(found.type)}; it takes int32", help="convert it before")
-    if found.array.shape != (right.batches,) or found.array.strides != (1,):
+    if found.array.shape != (right.batches,) or not found.array.contiguous:
         raise LaunchError(
             f"`{found.name}` has the shape {found.array.shape} and strides of {found.array.strides} elements; "
             f"`b` has {right.batches} groups",
@@ -265,24 +268,25 @@ def _check_output(found: Matrix, shape: tuple[int, ...], left: Matrix) -> None:
         )
 
 
-def choose_for(rows: int, n: int) -> GemmConfig:
-    return MEDIUM
-
-
 def configure(groups: Groups, form: str, config: GemmConfig | None) -> GemmConfig:
     """The kernel: `config` gives the tiles, the arrays give types, orders and widths."""
     a, b, out = groups.a, groups.b, groups.out
-    rows, n, _ = groups.shape
+    rows, n, k = groups.shape
     by_row = a.major == "row"
-    average = rows if form == "masked" else -(-rows // (b.batches or 1))
+    bytes = a.widest() if by_row or form == "masked" else a.type.bytes, b.widest()  # a group begins at any row
+    if config is None:
+        count = b.batches or 1
+        average = np.full(count, rows if form == "masked" else rows / count)
+        along_k = by_row and b.major == "column"
+        config = choose_tiles((average, n, np.full(count, k)), a.type, min(bytes), along_k, average=True)
     return specialise(
-        config or choose_for(average, n),
+        config,
         inputs=a.type,
         output=out.type,
         a_major="k" if by_row else "mn",
         b_major="k" if b.major == "column" else "mn",
-        a_bytes=a.widest() if by_row or form == "masked" else a.type.bytes,  # a group begins at any row
-        b_bytes=b.widest(),
+        a_bytes=bytes[0],
+        b_bytes=bytes[1],
         out_bytes=out.widest(n),
         c="none",
     )

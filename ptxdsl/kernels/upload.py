@@ -8,13 +8,11 @@ replayed: such tables are kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numpy as np
 
 from ptxdsl import driver
 from ptxdsl.driver import call, cuda
+from ptxdsl.kernels.workspace import while_captured
 
 LEAST_BYTES = 1 << 16
 _PLACES: dict[tuple[int, int], tuple[int, int]] = {}  # (GPU, stream): address, bytes
@@ -36,18 +34,7 @@ def _place(device: int, stream: int, bytes: int) -> int:
     address, owned = _PLACES.get((device, stream), (0, 0))
     if bytes > owned:
         owned = max(LEAST_BYTES, 1 << (bytes - 1).bit_length())
-        with _while_captured():
+        with while_captured():
             address = int(call(f"allocating {owned} bytes for tables", cuda.cuMemAlloc, owned))
         _PLACES[device, stream] = address, owned
     return address
-
-
-@contextmanager
-def _while_captured() -> Iterator[None]:
-    """Allocating is no work of a stream, so that it may be done while one is captured."""
-    relaxed = cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-    before = call("allowing an allocation", cuda.cuThreadExchangeStreamCaptureMode, relaxed)
-    try:
-        yield
-    finally:
-        call("ending it", cuda.cuThreadExchangeStreamCaptureMode, before)

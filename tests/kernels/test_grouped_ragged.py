@@ -1,0 +1,134 @@
+"""Groups of rows whose sizes lie on the device, against numpy, on the emulator and on a GPU, from the same body."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged
+from ptxdsl.kernels.grouped_choice import LARGE, RATES
+from ptxdsl.kernels.ragged import ragged_kernel
+from tests.kernels.test_gemm import ROUNDING
+from tests.machines import MACHINES, NAMES, machine
+
+SMALL = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=3)
+EXPERTS = [5, 5, 70, 70, 200, 201, 201, 300]  # three of eight have no rows
+
+
+def normal(rng, shape, dtype):
+    return rng.standard_normal(shape).astype(np.float32).astype(NAMES[dtype])
+
+
+def weights(rng, groups, k, n, order, dtype):
+    """(groups, K, N): its matrices are row-major, or column-major as weights of (N, K) are."""
+    return normal(rng, (groups, k, n), dtype) if order == "row" else normal(rng, (groups, n, k), dtype).swapaxes(1, 2)
+
+
+def near(found, x, y, dtype):
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    allowed = (x.shape[-1] / 16 + 2) * 2.0**-22 * (np.abs(x) @ np.abs(y)) + ROUNDING[dtype] * np.abs(x @ y) + 1e-7
+    return bool((np.abs(found - x @ y) <= allowed).all())
+
+
+def check_ragged(where, rng, ends, rows, n, k, *, order="column", dtype="f16", a_order="row", **options):
+    """Rows of no group are not written."""
+    a = normal(rng, (rows, k), dtype) if a_order == "row" else normal(rng, (k, rows), dtype).T
+    b = weights(rng, len(ends), k, n, order, dtype)
+    out, offsets = np.full((rows, n), np.nan).astype(NAMES[dtype]), np.array(ends, np.int32)
+    given = [where.array(x) for x in (a, b, offsets, out)]
+    assert grouped_gemm_ragged(*given[:3], out=given[3], **options) is given[3]
+    found, begin = where.values(given[3]), 0
+    for group, end in enumerate(ends):
+        assert near(found[begin:end], a[begin:end], b[group], dtype), (group, begin, end)
+        begin = end
+    assert np.isnan(found[begin:]).all()
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("config", [None, SMALL, LARGE], ids=["chosen", "small", "large"])
+@pytest.mark.parametrize("order", ["row", "column"])
+@pytest.mark.parametrize("validate", [False, True])
+def test_eight_experts_some_without_rows(name, config, order, validate, rng):
+    check_ragged(machine(name), rng, EXPERTS, 310, 136, 72, order=order, config=config, validate=validate)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("a_order", ["row", "column"])
+def test_types_and_orders(name, dtype, a_order, rng):
+    check_ragged(machine(name), rng, [3, 3, 40], 41, 33, 65, order="row", dtype=dtype, a_order=a_order, config=SMALL)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_random_groups(name, rng):
+    for _ in range(3 if name == "emulator" else 40):
+        groups, rows = int(rng.integers(1, 80)), int(rng.integers(0, 400))
+        ends = np.sort(rng.integers(0, rows + 1, groups)).tolist()
+        n, k = (int(v) for v in rng.choice([0, 1, 8, 63, 64, 65, 130], 2))
+        check_ragged(machine(name), rng, ends, rows, n, k, config=SMALL)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_no_groups_and_no_rows(name, rng):
+    check_ragged(machine(name), rng, [], 5, 8, 8)
+    check_ragged(machine(name), rng, [0, 0], 5, 8, 8)
+    check_ragged(machine(name), rng, [0, 0], 0, 8, 8)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_offsets_out_of_range_are_taken_for_the_nearest(name, rng):
+    where = machine(name)
+    a, b = normal(rng, (20, 16), "f16"), normal(rng, (3, 16, 8), "f16")
+    offsets, out = np.array([-4, 10, 99], np.int32), np.full((20, 8), np.nan, np.float16)
+    given = [where.array(x) for x in (a, b, offsets, out)]
+    found = where.values(grouped_gemm_ragged(*given[:3], out=given[3], config=SMALL))
+    assert near(found[:10], a[:10], b[1], "f16") and near(found[10:], a[10:], b[2], "f16")
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("order", ["row", "column"])
+@pytest.mark.parametrize("config", [None, SMALL], ids=["chosen", "small"])
+def test_masked_rows_are_not_written(name, order, config, rng):
+    where = machine(name)
+    counts = np.array([0, 70, 3, 17, 70, 1, 0, 65], np.int32)
+    a, b = normal(rng, (8, 70, 72), "bf16"), weights(rng, 8, 72, 40, order, "bf16")
+    out = np.full((8, 70, 40), np.nan).astype(NAMES["bf16"])
+    given = [where.array(x) for x in (a, b, counts, out)]
+    found = where.values(grouped_gemm_masked(*given[:3], out=given[3], config=config))
+    for group, count in enumerate(counts):
+        assert near(found[group, :count], a[group, :count], b[group], "bf16")
+        assert np.isnan(found[group, count:]).all()
+
+
+def test_an_output_that_is_not_given_is_made(rng):
+    a, b = normal(rng, (6, 8), "f16"), normal(rng, (2, 8, 4), "f16")
+    made = grouped_gemm_ragged(a, b, np.array([2, 6], np.int32))
+    assert made.shape == (6, 4) and near(made[:2], a[:2], b[0], "f16") and near(made[2:], a[2:], b[1], "f16")
+
+
+@pytest.mark.parametrize("config", RATES, ids=lambda config: str(config.tile))
+@pytest.mark.parametrize("b_major", ["k", "mn"])
+@pytest.mark.parametrize("whole", [False, True])
+def test_kernels_spill_nothing(config, b_major, whole):
+    constants = {"config": replace(config, b_major=b_major), "whole": (whole, whole)}
+    resources = ragged_kernel.resources(arch="sm_90", **constants)
+    assert resources.spill_store_bytes == resources.spill_load_bytes == 0
+
+
+@pytest.mark.gpu
+def test_a_graph_reads_the_offsets_when_it_is_replayed():
+    torch = importlib.import_module("torch")
+    a, b = torch.randn(64, 64).cuda().half(), torch.randn(2, 64, 64).cuda().half()
+    out, offsets = torch.zeros(64, 64).cuda().half(), torch.tensor([10, 20], dtype=torch.int32).cuda()
+    grouped_gemm_ragged(a, b, offsets, out=out)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        grouped_gemm_ragged(a, b, offsets, out=out)
+    offsets.copy_(torch.tensor([0, 64]))
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.allclose(out, a @ b[1], atol=0.1)

@@ -1,0 +1,308 @@
+"""What grouped_gemm and its like refuse, word for word; and that nothing is written then."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.kernels import group
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.group import group_of
+from ptxdsl.kernels.grouped import deal, grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged
+
+TINY = GemmConfig(tile=(16, 16, 32), warp=(16, 16))
+
+
+def ones(*shape, dtype=np.float16):
+    return np.ones(shape, dtype)
+
+
+def words(error):
+    """An error without the line of the caller."""
+    return error.message + (f"\n  help: {error.help}" if error.help else "")
+
+
+def lists():
+    return [ones(4, 6), ones(5, 6)], [ones(6, 8), ones(6, 3)]
+
+
+REFUSALS = {
+    "lists of different length": (
+        lambda a, b: grouped_gemm(a, b[:1]),
+        "lists of different length: 2 matrices a, 1 matrices b\n  help: give each problem one matrix in each list",
+    ),
+    "a list of outputs of another length": (
+        lambda a, b: grouped_gemm(a, b, out=[]),
+        "lists of different length: 2 matrices a, 2 matrices b, 0 matrices out\n"
+        "  help: give each problem one matrix in each list",
+    ),
+    "one matrix": (
+        lambda a, b: grouped_gemm(a[0], b[0]),
+        "`a` is a ndarray, not a list of matrices\n"
+        "  help: grouped_gemm takes one matrix for each problem; gemm takes a single one",
+    ),
+    "sizes that do not meet": (
+        lambda a, b: grouped_gemm(a, [b[0], ones(3, 6)]),
+        "`a[1]` has the shape (5, 6) and `b[1]` (3, 6): 6 columns meet 3 rows\n"
+        "  help: pass a[i] of (M, K) and b[i] of (K, N); a transpose is a[i].T",
+    ),
+    "mixed types": (
+        lambda a, b: grouped_gemm([a[0], a[1].astype(np.float32)], b),
+        "`a[1]` is float32 and `a[0]` float16; all matrices of a list are of one type\n"
+        "  help: convert them before, or call grouped_gemm once for each type",
+    ),
+    "inputs of two types": (
+        lambda a, b: grouped_gemm(a, [x.astype(np.float32) for x in b]),
+        "`a` is float16 and `b` is float32\n"
+        "  help: grouped_gemm takes two lists of one type, one of float16, bfloat16, float32, float64, int8, uint8",
+    ),
+    "mixed orders": (
+        lambda a, b: grouped_gemm([a[0], np.asfortranarray(a[1])], b),
+        "`a[0]` is row-major and `a[1]` column-major; all matrices of a list lie alike\n"
+        "  help: copy some into the order of the others, or call grouped_gemm once for each order",
+    ),
+    "gaps": (
+        lambda a, b: grouped_gemm([a[0], ones(5, 12)[:, ::2]], b),
+        "`a[1]` has the shape (5, 6) and strides of (12, 2) elements: not row- nor column-major\n"
+        "  help: one stride must be 1 and the other at least that dimension's length; make a contiguous copy of it",
+    ),
+    "a vector": (
+        lambda a, b: grouped_gemm([a[0], a[1][0]], b),
+        "`a[1]` has the shape (6,); a matrix has two dimensions\n  help: reshape it",
+    ),
+    "no array": (
+        lambda a, b: grouped_gemm([a[0], [1.0]], b),
+        "`a[1]` is of type list, not an array\n  help: pass numpy arrays, or CUDA arrays of torch, CuPy or JAX",
+    ),
+    "beta without c": (
+        lambda a, b: grouped_gemm(a, b, beta=1.0),
+        "beta is 1.0, and `c` is not given\n  help: pass the arrays that beta multiplies as c=",
+    ),
+    "an output of another shape": (
+        lambda a, b: grouped_gemm(a, b, out=[ones(4, 8), ones(5, 4)]),
+        "`out[1]` has the shape (5, 4); a[1]@b[1] has (5, 3)\n  help: pass `out[1]` of that shape",
+    ),
+    "an output of a wrong type": (
+        lambda a, b: grouped_gemm(a, b, out=[ones(4, 8, dtype=np.int32), ones(5, 3, dtype=np.int32)]),
+        "`out` is int32; of float16 matrices grouped_gemm writes float16, bfloat16, float32\n"
+        "  help: convert it before or after",
+    ),
+    "c and out of two types": (
+        lambda a, b: grouped_gemm(a, b, [ones(4, 8, dtype=np.float32), ones(5, 3, dtype=np.float32)], beta=1.0),
+        "`c` is float32 and `out` float16; they are of one type\n  help: convert c before",
+    ),
+    "c and out in two orders": (
+        lambda a, b: grouped_gemm(a, b, [ones(8, 4).T, ones(3, 5).T], beta=1.0),
+        "`c` is column-major and `out` row-major; they lie alike\n"
+        "  help: copy c into the order of out, or pass it as out too: grouped_gemm(a, b, c, out=c, beta=…)",
+    ),
+    "an output that is an input": (
+        lambda a, b: grouped_gemm([ones(6, 6)] * 2, b2 := [ones(6, 6), ones(6, 6)], out=[ones(6, 6), b2[0]]),
+        "`out[1]` shares memory with `b[0]`\n  help: write to memory of its own; only c[i] may be out[i] itself",
+    ),
+    "an output twice": (
+        lambda a, b: grouped_gemm([ones(6, 6)] * 2, [ones(6, 6)] * 2, out=[ones(6, 6)[:]] * 2),
+        "`out[0]` shares memory with `out[1]`\n  help: write to memory of its own; only c[i] may be out[i] itself",
+    ),
+    "an unknown schedule": (
+        lambda a, b: grouped_gemm(a, b, schedule="gpu"),
+        "schedule is 'gpu'\n  help: take \"device\" or \"host\"",
+    ),
+    "an unknown balance": (
+        lambda a, b: grouped_gemm(a, b, schedule="host", balance="m"),
+        "balance is 'm'\n  help: take \"k\", or leave it out",
+    ),
+    "a balance that the kernel cannot find": (
+        lambda a, b: grouped_gemm(a, b, balance="k"),
+        'balance="k" with schedule="device": who does what depends on the load of all blocks\n'
+        '  help: take schedule="host", which hands the kernel a table',
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_lists_that_do_not_fit_are_refused(case):
+    call, text = REFUSALS[case]
+    with pytest.raises(pd.LaunchError) as refused:
+        call(*lists())
+    assert words(refused.value) == text
+
+
+class OnGpu:
+    """What the CUDA array interface says of a matrix that nobody reads."""
+
+    def __init__(self, shape, pointer=1 << 20, strides=None):
+        data = {"shape": shape, "typestr": "<f2", "data": (pointer, False), "version": 3, "strides": strides}
+        self.__cuda_array_interface__ = data
+
+
+def test_a_null_address_is_refused():
+    with pytest.raises(pd.LaunchError) as refused:
+        grouped_gemm([OnGpu((4, 6), 0)], [OnGpu((6, 8))], out=[OnGpu((4, 8))])
+    assert words(refused.value) == (
+        "`a[0]` has the shape (4, 6) and a null address\n  help: pass an array with memory of its own"
+    )
+
+
+def test_an_odd_address_is_refused():
+    odd = np.zeros(129, np.uint8)[1:].view(np.float16).reshape(8, 8)
+    with pytest.raises(pd.LaunchError) as refused:
+        grouped_gemm([ones(8, 8), odd], [ones(8, 8)] * 2)
+    assert words(refused.value) == (
+        f"`a[1]` begins at the address {odd.ctypes.data:#x}, which is no multiple of its 2-byte elements\n"
+        "  help: make a copy of it: a GPU reads aligned elements only"
+    )
+
+
+def test_an_extent_past_31_bits_is_refused():
+    long = np.lib.stride_tricks.as_strided(ones(1), (2**31, 1), (2, 2))
+    with pytest.raises(pd.LaunchError) as refused:
+        grouped_gemm([long], [ones(1, 1)])
+    assert words(refused.value) == (
+        "`a[0]` has the shape (2147483648, 1); an extent may be up to 2147483647\n  help: compute it in parts"
+    )
+
+
+def test_too_many_tiles_are_refused():
+    side = 16 * 2**16
+    a, b, out = OnGpu((side, 1), 1 << 40), OnGpu((1, side), 1 << 41), OnGpu((side, side), 1 << 44)
+    with pytest.raises(pd.ScheduleError) as refused:
+        deal(np.array([[side, side, 1]]).tobytes(), TINY.tile, 132, "device", False)
+    assert words(refused.value) == (
+        "1 problems have 4294967296 tiles, more than 2**31\n"
+        "  help: take larger tiles, or compute the problems in parts"
+    )
+    assert group_of([a], [b], None, [out], 0.0).shapes.tolist() == [[side, side, 1]]
+
+
+def test_arrays_of_two_devices_are_refused():
+    one, other = (SimpleNamespace(name=name, device=device) for name, device in (("a", 0), ("out", 1)))
+    with pytest.raises(pd.LaunchError) as refused:
+        group.check_devices([one, other])
+    assert words(refused.value) == (
+        "`a` is on cuda:0 and `out` on cuda:1\n  help: one launch runs on one GPU: move the arrays there"
+    )
+    with pytest.raises(pd.LaunchError) as refused:
+        grouped_gemm([ones(4, 6), OnGpu((4, 6))], [ones(6, 8)] * 2)
+    assert words(refused.value) == (
+        "`a[1]` is on cuda:0 and `a[0]` on the host\n"
+        "  help: one launch runs on one GPU: move the arrays there, or call grouped_gemm once for each"
+    )
+
+
+def test_nothing_is_written_by_a_call_that_is_refused():
+    a, b = lists()
+    out = [np.full((4, 8), 7, np.float16), np.full((5, 4), 7, np.float16)]
+    with pytest.raises(pd.LaunchError):
+        grouped_gemm(a, b, out=out)
+    assert all((x == 7).all() for x in out)
+
+
+def ragged(rows=10, k=6, n=8, ends=(3, 10), a=None, b=None, offsets=None, **options):
+    a = ones(rows, k) if a is None else a
+    b = ones(len(ends), k, n) if b is None else b
+    return grouped_gemm_ragged(a, b, np.array(ends, np.int32) if offsets is None else offsets, **options)
+
+
+def masked(**options):
+    return grouped_gemm_masked(
+        options.pop("a", ones(2, 5, 6)), ones(2, 6, 8), options.pop("counts", np.array([1, 5], np.int32)), **options
+    )
+
+
+RAGGED = {
+    "a of three dimensions": (
+        lambda: ragged(a=ones(1, 10, 6)),
+        "`a` has the shape (1, 10, 6); it has 2 dimensions\n  help: pass `a` of (rows, K)",
+    ),
+    "b of two dimensions": (
+        lambda: ragged(b=ones(6, 8)),
+        "`b` has the shape (6, 8); it has 3 dimensions\n  help: pass `b` of (groups, K, N)",
+    ),
+    "two types": (
+        lambda: ragged(a=ones(10, 6, dtype=np.float32)),
+        "`a` is float32 and `b` is float16\n"
+        "  help: pass two arrays of one type, one of float16, bfloat16, float32, float64, int8, uint8",
+    ),
+    "b transposed": (
+        lambda: ragged(b=ones(2, 8, 6)),
+        "`a` has the shape (10, 6) and `b` (2, 8, 6): 6 columns meet 8 rows\n"
+        "  help: pass b of (groups, K, N); of (groups, N, K), pass a view with the last two exchanged",
+    ),
+    "offsets of another type": (
+        lambda: ragged(offsets=np.array([3, 10])),
+        "`offsets` is int64; it takes int32\n  help: convert it before",
+    ),
+    "offsets of another length": (
+        lambda: ragged(offsets=np.array([0, 3, 10], np.int32)),
+        "`offsets` has the shape (3,) and strides of (1,) elements; `b` has 2 groups\n"
+        "  help: pass 2 numbers without gaps, one for each group",
+    ),
+    "an output of another shape": (
+        lambda: ragged(out=ones(10, 9)),
+        "`out` has the shape (10, 9); a@b has (10, 8)\n  help: pass `out` of that shape",
+    ),
+    "an output of a wrong type": (
+        lambda: ragged(out=ones(10, 8, dtype=np.int32)),
+        "`out` is int32; of float16 arrays it may be float16, bfloat16, float32\n  help: convert it before or after",
+    ),
+    "a column-major output": (
+        lambda: ragged(out=ones(8, 10).T),
+        "`out` has strides of (1, 10) elements; its rows lie without gaps, one behind the other\n"
+        "  help: make a row-major output",
+    ),
+    "groups of a and b": (
+        lambda: masked(a=ones(3, 5, 6)),
+        "`a` has 3 groups and `b` 2\n  help: give each group one matrix in each",
+    ),
+    "counts of another length": (
+        lambda: masked(counts=np.array([1], np.int32)),
+        "`counts` has the shape (1,) and strides of (1,) elements; `b` has 2 groups\n"
+        "  help: pass 2 numbers without gaps, one for each group",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", RAGGED)
+def test_ragged_arrays_that_do_not_fit_are_refused(case):
+    call, text = RAGGED[case]
+    with pytest.raises(pd.LaunchError) as refused:
+        call()
+    assert words(refused.value) == text
+
+
+def test_too_many_tiles_of_groups_are_refused():
+    a, b = OnGpu((16 * 2**16, 1)), OnGpu((2, 1, 16 * 2**15))
+    offsets = np.zeros(2, np.int32)
+    with pytest.raises(pd.LaunchError) as refused:
+        grouped_gemm_ragged(a, b, offsets, out=OnGpu((16 * 2**16, 16 * 2**15)), config=TINY)
+    assert words(refused.value) == (
+        "2 groups in 1048576 rows and 524288 columns may have 2147549184 tiles, more than 2**31\n"
+        "  help: take larger tiles, or compute the groups in parts"
+    )
+
+
+WRONG = {
+    "decreasing": lambda out: ragged(ends=(6, 5), out=out, validate=True),
+    "past the rows": lambda out: ragged(ends=(6, 11), out=out, validate=True),
+    "negative": lambda out: ragged(ends=(-1, 10), out=out, validate=True),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_offsets_are_checked_where_they_are_when_asked(case):
+    out = np.full((10, 8), np.nan, np.float16)
+    with pytest.raises(pd.EmulationError, match="ragged_kernel: the kernel reached a trap, by thread"):
+        WRONG[case](out)
+    assert np.isnan(out).all()
+
+
+def test_counts_are_checked_when_asked():
+    out = np.full((2, 5, 8), np.nan, np.float16)
+    for counts in ([-1, 5], [1, 6]):
+        with pytest.raises(pd.EmulationError, match="the kernel reached a trap"):
+            masked(counts=np.array(counts, np.int32), out=out, validate=True)
+    assert np.isnan(out).all()

@@ -84,10 +84,10 @@ def factor(name: str, value: Any) -> Any:
 
     Raises LaunchError for what is no number.
     """
+    if type(value) is float:
+        return int(value) if value.is_integer() and abs(value) < 2**31 else value
     if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        return int(value) if abs(value) < 2**31 and value.is_integer() else value
+        return factor(name, value.item())
     if isinstance(value, int):
         return value
     array = _array(value)

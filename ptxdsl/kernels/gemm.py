@@ -8,7 +8,6 @@ every M, N and K.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, NoReturn
 
 import ptxdsl as pd
@@ -24,7 +23,7 @@ from ptxdsl.kernels.epilogue import Target, Vector
 from ptxdsl.kernels.function import canonical, check_factor, factor, sequence_of
 from ptxdsl.kernels.heuristic import choose
 from ptxdsl.kernels.persistent import compute_persistently
-from ptxdsl.kernels.plan import Call, Plans, look
+from ptxdsl.kernels.plan import Call, Plans, Sight, look
 from ptxdsl.kernels.problem import Problem, problem_of
 from ptxdsl.kernels.scheduled import for_batches, specialise
 from ptxdsl.kernels.split_k import SplitK
@@ -34,6 +33,7 @@ from ptxdsl.schedule import slice_of_k
 USUAL = GemmConfig()
 PLANS, LIST_PLANS = Plans(), ListPlans()
 ALPHA_BETA = slice(11, 13)  # of the arguments
+NO_OPERANDS: tuple[Any, ...] = ()
 
 
 @pd.kernel
@@ -156,7 +156,7 @@ def gemm(
     split_k: int | None = None,
     reduction: str | None = None,
     epilogue: Callable[..., Any] | None = None,
-    operands: Sequence[Any] = (),
+    operands: Sequence[Any] = NO_OPERANDS,
 ) -> Any:
     """out = epilogue(alpha·a@b + beta·c, *operands). Returns out.
 
@@ -182,16 +182,17 @@ def gemm(
     written then.
     """
     alpha, beta = factor("alpha", alpha), factor("beta", beta)
-    epilogue, operands = canonical(epilogue), sequence_of(operands)
-    beside = [operand.array if isinstance(operand, Vector) else operand for operand in operands]
-    arrays = a, b, None if beta == 0 else c, out, *beside
+    epilogue = None if epilogue is None else canonical(epilogue)
+    arrays: tuple[Any, ...] = (a, b, None if beta == 0 else c, out)
+    what: tuple[Any, ...] = (config, schedule, split_k, reduction, beta == 0, epilogue)
+    if operands is not NO_OPERANDS:
+        arrays += tuple(operand.array if isinstance(operand, Vector) else operand for operand in sequence_of(operands))
+        what += tuple(map(type, operands))
     if schedule is not None and schedule.__hash__ is None:
         _refuse_schedule(schedule)
-    what = config, schedule, split_k, reduction, beta == 0, epilogue, *map(type, operands)
     sight = None if out is None else look(arrays)
-    with suppress(LaunchError):  # the careful way says it in the words of the caller
-        if PLANS.launch(what, sight, (alpha, beta)):
-            return out
+    if sight is not None and _is_launched(what, sight, (alpha, beta)):
+        return out
     chosen = {"schedule": schedule, "split_k": split_k, "reduction": reduction}
     if is_list(a, b):
         lists = lists_of(a, b, None if beta == 0 else c, out)
@@ -206,6 +207,14 @@ def gemm(
         call.run()
         PLANS.learn(what, sight, arrays, call)
     return given.out.owner
+
+
+def _is_launched(what: tuple[Any, ...], sight: Sight, factors: tuple[Any, Any]) -> bool:
+    """Whether the launch was planned, and has now been made."""
+    try:
+        return PLANS.launch(what, sight, factors)
+    except LaunchError:  # a number or memory that does not fit: the careful way says it in the words of the caller
+        return False
 
 
 def _refuse_schedule(schedule: Any) -> NoReturn:

@@ -44,7 +44,7 @@ OF_ODD_HALVES = (
     GemmConfig(tile=(64, 64, 64), warp=(32, 16), stages=3),
     SMALL,
 )
-LARGE_TF32 = GemmConfig(f32, f32, tile=(128, 256, 16), stages=4)
+LARGE_TF32 = GemmConfig(f32, f32, tile=(256, 128, 16), stages=4)
 MEDIUM_TF32 = GemmConfig(f32, f32, tile=(128, 128, 16), warp=(32, 64), stages=4)
 SMALL_TF32 = GemmConfig(f32, f32, tile=(64, 64, 16), warp=(32, 32), stages=4)
 LARGE_F64 = GemmConfig(f64, f64, tile=(128, 128, 16), warp=(64, 32), stages=3)
@@ -84,12 +84,13 @@ def choose(
 
 @cache
 def _candidates(inputs: Type, arch: str, width: int, along_k: bool) -> tuple[GemmConfig, ...]:
-    """Those whose registers are enough for narrow copies too, and for bytes that are not contiguous along k."""
+    """Those whose registers are enough for narrow copies too, and for elements that are read one by one: those of 8 or
+    32 bits that are not contiguous along k."""
     known = OF_HALVES if width >= 4 else OF_ODD_HALVES
     if inputs.bits == 8:
         known = OF_BYTES[(0 if along_k else 1) if width == 16 else 2 :]
     elif inputs in CANDIDATES:
-        known = CANDIDATES[inputs][inputs is f32 and width < 16 :]
+        known = CANDIDATES[inputs][inputs is f32 and not (width == 16 and along_k) :]
     return tuple(c for c in known if c.fits(arch) and (inputs.bits != 16 or width > 4 or c.registers < CROWDED))
 
 

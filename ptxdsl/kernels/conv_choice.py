@@ -17,7 +17,7 @@ SMALL = GemmConfig(tile=(64, 64, 64), warp=(32, 32), stages=4)
 FLAT = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=3)
 
 # Of each: microseconds of a multiprocessor for a million multiply-adds, where it has blocks enough.
-COST = {DEEP: 0.56, TALL: 0.59, NARROW: 0.69, SMALL: 0.76, FLAT: 0.9}
+COST = {DEEP: 0.52, TALL: 0.6, NARROW: 0.69, SMALL: 0.76, FLAT: 0.9}
 ALONE = 1.2  # a block by itself takes so much of the time of two
 WRITE = 0.9e-4  # microseconds to write one element of out
 MEET = 2e-6  # microseconds of the whole GPU to leave one sum for another block, and to read it

@@ -70,7 +70,8 @@ class PixelBlock(Block):
         config, loop = self.config, self.mainloop
         self.rows.find(product.a.pointer, first[0], config.threads)
         pixels = PixelLoader(config.a, loop.memory, self.rows, self.geometry, k, config.threads)
-        filters = Source(*product.b, product.n)
+        is_whole = config.b_bytes <= config.a_bytes  # a copy of images divides the channels, and so R·S·C
+        filters = Source(*product.b, product.n, is_whole)
         return pixels, Loader(config.b, loop.memory_b, filters, first[1], k, config.threads)
 
 

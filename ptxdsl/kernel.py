@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .assemble import Cubin, Resources
     from .launch import Compiled
 
+MOST_VARIANTS = 1024  # of a kernel, that are remembered
 RESERVED = ("stream", "cluster", "cooperative", "arch", "annotate", "shared_bytes", "checks")
 
 
@@ -117,6 +118,8 @@ class Kernel(AnyKernel):
         values = self._constants(constants)
         key = (arch or settings.arch or DEFAULT_ARCH, settings.lineinfo, *values.values())
         if key not in self._variants:
+            if len(self._variants) >= MOST_VARIANTS:
+                del self._variants[next(iter(self._variants))]  # the oldest; constants may be new at each call
             self._variants[key] = self._trace(key[0], settings.lineinfo, values)
         return self._variants[key]
 

@@ -436,3 +436,15 @@ def test_a_constant_says_how_many_parameters_there_are(types):
     assert out[0] == sum(numbers)
     names = [p.name for p in add_all.ir(types=types).kernels[0].parameters]
     assert names == ["out", *(f"numbers_{n}" for n in range(len(types)))]
+
+
+def test_so_many_variants_are_remembered(monkeypatch):
+    @pd.kernel
+    def filled(x: ptr[u32], *, value):
+        x[0] = value
+
+    monkeypatch.setattr(sys.modules["ptxdsl.kernel"], "MOST_VARIANTS", 2)
+    first, second, third = (filled.variant(None, {"value": value}) for value in (1, 2, 3))
+    assert filled.variant(None, {"value": 3}) is third
+    assert filled.variant(None, {"value": 2}) is second
+    assert filled.variant(None, {"value": 1}) is not first

@@ -167,8 +167,9 @@ def gemm(
     current stream. Without `out` a row-major array is made. c is not read when beta is 0, and may be out itself.
 
     `epilogue` is a function of one element, and of one of each of `operands`: matrices (M, N), per_row(…) of (M,),
-    per_column(…) of (N,). Define it once: a kernel is made for each function. `config` gives the tiles, else they are
-    chosen for the shape.
+    per_column(…) of (N,), of any float type or int32. It computes in float32, or in the float64 or int32 of out; a
+    matrix may be out itself. A kernel is made for each function: for one written anew, as a lambda in a loop, where its
+    text or what it holds of its surroundings is another. `config` gives the tiles, else they are chosen.
 
     Batches: a (batch, M, K) and b (batch, K, N) give out (batch, M, N). A matrix of two dimensions, or a batch stride
     of 0, is one for all; c and operands may be as well. Lists of matrices that lie alike, each anywhere, give a list.

@@ -86,7 +86,7 @@ def choose(
 def _candidates(inputs: Type, arch: str, width: int, along_k: bool) -> tuple[GemmConfig, ...]:
     """Those whose registers are enough for narrow copies too, and for elements that are read one by one: those of 8 or
     32 bits that are not contiguous along k."""
-    known = OF_HALVES if width >= 4 else OF_ODD_HALVES
+    known: tuple[GemmConfig, ...] = OF_HALVES if width >= 4 else OF_ODD_HALVES
     if inputs.bits == 8:
         known = OF_BYTES[(0 if along_k else 1) if width == 16 else 2 :]
     elif inputs in CANDIDATES:

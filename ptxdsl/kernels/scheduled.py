@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import ptxdsl.config
@@ -40,7 +40,7 @@ class Scheduled(NamedTuple):
     stream: int | None = None
 
 
-@cache
+@lru_cache(maxsize=4096)
 def specialise(config: GemmConfig, **fields: Any) -> GemmConfig:
     """A configuration with other fields."""
     return replace(config, **fields)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import b32, bf16, f16, f32, f64, ptr, s8, s16, s32, s64, u8, u16, u32, u64
+from ptxdsl import b32, bf16, f16, f32, f64, ir, ptr, s8, s16, s32, s64, u8, u16, u32, u64
 from ptxdsl.layout import Layout, Swizzle, composition
 from ptxdsl.types import TYPES
 from tests.tracing import emitted, mnemonics
@@ -346,3 +346,19 @@ def test_an_array_knows_its_space():
 
     k.ptx()
     assert spaces == ["shared", "global"]
+
+
+@pytest.mark.parametrize("align, bytes", [(16, 7), (128, 128), (1024, 1024)])
+def test_arrays_beside_dynamic_memory_end_at_its_alignment(align, bytes):
+    @pd.kernel
+    def k(out: ptr[u32]):
+        ring, flag = pd.dynamic_shared(u32, 64, align=align), pd.shared(u32, 1, name="flag")
+        other = pd.shared(u8, 3)
+        ring[0], flag[0], other[2] = 1, 2, 3
+        out[0] = ring[0] + flag[0]
+
+    static = sum(item.bytes for item in k.ir().kernels[0].body if isinstance(item, ir.Variable))
+    assert static == bytes
+    out = np.zeros(1, np.uint32)
+    k[1, 1](out)
+    assert out[0] == 3

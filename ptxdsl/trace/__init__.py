@@ -11,7 +11,7 @@ from ptxdsl import ir
 from ptxdsl.errors import Error, Location, TraceError
 from ptxdsl.trace.builder import Builder, building, is_name
 from ptxdsl.trace.instruction import emit, shown
-from ptxdsl.trace.memory import PointerValue, PointerVar
+from ptxdsl.trace.memory import PointerValue, PointerVar, align_dynamic
 from ptxdsl.trace.operators import operate
 from ptxdsl.trace.value import Var, make_value
 from ptxdsl.trace.value import var as scalar_var
@@ -207,6 +207,7 @@ def _finish(builder: Builder, result: Any) -> None:
         )
     builder.at_end()
     emit("ret")
+    align_dynamic(builder)
 
 
 def var(type: Type | Pointer, init: Any = None, *, name: str | None = None) -> Var | PointerVar:

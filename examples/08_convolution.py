@@ -5,7 +5,7 @@
 
 A row of the product is a pixel of the output, a column is a filter, and the sum runs over the window and the channels.
 No matrix of windows is ever made: each copy to shared memory finds its place in the images. What comes after the sum is
-a function of one element, written here. New here: a convolution, the GEMM that it is, an epilogue of one's own.
+a function of one element, written here. New here: a convolution, and the GEMM that it is.
 """
 
 import numpy as np

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
+from ptxdsl.kernels import gemm as module
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
@@ -39,6 +40,11 @@ every_schedule = pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda s: ge
 
 def numbers(rng, shape):
     return rng.standard_normal(shape).astype(np.float16)
+
+
+def integers(rng, shape):
+    """Small ones, whose sums are exact in whatever order."""
+    return rng.integers(-3, 4, shape).astype(np.float16)
 
 
 def transposed(array):
@@ -239,3 +245,40 @@ def test_refused(call, message, help):
     with pytest.raises(pd.Error) as refused:
         call()
     assert (refused.value.message, refused.value.help) == (message, help)
+
+
+@pytest.mark.gpu
+def test_planned_lists_are_those_of_the_careful_way(rng, monkeypatch):
+    where = machine("gpu")
+    a, b, c = (
+        [[where.array(integers(rng, shape)) for _ in range(4)] for _ in range(3)]
+        for shape in ((40, 50), (50, 70), (40, 70))
+    )
+    monkeypatch.setattr(module, "LIST_PLANS", module.ListPlans())
+    for left, right, held in zip(a, b, c, strict=True):
+        for how in ({}, {"schedule": PersistentScheduler()}):
+            out = [where.array(nans(40, 70)) for _ in range(4)]
+            with monkeypatch.context() as patch:
+                if len(module.LIST_PLANS._plans) == 2:
+                    patch.setattr(module, "batch_of", None)  # it must not be asked
+                assert gemm(left, right, held, out=out, beta=1.0, **how) is out
+            for x, y, z, found in zip(left, right, held, out, strict=True):
+                assert np.array_equal(where.values(found), where.values(x) @ where.values(y) + where.values(z))
+    assert len(module.LIST_PLANS._plans) == 2
+
+
+@pytest.mark.gpu
+def test_lists_that_lie_otherwise_are_worked_out_anew(rng):
+    where = machine("gpu")
+    wide = [where.array(integers(rng, (40, 56))) for _ in range(3)]
+    b = [where.array(integers(rng, (50, 70))) for _ in range(3)]
+    for first in (0, 1, 3, 0):  # at other alignments
+        a = [matrix[:, first : first + 50] for matrix in wide]
+        out = gemm(a, b, out=[where.array(nans(40, 70)) for _ in range(3)])
+        for x, y, found in zip(a, b, out, strict=True):
+            assert np.array_equal(where.values(found), where.values(x) @ where.values(y))
+    with pytest.raises(pd.LaunchError, match=r"`out\[0\]` shares memory with `b\[1\]`"):
+        gemm(a, b, out=[b[1][:40], *out[1:]])
+    out[0] = out[1]
+    with pytest.raises(pd.LaunchError, match=r"`out\[.\]` shares memory with `out\[.\]`"):
+        gemm(a, b, out=out)

@@ -43,7 +43,9 @@ class Matrices:
     @property
     def transposed(self) -> Matrices:
         """The same memory, read with rows and columns exchanged."""
-        exchanged = {order: self.orders[other] for order, other in zip(ORDERS, ORDERS[::-1]) if other in self.orders}
+        exchanged = {
+            order: self.orders[other] for order, other in zip(ORDERS, ORDERS[::-1], strict=True) if other in self.orders
+        }
         other = ORDERS[self.major == "row"]
         return replace(self, shapes=self.shapes[:, ::-1], orders=exchanged, major=other)
 
@@ -160,7 +162,7 @@ def _check_addresses(found: Matrices) -> None:
             help="pass an array with memory of its own",
         )
     for number in np.flatnonzero(used & (found.pointers % found.type.bytes != 0)):
-        matrix(f"{found.name}[{number}]", found.owners[number])
+        matrix(f"{found.name}[{number}]", found.owners[int(number)])
     for number in np.flatnonzero((found.shapes > MOST_EXTENT).any(axis=1)):
         raise LaunchError(
             f"`{found.name}[{number}]` has the shape {tuple(found.shapes[number].tolist())}; "

@@ -12,16 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import ptxdsl as pd
+from ptxdsl import config as settings
 from ptxdsl import ptr, s32, s64, u32, u64
 from ptxdsl.arrays import AddressTable
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import Target
-from ptxdsl.kernels.gemm import specialise
 from ptxdsl.kernels.group import Group, group_of
 from ptxdsl.kernels.grouped_choice import choose_tiles
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.residency import launch, place_of, resident_blocks
+from ptxdsl.kernels.scheduled import specialise
 from ptxdsl.kernels.tiles import Part, Problem, Tiles
 from ptxdsl.kernels.upload import upload
 from ptxdsl.kernels.visitor import DeviceVisitor, TableVisitor
@@ -117,7 +118,7 @@ class PartsVisitor(TableVisitor):
         return super().work()[:-1]
 
 
-VISITORS = {"device": of_device, "host": RoundsVisitor, "parts": PartsVisitor}
+VISITORS: dict[str, Any] = {"device": of_device, "host": RoundsVisitor, "parts": PartsVisitor}
 
 
 def grouped_gemm(
@@ -202,9 +203,14 @@ def _launch(
     group: Group, config: GemmConfig, factors: tuple[float, float], schedule: str, sort: bool, balance: str | None
 ) -> None:
     """Works out who does what, and launches the kernel."""
+    device, stream = place_of(group.a.owners[0])
+    if device is None and settings.current().device == "cuda":
+        raise LaunchError(
+            "grouped_gemm on numpy arrays, and PTXDSL_DEVICE=cuda: arrays that a table names are not copied to a GPU",
+            help="pass CUDA arrays, or leave PTXDSL_DEVICE to the emulator",
+        )
     mode = "parts" if balance else schedule
     constants = {"config": config, "mode": mode, "whole": whole(group, config)}
-    device, stream = place_of(group.a.owners[0])
     resident = resident_blocks(grouped_kernel, config.threads, device, **constants)
     plan = deal(group.shapes.tobytes(), config.tile, resident, mode, sort)
     rows = describe(group)

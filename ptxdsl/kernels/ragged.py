@@ -18,11 +18,11 @@ from ptxdsl.arrays import strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.config import ATOMS, GemmConfig, outputs
 from ptxdsl.kernels.epilogue import Target
-from ptxdsl.kernels.gemm import specialise
 from ptxdsl.kernels.grouped_choice import choose_tiles
 from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, empty, matrix, tensor
 from ptxdsl.kernels.plan import Call, Plans, look
 from ptxdsl.kernels.residency import resident_blocks
+from ptxdsl.kernels.scheduled import specialise
 from ptxdsl.kernels.tiles import Problem, Tiles
 from ptxdsl.kernels.visitor import EVERY_LANE, WARP, DeviceVisitor
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
@@ -97,7 +97,8 @@ def _between_offsets(offsets: Any, rows: Any) -> Callable[[Any], tuple[Any, Any]
     """(first row, rows) of a group, from where each ends."""
 
     def rows_of(group: Any) -> tuple[Any, Any]:
-        begin, most = pd.var(s32, 0), rows.to(s32)
+        begin: Any = pd.var(s32, 0)
+        most = rows.to(s32)
         with pd.if_(group > 0):
             begin.set(pd.min(pd.max(offsets[group - 1], 0), most))
         end = pd.min(pd.max(offsets[group], begin), most)
@@ -118,7 +119,7 @@ def _check(sizes: Any, groups: Any, rows: Any, form: str) -> None:
     """Stops the kernel at sizes that make no sense, before any block has written."""
     for first in pd.range(pd.cast(0, u32), groups, WARP):
         group = first + pd.laneid
-        wrong = pd.var(u32, 0)
+        wrong: Any = pd.var(u32, 0)
         with pd.if_(group < groups):
             size, least = sizes[group], pd.var(s32, 0)
             if form == "ragged":
@@ -261,7 +262,7 @@ def _check_output(found: Matrix, shape: tuple[int, ...], left: Matrix) -> None:
             f"{', '.join(map(describe_type, outputs(left.type)))}",
             help="convert it before or after",
         )
-    if found.major != "row" or not found.is_disjoint:
+    if found.array.size and (found.major != "row" or not found.is_disjoint):
         raise LaunchError(
             f"`out` has strides of {found.array.strides} elements; its rows lie without gaps, one behind the other",
             help="make a row-major output",

@@ -45,7 +45,7 @@ class Tiles:
     def __init__(
         self, config: GemmConfig, factors: tuple[Any, Any], whole: tuple[bool, bool], workspace: tuple[Any, ...] = ()
     ) -> None:
-        """`factors` are alpha and beta; `whole` is what Source says of A and of B; parts of tiles meet in `workspace`."""
+        """`factors` are alpha and beta, `whole` what Source says of A and B; parts of tiles meet in `workspace`."""
         self.config, self.factors, self.whole, self.workspace = config, factors, whole, workspace
         self.memory = pd.dynamic_shared(config.inputs, config.shared_bytes // config.inputs.bytes, align=1024).address()
         self.mainloop = Mainloop(config, self.memory)
@@ -68,7 +68,7 @@ class Tiles:
 
     def _is_complete(self, accumulators: Any, part: Part) -> Any:
         """Whether the accumulators hold the sums of all parts: those of the block that comes last."""
-        complete = pd.var(u32, 1)
+        complete: Any = pd.var(u32, 1)
         with pd.if_(part.count > 1):
             complete.set(0)
             split = SplitK(self.config, self.workspace, self.memory, part.slot, 1)

@@ -31,9 +31,10 @@ class DeviceVisitor:
         """
         self.problems, self.tiles_of = problems, tiles_of
         self.index: Any = pd.var(u32, pd.ctaid.x)
-        self.following = pd.var(u32, 0)  # the first problem behind the window of 32
-        self.last = pd.var(u32, 0)  # where the tiles of the window end, in the row of all tiles
-        self.end, self.count = pd.var(u32, 0), pd.var(u32, 0)  # of each lane's problem
+        self.following: Any = pd.var(u32, 0)  # the first problem behind the window of 32
+        self.last: Any = pd.var(u32, 0)  # where the tiles of the window end, in the row of all tiles
+        self.end: Any = pd.var(u32, 0)  # and those of this lane's problem
+        self.count: Any = pd.var(u32, 0)
 
     def next_tile(self) -> Any:
         """Whether there is a tile left for this block. For the condition of a loop."""
@@ -62,7 +63,7 @@ class DeviceVisitor:
 
 def prefix_sum(value: Any) -> Any:
     """The sum of this lane's u32 and those of all lanes before it."""
-    total = pd.var(u32, value)
+    total: Any = pd.var(u32, value)
     for distance in (1, 2, 4, 8, 16):
         before = pd.ptx.shfl.sync.up.b32(total, distance, 0, EVERY_LANE).bitcast(u32)
         total += pd.select(pd.laneid >= distance, before, 0)

@@ -57,11 +57,11 @@ def tile_of(tile: Any, tiles_n: Any, tiles_m: Any = None, strip: int = 1) -> tup
 class GroupedProblemVisitor:
     """Deals the tiles of `problems`, a list of (M, N, K), to `blocks` persistent blocks.
 
-    The problems' tiles make one row: problem after problem, inside of a problem row by row, or in strips of `strip` rows
-    (see `tile_of`). Block b takes the tiles b, b + blocks, b + 2·blocks, … . With mode="device" each warp finds its problem in the kernel; with mode="host" the
-    kernel reads `table`. sort=True takes the problems with the longest K first. balance="k" deals by K-iterations
-    instead: the longest tile to the least loaded block; tiles that are longer than a block's fair share in parts, and so
-    those left for a last round that would leave blocks without a tile.
+    The problems' tiles make one row: problem after problem, inside of a problem row by row, or in strips of `strip`
+    rows (see `tile_of`). Block b takes the tiles b, b + blocks, b + 2·blocks, … . With mode="device" a warp finds its
+    problem in the kernel; with mode="host" the kernel reads `table`. sort=True takes the problems with the longest K
+    first. balance="k" deals by K-iterations instead: the longest tile to the least loaded block; tiles that are longer
+    than a block's fair share in parts, and so those left for a last round that would leave blocks without a tile.
 
     Problem numbers are those of the caller's list, sorted or not. Raises ScheduleError for sizes that make no sense.
     """
@@ -158,7 +158,7 @@ class GroupedProblemVisitor:
         where = np.arange(len(self._counts)).repeat(self._counts)
         tile = np.arange(self.total) - self._starts[where]
         iterations = self._iterations[where]
-        parts = where, tile, np.zeros_like(tile), iterations
+        parts: Parts = (where, tile, np.zeros_like(tile), iterations)
         if self.balance:
             block, parts = _balance(parts, self.blocks)
         else:

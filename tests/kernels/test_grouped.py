@@ -145,7 +145,9 @@ def test_outputs_may_be_columns_of_one_matrix(rng):
     a = [matrix(rng, (40, 24), "row", "f16") for _ in range(4)]
     b = [matrix(rng, (24, 24), "row", "f16") for _ in range(4)]
     grouped_gemm(a, b, out=[whole[:, 24 * i :][:, :24] for i in range(4)], config=SMALL)
-    assert np.allclose(whole, np.hstack([x.astype(np.float32) @ y.astype(np.float32) for x, y in zip(a, b)]), atol=0.02)
+    assert np.allclose(
+        whole, np.hstack([x.astype(np.float32) @ y.astype(np.float32) for x, y in zip(a, b, strict=True)]), atol=0.02
+    )
 
 
 @pytest.mark.parametrize("mode", VISITORS)
@@ -166,7 +168,9 @@ def visited(table: ptr[pd.s64], schedule: ptr[s32], problems: u32, total: u32, o
     with pd.while_(visitor.next_tile):
         number, tile, *_ = visitor.work()
         m, n = (table[number.to(pd.s64) * 12 + i].to(u32) for i in (0, 1))
-        tiles_m, tiles_n = ((size + (extent - 1)) // extent for size, extent in zip((m, n), config.tile[:2]))
+        tiles_m, tiles_n = (
+            (size + (extent - 1)) // extent for size, extent in zip((m, n), config.tile[:2], strict=True)
+        )
         place = tile_of(tile, tiles_n, tiles_m, strip)
         with pd.if_(pd.tid.x == 0):
             for i, value in enumerate((number, tile, *place)):

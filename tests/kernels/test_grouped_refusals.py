@@ -172,8 +172,7 @@ def test_too_many_tiles_are_refused():
     with pytest.raises(pd.ScheduleError) as refused:
         deal(np.array([[side, side, 1]]).tobytes(), TINY.tile, 132, "device", False)
     assert words(refused.value) == (
-        "1 problems have 4294967296 tiles, more than 2**31\n"
-        "  help: take larger tiles, or compute the problems in parts"
+        "1 problems have 4294967296 tiles, more than 2**31\n  help: take larger tiles, or compute the problems in parts"
     )
     assert group_of([a], [b], None, [out], 0.0).shapes.tolist() == [[side, side, 1]]
 

@@ -211,7 +211,8 @@ def test_tiles_of_a_last_round_are_cut_for_all_blocks():
     """32 tiles more than 8 rounds of 132 blocks: without the cut, 32 blocks would do a ninth tile alone."""
     problems = [(m, 4096, 7168) for m in (512, 640, 896, 1024, 1152, 1280, 1536, 1664)]
     whole, cut = (
-        GroupedProblemVisitor(problems, (128, 256, 64), 132, mode="host", **options) for options in ({}, {"balance": "k"})
+        GroupedProblemVisitor(problems, (128, 256, 64), 132, mode="host", **options)
+        for options in ({}, {"balance": "k"})
     )
     assert whole.load.max() == 9 * 112 and cut.load.max() == 924 and cut.load.mean() > 923
     assert len(cut.work.block) == 1056 + 4 * 32

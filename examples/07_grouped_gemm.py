@@ -1,0 +1,53 @@
+"""Many products of different sizes in one launch, and a mixture of experts whose group sizes only the GPU knows.
+
+    python examples/07_grouped_gemm.py [--device cuda]
+
+Persistent blocks, as many as the GPU holds at a time, take tile after tile. The drawing shows who does what on six
+blocks: dealt one by one, the problem with the long K keeps a few of them busy long after the others; with balance="k"
+it is cut into parts. A layer of experts multiplies each row of x by the weights of the expert that the row was sent to:
+rows are sorted by expert, and `ends` says where those of each expert end.
+
+New here: grouped_gemm, its schedules as a value to look at, grouped_gemm_ragged.
+"""
+
+import numpy as np
+from arrays import LIBRARY, ON_GPU, check, to_device
+
+from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_ragged
+from ptxdsl.schedule import GroupedProblemVisitor
+
+PROBLEMS = [(96, 130, 64), (200, 64, 96), (64, 64, 1500), (5, 7, 0)]  # M, N, K
+EXPERTS, WIDTH, HIDDEN = 8, 64, 136
+
+
+def normal(rng, *shape):
+    return rng.standard_normal(shape).astype(np.float16)
+
+
+def products(rng):
+    a, b = [normal(rng, m, k) for m, _, k in PROBLEMS], [normal(rng, k, n) for _, n, k in PROBLEMS]
+    for options in ({}, {"schedule": "host", "balance": "k"}):
+        drawn = GroupedProblemVisitor(PROBLEMS, (64, 64, 32), 6, mode=options.get("schedule", "device"),
+                                      balance=options.get("balance"))  # fmt: skip
+        out = [to_device(np.full((m, n), np.nan, np.float16)) for m, n, _ in PROBLEMS]
+        grouped_gemm(list(map(to_device, a)), list(map(to_device, b)), out=out, **options)
+        for found, x, y in zip(out, a, b, strict=True):
+            exact = x.astype(np.float64) @ y.astype(np.float64)
+            check(f"{len(x)} x {exact.shape[1]} x {len(y)}, {options or 'dealt in the kernel'}", found, exact, 0.1)
+        print(drawn.timeline().to_text(color=False))
+
+
+def experts(rng):
+    counts = rng.multinomial(300, rng.dirichlet(np.ones(EXPERTS)))
+    ends = counts.cumsum().astype(np.int32)
+    x, w = normal(rng, 300, WIDTH), normal(rng, EXPERTS, WIDTH, HIDDEN)
+    out = to_device(np.full((300, HIDDEN), np.nan, np.float16))
+    grouped_gemm_ragged(to_device(x), to_device(w), to_device(ends), out=out)
+    of_row = np.arange(EXPERTS).repeat(counts)
+    exact = np.einsum("rk,rkn->rn", x.astype(np.float64), w.astype(np.float64)[of_row])
+    check(f"experts with {', '.join(map(str, counts))} rows", out, exact, 0.1)
+
+
+if not ON_GPU or LIBRARY:  # addresses of arrays in a table: they are where the kernel runs
+    products(np.random.default_rng(0))
+experts(np.random.default_rng(1))

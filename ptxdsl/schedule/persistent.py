@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.schedule.arithmetic import all_ints, ceil_div, low_bits, where
+from ptxdsl.schedule.arithmetic import all_ints, ceil_div, constant_like, low_bits, where
 from ptxdsl.schedule.problems import TiledShape, countable, gemm_shape, sizes, tile_sizes
 from ptxdsl.schedule.swizzle import STRIPS, TileOffset
 from ptxdsl.schedule.tile_map import Coverage, TileMap
@@ -44,17 +44,19 @@ class ClusterRaster(NamedTuple):
     def tile(self, item: Any) -> tuple[Any, Any]:
         """The (m, n) of a work item. The tiles of a cluster are neighbours, across the strip first."""
         down = self.along == "m" if isinstance(self.along, str) else self.along
-        across, ahead = _either(down, *self.cluster[::-1]), _either(down, *self.cluster)
+        across, ahead = (_either(down, *pair, like=item) for pair in (self.cluster[::-1], self.cluster))
         row, in_row = _divide(item, across)
         cluster, in_cluster = _divide(row, ahead)
-        strip, place = _divide(cluster >> self.log, _either(down, *self.clusters))
+        strip, place = _divide(cluster >> self.log, _either(down, *self.clusters, like=item))
         wide = ((strip << self.log) + low_bits(cluster, self.log)) * across + in_row
         far = place * ahead + in_cluster
         return where(down, far, wide), where(down, wide, far)
 
 
-def _either(condition: Any, a: Any, b: Any) -> Any:
-    return a if all_ints((a, b)) and a == b else where(condition, a, b)
+def _either(condition: Any, a: Any, b: Any, like: Any) -> Any:
+    if not all_ints((a, b)):
+        return where(condition, a, b)
+    return a if a == b else where(condition, constant_like(like, a), b)
 
 
 def _divide(value: Any, divisor: Any) -> tuple[Any, Any]:

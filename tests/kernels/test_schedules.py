@@ -33,6 +33,7 @@ PLAIN = {
     "rows": {"schedule": GroupedRowsThreadblockSwizzle(3)},
     "hilbert": {"schedule": HilbertThreadblockSwizzle(1)},
     "persistent": {"schedule": PersistentScheduler()},
+    "persistent-clusters": {"schedule": PersistentScheduler((2, 1), 2)},
     "persistent-m": {"schedule": PersistentScheduler((2, 1), 2, "m")},
     "persistent-n": {"schedule": PersistentScheduler((1, 2), 4, "n")},
 }

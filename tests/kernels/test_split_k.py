@@ -173,6 +173,13 @@ def test_calls_that_follow_use_the_same_workspace(rng):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("how", [*WAYS.values(), {"schedule": PersistentScheduler()}], ids=[*WAYS, "persistent"])
+def test_numpy_arrays_run_on_the_gpu_where_they_are_told_to(how, rng):
+    with pd.config.using(device="cuda"):
+        product(machine("emulator"), rng, 97, 70, 500, how)
+
+
+@pytest.mark.gpu
 @every_way
 def test_streams_have_a_workspace_each(how, rng):
     where = machine("gpu")

@@ -128,3 +128,34 @@ def test_the_first_wave_takes_more_tiles_where_that_makes_whole_wavesets():
     assert [len(plan.work(block)) for block in whole] == [2] * 4 + [1] * 4
     coverage = plan.coverage()
     assert not coverage.missing and not coverage.repeated
+
+
+@given(problems, gpus)
+def test_an_iteration_belongs_to_the_block_whose_extent_has_it(problem, swizzle):
+    plan = swizzle.plan(problem, (1, 1, 1))
+    for block in range(plan.sk_blocks):
+        begin, end = plan.extent(block)
+        assert {plan.numbers.block_of(iteration) for iteration in (begin, (begin + end) // 2, end - 1)} == {block}
+
+
+@given(problems, gpus)
+def test_the_peers_of_a_tile_are_the_blocks_that_compute_parts_of_it(problem, swizzle):
+    plan = swizzle.plan(problem, (1, 1, 1))
+    parts = {}
+    for block in range(plan.grid[0]):
+        if plan.role(block) == "sk":
+            for m, n, *_ in plan.work(block):
+                parts.setdefault((m, n), set()).add(plan.mapped(block))
+    assert {plan.tile_offset(tile): set(plan.peers(tile)) for tile in range(plan.sk_tiles)} == parts
+
+
+@given(problems, gpus)
+def test_a_tile_is_ended_by_the_last_of_its_peers_and_left_by_all_others_first(problem, swizzle):
+    """So that a block waits only for what others do first, and for none that waits for it."""
+    plan = swizzle.plan(problem, (1, 1, 1))
+    works = {plan.mapped(b): plan.work(b) for b in range(plan.grid[0]) if plan.role(b) == "sk"}
+    for tile in range(plan.sk_tiles):
+        *others, last = plan.peers(tile)
+        assert next(work for work in works[last] if work[:2] == plan.tile_offset(tile)).k_end == plan.iterations
+        for other in others:
+            assert works[other][0][:2] == plan.tile_offset(tile)

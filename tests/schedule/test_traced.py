@@ -19,6 +19,7 @@ from ptxdsl.schedule import (
     PersistentScheduler,
     SplitKHorizontalThreadblockSwizzle,
     SplitKIdentityThreadblockSwizzle,
+    StreamKNumbers,
     StreamKThreadblockSwizzle,
     ThreadblockSwizzle,
     slice_of_k,
@@ -167,6 +168,58 @@ def test_stream_k_blocks_of_a_kernel_do_the_iterations_of_the_host(problem, occu
     found = rows_of(stream_k_extents, (plan.sk_blocks, 1, 1), width=5, plan=plan)
     numbers = map(plan.mapped, range(plan.sk_blocks))
     assert found.tolist() == [[b, *plan.extent(b), *plan.tile_offset(b)] for b in numbers]
+
+
+@pd.kernel
+def stream_k_by_numbers(out: ptr[u32], *numbers: (u32,) * len(StreamKNumbers._fields)):
+    """Everything that a kernel asks of a plan, of which it knows nothing while it is traced."""
+    plan = StreamKNumbers(*numbers)
+    block = plan.mapped(pd.ctaid.x)
+    share = plan.share(block)
+    has, is_stream_k = (pd.select(p, pd.cast(1, u32), 0) for p in (plan.has(share, share.tile), share.is_stream_k))
+    of_tile = *plan.tile_offset(share.tile), *plan.part(share, share.tile), plan.following(share, share.tile)
+    write(out, (block, is_stream_k, share.tile, share.count, has, *of_tile))
+
+
+@pytest.mark.parametrize("problem", [(3, 7, 20), (2, 2, 60), (16, 8, 12), (5, 4, 0), (1, 1, 12)], ids=str)
+@pytest.mark.parametrize("gpu", [(3, 1), (6, 3), (12, 2)], ids=str)
+def test_a_kernel_finds_its_share_by_the_numbers_of_a_plan(problem, gpu):
+    plan = StreamKThreadblockSwizzle(*gpu, fragments=2).plan(problem, (1, 1, 1))
+    found = rows_of(stream_k_by_numbers, plan.grid, *plan.numbers, width=10).tolist()
+    for block, (mapped, is_stream_k, tile, count, has, m, n, begin, end, following) in enumerate(found):
+        share = plan.numbers.share(plan.mapped(block))
+        assert (mapped, is_stream_k, count) == (plan.mapped(block), share.is_stream_k, share.count)
+        if count:
+            assert (tile, m, n) == (share.tile, *plan.tile_offset(share.tile))
+            assert has == plan.numbers.has(share, share.tile)
+            assert (begin, end) == plan.numbers.part(share, share.tile)
+            assert following == plan.numbers.following(share, share.tile) % 2**32
+
+
+@pd.kernel
+def stream_k_peers(out: ptr[u32], *numbers: (u32,) * len(StreamKNumbers._fields)):
+    write(out, StreamKNumbers(*numbers).peers(pd.ctaid.x))
+
+
+def test_a_kernel_finds_the_peers_of_a_tile_by_the_numbers_of_a_plan():
+    for problem, gpu in (((3, 7, 20), (5, 1)), ((2, 2, 60), (6, 3)), ((1, 2, 20), (6, 2))):
+        plan = StreamKThreadblockSwizzle(*gpu).plan(problem, (1, 1, 1))
+        found = rows_of(stream_k_peers, (plan.sk_tiles, 1, 1), *plan.numbers, width=2).tolist()
+        assert found == [[plan.peers(tile)[0], plan.peers(tile)[-1]] for tile in range(plan.sk_tiles)]
+
+
+@pd.kernel
+def raster_along_either(out: ptr[u32], log: u32, m: u32, n: u32, is_m: u32, *, shape: tuple):
+    write(out, ClusterRaster(shape, is_m == 1, log, (m, n)).tile(pd.ctaid.x))
+
+
+@pytest.mark.parametrize("raster", ["m", "n"])
+@pytest.mark.parametrize("cluster", [(1, 1), (2, 1), (1, 2)], ids=str)
+def test_the_axis_of_a_raster_may_be_a_number_of_the_kernel(raster, cluster):
+    made = PersistentScheduler(cluster, 4, raster).cluster_raster(9, 7)
+    numbers = made.log, *made.clusters, int(raster == "m")
+    found = rows_of(raster_along_either, (made.items, 1, 1), *numbers, width=2, shape=cluster)
+    assert found.tolist() == [list(made.tile(item)) for item in range(made.items)]
 
 
 def scan(value):

@@ -1,6 +1,7 @@
 """TFLOP/s of conv2d() against cuDNN through torch, in one run, each through its public call, on layers of ResNet-50.
 
-Images are float16, channels last. cuDNN may try all its kernels first (`torch.backends.cudnn.benchmark`).
+Images are float16, channels last. cuDNN may try all its kernels first (`torch.backends.cudnn.benchmark`). With --fused
+a bias and relu follow: by kernels of their own in torch, within the convolution in cuDNN and ptxdsl.
 """
 
 from __future__ import annotations
@@ -57,17 +58,23 @@ def measure(layer: Layer, batch: int, is_fused: bool, rounds: int) -> dict[str, 
     w /= (layer.channels * layer.window**2) ** 0.5
     bias = torch.randn(layer.filters, device="cuda", dtype=torch.float16) if is_fused else None
     images, filters = x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2)
-    moves = {"stride": layer.stride}
+    pads, strides = (layer.pad, layer.pad), (layer.stride, layer.stride)
 
-    def cudnn() -> torch.Tensor:
-        found = torch_conv2d(images, filters, bias, padding=layer.pad, **moves)
+    def by_torch() -> torch.Tensor:
+        found = torch_conv2d(images, filters, bias, strides, pads)
         return relu(found) if is_fused else found
 
-    out = torch.empty_like(cudnn().permute(0, 2, 3, 1))
+    def by_cudnn() -> torch.Tensor:
+        return torch.cudnn_convolution_relu(images, filters, bias, strides, pads, (1, 1), 1)
+
+    out = torch.empty_like(by_torch().permute(0, 2, 3, 1))
     epilogue = {"epilogue": add_relu, "operands": (per_column(bias),)} if is_fused else {}
-    contenders = {"cudnn": cudnn, "ptxdsl": lambda: conv2d(x, w, pad=layer.pad, out=out, **moves, **epilogue)}
+    contenders = {
+        **({"torch": by_torch, "cudnn": by_cudnn} if is_fused else {"cudnn": by_torch}),
+        "ptxdsl": lambda: conv2d(x, w, pad=layer.pad, stride=layer.stride, out=out, **epilogue),
+    }
     times = common.gpu_medians(contenders, rounds)
-    torch.testing.assert_close(out.permute(0, 3, 1, 2), cudnn(), rtol=1e-2, atol=1e-2)
+    torch.testing.assert_close(out.permute(0, 3, 1, 2), by_torch(), rtol=1e-2, atol=1e-2)
     products = out.numel() * w[0].numel()
     return {
         "layer": f"{layer}{' + bias, relu' if is_fused else ''}",

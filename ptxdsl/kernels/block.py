@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import ptxdsl as pd
@@ -50,7 +51,17 @@ class Block:
         if not self.place:
             return self.product
         moved = [self._moved(n, matrix, batch) for n, matrix in enumerate(self.product[3:7])]
-        return self.product._replace(a=moved[0], b=moved[1], c=moved[2], out=moved[3])
+        extras = tuple(self._moved_extras(batch))
+        return self.product._replace(a=moved[0], b=moved[1], c=moved[2], out=moved[3], extras=extras)
+
+    def _moved_extras(self, batch: Any) -> Iterator[Any]:
+        """The operands of the epilogue of a batch."""
+        given = iter(self.product.extras)
+        for extra in self.config.extras:
+            values = [next(given) for _ in extra.parameters]
+            if extra.is_batched:
+                values[0] = values[0] + batch.to(s64) * values.pop()
+            yield from values
 
     def _moved(self, number: int, matrix: Target, batch: Any) -> Target:
         """A matrix of a batch: by their distance, or by the table of their addresses."""

@@ -66,13 +66,15 @@ class Extra:
     """An operand of the epilogue: `along` is "m" for one value a row, "n" for one a column, "mn" for a matrix that lies
     as the output does, "nm" for one that lies the other way.
 
-    `bytes` is the width at which it may be read; `in_place` says that it is the output itself, as it was before.
+    `bytes` is the width at which it may be read; `in_place` says that it is the output itself, as it was before;
+    `is_batched` that each batch has a matrix of its own.
     """
 
     type: Type
     along: str
     bytes: int = 16
     in_place: bool = False
+    is_batched: bool = False
 
     @property
     def is_matrix(self) -> bool:
@@ -80,11 +82,10 @@ class Extra:
 
     @property
     def parameters(self) -> tuple[Any, ...]:
-        """What the kernel takes: the array, and the elements between rows, or columns, of a matrix."""
+        """What the kernel takes: the array, and the elements between rows, or columns, of a matrix, and batches."""
         if self.in_place:
             return ()
-        pointer = Pointer(self.type, "global")
-        return (pointer, s64) if self.is_matrix else (pointer,)
+        return (Pointer(self.type, "global"), *[s64] * (self.is_matrix + self.is_batched))
 
 
 @dataclass(frozen=True)

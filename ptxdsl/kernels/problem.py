@@ -37,13 +37,15 @@ class Operand:
         """What the kernel is given."""
         if self.extra.in_place:
             return ()
-        array = strided(self.tensor.owner)
-        return (array, self.tensor.stride) if isinstance(self.tensor, Matrix) else (array,)
+        array, found = strided(self.tensor.owner), self.tensor
+        if not isinstance(found, Matrix):
+            return (array,)
+        return (array, found.stride, found.batch_stride) if self.extra.is_batched else (array, found.stride)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The arrays of one GEMM, checked: A is m×k, B is k×n, C and out are m×n, and all of these lie alike.
+    """The arrays of one GEMM, checked: A is m×k, B is k×n, C and out are m×n.
 
     Of batches, those that are one matrix for all have a batch stride of 0.
     """
@@ -225,9 +227,12 @@ def _operand(name: str, operand: Any, out: Matrix) -> Operand:
     """An operand of the epilogue, checked."""
     if isinstance(operand, Vector):
         return vector_operand(name, operand, out)
-    found = matrix(name, operand, vector_help="per_row(…) or per_column(…) says along what one of (M,) or (N,) lies")
-    if found.shape != out.shape:
-        raise LaunchError(f"`{name}` has the shape {found.shape}; the output has {out.shape}", help="reshape it")
+    vector_help = "per_row(…) or per_column(…) says along what one of (M,) or (N,) lies"
+    found = matrix(name, operand, vector_help, batched=True)
+    is_for_all = found.shape == out.shape and found.batches in (None, 1)
+    if found.full_shape != out.full_shape and not is_for_all:
+        shape = found.full_shape
+        raise LaunchError(f"`{name}` has the shape {shape}; the output has {out.full_shape}", help="reshape it")
     return matrix_operand(found, out)
 
 
@@ -236,8 +241,8 @@ def matrix_operand(found: Matrix, out: Matrix) -> Operand:
     _check_operand_type(found.name, found.type, out.type)
     if is_same(found, out):
         return Operand(found, Extra(found.type, "mn", in_place=True))
-    is_crossed = found.major != out.major
-    return Operand(found, Extra(found.type, "nm" if is_crossed else "mn", 0 if is_crossed else found.widest()))
+    along, width = ("mn", found.widest()) if found.major == out.major else ("nm", found.type.bytes)
+    return Operand(found, Extra(found.type, along, width, is_batched=found.batch_stride != 0))
 
 
 def vector_operand(name: str, operand: Vector, out: Matrix) -> Operand:

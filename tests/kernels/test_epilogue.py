@@ -114,6 +114,21 @@ def test_c_and_the_residual_may_both_be_the_output(name, rng):
 
 
 @every_machine
+@pytest.mark.parametrize("kind", ["own", "own, column-major", "for all", "out"])
+def test_batches_have_a_residual_each_or_one(name, kind, rng):
+    where = machine(name)
+    a, b, old = (numbers(rng, shape, "f16") for shape in [(3, 20, 16), (3, 16, 24), (3, 20, 24)])
+    own = numbers(rng, (3, 20, 24), "f32")
+    crossed = numbers(rng, (3, 24, 20), "f32")
+    residual = {"own": own, "own, column-major": crossed.transpose(0, 2, 1), "for all": own[0], "out": old}[kind]
+    x, y, r = wide(a, b, residual)
+    out = where.array(old)
+    given = out if kind == "out" else where.array(residual)
+    found = gemm(where.array(a), where.array(b), out=out, epilogue=add, operands=(given,))
+    assert_close(where, found, x @ y + r, "f16")
+
+
+@every_machine
 @pytest.mark.parametrize("reduction", ["serial", "parallel"])
 def test_split_k_applies_the_function_once(name, reduction, rng):
     where = machine(name)

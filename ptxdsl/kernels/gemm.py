@@ -33,6 +33,7 @@ from ptxdsl.schedule import slice_of_k
 USUAL = GemmConfig()
 PLANS, LIST_PLANS = Plans(), ListPlans()
 ALPHA_BETA = slice(11, 13)  # of the arguments
+CHOSEN = "config", "schedule", "split_k", "reduction", "epilogue"
 NO_OPERANDS: tuple[Any, ...] = ()
 
 
@@ -161,15 +162,14 @@ def gemm(
     """out = epilogue(alpha·a@b + beta·c, *operands). Returns out.
 
     a (M, K) and b (K, N) are float16, bfloat16, float32 (multiplied as tf32), float64, int8 or uint8. c and out (M, N)
-    are of one type: float16, bfloat16 or float32 for these inputs, float64 for float64, int32 or one of
-    the three for integers. Sums are float32, float64 or int32. Each may be row- or column-major with any leading
-    dimension, and any of M, N, K may be 0. numpy arrays run on the emulator, CUDA arrays on their GPU, on torch's
-    current stream. Without `out` a row-major array is made. c is not read when beta is 0, and may be out itself.
+    are of one type: float16, bfloat16 or float32 for these inputs, float64 for float64, int32 or one of the three for
+    integers. Sums are float32, float64 or int32. Each matrix may be row- or column-major with any leading dimension;
+    M, N and K may be 0. numpy arrays run on the emulator, CUDA arrays on their GPU, on torch's current stream. Without
+    `out` a row-major array is made. c is not read when beta is 0, and may be out itself.
 
-    `epilogue` is a function of one element, and of one of each of `operands`: matrices (M, N), per_row(…) of (M,),
-    per_column(…) of (N,), of any float type or int32. It computes in float32, or in the float64 or int32 of out; a
-    matrix may be out itself. A kernel is made for each function: for one written anew, as a lambda in a loop, where its
-    text or what it holds of its surroundings is another. `config` gives the tiles, else they are chosen.
+    `epilogue` is a function of one element, and of one of each of `operands`: matrices (M, N), of which one may be out,
+    per_row(…) of (M,), per_column(…) of (N,). It computes in float32, or in the float64 or int32 of out. A kernel is
+    made for each function, by its text and what it holds. `config` gives the tiles, else they are chosen.
 
     Batches: a (batch, M, K) and b (batch, K, N) give out (batch, M, N). A matrix of two dimensions, or a batch stride
     of 0, is one for all; c and operands may be as well. Lists of matrices that lie alike, each anywhere, give a list.
@@ -182,32 +182,34 @@ def gemm(
     Raises LaunchError for arrays that do not fit, and ScheduleError for a schedule that cannot be launched; nothing is
     written then.
     """
-    alpha, beta = factor("alpha", alpha), factor("beta", beta)
-    epilogue = None if epilogue is None else canonical(epilogue)
-    arrays: tuple[Any, ...] = (a, b, None if beta == 0 else c, out)
-    what: tuple[Any, ...] = (config, schedule, split_k, reduction, beta == 0, epilogue)
+    alpha, beta, epilogue = factor("alpha", alpha), factor("beta", beta), epilogue and canonical(epilogue)
+    arrays = a, b, None if beta == 0 else c, out
+    what: tuple[Any, ...] = (config, schedule, split_k, reduction, epilogue, beta == 0)
+    seen: tuple[Any, ...] = arrays
     if operands is not NO_OPERANDS:
-        arrays += tuple(operand.array if isinstance(operand, Vector) else operand for operand in sequence_of(operands))
+        seen += tuple(operand.array if isinstance(operand, Vector) else operand for operand in sequence_of(operands))
         what += tuple(map(type, operands))
     if schedule is not None and schedule.__hash__ is None:
         _refuse_schedule(schedule)
-    sight = None if out is None else look(arrays)
+    sight = None if out is None else look(seen)
     if sight is not None and _is_launched(what, sight, (alpha, beta)):
         return out
-    chosen = {"schedule": schedule, "split_k": split_k, "reduction": reduction}
     if is_list(a, b):
-        lists = lists_of(a, b, None if beta == 0 else c, out)
-        return _gemm_of_lists(lists, (alpha, beta), what, operands, {"config": config, "epilogue": epilogue, **chosen})
-    given = problem_of(a, b, c, out, beta, epilogue, operands)
-    problem = given.row_major
-    made = configure(problem, config, epilogue, **chosen)
-    check_factor("alpha", alpha, made.scalar)
-    check_factor("beta", beta, made.scalar)
-    if problem.m and problem.n and problem.batches != 0:
-        call = call_of(problem, made, alpha, beta)
+        return _gemm_of_lists(lists_of(*arrays), (alpha, beta), operands, what)
+    given = problem_of(*arrays, beta, epilogue, operands)
+    call = _call(given.row_major, (alpha, beta), what)
+    if call:
         call.run()
-        PLANS.learn(what, sight, arrays, call)
+        PLANS.learn(what, sight, seen, call)
     return given.out.owner
+
+
+def _call(problem: Problem, factors: tuple[Any, Any], what: tuple[Any, ...]) -> Call | None:
+    """The launch of a row-major problem; None where there is nothing to write."""
+    made = configure(problem, **dict(zip(CHOSEN, what, strict=False)))
+    for name, number in zip(("alpha", "beta"), factors, strict=True):
+        check_factor(name, number, made.scalar)
+    return call_of(problem, made, *factors) if problem.m and problem.n and problem.batches != 0 else None
 
 
 def _is_launched(what: tuple[Any, ...], sight: Sight, factors: tuple[Any, Any]) -> bool:
@@ -228,9 +230,8 @@ def _refuse_schedule(schedule: Any) -> NoReturn:
 def _gemm_of_lists(
     lists: dict[str, Sequence[Any]],
     factors: tuple[Any, Any],
-    what: tuple[Any, ...],
     operands: Sequence[Any],
-    chosen: dict[str, Any],
+    what: tuple[Any, ...],
 ) -> Sequence[Any]:
     """The same of lists of matrices. Returns the list of outputs."""
     if operands:
@@ -244,7 +245,7 @@ def _gemm_of_lists(
     if batch is None:
         return []
     problem = batch.problem
-    config = batch.specialise(configure(problem, **chosen))
+    config = batch.specialise(configure(problem, **dict(zip(CHOSEN, what, strict=False))))
     for name, number in zip(("alpha", "beta"), factors, strict=True):
         check_factor(name, number, config.scalar)
     if problem.m and problem.n:

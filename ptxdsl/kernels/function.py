@@ -7,6 +7,8 @@ import math
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from types import CellType, CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -17,28 +19,76 @@ from ptxdsl.kernels.epilogue import Epilogue, Vector
 from ptxdsl.types import Type, f32, s32
 
 MOST_FUNCTIONS = 256
-_PLAIN = (int, float, str, bool, type(None))  # of a closure: the same where type and text are
-_known: OrderedDict[tuple[Any, ...], Epilogue] = OrderedDict()
+_PLAIN = (int, float, str, bool, type(None))  # of what a function reads: the same where type and text are
+_OURS = "ptxdsl."
+_known: OrderedDict[tuple[Any, ...], tuple[Epilogue, list[Any]]] = OrderedDict()
 
 
 def canonical(function: Any) -> Any:
-    """The first function with the code, the defaults and the closure of this one: a kernel is made for each function,
-    and a lambda in a loop is a new one each time. The last ones that were asked for are remembered."""
-    code = getattr(function, "__code__", None)
-    if code is None or function.__kwdefaults__:
+    """One function for all that have its code and read what it reads now: a kernel is made for each, once.
+
+    A lambda in a loop is a new function each time, and one that is not new may read a variable that has changed. Of
+    variables, those that are numbers, text, functions, or sequences of these are compared; objects are the same as long
+    as they are the same object. The last ones that were asked for are remembered.
+    """
+    if type(function) is not FunctionType or _is_ours(function):
         return function
-    inside = [cell.cell_contents for cell in function.__closure__ or ()]
-    key = (id(code), id(function.__globals__), *map(_held, (*(function.__defaults__ or ()), *inside)))
-    found = _known.setdefault(key, function)
+    alive: list[Any] = []
+    key = _key(function, alive, ())
+    if key not in _known:
+        _known[key] = _copy(function), alive
     _known.move_to_end(key)
     if len(_known) > MOST_FUNCTIONS:
         _known.popitem(last=False)
-    return found
+    return _known[key][0]
 
 
-def _held(value: Any) -> Any:
-    """What tells a value of a closure from others; an object is kept alive by the function that is remembered."""
-    return (type(value), repr(value)) if isinstance(value, _PLAIN) else id(value)
+def _is_ours(function: FunctionType) -> bool:
+    return (function.__module__ or "").startswith(_OURS)
+
+
+def _copy(function: FunctionType) -> FunctionType:
+    copy = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+def _key(function: FunctionType, alive: list[Any], outer: tuple[FunctionType, ...]) -> tuple[Any, ...]:
+    """What tells a function from others. `alive` gets the objects in it that are known by their address."""
+    outer = (*outer, function)
+    alive.append(function.__code__)
+    inside = [_content(cell) for cell in function.__closure__ or ()]
+    surroundings = function.__globals__
+    outside = [surroundings[name] for name in _names(function.__code__) if name in surroundings]
+    defaults = *(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items())
+    return (id(function.__code__), *(_value(value, alive, outer) for value in (*defaults, *inside, *outside)))
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a variable that is set later
+        return None
+
+
+@lru_cache(maxsize=MOST_FUNCTIONS)
+def _names(code: CodeType) -> tuple[str, ...]:
+    """The names that a function, or one inside it, may read of its module."""
+    inner = [name for constant in code.co_consts if isinstance(constant, CodeType) for name in _names(constant)]
+    return (*code.co_names, *inner)
+
+
+def _value(value: Any, alive: list[Any], outer: tuple[FunctionType, ...]) -> Any:
+    if isinstance(value, _PLAIN):
+        return type(value), repr(value)
+    if isinstance(value, tuple | list):
+        return type(value), *(_value(item, alive, outer) for item in value)
+    if type(value) is FunctionType and value not in outer and not _is_ours(value):
+        return _key(value, alive, outer)
+    alive.append(value)
+    return id(value)
 
 
 def check_function(function: Callable[..., Any] | None, operands: Sequence[Any]) -> None:

@@ -250,7 +250,7 @@ def made(value, default=0):
 
 
 ALIKE = [(2, 2), (2.5, 2.5), ("a", "a"), (None, None)]
-APART = [(1, 1.0), (1, True), (0.0, -0.0), ("1", 1), ([1], [1])]
+APART = [(1, 1.0), (1, True), (0.0, -0.0), ("1", 1), ([1], [2]), ((1,), [1]), (object(), object()), (relu, gelu)]
 
 
 @pytest.mark.parametrize("one, other", ALIKE)
@@ -259,10 +259,44 @@ def test_functions_are_known_by_what_they_hold(one, other):
     assert canonical(made(0, one)) is canonical(made(0, other))
 
 
-@pytest.mark.parametrize("one, other", APART, ids=str)
+@pytest.mark.parametrize("one, other", APART, ids=[str(n) for n in range(len(APART))])
 def test_and_told_apart_by_it(one, other):
     assert canonical(made(one)) is not canonical(made(other))
     assert canonical(made(0, one)) is not canonical(made(0, other))
+
+
+def test_a_function_is_another_when_what_it_reads_has_changed(rng):
+    a, b = factors(rng, "f16")
+    x, y = wide(a, b)
+    module = {"__name__": "user"}
+    exec("def helper(x):\n    return x * factor\ndef scaled(x):\n    return helper(x)", module)
+    for module["factor"] in (2.0, 3.0, 2.0):
+        found = gemm(a, b, epilogue=module["scaled"])
+        assert_close(machine("emulator"), found, module["factor"] * (x @ y), "f16")
+
+
+def test_so_it_is_with_a_variable_around_it():
+    factor = 1
+
+    def scaled(x):
+        return x * factor
+
+    first = canonical(scaled)
+    factor = 2
+    assert canonical(scaled) is not first
+    factor = 1
+    assert canonical(scaled) is first
+
+
+def test_functions_that_call_each_other_are_known_too():
+    def even(x):
+        return odd(x)
+
+    def odd(x):
+        return even(x)
+
+    assert canonical(even) is canonical(even)
+    assert canonical(even) is not canonical(odd)
 
 
 def test_so_many_functions_are_remembered():
@@ -273,8 +307,24 @@ def test_so_many_functions_are_remembered():
     assert canonical(made(-1)) is not first
 
 
+class Scaled:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def apply(self, x):
+        return x * self.factor
+
+
+def test_methods_of_two_objects_are_two_functions(rng):
+    a, b = factors(rng, "f16")
+    x, y = wide(a, b)
+    for scaled in (Scaled(2.0), Scaled(3.0)):
+        found = gemm(a, b, epilogue=scaled.apply)
+        assert_close(machine("emulator"), found, scaled.factor * (x @ y), "f16")
+
+
 @pytest.mark.parametrize("applied", [relu, max, None, scale], ids=["relu", "max", "None", "scale"])
-def test_what_has_a_name_is_itself(applied):
+def test_what_ships_is_itself(applied):
     assert canonical(applied) is applied
 
 

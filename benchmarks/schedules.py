@@ -23,7 +23,7 @@ from ptxdsl.schedule import (
     StreamKThreadblockSwizzle,
 )
 
-SHAPES = [(4096, 4096, 4096), (2048, 2048, 16384), (1536, 1536, 4096), (512, 512, 16384)]
+SHAPES = [(4096, 4096, 4096), (2048, 2048, 16384), (1536, 1536, 4096), (1024, 1024, 4096), (512, 512, 16384)]
 BATCHES = [(64, 512, 512, 512), (1024, 128, 128, 128)]
 Run = Callable[[], Any]
 
@@ -38,6 +38,7 @@ def schedules() -> Iterator[tuple[str, dict[str, Any]]]:
             ("hilbert 3", {"schedule": HilbertThreadblockSwizzle(3)}),
             ("persistent", {"schedule": PersistentScheduler(max_swizzle=8)}),
             ("stream-k", {"schedule": StreamKThreadblockSwizzle(132, occupancy)}),
+            ("stream-k, a slot each", {"schedule": StreamKThreadblockSwizzle(132 * occupancy)}),
             ("split-k 2", {"split_k": 2}),
             ("split-k 4", {"split_k": 4}),
             ("split-k 8", {"split_k": 8}),

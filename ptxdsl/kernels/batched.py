@@ -56,8 +56,8 @@ class Batch:
         n = int(self.group.shapes[0, 1])
         return specialise(
             made,
-            a_bytes=a.widest(),
-            b_bytes=b.widest(),
+            a_bytes=a.widest(a.lengths),
+            b_bytes=b.widest(b.lengths),
             out_bytes=out.widest(n) if c is None else min(out.widest(n), c.widest(n)),
             c="none" if c is None else "in place" if self.group.in_place else "separate",
             batches="listed",

@@ -70,8 +70,7 @@ class PixelBlock(Block):
         config, loop = self.config, self.mainloop
         self.rows.find(product.a.pointer, first[0], config.threads)
         pixels = PixelLoader(config.a, loop.memory, self.rows, self.geometry, k, config.threads)
-        is_whole = config.b_bytes <= config.a_bytes  # a copy of images divides the channels, and so R·S·C
-        filters = Source(*product.b, product.n, is_whole)
+        filters = Source(*product.b, product.n)
         return pixels, Loader(config.b, loop.memory_b, filters, first[1], k, config.threads)
 
 
@@ -145,8 +144,7 @@ class PixelLoader(Copies):
         for number, (base, distance) in enumerate(self.copies):
             pointer, line, column = self.kept[number] if self.kept else self._row(number)
             inside = (line + self.line < height) & (column + self.column < g.width)
-            bytes = pd.select(inside, pd.cast(self.tile.copy_bytes, s32), 0)
-            self.bring(number, bases[base] + distance, pointer + self.distance, bytes)
+            self.bring(number, bases[base] + distance, pointer + self.distance, ~inside)
         self._walk()
 
     def _walk(self) -> None:

@@ -109,8 +109,8 @@ def configure(
         output=out.type,
         a_major="k" if a.major == "row" else "mn",
         b_major="k" if b.major == "column" else "mn",
-        a_bytes=a.widest(),
-        b_bytes=b.widest(),
+        a_bytes=a.widest(a.length),
+        b_bytes=b.widest(b.length),
         out_bytes=results,
         c="none" if c is None else "in place" if problem.in_place else "separate",
         c_major=c.major if c else "row",
@@ -128,9 +128,8 @@ def _scheduled(problem: Problem, config: GemmConfig | None, chosen: dict[str, An
     if config is None:
         a, b = problem.a, problem.b
         along_k = a.major == "row" and b.major == "column"
-        config = choose(
-            problem.m * (batches or 1), problem.n, problem.k, a.type, arch, min(a.widest(), b.widest()), along_k
-        )
+        width = min(a.widest(a.length), b.widest(b.length))
+        config = choose(problem.m * (batches or 1), problem.n, problem.k, a.type, arch, width, along_k)
         if "schedule" in chosen or batches is not None:
             chosen = {"split_k": 1, **chosen}
     found = specialise(config, **chosen) if chosen else config

@@ -68,11 +68,10 @@ def grouped_kernel(
     *workspace: shared_parameters(config, mode),
     config: GemmConfig = USUAL,
     mode: str = "device",
-    whole: tuple[bool, bool] = (False, False),
 ) -> None:
     """`table` describes `problems` problems of `total` tiles; `schedule` is what the host has worked out, in its mode:
     "host" (GroupedProblemVisitor.table) or "parts" (`parts_table`); it is not read with "device"."""
-    tiles = Tiles(config, (alpha, beta), whole, workspace)
+    tiles = Tiles(config, (alpha, beta), workspace)
     visitor = VISITORS[mode](config, table, schedule, problems, total)
     with pd.while_(visitor.next_tile):
         number, tile, *part = visitor.work()
@@ -176,7 +175,7 @@ def _check_schedule(schedule: str, balance: str | None) -> None:
 def configure(group: Group, config: GemmConfig | None, balanced: bool = False) -> GemmConfig:
     """The kernel for row-major problems: `config` gives the tiles, the arrays give types, orders and widths."""
     a, b, c, out = group.a, group.b, group.c, group.out
-    bytes, extents = (a.widest(), b.widest()), out.shapes[:, 1]
+    bytes, extents = (a.widest(a.lengths), b.widest(b.lengths)), out.shapes[:, 1]
     if config is None:
         along_k = a.major == "row" and b.major == "column"
         config = choose_tiles(tuple(group.shapes.T), a.type, min(bytes), along_k, balanced)
@@ -193,12 +192,6 @@ def configure(group: Group, config: GemmConfig | None, balanced: bool = False) -
     )
 
 
-def whole(group: Group, config: GemmConfig) -> tuple[bool, bool]:
-    """Whether no chunk of A, and of B, lies partly inside: their lines are as long as chunks divide."""
-    pairs = (group.a, config.a), (group.b, config.b)
-    return tuple(not (operand.lengths % tile.chunk).any() for operand, tile in pairs)  # type: ignore[return-value]
-
-
 def _launch(
     group: Group, config: GemmConfig, factors: tuple[float, float], schedule: str, sort: bool, balance: str | None
 ) -> None:
@@ -210,7 +203,7 @@ def _launch(
             help="pass CUDA arrays, or leave PTXDSL_DEVICE to the emulator",
         )
     mode = "parts" if balance else schedule
-    constants = {"config": config, "mode": mode, "whole": whole(group, config)}
+    constants = {"config": config, "mode": mode}
     resident = resident_blocks(grouped_kernel, config.threads, device, **constants)
     plan = deal(group.shapes.tobytes(), config.tile, resident, mode, sort)
     rows = describe(group)

@@ -138,7 +138,8 @@ def _iteration(config: GemmConfig, blocks: int, width: int) -> float:
         copied = max(copied, here * (tile_m + tile_n) * tile_k / ODD_ELEMENTS)
     latency = ITERATION + STEP * tile_k / config.k_step
     idle = max(1.0, BUSY_THREADS / (here * config.threads)) ** IDLENESS
-    return max(multiply * idle, shared * idle, copied, latency) + OVERLAP * min(multiply, shared)
+    slowest = max(multiply * idle, shared * idle, copied, latency)
+    return float(slowest + OVERLAP * min(multiply, shared))
 
 
 @cache

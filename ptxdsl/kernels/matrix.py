@@ -79,6 +79,11 @@ class Matrix(Tensor):
         other = "row" if self.major == "column" else "column"
         return replace(self, shape=(self.shape[1], self.shape[0]), major=other)
 
+    @property
+    def length(self) -> int:
+        """Elements of a row, or of a column where it is column-major."""
+        return self.shape[1] if self.major == "row" else self.shape[0]
+
     def widest(self, *extents: int, most: int = 16) -> int:
         """The widest access in bytes, up to `most`, at which each row begins and which divides `extents` elements."""
         apart = self.stride, self.batch_stride, *extents

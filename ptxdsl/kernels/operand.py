@@ -129,13 +129,12 @@ class Places:
 class Source(NamedTuple):
     """An operand in global memory: its rows are `stride` elements apart, `extent` long along mn.
 
-    `whole` promises that no chunk of a copy lies partly inside of the operand: that saves the counting of bytes.
+    Chunks of copies divide its rows, so that each of them lies inside or outside as a whole.
     """
 
     pointer: Any
     stride: Any
     extent: Any
-    whole: bool = False
 
 
 class Copies:
@@ -158,12 +157,12 @@ class Copies:
         self.mn, self.k = (c(0, 0, 0) for c in copy.get_slice(thread).coordinates((tile.mn, tile.k), "target"))
         self.fetched = [pd.var(b16) for _ in self.copies] if tile.copy_bytes < 4 else []
 
-    def bring(self, number: int, target: Any, source: Any, bytes: Any) -> None:
-        """Begins one copy; `bytes` of its chunk come from the source, the rest are zeros."""
+    def bring(self, number: int, target: Any, source: Any, outside: Any) -> None:
+        """Begins one copy; where its chunk lies outside of the operand, of zeros, without a look at the source."""
         if self.fetched:
-            self._read(self.fetched[number], source, bytes)
+            self._read(self.fetched[number], source, outside)
         else:
-            self._copy(target, source, bytes.to(u32))
+            self._copy(target, source, outside)
 
     def deposit(self, stage: Any) -> None:
         """Writes what `fetch` has left in registers."""
@@ -172,15 +171,14 @@ class Copies:
         for (base, distance), value in zip(self.copies, self.fetched, strict=False):
             pd.ptx(f"st.shared.b{8 * self.tile.copy_bytes}", bases[base] + distance, value, guard=guard)
 
-    def _copy(self, target: Any, source: Any, bytes: Any) -> None:
-        """`bytes` is how many come from the source, or a predicate: whether none do."""
+    def _copy(self, target: Any, source: Any, outside: Any) -> None:
         width, guard = self.tile.copy_bytes, self.active if self.idle else None
         cache = "cg.shared.global.L2::128B" if width == CHUNK_BYTES else "ca.shared.global"
-        pd.ptx(f"cp.async.{cache}", target, source, width, bytes, guard=guard)
+        pd.ptx(f"cp.async.{cache}", target, source, width, outside, guard=guard)
 
-    def _read(self, value: Any, source: Any, bytes: Any) -> None:
+    def _read(self, value: Any, source: Any, outside: Any) -> None:
         value.set(0)
-        pd.ptx(f"ld.global.b{8 * self.tile.copy_bytes}", source, out=value, guard=bytes > 0)
+        pd.ptx(f"ld.global.b{8 * self.tile.copy_bytes}", source, out=value, guard=~outside)
 
 
 class Loader(Copies):
@@ -200,31 +198,17 @@ class Loader(Copies):
         self.step = tile.k * tile.type.bytes if tile.major == "k" else row_bytes * tile.k
         self.mn_left = (source.extent - first - mn).to(s32)
         self.k_left: Any = pd.var(s32, (k[1] - k[0] - depth).to(s32))
-        self.begin = self._begin_whole if source.whole and not self.fetched else self._begin
 
     def fetch(self, stage: Any) -> None:
         """Begins to copy the next tile to a stage, `stage` bytes behind the first; zeros where the operand ends."""
         along, across = (self.k_left, self.mn_left) if self.tile.major == "k" else (self.mn_left, self.k_left)
+        left = pd.select(along > 0, across, 0)
         source, bases = self.source, [base + stage for base in self.places.bases]
-        places = []
-        for base, distance in self.copies:
-            places.append((bases[base] + distance, source))
+        for number, (base, distance) in enumerate(self.copies):
+            self.bring(number, bases[base] + distance, source, left <= number * self.apart)
             source = source + self.between
-        self.begin(places, along, across)
         self.source += self.step
         self.k_left -= self.tile.k
-
-    def _begin(self, places: list[tuple[Any, Any]], along: Any, across: Any) -> None:
-        """`along` and `across` are the elements that are left of the operand along and across its rows."""
-        inside = pd.min(pd.max(along, 0), self.tile.chunk) * self.tile.type.bytes
-        for number, (target, source) in enumerate(places):
-            self.bring(number, target, source, pd.select(across > number * self.apart, inside, 0))
-
-    def _begin_whole(self, places: list[tuple[Any, Any]], along: Any, across: Any) -> None:
-        """A chunk is copied, or where it lies outside, zeros without a look at the source."""
-        left = pd.select(along > 0, across, 0)
-        for number, (target, source) in enumerate(places):
-            self._copy(target, source, left <= number * self.apart)
 
 
 class Fragments:

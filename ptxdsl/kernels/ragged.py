@@ -54,7 +54,6 @@ def ragged_kernel(
     *,
     config: GemmConfig = USUAL,
     form: str = "ragged",
-    whole: tuple[bool, bool] = (False, False),
     validate: bool = False,
 ) -> None:
     """`sizes` are the end offsets of the groups, or with form="masked" how many rows of each matrix count.
@@ -65,7 +64,7 @@ def ragged_kernel(
     rows_of = FORMS[form](sizes, rows)
     if validate:
         _check(sizes, groups, rows, form)
-    tiles, across = Tiles(config, (1.0, 0.0), whole), ceil_div(n, config.tile[1])
+    tiles, across = Tiles(config, (1.0, 0.0)), ceil_div(n, config.tile[1])
 
     def tiles_of(group: Any) -> tuple[Any, Any]:
         _, count = rows_of(group)
@@ -274,7 +273,8 @@ def configure(groups: Groups, form: str, config: GemmConfig | None) -> GemmConfi
     a, b, out = groups.a, groups.b, groups.out
     rows, n, k = groups.shape
     by_row = a.major == "row"
-    bytes = a.widest() if by_row or form == "masked" else a.type.bytes, b.widest()  # a group begins at any row
+    of_a = a.widest(a.length) if by_row or form == "masked" else a.type.bytes  # a group begins at any row
+    bytes = of_a, b.widest(b.length)
     if config is None:
         count = b.batches or 1
         average = np.full(count, rows if form == "masked" else rows / count)
@@ -297,9 +297,7 @@ def call_of(form: str, groups: Groups, config: GemmConfig, validate: bool) -> Ca
     """The launch: as many blocks as are resident, or as there can be tiles."""
     a, b, out, count = groups.a, groups.b, groups.out, groups.b.batches or 0
     rows, n, k = groups.shape
-    lengths = (k if a.major == "row" else rows, config.a), (k if b.major == "column" else n, config.b)
-    whole = tuple(length % tile.chunk == 0 for length, tile in lengths)
-    constants = {"config": config, "form": form, "whole": whole, "validate": validate}
+    constants = {"config": config, "form": form, "validate": validate}
     down = count * -(-rows // config.tile[0]) if form == "masked" else rows // config.tile[0] + min(count, rows)
     tiles = down * -(-n // config.tile[1])
     if tiles > MOST_TILES:

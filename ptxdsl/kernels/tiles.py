@@ -43,10 +43,10 @@ class Tiles:
     """Computes tiles, one after another, in the same shared memory."""
 
     def __init__(
-        self, config: GemmConfig, factors: tuple[Any, Any], whole: tuple[bool, bool], workspace: tuple[Any, ...] = ()
+        self, config: GemmConfig, factors: tuple[Any, Any], workspace: tuple[Any, ...] = ()
     ) -> None:
-        """`factors` are alpha and beta, `whole` what Source says of A and B; parts of tiles meet in `workspace`."""
-        self.config, self.factors, self.whole, self.workspace = config, factors, whole, workspace
+        """`factors` are alpha and beta; parts of tiles meet in `workspace`."""
+        self.config, self.factors, self.workspace = config, factors, workspace
         self.memory = pd.dynamic_shared(config.inputs, config.shared_bytes // config.inputs.bytes, align=1024).address()
         self.mainloop = Mainloop(config, self.memory)
 
@@ -55,7 +55,7 @@ class Tiles:
         tile_m, tile_n, tile_k = self.config.tile
         first = tile[0] * tile_m, tile[1] * tile_n
         begin, end = (part.begin, part.end) if part else (0, ceil_div(problem.k, tile_k))
-        sources = Source(*problem.a, problem.m, self.whole[0]), Source(*problem.b, problem.n, self.whole[1])
+        sources = Source(*problem.a, problem.m), Source(*problem.b, problem.n)
         loaders = self.mainloop.loaders(*sources, first, (begin * tile_k, pd.min(end * tile_k, problem.k)))
         accumulators = self.mainloop.run(loaders, end - begin)
         output = Output(problem.out, problem.c, (problem.m, problem.n), *self.factors)

@@ -22,6 +22,7 @@ from ptxdsl.kernels.problem import (
 )
 from ptxdsl.kernels.words import WIDEST
 from ptxdsl.schedule import Conv2dProblem
+from ptxdsl.schedule.arithmetic import is_int
 
 MOST = 1 << 31  # pixels, and products of a sum, that 32 bits count
 MOST_ALONG = 1 << 30  # pixels along a side: two of them are added
@@ -74,13 +75,13 @@ def window(pad: Any, stride: Any, dilation: Any) -> Window:
 
 def _pair(value: Any) -> Any:
     """A number for both, or the two of a pair; () for what is neither."""
-    if isinstance(value, int):
-        return (value, value)
+    if is_int(value):
+        return (int(value), int(value))
     return tuple(value) if isinstance(value, tuple | list) and len(value) == 2 else ()
 
 
 def _are_sizes(values: Any, least: int) -> bool:
-    return all(isinstance(v, int) and not isinstance(v, bool) and least <= v < MOST for v in values)
+    return all(is_int(v) and least <= v < MOST for v in values)
 
 
 def _steps(name: str, value: Any) -> Any:

@@ -10,10 +10,12 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import f16, f32, f64, s8, s32
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.conv import conv2d, conv2d_kernel
+from ptxdsl.kernels.conv import call_of, conv2d, conv2d_kernel
 from ptxdsl.kernels.conv_choice import DEEP, NARROW, SMALL, TALL, candidates, choose, time
+from ptxdsl.kernels.conv_problem import convolution_of, window
 from ptxdsl.kernels.epilogue import add, add_relu, gelu, per_column, per_row, relu
 from ptxdsl.schedule import (
+    Conv2dProblem,
     HorizontalThreadblockSwizzle,
     IdentityThreadblockSwizzle,
     PersistentScheduler,
@@ -294,6 +296,21 @@ def test_without_out_one_is_made(rng):
     hold(out.astype(np.float64), plain(x, w), plain(np.abs(x), np.abs(w)), 72, "f16")
 
 
+def test_the_moves_of_a_window_may_be_integers_of_numpy(rng):
+    check(machine("emulator"), rng, (1, 6, 7, 8), (8, 3, 3), pad=(np.int64(1), np.int8(2)), stride=np.int32(2))
+
+
+@pytest.mark.parametrize("schedule", [IdentityThreadblockSwizzle(8), HorizontalThreadblockSwizzle()])
+@pytest.mark.parametrize("split_k", [1, 3])
+def test_the_grid_is_the_one_that_the_schedule_gives_a_convolution(schedule, split_k, rng):
+    x, w = values(rng, (2, 30, 31, 8), "f16"), values(rng, (300, 3, 2, 8), "f16")
+    problem = convolution_of(x, w, None, window((1, 0), (1, 2), 1))
+    assert problem.sizes == Conv2dProblem(2, 30, 31, 8, 300, 3, 2, pad=((1, 1), (0, 0)), stride=(1, 2))
+    config = replace(SMALL, schedule=schedule, split_k=split_k)
+    tiled = schedule.tiled_shape(problem.sizes, config.tile, split_k, op="fprop")
+    assert call_of(problem, config).launch.grid == schedule.grid_shape(tiled)
+
+
 def test_one_kernel_serves_all_sizes(rng):
     check(machine("emulator"), rng, (1, 9, 8, 16), (24, 3, 3), pad=1, config=SMALL)
     kernels = set(conv2d_kernel._variants)
@@ -340,9 +357,10 @@ def test_long_sums_of_few_tiles_are_cut():
 
 @pytest.mark.parametrize("sizes", [(401408, 64, 576), (100352, 128, 1152), (6272, 2048, 512), (64, 64, 64)])
 def test_the_choice_takes_the_least_time_of_all(sizes):
-    found = choose(sizes, f16, True)
-    least = time(sizes, replace(found, split_k=1), found.split_k)
-    assert all(time(sizes, config, slices) >= least for config in candidates(f16, True) for slices in (1, 2, 5))
+    found, costs = choose(sizes, f16, True), candidates(f16, True)
+    config = replace(found, split_k=1)
+    least = time(sizes, config, found.split_k, costs[config])
+    assert all(time(sizes, config, slices, costs[config]) >= least for config in costs for slices in (1, 2, 5))
 
 
 IMAGES, FILTERS = (2, 5, 6, 8), (4, 3, 3, 8)

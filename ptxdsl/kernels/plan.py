@@ -69,8 +69,7 @@ class Call:
 class Plan:
     """A launch of a kernel with other arrays: `places` says which argument is which of these.
 
-    `apart` are pairs of arrays that may not share memory; `reach` is how many bytes below and above its address an
-    array begins and ends.
+    `apart` are pairs of arrays that may not share memory, and between which distances of their addresses they would.
     """
 
     handle: Callable[..., None]
@@ -78,20 +77,18 @@ class Plan:
     numbers: slice
     stream: int | None
     places: tuple[tuple[int, int], ...]
-    apart: tuple[tuple[int, int], ...]
-    reach: tuple[tuple[int, int], ...]
+    apart: tuple[tuple[int, int, int, int], ...]
     device: int
     current_stream: Callable[[], int]
 
     def launch(self, addresses: Sequence[int], numbers: tuple[Any, ...]) -> bool:
         """Launches with arrays at these addresses; False, with nothing done, where their memory may overlap, or where
         the workspace belongs to another stream."""
-        reach, stream = self.reach, self.current_stream()
+        stream = self.current_stream()
         if self.stream is not None and self.stream != stream:
             return False
-        for one, other in self.apart:
-            start, end = addresses[one], addresses[other]
-            if start + reach[one][0] < end + reach[other][1] and end + reach[other][0] < start + reach[one][1]:
+        for one, other, low, high in self.apart:
+            if low < addresses[one] - addresses[other] < high:
                 return False
         given = list(self.arguments)
         for n, place in self.places:
@@ -129,7 +126,7 @@ def _plan(handle: partial[None], arrays: Sequence[Any], call: Call) -> Plan:
     places = [(n, _place(v.array, arrays)) for n, v in enumerate(call.arguments) if isinstance(v, Strided)]
     written = {place for n, place in places if signature.names[n] in signature.written}
     apart = combinations(dict.fromkeys(place for _, place in places), 2)
-    described = [describe(array) for array in arrays]
+    reach = [(a.span[0] - a.pointer, a.span[1] - a.pointer) if a else (0, 0) for a in map(describe, arrays)]
     first = arrays[places[0][1]]
     library = cast(Library, library_of(type(first)))
     device = int(library.device(first))
@@ -139,11 +136,15 @@ def _plan(handle: partial[None], arrays: Sequence[Any], call: Call) -> Plan:
         numbers=call.numbers,
         stream=call.stream,
         places=tuple(places),
-        apart=tuple(pair for pair in apart if written & {*pair}),
-        reach=tuple((a.span[0] - a.pointer, a.span[1] - a.pointer) if a else (0, 0) for a in described),
+        apart=tuple((*pair, *_overlaps(*(reach[n] for n in pair))) for pair in apart if written & {*pair}),
         device=device,
         current_stream=library.current_stream(device),
     )
+
+
+def _overlaps(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """Between which distances of their addresses two arrays overlap, of what they reach below and above these."""
+    return other[0] - one[1], other[1] - one[0]
 
 
 def _place(array: object, arrays: Sequence[object]) -> int:

@@ -14,6 +14,7 @@ from ptxdsl.kernels import scheduled, workspace
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add, per_column, per_row, relu, scale_rows_and_columns
 from ptxdsl.kernels.gemm import gemm
+from ptxdsl.kernels.heuristic import LARGE
 from ptxdsl.kernels.plan import Plans
 from ptxdsl.schedule import (
     BatchedIdentityThreadblockSwizzle,
@@ -341,3 +342,16 @@ def test_matrices_of_any_order(order, rng):
     for how in WAYS.values():
         found = gemm(a, b, out=poisoned((40, 50), order, "f32"), config=TINY, **how)
         assert np.allclose(found, whole, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.gpu
+def test_a_plan_for_more_blocks_than_the_driver_holds_is_refused():
+    """Blocks of this size are alone on a multiprocessor, whatever the schedule says."""
+    where = machine("gpu")
+    a, b = where.array(np.ones((1280, 512), np.float16)), where.array(np.ones((512, 2560), np.float16))
+    present = driver.device(0).multiprocessors
+    with pytest.raises(pd.Error) as refused:
+        gemm(a, b, config=LARGE, schedule=StreamKThreadblockSwizzle(present, 2), split_k=2)
+    assert refused.value.message == (
+        f"stream-k: 200 blocks would wait for each other's parts, and {present} of this kernel can be resident on the GPU"
+    )

@@ -153,17 +153,25 @@ def _traced(function: Callable[..., Any], *values: Any) -> Any:
     except Error as error:
         error.at = _in_own_lines(error.at)
         raise
-    type = getattr(result, "type", None)
+    type, scalar = getattr(result, "type", None), values[0].type
     if isinstance(type, Type) and type.kind in "fsu":
-        return result
-    code = getattr(function, "__code__", None)
+        return result if type is scalar else _converted(result, scalar)
+    code, found = getattr(function, "__code__", None), f"a {type}" if type is not None else repr(result)
     raise TraceError(
-        f"`epilogue` returns {'a ' * (type is not None)}{type or repr(result)}; it returns the element that is written",
-        at=Location(code.co_filename, code.co_firstlineno, function=code.co_name, inlined_at=caller())
-        if code
-        else None,
+        f"`epilogue` returns {found}; it returns the element that is written",
+        at=Location(code.co_filename, code.co_firstlineno, inlined_at=caller()) if code else caller(),
         help="of a predicate, write pd.select(p, 1.0, 0.0)" if type is not None else "return the element",
     )
+
+
+def _converted(result: Any, scalar: Type) -> Any:
+    if scalar.is_integer and result.type.is_float:
+        raise TraceError(
+            f"`epilogue` returns an {result.type}, and the output is {scalar}",
+            at=caller(),
+            help="round it, as by pd.ptx.cvt.rni.s32.f32(x), or write to a float32 out",
+        )
+    return result.to(scalar)
 
 
 def _in_own_lines(at: Location | None) -> Location | None:

@@ -31,6 +31,11 @@ def canonical(function: Any) -> Any:
     variables, those that are numbers, text, functions, or sequences of these are compared; objects are the same as long
     as they are the same object. The last ones that were asked for are remembered.
     """
+    if type(function).__hash__ is None:
+        raise LaunchError(
+            f"`epilogue` is of type {type(function).__name__}, which is not hashable",
+            help="pass a function: a kernel is made for each",
+        )
     if type(function) is not FunctionType or _is_ours(function):
         return function
     alive: list[Any] = []

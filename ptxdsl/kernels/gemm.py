@@ -125,6 +125,8 @@ def configure(
 def _scheduled(problem: Problem, config: GemmConfig | None, chosen: dict[str, Any], arch: str) -> GemmConfig:
     """The tiles and the schedule."""
     batches = problem.batches
+    if config is not None and not isinstance(config, GemmConfig):
+        raise LaunchError(f"`config` is {config!r}", help="pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32))")
     if config is None:
         a, b = problem.a, problem.b
         along_k = a.major == "row" and b.major == "column"
@@ -215,7 +217,7 @@ def _is_launched(what: tuple[Any, ...], sight: Sight, factors: tuple[Any, Any]) 
     """Whether the launch was planned, and has now been made."""
     try:
         return PLANS.launch(what, sight, factors)
-    except LaunchError:  # a number or memory that does not fit: the careful way says it in the words of the caller
+    except (LaunchError, TypeError):  # what does not fit: the careful way says it in the words of the caller
         return False
 
 

@@ -40,9 +40,16 @@ class Scheduled(NamedTuple):
     stream: int | None = None
 
 
-@lru_cache(maxsize=4096)
 def specialise(config: GemmConfig, **fields: Any) -> GemmConfig:
     """A configuration with other fields."""
+    try:
+        return _specialised(config, **fields)
+    except TypeError:  # a value that is not hashable is none that a field takes
+        return replace(config, **fields)
+
+
+@lru_cache(maxsize=4096)
+def _specialised(config: GemmConfig, **fields: Any) -> GemmConfig:
     return replace(config, **fields)
 
 

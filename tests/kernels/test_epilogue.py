@@ -333,3 +333,13 @@ def test_functions_may_use_any_instruction(rng):
     x, y = wide(a, b)
     found = gemm(a, b, out=np.zeros(SIZES[:2], np.float32), epilogue=lambda v: pd.ptx.abs.f32(v))
     assert_close(machine("emulator"), found, np.abs(x @ y), "f32")
+
+
+@pytest.mark.parametrize("kind", ["f16", "f64", "s32"])
+def test_a_function_may_return_another_type(kind, rng):
+    a, b = factors(rng, "f16")
+    x, y = wide(a, b)
+    found = gemm(a, b, out=np.zeros(SIZES[:2], np.float32), epilogue=lambda v: (8.0 * v).to(getattr(pd, kind)))
+    rounded = np.trunc if kind == "s32" else lambda v: v
+    error = np.abs(found - rounded(8 * (x @ y)))
+    assert np.all(error <= (1 if kind == "s32" else 2.0**-10 * np.abs(8 * (x @ y)) + 1e-3))

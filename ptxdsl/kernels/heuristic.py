@@ -57,7 +57,7 @@ OF_BYTES = (LARGE_S8, MEDIUM_S8, SMALL_S8)
 CANDIDATES = {f32: (LARGE_TF32, MEDIUM_TF32, SMALL_TF32), f64: (LARGE_F64, MEDIUM_F64, SMALL_F64)}
 
 MULTIPROCESSORS = 132
-CROWDED = 180  # registers of a thread that leave none for many narrow copies, or for what a split of K must remember
+CROWDED = 180  # registers of a thread that leave none for what a split of K must remember
 MOST_THREADS, REGISTERS, SHARED_BYTES, RESERVED = 2048, 65536, 227 << 10, 1 << 10  # of a multiprocessor, and a block
 # Of one multiprocessor in a microsecond: multiply-adds, bytes of shared memory, elements copied one by one
 MULTIPLY_ADDS = {f16: 2.53e6, f32: 1.3e6, f64: 0.25e6, s8: 5.2e6}
@@ -91,7 +91,7 @@ def _candidates(inputs: Type, arch: str, width: int, along_k: bool) -> tuple[Gem
         known = OF_BYTES[(0 if along_k else 1) if width == 16 else 2 :]
     elif inputs in CANDIDATES:
         known = CANDIDATES[inputs][inputs is f32 and not (width == 16 and along_k) :]
-    return tuple(c for c in known if c.fits(arch) and (inputs.bits != 16 or width > 4 or c.registers < CROWDED))
+    return tuple(config for config in known if config.fits(arch))
 
 
 @cache

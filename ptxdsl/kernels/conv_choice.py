@@ -55,11 +55,11 @@ def candidates(inputs: Type, is_wide: bool) -> dict[GemmConfig, float]:
 
 
 def _slices(sizes: tuple[int, int, int], config: GemmConfig) -> Iterator[int]:
-    """No slice, or as many as give each multiprocessor two blocks at most."""
+    """No slice, or as many as give each multiprocessor four blocks at most."""
     tiles, iterations = prod(config.tiles(*sizes[:2])), ceil_div(sizes[2], config.tile[2])
     yield 1
     for slices in range(2, MOST_SLICES + 1):
-        if slices * tiles <= 2 * MULTIPROCESSORS and slices * LEAST_ITERATIONS <= iterations:
+        if slices * tiles <= 4 * MULTIPROCESSORS and slices * LEAST_ITERATIONS <= iterations:
             yield slices
 
 

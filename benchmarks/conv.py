@@ -1,7 +1,8 @@
 """TFLOP/s of conv2d() against cuDNN through torch, in one run, each through its public call, on layers of ResNet-50.
 
-Images have their channels last; float32 is multiplied as tf32 by both. cuDNN may try all its kernels first (`torch.backends.cudnn.benchmark`). With --fused
-a bias and relu follow: by kernels of their own in torch, within the convolution in cuDNN and ptxdsl.
+Images have their channels last; float32 is multiplied as tf32 by both. cuDNN may try all its kernels first
+(`torch.backends.cudnn.benchmark`). With --fused a bias and relu follow: by kernels of their own in torch, within the
+convolution in cuDNN and ptxdsl.
 """
 
 from __future__ import annotations

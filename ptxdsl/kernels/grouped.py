@@ -18,7 +18,9 @@ from ptxdsl.arrays import AddressTable
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import Target
+from ptxdsl.kernels.function import check_factor, factor
 from ptxdsl.kernels.group import Group, group_of
+from ptxdsl.kernels.group_plan import GroupPlans, Send
 from ptxdsl.kernels.grouped_choice import choose_tiles
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.residency import launch, place_of, resident_blocks
@@ -34,6 +36,7 @@ from ptxdsl.types import Pointer
 __all__ = ["grouped_gemm", "grouped_gemm_masked", "grouped_gemm_ragged"]
 
 USUAL = GemmConfig()
+PLANS = GroupPlans()
 STRIP = 8  # rows of tiles that blocks go down first, for what L2 still holds
 ROW = 12  # numbers that describe a problem
 NO_TABLE = np.zeros(1, np.int32)
@@ -150,14 +153,36 @@ def grouped_gemm(
     Raises LaunchError for arrays that do not fit; nothing is written then.
     """
     _check_schedule(schedule, balance)
+    factors = alpha, beta = factor("alpha", alpha), factor("beta", beta)
+    lists = [owners for owners in (a, b, None if beta == 0 else c, out) if owners is not None]
+    key = config, schedule, sort, balance, beta == 0, *map(_length, lists)
+    if out is not None and _is_launched(key, lists, factors):
+        return list(out)
     group = group_of(a, b, c, out, beta)
     if group is None:
         return []
     problems = group.row_major
     found = configure(problems, config, balance is not None)
+    for name, number in zip(("alpha", "beta"), factors, strict=True):
+        check_factor(name, number, found.scalar)
     if problems.out.shapes.all(axis=1).any():
-        _launch(problems, found, (alpha, beta), schedule, sort, balance)
+        mode = "parts" if balance else schedule
+        planned = _launch(problems, found, factors, mode, sort)
+        if out is not None and planned:
+            PLANS.learn(key, lists, group, *planned)
     return list(group.out.owners)
+
+
+def _length(owners: Any) -> int | None:
+    return len(owners) if isinstance(owners, list | tuple) else None
+
+
+def _is_launched(key: tuple[Any, ...], lists: Sequence[Any], factors: tuple[Any, Any]) -> bool:
+    """Whether the launch was planned, and has now been made."""
+    try:
+        return PLANS.launch(key, lists, factors)
+    except (LaunchError, TypeError, AttributeError):  # the careful way says what does not fit
+        return False
 
 
 def _check_schedule(schedule: str, balance: str | None) -> None:
@@ -193,31 +218,35 @@ def configure(group: Group, config: GemmConfig | None, balanced: bool = False) -
 
 
 def _launch(
-    group: Group, config: GemmConfig, factors: tuple[float, float], schedule: str, sort: bool, balance: str | None
-) -> None:
-    """Works out who does what, and launches the kernel."""
+    group: Group, config: GemmConfig, factors: tuple[Any, Any], mode: str, sort: bool
+) -> tuple[np.ndarray, np.ndarray | None, Send] | None:
+    """Works out who does what, and launches the kernel; on a GPU, gives what can be planned of that."""
     device, stream = place_of(group.a.owners[0])
     if device is None and settings.current().device == "cuda":
         raise LaunchError(
             "grouped_gemm on numpy arrays, and PTXDSL_DEVICE=cuda: arrays that a table names are not copied to a GPU",
             help="pass CUDA arrays, or leave PTXDSL_DEVICE to the emulator",
         )
-    mode = "parts" if balance else schedule
     constants = {"config": config, "mode": mode}
     resident = resident_blocks(grouped_kernel, config.threads, device, **constants)
     plan = deal(group.shapes.tobytes(), config.tile, resident, mode, sort)
     rows = describe(group)
-    numbers = len(rows), plan.total, *factors
     elements = plan.slots * config.tile[0] * config.tile[1]
-    shared = workspace(device, stream, config.sum, elements, plan.slots) if balance else ()
     if device is None:
-        table = address_table(group, rows, plan.order)
-        grouped_kernel[plan.blocks, config.threads](table, plan.table, *numbers, *shared, **constants)
-    else:
-        rows = rows if plan.order is None else rows[plan.order]
+        shared = workspace(None, 0, config.sum, elements, plan.slots) if mode == "parts" else ()
+        arguments = address_table(group, rows, plan.order), plan.table, len(rows), plan.total, *factors, *shared
+        grouped_kernel[plan.blocks, config.threads](*arguments, **constants)
+        return None
+
+    def send(rows: np.ndarray, factors: tuple[Any, ...], stream: int) -> None:
+        shared = workspace(device, stream, config.sum, elements, plan.slots) if mode == "parts" else ()
         address = upload(device, stream, rows, plan.table)
-        arguments = address, address + rows.nbytes, *numbers, *shared
+        arguments = address, address + rows.nbytes, len(rows), plan.total, *factors, *shared
         launch(grouped_kernel, plan.blocks, config.threads, arguments, device, stream, **constants)
+
+    rows = rows if plan.order is None else rows[plan.order]
+    send(rows, factors, stream)
+    return rows, plan.order, send
 
 
 class Deal(NamedTuple):

@@ -42,9 +42,7 @@ class Part(NamedTuple):
 class Tiles:
     """Computes tiles, one after another, in the same shared memory."""
 
-    def __init__(
-        self, config: GemmConfig, factors: tuple[Any, Any], workspace: tuple[Any, ...] = ()
-    ) -> None:
+    def __init__(self, config: GemmConfig, factors: tuple[Any, Any], workspace: tuple[Any, ...] = ()) -> None:
         """`factors` are alpha and beta; parts of tiles meet in `workspace`."""
         self.config, self.factors, self.workspace = config, factors, workspace
         self.memory = pd.dynamic_shared(config.inputs, config.shared_bytes // config.inputs.bytes, align=1024).address()

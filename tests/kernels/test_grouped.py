@@ -80,18 +80,22 @@ def test_the_configuration_of_example_24_with_all_matrices_column_major(name, sc
 
 
 @pytest.mark.parametrize("name", MACHINES)
-@pytest.mark.parametrize("inputs", ["f16", "bf16", "f32"])
+@pytest.mark.parametrize("inputs", ["f16", "bf16"])
 def test_types(name, inputs, rng):
-    if inputs == "f32":  # multiplied as tf32: products of small integers are exact
-        sizes = [(33, 20, 40), (5, 70, 9)]
-        a = [rng.integers(-8, 9, (m, k)).astype(np.float32) for m, _, k in sizes]
-        b = [rng.integers(-8, 9, (k, n)).astype(np.float32) for _, n, k in sizes]
-        where = machine(name)
-        found = grouped_gemm([where.array(x) for x in a], [where.array(x) for x in b])
-        assert all((where.values(f) == x @ y).all() for f, x, y in zip(found, a, b, strict=True))
-    else:
-        check(machine(name), rng, near(rng, 4), inputs=inputs, output="f32", alpha=-0.75, beta=1.5)
-        check(machine(name), rng, near(rng, 4), inputs=inputs)
+    check(machine(name), rng, near(rng, 4), inputs=inputs, output="f32", alpha=-0.75, beta=1.5)
+    check(machine(name), rng, near(rng, 4), inputs=inputs)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("inputs", [np.float32, np.float64, np.int8, np.uint8])
+def test_small_integers_are_exact_in_all_other_types(name, inputs, rng):
+    """float32 is multiplied as tf32."""
+    sizes, where = [(33, 20, 48), (5, 70, 16), (0, 3, 4), (64, 64, 64)], machine(name)
+    a = [rng.integers(0, 9, (m, k)).astype(inputs) for m, _, k in sizes]
+    b = [rng.integers(0, 9, (k, n)).astype(inputs) for _, n, k in sizes]
+    found = grouped_gemm([where.array(x) for x in a], [where.array(x) for x in b], alpha=2)
+    exact = [2 * (x.astype(np.int64) @ y.astype(np.int64)) for x, y in zip(a, b, strict=True)]
+    assert all((where.values(f) == e).all() for f, e in zip(found, exact, strict=True))
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -154,7 +158,7 @@ def test_outputs_may_be_columns_of_one_matrix(rng):
 @pytest.mark.parametrize("config", [SMALL, EXAMPLE_24, GemmConfig(tile=(128, 256, 64), stages=3)], ids=["s", "m", "l"])
 def test_kernels_spill_nothing(config, mode):
     for orders in ({}, {"a_major": "mn"}, {"b_major": "mn"}, {"a_major": "mn", "b_major": "mn", "c": "separate"}):
-        constants = {"config": replace(config, **orders), "mode": mode, "whole": (True, True)}
+        constants = {"config": replace(config, **orders), "mode": mode}
         resources = grouped_kernel.resources(arch="sm_90", **constants)
         assert resources.spill_store_bytes == resources.spill_load_bytes == 0
 

@@ -79,7 +79,7 @@ REFUSALS = {
     ),
     "beta without c": (
         lambda a, b: grouped_gemm(a, b, beta=1.0),
-        "beta is 1.0, and `c` is not given\n  help: pass the arrays that beta multiplies as c=",
+        "beta is 1, and `c` is not given\n  help: pass the arrays that beta multiplies as c=",
     ),
     "an output of another shape": (
         lambda a, b: grouped_gemm(a, b, out=[ones(4, 8), ones(5, 4)]),

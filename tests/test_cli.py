@@ -392,6 +392,28 @@ class TestRunGemm:
         done = run("run", "gemm", "--config", "tile=64,64,32", "--config", "warp=32,32", "--device", "emulator")
         assert (done.code, done.out.splitlines()[-1]) == (0, "ok")
 
+    @pytest.mark.parametrize(
+        "dtype, out", [("f32", "f32"), ("f64", "f64"), ("s8", "s32"), ("u8", "f16"), ("s8", "bf16")]
+    )
+    @pytest.mark.parametrize("layout", ["tn", "nt"])
+    def test_other_types(self, run, dtype, out, layout):
+        options = ["--m", "40", "--n", "33", "--k", "50", "--layout", layout, "--dtype", dtype, "--out", out]
+        done = run("run", "gemm", *options, "--device", "emulator")
+        assert (done.code, done.err) == (0, "")
+        assert done.out.startswith(f"gemm 40 x 33 x 50, {dtype} to {out}, {layout}, on emulator\n")
+
+    def test_integers_are_exact(self, run, monkeypatch):
+        def off_by_one(a, b, out, config):
+            out[...] = a.astype(int) @ b.astype(int)
+            out[3, 5] += 1
+
+        monkeypatch.setattr(trial, "gemm", off_by_one)
+        assert run("run", "gemm", "--m", "8", "--dtype", "s8", "--device", "emulator").code == 1
+
+    def test_a_result_that_is_not_written(self, run):
+        done = run("run", "gemm", "--dtype", "f64", "--out", "f16", "--device", "emulator")
+        assert (done.code, done.err) == (2, "ptxdsl: --out f16 of --dtype f64\n  help: it is one of f64\n")
+
     def test_nothing_to_compute(self, run):
         assert run("run", "gemm", "--n", "0", "--device", "emulator").code == 0
 

@@ -18,6 +18,7 @@ from ptxdsl.cli.output import write
 from ptxdsl.cli.targets import UsageError, find, override
 from ptxdsl.cli.trial import Trial, default_device
 from ptxdsl.errors import Error
+from ptxdsl.kernels.config import ATOMS, outputs
 from ptxdsl.kernels.heuristic import choose
 from ptxdsl.lower import lower
 from ptxdsl.schedule import cli as schedule_cli
@@ -107,12 +108,13 @@ def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     gemm = kernels.add_parser(
         "gemm",
         help="out = a @ b",
-        description="out = a @ b on N(0,1) matrices, on the GPU or the emulator, compared with numpy in float64.",
+        description="out = a @ b on random matrices, on the GPU or the emulator, compared with numpy in float64.",
     )
     for name, what in (("m", "rows of A"), ("n", "columns of B"), ("k", "columns of A, rows of B")):
         gemm.add_argument(f"--{name}", type=_size, default=256, help=f"{what} (default 256)")
-    gemm.add_argument("--dtype", choices=("f16", "bf16"), default="f16", help="type of A and B (default f16)")
-    gemm.add_argument("--out", choices=("f16", "bf16", "f32"), help="type of the result (default: that of A)")
+    types = tuple(map(str, ATOMS))
+    gemm.add_argument("--dtype", choices=types, default="f16", help="type of A and B (default f16)")
+    gemm.add_argument("--out", help="type of the result (default: that of A, s32 for integers)")
     gemm.add_argument(
         "--layout",
         choices=("tn", "nn", "nt", "tt"),
@@ -190,7 +192,10 @@ def _run_gemm(options: argparse.Namespace) -> int:
         driver.require_gpu()
     usual = choose(options.m, options.n, options.k, TYPES[options.dtype])
     chosen = override("--config", usual, options.config) if options.config else None
-    out = options.out or options.dtype
+    known = [str(type) for type in outputs(TYPES[options.dtype])]
+    out = options.out or known[0]
+    if out not in known:
+        raise UsageError(f"--out {out} of --dtype {options.dtype}", help=f"it is one of {', '.join(known)}")
     trial = Trial(options.m, options.n, options.k, options.dtype, out, options.layout, chosen, options.seed)
     outcome = trial.run(device)
     print(f"gemm {trial.m} x {trial.n} x {trial.k}, {trial.dtype} to {out}, {trial.layout}, on {outcome.where}")

@@ -21,15 +21,21 @@ from ptxdsl.kernels.gemm import configure, gemm
 from ptxdsl.kernels.problem import problem_of
 from ptxdsl.types import TYPES
 
-SIGNIFICANT_BITS = {"f16": 11, "bf16": 8, "f32": 24}
-LEAST_EXPONENT = {"f16": -14, "bf16": -126, "f32": -126}  # of normal numbers; below it, steps stay as they are
-MMA_K = 16  # products that one mma.sync adds up before it rounds
+SIGNIFICANT_BITS = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
+LEAST_EXPONENT = {"f16": -14, "bf16": -126, "f32": -126, "f64": -1022}  # of normal numbers; below, steps stay the same
+READ_BITS = {"f32": 11}  # of operands, where tensor cores round them
+MMA_K = {"f64": 1}  # products that are added up before their sum is rounded
+USUAL_MMA_K = 16
+WHOLE = ("s8", "u8")
 ROUNDS, LAUNCHES = 5, 10  # of a timing
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Sizes, types and orders. `layout` has the BLAS letters of A and B: t is row-major A or B, n is column-major."""
+    """Sizes, types and orders. `layout` has the BLAS letters of A and B: t is row-major A or B, n is column-major.
+
+    Sums of integers are taken to fit 32 bits, as those of 30000 products do.
+    """
 
     m: int
     n: int
@@ -41,12 +47,19 @@ class Trial:
     seed: int = 0
 
     def matrices(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """A and B with N(0,1) elements, and an output of NaN."""
+        """A and B with N(0,1) elements or all integers, and an output of NaN or of an integer that does not come up."""
         rng = np.random.default_rng(self.seed)
-        a, b = rng.standard_normal((self.m, self.k)), rng.standard_normal((self.k, self.n))
-        held = numpy_dtype(self.dtype)
-        a, b = (_in_order(x, letter).astype(held) for x, letter in zip((a, b), self.layout, strict=True))
-        return a, b, np.full((self.m, self.n), np.nan, numpy_dtype(self.out))
+        held, shapes = numpy_dtype(self.dtype), ((self.m, self.k), (self.k, self.n))
+        numbers = [self._numbers(rng, shape, held) for shape in shapes]
+        a, b = (_in_order(x, letter).astype(held) for x, letter in zip(numbers, self.layout, strict=True))
+        unwritten = np.iinfo(np.int32).min if self.out == "s32" else np.nan
+        return a, b, np.full((self.m, self.n), unwritten, numpy_dtype(self.out))
+
+    def _numbers(self, rng: np.random.Generator, shape: tuple[int, int], held: Any) -> np.ndarray:
+        if self.dtype not in WHOLE:
+            return rng.standard_normal(shape)
+        least, most = _range(held) if self.out != "f16" else (-8 * (self.dtype == "s8"), 7)  # f16 ends at 65504
+        return rng.integers(least, most, shape, endpoint=True)
 
     def specialised(self) -> GemmConfig:
         """The configuration of the kernel that computes it."""
@@ -73,15 +86,21 @@ class Trial:
         allowed = self._allowed(exact, magnitude)
         if not error.size:
             return 0.0, 0.0
-        worst = np.unravel_index(np.argmax(error / allowed), error.shape)
+        worst = np.unravel_index(np.argmax(error / np.maximum(allowed, np.finfo(np.float64).tiny)), error.shape)
         return float(error[worst]), float(allowed[worst])
 
     def _allowed(self, exact: np.ndarray, magnitude: np.ndarray) -> np.ndarray:
-        """Tensor cores cut each sum of 16 products to f32, one after another; then the sum is rounded to `out`."""
-        summed = -(-self.k // MMA_K) * 2.0 ** (1 - SIGNIFICANT_BITS["f32"]) * magnitude
+        """Tensor cores cut each sum of some products, one after another; then the sum is rounded to `out`."""
+        if self.out == "s32":
+            return np.zeros_like(exact)
+        sum_bits = SIGNIFICANT_BITS["f64" if self.dtype == "f64" else "f32"]
+        read = 2.0 ** (1 - READ_BITS[self.dtype]) if self.dtype in READ_BITS else 0.0
+        cut = -(-self.k // MMA_K.get(self.dtype, USUAL_MMA_K)) * 2.0 ** (1 - sum_bits)
+        summed = (read + (0.0 if self.dtype in WHOLE else cut)) * magnitude
         smallest = 2.0 ** LEAST_EXPONENT[self.out]
         rounded = 2.0 ** -SIGNIFICANT_BITS[self.out] * np.maximum(abs(exact) + summed, smallest)
-        return summed + rounded
+        twice = 2.0 ** -SIGNIFICANT_BITS["f32"] * abs(exact) * (self.dtype in WHOLE)  # int32 to f32, then to out
+        return summed + rounded + twice
 
     def _gpu_seconds(self, *arrays: np.ndarray) -> float:
         """The median time of a call with arrays on the GPU, by the GPU's own clock."""
@@ -120,13 +139,18 @@ class Outcome:
         return f"error {self.error:.2g} against numpy in float64, where rounding explains {self.allowed:.2g}"
 
 
+def _range(dtype: Any) -> tuple[int, int]:
+    """The least and the greatest integer."""
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+
 def _in_order(matrix: np.ndarray, letter: str) -> np.ndarray:
     """Row-major for t, column-major for n."""
     return np.ascontiguousarray(matrix) if letter == "t" else np.asfortranarray(matrix)
 
 
 def numpy_dtype(name: str) -> Any:
-    """The numpy type of f16, bf16 or f32. Raises Error where bf16 needs ml_dtypes and it is not installed."""
+    """The numpy type of a PTX type. Raises Error where bf16 needs ml_dtypes and it is not installed."""
     if name != "bf16":
         return TYPES[name].dtype
     if importlib.util.find_spec("ml_dtypes") is None:

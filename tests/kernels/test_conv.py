@@ -263,6 +263,21 @@ def test_a_part_of_each_image(name, rng):
     hold(where.values(out), plain(x[part], w, 1), plain(np.abs(x[part]), np.abs(w), 1), 72, "f16")
 
 
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("channels, gap", [(12, 4), (3, 5), (16, 1), (8, 8)])
+def test_filters_may_lie_apart(name, channels, gap, rng):
+    """What lies between them is not read."""
+    where, size = machine(name), 9 * channels
+    whole = np.full((10, size + gap), np.nan, np.float16)
+    whole[:, :size] = values(rng, (10, size), "f16")
+    strides = [2 * n for n in (size + gap, 3 * channels, channels, 1)]
+    w = np.lib.stride_tricks.as_strided(whole, (10, 3, 3, channels), strides)
+    x, out = values(rng, (2, 6, 5, channels), "f16"), where.array(poisoned((2, 6, 5, 10), "f16"))
+    given = w if name == "emulator" else where.array(whole).as_strided(w.shape, [n // 2 for n in strides])
+    conv2d(where.array(x), given, pad=1, out=out)
+    hold(where.values(out), plain(x, w, 1), plain(np.abs(x), np.abs(w), 1), size, "f16")
+
+
 @pytest.mark.gpu
 def test_tensors_in_channels_last_order_are_taken_as_they_lie(rng):
     where = machine("gpu")

@@ -17,6 +17,7 @@ from ptxdsl.kernels.operand import Copies, Loader, OperandTile, Source
 from ptxdsl.types import Type
 
 NOWHERE = 1 << 31  # a line that no image has: where rows lie behind the last output pixel
+ROW_BYTES = 16  # what is known of a row: an address and two coordinates
 KEPT = 8  # rows of a thread whose places stay in registers
 
 
@@ -131,11 +132,11 @@ class PixelLoader(Copies):
         self.column: Any = pd.var(u32, column)
         self.line: Any = pd.var(u32, line)
         self.distance: Any = pd.var(s64, at * tile.type.bytes)
-        self.rows, self.first = rows, self.mn * 16
+        self.rows, self.first = rows, self.mn * ROW_BYTES
         self.kept = [self._row(n) for n in range(len(self.copies))] if len(self.copies) <= KEPT else []
 
     def _row(self, number: int) -> tuple[Any, Any, Any]:
-        return self.rows.read(self.first + number * self.apart * 16)
+        return self.rows.read(self.first + number * self.apart * ROW_BYTES)
 
     def fetch(self, stage: Any) -> None:
         """Begins to copy the next tile to a stage, `stage` bytes behind the first; zeros outside the image."""

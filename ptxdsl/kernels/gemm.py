@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import ptxdsl as pd
-from ptxdsl import ptr, s64, u32
+from ptxdsl import driver, ptr, s64, u32
 from ptxdsl.arrays import strided
 from ptxdsl.calls import target
 from ptxdsl.errors import LaunchError
@@ -21,7 +21,7 @@ from ptxdsl.kernels.block import Block, Product
 from ptxdsl.kernels.config import GemmConfig, Schedule, usual_atom
 from ptxdsl.kernels.epilogue import Target, Vector
 from ptxdsl.kernels.function import canonical, check_factor, factor, sequence_of
-from ptxdsl.kernels.heuristic import choose
+from ptxdsl.kernels.heuristic import MULTIPROCESSORS, choose
 from ptxdsl.kernels.persistent import compute_persistently
 from ptxdsl.kernels.plan import Call, Plans, Sight, look
 from ptxdsl.kernels.problem import Problem, problem_of
@@ -131,9 +131,11 @@ def _scheduled(problem: Problem, config: GemmConfig | None, chosen: dict[str, An
         a, b = problem.a, problem.b
         along_k = a.major == "row" and b.major == "column"
         width = min(a.widest(a.length), b.widest(b.length))
-        config = choose(problem.m * (batches or 1), problem.n, problem.k, a.type, arch, width, along_k)
-        if "schedule" in chosen or batches is not None:
-            chosen = {"split_k": 1, **chosen}
+        scheduled = bool({"schedule", "split_k"} & {*chosen}) or batches is not None
+        gpu = problem.place[0]
+        multiprocessors = MULTIPROCESSORS if gpu is None else driver.device(gpu).multiprocessors
+        m = problem.m * (batches or 1)
+        config = choose(m, problem.n, problem.k, a.type, arch, width, along_k, scheduled, multiprocessors)
     found = specialise(config, **chosen) if chosen else config
     if batches is None:
         return found

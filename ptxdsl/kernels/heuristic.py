@@ -12,6 +12,7 @@ from functools import cache
 from math import ceil
 
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.schedule import StreamKThreadblockSwizzle
 from ptxdsl.types import Type, f16, f32, f64, s8, s32
 
 LARGE = GemmConfig(tile=(128, 256, 64), stages=3)
@@ -68,18 +69,31 @@ ITERATION, STEP, WAVE, LAUNCH, DRAM_LATENCY = 0.015, 0.034, 1.6, 3.2, 7.3
 OVERLAP = 0.15  # of shared memory and tensor cores, that is lost
 BUSY_THREADS, IDLENESS = 256, 0.54  # fewer do not keep a multiprocessor busy
 MEETING, MEETING_BANDWIDTH, MEETING_TRAFFIC = 1.05, 116e3, 5.6e6  # of split K: µs, bytes in a µs of one block, of all
+STREAM_MEETING, MOST_WAVES = 13.0, 8  # µs of stream-K, whose parts are large; more waves lose little in the last one
 LEAST_ITERATIONS, MOST_SLICES = 2, 32
 
 
 def choose(
-    m: int, n: int, k: int, inputs: Type = f16, arch: str = "sm_90", width: int = 16, along_k: bool = True
+    m: int,
+    n: int,
+    k: int,
+    inputs: Type = f16,
+    arch: str = "sm_90",
+    width: int = 16,
+    along_k: bool = True,
+    scheduled: bool = False,
+    multiprocessors: int = MULTIPROCESSORS,
 ) -> GemmConfig:
-    """The configuration, with its split of K, that should take the least time; it fits the shared memory of `arch`.
+    """The configuration, with its split of K or stream-K, that should take the least time; it fits the shared memory
+    of `arch`.
 
-    `width` is the narrowest copy of the operands, in bytes; `along_k` says that both are contiguous along k.
+    `width` is the narrowest copy of the operands, in bytes; `along_k` says that both are contiguous along k. Where the
+    call says which blocks do what, it is `scheduled`: whole tiles are then the rule. The model knows an H200 only;
+    `multiprocessors` are for stream-K, which must not have more blocks than can run.
     """
     found = _candidates(inputs, arch, width, along_k)
-    return min((c for config in found for c in _splits(config, m, n, k)), key=lambda c: microseconds(c, m, n, k, width))
+    options = found if scheduled else (c for config in found for c in _shared(config, m, n, k, multiprocessors))
+    return min(options, key=lambda config: microseconds(config, m, n, k, width))
 
 
 @cache
@@ -99,14 +113,22 @@ def _split(config: GemmConfig, slices: int) -> GemmConfig:
     return replace(config, split_k=slices)
 
 
-def _splits(config: GemmConfig, m: int, n: int, k: int) -> Iterator[GemmConfig]:
-    """As many slices of K as give whole waves of blocks."""
+@cache
+def _streamed(config: GemmConfig, multiprocessors: int) -> GemmConfig:
+    return replace(config, schedule=StreamKThreadblockSwizzle(multiprocessors))
+
+
+def _shared(config: GemmConfig, m: int, n: int, k: int, multiprocessors: int) -> Iterator[GemmConfig]:
+    """Whole tiles; slices of K that give whole waves of blocks; stream-K, where a block fills a multiprocessor."""
     tiles_m, tiles_n = config.tiles(m, n)
     tiles, iterations = max(1, tiles_m * tiles_n), ceil(k / config.tile[2])
     most = min(MOST_SLICES, iterations // LEAST_ITERATIONS) if config.registers < CROWDED else 1
     for slices in {1, *(waves * MULTIPROCESSORS // tiles for waves in (1, 2, 4))}:
         if slices == 1 or 1 < slices <= most:
             yield _split(config, slices)
+    is_alone = _resident(config) == 1 and config.registers >= CROWDED and config.inputs.bits == 16
+    if is_alone and tiles % MULTIPROCESSORS and tiles < MOST_WAVES * MULTIPROCESSORS:
+        yield _streamed(config, multiprocessors)
 
 
 def microseconds(config: GemmConfig, m: int, n: int, k: int, width: int = 16) -> float:
@@ -116,7 +138,10 @@ def microseconds(config: GemmConfig, m: int, n: int, k: int, width: int = 16) ->
     blocks, slices = tiles_m * tiles_n * config.split_k, config.split_k
     together = MULTIPROCESSORS * _resident(config)
     iterations = ceil(ceil(k / tile_k) / slices)
-    took = ceil(blocks / together) * (iterations * _iteration(config, min(blocks, together), width) + WAVE) + LAUNCH
+    waves = blocks / together if config.is_stream_k else ceil(blocks / together)
+    took = waves * iterations * _iteration(config, min(blocks, together), width) + ceil(waves) * WAVE + LAUNCH
+    if config.is_stream_k:
+        took += STREAM_MEETING
     if slices > 1:
         left = tile_m * tile_n * config.sum.bytes
         took += MEETING + slices * left / MEETING_BANDWIDTH + 2 * blocks * left / MEETING_TRAFFIC

@@ -18,7 +18,7 @@ from ptxdsl.kernels.config import PAD, WARP, Extra, GemmConfig
 from ptxdsl.kernels.mainloop import Accumulators, holders
 from ptxdsl.kernels.operand import WARP_TILE
 from ptxdsl.kernels.words import WIDEST, pack, read, read_words, write_words
-from ptxdsl.layout import Layout, in_bytes, make_tiled_copy, make_tiled_copy_c, make_tiled_mma
+from ptxdsl.layout import Layout, composition, in_bytes, make_tiled_copy, make_tiled_copy_c, make_tiled_mma
 from ptxdsl.types import Type, b8
 
 KERNELS = str(Path(__file__).parent)
@@ -77,14 +77,18 @@ class Writer:
         extra = Extra(config.output, along, config.out_bytes, in_place=config.c == "in place")
         return Reader(extra, self.output.c, at, self)
 
-    def _writes(self, rows: Any, layout: Layout) -> tuple[Any, list[int]]:
-        """The place of a thread's first pair of values, and the distances of all pairs from it, in bytes."""
-        config = self.config
+    def _writes(self, rows: Any, layout: Layout) -> tuple[Any, list[tuple[int, int, int]]]:
+        """The place of a thread's first value; of all pairs of neighbours the distance from it in bytes, and which
+        values they are."""
+        config, bytes = self.config, self.config.staged.bytes
         warp = make_tiled_mma(config.mma.atom, tile=(WARP_TILE, config.warp[1], None))
-        copy = make_tiled_copy_c(f"st.shared.{2 * config.staged.bytes}", warp, config.staged.bits)
-        partition = in_bytes(copy.partition_d(layout, "shared"), config.staged.bytes)
-        corner = rows + copy.get_slice(pd.laneid).partition_d(layout, "shared", bytes=True)(0, 0, 0)
-        return corner, [partition(0, (0, i), 0, 0) for i in range(copy.values // 2)]
+        copy = make_tiled_copy_c(f"st.shared.{bytes}", warp, config.staged.bits)
+        held = composition(layout, in_order(config))
+        partition = in_bytes(copy.partition_d(held, "shared"), bytes)
+        corner = rows + copy.get_slice(pd.laneid).partition_d(held, "shared", bytes=True)(0, 0, 0)
+        places = {partition(0, (0, i), 0, 0): i for i in range(copy.values)}
+        pairs = [(place, low, places[place + bytes]) for place, low in places.items() if place % (2 * bytes) == 0]
+        return corner, pairs
 
     def _reads(self, rows: Any, layout: Layout, lanes: int) -> tuple[Any, Any, Any]:
         """The place of a thread's first chunk, and its row and column."""
@@ -115,8 +119,9 @@ class Writer:
 
     def _stage(self, values: list[Any]) -> None:
         """Pairs of neighbours on a row."""
-        for distance, low, high in zip(self.written, values[::2], values[1::2], strict=True):
-            write_words((self.corner + distance).bitcast(self.config.staged), pack([low, high], self.config.staged))
+        for distance, low, high in self.written:
+            pair = pack([values[low], values[high]], self.config.staged)
+            write_words((self.corner + distance).bitcast(self.config.staged), pair)
 
     def _send(self, first: int, row: int) -> None:
         """One chunk a lane, of rows `first` and the following, which are staged from `row` on."""
@@ -144,6 +149,15 @@ class Writer:
         extras = [extra.read(first, column) for extra in self.extras]
         for number, value in enumerate(values):
             yield self._apply(value, *(extra[number] for extra in extras))
+
+
+def in_order(config: GemmConfig) -> tuple[Layout, Layout]:
+    """Rows and columns in the order in which a warp's fragments hold them: neighbours where an atom has others, if
+    these come in pairs."""
+    rows = Layout((8, 2), (2, 1)) if config.a.by_pairs else Layout(WARP_TILE)
+    count = config.warp[1] // WARP_TILE
+    columns = Layout((2, 4, 2, count), (2, 4, 1, WARP_TILE)) if config.b.by_pairs else Layout(config.warp[1])
+    return rows, columns
 
 
 def _traced(function: Callable[..., Any], *values: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import ptxdsl as pd
-from ptxdsl import b8, b16, b32, f32, f64, ptr, s32, s64, u32
+from ptxdsl import b8, b16, b32, f32, f64, ptr, s32, s64
 from ptxdsl.layout import (
     Layout,
     Swizzle,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 16  # one row of an 8x8 matrix, as ldmatrix takes it
 LINE_BYTES = 128  # all banks
+EVEN_BYTES, ODD_BYTES = 0x6420, 0x7531  # of two registers, for prmt
 SIGN_AND_EXPONENT = 0xFF800000  # of an f32
 HALF_TF32 = 2.0**-11  # of 1.0: half the distance to the next tf32
 WARP_TILE = 16  # the mn extent that one ldmatrix.x4 covers, of A as of B
@@ -73,9 +74,15 @@ class OperandTile:
         return self.type.bits == 16 or (self.major == "k" and self.type.bits < 64)
 
     @property
+    def by_pairs(self) -> bool:
+        """Whether ldmatrix transposes pairs of its elements, which are then taken apart."""
+        return self.type.bits == 8 and self.major == "mn"
+
+    @property
     def swizzle(self) -> Swizzle:
-        """Eight rows of 16 bytes, or four of 32 where threads read single elements, meet in no bank."""
-        piece = CHUNK_BYTES if self.by_matrices else 2 * CHUNK_BYTES
+        """Eight rows of 16 bytes, or four of 32 where threads read single elements, meet in no bank; of the eight rows
+        of pairs, two and two do."""
+        piece = CHUNK_BYTES if self.by_matrices or self.by_pairs else 2 * CHUNK_BYTES
         base, of_line = _log2(piece // self.type.bytes), _log2(LINE_BYTES // piece)
         of_row = _log2(max(1, self.row * self.type.bytes // piece))
         return Swizzle(min(of_line, of_row), base, max(of_line, of_row))
@@ -217,6 +224,10 @@ class Fragments:
     def __init__(self, config: GemmConfig, operand: str, memory: Any) -> None:
         """`memory` is the tile's place in the first stage."""
         tile = self.tile = config.a if operand == "a" else config.b
+        self.operand, self.held = operand, f64 if tile.type is f64 else b32
+        if tile.by_pairs:
+            self._find_pairs(config, memory)
+            return
         trans = "" if tile.major == "k" else ".trans"
         atom = f"ldmatrix.x4{trans}" if tile.by_matrices else f"ld.shared.{tile.type.bytes}"
         copy = (make_tiled_copy_a if operand == "a" else make_tiled_copy_b)(atom, config.mma)
@@ -225,7 +236,6 @@ class Fragments:
         self.load_group = self._load_matrices if tile.by_matrices else self._load_elements
         self.mnemonic = f"ldmatrix.sync.aligned.m8n8.x4{trans}.shared.b16"
         _, values, groups, steps = (mode.size for mode in partition)
-        self.held = f64 if tile.type is f64 else b32
         self.registers = copy.values * tile.type.bits // self.held.bits
         self.places = Places(memory, partition, pd.tid.x)
         instructions = values // partition[1][0].size
@@ -233,6 +243,13 @@ class Fragments:
             [[self.places.find((0, i), group, step) for i in range(instructions)] for group in range(groups)]
             for step in range(steps)
         ]
+
+    def _find_pairs(self, config: GemmConfig, memory: Any) -> None:
+        self.load_group, self.registers = self._load_pairs, 4
+        partition = rows_of_pairs(config, self.operand)
+        self.places = Places(memory, partition, pd.tid.x)
+        groups, steps = partition[1].size, partition[2].size
+        self.found = [[[self.places.find(group, step)] for group in range(groups)] for step in range(steps)]
 
     def variables(self) -> list[list[Any]]:
         """Registers for the fragments of one k step."""
@@ -254,15 +271,18 @@ class Fragments:
         pd.ptx(self.mnemonic, *places, out=registers)
 
     def _load_elements(self, places: list[Any], registers: list[Any]) -> None:
-        """One element at a time; four bytes make a register."""
-        if self.tile.type.bits >= 32:
-            for place, register in zip(places, registers, strict=True):
-                pd.ptx(f"ld.shared.{self.held}", place, out=register)
-            return
-        for n, register in enumerate(registers):
-            bytes = [pd.ptx.ld.shared.u8(place, out=pd.var(u32)) for place in places[4 * n :][:4]]
-            low, high = (pd.ptx.prmt.b32(x, y, 0x0040) for x, y in (bytes[:2], bytes[2:]))
-            pd.ptx.prmt.b32(low, high, 0x5410, out=register)
+        """One element at a time."""
+        for place, register in zip(places, registers, strict=True):
+            pd.ptx(f"ld.shared.{self.held}", place, out=register)
+
+    def _load_pairs(self, places: list[Any], registers: list[Any]) -> None:
+        """32 of k: for each half, four bytes of the even mn and four of the odd one that a thread gets."""
+        words = pd.ptx.ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16(*places)
+        halves = [words[:2], words[2:]]
+        even, odd = ([pd.ptx.prmt.b32(*half, bytes) for half in halves] for bytes in (EVEN_BYTES, ODD_BYTES))
+        ordered = (even[0], odd[0], even[1], odd[1]) if self.operand == "a" else (*even, *odd)
+        for register, value in zip(registers, ordered, strict=True):
+            register.set(value)
 
 
 def round_to_tf32(register: Any) -> None:
@@ -272,6 +292,25 @@ def round_to_tf32(register: Any) -> None:
     """
     power = pd.ptx.and_.b32(register, SIGN_AND_EXPONENT).bitcast(f32)
     pd.ptx.fma.rn.f32(power, HALF_TF32, register.bitcast(f32), out=register)
+
+
+def rows_of_pairs(config: GemmConfig, operand: str) -> AnyLayout:
+    """(thread, 16 of mn, k step) → byte of the row that a thread addresses for ldmatrix.
+
+    Rows lie along mn, one for each of 32 k. Matrices hold every second pair of k, so that a thread gets four
+    neighbours along k from two of them.
+    """
+    tile = config.a if operand == "a" else config.b
+    dimension = 0 if operand == "a" else 1
+    extent, row = config.warp[dimension], tile.mn
+    warps = (extent, 0) if operand == "a" else (0, extent)
+    depth = config.mma.atom.shape[2]
+    lanes = Layout(
+        ((2, 4, 2, 2, *config.warps, config.slices), extent // WARP_TILE, tile.k // config.k_step),
+        ((row, 4 * row, 2 * row, 16 * row, *warps, depth * row), WARP_TILE, config.k_step * row),
+    )
+    found: AnyLayout = composition(tile.swizzle, lanes)
+    return found
 
 
 def by_warps(layout: AnyLayout, config: GemmConfig, operand: str) -> AnyLayout:

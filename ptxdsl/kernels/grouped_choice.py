@@ -12,12 +12,12 @@ from ptxdsl.kernels.heuristic import CANDIDATES, OF_BYTES, OF_ODD_HALVES
 from ptxdsl.schedule import blocks_per_multiprocessor
 from ptxdsl.types import Type, f32
 
-# TFLOP/s of 16-bit types where every multiprocessor has work
-LARGE = GemmConfig(tile=(128, 256, 64), stages=3)
+# TFLOP/s of 16-bit types where every multiprocessor has work. Warps that share the K of a tile have large parts of it.
 RATES = {
-    LARGE: 500.0,
-    GemmConfig(tile=(64, 128, 64), warp=(32, 64), stages=4): 380.0,
-    GemmConfig(tile=(128, 64, 64), warp=(64, 32), stages=4): 380.0,
+    GemmConfig(tile=(128, 256, 64), stages=3): 500.0,
+    GemmConfig(tile=(256, 128, 64), stages=3): 495.0,
+    GemmConfig(tile=(64, 128, 64), warp=(64, 64, 32), stages=4): 385.0,
+    GemmConfig(tile=(128, 64, 64), warp=(64, 64, 32), stages=4): 385.0,
     GemmConfig(tile=(64, 64, 64), warp=(32, 32), stages=4): 300.0,
     GemmConfig(tile=(16, 64, 128), warp=(16, 16), stages=3): 150.0,
     GemmConfig(tile=(64, 16, 128), warp=(16, 16), stages=3): 150.0,

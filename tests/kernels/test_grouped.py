@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import ptr, s32, u32
+from ptxdsl import bf16, f16, f32, f64, ptr, s8, s32, u32
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import STRIP, VISITORS, deal, grouped_gemm, grouped_kernel
+from ptxdsl.kernels.grouped_choice import RATES, choose_tiles
 from ptxdsl.kernels.visitor import from_lane, prefix_sum
 from ptxdsl.schedule import GroupedProblemVisitor, tile_of
 from tests.kernels.test_gemm import BOUNDARIES, ORDERS, ROUNDING, matrix, poisoned
@@ -155,7 +156,7 @@ def test_outputs_may_be_columns_of_one_matrix(rng):
 
 
 @pytest.mark.parametrize("mode", VISITORS)
-@pytest.mark.parametrize("config", [SMALL, EXAMPLE_24, GemmConfig(tile=(128, 256, 64), stages=3)], ids=["s", "m", "l"])
+@pytest.mark.parametrize("config", [SMALL, EXAMPLE_24, *RATES], ids=lambda config: str(config.tile))
 def test_kernels_spill_nothing(config, mode):
     for orders in ({}, {"a_major": "mn"}, {"b_major": "mn"}, {"a_major": "mn", "b_major": "mn", "c": "separate"}):
         constants = {"config": replace(config, **orders), "mode": mode}
@@ -203,6 +204,28 @@ def test_blocks_of_the_kernel_compute_the_tiles_of_the_host(row, mode, strip):
     visited[blocks, config.threads](*arguments, config=config, mode=mode, strip=strip)
     for block in range(blocks):
         assert list(map(tuple, out[block, : lengths[block]].tolist())) == visitor.tiles(block)
+
+
+def chosen(sizes, width=16, inputs=f16, **options):
+    return choose_tiles(tuple(np.array(sizes).T), inputs, width, True, **options).tile
+
+
+def test_tiles_follow_the_sizes():
+    assert chosen([(m, 4096, 7168) for m in (512, 1024, 1664)]) == (128, 256, 64)
+    assert chosen([(4096, n, 7168) for n in (640, 896, 1152)]) == (256, 128, 64)  # 256 does not divide them
+    assert chosen([(16 * (1 + i % 8), 1408, 2048) for i in range(64)]) == (64, 128, 64)
+    assert chosen([(8, 512, 4096)] * 64) == (16, 64, 128)
+    assert chosen([(512, 8, 4096)] * 64) == (64, 16, 128)
+    assert chosen([(128, 1408, 2048)] * 64, average=True) == (64, 128, 64)
+    assert chosen([(16, 512, 7168)] * 256, average=True) == (16, 64, 128)
+    long = [(512, 512, 512)] * 31 + [(1024, 1024, 16384)]
+    assert chosen(long) == (64, 128, 64) and chosen(long, balanced=True) == (128, 256, 64)
+
+
+@pytest.mark.parametrize("inputs", [f16, bf16, f32, f64, s8], ids=str)
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+def test_there_are_tiles_for_every_type_and_width(inputs, width):
+    assert len(chosen([(100, 100, 100)], max(width, inputs.bytes), inputs)) == 3
 
 
 @pd.kernel

@@ -1,0 +1,65 @@
+"""The configurations that gemm() chooses from: each is right, spills nothing, and is taken where it should be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ptxdsl import f16, f32, f64, s8
+from ptxdsl.config import using
+from ptxdsl.kernels.gemm import gemm_kernel
+from ptxdsl.kernels.heuristic import CROWDED, LARGE, OF_HALVES, OF_ODD_HALVES, choose, microseconds
+from ptxdsl.kernels.scheduled import ANY_STREAM_K
+from tests.kernels.test_gemm import check
+from tests.machines import MACHINES, machine
+
+NARROWEST = {**dict.fromkeys(OF_HALVES, 4), **dict.fromkeys(OF_ODD_HALVES, 2)}
+CANDIDATES = pytest.mark.parametrize("config", NARROWEST, ids=lambda c: f"{c.tile}-{c.warp}-{c.stages}")
+SHAPES = [(1, 1, 1), (16, 4096, 4096), (128, 2112, 7168), (1000, 3000, 500), (3072, 3072, 3072), (4096, 16, 4096)]
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@CANDIDATES
+def test_every_candidate_computes_the_product(name, config, rng):
+    with using(arch="sm_90"):  # which has shared memory for all of them
+        check(machine(name), rng, 70, 66, 130, config=config)
+        check(machine(name), rng, 37, 83, 301, orders=("column", "row", "column"), config=replace(config, split_k=2))
+
+
+@CANDIDATES
+@pytest.mark.parametrize("major", ["k", "mn"])
+def test_no_candidate_spills(config, major):
+    """As whole tiles and, as it may be chosen, split or by stream-K; with the widest and the narrowest copies."""
+    shared = replace(config, split_k=2) if config.registers < CROWDED else replace(config, schedule=ANY_STREAM_K)
+    for width in (16, NARROWEST[config]):
+        for made in (config, shared):
+            made = replace(made, a_major=major, b_major=major, a_bytes=width, b_bytes=width, out_bytes=width)
+            found = gemm_kernel.resources(arch="sm_90", config=made)
+            assert found.spill_store_bytes == found.spill_load_bytes == found.stack_bytes == 0
+
+
+def test_few_rows_take_flat_tiles_and_many_take_large_ones():
+    assert choose(16, 4096, 4096).tile[0] == 16
+    assert choose(4096, 16, 4096).tile[1] == 16
+    assert choose(4096, 4096, 4096) is choose(4096, 4096, 4096)
+    assert choose(4096, 4096, 4096).tile == LARGE.tile
+
+
+def test_k_is_shared_where_there_are_few_tiles():
+    assert choose(64, 2112, 7168).split_k > 1
+    assert choose(64, 2112, 7168, scheduled=True).split_k == 1
+    assert choose(3072, 3072, 3072).is_stream_k
+    assert not choose(3072, 3072, 3072, scheduled=True).is_stream_k
+    assert choose(3072, 3072, 3072, multiprocessors=108).schedule.multiprocessors == 108
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("arch", ["sm_80", "sm_86", "sm_89", "sm_90"])
+@pytest.mark.parametrize("inputs, width", [(f16, 16), (f16, 4), (f16, 2), (f32, 16), (f64, 8), (s8, 16), (s8, 1)])
+def test_the_choice_fits_the_gpu_and_is_the_best_by_the_model(shape, arch, inputs, width):
+    found = choose(*shape, inputs, arch, width)
+    found.check(arch)
+    assert found.split_k <= max(1, -(-shape[2] // found.tile[2]))
+    whole = choose(*shape, inputs, arch, width, scheduled=True)
+    assert microseconds(found, *shape, width) <= microseconds(whole, *shape, width)

@@ -52,7 +52,7 @@ LARGE_F64 = GemmConfig(f64, f64, tile=(128, 128, 16), warp=(64, 32), stages=3)
 MEDIUM_F64 = GemmConfig(f64, f64, tile=(64, 128, 16), warp=(32, 32), stages=3)
 SMALL_F64 = GemmConfig(f64, f64, tile=(64, 64, 16), warp=(32, 32), stages=3)
 LARGE_S8 = GemmConfig(s8, s32, tile=(256, 128, 128), stages=3)
-MEDIUM_S8 = GemmConfig(s8, s32, tile=(128, 128, 64), stages=4)
+MEDIUM_S8 = GemmConfig(s8, s32, tile=(128, 128, 128), stages=3)
 SMALL_S8 = GemmConfig(s8, s32, tile=(64, 64, 64), warp=(32, 32), stages=4)
 OF_BYTES = (LARGE_S8, MEDIUM_S8, SMALL_S8)
 CANDIDATES = {f32: (LARGE_TF32, MEDIUM_TF32, SMALL_TF32), f64: (LARGE_F64, MEDIUM_F64, SMALL_F64)}
@@ -98,11 +98,11 @@ def choose(
 
 @cache
 def _candidates(inputs: Type, arch: str, width: int, along_k: bool) -> tuple[GemmConfig, ...]:
-    """Those whose registers are enough for narrow copies too, and for elements that are read one by one: those of 8 or
-    32 bits that are not contiguous along k."""
+    """Those whose registers are enough for narrow copies too, and for elements that are read one by one: those of 32
+    bits that are not contiguous along k."""
     known: tuple[GemmConfig, ...] = OF_HALVES if width >= 4 else OF_ODD_HALVES
     if inputs.bits == 8:
-        known = OF_BYTES[(0 if along_k else 1) if width == 16 else 2 :]
+        known = OF_BYTES[0 if width == 16 else 2 :]
     elif inputs in CANDIDATES:
         known = CANDIDATES[inputs][inputs is f32 and not (width == 16 and along_k) :]
     return tuple(config for config in known if config.fits(arch))

@@ -20,23 +20,27 @@ SIZES = (4096, 8192)
 Contenders = dict[str, Callable[[], object]]
 
 
-def matrices(size: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """A row-major A and a column-major B: N(0,1), or all values of int8."""
+def matrix(size: int, dtype: torch.dtype, major: str) -> torch.Tensor:
+    """N(0,1), or all values of int8."""
     if dtype is torch.int8:
-        a, b = (torch.randint(-128, 128, (size, size), device="cuda", dtype=dtype) for _ in range(2))
+        made = torch.randint(-128, 128, (size, size), device="cuda", dtype=dtype)
     else:
-        a, b = (torch.randn(size, size, device="cuda", dtype=dtype) for _ in range(2))
-    return a, b.T
+        made = torch.randn(size, size, device="cuda", dtype=dtype)
+    return made if major == "row" else made.T
 
 
-def products(size: int, name: str) -> Contenders:
+def matrices(size: int, dtype: torch.dtype, layout: str = "tn") -> tuple[torch.Tensor, torch.Tensor]:
+    """A and B, by BLAS letters: t is a row-major A or B, n a column-major one."""
+    a, b = (matrix(size, dtype, "row" if letter == "t" else "column") for letter in layout)
+    return a, b
+
+
+def products(size: int, name: str, layout: str = "tn") -> Contenders:
     """The product alone."""
-    a, b = matrices(size, DTYPES[name])
-    if name == "s8":
-        out = torch.empty(size, size, device="cuda", dtype=torch.int32)
-        return {"cublas": lambda: torch._int_mm(a, b, out=out), "ptxdsl": lambda: gemm(a, b, out=out)}
-    out = torch.empty(size, size, device="cuda", dtype=DTYPES[name])
-    return {"cublas": lambda: torch.mm(a, b, out=out), "ptxdsl": lambda: gemm(a, b, out=out)}
+    a, b = matrices(size, DTYPES[name], layout)
+    out = torch.empty(size, size, device="cuda", dtype=torch.int32 if name == "s8" else DTYPES[name])
+    library = (lambda: torch._int_mm(a, b, out=out)) if name == "s8" else (lambda: torch.mm(a, b, out=out))
+    return {"cublas": library, "ptxdsl": lambda: gemm(a, b, out=out)}
 
 
 def bias_gelu(size: int) -> Contenders:
@@ -70,13 +74,14 @@ def bias_relu_residual(size: int) -> Contenders:
     }
 
 
-def measure(what: str, size: int, contenders: Contenders, rounds: int) -> dict[str, object]:
+def measure(what: str, size: int, contenders: Contenders, rounds: int, layout: str = "tn") -> dict[str, object]:
     """A row of the table; `ratio` is against the first contender."""
     times = common.gpu_medians(contenders, rounds)
     first = next(iter(times))
     return {
         "what": what,
         "size": f"{size}^3",
+        "layout": layout,
         **{f"{name} us": 1000 * ms for name, ms in times.items()},
         **{f"{name} TFLOP/s": 2e-9 * size**3 / ms for name, ms in times.items()},
         "ratio": times[first] / times["ptxdsl"],
@@ -90,6 +95,11 @@ def main() -> None:
     torch.backends.cuda.matmul.allow_tf32 = True
     sizes = chosen.size or SIZES
     rows = [measure(name, size, products(size, name), chosen.rounds) for name in DTYPES for size in sizes]
+    rows += [
+        measure(name, sizes[0], products(sizes[0], name, layout), chosen.rounds, layout)
+        for name in DTYPES
+        for layout in ("tt", "nn", "nt")
+    ]
     fused = {"bias + gelu": bias_gelu, "bias + relu + residual": bias_relu_residual}
     rows += [measure(what, size, made(size), chosen.rounds) for what, made in fused.items() for size in sizes]
     common.report(rows, chosen.json)

@@ -23,7 +23,7 @@ from ptxdsl.kernels.group import Group, group_of
 from ptxdsl.kernels.group_plan import GroupPlans, Send
 from ptxdsl.kernels.grouped_choice import choose_tiles
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
-from ptxdsl.kernels.residency import launch, place_of, resident_blocks
+from ptxdsl.kernels.residency import arch_of, place_of, prepared, resident_blocks
 from ptxdsl.kernels.scheduled import specialise
 from ptxdsl.kernels.tiles import Part, Problem, Tiles
 from ptxdsl.kernels.upload import upload
@@ -227,6 +227,7 @@ def _launch(
             "grouped_gemm on numpy arrays, and PTXDSL_DEVICE=cuda: arrays that a table names are not copied to a GPU",
             help="pass CUDA arrays, or leave PTXDSL_DEVICE to the emulator",
         )
+    config.check(arch_of(device))
     constants = {"config": config, "mode": mode}
     resident = resident_blocks(grouped_kernel, config.threads, device, **constants)
     plan = deal(group.shapes.tobytes(), config.tile, resident, mode, sort)
@@ -238,11 +239,12 @@ def _launch(
         grouped_kernel[plan.blocks, config.threads](*arguments, **constants)
         return None
 
+    handle = prepared(grouped_kernel, plan.blocks, config.threads, device, **constants)
+
     def send(rows: np.ndarray, factors: tuple[Any, ...], stream: int) -> None:
         shared = workspace(device, stream, config.sum, elements, plan.slots) if mode == "parts" else ()
         address = upload(device, stream, rows, plan.table)
-        arguments = address, address + rows.nbytes, len(rows), plan.total, *factors, *shared
-        launch(grouped_kernel, plan.blocks, config.threads, arguments, device, stream, **constants)
+        handle((address, address + rows.nbytes, len(rows), plan.total, *factors, *shared), stream=stream)
 
     rows = rows if plan.order is None else rows[plan.order]
     send(rows, factors, stream)

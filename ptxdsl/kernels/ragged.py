@@ -21,7 +21,7 @@ from ptxdsl.kernels.epilogue import Target
 from ptxdsl.kernels.grouped_choice import choose_tiles
 from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, empty, matrix, tensor
 from ptxdsl.kernels.plan import Call, Plans, look
-from ptxdsl.kernels.residency import resident_blocks
+from ptxdsl.kernels.residency import arch_of, resident_blocks
 from ptxdsl.kernels.scheduled import specialise
 from ptxdsl.kernels.tiles import Problem, Tiles
 from ptxdsl.kernels.visitor import EVERY_LANE, WARP, DeviceVisitor
@@ -305,6 +305,7 @@ def call_of(form: str, groups: Groups, config: GemmConfig, validate: bool) -> Ca
             f"{count} groups in {rows} rows and {n} columns may have {tiles} tiles, more than 2**31",
             help="take larger tiles, or compute the groups in parts",
         )
+    config.check(arch_of(a.place[0]))
     blocks = min(tiles, resident_blocks(ragged_kernel, config.threads, a.place[0], **constants))
     matrices = strided(a.owner), strided(b.owner), strided(out.owner), strided(groups.sizes.owner)
     strides = a.stride, b.stride, out.stride, a.batch_stride, b.batch_stride, out.batch_stride

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 from ptxdsl import arrays, config, driver
 from ptxdsl.kernel import Kernel
 from ptxdsl.schedule import blocks_per_multiprocessor
 
-EMULATED = 132  # multiprocessors, as of an H200
+EMULATED, EMULATED_ARCH = 132, "sm_90"  # multiprocessors, as of an H200
 REGISTERS = 255
 
 
@@ -21,6 +22,11 @@ def place_of(array: Any) -> tuple[int | None, int]:
         return None, 0
     library, device = arrays.library_of(type(array)), found.device or 0
     return device, library.current_stream(device)() if library else found.stream or 0
+
+
+def arch_of(device: int | None) -> str:
+    """The target of a GPU, or what the emulator stands for."""
+    return config.current().arch or (EMULATED_ARCH if device is None else driver.device(device).arch)
 
 
 @lru_cache(maxsize=1024)
@@ -45,7 +51,14 @@ def launch(
     **constants: Any,
 ) -> None:
     """Launches on a GPU, whatever the arguments: addresses do not say where they are."""
+    prepared(kernel, grid, threads, device, **constants)(arguments, stream=stream)
+
+
+def prepared(
+    kernel: Kernel, grid: int | tuple[int, ...], threads: int, device: int, **constants: Any
+) -> Callable[..., None]:
+    """What makes such launches, given the arguments in one sequence and `stream`."""
     arch = driver.device(device).arch
     variant = kernel.variant(config.current().arch or arch, constants)
-    bytes = variant.shared_bytes(None)
-    variant.compiled(arch)(grid, threads, arguments, shared_bytes=bytes, stream=stream, device=device)
+    shared_bytes = variant.shared_bytes(None)
+    return partial(variant.compiled(arch), grid, threads, shared_bytes=shared_bytes, device=device)

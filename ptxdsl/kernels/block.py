@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import ptxdsl as pd
-from ptxdsl import s64
+from ptxdsl import s32, s64
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import Output, Target, Writer
 from ptxdsl.kernels.mainloop import Accumulators, Mainloop
@@ -32,7 +32,10 @@ class Block:
     """Computes tiles of a product, one after another in the same shared memory.
 
     A tile is given by its (row, column) in tiles; `place` says where batches lie, and `of` which one is meant.
+    `goes_ahead` says that its loaders can be seated anew by Ahead.
     """
+
+    goes_ahead = True
 
     def __init__(self, config: GemmConfig, product: Product, place: tuple[Any, ...] = ()) -> None:
         self.config, self.product, self.place = config, product, place
@@ -76,9 +79,14 @@ class Block:
     def multiply(self, product: Product, tile: tuple[Any, Any], k: tuple[Any, Any] | None = None) -> Accumulators:
         """The sums of a tile, of all K or of its iterations k[0] to k[1]. Afterwards the shared memory is free."""
         begin, end = k or (0, self.iterations)
+        return self.mainloop.run(self.loaders_of(product, tile, k), end - begin)
+
+    def loaders_of(self, product: Product, tile: tuple[Any, Any], k: tuple[Any, Any] | None) -> tuple[Any, ...]:
+        """The copies of a tile, of all K or of its iterations k[0] to k[1]."""
+        begin, end = k or (0, self.iterations)
         tile_k = self.config.tile[2]
         extent = begin * tile_k, pd.min(end * tile_k, product.k)
-        return self.mainloop.run(self.loaders(product, self._first(tile), extent), end - begin)
+        return self.loaders(product, self._first(tile), extent)
 
     def loaders(self, product: Product, first: tuple[Any, Any], k: tuple[Any, Any]) -> tuple[Any, ...]:
         """The copies of the operands of the tile whose first element is at (m, n) = `first`, from k[0] to k[1]."""
@@ -90,7 +98,8 @@ class Block:
         first_m, first_n = self._first(tile)
         extent, rest = (product.m, product.n), product[7:]
         output = Output(product.out, product.c, extent, *rest)
-        Writer(self.config, self.memory, (first_m + row, first_n), output).write(accumulators)
+        staging = self.memory + self.config.staged_at // self.config.inputs.bytes
+        Writer(self.config, staging, (first_m + row, first_n), output).write(accumulators)
 
     def _first(self, tile: tuple[Any, Any]) -> tuple[Any, Any]:
         return tile[0] * self.config.tile[0], tile[1] * self.config.tile[1]
@@ -99,6 +108,28 @@ class Block:
         """A whole tile, after which another one may follow."""
         self.write(product, tile, self.multiply(product, tile))
         pd.ptx.bar.sync(0)
+
+
+class Ahead:
+    """Tiles of a block one after another: the copies of the next one are under way while one is written."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.loaders = block.loaders(block.product, (0, 0), (0, block.product.k))
+        for loader in self.loaders:
+            loader.mn_left = pd.var(s32, loader.mn_left)
+
+    def start(self, product: Product, tile: tuple[Any, Any], k: tuple[Any, Any] | None = None) -> None:
+        """Begins the copies of a tile, when the sums of the one before are complete."""
+        for loader, found in zip(self.loaders, self.block.loaders_of(product, tile, k), strict=True):
+            loader.source.set(found.source)
+            loader.mn_left.set(found.mn_left)
+            loader.k_left.set(found.k_left)
+        self.block.mainloop.start(self.loaders)
+
+    def multiply(self, iterations: Any) -> Accumulators:
+        """The sums of the tile whose copies were started, of so many iterations along k."""
+        return self.block.mainloop.go_on(self.loaders, iterations)
 
 
 def divide_up(value: Any, divisor: int) -> Any:

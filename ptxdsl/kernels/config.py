@@ -201,11 +201,24 @@ class GemmConfig:
 
     @property
     def shared_bytes(self) -> int:
-        """The ring, in which slices meet and the output is staged at the end."""
-        tile_m, tile_n, _ = self.tile
-        left = (self.slices - 1) * tile_m * tile_n * self.sum.bytes
+        """The ring, in which slices meet and the output is staged at the end, or behind it where blocks go on."""
         staged = self.warps[0] * self.warps[1] * WARP_TILE * (self.warp[1] + PAD) * self.staged.bytes
-        return max(self.stages * self.stage_bytes, left, staged)
+        return self.staged_at + staged if self.goes_on else max(self.ring_bytes, staged)
+
+    @property
+    def ring_bytes(self) -> int:
+        tile_m, tile_n, _ = self.tile
+        return max(self.stages * self.stage_bytes, (self.slices - 1) * tile_m * tile_n * self.sum.bytes)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether blocks start the copies of their next tile before they write one."""
+        return self.is_persistent or self.is_stream_k
+
+    @property
+    def staged_at(self) -> int:
+        """Where in shared memory the output is staged, in bytes."""
+        return self.ring_bytes if self.goes_on else 0
 
     @property
     def registers(self) -> int:

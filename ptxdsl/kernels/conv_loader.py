@@ -63,6 +63,8 @@ GEOMETRY: tuple[Type, ...] = tuple(get_type_hints(Geometry).values())
 class PixelBlock(Block):
     """Computes tiles of a convolution: of its product, `a` is the images."""
 
+    goes_ahead = False  # where pixels lie is found for a tile as a whole
+
     def __init__(self, config: GemmConfig, product: Product, geometry: Geometry) -> None:
         super().__init__(config, product)
         self.geometry, self.rows = geometry, PixelRows(config.tile[0], geometry)

@@ -84,14 +84,22 @@ class Mainloop:
         load_a = Loader(config.a, self.memory, a, first[0], k, config.threads)
         return load_a, Loader(config.b, self.memory_b, b, first[1], k, config.threads)
 
+    def start(self, loaders: tuple[Any, ...]) -> None:
+        """Begins the copies of the first tiles, to a ring that is free."""
+        for stage in range(self.config.stages - 1):
+            fetch(loaders, stage * self.config.stage_bytes)
+            deposit(loaders, stage * self.config.stage_bytes)
+
     def run(self, loaders: tuple[Any, ...], iterations: Any) -> Accumulators:
         """The product over so many tiles along k. Afterwards the ring is free for all threads."""
+        self.start(loaders)
+        return self.go_on(loaders, iterations)
+
+    def go_on(self, loaders: tuple[Any, ...], iterations: Any) -> Accumulators:
+        """The same, of copies that were started."""
         config = self.config
         accumulators = Accumulators(config)
         ring = Ring(config.stage_bytes, config.stages)
-        for stage in range(config.stages - 1):
-            fetch(loaders, stage * config.stage_bytes)
-            deposit(loaders, stage * config.stage_bytes)
         buffers = [[operand.variables() for operand in self.fragments] for _ in range(2)]
         steps = config.tile[2] // config.k_step
         wait_for_stage(config.stages)

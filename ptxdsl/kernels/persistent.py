@@ -6,7 +6,8 @@ from math import prod
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl.kernels.block import Block
+from ptxdsl import u32
+from ptxdsl.kernels.block import Ahead, Block, Product
 from ptxdsl.kernels.config import RASTER_PARAMETERS
 from ptxdsl.schedule import ClusterRaster, PersistentPlan
 
@@ -17,12 +18,59 @@ def compute_persistently(block: Block, raster: tuple[Any, ...]) -> None:
     log, clusters_m, clusters_n, is_m = raster
     along = scheduler.raster if scheduler.raster in ("m", "n") else is_m == 1
     walk = ClusterRaster(scheduler.cluster, along, log, (clusters_m, clusters_n))
-    of_batch = walk.items
-    for item in pd.range(pd.ctaid.x, of_batch * block.batches, pd.nctaid.x):
-        batch = item // of_batch if block.place else 0
-        tile = walk.tile(item - batch * of_batch)
-        with pd.if_(block.has(tile)):
-            block.compute(block.of(batch), tile)
+    Walk(block, walk).run()
+
+
+class Walk:
+    """The work items of one block; those outside of the problem are passed over."""
+
+    def __init__(self, block: Block, raster: ClusterRaster) -> None:
+        self.block, self.raster, self.of_batch = block, raster, raster.items
+        self.items = self.of_batch * block.batches
+        self.item: Any = pd.var(u32, pd.ctaid.x)
+
+    def run(self) -> None:
+        if self.block.goes_ahead:
+            self._run_ahead(Ahead(self.block))
+        else:
+            self._run()
+
+    def _run(self) -> None:
+        self._seek()
+        with pd.while_(lambda: self.item < self.items):
+            self.block.compute(*self._work())
+            self.item += pd.nctaid.x
+            self._seek()
+
+    def _run_ahead(self, ahead: Ahead) -> None:
+        self._start(ahead)
+        with pd.while_(lambda: self.item < self.items):
+            product, tile = self._work()
+            accumulators = ahead.multiply(self.block.iterations)
+            self.item += pd.nctaid.x
+            self._start(ahead)
+            self.block.write(product, tile, accumulators)
+
+    def _work(self) -> tuple[Product, tuple[Any, Any]]:
+        """The product and the tile of this item."""
+        batch, tile = self._place()
+        return self.block.of(batch), tile
+
+    def _place(self) -> tuple[Any, tuple[Any, Any]]:
+        """The batch and the tile of this item, which may be none."""
+        batch = self.item // self.of_batch if self.block.place else 0
+        return batch, self.raster.tile(self.item - batch * self.of_batch)
+
+    def _seek(self) -> None:
+        """Goes on to an item that has a tile."""
+        with pd.while_(lambda: (self.item < self.items) & ~self.block.has(self._place()[1])):
+            self.item += pd.nctaid.x
+
+    def _start(self, ahead: Ahead) -> None:
+        """Goes on to an item that has a tile, and begins its copies."""
+        self._seek()
+        with pd.if_(self.item < self.items):
+            ahead.start(*self._work())
 
 
 def raster_numbers(plan: PersistentPlan) -> tuple[int, ...]:

@@ -6,10 +6,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import ptxdsl.config
-from ptxdsl import driver
 from ptxdsl.errors import ScheduleError
 from ptxdsl.kernel import Kernel
+from ptxdsl.kernels import residency
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig
 from ptxdsl.kernels.persistent import blocks_of, raster_numbers
 from ptxdsl.kernels.problem import Problem
@@ -22,13 +21,12 @@ from ptxdsl.schedule import (
     StreamKPlan,
     StreamKThreadblockSwizzle,
     ThreadblockSwizzle,
-    blocks_per_multiprocessor,
 )
 
-H200 = "sm_90", 132  # the GPU that the emulator stands for, and its multiprocessors
 ANY_STREAM_K = StreamKThreadblockSwizzle()
 ANY_SPLIT = 2
 MOST_ITEMS = 1 << 31
+NO_WORKSPACE = 0, 0  # null addresses: nothing is shared
 
 
 class Scheduled(NamedTuple):
@@ -108,10 +106,12 @@ def _stream_k(problem: Problem, config: GemmConfig, swizzle: StreamKThreadblockS
     batches = 1 if problem.batches is None else problem.batches
     plan = swizzle.plan(_sizes(problem), config.tile, config.split_k, batches=batches)
     made = specialise(config, schedule=ANY_STREAM_K, split_k=1)
+    if not plan.sk_blocks:
+        return Scheduled(made, plan.grid, (*NO_WORKSPACE, *plan.numbers))
     device, stream = problem.place
     _check_resident(plan, resident_blocks(kernel, made, device))
-    elements = max(1, slots_of(plan)) * config.tile[0] * config.tile[1]
-    memory = workspace(device, stream, config.sum, elements, max(1, semaphores_of(plan)))
+    elements = slots_of(plan) * config.tile[0] * config.tile[1]
+    memory = workspace(device, stream, config.sum, elements, semaphores_of(plan))
     return Scheduled(made, plan.grid, (*memory, *plan.numbers), stream)
 
 
@@ -128,15 +128,7 @@ def _check_resident(plan: StreamKPlan, resident: int) -> None:
 
 def resident_blocks(kernel: Kernel, config: GemmConfig, device: int | None) -> int:
     """How many blocks of a kernel run at the same time, says the driver; of an H200, by arithmetic, without a GPU."""
-    if device is None:
-        arch, multiprocessors = H200
-        return multiprocessors * max(
-            1, blocks_per_multiprocessor(config.threads, config.registers, config.shared_bytes, arch)
-        )
-    gpu = driver.device(device)
-    variant = kernel.variant(ptxdsl.config.current().arch or gpu.arch, {"config": config})
-    handle, shared_bytes = variant.compiled(gpu.arch), variant.shared_bytes(None)
-    return handle.occupancy(config.threads, shared_bytes=shared_bytes, device=device) * gpu.multiprocessors
+    return residency.resident_blocks(kernel, config.threads, device, config=config)
 
 
 def _place(problem: Problem, config: GemmConfig) -> tuple[Any, ...]:

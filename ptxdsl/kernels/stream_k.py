@@ -7,22 +7,30 @@ in the order of K, so that results never change from run to run.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.block import Block, Product
+from ptxdsl.kernels.block import Ahead, Block, Product
 from ptxdsl.kernels.mainloop import Accumulators
 from ptxdsl.kernels.operand import WARP_TILE
 from ptxdsl.kernels.split_k import Sums, announce, flatten, wait_for
 from ptxdsl.schedule import StreamKNumbers, StreamKPlan
-from ptxdsl.schedule.stream_k import Share
 
 
 def compute_stream_k(block: Block, given: tuple[Any, ...]) -> None:
     """`given` is the workspace, semaphores that are 0 before and after, and the numbers of the plan."""
     workspace, semaphores, *numbers = given
     StreamK(block, StreamKNumbers(*numbers), Sums(block.config, workspace), semaphores).run()
+
+
+class Part(NamedTuple):
+    """A tile, by its number and its (row, column), and the K-iterations of it that a block does."""
+
+    tile: Any
+    place: tuple[Any, Any]
+    begin: Any
+    end: Any
 
 
 class StreamK:
@@ -37,33 +45,71 @@ class StreamK:
         self.number = plan.mapped(pd.ctaid.x)
         self.product: Product = block.of(pd.ctaid.z)
         self.reduces_apart = plan.active_blocks > plan.first_reduction_block
+        self.share = plan.share(self.number)
+        self.tile: Any = pd.var(u32, self.share.tile)
+        self.left: Any = pd.var(u32, self.share.count)
 
     def run(self) -> None:
         plan = self.plan
-        share = plan.share(self.number)
-        tile = pd.var(u32, share.tile)
-        for _ in pd.range(share.count):
-            with pd.if_(plan.has(share, tile)):
-                self._compute(share, tile)
-            tile.set(plan.following(share, tile))
+        if self.block.goes_ahead:
+            self._run_ahead(Ahead(self.block))
+        else:
+            self._run()
         with pd.if_((self.number >= plan.first_reduction_block) & (self.number < plan.active_blocks)):
             self._reduce()
 
-    def _compute(self, share: Share, tile: Any) -> None:
-        """A tile, or a part of it."""
-        begin, end = self.plan.part(share, tile)
-        at = self.plan.tile_offset(tile)
-        accumulators = self.block.multiply(self.product, at, (begin, end))
-        begins, ends = begin == 0, end == self.plan.iterations
+    def _run(self) -> None:
+        self._seek()
+        with pd.while_(lambda: self.left > 0):
+            part = self._part()
+            self._end(part, self.block.multiply(self.product, part.place, (part.begin, part.end)))
+            self._advance()
+            pd.ptx.bar.sync(0)
+
+    def _run_ahead(self, ahead: Ahead) -> None:
+        self._seek()
+        self._start(ahead)
+        with pd.while_(lambda: self.left > 0):
+            part = self._part()
+            accumulators = ahead.multiply(part.end - part.begin)
+            self._advance()
+            self._start(ahead)
+            self._end(part, accumulators)
+
+    def _start(self, ahead: Ahead) -> None:
+        """Begins the copies of the part that comes next."""
+        with pd.if_(self.left > 0):
+            part = self._part()
+            ahead.start(self.product, part.place, (part.begin, part.end))
+
+    def _part(self) -> Part:
+        begin, end = self.plan.part(self.share, self.tile)
+        return Part(self.tile + 0, self.plan.tile_offset(self.tile), begin, end)
+
+    def _seek(self) -> None:
+        """Goes on to a tile that there is."""
+        with pd.while_(lambda: (self.left > 0) & ~self.plan.has(self.share, self.tile)):
+            self._step()
+
+    def _advance(self) -> None:
+        self._step()
+        self._seek()
+
+    def _step(self) -> None:
+        self.tile.set(self.plan.following(self.share, self.tile))
+        self.left -= 1
+
+    def _end(self, part: Part, accumulators: Accumulators) -> None:
+        """What becomes of the sums of a part."""
+        begins, ends = part.begin == 0, part.end == self.plan.iterations
         with pd.if_(~ends | (self.reduces_apart & ~begins)):
             slot = self.number + pd.select(ends, self.plan.sk_blocks, 0)
             self.sums.store(flatten(accumulators), slot)
             announce(self.semaphores + slot, 1)
         with pd.else_():
             with pd.if_(~begins):
-                self._add_peers(flatten(accumulators), tile)
-            self.block.write(self.product, at, accumulators)
-        pd.ptx.bar.sync(0)
+                self._add_peers(flatten(accumulators), part.tile)
+            self.block.write(self.product, part.place, accumulators)
 
     def _add_peers(self, values: list[Any], tile: Any) -> None:
         """The parts that blocks before this one have left, when they have."""
@@ -87,13 +133,13 @@ class StreamK:
             for peer in pd.range(first, last + 1):
                 self.sums.add(values, self._slot(peer, last), group)
             self.block.write(self.product, self.plan.tile_offset(tile), rows, group * WARP_TILE)
-        self._end(tile, first, last)
+        self._clear(tile, first, last)
 
     def _slot(self, peer: Any, last: Any) -> Any:
         """Where a peer of a tile has left its part."""
         return peer + pd.select(peer == last, self.plan.sk_blocks, 0)
 
-    def _end(self, tile: Any, first: Any, last: Any) -> None:
+    def _clear(self, tile: Any, first: Any, last: Any) -> None:
         """The last of a tile's reduction blocks sets the semaphores back."""
         done = self.semaphores + (self.plan.sk_blocks * 2 + tile)
         pd.ptx.bar.sync(0)

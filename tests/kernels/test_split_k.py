@@ -160,7 +160,7 @@ def test_semaphores_are_0_afterwards(name, how, rng, monkeypatch):
     kept = Kept(monkeypatch, name)
     for m, n, k in [(40, 50, 200), (97, 130, 64), (33, 1, 1), (200, 65, 999)]:
         product(machine(name), rng, m, n, k, how)
-    assert len(kept.semaphores) == 4
+    assert kept.semaphores
     assert not kept.values().any()
 
 

@@ -106,3 +106,24 @@ def test_a_planned_launch_computes_what_the_first_one_does(options, beta, order,
 
     kept = [run(careful=True)]
     kept += [run(careful=False) for _ in range(3)]  # at other addresses
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("options", [{}, {"schedule": "host"}, {"schedule": "host", "balance": "k"}])
+def test_a_graph_computes_with_what_the_arrays_hold_when_it_is_replayed(options):
+    torch = importlib.import_module("torch")
+    sizes = [(100, 72, 64), (8, 200, 3000)]
+    a, b, out = ([torch.randn(*shape, device="cuda").half() for shape in shapes] for shapes in (
+        [(m, k) for m, _, k in sizes], [(k, n) for _, n, k in sizes], [(m, n) for m, n, _ in sizes]
+    ))  # fmt: skip
+    grouped_gemm(a, b, out=out, **options)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        grouped_gemm(a, b, out=out, **options)
+    grouped_gemm([x[:5] for x in a], b, out=[z[:5] for z in out], **options)  # another table on the usual stream
+    for factor in (1, -2):
+        for x in a:
+            x.mul_(factor)
+        graph.replay()
+        torch.cuda.synchronize()
+        assert all(torch.allclose(z, x @ y, atol=0.5, rtol=1e-2) for x, y, z in zip(a, b, out, strict=True))

@@ -72,3 +72,26 @@ def test_refused(fields, message):
 def test_accepted(tile, warp, stages, layout):
     config = GemmConfig(tile=tile, warp=warp, stages=stages)
     assert Trial(70, 90, 100, layout=layout, config=config).run("emulator").ok
+
+
+FITS = [
+    ({}, "sm_86", None),
+    ({"stages": 7}, "sm_86", "7 stages of 16384 bytes take 114688 bytes of shared memory; a block of sm_86 has 101376"),
+    ({"stages": 7}, "sm_80", None),
+    ({"stages": 12}, "sm_87", "12 stages of 16384 bytes take 196608 bytes of shared memory; a block of sm_87 has 166912"),
+    ({"stages": 12}, "sm_90a", None),
+    ({"stages": 15}, "sm_100f", "15 stages of 16384 bytes take 245760 bytes of shared memory; a block of sm_100f has 232448"),
+    ({"tile": (128, 256, 32), "warp": (128, 64)}, "sm_90",
+     "warps of (128, 64) with f32 sums hold 376 registers a thread or more; there are 255"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fields, arch, message", FITS, ids=[f"{fields}-{arch}" for fields, arch, _ in FITS])
+def test_what_a_gpu_has_not_enough_of(fields, arch, message):
+    config = GemmConfig(**fields)
+    assert config.fits(arch) == (message is None)
+    if message:
+        with pytest.raises(pd.LaunchError) as refused:
+            config.check(arch)
+        assert refused.value.message == f"GemmConfig: {message}"
+        assert refused.value.help

@@ -28,13 +28,14 @@ OF_HALVES = (
     FLAT,
     GemmConfig(tile=(128, 256, 64), stages=4),
     GemmConfig(tile=(128, 128, 64), warp=(64, 32), stages=5),
-    GemmConfig(tile=(128, 64, 64), warp=(32, 32), stages=4),
+    GemmConfig(tile=(128, 64, 64), warp=(64, 32), stages=6),
     GemmConfig(tile=(128, 64, 128), warp=(64, 32, 64), stages=4),
     GemmConfig(tile=(64, 128, 64), warp=(32, 32), stages=6),
-    GemmConfig(tile=(64, 64, 64), warp=(64, 32, 32), stages=6),
+    GemmConfig(tile=(64, 128, 64), warp=(32, 64), stages=4),
     GemmConfig(tile=(64, 64, 64), warp=(32, 32), stages=5),
     GemmConfig(tile=(32, 64, 64), warp=(16, 16), stages=8),
     GemmConfig(tile=(16, 64, 256), warp=(16, 64, 64), stages=4),
+    GemmConfig(tile=(16, 64, 128), warp=(16, 32, 32), stages=5),
     GemmConfig(tile=(32, 16, 256), warp=(32, 16, 64), stages=6),
     GemmConfig(tile=(64, 16, 128), warp=(32, 16, 32), stages=5),
 )
@@ -51,24 +52,25 @@ SMALL_TF32 = GemmConfig(f32, f32, tile=(64, 64, 16), warp=(32, 32), stages=4)
 LARGE_F64 = GemmConfig(f64, f64, tile=(128, 128, 16), warp=(64, 32), stages=3)
 MEDIUM_F64 = GemmConfig(f64, f64, tile=(64, 128, 16), warp=(32, 32), stages=3)
 SMALL_F64 = GemmConfig(f64, f64, tile=(64, 64, 16), warp=(32, 32), stages=3)
+TINY_F64 = GemmConfig(f64, f64, tile=(32, 32, 32), warp=(16, 16), stages=3)
 LARGE_S8 = GemmConfig(s8, s32, tile=(256, 128, 128), stages=3)
 MEDIUM_S8 = GemmConfig(s8, s32, tile=(128, 128, 128), stages=3)
 SMALL_S8 = GemmConfig(s8, s32, tile=(64, 64, 64), warp=(32, 32), stages=4)
 OF_BYTES = (LARGE_S8, MEDIUM_S8, SMALL_S8)
-CANDIDATES = {f32: (LARGE_TF32, MEDIUM_TF32, SMALL_TF32), f64: (LARGE_F64, MEDIUM_F64, SMALL_F64)}
+CANDIDATES = {f32: (LARGE_TF32, MEDIUM_TF32, SMALL_TF32), f64: (LARGE_F64, MEDIUM_F64, SMALL_F64, TINY_F64)}
 
 MULTIPROCESSORS = 132
 CROWDED = 180  # registers of a thread that leave none for what a split of K must remember
 MOST_THREADS, REGISTERS, SHARED_BYTES, RESERVED = 2048, 65536, 227 << 10, 1 << 10  # of a multiprocessor, and a block
 # Of one multiprocessor in a microsecond: multiply-adds, bytes of shared memory, elements copied one by one
-MULTIPLY_ADDS = {f16: 2.53e6, f32: 1.3e6, f64: 0.25e6, s8: 5.2e6}
-SHARED_BANDWIDTH, ODD_ELEMENTS = 234e3, 6.5e3
-L2_BANDWIDTH, DRAM_BANDWIDTH = 8.0e6, 3.44e6  # bytes in a microsecond
+MULTIPLY_ADDS = {f16: 2.7e6, f32: 1.3e6, f64: 0.25e6, s8: 5.2e6}
+SHARED_BANDWIDTH, ODD_ELEMENTS = 264e3, 6.5e3
+L2_BANDWIDTH, DRAM_BANDWIDTH = 9e6, 3.8e6  # bytes in a microsecond
 # Microseconds: a k iteration at least, and each of its steps; a wave of blocks; a launch; a launch that reads DRAM
-ITERATION, STEP, WAVE, LAUNCH, DRAM_LATENCY = 0.015, 0.034, 1.6, 3.2, 7.3
-OVERLAP = 0.15  # of shared memory and tensor cores, that is lost
-BUSY_THREADS, IDLENESS = 256, 0.54  # fewer do not keep a multiprocessor busy
-MEETING, MEETING_BANDWIDTH, MEETING_TRAFFIC = 1.05, 116e3, 5.6e6  # of split K: µs, bytes in a µs of one block, of all
+ITERATION, STEP, WAVE, LAUNCH, DRAM_LATENCY = 0.05, 0.03, 3.2, 1.0, 8.4
+OVERLAP = 0.33  # of shared memory and tensor cores, that is lost
+BUSY_THREADS, IDLENESS = 256, 0.39  # fewer do not keep a multiprocessor busy
+MEETING, MEETING_BANDWIDTH, MEETING_TRAFFIC = 1.2, 71e3, 16e6  # of split K: µs, bytes in a µs of one block, of all
 STREAM_MEETING, MOST_WAVES = 13.0, 8  # µs of stream-K, whose parts are large; more waves lose little in the last one
 LEAST_ITERATIONS, MOST_SLICES = 2, 32
 
@@ -92,7 +94,7 @@ def choose(
     `multiprocessors` are for stream-K, which must not have more blocks than can run.
     """
     found = _candidates(inputs, arch, width, along_k)
-    options = found if scheduled else (c for config in found for c in _shared(config, m, n, k, multiprocessors))
+    options = found if scheduled else (c for config in found for c in shared(config, m, n, k, multiprocessors))
     return min(options, key=lambda config: microseconds(config, m, n, k, width))
 
 
@@ -118,7 +120,7 @@ def _streamed(config: GemmConfig, multiprocessors: int) -> GemmConfig:
     return replace(config, schedule=StreamKThreadblockSwizzle(multiprocessors))
 
 
-def _shared(config: GemmConfig, m: int, n: int, k: int, multiprocessors: int) -> Iterator[GemmConfig]:
+def shared(config: GemmConfig, m: int, n: int, k: int, multiprocessors: int) -> Iterator[GemmConfig]:
     """Whole tiles; slices of K that give whole waves of blocks; stream-K, where a block fills a multiprocessor."""
     tiles_m, tiles_n = config.tiles(m, n)
     tiles, iterations = max(1, tiles_m * tiles_n), ceil(k / config.tile[2])

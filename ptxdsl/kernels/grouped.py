@@ -25,7 +25,7 @@ from ptxdsl.kernels.grouped_choice import choose_tiles
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.residency import arch_of, place_of, prepared, resident_blocks
 from ptxdsl.kernels.scheduled import specialise
-from ptxdsl.kernels.tiles import Part, Problem, Tiles
+from ptxdsl.kernels.tiles import AHEAD, IN_TURN, Part, Problem, Tiles, Work
 from ptxdsl.kernels.upload import upload
 from ptxdsl.kernels.visitor import DeviceVisitor, TableVisitor
 from ptxdsl.kernels.workspace import workspace
@@ -76,13 +76,13 @@ def grouped_kernel(
     "host" (GroupedProblemVisitor.table) or "parts" (`parts_table`); it is not read with "device"."""
     tiles = Tiles(config, (alpha, beta), workspace)
     visitor = VISITORS[mode](config, table, schedule, problems, total)
-    with pd.while_(visitor.next_tile):
-        number, tile, *part = visitor.work()
+
+    def locate(number: Any, tile: Any, *part: Any) -> Work:
         problem = load_problem(table, number, config)
         across, down = ceil_div(problem.n, config.tile[1]), ceil_div(problem.m, config.tile[0])
-        place = tile_of(tile, across, down, STRIP)
-        tiles.compute(problem, place, Part(*part) if part else None)
-        visitor.advance()
+        return Work(problem, tile_of(tile, across, down, STRIP), Part(*part) if part else None)
+
+    tiles.visit(visitor, locate)
 
 
 def of_device(config: GemmConfig, table: Any, schedule: Any, problems: Any, total: Any) -> DeviceVisitor:
@@ -206,6 +206,7 @@ def configure(group: Group, config: GemmConfig | None, balanced: bool = False) -
         config = choose_tiles(tuple(group.shapes.T), a.type, min(bytes), along_k, balanced)
     return specialise(
         config,
+        schedule=AHEAD if c is None and not balanced else IN_TURN,
         inputs=a.type,
         output=out.type,
         a_major="k" if a.major == "row" else "mn",

@@ -23,7 +23,7 @@ from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, empty, matrix, 
 from ptxdsl.kernels.plan import Call, Plans, look
 from ptxdsl.kernels.residency import arch_of, resident_blocks
 from ptxdsl.kernels.scheduled import specialise
-from ptxdsl.kernels.tiles import Problem, Tiles
+from ptxdsl.kernels.tiles import AHEAD, Problem, Tiles, Work
 from ptxdsl.kernels.visitor import EVERY_LANE, WARP, DeviceVisitor
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
@@ -71,8 +71,8 @@ def ragged_kernel(
         return ceil_div(count, config.tile[0]), across
 
     visitor = DeviceVisitor(groups, tiles_of)
-    with pd.while_(visitor.next_tile):
-        group, tile = visitor.work()
+
+    def locate(group: Any, tile: Any) -> Work:
         first, count = rows_of(group)
         problem = Problem(
             count, n, k,
@@ -82,8 +82,9 @@ def ragged_kernel(
             _moved(Target(out, ldo), first, group, apart_out),
         )  # fmt: skip
         place = STRIPS.tile_offset((tile, 0, 0), tiled_shape=(ceil_div(count, config.tile[0]), across, 1))
-        tiles.compute(problem, place[:2])
-        visitor.advance()
+        return Work(problem, place[:2])
+
+    tiles.visit(visitor, locate)
 
 
 def _moved(matrix: Target, first: Any, group: Any, apart: Any, by_column: bool = False) -> Target:
@@ -282,6 +283,7 @@ def configure(groups: Groups, form: str, config: GemmConfig | None) -> GemmConfi
         config = choose_tiles((average, n, np.full(count, k)), a.type, min(bytes), along_k, average=True)
     return specialise(
         config,
+        schedule=AHEAD,
         inputs=a.type,
         output=out.type,
         a_major="k" if by_row else "mn",

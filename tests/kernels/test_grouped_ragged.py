@@ -12,6 +12,7 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.grouped_choice import RATES
 from ptxdsl.kernels.ragged import ragged_kernel
+from ptxdsl.kernels.tiles import AHEAD
 from tests.kernels.test_gemm import ROUNDING
 from tests.machines import MACHINES, NAMES, machine
 
@@ -114,7 +115,7 @@ def test_an_output_that_is_not_given_is_made(rng):
 @pytest.mark.parametrize("b_major", ["k", "mn"])
 def test_kernels_spill_nothing(config, b_major):
     for width in (8, 16):
-        made = replace(config, b_major=b_major, a_bytes=width, b_bytes=width)
+        made = replace(config, b_major=b_major, a_bytes=width, b_bytes=width, schedule=AHEAD)
         resources = ragged_kernel.resources(arch="sm_90", config=made)
         assert resources.spill_store_bytes == resources.spill_load_bytes == 0
 

@@ -128,7 +128,7 @@ def test_a_configuration_that_no_block_can_have_is_refused(call):
     with pytest.raises(pd.LaunchError) as refused:
         call(GemmConfig(stages=40))
     assert words(refused.value) == (
-        "GemmConfig: 40 stages of 16384 bytes take 655360 bytes of shared memory; a block of sm_90 has 232448\n"
+        "GemmConfig: 40 stages of 16384 bytes take 664576 bytes of shared memory; a block of sm_90 has 232448\n"
         "  help: take a smaller tile or fewer stages; on the emulator, PTXDSL_ARCH says of which GPU"
     )
 

@@ -73,6 +73,7 @@ BUSY_THREADS, IDLENESS = 256, 0.39  # fewer do not keep a multiprocessor busy
 MEETING, MEETING_BANDWIDTH, MEETING_TRAFFIC = 1.2, 71e3, 16e6  # of split K: µs, bytes in a µs of one block, of all
 STREAM_MEETING, MOST_WAVES = 13.0, 8  # µs of stream-K, whose parts are large; more waves lose little in the last one
 LEAST_ITERATIONS, MOST_SLICES = 2, 32
+LEAST_STREAMED = 8  # bytes of a copy: beside narrower ones stream-K has not registers enough
 
 
 def choose(
@@ -94,7 +95,7 @@ def choose(
     `multiprocessors` are for stream-K, which must not have more blocks than can run.
     """
     found = _candidates(inputs, arch, width, along_k)
-    options = found if scheduled else (c for config in found for c in shared(config, m, n, k, multiprocessors))
+    options = found if scheduled else (c for config in found for c in shared(config, (m, n, k), width, multiprocessors))
     return min(options, key=lambda config: microseconds(config, m, n, k, width))
 
 
@@ -120,16 +121,19 @@ def _streamed(config: GemmConfig, multiprocessors: int) -> GemmConfig:
     return replace(config, schedule=StreamKThreadblockSwizzle(multiprocessors))
 
 
-def shared(config: GemmConfig, m: int, n: int, k: int, multiprocessors: int) -> Iterator[GemmConfig]:
+def shared(
+    config: GemmConfig, shape: tuple[int, int, int], width: int = 16, multiprocessors: int = MULTIPROCESSORS
+) -> Iterator[GemmConfig]:
     """Whole tiles; slices of K that give whole waves of blocks; stream-K, where a block fills a multiprocessor."""
-    tiles_m, tiles_n = config.tiles(m, n)
-    tiles, iterations = max(1, tiles_m * tiles_n), ceil(k / config.tile[2])
+    tiles_m, tiles_n = config.tiles(*shape[:2])
+    tiles, iterations = max(1, tiles_m * tiles_n), ceil(shape[2] / config.tile[2])
     most = min(MOST_SLICES, iterations // LEAST_ITERATIONS) if config.registers < CROWDED else 1
     for slices in {1, *(waves * MULTIPROCESSORS // tiles for waves in (1, 2, 4))}:
         if slices == 1 or 1 < slices <= most:
             yield _split(config, slices)
-    is_alone = _resident(config) == 1 and config.registers >= CROWDED and config.inputs.bits == 16
-    if is_alone and tiles % MULTIPROCESSORS and tiles < MOST_WAVES * MULTIPROCESSORS:
+    is_alone = _resident(config) == 1 and config.registers >= CROWDED
+    is_known = config.inputs.bits == 16 and width >= LEAST_STREAMED
+    if is_alone and is_known and tiles % MULTIPROCESSORS and tiles < MOST_WAVES * MULTIPROCESSORS:
         yield _streamed(config, multiprocessors)
 
 

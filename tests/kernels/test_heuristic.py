@@ -9,7 +9,7 @@ import pytest
 from ptxdsl import f16, f32, f64, s8
 from ptxdsl.config import using
 from ptxdsl.kernels.gemm import gemm_kernel
-from ptxdsl.kernels.heuristic import CROWDED, LARGE, OF_HALVES, OF_ODD_HALVES, choose, microseconds, shared
+from ptxdsl.kernels.heuristic import LARGE, OF_HALVES, OF_ODD_HALVES, choose, microseconds, shared
 from ptxdsl.kernels.scheduled import ANY_STREAM_K
 from tests.kernels.test_gemm import check
 from tests.machines import MACHINES, machine
@@ -31,13 +31,12 @@ def test_every_candidate_computes_the_product(name, config, rng):
 @pytest.mark.parametrize("major", ["k", "mn"])
 def test_no_candidate_spills(config, major):
     """As whole tiles and, as it may be chosen, split or by stream-K; with the widest and the narrowest copies."""
-    options = [config, *(replace(c, schedule=ANY_STREAM_K) for c in shared(config, 300, 500, 9999, 4) if c.is_stream_k)]
-    options += [replace(config, split_k=2)] if config.registers < CROWDED else []
     for width in (16, NARROWEST[config]):
-        for option in options:
+        found = shared(config, (300, 500, 9999), width)
+        for option in {replace(c, schedule=ANY_STREAM_K) if c.is_stream_k else c for c in found}:
             made = replace(option, a_major=major, b_major=major, a_bytes=width, b_bytes=width, out_bytes=width)
-            found = gemm_kernel.resources(arch="sm_90", config=made)
-            assert found.spill_store_bytes == found.spill_load_bytes == found.stack_bytes == 0
+            resources = gemm_kernel.resources(arch="sm_90", config=made)
+            assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
 
 
 def test_few_rows_take_flat_tiles_and_many_take_large_ones():

@@ -9,7 +9,7 @@ from typing import Any
 
 from ptxdsl.arguments import THREADS_PER_BLOCK
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.operand import WARP_TILE, OperandTile
+from ptxdsl.kernels.operand import CHUNK_BYTES, WARP_TILE, OperandTile
 from ptxdsl.layout import TiledMma, make_tiled_mma, mma_atom
 from ptxdsl.schedule import (
     BatchedIdentityThreadblockSwizzle,
@@ -212,8 +212,11 @@ class GemmConfig:
 
     @property
     def goes_on(self) -> bool:
-        """Whether blocks start the copies of their next tile before they write one."""
-        return self.is_persistent or self.is_stream_k
+        """Whether blocks start the copies of their next tile before they write one.
+
+        Narrow copies are many, and leave stream-K no registers for that.
+        """
+        return self.is_persistent or (self.is_stream_k and min(self.a_bytes, self.b_bytes) == CHUNK_BYTES)
 
     @property
     def staged_at(self) -> int:

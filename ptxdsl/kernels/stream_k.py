@@ -51,7 +51,7 @@ class StreamK:
 
     def run(self) -> None:
         plan = self.plan
-        if self.block.goes_ahead:
+        if self.block.goes_ahead and self.block.config.goes_on:
             self._run_ahead(Ahead(self.block))
         else:
             self._run()
@@ -70,8 +70,9 @@ class StreamK:
         self._seek()
         self._start(ahead)
         with pd.while_(lambda: self.left > 0):
+            begin, end = self.plan.part(self.share, self.tile)
+            accumulators = ahead.multiply(end - begin)
             part = self._part()
-            accumulators = ahead.multiply(part.end - part.begin)
             self._advance()
             self._start(ahead)
             self._end(part, accumulators)

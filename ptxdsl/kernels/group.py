@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -101,7 +102,8 @@ def _look(name: str, number: int, owner: Any) -> tuple[Any, ...]:
     """((type, GPU), shape, strides in elements, address)"""
     library = arrays.library_of(type(owner))
     if library is not None and library.name == "torch" and owner.is_cuda:
-        return (arrays.type_of(owner.dtype), owner.get_device()), owner.shape, owner.stride(), owner.data_ptr()
+        with suppress(RuntimeError):  # it has no memory, which is said below
+            return (arrays.type_of(owner.dtype), owner.get_device()), owner.shape, owner.stride(), owner.data_ptr()
     array = matrix(f"{name}[{number}]", owner).array
     return (array.type, array.device), array.shape, array.strides, array.pointer
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import bf16, f16, f32, f64, ptr, s8, s32, u32
+from ptxdsl import bf16, f16, f32, f64, ptr, s8, s32, u32, u64
+from ptxdsl.arrays import AddressTable, describe
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import STRIP, VISITORS, deal, grouped_gemm, grouped_kernel
 from ptxdsl.kernels.grouped_choice import RATES, choose_tiles
@@ -240,3 +241,26 @@ def test_sums_over_lanes(rng):
     sums, rotated = np.zeros(32, np.uint32), np.zeros(32, np.uint32)
     scanned[1, 32](x, sums, rotated)
     assert (sums == x.cumsum()).all() and (rotated == np.roll(x, -1)).all()
+
+
+@pd.kernel
+def first_of_each(table: ptr[u64], out: ptr[f32], past: u32):
+    x = pd.pointer(table[pd.tid.x], f32)
+    out[pd.tid.x] = x[past]
+
+
+def address_table(*arrays):
+    table = np.zeros(len(arrays), np.uint64).view(AddressTable)
+    table.holders = [(i, f"x[{i}]", describe(array)) for i, array in enumerate(arrays)]
+    return table
+
+
+def test_the_emulator_finds_arrays_by_their_addresses_in_a_table():
+    x = [np.full(3, value, np.float32) for value in (1, 2, 3)]
+    out = np.zeros(4, np.float32)
+    first_of_each[1, 4](address_table(*x, x[1]), out, 2)
+    assert out.tolist() == [1, 2, 3, 2]
+    report = pd.emulate(first_of_each, 1, 2, address_table(x[0], x[1][:2]), out, 2)
+    assert [finding.message for finding in report.findings] == [
+        "ld.global.f32 reads 4 bytes at x[1][2]; x[1] has 2 f32"
+    ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -133,3 +135,19 @@ def test_a_graph_reads_the_offsets_when_it_is_replayed():
     graph.replay()
     torch.cuda.synchronize()
     assert torch.allclose(out, a @ b[1], atol=0.1)
+
+
+WRONG_OFFSETS = """
+import torch
+from ptxdsl.kernels.grouped import grouped_gemm_ragged
+a, b = torch.ones(10, 8).cuda().half(), torch.ones(2, 8, 8).cuda().half()
+grouped_gemm_ragged(a, b, torch.tensor([6, 5], dtype=torch.int32).cuda(), validate=True)
+torch.cuda.synchronize()
+"""
+
+
+@pytest.mark.gpu
+def test_a_gpu_stops_at_wrong_offsets_when_asked():
+    """In a process of its own, whose context is lost."""
+    done = subprocess.run([sys.executable, "-c", WRONG_OFFSETS], capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "CUDA error" in done.stderr

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 import ptxdsl as pd
 from ptxdsl import b8, b32, b64, s32, s64, u32
-from ptxdsl.kernels.block import Block, Product
+from ptxdsl.kernels.block import Product, ProductBlock
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.operand import Copies, Loader, OperandTile, Source
 from ptxdsl.types import Type
@@ -60,7 +60,7 @@ class Geometry(NamedTuple):
 GEOMETRY: tuple[Type, ...] = tuple(get_type_hints(Geometry).values())
 
 
-class PixelBlock(Block):
+class PixelBlock(ProductBlock):
     """Computes tiles of a convolution: of its product, `a` is the images."""
 
     goes_ahead = False  # where pixels lie is found for a tile as a whole

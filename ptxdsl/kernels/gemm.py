@@ -17,7 +17,7 @@ from ptxdsl.calls import target
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels import scheduled
 from ptxdsl.kernels.batched import ListPlans, batch_of, is_list, lists_of
-from ptxdsl.kernels.block import Block, Product
+from ptxdsl.kernels.block import Product, ProductBlock
 from ptxdsl.kernels.config import GemmConfig, Schedule, usual_atom
 from ptxdsl.kernels.epilogue import Target, Vector
 from ptxdsl.kernels.function import canonical, check_factor, factor, sequence_of
@@ -60,10 +60,10 @@ def gemm_kernel(
     matrices = Target(a, lda), Target(b, ldb), Target(c, ldc), Target(out, ldo)
     product = Product(m, n, k, *matrices, alpha, beta, extras)
     place = own[len(own) - len(config.of_batches) :]
-    compute(Block(config, product, place), own[: len(own) - len(place)])
+    compute(ProductBlock(config, product, place), own[: len(own) - len(place)])
 
 
-def compute(block: Block, given: tuple[Any, ...]) -> None:
+def compute(block: ProductBlock, given: tuple[Any, ...]) -> None:
     """The tiles of this block, by the schedule; `given` is what the kernel takes for that."""
     if block.config.is_stream_k:
         compute_stream_k(block, given)
@@ -73,7 +73,7 @@ def compute(block: Block, given: tuple[Any, ...]) -> None:
         compute_tile(block, given)
 
 
-def compute_tile(block: Block, memory: tuple[Any, ...]) -> None:
+def compute_tile(block: ProductBlock, memory: tuple[Any, ...]) -> None:
     """The tile of this block, by a threadblock swizzle; z of the grid is the slice of K, or the batch."""
     config, tiles = block.config, block.tiles
     swizzle: Any = config.schedule

@@ -16,6 +16,7 @@ from ptxdsl import config as settings
 from ptxdsl import ptr, s32, s64, u32, u64
 from ptxdsl.arrays import AddressTable
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.block import Product
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import Target
 from ptxdsl.kernels.function import check_factor, factor
@@ -25,7 +26,7 @@ from ptxdsl.kernels.grouped_choice import choose_tiles
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.residency import arch_of, place_of, prepared, resident_blocks
 from ptxdsl.kernels.scheduled import specialise
-from ptxdsl.kernels.tiles import AHEAD, IN_TURN, Part, Problem, Tiles, Work
+from ptxdsl.kernels.tiles import AHEAD, IN_TURN, Part, Tiles, Work
 from ptxdsl.kernels.upload import upload
 from ptxdsl.kernels.visitor import DeviceVisitor, TableVisitor
 from ptxdsl.kernels.workspace import workspace
@@ -43,16 +44,16 @@ NO_TABLE = np.zeros(1, np.int32)
 ENTRY, PART = 2, 8  # s32 of an entry of the host's table: of a tile, of a part of a tile
 
 
-def load_problem(table: Any, number: Any, config: GemmConfig) -> Problem:
+def load_product(table: Any, number: Any, config: GemmConfig, alpha: Any, beta: Any) -> Product:
     """A row of the table: M, N, K, 0, and of A, B, C and out the address and the elements between lines."""
     place = table + number.to(s64) * ROW
     m, n, k, _, *rest = [word for i in range(0, ROW, 2) for word in pd.ptx.ld.global_.v2.s64(place + i)]
     types = config.inputs, config.inputs, config.output, config.output
-    matrices = (
+    a, b, c, out = (
         Target(pd.pointer(address.to(u64), type), stride)
         for type, address, stride in zip(types, rest[::2], rest[1::2], strict=True)
     )
-    return Problem(m.to(u32), n.to(u32), k.to(u32), *matrices)
+    return Product(m.to(u32), n.to(u32), k.to(u32), a, b, c, out, alpha, beta)
 
 
 def shared_parameters(config: GemmConfig, mode: str) -> tuple[Any, ...]:
@@ -74,13 +75,13 @@ def grouped_kernel(
 ) -> None:
     """`table` describes `problems` problems of `total` tiles; `schedule` is what the host has worked out, in its mode:
     "host" (GroupedProblemVisitor.table) or "parts" (`parts_table`); it is not read with "device"."""
-    tiles = Tiles(config, (alpha, beta), workspace)
+    tiles = Tiles(config, workspace)
     visitor = VISITORS[mode](config, table, schedule, problems, total)
 
     def locate(number: Any, tile: Any, *part: Any) -> Work:
-        problem = load_problem(table, number, config)
-        across, down = ceil_div(problem.n, config.tile[1]), ceil_div(problem.m, config.tile[0])
-        return Work(problem, tile_of(tile, across, down, STRIP), Part(*part) if part else None)
+        product = load_product(table, number, config, alpha, beta)
+        across, down = ceil_div(product.n, config.tile[1]), ceil_div(product.m, config.tile[0])
+        return Work(product, tile_of(tile, across, down, STRIP), Part(*part) if part else None)
 
     tiles.visit(visitor, locate)
 

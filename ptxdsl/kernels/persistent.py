@@ -7,12 +7,12 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.block import Ahead, Block, Product
+from ptxdsl.kernels.block import Ahead, Product, ProductBlock
 from ptxdsl.kernels.config import RASTER_PARAMETERS
 from ptxdsl.schedule import ClusterRaster, PersistentPlan
 
 
-def compute_persistently(block: Block, raster: tuple[Any, ...]) -> None:
+def compute_persistently(block: ProductBlock, raster: tuple[Any, ...]) -> None:
     """Block b of G takes the work items b, b + G, b + 2G, …; `raster` is what `raster_numbers` gives."""
     scheduler: Any = block.config.schedule
     log, clusters_m, clusters_n, is_m = raster
@@ -24,14 +24,14 @@ def compute_persistently(block: Block, raster: tuple[Any, ...]) -> None:
 class Walk:
     """The work items of one block; those outside of the problem are passed over."""
 
-    def __init__(self, block: Block, raster: ClusterRaster) -> None:
+    def __init__(self, block: ProductBlock, raster: ClusterRaster) -> None:
         self.block, self.raster, self.of_batch = block, raster, raster.items
         self.items = self.of_batch * block.batches
         self.item: Any = pd.var(u32, pd.ctaid.x)
 
     def run(self) -> None:
         if self.block.goes_ahead:
-            self._run_ahead(Ahead(self.block))
+            self._run_ahead(self.block.ahead())
         else:
             self._run()
 

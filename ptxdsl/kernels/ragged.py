@@ -16,6 +16,7 @@ import ptxdsl as pd
 from ptxdsl import ptr, s32, s64, u32
 from ptxdsl.arrays import strided
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.block import Product
 from ptxdsl.kernels.config import ATOMS, GemmConfig, outputs
 from ptxdsl.kernels.epilogue import Target
 from ptxdsl.kernels.grouped_choice import choose_tiles
@@ -23,7 +24,7 @@ from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, empty, matrix, 
 from ptxdsl.kernels.plan import Call, Plans, look
 from ptxdsl.kernels.residency import arch_of, resident_blocks
 from ptxdsl.kernels.scheduled import specialise
-from ptxdsl.kernels.tiles import AHEAD, Problem, Tiles, Work
+from ptxdsl.kernels.tiles import AHEAD, Tiles, Work
 from ptxdsl.kernels.visitor import EVERY_LANE, WARP, DeviceVisitor
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
@@ -64,7 +65,7 @@ def ragged_kernel(
     rows_of = FORMS[form](sizes, rows)
     if validate:
         _check(sizes, groups, rows, form)
-    tiles, across = Tiles(config, (1.0, 0.0)), ceil_div(n, config.tile[1])
+    tiles, across = Tiles(config), ceil_div(n, config.tile[1])
 
     def tiles_of(group: Any) -> tuple[Any, Any]:
         _, count = rows_of(group)
@@ -74,15 +75,16 @@ def ragged_kernel(
 
     def locate(group: Any, tile: Any) -> Work:
         first, count = rows_of(group)
-        problem = Problem(
+        product = Product(
             count, n, k,
             _moved(Target(a, lda), first, group, apart_a, config.a_major == "mn"),
             Target(b + group.to(s64) * apart_b, ldb),
             Target(out, ldo),
             _moved(Target(out, ldo), first, group, apart_out),
+            1.0, 0.0,
         )  # fmt: skip
         place = STRIPS.tile_offset((tile, 0, 0), tiled_shape=(ceil_div(count, config.tile[0]), across, 1))
-        return Work(problem, place[:2])
+        return Work(product, place[:2])
 
     tiles.visit(visitor, locate)
 

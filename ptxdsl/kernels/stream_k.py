@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.block import Ahead, Block, Product
+from ptxdsl.kernels.block import Ahead, Product, ProductBlock
 from ptxdsl.kernels.mainloop import Accumulators
 from ptxdsl.kernels.operand import WARP_TILE
 from ptxdsl.kernels.split_k import Sums, announce, flatten, wait_for
 from ptxdsl.schedule import StreamKNumbers, StreamKPlan
 
 
-def compute_stream_k(block: Block, given: tuple[Any, ...]) -> None:
+def compute_stream_k(block: ProductBlock, given: tuple[Any, ...]) -> None:
     """`given` is the workspace, semaphores that are 0 before and after, and the numbers of the plan."""
     workspace, semaphores, *numbers = given
     StreamK(block, StreamKNumbers(*numbers), Sums(block.config, workspace), semaphores).run()
@@ -40,7 +40,7 @@ class StreamK:
     other blocks do the reduction, a second one, `sk_blocks` further, for the part that ends a tile.
     """
 
-    def __init__(self, block: Block, plan: StreamKNumbers, sums: Sums, semaphores: Any) -> None:
+    def __init__(self, block: ProductBlock, plan: StreamKNumbers, sums: Sums, semaphores: Any) -> None:
         self.block, self.plan, self.sums, self.semaphores = block, plan, sums, semaphores
         self.number = plan.mapped(pd.ctaid.x)
         self.product: Product = block.of(pd.ctaid.z)
@@ -52,7 +52,7 @@ class StreamK:
     def run(self) -> None:
         plan = self.plan
         if self.block.goes_ahead and self.block.config.goes_on:
-            self._run_ahead(Ahead(self.block))
+            self._run_ahead(self.block.ahead())
         else:
             self._run()
         with pd.if_((self.number >= plan.first_reduction_block) & (self.number < plan.active_blocks)):

@@ -100,6 +100,5 @@ def nothing(config: GemmConfig) -> Product:
     """A product without elements."""
     zero, stride = pd.cast(0, u32), pd.cast(0, s64)
     types = config.inputs, config.inputs, config.output, config.output
-    return Product(
-        zero, zero, zero, *(Target(pd.pointer(pd.cast(0, u64), type), stride) for type in types), alpha=1, beta=0
-    )
+    a, b, c, out = (Target(pd.pointer(pd.cast(0, u64), type), stride) for type in types)
+    return Product(zero, zero, zero, a, b, c, out, alpha=1, beta=0)

@@ -190,7 +190,7 @@ def _run_gemm(options: argparse.Namespace) -> int:
     device = options.device or default_device()
     if device == "cuda":
         driver.require_gpu()
-    usual = choose(options.m, options.n, options.k, TYPES[options.dtype])
+    usual = choose(options.m, options.n, options.k, TYPES[options.dtype], scheduled=True)
     chosen = override("--config", usual, options.config) if options.config else None
     known = [str(type) for type in outputs(TYPES[options.dtype])]
     out = options.out or known[0]

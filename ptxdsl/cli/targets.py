@@ -191,17 +191,17 @@ def read_constants(kernel: Kernel, texts: Sequence[str]) -> dict[str, Any]:
     """The constants of a kernel that texts such as `n=3` or `config.stages=3` give."""
     defaults = kernel.signature.constants
     names = TYPES | vars(sys.modules[kernel.__module__])
-    values: dict[str, Any] = {}
+    given: dict[str, dict[tuple[str, ...], Any]] = {}
     for text in texts:
         path, value = _split("--const", text)
         name, *inner = path.split(".")
         if name not in defaults:
             known = f"it has {', '.join(defaults)}" if defaults else "its parameters are given at each launch"
             raise UsageError(f"kernel `{kernel.name}` has no constant `{name}`", help=known)
-        before = values.get(name, defaults[name])
-        if inner and before is REQUIRED:
+        if inner and defaults[name] is REQUIRED and () not in given.get(name, {}):
             raise UsageError(f"--const {text}: `{name}` has no default", help=f"give it whole: --const {name}=…")
-        values[name] = with_field(path, before, inner, read_value(value, names))
+        given.setdefault(name, {})[tuple(inner)] = read_value(value, names)
+    values = {name: with_fields(name, defaults[name], found) for name, found in given.items()}
     lacking = [name for name, default in defaults.items() if default is REQUIRED and name not in values]
     if lacking:
         help = f"give it: --const {lacking[0]}=…"
@@ -211,10 +211,11 @@ def read_constants(kernel: Kernel, texts: Sequence[str]) -> dict[str, Any]:
 
 def override(what: str, owner: Any, texts: Sequence[str]) -> Any:
     """A dataclass with the fields replaced that texts such as `stages=3` give."""
+    given = {}
     for text in texts:
         path, value = _split(what, text)
-        owner = with_field(path, owner, path.split("."), read_value(value, TYPES))
-    return owner
+        given[tuple(path.split("."))] = read_value(value, TYPES)
+    return with_fields("", owner, given)
 
 
 def _split(what: str, text: str) -> tuple[str, str]:
@@ -224,15 +225,27 @@ def _split(what: str, text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def with_field(path: str, owner: Any, inner: Sequence[str], value: Any) -> Any:
-    """`owner` with the field that `inner` leads to replaced by `value`; `value` itself where `inner` is empty."""
-    if not inner:
-        return value
+def with_fields(path: str, owner: Any, given: Mapping[tuple[str, ...], Any]) -> Any:
+    """`owner` with the fields that names lead to replaced, all at once: some make sense together only.
+
+    A value without a name stands for the owner itself.
+    """
+    owner = given.get((), owner)
+    inner: dict[str, dict[tuple[str, ...], Any]] = {}
+    for names, value in given.items():
+        if names:
+            inner.setdefault(names[0], {})[names[1:]] = value
     known = [field.name for field in fields(owner)] if is_dataclass(owner) and not isinstance(owner, type) else []
-    if inner[0] not in known:
-        help = nearest(inner[0], known) or (f"it has {', '.join(known)}" if known else None)
-        raise UsageError(f"{path}: {type(owner).__name__} has no field `{inner[0]}`", help=help)
-    return replace(owner, **{inner[0]: with_field(path, getattr(owner, inner[0]), inner[1:], value)})
+    for name in inner:
+        if name not in known:
+            help = nearest(name, known) or (f"it has {', '.join(known)}" if known else None)
+            raise UsageError(f"{_joined(path, name)}: {type(owner).__name__} has no field `{name}`", help=help)
+    changed = {n: with_fields(_joined(path, n), getattr(owner, n), values) for n, values in inner.items()}
+    return replace(owner, **changed) if changed else owner
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
 
 
 def read_value(text: str, names: Mapping[str, Any]) -> Any:

@@ -18,12 +18,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ptxdsl.trace.control import break_, continue_, else_, if_, range, return_, while_
+    from ptxdsl.trace.control import break_, continue_, else_, if_, return_, while_
+    from ptxdsl.trace.control import range as range
     from ptxdsl.trace.memory import dynamic_shared, pointer, shared, view
     from ptxdsl.trace.mnemonic import ptx
-    from ptxdsl.trace.operators import cast, fma, pack, select, unpack
-    from ptxdsl.trace.operators import maximum as max
-    from ptxdsl.trace.operators import minimum as min
+    from ptxdsl.trace.operators import cast, fma, maximum, minimum, pack, select, unpack
     from ptxdsl.trace.value import ctaid, laneid, nctaid, ntid, special, tid, warpid
 
     from .calls import emulate
@@ -74,17 +73,20 @@ if TYPE_CHECKING:
         u64,
     )
 
+    max, min = maximum, minimum
+
 __version__ = "0.1.0"
 
 __all__ = [
     "AssembleError", "EmulationError", "Error", "Kernel", "LaunchError", "LayoutError", "Module", "ParseError",
     "ScheduleError", "TraceError", "VerifyError", "b1", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "break_",
     "cast", "continue_", "ctaid", "dynamic_shared", "e4m3", "e4m3x2", "e5m2", "e5m2x2", "else_", "emulate", "f16",
-    "f16x2", "f32", "f64", "fma", "if_", "kernel", "laneid", "max", "min", "nctaid", "ntid", "pack", "parse", "pointer",
-    "pred", "ptr", "ptx", "range", "return_", "s4", "s8", "s16", "s16x2", "s32", "s64", "select", "shared", "special",
+    "f16x2", "f32", "f64", "fma", "if_", "kernel", "laneid", "nctaid", "ntid", "pack", "parse", "pointer",
+    "pred", "ptr", "ptx", "return_", "s4", "s8", "s16", "s16x2", "s32", "s64", "select", "shared", "special",
     "tf32", "tid", "u4", "u8", "u16", "u16x2", "u32", "u64", "unpack", "var", "view", "warpid", "while_",
 ]  # fmt: skip
 
+_SHADOWING = ("max", "min", "range")  # names of Python's own: `from ptxdsl import *` leaves those alone
 _HOMES = {
     "calls": "emulate",
     "trace.control": "break_ continue_ else_ if_ range return_ while_",
@@ -106,7 +108,7 @@ _MODULES = ("assemble", "config", "errors", "kernels", "launch", "layout", "sche
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
-    if name not in __all__:
+    if name not in __all__ and name not in _SHADOWING:
         if name.startswith("_"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         raise importlib.import_module(".trace.foreign", __name__).unknown_name(name, __all__)
@@ -120,7 +122,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *globals()})
+    return sorted({*__all__, *_SHADOWING, *globals()})
 
 
 class _Package(ModuleType):

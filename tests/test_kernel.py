@@ -409,6 +409,13 @@ def test_every_public_name_is_there():
         pd.nothing  # noqa: B018
 
 
+def test_all_names_of_the_package_leave_those_of_python_alone():
+    names = {}
+    exec("from ptxdsl import *", names)
+    assert names["f32"] is f32 and not {"max", "min", "range"} & names.keys()
+    assert {"max", "min", "range"} <= set(dir(pd)) and pd.max is not max and pd.range is not range
+
+
 def test_functions_stay_functions_when_modules_of_their_name_are_imported():
     modules = "import ptxdsl.kernel, ptxdsl.parse, ptxdsl.emulate, ptxdsl as pd"
     names = "pd.kernel, pd.parse, pd.emulate"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -79,7 +80,16 @@ class Source:
     @property
     def code(self) -> str:
         """Its name where a suggestion goes on with `.to(…)`."""
-        return f"({self.name})" if " " in self.name and self.name[-1] not in ")]" else self.name
+        return self.name if _stands_alone(self.name) else f"({self.name})"
+
+
+def _stands_alone(code: str) -> bool:
+    """Whether `.to(…)` behind it would apply to all of it: of `a - (b)` it would not."""
+    try:
+        tree = ast.parse(code, mode="eval").body
+    except SyntaxError:  # a name of ours for what has no expression of its own
+        return " " not in code
+    return isinstance(tree, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
 
 
 class Scalar(Source):

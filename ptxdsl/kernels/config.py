@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +10,7 @@ from typing import Any
 
 from ptxdsl.arguments import THREADS_PER_BLOCK
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.operand import CHUNK_BYTES, WARP_TILE, OperandTile
+from ptxdsl.kernels.tile import CHUNK_BYTES, WARP_TILE, OperandTile
 from ptxdsl.layout import TiledMma, make_tiled_mma, mma_atom
 from ptxdsl.schedule import (
     BatchedIdentityThreadblockSwizzle,
@@ -47,6 +48,14 @@ WIDE_F64 = "mma.m16n8k4.f64.f64"  # from sm_90 on: twice the rate of m8n8k4
 SUMS = {f64: f64, s8: s32, u8: s32}
 OUTPUTS = {f64: (f64,), s8: (s32, f32, f16, bf16), u8: (s32, f32, f16, bf16)}
 FLOATS = (f16, bf16, f32)
+WIDTHS = (1, 2, 4, 8, 16)  # bytes of a copy
+OF_ARRAYS = {
+    "a_major": ("k", "mn"),
+    "b_major": ("k", "mn"),
+    "c": ("none", "separate", "in place"),
+    "c_major": ("row", "column"),
+    "batches": ("none", "strided", "listed"),
+}
 
 ROWS_OF_EIGHT = GroupedRowsThreadblockSwizzle(8)
 Schedule = ThreadblockSwizzle | PersistentScheduler | StreamKThreadblockSwizzle
@@ -285,6 +294,7 @@ def _misfits(config: GemmConfig) -> Iterator[str]:
     if config.reduction not in ("serial", "parallel"):
         yield f'reduction is {config.reduction!r}; it takes "serial" or "parallel"'
     yield from _misfit_schedule(config)
+    yield from _misfit_arrays(config)
 
 
 def _misfit_schedule(config: GemmConfig) -> Iterator[str]:
@@ -306,6 +316,22 @@ def _misfit_schedule(config: GemmConfig) -> Iterator[str]:
             f"split_k is {config.split_k}, and z of the {schedule.name} grid is the batch; "
             "take SplitKIdentityThreadblockSwizzle, whose z is the slice of K"
         )
+
+
+def _misfit_arrays(config: GemmConfig) -> Iterator[str]:
+    """What follows from the arrays of a call."""
+    for field, known in OF_ARRAYS.items():
+        if getattr(config, field) not in known:
+            yield f"{field} is {getattr(config, field)!r}; it takes {_either(map(json.dumps, known))}"
+    of_bytes = ("a_bytes", config.inputs), ("b_bytes", config.inputs), ("out_bytes", config.output)
+    for field, type in of_bytes:
+        widths = [width for width in WIDTHS if width >= type.bytes]
+        if getattr(config, field) not in widths:
+            yield f"{field} is {getattr(config, field)!r}; of {type} elements it takes {_either(widths)}"
+    if config.epilogue is not None and not callable(config.epilogue):
+        yield f"epilogue is {config.epilogue!r}; it takes a function of one element, such as relu"
+    if not isinstance(config.extras, tuple) or not all(isinstance(extra, Extra) for extra in config.extras):
+        yield f"extras is {config.extras!r}; it takes a tuple of Extra, which gemm makes of `operands`"
 
 
 def _misfit_types(config: GemmConfig) -> Iterator[str]:

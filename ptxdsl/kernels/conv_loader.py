@@ -13,7 +13,8 @@ import ptxdsl as pd
 from ptxdsl import b8, b32, b64, s32, s64, u32
 from ptxdsl.kernels.block import Product, ProductBlock
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.operand import Copies, Loader, OperandTile, Source
+from ptxdsl.kernels.operand import Copies, Loader, Source
+from ptxdsl.kernels.tile import OperandTile
 from ptxdsl.types import Type
 
 NOWHERE = 1 << 31  # a line that no image has: where rows lie behind the last output pixel

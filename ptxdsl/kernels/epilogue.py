@@ -16,7 +16,7 @@ from ptxdsl import f32, s32, s64
 from ptxdsl.errors import Error, Location, TraceError, caller
 from ptxdsl.kernels.config import PAD, WARP, Extra, GemmConfig
 from ptxdsl.kernels.mainloop import Accumulators, holders
-from ptxdsl.kernels.operand import WARP_TILE
+from ptxdsl.kernels.tile import WARP_TILE
 from ptxdsl.kernels.words import WIDEST, pack, read, read_words, write_words
 from ptxdsl.layout import Layout, composition, in_bytes, make_tiled_copy, make_tiled_copy_c, make_tiled_mma
 from ptxdsl.types import Type, b8
@@ -115,7 +115,7 @@ class Writer:
 
     def _apply(self, value: Any, *extras: Any) -> Any:
         function = self.config.epilogue
-        return _traced(function, value, *extras) if function else value
+        return traced(function, value, *extras) if function else value
 
     def _stage(self, values: list[Any]) -> None:
         """Pairs of neighbours on a row."""
@@ -160,7 +160,7 @@ def in_order(config: GemmConfig) -> tuple[Layout, Layout]:
     return rows, columns
 
 
-def _traced(function: Callable[..., Any], *values: Any) -> Any:
+def traced(function: Callable[..., Any], *values: Any) -> Any:
     """What a function of the caller makes of an element. Its mistakes are shown in the caller's own lines."""
     try:
         result = function(*values)

@@ -9,7 +9,8 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.operand import WARP_TILE, Fragments, Loader
+from ptxdsl.kernels.operand import Fragments, Loader
+from ptxdsl.kernels.tile import WARP_TILE
 from ptxdsl.kernels.words import WIDEST, read_words, write_words
 
 

@@ -1,111 +1,31 @@
 """An operand's tiles on their way to the tensor cores: global memory, a ring in shared memory, registers.
 
-A tile has an `mn` extent (M for A, N for B) and a `k` extent, and lies in shared memory as in global memory: rows
-contiguous along k, or along mn. Which thread moves what is said by tiled copies; a swizzle keeps the rows that are read
-together in different banks.
+Which thread moves what is said by tiled copies.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import ptxdsl as pd
 from ptxdsl import b8, b16, b32, f32, f64, ptr, s32, s64
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.tile import CHUNK_BYTES, OperandTile
 from ptxdsl.layout import (
     Layout,
-    Swizzle,
-    TiledCopy,
     composition,
     in_bytes,
-    make_tiled_copy,
     make_tiled_copy_a,
     make_tiled_copy_b,
     slice_,
 )
 from ptxdsl.layout.swizzle import AnyLayout
-from ptxdsl.types import Type
 
-if TYPE_CHECKING:
-    from ptxdsl.kernels.config import GemmConfig
-
-CHUNK_BYTES = 16  # one row of an 8x8 matrix, as ldmatrix takes it
-LINE_BYTES = 128  # all banks
 EVEN_BYTES, ODD_BYTES = 0x6420, 0x7531  # of two registers, for prmt
 SIGN_AND_EXPONENT = 0xFF800000  # of an f32
 HALF_TF32 = 2.0**-11  # of 1.0: half the distance to the next tf32
-WARP_TILE = 16  # the mn extent that one ldmatrix.x4 covers, of A as of B
-
-
-@dataclass(frozen=True)
-class OperandTile:
-    """One operand's tile. `major` says along what its rows are contiguous: "k" or "mn"; `copy_bytes` is the width of a
-    copy from global memory, less than 16 where rows do not begin at multiples of that."""
-
-    type: Type
-    mn: int
-    k: int
-    major: str
-    copy_bytes: int
-
-    @property
-    def rows(self) -> int:
-        return self.mn if self.major == "k" else self.k
-
-    @property
-    def row(self) -> int:
-        """Elements of a row."""
-        return self.k if self.major == "k" else self.mn
-
-    @property
-    def bytes(self) -> int:
-        return self.mn * self.k * self.type.bytes
-
-    @property
-    def chunk(self) -> int:
-        """Elements of one copy."""
-        return self.copy_bytes // self.type.bytes
-
-    @property
-    def by_matrices(self) -> bool:
-        """Whether ldmatrix can hand out its elements; along mn it transposes 16-bit ones only."""
-        return self.type.bits == 16 or (self.major == "k" and self.type.bits < 64)
-
-    @property
-    def by_pairs(self) -> bool:
-        """Whether ldmatrix transposes pairs of its elements, which are then taken apart."""
-        return self.type.bits == 8 and self.major == "mn"
-
-    @property
-    def swizzle(self) -> Swizzle:
-        """Eight rows of 16 bytes, or four of 32 where threads read single elements, meet in no bank; of the eight rows
-        of pairs, two and two do."""
-        piece = CHUNK_BYTES if self.by_matrices or self.by_pairs else 2 * CHUNK_BYTES
-        base, of_line = _log2(piece // self.type.bytes), _log2(LINE_BYTES // piece)
-        of_row = _log2(max(1, self.row * self.type.bytes // piece))
-        return Swizzle(min(of_line, of_row), base, max(of_line, of_row))
-
-    @property
-    def layout(self) -> AnyLayout:
-        """(mn, k) → element."""
-        strides = (self.k, 1) if self.major == "k" else (1, self.mn)
-        found: AnyLayout = composition(self.swizzle, Layout((self.mn, self.k), strides))
-        return found
-
-    def copy(self, threads: int) -> TiledCopy:
-        """The copy to shared memory by at most so many threads: neighbours on a row, as many rows as that gives."""
-        columns = self.row // self.chunk
-        apart = min(self.rows, max(1, threads // columns))
-        atom = f"cp.async.{self.copy_bytes}" if self.copy_bytes >= 4 else f"st.shared.{self.copy_bytes}"
-        if self.major == "k":
-            return make_tiled_copy(atom, Layout((apart, columns), (columns, 1)), (1, self.chunk), self.type.bits)
-        return make_tiled_copy(atom, Layout((columns, apart)), (self.chunk, 1), self.type.bits)
-
-
-def _log2(power: int) -> int:
-    return power.bit_length() - 1
 
 
 class Places:

@@ -13,8 +13,8 @@ import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.kernels.block import Ahead, Product, ProductBlock
 from ptxdsl.kernels.mainloop import Accumulators
-from ptxdsl.kernels.operand import WARP_TILE
 from ptxdsl.kernels.split_k import Sums, announce, flatten, wait_for
+from ptxdsl.kernels.tile import WARP_TILE
 from ptxdsl.schedule import StreamKNumbers, StreamKPlan
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from ptxdsl import bf16, f16, f32, f64, s8
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.operand import OperandTile, by_warps
+from ptxdsl.kernels.operand import by_warps
+from ptxdsl.kernels.tile import OperandTile
 from ptxdsl.layout import bank_wavefronts, make_tiled_copy_a, make_tiled_copy_b
 
 TILES = [

@@ -12,7 +12,7 @@ import numpy as np
 import ptxdsl as pd
 from ptxdsl import b8, b16, b32, f32, f64, ptr, s32, s64
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.tile import CHUNK_BYTES, OperandTile
+from ptxdsl.kernels.tile import CHUNK_BYTES, WARP_TILE, OperandTile
 from ptxdsl.layout import (
     Layout,
     composition,

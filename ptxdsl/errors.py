@@ -10,6 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from itertools import islice
+from traceback import walk_tb
 from types import CodeType, FrameType
 
 _LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -110,7 +111,10 @@ class LayoutError(Error):
 
 
 class ScheduleError(Error):
-    """A schedule that does not fit its problem, or that the hardware cannot run."""
+    """A schedule that does not fit its problem, or that the hardware cannot run: at the user's call, if not said."""
+
+    def __init__(self, message: str, *, at: Location | None = None, help: str | None = None) -> None:
+        super().__init__(message, at=at or caller(), help=help)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,14 @@ def caller() -> Location | None:
             return _location(frame.f_code, frame.f_lasti)
         frame = frame.f_back
     return None
+
+
+def raised_at(error: BaseException, place: Location | None = None) -> Location | None:
+    """Where user code raised an exception, as called by user code, and this from `place`."""
+    for frame, _ in walk_tb(error.__traceback__):
+        if not frame.f_code.co_filename.startswith(_LIBRARY):
+            place = replace(_location(frame.f_code, frame.f_lasti), inlined_at=place)
+    return place
 
 
 def calls_here(outermost: CodeType | None = None) -> tuple[tuple[CodeType, int], ...]:

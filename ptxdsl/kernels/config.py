@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ptxdsl.arguments import THREADS_PER_BLOCK
-from ptxdsl.errors import LaunchError
+from ptxdsl.errors import LaunchError, LayoutError
 from ptxdsl.kernels.tile import CHUNK_BYTES, WARP_TILE, OperandTile
 from ptxdsl.layout import TiledMma, make_tiled_mma, mma_atom
 from ptxdsl.schedule import (
@@ -45,6 +45,7 @@ ATOMS = {
     u8: "mma.m16n8k32.s32.u8",
 }
 WIDE_F64 = "mma.m16n8k4.f64.f64"  # from sm_90 on: twice the rate of m8n8k4
+MORE_ATOMS = (WIDE_F64, "mma.m16n8k8.f64.f64", "mma.m16n8k16.f64.f64")  # of f64, from sm_90 on
 SUMS = {f64: f64, s8: s32, u8: s32}
 OUTPUTS = {f64: (f64,), s8: (s32, f32, f16, bf16), u8: (s32, f32, f16, bf16)}
 FLOATS = (f16, bf16, f32)
@@ -277,6 +278,7 @@ class GemmConfig:
 def _misfits(config: GemmConfig) -> Iterator[str]:
     """Fragments are loaded in pairs along k, one k step ahead, and swizzles exchange chunks of a power of two."""
     yield from _misfit_types(config)
+    yield from _misfit_atom(config)
     least = 2 * mma_atom(config.atom or ATOMS.get(config.inputs, ATOMS[f16])).shape[2]
     if not _are_powers_of_two(config.tile, 3) or config.tile[2] < least:
         yield f"tile is {config.tile}; it takes powers of two, (M, N, K), with K of {least} or more"
@@ -299,9 +301,11 @@ def _misfits(config: GemmConfig) -> Iterator[str]:
 
 def _misfit_schedule(config: GemmConfig) -> Iterator[str]:
     schedule = config.schedule
-    if not isinstance(schedule, Schedule) or isinstance(schedule, OF_OTHER_PROBLEMS):
+    is_known = isinstance(schedule, Schedule) and type(schedule) is not ThreadblockSwizzle
+    if not is_known or isinstance(schedule, OF_OTHER_PROBLEMS):
+        found = "the base of all swizzles" if type(schedule) is ThreadblockSwizzle else repr(schedule)
         yield (
-            f"schedule is {schedule!r}; it takes a threadblock swizzle of GEMM, a PersistentScheduler or a "
+            f"schedule is {found}; it takes a threadblock swizzle of GEMM, a PersistentScheduler or a "
             "StreamKThreadblockSwizzle of ptxdsl.schedule"
         )
     elif config.split_k == 1 or not isinstance(config.split_k, int):
@@ -339,6 +343,18 @@ def _misfit_types(config: GemmConfig) -> Iterator[str]:
         yield f"inputs is {config.inputs}; it takes {_either(ATOMS)}"
     elif config.output not in OUTPUTS.get(config.inputs, FLOATS):
         yield f"output is {config.output}; of {config.inputs} inputs it takes {_either(outputs(config.inputs))}"
+
+
+def _misfit_atom(config: GemmConfig) -> Iterator[str]:
+    """Operands are read by ldmatrix.x4, and sums are of the type that the output is computed from."""
+    usual = ATOMS[config.inputs]
+    known = (usual, *MORE_ATOMS) if config.inputs is f64 else (usual,)
+    try:
+        label = mma_atom(config.atom or usual).name
+    except (LayoutError, TypeError):
+        label = ""
+    if label not in known:
+        yield f"atom is {config.atom!r}; of {config.inputs} inputs it takes {_either(known)}"
 
 
 def outputs(inputs: Type) -> tuple[Type, ...]:

@@ -78,7 +78,10 @@ def conv2d(
 
     Raises LaunchError for arrays that do not fit; nothing is written then.
     """
-    epilogue, operands = canonical(epilogue), sequence_of(operands)
+    operands = sequence_of(operands)
+    if epilogue is None and config is not None:
+        epilogue = getattr(config, "epilogue", None)
+    epilogue = canonical(epilogue, len(operands))
     beside = [operand.array if isinstance(operand, Vector) else operand for operand in operands]
     arrays = (x, w, out, *beside)
     what = config, schedule, split_k, repr((pad, stride, dilation)), epilogue, *map(type, operands)

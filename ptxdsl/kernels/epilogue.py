@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import ptxdsl as pd
 from ptxdsl import f32, s32, s64
-from ptxdsl.errors import Error, Location, TraceError, caller
+from ptxdsl.errors import Error, Location, TraceError, caller, raised_at
 from ptxdsl.kernels.config import PAD, WARP, Extra, GemmConfig
 from ptxdsl.kernels.mainloop import Accumulators, holders
 from ptxdsl.kernels.tile import WARP_TILE
@@ -160,22 +164,64 @@ def in_order(config: GemmConfig) -> tuple[Layout, Layout]:
     return rows, columns
 
 
+class Known:
+    """One function for all that make the same kernel: the last of these that was given."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.__wrapped__ = function
+
+    def __call__(self, *values: Any) -> Any:
+        return self.__wrapped__(*values)
+
+
 def traced(function: Callable[..., Any], *values: Any) -> Any:
     """What a function of the caller makes of an element. Its mistakes are shown in the caller's own lines."""
+    function = function.__wrapped__ if isinstance(function, Known) else function
     try:
         result = function(*values)
     except Error as error:
         error.at = _in_own_lines(error.at)
         raise
+    except (NameError, AttributeError) as error:
+        raise _unknown_name(function, error) from None
     type, scalar = getattr(result, "type", None), values[0].type
     if isinstance(type, Type) and type.kind in "fsu":
         return result if type is scalar else _converted(result, scalar)
+    if isinstance(result, int | float | np.number) and not isinstance(result, bool):
+        return _constant(result, scalar)
     code, found = getattr(function, "__code__", None), f"a {type}" if type is not None else repr(result)
     raise TraceError(
         f"`epilogue` returns {found}; it returns the element that is written",
         at=Location(code.co_filename, code.co_firstlineno, inlined_at=caller()) if code else caller(),
         help="of a predicate, write pd.select(p, 1.0, 0.0)" if type is not None else "return the element",
     )
+
+
+def _unknown_name(function: Any, error: NameError | AttributeError) -> TraceError:
+    """A name that the caller's function reads and that is not there."""
+    if isinstance(error, AttributeError):
+        known = dir(error.obj)
+    else:
+        code = getattr(function, "__code__", None)
+        own = (*code.co_varnames, *code.co_freevars) if code else ()
+        known = [*own, *getattr(function, "__globals__", ()), *dir(builtins)]
+    near = get_close_matches(error.name or "", known, 1)
+    return TraceError(
+        f"`epilogue` cannot be traced: {error}",
+        at=raised_at(error, caller()),
+        help=f"did you mean `{near[0]}`?" if near else None,
+    )
+
+
+def _constant(number: Any, scalar: Type) -> Any:
+    """An element that is the same everywhere."""
+    if scalar.is_integer and not isinstance(number, int | np.integer):
+        raise TraceError(
+            f"`epilogue` returns {number!r}, and the output is {scalar}",
+            at=caller(),
+            help="return an integer, or write to a float32 out",
+        )
+    return pd.var(scalar, number.item() if isinstance(number, np.number) else number)
 
 
 def _converted(result: Any, scalar: Type) -> Any:

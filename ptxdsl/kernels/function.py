@@ -2,73 +2,92 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import math
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from types import CellType, CodeType, FunctionType
+from functools import lru_cache, partial
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from ptxdsl import arrays
-from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.epilogue import Epilogue, Vector
-from ptxdsl.types import Type, f32, s32
+import ptxdsl as pd
+from ptxdsl import arrays, ptr
+from ptxdsl.errors import LaunchError, bytecode
+from ptxdsl.kernels.epilogue import Epilogue, Known, Vector, traced
+from ptxdsl.types import Type, f32, f64, s32
 
 MOST_FUNCTIONS = 256
+MOST_DIGITS = 40  # that are written out
 _PLAIN = (int, float, str, bool, type(None))  # of what a function reads: the same where type and text are
-_OURS = "ptxdsl."
-_known: OrderedDict[tuple[Any, ...], tuple[Epilogue, list[Any]]] = OrderedDict()
+_OURS = "ptxdsl"
+_OUR_VALUES = ("ptxdsl.types", "ptxdsl.trace", "ptxdsl.layout")  # modules of whose types values do not change
+_STEADY = {_OURS, "builtins", "math", "cmath", "operator", "_operator", "numpy"}  # modules that are not written to
+_UNSTEADY = {"globals", "locals", "vars", "eval", "exec", "open", "input", "__import__"}
+_OF_NUMPY = (np.ufunc, type(np.where))
+_SCALARS = f32, f64, s32  # in which epilogues compute
+_Key = tuple[Any, ...]
 
 
-def canonical(function: Any) -> Any:
+_known: OrderedDict[_Key, tuple[Known, list[Any]]] = OrderedDict()
+
+
+class _Unsteady(Exception):
+    """A function reads what may change without a trace in its variables."""
+
+
+def canonical(function: Any, count: int = 0) -> Any:
     """One function for all that have its code and read what it reads now: a kernel is made for each, once.
 
     A lambda in a loop is a new function each time, and one that is not new may read a variable that has changed. Of
-    variables, those that are numbers, text, functions, or sequences of these are compared; objects are the same as long
-    as they are the same object. The last ones that were asked for are remembered.
+    variables, those that are numbers, text, functions, or lists, tuples and dicts of these are compared. Where a
+    function reads others, as the attribute of an object, it is traced each time, with `count` operands, and known by
+    the instructions. The last ones that were asked for are remembered.
     """
-    if type(function).__hash__ is None:
-        raise LaunchError(
-            f"`epilogue` is of type {type(function).__name__}, which is not hashable",
-            help="pass a function: a kernel is made for each",
-        )
-    if type(function) is not FunctionType or _is_ours(function):
+    if function is None:
+        return None
+    _check_callable(function)
+    if _is_steady(function):
         return function
     alive: list[Any] = []
-    key = _key(function, alive, ())
-    if key not in _known:
-        _known[key] = _copy(function), alive
+    try:
+        key = _value(function, alive, ())
+    except (_Unsteady, RecursionError):
+        key = _instructions(function, count + 1)
+    return _remembered(function, key, alive)
+
+
+def _remembered(function: Epilogue, key: _Key, alive: list[Any]) -> Known:
+    if not key:
+        return Known(function)
+    known, _ = _known.setdefault(key, (Known(function), alive))
+    known.__wrapped__ = function  # variables around an earlier one may have changed
     _known.move_to_end(key)
     if len(_known) > MOST_FUNCTIONS:
         _known.popitem(last=False)
-    return _known[key][0]
+    return known
 
 
 def _is_ours(function: FunctionType) -> bool:
-    return (function.__module__ or "").startswith(_OURS)
+    return _root(function.__globals__.get("__name__")) == _OURS and not function.__closure__
 
 
-def _copy(function: FunctionType) -> FunctionType:
-    copy = FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
-    copy.__kwdefaults__ = function.__kwdefaults__
-    return copy
+def _root(module: Any) -> str:
+    return str(module).partition(".")[0]
 
 
-def _key(function: FunctionType, alive: list[Any], outer: tuple[FunctionType, ...]) -> tuple[Any, ...]:
+def _key(function: FunctionType, alive: list[Any], outer: _Key) -> _Key:
     """What tells a function from others. `alive` gets the objects in it that are known by their address."""
     outer = (*outer, function)
     alive.append(function.__code__)
-    inside = [_content(cell) for cell in function.__closure__ or ()]
-    surroundings = function.__globals__
-    outside = [surroundings[name] for name in _names(function.__code__) if name in surroundings]
-    defaults = *(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items())
-    return (id(function.__code__), *(_value(value, alive, outer) for value in (*defaults, *inside, *outside)))
+    scopes = vars(builtins), function.__globals__
+    read = {name: scope[name] for name in _names(function.__code__) for scope in scopes if name in scope}
+    around = [_content(cell) for cell in function.__closure__ or ()]
+    beside = vars(function), function.__defaults__, function.__kwdefaults__, read
+    return (id(function.__code__), *(_value(value, alive, outer) for value in (*around, *beside)))
 
 
 def _content(cell: CellType) -> Any:
@@ -80,20 +99,66 @@ def _content(cell: CellType) -> Any:
 
 @lru_cache(maxsize=MOST_FUNCTIONS)
 def _names(code: CodeType) -> tuple[str, ...]:
-    """The names that a function, or one inside it, may read of its module."""
+    """The names that a function, or one inside it, reads of its module."""
+    listing = bytecode(code)
+    if any(i.opname == "IMPORT_NAME" for i in listing):
+        return ("__import__",)
+    own = [str(i.argval) for i in listing if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
     inner = [name for constant in code.co_consts if isinstance(constant, CodeType) for name in _names(constant)]
-    return (*code.co_names, *inner)
+    return (*own, *inner)
 
 
-def _value(value: Any, alive: list[Any], outer: tuple[FunctionType, ...]) -> Any:
-    if isinstance(value, _PLAIN):
-        return type(value), repr(value)
-    if isinstance(value, tuple | list):
-        return type(value), *(_value(item, alive, outer) for item in value)
-    if type(value) is FunctionType and value not in outer and not _is_ours(value):
-        return _key(value, alive, outer)
+def _value(value: Any, alive: list[Any], outer: _Key) -> _Key:
+    """What tells a value from others. Raises _Unsteady for one that may change and stay the same object."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return kind, repr(value)
+    if isinstance(value, np.generic):
+        return kind, value.tobytes()
+    if kind in (tuple, list):
+        return kind, *(_value(item, alive, outer) for item in value)
+    if kind is dict:
+        return kind, *(_value(item, alive, outer) for pair in value.items() for item in pair)
+    if kind is partial:
+        return kind, *(_value(item, alive, outer) for item in (value.func, value.args, value.keywords, vars(value)))
+    if kind is FunctionType and not _is_ours(value):
+        return (kind, outer.index(value)) if value in outer else _key(value, alive, outer)
+    if not _is_steady(value):
+        raise _Unsteady
     alive.append(value)
-    return id(value)
+    return (id(value),)
+
+
+def _is_steady(value: Any) -> bool:
+    """Whether an object means the same as long as it is the same."""
+    kind = type(value)
+    if kind is FunctionType:
+        return _is_ours(value)
+    if kind is ModuleType:
+        return _root(value.__name__) in _STEADY
+    if isinstance(value, type):
+        return _root(value.__module__) in _STEADY
+    if kind is BuiltinFunctionType:
+        owner = value.__self__
+        return value.__name__ not in _UNSTEADY and (owner is None or (type(owner) is ModuleType and _is_steady(owner)))
+    return kind.__module__.startswith(_OUR_VALUES) or kind in _OF_NUMPY
+
+
+def _instructions(function: Epilogue, count: int) -> _Key:
+    """What becomes of a function of so many values in each type; () where that is an error, which the kernel shows."""
+    found = [_text(function, (scalar,) * count) for scalar in _SCALARS]
+    return (count, *found) if any(found) else ()
+
+
+def _text(function: Epilogue, types: tuple[Type, ...]) -> str:
+    try:
+        return str(pd.kernel(_applied).ptx(function=function, types=types))
+    except Exception:  # whatever the caller's function raises
+        return ""
+
+
+def _applied(out: ptr[types[0]], *given: types, function: Epilogue, types: tuple[Type, ...]) -> None:  # type: ignore[valid-type]
+    out[0] = traced(function, *given)
 
 
 def check_function(function: Callable[..., Any] | None, operands: Sequence[Any]) -> None:
@@ -104,10 +169,7 @@ def check_function(function: Callable[..., Any] | None, operands: Sequence[Any])
         )
     if function is None:
         return
-    if not callable(function):
-        raise LaunchError(
-            f"`epilogue` is {function!r}, not a function", help="pass a function of one element, such as relu"
-        )
+    _check_callable(function)
     try:
         inspect.signature(function).bind(None, *operands)
     except TypeError as reason:
@@ -118,8 +180,16 @@ def check_function(function: Callable[..., Any] | None, operands: Sequence[Any])
         return
 
 
+def _check_callable(function: Any) -> None:
+    if not callable(function):
+        raise LaunchError(
+            f"`epilogue` is {function!r}, not a function", help="pass a function of one element, such as relu"
+        )
+
+
 def _name(function: Any) -> str:
-    return f"`{getattr(function, '__name__', type(function).__name__)}`"
+    own = function.__wrapped__ if type(function) is Known else function
+    return f"`{getattr(own, '__name__', type(own).__name__)}`"
 
 
 def sequence_of(operands: Any) -> Sequence[Any]:
@@ -173,16 +243,27 @@ def check_factor(name: str, value: Any, scalar: Type) -> None:
             )
         if not -(2**31) <= value < 2**31:
             raise LaunchError(f"`{name}` is {value}, which is no int32", help="write to a float32 out")
-    elif scalar is f32 and math.isfinite(value) and not _fits(value):
+    elif scalar is f32 and not _fits(value, "=f"):
         raise LaunchError(
-            f"`{name}` is {value!r}; the output is computed in float32, which ends at 3.4e38",
+            f"`{name}` is {_written(value)}; the output is computed in float32, which ends at 3.4e38",
             help="scale the matrices before, or multiply float64 ones",
+        )
+    elif not _fits(value, "=d"):
+        raise LaunchError(
+            f"`{name}` is {_written(value)}; the output is computed in float64, which ends at 1.8e308",
+            help="scale the matrices before",
         )
 
 
-def _fits(value: float) -> bool:
+def _fits(value: float, format: str) -> bool:
     try:
-        struct.pack("=f", value)
+        struct.pack(format, value)
     except (OverflowError, struct.error):
         return False
     return True
+
+
+def _written(value: float) -> str:
+    """A number, or of a very long one how long it is."""
+    digits = math.log10(abs(value)) if isinstance(value, int) and value else 0
+    return repr(value) if digits < MOST_DIGITS else f"an int of {int(digits) + 1} digits"

@@ -102,9 +102,7 @@ def configure(
     arch = target(device)
     results = out.widest(problem.n) if c is None else min(out.widest(problem.n), c.widest(problem.n))
     found = _scheduled(problem, config, {field: value for field, value in chosen.items() if value is not None}, arch)
-    made = specialise(
-        found,
-        atom=found.atom or usual_atom(a.type, arch),
+    from_arrays: dict[str, Any] = dict(
         inputs=a.type,
         output=out.type,
         a_major="k" if a.major == "row" else "mn",
@@ -115,11 +113,26 @@ def configure(
         c="none" if c is None else "in place" if problem.in_place else "separate",
         c_major=c.major if c else "row",
         batches="none" if problem.batches is None else "strided",
-        epilogue=epilogue,
         extras=tuple(operand.extra for operand in problem.operands),
     )
+    if config is not None:
+        _check_config(config, from_arrays)
+    made = specialise(found, atom=found.atom or usual_atom(a.type, arch), epilogue=epilogue, **from_arrays)
     made.check(arch)
     return made
+
+
+def _check_config(config: GemmConfig, from_arrays: dict[str, Any]) -> None:
+    """Raises LaunchError for a configuration that says of the arrays what they are not."""
+    for field, value in from_arrays.items():
+        given = getattr(config, field)
+        if given not in (value, getattr(USUAL, field)):
+            said, found = (f"{shown!r}" if isinstance(shown, str) else shown for shown in (given, value))
+            raise LaunchError(
+                f"`config` says that {field} is {said}, and of these arrays it is {found}",
+                help=f"leave {field} out of the GemmConfig: it is taken from the arrays"
+                + (", as beta from the call" if field == "c" else ""),
+            )
 
 
 def _scheduled(problem: Problem, config: GemmConfig | None, chosen: dict[str, Any], arch: str) -> GemmConfig:
@@ -185,12 +198,17 @@ def gemm(
     Raises LaunchError for arrays that do not fit, and ScheduleError for a schedule that cannot be launched; nothing is
     written then.
     """
-    alpha, beta, epilogue = factor("alpha", alpha), factor("beta", beta), epilogue and canonical(epilogue)
-    arrays = a, b, None if beta == 0 else c, out
+    alpha, beta = factor("alpha", alpha), factor("beta", beta)
+    if operands is not NO_OPERANDS:
+        operands = sequence_of(operands)
+    if epilogue is None and config is not None:
+        epilogue = getattr(config, "epilogue", None)
+    epilogue = canonical(epilogue, len(operands))
+    arrays = a, b, c, out
     what: tuple[Any, ...] = (config, schedule, split_k, reduction, epilogue, beta == 0)
     seen: tuple[Any, ...] = arrays
     if operands is not NO_OPERANDS:
-        seen += tuple(operand.array if isinstance(operand, Vector) else operand for operand in sequence_of(operands))
+        seen += tuple(operand.array if isinstance(operand, Vector) else operand for operand in operands)
         what += tuple(map(type, operands))
     if schedule is not None and schedule.__hash__ is None:
         _refuse_schedule(schedule)

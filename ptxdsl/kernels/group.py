@@ -221,9 +221,12 @@ def group_of(a: Any, b: Any, c: Any, out: Any, beta: float) -> Group | None:
     shapes = np.stack((left.shapes[:, 0], right.shapes[:, 1]), axis=1)
     written = matrices("out", _new(left, shapes) if out is None else out)
     check_results(written, shapes, left.type)
-    added = matrices("c", c) if c is not None and beta != 0 else None
+    added = matrices("c", c) if c is not None else None
     if added is not None:
         check_results(added, shapes, left.type)
+    if beta == 0:
+        added = None
+    if added is not None:
         added, written = alike(added, written)
     check_devices([left, right, written, *([added] if added else [])])
     group = Group(left, right, added, written)

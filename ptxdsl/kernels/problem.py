@@ -111,9 +111,10 @@ def problem_of(
     shape = (*_batches(left, right), left.shape[0], right.shape[1])
     usual = outputs(left.type)[0]
     written = matrix("out", empty(left, shape, usual) if out is None else out, batched=True)
-    added = matrix("c", c, batched=True) if c is not None and beta != 0 else None
-    for found in filter(None, (written, added)):
+    given = matrix("c", c, batched=True) if c is not None else None
+    for found in filter(None, (written, given)):
         _check_result(found, shape, left.type, written)
+    added = given if beta != 0 else None
     check_function(epilogue, operands)
     beside = tuple(_operand(f"operands[{n}]", operand, written) for n, operand in enumerate(operands))
     problem = Problem(left, right, added, written, beside)

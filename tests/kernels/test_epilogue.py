@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial, wraps
 from itertools import product
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels import function
+from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import (
     add,
     add_gelu,
@@ -305,6 +308,90 @@ def test_so_many_functions_are_remembered():
         canonical(made(value))
     assert len(function._known) == MOST_FUNCTIONS
     assert canonical(made(-1)) is not first
+
+
+class Held:
+    factor = 0.0
+
+    def __init__(self):
+        self.inner = SimpleNamespace(factor=0.0)
+        self.listed = {"factor": [0.0]}
+        self.array = np.zeros(1)
+        self.module = ModuleType("settings")
+
+    def __call__(self, x):
+        return x * self.inner.factor
+
+    def apply(self, x):
+        return x * self.inner.factor
+
+
+def reads(held):
+    """Functions that read a factor wherever it may be kept, and how it is set there."""
+    listed, array, module = held.listed, held.array, held.module
+    module.factor = 0.0
+
+    @wraps(relu)
+    def own(x):
+        return x * own.factor
+
+    own.factor = 0.0
+    return {
+        "an attribute": (lambda x: x * held.inner.factor, partial(setattr, held.inner, "factor")),
+        "a dict": (lambda x: x * listed["factor"][0], lambda f: listed.update(factor=[f])),
+        "a list": (lambda x: x * listed["factor"][0], partial(listed["factor"].__setitem__, 0)),
+        "an element": (lambda x: x * float(array[0]), partial(array.__setitem__, 0)),
+        "a module": (lambda x: x * module.factor, partial(setattr, module, "factor")),
+        "a class": (lambda x: x * Held.factor, partial(setattr, Held, "factor")),
+        "a method": (held.apply, partial(setattr, held.inner, "factor")),
+        "an object that is called": (held, partial(setattr, held.inner, "factor")),
+        "a function's own": (own, partial(setattr, own, "factor")),
+        "a partial": (partial(lambda y, x: x * y.factor, held.inner), partial(setattr, held.inner, "factor")),
+        "a default": (lambda x, y=held.inner: x * y.factor, partial(setattr, held.inner, "factor")),
+        "by name": (lambda x: x * getattr(module, "factor"), partial(setattr, module, "factor")),  # noqa: B009
+        "by import": (lambda x: x * __import__(__name__, fromlist=["Held"]).Held.factor, partial(setattr, Held, "factor")),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("where", reads(Held()))
+def test_no_old_value_is_kept_wherever_it_is_read(where):
+    a, b = np.ones((4, 6), np.float16), np.ones((6, 8), np.float16)
+    applied, set_to = reads(Held())[where]
+    for factor in (2.0, 5.0, 2.0):
+        set_to(factor)
+        assert (gemm(a, b, epilogue=applied) == 6 * factor).all()
+    kernels = len(gemm_kernel._variants)
+    gemm(a, b, epilogue=applied)
+    assert len(gemm_kernel._variants) == kernels
+
+
+def test_a_variable_that_changed_is_not_read_for_another_function():
+    def holding(factor):
+        def change(value):
+            nonlocal factor
+            factor = value
+
+        return (lambda x: x * factor), change
+
+    a, b = np.ones((4, 6), np.float16), np.ones((6, 8), np.float16)
+    first, change = holding(3.0)
+    assert (gemm(a, b, epilogue=first) == 18).all()
+    change(4.0)
+    second, _ = holding(3.0)
+    config = GemmConfig(tile=(32, 32, 64), warp=(16, 16), stages=2)  # a kernel that is traced for the second
+    assert (gemm(a, b, epilogue=second, config=config) == 18).all()
+
+
+def test_a_configuration_may_hold_the_function():
+    a, b = np.ones((4, 6), np.float16), np.ones((6, 8), np.float16)
+    assert (gemm(a, b, alpha=-1, config=GemmConfig(epilogue=relu)) == 0).all()
+    assert (gemm(a, b, alpha=-1, config=GemmConfig(epilogue=relu), epilogue=lambda x: x - 1) == -7).all()
+
+
+@pytest.mark.parametrize("number", [3, 2.5, np.float32(1.5), np.int64(-2)])
+def test_a_function_may_return_a_number(number):
+    a, b = np.ones((4, 6), np.float16), np.ones((6, 8), np.float16)
+    assert (gemm(a, b, epilogue=lambda x: number) == number).all()
 
 
 class Scaled:

@@ -1,5 +1,7 @@
 """What schedules refuse, and the whole text in which they say so."""
 
+import linecache
+
 import numpy as np
 import pytest
 
@@ -257,8 +259,38 @@ def test_a_refusal_says_what_and_how_to_mend_it(name):
     make, text = REFUSALS[name]
     with pytest.raises(ScheduleError) as refused:
         make()
-    assert str(refused.value) == text
+    assert f"{refused.value.message}\n  help: {refused.value.help}" == text
     assert isinstance(refused.value, Error)
+
+
+PLACES = {
+    "IDENTITY.tiled_shape((512, 512), TILE)": (
+        "the problem has 2 sizes: (512, 512)\n"
+        "  made.py:1 | IDENTITY.tiled_shape((512, 512), TILE)\n"
+        "              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "  help: give it as (M, N, K)"
+    ),
+    "IdentityThreadblockSwizzle(0)": (
+        "IdentityThreadblockSwizzle: n is 0, and must be 1 or more\n"
+        "  made.py:1 | IdentityThreadblockSwizzle(0)\n"
+        "              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "  help: give n a size of 1 or more"
+    ),
+    'PersistentScheduler(raster="x")': (
+        "raster is 'x'\n"
+        '  made.py:1 | PersistentScheduler(raster="x")\n'
+        "              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        '  help: take "m", "n" or "heuristic"'
+    ),
+}
+
+
+@pytest.mark.parametrize("line", PLACES)
+def test_a_refusal_names_the_line_of_the_caller(line):
+    linecache.cache["made.py"] = (len(line), None, [line + "\n"], "made.py")
+    with pytest.raises(ScheduleError) as refused:
+        exec(compile(line, "made.py", "exec"), {**globals(), "__name__": "made"})
+    assert str(refused.value) == PLACES[line]
 
 
 def test_what_looks_odd_but_is_fine():

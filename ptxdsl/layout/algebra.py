@@ -11,9 +11,9 @@ from itertools import islice
 from math import prod
 from typing import Any, TypeAlias, TypeVar
 
-from ptxdsl.layout.index import divide, remainder
+from ptxdsl.layout.index import check_operators, divide, remainder
 from ptxdsl.layout.layout import Layout, check_bounds, coordinate, from_modes
-from ptxdsl.layout.shape import IntTuple, flatten, like, mode_name, modes, product, refusal, show
+from ptxdsl.layout.shape import IntTuple, flatten, int_tuple, kind_of, like, mode_name, product, refusal, show
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Swizzle
 
 Modes: TypeAlias = list[tuple[int, int]]  # flat: (size, stride) of each mode
@@ -23,17 +23,17 @@ L = TypeVar("L", Layout, ComposedLayout, AnyLayout)
 
 def size(layout: AnyLayout | IntTuple) -> int:
     """The number of coordinates of a layout or shape."""
-    return layout.size if isinstance(layout, (Layout, ComposedLayout)) else product(layout)
+    return as_layout(layout).size
 
 
 def cosize(layout: AnyLayout) -> int:
     """How many elements an array needs to hold every offset."""
-    return layout.cosize
+    return as_layout(layout).cosize
 
 
 def rank(layout: AnyLayout | IntTuple) -> int:
     """The number of top-level modes of a layout or shape."""
-    return layout.rank if isinstance(layout, (Layout, ComposedLayout)) else len(modes(layout))
+    return as_layout(layout).rank
 
 
 def depth(layout: AnyLayout | IntTuple) -> int:
@@ -54,7 +54,8 @@ def crd2idx(coord: Any, shape: IntTuple, stride: IntTuple | None = None) -> Any:
 
 def idx2crd(index: Any, shape: IntTuple) -> Any:
     """The coordinate, nested as `shape`, that counts to `index`, first mode fastest."""
-    leaves, weight, total = [], 1, product(shape)
+    check_operators(index, "an index")
+    leaves, weight, total = [], 1, product(int_tuple(shape, "shape", least=1))
     for n in flatten(shape):
         digit = divide(index, weight)
         leaves.append(0 if n == 1 else digit if weight * n == total else remainder(digit, n))
@@ -64,7 +65,7 @@ def idx2crd(index: Any, shape: IntTuple) -> Any:
 
 def slice_(layout: AnyLayout, *coord: Any) -> ComposedLayout:
     """The layout of the modes whose coordinate is None, from the offset of the others, which may be traced."""
-    whole = layout if isinstance(layout, ComposedLayout) else ComposedLayout(Swizzle(0, 0, 0), 0, layout)
+    whole = layout if isinstance(layout, ComposedLayout) else ComposedLayout(Swizzle(0, 0, 0), 0, plain(layout))
     kept: list[Layout] = []
     fixed = _slice(whole.layout, coordinate(coord), kept)
     check_bounds(whole.layout, fixed)
@@ -107,7 +108,16 @@ def through_swizzle(operation: Callable[..., Layout], layout: L, *arguments: Any
     """`operation` on a layout, or on the inner layout of a composed one."""
     if isinstance(layout, ComposedLayout):
         return replace(layout, layout=operation(layout.layout, *arguments))
-    return operation(layout, *arguments)
+    return operation(plain(layout), *arguments)
+
+
+def plain(layout: Any) -> Layout:
+    """`layout`, refused where it is none, or a swizzled one."""
+    if isinstance(layout, Layout):
+        return layout
+    if isinstance(layout, ComposedLayout):
+        raise refusal(f"{layout} is swizzled, which this does not take", "use its inner layout: layout.layout")
+    raise refusal(f"a layout is needed; found {kind_of(layout)}", "write Layout(SHAPE, STRIDE)")
 
 
 def coalesce(layout: L, profile: IntTuple | None = None) -> L:
@@ -123,12 +133,12 @@ def _coalesce(layout: Layout, profile: IntTuple | None) -> Layout:
 
 def filter_(layout: Layout) -> Layout:
     """Coalesced, without the modes that do not move the offset."""
-    return flat_layout(coalesced((n, d) for n, d in layout.flat() if d))
+    return flat_layout(coalesced((n, d) for n, d in plain(layout).flat() if d))
 
 
 def nullspace(layout: Layout) -> Layout:
     """The linear coordinates that a layout maps to 0 through its stride-0 modes."""
-    sizes = [n for n, _ in layout.flat()]
+    sizes = [n for n, _ in plain(layout).flat()]
     return flat_layout([(n, prod(sizes[:i])) for i, (n, d) in enumerate(layout.flat()) if d == 0 and n > 1])
 
 
@@ -301,7 +311,7 @@ def complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
 
 
 def _by_stride(layout: Layout) -> Modes:
-    return sorted(((n, d) for n, d in layout.flat() if n > 1 and d), key=lambda mode: mode[1])
+    return sorted(((n, d) for n, d in plain(layout).flat() if n > 1 and d), key=lambda mode: mode[1])
 
 
 def _no_complement(layout: Layout, n: int, d: int, covered: int) -> Exception:
@@ -345,7 +355,7 @@ def left_inverse(layout: Layout) -> Layout:
 def _weights(layout: Layout) -> list[tuple[int, int, int]]:
     """(size, stride, weight in the linear coordinate) of each mode that moves the offset."""
     weighted, weight = [], 1
-    for n, d in layout.flat():
+    for n, d in plain(layout).flat():
         if n > 1 and d:
             weighted.append((n, d, weight))
         weight *= n

@@ -9,18 +9,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Grid, Picture, thread_value_grid
 from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.recast import upcast
-from ptxdsl.layout.shape import refusal
+from ptxdsl.layout.shape import check_int, kind_of, refusal
 
 WARP = 32
 WARPGROUP = 128
 DIMENSIONS = {"a": (0, 2), "b": (1, 2), "c": (0, 1)}  # of M, N, K
 NAMES = ("M", "N", "K")
+WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)  # of elements, in bits
 MATRIX_ROW_BYTES = 16  # what one lane's address of ldmatrix and stmatrix stands for
 
 _BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s32": 32}
@@ -64,6 +65,11 @@ class MmaAtom(Drawable):
     a_bits: int
     b_bits: int
     c_bits: int
+
+    def in_registers(self, operand: str) -> bool:
+        """Whether threads hold operand "a", "b" or "c"; wgmma reads B, and A without .rs, from shared memory."""
+        layout_tv: Layout = getattr(self, operand)
+        return any(d for _, d in layout_tv[0].flat())
 
     def __str__(self) -> str:
         return self.name
@@ -116,6 +122,7 @@ class CopyAtom(Drawable):
         return self.source_values(bits) if self.source == "registers" else self.target_values(bits)
 
     def _check_width(self, bits: int) -> None:
+        check_element(bits)
         if self.transposed and bits != 16:
             raise refusal(
                 f"{self.name} transposes 16-bit elements; these have {bits} bits",
@@ -177,32 +184,75 @@ def _vector_grid(title: str, layout_tv: Layout, columns: int, at: tuple[int, int
     return thread_value_grid(title, rows, places)._replace(at=at)
 
 
-@cache
+def check_element(bits: Any) -> None:
+    """Refuse a width of elements that no type has."""
+    check_int(bits, "the width of an element in bits", least=1)
+    if bits not in WIDTHS:
+        raise refusal(f"no element has {bits} bits", f"the widths are {', '.join(map(str, WIDTHS))}")
+
+
+MULTIPLIES = ("mma", "wgmma")
+COPIES = ("ldmatrix", "stmatrix", "ld", "st", "cp")
+INSTRUCTIONS = "an instruction such as mma.m16n8k16.f32.f16, ldmatrix.x4, cp.async.16 or ld.shared.16"
+
+
 def atom(name: str) -> Atom:
     """The atom of a PTX name: "mma.m16n8k16.f32.f16", "ldmatrix.x4.trans", "cp.async.16", "ld.shared.v4.b32", …"""
-    return mma_atom(name) if name.startswith(("mma", "wgmma")) else copy_atom(name)
+    operation = _name(name, "an atom", INSTRUCTIONS).split(".")[0]
+    if operation not in (*MULTIPLIES, *COPIES):
+        raise refusal(f"there is no atom {name!r}", f"write {INSTRUCTIONS}")
+    return mma_atom(name) if operation in MULTIPLIES else copy_atom(name)
+
+
+def _name(value: Any, what: str, examples: str) -> str:
+    if not isinstance(value, str):
+        shown = str(value) if isinstance(value, (MmaAtom, CopyAtom)) else kind_of(value)
+        raise refusal(f"{what} is made of the name of an instruction; found {shown}", f"write {examples}")
+    return value
 
 
 # ---- mma -----------------------------------------------------------------------------------------------------------
 
-_MMA_NAME = re.compile(r"(?P<op>mma|wgmma)\.(?:\w+\.)*?m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)(?P<rest>(?:\.\w+)*)")
+_MMA_NAME = re.compile(
+    r"(?P<op>mma(?=\.)|wgmma(?:\.mma_async)?)(?:\.sync)?(?:\.aligned)?\.m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)"
+    r"(?P<majors>(?:\.(?:row|col))*)(?P<types>(?:\.\w+)*)"
+)
+_MIXED = ({"s8", "u8"}, {"e4m3", "e5m2"})  # the inputs of which A may have one type, and B the other
+
+
+def mma_atom(name: MmaAtom | str) -> MmaAtom:
+    """mma.m16n8k16.f32.f16 (accumulator, input), or PTX's own mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32.
+
+    wgmma.m64n128k16.f32.f16 reads A from shared memory, and with .rs behind it from registers. An atom stays as it is.
+    """
+    if isinstance(name, MmaAtom):
+        return name
+    return _named_mma(_name(name, "an MMA atom", "mma.m16n8k16.f32.f16 or wgmma.m64n128k16.f32.f16"))
 
 
 @cache
-def mma_atom(name: str) -> MmaAtom:
-    """mma.m16n8k16.f32.f16 (accumulator, input), or PTX's own mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32.
-
-    wgmma.m64n128k16.f32.f16 reads A from shared memory, and with .rs behind it from registers.
-    """
+def _named_mma(name: str) -> MmaAtom:
     match = _MMA_NAME.fullmatch(name)
     if not match:
         raise _no_mma(name)
     shape = int(match["m"]), int(match["n"]), int(match["k"])
-    words = [w for w in match["rest"].split(".") if w and w not in ("row", "col")]
-    if match["op"] == "wgmma":
-        return _wgmma(name, shape, words)
-    accumulator, a, b = _types(name, words, _MMA.get(shape, ()))
-    return _mma(shape, accumulator, a, b)
+    words = match["types"].split(".")[1:]
+    wgmma = match["op"] != "mma"
+    if match["majors"]:
+        _check_majors(name, match["majors"], wgmma)
+    return _wgmma(name, shape, words) if wgmma else _mma(shape, *_types(name, words, _MMA.get(shape, ())))
+
+
+def _check_majors(name: str, majors: str, wgmma: bool) -> None:
+    if wgmma:
+        raise refusal(
+            f"there is no MMA atom {name!r}: wgmma names no majors, and this one has {majors}", f"leave out {majors}"
+        )
+    if majors != ".row.col":
+        raise refusal(
+            f"there is no MMA atom {name!r}: A is row-major and B column-major, .row.col, and this one has {majors}",
+            "write .row.col; a tile that lies the other way is turned by ldmatrix.x4.trans",
+        )
 
 
 def _types(name: str, words: list[str], known: tuple[str, ...]) -> tuple[str, str, str]:
@@ -214,14 +264,24 @@ def _types(name: str, words: list[str], known: tuple[str, ...]) -> tuple[str, st
     if len(words) == 4 and words[0] == words[3]:
         words = words[:3]
     accumulator, a, b = (*words, words[-1])[:3] if len(words) in (2, 3) else ("", "", "")
-    if f"{accumulator}.{a}" not in known or f"{accumulator}.{b}" not in known or _BITS[a] != _BITS[b]:
+    if a != b and {a, b} <= set(_BITS) and {a, b} not in _MIXED:
+        raise refusal(
+            f"there is no MMA atom {name!r}: A and B are of one type, and here of {a} and {b}",
+            "convert one of them; only e4m3 and e5m2, or s8 and u8, multiply each other",
+        )
+    if f"{accumulator}.{a}" not in known or f"{accumulator}.{b}" not in known:
         raise _no_mma(name)
     return accumulator, a, b
 
 
+def _label(operation: str, shape: tuple[int, int, int], accumulator: str, a: str, b: str) -> str:
+    m, n, k = shape
+    return f"{operation}.m{m}n{n}k{k}.{accumulator}.{a}" + (f".{b}" if a != b else "")
+
+
 def _mma(shape: tuple[int, int, int], accumulator: str, a: str, b: str) -> MmaAtom:
     m, n, k = shape
-    label = f"mma.m{m}n{n}k{k}.{accumulator}.{a}" + (f".{b}" if a != b else "")
+    label = _label("mma", shape, accumulator, a, b)
     bits = _BITS[a]
     c = _by_lane((2 * m, 1), (2, m), (m // 8, 8))
     return MmaAtom(label, shape, WARP, _operand(m, k, bits), _operand(n, k, bits), c, bits, bits, _BITS[accumulator])
@@ -244,14 +304,14 @@ def _by_lane(strides: tuple[int, int], *values: tuple[int, int]) -> Layout:
 def _wgmma(name: str, shape: tuple[int, int, int], words: list[str]) -> MmaAtom:
     m, n, k = shape
     from_registers = words[-1:] == ["rs"]
-    accumulator, a, _ = _types(name, words[:-1] if from_registers else words, _WGMMA)
+    accumulator, a, b = _types(name, words[:-1] if from_registers else words, _WGMMA)
     bits = _BITS[a]
     if m != 64 or n % 8 or not 8 <= n <= 256 or k * bits != 256:
         raise _no_mma(name)
     fragment = Layout(((4, 8, 4), (32 // bits, 2, 2)), ((2048 // bits, 1, 16), (64, 8, 8192 // bits)))
     whole = Layout((WARPGROUP, (m, k)), (0, (1, m)))
     c = Layout(((4, 8, 4), (2, 2, n // 8)), ((128, 1, 16), (64, 8, 512)))
-    label = f"wgmma.m{m}n{n}k{k}.{accumulator}.{a}" + (".rs" if from_registers else "")
+    label = _label("wgmma", shape, accumulator, a, b) + (".rs" if from_registers else "")
     b_layout = Layout((WARPGROUP, (n, k)), (0, (1, n)))
     return MmaAtom(
         label, shape, WARPGROUP, fragment if from_registers else whole, b_layout, c, bits, bits, _BITS[accumulator]
@@ -265,7 +325,10 @@ def _no_mma(name: str) -> Exception:
         known = f"m64nNkK, N a multiple of 8 up to 256, 32 bytes of K, with {', '.join(_WGMMA)}"
     else:
         known = f"{shape}: {', '.join(shapes[shape])}" if shape else f"the shapes are {', '.join(shapes)}"
-    return refusal(f"there is no MMA atom {name!r}", f"write {name.split('.')[0]}.SHAPE.ACCUMULATOR.INPUT; {known}")
+    if name.split(".")[0] in COPIES:
+        known = "this instruction copies, and multiplies nothing"
+    operation = "wgmma" if name.startswith("wgmma") else "mma"
+    return refusal(f"there is no MMA atom {name!r}", f"write {operation}.SHAPE.ACCUMULATOR.INPUT; {known}")
 
 
 # ---- copies --------------------------------------------------------------------------------------------------------
@@ -279,9 +342,18 @@ _COPY_HELP = (
 )
 
 
+def copy_atom(name: CopyAtom | str) -> CopyAtom:
+    """One of ldmatrix.x4, stmatrix.x2.trans, cp.async.16, ld.shared.16 (in bytes), st.global.v4.b32 and their like.
+
+    An atom stays as it is.
+    """
+    if isinstance(name, CopyAtom):
+        return name
+    return _named_copy(_name(name, "a copy atom", _COPY_HELP.removeprefix("write ")))
+
+
 @cache
-def copy_atom(name: str) -> CopyAtom:
-    """One of ldmatrix.x4, stmatrix.x2.trans, cp.async.16, ld.shared.16 (in bytes), st.global.v4.b32 and their like."""
+def _named_copy(name: str) -> CopyAtom:
     operation, words = _copy_words(name)
     if operation in ("ldmatrix", "stmatrix"):
         return _matrix_copy(name, operation, words)

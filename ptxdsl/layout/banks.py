@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ptxdsl.layout.atoms import WARP, CopyAtom, copy_atom
+from ptxdsl.layout.atoms import WARP, CopyAtom, check_element, copy_atom
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Cell, Grid, Picture
 from ptxdsl.layout.layout import Layout, from_modes
@@ -104,7 +104,8 @@ def bank_wavefronts(access: TiledCopy | CopyAtom | str, tensor: object, bits: in
     """
     layout = layout_of(tensor)
     if not isinstance(access, TiledCopy):
-        access = _side_by_side(copy_atom(access) if isinstance(access, str) else access, layout, bits)
+        check_element(bits)
+        access = _side_by_side(copy_atom(access), layout, bits)
     unit = max(BANK_BYTES, access.atom.vector_bytes)
     lanes = [[o * access.bits // 8 for o in offsets] for offsets in _instructions(access, layout)]
     phases = tuple(phases_of(addresses, access.atom.vector_bytes) for addresses in lanes)
@@ -126,7 +127,10 @@ def _instructions(copy: TiledCopy, layout: AnyLayout) -> Iterator[list[int]]:
 def _side_by_side(atom: CopyAtom, layout: AnyLayout, bits: int) -> TiledCopy:
     """One warp's vectors as the instruction is commonly used, each lane with its own address."""
     if layout.rank != 2:
-        raise refusal(f"one {atom} of a warp is shown on two modes; {layout} has {layout.rank}")
+        raise refusal(
+            f"one {atom} of a warp is shown on two modes; {layout} has {layout.rank}",
+            "leave two modes open: slice_(layout, None, None, 0)" if layout.rank > 2 else "give it rows and columns",
+        )
     along = next((i for i in (0, 1) if layout[i].size > 1 and layout[i](1) - layout[i](0) == 1), 1)
     length = atom.vector_bytes * 8 // bits
     if not 0 < length <= layout[along].size:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from ptxdsl.layout.grid import Cell, Grid, Picture
+from ptxdsl.layout.shape import kind_of, refusal
 
 SVG_COLOURS = ("#c6dbef", "#fdd0a2", "#c7e9c0", "#f8c8dc", "#dadaeb", "#fff3b0", "#b5e8e4", "#e3d5ca")
 TERMINAL_COLOURS = (153, 223, 151, 218, 189, 229, 159, 187)  # the nearest of the 256-colour palette
@@ -30,7 +31,14 @@ class Drawable:
 
 
 def _picture(value: Drawable | Picture) -> Picture:
-    return value if isinstance(value, Picture) else value.picture()
+    if isinstance(value, Picture):
+        return value
+    if not isinstance(value, Drawable):
+        raise refusal(
+            f"layouts, swizzles, atoms, tiled copies and tiled MMAs are drawn; found {kind_of(value)}",
+            f"write parse({value!r})" if isinstance(value, str) else "write Layout(SHAPE, STRIDE)",
+        )
+    return value.picture()
 
 
 def to_text(value: Drawable | Picture, color: bool | None = None) -> str:
@@ -94,7 +102,8 @@ def _starts(extents: Iterable[tuple[int, float]], room: float, margin: float) ->
 def _svg_head(title: str, width: float, height: float) -> Iterator[str]:
     colours = "".join(f".c{i}{{fill:{colour}}}" for i, colour in enumerate(SVG_COLOURS))
     size = f'width="{width:.0f}" height="{height:.0f}"'
-    yield f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width:.0f} {height:.0f}">'
+    yield f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} viewBox="0 0 {width:.0f} {height:.0f}">'
+    yield f"<title>{_escape(title)}</title>"
     yield (
         f"<style>text{{font:{_FONT_SIZE}px monospace;text-anchor:middle;fill:#111}}text.n{{fill:#777}}"
         f"text.t{{font-weight:bold;text-anchor:start}}path{{stroke:#888;stroke-width:.5}}{colours}</style>"
@@ -104,7 +113,8 @@ def _svg_head(title: str, width: float, height: float) -> Iterator[str]:
 
 
 def _svg_grid(grid: Grid, left: float, top: float, width: float, height: float) -> Iterator[str]:
-    yield f'<text class="t" x="{left:g}" y="{top - 18:g}">{_escape(grid.title)}</text>'
+    if grid.title:
+        yield f'<text class="t" x="{left:g}" y="{top - 18:g}">{_escape(grid.title)}</text>'
     middles = [left + (column + 0.5) * width for column in range(grid.width)]
     yield _svg_words("n", top - 4, zip(middles, grid.column_labels, strict=True))
     yield from _svg_backgrounds(grid, left, top, width, height)

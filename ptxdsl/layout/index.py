@@ -12,6 +12,8 @@ from functools import cache
 from math import gcd
 from typing import Any, NamedTuple
 
+from ptxdsl.layout.shape import kind_of, refusal
+
 UNKNOWN = -1  # every bit of a value may be set
 
 
@@ -61,9 +63,23 @@ class Index:
         return Index(0, self.get(), sum_bits(self.bits, self.constant)) if self.constant else self
 
 
+def check_operators(value: Any, what: str) -> None:
+    """Refuse what is neither an int nor a value with the operators of ints; `what` is in the singular."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "i")
+    if isinstance(value, int) or (hasattr(type(value), "__rshift__") and kind in "iu"):
+        return
+    raise refusal(
+        f"{what} is an int, or traced; found {kind_of(value)}",
+        "use ints; modes that are to stay open are left to slice_(layout, …)"
+        if value is None
+        else "use an int, a register of integers, or an array of ints",
+    )
+
+
 def as_index(offset: Any) -> Index:
     if isinstance(offset, Index):
         return offset
+    check_operators(offset, "an offset")
     return Index(offset) if isinstance(offset, int) else Index(0, offset, UNKNOWN)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Grid, Picture, number_cell
-from ptxdsl.layout.index import Digit, Index, evaluate
+from ptxdsl.layout.index import Digit, Index, check_operators, evaluate
 from ptxdsl.layout.shape import (
     IntTuple,
     compact,
@@ -122,7 +122,10 @@ def _check_bounds(layout: Any, coord: Any, shape: IntTuple, name: str) -> None:
             _check_bounds(layout, c, s, f"{name}.{i}".lstrip("."))
     elif isinstance(coord, int) and not 0 <= coord < product(shape):
         where = f"mode {name} of {layout}" if name else str(layout)
-        raise refusal(f"coordinate {coord} is outside of {where}: it goes from 0 to {product(shape) - 1}")
+        raise refusal(
+            f"coordinate {coord} is outside of {where}: it goes from 0 to {product(shape) - 1}",
+            f"its shape is {layout.shape}, counted from 0; there are no negative coordinates",
+        )
 
 
 def _pairs(coord: Any, shape: IntTuple) -> Iterable[tuple[Any, IntTuple]]:
@@ -141,6 +144,7 @@ def _index(coord: Any, shape: IntTuple, stride: IntTuple) -> Index:
         return sum(parts, Index())
     if isinstance(coord, int):
         return Index(_linear(coord, flatten(shape), flatten(stride)))
+    check_operators(coord, "a coordinate")
     return evaluate(coord, _digits(shape, stride))
 
 

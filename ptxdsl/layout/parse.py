@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ptxdsl.layout.atoms import CopyAtom, MmaAtom, atom
+from ptxdsl.layout.atoms import COPIES, INSTRUCTIONS, MULTIPLIES, CopyAtom, MmaAtom, atom
 from ptxdsl.layout.layout import Layout
-from ptxdsl.layout.shape import IntTuple, refusal
+from ptxdsl.layout.shape import IntTuple, kind_of, refusal
 from ptxdsl.layout.swizzle import ComposedLayout, Swizzle
 
 _TOKEN = re.compile(r"\s*(?:_?(?P<int>-?\d+)|(?P<sign>Sw<|[(),:>o]))")
@@ -15,13 +15,23 @@ _EXAMPLE = "write ((4,8),(2,2)):((32,1),(16,8)), Sw<3,3,3> or Sw<3,3,3> o 0 o (8
 
 def parse_layout(text: str) -> Layout | Swizzle | ComposedLayout:
     """`(4,8):(8,1)`, `(4,8)`, `Sw<3,3,3>` or `Sw<3,3,3> o 0 o (8,64):(64,1)`; a `_` before an int is skipped."""
-    return _Reader(text).read()
+    return _Reader(_text(text, _EXAMPLE)).read()
 
 
 def parse(text: str) -> Layout | Swizzle | ComposedLayout | MmaAtom | CopyAtom:
     """What `parse_layout` reads, or the atom of a PTX name."""
-    text = text.strip()
-    return atom(text) if text[:1].islower() else parse_layout(text)
+    text = _text(text, f"{_EXAMPLE}; or {INSTRUCTIONS}").strip()
+    if not text[:1].islower():
+        return parse_layout(text)
+    if text.split(".")[0] not in (*MULTIPLIES, *COPIES):
+        raise refusal(f"{text!r} is no layout, no swizzle and no instruction", f"{_EXAMPLE}; or {INSTRUCTIONS}")
+    return atom(text)
+
+
+def _text(value: object, help: str) -> str:
+    if not isinstance(value, str):
+        raise refusal(f"a layout is read from text; found {kind_of(value)}", help)
+    return value
 
 
 class _Reader:

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd
 from typing import Any
 
-from ptxdsl.layout.algebra import L, coalesced, compose, flat_layout, right_inverse
+from ptxdsl.layout.algebra import L, coalesced, compose, flat_layout, plain, right_inverse
 from ptxdsl.layout.index import Index, is_power_of_two
 from ptxdsl.layout.layout import Layout, check_bounds
-from ptxdsl.layout.shape import like, map_leaves, mode_name, refusal
+from ptxdsl.layout.shape import check_int, like, map_leaves, mode_name, refusal
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Start, Swizzle
 
 
 def recast(layout: L, from_bits: int, to_bits: int) -> L:
     """The layout of the same memory in elements of another width."""
+    for bits in (from_bits, to_bits):
+        check_int(bits, "the width of an element in bits", least=1)
     if to_bits % from_bits == 0:
         return upcast(layout, to_bits // from_bits)
     if from_bits % to_bits == 0:
         return downcast(layout, from_bits // to_bits)
-    raise refusal(f"{from_bits}-bit elements do not recast to {to_bits} bits: neither width divides the other")
+    common = gcd(from_bits, to_bits)
+    raise refusal(
+        f"{from_bits}-bit elements do not recast to {to_bits} bits: neither width divides the other",
+        f"go by way of {common} bits: recast(recast(layout, {from_bits}, {common}), {common}, {to_bits})",
+    )
 
 
 def upcast(layout: L, factor: int) -> L:
     """The layout in elements `factor` times as wide, each made of `factor` neighbours in memory."""
+    check_int(factor, "the factor of an upcast", least=1)
     if isinstance(layout, ComposedLayout):
         if isinstance(layout.offset, Start) or layout.offset % factor:
             raise refusal(f"{layout} does not start on a multiple of {factor} elements")
@@ -57,6 +65,7 @@ def _narrowed(swizzle: Swizzle, factor: int) -> Swizzle:
 
 def downcast(layout: L, factor: int) -> L:
     """The layout in elements that are pieces of 1/`factor` of the present ones, side by side in memory."""
+    check_int(factor, "the factor of a downcast", least=1)
     if isinstance(layout, ComposedLayout):
         if isinstance(layout.offset, Start):
             raise refusal(f"{layout} starts at a traced offset: downcast before slicing")
@@ -69,7 +78,7 @@ def downcast(layout: L, factor: int) -> L:
 def max_common_layout(a: Layout, b: Layout) -> Layout:
     """The longest run of coordinates from 0 on that is contiguous in both layouts at once."""
     inverse = right_inverse(b)
-    common = coalesced(compose(a, inverse).flat()) or [(1, 0)]
+    common = coalesced(compose(plain(a), inverse).flat()) or [(1, 0)]
     return flat_layout(coalesced(compose(inverse, Layout(common[0][0])).flat() if common[0][1] == 1 else []))
 
 
@@ -91,6 +100,7 @@ def scaled(layout: L, factor: int) -> L:
 
 def in_bytes(layout: L, element_bytes: int) -> L:
     """`layout` with offsets in bytes."""
+    check_int(element_bytes, "the size of an element in bytes", least=1)
     return scaled(layout, element_bytes)
 
 

@@ -10,7 +10,7 @@ from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Cell, Grid, Picture
 from ptxdsl.layout.index import Index, as_index, divide, multiply, sum_bits
 from ptxdsl.layout.layout import Layout
-from ptxdsl.layout.shape import IntTuple, int_tuple, modes, product, refusal
+from ptxdsl.layout.shape import IntTuple, check_int, kind_of, modes, product, refusal
 
 BANK_GROUP_BYTES = 16  # four banks: what one thread of a 16-byte access reads
 LINE_BYTES = 128  # all 32 banks
@@ -28,12 +28,14 @@ class Swizzle(Drawable):
     shift: int
 
     def __post_init__(self) -> None:
-        int_tuple((self.bits, self.base), "swizzle's bits and base", least=0)
-        int_tuple(self.shift, "swizzle's shift")
+        check_int(self.bits, "the number of bits of a swizzle", least=0)
+        check_int(self.base, "the base of a swizzle", least=0)
+        check_int(self.shift, "the shift of a swizzle")
         if abs(self.shift) < self.bits:
             raise refusal(
                 f"Swizzle({self.bits}, {self.base}, {self.shift}) reads bits that it also changes: "
-                f"the shift is at least the number of bits, {self.bits}"
+                f"the shift is at least the number of bits, {self.bits}",
+                f"write Swizzle({self.bits}, {self.base}, {self.bits if self.shift >= 0 else -self.bits})",
             )
 
     @property
@@ -115,6 +117,18 @@ class ComposedLayout(Drawable):
     swizzle: Swizzle
     offset: int | Start
     layout: Layout
+
+    def __post_init__(self) -> None:
+        for part, found, kinds in (
+            ("swizzle", self.swizzle, Swizzle),
+            ("offset", self.offset, (int, Start)),
+            ("layout", self.layout, Layout),
+        ):
+            if not isinstance(found, kinds):
+                raise refusal(
+                    f"the {part} of a composed layout is no {kind_of(found)}",
+                    "write ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)))",
+                )
 
     @property
     def shape(self) -> IntTuple:

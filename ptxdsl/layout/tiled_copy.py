@@ -8,14 +8,15 @@ from math import gcd
 from typing import Any
 
 from ptxdsl.layout.algebra import coalesce, composition, right_inverse, through_swizzle
-from ptxdsl.layout.atoms import DIMENSIONS, NAMES, CopyAtom, copy_atom, held
+from ptxdsl.layout.atoms import DIMENSIONS, NAMES, CopyAtom, MmaAtom, copy_atom, held
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Picture, thread_value_grid
+from ptxdsl.layout.index import check_operators
 from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.recast import in_bytes
-from ptxdsl.layout.shape import modes, product, refusal, show
+from ptxdsl.layout.shape import int_tuple, modes, product, refusal, show
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout
-from ptxdsl.layout.tiled_mma import TiledMma, check_numbers, check_tiles, take_thread
+from ptxdsl.layout.tiled_mma import TiledMma, as_tiled_mma, check_numbers, check_tiles, take_thread
 from ptxdsl.layout.tiling import logical_divide, raked_product, zipped_divide
 from ptxdsl.layout.vector import VERBS, check_space, check_vectors, layout_of
 
@@ -97,6 +98,7 @@ class TiledCopy(Drawable):
 
     def coordinates(self, shape: tuple[int, ...], side: str = "source") -> tuple[Layout, ...]:
         """For each mode of `shape`, the partition of that coordinate: where a pitch is known at run time only."""
+        shape = modes(int_tuple(shape, "shape", least=1))  # type: ignore[assignment]
         return tuple(
             self._partitioned(Layout(shape, tuple(int(i == mode) for i in range(len(shape)))), side)
             for mode in range(len(shape))
@@ -105,7 +107,10 @@ class TiledCopy(Drawable):
     def retile(self, fragment: Layout) -> Layout:
         """A fragment (values, atoms, atoms) of the MMA regrouped as (values of an instruction, …) of this copy."""
         if self.mma is None:
-            raise refusal(f"{self} is not made for a tiled MMA: it has no fragment to regroup")
+            raise refusal(
+                f"{self} is not made for a tiled MMA: it has no fragment to regroup",
+                "make it by make_tiled_copy_a, _b or _c",
+            )
         values, rests = self.mma.layout_tv(self.operand)[1]
         inside, outside = zipped_divide(fragment, (values.size, *(product(n) for n in modes(rests.shape))))
         inside = composition(inside, Layout(product(inside.shape)))
@@ -114,6 +119,7 @@ class TiledCopy(Drawable):
 
     def get_slice(self, thread: Any) -> ThreadCopy:
         """The part of one thread, which may be traced."""
+        check_operators(thread, "a thread")
         return ThreadCopy(self, thread)
 
     def __str__(self) -> str:
@@ -148,6 +154,11 @@ class ThreadCopy:
         return self._take(self.copy.partition_d(target, space), bytes)
 
     def _take(self, partition: AnyLayout, bytes: bool) -> ComposedLayout:
+        if bytes and self.copy.bits % 8:
+            raise refusal(
+                f"elements of {self.copy.bits} bits do not start at whole bytes",
+                "make the copy for 8-bit elements of recast(layout, bits, 8)",
+            )
         return take_thread(in_bytes(partition, self.copy.bits // 8) if bytes else partition, self.thread)
 
     def coordinates(self, shape: tuple[int, ...], side: str = "source") -> tuple[ComposedLayout, ...]:
@@ -160,7 +171,7 @@ def make_tiled_copy(atom: CopyAtom | str, thr_layout: Any, val_layout: Any = 1, 
 
     `bits` is the width of an element. Raises LayoutError where the threads or values do not suit the instruction.
     """
-    atom = copy_atom(atom) if isinstance(atom, str) else atom
+    atom = copy_atom(atom)
     threads, values = _layout(thr_layout), _layout(val_layout)
     check_numbers(threads, "threads")
     check_numbers(values, "values")
@@ -171,26 +182,86 @@ def make_tiled_copy(atom: CopyAtom | str, thr_layout: Any, val_layout: Any = 1, 
     return copy
 
 
-def make_tiled_copy_a(atom: CopyAtom | str, tiled_mma: TiledMma, bits: int | None = None) -> TiledCopy:
-    """The copy that brings operand A (M, K) to the threads that multiply it, or takes it from there."""
+def make_tiled_copy_a(atom: CopyAtom | str, tiled_mma: TiledMma | MmaAtom | str, bits: int | None = None) -> TiledCopy:
+    """The copy that brings operand A (M, K) to the threads that multiply it, or takes it from there.
+
+    An MMA atom, or its name, stands for one warp of it. Raises LayoutError where no thread holds A, the instruction
+    does not reach registers, or the elements that it moves for a thread run along neither M nor K. (For a tile whose
+    modes are permuted so that they do run on, `TiledCopy` itself asks nothing before it partitions.)
+    """
     return _for_operand(atom, tiled_mma, "a", bits)
 
 
-def make_tiled_copy_b(atom: CopyAtom | str, tiled_mma: TiledMma, bits: int | None = None) -> TiledCopy:
-    """The copy that brings operand B (N, K) to the threads that multiply it, or takes it from there."""
+def make_tiled_copy_b(atom: CopyAtom | str, tiled_mma: TiledMma | MmaAtom | str, bits: int | None = None) -> TiledCopy:
+    """The copy that brings operand B (N, K) to the threads that multiply it, or takes it from there.
+
+    Raises LayoutError as make_tiled_copy_a does.
+    """
     return _for_operand(atom, tiled_mma, "b", bits)
 
 
-def make_tiled_copy_c(atom: CopyAtom | str, tiled_mma: TiledMma, bits: int | None = None) -> TiledCopy:
-    """The copy that takes C (M, N) from the threads that accumulate it, or brings it; `bits` where it is converted."""
+def make_tiled_copy_c(atom: CopyAtom | str, tiled_mma: TiledMma | MmaAtom | str, bits: int | None = None) -> TiledCopy:
+    """The copy that takes C (M, N) from the threads that accumulate it, or brings it; `bits` where it is converted.
+
+    Raises LayoutError as make_tiled_copy_a does.
+    """
     return _for_operand(atom, tiled_mma, "c", bits)
 
 
-def _for_operand(atom: CopyAtom | str, mma: TiledMma, operand: str, bits: int | None) -> TiledCopy:
-    atom = copy_atom(atom) if isinstance(atom, str) else atom
-    copy = TiledCopy(atom, mma.layout_tv(operand), mma.tile_of(operand), bits or mma.bits(operand), operand, mma)
+def _for_operand(
+    atom: CopyAtom | str, tiled_mma: TiledMma | MmaAtom | str, operand: str, bits: int | None
+) -> TiledCopy:
+    atom, mma = copy_atom(atom), as_tiled_mma(tiled_mma)
+    _check_registers(atom, mma, operand)
+    bits = mma.bits(operand) if bits is None else bits
+    copy = TiledCopy(atom, mma.layout_tv(operand), mma.tile_of(operand), bits, operand, mma)
     _check_counts(copy, str(mma), f"operand {operand.upper()}")
+    _check_runs(copy)
     return copy
+
+
+def _check_registers(atom: CopyAtom, mma: TiledMma, operand: str) -> None:
+    """Refuse a copy that does not meet the operand in registers."""
+    name = operand.upper()
+    if not mma.atom.in_registers(operand):
+        raise refusal(
+            f"no thread holds operand {name} of {mma}: the instruction reads it from shared memory by itself",
+            f"bring A to registers for {mma.atom}.rs, or leave it in shared memory"
+            if operand == "a"
+            else f"leave {name} in shared memory",
+        )
+    if "registers" not in (atom.source, atom.target):
+        raise refusal(
+            f"{atom} copies {atom.source} to {atom.target} memory: it does not reach the registers that hold operand "
+            f"{name} of {mma}",
+            "copy the tile to shared memory with make_tiled_copy, and from there by ldmatrix.x4 or ld.shared",
+        )
+
+
+def _check_runs(copy: TiledCopy) -> None:
+    """Refuse an instruction whose elements of one thread are no neighbours in the tile, along either mode."""
+    memory, length = copy.target_tv if copy.atom.source == "registers" else copy.source_tv, copy.atom.vector_bytes * 8
+    positions = memory[1].offsets()[: length // copy.bits]
+    pitch = copy.tile[0]
+    runs = [next((i for i, p in enumerate(positions) if p != i * d), len(positions)) for d in (1, pitch)]
+    if max(runs) == len(positions):
+        return
+    x, y = (NAMES[d] for d in DIMENSIONS[copy.operand])
+    places = ", ".join(f"({p % pitch},{p // pitch})" for p in positions[:4]) + (", …" if len(positions) > 4 else "")
+    reached = VERBS["target" if copy.atom.source == "registers" else "source"]
+    raise refusal(
+        f"{copy.atom} {reached} {len(positions)} neighbours of {copy.bits} bits, along {x} or {y}: found ({x}, {y}) = "
+        f"{places} for the first thread of operand {copy.operand.upper()} of {copy.mma}",
+        _narrower(copy, max(runs)),
+    )
+
+
+def _narrower(copy: TiledCopy, run: int) -> str:
+    """What moves the `run` elements that are neighbours."""
+    way = "st" if copy.atom.source == "registers" else "ld"
+    space = copy.atom.target if way == "st" else copy.atom.source
+    width = run * copy.bits // 8
+    return f"move {width} bytes at a time, as by {way}{'' if space == 'memory' else f'.{space}'}.{width}"
 
 
 def _layout(value: Any) -> Layout:
@@ -210,19 +281,20 @@ def _check_counts(copy: TiledCopy, threads: str, values: str) -> None:
 
 
 def _too_few_values(copy: TiledCopy, needed: int, where: str) -> Exception:
-    factor = needed // gcd(needed, copy.values)
     if copy.mma is None:
+        fewer = copy.values // needed * needed
+        wanted = f"{fewer} or {fewer + needed}" if fewer else str(needed)
         return refusal(
             f"{copy.atom} moves {needed} values of {copy.bits} bits a thread: found {copy.values} a thread in {where}, "
             f"needed a multiple of {needed}",
-            f"give each thread {copy.values * factor} values, or use a narrower instruction",
+            f"give each thread {wanted} values, or use a narrower instruction",
         )
     extents = show(copy.mma.tile_of(copy.operand))
     x, y = (NAMES[d] for d in DIMENSIONS[copy.operand])
     return refusal(
         f"{copy.atom} moves {needed} values of {copy.bits} bits a thread: found {copy.values} a thread in {where} "
         f"({x}, {y}) = {extents} of {copy.mma}, needed a multiple of {needed}",
-        _more_atoms(copy.mma, copy.operand, factor),
+        _more_atoms(copy.mma, copy.operand, needed // gcd(needed, copy.values)),
     )
 
 

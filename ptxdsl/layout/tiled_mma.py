@@ -11,10 +11,12 @@ from ptxdsl.layout.algebra import L, composition, right_inverse, slice_, through
 from ptxdsl.layout.atoms import DIMENSIONS, NAMES, MmaAtom, mma_atom, product_picture
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Picture
+from ptxdsl.layout.index import check_operators
 from ptxdsl.layout.layout import Layout, from_modes
-from ptxdsl.layout.shape import map_leaves, modes, product, refusal, show
+from ptxdsl.layout.shape import check_int, int_tuple, kind_of, map_leaves, modes, product, refusal, show
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout
 from ptxdsl.layout.tiling import logical_divide, zipped_divide
+from ptxdsl.layout.vector import layout_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,16 +66,21 @@ class TiledMma(Drawable):
         return self.partition("c", layout)
 
     def partition(self, operand: str, layout: L) -> L:
-        check_tiles(f"operand {operand.upper()} of {self}", self.tile_of(operand), layout)
-        return through_swizzle(self._partitioned, layout, operand)
+        """(threads, values of one atom, atoms, atoms) of a layout, or tensor, of operand "a", "b" or "c"."""
+        if operand not in DIMENSIONS:
+            raise refusal(f"there is no operand {operand!r}", 'the operands are "a", "b" and "c"')
+        whole: L = layout_of(layout)  # type: ignore[assignment]  # a layout is its own
+        check_tiles(f"operand {operand.upper()} of {self}", self.tile_of(operand), whole)
+        return through_swizzle(self._partitioned, whole, operand)
 
     def fragment(self, operand: str, shape: Sequence[int]) -> Layout:
         """Where a thread keeps its part of `shape` in registers: (values, atoms, atoms) → element number."""
-        _, *held = modes(self.partition(operand, Layout(tuple(shape))).shape)
+        _, *held = modes(self.partition(operand, Layout(int_tuple(shape, "shape", least=1))).shape)
         return Layout(tuple(held))
 
     def get_slice(self, thread: Any) -> ThreadMma:
         """The part of one thread, which may be traced."""
+        check_operators(thread, "a thread")
         return ThreadMma(self, thread)
 
     def _partitioned(self, layout: Layout, operand: str) -> Layout:
@@ -131,13 +138,10 @@ def make_tiled_mma(
     `tile` is how much all warps cover together, by default one atom each; twice of it in N, say, gives every thread two
     atoms in N. Raises LayoutError where the tile is no multiple of that.
     """
-    atom = mma_atom(atom) if isinstance(atom, str) else atom
+    atom = mma_atom(atom)
     warps = _warp_layout(atom_layout)
     least = tuple(a * product(w) for a, w in zip(atom.shape, modes(warps.shape), strict=True))
-    tile = (None,) * 3 if tile is None else tile
-    if len(tile) != 3:
-        raise refusal(f"the tile of a tiled MMA is (M, N, K); found {tile}", "None stands for the least there is")
-    wanted = [step if n is None else n for n, step in zip(tile, least, strict=True)]
+    wanted = [step if n is None else n for n, step in zip(_extents(tile), least, strict=True)]
     for name, found, step in zip(NAMES, wanted, least, strict=True):
         if found < 1 or found % step:
             raise refusal(
@@ -149,12 +153,32 @@ def make_tiled_mma(
     return TiledMma(atom, warps, (m, n, k))
 
 
+def as_tiled_mma(value: TiledMma | MmaAtom | str) -> TiledMma:
+    """A tiled MMA as it is; an atom or its name on one warp."""
+    return value if isinstance(value, TiledMma) else make_tiled_mma(value)
+
+
+def _extents(tile: Any) -> Sequence[int | None]:
+    if tile is None:
+        return (None,) * 3
+    if not isinstance(tile, (tuple, list)) or len(tile) != 3:
+        found = tile if isinstance(tile, (tuple, list)) else kind_of(tile)
+        raise refusal(f"the tile of a tiled MMA is (M, N, K); found {found}", "None stands for the least there is")
+    for name, extent in zip(NAMES, tile, strict=True):
+        if extent is not None:
+            check_int(extent, f"{name} of the tile of a tiled MMA")
+    return tile
+
+
 def _warp_layout(value: Any) -> Layout:
     layout = value if isinstance(value, Layout) else Layout(value)
     layout = from_modes([*layout, *[Layout(1, 0)] * (3 - layout.rank)])
     check_numbers(layout, "warps")
     if layout.rank != 3:
-        raise refusal(f"the warps of a tiled MMA stand in M, N and K; found {layout}, of {layout.rank} modes")
+        raise refusal(
+            f"the warps of a tiled MMA stand in M, N and K; found {layout}, of {layout.rank} modes",
+            "give one number for each of M, N and K, as (2, 2, 1)",
+        )
     return layout
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxdsl.layout.algebra import L, Tiler, by_mode, complement, compose, through_swizzle
+from ptxdsl.layout.algebra import L, Tiler, as_layout, by_mode, complement, compose, plain, through_swizzle
 from ptxdsl.layout.layout import Layout, from_modes
-from ptxdsl.layout.shape import IntTuple, int_tuple, modes, product
+from ptxdsl.layout.shape import IntTuple, int_tuple, modes, product, refusal, show
+from ptxdsl.layout.swizzle import ComposedLayout
 
 
 def logical_divide(layout: L, tiler: Tiler) -> L:
-    """(tile, rest): the elements that `tiler` picks, then how the tile repeats; a tuple divides mode by mode."""
+    """(tile, rest): the elements that `tiler` picks, then how the tile repeats; a tuple divides mode by mode.
+
+    Tiles are whole: where they do not end with the layout, the last ones go on past its end, so that Layout(10) divided
+    by 4 has the 12 coordinates of (4,3).
+    """
     return through_swizzle(_divide, layout, tiler)
 
 
@@ -34,9 +39,9 @@ def logical_product(block: Layout, tiler: Tiler) -> Layout:
     if tiler is None:
         return block
     if isinstance(tiler, tuple):
-        return by_mode(block, tiler, logical_product)
+        return by_mode(plain(block), tiler, logical_product)
     tile = tiler if isinstance(tiler, Layout) else Layout(tiler)  # type: ignore[arg-type]
-    return from_modes([block, compose(complement(block, block.size * tile.cosize), tile)])
+    return from_modes([block, compose(complement(block, plain(block).size * tile.cosize), tile)])
 
 
 def zipped_product(block: Layout, tiler: Tiler) -> Layout:
@@ -54,26 +59,46 @@ def flat_product(block: Layout, tiler: Tiler) -> Layout:
     return _opened(zipped_product(block, tiler), 0, 1)
 
 
-def blocked_product(block: L, tiler: Layout) -> L:
-    """Mode by mode (block, tile): each block stays in one piece."""
-    return through_swizzle(lambda inner: _interleaved(inner, tiler, block_first=True), block)
+def blocked_product(block: L, tiler: Layout | IntTuple) -> L:
+    """Mode by mode (block, tile): each block stays in one piece. A shape as `tiler` is its compact layout."""
+    return through_swizzle(lambda inner: _interleaved(inner, plain(as_layout(tiler)), block_first=True), block)
 
 
-def raked_product(block: L, tiler: Layout) -> L:
-    """Mode by mode (tile, block): the blocks are dealt out among each other."""
-    return through_swizzle(lambda inner: _interleaved(inner, tiler, block_first=False), block)
+def raked_product(block: L, tiler: Layout | IntTuple) -> L:
+    """Mode by mode (tile, block): the blocks are dealt out among each other. A shape as `tiler` is its layout."""
+    return through_swizzle(lambda inner: _interleaved(inner, plain(as_layout(tiler)), block_first=False), block)
 
 
 def tile_to_shape(block: L, shape: IntTuple, order: Sequence[int] | None = None) -> L:
-    """`block` repeated to fill `shape`, mode by mode; `order` ranks the modes, the least repeats first."""
+    """`block` repeated to fill `shape`, mode by mode; `order` ranks the modes, the least repeats first.
+
+    Modes that `shape` has and the block has not are repeated only. Raises LayoutError where whole blocks do not fill
+    the shape.
+    """
+    if not isinstance(block, ComposedLayout):
+        plain(block)
     wanted = [product(n) for n in modes(int_tuple(shape, "shape", least=1))]
-    counts = [-(-n // product(b)) for n, b in zip(wanted, modes(block.shape), strict=True)]
+    blocks = [product(b) for b in modes(block.shape)] + [1] * (len(wanted) - block.rank)
+    if len(wanted) < block.rank or any(n % b for n, b in zip(wanted, blocks, strict=True)):
+        raise _no_fill(block.shape, wanted, blocks)
+    counts = [n // b for n, b in zip(wanted, blocks, strict=True)]
     strides, running = [0] * len(counts), 1
     for mode in sorted(range(len(counts)), key=lambda i: order[i] if order else i):
         if counts[mode] > 1:
             strides[mode] = running
         running *= counts[mode]
     return blocked_product(block, Layout(tuple(counts), tuple(strides)))
+
+
+def _no_fill(block: IntTuple, wanted: list[int], blocks: list[int]) -> Exception:
+    if len(wanted) < len(blocks):
+        modes_of = f"{len(wanted)} mode" + "s" * (len(wanted) != 1)
+        return refusal(f"blocks of {show(block)} do not fill {modes_of}", f"give a shape of {len(blocks)} modes")
+    whole = tuple(-(-n // b) * b for n, b in zip(wanted, blocks, strict=True))
+    return refusal(
+        f"blocks of {show(block)} do not fill {show(tuple(wanted))} evenly",
+        f"fill {show(whole)}, and guard what lies past the end",
+    )
 
 
 def _divide(layout: Layout, tiler: Tiler) -> Layout:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ptxdsl.layout.atoms import CopyAtom
 from ptxdsl.layout.layout import Layout
-from ptxdsl.layout.shape import refusal
+from ptxdsl.layout.shape import kind_of, refusal
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Start, Swizzle
 
 VERBS = {"source": "reads", "target": "writes"}
@@ -18,7 +18,10 @@ def layout_of(tensor: Any) -> AnyLayout:
     """A layout itself, or the one of a tensor."""
     layout = tensor if isinstance(tensor, (Layout, ComposedLayout)) else getattr(tensor, "layout", None)
     if not isinstance(layout, (Layout, ComposedLayout)):
-        raise refusal(f"a layout or a tensor with one is partitioned; found {tensor!r} of type {type(tensor).__name__}")
+        raise refusal(
+            f"a layout or a tensor with one is partitioned; found {kind_of(tensor)}",
+            "write Layout(SHAPE, STRIDE), or give the array of pd.shared(TYPE, layout)",
+        )
     return layout
 
 

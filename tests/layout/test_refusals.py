@@ -7,12 +7,15 @@ from ptxdsl.layout import (
     ComposedLayout,
     Layout,
     Swizzle,
+    atom,
     bank_wavefronts,
     byte_index,
+    coalesce,
     complement,
     composition,
     copy_atom,
     downcast,
+    idx2crd,
     in_bytes,
     left_inverse,
     logical_divide,
@@ -26,6 +29,9 @@ from ptxdsl.layout import (
     parse_layout,
     recast,
     slice_,
+    tile_to_shape,
+    to_svg,
+    to_text,
     upcast,
 )
 from tests.layout.fakes import Traced
@@ -43,6 +49,14 @@ COPY_NAMES = (
 LAYOUT_TEXT = (
     "write ((4,8),(2,2)):((32,1),(16,8)), Sw<3,3,3> or Sw<3,3,3> o 0 o (8,64):(64,1), as they print themselves"
 )
+FROM_0 = "counted from 0; there are no negative coordinates"
+TENSOR = "write Layout(SHAPE, STRIDE), or give the array of pd.shared(TYPE, layout)"
+OPERATORS = "use an int, a register of integers, or an array of ints"
+STATIC = "layouts are static: use a Python int"
+INSTRUCTIONS = "an instruction such as mma.m16n8k16.f32.f16, ldmatrix.x4, cp.async.16 or ld.shared.16"
+TWO_TYPES = "convert one of them; only e4m3 and e5m2, or s8 and u8, multiply each other"
+TURNED = "write .row.col; a tile that lies the other way is turned by ldmatrix.x4.trans"
+DRAWN = "layouts, swizzles, atoms, tiled copies and tiled MMAs are drawn; found"
 
 
 class Global:
@@ -68,8 +82,16 @@ REFUSALS = {
         "a stride is an int or a nested tuple of ints; found lda of type Traced",
         "layouts are static: use Python ints, and apply the layout to traced coordinates",
     ),
-    "an empty mode": (lambda: Layout((4, 0)), "a shape has no entry below 1; found 0", None),
-    "no modes": (lambda: Layout(()), "a shape has at least one mode; found ()", None),
+    "an empty mode": (
+        lambda: Layout((4, 0)),
+        "a shape has no entry below 1; found 0",
+        "a mode of a single element has the size 1",
+    ),
+    "no modes": (
+        lambda: Layout(()),
+        "a shape has at least one mode; found ()",
+        "the layout of a single element is Layout(1)",
+    ),
     "a stride for each mode but one": (
         lambda: Layout((4, 8), (8,)),
         "shape (4,8) and stride (8) are not nested alike: in the shape (4,8) has 2 modes, in the stride (8) has 1 mode",
@@ -89,22 +111,22 @@ REFUSALS = {
     "a coordinate outside": (
         lambda: byte_index(K_MAJOR, (99, 64), 2),
         "coordinate 64 is outside of mode 1 of (128,64):(64,1): it goes from 0 to 63",
-        None,
+        f"its shape is (128, 64), {FROM_0}",
     ),
     "a negative coordinate of a nested mode": (
         lambda: byte_index(Layout(((4, 8), 2)), ((0, -1), Traced(0)), 2),
         "coordinate -1 is outside of mode 0.1 of ((4,8),2):((1,4),32): it goes from 0 to 7",
-        None,
+        f"its shape is ((4, 8), 2), {FROM_0}",
     ),
     "a linear coordinate outside": (
         lambda: byte_index(SWIZZLED, 8192, 2),
         "coordinate 8192 is outside of Sw<3,3,3> o 0 o (128,64):(64,1): it goes from 0 to 8191",
-        None,
+        f"its shape is (128, 64), {FROM_0}",
     ),
     "a slice outside": (
         lambda: slice_(K_MAJOR, 128, None),
         "coordinate 128 is outside of mode 0 of (128,64):(64,1): it goes from 0 to 127",
-        None,
+        f"its shape is (128, 64), {FROM_0}",
     ),
     "more entries by mode than modes": (
         lambda: logical_divide(K_MAJOR, (4, 4, 4)),
@@ -179,7 +201,7 @@ REFUSALS = {
     "a swizzle that feeds itself": (
         lambda: Swizzle(3, 3, 2),
         "Swizzle(3, 3, 2) reads bits that it also changes: the shift is at least the number of bits, 3",
-        None,
+        "write Swizzle(3, 3, 3)",
     ),
     "offsets of a traced slice": (
         lambda: slice_(SWIZZLED, Traced(1), None).offsets(),
@@ -189,7 +211,7 @@ REFUSALS = {
     "recast to a width that does not divide": (
         lambda: recast(K_MAJOR, 16, 24),
         "16-bit elements do not recast to 24 bits: neither width divides the other",
-        None,
+        "go by way of 8 bits: recast(recast(layout, 16, 8), 8, 24)",
     ),
     "upcast through a mode": (
         lambda: upcast(Layout((4, 3), (3, 1)), 2),
@@ -225,9 +247,9 @@ REFUSALS = {
     ),
     "inputs of two widths": (
         lambda: mma_atom("mma.sync.aligned.m16n8k16.row.col.f32.f16.e4m3.f32"),
-        "there is no MMA atom 'mma.sync.aligned.m16n8k16.row.col.f32.f16.e4m3.f32'",
-        "write mma.SHAPE.ACCUMULATOR.INPUT; m16n8k16: f32.f16, f16.f16, f32.bf16, s32.s8, s32.u8, f64.f64, "
-        "f32.e4m3, f32.e5m2, f16.e4m3, f16.e5m2",
+        "there is no MMA atom 'mma.sync.aligned.m16n8k16.row.col.f32.f16.e4m3.f32': A and B are of one type, "
+        "and here of f16 and e4m3",
+        "convert one of them; only e4m3 and e5m2, or s8 and u8, multiply each other",
     ),
     "a shape that mma does not have": (
         lambda: mma_atom("mma.m32n8k16.f32.f16"),
@@ -324,10 +346,51 @@ REFUSALS = {
         "store the tile with stride 1 in K for ldmatrix.x4, or in N for ldmatrix.x4.trans",
     ),
     "3, a fragment is no vector": (
-        lambda: make_tiled_copy_a("ld.shared.16", MMA).partition_s(K_MAJOR),
-        "ld.shared.16 reads 8 contiguous values of 16 bits a thread: found offsets 0, 1, 512, 513, … in "
-        "(128,64):(64,1), which is contiguous in K, needed 0 to 7",
-        "let each thread's values run along the contiguous mode, or move 4 bytes at a time",
+        lambda: make_tiled_copy_a("ld.shared.16", MMA),
+        "ld.shared.16 reads 8 neighbours of 16 bits, along M or K: found (M, K) = (0,0), (0,1), (8,0), (8,1), … for "
+        f"the first thread of operand A of {MMA}",
+        "move 4 bytes at a time, as by ld.shared.4",
+    ),
+    "3, a fragment of B is no vector": (
+        lambda: make_tiled_copy_b("ld.shared.16", MMA),
+        "ld.shared.16 reads 8 neighbours of 16 bits, along N or K: found (N, K) = (0,0), (0,1), (0,8), (0,9), … for "
+        f"the first thread of operand B of {MMA}",
+        "move 4 bytes at a time, as by ld.shared.4",
+    ),
+    "3, accumulators are no rows of matrices": (
+        lambda: make_tiled_copy_c("ldmatrix.x4", MMA),
+        "ldmatrix.x4 reads 4 neighbours of 32 bits, along M or N: found (M, N) = (0,0), (0,2), (0,4), (0,6) for the "
+        f"first thread of operand C of {MMA}",
+        "move 4 bytes at a time, as by ld.shared.4",
+    ),
+    "3, accumulators are pairs": (
+        lambda: make_tiled_copy_c("st.global.v4.b32", MMA),
+        "st.global.16 writes 4 neighbours of 32 bits, along M or N: found (M, N) = (0,0), (0,1), (8,0), (8,1) for the "
+        f"first thread of operand C of {MMA}",
+        "move 8 bytes at a time, as by st.global.8",
+    ),
+    "3, accumulators are pairs in any space": (
+        lambda: make_tiled_copy_c("st.16", MMA),
+        "st.16 writes 4 neighbours of 32 bits, along M or N: found (M, N) = (0,0), (0,1), (8,0), (8,1) for the "
+        f"first thread of operand C of {MMA}",
+        "move 8 bytes at a time, as by st.8",
+    ),
+    "a copy past the registers": (
+        lambda: make_tiled_copy_b("cp.async.16", MMA),
+        f"cp.async.16 copies global to shared memory: it does not reach the registers that hold operand B of {MMA}",
+        "copy the tile to shared memory with make_tiled_copy, and from there by ldmatrix.x4 or ld.shared",
+    ),
+    "A of wgmma that no thread holds": (
+        lambda: make_tiled_copy_a("ldmatrix.x4", "wgmma.m64n64k16.f32.f16"),
+        "no thread holds operand A of tiled_mma(wgmma.m64n64k16.f32.f16, atoms (1,1,1):(1,1,1), tile (64,64,16)): "
+        "the instruction reads it from shared memory by itself",
+        "bring A to registers for wgmma.m64n64k16.f32.f16.rs, or leave it in shared memory",
+    ),
+    "B of wgmma": (
+        lambda: make_tiled_copy_b("ldmatrix.x4", "wgmma.m64n64k16.f32.f16.rs"),
+        "no thread holds operand B of tiled_mma(wgmma.m64n64k16.f32.f16.rs, atoms (1,1,1):(1,1,1), tile (64,64,16)): "
+        "the instruction reads it from shared memory by itself",
+        "leave B in shared memory",
     ),
     "3, a swizzle that cuts vectors": (
         lambda: X4.partition_s(composition(Swizzle(3, 2, 3), K_MAJOR)),
@@ -410,7 +473,7 @@ REFUSALS = {
     "warps in four directions": (
         lambda: make_tiled_mma(F16, (2, 2, 1, 2)),
         "the warps of a tiled MMA stand in M, N and K; found (2,2,1,2):(1,2,4,4), of 4 modes",
-        None,
+        "give one number for each of M, N and K, as (2, 2, 1)",
     ),
     "threads that share a place": (
         lambda: make_tiled_copy("cp.async.16", Layout((32, 4), (1, 0)), (1, 8)),
@@ -432,23 +495,261 @@ REFUSALS = {
         lambda: X4.get_slice(128).partition_s(SWIZZLED),
         "coordinate 128 is outside of mode 0 of ((8,2,2,2,2),(8,1),4,4):((64,8,1024,0,512),(1,0),2048,16): "
         "it goes from 0 to 127",
-        None,
+        f"its shape is ((8, 2, 2, 2, 2), (8, 1), 4, 4), {FROM_0}",
     ),
     "no layout at all": (
         lambda: X4.partition_s((128, 64)),
         "a layout or a tensor with one is partitioned; found (128, 64) of type tuple",
-        None,
+        TENSOR,
     ),
     "a fragment of a copy without an MMA": (
         lambda: make_tiled_copy("ld.shared.4", 32, 2).retile(Layout(4)),
         "tiled_copy(ld.shared.4, (32,2):(2,1) on (64)) is not made for a tiled MMA: it has no fragment to regroup",
-        None,
+        "make it by make_tiled_copy_a, _b or _c",
+    ),
+    # ---- values of the wrong kind
+    "a word for a coordinate": (
+        lambda: Layout((4, 8))("a"),
+        "a coordinate is an int, or traced; found 'a' of type str",
+        OPERATORS,
+    ),
+    "a float for a coordinate": (
+        lambda: K_MAJOR(1.0, 2),
+        "a coordinate is an int, or traced; found 1.0 of type float",
+        OPERATORS,
+    ),
+    "an open mode in a call": (
+        lambda: K_MAJOR(None, 2),
+        "a coordinate is an int, or traced; found None of type NoneType",
+        "use ints; modes that are to stay open are left to slice_(layout, …)",
+    ),
+    "a float for an offset": (
+        lambda: Swizzle(3, 3, 3)(1.5),
+        "an offset is an int, or traced; found 1.5 of type float",
+        OPERATORS,
+    ),
+    "a word for an index": (
+        lambda: idx2crd("x", (4, 8)),
+        "an index is an int, or traced; found 'x' of type str",
+        OPERATORS,
+    ),
+    "a word for a thread": (
+        lambda: X4.get_slice("a"),
+        "a thread is an int, or traced; found 'a' of type str",
+        OPERATORS,
+    ),
+    "a float for a thread of an MMA": (
+        lambda: MMA.get_slice(1.0),
+        "a thread is an int, or traced; found 1.0 of type float",
+        OPERATORS,
+    ),
+    "nothing to partition": (
+        lambda: MMA.get_slice(0).partition_c(None),
+        "a layout or a tensor with one is partitioned; found None of type NoneType",
+        TENSOR,
+    ),
+    "an operand of another name": (
+        lambda: MMA.partition("d", K_MAJOR),
+        "there is no operand 'd'",
+        'the operands are "a", "b" and "c"',
+    ),
+    "a swizzle of no int": (
+        lambda: Swizzle((1, 2), 3, 3),
+        "the number of bits of a swizzle is an int; found (1, 2) of type tuple",
+        STATIC,
+    ),
+    "a swizzle of a base below 0": (
+        lambda: Swizzle(3, -1, 3),
+        "the base of a swizzle is 0 or more; found -1",
+        "use an int from 0 on",
+    ),
+    "a swizzle of a shift that is none": (
+        lambda: Swizzle(3, 3, 3.0),
+        "the shift of a swizzle is an int; found 3.0 of type float",
+        STATIC,
+    ),
+    "a swizzle that feeds itself from below": (
+        lambda: Swizzle(3, 3, -2),
+        "Swizzle(3, 3, -2) reads bits that it also changes: the shift is at least the number of bits, 3",
+        "write Swizzle(3, 3, -3)",
+    ),
+    "an upcast by nothing": (
+        lambda: upcast(Layout((4, 8)), 0),
+        "the factor of an upcast is 1 or more; found 0",
+        "use an int from 1 on",
+    ),
+    "a downcast by a half": (
+        lambda: downcast(Layout((4, 8)), 1.5),
+        "the factor of a downcast is an int; found 1.5 of type float",
+        STATIC,
+    ),
+    "a recast to nothing": (
+        lambda: recast(Layout(8), 16, 0),
+        "the width of an element in bits is 1 or more; found 0",
+        "use an int from 1 on",
+    ),
+    "elements of no bytes": (
+        lambda: in_bytes(Layout(8), 0),
+        "the size of an element in bytes is 1 or more; found 0",
+        "use an int from 1 on",
+    ),
+    "a copy of elements of no bits": (
+        lambda: make_tiled_copy("cp.async.16", (32, 8), (1, 8), bits=0),
+        "the width of an element in bits is 1 or more; found 0",
+        "use an int from 1 on",
+    ),
+    "a copy of an operand of no bits": (
+        lambda: make_tiled_copy_a("ldmatrix.x4", MMA, bits=0),
+        "the width of an element in bits is 1 or more; found 0",
+        "use an int from 1 on",
+    ),
+    "a copy of elements of 12 bits": (
+        lambda: make_tiled_copy("cp.async.16", (32, 8), (1, 8), bits=12),
+        "no element has 12 bits",
+        "the widths are 1, 2, 4, 8, 16, 32, 64, 128",
+    ),
+    "bytes of half a byte": (
+        lambda: make_tiled_copy("ld.shared.4", 32, 8, bits=4).get_slice(0).partition_s(Layout(256), bytes=True),
+        "elements of 4 bits do not start at whole bytes",
+        "make the copy for 8-bit elements of recast(layout, bits, 8)",
+    ),
+    "a copy by a number": (
+        lambda: make_tiled_copy(7, (32, 8), (1, 8)),
+        "a copy atom is made of the name of an instruction; found 7 of type int",
+        COPY_NAMES,
+    ),
+    "a copy by a product": (
+        lambda: make_tiled_copy(mma_atom(F16), (32, 8), (1, 8)),
+        "a copy atom is made of the name of an instruction; found mma.m16n8k16.f32.f16",
+        COPY_NAMES,
+    ),
+    "an operand of a number": (
+        lambda: make_tiled_copy_b("ldmatrix.x4", 7),
+        "an MMA atom is made of the name of an instruction; found 7 of type int",
+        "write mma.m16n8k16.f32.f16 or wgmma.m64n128k16.f32.f16",
+    ),
+    "a tile of letters": (
+        lambda: make_tiled_mma(F16, (2, 2, 1), "abc"),
+        "the tile of a tiled MMA is (M, N, K); found 'abc' of type str",
+        "None stands for the least there is",
+    ),
+    "a tile of floats": (
+        lambda: make_tiled_mma(F16, (2, 2, 1), (32, 32.0, 16)),
+        "N of the tile of a tiled MMA is an int; found 32.0 of type float",
+        STATIC,
+    ),
+    "a drawing of a number": (lambda: to_svg(3), f"{DRAWN} 3 of type int", "write Layout(SHAPE, STRIDE)"),
+    "a drawing of text": (lambda: to_text("x"), f"{DRAWN} 'x' of type str", "write parse('x')"),
+    "a layout read from a number": (
+        lambda: parse_layout(3),
+        "a layout is read from text; found 3 of type int",
+        LAYOUT_TEXT,
+    ),
+    "anything read from nothing": (
+        lambda: parse(None),
+        "a layout is read from text; found None of type NoneType",
+        f"{LAYOUT_TEXT}; or {INSTRUCTIONS}",
+    ),
+    "a word that means nothing": (
+        lambda: parse("nonsense"),
+        "'nonsense' is no layout, no swizzle and no instruction",
+        f"{LAYOUT_TEXT}; or {INSTRUCTIONS}",
+    ),
+    "an atom of nothing": (
+        lambda: atom(None),
+        "an atom is made of the name of an instruction; found None of type NoneType",
+        f"write {INSTRUCTIONS}",
+    ),
+    "an atom that there is not": (lambda: atom("nonsense"), "there is no atom 'nonsense'", f"write {INSTRUCTIONS}"),
+    "a swizzled layout at no offset": (
+        lambda: ComposedLayout(Swizzle(3, 3, 3), 0.5, K_MAJOR),
+        "the offset of a composed layout is no 0.5 of type float",
+        "write ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)))",
+    ),
+    "a layout that is none": (
+        lambda: coalesce("x"),
+        "a layout is needed; found 'x' of type str",
+        "write Layout(SHAPE, STRIDE)",
+    ),
+    "a complement of a swizzled layout": (
+        lambda: complement(SWIZZLED),
+        "Sw<3,3,3> o 0 o (128,64):(64,1) is swizzled, which this does not take",
+        "use its inner layout: layout.layout",
+    ),
+    "a shape that blocks do not fill": (
+        lambda: tile_to_shape(Layout((8, 8)), (20, 20)),
+        "blocks of (8,8) do not fill (20,20) evenly",
+        "fill (24,24), and guard what lies past the end",
+    ),
+    "a shape of fewer modes than the block": (
+        lambda: tile_to_shape(Layout((8, 8)), 20),
+        "blocks of (8,8) do not fill 1 mode",
+        "give a shape of 2 modes",
+    ),
+    # ---- products that PTX has not
+    "an mma of another major": (
+        lambda: make_tiled_mma("mma.sync.aligned.m16n8k16.col.col.f32.f16.f16.f32"),
+        "there is no MMA atom 'mma.sync.aligned.m16n8k16.col.col.f32.f16.f16.f32': A is row-major and B column-major, "
+        ".row.col, and this one has .col.col",
+        TURNED,
+    ),
+    "an mma of other majors and two types": (
+        lambda: make_tiled_mma("mma.sync.aligned.m16n8k16.col.row.f32.bf16.f16.f32"),
+        "there is no MMA atom 'mma.sync.aligned.m16n8k16.col.row.f32.bf16.f16.f32': A is row-major and B column-major, "
+        ".row.col, and this one has .col.row",
+        TURNED,
+    ),
+    "an mma of two types": (
+        lambda: mma_atom("mma.m16n8k16.f32.bf16.f16"),
+        "there is no MMA atom 'mma.m16n8k16.f32.bf16.f16': A and B are of one type, and here of bf16 and f16",
+        TWO_TYPES,
+    ),
+    "a wgmma of two types": (
+        lambda: mma_atom("wgmma.m64n64k16.f32.f16.bf16"),
+        "there is no MMA atom 'wgmma.m64n64k16.f32.f16.bf16': A and B are of one type, and here of f16 and bf16",
+        TWO_TYPES,
+    ),
+    "a wgmma with majors": (
+        lambda: mma_atom("wgmma.m64n64k16.row.col.f32.f16"),
+        "there is no MMA atom 'wgmma.m64n64k16.row.col.f32.f16': wgmma names no majors, and this one has .row.col",
+        "leave out .row.col",
+    ),
+    "a sparse mma": (
+        lambda: mma_atom("mma.sp.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32"),
+        "there is no MMA atom 'mma.sp.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32'",
+        "write mma.SHAPE.ACCUMULATOR.INPUT; m16n8k4: f32.tf32, f64.f64",
+    ),
+    "a product by a copy": (
+        lambda: make_tiled_mma("ldmatrix.x4"),
+        "there is no MMA atom 'ldmatrix.x4'",
+        "write mma.SHAPE.ACCUMULATOR.INPUT; this instruction copies, and multiplies nothing",
+    ),
+    "2, values between two multiples": (
+        lambda: make_tiled_copy("ldmatrix.x4", (32, 1), (1, 12)),
+        "ldmatrix.x4 moves 8 values of 16 bits a thread: found 12 a thread in val_layout (1,12):(1,1), "
+        "needed a multiple of 8",
+        "give each thread 8 or 16 values, or use a narrower instruction",
     ),
     # ---- banks
+    "banks of a word": (
+        lambda: bank_wavefronts("ldmatrix.x4", "x"),
+        "a layout or a tensor with one is partitioned; found 'x' of type str",
+        TENSOR,
+    ),
+    "banks of elements of no bits": (
+        lambda: bank_wavefronts("ldmatrix.x4", K_MAJOR, 0),
+        "the width of an element in bits is 1 or more; found 0",
+        "use an int from 1 on",
+    ),
+    "banks of one mode": (
+        lambda: bank_wavefronts("ld.shared.4", Layout(64)),
+        "one ld.shared.4 of a warp is shown on two modes; 64:1 has 1",
+        "give it rows and columns",
+    ),
     "banks of three modes": (
         lambda: bank_wavefronts("ldmatrix.x4", Layout((64, 64, 3))),
         "one ldmatrix.x4 of a warp is shown on two modes; (64,64,3):(1,64,4096) has 3",
-        None,
+        "leave two modes open: slice_(layout, None, None, 0)",
     ),
     "banks of a misaligned row": (
         lambda: bank_wavefronts("ldmatrix.x4", Layout((64, 64), (65, 1))),

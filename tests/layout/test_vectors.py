@@ -248,7 +248,8 @@ SMEM = {
 }
 REFUSED = {
     "too few vals": r"moves \d values of 16 bits a thread: found \d a thread in operand [AB]",
-    "failed to vectorize": r"contiguous values of 16 bits a thread: found offsets 0, .*",
+    "failed to vectorize": r"contiguous values of 16 bits a thread: found offsets 0, .*|"
+    r"reads 8 neighbours of 16 bits, along [MN] or K: found \([MN], K\) = \(0,0\), \(0,1\), \((0,8|8,0)\), ",
     "Divisibility condition": r"contiguous values of 16 bits a thread: found offsets 0, 6[58], ",
 }
 MISALIGNED = r"at multiples of \d+ bytes: found a pitch of 6[58] elements"

@@ -129,6 +129,15 @@ def test_drawings_go_to_files(run, tmp_path):
     assert svg.read_text() == to_svg(parse("(2,8)"))
 
 
+def test_a_file_may_be_named_before_the_spec_and_as_one_by_its_path(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("--svg", "a.svg", "(4,8)") == SimpleNamespace(code=0, out="", err="")
+    assert run("(4,8)", "--svg", "./(4,8)") == SimpleNamespace(code=0, out="", err="")
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == dict.fromkeys(
+        ["a.svg", "(4,8)"], to_svg(parse("(4,8)"))
+    )
+
+
 def test_colours_are_for_terminals_only(run, tmp_path, monkeypatch):
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     assert "\x1b[" not in run("(4,8)").out
@@ -148,6 +157,27 @@ def test_colours_are_for_terminals_only(run, tmp_path, monkeypatch):
             "shape (4,8) and stride (1,4,2) are not nested alike: in the shape (4,8) has 2 modes, "
             "in the stride (1,4,2) has 3 modes",
             "give each int of the shape its own int in the stride",
+        ),
+        (
+            ["nonsense"],
+            "'nonsense' is no layout, no swizzle and no instruction",
+            f"{LAYOUTS}; or an instruction such as mma.m16n8k16.f32.f16, ldmatrix.x4, cp.async.16 or ld.shared.16",
+        ),
+        ([], "SPEC is missing: there is nothing to draw", "give one, as in: ptxdsl layout '(4,8)'"),
+        (
+            ["(8,8)", "--svg", "(4,4)"],
+            "--svg took (4,4), which reads as a SPEC, for the file to write",
+            "write the SPEC first, as in: ptxdsl layout '(4,4)' --svg FILE; for such a file, ./(4,4)",
+        ),
+        (
+            ["--svg", "(8,8)"],
+            "--svg took (8,8), which reads as a SPEC, for the file to write",
+            "write the SPEC first, as in: ptxdsl layout '(8,8)' --svg FILE; for such a file, ./(8,8)",
+        ),
+        (
+            ["--latex", "mma.m16n8k16"],
+            "--latex took mma.m16n8k16, which reads as a SPEC, for the file to write",
+            "write the SPEC first, as in: ptxdsl layout 'mma.m16n8k16' --latex FILE; for such a file, ./mma.m16n8k16",
         ),
         (["ldmatrix.x3"], "there is no copy atom 'ldmatrix.x3'", COPIES),
         (

@@ -37,7 +37,7 @@ def add(commands: Any) -> None:
         epilog=SPECS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("specs", nargs="+", metavar="SPEC", help="what to draw; see below")
+    parser.add_argument("specs", nargs="*", metavar="SPEC", help="what to draw; see below")
     for name, title in (("svg", "SVG"), ("latex", "LaTeX")):
         parser.add_argument(
             f"--{name}", nargs="?", const=STDOUT, metavar="FILE", help=f"{title} of one SPEC, to stdout or a file"
@@ -66,7 +66,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Refuses forms that have nowhere to go, or one place together."""
+    """Refuses a SPEC that is missing, and forms that have nowhere to go, or one place together."""
+    for form, file in (("--svg", options.svg), ("--latex", options.latex)):
+        if file is not None and is_spec(file):
+            raise UsageError(
+                f"{form} took {file}, which reads as a SPEC, for the file to write",
+                help=f"write the SPEC first, as in: ptxdsl layout '{file}' {form} FILE; for such a file, ./{file}",
+            )
+    if not options.specs:
+        raise UsageError("SPEC is missing: there is nothing to draw", help="give one, as in: ptxdsl layout '(4,8)'")
     files = [file for file in (options.svg, options.latex) if file is not None]
     if not files:
         return
@@ -82,6 +90,14 @@ def check(options: argparse.Namespace) -> None:
         raise UsageError(
             f"-o {options.output} is left without a drawing: {form} names its own file", help="leave out -o"
         )
+
+
+def is_spec(text: str) -> bool:
+    try:
+        parse(text)
+    except LayoutError:
+        return False
+    return True
 
 
 def picture(spec: str, banks: str | None, bits: int) -> Picture:

@@ -89,6 +89,14 @@ def test_words_stay_inside_of_their_cells_and_cells_inside_of_the_page(value):
     assert all(x + len(word) * 6.62 <= width for x, _, word in labels(svg)["t"])
 
 
+@pytest.mark.parametrize("value", DRAWN, ids=str)
+def test_a_drawing_says_what_it_is_and_holds_no_empty_text(value):
+    page = ElementTree.fromstring(to_svg(value))
+    assert page.get("role") == "img"
+    assert page[0].tag == f"{SVG}title" and page[0].text == value.picture().title
+    assert all("".join(text.itertext()) for text in page.iter(f"{SVG}text"))
+
+
 def test_rows_and_columns_are_numbered_beside_their_cells():
     svg = to_svg(Layout((3, 2)))
     columns, rows = labels(svg)["n"][:2], labels(svg)["n"][2:]

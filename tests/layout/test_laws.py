@@ -297,6 +297,20 @@ def test_tile_to_shape_fills_the_shape_with_blocks(block, order, counts):
         assert result(*step) == size(block)
 
 
+def test_tile_to_shape_repeats_along_modes_that_the_block_has_not():
+    assert str(tile_to_shape(Layout((8, 4)), (16, 4, 3))) == "((8,2),(4,1),(1,3)):((1,32),(8,0),(0,64))"
+
+
+def test_tiles_of_a_divide_go_on_past_the_end():
+    assert logical_divide(Layout(10), Layout(4)) == Layout((4, 3))
+
+
+def test_a_product_takes_a_shape_for_its_compact_layout():
+    block = Layout((2, 3))
+    assert blocked_product(block, (4, 5)) == blocked_product(block, Layout((4, 5)))
+    assert raked_product(block, (4, 5)) == raked_product(block, Layout((4, 5)))
+
+
 @given(bijections(sizes=TWOS), st.sampled_from([2, 4]))
 def test_upcast_groups_neighbours_and_downcast_opens_them(layout, factor):
     assume([d for _, d in layout.flat()].count(1) == 1)

@@ -116,6 +116,21 @@ MMAS = [
 ]
 
 
+def test_a_copy_for_an_atom_is_the_copy_for_one_warp_of_it():
+    name = "mma.m16n8k16.f32.f16"
+    copy = make_tiled_copy_a("ldmatrix.x4", make_tiled_mma(name))
+    assert make_tiled_copy_a("ldmatrix.x4", name) == make_tiled_copy_a("ldmatrix.x4", mma_atom(name)) == copy
+    assert make_tiled_copy_a(copy_atom("ldmatrix.x4"), name) == copy
+
+
+def test_an_mma_partitions_the_layout_of_a_tensor():
+    class Tensor:
+        layout = Layout((64, 64))
+
+    mma = MMAS[1]
+    assert mma.partition_c(Tensor()) == mma.partition_c(Tensor.layout)
+
+
 @pytest.mark.parametrize("mma", MMAS, ids=str)
 @pytest.mark.parametrize("operand, missing", [("a", 1), ("b", 0), ("c", 2)])
 def test_a_tiled_mma_holds_each_element_once_for_each_warp_of_the_other_dimension(mma, operand, missing):

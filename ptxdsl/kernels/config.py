@@ -332,8 +332,9 @@ def _misfit_arrays(config: GemmConfig) -> Iterator[str]:
         widths = [width for width in WIDTHS if width >= type.bytes]
         if getattr(config, field) not in widths:
             yield f"{field} is {getattr(config, field)!r}; of {type} elements it takes {_either(widths)}"
-    if config.epilogue is not None and not callable(config.epilogue):
-        yield f"epilogue is {config.epilogue!r}; it takes a function of one element, such as relu"
+    epilogue: Any = config.epilogue
+    if epilogue is not None and not callable(epilogue):
+        yield f"epilogue is {epilogue!r}; it takes a function of one element, such as relu"
     if not isinstance(config.extras, tuple) or not all(isinstance(extra, Extra) for extra in config.extras):
         yield f"extras is {config.extras!r}; it takes a tuple of Extra, which gemm makes of `operands`"
 

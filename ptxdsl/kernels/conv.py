@@ -60,6 +60,7 @@ def conv2d(
     operands: Sequence[Any] = (),
     schedule: Schedule | None = None,
     split_k: int | None = None,
+    reduction: str | None = None,
 ) -> Any:
     """out = epilogue(x ∗ w, *operands): images (N, H, W, C), filters (K, R, S, C), output (N, P, Q, K). Returns out.
 
@@ -73,8 +74,9 @@ def conv2d(
     bytes, and pays for less. numpy arrays run on the emulator, CUDA arrays on their GPU, on torch's current stream.
 
     `epilogue` is a function of one element, and of one of each of `operands`: arrays of the shape of out, or
-    per_column(…) of (K,), such as a bias. `config` gives the tiles, `schedule` which of them a block computes and
-    `split_k` how many blocks share the sum of one, as in gemm(); what is not given is chosen for the shape.
+    per_column(…) of (K,), such as a bias. `config` gives the tiles, `schedule` which of them a block computes,
+    `split_k` how many blocks share the sum of one and `reduction` how they add up, as in gemm(); what is not given is
+    chosen for the shape.
 
     Raises LaunchError for arrays that do not fit; nothing is written then.
     """
@@ -84,13 +86,13 @@ def conv2d(
     epilogue = canonical(epilogue, len(operands))
     beside = [operand.array if isinstance(operand, Vector) else operand for operand in operands]
     arrays = (x, w, out, *beside)
-    what = config, schedule, split_k, repr((pad, stride, dilation)), epilogue, *map(type, operands)
+    what = config, schedule, split_k, reduction, repr((pad, stride, dilation)), epilogue, *map(type, operands)
     sight = None if out is None else look(arrays)
     with suppress(LaunchError):  # the careful way says it in the words of the caller
         if PLANS.launch(what, sight, ()):
             return out
     problem = convolution_of(x, w, out, window(pad, stride, dilation), epilogue, operands)
-    made = _configure(problem, config, epilogue, schedule, split_k)
+    made = _configure(problem, config, epilogue, schedule=schedule, split_k=split_k, reduction=reduction)
     if problem.product.m and problem.product.n:
         call = call_of(problem, made)
         call.run()
@@ -102,15 +104,15 @@ def _configure(
     problem: Convolution,
     config: GemmConfig | None,
     epilogue: Callable[..., Any] | None,
-    schedule: Schedule | None,
-    split_k: int | None,
+    **chosen: Any,
 ) -> GemmConfig:
-    """The kernel for a convolution: `config` gives the tiles, the arrays give types and widths."""
+    """The kernel for a convolution: `config` gives the tiles, `chosen` the schedule and how K is split, the arrays give
+    types and widths."""
     a = problem.product.a
     if config is None:
-        slices = 1 if schedule is not None and split_k is None else split_k
+        slices = 1 if chosen["schedule"] is not None and chosen["split_k"] is None else chosen["split_k"]
         config = choose(problem.sizes.implicit_gemm("fprop"), a.type, a.widest() == WIDEST, slices)
-    return configure(problem.product, config, epilogue, schedule=schedule, split_k=split_k)
+    return configure(problem.product, config, epilogue, **chosen)
 
 
 def geometry_of(problem: Convolution, tile_k: int) -> Geometry:

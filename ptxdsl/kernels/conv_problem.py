@@ -129,7 +129,7 @@ def _check_inputs(x: Tensor, w: Tensor) -> None:
         )
     channels, taken = x.array.shape[3], w.array.shape[3]
     if channels != taken:
-        raise LaunchError(f"`x` has {channels} channels and `w` takes {taken}", help=_of_channels(channels, taken))
+        raise LaunchError(f"`x` has {channels} channels and `w` takes {taken}", help=_of_channels(x, w))
     strides = x.array.strides
     if x.array.size and ((channels > 1 and strides[3] != 1) or min(strides) < 0):
         raise LaunchError(
@@ -138,7 +138,15 @@ def _check_inputs(x: Tensor, w: Tensor) -> None:
         )
 
 
-def _of_channels(channels: int, taken: int) -> str:
+def _of_channels(x: Tensor, w: Tensor) -> str:
+    channels, taken = x.array.shape[3], w.array.shape[3]
+    if x.array.shape[1] == taken:
+        return f"of `x` the second extent is {taken}, as in (N, C, H, W): {CHANNELS_LAST}"
+    if x.array.shape[1] == w.array.shape[1]:
+        return (
+            f"the second extents are {w.array.shape[1]}, as in images (N, C, H, W) and filters (K, C, R, S): "
+            "take .permute(0, 2, 3, 1).contiguous() of both"
+        )
     if taken and channels and channels % taken == 0:
         return (
             f"conv2d has no groups: call it for each of the {channels // taken}, with the channels of one, "

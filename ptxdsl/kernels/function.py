@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -157,8 +157,13 @@ def _text(function: Epilogue, types: tuple[Type, ...]) -> str:
         return ""
 
 
-def _applied(out: ptr[types[0]], *given: types, function: Epilogue, types: tuple[Type, ...]) -> None:  # type: ignore[valid-type]
-    out[0] = traced(function, *given)
+def _applied(
+    out: ptr[types[0]],
+    *given: types,
+    function: Epilogue,
+    types: tuple[Type, ...],
+) -> None:
+    cast(Any, out)[0] = traced(function, *given)
 
 
 def check_function(function: Callable[..., Any] | None, operands: Sequence[Any]) -> None:

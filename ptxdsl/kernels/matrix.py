@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any
 
+import numpy as np
+
 from ptxdsl import arrays
 from ptxdsl.errors import LaunchError
 from ptxdsl.types import Type
@@ -19,6 +21,8 @@ NAMES = {
     "s8": "int8",
     "u8": "uint8",
     "s32": "int32",
+    "e4m3": "float8_e4m3fn",
+    "e5m2": "float8_e5m2",
 }
 
 
@@ -111,6 +115,16 @@ def tensor(name: str, owner: Any, dimensions: int | tuple[int, ...], what: str, 
         raise LaunchError(
             f"`{name}` has elements of type {array.dtype}, which PTX has not", help="convert it to float16 or float32"
         )
+    if array.dtype.endswith("bool"):
+        raise LaunchError(
+            f"`{name}` has elements of type bool, which are not multiplied nor added here",
+            help="convert it to uint8, or to the type of the other arrays",
+        )
+    if isinstance(owner, np.ma.MaskedArray):
+        raise LaunchError(
+            f"`{name}` is a masked array, and a kernel reads what is under the mask",
+            help=f"pass an array without a mask, such as {name}.filled(0)",
+        )
     if array.pointer % array.type.bytes:
         raise LaunchError(
             f"`{name}` begins at the address {array.pointer:#x}, "
@@ -144,6 +158,11 @@ def _order(name: str, array: arrays.Array) -> tuple[str, int]:
         return "column", max(right, rows, 1) if columns > 1 else max(rows, 1)
     if not array.size:
         return "row", max(columns, 1)
+    if min(down, right) < 0:
+        raise LaunchError(
+            f"`{name}` has the shape {array.shape} and strides of ({down}, {right}) elements: it runs backwards",
+            help="make a copy of it",
+        )
     raise LaunchError(
         f"`{name}` has the shape {array.shape} and strides of ({down}, {right}) elements: not row- nor column-major",
         help="one stride must be 1 and the other at least that dimension's length; make a contiguous copy of it",

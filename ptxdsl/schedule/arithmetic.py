@@ -51,6 +51,11 @@ def low_bits(value: Any, bits: Any) -> Any:
     return value & ((1 << bits) - 1) if is_int(bits) else value - ((value >> bits) << bits)
 
 
+def counted(number: int, what: str) -> str:
+    """1 tile, 2 tiles."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def constant_like(value: Any, number: int) -> Any:
     """A number of the kind that `value` is: a traced one has its type, and takes no instruction."""
     return value * 0 + number

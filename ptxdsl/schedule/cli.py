@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ptxdsl.errors import ScheduleError
+from ptxdsl.schedule.arithmetic import counted
 from ptxdsl.schedule.grouped import GroupedProblemVisitor
 from ptxdsl.schedule.persistent import PersistentScheduler
 from ptxdsl.schedule.raster import GroupedRowsThreadblockSwizzle, HilbertThreadblockSwizzle
@@ -61,9 +62,9 @@ def add(commands: Any) -> None:
         "--problem", type=shape, action="append", required=True, metavar="MxN[xK]", help="K is 1 where it is left out"
     )
     parser.add_argument("--tile", type=shape, default=(1, 1, 1), metavar="MxN[xK]", help="default 1x1x1")
-    parser.add_argument("--n", type=int, default=1, help="tiles of a strip, rows of a group, order of a curve")
-    parser.add_argument("--split-k", type=int, default=1, help="slices of K, or batches (default 1)")
-    parser.add_argument("--blocks", type=int, default=132, help="that run at the same time (default 132)")
+    parser.add_argument("--n", type=int, help="tiles of a strip, rows of a group, order of a curve (default 1)")
+    parser.add_argument("--split-k", type=count, help="slices of K, or batches (default 1)")
+    parser.add_argument("--blocks", type=count, default=132, help="that run at the same time (default 132)")
     parser.add_argument("--sort", action="store_true", help="grouped: the longest K first")
     parser.add_argument("--balance", choices=("k",), help="grouped: deal by K-iterations")
     for name in ("svg", "json"):
@@ -82,6 +83,35 @@ def shape(text: str) -> tuple[int, int, int]:
     return m, n, k
 
 
+def count(text: str) -> int:
+    """A number of 1 or more."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text} is no number of 1 or more")
+    return int(text)
+
+
+def options_of(name: str) -> tuple[str, ...]:
+    """Of the options that not all schedules have, those of one."""
+    if name == "grouped":
+        return "sort", "balance"
+    return ("n", "split_k") if name in WITH_NUMBER else ("split_k",)
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Raises ScheduleError for an option that has no meaning for the schedule."""
+    own = options_of(options.schedule)
+    for name in ("n", "split_k", "sort", "balance"):
+        if getattr(options, name) not in (None, False) and name not in own:
+            known = ", ".join(map(flag, ("problem", "tile", *own, "blocks", "svg")))
+            raise ScheduleError(
+                f"{options.schedule} takes no {flag(name)}", help=f"its options are {known} and {flag('json')}"
+            )
+
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
 def run(options: argparse.Namespace) -> int:
     shown, note = drawing(options)
     if options.svg is None and options.json is None:
@@ -96,26 +126,28 @@ def run(options: argparse.Namespace) -> int:
 
 def drawing(options: argparse.Namespace) -> tuple[TileMap | Timeline, str]:
     """What there is to see, and a line about it."""
+    check_options(options)
     name, problems, tile, blocks = options.schedule, options.problem, options.tile, options.blocks
     if name == "grouped":
         mode = "host" if options.balance else "device"
         visitor = GroupedProblemVisitor(problems, tile, blocks, mode, options.sort, options.balance)
-        return visitor.timeline(), f"{visitor.total} tiles"
+        return visitor.timeline(), counted(visitor.total, "tile")
     if len(problems) > 1:
         raise ScheduleError(f"{name} takes one problem, not {len(problems)}", help="for several, take `grouped`")
     if name == "stream-k":
-        plan = StreamKThreadblockSwizzle(blocks).plan(problems[0], tile, options.split_k)
-        return plan.timeline(), f"{plan.dp_tiles} tiles are computed whole"
+        plan = StreamKThreadblockSwizzle(blocks).plan(problems[0], tile, options.split_k or 1)
+        return plan.timeline(), f"{counted(plan.dp_tiles, 'tile')} computed whole"
     tiles = tile_map(name, options)
-    return tiles, str(l2_reuse(tiles, tile, max(1, problems[0][2] // options.split_k), blocks))
+    slices = options.split_k or 1 if tiles.depth == "k" else 1
+    return tiles, str(l2_reuse(tiles, tile, max(1, problems[0][2] // slices), blocks))
 
 
 def tile_map(name: str, options: argparse.Namespace) -> TileMap:
     (problem,) = options.problem
     if name == "persistent":
-        return PersistentScheduler().plan(problem, options.tile, options.blocks, batches=options.split_k).map()
-    swizzle = WITH_NUMBER[name](options.n) if name in WITH_NUMBER else PLAIN[name]()
-    found: TileMap = swizzle.map(problem, options.tile, options.split_k)
+        return PersistentScheduler().plan(problem, options.tile, options.blocks, batches=options.split_k or 1).map()
+    swizzle = WITH_NUMBER[name](1 if options.n is None else options.n) if name in WITH_NUMBER else PLAIN[name]()
+    found: TileMap = swizzle.map(problem, options.tile, options.split_k or 1)
     return found
 
 

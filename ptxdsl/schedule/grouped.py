@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.schedule.arithmetic import minimum
+from ptxdsl.schedule.arithmetic import counted, minimum
 from ptxdsl.schedule.problems import MOST_TILES, sizes
 from ptxdsl.schedule.timeline import Span, Timeline
 
@@ -210,7 +210,8 @@ class GroupedProblemVisitor:
         columns = (column.tolist() for column in work)
         for block, problem, tile, begin, end in zip(*columns, strict=True):
             rows[block].append(Span(end - begin, f"{problem}.{tile}", problem))
-        return Timeline(f"{len(self.problems)} problems on {self.blocks} blocks", tuple(map(tuple, rows)))
+        name = f"{counted(len(self.problems), 'problem')} on {counted(self.blocks, 'block')}"
+        return Timeline(name, tuple(map(tuple, rows)))
 
 
 def _shapes(problems: Sequence[Any] | np.ndarray) -> np.ndarray:

@@ -169,7 +169,7 @@ class PersistentPlan:
 
     def map(self) -> TileMap:
         offsets = np.stack(self.tile(np.arange(self.items)), axis=1)
-        return TileMap("persistent", self.tiled, (self.items, 1, 1), offsets)
+        return TileMap("persistent", self.tiled, (self.items, 1, 1), offsets, "batch")
 
     def coverage(self) -> Coverage:
         """As of a swizzle; a work item counts as a block."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.schedule.arithmetic import ceil_div, maximum, minimum, where
+from ptxdsl.schedule.arithmetic import ceil_div, counted, maximum, minimum, where
 from ptxdsl.schedule.problems import TiledShape, countable, gemm_shape, sizes, slices_of, tile_sizes
 from ptxdsl.schedule.swizzle import launchable, xyz
 from ptxdsl.schedule.timeline import Span, Timeline
@@ -127,11 +127,12 @@ class StreamKThreadblockSwizzle:
 
     def _check_resident(self, blocks: int, slices: int) -> None:
         if blocks > self.resident_blocks:
+            few = f"split K into fewer than {slices} parts, " if slices > 2 else ""
             raise ScheduleError(
                 f"{self.name}: {blocks} blocks would wait for each other's parts, and {self.resident_blocks} can be "
                 f"resident ({self.free} multiprocessors, {self.occupancy} blocks on each)",
-                help=f"split K into fewer than {slices} parts, or take SplitKIdentityThreadblockSwizzle, whose blocks "
-                "wait only for those that started before them",
+                help=f"leave split_k out, {few}or take SplitKIdentityThreadblockSwizzle, whose blocks wait only for "
+                "those that started before them",
             )
 
     def _divide(self, tiles: int, iterations: int) -> tuple[int, int]:
@@ -510,5 +511,7 @@ class StreamKPlan:
             for m, n, begin, end in self.work(block):
                 slots[slot].append(Span(end - begin, f"{m},{n}", m + n))
                 loads[slot] += end - begin
-        title = f"{self.swizzle.name}: {self.sk_blocks} blocks share {self.sk_tiles} tiles"
+        share = "share" if self.sk_blocks > 1 else "has"
+        shared = f"{counted(self.sk_blocks, 'block')} {share} {counted(self.sk_tiles, 'tile')}"
+        title = f"{self.swizzle.name}: {shared if self.sk_blocks else 'blocks share no tiles'}"
         return Timeline(title, tuple(map(tuple, slots)), "slot")

@@ -34,6 +34,7 @@ class ThreadblockSwizzle:
     """What all swizzles share. They are hashable values, so that a kernel may be made for one."""
 
     name: str
+    depth = "k"  # what z counts, in pictures
 
     @property
     def title(self) -> str:
@@ -68,7 +69,8 @@ class ThreadblockSwizzle:
         grid = self.grid_shape(tiled)
         x, y, z = launch_order(grid)
         offsets = self._offsets_of_all((x, y, z), tiled)
-        return TileMap(self.title, TiledShape(*map(int, tiled)), grid, np.stack(np.broadcast_arrays(*offsets), axis=1))
+        places = np.stack(np.broadcast_arrays(*offsets), axis=1)
+        return TileMap(self.title, TiledShape(*map(int, tiled)), grid, places, self.depth)
 
     def coverage(self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None) -> Coverage:
         """(tiles, missing, repeated, no_op_blocks): the tiles that the grid computes, those that it misses or computes
@@ -220,6 +222,7 @@ class BatchedIdentityThreadblockSwizzle(ThreadblockSwizzle):
     """z of the grid is the batch. Past 65535 batches, 2**log_tile neighbours lie along x, and all are computed."""
 
     name = "batched-identity"
+    depth = "batch"
 
     def log_tile(self, tiled: Any) -> Any:
         batches = TiledShape(*tiled).k
@@ -278,7 +281,7 @@ class GemvBatchedStridedThreadblockSwizzle(ThreadblockSwizzle):
         _, n, k, batch = self.tiled_shape(problem, tile)
         grid = self.grid_shape((1, n, k, batch))
         _, n_, k_, batch_ = self.tile_offset(launch_order(grid))
-        return TileMap(self.name, TiledShape(n, k, batch), grid, np.stack([n_, k_, batch_], axis=1))
+        return TileMap(self.name, TiledShape(n, k, batch), grid, np.stack([n_, k_, batch_], axis=1), "batch")
 
 
 class _StridedDgrad(ThreadblockSwizzle):

@@ -29,12 +29,16 @@ class Coverage(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TileMap(Drawable):
-    """`offsets[i]` is the (m, n, k) of the i-th block in launch order; outside of `tiled`, the block has no tile."""
+    """`offsets[i]` is the (m, n, k) of the i-th block in launch order; outside of `tiled`, the block has no tile.
+
+    `depth` says what the third number counts: slices of "k", or each "batch".
+    """
 
     name: str
     tiled: TiledShape
     grid: tuple[int, ...]
     offsets: np.ndarray
+    depth: str = "k"
 
     @property
     def working(self) -> np.ndarray:
@@ -77,7 +81,7 @@ class TileMap(Drawable):
         idle = int((~self.working).sum())
         blocks = " x ".join(map(str, self.grid))
         title = f"{self.name}: {self.tiled.m} x {self.tiled.n} tiles, grid {blocks}, {idle} blocks without a tile"
-        names = ("",) if self.tiled.k == 1 else tuple(f"k {k}" for k in range(self.tiled.k))
+        names = ("",) if self.tiled.k == 1 else tuple(f"{self.depth} {k}" for k in range(self.tiled.k))
         grids = [Grid(name, tuple(map(tuple, cells[:, :, k])), (0, k)) for k, name in enumerate(names)]
         return Picture(title, tuple(grids))
 

@@ -395,6 +395,20 @@ REFUSALS = [
     (lambda x, w: conv2d(x, w[..., :4]), "`x` has 8 channels and `w` takes 4\n"
      "  help: conv2d has no groups: call it for each of the 2, with the channels of one, x[..., i : i + 4], its filters, "
      "and its channels of out"),
+    (lambda x, w: conv2d(x.transpose(0, 3, 1, 2), w), "`x` has 6 channels and `w` takes 8\n"
+     "  help: of `x` the second extent is 8, as in (N, C, H, W): channels lie side by side: of a torch tensor take "
+     "x.contiguous(memory_format=torch.channels_last)"
+     ".permute(0, 2, 3, 1), of another np.ascontiguousarray(x.transpose(0, 2, 3, 1))"),
+    (lambda x, w: conv2d(x.transpose(0, 3, 1, 2), w.transpose(0, 3, 1, 2)), "`x` has 6 channels and `w` takes 3\n"
+     "  help: the second extents are 8, as in images (N, C, H, W) and filters (K, C, R, S): take "
+     ".permute(0, 2, 3, 1).contiguous() of both"),
+    (lambda x, w: conv2d(x > 0, w > 0), "`x` has elements of type bool, which are not multiplied nor added here\n"
+     "  help: convert it to uint8, or to the type of the other arrays"),
+    (lambda x, w: conv2d(x, w, split_k=2, reduction="x"),
+     "GemmConfig: reduction is 'x'; it takes \"serial\" or \"parallel\""),
+    (lambda x, w: conv2d(x, w, config=GemmConfig(out_bytes=2)),
+     "`config` says that out_bytes is 2, and of these arrays it is 8\n"
+     "  help: leave out_bytes out of the GemmConfig: it is taken from the arrays"),
     (lambda x, w: conv2d(x, w.transpose(0, 3, 1, 2)), "`x` has 8 channels and `w` takes 3\n"
      "  help: filters of torch, (K, C, R, S), are w.permute(0, 2, 3, 1) here"),
     (lambda x, w: conv2d(np.ascontiguousarray(x.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1), w),

@@ -27,7 +27,7 @@ from tests.kernels.test_gemm import matrix, poisoned
 from tests.machines import MACHINES, machine
 
 TINY = GemmConfig(tile=(32, 32, 32), warp=(16, 32), stages=2)
-TINY_BYTES = GemmConfig(inputs=pd.s8, output=pd.s32, tile=(32, 32, 64), warp=(16, 32), stages=2)
+TINY_BYTES = GemmConfig(inputs=pd.s8, tile=(32, 32, 64), warp=(16, 32), stages=2)
 TINY_F64 = GemmConfig(inputs=pd.f64, output=pd.f64, tile=(32, 32, 16), warp=(16, 16), stages=2)
 WAYS = {
     "parallel": {"split_k": 3},
@@ -289,7 +289,7 @@ REFUSED = {
         {"schedule": StreamKThreadblockSwizzle(4), "split_k": 3},
         "stream-k: 12 blocks would wait for each other's parts, and 4 can be resident (4 multiprocessors, 1 blocks on "
         "each)",
-        "split K into fewer than 3 parts, or take SplitKIdentityThreadblockSwizzle, whose blocks wait only for those "
+        "leave split_k out, split K into fewer than 3 parts, or take SplitKIdentityThreadblockSwizzle, whose blocks wait only for those "
         "that started before them",
     ),
 }  # fmt: skip

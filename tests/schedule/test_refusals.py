@@ -222,7 +222,7 @@ REFUSALS = {
     "more blocks than can be resident": (
         lambda: StreamKThreadblockSwizzle(132).plan((4096, 4096, 4096), TILE, 4),
         "stream-k: 4096 blocks would wait for each other's parts, and 132 can be resident (132 multiprocessors, 1 "
-        "blocks on each)\n  help: split K into fewer than 4 parts, or take SplitKIdentityThreadblockSwizzle, whose "
+        "blocks on each)\n  help: leave split_k out, split K into fewer than 4 parts, or take SplitKIdentityThreadblockSwizzle, whose "
         "blocks wait only for those that started before them",
     ),
     "more multiprocessors than there are": (

@@ -29,6 +29,9 @@ identity 2: 2 x 4 tiles, grid 4 x 2 x 1, 0 blocks without a tile
 """
 
 
+OWN = "{} takes no --{}\n  help: its options are --problem, --tile, {}--blocks, --svg and --json\n"
+
+
 def texts(svg):
     root = ElementTree.fromstring(svg)
     return [element.text for element in root.iter() if element.tag.endswith(("text", "tspan")) and element.text]
@@ -197,6 +200,40 @@ def test_the_command_draws_every_schedule(words, capsys):
 
 
 @pytest.mark.parametrize(
+    "words, line, note",
+    [
+        (
+            "grouped --problem 4x4x8 --tile 4x4x2 --blocks 1",
+            "1 problem on 1 block; K-iterations: 4 at most, 4.0 on average, max/mean 1.00",
+            "1 tile",
+        ),
+        (
+            "stream-k --problem 4x4x8 --blocks 4",
+            "stream-k: blocks share no tiles; K-iterations: 32 at most, 32.0 on average, max/mean 1.00",
+            "16 tiles computed whole",
+        ),
+        (
+            "stream-k --problem 1x1x16 --blocks 4",
+            "stream-k: 4 blocks share 1 tile; K-iterations: 4 at most, 4.0 on average, max/mean 1.00",
+            "0 tiles computed whole",
+        ),
+    ],
+)
+def test_the_command_counts_in_words(words, line, note, capsys):
+    assert main(["schedule", *words.split()]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert (lines[0], lines[-1]) == (line, note)
+
+
+@pytest.mark.parametrize("name", ["batched-identity", "persistent"])
+def test_pictures_of_batches_say_so(name, capsys):
+    assert main(["schedule", name, "--problem", "2x2x64", "--split-k", "2"]) == 0
+    picture = capsys.readouterr().out
+    assert "batch 0" in picture and "batch 1" in picture and "k 0" not in picture
+    assert "each byte read by 2.0 blocks" in picture and "1.024 kB" in picture
+
+
+@pytest.mark.parametrize(
     "words, status, message",
     [
         ("identity --problem 4y4", 2, "argument --problem: 4y4 is no shape: write MxN or MxNxK"),
@@ -206,6 +243,13 @@ def test_the_command_draws_every_schedule(words, capsys):
             "identity takes one problem, not 2\n  help: for several, take `grouped`",
         ),
         ("identity --problem 0x4", 1, "0 x 4 x 1 tiles: there is nothing to draw\n  help: draw a larger problem"),
+        ("horizontal --problem 4x4 --n 5", 1, OWN.format("horizontal", "n", "--split-k, ")),
+        ("persistent --problem 4x4 --balance k", 1, OWN.format("persistent", "balance", "--split-k, ")),
+        ("stream-k --problem 4x4 --sort", 1, OWN.format("stream-k", "sort", "--split-k, ")),
+        ("grouped --problem 4x4 --split-k 4", 1, OWN.format("grouped", "split-k", "--sort, --balance, ")),
+        ("hilbert --problem 4x4 --sort", 1, OWN.format("hilbert", "sort", "--n, --split-k, ")),
+        ("identity --problem 4x4 --blocks -5", 2, "argument --blocks: -5 is no number of 1 or more"),
+        ("identity --problem 4x4 --split-k 0", 2, "argument --split-k: 0 is no number of 1 or more"),
         ("identity --problem 4x4 --n 0", 1, "IdentityThreadblockSwizzle: n is 0, and must be 1 or more"),
         (
             "identity --problem 4x4 --svg /nowhere/a.svg",

@@ -22,7 +22,7 @@ from ptxdsl.kernels.conv_choice import DEEP, choose
 from ptxdsl.kernels.conv_loader import GEOMETRY, Geometry, PixelBlock
 from ptxdsl.kernels.conv_problem import Convolution, convolution_of, window
 from ptxdsl.kernels.epilogue import Target, Vector
-from ptxdsl.kernels.function import canonical, sequence_of
+from ptxdsl.kernels.function import canonical, epilogue_of, sequence_of
 from ptxdsl.kernels.gemm import compute, configure
 from ptxdsl.kernels.plan import Call, Plans, look
 from ptxdsl.kernels.words import WIDEST
@@ -81,9 +81,7 @@ def conv2d(
     Raises LaunchError for arrays that do not fit; nothing is written then.
     """
     operands = sequence_of(operands)
-    if epilogue is None and config is not None:
-        epilogue = getattr(config, "epilogue", None)
-    epilogue = canonical(epilogue, len(operands))
+    epilogue = canonical(epilogue_of(config, epilogue), len(operands))
     beside = [operand.array if isinstance(operand, Vector) else operand for operand in operands]
     arrays = (x, w, out, *beside)
     what = config, schedule, split_k, reduction, repr((pad, stride, dilation)), epilogue, *map(type, operands)

@@ -60,6 +60,11 @@ def canonical(function: Any, count: int = 0) -> Any:
     return _remembered(function, key, alive)
 
 
+def epilogue_of(config: Any, epilogue: Any) -> Any:
+    """The function of a call: its own, else that of its configuration."""
+    return getattr(config, "epilogue", None) if epilogue is None else epilogue
+
+
 def _remembered(function: Epilogue, key: _Key, alive: list[Any]) -> Known:
     if not key:
         return Known(function)

@@ -20,7 +20,7 @@ from ptxdsl.kernels.batched import ListPlans, batch_of, is_list, lists_of
 from ptxdsl.kernels.block import Product, ProductBlock
 from ptxdsl.kernels.config import GemmConfig, Schedule, usual_atom
 from ptxdsl.kernels.epilogue import Target, Vector
-from ptxdsl.kernels.function import canonical, check_factor, factor, sequence_of
+from ptxdsl.kernels.function import canonical, check_factor, epilogue_of, factor, sequence_of
 from ptxdsl.kernels.heuristic import MULTIPROCESSORS, choose
 from ptxdsl.kernels.persistent import compute_persistently
 from ptxdsl.kernels.plan import Call, Plans, Sight, look
@@ -181,29 +181,27 @@ def gemm(
     are of one type: float16, bfloat16 or float32 for these inputs, float64 for float64, int32 or one of the three for
     integers. Sums are float32, float64 or int32. Each matrix may be row- or column-major with any leading dimension;
     M, N and K may be 0. numpy arrays run on the emulator, CUDA arrays on their GPU, on torch's current stream. Without
-    `out` a row-major array is made. c is not read when beta is 0, and may be out itself.
+    `out` a row-major array is made. c may be out itself. With a beta of 0, the default, c is checked and not read.
 
     `epilogue` is a function of one element, and of one of each of `operands`: matrices (M, N), of which one may be out,
     per_row(…) of (M,), per_column(…) of (N,). It computes in float32, or in the float64 or int32 of out. A kernel is
-    made for each function, by its text and what it holds. `config` gives the tiles, else they are chosen.
+    made for each function, by its text and what it reads. `config` gives the tiles, else they are chosen, and the
+    epilogue of a call without one; what it says of the arrays must be so.
 
     Batches: a (batch, M, K) and b (batch, K, N) give out (batch, M, N). A matrix of two dimensions, or a batch stride
     of 0, is one for all; c and operands may be as well. Lists of matrices that lie alike, each anywhere, give a list.
 
     `schedule`, `split_k` and `reduction` say which tile is computed where, and replace what `config` says: a
     threadblock swizzle of ptxdsl.schedule, by which split_k blocks share the K of a tile and add up their parts one
-    after another ("serial") or in the last of them ("parallel"); a PersistentScheduler; a StreamKThreadblockSwizzle.
-    Results do not change from run to run.
+    after another ("serial") or in the last of them ("parallel"); a PersistentScheduler; a StreamKThreadblockSwizzle,
+    which chooses what is shared, or with split_k shares every tile. Results do not change from run to run.
 
-    Raises LaunchError for arrays that do not fit, and ScheduleError for a schedule that cannot be launched; nothing is
-    written then.
+    Raises LaunchError for arrays that do not fit, ScheduleError for a schedule that cannot be launched, before it writes.
     """
     alpha, beta = factor("alpha", alpha), factor("beta", beta)
     if operands is not NO_OPERANDS:
         operands = sequence_of(operands)
-    if epilogue is None and config is not None:
-        epilogue = getattr(config, "epilogue", None)
-    epilogue = canonical(epilogue, len(operands))
+    epilogue = canonical(epilogue_of(config, epilogue), len(operands))
     arrays = a, b, c, out
     what: tuple[Any, ...] = (config, schedule, split_k, reduction, epilogue, beta == 0)
     seen: tuple[Any, ...] = arrays

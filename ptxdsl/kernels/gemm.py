@@ -196,11 +196,10 @@ def gemm(
     after another ("serial") or in the last of them ("parallel"); a PersistentScheduler; a StreamKThreadblockSwizzle,
     which chooses what is shared, or with split_k shares every tile. Results do not change from run to run.
 
-    Raises LaunchError for arrays that do not fit, ScheduleError for a schedule that cannot be launched, before it writes.
+    Raises LaunchError for arrays that do not fit and ScheduleError for schedules that do not run, and writes nothing.
     """
     alpha, beta = factor("alpha", alpha), factor("beta", beta)
-    if operands is not NO_OPERANDS:
-        operands = sequence_of(operands)
+    operands = sequence_of(operands)
     epilogue = canonical(epilogue_of(config, epilogue), len(operands))
     arrays = a, b, c, out
     what: tuple[Any, ...] = (config, schedule, split_k, reduction, epilogue, beta == 0)

@@ -25,7 +25,7 @@ from ptxdsl.kernels.group_plan import GroupPlans, Send
 from ptxdsl.kernels.grouped_choice import choose_tiles
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.residency import arch_of, place_of, prepared, resident_blocks
-from ptxdsl.kernels.scheduled import specialise
+from ptxdsl.kernels.scheduled import settled, specialise
 from ptxdsl.kernels.tiles import AHEAD, IN_TURN, Part, Tiles, Work
 from ptxdsl.kernels.upload import upload
 from ptxdsl.kernels.visitor import DeviceVisitor, TableVisitor
@@ -154,6 +154,7 @@ def grouped_gemm(
     Raises LaunchError for arrays that do not fit; nothing is written then.
     """
     _check_schedule(schedule, balance)
+    config = settled(config)
     factors = alpha, beta = factor("alpha", alpha), factor("beta", beta)
     lists = [owners for owners in (a, b, None if beta == 0 else c, out) if owners is not None]
     key = config, schedule, sort, balance, beta == 0, *map(_length, lists)

@@ -23,7 +23,7 @@ from ptxdsl.kernels.grouped_choice import choose_tiles
 from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, empty, matrix, tensor
 from ptxdsl.kernels.plan import Call, Plans, look
 from ptxdsl.kernels.residency import arch_of, resident_blocks
-from ptxdsl.kernels.scheduled import specialise
+from ptxdsl.kernels.scheduled import settled, specialise
 from ptxdsl.kernels.tiles import AHEAD, Tiles, Work
 from ptxdsl.kernels.visitor import EVERY_LANE, WARP, DeviceVisitor
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
@@ -190,6 +190,7 @@ def grouped_gemm_masked(
 
 
 def _call(form: str, a: Any, b: Any, sizes: Any, out: Any, config: GemmConfig | None, validate: bool) -> Any:
+    config = settled(config)
     arrays, what = (a, b, out, sizes), (form, config, bool(validate))
     sight = None if out is None else look(arrays)
     if PLANS.launch(what, sight, ()):

@@ -10,6 +10,7 @@ from ptxdsl.errors import ScheduleError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels import residency
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig
+from ptxdsl.kernels.function import canonical
 from ptxdsl.kernels.persistent import blocks_of, raster_numbers
 from ptxdsl.kernels.problem import Problem
 from ptxdsl.kernels.split_k import workspace_elements
@@ -49,6 +50,12 @@ def specialise(config: GemmConfig, **fields: Any) -> GemmConfig:
 @lru_cache(maxsize=4096)
 def _specialised(config: GemmConfig, **fields: Any) -> GemmConfig:
     return replace(config, **fields)
+
+
+def settled(config: GemmConfig | None) -> GemmConfig | None:
+    """A configuration of a call whose function is known by all that it reads now."""
+    epilogue = getattr(config, "epilogue", None)
+    return config if config is None or epilogue is None else specialise(config, epilogue=canonical(epilogue))
 
 
 def for_batches(config: GemmConfig) -> GemmConfig:

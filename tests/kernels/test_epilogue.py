@@ -12,6 +12,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.kernels import function
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import (
     add,
     add_gelu,
@@ -27,6 +28,7 @@ from ptxdsl.kernels.epilogue import (
 )
 from ptxdsl.kernels.function import MOST_FUNCTIONS, canonical
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
+from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_ragged
 from tests.kernels.test_types import OUTPUTS, WRITTEN, matrix, numbers
 from tests.machines import MACHINES, NAMES, machine
 
@@ -386,6 +388,21 @@ def test_a_configuration_may_hold_the_function():
     a, b = np.ones((4, 6), np.float16), np.ones((6, 8), np.float16)
     assert (gemm(a, b, alpha=-1, config=GemmConfig(epilogue=relu)) == 0).all()
     assert (gemm(a, b, alpha=-1, config=GemmConfig(epilogue=relu), epilogue=lambda x: x - 1) == -7).all()
+
+
+@pytest.mark.parametrize("form", ["lists", "grouped", "ragged", "conv2d"])
+def test_nor_does_a_configuration_keep_an_old_value(form):
+    held = SimpleNamespace(factor=0.0)
+    config = GemmConfig(tile=(32, 32, 64), warp=(16, 16), stages=2, epilogue=lambda x: x * held.factor)
+    a, b = np.ones((4, 6), np.float16), np.ones((6, 8), np.float16)
+    call = {
+        "lists": lambda: gemm([a], [b], config=config)[0],
+        "grouped": lambda: grouped_gemm([a], [b], config=config)[0],
+        "ragged": lambda: grouped_gemm_ragged(a, b[None], np.array([4], np.int32), config=config),
+        "conv2d": lambda: conv2d(a[None, None], np.ones((8, 1, 1, 6), np.float16), config=config),
+    }[form]
+    for held.factor in (2.0, 5.0):
+        assert (call() == 6 * held.factor).all()
 
 
 @pytest.mark.parametrize("number", [3, 2.5, np.float32(1.5), np.int64(-2)])

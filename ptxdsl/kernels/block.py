@@ -11,6 +11,7 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import Output, Target, Writer
 from ptxdsl.kernels.mainloop import Accumulators, Mainloop
 from ptxdsl.kernels.operand import Source
+from ptxdsl.schedule.arithmetic import ceil_div
 
 
 class Product(NamedTuple):
@@ -43,7 +44,7 @@ class Block:
 
     def iterations_of(self, product: Product) -> Any:
         """How many tiles its K has."""
-        return divide_up(product.k, self.config.tile[2])
+        return ceil_div(product.k, self.config.tile[2])
 
     def loaders(self, product: Product, first: tuple[Any, Any], k: tuple[Any, Any]) -> tuple[Any, ...]:
         """The copies of the operands of the tile whose first element is at (m, n) = `first`, from k[0] to k[1]."""
@@ -84,8 +85,8 @@ class ProductBlock(Block):
     def __init__(self, config: GemmConfig, product: Product, place: tuple[Any, ...] = ()) -> None:
         self.product, self.place = product, place
         tile_m, tile_n, tile_k = config.tile
-        self.tiles = divide_up(product.m, tile_m), divide_up(product.n, tile_n)
-        self.iterations = divide_up(product.k, tile_k)
+        self.tiles = ceil_div(product.m, tile_m), ceil_div(product.n, tile_n)
+        self.iterations = ceil_div(product.k, tile_k)
         super().__init__(config)
 
     def iterations_of(self, product: Product) -> Any:
@@ -159,7 +160,3 @@ class Ahead:
 
 def _varies(loader: Any, name: str) -> bool:
     return not isinstance(getattr(loader, name), int)
-
-
-def divide_up(value: Any, divisor: int) -> Any:
-    return (value + (divisor - 1)) // divisor

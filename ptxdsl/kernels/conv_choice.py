@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.heuristic import MULTIPROCESSORS
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Type, f32, s8, s32
 
@@ -32,7 +33,6 @@ FOR_NARROW_COPIES = (NARROW, SMALL, FLAT)  # the others have no registers left f
 ALONE = 1.2  # a block by itself takes so much of the time of two
 WRITE = 0.9e-4  # microseconds to write one element of out
 MEET = 2e-6  # microseconds of the whole GPU to leave one sum for another block, and to read it
-MULTIPROCESSORS = 132
 MOST_SLICES = 8
 LEAST_ITERATIONS = 4  # of a slice: fewer are not worth a meeting
 

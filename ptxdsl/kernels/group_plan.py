@@ -17,7 +17,7 @@ from ptxdsl.kernels.group import Group
 from ptxdsl.kernels.plan import ALIGNMENT
 
 MOST_PLANS = 8  # of one key
-A, B, C, OUT = 4, 6, 8, 10  # where the addresses stand in a row of the table: see `grouped.load_problem`
+A, B, C, OUT = 4, 6, 8, 10  # where the addresses stand in a row of the table: see `grouped.load_product`
 Send = Callable[[np.ndarray, tuple[Any, ...], int], None]
 """Launches with a table of problems, the factors and a stream."""
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.heuristic import CANDIDATES, OF_BYTES, OF_ODD_HALVES
+from ptxdsl.kernels.heuristic import MULTIPROCESSORS, OF_ODD_HALVES, candidates
 from ptxdsl.schedule import blocks_per_multiprocessor
-from ptxdsl.types import Type, f32
+from ptxdsl.types import Type
 
 # TFLOP/s of 16-bit types where every multiprocessor has work. Warps that share the K of a tile have large parts of it.
 RATES = {
@@ -24,19 +24,8 @@ RATES = {
 }
 HALF_RATE = 6000  # elements of a tile at which other kernels reach half of what large tiles would
 MOST_RATE = 590.0
-MULTIPROCESSORS = 132
 BETWEEN_TILES = 3e-6  # seconds in which a multiprocessor with one block waits for memory
 OWN_REGISTERS = 40  # of a thread, beside those that a configuration counts
-
-
-@cache
-def candidates(inputs: Type, width: int, along_k: bool) -> tuple[GemmConfig, ...]:
-    """Those whose registers are enough for copies of `width` bytes, and for operands that are not all along k."""
-    if inputs.bits == 16:
-        return tuple(RATES) if width > 4 else OF_ODD_HALVES
-    if inputs.bits == 8:
-        return OF_BYTES[(0 if along_k else 1) if width == 16 else 2 :]
-    return CANDIDATES[inputs][inputs is f32 and width < 16 :]
 
 
 def choose_tiles(
@@ -46,8 +35,13 @@ def choose_tiles(
 
     `balanced` says that long tiles are cut. Operands are copied `width` bytes at a time, and lie `along_k` or not.
     """
-    found = candidates(inputs, width, along_k)
+    found = of_halves(width) if inputs.bits == 16 else candidates(inputs, width, along_k)
     return min(found, key=lambda config: seconds(config, sizes, balanced, average))
+
+
+def of_halves(width: int) -> tuple[GemmConfig, ...]:
+    """Those of 16-bit types whose registers are enough for copies of `width` bytes."""
+    return tuple(RATES) if width > 4 else OF_ODD_HALVES
 
 
 def seconds(config: GemmConfig, sizes: tuple[Any, Any, Any], balanced: bool, average: bool) -> float:

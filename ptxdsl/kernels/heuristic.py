@@ -11,8 +11,9 @@ from dataclasses import replace
 from functools import cache
 from math import ceil
 
+from ptxdsl.kernels.config import REGISTERS as MOST_REGISTERS
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.schedule import StreamKThreadblockSwizzle
+from ptxdsl.schedule import StreamKThreadblockSwizzle, blocks_per_multiprocessor
 from ptxdsl.types import Type, f16, f32, f64, s8, s32
 
 LARGE = GemmConfig(tile=(128, 256, 64), stages=3)
@@ -61,7 +62,6 @@ CANDIDATES = {f32: (LARGE_TF32, MEDIUM_TF32, SMALL_TF32), f64: (LARGE_F64, MEDIU
 
 MULTIPROCESSORS = 132
 CROWDED = 180  # registers of a thread that leave none for what a split of K must remember
-MOST_THREADS, REGISTERS, SHARED_BYTES, RESERVED = 2048, 65536, 227 << 10, 1 << 10  # of a multiprocessor, and a block
 # Of one multiprocessor in a microsecond: multiply-adds, bytes of shared memory, elements copied one by one
 MULTIPLY_ADDS = {f16: 2.7e6, f32: 1.3e6, f64: 0.25e6, s8: 5.2e6}
 SHARED_BANDWIDTH, ODD_ELEMENTS = 264e3, 6.5e3
@@ -101,14 +101,17 @@ def choose(
 
 @cache
 def _candidates(inputs: Type, arch: str, width: int, along_k: bool) -> tuple[GemmConfig, ...]:
+    return tuple(config for config in candidates(inputs, width, along_k) if config.fits(arch))
+
+
+def candidates(inputs: Type, width: int, along_k: bool) -> tuple[GemmConfig, ...]:
     """Those whose registers are enough for narrow copies too, and for elements that are read one by one: those of 32
     bits that are not contiguous along k."""
-    known: tuple[GemmConfig, ...] = OF_HALVES if width >= 4 else OF_ODD_HALVES
+    if inputs.bits == 16:
+        return OF_HALVES if width >= 4 else OF_ODD_HALVES
     if inputs.bits == 8:
-        known = OF_BYTES[0 if width == 16 else 2 :]
-    elif inputs in CANDIDATES:
-        known = CANDIDATES[inputs][inputs is f32 and not (width == 16 and along_k) :]
-    return tuple(config for config in known if config.fits(arch))
+        return OF_BYTES[0 if width == 16 else 2 :]
+    return CANDIDATES[inputs][inputs is f32 and not (width == 16 and along_k) :]
 
 
 @cache
@@ -177,5 +180,4 @@ def _iteration(config: GemmConfig, blocks: int, width: int) -> float:
 def _resident(config: GemmConfig) -> int:
     """Blocks that a multiprocessor holds."""
     registers = config.registers + sum(config.warp[:2]) // 4
-    of_registers = REGISTERS // (config.threads * min(255, registers))
-    return max(1, min(SHARED_BYTES // (config.shared_bytes + RESERVED), of_registers, MOST_THREADS // config.threads))
+    return max(1, blocks_per_multiprocessor(config.threads, min(MOST_REGISTERS, registers), config.shared_bytes))

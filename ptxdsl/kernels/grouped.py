@@ -224,7 +224,7 @@ def _launch(
     group: Group, config: GemmConfig, factors: tuple[Any, Any], mode: str, sort: bool
 ) -> tuple[np.ndarray, np.ndarray | None, Send] | None:
     """Works out who does what, and launches the kernel; on a GPU, gives what can be planned of that."""
-    device, stream = place_of(group.a.owners[0])
+    device, stream = place_of(group.a.owners[0], group.a.array(0))
     if device is None and settings.current().device == "cuda":
         raise LaunchError(
             "grouped_gemm on numpy arrays, and PTXDSL_DEVICE=cuda: arrays that a table names are not copied to a GPU",

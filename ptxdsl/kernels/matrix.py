@@ -11,6 +11,7 @@ import numpy as np
 
 from ptxdsl import arrays
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.residency import place_of
 from ptxdsl.types import Type
 
 NAMES = {
@@ -42,11 +43,7 @@ class Tensor:
     @property
     def place(self) -> tuple[int | None, int]:
         """Its GPU, None for host memory, and the stream on which its library works."""
-        if self.array.device == arrays.HOST:
-            return None, 0
-        library = arrays.library_of(type(self.owner))
-        device = self.array.device or 0
-        return device, library.current_stream(device)() if library else 0
+        return place_of(self.owner, self.array)
 
 
 @dataclass(frozen=True)

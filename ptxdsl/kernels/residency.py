@@ -14,13 +14,11 @@ EMULATED, EMULATED_ARCH = 132, "sm_90"  # multiprocessors, as of an H200
 REGISTERS = 255
 
 
-def place_of(array: Any) -> tuple[int | None, int]:
+def place_of(owner: object, found: arrays.Array) -> tuple[int | None, int]:
     """The GPU of an array, None for host memory, and the stream on which its library works."""
-    found = arrays.describe(array)
-    assert found is not None
     if found.device == arrays.HOST:
         return None, 0
-    library, device = arrays.library_of(type(array)), found.device or 0
+    library, device = arrays.library_of(type(owner)), found.device or 0
     return device, library.current_stream(device)() if library else found.stream or 0
 
 

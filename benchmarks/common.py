@@ -19,8 +19,13 @@ from collections.abc import Callable
 RESULTS = pathlib.Path(__file__).parent / "results"
 
 
-def gpu_medians(contenders: dict[str, Callable[[], object]], rounds: int = 15) -> dict[str, float]:
-    """Median milliseconds of each contender on torch's current CUDA device."""
+def gpu_medians(
+    contenders: dict[str, Callable[[], object]], rounds: int = 15, wait_cycles: int = 0
+) -> dict[str, float]:
+    """Median milliseconds of each contender on torch's current CUDA device.
+
+    The GPU waits `wait_cycles` before each, in which the host may prepare many launches.
+    """
     import torch
 
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
@@ -31,6 +36,8 @@ def gpu_medians(contenders: dict[str, Callable[[], object]], rounds: int = 15) -
     for _ in range(rounds):
         for name, run in contenders.items():
             flush.zero_()
+            if wait_cycles:
+                torch.cuda._sleep(wait_cycles)
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             start.record()
             run()

@@ -48,25 +48,6 @@ SCHEDULES: dict[str, dict[str, Any]] = {
 }
 
 
-def medians(runs: dict[str, Run], rounds: int) -> dict[str, float]:
-    """Median milliseconds on the GPU; the L2 cache is flushed before each run."""
-    flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for run in (*runs.values(), *runs.values()):
-        run()
-    for _ in range(rounds):
-        for name, run in runs.items():
-            flush.zero_()
-            torch.cuda._sleep(WAIT_CYCLES)
-            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            start.record()
-            run()
-            end.record()
-            end.synchronize()
-            times[name].append(start.elapsed_time(end))
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
 def host_us(run: Run, repeats: int = 50) -> float:
     """Median microseconds until a call returns."""
     run()
@@ -163,7 +144,7 @@ def measure(name: str, orders: tuple[str, str, str], data: str, rounds: int) -> 
     if len(found) < len(sizes):
         runs["cuBLAS batched"] = lambda: batched(found)
     work = 2e-9 * sum(m * n * k for m, n, k in sizes)
-    rates = {run: work / ms for run, ms in medians(runs, rounds).items()}
+    rates = {run: work / ms for run, ms in common.gpu_medians(runs, rounds, WAIT_CYCLES).items()}
     return {"set": name, "orders": "".join(order[0] for order in orders), "data": data, **rates}
 
 
@@ -187,7 +168,7 @@ def measure_ragged(shape: tuple[int, int, int, int], rounds: int) -> dict[str, o
         "torch._grouped_mm": lambda: torch._grouped_mm(a, b, offsets),
         "cuBLAS loop": lambda: loop([a[s] for s, _ in parts], [b[i] for _, i in parts], [out[s] for s, _ in parts]),
     }
-    rates = {run: 2e-9 * rows * n * k / ms for run, ms in medians(runs, rounds).items()}
+    rates = {run: 2e-9 * rows * n * k / ms for run, ms in common.gpu_medians(runs, rounds, WAIT_CYCLES).items()}
     return {"set": f"ragged {groups} groups, {rows}x{n}x{k}", "data": "N(0,1)", **rates}
 
 
@@ -202,7 +183,7 @@ def visitor_cost(rounds: int) -> dict[str, object]:
         "device": lambda: grouped_gemm(a, b, out=out, config=config),
         "host": lambda: grouped_gemm(a, b, out=out, config=config, schedule="host"),
     }
-    return {"set": "one of 8192x8192x4096, ms", **medians(runs, rounds)}
+    return {"set": "one of 8192x8192x4096, ms", **common.gpu_medians(runs, rounds, WAIT_CYCLES)}
 
 
 def host_cost(name: str) -> dict[str, object]:

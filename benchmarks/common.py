@@ -1,7 +1,8 @@
 """What every benchmark shares: fair timing on one GPU, and a result file that says where its numbers come from.
 
 Contenders are timed in turn within one run (A B C A B C …), each after the L2 cache was flushed, on N(0,1) data;
-a figure is the median over the rounds.
+a figure is the median over the rounds. The GPU rests before: after some 50 ms of full load its power limit lowers the
+clock, and a shape would be measured at what the one before it has left.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import platform
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 
+REST = 0.5  # seconds without load before contenders are timed
 RESULTS = pathlib.Path(__file__).parent / "results"
 
 
@@ -32,6 +35,9 @@ def gpu_medians(
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for run in contenders.values():
         run()
+    torch.cuda.synchronize()
+    time.sleep(REST)
+    for run in contenders.values():
         run()
     for _ in range(rounds):
         for name, run in contenders.items():

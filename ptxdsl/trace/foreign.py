@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -39,6 +39,9 @@ _HERE = {
     **dict.fromkeys(("maximum", "fmax"), "write `pd.max(a, b)`"),
     **dict.fromkeys(("minimum", "fmin"), "write `pd.min(a, b)`"),
     "where": "write `pd.select(p, a, b)`",
+    **dict.fromkeys(("shape", "size"), "sizes are parameters of the kernel: `n: u32`"),
+    "dtype": "its type is `.type`",
+    "astype": "convert it by `.to(f32)`",
     **dict.fromkeys(("syncthreads", "barrier", "sync"), "write `pd.ptx.bar.sync(0)`"),
     "syncwarp": "write `pd.ptx.bar.warp.sync(0xFFFFFFFF)`",
     **dict.fromkeys(("threadIdx", "thread_idx"), "write `pd.tid`"),
@@ -85,6 +88,29 @@ class Foreign:
 
     __slots__ = ()
     name: Any
+
+    def __getattr__(self, name: str) -> NoReturn:
+        known = [own for own in dir(type(self)) if not own.startswith("_")]
+        if name.startswith("_") or name in known or name == "name":
+            raise AttributeError(name)
+        near = difflib.get_close_matches(name, known, 1)
+        help = _HERE.get(name) or (f"did you mean `{near[0]}`?" if near else None)
+        raise UnknownName(f"`{self.name}` has no `{name}`", at=here().location, help=help)
+
+    def __round__(self, digits: Any = None) -> NoReturn:
+        self._refuse_python("round", "rint")
+
+    def __floor__(self) -> NoReturn:
+        self._refuse_python("math.floor", "floor")
+
+    def __ceil__(self) -> NoReturn:
+        self._refuse_python("math.ceil", "ceil")
+
+    def __trunc__(self) -> NoReturn:
+        self._refuse_python("math.trunc", "trunc")
+
+    def _refuse_python(self, function: str, alike: str) -> NoReturn:
+        refuse(f"`{function}` of `{self.name}`, which has no value while tracing", _HERE[alike])
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Operators on a numpy scalar and this value; all else is refused."""

@@ -21,6 +21,7 @@ from ptxdsl.kernels.block import Product, ProductBlock
 from ptxdsl.kernels.config import GemmConfig, Schedule, usual_atom
 from ptxdsl.kernels.epilogue import Target, Vector
 from ptxdsl.kernels.function import canonical, check_factor, epilogue_of, factor, sequence_of
+from ptxdsl.kernels.given import check_config, check_is_config
 from ptxdsl.kernels.heuristic import MULTIPROCESSORS, choose
 from ptxdsl.kernels.persistent import compute_persistently
 from ptxdsl.kernels.plan import Call, Plans, Sight, look
@@ -116,30 +117,16 @@ def configure(
         extras=tuple(operand.extra for operand in problem.operands),
     )
     if config is not None:
-        _check_config(config, from_arrays)
+        check_config(config, from_arrays)
     made = specialise(found, atom=found.atom or usual_atom(a.type, arch), epilogue=epilogue, **from_arrays)
     made.check(arch)
     return made
 
 
-def _check_config(config: GemmConfig, from_arrays: dict[str, Any]) -> None:
-    """Raises LaunchError for a configuration that says of the arrays what they are not."""
-    for field, value in from_arrays.items():
-        given = getattr(config, field)
-        if given not in (value, getattr(USUAL, field)):
-            said, found = (f"{shown!r}" if isinstance(shown, str) else shown for shown in (given, value))
-            raise LaunchError(
-                f"`config` says that {field} is {said}, and of these arrays it is {found}",
-                help=f"leave {field} out of the GemmConfig: it is taken from the arrays"
-                + (", as beta from the call" if field == "c" else ""),
-            )
-
-
 def _scheduled(problem: Problem, config: GemmConfig | None, chosen: dict[str, Any], arch: str) -> GemmConfig:
     """The tiles and the schedule."""
     batches = problem.batches
-    if config is not None and not isinstance(config, GemmConfig):
-        raise LaunchError(f"`config` is {config!r}", help="pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32))")
+    check_is_config(config)
     if config is None:
         a, b = problem.a, problem.b
         along_k = a.major == "row" and b.major == "column"

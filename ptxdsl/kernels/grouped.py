@@ -15,20 +15,22 @@ import ptxdsl as pd
 from ptxdsl import config as settings
 from ptxdsl import ptr, s32, s64, u32, u64
 from ptxdsl.arrays import AddressTable
+from ptxdsl.calls import target
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.block import Product
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import Target
 from ptxdsl.kernels.function import check_factor, factor
+from ptxdsl.kernels.given import USUAL, check_is_config
 from ptxdsl.kernels.group import Group, group_of
 from ptxdsl.kernels.group_plan import GroupPlans, Send
-from ptxdsl.kernels.grouped_choice import choose_tiles
+from ptxdsl.kernels.grouped_choice import configured
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
-from ptxdsl.kernels.residency import arch_of, place_of, prepared, resident_blocks
-from ptxdsl.kernels.scheduled import settled, specialise
+from ptxdsl.kernels.residency import place_of, prepared, resident_blocks
+from ptxdsl.kernels.scheduled import settled
 from ptxdsl.kernels.tiles import AHEAD, IN_TURN, Part, Tiles, Work
 from ptxdsl.kernels.upload import upload
-from ptxdsl.kernels.visitor import DeviceVisitor, TableVisitor
+from ptxdsl.kernels.visitor import COUNTERS, DeviceVisitor, TableVisitor, seat
 from ptxdsl.kernels.workspace import workspace
 from ptxdsl.schedule import GroupedProblemVisitor, tile_of
 from ptxdsl.schedule.arithmetic import ceil_div
@@ -36,7 +38,6 @@ from ptxdsl.types import Pointer
 
 __all__ = ["grouped_gemm", "grouped_gemm_masked", "grouped_gemm_ragged"]
 
-USUAL = GemmConfig()
 PLANS = GroupPlans()
 STRIP = 8  # rows of tiles that blocks go down first, for what L2 still holds
 ROW = 12  # numbers that describe a problem
@@ -72,11 +73,19 @@ def grouped_kernel(
     *workspace: shared_parameters(config, mode),
     config: GemmConfig = USUAL,
     mode: str = "device",
+    sort: bool = False,
 ) -> None:
     """`table` describes `problems` problems of `total` tiles; `schedule` is what the host has worked out, in its mode:
-    "host" (GroupedProblemVisitor.table) or "parts" (`parts_table`); it is not read with "device"."""
+    "host" (GroupedProblemVisitor.table) or "parts" (`parts_table`); it is not read with "device".
+
+    With `sort` the first tiles are the longest, and blocks are numbered by `seat`, whose counters precede that.
+    """
     tiles = Tiles(config, workspace)
-    visitor = VISITORS[mode](config, table, schedule, problems, total)
+    entries: Any = schedule
+    block: Any = pd.ctaid.x
+    if sort:
+        block, entries = seat(entries.bitcast(u32)), entries + COUNTERS
+    visitor = VISITORS[mode](config, table, entries, problems, total, block)
 
     def locate(number: Any, tile: Any, *part: Any) -> Work:
         product = load_product(table, number, config, alpha, beta)
@@ -86,34 +95,34 @@ def grouped_kernel(
     tiles.visit(visitor, locate)
 
 
-def of_device(config: GemmConfig, table: Any, schedule: Any, problems: Any, total: Any) -> DeviceVisitor:
+def of_device(config: GemmConfig, table: Any, schedule: Any, problems: Any, total: Any, block: Any) -> DeviceVisitor:
     """Finds problems by their sizes in the table."""
 
     def tiles_of(number: Any) -> tuple[Any, Any]:
         m, n = pd.ptx.ld.global_.v2.s64(table + number.to(s64) * ROW)
         return ceil_div(m.to(u32), config.tile[0]), ceil_div(n.to(u32), config.tile[1])
 
-    return DeviceVisitor(problems, tiles_of)
+    return DeviceVisitor(problems, tiles_of, block)
 
 
 class RoundsVisitor(TableVisitor):
     """Reads the table of GroupedProblemVisitor: entry i of block b is for tile b + i·blocks."""
 
-    def __init__(self, config: GemmConfig, table: Any, schedule: Any, problems: Any, total: Any) -> None:
-        blocks = pd.nctaid.x
-        rounds, mine = ((left + (blocks - 1)) // blocks for left in (total, total - pd.ctaid.x))
-        super().__init__(schedule + (pd.ctaid.x * rounds).to(s64) * ENTRY, mine, ENTRY, config.threads)
+    def __init__(self, config: GemmConfig, table: Any, schedule: Any, problems: Any, total: Any, block: Any) -> None:
+        self.block, blocks = block, pd.nctaid.x
+        rounds, mine = ((left + (blocks - 1)) // blocks for left in (total, total - block))
+        super().__init__(schedule + (block * rounds).to(s64) * ENTRY, mine, ENTRY, config.threads)
 
     def work(self) -> list[Any]:
         problem, start = super().work()
-        return [problem, pd.ctaid.x + self.number * pd.nctaid.x - start]
+        return [problem, self.block + self.number * pd.nctaid.x - start]
 
 
 class PartsVisitor(TableVisitor):
     """Reads the table of `parts_table`: where the entries of each block begin, then all entries."""
 
-    def __init__(self, config: GemmConfig, table: Any, schedule: Any, problems: Any, total: Any) -> None:
-        begin, end = (schedule[pd.ctaid.x + i].bitcast(u32) for i in (0, 1))
+    def __init__(self, config: GemmConfig, table: Any, schedule: Any, problems: Any, total: Any, block: Any) -> None:
+        begin, end = (schedule[block + i].bitcast(u32) for i in (0, 1))
         entries = schedule + (pd.nctaid.x + 1).to(s64)
         super().__init__(entries + begin.to(s64) * PART, end - begin, PART, config.threads)
 
@@ -144,7 +153,8 @@ def grouped_gemm(
     alike. Without `out`, row-major arrays are made. c is not read when beta is 0, and c[i] may be out[i] itself.
 
     schedule="device": blocks find their tiles in the kernel, by the sizes alone. schedule="host": a table is worked out
-    before (and kept for lists of the same sizes). Either takes the longest K first with `sort`. With "host" also
+    before (and kept for lists of the same sizes). Either takes the longest K first with `sort`, spread over the
+    multiprocessors. With "host" also
     balance="k": each block gets as many iterations along K, tiles that are too long for that in parts, whose sums are
     added up in an order that does not change.
 
@@ -154,6 +164,7 @@ def grouped_gemm(
     Raises LaunchError for arrays that do not fit; nothing is written then.
     """
     _check_schedule(schedule, balance)
+    check_is_config(config)
     config = settled(config)
     factors = alpha, beta = factor("alpha", alpha), factor("beta", beta)
     lists = [owners for owners in (a, b, None if beta == 0 else c, out) if owners is not None]
@@ -164,12 +175,13 @@ def grouped_gemm(
     if group is None:
         return []
     problems = group.row_major
-    found = configure(problems, config, balance is not None)
+    place = place_of(problems.a.owners[0], problems.a.array(0))
+    found = configure(problems, config, target(place[0]), balance is not None)
     for name, number in zip(("alpha", "beta"), factors, strict=True):
         check_factor(name, number, found.scalar)
     if problems.out.shapes.all(axis=1).any():
         mode = "parts" if balance else schedule
-        planned = _launch(problems, found, factors, mode, sort)
+        planned = _launch(problems, found, place, factors, mode, sort and not balance)
         if out is not None and planned:
             PLANS.learn(key, lists, group, *planned)
     return list(group.out.owners)
@@ -199,46 +211,46 @@ def _check_schedule(schedule: str, balance: str | None) -> None:
         )
 
 
-def configure(group: Group, config: GemmConfig | None, balanced: bool = False) -> GemmConfig:
-    """The kernel for row-major problems: `config` gives the tiles, the arrays give types, orders and widths."""
+def configure(group: Group, config: GemmConfig | None, arch: str, balanced: bool = False) -> GemmConfig:
+    """The kernel for row-major problems: `config` gives the tiles, else they are chosen; the arrays give types, orders
+    and widths."""
     a, b, c, out = group.a, group.b, group.c, group.out
-    bytes, extents = (a.widest(a.lengths), b.widest(b.lengths)), out.shapes[:, 1]
-    if config is None:
-        along_k = a.major == "row" and b.major == "column"
-        config = choose_tiles(tuple(group.shapes.T), a.type, min(bytes), along_k, balanced)
-    return specialise(
-        config,
-        schedule=AHEAD if c is None and not balanced else IN_TURN,
+    extents = out.shapes[:, 1]
+    from_arrays = dict(
         inputs=a.type,
         output=out.type,
         a_major="k" if a.major == "row" else "mn",
         b_major="k" if b.major == "column" else "mn",
-        a_bytes=bytes[0],
-        b_bytes=bytes[1],
+        a_bytes=a.widest(a.lengths),
+        b_bytes=b.widest(b.lengths),
         out_bytes=out.widest(extents) if c is None else min(out.widest(extents), c.widest(extents)),
         c="none" if c is None else "in place" if group.in_place else "separate",
+        batches="none",
+        extras=(),
     )
+    schedule = AHEAD if c is None and not balanced else IN_TURN
+    return configured(config, tuple(group.shapes.T), arch, from_arrays, schedule, balanced=balanced)
 
 
 def _launch(
-    group: Group, config: GemmConfig, factors: tuple[Any, Any], mode: str, sort: bool
+    group: Group, config: GemmConfig, place: tuple[int | None, int], factors: tuple[Any, Any], mode: str, sort: bool
 ) -> tuple[np.ndarray, np.ndarray | None, Send] | None:
     """Works out who does what, and launches the kernel; on a GPU, gives what can be planned of that."""
-    device, stream = place_of(group.a.owners[0], group.a.array(0))
+    device, stream = place
     if device is None and settings.current().device == "cuda":
         raise LaunchError(
             "grouped_gemm on numpy arrays, and PTXDSL_DEVICE=cuda: arrays that a table names are not copied to a GPU",
             help="pass CUDA arrays, or leave PTXDSL_DEVICE to the emulator",
         )
-    config.check(arch_of(device))
-    constants = {"config": config, "mode": mode}
+    constants = {"config": config, "mode": mode, "sort": sort}
     resident = resident_blocks(grouped_kernel, config.threads, device, **constants)
     plan = deal(group.shapes.tobytes(), config.tile, resident, mode, sort)
     rows = describe(group)
     elements = plan.slots * config.tile[0] * config.tile[1]
     if device is None:
         shared = workspace(None, 0, config.sum, elements, plan.slots) if mode == "parts" else ()
-        arguments = address_table(group, rows, plan.order), plan.table, len(rows), plan.total, *factors, *shared
+        table = plan.table.copy()  # blocks count themselves in it
+        arguments = address_table(group, rows, plan.order), table, len(rows), plan.total, *factors, *shared
         grouped_kernel[plan.blocks, config.threads](*arguments, **constants)
         return None
 
@@ -256,7 +268,7 @@ def _launch(
 
 class Deal(NamedTuple):
     """Who does what: `order` is that of the problems in their table, None for as they are given; `table` is what the
-    kernel reads of the host's schedule, with `slots` parts of tiles that have more than one."""
+    kernel takes as `schedule`, with `slots` parts of tiles that have more than one."""
 
     blocks: int
     total: int
@@ -274,13 +286,14 @@ def deal(shapes: bytes, tile: tuple[int, int, int], resident: int, mode: str, so
         return Deal(resident, visitor.total, None, *parts_table(visitor))
     tiles = (-(-problems[:, 0] // tile[0]) * -(-problems[:, 1] // tile[1])).sum()
     visitor = GroupedProblemVisitor(problems, tile, min(resident, int(tiles)), mode, sort, strip=STRIP)
+    counters = np.zeros(COUNTERS if sort else 0, np.int32)
     if mode == "host":
-        return Deal(visitor.blocks, visitor.total, None, visitor.table, 0)
-    return Deal(visitor.blocks, visitor.total, visitor.order, NO_TABLE, 0)
+        return Deal(visitor.blocks, visitor.total, None, np.append(counters, visitor.table), 0)
+    return Deal(visitor.blocks, visitor.total, visitor.order, np.append(counters, NO_TABLE), 0)
 
 
 def describe(group: Group) -> np.ndarray:
-    """The table of the problems, a row for each; see `load_problem`."""
+    """The table of the problems, a row for each; see `load_product`."""
     rows = np.zeros((len(group.shapes), ROW), np.int64)
     rows[:, :3] = group.shapes
     for column, operand in zip(range(4, ROW, 2), group.operands, strict=True):

@@ -15,15 +15,17 @@ import numpy as np
 import ptxdsl as pd
 from ptxdsl import ptr, s32, s64, u32
 from ptxdsl.arrays import strided
+from ptxdsl.calls import target
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.block import Product
 from ptxdsl.kernels.config import ATOMS, GemmConfig, outputs
 from ptxdsl.kernels.epilogue import Target
-from ptxdsl.kernels.grouped_choice import choose_tiles
+from ptxdsl.kernels.given import check_is_config
+from ptxdsl.kernels.grouped_choice import configured
 from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, empty, matrix, tensor
 from ptxdsl.kernels.plan import Call, Plans, look
-from ptxdsl.kernels.residency import arch_of, resident_blocks
-from ptxdsl.kernels.scheduled import settled, specialise
+from ptxdsl.kernels.residency import resident_blocks
+from ptxdsl.kernels.scheduled import settled
 from ptxdsl.kernels.tiles import AHEAD, Tiles, Work
 from ptxdsl.kernels.visitor import EVERY_LANE, WARP, DeviceVisitor
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
@@ -190,6 +192,7 @@ def grouped_gemm_masked(
 
 
 def _call(form: str, a: Any, b: Any, sizes: Any, out: Any, config: GemmConfig | None, validate: bool) -> Any:
+    check_is_config(config)
     config = settled(config)
     arrays, what = (a, b, out, sizes), (form, config, bool(validate))
     sight = None if out is None else look(arrays)
@@ -273,29 +276,27 @@ def _check_output(found: Matrix, shape: tuple[int, ...], left: Matrix) -> None:
 
 
 def configure(groups: Groups, form: str, config: GemmConfig | None) -> GemmConfig:
-    """The kernel: `config` gives the tiles, the arrays give types, orders and widths."""
+    """The kernel: `config` gives the tiles, else they are chosen; the arrays give types, orders and widths."""
     a, b, out = groups.a, groups.b, groups.out
     rows, n, k = groups.shape
     by_row = a.major == "row"
     of_a = a.widest(a.length) if by_row or form == "masked" else a.type.bytes  # a group begins at any row
-    bytes = of_a, b.widest(b.length)
-    if config is None:
-        count = b.batches or 1
-        average = np.full(count, rows if form == "masked" else rows / count)
-        along_k = by_row and b.major == "column"
-        config = choose_tiles((average, n, np.full(count, k)), a.type, min(bytes), along_k, average=True)
-    return specialise(
-        config,
-        schedule=AHEAD,
+    count = b.batches or 1
+    average = np.full(count, rows if form == "masked" else rows / count)
+    from_arrays = dict(
         inputs=a.type,
         output=out.type,
         a_major="k" if by_row else "mn",
         b_major="k" if b.major == "column" else "mn",
-        a_bytes=bytes[0],
-        b_bytes=bytes[1],
+        a_bytes=of_a,
+        b_bytes=b.widest(b.length),
         out_bytes=out.widest(n),
         c="none",
+        batches="none",
+        extras=(),
     )
+    sizes = average, n, np.full(count, k)
+    return configured(config, sizes, target(a.place[0]), from_arrays, AHEAD, average=True)
 
 
 def call_of(form: str, groups: Groups, config: GemmConfig, validate: bool) -> Call:
@@ -310,7 +311,6 @@ def call_of(form: str, groups: Groups, config: GemmConfig, validate: bool) -> Ca
             f"{count} groups in {rows} rows and {n} columns may have {tiles} tiles, more than 2**31",
             help="take larger tiles, or compute the groups in parts",
         )
-    config.check(arch_of(a.place[0]))
     blocks = min(tiles, resident_blocks(ragged_kernel, config.threads, a.place[0], **constants))
     matrices = strided(a.owner), strided(b.owner), strided(out.owner), strided(groups.sizes.owner)
     strides = a.stride, b.stride, out.stride, a.batch_stride, b.batch_stride, out.batch_stride

@@ -10,7 +10,7 @@ from ptxdsl import arrays, config, driver
 from ptxdsl.kernel import Kernel
 from ptxdsl.schedule import blocks_per_multiprocessor
 
-EMULATED, EMULATED_ARCH = 132, "sm_90"  # multiprocessors, as of an H200
+EMULATED = 132  # multiprocessors, as of an H200
 REGISTERS = 255
 
 
@@ -20,11 +20,6 @@ def place_of(owner: object, found: arrays.Array) -> tuple[int | None, int]:
         return None, 0
     library, device = arrays.library_of(type(owner)), found.device or 0
     return device, library.current_stream(device)() if library else found.stream or 0
-
-
-def arch_of(device: int | None) -> str:
-    """The target of a GPU, or what the emulator stands for."""
-    return config.current().arch or (EMULATED_ARCH if device is None else driver.device(device).arch)
 
 
 @lru_cache(maxsize=1024)

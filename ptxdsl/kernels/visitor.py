@@ -6,7 +6,7 @@
         …
         visitor.advance()
 
-`schedule.GroupedProblemVisitor` gives the same tiles on the host.
+`schedule.GroupedProblemVisitor` gives the same tiles on the host, block by block; `seat` may number the blocks.
 """
 
 from __future__ import annotations
@@ -19,18 +19,44 @@ from ptxdsl import s32, u32
 
 WARP = 32
 EVERY_LANE = 0xFFFFFFFF
+ENDS, COUNTERS = 2, 256  # counters of `seat`: for all blocks, and with those of the multiprocessors
+
+
+def seat(counters: Any) -> Any:
+    """A number for this block: the first blocks on their multiprocessors have the lowest ones, the others the highest.
+
+    A GPU may give a multiprocessor its second block before another has its first one. Where the longest tiles have the
+    lowest numbers, two of them would be computed there at half the speed, by the numbers that the blocks have. Takes
+    COUNTERS u32, all 0; on a GPU with more multiprocessors than they count, numbers differ all the same.
+    """
+    found = pd.dynamic_shared(u32, 1)
+    with pd.if_(pd.tid.x == 0):
+        place: Any = pd.var(u32, 0)
+        neighbours = _count(counters + (ENDS + pd.special("%smid") % (COUNTERS - ENDS)))
+        with pd.if_(neighbours == 0):
+            place.set(_count(counters))
+        with pd.else_():
+            place.set(pd.nctaid.x - 1 - _count(counters + 1))
+        found[0] = place
+    pd.ptx.bar.sync(0)
+    return found[0]
+
+
+def _count(counter: Any) -> Any:
+    """How many came before this thread."""
+    return pd.ptx.atom.relaxed.gpu.global_.add.u32(counter, 1)
 
 
 class DeviceVisitor:
     """Each warp finds its problem by itself: a prefix sum over the tiles of 32 problems, one a lane, and a vote."""
 
-    def __init__(self, problems: Any, tiles_of: Callable[[Any], tuple[Any, Any]]) -> None:
+    def __init__(self, problems: Any, tiles_of: Callable[[Any], tuple[Any, Any]], block: Any = pd.ctaid.x) -> None:
         """`tiles_of(problem)` is how many tiles a problem has along m and n, each a u32; lanes ask for different ones.
 
-        Problems past the last one are not asked for.
+        Problems past the last one are not asked for. `block` is the number of this one.
         """
         self.problems, self.tiles_of = problems, tiles_of
-        self.index: Any = pd.var(u32, pd.ctaid.x)
+        self.index: Any = pd.var(u32, block)
         self.following: Any = pd.var(u32, 0)  # the first problem behind the window of 32
         self.last: Any = pd.var(u32, 0)  # where the tiles of the window end, in the row of all tiles
         self.end: Any = pd.var(u32, 0)  # and those of this lane's problem

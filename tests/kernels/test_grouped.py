@@ -10,11 +10,11 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import bf16, f16, f32, f64, ptr, s8, s32, u32, u64
 from ptxdsl.arrays import AddressTable, describe
-from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.config import GemmConfig, outputs, usual_atom
 from ptxdsl.kernels.grouped import STRIP, VISITORS, deal, grouped_gemm, grouped_kernel
-from ptxdsl.kernels.grouped_choice import RATES, choose_tiles
+from ptxdsl.kernels.grouped_choice import RATES, choose_tiles, configured
 from ptxdsl.kernels.tiles import AHEAD, IN_TURN
-from ptxdsl.kernels.visitor import from_lane, prefix_sum
+from ptxdsl.kernels.visitor import COUNTERS, from_lane, prefix_sum, seat
 from ptxdsl.schedule import GroupedProblemVisitor, tile_of
 from tests.kernels.test_gemm import BOUNDARIES, ORDERS, ROUNDING, matrix, poisoned
 from tests.machines import MACHINES, machine
@@ -162,7 +162,8 @@ def test_outputs_may_be_columns_of_one_matrix(rng):
 def test_kernels_spill_nothing(config, mode):
     usual = {"schedule": IN_TURN if mode == "parts" else AHEAD}
     for fields in (usual, {"b_major": "mn", **usual}, {"a_major": "mn", "schedule": IN_TURN, "c": "separate"}):
-        resources = grouped_kernel.resources(arch="sm_90", config=replace(config, **fields), mode=mode)
+        sort = fields is usual and mode != "parts"
+        resources = grouped_kernel.resources(arch="sm_90", config=replace(config, **fields), mode=mode, sort=sort)
         assert resources.spill_store_bytes == resources.spill_load_bytes == 0
 
 
@@ -171,7 +172,7 @@ def visited(table: ptr[pd.s64], schedule: ptr[s32], problems: u32, total: u32, o
             rounds: u32, *, config: GemmConfig, mode: str, strip: int):  # fmt: skip
     """Writes down what the visitors of the kernel say, and where the tile is."""
     done = pd.var(u32, 0)
-    visitor = VISITORS[mode](config, table, schedule, problems, total)
+    visitor = VISITORS[mode](config, table, schedule, problems, total, pd.ctaid.x)
     with pd.while_(visitor.next_tile):
         number, tile, *_ = visitor.work()
         m, n = (table[number.to(pd.s64) * 12 + i].to(u32) for i in (0, 1))
@@ -208,8 +209,10 @@ def test_blocks_of_the_kernel_compute_the_tiles_of_the_host(row, mode, strip):
         assert list(map(tuple, out[block, : lengths[block]].tolist())) == visitor.tiles(block)
 
 
-def chosen(sizes, width=16, inputs=f16, **options):
-    return choose_tiles(tuple(np.array(sizes).T), inputs, width, True, **options).tile
+def chosen(sizes, width=16, inputs=f16, arch="sm_90", **options):
+    output = outputs(inputs)[0]
+    arrays = {"inputs": inputs, "output": output, "a_major": "k", "b_major": "k", "a_bytes": width, "b_bytes": width}
+    return choose_tiles(tuple(np.array(sizes).T), arch, {**arrays, "schedule": AHEAD}, **options).tile
 
 
 def test_tiles_follow_the_sizes():
@@ -222,6 +225,19 @@ def test_tiles_follow_the_sizes():
     assert chosen([(16, 512, 7168)] * 256, average=True) == (16, 64, 128)
     long = [(512, 512, 512)] * 31 + [(1024, 1024, 16384)]
     assert chosen(long) == (64, 128, 64) and chosen(long, balanced=True) == (128, 256, 64)
+
+
+def test_tiles_fit_the_gpu():
+    large = [(m, 4096, 7168) for m in (512, 1024, 1664)]
+    assert chosen(large, arch="sm_80") == (128, 256, 64)
+    assert chosen(large, arch="sm_86") == (64, 64, 64)  # 99 KiB of shared memory
+
+
+def test_tensor_cores_take_float64_as_gemm_does():
+    sizes, arrays = (np.array([512]),) * 3, {"inputs": f64, "output": f64, "a_bytes": 16, "b_bytes": 16}
+    for arch in ("sm_80", "sm_90"):
+        made = configured(None, sizes, arch, {**arrays, "a_major": "k", "b_major": "k"}, AHEAD)
+        assert made.atom == usual_atom(f64, arch)
 
 
 @pytest.mark.parametrize("inputs", [f16, bf16, f32, f64, s8], ids=str)
@@ -241,6 +257,24 @@ def test_sums_over_lanes(rng):
     sums, rotated = np.zeros(32, np.uint32), np.zeros(32, np.uint32)
     scanned[1, 32](x, sums, rotated)
     assert (sums == x.cumsum()).all() and (rotated == np.roll(x, -1)).all()
+
+
+@pd.kernel
+def seated(counters: ptr[u32], multiprocessors: ptr[u32]):
+    number = seat(counters)
+    multiprocessors[number] = pd.special("%smid") + 1
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("blocks", [1, 100, 400])
+def test_the_lowest_seats_are_each_on_a_multiprocessor_of_its_own(name, blocks):
+    where = machine(name)
+    counters, multiprocessors = (where.array(np.zeros(count, np.uint32)) for count in (COUNTERS, blocks))
+    seated[blocks, 64](counters, multiprocessors)
+    found = where.values(multiprocessors)
+    assert found.all()  # each number was given
+    different = len(set(found.tolist()))
+    assert len(set(found[:different].tolist())) == different
 
 
 @pd.kernel

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
+from ptxdsl import bf16
+from ptxdsl.config import using
 from ptxdsl.kernels import group
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.group import group_of
 from ptxdsl.kernels.grouped import deal, grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged
+from ptxdsl.schedule import HorizontalThreadblockSwizzle
 
 TINY = GemmConfig(tile=(16, 16, 32), warp=(16, 16))
 
@@ -122,13 +125,71 @@ REFUSALS = {
     ),
 }  # fmt: skip
 
+ALONE = "tiles of grouped products are dealt to persistent blocks"
+SHARED = 'grouped_gemm(…, schedule="host", balance="k") shares a long K'
+CONFIGURATIONS = {
+    "no configuration": ("large", "`config` is 'large'\n  help: pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32))"),
+    "an order": (
+        GemmConfig(a_major="mn"),
+        "`config` says that a_major is 'mn', and of these arrays it is 'k'\n"
+        "  help: leave a_major out of the GemmConfig: it is taken from the arrays",
+    ),
+    "a width": (
+        GemmConfig(a_bytes=8),
+        "`config` says that a_bytes is 8, and of these arrays it is 4\n"
+        "  help: leave a_bytes out of the GemmConfig: it is taken from the arrays",
+    ),
+    "a type": (
+        GemmConfig(inputs=bf16),
+        "`config` says that inputs is bf16, and of these arrays it is f16\n"
+        "  help: leave inputs out of the GemmConfig: it is taken from the arrays",
+    ),
+    "c": (
+        GemmConfig(c="separate"),
+        "`config` says that c is 'separate', and of these arrays it is 'none'\n"
+        "  help: leave c out of the GemmConfig: it is taken from the arrays, as beta from the call",
+    ),
+    "batches": (
+        GemmConfig(batches="strided"),
+        "`config` says that batches is 'strided', and of these arrays it is 'none'\n"
+        "  help: leave batches out of the GemmConfig: it is taken from the arrays",
+    ),
+    "a schedule": (
+        GemmConfig(schedule=HorizontalThreadblockSwizzle()),
+        f"`config` says that schedule is HorizontalThreadblockSwizzle(); {ALONE}\n"
+        f"  help: leave schedule out of the GemmConfig; {SHARED}",
+    ),
+    "a split of K": (
+        GemmConfig(split_k=2),
+        f"`config` says that split_k is 2; {ALONE}\n  help: leave split_k out of the GemmConfig; {SHARED}",
+    ),
+    "a reduction": (
+        GemmConfig(reduction="serial"),
+        f"`config` says that reduction is 'serial'; {ALONE}\n  help: leave reduction out of the GemmConfig; {SHARED}",
+    ),
+}  # fmt: skip
+CALLS = {
+    "grouped": lambda config: grouped_gemm(*lists(), config=config),
+    "ragged": lambda config: ragged(config=config),
+    "masked": lambda config: masked(config=config),
+}
 
-@pytest.mark.parametrize("call", [lambda c: grouped_gemm(*lists(), config=c), lambda c: ragged(config=c)])
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("case", CONFIGURATIONS)
+def test_configurations_that_contradict_the_arrays_are_refused(case, call):
+    config, text = CONFIGURATIONS[case]
+    with pytest.raises(pd.LaunchError) as refused:
+        CALLS[call](config)
+    assert words(refused.value) == text
+
+
+@pytest.mark.parametrize("call", CALLS)
 def test_a_configuration_that_no_block_can_have_is_refused(call):
     with pytest.raises(pd.LaunchError) as refused:
-        call(GemmConfig(stages=40))
+        CALLS[call](GemmConfig(stages=40))
     assert words(refused.value) == (
-        "GemmConfig: 40 stages of 16384 bytes take 664576 bytes of shared memory; a block of sm_90 has 232448\n"
+        "GemmConfig: 40 stages of 16384 bytes take 664576 bytes of shared memory; a block of sm_80 has 166912\n"
         "  help: take a smaller tile or fewer stages; on the emulator, PTXDSL_ARCH says of which GPU"
     )
 
@@ -286,7 +347,7 @@ def test_ragged_arrays_that_do_not_fit_are_refused(case):
 def test_too_many_tiles_of_groups_are_refused():
     a, b = OnGpu((16 * 2**16, 1)), OnGpu((2, 1, 16 * 2**15))
     offsets = np.zeros(2, np.int32)
-    with pytest.raises(pd.LaunchError) as refused:
+    with using(arch="sm_90"), pytest.raises(pd.LaunchError) as refused:
         grouped_gemm_ragged(a, b, offsets, out=OnGpu((16 * 2**16, 16 * 2**15)), config=TINY)
     assert words(refused.value) == (
         "2 groups in 1048576 rows and 524288 columns may have 2147549184 tiles, more than 2**31\n"

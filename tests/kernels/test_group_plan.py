@@ -109,7 +109,7 @@ def test_a_planned_launch_computes_what_the_first_one_does(options, beta, order,
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("options", [{}, {"schedule": "host"}, {"schedule": "host", "balance": "k"}])
+@pytest.mark.parametrize("options", [{}, {"sort": True}, {"schedule": "host"}, {"schedule": "host", "balance": "k"}])
 def test_a_graph_computes_with_what_the_arrays_hold_when_it_is_replayed(options):
     torch = importlib.import_module("torch")
     sizes = [(100, 72, 64), (8, 200, 3000)]

@@ -27,7 +27,7 @@ from ptxdsl.kernels.group_plan import GroupPlans, Send
 from ptxdsl.kernels.grouped_choice import configured
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.residency import place_of, prepared, resident_blocks
-from ptxdsl.kernels.scheduled import settled
+from ptxdsl.kernels.scheduled import settled, specialise
 from ptxdsl.kernels.tiles import AHEAD, IN_TURN, Part, Tiles, Work
 from ptxdsl.kernels.upload import upload
 from ptxdsl.kernels.visitor import COUNTERS, DeviceVisitor, TableVisitor, seat
@@ -76,7 +76,7 @@ def grouped_kernel(
     sort: bool = False,
 ) -> None:
     """`table` describes `problems` problems of `total` tiles; `schedule` is what the host has worked out, in its mode:
-    "host" (GroupedProblemVisitor.table) or "parts" (`parts_table`); it is not read with "device".
+    "host" (GroupedProblemVisitor.table), "parts" or "dealt" (`parts_table`); it is not read with "device".
 
     With `sort` the first tiles are the longest, and blocks are numbered by `seat`, whose counters precede that.
     """
@@ -130,7 +130,14 @@ class PartsVisitor(TableVisitor):
         return super().work()[:-1]
 
 
-VISITORS: dict[str, Any] = {"device": of_device, "host": RoundsVisitor, "parts": PartsVisitor}
+class DealtVisitor(PartsVisitor):
+    """Reads the same table, no tile of which is in parts."""
+
+    def work(self) -> list[Any]:
+        return super().work()[:2]
+
+
+VISITORS: dict[str, Any] = {"device": of_device, "host": RoundsVisitor, "parts": PartsVisitor, "dealt": DealtVisitor}
 
 
 def grouped_gemm(
@@ -242,10 +249,8 @@ def _launch(
             "grouped_gemm on numpy arrays, and PTXDSL_DEVICE=cuda: arrays that a table names are not copied to a GPU",
             help="pass CUDA arrays, or leave PTXDSL_DEVICE to the emulator",
         )
-    constants = {"config": config, "mode": mode, "sort": sort}
-    resident = resident_blocks(grouped_kernel, config.threads, device, **constants)
-    plan = deal(group.shapes.tobytes(), config.tile, resident, mode, sort)
-    rows = describe(group)
+    constants, plan = plan_of(group, config, device, mode, sort)
+    mode, rows = constants["mode"], describe(group)
     elements = plan.slots * config.tile[0] * config.tile[1]
     if device is None:
         shared = workspace(None, 0, config.sum, elements, plan.slots) if mode == "parts" else ()
@@ -275,6 +280,24 @@ class Deal(NamedTuple):
     order: np.ndarray | None
     table: np.ndarray
     slots: int
+
+
+def plan_of(group: Group, config: GemmConfig, device: int | None, mode: str, sort: bool) -> tuple[dict[str, Any], Deal]:
+    """The constants of the kernel, and who does what."""
+    constants = {"config": config, "mode": mode, "sort": sort}
+    resident = resident_blocks(grouped_kernel, config.threads, device, **constants)
+    plan = deal(group.shapes.tobytes(), config.tile, resident, mode, sort)
+    if mode == "parts" and not plan.slots:
+        whole = {**constants, "config": _of_whole_tiles(config, target(device)), "mode": "dealt"}
+        if resident_blocks(grouped_kernel, config.threads, device, **whole) >= plan.blocks:
+            return whole, plan
+    return constants, plan
+
+
+def _of_whole_tiles(config: GemmConfig, arch: str) -> GemmConfig:
+    """The same for a table without parts: with copies ahead, where there is memory for that."""
+    ahead = specialise(config, schedule=AHEAD)
+    return ahead if config.c == "none" and ahead.fits(arch) else config
 
 
 @lru_cache(maxsize=256)

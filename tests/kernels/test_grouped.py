@@ -11,7 +11,8 @@ import ptxdsl as pd
 from ptxdsl import bf16, f16, f32, f64, ptr, s8, s32, u32, u64
 from ptxdsl.arrays import AddressTable, describe
 from ptxdsl.kernels.config import GemmConfig, outputs, usual_atom
-from ptxdsl.kernels.grouped import STRIP, VISITORS, deal, grouped_gemm, grouped_kernel
+from ptxdsl.kernels.group import group_of
+from ptxdsl.kernels.grouped import STRIP, VISITORS, configure, deal, grouped_gemm, grouped_kernel, plan_of
 from ptxdsl.kernels.grouped_choice import RATES, choose_tiles, configured
 from ptxdsl.kernels.tiles import AHEAD, IN_TURN
 from ptxdsl.kernels.visitor import COUNTERS, from_lane, prefix_sum, seat
@@ -115,6 +116,18 @@ def test_a_long_k_is_shared_by_many_blocks(name, rng):
     check(machine(name), rng, sizes, config=SMALL, schedule="host", balance="k", beta=0.5)
     shapes = np.array(sizes, np.int64).tobytes()
     assert deal(shapes, SMALL.tile, 132, "parts", False).slots > 64
+
+
+@pytest.mark.parametrize("beta, schedule", [(0.0, AHEAD), (1.0, IN_TURN)])
+def test_what_is_not_cut_is_computed_in_whole_tiles(beta, schedule):
+    def kernel(k):
+        a, b, c = ([np.ones(shape, np.float16)] * 3 for shape in ((64, k), (k, 64), (64, 64)))
+        group = group_of(a, b, c, [np.ones((64, 64), np.float16) for _ in a], beta)
+        made = configure(group, SMALL, "sm_80", balanced=True)
+        return plan_of(group, made, None, "parts", False)[0]
+
+    assert kernel(64)["mode"] == "dealt" and kernel(64)["config"].schedule == schedule
+    assert kernel(4096)["mode"] == "parts" and kernel(4096)["config"].schedule == IN_TURN
 
 
 @pytest.mark.parametrize("name", MACHINES)

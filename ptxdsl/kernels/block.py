@@ -63,12 +63,16 @@ class Block:
         begin, end = k or (0, self.iterations_of(product))
         return self.mainloop.run(self.loaders_of(product, tile, k), end - begin)
 
-    def write(self, product: Product, tile: tuple[Any, Any], accumulators: Accumulators, row: Any = 0) -> None:
-        """Sends sums to memory, `row` rows further down in each warp's part of the tile; uses the shared memory."""
+    def write(
+        self, product: Product, tile: tuple[Any, Any], accumulators: Accumulators, row: Any = 0, warp: Any = None
+    ) -> None:
+        """Sends sums to memory, `row` rows further down in each warp's part of the tile; uses the shared memory.
+
+        `warp` is the one whose part is meant, if not this one's."""
         first_m, first_n = self._first(tile)
         extent, rest = (product.m, product.n), product[7:]
         output = Output(product.out, product.c, extent, *rest)
-        Writer(self.config, self.staging, (first_m + row, first_n), output).write(accumulators)
+        Writer(self.config, self.staging, (first_m + row, first_n), output, warp).write(accumulators)
 
     def _first(self, tile: tuple[Any, Any]) -> tuple[Any, Any]:
         return tile[0] * self.config.tile[0], tile[1] * self.config.tile[1]
@@ -119,6 +123,10 @@ class ProductBlock(Block):
             return Target(matrix.pointer + batch.to(s64) * self.place[1 + number], matrix.stride)
         count, table = self.place
         return Target(pd.pointer(table[number * count + batch], matrix.pointer.element), matrix.stride)
+
+    def number(self, tile: tuple[Any, Any]) -> Any:
+        """Of a tile, among all of a product."""
+        return tile[0] + tile[1] * self.tiles[0]
 
     def has(self, tile: tuple[Any, Any]) -> Any:
         return (tile[0] < self.tiles[0]) & (tile[1] < self.tiles[1])

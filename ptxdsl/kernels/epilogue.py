@@ -49,8 +49,11 @@ class Output(NamedTuple):
 class Writer:
     """Sends a warp's accumulators to global memory, 16 rows at a time, through shared memory in whole chunks."""
 
-    def __init__(self, config: GemmConfig, memory: Any, first: tuple[Any, Any], output: Output) -> None:
-        """`first` is the (row, column) of the block's first element; `memory` is free for all threads."""
+    def __init__(
+        self, config: GemmConfig, memory: Any, first: tuple[Any, Any], output: Output, warp: Any = None
+    ) -> None:
+        """`first` is the (row, column) of the block's first element; `memory` is free for all threads; `warp` is the
+        one whose values are sent, if not this one's."""
         self.config, self.output = config, output
         self.chunk = config.out_bytes // config.output.bytes
         per_row = config.warp[1] // self.chunk
@@ -62,7 +65,8 @@ class Writer:
         rows = memory.bitcast(b8) + pd.warpid * (WARP_TILE * pitch * config.staged.bytes)
         self.corner, self.written = self._writes(rows, layout)
         self.chunks, row, column = self._reads(rows, layout, lanes)
-        warp_m, warp_n = pd.warpid % config.warps[0], pd.warpid // config.warps[0]
+        warp = pd.warpid if warp is None else warp
+        warp_m, warp_n = warp % config.warps[0], warp // config.warps[0]
         at = first[0] + warp_m * config.warp[0] + row, first[1] + warp_n * config.warp[1] + column
         self.rows_left, self.columns_left = (
             (extent - place).to(s32) for extent, place in zip(output.extent, at, strict=True)

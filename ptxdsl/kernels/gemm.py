@@ -8,6 +8,7 @@ every M, N and K.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import ptxdsl as pd
@@ -26,6 +27,7 @@ from ptxdsl.kernels.heuristic import MULTIPROCESSORS, choose
 from ptxdsl.kernels.persistent import compute_persistently
 from ptxdsl.kernels.plan import Call, Plans, Sight, look
 from ptxdsl.kernels.problem import Problem, problem_of
+from ptxdsl.kernels.reduction import compute_share
 from ptxdsl.kernels.scheduled import for_batches, specialise
 from ptxdsl.kernels.split_k import SplitK
 from ptxdsl.kernels.stream_k import compute_stream_k
@@ -76,21 +78,28 @@ def compute(block: ProductBlock, given: tuple[Any, ...]) -> None:
 
 def compute_tile(block: ProductBlock, memory: tuple[Any, ...]) -> None:
     """The tile of this block, by a threadblock swizzle; z of the grid is the slice of K, or the batch."""
-    config, tiles = block.config, block.tiles
-    swizzle: Any = config.schedule
-    depth = block.batches if block.place else pd.nctaid.z
-    i, j, z = swizzle.tile_offset(pd.ctaid, tiled_shape=(*tiles, depth))
-    tile = i, j
+    config = block.config
+    tile, z, depth = _work(block)
     with pd.if_(~block.has(tile) | (z >= depth) if block.place else ~block.has(tile)):
         pd.return_()
     product = block.of(z)
     if not config.is_split:
         block.write(product, tile, block.multiply(product, tile))
-        return
-    accumulators = block.multiply(product, tile, slice_of_k(z, depth, product.k, config.tile[2]))
-    meeting = SplitK(config, memory, block.memory, i + j * tiles[0], tiles[0] * tiles[1])
-    with meeting.last(accumulators, z, depth):
-        block.write(product, tile, accumulators)
+    elif config.reduction == "parallel":
+        compute_share(block, memory, partial(_work, block))
+    else:
+        accumulators = block.multiply(product, tile, slice_of_k(z, depth, product.k, config.tile[2]))
+        meeting = SplitK(config, memory, block.memory, block.number(tile), block.tiles[0] * block.tiles[1])
+        with meeting.last(accumulators, z, depth):
+            block.write(product, tile, accumulators)
+
+
+def _work(block: ProductBlock) -> tuple[tuple[Any, Any], Any, Any]:
+    """The tile of this block, its slice of K or its batch, and how many of these there are."""
+    swizzle: Any = block.config.schedule
+    depth = block.batches if block.place else pd.nctaid.z
+    i, j, z = swizzle.tile_offset(pd.ctaid, tiled_shape=(*block.tiles, depth))
+    return (i, j), z, depth
 
 
 def configure(
@@ -180,8 +189,9 @@ def gemm(
 
     `schedule`, `split_k` and `reduction` say which tile is computed where, and replace what `config` says: a
     threadblock swizzle of ptxdsl.schedule, by which split_k blocks share the K of a tile and add up their parts one
-    after another ("serial") or in the last of them ("parallel"); a PersistentScheduler; a StreamKThreadblockSwizzle,
-    which chooses what is shared, or with split_k shares every tile. Results do not change from run to run.
+    after another ("serial") or each of them for a share of the tile ("parallel"); a PersistentScheduler; a
+    StreamKThreadblockSwizzle, which chooses what is shared, or with split_k shares every tile. Results do not change
+    from run to run.
 
     Raises LaunchError for arrays that do not fit and ScheduleError for schedules that do not run, and writes nothing.
     """

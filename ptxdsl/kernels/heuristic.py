@@ -1,7 +1,7 @@
-"""Which configuration takes the least time for a shape: a model of the GPU, fitted to what some 700 products took.
+"""Which configuration takes the least time for a shape: a model of the GPU, fitted to what some 1800 products took.
 
 A multiprocessor goes through the k iterations of its blocks at the pace of what is slowest: tensor cores, shared
-memory, the L2 cache, or the latency of one step after another. The constants are those of an H200.
+memory, the L2 cache, or the latency of one iteration after another. The constants are those of an H200.
 """
 
 from __future__ import annotations
@@ -9,34 +9,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from math import ceil
+from math import ceil, prod
 
+from ptxdsl.kernels.config import LEAST_ASYNCHRONOUS, GemmConfig
 from ptxdsl.kernels.config import REGISTERS as MOST_REGISTERS
-from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.schedule import StreamKThreadblockSwizzle, blocks_per_multiprocessor
+from ptxdsl.schedule import IdentityThreadblockSwizzle, StreamKThreadblockSwizzle, blocks_per_multiprocessor
 from ptxdsl.types import Type, f16, f32, f64, s8, s32
 
 LARGE = GemmConfig(tile=(128, 256, 64), stages=3)
+SQUARE = GemmConfig(tile=(128, 128, 64), stages=3)
 MEDIUM = GemmConfig(tile=(128, 128, 32), stages=4)
 SMALL = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=4)
-DEEP = GemmConfig(tile=(64, 64, 128), warp=(32, 32, 64), stages=4)
-FLAT = GemmConfig(tile=(16, 32, 256), warp=(16, 32, 64), stages=6)
 OF_HALVES = (
     LARGE,
+    GemmConfig(tile=(128, 256, 64), stages=4),
+    SQUARE,
     MEDIUM,
     SMALL,
-    DEEP,
-    FLAT,
-    GemmConfig(tile=(128, 256, 64), stages=4),
-    GemmConfig(tile=(128, 128, 64), warp=(64, 32), stages=5),
-    GemmConfig(tile=(128, 64, 64), warp=(64, 32), stages=6),
+    GemmConfig(tile=(128, 128, 64), warp=(64, 32), stages=6),
     GemmConfig(tile=(128, 64, 128), warp=(64, 32, 64), stages=4),
-    GemmConfig(tile=(64, 128, 64), warp=(32, 32), stages=6),
     GemmConfig(tile=(64, 128, 64), warp=(32, 64), stages=4),
     GemmConfig(tile=(64, 64, 64), warp=(32, 32), stages=5),
-    GemmConfig(tile=(32, 64, 64), warp=(16, 16), stages=8),
+    GemmConfig(tile=(64, 64, 64), warp=(32, 32), stages=8),
+    GemmConfig(tile=(64, 64, 128), warp=(32, 32, 64), stages=6),
+    GemmConfig(tile=(32, 64, 128), warp=(32, 32, 64), stages=5),
     GemmConfig(tile=(16, 64, 256), warp=(16, 64, 64), stages=4),
     GemmConfig(tile=(16, 64, 128), warp=(16, 32, 32), stages=5),
+    GemmConfig(tile=(16, 32, 256), warp=(16, 32, 64), stages=6),
     GemmConfig(tile=(32, 16, 256), warp=(32, 16, 64), stages=6),
     GemmConfig(tile=(64, 16, 128), warp=(32, 16, 32), stages=5),
 )
@@ -61,19 +60,24 @@ OF_BYTES = (LARGE_S8, MEDIUM_S8, SMALL_S8)
 CANDIDATES = {f32: (LARGE_TF32, MEDIUM_TF32, SMALL_TF32), f64: (LARGE_F64, MEDIUM_F64, SMALL_F64, TINY_F64)}
 
 MULTIPROCESSORS = 132
-CROWDED = 180  # registers of a thread that leave none for what a split of K must remember
 # Of one multiprocessor in a microsecond: multiply-adds, bytes of shared memory, elements copied one by one
-MULTIPLY_ADDS = {f16: 2.7e6, f32: 1.3e6, f64: 0.25e6, s8: 5.2e6}
-SHARED_BANDWIDTH, ODD_ELEMENTS = 264e3, 6.5e3
-L2_BANDWIDTH, DRAM_BANDWIDTH = 9e6, 3.8e6  # bytes in a microsecond
-# Microseconds: a k iteration at least, and each of its steps; a wave of blocks; a launch; a launch that reads DRAM
-ITERATION, STEP, WAVE, LAUNCH, DRAM_LATENCY = 0.05, 0.03, 3.2, 1.0, 8.4
-OVERLAP = 0.33  # of shared memory and tensor cores, that is lost
-BUSY_THREADS, IDLENESS = 256, 0.39  # fewer do not keep a multiprocessor busy
-MEETING, MEETING_BANDWIDTH, MEETING_TRAFFIC = 1.2, 71e3, 16e6  # of split K: µs, bytes in a µs of one block, of all
-STREAM_MEETING, MOST_WAVES = 13.0, 8  # µs of stream-K, whose parts are large; more waves lose little in the last one
+MULTIPLY_ADDS = {f16: 2.3e6, f32: 0.753e6, f64: 0.283e6, s8: 4.43e6}
+SHARED_BANDWIDTH, ODD_ELEMENTS = 273e3, 11e3
+L2_BANDWIDTH, DRAM_BANDWIDTH = 10.9e6, 3.84e6  # bytes in a microsecond
+# Microseconds: a k iteration at least, and one of single elements; a wave of blocks; a launch; a launch that reads DRAM
+ITERATION, ODD_ITERATION, WAVE, LAUNCH, DRAM_LATENCY = 0.25, 1.11, 1.73, 1.03, 6.16
+OVERLAP = 0.213  # of shared memory and tensor cores, that is lost
+READING = 0.231  # the same of computing and reading DRAM
+SHORT_ROW, SLOWER = 256, 1.0475  # bytes of a row of a tile: DRAM takes so much longer for shorter ones
+BUSY_THREADS, IDLENESS = 203, 0.339  # fewer do not keep a multiprocessor busy
+MEETING, MEETING_BANDWIDTH = 3.9, 32.2e3  # of split K: µs, bytes of a multiprocessor in a µs
+STREAM_BANDWIDTH = 16e3  # the same of stream-K, whose blocks have parts of two tiles
+GATHERING = 58.5e3  # the same of warps that share the K of a tile
+MOST_WAVES = 8  # more lose little in the last one
 LEAST_ITERATIONS, MOST_SLICES = 2, 32
 LEAST_STREAMED = 8  # bytes of a copy: beside narrower ones stream-K has not registers enough
+# In grids of few rows of tiles the order of GroupedRows, without its divisions, which take a part of a microsecond
+IN_COLUMNS, FEW_ROWS, MOST_COLUMNS = IdentityThreadblockSwizzle(1), 8, 65535
 
 
 def choose(
@@ -95,8 +99,18 @@ def choose(
     `multiprocessors` are for stream-K, which must not have more blocks than can run.
     """
     found = _candidates(inputs, arch, width, along_k)
-    options = found if scheduled else (c for config in found for c in shared(config, (m, n, k), width, multiprocessors))
-    return min(options, key=lambda config: microseconds(config, m, n, k, width))
+    if scheduled:
+        return min(found, key=lambda config: microseconds(config, m, n, k, width))
+    options = (c for config in found for c in shared(config, (m, n, k), width, along_k, multiprocessors))
+    longest = -1 if min(m, n) <= LARGE.tile[0] else 1  # the ring of the same tiles, where an operand is read only once
+    best = min(options, key=lambda config: (microseconds(config, m, n, k, width), longest * config.stages))
+    return _in_columns(best) if _is_low(best, m, n) else best
+
+
+def _is_low(config: GemmConfig, m: int, n: int) -> bool:
+    """Whether its grid may go down the columns."""
+    rows, columns = config.tiles(m, n)
+    return rows <= FEW_ROWS and columns <= MOST_COLUMNS and not config.is_stream_k
 
 
 @cache
@@ -124,38 +138,60 @@ def _streamed(config: GemmConfig, multiprocessors: int) -> GemmConfig:
     return replace(config, schedule=StreamKThreadblockSwizzle(multiprocessors))
 
 
+@cache
+def _in_columns(config: GemmConfig) -> GemmConfig:
+    return replace(config, schedule=IN_COLUMNS)
+
+
 def shared(
-    config: GemmConfig, shape: tuple[int, int, int], width: int = 16, multiprocessors: int = MULTIPROCESSORS
+    config: GemmConfig,
+    shape: tuple[int, int, int],
+    width: int = 16,
+    along_k: bool = True,
+    multiprocessors: int = MULTIPROCESSORS,
 ) -> Iterator[GemmConfig]:
-    """Whole tiles; slices of K that give whole waves of blocks; stream-K, where a block fills a multiprocessor."""
-    tiles_m, tiles_n = config.tiles(*shape[:2])
-    tiles, iterations = max(1, tiles_m * tiles_n), ceil(shape[2] / config.tile[2])
-    most = min(MOST_SLICES, iterations // LEAST_ITERATIONS) if config.registers < CROWDED else 1
-    for slices in {1, *(waves * MULTIPROCESSORS // tiles for waves in (1, 2, 4))}:
+    """Whole tiles; slices of K for all blocks that are resident; stream-K, where there are tiles for most blocks."""
+    tiles, iterations = max(1, prod(config.tiles(*shape[:2]))), ceil(shape[2] / config.tile[2])
+    most = min(MOST_SLICES, iterations // LEAST_ITERATIONS)
+    for slices in {1, *(blocks * MULTIPROCESSORS // tiles for blocks in range(1, _resident(config) + 1))}:
         if slices == 1 or 1 < slices <= most:
             yield _split(config, slices)
-    is_alone = _resident(config) == 1 and config.registers >= CROWDED
-    is_known = config.inputs.bits == 16 and width >= LEAST_STREAMED
-    if is_alone and is_known and tiles % MULTIPROCESSORS and tiles < MOST_WAVES * MULTIPROCESSORS:
+    is_known = config is LARGE or (config is SQUARE and along_k)
+    least, waves = prod(SQUARE.tile[:2]) / prod(config.tile[:2]), tiles / MULTIPROCESSORS
+    if is_known and width >= LEAST_STREAMED and tiles % MULTIPROCESSORS and least < waves < MOST_WAVES:
         yield _streamed(config, multiprocessors)
 
 
 def microseconds(config: GemmConfig, m: int, n: int, k: int, width: int = 16) -> float:
     """What a product should take, reading its operands from DRAM."""
-    tile_m, tile_n, tile_k = config.tile
-    tiles_m, tiles_n = config.tiles(m, n)
-    blocks, slices = tiles_m * tiles_n * config.split_k, config.split_k
-    together = MULTIPROCESSORS * _resident(config)
-    iterations = ceil(ceil(k / tile_k) / slices)
-    waves = blocks / together if config.is_stream_k else ceil(blocks / together)
-    took = waves * iterations * _iteration(config, min(blocks, together), width) + ceil(waves) * WAVE + LAUNCH
+    computing = LAUNCH + _computing(config, (m, n, k), width) + _adding(config, prod(config.tiles(m, n)))
+    reading = (m * k + k * n + m * n) * config.inputs.bytes / DRAM_BANDWIDTH
+    reading = reading * (SLOWER if config.tile[2] * config.inputs.bytes < SHORT_ROW else 1) + DRAM_LATENCY
+    return max(computing, reading) + READING * min(computing, reading)
+
+
+def _computing(config: GemmConfig, shape: tuple[int, int, int], width: int) -> float:
+    """The k iterations of all waves of blocks."""
+    blocks = prod(config.tiles(*shape[:2])) * config.split_k
+    iterations = ceil(ceil(shape[2] / config.tile[2]) / config.split_k)
     if config.is_stream_k:
-        took += STREAM_MEETING
-    if slices > 1:
-        left = tile_m * tile_n * config.sum.bytes
-        took += MEETING + slices * left / MEETING_BANDWIDTH + 2 * blocks * left / MEETING_TRAFFIC
-    read = (m * k + k * n + m * n) * config.inputs.bytes / DRAM_BANDWIDTH + DRAM_LATENCY
-    return max(took, read) + 0.1 * took
+        waves = blocks / MULTIPROCESSORS
+        return waves * iterations * _iteration(config, MULTIPROCESSORS, width) + ceil(waves) * WAVE
+    together = MULTIPROCESSORS * _resident(config)
+    whole, rest = divmod(blocks, together)
+    each = whole * _iteration(config, together, width) + (_iteration(config, rest, width) if rest else 0)
+    return iterations * each + ceil(blocks / together) * WAVE
+
+
+def _adding(config: GemmConfig, tiles: int) -> float:
+    """What blocks that share a tile, and warps that share its K, take to add up their sums."""
+    together = MULTIPROCESSORS * _resident(config)
+    blocks, sums = tiles * config.split_k, prod(config.tile[:2]) * config.sum.bytes
+    here = ceil(min(blocks, together) / MULTIPROCESSORS) * sums
+    if config.is_stream_k:
+        return sums / STREAM_BANDWIDTH
+    took = ceil(blocks / together) * (config.slices - 1) * here / GATHERING
+    return took + MEETING + here / MEETING_BANDWIDTH if config.split_k > 1 else took
 
 
 def _iteration(config: GemmConfig, blocks: int, width: int) -> float:
@@ -168,9 +204,10 @@ def _iteration(config: GemmConfig, blocks: int, width: int) -> float:
     multiply = here * tile_m * tile_n * tile_k / rate
     shared = here * (warps * sum(config.warp[:2]) + tile_m + tile_n) * row / SHARED_BANDWIDTH
     copied = blocks * (tile_m + tile_n) * row / L2_BANDWIDTH
-    if width < 4:
+    latency = ITERATION
+    if width < LEAST_ASYNCHRONOUS:
         copied = max(copied, here * (tile_m + tile_n) * tile_k / ODD_ELEMENTS)
-    latency = ITERATION + STEP * tile_k / config.k_step
+        latency = ODD_ITERATION
     idle = max(1.0, BUSY_THREADS / (here * config.threads)) ** IDLENESS
     slowest = max(multiply * idle, shared * idle, copied, latency)
     return float(slowest + OVERLAP * min(multiply, shared))

@@ -92,7 +92,7 @@ def _by_swizzle(problem: Problem, config: GemmConfig, swizzle: ThreadblockSwizzl
         return Scheduled(config, grid)
     device, stream = problem.place
     tiles = tiled.m * tiled.n
-    memory = workspace(device, stream, config.sum, workspace_elements(config, tiles), tiles)
+    memory = workspace(device, stream, config.sum, workspace_elements(config, tiles), 2 * tiles)
     return Scheduled(specialise(config, split_k=ANY_SPLIT), grid, memory, stream)
 
 

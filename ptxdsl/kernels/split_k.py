@@ -18,10 +18,11 @@ IN_FLIGHT = 64  # sums that a thread reads before it adds the first
 class Sums:
     """Slots in global memory, each with room for the accumulators of a tile: 16 bytes of each thread side by side."""
 
-    def __init__(self, config: GemmConfig, workspace: Any) -> None:
+    def __init__(self, config: GemmConfig, workspace: Any, thread: Any = None) -> None:
+        """`thread` is the one whose sums are meant, if not this one's."""
         self.config = config
         self.each = WIDEST // config.sum.bytes
-        self.mine = workspace + pd.tid.x * self.each
+        self.mine = workspace + (pd.tid.x if thread is None else thread) * self.each
 
     def _places(self, values: list[Any], slot: Any, group: Any) -> Iterator[tuple[Any, list[Any]]]:
         """`values` are group number `group` of as many accumulators."""
@@ -41,10 +42,10 @@ class Sums:
                 for value, other in zip(some, read_words(place, self.each, self.config.sum), strict=True):
                     value += other
 
-    def add_all(self, values: list[Any], slots: tuple[Any, Any, Any]) -> None:
+    def add_all(self, values: list[Any], slots: tuple[Any, Any, Any], group: Any = 0) -> None:
         """Of slots from, up to, in steps of: several are read before the first is added."""
         for slot in pd.range(*slots, unroll=max(1, IN_FLIGHT // len(values))):
-            self.add(values, slot)
+            self.add(values, slot, group)
 
 
 def flatten(accumulators: Accumulators) -> list[Any]:
@@ -73,7 +74,7 @@ def announce(semaphore: Any, value: Any) -> None:
 
 
 class SplitK:
-    """The meeting of the blocks of one tile."""
+    """The meeting of the blocks of one tile in turn; or of persistent blocks, none of which may wait for another."""
 
     def __init__(self, config: GemmConfig, memory: tuple[Any, ...], shared: Any, tile: Any, tiles: Any) -> None:
         """`memory` is the workspace, with room for the sums of each tile ("parallel": of each tile of each slice), and

@@ -50,6 +50,8 @@ SUMS = {f64: f64, s8: s32, u8: s32}
 OUTPUTS = {f64: (f64,), s8: (s32, f32, f16, bf16), u8: (s32, f32, f16, bf16)}
 FLOATS = (f16, bf16, f32)
 WIDTHS = (1, 2, 4, 8, 16)  # bytes of a copy
+# How blocks that share the K of a tile add up: one after another; the last one all; each of them a share of the tile
+REDUCTIONS = ("serial", "parallel", "scatter")
 OF_ARRAYS = {
     "a_major": ("k", "mn"),
     "b_major": ("k", "mn"),
@@ -105,7 +107,8 @@ class GemmConfig:
     To choose: `tile`, the (M, N, K) of a thread block; `warp`, the (M, N) of a warp, or (M, N, K) where several share
     the K of a tile; `stages`, the length of the ring in shared memory; `schedule`, which tile a block computes: a
     threadblock swizzle, a PersistentScheduler or a StreamKThreadblockSwizzle; `split_k`, how many blocks share the K of
-    a tile ("serial" or "parallel" `reduction`); `atom`, the tensor core instruction ("" takes that of the inputs).
+    a tile, and `reduction`, how they add up ("serial", "parallel" or "scatter"); `atom`, the tensor core instruction
+    ("" takes that of the inputs).
 
     From the arrays: `a_major` and `b_major` say along what the operands are contiguous ("k" or "mn"); `*_bytes` is the
     width of a copy; `c` is "none", "separate", or "in place" where out holds it, and `c_major` is "row" where it lies
@@ -293,8 +296,8 @@ def _misfits(config: GemmConfig) -> Iterator[str]:
         yield f"stages is {config.stages!r}; the ring takes 2 or more"
     if not isinstance(config.split_k, int) or config.split_k < 1:
         yield f"split_k is {config.split_k!r}; it takes 1 or more blocks a tile"
-    if config.reduction not in ("serial", "parallel"):
-        yield f'reduction is {config.reduction!r}; it takes "serial" or "parallel"'
+    if config.reduction not in REDUCTIONS:
+        yield f"reduction is {config.reduction!r}; it takes {_either(map(json.dumps, REDUCTIONS))}"
     yield from _misfit_schedule(config)
     yield from _misfit_arrays(config)
 

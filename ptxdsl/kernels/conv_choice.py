@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.heuristic import IN_COLUMNS, MULTIPROCESSORS
+from ptxdsl.kernels.heuristic import MULTIPROCESSORS
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Type, f32, s8, s32
 
@@ -45,13 +45,7 @@ def choose(sizes: tuple[int, int, int], inputs: Type, is_wide: bool, split_k: in
     costs = candidates(inputs, is_wide)
     options = ((config, slices) for config in costs for slices in ([split_k] if split_k else _slices(sizes, config)))
     config, slices = min(options, key=lambda option: time(sizes, option[0], option[1], costs[option[0]]))
-    return split(config, slices) if slices > 1 else config
-
-
-def split(config: GemmConfig, slices: int) -> GemmConfig:
-    """A configuration whose sums are cut. Its few tiles are counted down the columns, for which nothing is divided: no
-    registers are left for more."""
-    return replace(config, split_k=slices, schedule=IN_COLUMNS)
+    return replace(config, split_k=slices)
 
 
 def candidates(inputs: Type, is_wide: bool) -> dict[GemmConfig, float]:

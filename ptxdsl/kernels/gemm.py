@@ -85,7 +85,7 @@ def compute_tile(block: ProductBlock, memory: tuple[Any, ...]) -> None:
     product = block.of(z)
     if not config.is_split:
         block.write(product, tile, block.multiply(product, tile))
-    elif config.reduction == "parallel":
+    elif config.reduction == "scatter":
         compute_share(block, memory, partial(_work, block))
     else:
         accumulators = block.multiply(product, tile, slice_of_k(z, depth, product.k, config.tile[2]))
@@ -188,10 +188,10 @@ def gemm(
     of 0, is one for all; c and operands may be as well. Lists of matrices that lie alike, each anywhere, give a list.
 
     `schedule`, `split_k` and `reduction` say which tile is computed where, and replace what `config` says: a
-    threadblock swizzle of ptxdsl.schedule, by which split_k blocks share the K of a tile and add up their parts one
-    after another ("serial") or each of them for a share of the tile ("parallel"); a PersistentScheduler; a
-    StreamKThreadblockSwizzle, which chooses what is shared, or with split_k shares every tile. Results do not change
-    from run to run.
+    threadblock swizzle of ptxdsl.schedule, by which split_k blocks share the K of a tile and add up their parts: one
+    after another ("serial"), the last of them all ("parallel"), or each of them a share of the tile ("scatter"), which
+    is faster for large tiles; a PersistentScheduler; a StreamKThreadblockSwizzle, which chooses what is shared, or with
+    split_k shares every tile. Results do not change from run to run.
 
     Raises LaunchError for arrays that do not fit and ScheduleError for schedules that do not run, and writes nothing.
     """

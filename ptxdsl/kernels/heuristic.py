@@ -75,6 +75,7 @@ STREAM_BANDWIDTH = 16e3  # the same of stream-K, whose blocks have parts of two 
 GATHERING = 58.5e3  # the same of warps that share the K of a tile
 MOST_WAVES = 8  # more lose little in the last one
 LEAST_ITERATIONS, MOST_SLICES = 2, 32
+LEAST_SCATTERED = 128 * 128  # elements of a tile whose sums blocks share out
 LEAST_STREAMED = 8  # bytes of a copy: beside narrower ones stream-K has not registers enough
 # In grids of few rows of tiles the order of GroupedRows, without its divisions, which take a part of a microsecond
 IN_COLUMNS, FEW_ROWS, MOST_COLUMNS = IdentityThreadblockSwizzle(1), 8, 65535
@@ -130,7 +131,9 @@ def candidates(inputs: Type, width: int, along_k: bool) -> tuple[GemmConfig, ...
 
 @cache
 def _split(config: GemmConfig, slices: int) -> GemmConfig:
-    return replace(config, split_k=slices)
+    """Small tiles are added up by one block before others hear that they can."""
+    is_large = slices > 1 and prod(config.tile[:2]) >= LEAST_SCATTERED
+    return replace(config, split_k=slices, reduction="scatter" if is_large else config.reduction)
 
 
 @cache

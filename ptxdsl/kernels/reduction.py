@@ -1,7 +1,7 @@
-"""How blocks that share the K of an output tile add up their parts in parallel: each of them does a share of the tile.
+"""A reduce-scatter for split K: blocks that share the K of an output tile add up a share of the tile each.
 
 A block leaves its sums in global memory, waits until all blocks of the tile have done so, adds up the pieces that are
-its share and writes them: a reduce-scatter. It waits only for blocks that run: where one of them begins after another
+its share and writes them. It waits only for blocks that run: where one of them begins after another
 one has left its sums, the last one adds up everything, so that they need not be resident at the same time. Parts are
 added in the order of K, whoever adds them: results never change from run to run.
 """

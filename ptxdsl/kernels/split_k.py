@@ -74,7 +74,7 @@ def announce(semaphore: Any, value: Any) -> None:
 
 
 class SplitK:
-    """The meeting of the blocks of one tile in turn; or of persistent blocks, none of which may wait for another."""
+    """The meeting of the blocks of one tile, of whom the last one writes it."""
 
     def __init__(self, config: GemmConfig, memory: tuple[Any, ...], shared: Any, tile: Any, tiles: Any) -> None:
         """`memory` is the workspace, with room for the sums of each tile ("parallel": of each tile of each slice), and

@@ -11,7 +11,7 @@ import ptxdsl as pd
 from ptxdsl import f16, f32, f64, s8, s32
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import call_of, conv2d, conv2d_kernel
-from ptxdsl.kernels.conv_choice import DEEP, NARROW, SMALL, TALL, candidates, choose, split, time
+from ptxdsl.kernels.conv_choice import DEEP, NARROW, SMALL, TALL, candidates, choose, time
 from ptxdsl.kernels.conv_problem import convolution_of, window
 from ptxdsl.kernels.epilogue import add, add_relu, gelu, per_column, per_row, relu
 from ptxdsl.schedule import (
@@ -350,8 +350,8 @@ def test_kernels_that_are_chosen_spill_nothing(config, inputs, output, copy_byte
     made = replace(config, inputs=inputs, output=output, a_bytes=copy_bytes, b_bytes=copy_bytes)
     for arch in ("sm_80", "sm_86", "sm_120"):
         made.check(arch)
-    for option in (made, split(made, 2)):
-        resources = conv2d_kernel.resources(arch="sm_90", config=option)
+    for split_k in (1, 2):
+        resources = conv2d_kernel.resources(arch="sm_90", config=replace(made, split_k=split_k))
         assert resources.spill_store_bytes == resources.spill_load_bytes == 0
 
 

@@ -55,7 +55,8 @@ def test_few_rows_take_flat_tiles_and_many_take_large_ones():
 def test_k_is_shared_where_there_are_few_tiles():
     assert choose(64, 2112, 7168).split_k > 1
     assert choose(64, 2112, 7168, scheduled=True).split_k == 1
-    assert choose(128, 7168, 16384).split_k == 4
+    assert (choose(128, 7168, 16384).split_k, choose(128, 7168, 16384).reduction) == (4, "scatter")
+    assert choose(64, 2112, 7168).reduction == "parallel"
     assert choose(1536, 1536, 1536).is_stream_k and choose(3072, 3072, 3072).is_stream_k
     assert not choose(3072, 3072, 3072, scheduled=True).is_stream_k
     assert choose(3072, 3072, 3072, multiprocessors=108).schedule.multiprocessors == 108

@@ -1,4 +1,4 @@
-"""The parallel reduction of split K: who adds up what, in which order, whatever runs when."""
+"""The reduce-scatter of split K: who adds up what, in which order, whatever runs when."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import ptr, u32, u64
-from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.config import REDUCTIONS, GemmConfig
 from ptxdsl.kernels.epilogue import add
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
 from ptxdsl.kernels.heuristic import LARGE
@@ -20,6 +20,7 @@ from tests.machines import MACHINES, machine
 
 every_machine = pytest.mark.parametrize("name", MACHINES)
 TINY = GemmConfig(tile=(32, 32, 32), warp=(16, 32), stages=2)
+SCATTERED = replace(TINY, reduction="scatter")
 TALL = GemmConfig(tile=(64, 32, 32), warp=(64, 16), stages=2)
 SLICED = GemmConfig(tile=(32, 32, 64), warp=(32, 16, 32), stages=2)
 TF32 = GemmConfig(inputs=pd.f32, output=pd.f32, tile=(32, 32, 16), warp=(16, 16), stages=2)
@@ -82,19 +83,19 @@ SIZES = [(97, 70, 300, 3), (40, 50, 130, 2), (65, 33, 900, 5), (97, 130, 470, 7)
     "config", [TINY, TALL, SLICED, TF32, F64, BYTES], ids=lambda c: f"{c.inputs}-{c.tile}-{c.warp}"
 )
 @pytest.mark.parametrize("m, n, k, slices", SIZES)
-def test_both_reductions_add_in_the_order_of_k(name, config, m, n, k, slices, rng):
+def test_all_reductions_add_in_the_order_of_k(name, config, m, n, k, slices, rng):
     """To the last bit, whoever adds them: the fourth of these sizes has more blocks than run together."""
     where = machine(name)
     values = rng.normal(size=(m, k)), rng.normal(size=(k, n))
     scale = 40 if config.inputs is pd.s8 else 1
     a, b = (where.array((scale * v).astype(config.inputs.dtype)) for v in values)
     made = []
-    for reduction in ("parallel", "serial"):
+    for reduction in REDUCTIONS:
         out = where.array(np.full((m, n), 99, config.output.dtype))
         gemm(a, b, out=out, config=config, split_k=slices, reduction=reduction)
         made.append(where.values(out))
     expected = where.values(a) @ where.values(b)
-    assert np.array_equal(*made)
+    assert np.array_equal(made[0], made[1]) and np.array_equal(made[0], made[2])
     assert np.allclose(made[0], expected, rtol=2e-3, atol=2e-2 * k**0.5)
 
 
@@ -110,16 +111,22 @@ def test_shares_of_every_layout_reach_the_epilogue(name, swizzle, config, rng):
     for order in ("row", "column"):
         out = where.array(poisoned((97, 70), order, "f32"))
         left, right = (where.array(v if order == "row" else np.asfortranarray(v)) for v in (a, b))
-        given = {"epilogue": add, "operands": [where.array(c)], "config": config, "schedule": swizzle}
+        given = {
+            "epilogue": add,
+            "operands": [where.array(c)],
+            "config": config,
+            "schedule": swizzle,
+            "reduction": "scatter",
+        }
         gemm(left, right, where.array(c.astype(np.float32)), out=out, beta=-2.0, split_k=3, **given)
         assert np.array_equal(where.values(out), sums - c.astype(np.float64))
 
 
 def test_one_kernel_serves_every_number_of_slices():
-    texts = {gemm_kernel.ptx(config=replace(TINY, split_k=2)), gemm_kernel.ptx(config=replace(TINY, split_k=9))}
+    texts = {gemm_kernel.ptx(config=replace(SCATTERED, split_k=n)) for n in (2, 9)}
     assert len(texts) == 1
 
 
 def test_the_largest_tiles_can_be_split_without_spills():
-    resources = gemm_kernel.resources(arch="sm_90", config=replace(LARGE, split_k=2))
+    resources = gemm_kernel.resources(arch="sm_90", config=replace(LARGE, split_k=2, reduction="scatter"))
     assert resources.spill_store_bytes == resources.stack_bytes == 0

@@ -11,7 +11,7 @@ import ptxdsl as pd
 from ptxdsl import driver
 from ptxdsl.kernels import gemm as gemm_module
 from ptxdsl.kernels import scheduled, workspace
-from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.config import REDUCTIONS, GemmConfig
 from ptxdsl.kernels.epilogue import add, per_column, per_row, relu, scale_rows_and_columns
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.heuristic import LARGE
@@ -31,6 +31,7 @@ TINY_BYTES = GemmConfig(inputs=pd.s8, tile=(32, 32, 64), warp=(16, 32), stages=2
 TINY_F64 = GemmConfig(inputs=pd.f64, output=pd.f64, tile=(32, 32, 16), warp=(16, 16), stages=2)
 WAYS = {
     "parallel": {"split_k": 3},
+    "scatter": {"split_k": 3, "reduction": "scatter"},
     "serial": {"split_k": 3, "reduction": "serial"},
     "stream-k": {"schedule": StreamKThreadblockSwizzle(5)},
     "stream-k-reduction": {"schedule": StreamKThreadblockSwizzle(132, 2), "split_k": 3},
@@ -62,7 +63,7 @@ def test_slices_may_be_empty(name, how, k, rng):
 
 
 @every_machine
-@pytest.mark.parametrize("reduction", ["serial", "parallel"])
+@pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("slices", [1, 2, 7, 40])
 def test_any_number_of_slices(name, reduction, slices, rng):
     product(machine(name), rng, 65, 33, 300, {"split_k": slices, "reduction": reduction})
@@ -267,7 +268,7 @@ REFUSED = {
     "no slices": ({"split_k": 0}, "GemmConfig: split_k is 0; it takes 1 or more blocks a tile", None),
     "half a slice": ({"split_k": 1.5}, "GemmConfig: split_k is 1.5; it takes 1 or more blocks a tile", None),
     "a reduction that is none": (
-        {"reduction": "tree"}, 'GemmConfig: reduction is \'tree\'; it takes "serial" or "parallel"', None,
+        {"reduction": "tree"}, 'GemmConfig: reduction is \'tree\'; it takes "serial", "parallel" or "scatter"', None,
     ),
     "a schedule that is none": (
         {"schedule": "stream-k"},

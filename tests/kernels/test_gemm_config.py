@@ -28,7 +28,7 @@ REFUSED = [
     ({"warp": (256, 64)}, "warp is (256, 64), which is larger than the tile (128, 128, 32)"),
     ({"warp": (16, 16)}, "tile (128, 128, 32) in warps of (16, 16) is 2048 threads; 1024 is the most"),
     ({"split_k": 0}, "split_k is 0; it takes 1 or more blocks a tile"),
-    ({"reduction": "tree"}, 'reduction is \'tree\'; it takes "serial" or "parallel"'),
+    ({"reduction": "tree"}, 'reduction is \'tree\'; it takes "serial", "parallel" or "scatter"'),
     ({"schedule": 8}, "schedule is 8; it takes a threadblock swizzle of GEMM, a PersistentScheduler or a "
      "StreamKThreadblockSwizzle of ptxdsl.schedule"),
     ({"schedule": DepthwiseThreadblockSwizzle()}, "schedule is DepthwiseThreadblockSwizzle(n=1); it takes a threadblock "

@@ -188,10 +188,9 @@ def gemm(
     of 0, is one for all; c and operands may be as well. Lists of matrices that lie alike, each anywhere, give a list.
 
     `schedule`, `split_k` and `reduction` say which tile is computed where, and replace what `config` says: a
-    threadblock swizzle of ptxdsl.schedule, by which split_k blocks share the K of a tile and add up their parts: one
-    after another ("serial"), the last of them all ("parallel"), or each of them a share of the tile ("scatter"), which
-    is faster for large tiles; a PersistentScheduler; a StreamKThreadblockSwizzle, which chooses what is shared, or with
-    split_k shares every tile. Results do not change from run to run.
+    threadblock swizzle of ptxdsl.schedule, by which split_k blocks share the K of a tile and add up one after another
+    ("serial"), all in the last ("parallel"), or a share of the tile each ("scatter"); a PersistentScheduler; a
+    StreamKThreadblockSwizzle, which chooses what is shared, or with split_k shares all. Results are the same in every run.
 
     Raises LaunchError for arrays that do not fit and ScheduleError for schedules that do not run, and writes nothing.
     """

@@ -161,7 +161,7 @@ def test_all_types(name, inputs, output, channels, rng):
 
 
 @pytest.mark.parametrize("name", MACHINES)
-@pytest.mark.parametrize("reduction", ["serial", "parallel"])
+@pytest.mark.parametrize("reduction", ["serial", "parallel", "scatter"])
 @pytest.mark.parametrize("split_k, channels", [(2, 32), (3, 5), (40, 8)])
 def test_blocks_share_a_sum(name, reduction, split_k, channels, rng):
     config = GemmConfig(tile=(64, 64, 32), warp=(32, 32), reduction=reduction)
@@ -405,7 +405,7 @@ REFUSALS = [
     (lambda x, w: conv2d(x > 0, w > 0), "`x` has elements of type bool, which are not multiplied nor added here\n"
      "  help: convert it to uint8, or to the type of the other arrays"),
     (lambda x, w: conv2d(x, w, split_k=2, reduction="x"),
-     "GemmConfig: reduction is 'x'; it takes \"serial\" or \"parallel\""),
+     "GemmConfig: reduction is 'x'; it takes \"serial\", \"parallel\" or \"scatter\""),
     (lambda x, w: conv2d(x, w, config=GemmConfig(out_bytes=2)),
      "`config` says that out_bytes is 2, and of these arrays it is 8\n"
      "  help: leave out_bytes out of the GemmConfig: it is taken from the arrays"),

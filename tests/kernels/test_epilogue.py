@@ -134,7 +134,7 @@ def test_batches_have_a_residual_each_or_one(name, kind, rng):
 
 
 @every_machine
-@pytest.mark.parametrize("reduction", ["serial", "parallel"])
+@pytest.mark.parametrize("reduction", ["serial", "parallel", "scatter"])
 def test_split_k_applies_the_function_once(name, reduction, rng):
     where = machine(name)
     a, b = factors(rng, "f16", k=300)

@@ -190,7 +190,7 @@ def gemm(
     `schedule`, `split_k` and `reduction` say which tile is computed where, and replace what `config` says: a
     threadblock swizzle of ptxdsl.schedule, by which split_k blocks share the K of a tile and add up one after another
     ("serial"), all in the last ("parallel"), or a share of the tile each ("scatter"); a PersistentScheduler; a
-    StreamKThreadblockSwizzle, which chooses what is shared, or with split_k shares all. Results are the same in every run.
+    StreamKThreadblockSwizzle, which chooses what is shared, or with split_k shares all. Results are the same each time.
 
     Raises LaunchError for arrays that do not fit and ScheduleError for schedules that do not run, and writes nothing.
     """

@@ -6,7 +6,6 @@ The groups lie one behind the other (`grouped_gemm_ragged`), or each at the star
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +26,7 @@ from ptxdsl.kernels.plan import Call, Plans, look
 from ptxdsl.kernels.residency import resident_blocks
 from ptxdsl.kernels.scheduled import settled
 from ptxdsl.kernels.tiles import AHEAD, Tiles, Work
-from ptxdsl.kernels.visitor import EVERY_LANE, WARP, DeviceVisitor
+from ptxdsl.kernels.visitor import EVERY_LANE, WARP, DeviceVisitor, from_before, from_lane, prefix_max
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.schedule.problems import MOST_TILES
@@ -62,28 +61,22 @@ def ragged_kernel(
     """`sizes` are the end offsets of the groups, or with form="masked" how many rows of each matrix count.
 
     `rows` is how many there are of a, or of each matrix; `apart_*` are the elements from one group's matrix to the
-    next. Sizes that make no sense are taken for the nearest that do; with `validate` the kernel stops instead.
+    next. Sizes that make no sense are taken for others that do; with `validate` the kernel stops instead.
     """
-    rows_of = FORMS[form](sizes, rows)
     if validate:
         _check(sizes, groups, rows, form)
     tiles, across = Tiles(config), ceil_div(n, config.tile[1])
+    visitor = VISITORS[form](sizes, groups, rows, (config.tile[0], across))
 
-    def tiles_of(group: Any) -> tuple[Any, Any]:
-        _, count = rows_of(group)
-        return ceil_div(count, config.tile[0]), across
-
-    visitor = DeviceVisitor(groups, tiles_of)
-
-    def locate(group: Any, tile: Any) -> Work:
-        first, count = rows_of(group)
+    def locate(group: Any, tile: Any, first: Any) -> Work:
+        count = visitor.size(group) - first
         product = Product(
             count, n, k,
             _moved(Target(a, lda), first, group, apart_a, config.a_major == "mn"),
             Target(b + group.to(s64) * apart_b, ldb),
             Target(out, ldo),
             _moved(Target(out, ldo), first, group, apart_out),
-            1.0, 0.0,
+            1, 0,
         )  # fmt: skip
         place = STRIPS.tile_offset((tile, 0, 0), tiled_shape=(ceil_div(count, config.tile[0]), across, 1))
         return Work(product, place[:2])
@@ -97,26 +90,53 @@ def _moved(matrix: Target, first: Any, group: Any, apart: Any, by_column: bool =
     return Target(matrix.pointer + (row + group.to(s64) * apart), matrix.stride)
 
 
-def _between_offsets(offsets: Any, rows: Any) -> Callable[[Any], tuple[Any, Any]]:
-    """(first row, rows) of a group, from where each ends."""
+class CountsVisitor(DeviceVisitor):
+    """Finds groups by how many rows of each count, s32. Its work is (group, tile, 0): each is a matrix of its own."""
 
-    def rows_of(group: Any) -> tuple[Any, Any]:
-        begin: Any = pd.var(s32, 0)
-        most = rows.to(s32)
-        with pd.if_(group > 0):
-            begin.set(pd.min(pd.max(offsets[group - 1], 0), most))
-        end = pd.min(pd.max(offsets[group], begin), most)
-        return begin.to(u32), (end - begin).to(u32)
+    def __init__(self, sizes: Any, groups: Any, rows: Any, tile: tuple[int, Any]) -> None:
+        """`tile` is (rows of a tile, tiles across)."""
+        self.sizes, self.most, self.tile = sizes, rows.to(s32), tile
+        super().__init__(groups, lambda group: self._tiles(self.size(group)))
 
-    return rows_of
+    def size(self, group: Any) -> Any:
+        """Of a group, between 0 and the rows that there are."""
+        return pd.min(pd.max(self.sizes[group], 0), self.most).to(u32)
+
+    def _tiles(self, rows: Any) -> tuple[Any, Any]:
+        return ceil_div(rows, self.tile[0]), self.tile[1]
+
+    def work(self) -> tuple[Any, ...]:
+        return *super().work(), pd.cast(0, u32)
 
 
-def _counted(counts: Any, rows: Any) -> Callable[[Any], tuple[Any, Any]]:
-    """(0, rows) of a group, from how many count."""
-    return lambda group: (pd.cast(0, u32), pd.min(pd.max(counts[group], 0), rows.to(s32)).to(u32))
+class OffsetsVisitor(CountsVisitor):
+    """Finds groups by where each ends, s32. Its work is (group, tile, first row); its size is where the group ends.
+
+    An offset below one before it is taken for that one, so that no row is of two groups. A group that has rows then has
+    the largest offset up to its own, and ends there: what one before it has left is all that must be kept.
+    """
+
+    def __init__(self, sizes: Any, groups: Any, rows: Any, tile: tuple[int, Any]) -> None:
+        super().__init__(sizes, groups, rows, tile)
+        self.first: Any = pd.var(u32, 0)  # row of this lane's group
+        self.reached: Any = pd.var(u32, 0)  # the end of all groups up to the window's last
+
+    def _measure(self, problem: Any) -> None:
+        own: Any = pd.var(u32, 0)
+        with pd.if_(problem < self.problems):
+            own.set(self.size(problem))
+        end = pd.max(prefix_max(own), self.reached)
+        self.first.set(pd.select(pd.laneid > 0, from_before(end, 1), self.reached))
+        self.reached.set(from_lane(end, WARP - 1))
+        down, across = self._tiles(end - self.first)
+        self.count.set(down * across)
+
+    def work(self) -> tuple[Any, ...]:
+        group, tile, _ = super().work()
+        return group, tile, from_lane(self.first, group % WARP)
 
 
-FORMS = {"ragged": _between_offsets, "masked": _counted}
+VISITORS = {"ragged": OffsetsVisitor, "masked": CountsVisitor}
 
 
 def _check(sizes: Any, groups: Any, rows: Any, form: str) -> None:

@@ -18,6 +18,7 @@ import ptxdsl as pd
 from ptxdsl import s32, u32
 
 WARP = 32
+DISTANCES = 1, 2, 4, 8, 16  # of the lanes that meet in a prefix
 EVERY_LANE = 0xFFFFFFFF
 ENDS, COUNTERS = 2, 256  # counters of `seat`: for all blocks, and with those of the multiprocessors
 
@@ -69,14 +70,17 @@ class DeviceVisitor:
         return self.index < self.last
 
     def _next_window(self) -> None:
-        problem = self.following + pd.laneid
+        self._measure(self.following + pd.laneid)
+        self.end.set(self.last + prefix_sum(self.count))
+        self.last.set(from_lane(self.end, WARP - 1))
+        self.following += WARP
+
+    def _measure(self, problem: Any) -> None:
+        """Sets how many tiles this lane's problem has."""
         self.count.set(0)
         with pd.if_(problem < self.problems):
             down, across = self.tiles_of(problem)
             self.count.set(down * across)
-        self.end.set(self.last + prefix_sum(self.count))
-        self.last.set(from_lane(self.end, WARP - 1))
-        self.following += WARP
 
     def work(self) -> tuple[Any, Any]:
         """The problem of this round, and the number of the tile in it."""
@@ -90,10 +94,23 @@ class DeviceVisitor:
 def prefix_sum(value: Any) -> Any:
     """The sum of this lane's u32 and those of all lanes before it."""
     total: Any = pd.var(u32, value)
-    for distance in (1, 2, 4, 8, 16):
-        before = pd.ptx.shfl.sync.up.b32(total, distance, 0, EVERY_LANE).bitcast(u32)
+    for distance in DISTANCES:
+        before = from_before(total, distance)
         total += pd.select(pd.laneid >= distance, before, 0)
     return total
+
+
+def prefix_max(value: Any) -> Any:
+    """The largest of this lane's u32 and those of all lanes before it."""
+    largest: Any = pd.var(u32, value)
+    for distance in DISTANCES:
+        largest.set(pd.max(largest, from_before(largest, distance)))
+    return largest
+
+
+def from_before(value: Any, distance: int) -> Any:
+    """The u32 of the lane so far before this one; its own, where there is none."""
+    return pd.ptx.shfl.sync.up.b32(value, distance, 0, EVERY_LANE).bitcast(u32)
 
 
 def from_lane(value: Any, lane: Any) -> Any:

@@ -278,6 +278,16 @@ def test_filters_may_lie_apart(name, channels, gap, rng):
     hold(where.values(out), plain(x, w, 1), plain(np.abs(x), np.abs(w), 1), size, "f16")
 
 
+@pytest.mark.parametrize("inputs, channels, split_k", [("f16", 8, 1), ("f16", 3, 1), ("f64", 2, 1), ("s8", 16, 2)])
+def test_images_and_filters_may_be_read_only(inputs, channels, split_k, rng):
+    image, w = values(rng, (1, 1, 1, channels), inputs), values(rng, (5, 3, 3, channels), inputs)
+    w.flags.writeable = False
+    x = np.broadcast_to(image, (2, 6, 5, channels))
+    assert not x.flags.writeable
+    out = conv2d(x, w, pad=1, split_k=split_k)
+    hold(out.astype(np.float64), plain(x, w, 1), plain(np.abs(x), np.abs(w), 1), w[0].size, inputs)
+
+
 @pytest.mark.gpu
 def test_tensors_in_channels_last_order_are_taken_as_they_lie(rng):
     where = machine("gpu")

@@ -1,0 +1,70 @@
+"""Through which parameters a kernel may write, where their values are kept in memory on the way."""
+
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.effects import written
+
+KERNEL = """
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .func keep(.param .b64 address);
+.shared .align 16 .b64 table[4];
+.shared .align 16 .b64 other[4];
+.visible .entry kernel(.param .u64 x, .param .u64 y)
+{{
+    .local .align 8 .b64 spilled[2];
+    .reg .b64 %x, %y, %p, %q;
+    .reg .b32 %t, %o, %n;
+    .reg .pred %is;
+    ld.param.u64 %x, [x];
+    ld.param.u64 %y, [y];
+    mov.u32 %t, table;
+    mov.u32 %o, other+8;
+    {body}
+}}
+"""
+CASES = {
+    "an address that is only read through": ("st.shared.b64 [table], %x; ld.shared.b64 %p, [table]; ld.global.b32 %n, [%p];", ""),
+    "an address that is loaded again": ("st.shared.b64 [table], %x; ld.shared.b64 %p, [table+8]; st.global.b32 [%p], %n;", "x"),
+    "one of a pair": ("st.shared.v2.b64 [%t], {%x, %q}; ld.shared.v2.b64 {%q, %p}, [%t]; st.global.b32 [%p], %n;", "x"),
+    "the memory of another variable": (
+        "st.shared.b64 [%t], %x; st.shared.b64 [%o], %y; ld.shared.b64 %p, [other]; st.global.b32 [%p], %n;", "y",
+    ),
+    "a place that is computed": (
+        "st.shared.b64 [%t], %x; add.u32 %n, %t, %n; ld.shared.b64 %p, [%n]; st.global.b32 [%p], %n;", "x",
+    ),
+    "a place that nobody knows": ("st.shared.b64 [%t], %x; ld.shared.b64 %p, [%n]; st.global.b32 [%p], %n;", "x"),
+    "stored in a place that nobody knows": ("st.shared.b64 [%n], %x; ld.shared.b64 %p, [%t]; st.global.b32 [%p], %n;", "x"),
+    "both in a place that nobody knows": ("st.shared.b64 [0], %x; ld.shared.b64 %p, [0]; st.global.b32 [%p], %n;", "x"),
+    "loaded before it is stored, in a loop": (
+        "again: ld.shared.b64 %p, [%t]; st.global.b32 [%p], %n; st.shared.b64 [%t], %x; @%is bra again;", "x",
+    ),
+    "from variable to variable": (
+        "st.shared.b64 [%t], %x; ld.shared.b64 %p, [%t]; st.shared.b64 [%o], %p; ld.shared.b64 %q, [%o];"
+        " red.global.add.u32 [%q], 1;", "x",
+    ),
+    "exchanged": ("st.shared.b64 [%t], %x; atom.shared.exch.b64 %p, [%t], %y; st.global.b32 [%p], %n;", "x y"),
+    "spilled and read": ("st.local.b64 [spilled], %x; ld.local.b64 %p, [spilled]; ld.global.b32 %n, [%p];", ""),
+    "spilled and written": ("st.local.b64 [spilled+8], %x; ld.local.b64 %p, [spilled]; st.global.b32 [%p], %n;", "x"),
+    "loaded by a generic address": (
+        "st.shared.b64 [%t], %x; mov.u64 %q, table; cvta.shared.u64 %q, %q; ld.b64 %p, [%q]; st.global.b32 [%p], %n;", "x",
+    ),
+    "stored by a generic address": ("mov.u64 %q, table; cvta.shared.u64 %q, %q; st.b64 [%q], %x;", "x"),
+    "stored in global memory": ("st.global.b64 [%y], %x;", "x y"),
+    "the place of an address in global memory": (
+        "st.shared.b64 [%t], %x; mov.u64 %q, table; cvta.shared.u64 %q, %q; st.global.b64 [%y], %q;", "x y",
+    ),
+    "loaded from global memory": ("ld.global.b64 %p, [%x]; st.global.b32 [%p], %n;", ""),
+    "kept where a function may read it": (
+        "st.shared.b64 [%t], %x; { .param .b64 address; st.param.b64 [address], %y; call keep, (address); }", "x y",
+    ),
+    "copied asynchronously": ("mov.u32 %n, table; cp.async.cg.shared.global [%n], [%x], 16; st.global.b32 [%y], %n;", "y"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body, parameters", CASES.values(), ids=CASES)
+def test_addresses_are_followed_through_memory(body, parameters):
+    kernel = pd.parse(KERNEL.format(body=body)).ir.kernels[0]
+    assert written(kernel) == set(parameters.split())

@@ -66,6 +66,8 @@ class Matrix(Tensor):
     @property
     def is_disjoint(self) -> bool:
         """Whether each element has memory of its own, whatever the batch."""
+        if not self.array.size:
+            return True
         lines, across = self.shape if self.major == "row" else self.shape[::-1]
         reach = 0
         for apart, count in sorted([(1, across), (self.stride, lines), (abs(self.batch_stride), self.batches or 1)]):

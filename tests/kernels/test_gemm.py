@@ -85,6 +85,22 @@ def test_extents_of_zero_and_one(name, extent, which, rng):
 
 
 @pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("sizes", [(3, 0, 5, 4), (3, 5, 0, 4), (0, 5, 4, 3), (3, 0, 0, 0), (3, 5, 2, 0)])
+def test_batches_without_elements(name, sizes):
+    where, (batches, m, n, k) = machine(name), sizes
+    a, b = where.array(np.ones((batches, m, k), np.float16)), where.array(np.ones((batches, k, n), np.float16))
+    expected = np.zeros((batches, m, n))
+    assert np.array_equal(where.values(gemm(a, b)), expected)
+    for order in ORDERS:
+        shape = (batches, m, n) if order == "row" else (batches, n, m)
+        whole = np.full(shape, np.nan, np.float16)
+        out = where.array(whole if order == "row" else whole.transpose(0, 2, 1))
+        assert np.array_equal(where.values(gemm(a, b, out=out)), expected)
+        c = where.array(np.ones((batches, m, n), np.float16))
+        assert np.array_equal(where.values(gemm(a, b, c, beta=2.0, out=out)), expected + 2)
+
+
+@pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("padding", [(1, 2, 3), (8, 4, 2), (2, 1, 8)])
 @pytest.mark.parametrize("orders", [("row", "column", "row"), ("column", "row", "column")], ids="-".join)
 def test_submatrices_whose_rows_begin_at_any_element(name, padding, orders, rng):

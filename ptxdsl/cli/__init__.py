@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 
 from ptxdsl import __version__, config, driver, ir
 from ptxdsl.calls import Variant
-from ptxdsl.cli import demo, layout, manual
+from ptxdsl.cli import demo, layout, manual, schedule
 from ptxdsl.cli.output import write
 from ptxdsl.cli.targets import UsageError, find, override
 from ptxdsl.cli.trial import Trial, default_device
@@ -21,7 +22,6 @@ from ptxdsl.errors import Error
 from ptxdsl.kernels.config import ATOMS, outputs
 from ptxdsl.kernels.heuristic import choose
 from ptxdsl.lower import lower
-from ptxdsl.schedule import cli as schedule_cli
 from ptxdsl.types import TYPES
 from ptxdsl.verify import least_version
 
@@ -43,8 +43,8 @@ examples
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit status."""
-    options = _parser().parse_args(arguments)
     try:
+        options = _parser().parse_args(_joined(sys.argv[1:] if arguments is None else arguments))
         command: Callable[[argparse.Namespace], int] = options.command
         status = command(options)
         sys.stdout.flush()
@@ -59,6 +59,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return USAGE if isinstance(error, UsageError) else FAILURE
 
 
+def _joined(arguments: Sequence[str]) -> list[str]:
+    """`--problem -4x4` as `--problem=-4x4`: what begins with a sign and a digit is a value, and no option."""
+    joined: list[str] = []
+    for argument in arguments:
+        before = joined[-1] if joined else ""
+        if re.match(r"-\d", argument) and re.fullmatch(r"--[^=]+", before):
+            joined[-1] = f"{before}={argument}"
+        else:
+            joined.append(argument)
+    return joined
+
+
 def _red(text: str) -> str:
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty()
     return text if plain else f"\x1b[1;31m{text}\x1b[0m"
@@ -71,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_dump(commands)
     _add_run(commands)
     layout.add(commands)
-    schedule_cli.add(commands)
+    schedule.add(commands)
     isa = commands.add_parser("isa", help="what the table knows of an instruction", description=manual.__doc__)
     isa.add_argument("name", nargs="?", help="ldmatrix, or one form such as add.rn.f32; without it, the list of all")
     isa.set_defaults(command=_isa)

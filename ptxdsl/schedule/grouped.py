@@ -11,7 +11,7 @@ import numpy as np
 
 from ptxdsl.errors import ScheduleError
 from ptxdsl.schedule.arithmetic import counted, minimum
-from ptxdsl.schedule.problems import MOST_TILES, sizes
+from ptxdsl.schedule.problems import MOST_TILES, check_block, sizes
 from ptxdsl.schedule.timeline import Span, Timeline
 
 MODES = ("device", "host")
@@ -133,10 +133,7 @@ class GroupedProblemVisitor:
 
     def tiles(self, block: int) -> list[GroupedTile]:
         """What one block computes, in order; a tile in parts is there for each of them."""
-        if not 0 <= block < self.blocks:
-            raise ScheduleError(
-                f"block {block} of {self.blocks} persistent blocks", help=f"they are numbered 0 to {self.blocks - 1}"
-            )
+        check_block(block, self.blocks)
         if self.balance:
             where, tile = (part[self._parts[0] == block] for part in self._parts[1:3])
         else:

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.schedule.arithmetic import all_ints, ceil_div, constant_like, low_bits, where
-from ptxdsl.schedule.problems import TiledShape, countable, gemm_shape, sizes, tile_sizes
+from ptxdsl.layout.grid import Cell
+from ptxdsl.schedule.arithmetic import all_ints, ceil_div, constant_like, counted, low_bits, where
+from ptxdsl.schedule.problems import TiledShape, check_place, countable, gemm_shape, sizes, tile_sizes
 from ptxdsl.schedule.swizzle import STRIPS, TileOffset
-from ptxdsl.schedule.tile_map import Coverage, TileMap
+from ptxdsl.schedule.tile_map import COLOURS, Coverage, TileMap
 
 MULTIPROCESSORS_OF_GPC = 18  # the most that a cluster's blocks can share (Hopper)
 SWIZZLES = (1, 2, 4, 8)
@@ -93,6 +94,7 @@ class PersistentScheduler:
         `max_active_clusters` is what the driver says can run at the same time; 0 estimates it from `multiprocessors`.
         """
         m, n, _ = gemm_shape(problem)
+        (batches,) = sizes((batches,), "the problem", ("batches",), least=1)
         tile_m, tile_n, *_ = tile_sizes(tile)
         tiled = countable(TiledShape(ceil_div(m, tile_m), ceil_div(n, tile_n), batches))
         raster = self.cluster_raster(tiled.m, tiled.n)
@@ -108,9 +110,24 @@ class PersistentScheduler:
         return ClusterRaster(self.cluster, along, log, (clusters[0], clusters[1]))
 
     def resident_blocks(self, multiprocessors: int, max_active_clusters: int = 0) -> int:
-        """How many blocks run at the same time, one a multiprocessor, in whole clusters."""
+        """How many blocks run at the same time, one a multiprocessor, in whole clusters.
+
+        Raises ScheduleError where not even one cluster does.
+        """
         sizes((multiprocessors,), "the GPU", ("multiprocessors",), least=1)
+        sizes((max_active_clusters,), "the GPU", ("max_active_clusters",))
         size = prod(self.cluster)
+        found = self._estimate(multiprocessors, size, max_active_clusters)
+        if found < size:
+            within = min(multiprocessors, MULTIPROCESSORS_OF_GPC)
+            raise ScheduleError(
+                f"a cluster of {self.cluster[0]} x {self.cluster[1]} blocks runs on {size} multiprocessors at a time, "
+                f"and at most {within} of {multiprocessors} share one",
+                help="take a smaller cluster, or say how many clusters run: max_active_clusters=…",
+            )
+        return found
+
+    def _estimate(self, multiprocessors: int, size: int, max_active_clusters: int) -> int:
         if max_active_clusters:
             return max_active_clusters * size
         if size == 1:
@@ -143,6 +160,30 @@ def linear_block(block: Any, grid: tuple[Any, ...], along: str) -> Any:
     return x + y * grid[0] if along == "n" else x * grid[1] + y
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class ItemMap(TileMap):
+    """Work items instead of blocks, several of which the same block computes: a cell says which. `along` as of the
+    raster."""
+
+    along: str = "n"
+
+    def _blocks(self, numbers: np.ndarray) -> tuple[np.ndarray, ...]:
+        first = numbers % prod(self.grid)
+        x, y = first % self.grid[0], first // self.grid[0]
+        if self.along == "m":
+            x, y = first // self.grid[1], first % self.grid[1]
+        return x, y, np.zeros_like(first)
+
+    def _counted_as(self, numbers: np.ndarray) -> tuple[np.ndarray, ...]:
+        return numbers, np.zeros_like(numbers), np.zeros_like(numbers)
+
+    def _without_tile(self, idle: int) -> str:
+        return f"{counted(len(self.offsets), 'work item')}, {idle} without a tile"
+
+    def _cell(self, number: int) -> Cell:
+        return Cell((str(number), f"by {self._index(number)}"), number * COLOURS // len(self.offsets), joint=" ")
+
+
 @dataclass(frozen=True)
 class PersistentPlan:
     """One problem on a grid of persistent blocks."""
@@ -163,13 +204,14 @@ class PersistentPlan:
 
     def tiles(self, block: int | tuple[int, ...]) -> list[TileOffset]:
         """What a block computes, in order; `block` is its number or its (x, y)."""
+        check_place(block, self.grid)
         first = linear_block(block, self.grid, self.raster.along)
         found = (self.tile(item) for item in range(first, self.items, prod(self.grid)))
         return [tile for tile in found if all(t < size for t, size in zip(tile, self.tiled, strict=True))]
 
     def map(self) -> TileMap:
         offsets = np.stack(self.tile(np.arange(self.items)), axis=1)
-        return TileMap("persistent", self.tiled, (self.items, 1, 1), offsets, "batch")
+        return ItemMap("persistent", self.tiled, self.grid, offsets, "batch", self.raster.along)
 
     def coverage(self) -> Coverage:
         """As of a swizzle; a work item counts as a block."""
@@ -226,6 +268,7 @@ class GroupPlan:
         """What a block computes, in order; `block` is its number or its (x, y)."""
         if not self.items:
             return []
+        check_place(block, self.grid)
         first = linear_block(block, self.grid, self.rasters[0].along)
         found = map(self.tile, range(first, self.items, prod(self.grid)))
         return [t for t in found if t.m < self.tiled[t.problem].m and t.n < self.tiled[t.problem].n]

@@ -85,6 +85,26 @@ def countable(tiled: TiledShape) -> TiledShape:
     return tiled
 
 
+def check_block(block: Any, count: int, what: str = "persistent blocks") -> None:
+    """Refuses what is no number of one of `count` blocks."""
+    if isinstance(block, float | str | bool) or block is None:
+        raise ScheduleError(f"{block!r} is no block", help="blocks are numbered by integers")
+    if is_int(block) and not 0 <= block < count:
+        numbers = f"they are numbered 0 to {count - 1}" if count else "a problem without tiles has none"
+        raise ScheduleError(f"block {block} of {count} {what}", help=numbers)
+
+
+def check_place(block: Any, grid: tuple[int, ...]) -> None:
+    """Refuses what is neither the number nor the index (x, y) of a block of a grid."""
+    if not isinstance(block, tuple | list):
+        check_block(block, prod(grid))
+    elif len(block) not in (2, 3) or not all(is_int(i) and 0 <= i < n for i, n in zip(block, grid, strict=False)):
+        raise ScheduleError(
+            f"block {tuple(block)} of a grid of {' x '.join(map(str, grid))}",
+            help="give its number, or its (x, y), counted from 0",
+        )
+
+
 def slice_of_k(number: Any, slices: Any, k: Any, tile_k: int) -> tuple[Any, Any]:
     """The first and last (half-open) K-iterations of a slice of split-K: as many for each, less for the last ones."""
     iterations = ceil_div(k, tile_k)

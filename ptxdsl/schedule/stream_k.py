@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from heapq import heapreplace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
 from ptxdsl.schedule.arithmetic import ceil_div, counted, maximum, minimum, where
-from ptxdsl.schedule.problems import TiledShape, countable, gemm_shape, sizes, slices_of, tile_sizes
+from ptxdsl.schedule.problems import TiledShape, check_block, countable, gemm_shape, sizes, slices_of, tile_sizes
 from ptxdsl.schedule.swizzle import launchable, xyz
 from ptxdsl.schedule.timeline import Span, Timeline
 
@@ -74,6 +75,7 @@ class StreamKThreadblockSwizzle:
     ) -> TiledShape:
         """How many tiles a problem has, and batches. K is not cut here: the plan does that."""
         m, n, _ = gemm_shape(problem, op)
+        (batches,) = sizes((batches,), "the problem", ("batches",), least=1)
         tile_m, tile_n, *_ = tile_sizes(tile)
         return countable(TiledShape(ceil_div(m, tile_m), ceil_div(n, tile_n), batches))
 
@@ -459,6 +461,7 @@ class StreamKPlan:
 
     def role(self, block: int) -> str:
         """What a block of the grid is: "sk", "dp", "reduction", or "idle"."""
+        check_block(block, self.grid[0], "blocks")
         mapped = self.mapped(block)
         ends = (self.sk_blocks, self.first_dp_block, self.first_reduction_block, self.active_blocks)
         names = ("sk", "idle", "dp", "reduction", "idle")
@@ -505,12 +508,13 @@ class StreamKPlan:
     def timeline(self) -> Timeline:
         """The multiprocessors' slots over K-iterations: blocks go to whichever is free first."""
         slots: list[list[Span]] = [[] for _ in range(self.swizzle.resident_blocks)]
-        loads = [0] * len(slots)
+        loads = [(0, slot) for slot in range(len(slots))]
         for block in range(self.grid[0]):
-            slot = loads.index(min(loads))
+            load, slot = loads[0]
             for m, n, begin, end in self.work(block):
                 slots[slot].append(Span(end - begin, f"{m},{n}", m + n))
-                loads[slot] += end - begin
+                load += end - begin
+            heapreplace(loads, (load, slot))
         share = "share" if self.sk_blocks > 1 else "has"
         shared = f"{counted(self.sk_blocks, 'block')} {share} {counted(self.sk_tiles, 'tile')}"
         title = f"{self.swizzle.name}: {shared if self.sk_blocks else 'blocks share no tiles'}"

@@ -12,6 +12,7 @@ import numpy as np
 from ptxdsl.errors import ScheduleError
 from ptxdsl.layout.draw import Drawable, to_svg, to_text
 from ptxdsl.layout.grid import Cell, Grid, Picture
+from ptxdsl.schedule.arithmetic import counted
 from ptxdsl.schedule.problems import TiledShape
 
 COLOURS = 8
@@ -25,6 +26,19 @@ class Coverage(NamedTuple):
     missing: list[tuple[int, ...]]
     repeated: list[tuple[int, ...]]
     no_op_blocks: list[tuple[int, ...]]
+
+
+def check_tiles(tiled: TiledShape) -> None:
+    """Refuses tiles that no picture shows."""
+    if prod(tiled) > MOST_CELLS:
+        raise ScheduleError(
+            f"{prod(tiled)} tiles are too many for a picture, which shows up to {MOST_CELLS}",
+            help="draw a smaller problem",
+        )
+    if not min(tiled):
+        raise ScheduleError(
+            f"{' x '.join(map(str, tiled))} tiles: there is nothing to draw", help="draw a larger problem"
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,38 +72,45 @@ class TileMap(Drawable):
         done, missing, repeated = (
             _tuples(np.unravel_index(np.flatnonzero(at), self.tiled)) for at in (times > 0, times == 0, times > 1)
         )
-        idle = _tuples(np.unravel_index(np.flatnonzero(~self.working), self.grid[::-1])[::-1])
+        idle = _tuples(self._counted_as(np.flatnonzero(~self.working)))
         return Coverage(done, missing, repeated, idle)
+
+    def _counted_as(self, numbers: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The (x, y, z) under which coverage counts the entries of these numbers."""
+        return self._blocks(numbers)
+
+    def _blocks(self, numbers: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The (x, y, z) of the blocks that compute the entries of these numbers."""
+        return np.unravel_index(numbers, self.grid[::-1])[::-1]
 
     def picture(self) -> Picture:
         """Rows are tiles along m, columns along n; a cell holds the number of its block, and its index if another.
 
         A colour is an eighth of all blocks, in the order in which they start.
         """
-        if prod(self.tiled) > MOST_CELLS:
-            raise ScheduleError(
-                f"{prod(self.tiled)} tiles are too many for a picture, which shows up to {MOST_CELLS}",
-                help="draw a smaller problem",
-            )
-        if not min(self.tiled):
-            raise ScheduleError(
-                f"{' x '.join(map(str, self.tiled))} tiles: there is nothing to draw", help="draw a larger problem"
-            )
+        check_tiles(self.tiled)
         cells = np.full(self.tiled, None, object)
         for number in np.flatnonzero(self.working):
             cells[tuple(self.offsets[number])] = self._cell(int(number))
-        idle = int((~self.working).sum())
-        blocks = " x ".join(map(str, self.grid))
-        title = f"{self.name}: {self.tiled.m} x {self.tiled.n} tiles, grid {blocks}, {idle} blocks without a tile"
+        grid = " x ".join(map(str, self.grid))
+        idle = self._without_tile(int((~self.working).sum()))
+        title = f"{self.name}: {self.tiled.m} x {self.tiled.n} tiles, grid {grid}, {idle}"
         names = ("",) if self.tiled.k == 1 else tuple(f"{self.depth} {k}" for k in range(self.tiled.k))
         grids = [Grid(name, tuple(map(tuple, cells[:, :, k])), (0, k)) for k, name in enumerate(names)]
         return Picture(title, tuple(grids))
 
+    def _without_tile(self, idle: int) -> str:
+        return f"{counted(idle, 'block')} without a tile"
+
     def _cell(self, number: int) -> Cell:
-        axes = [axis for axis, extent in enumerate(self.grid) if extent > 1]
-        index = np.unravel_index(number, self.grid[::-1])[::-1]
-        where = [",".join(str(index[axis]) for axis in axes)] if len(axes) > 1 else []
+        where = [self._index(number)] if sum(extent > 1 for extent in self.grid) > 1 else []
         return Cell((str(number), *where), number * COLOURS // len(self.offsets), joint=" at ")
+
+    def _index(self, number: int) -> str:
+        """The block of one entry, along the axes that have several."""
+        axes = [axis for axis, extent in enumerate(self.grid) if extent > 1] or [0]
+        index = self._blocks(np.array(number))
+        return ",".join(str(index[axis]) for axis in axes)
 
     def to_text(self, color: bool | None = None) -> str:
         return to_text(self, color)
@@ -99,7 +120,7 @@ class TileMap(Drawable):
 
     def to_json(self) -> str:
         """The blocks in launch order, with index, tile, and whether the tile is there."""
-        indices = np.stack(np.unravel_index(np.arange(len(self.offsets)), self.grid[::-1])[::-1], axis=1)
+        indices = np.stack(self._blocks(np.arange(len(self.offsets))), axis=1)
         rows = zip(indices.tolist(), self.offsets.tolist(), self.working.tolist(), strict=True)
         blocks = [{"block": block, "tile": tile, "works": works} for block, tile, works in rows]
         head: dict[str, Any] = {"schedule": self.name, "tiled_shape": list(self.tiled), "grid": list(self.grid)}

@@ -7,16 +7,31 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
-from itertools import count
+from itertools import accumulate, count
 from typing import NamedTuple
 
+from ptxdsl.errors import ScheduleError
 from ptxdsl.layout.draw import SVG_COLOURS, TERMINAL_COLOURS
 
 TEXT_WIDTH = 72  # characters of the longest bar
+MOST_OF_A_PICTURE = 2**16  # rows, or spans
 # SVG, in pixels
 _LEFT, _TOP, _ROW, _BAR_WIDTH, _MARGIN = 70, 44, 18, 900, 14
 _CHARACTER_WIDTH, _FONT_SIZE, _TICKS = 6.2, 10, 8
+
+
+def check_rows(rows: int, row_name: str, spans: int) -> None:
+    """Refuses what is too much for a picture; asked before the spans are made, with the least that there will be."""
+    for number, what, help in (
+        (rows, f"{row_name}s", "draw fewer blocks"),
+        (spans, "pieces of work", "draw a smaller problem"),
+    ):
+        if number > MOST_OF_A_PICTURE:
+            raise ScheduleError(
+                f"{number} {what} are too many for a picture, which shows up to {MOST_OF_A_PICTURE}", help=help
+            )
 
 
 class Span(NamedTuple):
@@ -39,12 +54,12 @@ class Timeline:
     rows: tuple[tuple[Span, ...], ...]
     row_name: str = "block"
 
-    @property
+    @cached_property
     def loads(self) -> list[int]:
         """K-iterations of each block."""
         return [sum(span.length for span in row) for row in self.rows]
 
-    @property
+    @cached_property
     def longest(self) -> int:
         return max(self.loads, default=0)
 
@@ -63,6 +78,7 @@ class Timeline:
 
     def to_text(self, color: bool | None = None) -> str:
         """For a terminal; `color=None` paints where stdout is a terminal and NO_COLOR is not set."""
+        self._check_rows()
         if color is None:
             color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         width = len(str(max(0, len(self.rows) - 1)))
@@ -72,6 +88,9 @@ class Timeline:
             idle = " " * (TEXT_WIDTH - round(load * TEXT_WIDTH / max(1, self.longest)))
             lines.append(f"{self.row_name} {number:>{width}} {bar}{idle} {load}")
         return "\n".join(lines) + "\n"
+
+    def _check_rows(self) -> None:
+        check_rows(len(self.rows), self.row_name, sum(map(len, self.rows)))
 
     def _placed(self, row: tuple[Span, ...], width: int) -> Iterator[tuple[Span, int, int]]:
         """(span, start, extent) in parts of `width`."""
@@ -83,6 +102,7 @@ class Timeline:
             start = end
 
     def to_svg(self) -> str:
+        self._check_rows()
         height = _TOP + _ROW * len(self.rows) + 2 * _MARGIN
         width = _LEFT + _BAR_WIDTH + 60
         colours = "".join(f".c{i}{{fill:{colour}}}" for i, colour in enumerate(SVG_COLOURS))
@@ -124,7 +144,7 @@ class Timeline:
         """The loads, their max / mean, and for each block (begin, end, label, group) of all that it does."""
         blocks = []
         for row in self.rows:
-            ends = [sum(span.length for span in row[: i + 1]) for i in range(len(row))]
+            ends = accumulate(span.length for span in row)
             blocks.append([[e - s.length, e, s.label, s.group] for s, e in zip(row, ends, strict=True)])
         head = {"schedule": self.name, "loads": self.loads, "imbalance": self.imbalance}
         return json.dumps({**head, "blocks": blocks})

@@ -28,6 +28,8 @@ from ptxdsl.schedule import (
 IDENTITY = IdentityThreadblockSwizzle(8)
 TILE = (128, 128, 32)
 PROBLEMS = [(512, 512, 256), (256, 384, 1024)]
+PERSISTENT = PersistentScheduler().plan((512, 512, 64), TILE, 3)
+STREAM_K = StreamKThreadblockSwizzle(4).plan((4, 4, 8), (1, 1, 1))
 
 
 def conv(**sizes):
@@ -193,6 +195,85 @@ REFUSALS = {
         lambda: GroupedProblemVisitor(PROBLEMS, TILE, 6).tiles(6),
         "block 6 of 6 persistent blocks\n  help: they are numbered 0 to 5",
     ),
+    "a block that is a word": (
+        lambda: GroupedProblemVisitor(PROBLEMS, TILE, 6).tiles("a"),
+        "'a' is no block\n  help: blocks are numbered by integers",
+    ),
+    "a persistent block below 0": (
+        lambda: PERSISTENT.tiles(-1),
+        "block -1 of 3 persistent blocks\n  help: they are numbered 0 to 2",
+    ),
+    "a persistent block past the end": (
+        lambda: PERSISTENT.tiles(np.int64(3)),
+        "block 3 of 3 persistent blocks\n  help: they are numbered 0 to 2",
+    ),
+    "a persistent block that is a word": (
+        lambda: PERSISTENT.tiles("a"),
+        "'a' is no block\n  help: blocks are numbered by integers",
+    ),
+    "a persistent block that is a fraction": (
+        lambda: PERSISTENT.tiles(1.0),
+        "1.0 is no block\n  help: blocks are numbered by integers",
+    ),
+    "a persistent index past the end": (
+        lambda: PERSISTENT.tiles((1, 0)),
+        "block (1, 0) of a grid of 1 x 3 x 1\n  help: give its number, or its (x, y), counted from 0",
+    ),
+    "a persistent index of one number": (
+        lambda: PERSISTENT.tiles((0,)),
+        "block (0,) of a grid of 1 x 3 x 1\n  help: give its number, or its (x, y), counted from 0",
+    ),
+    "a persistent index of words": (
+        lambda: PERSISTENT.tiles(("a", 0)),
+        "block ('a', 0) of a grid of 1 x 3 x 1\n  help: give its number, or its (x, y), counted from 0",
+    ),
+    "a block of no blocks": (
+        lambda: PersistentScheduler().plan((0, 8, 8), TILE, 3).tiles(0),
+        "block 0 of 0 persistent blocks\n  help: a problem without tiles has none",
+    ),
+    "a block of a group past the end": (
+        lambda: GroupScheduler().group(PROBLEMS, TILE, 3).tiles(3),
+        "block 3 of 3 persistent blocks\n  help: they are numbered 0 to 2",
+    ),
+    "a cluster that does not fit": (
+        lambda: PersistentScheduler((4, 1)).plan((26, 37, 8), (4, 7, 8), 3),
+        "a cluster of 4 x 1 blocks runs on 4 multiprocessors at a time, and at most 3 of 3 share one\n"
+        "  help: take a smaller cluster, or say how many clusters run: max_active_clusters=…",
+    ),
+    "a cluster that fits no GPU": (
+        lambda: GroupScheduler((20, 1)).group(PROBLEMS, TILE, 132),
+        "a cluster of 20 x 1 blocks runs on 20 multiprocessors at a time, and at most 18 of 132 share one\n"
+        "  help: take a smaller cluster, or say how many clusters run: max_active_clusters=…",
+    ),
+    "fewer clusters than none": (
+        lambda: PersistentScheduler().plan((64, 64, 64), TILE, 132, max_active_clusters=-1),
+        "the GPU: max_active_clusters is -1, and must be 0 or more\n"
+        "  help: give max_active_clusters a size of 0 or more",
+    ),
+    "persistent blocks for no batches": (
+        lambda: PersistentScheduler().plan((64, 64, 64), TILE, 132, batches=0),
+        "the problem: batches is 0, and must be 1 or more\n  help: give batches a size of 1 or more",
+    ),
+    "stream-K of no batches": (
+        lambda: StreamKThreadblockSwizzle(132).plan((64, 64, 64), TILE, batches=0),
+        "the problem: batches is 0, and must be 1 or more\n  help: give batches a size of 1 or more",
+    ),
+    "the work of a block past the end": (
+        lambda: STREAM_K.work(100),
+        "block 100 of 16 blocks\n  help: they are numbered 0 to 15",
+    ),
+    "the work of a block below 0": (
+        lambda: STREAM_K.work(-1),
+        "block -1 of 16 blocks\n  help: they are numbered 0 to 15",
+    ),
+    "the work of a word": (
+        lambda: STREAM_K.work("a"),
+        "'a' is no block\n  help: blocks are numbered by integers",
+    ),
+    "the role of a block past the end": (
+        lambda: STREAM_K.role(99),
+        "block 99 of 16 blocks\n  help: they are numbered 0 to 15",
+    ),
     "a mode that is none": (
         lambda: GroupedProblemVisitor(PROBLEMS, TILE, 6, mode="gpu"),
         "mode is 'gpu'\n  help: take \"device\" or \"host\"",
@@ -251,6 +332,14 @@ REFUSALS = {
         lambda: IDENTITY.map((512, 512, 1), (1, 1, 1)).to_svg(),
         "262144 tiles are too many for a picture, which shows up to 65536\n  help: draw a smaller problem",
     ),
+    "a picture of too many blocks": (
+        lambda: GroupedProblemVisitor(PROBLEMS, TILE, 70000).timeline().to_svg(),
+        "70000 blocks are too many for a picture, which shows up to 65536\n  help: draw fewer blocks",
+    ),
+    "a picture of too much work": (
+        lambda: GroupedProblemVisitor([(300, 300, 1)], (1, 1, 1), 4).timeline().to_text(),
+        "90000 pieces of work are too many for a picture, which shows up to 65536\n  help: draw a smaller problem",
+    ),
 }  # fmt: skip
 
 
@@ -298,3 +387,13 @@ def test_what_looks_odd_but_is_fine():
     assert IDENTITY.coverage((512, 0, 64), TILE) == ([], [], [], [])
     assert BatchedIdentityThreadblockSwizzle().grid_shape((1, 1, 2**20)) == (32, 1, 32768)
     assert GroupedProblemVisitor([(64, 64, 0)], TILE, 6).tiles(0) == [(0, 0, 0, 0)]
+    assert PERSISTENT.tiles(np.int32(2)) == PERSISTENT.tiles((0, 2)) == PERSISTENT.tiles((0, 2, 0))
+    assert STREAM_K.work(np.int64(2)) == STREAM_K.work((2,)) == STREAM_K.work((2, 0, 0))
+    assert GroupScheduler().group([], TILE, 3).tiles(0) == []
+
+
+def test_a_cluster_larger_than_the_gpu_takes_the_clusters_that_it_is_said_to_have():
+    plan = PersistentScheduler((200, 1)).plan((26, 37, 8), (4, 7, 8), 132, max_active_clusters=1)
+    tiles = [tile for block in range(plan.grid[0] * plan.grid[1]) for tile in plan.tiles(block)]
+    assert plan.grid == (200, 1, 1)
+    assert sorted(tiles) == [(m, n, 0) for m in range(7) for n in range(6)]

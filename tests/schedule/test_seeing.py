@@ -2,6 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ElementTree
+from math import prod
 
 import pytest
 
@@ -11,8 +12,12 @@ from ptxdsl.schedule import (
     GroupedRowsThreadblockSwizzle,
     HorizontalThreadblockSwizzle,
     IdentityThreadblockSwizzle,
+    PersistentPlan,
+    PersistentScheduler,
     SplitKIdentityThreadblockSwizzle,
+    StreamKPlan,
     StreamKThreadblockSwizzle,
+    ThreadblockSwizzle,
     blocks_per_multiprocessor,
     l2_reuse,
     sufficient_blocks,
@@ -29,7 +34,7 @@ identity 2: 2 x 4 tiles, grid 4 x 2 x 1, 0 blocks without a tile
 """
 
 
-OWN = "{} takes no --{}\n  help: its options are --problem, --tile, {}--blocks, --svg and --json\n"
+OWN = "{} takes no --{}\n  help: its options are --problem, --tile, {}--blocks, --svg and --json"
 
 
 def texts(svg):
@@ -107,6 +112,12 @@ def test_a_timeline_of_nothing():
     assert timeline.imbalance == 1.0 and timeline.loads == [0, 0]
     assert ElementTree.fromstring(timeline.to_svg()) is not None
     assert timeline.to_text(color=False).count("block") == 3
+
+
+def test_a_map_of_nothing():
+    plan = PersistentScheduler().plan((0, 4, 1), UNIT, 3)
+    assert plan.coverage() == ([], [], [], [])
+    assert json.loads(plan.map().to_json())["blocks"] == []
 
 
 def test_bytes_that_a_wave_fetches():
@@ -233,35 +244,112 @@ def test_pictures_of_batches_say_so(name, capsys):
     assert "each byte read by 2.0 blocks" in picture and "1.024 kB" in picture
 
 
+@pytest.mark.parametrize("words", ["persistent --problem 5x7 --blocks 3", "stream-k --problem 5x7 --blocks 3000"])
+def test_the_command_writes_a_drawing_and_json_to_files_of_their_own(words, tmp_path, capsys):
+    svg, table = tmp_path / "a.svg", tmp_path / "a.json"
+    assert main(["schedule", *words.split(), "--svg", str(svg), "--json", str(table)]) == 0
+    assert ElementTree.fromstring(svg.read_text()) is not None
+    assert "blocks" in json.loads(table.read_text())
+    assert capsys.readouterr().out == ""
+
+
+def test_a_persistent_picture_shows_the_grid_that_is_launched_and_the_block_of_each_item(capsys):
+    assert main(["schedule", "persistent", "--problem", "3x2", "--blocks", "4"]) == 0
+    title, _, _, *rows, _ = capsys.readouterr().out.splitlines()
+    assert title == "persistent: 3 x 2 tiles, grid 1 x 4 x 1, 6 work items, 0 without a tile"
+    assert [row.split() for row in rows] == [
+        ["0", "0", "by", "0", "1", "by", "1"],
+        ["1", "2", "by", "2", "3", "by", "3"],
+        ["2", "4", "by", "0", "5", "by", "1"],
+    ]
+
+
+@pytest.mark.parametrize("along", ["m", "n"])
+def test_persistent_json_names_the_block_of_each_item(along):
+    plan = PersistentScheduler((2, 1), raster=along).plan((3, 4, 1), UNIT, 4, batches=2)
+    found = json.loads(plan.map().to_json())
+    assert found["grid"] == list(plan.grid) and prod(plan.grid) == 4
+    by_block = {}
+    for entry in found["blocks"]:
+        if entry["works"]:
+            by_block.setdefault(tuple(entry["block"]), []).append(tuple(entry["tile"]))
+    places = [(x, y) for x in range(plan.grid[0]) for y in range(plan.grid[1])]
+    assert by_block == {(*place, 0): plan.tiles(place) for place in places if plan.tiles(place)}
+
+
+def test_slots_take_blocks_in_turn():
+    """The slot with the least to do takes the next block, the first of several."""
+    plan = StreamKThreadblockSwizzle(5).plan((9, 7, 13), UNIT)
+    rows, loads = [[] for _ in range(5)], [0] * 5
+    for block in range(plan.grid[0]):
+        slot = loads.index(min(loads))
+        for m, n, begin, end in plan.work(block):
+            rows[slot].append((end - begin, f"{m},{n}", m + n))
+            loads[slot] += end - begin
+    timeline = plan.timeline()
+    assert [list(row) for row in timeline.rows] == rows
+    assert timeline.loads == loads and timeline.loads is timeline.loads  # once, and not for each row
+
+
+TOO_MANY = "are too many for a picture, which shows up to 65536\n  help: draw"
+
+
 @pytest.mark.parametrize(
-    "words, status, message",
+    "words, form, message",
     [
-        ("identity --problem 4y4", 2, "argument --problem: 4y4 is no shape: write MxN or MxNxK"),
-        (
-            "identity --problem 4x4 --problem 2x2",
-            1,
-            "identity takes one problem, not 2\n  help: for several, take `grouped`",
-        ),
-        ("identity --problem 0x4", 1, "0 x 4 x 1 tiles: there is nothing to draw\n  help: draw a larger problem"),
-        ("horizontal --problem 4x4 --n 5", 1, OWN.format("horizontal", "n", "--split-k, ")),
-        ("persistent --problem 4x4 --balance k", 1, OWN.format("persistent", "balance", "--split-k, ")),
-        ("stream-k --problem 4x4 --sort", 1, OWN.format("stream-k", "sort", "--split-k, ")),
-        ("grouped --problem 4x4 --split-k 4", 1, OWN.format("grouped", "split-k", "--sort, --balance, ")),
-        ("hilbert --problem 4x4 --sort", 1, OWN.format("hilbert", "sort", "--n, --split-k, ")),
-        ("identity --problem 4x4 --blocks -5", 2, "argument --blocks: -5 is no number of 1 or more"),
-        ("identity --problem 4x4 --split-k 0", 2, "argument --split-k: 0 is no number of 1 or more"),
-        ("identity --problem 4x4 --n 0", 1, "IdentityThreadblockSwizzle: n is 0, and must be 1 or more"),
-        (
-            "identity --problem 4x4 --svg /nowhere/a.svg",
-            1,
-            "/nowhere/a.svg cannot be written: No such file or directory",
-        ),
+        ("stream-k --problem 5x7 --blocks 1000000", [], f"1000000 slots {TOO_MANY} fewer blocks"),
+        ("stream-k --problem 300x700", [], f"210000 pieces of work {TOO_MANY} a smaller problem"),
+        ("grouped --problem 5x7 --blocks 1000000", ["--svg"], f"1000000 blocks {TOO_MANY} fewer blocks"),
+        ("grouped --problem 300x700", [], f"210000 pieces of work {TOO_MANY} a smaller problem"),
+        ("grouped-rows --problem 3000x3000", ["--svg"], f"9000000 tiles {TOO_MANY} a smaller problem"),
+        ("batched-identity --problem 5x7 --split-k 70000", [], f"2450000 tiles {TOO_MANY} a smaller problem"),
+        ("persistent --problem 3000x3000", [], f"9000000 tiles {TOO_MANY} a smaller problem"),
     ],
 )
-def test_the_command_refuses(words, status, message, capsys):
-    try:
-        found = main(["schedule", *words.split()])
-    except SystemExit as ended:
-        found = ended.code
-    assert found == status
-    assert message in capsys.readouterr().err
+def test_the_command_refuses_what_no_picture_shows_before_it_computes_it(words, form, message, capsys, monkeypatch):
+    for kind in (PersistentPlan, ThreadblockSwizzle):
+        monkeypatch.delattr(kind, "map")
+    for kind in (StreamKPlan, GroupedProblemVisitor):
+        monkeypatch.delattr(kind, "timeline")
+    assert main(["schedule", *words.split(), *form]) == 2
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", f"ptxdsl: {message}\n")
+
+
+SHAPE, COUNT = "is no shape\n  help: write MxN or MxNxK", "is no number of 1 or more\n  help: such as"
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ("identity --problem 4y4", f"--problem 4y4 {SHAPE}"),
+        ("identity --problem -4x4", f"--problem -4x4 {SHAPE}"),
+        ("identity --problem 1.5x4", f"--problem 1.5x4 {SHAPE}"),
+        ("identity --problem 4", f"--problem 4 {SHAPE}"),
+        ("identity --problem 4x4 --tile 2", f"--tile 2 {SHAPE}"),
+        (
+            "identity --problem 4x4 --problem 2x2",
+            "identity takes one problem, not 2\n  help: for several, take `grouped`",
+        ),
+        ("identity --problem 0x4", "0 x 4 x 1 tiles: there is nothing to draw\n  help: draw a larger problem"),
+        ("horizontal --problem 4x4 --n 5", OWN.format("horizontal", "n", "--split-k, ")),
+        ("persistent --problem 4x4 --balance k", OWN.format("persistent", "balance", "--split-k, ")),
+        ("stream-k --problem 4x4 --sort", OWN.format("stream-k", "sort", "--split-k, ")),
+        ("grouped --problem 4x4 --split-k 4", OWN.format("grouped", "split-k", "--sort, --balance, ")),
+        ("hilbert --problem 4x4 --sort", OWN.format("hilbert", "sort", "--n, --split-k, ")),
+        ("identity --problem 4x4 --blocks -5", f"--blocks -5 {COUNT} --blocks 8"),
+        ("identity --problem 4x4 --split-k 0", f"--split-k 0 {COUNT} --split-k 8"),
+        ("identity --problem 4x4 --n x", "--n x is no number of 0 or more\n  help: such as --n 8"),
+        (
+            "identity --problem 4x4 --n 0",
+            "IdentityThreadblockSwizzle: n is 0, and must be 1 or more\n  help: give n a size of 1 or more",
+        ),
+        ("identity --problem 4x4 --svg /nowhere/a.svg", "/nowhere/a.svg cannot be written: No such file or directory"),
+        ("identity --problem 4x4 --svg --json", "--svg and --json both write to stdout\n  help: name a file for each"),
+        ("identity --problem 4x4 --svg a --json a", "--svg and --json both write to a\n  help: name a file for each"),
+    ],
+)
+def test_the_command_refuses(words, message, capsys):
+    assert main(["schedule", *words.split()]) == 2
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", f"ptxdsl: {message}\n")

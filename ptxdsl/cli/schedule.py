@@ -1,0 +1,207 @@
+"""The command `ptxdsl schedule`: which block computes which tile, and when, as text, SVG or JSON."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from ptxdsl.cli.output import STDOUT, write
+from ptxdsl.cli.targets import UsageError
+from ptxdsl.errors import ScheduleError
+from ptxdsl.schedule import (
+    BatchedIdentityThreadblockSwizzle,
+    GroupedProblemVisitor,
+    GroupedRowsThreadblockSwizzle,
+    HilbertThreadblockSwizzle,
+    HorizontalThreadblockSwizzle,
+    IdentityNoPaddingThreadblockSwizzle,
+    IdentityThreadblockSwizzle,
+    PersistentScheduler,
+    SplitKHorizontalThreadblockSwizzle,
+    SplitKIdentityThreadblockSwizzle,
+    StreamKThreadblockSwizzle,
+    TileMap,
+    Timeline,
+    l2_reuse,
+)
+from ptxdsl.schedule.arithmetic import counted
+from ptxdsl.schedule.tile_map import check_tiles
+from ptxdsl.schedule.timeline import check_rows
+
+EXAMPLES = """\
+examples
+  ptxdsl schedule identity --n 4 --problem 4x4 --svg identity.svg
+  ptxdsl schedule grouped-rows --n 8 --problem 4096x4096x4096 --tile 128x128x64
+  ptxdsl schedule stream-k --problem 1000x3000x768 --tile 128x128x32 --blocks 132
+  ptxdsl schedule grouped --problem 512x512x256 --problem 256x384x1024 --tile 128x128x32 --blocks 6
+"""
+# name: its swizzle, of the number that --n gives
+WITH_NUMBER: dict[str, Callable[[int], Any]] = {
+    "identity": IdentityThreadblockSwizzle,
+    "identity-no-padding": IdentityNoPaddingThreadblockSwizzle,
+    "split-k-identity": SplitKIdentityThreadblockSwizzle,
+    "grouped-rows": GroupedRowsThreadblockSwizzle,
+    "hilbert": HilbertThreadblockSwizzle,
+}
+PLAIN = {
+    "horizontal": HorizontalThreadblockSwizzle,
+    "split-k-horizontal": SplitKHorizontalThreadblockSwizzle,
+    "batched-identity": BatchedIdentityThreadblockSwizzle,
+}
+
+
+def add(commands: Any) -> None:
+    """Adds the command to those of `ptxdsl`."""
+    parser = commands.add_parser(
+        "schedule",
+        help="which block computes which tile, and when",
+        description="Draws a schedule: blocks on tiles, or blocks over time.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("schedule", choices=(*WITH_NUMBER, *PLAIN, "persistent", "stream-k", "grouped"))
+    sizes = {"action": "append", "required": True, "help": "K is 1 where it is left out"}
+    parser.add_argument("--problem", type=shape("--problem"), metavar="MxN[xK]", **sizes)
+    parser.add_argument("--tile", type=shape("--tile"), default=(1, 1, 1), metavar="MxN[xK]", help="default 1x1x1")
+    strips = "tiles of a strip, rows of a group, order of a curve (default 1)"
+    parser.add_argument("--n", type=number("--n", 0), metavar="N", help=strips)
+    parser.add_argument(
+        "--split-k", type=number("--split-k", 1), metavar="N", help="slices of K, or batches (default 1)"
+    )
+    blocks = "that run at the same time (default 132)"
+    parser.add_argument("--blocks", type=number("--blocks", 1), default=132, metavar="N", help=blocks)
+    parser.add_argument("--sort", action="store_true", help="grouped: the longest K first")
+    parser.add_argument("--balance", choices=("k",), help="grouped: deal by K-iterations")
+    for name in ("svg", "json"):
+        parser.add_argument(
+            f"--{name}", nargs="?", const="-", metavar="FILE", help=f"{name.upper()}, to stdout or a file"
+        )
+    parser.set_defaults(command=run)
+
+
+def shape(flag: str) -> Callable[[str], tuple[int, int, int]]:
+    """Reads the sizes that an option is given, such as 4x4 or 512x512x256."""
+
+    def read(text: str) -> tuple[int, int, int]:
+        parts = text.lower().split("x")
+        if len(parts) not in (2, 3) or not all(part.isdecimal() for part in parts):
+            raise UsageError(f"{flag} {text} is no shape", help="write MxN or MxNxK")
+        m, n, k = (*map(int, parts), 1)[:3]
+        return m, n, k
+
+    return read
+
+
+def number(flag: str, least: int) -> Callable[[str], int]:
+    """Reads the number that an option is given."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise UsageError(f"{flag} {text} is no number of {least} or more", help=f"such as {flag} 8")
+        return int(text)
+
+    return read
+
+
+def options_of(name: str) -> tuple[str, ...]:
+    """Of the options that not all schedules have, those of one."""
+    if name == "grouped":
+        return "sort", "balance"
+    return ("n", "split_k") if name in WITH_NUMBER else ("split_k",)
+
+
+def check(options: argparse.Namespace) -> None:
+    """Refuses an option that has no meaning for the schedule, and forms that have one place together."""
+    own = options_of(options.schedule)
+    for name in ("n", "split_k", "sort", "balance"):
+        if getattr(options, name) not in (None, False) and name not in own:
+            known = ", ".join(map(flag, ("problem", "tile", *own, "blocks", "svg")))
+            raise UsageError(
+                f"{options.schedule} takes no {flag(name)}", help=f"its options are {known} and {flag('json')}"
+            )
+    if len(options.problem) > 1 and options.schedule != "grouped":
+        raise UsageError(
+            f"{options.schedule} takes one problem, not {len(options.problem)}", help="for several, take `grouped`"
+        )
+    if options.svg is not None and options.svg == options.json:
+        where = "stdout" if options.svg == STDOUT else options.svg
+        raise UsageError(f"--svg and --json both write to {where}", help="name a file for each")
+
+
+def flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def run(options: argparse.Namespace) -> int:
+    check(options)
+    try:
+        draw(options)
+    except ScheduleError as error:
+        raise UsageError(error.message, help=error.help) from None
+    return 0
+
+
+def draw(options: argparse.Namespace) -> None:
+    shown, note = drawing(options)
+    if is_printed(options):
+        write(None, f"{shown.to_text()}{note()}\n".encode())
+    if options.svg is not None:
+        write(options.svg, shown.to_svg().encode())
+    if options.json is not None:
+        write(options.json, f"{shown.to_json()}\n".encode())
+
+
+def is_printed(options: argparse.Namespace) -> bool:
+    return options.svg is None and options.json is None
+
+
+def is_picture(options: argparse.Namespace) -> bool:
+    """Whether text or SVG is asked for: of what is too large for that, not even the parts are made."""
+    return options.svg is not None or options.json is None
+
+
+def drawing(options: argparse.Namespace) -> tuple[TileMap | Timeline, Callable[[], str]]:
+    """What there is to see, and what says a line about it."""
+    if options.schedule == "grouped":
+        return grouped(options)
+    return stream_k(options) if options.schedule == "stream-k" else tiles(options)
+
+
+def grouped(options: argparse.Namespace) -> tuple[Timeline, Callable[[], str]]:
+    mode = "host" if options.balance else "device"
+    visitor = GroupedProblemVisitor(options.problem, options.tile, options.blocks, mode, options.sort, options.balance)
+    if is_picture(options):
+        check_rows(visitor.blocks, "block", visitor.total)
+    return visitor.timeline(), lambda: counted(visitor.total, "tile")
+
+
+def stream_k(options: argparse.Namespace) -> tuple[Timeline, Callable[[], str]]:
+    (problem,), swizzle = options.problem, StreamKThreadblockSwizzle(options.blocks)
+    if is_picture(options):
+        check_rows(swizzle.resident_blocks, "slot", prod(swizzle.tiled_shape(problem, options.tile)))
+    plan = swizzle.plan(problem, options.tile, options.split_k or 1)
+    return plan.timeline(), lambda: f"{counted(plan.dp_tiles, 'tile')} computed whole"
+
+
+def tiles(options: argparse.Namespace) -> tuple[TileMap, Callable[[], str]]:
+    (problem,), tile = options.problem, options.tile
+    shown = tile_map(options)
+    slices = options.split_k or 1 if shown.depth == "k" else 1
+    return shown, lambda: str(l2_reuse(shown, tile, max(1, problem[2] // slices), options.blocks))
+
+
+def tile_map(options: argparse.Namespace) -> TileMap:
+    (problem,), tile, depth = options.problem, options.tile, options.split_k or 1
+    name = options.schedule
+    if name == "persistent":
+        plan = PersistentScheduler().plan(problem, tile, options.blocks, batches=depth)
+        if is_picture(options):
+            check_tiles(plan.tiled)
+        return plan.map()
+    swizzle = WITH_NUMBER[name](1 if options.n is None else options.n) if name in WITH_NUMBER else PLAIN[name]()
+    if is_picture(options):
+        check_tiles(swizzle.tiled_shape(problem, tile, depth))
+    found: TileMap = swizzle.map(problem, tile, depth)
+    return found

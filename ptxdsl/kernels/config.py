@@ -44,8 +44,9 @@ ATOMS = {
     s8: "mma.m16n8k32.s32.s8",
     u8: "mma.m16n8k32.s32.u8",
 }
-WIDE_F64 = "mma.m16n8k4.f64.f64"  # from sm_90 on: twice the rate of m8n8k4
-MORE_ATOMS = (WIDE_F64, "mma.m16n8k8.f64.f64", "mma.m16n8k16.f64.f64")  # of f64, from sm_90 on
+WIDE_F64 = "mma.m16n8k4.f64.f64"  # twice the rate of m8n8k4
+MORE_ATOMS = (WIDE_F64, "mma.m16n8k8.f64.f64", "mma.m16n8k16.f64.f64")  # of f64
+MORE_ATOMS_FROM = 90  # the first compute capability that has them
 SUMS = {f64: f64, s8: s32, u8: s32}
 OUTPUTS = {f64: (f64,), s8: (s32, f32, f16, bf16), u8: (s32, f32, f16, bf16)}
 FLOATS = (f16, bf16, f32)
@@ -141,12 +142,12 @@ class GemmConfig:
             raise LaunchError(f"GemmConfig: {message}")
 
     def check(self, arch: str = "sm_80") -> None:
-        """Raises LaunchError for what a GPU has not enough of: registers of a thread, shared memory of a block."""
+        """Raises LaunchError for an atom that a GPU has not, and for more registers or shared memory than it has."""
         for message, help in _shortages(self, arch):
             raise LaunchError(f"GemmConfig: {message}", help=help)
 
     def fits(self, arch: str) -> bool:
-        """Whether a GPU has enough registers and shared memory for it."""
+        """Whether a GPU has the atom, and enough registers and shared memory."""
         return next(_shortages(self, arch), None) is None
 
     @property
@@ -279,27 +280,55 @@ class GemmConfig:
 
 
 def _misfits(config: GemmConfig) -> Iterator[str]:
-    """Fragments are loaded in pairs along k, one k step ahead, and swizzles exchange chunks of a power of two."""
     yield from _misfit_types(config)
     yield from _misfit_atom(config)
-    least = 2 * mma_atom(config.atom or ATOMS.get(config.inputs, ATOMS[f16])).shape[2]
-    if not _are_powers_of_two(config.tile, 3) or config.tile[2] < least:
-        yield f"tile is {config.tile}; it takes powers of two, (M, N, K), with K of {least} or more"
-    elif not (_are_powers_of_two(config.warp, 2) or _are_powers_of_two(config.warp, 3)) or _small(config.warp, least):
-        yield f"warp is {config.warp}; it takes powers of two, (M, N), of {WARP_TILE} or more, and K of {least} or more"
-    elif any(part > whole for part, whole in zip(config.warp, config.tile, strict=False)):
-        yield f"warp is {config.warp}, which is larger than the tile {config.tile}"
-    elif config.threads > THREADS_PER_BLOCK:
-        whole = f"tile {config.tile} in warps of {config.warp}"
-        yield f"{whole} is {config.threads} threads; {THREADS_PER_BLOCK} is the most"
-    if not isinstance(config.stages, int) or config.stages < 2:
-        yield f"stages is {config.stages!r}; the ring takes 2 or more"
-    if not isinstance(config.split_k, int) or config.split_k < 1:
-        yield f"split_k is {config.split_k!r}; it takes 1 or more blocks a tile"
+    yield from _misfit_tile(config)
+    yield from _misfit_count("stages", config.stages, 2, "the ring takes 2 or more")
+    yield from _misfit_count("split_k", config.split_k, 1, "it takes 1 or more blocks a tile")
     if config.reduction not in REDUCTIONS:
         yield f"reduction is {config.reduction!r}; it takes {_either(map(json.dumps, REDUCTIONS))}"
     yield from _misfit_schedule(config)
     yield from _misfit_arrays(config)
+
+
+def _misfit_tile(config: GemmConfig) -> Iterator[str]:
+    """Fragments are loaded in pairs along k, one k step ahead, and swizzles exchange chunks of a power of two."""
+    tile, least = config.tile, 2 * mma_atom(config.atom or ATOMS[config.inputs]).shape[2]
+    if not _are_ints(tile) or len(tile) != 3:
+        yield f"tile is {tile!r}; it takes a tuple of three ints, (M, N, K)"
+    elif not _are_powers_of_two(tile):
+        yield f"tile is {tile}; it takes powers of two, (M, N, K)"
+    elif tile[2] < least:
+        yield f"tile is {tile}; {_for_what(config)} its K is {least} or more"
+    else:
+        yield from _misfit_warp(config, least)
+
+
+def _misfit_warp(config: GemmConfig, least: int) -> Iterator[str]:
+    warp, tile = config.warp, config.tile
+    if not _are_ints(warp) or len(warp) not in (2, 3):
+        yield f"warp is {warp!r}; it takes a tuple of ints, (M, N) or (M, N, K)"
+    elif not _are_powers_of_two(warp) or min(warp[:2]) < WARP_TILE:
+        yield f"warp is {warp}; it takes powers of two, M and N of {WARP_TILE} or more"
+    elif min(warp[2:], default=least) < least:
+        yield f"warp is {warp}; {_for_what(config)} its K is {least} or more"
+    elif any(part > whole for part, whole in zip(warp, tile, strict=False)):
+        yield f"warp is {warp}, which is larger than the tile {tile}"
+    elif config.threads > THREADS_PER_BLOCK:
+        yield f"tile {tile} in warps of {warp} is {config.threads} threads; {THREADS_PER_BLOCK} is the most"
+
+
+def _for_what(config: GemmConfig) -> str:
+    """What the least K follows from, which a caller may not have said."""
+    usual = " (the default)" if config.inputs is f16 else ""
+    return f"with {mma_atom(config.atom).name}" if config.atom else f"of {config.inputs} inputs{usual}"
+
+
+def _misfit_count(field: str, value: Any, least: int, takes: str) -> Iterator[str]:
+    if type(value) is not int:
+        yield f"{field} is {value!r}; it takes an int"
+    elif value < least:
+        yield f"{field} is {value}; {takes}"
 
 
 def _misfit_schedule(config: GemmConfig) -> Iterator[str]:
@@ -311,7 +340,7 @@ def _misfit_schedule(config: GemmConfig) -> Iterator[str]:
             f"schedule is {found}; it takes a threadblock swizzle of GEMM, a PersistentScheduler or a "
             "StreamKThreadblockSwizzle of ptxdsl.schedule"
         )
-    elif config.split_k == 1 or not isinstance(config.split_k, int):
+    elif config.split_k == 1:
         return
     elif config.is_persistent:
         yield (
@@ -331,10 +360,10 @@ def _misfit_arrays(config: GemmConfig) -> Iterator[str]:
         if getattr(config, field) not in known:
             yield f"{field} is {getattr(config, field)!r}; it takes {_either(map(json.dumps, known))}"
     of_bytes = ("a_bytes", config.inputs), ("b_bytes", config.inputs), ("out_bytes", config.output)
-    for field, type in of_bytes:
-        widths = [width for width in WIDTHS if width >= type.bytes]
-        if getattr(config, field) not in widths:
-            yield f"{field} is {getattr(config, field)!r}; of {type} elements it takes {_either(widths)}"
+    for field, element in of_bytes:
+        given, widths = getattr(config, field), [width for width in WIDTHS if width >= element.bytes]
+        if type(given) is not int or given not in widths:
+            yield f"{field} is {given!r}; of {element} elements it takes {_either(widths)}"
     epilogue: Any = config.epilogue
     if epilogue is not None and not callable(epilogue):
         yield f"epilogue is {epilogue!r}; it takes a function of one element, such as relu"
@@ -343,10 +372,10 @@ def _misfit_arrays(config: GemmConfig) -> Iterator[str]:
 
 
 def _misfit_types(config: GemmConfig) -> Iterator[str]:
-    if config.inputs not in ATOMS:
-        yield f"inputs is {config.inputs}; it takes {_either(ATOMS)}"
+    if config.inputs not in tuple(ATOMS):  # of a tuple: what is given may not be hashable
+        yield f"inputs is {config.inputs!r}; it takes {_either(ATOMS)}"
     elif config.output not in OUTPUTS.get(config.inputs, FLOATS):
-        yield f"output is {config.output}; of {config.inputs} inputs it takes {_either(outputs(config.inputs))}"
+        yield f"output is {config.output!r}; of {config.inputs} inputs it takes {_either(outputs(config.inputs))}"
 
 
 def _misfit_atom(config: GemmConfig) -> Iterator[str]:
@@ -372,13 +401,12 @@ def _either(types: Any) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def _small(warp: tuple[int, ...], least: int) -> bool:
-    return min(warp[:2]) < WARP_TILE or min(warp[2:], default=least) < least
+def _are_ints(extents: Any) -> bool:
+    return isinstance(extents, tuple) and all(type(n) is int for n in extents)
 
 
-def _are_powers_of_two(extents: Any, count: int) -> bool:
-    known = isinstance(extents, tuple) and len(extents) == count and all(isinstance(n, int) for n in extents)
-    return known and all(n > 0 and n & (n - 1) == 0 for n in extents)
+def _are_powers_of_two(extents: tuple[int, ...]) -> bool:
+    return all(n > 0 and n & (n - 1) == 0 for n in extents)
 
 
 def capability_of(arch: str) -> int:
@@ -388,11 +416,16 @@ def capability_of(arch: str) -> int:
 
 def usual_atom(inputs: Type, arch: str) -> str:
     """The tensor core instruction for such inputs on a GPU; "" for that of all GPUs."""
-    return WIDE_F64 if inputs is f64 and capability_of(arch) >= 90 else ""
+    return WIDE_F64 if inputs is f64 and capability_of(arch) >= MORE_ATOMS_FROM else ""
 
 
 def _shortages(config: GemmConfig, arch: str) -> Iterator[tuple[str, str]]:
     """What is wrong, and how to mend it."""
+    capability = capability_of(arch)
+    atom = config.mma.atom.name
+    if atom in MORE_ATOMS and capability < MORE_ATOMS_FROM:
+        message = f"atom is {atom}, which takes sm_{MORE_ATOMS_FROM} or later; the kernel is for {arch}"
+        yield message, f"leave atom out; on the emulator, PTXDSL_ARCH=sm_{MORE_ATOMS_FROM} says that it is such a GPU"
     if config.registers > REGISTERS:
         whole = f"warps of {config.warp} with {config.sum} sums"
         message = f"{whole} hold {config.registers} registers a thread or more; there are {REGISTERS}"
@@ -401,7 +434,6 @@ def _shortages(config: GemmConfig, arch: str) -> Iterator[tuple[str, str]]:
         whole = f"{config.threads} threads in warps of {config.warp}"
         message = f"{whole} hold {config.registers} registers each or more; a block has {REGISTERS_OF_BLOCK}"
         yield message, "take a smaller tile, or a larger warp, and so fewer warps for the same tile"
-    capability = capability_of(arch)
     most = SHARED_BYTES[max((known for known in SHARED_BYTES if known <= capability), default=80)] * 1024
     if config.shared_bytes > most:
         ring = f"{config.stages} stages of {config.stage_bytes} bytes"

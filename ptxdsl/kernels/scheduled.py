@@ -47,7 +47,7 @@ def specialise(config: GemmConfig, **fields: Any) -> GemmConfig:
         return replace(config, **fields)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096, typed=True)  # True is none of the numbers that a field takes, and equals 1
 def _specialised(config: GemmConfig, **fields: Any) -> GemmConfig:
     return replace(config, **fields)
 

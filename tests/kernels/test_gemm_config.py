@@ -1,10 +1,12 @@
 """Configurations that the GEMM is not written for are refused; those that it is written for compute the right thing."""
 
+import numpy as np
 import pytest
 
 import ptxdsl as pd
 from ptxdsl.cli.trial import Trial
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.gemm import gemm
 from ptxdsl.schedule import (
     BatchedIdentityThreadblockSwizzle,
     DepthwiseThreadblockSwizzle,
@@ -13,21 +15,32 @@ from ptxdsl.schedule import (
 )
 
 REFUSED = [
-    ({"tile": (63, 64, 32)}, "tile is (63, 64, 32); it takes powers of two, (M, N, K), with K of 32 or more"),
-    ({"tile": (64, 64, 16)}, "tile is (64, 64, 16); it takes powers of two, (M, N, K), with K of 32 or more"),
-    ({"tile": (96, 96, 32)}, "tile is (96, 96, 32); it takes powers of two, (M, N, K), with K of 32 or more"),
-    ({"tile": 64}, "tile is 64; it takes powers of two, (M, N, K), with K of 32 or more"),
-    ({"tile": (64, 64)}, "tile is (64, 64); it takes powers of two, (M, N, K), with K of 32 or more"),
-    ({"warp": (32, 24)}, "warp is (32, 24); it takes powers of two, (M, N), of 16 or more, and K of 32 or more"),
-    ({"warp": (8, 64)}, "warp is (8, 64); it takes powers of two, (M, N), of 16 or more, and K of 32 or more"),
-    (
-        {"warp": (64, 64, 16)},
-        "warp is (64, 64, 16); it takes powers of two, (M, N), of 16 or more, and K of 32 or more",
-    ),
+    ({"tile": (63, 64, 32)}, "tile is (63, 64, 32); it takes powers of two, (M, N, K)"),
+    ({"tile": (96, 96, 32)}, "tile is (96, 96, 32); it takes powers of two, (M, N, K)"),
+    ({"tile": (0, 64, 32)}, "tile is (0, 64, 32); it takes powers of two, (M, N, K)"),
+    ({"tile": (64, 64, 16)}, "tile is (64, 64, 16); of f16 inputs (the default) its K is 32 or more"),
+    ({"inputs": pd.s8, "output": pd.s32}, "tile is (128, 128, 32); of s8 inputs its K is 64 or more"),
+    ({"inputs": pd.f64, "output": pd.f64, "tile": (64, 64, 16), "atom": "mma.m16n8k16.f64.f64"},
+     "tile is (64, 64, 16); with mma.m16n8k16.f64.f64 its K is 32 or more"),
+    ({"tile": [64, 64, 32]}, "tile is [64, 64, 32]; it takes a tuple of three ints, (M, N, K)"),
+    ({"tile": "64"}, "tile is '64'; it takes a tuple of three ints, (M, N, K)"),
+    ({"tile": 64}, "tile is 64; it takes a tuple of three ints, (M, N, K)"),
+    ({"tile": (64, 64)}, "tile is (64, 64); it takes a tuple of three ints, (M, N, K)"),
+    ({"tile": (64.0, 64, 32)}, "tile is (64.0, 64, 32); it takes a tuple of three ints, (M, N, K)"),
+    ({"tile": (True, 64, 32)}, "tile is (True, 64, 32); it takes a tuple of three ints, (M, N, K)"),
+    ({"warp": [32, 32]}, "warp is [32, 32]; it takes a tuple of ints, (M, N) or (M, N, K)"),
+    ({"warp": "32"}, "warp is '32'; it takes a tuple of ints, (M, N) or (M, N, K)"),
+    ({"warp": (32,)}, "warp is (32,); it takes a tuple of ints, (M, N) or (M, N, K)"),
+    ({"warp": (32, 24)}, "warp is (32, 24); it takes powers of two, M and N of 16 or more"),
+    ({"warp": (8, 64)}, "warp is (8, 64); it takes powers of two, M and N of 16 or more"),
+    ({"warp": (64, 64, 16)}, "warp is (64, 64, 16); of f16 inputs (the default) its K is 32 or more"),
     ({"warp": (64, 64, 64)}, "warp is (64, 64, 64), which is larger than the tile (128, 128, 32)"),
     ({"warp": (256, 64)}, "warp is (256, 64), which is larger than the tile (128, 128, 32)"),
     ({"warp": (16, 16)}, "tile (128, 128, 32) in warps of (16, 16) is 2048 threads; 1024 is the most"),
     ({"split_k": 0}, "split_k is 0; it takes 1 or more blocks a tile"),
+    ({"split_k": 2.0}, "split_k is 2.0; it takes an int"),
+    ({"split_k": "2"}, "split_k is '2'; it takes an int"),
+    ({"split_k": True}, "split_k is True; it takes an int"),
     ({"reduction": "tree"}, 'reduction is \'tree\'; it takes "serial", "parallel" or "scatter"'),
     ({"schedule": 8}, "schedule is 8; it takes a threadblock swizzle of GEMM, a PersistentScheduler or a "
      "StreamKThreadblockSwizzle of ptxdsl.schedule"),
@@ -40,8 +53,14 @@ REFUSED = [
     ({"schedule": BatchedIdentityThreadblockSwizzle(), "split_k": 2}, "split_k is 2, and z of the batched-identity grid is "
      "the batch; take SplitKIdentityThreadblockSwizzle, whose z is the slice of K"),
     ({"stages": 1}, "stages is 1; the ring takes 2 or more"),
-    ({"stages": "x"}, "stages is 'x'; the ring takes 2 or more"),
+    ({"stages": "x"}, "stages is 'x'; it takes an int"),
+    ({"stages": 3.0}, "stages is 3.0; it takes an int"),
+    ({"stages": True}, "stages is True; it takes an int"),
+    ({"a_bytes": 4.0}, "a_bytes is 4.0; of f16 elements it takes 2, 4, 8 or 16"),
     ({"inputs": pd.s32}, "inputs is s32; it takes f16, bf16, f32, f64, s8 or u8"),
+    ({"inputs": "f16"}, "inputs is 'f16'; it takes f16, bf16, f32, f64, s8 or u8"),
+    ({"inputs": [pd.f16]}, "inputs is [f16]; it takes f16, bf16, f32, f64, s8 or u8"),
+    ({"output": "f16"}, "output is 'f16'; of f16 inputs it takes f16, bf16 or f32"),
     ({"output": pd.f64}, "output is f64; of f16 inputs it takes f16, bf16 or f32"),
 ]  # fmt: skip
 
@@ -52,6 +71,16 @@ def test_refused(fields, message):
         GemmConfig(**fields)
     assert refused.value.message == f"GemmConfig: {message}"
     assert refused.value.at.text.strip() == "GemmConfig(**fields)"
+
+
+def test_a_choice_that_equals_another_is_refused_after_it():
+    """True == 1 and 2.0 == 2: what was accepted before must not answer for them."""
+    ones = np.ones((4, 4), np.float16)
+    for split_k, equal in ((1, True), (2, 2.0)):
+        gemm(ones, ones, split_k=split_k)
+        with pytest.raises(pd.LaunchError) as refused:
+            gemm(ones, ones, split_k=equal)
+        assert refused.value.message == f"GemmConfig: split_k is {equal!r}; it takes an int"
 
 
 @pytest.mark.parametrize("layout", ["tn", "nt"])
@@ -74,6 +103,7 @@ def test_accepted(tile, warp, stages, layout):
     assert Trial(70, 90, 100, layout=layout, config=config).run("emulator").ok
 
 
+F64 = {"inputs": pd.f64, "output": pd.f64, "tile": (64, 64, 32), "warp": (32, 32)}
 FITS = [
     ({}, "sm_86", None),
     ({"stages": 7}, "sm_86", "7 stages of 16384 bytes take 114688 bytes of shared memory; a block of sm_86 has 101376"),
@@ -83,6 +113,13 @@ FITS = [
     ({"stages": 15}, "sm_100f", "15 stages of 16384 bytes take 245760 bytes of shared memory; a block of sm_100f has 232448"),
     ({"tile": (128, 256, 32), "warp": (128, 64)}, "sm_90",
      "warps of (128, 64) with f32 sums hold 376 registers a thread or more; there are 255"),
+    (F64, "sm_80", None),
+    ({**F64, "atom": "mma.m8n8k4.f64.f64"}, "sm_80", None),
+    ({**F64, "atom": "mma.m16n8k8.f64.f64"}, "sm_80",
+     "atom is mma.m16n8k8.f64.f64, which takes sm_90 or later; the kernel is for sm_80"),
+    ({**F64, "atom": "mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64"}, "sm_89",
+     "atom is mma.m16n8k4.f64.f64, which takes sm_90 or later; the kernel is for sm_89"),
+    ({**F64, "atom": "mma.m16n8k16.f64.f64"}, "sm_90", None),
 ]  # fmt: skip
 
 

@@ -266,7 +266,7 @@ REFUSED = {
         None,
     ),
     "no slices": ({"split_k": 0}, "GemmConfig: split_k is 0; it takes 1 or more blocks a tile", None),
-    "half a slice": ({"split_k": 1.5}, "GemmConfig: split_k is 1.5; it takes 1 or more blocks a tile", None),
+    "half a slice": ({"split_k": 1.5}, "GemmConfig: split_k is 1.5; it takes an int", None),
     "a reduction that is none": (
         {"reduction": "tree"}, 'GemmConfig: reduction is \'tree\'; it takes "serial", "parallel" or "scatter"', None,
     ),

@@ -194,7 +194,7 @@ def test_colours_are_for_terminals_only(run, tmp_path, monkeypatch):
         (["(8,64)", "--banks", "mma.m16n8k16"], "there is no copy atom 'mma.m16n8k16'", COPIES),
         (
             ["(8,64)", "--banks", "ld.global.16"],
-            "--banks ld.global.16: ld.global.16 does not reach shared memory, which has the banks",
+            "ld.global.16 does not reach shared memory, which has the banks",
             "use ld.shared or st.shared",
         ),
         (
@@ -209,8 +209,8 @@ def test_colours_are_for_terminals_only(run, tmp_path, monkeypatch):
         ),
         (
             ["(12,64):(64,1)", "--banks", "ldmatrix.x4"],
-            "this copy by ldmatrix.x4 comes in tiles of (16,16), which do not fill (12,64) evenly",
-            "choose a tile that divides the layout, and guard the remainder in the kernel",
+            "one ldmatrix.x4 of a warp takes (16,16) elements here, which do not fill (12,64) evenly",
+            "give it a layout of (16,64), or an instruction of fewer matrices than 4",
         ),
         (
             ["(32,4):(4,1)", "--banks", "ld.shared.16"],

@@ -8,7 +8,7 @@ from typing import Any
 from ptxdsl.cli.output import STDOUT, write
 from ptxdsl.cli.targets import UsageError
 from ptxdsl.errors import LayoutError
-from ptxdsl.layout import ComposedLayout, Layout, Swizzle, bank_wavefronts, copy_atom, parse, to_latex, to_svg, to_text
+from ptxdsl.layout import ComposedLayout, Layout, Swizzle, bank_wavefronts, parse, to_latex, to_svg, to_text
 from ptxdsl.layout.grid import Picture
 
 BITS = (8, 16, 32, 64, 128)
@@ -120,10 +120,4 @@ def wavefronts(value: Any, name: str, bits: int) -> Picture:
     if not isinstance(value, (Layout, ComposedLayout)):
         swizzled = f"write '{value} o 0 o SHAPE:STRIDE'" if isinstance(value, Swizzle) else "give it a layout as SPEC"
         raise UsageError(f"--banks {name} is an access to a layout; {value} is none", help=swizzled)
-    atom = copy_atom(name)
-    if not {atom.source, atom.target} & {"shared", "memory"}:
-        raise UsageError(
-            f"--banks {name}: {atom} does not reach shared memory, which has the banks",
-            help="use ld.shared or st.shared",
-        )
-    return bank_wavefronts(atom, value, bits).picture()
+    return bank_wavefronts(name, value, bits).picture()

@@ -13,7 +13,18 @@ from typing import Any, TypeAlias, TypeVar
 
 from ptxdsl.layout.index import check_operators, divide, remainder
 from ptxdsl.layout.layout import Layout, check_bounds, coordinate, from_modes
-from ptxdsl.layout.shape import IntTuple, flatten, int_tuple, kind_of, like, mode_name, product, refusal, show
+from ptxdsl.layout.shape import (
+    IntTuple,
+    check_int,
+    flatten,
+    int_tuple,
+    kind_of,
+    like,
+    mode_name,
+    product,
+    refusal,
+    show,
+)
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Swizzle
 
 Modes: TypeAlias = list[tuple[int, int]]  # flat: (size, stride) of each mode
@@ -297,17 +308,36 @@ def _not_a_mode(a: Layout, b: Layout, leaf: int) -> Exception:
 def complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
     """The offsets that `layout` leaves out of each block: together they reach all below `cotarget` once.
 
-    `cotarget` is a size or a shape, by default the layout's cosize. Raises LayoutError where the modes overlap or leave
-    a ragged gap.
+    `cotarget` is a size or a shape, by default the layout's cosize. Raises LayoutError where the modes overlap, run
+    backwards or leave a ragged gap.
     """
+    _check_forwards(plain(layout), "complement")
+    target = layout.cosize if cotarget is None else _cotarget(cotarget)
     gaps, covered = [], 1
     for n, d in _by_stride(layout):
         if d < covered or d % covered:
             raise _no_complement(layout, n, d, covered)
         gaps.append((d // covered, covered))
         covered = n * d
-    target = layout.cosize if cotarget is None else product(cotarget)
     return flat_layout(coalesced([*gaps, (-(-target // covered), covered)]))
+
+
+def _cotarget(value: IntTuple) -> int:
+    what = "the cotarget of a complement"
+    if not isinstance(value, (tuple, list)):
+        check_int(value, what, least=1)
+        return value
+    return product(int_tuple(value, what.removeprefix("the "), least=1))
+
+
+def _check_forwards(layout: Layout, what: str) -> None:
+    """Refuse a mode that runs backwards."""
+    for n, d in layout.flat():
+        if n > 1 and d < 0:
+            raise refusal(
+                f"{layout} has no {what}: the mode {n}:{d} has a negative stride",
+                f"count this mode the other way: {n}:{-d}, from its last element on",
+            )
 
 
 def _by_stride(layout: Layout) -> Modes:
@@ -337,8 +367,9 @@ def right_inverse(layout: Layout) -> Layout:
 def left_inverse(layout: Layout) -> Layout:
     """R with R(layout(i)) = i where the layout is injective, and layout(R(layout(i))) = layout(i) for all.
 
-    Raises LayoutError where two modes overlap or a stride is no multiple of the one below it.
+    Raises LayoutError where two modes overlap, a stride is negative or no multiple of the one below it.
     """
+    _check_forwards(plain(layout), "left inverse")
     ordered = sorted(_weights(layout), key=lambda mode: mode[1])
     result, below = [], (1, 1, 0)
     for n, d, weight in ordered:

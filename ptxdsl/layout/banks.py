@@ -14,12 +14,13 @@ from ptxdsl.layout.atoms import WARP, CopyAtom, check_element, copy_atom
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Cell, Grid, Picture
 from ptxdsl.layout.layout import Layout, from_modes
-from ptxdsl.layout.shape import modes, product, refusal
+from ptxdsl.layout.shape import modes, product, refusal, show
 from ptxdsl.layout.swizzle import LINE_BYTES, AnyLayout
 from ptxdsl.layout.tiled_copy import TiledCopy, make_tiled_copy
 from ptxdsl.layout.vector import layout_of
 
 BANK_BYTES = 4
+MATRIX_ROWS = 8
 
 Wave = dict[int, list[int]]  # place within the 128 bytes → the lanes that read there
 
@@ -99,13 +100,18 @@ def bank_wavefronts(access: TiledCopy | CopyAtom | str, tensor: object, bits: in
     """The wavefronts of `access` to shared memory laid out as `tensor`, whose elements have `bits` bits.
 
     Of a tiled copy: its own instructions, warp by warp. Of an instruction or its name: for ldmatrix and stmatrix rows
-    one below the other (16, or 8 where there are no more), else lanes side by side along the contiguous mode; repeated
-    over the layout.
+    one below the other (16, or 8 where there are no more or the instruction has one matrix) and the matrices that are
+    left beside them, 16 bytes wide each; else lanes side by side along the contiguous mode. These blocks repeat over
+    the layout. Raises LayoutError where whole ones do not fill it, and for an instruction that does not reach shared
+    memory.
     """
     layout = layout_of(tensor)
+    atom = access.atom if isinstance(access, TiledCopy) else copy_atom(access)
+    if not {atom.source, atom.target} & {"shared", "memory"}:
+        raise refusal(f"{atom} does not reach shared memory, which has the banks", "use ld.shared or st.shared")
     if not isinstance(access, TiledCopy):
         check_element(bits)
-        access = _side_by_side(copy_atom(access), layout, bits)
+        access = _side_by_side(atom, layout, bits)
     unit = max(BANK_BYTES, access.atom.vector_bytes)
     lanes = [[o * access.bits // 8 for o in offsets] for offsets in _instructions(access, layout)]
     phases = tuple(phases_of(addresses, access.atom.vector_bytes) for addresses in lanes)
@@ -145,6 +151,22 @@ def _side_by_side(atom: CopyAtom, layout: AnyLayout, bits: int) -> TiledCopy:
     else:
         chunks = min(WARP, layout[along].size // length)
         lanes = [Layout(WARP // chunks, chunks), Layout(chunks)]
+    block = lanes[0].size, lanes[1].size * length
+    _check_filled(atom, layout, block if along else block[::-1])
     vector = [Layout(1), Layout(length)]
     threads, values = (from_modes(m if along else reversed(m)) for m in (lanes, vector))
     return make_tiled_copy(replace(copy_atom(f"ld.shared.{atom.vector_bytes}"), name=atom.name), threads, values, bits)
+
+
+def _check_filled(atom: CopyAtom, layout: AnyLayout, block: tuple[int, ...]) -> None:
+    """Refuse a layout that one instruction after another does not fill."""
+    sizes = [product(mode) for mode in modes(layout.shape)]
+    if not any(n % b for n, b in zip(sizes, block, strict=True)):
+        return
+    whole = show(tuple(-(-n // b) * b for n, b in zip(sizes, block, strict=True)))
+    matrices = atom.addressing_threads // MATRIX_ROWS if atom.is_matrix else 1
+    fewer = f", or an instruction of fewer matrices than {matrices}" if matrices > 1 else ""
+    raise refusal(
+        f"one {atom} of a warp takes {show(block)} elements here, which do not fill {show(layout.shape)} evenly",
+        f"give it a layout of {whole}{fewer}",
+    )

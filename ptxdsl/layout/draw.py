@@ -36,7 +36,9 @@ def _picture(value: Drawable | Picture) -> Picture:
     if not isinstance(value, Drawable):
         raise refusal(
             f"layouts, swizzles, atoms, tiled copies and tiled MMAs are drawn; found {kind_of(value)}",
-            f"write parse({value!r})" if isinstance(value, str) else "write Layout(SHAPE, STRIDE)",
+            "text that stands for one is read by parse, as in parse('(4,8):(8,1)')"
+            if isinstance(value, str)
+            else "write Layout(SHAPE, STRIDE)",
         )
     return value.picture()
 

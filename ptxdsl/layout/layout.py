@@ -16,6 +16,7 @@ from ptxdsl.layout.shape import (
     depth_of,
     flatten,
     int_tuple,
+    kind_of,
     mismatch,
     modes,
     product,
@@ -77,7 +78,10 @@ class Layout(Drawable):
         return self.rank
 
     def __getitem__(self, mode: int) -> Layout:
-        return Layout(modes(self.shape)[mode], modes(self.stride)[mode])
+        try:
+            return Layout(modes(self.shape)[mode], modes(self.stride)[mode])
+        except (IndexError, TypeError):
+            raise _no_mode(self, mode) from None
 
     def __iter__(self) -> Iterator[Layout]:
         return (Layout(s, d) for s, d in zip(modes(self.shape), modes(self.stride), strict=True))
@@ -169,6 +173,17 @@ def _digits(shape: IntTuple, stride: IntTuple) -> tuple[Digit, ...]:
             digits.append(Digit(weight, n, d, weight * n == last))
         weight *= n
     return tuple(digits)
+
+
+def _no_mode(layout: Layout, mode: Any) -> Exception:
+    if not hasattr(type(mode), "__index__"):
+        return refusal(
+            f"a mode is asked for by an int; found {kind_of(mode)}", "the offset of a coordinate is layout(i, j)"
+        )
+    numbered = "mode 0 alone" if layout.rank == 1 else f"modes 0 to {layout.rank - 1}"
+    return refusal(
+        f"there is no mode {mode} of {layout}", f"it has {numbered}; the offset of a coordinate is layout(i)"
+    )
 
 
 def _not_congruent(shape: IntTuple, stride: IntTuple, here: Any, there: Any) -> Exception:

@@ -14,7 +14,11 @@ from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Start, Swizzle
 
 
 def recast(layout: L, from_bits: int, to_bits: int) -> L:
-    """The layout of the same memory in elements of another width."""
+    """The layout of the same memory in elements of another width: `upcast` or `downcast` by the ratio of the widths.
+
+    Of wider elements those that hold any of the present ones, with what else lies in them. Raises LayoutError where no
+    layout of the same nesting has them all once.
+    """
     for bits in (from_bits, to_bits):
         check_int(bits, "the width of an element in bits", least=1)
     if to_bits % from_bits == 0:
@@ -29,7 +33,11 @@ def recast(layout: L, from_bits: int, to_bits: int) -> L:
 
 
 def upcast(layout: L, factor: int) -> L:
-    """The layout in elements `factor` times as wide, each made of `factor` neighbours in memory."""
+    """The layout in elements `factor` times as wide, each made of `factor` neighbours in memory.
+
+    A mode that steps over whole ones keeps its size: where it leaves gaps, the wider elements take them in. One mode
+    may step inside of them, and loses size. Raises LayoutError where the wider elements are none of a layout.
+    """
     check_int(factor, "the factor of an upcast", least=1)
     if isinstance(layout, ComposedLayout):
         if isinstance(layout.offset, Start) or layout.offset % factor:
@@ -37,6 +45,9 @@ def upcast(layout: L, factor: int) -> L:
         swizzle = _narrowed(layout.swizzle, factor)
         return replace(layout, swizzle=swizzle, offset=layout.offset // factor, layout=upcast(layout.layout, factor))
     flat = [_upcast_mode(layout, leaf, factor) for leaf in range(len(layout.flat()))]
+    inside = [leaf for leaf, (n, d) in enumerate(layout.flat()) if n > 1 and d % factor]
+    if len(inside) > 1:
+        raise _upcast_together(layout, factor, inside)
     return Layout(like(layout.shape, (n for n, _ in flat)), like(layout.shape, (d for _, d in flat)))
 
 
@@ -44,13 +55,23 @@ def _upcast_mode(layout: Layout, leaf: int, factor: int) -> tuple[int, int]:
     n, d = layout.flat()[leaf]
     if d % factor == 0:
         return n, d // factor
-    joined = factor // abs(d)
-    if factor % d or n % joined:
+    if n == 1:
+        return n, -(-d // factor)
+    if d < 0 or factor % d or n % (factor // d):
         raise refusal(
             f"{layout} has no wider elements of {factor}: {mode_name(layout.shape, leaf)}, {n}:{d}, cuts through them",
             f"give the mode a stride that is a multiple of {factor}, or a size that fills whole elements",
         )
-    return n // joined, 1 if d > 0 else -1
+    return n // (factor // d), 1
+
+
+def _upcast_together(layout: Layout, factor: int, leaves: list[int]) -> Exception:
+    flat = layout.flat()
+    named = [f"{mode_name(layout.shape, leaf)}, {flat[leaf][0]}:{flat[leaf][1]}" for leaf in leaves]
+    return refusal(
+        f"{layout} has no wider elements of {factor}: {', and '.join(named)}, step inside of the same ones",
+        f"give all of these modes but one a stride that is a multiple of {factor}",
+    )
 
 
 def _narrowed(swizzle: Swizzle, factor: int) -> Swizzle:
@@ -64,15 +85,34 @@ def _narrowed(swizzle: Swizzle, factor: int) -> Swizzle:
 
 
 def downcast(layout: L, factor: int) -> L:
-    """The layout in elements that are pieces of 1/`factor` of the present ones, side by side in memory."""
+    """The layout in elements that are pieces of 1/`factor` of the present ones, side by side in memory.
+
+    The pieces make the mode of stride 1 longer: the first that has several elements, else the first. Raises LayoutError
+    where there is none.
+    """
     check_int(factor, "the factor of a downcast", least=1)
     if isinstance(layout, ComposedLayout):
         if isinstance(layout.offset, Start):
             raise refusal(f"{layout} starts at a traced offset: downcast before slicing")
         swizzle = layout.swizzle.scaled(factor)
         return replace(layout, swizzle=swizzle, offset=layout.offset * factor, layout=downcast(layout.layout, factor))
-    flat = [(n * factor, d) if abs(d) == 1 else (n, d * factor) for n, d in layout.flat()]
-    return Layout(like(layout.shape, (n for n, _ in flat)), like(layout.shape, (d for _, d in flat)))
+    flat = layout.flat()
+    unit = [leaf for leaf, (_, d) in enumerate(flat) if d == 1]
+    if not unit and factor > 1:
+        raise _no_pieces(layout, factor)
+    longer = max(unit, key=lambda leaf: flat[leaf][0] > 1, default=None)
+    made = [(n * factor, d) if leaf == longer else (n, d * factor) for leaf, (n, d) in enumerate(flat)]
+    return Layout(like(layout.shape, (n for n, _ in made)), like(layout.shape, (d for _, d in made)))
+
+
+def _no_pieces(layout: Layout, factor: int) -> Exception:
+    backwards = next((leaf for leaf, (n, d) in enumerate(layout.flat()) if d == -1 and n > 1), None)
+    found = "" if backwards is None else f": {mode_name(layout.shape, backwards)} runs backwards"
+    wider = (1, layout.shape), (1, layout.stride)
+    return refusal(
+        f"{layout} has no mode of stride 1, which {factor} pieces of each element would make longer{found}",
+        f"add one of a single element: {Layout(*wider)}",
+    )
 
 
 def max_common_layout(a: Layout, b: Layout) -> Layout:

@@ -41,10 +41,12 @@ class TiledMma(Drawable):
         return m, n, k
 
     def bits(self, operand: str) -> int:
+        check_operand(operand)
         return {"a": self.atom.a_bits, "b": self.atom.b_bits, "c": self.atom.c_bits}[operand]
 
     def tile_of(self, operand: str) -> tuple[int, int]:
         """The extents of operand "a" (M, K), "b" (N, K) or "c" (M, N) in one tile."""
+        check_operand(operand)
         x, y = DIMENSIONS[operand]
         return self.tile[x], self.tile[y]
 
@@ -67,8 +69,7 @@ class TiledMma(Drawable):
 
     def partition(self, operand: str, layout: L) -> L:
         """(threads, values of one atom, atoms, atoms) of a layout, or tensor, of operand "a", "b" or "c"."""
-        if operand not in DIMENSIONS:
-            raise refusal(f"there is no operand {operand!r}", 'the operands are "a", "b" and "c"')
+        check_operand(operand)
         whole: L = layout_of(layout)  # type: ignore[assignment]  # a layout is its own
         check_tiles(f"operand {operand.upper()} of {self}", self.tile_of(operand), whole)
         return through_swizzle(self._partitioned, whole, operand)
@@ -151,6 +152,11 @@ def make_tiled_mma(
             )
     m, n, k = wanted
     return TiledMma(atom, warps, (m, n, k))
+
+
+def check_operand(operand: Any) -> None:
+    if operand not in tuple(DIMENSIONS):
+        raise refusal(f"there is no operand {operand!r}", 'the operands are "a", "b" and "c"')
 
 
 def as_tiled_mma(value: TiledMma | MmaAtom | str) -> TiledMma:

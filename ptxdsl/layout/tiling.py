@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ptxdsl.layout.algebra import L, Tiler, as_layout, by_mode, complement, compose, plain, through_swizzle
 from ptxdsl.layout.layout import Layout, from_modes
-from ptxdsl.layout.shape import IntTuple, int_tuple, modes, product, refusal, show
+from ptxdsl.layout.shape import IntTuple, int_tuple, is_int, modes, product, refusal, show
 from ptxdsl.layout.swizzle import ComposedLayout
 
 
@@ -82,12 +83,26 @@ def tile_to_shape(block: L, shape: IntTuple, order: Sequence[int] | None = None)
     if len(wanted) < block.rank or any(n % b for n, b in zip(wanted, blocks, strict=True)):
         raise _no_fill(block.shape, wanted, blocks)
     counts = [n // b for n, b in zip(wanted, blocks, strict=True)]
+    ranks = _ranks(order, len(counts))
     strides, running = [0] * len(counts), 1
-    for mode in sorted(range(len(counts)), key=lambda i: order[i] if order else i):
+    for mode in sorted(range(len(counts)), key=lambda i: ranks[i]):
         if counts[mode] > 1:
             strides[mode] = running
         running *= counts[mode]
     return blocked_product(block, Layout(tuple(counts), tuple(strides)))
+
+
+def _ranks(order: Any, modes: int) -> Sequence[int]:
+    """A different number for each mode, by default in their order."""
+    if order is None:
+        return range(modes)
+    known = isinstance(order, (tuple, list)) and all(map(is_int, order))
+    if not known or len(order) != modes or len(set(order)) < modes:
+        raise refusal(
+            f"the order of {modes} modes is {order!r}",
+            f"give a different rank to each mode, such as {tuple(range(modes))}",
+        )
+    return tuple(order)
 
 
 def _no_fill(block: IntTuple, wanted: list[int], blocks: list[int]) -> Exception:

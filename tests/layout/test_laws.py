@@ -324,6 +324,32 @@ def test_upcast_groups_neighbours_and_downcast_opens_them(layout, factor):
     assert recast(layout, 8, 8 * factor) == wide and recast(layout, 8 * factor, 8) == fine
 
 
+@given(layouts(strides=st.integers(-9, 9)), st.sampled_from([1, 2, 3, 4]))
+def test_a_recast_holds_the_same_memory_or_is_refused(layout, factor):
+    """Pieces of all elements, each as often as its element; all wider elements that hold one."""
+    offsets = layout.offsets()
+    try:
+        fine = downcast(layout, factor)
+    except LayoutError:
+        assert factor > 1 and not any(d == 1 for _, d in layout.flat())
+    else:
+        assert sorted(fine.offsets()) == sorted(factor * o + piece for o in offsets for piece in range(factor))
+    try:
+        wide = upcast(layout, factor)
+    except LayoutError:
+        assert any(n > 1 and d % factor for n, d in layout.flat())
+    else:
+        assert set(wide.offsets()) == {o // factor for o in offsets}
+
+
+def test_pieces_of_an_element_lengthen_one_mode_of_stride_1():
+    assert recast(Layout((1, 4), (1, 4)), 32, 16) == Layout((2, 4), (1, 8))
+    assert recast(Layout((1, 4), (1, 1)), 32, 16) == Layout((1, 8), (2, 1))
+    assert recast(Layout((2, 2), (1, 1)), 32, 16) == Layout((4, 2), (1, 2))
+    assert recast(Layout((1, 1), (1, 1)), 32, 16) == Layout((2, 1), (1, 2))
+    assert recast(Layout(4, 4), 32, 32) == Layout(4, 4)
+
+
 @given(bijections(sizes=TWOS), swizzles(), st.sampled_from([2, 4, 8]), st.integers(0, 3))
 def test_a_swizzle_is_recast_with_its_layout(inner, swizzle, factor, start):
     layout = ComposedLayout(swizzle, start * factor, inner)

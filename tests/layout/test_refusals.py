@@ -56,6 +56,7 @@ STATIC = "layouts are static: use a Python int"
 INSTRUCTIONS = "an instruction such as mma.m16n8k16.f32.f16, ldmatrix.x4, cp.async.16 or ld.shared.16"
 TWO_TYPES = "convert one of them; only e4m3 and e5m2, or s8 and u8, multiply each other"
 TURNED = "write .row.col; a tile that lies the other way is turned by ldmatrix.x4.trans"
+OPERANDS = 'the operands are "a", "b" and "c"'
 DRAWN = "layouts, swizzles, atoms, tiled copies and tiled MMAs are drawn; found"
 
 
@@ -133,6 +134,36 @@ REFUSALS = {
         "3 entries by mode meet (128,64):(64,1), which has 2 modes",
         None,
     ),
+    "a mode past the end": (
+        lambda: Layout((4, 8))[5],
+        "there is no mode 5 of (4,8):(1,4)",
+        "it has modes 0 to 1; the offset of a coordinate is layout(i)",
+    ),
+    "a mode before the first": (
+        lambda: SWIZZLED[-3],
+        "there is no mode -3 of (128,64):(64,1)",
+        "it has modes 0 to 1; the offset of a coordinate is layout(i)",
+    ),
+    "a second mode of an int": (
+        lambda: Layout(4)[1],
+        "there is no mode 1 of 4:1",
+        "it has mode 0 alone; the offset of a coordinate is layout(i)",
+    ),
+    "a mode by a word": (
+        lambda: Layout((4, 8))["a"],
+        "a mode is asked for by an int; found 'a' of type str",
+        "the offset of a coordinate is layout(i, j)",
+    ),
+    "a mode by nothing": (
+        lambda: Layout((4, 8))[None],
+        "a mode is asked for by an int; found None of type NoneType",
+        "the offset of a coordinate is layout(i, j)",
+    ),
+    "a mode by a coordinate": (
+        lambda: Layout((4, 8))[1, 2],
+        "a mode is asked for by an int; found (1, 2) of type tuple",
+        "the offset of a coordinate is layout(i, j)",
+    ),
     # ---- text
     "a layout without an end": (
         lambda: parse_layout("(4,(8,2):(2,1)"),
@@ -193,6 +224,41 @@ REFUSALS = {
         "that the modes below it take up",
         "give this mode a stride that is a multiple of 2",
     ),
+    "a complement of a mode that runs backwards": (
+        lambda: complement(Layout(4, -2), 24),
+        "4:-2 has no complement: the mode 4:-2 has a negative stride",
+        "count this mode the other way: 4:2, from its last element on",
+    ),
+    "a complement up to nothing": (
+        lambda: complement(Layout(4, 2), 0),
+        "the cotarget of a complement is 1 or more; found 0",
+        "use an int from 1 on",
+    ),
+    "a complement up to less than nothing": (
+        lambda: complement(Layout(4, 2), -5),
+        "the cotarget of a complement is 1 or more; found -5",
+        "use an int from 1 on",
+    ),
+    "a complement in an empty shape": (
+        lambda: complement(Layout(4, 2), (4, 0)),
+        "a cotarget of a complement has no entry below 1; found 0",
+        "a mode of a single element has the size 1",
+    ),
+    "a complement up to a word": (
+        lambda: complement(Layout(4, 2), "24"),
+        "the cotarget of a complement is an int; found '24' of type str",
+        STATIC,
+    ),
+    "a complement up to a fraction": (
+        lambda: complement(Layout(4, 2), 1.5),
+        "the cotarget of a complement is an int; found 1.5 of type float",
+        STATIC,
+    ),
+    "a left inverse of a mode that runs backwards": (
+        lambda: left_inverse(Layout((4, 2), (-1, 4))),
+        "(4,2):(-1,4) has no left inverse: the mode 4:-1 has a negative stride",
+        "count this mode the other way: 4:1, from its last element on",
+    ),
     "a left inverse of overlapping modes": (
         lambda: left_inverse(Layout((4, 2), (1, 2))),
         "(4,2):(1,2) has no left inverse: the mode 2:2 does not stand on whole multiples of the mode 4:1 below it",
@@ -217,6 +283,31 @@ REFUSALS = {
         lambda: upcast(Layout((4, 3), (3, 1)), 2),
         "(4,3):(3,1) has no wider elements of 2: mode 0, 4:3, cuts through them",
         "give the mode a stride that is a multiple of 2, or a size that fills whole elements",
+    ),
+    "upcast through a mode that runs backwards": (
+        lambda: recast(Layout(4, -1), 16, 32),
+        "4:-1 has no wider elements of 2: mode 0, 4:-1, cuts through them",
+        "give the mode a stride that is a multiple of 2, or a size that fills whole elements",
+    ),
+    "upcast of two modes that meet in one element": (
+        lambda: recast(Layout(((2, 4), 2), ((1, 8), 1)), 16, 32),
+        "((2,4),2):((1,8),1) has no wider elements of 2: mode 0.0, 2:1, and mode 1, 2:1, step inside of the same ones",
+        "give all of these modes but one a stride that is a multiple of 2",
+    ),
+    "downcast of elements apart": (
+        lambda: recast(Layout(4, 4), 32, 16),
+        "4:4 has no mode of stride 1, which 2 pieces of each element would make longer",
+        "add one of a single element: (1,4):(1,4)",
+    ),
+    "downcast of elements backwards": (
+        lambda: downcast(Layout((3, 4), (4, -1)), 4),
+        "(3,4):(4,-1) has no mode of stride 1, which 4 pieces of each element would make longer: mode 1 runs backwards",
+        "add one of a single element: (1,(3,4)):(1,(4,-1))",
+    ),
+    "downcast of swizzled elements apart": (
+        lambda: recast(composition(Swizzle(3, 3, 3), Layout(8, 64)), 32, 8),
+        "8:64 has no mode of stride 1, which 4 pieces of each element would make longer",
+        "add one of a single element: (1,8):(1,64)",
     ),
     "upcast from the middle of an element": (
         lambda: upcast(ComposedLayout(Swizzle(1, 1, 1), 3, Layout(8)), 2),
@@ -551,8 +642,12 @@ REFUSALS = {
     "an operand of another name": (
         lambda: MMA.partition("d", K_MAJOR),
         "there is no operand 'd'",
-        'the operands are "a", "b" and "c"',
+        OPERANDS,
     ),
+    "a tile of an operand of another name": (lambda: MMA.tile_of("x"), "there is no operand 'x'", OPERANDS),
+    "the width of an operand of another name": (lambda: MMA.bits("x"), "there is no operand 'x'", OPERANDS),
+    "the threads of an operand of another name": (lambda: MMA.layout_tv("x"), "there is no operand 'x'", OPERANDS),
+    "an operand of no name": (lambda: MMA.tile_of(["a"]), "there is no operand ['a']", OPERANDS),
     "a swizzle of no int": (
         lambda: Swizzle((1, 2), 3, 3),
         "the number of bits of a swizzle is an int; found (1, 2) of type tuple",
@@ -639,7 +734,11 @@ REFUSALS = {
         STATIC,
     ),
     "a drawing of a number": (lambda: to_svg(3), f"{DRAWN} 3 of type int", "write Layout(SHAPE, STRIDE)"),
-    "a drawing of text": (lambda: to_text("x"), f"{DRAWN} 'x' of type str", "write parse('x')"),
+    "a drawing of text": (
+        lambda: to_text("x"),
+        f"{DRAWN} 'x' of type str",
+        "text that stands for one is read by parse, as in parse('(4,8):(8,1)')",
+    ),
     "a layout read from a number": (
         lambda: parse_layout(3),
         "a layout is read from text; found 3 of type int",
@@ -685,6 +784,21 @@ REFUSALS = {
         lambda: tile_to_shape(Layout((8, 8)), 20),
         "blocks of (8,8) do not fill 1 mode",
         "give a shape of 2 modes",
+    ),
+    "an order of fewer modes": (
+        lambda: tile_to_shape(Layout((2, 2)), (4, 6), (1,)),
+        "the order of 2 modes is (1,)",
+        "give a different rank to each mode, such as (0, 1)",
+    ),
+    "an order that leaves two modes alike": (
+        lambda: tile_to_shape(Layout((2, 2)), (4, 6), order=(0, 0)),
+        "the order of 2 modes is (0, 0)",
+        "give a different rank to each mode, such as (0, 1)",
+    ),
+    "an order of letters": (
+        lambda: tile_to_shape(SWIZZLED, (256, 64, 2), order="abc"),
+        "the order of 3 modes is 'abc'",
+        "give a different rank to each mode, such as (0, 1, 2)",
     ),
     # ---- products that PTX has not
     "an mma of another major": (
@@ -741,6 +855,31 @@ REFUSALS = {
         "the width of an element in bits is 1 or more; found 0",
         "use an int from 1 on",
     ),
+    "banks of global memory": (
+        lambda: bank_wavefronts("ld.global.16", K_MAJOR),
+        "ld.global.16 does not reach shared memory, which has the banks",
+        "use ld.shared or st.shared",
+    ),
+    "banks of a tiled copy from global memory": (
+        lambda: bank_wavefronts(make_tiled_copy("ld.global.16", (32, 8), (1, 8)), K_MAJOR),
+        "ld.global.16 does not reach shared memory, which has the banks",
+        "use ld.shared or st.shared",
+    ),
+    "banks of fewer matrices than an instruction reads": (
+        lambda: bank_wavefronts("ldmatrix.x4", Layout((8, 8), (8, 1))),
+        "one ldmatrix.x4 of a warp takes (8,32) elements here, which do not fill (8,8) evenly",
+        "give it a layout of (8,32), or an instruction of fewer matrices than 4",
+    ),
+    "banks of half a matrix": (
+        lambda: bank_wavefronts("ldmatrix.x1", Layout((12, 16), (1, 16))),
+        "one ldmatrix.x1 of a warp takes (8,8) elements here, which do not fill (12,16) evenly",
+        "give it a layout of (16,16)",
+    ),
+    "banks of rows that lanes do not fill": (
+        lambda: bank_wavefronts("ld.shared.16", Layout((12, 32), (32, 1))),
+        "one ld.shared.16 of a warp takes (8,32) elements here, which do not fill (12,32) evenly",
+        "give it a layout of (16,32)",
+    ),
     "banks of one mode": (
         lambda: bank_wavefronts("ld.shared.4", Layout(64)),
         "one ld.shared.4 of a warp is shown on two modes; 64:1 has 1",
@@ -776,3 +915,10 @@ def test_a_refusal_shows_the_line_of_the_user():
     assert text.splitlines()[-1] == (
         "  help: copy the tile to shared memory first (cp.async), or load it with ld.global"
     )
+
+
+def test_a_layout_is_iterated_over_and_unpacked():
+    rows, columns = K_MAJOR
+    assert [rows, columns] == list(K_MAJOR) == [K_MAJOR[0], K_MAJOR[-1]] == [Layout(128, 64), Layout(64, 1)]
+    assert list(reversed(K_MAJOR)) == [columns, rows] and len(K_MAJOR) == 2
+    assert K_MAJOR[1:] == Layout((64,), (1,)) and [*SWIZZLED] == [SWIZZLED[0], SWIZZLED[1]]

@@ -65,8 +65,7 @@ def conv2d(
     """out = epilogue(x ∗ w, *operands): images (N, H, W, C), filters (K, R, S, C), output (N, P, Q, K). Returns out.
 
     As in networks, filters are not turned round. `pad`, `stride` and `dilation` are one number, or one for height and
-    one for width; either of `pad` may be a pair (before, after). There are no groups: all C
-    channels meet all K filters.
+    one for width; either of `pad` may be a pair (before, after). There are no groups: all C channels meet all K filters.
 
     x and w are of one type, float16, bfloat16, float32 (multiplied as tf32), float64, int8 or uint8; out may be of
     those that gemm writes for it. Channels lie side by side; beyond that x may have any strides, and x and out may be
@@ -74,9 +73,9 @@ def conv2d(
     bytes, and pays for less. numpy arrays run on the emulator, CUDA arrays on their GPU, on torch's current stream.
 
     `epilogue` is a function of one element, and of one of each of `operands`: arrays of the shape of out, or
-    per_column(…) of (K,), such as a bias. `config` gives the tiles, `schedule` which of them a block computes,
-    `split_k` how many blocks share the sum of one and `reduction` how they add up, as in gemm(); what is not given is
-    chosen for the shape.
+    per_column(…) of (K,), such as a bias, of the types that gemm() takes there. `config` gives the tiles, `schedule`
+    which of them a block computes, `split_k` how many blocks share the sum of one and `reduction` how they add up, as
+    in gemm(); what is not given is chosen for the shape.
 
     Raises LaunchError for arrays that do not fit; nothing is written then.
     """

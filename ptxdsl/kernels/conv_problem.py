@@ -11,18 +11,20 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.config import ATOMS, outputs
 from ptxdsl.kernels.epilogue import Vector
 from ptxdsl.kernels.function import check_function
-from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, empty, tensor
+from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, describe_types, empty, tensor
 from ptxdsl.kernels.problem import (
     Operand,
     Problem,
     check_devices,
     check_written,
     matrix_operand,
+    types_read,
     vector_operand,
 )
 from ptxdsl.kernels.words import WIDEST
 from ptxdsl.schedule import Conv2dProblem
 from ptxdsl.schedule.arithmetic import is_int
+from ptxdsl.types import Type
 
 MOST = 1 << 31  # pixels, and products of a sum, that 32 bits count
 MOST_ALONG = 1 << 30  # pixels along a side: two of them are added
@@ -103,12 +105,13 @@ def convolution_of(
     sizes = _sizes(images, filters, moves)
     shape = sizes.N, sizes.P, sizes.Q, sizes.K
     known = outputs(images.type)
-    written = _pixels("out", empty(images, shape, known[0]) if out is None else out, shape, "this convolution gives")
+    results = empty(images, shape, known[0]) if out is None else out
+    written = _pixels("out", results, shape, "this convolution gives", known)
     if written.type not in known:
         raise LaunchError(
             f"`out` is {describe_type(written.type)}; of {describe_type(images.type)} images conv2d writes "
-            f"{_names(known)}",
-            help="convert it afterwards",
+            f"{describe_types(known)}",
+            help="pass one of these, and convert it afterwards",
         )
     check_function(epilogue, operands)
     beside = tuple(_operand(f"operands[{n}]", given, shape, written) for n, given in enumerate(operands))
@@ -125,7 +128,7 @@ def _check_inputs(x: Tensor, w: Tensor) -> None:
     if x.type not in ATOMS or x.type is not w.type:
         raise LaunchError(
             f"`x` is {describe_type(x.type)} and `w` is {describe_type(w.type)}",
-            help=f"conv2d takes images and filters of one type, {_names(ATOMS)}; convert them before",
+            help=f"conv2d takes images and filters of one type, {describe_types(ATOMS)}; convert them before",
         )
     channels, taken = x.array.shape[3], w.array.shape[3]
     if channels != taken:
@@ -153,11 +156,6 @@ def _of_channels(x: Tensor, w: Tensor) -> str:
             f"x[..., i : i + {taken}], its filters, and its channels of out"
         )
     return "filters of torch, (K, C, R, S), are w.permute(0, 2, 3, 1) here"
-
-
-def _names(types: Any) -> str:
-    *first, last = map(describe_type, types)
-    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _sizes(x: Tensor, w: Tensor, moves: Window) -> Conv2dProblem:
@@ -203,9 +201,10 @@ def _filters(found: Tensor) -> Matrix:
     )
 
 
-def _pixels(name: str, owner: Any, shape: tuple[int, ...], what: str) -> Matrix:
+def _pixels(name: str, owner: Any, shape: tuple[int, ...], what: str, types: Sequence[Type]) -> Matrix:
     """An output, or what lies as one: pixels one behind the other at one distance, channels side by side."""
-    found = tensor(name, owner, 4, "an output has four dimensions, (N, P, Q, K)", f"pass `{name}` of the shape {shape}")
+    dimensions, help = "an output has four dimensions, (N, P, Q, K)", f"pass `{name}` of the shape {shape}"
+    found = tensor(name, owner, 4, dimensions, help, describe_types(types))
     if found.array.shape != shape:
         raise LaunchError(
             f"`{name}` has the shape {found.array.shape}; {what} {shape}", help=f"pass `{name}` of that shape"
@@ -239,4 +238,4 @@ def _common_stride(extents: Sequence[int], strides: Sequence[int], otherwise: in
 def _operand(name: str, operand: Any, shape: tuple[int, ...], out: Matrix) -> Operand:
     if isinstance(operand, Vector):
         return vector_operand(name, operand, out)
-    return matrix_operand(_pixels(name, operand, shape, "the output has"), out)
+    return matrix_operand(_pixels(name, operand, shape, "the output has", types_read(out.type)), out)

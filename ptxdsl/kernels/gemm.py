@@ -180,17 +180,19 @@ def gemm(
     `out` a row-major array is made. c may be out itself. With a beta of 0, the default, c is checked and not read.
 
     `epilogue` is a function of one element, and of one of each of `operands`: matrices (M, N), of which one may be out,
-    per_row(…) of (M,), per_column(…) of (N,). It computes in float32, or in the float64 or int32 of out. A kernel is
-    made for each function, by its text and what it reads. `config` gives the tiles, else they are chosen, and the
-    epilogue of a call without one; what it says of the arrays must be so.
+    per_row(…) of (M,), per_column(…) of (N,), of float16, bfloat16, float32, float64 or int32; of int32 only for an
+    int32 out. It computes in float32, or in the float64 or int32 of out. A kernel is made for each function, by its
+    text and what it reads. `config` gives the tiles, which are chosen otherwise, and the epilogue where the call has
+    none; what it says of the arrays must be so.
 
     Batches: a (batch, M, K) and b (batch, K, N) give out (batch, M, N). A matrix of two dimensions, or a batch stride
     of 0, is one for all; c and operands may be as well. Lists of matrices that lie alike, each anywhere, give a list.
 
-    `schedule`, `split_k` and `reduction` say which tile is computed where, and replace what `config` says: a
-    threadblock swizzle of ptxdsl.schedule, by which split_k blocks share the K of a tile and add up one after another
-    ("serial"), all in the last ("parallel"), or a share of the tile each ("scatter"); a PersistentScheduler; a
-    StreamKThreadblockSwizzle, which chooses what is shared, or with split_k shares all. Results are the same each time.
+    `schedule`, `split_k` and `reduction` say which block computes what, and replace what `config` says. `schedule` is a
+    threadblock swizzle of ptxdsl.schedule, a PersistentScheduler or a StreamKThreadblockSwizzle. With a swizzle,
+    split_k blocks share the K of each tile, and add up one after another ("serial"), all in the last ("parallel"), or a
+    share of the tile each ("scatter"); stream-K chooses what blocks share, or with split_k shares all. Results are the
+    same each time.
 
     Raises LaunchError for arrays that do not fit and ScheduleError for schedules that do not run, and writes nothing.
     """

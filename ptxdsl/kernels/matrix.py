@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any
@@ -94,8 +95,11 @@ class Matrix(Tensor):
         return common & -common
 
 
-def tensor(name: str, owner: Any, dimensions: int | tuple[int, ...], what: str, help: str) -> Tensor:
-    """`owner` as an array with so many dimensions; `what` says what has them. Raises LaunchError for others."""
+def tensor(name: str, owner: Any, dimensions: int | tuple[int, ...], what: str, help: str, types: str = "") -> Tensor:
+    """`owner` as an array with so many dimensions; `what` says what has them. Raises LaunchError for others.
+
+    `types` says in the help what its elements may be, where that is not what may be multiplied.
+    """
     allowed = (dimensions,) if isinstance(dimensions, int) else dimensions
     try:
         array = arrays.describe(owner)
@@ -110,36 +114,58 @@ def tensor(name: str, owner: Any, dimensions: int | tuple[int, ...], what: str, 
         )
     if len(array.shape) not in allowed:
         raise LaunchError(f"`{name}` has the shape {array.shape}; {what}", help=help)
+    _check_elements(name, array, types)
+    _check_memory(name, owner, array)
+    return Tensor(name, owner, array)
+
+
+def _check_elements(name: str, array: arrays.Array, types: str) -> None:
     if array.type is None:
         raise LaunchError(
-            f"`{name}` has elements of type {array.dtype}, which PTX has not", help="convert it to float16 or float32"
+            f"`{name}` has elements of type {array.dtype}, which PTX has not",
+            help=_of_types(name, types or "float16 or float32"),
         )
     if array.dtype.endswith("bool"):
         raise LaunchError(
             f"`{name}` has elements of type bool, which are not multiplied nor added here",
-            help="convert it to uint8, or to the type of the other arrays",
+            help=_of_types(name, types or "uint8, or to the type of the other arrays"),
         )
+
+
+def _of_types(name: str, types: str) -> str:
+    return f"pass one of {types}" if is_output(name) else f"convert it to {types}"
+
+
+def _check_memory(name: str, owner: Any, array: arrays.Array) -> None:
+    assert array.type is not None
     if isinstance(owner, np.ma.MaskedArray):
+        does, bare = ("writes", f"{name}.data") if is_output(name) else ("reads", f"{name}.filled(0)")
         raise LaunchError(
-            f"`{name}` is a masked array, and a kernel reads what is under the mask",
-            help=f"pass an array without a mask, such as {name}.filled(0)",
+            f"`{name}` is a masked array, and a kernel {does} what is under the mask",
+            help=f"pass an array without a mask, such as {bare}",
         )
     if array.pointer % array.type.bytes:
         raise LaunchError(
             f"`{name}` begins at the address {array.pointer:#x}, "
             f"which is no multiple of its {array.type.bytes}-byte elements",
-            help="make a copy of it: a GPU reads aligned elements only",
+            help="pass one that begins at such a multiple: a GPU writes aligned elements only"
+            if is_output(name)
+            else "make a copy of it: a GPU reads aligned elements only",
         )
-    return Tensor(name, owner, array)
 
 
-def matrix(name: str, owner: Any, vector_help: str = "reshape it", batched: bool = False) -> Matrix:
-    """`owner` as a matrix, or where `batched` as several of three dimensions.
+def is_output(name: str) -> bool:
+    """Whether an array is written, of which a copy would not do."""
+    return name.partition("[")[0] == "out"
+
+
+def matrix(name: str, owner: Any, vector_help: str = "reshape it", batched: bool = False, types: str = "") -> Matrix:
+    """`owner` as a matrix, or where `batched` as several of three dimensions; `types` is as in `tensor`.
 
     Raises LaunchError for what is no array, has other dimensions, or lies with gaps.
     """
     what = "a matrix has two dimensions, a batch of them three" if batched else "a matrix has two dimensions"
-    array = tensor(name, owner, (2, 3) if batched else 2, what, vector_help).array
+    array = tensor(name, owner, (2, 3) if batched else 2, what, vector_help, types).array
     major, stride = _order(name, array)
     *batches, rows, columns = array.shape
     if not batches:
@@ -160,11 +186,12 @@ def _order(name: str, array: arrays.Array) -> tuple[str, int]:
     if min(down, right) < 0:
         raise LaunchError(
             f"`{name}` has the shape {array.shape} and strides of ({down}, {right}) elements: it runs backwards",
-            help="make a copy of it",
+            help="pass one whose strides are positive" if is_output(name) else "make a copy of it",
         )
+    contiguous = "pass a contiguous array" if is_output(name) else "make a contiguous copy of it"
     raise LaunchError(
         f"`{name}` has the shape {array.shape} and strides of ({down}, {right}) elements: not row- nor column-major",
-        help="one stride must be 1 and the other at least that dimension's length; make a contiguous copy of it",
+        help=f"one stride must be 1 and the other at least that dimension's length; {contiguous}",
     )
 
 
@@ -187,3 +214,9 @@ def empty(like: Tensor, shape: tuple[int, ...], type: Type) -> Any:
 def describe_type(type: Type) -> str:
     """A type as users of numpy know it."""
     return NAMES.get(str(type)) or str(type.dtype)
+
+
+def describe_types(types: Iterable[Type]) -> str:
+    """Several of them, of which one is to be taken."""
+    *first, last = map(describe_type, types)
+    return f"{', '.join(first)} or {last}" if first else last

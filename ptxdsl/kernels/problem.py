@@ -14,7 +14,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.config import ATOMS, Extra, outputs
 from ptxdsl.kernels.epilogue import Vector, per_row
 from ptxdsl.kernels.function import check_function
-from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, empty, matrix, tensor
+from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, describe_types, empty, matrix, tensor
 from ptxdsl.types import Type, f16, f64, s32
 
 
@@ -109,9 +109,10 @@ def problem_of(
     if c is None and beta != 0:
         raise LaunchError(f"beta is {beta}, and `c` is not given", help="pass the array that beta multiplies as c=")
     shape = (*_batches(left, right), left.shape[0], right.shape[1])
-    usual = outputs(left.type)[0]
-    written = matrix("out", empty(left, shape, usual) if out is None else out, batched=True)
-    given = matrix("c", c, batched=True) if c is not None else None
+    known = outputs(left.type)
+    results = empty(left, shape, known[0]) if out is None else out
+    written = matrix("out", results, batched=True, types=describe_types(known))
+    given = matrix("c", c, batched=True, types=describe_types(known)) if c is not None else None
     for found in filter(None, (written, given)):
         _check_result(found, shape, left.type, written)
     added = given if beta != 0 else None
@@ -172,7 +173,7 @@ def _check_inputs(left: Matrix, right: Matrix) -> None:
     if left.type not in ATOMS or left.type is not right.type:
         raise LaunchError(
             f"`a` is {describe_type(left.type)} and `b` is {describe_type(right.type)}",
-            help=f"gemm takes two matrices of one type, {_names(ATOMS)}; convert them before",
+            help=f"gemm takes two matrices of one type, {describe_types(ATOMS)}; convert them before",
         )
     if left.shape[1] != right.shape[0]:
         raise LaunchError(
@@ -193,11 +194,6 @@ def _batches(left: Matrix, right: Matrix) -> tuple[int, ...]:
     return (*several, *counts[:1])[:1]
 
 
-def _names(types: Any) -> str:
-    *first, last = map(describe_type, types)
-    return f"{', '.join(first)} or {last}" if first else last
-
-
 def _check_result(found: Matrix, shape: tuple[int, ...], inputs: Type, written: Matrix) -> None:
     """C and out: their shape, and types that the accumulators are rounded to. One C may be for all batches."""
     is_for_all = found is not written and found.shape == shape[-2:] and found.batches in (None, 1) and len(shape) == 3
@@ -214,8 +210,8 @@ def _check_result(found: Matrix, shape: tuple[int, ...], inputs: Type, written: 
     if found.type not in outputs(inputs):
         raise LaunchError(
             f"`{found.name}` is {describe_type(found.type)}; "
-            f"of {describe_type(inputs)} matrices gemm writes {_names(outputs(inputs))}",
-            help="convert it before or after",
+            f"of {describe_type(inputs)} matrices gemm writes {describe_types(outputs(inputs))}",
+            help="pass one of these, and convert it afterwards" if found is written else "convert it before",
         )
     if found.type is not written.type:
         raise LaunchError(
@@ -229,7 +225,7 @@ def _operand(name: str, operand: Any, out: Matrix) -> Operand:
     if isinstance(operand, Vector):
         return vector_operand(name, operand, out)
     vector_help = "per_row(…) or per_column(…) says along what one of (M,) or (N,) lies"
-    found = matrix(name, operand, vector_help, batched=True)
+    found = matrix(name, operand, vector_help, batched=True, types=describe_types(types_read(out.type)))
     is_for_all = found.shape == out.shape and found.batches in (None, 1)
     if found.full_shape != out.full_shape and not is_for_all:
         shape = found.full_shape
@@ -251,7 +247,9 @@ def vector_operand(name: str, operand: Vector, out: Matrix) -> Operand:
     along, length = ("m", out.shape[0]) if isinstance(operand, per_row) else ("n", out.shape[1])
     what = "row" if along == "m" else "column"
     help = f"pass {length} values without gaps, one for each {what} of the output"
-    found = tensor(name, operand.array, 1, f"per_{what} takes one dimension", help)
+    found = tensor(
+        name, operand.array, 1, f"per_{what} takes one dimension", help, describe_types(types_read(out.type))
+    )
     (extent,), (stride,) = found.array.shape, found.array.strides
     if extent != length:
         raise LaunchError(f"`{name}` has {extent} values; the output has {length} {what}s", help=help)
@@ -261,9 +259,14 @@ def vector_operand(name: str, operand: Vector, out: Matrix) -> Operand:
     return Operand(found, Extra(found.type, along, gcd(16, found.array.pointer)))
 
 
+def types_read(output: Type) -> tuple[Type, ...]:
+    """What the operands of an epilogue may be: those of an int32 output are computed with as integers."""
+    return (s32,) if output is s32 else (*outputs(f16), f64, s32)
+
+
 def _check_operand_type(name: str, type: Type, output: Type) -> None:
-    known = (s32,) if output is s32 else (*outputs(f16), f64, s32)
+    known = types_read(output)
     if type not in known:
         of_output = "an int32 output's epilogue" if output is s32 else "the epilogue"
         help = "write to a float32 out, or convert it before" if output is s32 else "convert it before"
-        raise LaunchError(f"`{name}` is {describe_type(type)}; {of_output} reads {_names(known)}", help=help)
+        raise LaunchError(f"`{name}` is {describe_type(type)}; {of_output} reads {describe_types(known)}", help=help)

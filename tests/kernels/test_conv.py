@@ -414,6 +414,12 @@ REFUSALS = [
      ".permute(0, 2, 3, 1).contiguous() of both"),
     (lambda x, w: conv2d(x > 0, w > 0), "`x` has elements of type bool, which are not multiplied nor added here\n"
      "  help: convert it to uint8, or to the type of the other arrays"),
+    (lambda x, w: conv2d(x, w, epilogue=add, operands=(np.ones((2, 3, 4, 4), bool),)),
+     "`operands[0]` has elements of type bool, which are not multiplied nor added here\n"
+     "  help: convert it to float16, bfloat16, float32, float64 or int32"),
+    (lambda x, w: conv2d(x, w, out=np.ones((2, 3, 4, 4), bool)),
+     "`out` has elements of type bool, which are not multiplied nor added here\n"
+     "  help: pass one of float16, bfloat16 or float32"),
     (lambda x, w: conv2d(x, w, split_k=2, reduction="x"),
      "GemmConfig: reduction is 'x'; it takes \"serial\", \"parallel\" or \"scatter\""),
     (lambda x, w: conv2d(x, w, config=GemmConfig(out_bytes=2)),
@@ -455,7 +461,7 @@ REFUSALS = [
      "`out` has the shape (24, 4); an output has four dimensions, (N, P, Q, K)\n"
      "  help: pass `out` of the shape (2, 3, 4, 4)"),
     (lambda x, w: conv2d(x, w, out=np.zeros((2, 3, 4, 4), np.int32)),
-     "`out` is int32; of float16 images conv2d writes float16, bfloat16 or float32\n  help: convert it afterwards"),
+     "`out` is int32; of float16 images conv2d writes float16, bfloat16 or float32\n  help: pass one of these, and convert it afterwards"),
     (lambda x, w: conv2d(x, w, out=np.zeros((2, 6, 4, 4), np.float16)[:, ::2]),
      "`out` has the shape (2, 3, 4, 4) and strides of (96, 32, 4, 1) elements: not (N, P, Q, K)\n"
      "  help: pixels follow each other at one distance, channels lie side by side: a contiguous array, or some channels "

@@ -68,6 +68,14 @@ def test_a_matrix_at_an_odd_address_is_refused():
         gemm(odd, np.eye(8, dtype=np.float16))
 
 
+def test_an_output_at_an_odd_address_is_refused():
+    odd = np.zeros(129, np.uint8)[1:].view(np.float16).reshape(8, 8)
+    with pytest.raises(pd.LaunchError) as refused:
+        gemm(np.eye(8, dtype=np.float16), np.eye(8, dtype=np.float16), out=odd)
+    assert refused.value.message.startswith("`out` begins at the address 0x")
+    assert refused.value.help == "pass one that begins at such a multiple: a GPU writes aligned elements only"
+
+
 class OnGpu:
     """An array of float16 on a GPU that it does not name."""
 

@@ -268,3 +268,22 @@ READ_OUTSIDE = {
 @pytest.mark.parametrize("body", READ_OUTSIDE.values(), ids=READ_OUTSIDE)
 def test_what_is_computed_in_a_branch_or_round_has_no_value_outside(body):
     assert "which has ended; outside of it, it has no value" in refusal(body)
+
+
+@pytest.mark.parametrize(
+    "variable, write",
+    [
+        ("pd.var(f32, 0.0)", "m.set(x[0])"),
+        ("pd.var(u32, 0)", "m.set((n < 5).to(u32))"),
+        ("pd.var(f32)", "m.set(x[0])"),
+        ("pd.var(ptr[f32])", "m.set(x + n)"),
+        ("pd.var(f16, 0.0)", "m.set(x[0].to(f16))"),
+    ],
+)
+def test_the_variables_that_refusals_suggest(variable, write):
+    """What a name bound anew is told to become: it may be written in a branch and read behind it."""
+    assert refusal(f"m = {variable}\nwith pd.if_(n > 3):\n    {write}\n{read(variable)}") == ""
+
+
+def read(variable):
+    return "m[0] = 1.0" if "ptr" in variable else "x[0] = m.to(f32)"

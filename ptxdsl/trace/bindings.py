@@ -14,8 +14,10 @@ from typing import Any, NoReturn
 from ptxdsl.errors import Names, names_here
 from ptxdsl.trace.builder import Region
 from ptxdsl.trace.instruction import Scalar, Source
+from ptxdsl.trace.literal import encode
 from ptxdsl.trace.liveness import live_after
-from ptxdsl.trace.operators import refuse
+from ptxdsl.trace.operators import is_floating, refuse
+from ptxdsl.types import Pointer, Type, f32, pred, s32, u32
 
 _PLAIN = (int, float, str, bytes, bool, type(None))
 _UNBOUND = object()
@@ -74,11 +76,9 @@ def _differs(old: Any, new: Any) -> bool:
 
 
 def _refuse(name: str, old: Any, new: Any, region: Region) -> NoReturn:
-    first = old[0] if isinstance(old, tuple) and old else old
-    type = getattr(first, "type", "f32" if isinstance(first, float) else "u32")
-    given = f"{name} = pd.var({type}, {name if isinstance(old, Source) else old})"
-    written = f"`{name}.set(…)` or `{name} += …`"
-    if isinstance(old, tuple):
+    given, written = f"{name} = {_variable(name, old, new)}", f"`{name}.set(…)` or `{name} += …`"
+    if isinstance(old, tuple) and old:
+        type = _type(old[0], new[0] if isinstance(new, tuple) and new else None)
         given, written = f"{name} = [pd.var({type}, …), …]", f"`{name}[0].set(…)`"
     happens = "each round would read what it was before" if region.again else "it would be the new one for all threads"
     place = new.site.location if isinstance(new, Scalar) and new.site.location.line else None
@@ -87,3 +87,31 @@ def _refuse(name: str, old: Any, new: Any, region: Region) -> NoReturn:
         f"make it a variable before (`{given}`), and write to that: {written}",
         at=place,
     )
+
+
+def _variable(name: str, old: Any, new: Any) -> str:
+    """The variable that would hold both."""
+    type = _type(old, new)
+    if isinstance(old, Source):
+        return f"pd.var({type}, {name})"
+    if not isinstance(old, int | float) or not isinstance(type, Type):
+        return f"pd.var({type})"
+    if type is pred:  # which has no constants: the help of `set` says how it becomes a u32
+        type = u32
+    number = float(old) if is_floating(type) else int(old) if isinstance(old, bool) else old
+    try:
+        encode(number, type)
+    except ValueError:
+        return f"pd.var({type}, …)"
+    return f"pd.var({type}, {number})"
+
+
+def _type(old: Any, new: Any) -> Type | Pointer:
+    """That of the one which has a type; Python's numbers have it of the kernel's loops."""
+    typed = next((value.type for value in (old, new) if isinstance(value, Source)), None)
+    if typed is not None:
+        return typed
+    numbers = [value for value in (old, new) if isinstance(value, int | float)]
+    if any(isinstance(value, float) for value in numbers):
+        return f32
+    return s32 if any(value < 0 for value in numbers) else u32

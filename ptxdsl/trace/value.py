@@ -155,6 +155,15 @@ class Value(Foreign, Scalar):
         )
 
     def __getitem__(self, index: Any) -> NoReturn:
+        self._refuse_index()
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        self._refuse_index()
+
+    def __delitem__(self, index: Any) -> NoReturn:
+        self._refuse_index()
+
+    def _refuse_index(self) -> NoReturn:
         refuse(
             f"`{self.name}` is one {self.type}; it cannot be indexed",
             f"to use it as an address, make a pointer of it: `pd.pointer({self.name}, f32)[i]`",
@@ -375,6 +384,21 @@ class Axes:
         if name.startswith("__"):
             raise AttributeError(name)
         raise UnknownName(f"pd.{self.label} has no `{name}`", at=here().location, help="its components are x, y and z")
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        self._refuse_whole("indexed")
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        self._refuse_whole("indexed")
+
+    def __iter__(self) -> NoReturn:
+        self._refuse_whole("unpacked or looped over")
+
+    def _refuse_whole(self, what: str) -> NoReturn:
+        names = f"pd.{self.label}.x, pd.{self.label}.y and pd.{self.label}.z"
+        refuse(
+            f"`pd.{self.label}` is three values with names; it cannot be {what}", f"write {names}", at=here().location
+        )
 
     def __repr__(self) -> str:
         return f"pd.{self.label}"

@@ -65,7 +65,7 @@ def conv2d(
     """out = epilogue(x ∗ w, *operands): images (N, H, W, C), filters (K, R, S, C), output (N, P, Q, K). Returns out.
 
     As in networks, filters are not turned round. `pad`, `stride` and `dilation` are one number, or one for height and
-    one for width; either of `pad` may be a pair (before, after). There are no groups: all C channels meet all K filters.
+    one for width; either of `pad` may be a pair (before, after). There are no groups: all C channels meet all filters.
 
     x and w are of one type, float16, bfloat16, float32 (multiplied as tf32), float64, int8 or uint8; out may be of
     those that gemm writes for it. Channels lie side by side; beyond that x may have any strides, and x and out may be

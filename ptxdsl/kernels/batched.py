@@ -15,7 +15,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.group import Group, Matrices, check_apart, group_of
-from ptxdsl.kernels.matrix import Matrix
+from ptxdsl.kernels.matrix import Matrix, tensor
 from ptxdsl.kernels.plan import ALIGNMENT, MOST_PLANS
 from ptxdsl.kernels.problem import Problem
 from ptxdsl.kernels.residency import launch
@@ -90,14 +90,30 @@ class Batch:
 
 
 def lists_of(a: Any, b: Any, c: Any, out: Any) -> dict[str, Sequence[Any]]:
-    """What is given of the lists of a call; a single matrix, which is for all, as often as the lists are long."""
-    count = next(len(found) for found in (a, b) if is_list(found))
-    given = {"a": a, "b": b, "c": c, "out": out}
-    return {
-        name: found if is_list(found) or name == "out" else [found] * count
-        for name, found in given.items()
-        if found is not None
-    }
+    """What is given of the lists of a call; a single matrix, which is for all, as often as the lists are long.
+
+    Raises LaunchError for what is neither a list nor a single matrix.
+    """
+    beside = {name: found for name, found in (("c", c), ("out", out)) if found is not None}
+    given = {"a": a, "b": b, **beside}
+    listed = next(name for name, found in given.items() if is_list(found))
+    for name, found in given.items():
+        if not is_list(found) and (name == "out" or getattr(found, "ndim", None) != 2):
+            _check_single(name, found, listed)
+    count = len(given[listed])
+    return {name: found if is_list(found) else [found] * count for name, found in given.items()}
+
+
+def _check_single(name: str, owner: Any, listed: str) -> None:
+    """Raises LaunchError for what stands beside lists and is no matrix for all products."""
+    shape = tensor(name, owner, (2, 3), "a matrix has two dimensions", "reshape it").array.shape
+    if len(shape) == 3 or name == "out":
+        such = f", such as list({name})" if len(shape) == 3 else ""
+        alone = "" if name == "out" else "; a single matrix is for all products"
+        raise LaunchError(
+            f"`{name}` has the shape {shape}, and `{listed}` is a list of matrices",
+            help=f"pass `{name}` as a list too{such}{alone}",
+        )
 
 
 def batch_of(lists: Mapping[str, Sequence[Any]], beta: float) -> Batch | None:

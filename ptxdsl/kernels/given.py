@@ -1,8 +1,10 @@
-"""The configuration that a caller gives: it says how to compute, and of the arrays only what is so."""
+"""What a caller gives beside arrays: a configuration, which says of these only what is so, and choices."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.config import GemmConfig
@@ -14,6 +16,12 @@ def check_is_config(config: Any) -> None:
     """Raises LaunchError for what is no configuration; None is for one that is chosen."""
     if config is not None and not isinstance(config, GemmConfig):
         raise LaunchError(f"`config` is {config!r}", help="pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32))")
+
+
+def check_is_bool(name: str, value: Any) -> None:
+    """Raises LaunchError for what is neither true nor false."""
+    if not isinstance(value, bool | np.bool_):
+        raise LaunchError(f"`{name}` is {value!r}", help="pass True or False")
 
 
 def check_config(config: GemmConfig, from_arrays: dict[str, Any]) -> None:

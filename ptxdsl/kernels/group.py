@@ -36,6 +36,7 @@ class Matrices:
     pointers: np.ndarray
     orders: dict[str, np.ndarray]  # strides of the orders in which all matrices can be read
     major: str
+    readonly: Sequence[bool]
 
     @property
     def strides(self) -> np.ndarray:
@@ -81,7 +82,7 @@ class Matrices:
 def matrices(name: str, owners: Sequence[Any]) -> Matrices:
     """A list of matrices. Raises LaunchError for one that is none, and for lists whose matrices differ in kind."""
     seen = [_look(name, number, owner) for number, owner in enumerate(owners)]
-    kinds, shapes, strides, pointers = zip(*seen, strict=True)
+    kinds, shapes, strides, pointers, readonly = zip(*seen, strict=True)
     _check_alike(name, kinds)
     found, device = kinds[0]
     if len({len(shape) for shape in shapes}) > 1 or len(shapes[0]) != 2 or found is None:
@@ -93,19 +94,20 @@ def matrices(name: str, owners: Sequence[Any]) -> Matrices:
     made = np.array(shapes, np.int64)
     major = next(iter(both))
     places = np.array(pointers, np.uint64).view(np.int64)
-    result = Matrices(name, owners, found, device, made, places, both, major)
+    result = Matrices(name, owners, found, device, made, places, both, major, readonly)
     _check_addresses(result)
     return result
 
 
 def _look(name: str, number: int, owner: Any) -> tuple[Any, ...]:
-    """((type, GPU), shape, strides in elements, address)"""
+    """((type, GPU), shape, strides in elements, address, whether it may not be written)"""
     library = arrays.library_of(type(owner))
     if library is not None and library.name == "torch" and owner.is_cuda:
         with suppress(RuntimeError):  # it has no memory, which is said below
-            return (arrays.type_of(owner.dtype), owner.get_device()), owner.shape, owner.stride(), owner.data_ptr()
+            kind = arrays.type_of(owner.dtype), owner.get_device()
+            return kind, owner.shape, owner.stride(), owner.data_ptr(), False
     array = matrix(f"{name}[{number}]", owner).array
-    return (array.type, array.device), array.shape, array.strides, array.pointer
+    return (array.type, array.device), array.shape, array.strides, array.pointer, array.readonly
 
 
 def _check_alike(name: str, kinds: tuple[Any, ...]) -> None:
@@ -229,6 +231,7 @@ def group_of(a: Any, b: Any, c: Any, out: Any, beta: float) -> Group | None:
     if added is not None:
         added, written = alike(added, written)
     check_devices([left, right, written, *([added] if added else [])])
+    _check_writable(written)
     group = Group(left, right, added, written)
     check_apart(group)
     return group
@@ -281,6 +284,11 @@ def check_results(found: Matrices, shapes: np.ndarray, inputs: Type) -> None:
             f"{', '.join(map(describe_type, outputs(inputs)))}",
             help="convert it before or after",
         )
+
+
+def _check_writable(out: Matrices) -> None:
+    for number in np.flatnonzero(out.readonly):
+        raise LaunchError(f"`{out.name}[{number}]` is read-only", help="pass an array that may be written")
 
 
 def alike(c: Matrices, out: Matrices) -> tuple[Matrices, Matrices]:

@@ -21,7 +21,7 @@ from ptxdsl.kernels.block import Product
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import Target
 from ptxdsl.kernels.function import check_factor, factor
-from ptxdsl.kernels.given import USUAL, check_is_config
+from ptxdsl.kernels.given import USUAL, check_is_bool, check_is_config
 from ptxdsl.kernels.group import Group, group_of
 from ptxdsl.kernels.group_plan import GroupPlans, Send
 from ptxdsl.kernels.grouped_choice import configured
@@ -161,9 +161,8 @@ def grouped_gemm(
 
     schedule="device": blocks find their tiles in the kernel, by the sizes alone. schedule="host": a table is worked out
     before (and kept for lists of the same sizes). Either takes the longest K first with `sort`, spread over the
-    multiprocessors. With "host" also
-    balance="k": each block gets as many iterations along K, tiles that are too long for that in parts, whose sums are
-    added up in an order that does not change.
+    multiprocessors. With "host" also balance="k": each block gets as many iterations along K, tiles that are too long
+    for that in parts, whose sums are added up in an order that does not change.
 
     numpy arrays run on the emulator, CUDA arrays on their GPU, on torch's current stream; a table of the problems goes
     there by one asynchronous copy. `config` gives the tiles, else they are chosen for the sizes.
@@ -172,6 +171,7 @@ def grouped_gemm(
     """
     _check_schedule(schedule, balance)
     check_is_config(config)
+    check_is_bool("sort", sort)
     config = settled(config)
     factors = alpha, beta = factor("alpha", alpha), factor("beta", beta)
     lists = [owners for owners in (a, b, None if beta == 0 else c, out) if owners is not None]
@@ -188,7 +188,7 @@ def grouped_gemm(
         check_factor(name, number, found.scalar)
     if problems.out.shapes.all(axis=1).any():
         mode = "parts" if balance else schedule
-        planned = _launch(problems, found, place, factors, mode, sort and not balance)
+        planned = _launch(problems, found, place, factors, mode, bool(sort) and not balance)
         if out is not None and planned:
             PLANS.learn(key, lists, group, *planned)
     return list(group.out.owners)

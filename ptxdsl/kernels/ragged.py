@@ -6,6 +6,7 @@ The groups lie one behind the other (`grouped_gemm_ragged`), or each at the star
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,16 +14,18 @@ import numpy as np
 
 import ptxdsl as pd
 from ptxdsl import ptr, s32, s64, u32
-from ptxdsl.arrays import strided
+from ptxdsl.arguments import overlap
+from ptxdsl.arrays import HOST, strided
 from ptxdsl.calls import target
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.block import Product
 from ptxdsl.kernels.config import ATOMS, GemmConfig, outputs
 from ptxdsl.kernels.epilogue import Target
-from ptxdsl.kernels.given import check_is_config
+from ptxdsl.kernels.given import check_is_bool, check_is_config
 from ptxdsl.kernels.grouped_choice import configured
 from ptxdsl.kernels.matrix import Matrix, Tensor, describe_type, empty, matrix, tensor
 from ptxdsl.kernels.plan import Call, Plans, look
+from ptxdsl.kernels.problem import check_devices
 from ptxdsl.kernels.residency import resident_blocks
 from ptxdsl.kernels.scheduled import settled
 from ptxdsl.kernels.tiles import AHEAD, Tiles, Work
@@ -122,10 +125,10 @@ class OffsetsVisitor(CountsVisitor):
         self.reached: Any = pd.var(u32, 0)  # the end of all groups up to the window's last
 
     def _measure(self, problem: Any) -> None:
-        own: Any = pd.var(u32, 0)
-        with pd.if_(problem < self.problems):
-            own.set(self.size(problem))
-        end = pd.max(prefix_max(own), self.reached)
+        last = pd.min(problem, self.problems - 1)  # lanes past it find groups without rows
+        end: Any = pd.var(u32, pd.max(self.size(last), self.reached))
+        with pd.if_(pd.ptx.vote.sync.any.pred(end < from_before(end, 1), EVERY_LANE)):
+            end.set(prefix_max(end))
         self.first.set(pd.select(pd.laneid > 0, from_before(end, 1), self.reached))
         self.reached.set(from_lane(end, WARP - 1))
         down, across = self._tiles(end - self.first)
@@ -136,6 +139,10 @@ class OffsetsVisitor(CountsVisitor):
         return group, tile, from_lane(self.first, group % WARP)
 
 
+HELP_OF_SIZES = {
+    "ragged": "pass where each group ends: an empty one ends where the one before it does",
+    "masked": "pass how many rows of each matrix count: of an empty group, 0",
+}
 VISITORS = {"ragged": OffsetsVisitor, "masked": CountsVisitor}
 
 
@@ -184,11 +191,12 @@ def grouped_gemm_ragged(
     the rows of each group end. The host does not read them: nothing waits, and a CUDA graph can capture the call.
     Groups may be empty. Rows behind the last offset are not written; without `out`, these are not set.
 
-    Offsets that decrease or run past the rows are taken for the nearest that do not. With `validate`, the kernel stops
-    at them before it writes anything: an error of the GPU, as from a failed assertion, which the next call that waits
-    for it reports.
+    An offset below 0 or below one before it is taken for the largest of these, one past the rows for their number: no
+    row is of two groups. With `validate`, such offsets are errors. Those of CUDA arrays stop the kernel before it
+    writes anything: an error of the GPU, as from a failed assertion, which the next call that waits for it reports.
 
-    Raises LaunchError for arrays that do not fit; nothing is written then.
+    Raises LaunchError for arrays that do not fit, and with `validate` for such offsets in host memory; nothing is
+    written then.
     """
     return _call("ragged", a, b, offsets, out, config, validate)
 
@@ -205,20 +213,23 @@ def grouped_gemm_masked(
     """out[i, :counts[i]] = a[i, :counts[i]] @ b[i] for each group i. Returns out.
 
     a is (groups, M, K), b (groups, K, N), out (groups, M, N) with row-major matrices; `counts`, int32 (groups,) on the
-    same GPU, say how many rows of each matrix count. Other rows are not written. Counts below 0 or above M, `validate`
-    and errors are as of `grouped_gemm_ragged`.
+    same GPU, say how many rows of each matrix count. Other rows are not written. A count below 0 is taken for 0, one
+    above M for M; with `validate`, these are errors as those of `grouped_gemm_ragged`.
     """
     return _call("masked", a, b, counts, out, config, validate)
 
 
 def _call(form: str, a: Any, b: Any, sizes: Any, out: Any, config: GemmConfig | None, validate: bool) -> Any:
     check_is_config(config)
+    check_is_bool("validate", validate)
     config = settled(config)
     arrays, what = (a, b, out, sizes), (form, config, bool(validate))
     sight = None if out is None else look(arrays)
     if PLANS.launch(what, sight, ()):
         return out
     groups = groups_of(form, a, b, sizes, out)
+    if validate and groups.sizes.array.device == HOST:
+        _check_values(form, groups)
     if groups.out.array.size and groups.b.batches:
         call = call_of(form, groups, configure(groups, form, config), bool(validate))
         call.run()
@@ -237,6 +248,8 @@ def groups_of(form: str, a: Any, b: Any, sizes: Any, out: Any) -> Groups:
     shape = (*left.full_shape[:-1], right.shape[1])
     written = _of_rank("out", empty(left, shape, outputs(left.type)[0]) if out is None else out, dimensions, str(shape))
     _check_output(written, shape, left)
+    check_devices([left, right, written, counted])
+    _check_written(written, [left, right, counted])
     return Groups(left, right, written, counted)
 
 
@@ -292,6 +305,30 @@ def _check_output(found: Matrix, shape: tuple[int, ...], left: Matrix) -> None:
         raise LaunchError(
             f"`out` has strides of {found.array.strides} elements; its rows lie without gaps, one behind the other",
             help="make a row-major output",
+        )
+
+
+def _check_written(out: Matrix, others: Sequence[Tensor]) -> None:
+    if out.array.readonly:
+        raise LaunchError("`out` is read-only", help="pass an array that may be written")
+    for other in others:
+        if overlap(out.array, other.array):
+            raise LaunchError(
+                f"`out` is written and shares memory with `{other.name}`", help="give the output memory of its own"
+            )
+
+
+def _check_values(form: str, groups: Groups) -> None:
+    """Raises LaunchError for the first size in host memory that makes no sense."""
+    name, rows = groups.sizes.name, groups.shape[0]
+    sizes = groups.sizes.array.view().view(np.int32)
+    least = np.append(0, sizes[:-1]) if form == "ragged" else np.zeros_like(sizes)
+    for group in np.flatnonzero((sizes < least) | (sizes > rows))[:1]:
+        most = f"the {rows} rows of `a`" if form == "ragged" else f"the {rows} rows of each matrix"
+        from_least = f"`{name}[{group - 1}]`, which is {least[group]}," if least[group] else "0"
+        raise LaunchError(
+            f"`{name}[{group}]` is {sizes[group]}; group {group} takes a number from {from_least} to {most}",
+            help=HELP_OF_SIZES[form],
         )
 
 

@@ -188,6 +188,8 @@ def test_one_kernel_serves_all_counts(rng):
 
 
 A, B = np.ones((3, 4, 6), np.float16), np.ones((3, 6, 8), np.float16)
+READ_ONLY = np.zeros((4, 8), np.float16)
+READ_ONLY.flags.writeable = False
 OVERLAPPING = np.lib.stride_tricks.as_strided(np.zeros(64, np.float16), (3, 4, 8), (2, 16, 2))
 REFUSED = {
     "other counts": (
@@ -226,6 +228,46 @@ REFUSED = {
         "`a[1]` has the shape (2, 6) with lines 6 elements apart, and `a[0]` (4, 6) with 6; "
         "gemm takes lists of matrices that lie alike",
         "grouped_gemm of ptxdsl.kernels.grouped takes problems of any sizes",
+    ),
+    "b of three dimensions beside a list": (
+        lambda: gemm(list(A), B),
+        "`b` has the shape (3, 6, 8), and `a` is a list of matrices",
+        "pass `b` as a list too, such as list(b); a single matrix is for all products",
+    ),
+    "a of three dimensions beside a list": (
+        lambda: gemm(A, list(B)),
+        "`a` has the shape (3, 4, 6), and `b` is a list of matrices",
+        "pass `a` as a list too, such as list(a); a single matrix is for all products",
+    ),
+    "c of three dimensions beside lists": (
+        lambda: gemm(list(A), list(B), np.ones((3, 4, 8), np.float16), beta=1),
+        "`c` has the shape (3, 4, 8), and `a` is a list of matrices",
+        "pass `c` as a list too, such as list(c); a single matrix is for all products",
+    ),
+    "an output of three dimensions beside lists": (
+        lambda: gemm(list(A), list(B), out=np.ones((3, 4, 8), np.float16)),
+        "`out` has the shape (3, 4, 8), and `a` is a list of matrices",
+        "pass `out` as a list too, such as list(out)",
+    ),
+    "one output of lists": (
+        lambda: gemm(list(A), list(B), out=np.ones((4, 8), np.float16)),
+        "`out` has the shape (4, 8), and `a` is a list of matrices",
+        "pass `out` as a list too",
+    ),
+    "a vector beside a list": (
+        lambda: gemm(list(A), B[0, 0]),
+        "`b` has the shape (8,); a matrix has two dimensions",
+        "reshape it",
+    ),
+    "no array beside a list": (
+        lambda: gemm(list(A), None),
+        "`b` is of type NoneType, not an array",
+        "pass numpy arrays, or CUDA arrays of torch, CuPy or JAX",
+    ),
+    "a list with an output that is read-only": (
+        lambda: gemm([A[0]], [B[0]], out=[READ_ONLY]),
+        "`out[0]` is read-only",
+        "pass an array that may be written",
     ),
     "operands of lists": (
         lambda: gemm([A[0]], [B[0]], epilogue=add_relu, operands=[per_column(np.ones(8, np.float16))]),

@@ -7,17 +7,22 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
+import ptxdsl as pd
+from ptxdsl import ptr, s32, u32
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.grouped_choice import RATES
-from ptxdsl.kernels.ragged import ragged_kernel
+from ptxdsl.kernels.ragged import OffsetsVisitor, ragged_kernel
 from ptxdsl.kernels.tiles import AHEAD
 from tests.kernels.test_gemm import ROUNDING
 from tests.machines import MACHINES, NAMES, machine
 
+TINY = GemmConfig(tile=(16, 16, 32), warp=(16, 16))
 SMALL = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=3)
 EXPERTS = [5, 5, 70, 70, 200, 201, 201, 300]  # three of eight have no rows
 
@@ -90,6 +95,99 @@ def test_offsets_out_of_range_are_taken_for_the_nearest(name, rng):
     given = [where.array(x) for x in (a, b, offsets, out)]
     found = where.values(grouped_gemm_ragged(*given[:3], out=given[3], config=SMALL))
     assert near(found[:10], a[:10], b[1], "f16") and near(found[10:], a[10:], b[2], "f16")
+
+
+def ends_of(offsets, rows):
+    """Where groups end: at the largest offset so far, from 0 up to the rows."""
+    return np.minimum(np.maximum.accumulate(np.maximum(offsets, 0)), rows)
+
+
+@pd.kernel
+def dealt(offsets: ptr[s32], groups: u32, rows: u32, times: ptr[u32], owners: ptr[u32]):
+    """How often each row is in a tile of 16, and of which group; a block is one warp."""
+    visitor = OffsetsVisitor(offsets, groups, rows, (16, pd.cast(1, u32)))
+    with pd.while_(visitor.next_tile):
+        group, tile, first = visitor.work()
+        row = first + tile * 16 + pd.laneid
+        with pd.if_((pd.laneid < 16) & (row < visitor.size(group))):
+            pd.ptx.atom.relaxed.gpu.global_.add.u32(times + row, 1)
+            owners[row] = group
+        visitor.advance()
+
+
+ROWS = 60
+ANY_OFFSET = st.integers(-3, ROWS + 3) | st.sampled_from([-(2**31), 2**31 - 1])
+ANY_OFFSETS = st.lists(ANY_OFFSET, min_size=1, max_size=100)
+FEW_STEPS = st.lists(st.tuples(ANY_OFFSET, st.integers(1, 40)), min_size=1, max_size=4)  # the same offset many times
+
+
+@hypothesis.given(
+    ANY_OFFSETS | FEW_STEPS.map(lambda steps: [x for x, times in steps for _ in range(times)]), st.integers(0, ROWS)
+)
+@hypothesis.example([40, 2, 60, 1], 50)
+@hypothesis.example([7] * 32 + [5] * 32 + [9] + [3] * 40, ROWS)
+@hypothesis.example([*range(ROWS), -1, *range(ROWS)], ROWS)
+@hypothesis.settings(max_examples=60)
+def test_no_row_is_of_two_groups(offsets, rows):
+    times, owners = np.zeros(ROWS, np.uint32), np.full(ROWS, 999, np.uint32)
+    dealt[3, 32](np.array(offsets, np.int32), len(offsets), rows, times, owners)
+    ends = ends_of(offsets, rows)
+    assert times.tolist() == [1] * ends[-1] + [0] * (ROWS - ends[-1])
+    assert owners[: ends[-1]].tolist() == np.searchsorted(ends, np.arange(ends[-1]), "right").tolist()
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_offsets_that_decrease(name, rng):
+    """Whole products, with more groups than lanes, then more than two warps have."""
+    for groups in (4, 40, 70):
+        offsets = rng.integers(-20, 130, groups).astype(np.int32)
+        if groups == 4:
+            offsets[:] = 40, 2, 120, 1
+        a, b = normal(rng, (100, 40), "f16"), normal(rng, (groups, 40, 24), "f16")
+        out, where = np.full((100, 24), np.nan, np.float16), machine(name)
+        given = [where.array(x) for x in (a, b, offsets, out)]
+        found, begin = where.values(grouped_gemm_ragged(*given[:3], out=given[3], config=TINY)), 0
+        for group, end in enumerate(ends_of(offsets, 100)):
+            assert near(found[begin:end], a[begin:end], b[group], "f16"), (offsets.tolist(), group)
+            begin = end
+        assert np.isnan(found[begin:]).all()
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("inputs", ["s8", "u8"])
+@pytest.mark.parametrize("output", [None, "s32", "f32", "f16"])
+def test_integers(name, inputs, output, rng):
+    """Sums are exact, and so are they as float16: of few small numbers."""
+    low, where = 0 if inputs == "u8" else -3, machine(name)
+    a, b = (rng.integers(low, 4, shape).astype(NAMES[inputs]) for shape in ((3, 20, 40), (3, 40, 24)))
+    expected = a.astype(np.float64) @ b.astype(np.float64)
+    for call, rows, sizes in (
+        (grouped_gemm_ragged, a.reshape(60, 40), [7, 7, 50]),
+        (grouped_gemm_masked, a, [20, 0, 9]),
+    ):
+        given = [where.array(x) for x in (rows, b, np.array(sizes, np.int32))]
+        out = where.array(np.zeros((*rows.shape[:-1], 24), NAMES[output])) if output else None
+        found = call(*given, out=out)
+        assert out is None or found is out
+        assert output or str(found.dtype).endswith("int32")
+        values = where.values(found)
+        if call is grouped_gemm_masked:
+            assert (values[0] == expected[0]).all() and (values[2, :9] == expected[2, :9]).all()
+        else:
+            flat = rows.astype(np.float64)
+            assert (values[:7] == flat[:7] @ b[0]).all() and (values[7:50] == flat[7:50] @ b[2]).all()
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_float64(name, rng):
+    where = machine(name)
+    a, b = rng.standard_normal((2, 20, 40)), rng.standard_normal((2, 40, 24))
+    bound = 1e-14 * (np.abs(a) @ np.abs(b))
+    offsets, counts = (where.array(np.array(sizes, np.int32)) for sizes in ([20, 40], [20, 20]))
+    ragged = grouped_gemm_ragged(where.array(a.reshape(40, 40)), where.array(b), offsets)
+    masked = grouped_gemm_masked(where.array(a), where.array(b), counts)
+    assert (np.abs(where.values(ragged).reshape(2, 20, 24) - a @ b) <= bound).all()
+    assert (np.abs(where.values(masked) - a @ b) <= bound).all()
 
 
 @pytest.mark.parametrize("name", MACHINES)

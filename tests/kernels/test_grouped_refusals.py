@@ -14,6 +14,7 @@ from ptxdsl.kernels import group
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.group import group_of
 from ptxdsl.kernels.grouped import deal, grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged
+from ptxdsl.kernels.ragged import call_of, configure, groups_of
 from ptxdsl.schedule import HorizontalThreadblockSwizzle
 
 TINY = GemmConfig(tile=(16, 16, 32), warp=(16, 16))
@@ -21,6 +22,12 @@ TINY = GemmConfig(tile=(16, 16, 32), warp=(16, 16))
 
 def ones(*shape, dtype=np.float16):
     return np.ones(shape, dtype)
+
+
+def read_only(*shape):
+    array = ones(*shape)
+    array.flags.writeable = False
+    return array
 
 
 def words(error):
@@ -109,6 +116,14 @@ REFUSALS = {
     "an output twice": (
         lambda a, b: grouped_gemm([ones(6, 6)] * 2, [ones(6, 6)] * 2, out=[ones(6, 6)[:]] * 2),
         "`out[0]` shares memory with `out[1]`\n  help: write to memory of its own; only c[i] may be out[i] itself",
+    ),
+    "an output that is read-only": (
+        lambda a, b: grouped_gemm(a, b, out=[ones(4, 8), read_only(5, 3)]),
+        "`out[1]` is read-only\n  help: pass an array that may be written",
+    ),
+    "a choice that is none": (
+        lambda a, b: grouped_gemm(a, b, sort="k"),
+        "`sort` is 'k'\n  help: pass True or False",
     ),
     "an unknown schedule": (
         lambda a, b: grouped_gemm(a, b, schedule="gpu"),
@@ -205,8 +220,8 @@ def test_lists_that_do_not_fit_are_refused(case):
 class OnGpu:
     """What the CUDA array interface says of a matrix that nobody reads."""
 
-    def __init__(self, shape, pointer=1 << 20, strides=None):
-        data = {"shape": shape, "typestr": "<f2", "data": (pointer, False), "version": 3, "strides": strides}
+    def __init__(self, shape, pointer=1 << 20, strides=None, kind="<f2"):
+        data = {"shape": shape, "typestr": kind, "data": (pointer, False), "version": 3, "strides": strides}
         self.__cuda_array_interface__ = data
 
 
@@ -263,18 +278,33 @@ def test_arrays_of_two_devices_are_refused():
     )
 
 
-def test_nothing_is_written_by_a_call_that_is_refused():
+@pytest.mark.parametrize("last", [ones(5, 4), read_only(5, 3)], ids=["another shape", "read-only"])
+def test_nothing_is_written_by_a_call_that_is_refused(last):
     a, b = lists()
-    out = [np.full((4, 8), 7, np.float16), np.full((5, 4), 7, np.float16)]
+    out = [np.full((4, 8), 7, np.float16), last]
     with pytest.raises(pd.LaunchError):
         grouped_gemm(a, b, out=out)
-    assert all((x == 7).all() for x in out)
+    assert (out[0] == 7).all() and (last == 1).all()
+
+
+def test_numpy_booleans_are_choices():
+    a, b = lists()
+    assert all((x == 6).all() for x in grouped_gemm(a, b, sort=np.True_))
+    assert (ragged(validate=np.True_) == 6).all() and (masked(validate=np.False_)[1] == 6).all()
 
 
 def ragged(rows=10, k=6, n=8, ends=(3, 10), a=None, b=None, offsets=None, **options):
     a = ones(rows, k) if a is None else a
     b = ones(len(ends), k, n) if b is None else b
     return grouped_gemm_ragged(a, b, np.array(ends, np.int32) if offsets is None else offsets, **options)
+
+
+def shared_with_sizes(call, *shape):
+    """A call whose sizes lie in its output."""
+    memory = np.zeros(200, np.float16)
+    names = {ragged: "offsets", masked: "counts"}
+    sizes = memory[:4].view(np.int32)
+    return call(**{names[call]: sizes}, out=memory[: np.prod(shape)].reshape(shape))
 
 
 def masked(**options):
@@ -324,6 +354,35 @@ RAGGED = {
         "`out` has strides of (1, 10) elements; its rows lie without gaps, one behind the other\n"
         "  help: make a row-major output",
     ),
+    "a read-only output": (
+        lambda: ragged(out=read_only(10, 8)),
+        "`out` is read-only\n  help: pass an array that may be written",
+    ),
+    "an output that is an input": (
+        lambda: ragged(a=(a := ones(10, 6)), b=ones(2, 6, 6), out=a),
+        "`out` is written and shares memory with `a`\n  help: give the output memory of its own",
+    ),
+    "an output in which the offsets lie": (
+        lambda: shared_with_sizes(ragged, 10, 8),
+        "`out` is written and shares memory with `offsets`\n  help: give the output memory of its own",
+    ),
+    "an output in which the counts lie": (
+        lambda: shared_with_sizes(masked, 2, 5, 8),
+        "`out` is written and shares memory with `counts`\n  help: give the output memory of its own",
+    ),
+    "offsets elsewhere": (
+        lambda: ragged(offsets=OnGpu((2,), kind="<i4")),
+        "`a` is in host memory and `offsets` on a GPU\n"
+        "  help: move one of them to the other; with numpy arrays alone, the kernel runs on the emulator",
+    ),
+    "a choice that is none": (
+        lambda: ragged(validate="x"),
+        "`validate` is 'x'\n  help: pass True or False",
+    ),
+    "a number as a choice": (
+        lambda: masked(validate=1),
+        "`validate` is 1\n  help: pass True or False",
+    ),
     "groups of a and b": (
         lambda: masked(a=ones(3, 5, 6)),
         "`a` has 3 groups and `b` 2\n  help: give each group one matrix in each",
@@ -345,34 +404,67 @@ def test_ragged_arrays_that_do_not_fit_are_refused(case):
 
 
 def test_too_many_tiles_of_groups_are_refused():
-    a, b = OnGpu((16 * 2**16, 1)), OnGpu((2, 1, 16 * 2**15))
-    offsets = np.zeros(2, np.int32)
+    a, b, offsets = OnGpu((16 * 2**16, 1)), OnGpu((2, 1, 16 * 2**15), 1 << 30), OnGpu((2,), kind="<i4")
     with using(arch="sm_90"), pytest.raises(pd.LaunchError) as refused:
-        grouped_gemm_ragged(a, b, offsets, out=OnGpu((16 * 2**16, 16 * 2**15)), config=TINY)
+        grouped_gemm_ragged(a, b, offsets, out=OnGpu((16 * 2**16, 16 * 2**15), 1 << 44), config=TINY)
     assert words(refused.value) == (
         "2 groups in 1048576 rows and 524288 columns may have 2147549184 tiles, more than 2**31\n"
         "  help: take larger tiles, or compute the groups in parts"
     )
 
 
+ENDS = "pass where each group ends: an empty one ends where the one before it does"
+COUNTS = "pass how many rows of each matrix count: of an empty group, 0"
 WRONG = {
-    "decreasing": lambda out: ragged(ends=(6, 5), out=out, validate=True),
-    "past the rows": lambda out: ragged(ends=(6, 11), out=out, validate=True),
-    "negative": lambda out: ragged(ends=(-1, 10), out=out, validate=True),
+    "decreasing": (
+        ragged,
+        (6, 5),
+        f"`offsets[1]` is 5; group 1 takes a number from `offsets[0]`, which is 6, to the 10 rows of `a`\n  help: {ENDS}",
+    ),
+    "past the rows": (
+        ragged,
+        (11, 10),
+        f"`offsets[0]` is 11; group 0 takes a number from 0 to the 10 rows of `a`\n  help: {ENDS}",
+    ),
+    "negative": (
+        ragged,
+        (-1, 10),
+        f"`offsets[0]` is -1; group 0 takes a number from 0 to the 10 rows of `a`\n  help: {ENDS}",
+    ),
+    "a negative count": (
+        masked,
+        (5, -1),
+        f"`counts[1]` is -1; group 1 takes a number from 0 to the 5 rows of each matrix\n  help: {COUNTS}",
+    ),
+    "more than the rows": (
+        masked,
+        (0, 6),
+        f"`counts[1]` is 6; group 1 takes a number from 0 to the 5 rows of each matrix\n  help: {COUNTS}",
+    ),
+}
+SIZED = {  # with an output for each: the shape, and how the call takes the sizes
+    ragged: ((10, 8), lambda sizes: {"offsets": np.array(sizes, np.int32)}),
+    masked: ((2, 5, 8), lambda sizes: {"counts": np.array(sizes, np.int32)}),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_offsets_are_checked_where_they_are_when_asked(case):
-    out = np.full((10, 8), np.nan, np.float16)
-    with pytest.raises(pd.EmulationError, match="ragged_kernel: the kernel reached a trap, by thread"):
-        WRONG[case](out)
+def test_sizes_in_host_memory_are_refused_when_asked(case):
+    call, sizes, text = WRONG[case]
+    shape, named = SIZED[call]
+    out = np.full(shape, np.nan, np.float16)
+    with pytest.raises(pd.LaunchError) as refused:
+        call(**named(sizes), out=out, validate=True)
+    assert words(refused.value) == text and refused.value.at.file == __file__
     assert np.isnan(out).all()
 
 
-def test_counts_are_checked_when_asked():
-    out = np.full((2, 5, 8), np.nan, np.float16)
-    for counts in ([-1, 5], [1, 6]):
-        with pytest.raises(pd.EmulationError, match="the kernel reached a trap"):
-            masked(counts=np.array(counts, np.int32), out=out, validate=True)
+@pytest.mark.parametrize("case", WRONG)
+def test_kernels_stop_at_sizes_that_only_they_read(case):
+    call, sizes, _ = WRONG[case]
+    (shape, _), form = SIZED[call], call.__name__
+    out = np.full(shape, np.nan, np.float16)
+    groups = groups_of(form, ones(*shape[:-1], 6), ones(2, 6, 8), np.array(sizes, np.int32), out)
+    with pytest.raises(pd.EmulationError, match="ragged_kernel: the kernel reached a trap, by thread"):
+        call_of(form, groups, configure(groups, form, None), True).run()
     assert np.isnan(out).all()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from math import ceil, prod
 
-from ptxdsl.kernels.config import LEAST_ASYNCHRONOUS, GemmConfig
+from ptxdsl.kernels.config import LEAST_ASYNCHRONOUS, ROWS_OF_EIGHT, GemmConfig
 from ptxdsl.kernels.config import REGISTERS as MOST_REGISTERS
 from ptxdsl.schedule import IdentityThreadblockSwizzle, StreamKThreadblockSwizzle, blocks_per_multiprocessor
 from ptxdsl.types import Type, f16, f32, f64, s8, s32
@@ -66,7 +66,7 @@ SHARED_BANDWIDTH, ODD_ELEMENTS = 273e3, 11e3
 L2_BANDWIDTH, DRAM_BANDWIDTH = 10.9e6, 3.84e6  # bytes in a microsecond
 # Microseconds: a k iteration at least, and one of single elements; a wave of blocks; a launch; a launch that reads DRAM
 ITERATION, ODD_ITERATION, WAVE, LAUNCH, DRAM_LATENCY = 0.25, 1.11, 1.73, 1.03, 6.16
-OVERLAP = 0.213  # of shared memory and tensor cores, that is lost
+OVERLAP = 0.213  # of the shorter of shared memory and tensor cores: how much does not hide behind the longer one
 READING = 0.231  # the same of computing and reading DRAM
 SHORT_ROW, SLOWER = 256, 1.0475  # bytes of a row of a tile: DRAM takes so much longer for shorter ones
 BUSY_THREADS, IDLENESS = 203, 0.339  # fewer do not keep a multiprocessor busy
@@ -77,8 +77,9 @@ MOST_WAVES = 8  # more lose little in the last one
 LEAST_ITERATIONS, MOST_SLICES = 2, 32
 LEAST_SCATTERED = 128 * 128  # elements of a tile whose sums blocks share out
 LEAST_STREAMED = 8  # bytes of a copy: beside narrower ones stream-K has not registers enough
-# In grids of few rows of tiles the order of GroupedRows, without its divisions, which take a part of a microsecond
-IN_COLUMNS, FEW_ROWS, MOST_COLUMNS = IdentityThreadblockSwizzle(1), 8, 65535
+# Blocks go down one column of tiles after another: where there are few rows of tiles, that is the order of
+# ROWS_OF_EIGHT, without its divisions, which take a part of a microsecond. y of the grid counts the columns.
+IN_COLUMNS, FEW_ROWS, MOST_COLUMNS = IdentityThreadblockSwizzle(1), ROWS_OF_EIGHT.rows, 65535
 
 
 def choose(
@@ -92,24 +93,27 @@ def choose(
     scheduled: bool = False,
     multiprocessors: int = MULTIPROCESSORS,
 ) -> GemmConfig:
-    """The configuration, with its split of K or stream-K, that should take the least time; it fits the shared memory
-    of `arch`.
+    """The configuration that should take the least time and fits `arch`: tiles, a split of K or stream-K, and the order
+    of the tiles.
 
-    `width` is the narrowest copy of the operands, in bytes; `along_k` says that both are contiguous along k. Where the
-    call says which blocks do what, it is `scheduled`: whole tiles are then the rule. The model knows an H200 only;
-    `multiprocessors` are for stream-K, which must not have more blocks than can run.
+    That order is ROWS_OF_EIGHT, or in grids of at most FEW_ROWS rows of tiles IN_COLUMNS: down one column of tiles
+    after another. With `scheduled` only tiles are chosen, as the call says which blocks compute them.
+
+    `width` is the narrowest copy of the operands, in bytes; `along_k` says that both are contiguous along k. The model
+    knows an H200 only; `multiprocessors` are for stream-K, which must not have more blocks than can run.
     """
     found = _candidates(inputs, arch, width, along_k)
     if scheduled:
         return min(found, key=lambda config: microseconds(config, m, n, k, width))
     options = (c for config in found for c in shared(config, (m, n, k), width, along_k, multiprocessors))
-    longest = -1 if min(m, n) <= LARGE.tile[0] else 1  # the ring of the same tiles, where an operand is read only once
-    best = min(options, key=lambda config: (microseconds(config, m, n, k, width), longest * config.stages))
+    # Of the same tiles with rings of several lengths, the longest where an operand is read only once, else the shortest
+    sign = -1 if min(m, n) <= LARGE.tile[0] else 1
+    best = min(options, key=lambda config: (microseconds(config, m, n, k, width), sign * config.stages))
     return _in_columns(best) if _is_low(best, m, n) else best
 
 
 def _is_low(config: GemmConfig, m: int, n: int) -> bool:
-    """Whether its grid may go down the columns."""
+    """Whether its grid has so few rows of tiles that blocks may go down the columns."""
     rows, columns = config.tiles(m, n)
     return rows <= FEW_ROWS and columns <= MOST_COLUMNS and not config.is_stream_k
 
@@ -131,7 +135,8 @@ def candidates(inputs: Type, width: int, along_k: bool) -> tuple[GemmConfig, ...
 
 @cache
 def _split(config: GemmConfig, slices: int) -> GemmConfig:
-    """Small tiles are added up by one block before others hear that they can."""
+    """All blocks of a large tile add up a share of it. Of a small one the last block has added up everything before
+    the others would hear that they can begin."""
     is_large = slices > 1 and prod(config.tile[:2]) >= LEAST_SCATTERED
     return replace(config, split_k=slices, reduction="scatter" if is_large else config.reduction)
 
@@ -153,7 +158,8 @@ def shared(
     along_k: bool = True,
     multiprocessors: int = MULTIPROCESSORS,
 ) -> Iterator[GemmConfig]:
-    """Whole tiles; slices of K for all blocks that are resident; stream-K, where there are tiles for most blocks."""
+    """The ways in which blocks may share the tiles of a configuration: whole tiles for each; slices of K, so many that
+    all blocks are resident at once; stream-K, where whole tiles would leave the last wave short."""
     tiles, iterations = max(1, prod(config.tiles(*shape[:2]))), ceil(shape[2] / config.tile[2])
     most = min(MOST_SLICES, iterations // LEAST_ITERATIONS)
     for slices in {1, *(blocks * MULTIPROCESSORS // tiles for blocks in range(1, _resident(config) + 1))}:

@@ -1,9 +1,9 @@
 """A reduce-scatter for split K: blocks that share the K of an output tile add up a share of the tile each.
 
 A block leaves its sums in global memory, waits until all blocks of the tile have done so, adds up the pieces that are
-its share and writes them. It waits only for blocks that run: where one of them begins after another
-one has left its sums, the last one adds up everything, so that they need not be resident at the same time. Parts are
-added in the order of K, whoever adds them: results never change from run to run.
+its share and writes them. It waits only for blocks that run, so that they need not all be resident: where one of them
+begins after another one has left its sums, the last one adds up everything. Parts are added in the order of K, whoever
+adds them: results never change from run to run.
 """
 
 from __future__ import annotations
@@ -23,34 +23,37 @@ from ptxdsl.schedule import slice_of_k
 # A tile's semaphore counts in 16 bits each the blocks that need it no more, that have left their sums, that have begun,
 # and that began after another one had left its sums
 DONE, LEFT, BEGUN, LATE = 1, 1 << 16, 1 << 32, 1 << 48
+COUNT = 0xFFFF  # the bits of one of them
+# Shares of a tile: all of its pieces, or none. Any other number says that its block takes each so-many-th piece
 EVERYTHING, NOTHING = 1, 0
 
 
 class Meeting:
-    """The blocks of one tile. Their semaphore, of 64 bits, is 0 before and after."""
+    """The `blocks` of one tile. Their semaphore, of 64 bits, is 0 before and after; one thread of each block counts."""
 
     def __init__(self, semaphore: Any, blocks: Any) -> None:
         self.semaphore, self.blocks = semaphore, blocks
-        self.is_first = pd.tid.x == 0
-        self.found: Any = pd.var(u64, 0)
+        self.is_counter = pd.tid.x == 0
+        self.found: Any = pd.var(u64, 0)  # what that thread has seen of the semaphore
 
     def begin(self) -> None:
         """From now on others may wait for this block."""
-        with pd.if_(self.is_first):
+        with pd.if_(self.is_counter):
             self._count(BEGUN)
             with pd.if_(left(self.found) > 0):
                 self._count(LATE)
 
     def _count(self, what: int, order: str = "relaxed") -> None:
-        """Counts this block; `found` is what was counted before."""
+        """Counts this block; `found` is then what was counted before it."""
         pd.ptx(f"atom.{order}.gpu.global.add.u64", self.semaphore, what, out=self.found)
 
     def share(self, place: Any) -> Any:
-        """The share of this block, when all threads have left their sums: NOTHING, EVERYTHING, or one of so many.
+        """The share of this block, for all its threads, when all of them have left their sums: each `blocks`-th piece
+        if all blocks of the tile run, else EVERYTHING for the last one and NOTHING for the others.
 
-        `place` is free shared memory."""
+        `place` is free shared memory, through which the counting thread tells the others."""
         pd.ptx.bar.sync(0)
-        with pd.if_(self.is_first):
+        with pd.if_(self.is_counter):
             self._count(LEFT, "acq_rel")
             self.found += LEFT
             alone = pd.select(left(self.found) == self.blocks, EVERYTHING, pd.cast(NOTHING, u32))
@@ -62,24 +65,24 @@ class Meeting:
             place.store(pd.select(begun(self.found) == self.blocks, self.blocks, alone))
         pd.ptx.bar.sync(0)
         share = place.load()
-        with pd.if_(self.is_first):
+        with pd.if_(self.is_counter):
             self._count(DONE)
         pd.ptx.bar.sync(0)
         return share
 
     def end(self) -> None:
         """The last block sets the semaphore back."""
-        with pd.if_(self.is_first & (self.found.to(u32) & 0xFFFF == self.blocks - 1)):
+        with pd.if_(self.is_counter & (self.found.to(u32) & COUNT == self.blocks - 1)):
             self.semaphore.store(0)
 
 
 def left(found: Any) -> Any:
     """How many blocks have left their sums."""
-    return (found >> 16).to(u32) & 0xFFFF
+    return (found >> 16).to(u32) & COUNT
 
 
 def begun(found: Any) -> Any:
-    """How many blocks have begun, if none came late; else more than there are."""
+    """How many blocks have begun, if none came late; else, with the count of those above it, more than there are."""
     return (found >> 32).to(u32)
 
 
@@ -110,7 +113,7 @@ def _semaphore(block: ProductBlock, semaphores: Any, tile: tuple[Any, Any]) -> A
 
 
 class Pieces:
-    """16 rows of a warp's part of a tile each; any warp may add up any of them."""
+    """What blocks share out of a tile: 16 rows of a warp's part of it each. Any warp may add up any of them."""
 
     def __init__(self, block: ProductBlock, workspace: Any, tile: tuple[Any, Any], slices: Any) -> None:
         self.block, self.workspace, self.tile, self.slices = block, workspace, tile, slices

@@ -282,7 +282,7 @@ def check_results(found: Matrices, shapes: np.ndarray, inputs: Type) -> None:
         raise LaunchError(
             f"`{found.name}` is {describe_type(found.type)}; of {describe_type(inputs)} matrices grouped_gemm writes "
             f"{', '.join(map(describe_type, outputs(inputs)))}",
-            help="convert it before or after",
+            help="pass one of these, and convert it afterwards",
         )
 
 

@@ -299,7 +299,7 @@ def _check_output(found: Matrix, shape: tuple[int, ...], left: Matrix) -> None:
         raise LaunchError(
             f"`out` is {describe_type(found.type)}; of {describe_type(left.type)} arrays it may be "
             f"{', '.join(map(describe_type, outputs(left.type)))}",
-            help="convert it before or after",
+            help="pass one of these, and convert it afterwards",
         )
     if found.array.size and (found.major != "row" or not found.is_disjoint):
         raise LaunchError(

@@ -98,7 +98,7 @@ REFUSALS = {
     "an output of a wrong type": (
         lambda a, b: grouped_gemm(a, b, out=[ones(4, 8, dtype=np.int32), ones(5, 3, dtype=np.int32)]),
         "`out` is int32; of float16 matrices grouped_gemm writes float16, bfloat16, float32\n"
-        "  help: convert it before or after",
+        "  help: pass one of these, and convert it afterwards",
     ),
     "c and out of two types": (
         lambda a, b: grouped_gemm(a, b, [ones(4, 8, dtype=np.float32), ones(5, 3, dtype=np.float32)], beta=1.0),
@@ -347,7 +347,7 @@ RAGGED = {
     ),
     "an output of a wrong type": (
         lambda: ragged(out=ones(10, 8, dtype=np.int32)),
-        "`out` is int32; of float16 arrays it may be float16, bfloat16, float32\n  help: convert it before or after",
+        "`out` is int32; of float16 arrays it may be float16, bfloat16, float32\n  help: pass one of these, and convert it afterwards",
     ),
     "a column-major output": (
         lambda: ragged(out=ones(8, 10).T),

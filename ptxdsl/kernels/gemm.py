@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import driver, ptr, s64, u32
@@ -191,8 +191,7 @@ def gemm(
     `schedule`, `split_k` and `reduction` say which block computes what, and replace what `config` says. `schedule` is a
     threadblock swizzle of ptxdsl.schedule, a PersistentScheduler or a StreamKThreadblockSwizzle. With a swizzle,
     split_k blocks share the K of each tile, and add up one after another ("serial"), all in the last ("parallel"), or a
-    share of the tile each ("scatter"); stream-K chooses what blocks share, or with split_k shares all. Results are the
-    same each time.
+    share of the tile each ("scatter"); stream-K chooses what is shared. Results are the same each time.
 
     Raises LaunchError for arrays that do not fit and ScheduleError for schedules that do not run, and writes nothing.
     """
@@ -205,8 +204,7 @@ def gemm(
     if operands is not NO_OPERANDS:
         seen += tuple(operand.array if isinstance(operand, Vector) else operand for operand in operands)
         what += tuple(map(type, operands))
-    if schedule is not None and schedule.__hash__ is None:
-        _refuse_schedule(schedule)
+    _check_hashable(schedule)
     sight = None if out is None else look(seen)
     if sight is not None and _is_launched(what, sight, (alpha, beta)):
         return out
@@ -236,11 +234,12 @@ def _is_launched(what: tuple[Any, ...], sight: Sight, factors: tuple[Any, Any]) 
         return False
 
 
-def _refuse_schedule(schedule: Any) -> NoReturn:
-    raise LaunchError(
-        f"schedule is {schedule!r}; gemm takes one schedule, a value of ptxdsl.schedule",
-        help="such as IdentityThreadblockSwizzle(8), PersistentScheduler() or StreamKThreadblockSwizzle()",
-    )
+def _check_hashable(schedule: Any) -> None:
+    if schedule.__hash__ is None:
+        raise LaunchError(
+            f"schedule is {schedule!r}; gemm takes one schedule, a value of ptxdsl.schedule",
+            help="such as IdentityThreadblockSwizzle(8), PersistentScheduler() or StreamKThreadblockSwizzle()",
+        )
 
 
 def _gemm_of_lists(

@@ -7,14 +7,16 @@ import torch
 
 from ptxdsl.kernels.gemm import gemm
 
-SQUARE = [256, 512, 1024, 1536, 2048, 3072, 4096, 8192]
+SQUARE = [256, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192]
 LARGE = [(4096, 14336, 4096), (16384, 4096, 7168)]
+LONG_K = [(1024, 1024, 4096), (512, 512, 16384)]
 UNALIGNED = [(4097, 4095, 4100), (8192, 8190, 8194), (4097, 4095, 4099), (1023, 1023, 1023), (333, 777, 1111)]
-FEW_ROWS = [1, 16, 32, 64, 128]  # against these (N, K)
+FEW_ROWS = [1, 16, 32, 64, 128, 256]  # against these (N, K)
 WEIGHTS = [(4096, 4096), (2112, 7168), (4096, 7168), (7168, 16384), (24576, 1536)]
 SHAPES = [
     *((n, n, n) for n in SQUARE),
     *LARGE,
+    *LONG_K,
     *UNALIGNED,
     *((m, n, k) for n, k in WEIGHTS for m in FEW_ROWS),
 ]

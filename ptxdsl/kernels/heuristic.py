@@ -1,7 +1,8 @@
-"""Which configuration takes the least time for a shape: a model of the GPU, fitted to what some 1800 products took.
+"""Which configuration takes the least time for a shape: a model of the GPU, fitted to what some 2700 products took.
 
-A multiprocessor goes through the k iterations of its blocks at the pace of what is slowest: tensor cores, shared
-memory, the L2 cache, or the latency of one iteration after another. The constants are those of an H200.
+A multiprocessor goes through the k iterations of its blocks at the pace of what is slowest: tensor cores and shared
+memory, the L2 cache, or the latency of a copy, which the stages of the ring share. The more bytes all rings wait for,
+the faster DRAM delivers them. The constants are those of an H200.
 """
 
 from __future__ import annotations
@@ -26,18 +27,20 @@ OF_HALVES = (
     SQUARE,
     MEDIUM,
     SMALL,
-    GemmConfig(tile=(128, 128, 64), warp=(64, 32), stages=6),
+    GemmConfig(tile=(128, 128, 64), warp=(64, 64, 32), stages=6),
     GemmConfig(tile=(128, 64, 128), warp=(64, 32, 64), stages=4),
     GemmConfig(tile=(64, 128, 64), warp=(32, 64), stages=4),
+    GemmConfig(tile=(64, 128, 64), warp=(32, 64), stages=8),
     GemmConfig(tile=(64, 64, 64), warp=(32, 32), stages=5),
-    GemmConfig(tile=(64, 64, 64), warp=(32, 32), stages=8),
-    GemmConfig(tile=(64, 64, 128), warp=(32, 32, 64), stages=6),
-    GemmConfig(tile=(32, 64, 128), warp=(32, 32, 64), stages=5),
+    GemmConfig(tile=(64, 64, 128), warp=(64, 32, 64), stages=6),
+    GemmConfig(tile=(64, 32, 128), warp=(32, 32, 64), stages=4),
+    GemmConfig(tile=(32, 64, 128), warp=(32, 32, 64), stages=8),
+    GemmConfig(tile=(32, 64, 64), warp=(32, 32, 32), stages=6),
+    GemmConfig(tile=(32, 32, 256), warp=(32, 32, 64), stages=6),
     GemmConfig(tile=(16, 64, 256), warp=(16, 64, 64), stages=4),
     GemmConfig(tile=(16, 64, 128), warp=(16, 32, 32), stages=5),
-    GemmConfig(tile=(16, 32, 256), warp=(16, 32, 64), stages=6),
+    GemmConfig(tile=(16, 32, 256), warp=(16, 32, 64), stages=8),
     GemmConfig(tile=(32, 16, 256), warp=(32, 16, 64), stages=6),
-    GemmConfig(tile=(64, 16, 128), warp=(32, 16, 32), stages=5),
 )
 # Rows that begin at odd elements are copied one element at a time, through registers: more threads a tile.
 OF_ODD_HALVES = (
@@ -60,19 +63,22 @@ OF_BYTES = (LARGE_S8, MEDIUM_S8, SMALL_S8)
 CANDIDATES = {f32: (LARGE_TF32, MEDIUM_TF32, SMALL_TF32), f64: (LARGE_F64, MEDIUM_F64, SMALL_F64, TINY_F64)}
 
 MULTIPROCESSORS = 132
-# Of one multiprocessor in a microsecond: multiply-adds, bytes of shared memory, elements copied one by one
-MULTIPLY_ADDS = {f16: 2.3e6, f32: 0.753e6, f64: 0.283e6, s8: 4.43e6}
-SHARED_BANDWIDTH, ODD_ELEMENTS = 273e3, 11e3
-L2_BANDWIDTH, DRAM_BANDWIDTH = 10.9e6, 3.84e6  # bytes in a microsecond
-# Microseconds: a k iteration at least, and one of single elements; a wave of blocks; a launch; a launch that reads DRAM
-ITERATION, ODD_ITERATION, WAVE, LAUNCH, DRAM_LATENCY = 0.25, 1.11, 1.73, 1.03, 6.16
-OVERLAP = 0.213  # of the shorter of shared memory and tensor cores: how much does not hide behind the longer one
-READING = 0.231  # the same of computing and reading DRAM
-SHORT_ROW, SLOWER = 256, 1.0475  # bytes of a row of a tile: DRAM takes so much longer for shorter ones
-BUSY_THREADS, IDLENESS = 203, 0.339  # fewer do not keep a multiprocessor busy
-MEETING, MEETING_BANDWIDTH = 3.9, 32.2e3  # of split K: µs, bytes of a multiprocessor in a µs
-STREAM_BANDWIDTH = 16e3  # the same of stream-K, whose blocks have parts of two tiles
-GATHERING = 58.5e3  # the same of warps that share the K of a tile
+# Of one multiprocessor in a microsecond: multiply-adds, bytes of shared memory, elements copied one by one. Both of the
+# former count, as fragments are loaded before they are multiplied.
+MULTIPLY_ADDS = {f16: 4.33e6, f32: 1.91e6, f64: 0.426e6, s8: 9.67e6}
+SHARED_BANDWIDTH, ODD_ELEMENTS = 565e3, 11.5e3
+L2_BANDWIDTH, DRAM_BANDWIDTH = 13.2e6, 3.79e6  # bytes in a microsecond
+# Microseconds: a k iteration at least, beside its share of the latency of a copy; one of single elements; a wave of
+# blocks; a launch; a launch that reads DRAM; a copy that a thread begins before the first iteration
+ITERATION, COPY_LATENCY, ODD_ITERATION, WAVE = 0.0252, 0.636, 1.08, 2.15
+LAUNCH, DRAM_LATENCY, BEGINNING = 1.18, 4.8, 0.00168
+IN_FLIGHT = 0.835e6  # bytes: DRAM is at half of its bandwidth when all rings together wait for so many
+READING = 0.248  # of the shorter of computing and reading DRAM: how much does not hide behind the longer one
+SHORT_ROW, SLOWER = 256, 1.0401  # bytes of a row of a tile: DRAM takes so much longer for shorter ones
+BUSY_THREADS, IDLENESS = 493, 0.221  # fewer do not keep a multiprocessor busy
+MEETING, MEETING_BANDWIDTH = 3.12, 18.1e3  # of split K: µs, bytes of a multiprocessor in a µs
+STREAM_BANDWIDTH = 13.1e3  # the same of stream-K, whose blocks have parts of two tiles
+GATHERING = 24.8e3  # the same of warps that share the K of a tile
 MOST_WAVES = 8  # more lose little in the last one
 LEAST_ITERATIONS, MOST_SLICES = 2, 32
 LEAST_SCATTERED = 128 * 128  # elements of a tile whose sums blocks share out
@@ -106,9 +112,7 @@ def choose(
     if scheduled:
         return min(found, key=lambda config: microseconds(config, m, n, k, width))
     options = (c for config in found for c in shared(config, (m, n, k), width, along_k, multiprocessors))
-    # Of the same tiles with rings of several lengths, the longest where an operand is read only once, else the shortest
-    sign = -1 if min(m, n) <= LARGE.tile[0] else 1
-    best = min(options, key=lambda config: (microseconds(config, m, n, k, width), sign * config.stages))
+    best = min(options, key=lambda config: microseconds(config, m, n, k, width))
     return _in_columns(best) if _is_low(best, m, n) else best
 
 
@@ -173,16 +177,33 @@ def shared(
 
 def microseconds(config: GemmConfig, m: int, n: int, k: int, width: int = 16) -> float:
     """What a product should take, reading its operands from DRAM."""
-    computing = LAUNCH + _computing(config, (m, n, k), width) + _adding(config, prod(config.tiles(m, n)))
+    beginning = LAUNCH + BEGINNING * _copies_before(config, width)
+    computing = beginning + _computing(config, (m, n, k), width) + _adding(config, prod(config.tiles(m, n)))
     reading = (m * k + k * n + m * n) * config.inputs.bytes / DRAM_BANDWIDTH
-    reading = reading * (SLOWER if config.tile[2] * config.inputs.bytes < SHORT_ROW else 1) + DRAM_LATENCY
+    reading *= SLOWER if config.tile[2] * config.inputs.bytes < SHORT_ROW else 1
+    reading = reading * (1 + IN_FLIGHT / _in_flight(config, (m, n, k))) + DRAM_LATENCY
     return max(computing, reading) + READING * min(computing, reading)
+
+
+def _copies_before(config: GemmConfig, width: int) -> float:
+    """How many copies a thread begins before the first iteration."""
+    return (config.stages - 1) * config.stage_bytes / config.threads / max(width, LEAST_ASYNCHRONOUS)
+
+
+def _in_flight(config: GemmConfig, shape: tuple[int, int, int]) -> int:
+    """The bytes that the rings of all blocks wait for."""
+    blocks = min(prod(config.tiles(*shape[:2])) * config.split_k, MULTIPROCESSORS * _resident(config))
+    return max(1, blocks * min(config.stages - 1, _iterations(config, shape[2])) * config.stage_bytes)
+
+
+def _iterations(config: GemmConfig, k: int) -> int:
+    return ceil(ceil(k / config.tile[2]) / config.split_k)
 
 
 def _computing(config: GemmConfig, shape: tuple[int, int, int], width: int) -> float:
     """The k iterations of all waves of blocks."""
     blocks = prod(config.tiles(*shape[:2])) * config.split_k
-    iterations = ceil(ceil(shape[2] / config.tile[2]) / config.split_k)
+    iterations = _iterations(config, shape[2])
     if config.is_stream_k:
         waves = blocks / MULTIPROCESSORS
         return waves * iterations * _iteration(config, MULTIPROCESSORS, width) + ceil(waves) * WAVE
@@ -213,13 +234,12 @@ def _iteration(config: GemmConfig, blocks: int, width: int) -> float:
     multiply = here * tile_m * tile_n * tile_k / rate
     shared = here * (warps * sum(config.warp[:2]) + tile_m + tile_n) * row / SHARED_BANDWIDTH
     copied = blocks * (tile_m + tile_n) * row / L2_BANDWIDTH
-    latency = ITERATION
+    latency = ITERATION + COPY_LATENCY / (config.stages - 1)
     if width < LEAST_ASYNCHRONOUS:
         copied = max(copied, here * (tile_m + tile_n) * tile_k / ODD_ELEMENTS)
         latency = ODD_ITERATION
     idle = max(1.0, BUSY_THREADS / (here * config.threads)) ** IDLENESS
-    slowest = max(multiply * idle, shared * idle, copied, latency)
-    return float(slowest + OVERLAP * min(multiply, shared))
+    return float(max((multiply + shared) * idle, copied, latency))
 
 
 @cache

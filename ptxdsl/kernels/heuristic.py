@@ -65,7 +65,7 @@ CANDIDATES = {f32: (LARGE_TF32, MEDIUM_TF32, SMALL_TF32), f64: (LARGE_F64, MEDIU
 MULTIPROCESSORS = 132
 # Of one multiprocessor in a microsecond: multiply-adds, bytes of shared memory, elements copied one by one. Both of the
 # former count, as fragments are loaded before they are multiplied.
-MULTIPLY_ADDS = {f16: 4.33e6, f32: 1.91e6, f64: 0.426e6, s8: 9.67e6}
+MULTIPLY_ADDS = {f16: 4.33e6, f32: 2.1e6, f64: 0.256e6, s8: 12.1e6}
 SHARED_BANDWIDTH, ODD_ELEMENTS = 565e3, 11.5e3
 L2_BANDWIDTH, DRAM_BANDWIDTH = 13.2e6, 3.79e6  # bytes in a microsecond
 # Microseconds: a k iteration at least, beside its share of the latency of a copy; one of single elements; a wave of
@@ -79,6 +79,7 @@ BUSY_THREADS, IDLENESS = 493, 0.221  # fewer do not keep a multiprocessor busy
 MEETING, MEETING_BANDWIDTH = 3.12, 18.1e3  # of split K: µs, bytes of a multiprocessor in a µs
 STREAM_BANDWIDTH = 13.1e3  # the same of stream-K, whose blocks have parts of two tiles
 GATHERING = 24.8e3  # the same of warps that share the K of a tile
+LITTLE = 1.01
 MOST_WAVES = 8  # more lose little in the last one
 LEAST_ITERATIONS, MOST_SLICES = 2, 32
 LEAST_SCATTERED = 128 * 128  # elements of a tile whose sums blocks share out
@@ -108,11 +109,15 @@ def choose(
     `width` is the narrowest copy of the operands, in bytes; `along_k` says that both are contiguous along k. The model
     knows an H200 only; `multiprocessors` are for stream-K, which must not have more blocks than can run.
     """
-    found = _candidates(inputs, arch, width, along_k)
+    found = _filled(_candidates(inputs, arch, width, along_k), m, n)
     if scheduled:
         return min(found, key=lambda config: microseconds(config, m, n, k, width))
-    options = (c for config in found for c in shared(config, (m, n, k), width, along_k, multiprocessors))
-    best = min(options, key=lambda config: microseconds(config, m, n, k, width))
+    options = [c for config in found for c in shared(config, (m, n, k), width, along_k, multiprocessors)]
+    took = {config: microseconds(config, m, n, k, width) for config in options}
+    best = min(options, key=took.__getitem__)
+    # Of rings that differ by little the shortest: the rest of the memory is the L1 cache of the epilogue
+    alike = (c for c in options if replace(c, stages=best.stages) == best and took[c] < LITTLE * took[best])
+    best = min(alike, key=lambda config: config.stages)
     return _in_columns(best) if _is_low(best, m, n) else best
 
 
@@ -135,6 +140,13 @@ def candidates(inputs: Type, width: int, along_k: bool) -> tuple[GemmConfig, ...
     if inputs.bits == 8:
         return OF_BYTES[0 if width == 16 else 2 :]
     return CANDIDATES[inputs][inputs is f32 and not (width == 16 and along_k) :]
+
+
+def _filled(found: tuple[GemmConfig, ...], m: int, n: int) -> list[GemmConfig]:
+    """Without tiles that half as many rows or columns would do for, beside the smallest tile."""
+    least = min((config.tile for config in found), key=lambda tile: prod(tile[:2]))
+    rows, columns = 2 * max(m, least[0]), 2 * max(n, least[1])
+    return [config for config in found if config.tile[0] < rows and config.tile[1] < columns]
 
 
 @cache
@@ -179,9 +191,10 @@ def microseconds(config: GemmConfig, m: int, n: int, k: int, width: int = 16) ->
     """What a product should take, reading its operands from DRAM."""
     beginning = LAUNCH + BEGINNING * _copies_before(config, width)
     computing = beginning + _computing(config, (m, n, k), width) + _adding(config, prod(config.tiles(m, n)))
-    reading = (m * k + k * n + m * n) * config.inputs.bytes / DRAM_BANDWIDTH
-    reading *= SLOWER if config.tile[2] * config.inputs.bytes < SHORT_ROW else 1
-    reading = reading * (1 + IN_FLIGHT / _in_flight(config, (m, n, k))) + DRAM_LATENCY
+    moved = (m * k + k * n + m * n) * config.inputs.bytes
+    slower = SLOWER if config.tile[2] * config.inputs.bytes < SHORT_ROW else 1
+    waiting = 1 + IN_FLIGHT / max(1, _in_flight(config, (m, n, k)))
+    reading = moved / DRAM_BANDWIDTH * slower * waiting + DRAM_LATENCY
     return max(computing, reading) + READING * min(computing, reading)
 
 
@@ -193,7 +206,7 @@ def _copies_before(config: GemmConfig, width: int) -> float:
 def _in_flight(config: GemmConfig, shape: tuple[int, int, int]) -> int:
     """The bytes that the rings of all blocks wait for."""
     blocks = min(prod(config.tiles(*shape[:2])) * config.split_k, MULTIPROCESSORS * _resident(config))
-    return max(1, blocks * min(config.stages - 1, _iterations(config, shape[2])) * config.stage_bytes)
+    return blocks * min(config.stages - 1, _iterations(config, shape[2])) * config.stage_bytes
 
 
 def _iterations(config: GemmConfig, k: int) -> int:

@@ -39,7 +39,8 @@ gpu: $(READY)-test ## the tests that need a GPU
 	$(BIN)/python -m pytest -m gpu
 
 bench: $(READY)-test ## every benchmark; each prints the machine, the shapes and the contenders
-	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+	@set -e; for name in host launch_overhead gemm schedules dtypes grouped conv; do \
+		echo "== $$name"; $(BIN)/python benchmarks/$$name.py; done
 
 corpus: $(READY)-test $(READY)-corpus ## the corpus with Triton and numba (1.7 GB); its CUDA C++ takes nvcc on the PATH
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 tests/corpus

@@ -1,56 +1,138 @@
-"""What every benchmark shares: fair timing on one GPU, and a result file that says where its numbers come from.
+"""What every benchmark shares: its options, the run over its cases, and a result file that says whence its numbers.
 
-Contenders are timed in turn within one run (A B C A B C …), each after the L2 cache was flushed, on N(0,1) data;
-a figure is the median over the rounds. The GPU rests before: after some 50 ms of full load its power limit lowers the
-clock, and a shape would be measured at what the one before it has left.
+`protocols.py` says how contenders are timed, `against.py` how another version of ptxdsl takes part.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import json
 import pathlib
 import platform
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-REST = 0.5  # seconds without load before contenders are timed
+import protocols
+from against import Case, Make, Server, Tree, serve
+from protocols import Budget, Contender, Extent, Gpu, Local, Times
+
+import ptxdsl
+
 RESULTS = pathlib.Path(__file__).parent / "results"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+START = time.perf_counter()
+Row = dict[str, object]
 
 
-def gpu_medians(
-    contenders: dict[str, Callable[[], object]], rounds: int = 15, wait_cycles: int = 0
-) -> dict[str, float]:
-    """Median milliseconds of each contender on torch's current CUDA device.
+def parser(description: str) -> argparse.ArgumentParser:
+    """The options that all benchmarks take."""
+    options = argparse.ArgumentParser(description=description)
+    options.add_argument("--rounds", type=int, default=11, help="timed rounds of each contender (default 11)")
+    options.add_argument("--json", type=pathlib.Path, help="the result file (default benchmarks/results/NAME.json)")
+    return options
 
-    The GPU waits `wait_cycles` before each, in which the host may prepare many launches.
-    """
-    import torch
 
-    flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    for run in contenders.values():
-        run()
-    torch.cuda.synchronize()
-    time.sleep(REST)
-    for run in contenders.values():
-        run()
-    for _ in range(rounds):
-        for name, run in contenders.items():
-            flush.zero_()
-            if wait_cycles:
-                torch.cuda._sleep(wait_cycles)
-            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            start.record()
-            run()
-            end.record()
-            end.synchronize()
-            times[name].append(start.elapsed_time(end))
-    return {name: statistics.median(values) for name, values in times.items()}
+def gpu_parser(description: str) -> argparse.ArgumentParser:
+    """The options of benchmarks that `main` runs."""
+    options = parser(description)
+    options.add_argument("--protocol", choices=[*protocols.PROTOCOLS, "both"], default="both", help="default: both")
+    options.add_argument("--slices", type=int, default=9, help="of 150 ms a contender, held; the first is dropped (9)")
+    options.add_argument("--budget", type=float, metavar="SECONDS", help="for all; fewer rounds, then fewer cases")
+    options.add_argument(
+        "--against", type=pathlib.Path, metavar="DIR", help="another checkout, whose ptxdsl runs too, as `before`"
+    )
+    options.add_argument("--serve", type=int, metavar="FD", help=argparse.SUPPRESS)  # see against.py
+    return options
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What is timed: for a case, the contenders of other libraries and those of ptxdsl."""
+
+    others: Make
+    ours: Make
+    label: Callable[[Case], Row]  # the first columns of its rows
+    operations: Callable[[Case], float]
+    wait_cycles: int = 0
+
+
+def main(benchmark: Benchmark, cases: Sequence[Case], options: argparse.Namespace, more: Iterable[Row] = ()) -> None:
+    """Times all cases and reports them, with rows that are measured otherwise behind."""
+    gpu = protocols.TorchGpu()
+    if options.serve is not None:
+        serve(Server(gpu, benchmark.ours, ptxdsl.__file__, benchmark.wait_cycles), options.serve)
+        return
+    trees = {"": ROOT, "before ": options.against} if options.against else {}
+    children = {label: Tree(directory, pathlib.Path(sys.argv[0])) for label, directory in trees.items()}
+    try:
+        for child in children.values():  # which start side by side
+            child.check_origin()
+        report(itertools.chain(rows(gpu, benchmark, cases, options, children), more), options.json)
+    finally:
+        for child in children.values():
+            child.close()
+
+
+def rows(
+    gpu: Gpu, benchmark: Benchmark, cases: Sequence[Case], options: argparse.Namespace, children: dict[str, Tree]
+) -> Iterator[Row]:
+    """A row for each contender of each case; a case that there is no time for says so."""
+    budget, wanted = Budget(gpu, options.budget, START), extent(options)
+    for number, case in enumerate(cases):
+        share = budget.left() / (len(cases) - number)
+        if share > 0 and (result := measured(gpu, benchmark, case, children, budget, wanted, share)):
+            yield from rows_of(benchmark, case, *result)
+        else:
+            yield {**benchmark.label(case), "contender": "left out: no time"}
+
+
+def measured(
+    gpu: Gpu, benchmark: Benchmark, case: Case, children: dict[str, Tree], budget: Budget, wanted: Extent, share: float
+) -> tuple[Times, Extent] | None:
+    """A case, timed for about `share` seconds, and how long it was; None where the time is up."""
+    start = gpu.now()
+    contenders = gathered(gpu, benchmark, case, children)
+    launch_seconds = protocols.warm(gpu, contenders)
+    fits = budget.extent(wanted, share - (gpu.now() - start), launch_seconds, len(contenders))
+    return (protocols.timed(gpu, contenders, fits), fits) if fits else None
+
+
+def rows_of(benchmark: Benchmark, case: Case, times: Times, timed: Extent) -> Iterator[Row]:
+    """What each contender reached; `ratio` is against the first one, `now/before` against the other checkout."""
+    names = list(next(iter(times.values())))
+    for name in names:
+        row = {**benchmark.label(case), "contender": name}
+        for protocol, ms in times.items():
+            row[f"us, {protocol}"] = 1000 * ms[name]
+            row[f"TFLOP/s, {protocol}"] = 1e-9 * benchmark.operations(case) / ms[name]
+            row[f"ratio, {protocol}"] = ms[names[0]] / ms[name]
+            if f"before {name}" in ms:
+                row[f"now/before, {protocol}"] = ms[f"before {name}"] / ms[name]
+        yield {**row, "rounds": timed.rounds, "slices": timed.slices}
+
+
+def extent(options: argparse.Namespace) -> Extent:
+    return Extent(
+        options.rounds if options.protocol != "held" else 0, options.slices if options.protocol != "rest" else 0
+    )
+
+
+def gathered(gpu: Gpu, benchmark: Benchmark, case: Case, children: dict[str, Tree]) -> dict[str, Contender]:
+    """All contenders of a case; versions of one of ours stand side by side."""
+    contenders: dict[str, Contender] = {
+        name: Local(gpu, run, benchmark.wait_cycles) for name, run in benchmark.others(case).items()
+    }
+    if not children:
+        return contenders | {name: Local(gpu, run, benchmark.wait_cycles) for name, run in benchmark.ours(case).items()}
+    versions = {label: child.contenders(case) for label, child in children.items()}
+    for name in versions[""]:
+        contenders |= {label + name: version[name] for label, version in versions.items() if name in version}
+    return contenders
 
 
 def environment() -> dict[str, str]:
@@ -72,25 +154,36 @@ def environment() -> dict[str, str]:
     }
 
 
-def parser(description: str) -> argparse.ArgumentParser:
-    """The options that all benchmarks take."""
-    made = argparse.ArgumentParser(description=description)
-    made.add_argument("--rounds", type=int, default=15, help="timed rounds of each contender (default 15)")
-    made.add_argument("--json", type=pathlib.Path, help="write the result here (default benchmarks/results/NAME.json)")
-    return made
+def report(rows: Iterable[Row], path: pathlib.Path | None = None) -> None:
+    """Writes rows, with the environment, as JSON, and prints them as a table.
 
-
-def report(rows: list[dict[str, object]], path: pathlib.Path | None = None) -> None:
-    """Prints rows as a table and writes them, with the environment, as JSON."""
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    cells = [columns, *([_cell(row.get(key, "")) for key in columns] for row in rows)]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
-    for line in cells:
-        print("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)))
+    Rows may still be to be measured: what came before an error is kept.
+    """
     path = path or RESULTS / f"{pathlib.Path(sys.argv[0]).stem}.json"
+    complete: list[Row] = []
+    try:
+        for row in rows:
+            complete.append(row)
+    finally:
+        _write(complete, path)
+
+
+def _write(rows: list[Row], path: pathlib.Path) -> None:
+    if not rows:
+        print("nothing was measured")
+        return
+    _print_table(rows)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"environment": environment(), "rows": rows}, indent=1) + "\n")
     print(f"written to {path}")
+
+
+def _print_table(rows: list[Row]) -> None:
+    names = list(dict.fromkeys(key for row in rows for key in row))
+    cells = [names, *([_cell(row.get(key, "")) for key in names] for row in rows)]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(names))]
+    for line in cells:
+        print("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)))
 
 
 def _cell(value: object) -> str:

@@ -7,10 +7,12 @@ convolution in cuDNN and ptxdsl.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import common
 import torch
+from protocols import Run
 from torch.nn.functional import conv2d as torch_conv2d
 from torch.nn.functional import relu
 
@@ -54,54 +56,74 @@ LAYERS = [
 ]
 
 
-def measure(layer: Layer, batch: int, dtype: str, is_fused: bool, rounds: int) -> dict[str, object]:
-    made = {"device": "cuda", "dtype": DTYPES[dtype]}
-    x = torch.randn(batch, layer.side, layer.side, layer.channels, **made)
-    w = torch.randn(layer.filters, layer.window, layer.window, layer.channels, **made)
+class Case(NamedTuple):
+    layer: Layer
+    batch: int
+    dtype: str
+    is_fused: bool
+
+
+class Arrays(NamedTuple):
+    x: torch.Tensor  # (N, H, W, C)
+    w: torch.Tensor  # (K, R, S, C)
+    bias: torch.Tensor | None
+
+
+@functools.lru_cache(maxsize=1)
+def arrays(case: Case) -> Arrays:
+    options = {"device": "cuda", "dtype": DTYPES[case.dtype]}
+    layer = case.layer
+    x = torch.randn(case.batch, layer.side, layer.side, layer.channels, **options)
+    w = torch.randn(layer.filters, layer.window, layer.window, layer.channels, **options)
     w /= (layer.channels * layer.window**2) ** 0.5
-    bias = torch.randn(layer.filters, **made) if is_fused else None
+    return Arrays(x, w, torch.randn(layer.filters, **options) if case.is_fused else None)
+
+
+def by_torch(case: Case) -> dict[str, Run]:
+    torch.backends.cudnn.benchmark = torch.backends.cudnn.allow_tf32 = True
+    layer, (x, w, bias) = case.layer, arrays(case)
     images, filters = x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2)
     pads, strides = (layer.pad, layer.pad), (layer.stride, layer.stride)
-
-    def by_torch() -> torch.Tensor:
-        found = torch_conv2d(images, filters, bias, strides, pads)
-        return relu(found) if is_fused else found
-
-    def by_cudnn() -> torch.Tensor:
-        return torch.cudnn_convolution_relu(images, filters, bias, strides, pads, (1, 1), 1)
-
-    out = torch.empty_like(by_torch().permute(0, 2, 3, 1))
-    epilogue = {"epilogue": add_relu, "operands": (per_column(bias),)} if is_fused else {}
-    contenders = {
-        **({"torch": by_torch, "cudnn": by_cudnn} if is_fused else {"cudnn": by_torch}),
-        "ptxdsl": lambda: conv2d(x, w, pad=layer.pad, stride=layer.stride, out=out, **epilogue),
-    }
-    times = common.gpu_medians(contenders, rounds)
-    torch.testing.assert_close(out.permute(0, 3, 1, 2), by_torch(), rtol=2e-2, atol=2e-2)
-    products = out.numel() * w[0].numel()
+    if not case.is_fused:
+        return {"cudnn": lambda: torch_conv2d(images, filters, bias, strides, pads)}
     return {
-        "layer": f"{layer}{' + bias, relu' if is_fused else ''}",
-        "batch": batch,
-        "dtype": dtype,
-        **{f"{name} us": 1000 * ms for name, ms in times.items()},
-        **{f"{name} TFLOP/s": 2e-9 * products / ms for name, ms in times.items()},
-        "ratio": times["cudnn"] / times["ptxdsl"],
+        "cudnn": lambda: torch.cudnn_convolution_relu(images, filters, bias, strides, pads, (1, 1), 1),
+        "torch": lambda: relu(torch_conv2d(images, filters, bias, strides, pads)),
     }
+
+
+def by_us(case: tuple[tuple[int, ...], int, str, bool]) -> dict[str, Run]:
+    """The result is compared with that of cuDNN."""
+    case = Case(Layer(*case[0]), *case[1:])
+    layer, (x, w, bias) = case.layer, arrays(case)
+    expected = by_torch(case)["cudnn"]().permute(0, 2, 3, 1)
+    out = torch.empty(expected.shape, device="cuda", dtype=x.dtype)
+    epilogue = {"epilogue": add_relu, "operands": (per_column(bias),)} if case.is_fused else {}
+    run = functools.partial(conv2d, x, w, pad=layer.pad, stride=layer.stride, out=out, **epilogue)
+    run()
+    torch.testing.assert_close(out, expected, rtol=2e-2, atol=2e-2)
+    return {"ptxdsl": run}
+
+
+def label(case: Case) -> common.Row:
+    fused = " + bias, relu" if case.is_fused else ""
+    return {"layer": f"{case.layer}{fused}", "batch": case.batch, "dtype": case.dtype}
+
+
+def operations(case: Case) -> float:
+    layer = case.layer
+    side = (layer.side + 2 * layer.pad - layer.window) // layer.stride + 1
+    return 2.0 * case.batch * side**2 * layer.filters * layer.window**2 * layer.channels
 
 
 def main() -> None:
-    options = common.parser(__doc__ or "")
+    options = common.gpu_parser(__doc__ or "")
     options.add_argument("--batch", type=int, action="append", help="images, may be repeated (default: 32 and 128)")
     options.add_argument("--dtype", choices=DTYPES, default="f16")
     options.add_argument("--fused", action="store_true", help="with bias and relu, in torch by kernels of their own")
     chosen = options.parse_args()
-    torch.backends.cudnn.benchmark = torch.backends.cudnn.allow_tf32 = True
-    rows = [
-        measure(layer, batch, chosen.dtype, chosen.fused, chosen.rounds)
-        for batch in chosen.batch or (32, 128)
-        for layer in LAYERS
-    ]
-    common.report(rows, chosen.json)
+    cases = [Case(layer, batch, chosen.dtype, chosen.fused) for batch in chosen.batch or (32, 128) for layer in LAYERS]
+    common.main(common.Benchmark(by_torch, by_us, label, operations), cases, chosen)
 
 
 if __name__ == "__main__":

@@ -6,103 +6,98 @@ then the residual; and against addmm alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from typing import NamedTuple
 
 import common
 import torch
 import torch.nn.functional as functional
+from protocols import Run
 
 from ptxdsl.kernels.epilogue import add_gelu, per_column, relu
 from ptxdsl.kernels.gemm import gemm
 
 DTYPES = {"f64": torch.float64, "tf32": torch.float32, "s8": torch.int8, "bf16": torch.bfloat16}
 SIZES = (4096, 8192)
-Contenders = dict[str, Callable[[], object]]
+PRODUCT, GELU, RESIDUAL = "product", "gelu(a@b + bias)", "relu(a@b + bias) + residual"
 
 
-def matrix(size: int, dtype: torch.dtype, major: str) -> torch.Tensor:
+class Case(NamedTuple):
+    function: str
+    size: int  # M = N = K
+    dtype: str
+    layout: str = "tn"  # BLAS letters of A and B: t is a row-major A or B, n a column-major one
+
+
+class Matrices(NamedTuple):
+    a: torch.Tensor
+    b: torch.Tensor
+    bias: torch.Tensor
+    residual: torch.Tensor
+    out: torch.Tensor
+
+
+def values(dtype: torch.dtype, *shape: int) -> torch.Tensor:
     """N(0,1), or all values of int8."""
     if dtype is torch.int8:
-        made = torch.randint(-128, 128, (size, size), device="cuda", dtype=dtype)
-    else:
-        made = torch.randn(size, size, device="cuda", dtype=dtype)
-    return made if major == "row" else made.T
+        return torch.randint(-128, 128, shape, device="cuda", dtype=dtype)
+    return torch.randn(*shape, device="cuda", dtype=dtype)
 
 
-def matrices(size: int, dtype: torch.dtype, layout: str = "tn") -> tuple[torch.Tensor, torch.Tensor]:
-    """A and B, by BLAS letters: t is a row-major A or B, n a column-major one."""
-    a, b = (matrix(size, dtype, "row" if letter == "t" else "column") for letter in layout)
-    return a, b
+@functools.lru_cache(maxsize=1)
+def matrices(case: Case) -> Matrices:
+    dtype, size = DTYPES[case.dtype], case.size
+    a, b = (values(dtype, size, size) if letter == "t" else values(dtype, size, size).T for letter in case.layout)
+    sums = torch.int32 if case.dtype == "s8" else dtype
+    bias, residual = values(dtype, size), values(dtype, size, size)
+    return Matrices(a, b, bias, residual, torch.empty(size, size, device="cuda", dtype=sums))
 
 
-def products(size: int, name: str, layout: str = "tn") -> Contenders:
-    """The product alone."""
-    a, b = matrices(size, DTYPES[name], layout)
-    out = torch.empty(size, size, device="cuda", dtype=torch.int32 if name == "s8" else DTYPES[name])
-    library = (lambda: torch._int_mm(a, b, out=out)) if name == "s8" else (lambda: torch.mm(a, b, out=out))
-    return {"cublas": library, "ptxdsl": lambda: gemm(a, b, out=out)}
-
-
-def bias_gelu(size: int) -> Contenders:
-    """gelu(a@b + bias), by the approximation with tanh."""
-    a, b = matrices(size, torch.bfloat16)
-    bias, out = torch.randn(size, device="cuda", dtype=torch.bfloat16), torch.empty_like(a)
-    operands = (per_column(bias),)
-    return {
-        "torch": lambda: functional.gelu(torch.addmm(bias, a, b), approximate="tanh"),
-        "addmm": lambda: torch.addmm(bias, a, b, out=out),
-        "ptxdsl": lambda: gemm(a, b, out=out, epilogue=add_gelu, operands=operands),
-        "ptxdsl alone": lambda: gemm(a, b, out=out),
+def by_torch(case: Case) -> dict[str, Run]:
+    """The product by cuBLAS; an epilogue as torch users write it, and by addmm alone."""
+    torch.backends.cuda.matmul.allow_tf32 = True
+    a, b, bias, residual, out = matrices(case)
+    if case.function == PRODUCT:
+        return {"cublas": functools.partial(torch._int_mm if case.dtype == "s8" else torch.mm, a, b, out=out)}
+    fused = {
+        GELU: lambda: functional.gelu(torch.addmm(bias, a, b), approximate="tanh"),
+        RESIDUAL: lambda: torch.relu(torch.addmm(bias, a, b)) + residual,
     }
+    return {"torch": fused[case.function], "addmm": lambda: torch.addmm(bias, a, b, out=out)}
 
 
 def add_relu_add(x: object, bias: object, residual: object) -> object:
     return relu(x + bias) + residual
 
 
-def bias_relu_residual(size: int) -> Contenders:
-    """relu(a@b + bias) + residual."""
-    a, b = matrices(size, torch.bfloat16)
-    bias, out = torch.randn(size, device="cuda", dtype=torch.bfloat16), torch.empty_like(a)
-    residual = torch.randn_like(out)
-    operands = (per_column(bias), residual)
-    return {
-        "torch": lambda: torch.relu(torch.addmm(bias, a, b)) + residual,
-        "addmm": lambda: torch.addmm(bias, a, b, out=out),
-        "ptxdsl": lambda: gemm(a, b, out=out, epilogue=add_relu_add, operands=operands),
-        "ptxdsl alone": lambda: gemm(a, b, out=out),
+def by_us(case: tuple[str, int, str, str]) -> dict[str, Run]:
+    function = case[0]
+    a, b, bias, residual, out = matrices(Case(*case))
+    alone = {"ptxdsl" if function == PRODUCT else "ptxdsl, product alone": lambda: gemm(a, b, out=out)}
+    fused = {
+        GELU: lambda: gemm(a, b, out=out, epilogue=add_gelu, operands=(per_column(bias),)),
+        RESIDUAL: lambda: gemm(a, b, out=out, epilogue=add_relu_add, operands=(per_column(bias), residual)),
     }
+    return ({} if function == PRODUCT else {"ptxdsl": fused[function]}) | alone
 
 
-def measure(what: str, size: int, contenders: Contenders, rounds: int, layout: str = "tn") -> dict[str, object]:
-    """A row of the table; `ratio` is against the first contender."""
-    times = common.gpu_medians(contenders, rounds)
-    first = next(iter(times))
-    return {
-        "what": what,
-        "size": f"{size}^3",
-        "layout": layout,
-        **{f"{name} us": 1000 * ms for name, ms in times.items()},
-        **{f"{name} TFLOP/s": 2e-9 * size**3 / ms for name, ms in times.items()},
-        "ratio": times[first] / times["ptxdsl"],
-    }
+def label(case: Case) -> common.Row:
+    return {"what": case.function, "dtype": case.dtype, "size": f"{case.size}^3", "layout": case.layout}
+
+
+def operations(case: Case) -> float:
+    return 2.0 * case.size**3
 
 
 def main() -> None:
-    options = common.parser(__doc__ or "")
+    options = common.gpu_parser(__doc__ or "")
     options.add_argument("--size", type=int, action="append", help="M = N = K, may be repeated (default: 4096, 8192)")
     chosen = options.parse_args()
-    torch.backends.cuda.matmul.allow_tf32 = True
     sizes = chosen.size or SIZES
-    rows = [measure(name, size, products(size, name), chosen.rounds) for name in DTYPES for size in sizes]
-    rows += [
-        measure(name, sizes[0], products(sizes[0], name, layout), chosen.rounds, layout)
-        for name in DTYPES
-        for layout in ("tt", "nn", "nt")
-    ]
-    fused = {"bias + gelu": bias_gelu, "bias + relu + residual": bias_relu_residual}
-    rows += [measure(what, size, made(size), chosen.rounds) for what, made in fused.items() for size in sizes]
-    common.report(rows, chosen.json)
+    cases = [Case(PRODUCT, size, dtype) for dtype in DTYPES for size in sizes]
+    cases += [Case(PRODUCT, sizes[0], dtype, layout) for dtype in DTYPES for layout in ("tt", "nn", "nt")]
+    cases += [Case(function, size, "bf16") for function in (GELU, RESIDUAL) for size in sizes]
+    common.main(common.Benchmark(by_torch, by_us, label, operations), cases, chosen)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any, NamedTuple
+
 import common
 import torch
+from protocols import Run
 
 from ptxdsl.kernels.gemm import gemm
 
@@ -13,52 +17,69 @@ LONG_K = [(1024, 1024, 4096), (512, 512, 16384)]
 UNALIGNED = [(4097, 4095, 4100), (8192, 8190, 8194), (4097, 4095, 4099), (1023, 1023, 1023), (333, 777, 1111)]
 FEW_ROWS = [1, 16, 32, 64, 128, 256]  # against these (N, K)
 WEIGHTS = [(4096, 4096), (2112, 7168), (4096, 7168), (7168, 16384), (24576, 1536)]
-SHAPES = [
-    *((n, n, n) for n in SQUARE),
-    *LARGE,
-    *LONG_K,
-    *UNALIGNED,
-    *((m, n, k) for n, k in WEIGHTS for m in FEW_ROWS),
-]
+SHAPES = {
+    "square": [(n, n, n) for n in SQUARE],
+    "large": LARGE,
+    "long-k": LONG_K,
+    "unaligned": UNALIGNED,
+    "few-rows": [(m, n, k) for n, k in WEIGHTS for m in FEW_ROWS],
+}
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 
 
+class Case(NamedTuple):
+    m: int
+    n: int
+    k: int
+    dtype: str
+    layout: str  # BLAS letters of A and B
+
+
 def matrix(rows: int, columns: int, major: str, dtype: torch.dtype) -> torch.Tensor:
-    """N(0,1), row-major ("n": as BLAS says, not transposed) or column-major ("t")."""
+    """N(0,1), row-major or column-major."""
     if major == "row":
         return torch.randn(rows, columns, device="cuda", dtype=dtype)
     return torch.randn(columns, rows, device="cuda", dtype=dtype).T
 
 
-def measure(shape: tuple[int, int, int], dtype: str, layout: str, rounds: int) -> dict[str, object]:
-    m, n, k = shape
-    a = matrix(m, k, "row" if layout[0] == "t" else "column", DTYPES[dtype])
-    b = matrix(k, n, "column" if layout[1] == "n" else "row", DTYPES[dtype])
-    out = torch.empty(m, n, device="cuda", dtype=DTYPES[dtype])
-    times = common.gpu_medians(
-        {"cublas": lambda: torch.mm(a, b, out=out), "ptxdsl": lambda: gemm(a, b, out=out)}, rounds
-    )
-    rates = {name: 2e-9 * m * n * k / ms for name, ms in times.items()}
-    return {
-        "shape": f"{m}x{n}x{k}",
-        "dtype": dtype,
-        "layout": layout,
-        **{f"{name} us": 1000 * ms for name, ms in times.items()},
-        **{f"{name} TFLOP/s": rate for name, rate in rates.items()},
-        "ratio": rates["ptxdsl"] / rates["cublas"],
-    }
+@functools.lru_cache(maxsize=1)
+def matrices(case: Case) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A, B and room for the product."""
+    dtype = DTYPES[case.dtype]
+    a = matrix(case.m, case.k, "row" if case.layout[0] == "t" else "column", dtype)
+    b = matrix(case.k, case.n, "column" if case.layout[1] == "n" else "row", dtype)
+    return a, b, torch.empty(case.m, case.n, device="cuda", dtype=dtype)
+
+
+def cublas(case: Case) -> dict[str, Run]:
+    a, b, out = matrices(case)
+    return {"cublas": lambda: torch.mm(a, b, out=out)}
+
+
+def ptxdsl(case: tuple[Any, ...]) -> dict[str, Run]:
+    a, b, out = matrices(Case(*case))
+    return {"ptxdsl": lambda: gemm(a, b, out=out)}
+
+
+def label(case: Case) -> common.Row:
+    return {"shape": f"{case.m}x{case.n}x{case.k}", "dtype": case.dtype, "layout": case.layout}
+
+
+def operations(case: Case) -> float:
+    return 2.0 * case.m * case.n * case.k
 
 
 def main() -> None:
-    options = common.parser(__doc__ or "")
+    options = common.gpu_parser(__doc__ or "")
     options.add_argument("--dtype", choices=DTYPES, default="f16")
-    options.add_argument(
-        "--layout", choices=["tn", "nn", "nt", "tt"], default="tn", help="BLAS letters of A and B: t = row-major A"
-    )
-    options.add_argument("--shape", action="append", help="MxNxK, may be repeated (default: a list)")
+    options.add_argument("--layout", choices=["tn", "nn", "nt", "tt"], default="tn", help="BLAS letters (default tn)")
+    options.add_argument("--shapes", choices=SHAPES, action="append", help="may be repeated (default: all)")
+    options.add_argument("--shape", action="append", default=[], help="MxNxK instead, may be repeated")
     chosen = options.parse_args()
-    shapes = [tuple(map(int, s.split("x"))) for s in chosen.shape] if chosen.shape else SHAPES
-    common.report([measure(s, chosen.dtype, chosen.layout, chosen.rounds) for s in shapes], chosen.json)
+    sets = chosen.shapes or ([] if chosen.shape else SHAPES)
+    shapes = [tuple(map(int, shape.split("x"))) for shape in chosen.shape] + [s for name in sets for s in SHAPES[name]]
+    cases = [Case(*shape, chosen.dtype, chosen.layout) for shape in shapes]
+    common.main(common.Benchmark(cublas, ptxdsl, label, operations), cases, chosen)
 
 
 if __name__ == "__main__":

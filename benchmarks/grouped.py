@@ -1,21 +1,26 @@
 """TFLOP/s of grouped GEMM against cuBLAS in a loop, on streams and in batches, and against torch._grouped_mm.
 
-Everything in one run, each through its public call. The GPU waits before each run until the host has sent it off, so
-that a loop of launches is measured as the GPU sees it; what calls cost the host is a row of its own. `integers` are
-numbers from -5 to 5, as example 24 of CUTLASS fills its matrices: they take less power than N(0,1). `reading` is the
-rate that the products would have if they took as long as torch.amax of as many bytes as their matrices have.
+Everything in one run, each through its public call. At rest the GPU waits before each run until the host has sent it
+off, so that a loop of launches is measured as the GPU sees it; held, a loop of small launches takes what the host needs
+for them. What calls cost the host is in rows of their own. `integers` are numbers from -5 to 5, as example 24 of
+CUTLASS fills its matrices: they take less power than N(0,1). `reading` is the rate that the products would have if they
+took as long as torch.amax of as many bytes as their matrices have.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 import statistics
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import common
 import numpy as np
 import torch
+from protocols import Run
 
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
@@ -25,7 +30,7 @@ from ptxdsl.schedule import GroupedProblemVisitor, PersistentScheduler
 WAIT_CYCLES = 3_000_000  # of the GPU, while the host sends off a loop
 STREAMS = 8
 Sizes = list[tuple[int, int, int]]
-Run = Callable[[], Any]
+Lists = tuple[list[torch.Tensor], ...]
 
 
 def mixed() -> Sizes:
@@ -41,6 +46,7 @@ SETS: dict[str, Sizes] = {
 }
 BOUND_BY_MEMORY = {"64 small"}
 RAGGED = [(8, 8192, 4096, 7168), (64, 8192, 1408, 2048), (8, 4096, 14336, 4096), (256, 4112, 512, 7168)]
+VISITED = (8192, 8192, 4096)
 SCHEDULES: dict[str, dict[str, Any]] = {
     "device": {},
     "device sorted": {"sort": True},
@@ -72,25 +78,25 @@ def in_order(tensor: torch.Tensor, order: str) -> torch.Tensor:
     return tensor if order == "row" else tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
 
 
-def make(sizes: Sizes, orders: tuple[str, str, str], data: str) -> tuple[list[torch.Tensor], ...]:
+def make(sizes: Sizes, orders: tuple[str, str, str], data: str) -> Lists:
     """Lists a, b and out; problems of one size lie one behind the other, so that cuBLAS can take them as a batch."""
-    made: dict[Any, list[torch.Tensor]] = {}
+    stacks: dict[tuple[int, int, int], list[torch.Tensor]] = {}
     for m, n, k in dict.fromkeys(sizes):
         count, shapes = sizes.count((m, n, k)), ((m, k), (k, n), (m, n))
-        made[m, n, k] = [
+        stacks[m, n, k] = [
             in_order(values(data, count, *shape), order) for shape, order in zip(shapes, orders, strict=True)
         ]
-    places = [sizes[:i].count(size) for i, size in enumerate(sizes)]
-    return tuple([made[size][n][i] for size, i in zip(sizes, places, strict=True)] for n in range(3))
+    numbers = [sizes[:i].count(size) for i, size in enumerate(sizes)]
+    return tuple([stacks[size][n][i] for size, i in zip(sizes, numbers, strict=True)] for n in range(3))
 
 
-def batches(sizes: Sizes, lists: tuple[list[torch.Tensor], ...]) -> list[tuple[torch.Tensor, ...]]:
+def batches(sizes: Sizes, lists: Lists) -> list[tuple[torch.Tensor, ...]]:
     """The same memory as one 3-D tensor for each size."""
-    found = []
+    stacks = []
     for size in dict.fromkeys(sizes):
         first, count = sizes.index(size), sizes.count(size)
-        found.append(tuple(stacked(tensors[first], count) for tensors in lists))
-    return found
+        stacks.append(tuple(stacked(tensors[first], count) for tensors in lists))
+    return stacks
 
 
 def stacked(first: torch.Tensor, count: int) -> torch.Tensor:
@@ -119,8 +125,8 @@ def loop(a: list[torch.Tensor], b: list[torch.Tensor], out: list[torch.Tensor]) 
         torch.mm(x, y, out=z)
 
 
-def batched(found: list[tuple[torch.Tensor, ...]]) -> None:
-    for x, y, z in found:
+def batched(stacks: list[tuple[torch.Tensor, ...]]) -> None:
+    for x, y, z in stacks:
         torch.bmm(x, y, out=z)
 
 
@@ -130,65 +136,115 @@ def check(a: list[torch.Tensor], b: list[torch.Tensor], out: list[torch.Tensor])
         assert (z.float() - exact).abs().max() <= 2e-3 * exact.abs().max() + 1e-2, "a wrong product"
 
 
-def measure(name: str, orders: tuple[str, str, str], data: str, rounds: int) -> dict[str, object]:
-    """One set of problems, by all schedules and the other ways."""
-    sizes = SETS[name]
-    lists = a, b, out = make(sizes, orders, data)
-    runs: dict[str, Run] = {}
-    for schedule, options in SCHEDULES.items():
-        for z in out:
-            z.fill_(float("nan"))
-        grouped_gemm(a, b, out=out, **options)
-        check(a, b, out)
-        runs[schedule] = lambda options=options: grouped_gemm(a, b, out=out, **options)  # type: ignore[misc]
-    on_streams, found = OnStreams(), batches(sizes, lists)
-    runs |= {"cuBLAS loop": lambda: loop(a, b, out), "cuBLAS on streams": lambda: on_streams(a, b, out)}
-    if len(found) < len(sizes):
-        runs["cuBLAS batched"] = lambda: batched(found)
+@functools.lru_cache(maxsize=1)
+def lists_of(name: str, orders: tuple[str, str, str], data: str) -> Lists:
+    return make(SETS[name], orders, data)
+
+
+def set_by_cublas(name: str, orders: tuple[str, str, str], data: str) -> dict[str, Run]:
+    """A loop, streams, batches where sizes repeat, and reading as many bytes where memory is what bounds it."""
+    sizes, lists = SETS[name], lists_of(name, orders, data)
+    on_streams, stacks = OnStreams(), batches(sizes, lists)
+    runs: dict[str, Run] = {"cuBLAS loop": lambda: loop(*lists), "cuBLAS on streams": lambda: on_streams(*lists)}
+    if len(stacks) < len(sizes):
+        runs["cuBLAS batched"] = lambda: batched(stacks)
     if name in BOUND_BY_MEMORY:
         memory = torch.zeros(sum(m * k + k * n + m * n for m, n, k in sizes), dtype=torch.float16, device="cuda")
         runs["reading"] = lambda: memory.view(torch.float32).amax()
-    work = 2e-9 * sum(m * n * k for m, n, k in sizes)
-    rates = {run: work / ms for run, ms in common.gpu_medians(runs, rounds, WAIT_CYCLES).items()}
-    return {"set": name, "orders": "".join(order[0] for order in orders), "data": data, **rates}
+    return runs
 
 
-def measure_ragged(shape: tuple[int, int, int, int], rounds: int) -> dict[str, object]:
-    """bf16; the rows are spread over the groups at random."""
-    groups, rows, n, k = shape
+def set_by_us(name: str, orders: tuple[str, str, str], data: str) -> dict[str, Run]:
+    """All schedules, their products checked."""
+    a, b, out = lists_of(name, orders, data)
+    runs: dict[str, Run] = {}
+    for schedule, options in SCHEDULES.items():
+        runs[schedule] = functools.partial(grouped_gemm, a, b, out=out, **options)
+        for z in out:
+            z.fill_(float("nan"))
+        runs[schedule]()
+        check(a, b, out)
+    return runs
+
+
+def set_label(name: str, orders: tuple[str, str, str], data: str) -> common.Row:
+    return {"set": name, "orders": "".join(order[0] for order in orders), "data": data}
+
+
+def set_operations(name: str, *_: object) -> float:
+    return 2.0 * sum(m * n * k for m, n, k in SETS[name])
+
+
+@functools.lru_cache(maxsize=1)
+def ragged(groups: int, rows: int, n: int, k: int) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
+    """A and B in bf16, and where the groups end; the rows are spread over them at random."""
     generator = np.random.default_rng(3)
     ends = generator.multinomial(rows, generator.dirichlet(np.full(groups, 4.0))).cumsum()
     a = torch.randn(rows, k, device="cuda", dtype=torch.bfloat16)
-    b = torch.randn(groups, n, k, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
+    return a, torch.randn(groups, n, k, device="cuda", dtype=torch.bfloat16).transpose(1, 2), ends
+
+
+def ragged_by_torch(*shape: int) -> dict[str, Run]:
+    a, b, ends = ragged(*shape)
     offsets = torch.tensor(ends, device="cuda", dtype=torch.int32)
-    out = torch.full((rows, n), float("nan"), device="cuda", dtype=torch.bfloat16)
+    out = torch.empty(a.shape[0], b.shape[2], device="cuda", dtype=torch.bfloat16)
+    parts = [(slice(*ends), i) for i, ends in enumerate(itertools.pairwise([0, *ends])) if ends[0] < ends[1]]
+    lists = [a[rows] for rows, _ in parts], [b[i] for _, i in parts], [out[rows] for rows, _ in parts]
+    return {"torch._grouped_mm": lambda: torch._grouped_mm(a, b, offsets), "cuBLAS loop": lambda: loop(*lists)}
+
+
+def ragged_by_us(*shape: int) -> dict[str, Run]:
+    a, b, ends = ragged(*shape)
+    offsets = torch.tensor(ends, device="cuda", dtype=torch.int32)
+    out = torch.full((a.shape[0], b.shape[2]), float("nan"), device="cuda", dtype=torch.bfloat16)
     exact = torch._grouped_mm(a, b, offsets)
     grouped_gemm_ragged(a, b, offsets, out=out)
     assert (out - exact).abs().max() <= 2e-2 * exact.abs().max(), "a wrong product"
-    parts = [
-        (slice(begin, end), i) for i, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)) if end > begin
-    ]
-    runs: dict[str, Run] = {
-        "ptxdsl": lambda: grouped_gemm_ragged(a, b, offsets, out=out),
-        "torch._grouped_mm": lambda: torch._grouped_mm(a, b, offsets),
-        "cuBLAS loop": lambda: loop([a[s] for s, _ in parts], [b[i] for _, i in parts], [out[s] for s, _ in parts]),
-    }
-    rates = {run: 2e-9 * rows * n * k / ms for run, ms in common.gpu_medians(runs, rounds, WAIT_CYCLES).items()}
-    return {"set": f"ragged {groups} groups, {rows}x{n}x{k}", "data": "N(0,1)", **rates}
+    return {"ptxdsl": lambda: grouped_gemm_ragged(a, b, offsets, out=out)}
 
 
-def visitor_cost(rounds: int) -> dict[str, object]:
-    """One large problem on the same tiles, by grouped_gemm and by gemm with persistent blocks: milliseconds."""
+def ragged_label(groups: int, rows: int, n: int, k: int) -> common.Row:
+    return {"set": f"ragged {groups} groups, {rows}x{n}x{k}", "data": "N(0,1)"}
+
+
+def ragged_operations(groups: int, rows: int, n: int, k: int) -> float:
+    return 2.0 * rows * n * k
+
+
+def visitor_by_us() -> dict[str, Run]:
+    """One large problem on the same tiles, by grouped_gemm and by gemm with persistent blocks."""
     config = GemmConfig(tile=(128, 256, 64), stages=3)
-    a, b, out = make([(8192, 8192, 4096)], ("row", "column", "row"), "N(0,1)")
+    a, b, out = make([VISITED], ("row", "column", "row"), "N(0,1)")
     persistent = PersistentScheduler(max_swizzle=8)
-    runs: dict[str, Run] = {
+    return {
         "persistent gemm": lambda: gemm(a[0], b[0], out=out[0], config=config, schedule=persistent),
         "gemm": lambda: gemm(a[0], b[0], out=out[0], config=config),
         "device": lambda: grouped_gemm(a, b, out=out, config=config),
         "host": lambda: grouped_gemm(a, b, out=out, config=config, schedule="host"),
     }
-    return {"set": "one of 8192x8192x4096, ms", **common.gpu_medians(runs, rounds, WAIT_CYCLES)}
+
+
+class Kind(NamedTuple):
+    """Functions of the arguments of a case."""
+
+    others: Callable[..., dict[str, Run]]
+    ours: Callable[..., dict[str, Run]]
+    label: Callable[..., common.Row]
+    operations: Callable[..., float]
+
+
+KINDS = {
+    "set": Kind(set_by_cublas, set_by_us, set_label, set_operations),
+    "ragged": Kind(ragged_by_torch, ragged_by_us, ragged_label, ragged_operations),
+    "visitor": Kind(dict, visitor_by_us, lambda: {"set": "one problem"}, lambda: 2.0 * math.prod(VISITED)),
+}
+BENCHMARK = common.Benchmark(
+    others=lambda case: KINDS[case[0]].others(*case[1:]),
+    ours=lambda case: KINDS[case[0]].ours(*case[1:]),
+    label=lambda case: KINDS[case[0]].label(*case[1:]),
+    operations=lambda case: KINDS[case[0]].operations(*case[1:]),
+    wait_cycles=WAIT_CYCLES,
+)
 
 
 def host_cost(name: str) -> dict[str, object]:
@@ -204,17 +260,27 @@ def host_cost(name: str) -> dict[str, object]:
     return {"set": f"host µs, {name}", **calls, "table": table, "cuBLAS loop": host_us(lambda: loop(a, b, out))}
 
 
-def main() -> None:
-    options = common.parser(__doc__ or "")
-    chosen = options.parse_args()
-    rows = []
+def cases(shapes: list[str]) -> Iterator[tuple[Any, ...]]:
+    """Those of the named sets, of "ragged" and of "visitor"."""
+    columns = ("column", "column", "column")
     for name in SETS:
-        for orders in (("row", "column", "row"), ("column", "column", "column")):
-            rows.append(measure(name, orders, "N(0,1)", chosen.rounds))
-        rows.append(measure(name, ("column", "column", "column"), "integers", chosen.rounds))
-    rows += [measure_ragged(shape, chosen.rounds) for shape in RAGGED]
-    rows += [visitor_cost(chosen.rounds), host_cost("8 large"), host_cost("64 small")]
-    common.report(rows, chosen.json)
+        if name in shapes:
+            yield "set", name, ("row", "column", "row"), "N(0,1)"
+            yield from (("set", name, columns, data) for data in ("N(0,1)", "integers"))
+    if "ragged" in shapes:
+        yield from (("ragged", *shape) for shape in RAGGED)
+    if "visitor" in shapes:
+        yield ("visitor",)
+
+
+def main() -> None:
+    every = [*SETS, "ragged", "visitor", "host"]
+    options = common.gpu_parser(__doc__ or "")
+    options.add_argument("--shapes", choices=every, action="append", help="may be repeated (default: all)")
+    chosen = options.parse_args()
+    shapes = chosen.shapes or every
+    host_rows = (host_cost(name) for name in ("8 large", "64 small") if "host" in shapes)
+    common.main(BENCHMARK, list(cases(shapes)), chosen, host_rows)
 
 
 if __name__ == "__main__":

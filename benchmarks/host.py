@@ -1,10 +1,13 @@
-"""Times of what runs without a GPU: import, trace + lower, parse, assemble, and the emulator on GEMMs.
+"""Times on the host: import, trace + lower, parse, assemble, a choice of tiles, and the emulator on GEMMs; with a GPU
+and torch, also what a call of each public function takes until it returns, with and without `out`.
 
 On one core: `OPENBLAS_NUM_THREADS=1 taskset -c 2 python benchmarks/host.py`.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import itertools
 import os
 import statistics
@@ -17,12 +20,21 @@ import common
 import numpy as np
 
 import ptxdsl as pd
-from ptxdsl.arrays import strided
-from ptxdsl.kernels.gemm import gemm_kernel
-from ptxdsl.kernels.heuristic import MEDIUM
+from ptxdsl import driver
+from ptxdsl.kernels.call.configure import Choice
+from ptxdsl.kernels.call.gemm import plan_of
+from ptxdsl.kernels.call.problem import problem_of
+from ptxdsl.kernels.choose.candidates import MEDIUM
+from ptxdsl.kernels.choose.gemm import choose
+from ptxdsl.kernels.conv import conv2d
+from ptxdsl.kernels.gemm import gemm, gemm_kernel
+from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.lower import lower
 
+CALLS = 1000  # of a timing
+WITHOUT_OUT = 12  # microseconds of a call that makes its output
 TARGETS = {
+    "choose tiles, ms": 2,
     "import ptxdsl, ms": 100,
     "trace + lower of the GEMM, ms": 150,
     "emulate 128^3, checks on, ms": 20,
@@ -52,7 +64,13 @@ def started() -> None:
 
 def traced() -> None:
     fresh = pd.kernel(gemm_kernel.__wrapped__)
-    lower(fresh.ir(config=MEDIUM))
+    lower(fresh.ir(traits=MEDIUM.traits()))
+
+
+def chosen() -> Callable[[], object]:
+    """The choice for a shape that comes for the first time."""
+    number = itertools.count()
+    return lambda: choose(1000 + next(number), 3000, 4000)
 
 
 def assembled(text: str) -> Callable[[], object]:
@@ -66,15 +84,63 @@ def emulated(size: int, checks: bool) -> Callable[[], object]:
     rng = np.random.default_rng(size)
     a, b = (rng.standard_normal((size, size)).astype(np.float16) for _ in range(2))
     out = np.empty((size, size), np.float16)
-    arguments = a, strided(b.T), out[:0], out, size, size, size, size, size, 0, size, 1.0, 0.0
-    grid, block = MEDIUM.grid(size, size), MEDIUM.threads
-    return lambda: pd.emulate(gemm_kernel, grid, block, *arguments, checks=checks, config=MEDIUM)
+    plan = plan_of(gemm_kernel, problem_of(a, b.T, None, out, 0.0), Choice(MEDIUM), (1.0, 0.0))
+    return lambda: pd.emulate(plan.kernel, plan.grid, plan.threads, plan.group, checks=checks, **plan.constants)
+
+
+def public_calls() -> dict[str, Callable[[], object]]:
+    """Calls of the public functions with arrays that take the GPU less time than the host."""
+    torch = importlib.import_module("torch")
+
+    def half(*shape: int) -> object:
+        return torch.ones(shape, dtype=torch.float16, device="cuda")
+
+    a, b, out = half(64, 64), half(64, 64), half(64, 64)
+    lists, outs = ([half(64, 64) for _ in range(8)] for _ in range(2)), [half(64, 64) for _ in range(8)]
+    x, w, y = half(1, 8, 8, 32), half(32, 3, 3, 32), half(1, 8, 8, 32)
+    rows, experts, written = half(64, 64), half(4, 64, 64), half(64, 64)
+    ends = torch.tensor([16, 32, 48, 64], dtype=torch.int32, device="cuda")
+    batch, batches = half(4, 64, 64), half(4, 64, 64)
+    a_list, b_list = lists
+    calls = {
+        "gemm": (gemm, (a, b), {}, out),
+        "gemm of batches": (gemm, (batch, experts), {}, batches),
+        "gemm of lists of 8": (gemm, (a_list, b_list), {}, outs),
+        "conv2d": (conv2d, (x, w), {"pad": 1}, y),
+        "grouped_gemm of 8": (grouped_gemm, (a_list, b_list), {}, outs),
+        "grouped_gemm_ragged": (grouped_gemm_ragged, (rows, experts, ends), {}, written),
+        "grouped_gemm_masked": (grouped_gemm_masked, (batch, experts, ends), {}, batches),
+    }
+    runs: dict[str, Callable[[], object]] = {}
+    for name, (function, inputs, options, given) in calls.items():
+        runs[f"{name}, out given, us"] = functools.partial(function, *inputs, **options, out=given)
+        runs[f"{name}, us"] = functools.partial(function, *inputs, **options)
+    return runs | {"torch mm, out given, us": functools.partial(torch.mm, a, b, out=out),
+                   "torch mm, us": functools.partial(torch.mm, a, b),
+                   "torch new_empty, us": functools.partial(a.new_empty, (64, 64), dtype=torch.float16)}  # fmt: skip
+
+
+def microseconds(runs: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Medians over interleaved rounds of the mean of many calls, with the queue of the GPU emptied in between."""
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(rounds + 1):
+        for name, run in runs.items():
+            driver.synchronize()
+            start = time.perf_counter()
+            for _ in range(CALLS):
+                run()
+            times[name].append(1e6 * (time.perf_counter() - start) / CALLS)
+    return {name: statistics.median(each[1:]) for name, each in times.items()}
+
+
+def has_torch_on_a_gpu() -> bool:
+    return driver.why_no_gpu() is None and importlib.util.find_spec("torch") is not None
 
 
 def main() -> None:
     options = common.parser(__doc__ or "").parse_args()
     os.environ["PTXDSL_CACHE_DIR"] = "off"
-    text = gemm_kernel.ptx(config=MEDIUM)
+    text = gemm_kernel.ptx(traits=MEDIUM.traits())
     long = text + "".join(text[text.index(".visible") :].replace("gemm_kernel", f"gemm_{i}") for i in range(20))
     rounds = max(3, options.rounds // 3)
     rows = {
@@ -83,11 +149,16 @@ def main() -> None:
         "trace + lower of the GEMM, ms": milliseconds(traced, rounds),
         "parse, MB/s": len(long) / 1e3 / milliseconds(lambda: pd.parse(long), 3),
         "assemble the GEMM, ms": milliseconds(assembled(text), 3),
+        "choose tiles, ms": milliseconds(chosen(), 20),
     }
     for size in (128, 256, 512, 1024):
         for checks in (True, False):
             name = f"emulate {size}^3, checks {'on' if checks else 'off'}, ms"
             rows[name] = milliseconds(emulated(size, checks), 3 if size > 512 else rounds)
+    if has_torch_on_a_gpu():
+        calls = microseconds(public_calls(), options.rounds)
+        TARGETS.update((name, WITHOUT_OUT) for name in calls if "torch" not in name and " of " not in name)
+        rows |= calls
     common.report([{"what": k, "measured": v, "target": TARGETS.get(k, "")} for k, v in rows.items()], options.json)
 
 

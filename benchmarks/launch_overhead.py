@@ -21,7 +21,7 @@ from cuda.core import Device, LaunchConfig, ObjectCode, launch
 import ptxdsl as pd
 from ptxdsl import driver, f32, ptr, u32
 from ptxdsl.kernels.gemm import gemm
-from ptxdsl.launch import load
+from ptxdsl.runtime.launch import load
 
 LAUNCHES = 1000
 Run = Callable[[], object]

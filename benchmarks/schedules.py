@@ -6,15 +6,18 @@ than a whole wave of tiles; many small products.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import common
 import torch
+from protocols import Run
 
+from ptxdsl.kernels.choose.candidates import LARGE, MEDIUM
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
-from ptxdsl.kernels.heuristic import LARGE, MEDIUM
 from ptxdsl.schedule import (
     HilbertThreadblockSwizzle,
     HorizontalThreadblockSwizzle,
@@ -25,13 +28,13 @@ from ptxdsl.schedule import (
 
 SHAPES = [(4096, 4096, 4096), (2048, 2048, 16384), (1536, 1536, 4096), (1024, 1024, 4096), (512, 512, 16384)]
 BATCHES = [(64, 512, 512, 512), (1024, 128, 128, 128)]
-Run = Callable[[], Any]
+Options = dict[str, Any]  # of gemm()
 
 
-def schedules() -> Iterator[tuple[str, dict[str, Any]]]:
+def schedules() -> Iterator[tuple[str, Options]]:
     """Tiles and schedules for gemm(). A block of LARGE is alone on a multiprocessor, those of MEDIUM are two."""
     for tiles, config, occupancy in (("128x256x64", LARGE, 1), ("128x128x32", MEDIUM, 2)):
-        found: list[tuple[str, dict[str, Any]]] = [
+        by_name: list[tuple[str, Options]] = [
             ("rows of 8", {}),
             ("identity 8", {"schedule": IdentityThreadblockSwizzle(8)}),
             ("horizontal", {"schedule": HorizontalThreadblockSwizzle()}),
@@ -44,50 +47,53 @@ def schedules() -> Iterator[tuple[str, dict[str, Any]]]:
             ("split-k 8", {"split_k": 8}),
             ("split-k 4 serial", {"split_k": 4, "reduction": "serial"}),
         ]
-        yield from ((f"{name}, {tiles}", {"config": config, **how}) for name, how in found)
+        yield from ((f"{name}, {tiles}", {"config": config, **options}) for name, options in by_name)
 
 
-def batched(config: GemmConfig) -> Iterator[tuple[str, dict[str, Any]]]:
+def batched(config: GemmConfig) -> Iterator[tuple[str, Options]]:
     yield "batched", {}
     yield "batched, 128x128x32", {"config": config}
     yield "batched persistent, 128x128x32", {"config": config, "schedule": PersistentScheduler()}
 
 
-def measure(shape: tuple[int, ...], rounds: int) -> list[dict[str, object]]:
+@functools.lru_cache(maxsize=1)
+def matrices(*shape: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """A, B and room for the product, of (M, N, K) or (batch, M, N, K)."""
     *batch, m, n, k = shape
     a = torch.randn(*batch, m, k, device="cuda", dtype=torch.float16)
     b = torch.randn(*batch, n, k, device="cuda", dtype=torch.float16).transpose(-1, -2)
-    out = torch.empty(*batch, m, n, device="cuda", dtype=torch.float16)
-    runs: dict[str, Run] = {
-        "cuBLAS": (lambda: torch.bmm(a, b, out=out)) if batch else (lambda: torch.mm(a, b, out=out))
-    }
-    for name, how in batched(MEDIUM) if batch else schedules():
-        runs[name] = lambda how=how: gemm(a, b, out=out, **how)
-    if batch:
-        lists = [list(matrices) for matrices in (a, b, out)]
-        runs["list of matrices"] = lambda: gemm(lists[0], lists[1], out=lists[2])
-    else:
-        runs["as gemm() chooses"] = lambda: gemm(a, b, out=out)
-    times = common.gpu_medians(runs, rounds)
-    operations = 2 * m * n * k * (batch[0] if batch else 1)
-    return [
-        {
-            "shape": "x".join(map(str, shape)),
-            "schedule": name,
-            "us": 1000 * ms,
-            "TFLOP/s": 1e-9 * operations / ms,
-            "of cuBLAS": times["cuBLAS"] / ms,
-        }
-        for name, ms in times.items()
-    ]
+    return a, b, torch.empty(*batch, m, n, device="cuda", dtype=torch.float16)
+
+
+def cublas(shape: tuple[int, ...]) -> dict[str, Run]:
+    a, b, out = matrices(*shape)
+    return {"cuBLAS": lambda: torch.matmul(a, b, out=out)}
+
+
+def ptxdsl(shape: tuple[int, ...]) -> dict[str, Run]:
+    a, b, out = matrices(*shape)
+    ways: dict[str, Options] = dict(batched(MEDIUM) if a.ndim == 3 else schedules())
+    runs: dict[str, Run] = {name: functools.partial(gemm, a, b, out=out, **options) for name, options in ways.items()}
+    if a.ndim == 2:
+        return runs | {"as gemm() chooses": lambda: gemm(a, b, out=out)}
+    lists = [list(stack) for stack in (a, b, out)]
+    return runs | {"list of matrices": lambda: gemm(lists[0], lists[1], out=lists[2])}
+
+
+def label(shape: tuple[int, ...]) -> common.Row:
+    return {"shape": "x".join(map(str, shape))}
+
+
+def operations(shape: tuple[int, ...]) -> float:
+    return 2.0 * math.prod(shape)
 
 
 def main() -> None:
-    options = common.parser(__doc__ or "")
+    options = common.gpu_parser(__doc__ or "")
     options.add_argument("--shape", action="append", help="MxNxK or BATCHxMxNxK, may be repeated (default: a list)")
     chosen = options.parse_args()
     shapes = [tuple(map(int, s.split("x"))) for s in chosen.shape] if chosen.shape else [*SHAPES, *BATCHES]
-    common.report([row for shape in shapes for row in measure(shape, chosen.rounds)], chosen.json)
+    common.main(common.Benchmark(cublas, ptxdsl, label, operations), shapes, chosen)
 
 
 if __name__ == "__main__":

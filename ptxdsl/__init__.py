@@ -18,15 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ptxdsl.trace.control import break_, continue_, else_, if_, return_, while_
-    from ptxdsl.trace.control import range as range
-    from ptxdsl.trace.memory import dynamic_shared, pointer, shared, view
-    from ptxdsl.trace.mnemonic import ptx
-    from ptxdsl.trace.operators import cast, fma, maximum, minimum, pack, select, unpack
-    from ptxdsl.trace.value import ctaid, laneid, nctaid, ntid, special, tid, warpid
-
-    from .calls import emulate
-    from .errors import (
+    from ptxdsl.errors import (
         AssembleError,
         EmulationError,
         Error,
@@ -35,11 +27,20 @@ if TYPE_CHECKING:
         ParseError,
         ScheduleError,
         TraceError,
+        UnusedResultWarning,
         VerifyError,
     )
-    from .kernel import Kernel, Module, kernel, parse
-    from .trace import var
-    from .types import (
+    from ptxdsl.kernel import Kernel, Module, kernel, parse
+    from ptxdsl.runtime.emulation import emulate
+    from ptxdsl.trace import var
+    from ptxdsl.trace.control import break_, continue_, else_, if_, return_, while_
+    from ptxdsl.trace.control import range as range
+    from ptxdsl.trace.memory import dynamic_shared, pointer, shared, view
+    from ptxdsl.trace.mnemonic import ptx
+    from ptxdsl.trace.operators import cast, fma, maximum, minimum, pack, select, unpack
+    from ptxdsl.trace.parameters import Parameters
+    from ptxdsl.trace.value import ctaid, laneid, nctaid, ntid, special, tid, warpid
+    from ptxdsl.types import (
         b1,
         b8,
         b16,
@@ -78,31 +79,33 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "AssembleError", "EmulationError", "Error", "Kernel", "LaunchError", "LayoutError", "Module", "ParseError",
-    "ScheduleError", "TraceError", "VerifyError", "b1", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "break_",
-    "cast", "continue_", "ctaid", "dynamic_shared", "e4m3", "e4m3x2", "e5m2", "e5m2x2", "else_", "emulate", "f16",
-    "f16x2", "f32", "f64", "fma", "if_", "kernel", "laneid", "nctaid", "ntid", "pack", "parse", "pointer",
-    "pred", "ptr", "ptx", "return_", "s4", "s8", "s16", "s16x2", "s32", "s64", "select", "shared", "special",
-    "tf32", "tid", "u4", "u8", "u16", "u16x2", "u32", "u64", "unpack", "var", "view", "warpid", "while_",
+    "AssembleError", "EmulationError", "Error", "Kernel", "LaunchError", "LayoutError", "Module", "Parameters",
+    "ParseError", "ScheduleError", "TraceError", "UnusedResultWarning", "VerifyError", "b1", "b8", "b16", "b32",
+    "b64", "b128", "bf16", "bf16x2", "break_", "cast", "continue_", "ctaid", "dynamic_shared", "e4m3", "e4m3x2",
+    "e5m2", "e5m2x2", "else_", "emulate", "f16", "f16x2", "f32", "f64", "fma", "if_", "kernel", "laneid", "nctaid",
+    "ntid", "pack", "parse", "pointer", "pred", "ptr", "ptx", "return_", "s4", "s8", "s16", "s16x2", "s32", "s64",
+    "select", "shared", "special", "tf32", "tid", "u4", "u8", "u16", "u16x2", "u32", "u64", "unpack", "var", "view",
+    "warpid", "while_",
 ]  # fmt: skip
 
 _SHADOWING = ("max", "min", "range")  # names of Python's own: `from ptxdsl import *` leaves those alone
 _HOMES = {
-    "calls": "emulate",
+    "runtime.emulation": "emulate",
     "trace.control": "break_ continue_ else_ if_ range return_ while_",
     "errors": "AssembleError EmulationError Error LaunchError LayoutError ParseError ScheduleError TraceError "
-    "VerifyError",
+    "UnusedResultWarning VerifyError",
     "kernel": "Kernel Module kernel parse",
     "trace.memory": "dynamic_shared pointer shared view",
     "trace.mnemonic": "ptx",
     "trace.operators": "cast fma max min pack select unpack",
+    "trace.parameters": "Parameters",
     "trace": "var",
     "trace.value": "ctaid laneid nctaid ntid special tid warpid",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _SPELLED = {"max": "maximum", "min": "minimum"}
 _STATEMENTS = ("break_", "continue_", "return_")
-_MODULES = ("assemble", "config", "errors", "kernels", "launch", "layout", "schedule", "types")
+_MODULES = ("assemble", "config", "errors", "kernels", "layout", "runtime", "schedule", "types")
 
 
 def __getattr__(name: str) -> Any:

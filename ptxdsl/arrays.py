@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from . import types
-from .types import Type
+from ptxdsl import types
+from ptxdsl.types import Type
 
 HOST = -1
 
@@ -27,7 +27,8 @@ class Array:
 
     `strides` count elements. `device` is the number of a GPU, HOST, or None for a GPU that the array does not name.
     `type` is None for element types that PTX lacks; `dtype` is then still its name. `stream` is the stream on which the
-    library that owns the array works, where it says so. `owner` keeps the memory alive.
+    library that owns the array works, where it says so. `owner` keeps the memory alive. `name` is what messages call it
+    where it is an argument.
     """
 
     pointer: int
@@ -41,6 +42,7 @@ class Array:
     readonly: bool = False
     stream: int | None = None
     owner: object = field(default=None, repr=False, compare=False)
+    name: str = field(default="", compare=False)
 
     @property
     def size(self) -> int:
@@ -116,7 +118,22 @@ class AddressTable(np.ndarray):
     holders: Sequence[tuple[int, str, Array]] = ()
 
 
-def unwrapped(argument: Any) -> Any:
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """The bytes of a struct that a kernel takes by value; `holders` are (offset, name, Array) of addresses in it."""
+
+    content: bytes
+    holders: tuple[tuple[int, str, Array], ...] = ()
+
+    def filled(self, addresses: Sequence[bytes]) -> bytes:
+        """The bytes with those of an address for each holder."""
+        content = bytearray(self.content)
+        for (offset, _, _), address in zip(self.holders, addresses, strict=True):
+            content[offset : offset + len(address)] = address
+        return bytes(content)
+
+
+def unwrapped(argument: object) -> Any:
     """The array that `strided` was given, or the argument itself."""
     return argument.array if isinstance(argument, Strided) else argument
 
@@ -135,19 +152,19 @@ class Library(Protocol):
     pointer: str
     steps: str
 
-    def address(self, array: Any) -> int:
+    def address(self, array: object) -> int:
         """The address of its first element. Raises RuntimeError where it has none."""
 
-    def look(self, array: Any) -> tuple[Any, int]:
+    def look(self, array: object) -> tuple[Any, int]:
         """How an array lies (type, GPU, shape, strides), and its address. Raises RuntimeError where it has none."""
 
-    def device(self, array: Any) -> int | str:
+    def device(self, array: object) -> int | str:
         """The number of its GPU, HOST, or the name of another kind of device."""
 
-    def strides(self, array: Any) -> tuple[int, ...]:
+    def strides(self, array: object) -> tuple[int, ...]:
         """Strides in elements."""
 
-    def alike(self, arrays: Sequence[Any]) -> Callable[..., bool] | None:
+    def alike(self, arrays: Sequence[object]) -> Callable[..., bool] | None:
         """A function that is true only for as many arrays with the types, GPUs, shapes and strides of these."""
 
     def current_stream(self, device: int) -> Callable[[], int]:
@@ -207,7 +224,7 @@ class _Cupy:
     def strides(self, array: Any) -> tuple[int, ...]:
         return _in_elements(array.strides, array.itemsize)
 
-    def alike(self, arrays: Sequence[Any]) -> Callable[..., bool] | None:
+    def alike(self, arrays: Sequence[object]) -> Callable[..., bool] | None:
         return None
 
     def current_stream(self, device: int) -> Callable[[], int]:
@@ -229,7 +246,7 @@ def library_of(kind: type) -> Library | None:
     return _library_of[kind]
 
 
-def describe(value: Any, stream: int = 0) -> Array | None:
+def describe(value: object, stream: int = 0) -> Array | None:
     """What a kernel sees of an array; None for what is no array.
 
     `stream` is told to the producer of a DLPack array, which makes it wait for the array's data.

@@ -8,13 +8,18 @@
 | PTXDSL_DEVICE | device | `emulator` or `cuda`; default: where the arrays are |
 | PTXDSL_ARCH | arch | `sm_80` … `sm_121f`; default: that of the GPU |
 | PTXDSL_LINEINFO | lineinfo | `on` or `off`: Python lines in the PTX and the cubin; default on |
+| PTXDSL_NUMERICS | numerics | `rounded` (default) or `h200`: sums of mma on the emulator, bit for bit as an H200's |
+| PTXDSL_CHECKS | checks | `on` or `off`: what launches on the emulator check beside bounds and alignment; default on |
+| PTXDSL_SCHEDULE | schedule | `lockstep` (default), `skewed`, `random` or `random:SEED`: who runs first |
+| PTXDSL_STEPS | steps | how many steps a launch on the emulator may take; default: no limit |
+| PTXDSL_SECONDS | seconds | how long it may take; default: no limit |
 | PTXDSL_ASSEMBLER | assembler | `nvjitlink`, `ptxas` or `driver`; default: the first that is there |
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import Field, dataclass, field, fields, replace
@@ -22,7 +27,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .errors import Error
+from ptxdsl.errors import Error
 
 ARCHITECTURES = (
     "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f", "sm_103", "sm_103a",
@@ -30,6 +35,7 @@ ARCHITECTURES = (
 )  # fmt: skip
 ASSEMBLERS = ("nvjitlink", "ptxas", "driver")
 DEVICES = ("emulator", "cuda")
+NUMERICS = ("rounded", "h200")
 DUMPS = ("ptx", "cubin", "sass")
 
 
@@ -54,6 +60,29 @@ def _switch(text: str) -> bool:
     if text.lower() in ("off", "0", "false", "no"):
         return False
     raise ValueError("on or off")
+
+
+def _schedule(text: str) -> str:
+    kind, colon, seed = text.partition(":")
+    if text in ("lockstep", "skewed", "random") or (kind == "random" and colon and seed.isascii() and seed.isdigit()):
+        return text
+    raise ValueError("lockstep, skewed, random or random:SEED, with a number as seed")
+
+
+def _count(text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) < 19 and int(text) > 0:
+        return int(text)
+    raise ValueError("a whole number from 1 on")
+
+
+def _duration(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ValueError("a number of seconds, more than 0")
+    return seconds
 
 
 def _stages(text: str) -> frozenset[str]:
@@ -90,6 +119,11 @@ class Config:
     device: str | None = field(default=None, metadata=_from("PTXDSL_DEVICE", _one_of(DEVICES), in_key=False))
     arch: str | None = field(default=None, metadata=_from("PTXDSL_ARCH", _architecture, in_key=True))
     lineinfo: bool = field(default=True, metadata=_from("PTXDSL_LINEINFO", _switch, in_key=True))
+    numerics: str = field(default="rounded", metadata=_from("PTXDSL_NUMERICS", _one_of(NUMERICS), in_key=False))
+    checks: bool = field(default=True, metadata=_from("PTXDSL_CHECKS", _switch, in_key=False))
+    schedule: str = field(default="lockstep", metadata=_from("PTXDSL_SCHEDULE", _schedule, in_key=False))
+    steps: int | None = field(default=None, metadata=_from("PTXDSL_STEPS", _count, in_key=False))
+    seconds: float | None = field(default=None, metadata=_from("PTXDSL_SECONDS", _duration, in_key=False))
     assembler: str | None = field(default=None, metadata=_from("PTXDSL_ASSEMBLER", _one_of(ASSEMBLERS), in_key=True))
 
     @property
@@ -103,13 +137,27 @@ _VARIABLES = (*(f.metadata["variable"] for f in _SETTINGS.values()), "XDG_CACHE_
 _override: ContextVar[Config | None] = ContextVar("ptxdsl_config", default=None)
 
 
+_environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)  # what os.environ reads, without its steps
+_encoded: Callable[[str], Any] = getattr(os.environ, "encodekey", str)
+_NAMES = tuple(map(_encoded, _VARIABLES))
+_DEVICE, _ARCH = _encoded("PTXDSL_DEVICE"), _encoded("PTXDSL_ARCH")
+
+
+def deciding() -> tuple[Any, ...]:
+    """What decides where a kernel runs, and for which target, as it is now: equal where nothing has changed.
+
+    Costs a tenth of a microsecond, so that each launch can ask.
+    """
+    return _override.get(), _environment.get(_DEVICE), _environment.get(_ARCH)
+
+
 def current() -> Config:
     """The settings in force: those of `using`, else those of the environment as it is now.
 
-    An empty variable counts as not set. Costs a few microseconds: ask when a kernel is specialised, not at each
-    launch. Raises Error for a value that a variable cannot have.
+    An empty variable counts as not set. Costs a microsecond: a launch on a GPU asks `deciding` instead.
+    Raises Error for a value that a variable cannot have.
     """
-    return _override.get() or _read(tuple(os.environ.get(variable, "") for variable in _VARIABLES))
+    return _override.get() or _read(tuple(map(_environment.get, _NAMES)))
 
 
 @contextmanager
@@ -131,13 +179,14 @@ def using(**changes: Any) -> Iterator[Config]:
 
 
 @lru_cache(maxsize=16)
-def _read(texts: tuple[str, ...]) -> Config:
-    """The settings for the texts of `_VARIABLES`; the last two are there for the default of `cache_dir`."""
-    settings = zip(_SETTINGS.values(), texts[:-2], strict=True)
+def _read(values: tuple[bytes | None, ...]) -> Config:
+    """The settings for the values of `_VARIABLES`; the last two are there for the default of `cache_dir`."""
+    texts = [os.fsdecode(value or b"") for value in values[:-2]]
+    settings = zip(_SETTINGS.values(), texts, strict=True)
     return Config(**{f.name: _value(f.metadata["variable"], f, text) for f, text in settings if text})
 
 
-def _value(called: str, setting: Field[Any], text: str) -> Any:
+def _value(called: str, setting: Field[object], text: str) -> Any:
     try:
         return setting.metadata["read"](text)
     except ValueError as expected:

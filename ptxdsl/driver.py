@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from .errors import LaunchError
+from ptxdsl.errors import LaunchError
 
 
 class Late:
@@ -23,9 +23,9 @@ class Late:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(importlib.import_module(self._name), name)
-        setattr(self, name, found)
-        return found
+        value = getattr(importlib.import_module(self._name), name)
+        setattr(self, name, value)
+        return value
 
 
 cuda: Any = Late("cuda.bindings.driver")
@@ -72,9 +72,9 @@ def failure(doing: str, status: Any) -> LaunchError:
     return LaunchError(f"{doing}: {name}: {_explanation(status)}", help=help)
 
 
-def _explanation(status: Any) -> str:
-    found, text = cuda.cuGetErrorString(status)
-    return text.decode() if found == cuda.CUresult.CUDA_SUCCESS and text else "the driver has no explanation"
+def _explanation(status: object) -> str:
+    answer, text = cuda.cuGetErrorString(status)
+    return text.decode() if answer == cuda.CUresult.CUDA_SUCCESS and text else "the driver has no explanation"
 
 
 @cache
@@ -149,9 +149,20 @@ def device(ordinal: int) -> Device:
     )
 
 
-def _attribute(handle: Any, name: str) -> int:
+def _attribute(handle: object, name: str) -> int:
     attribute = getattr(cuda.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
     return int(call(f"asking for {name}", cuda.cuDeviceGetAttribute, attribute, handle))
+
+
+def clock_khz(ordinal: int) -> int:
+    """The clock of a GPU's multiprocessors at best, in kHz."""
+    return _attribute(call(f"asking for cuda:{ordinal}", cuda.cuDeviceGet, ordinal), "CLOCK_RATE")
+
+
+def memory_bandwidth(ordinal: int) -> float:
+    """What a GPU's memory could deliver at best, in bytes a microsecond: two transfers a clock over the whole bus."""
+    handle = call(f"asking for cuda:{ordinal}", cuda.cuDeviceGet, ordinal)
+    return _attribute(handle, "MEMORY_CLOCK_RATE") * _attribute(handle, "GLOBAL_MEMORY_BUS_WIDTH") / 4000
 
 
 def device_arch(ordinal: int = 0) -> str:

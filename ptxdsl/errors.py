@@ -5,17 +5,25 @@ from __future__ import annotations
 import dis
 import linecache
 import os
+import stat
 import sys
 from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, wraps
 from itertools import islice
 from traceback import walk_tb
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
+from typing import ParamSpec, TypeVar
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _NUMPY = os.path.join("", "site-packages", "numpy", "")  # its functions written in Python call ours
 _SHIPPED_KERNELS = os.path.join(_LIBRARY, "kernels") + os.sep
+EXCERPT_COLUMNS = 200  # of a source line, at most, in a message
+SOURCE_BYTES = 16 << 20  # of a file whose lines messages show
 _BETWEEN = ("ptxdsl", "contextlib", "dataclasses", "functools", "numpy")  # packages that call ours for the user
 
 
@@ -34,28 +42,59 @@ class Location:
     source: str = field(default="", compare=False, repr=False)
 
     def __str__(self) -> str:
-        return f"{os.path.basename(self.file)}:{self.line}"
+        return f"{printable(os.path.basename(self.file))}:{self.line}"
 
     @property
     def text(self) -> str:
-        """The source line, without its newline; empty where the source is not at hand."""
-        return self.source or linecache.getline(self.file, self.line).rstrip("\n")
+        """The source line, without its newline; empty where the source is not at hand, or may not be shown."""
+        if self.source or not _is_shown(self.file):
+            return self.source
+        return linecache.getline(self.file, self.line).rstrip("\n")
 
     def excerpt(self) -> str:
-        """The source line behind its place, with carets under the columns."""
-        if not self.text.strip():
+        """The source line behind its place, with carets under the columns; of a very long line the part around it."""
+        text, (start, end) = self.text, self.columns
+        if not text.strip():
             return f"  {self}"
-        start, end = self.columns
-        indent = len(self.text) - len(self.text.lstrip())
-        lines = [f"  {self} | {self.text.strip()}"]
-        if end > start >= indent:
-            lines.append(" " * (len(str(self)) + 5 + start - indent) + "^" * (end - start))
+        first = len(text) - len(text.lstrip())
+        if start - first > EXCERPT_COLUMNS:
+            first = start - EXCERPT_COLUMNS // 2
+        shown = printable(text[first : first + EXCERPT_COLUMNS].rstrip())
+        lines = [f"  {self} | {shown}"]
+        if end > start >= first:
+            carets = min(end - first, EXCERPT_COLUMNS) - (start - first)
+            lines.append(" " * (len(str(self)) + 5 + start - first) + "^" * carets)
         return "\n".join(lines)
 
     def chain(self) -> list[Location]:
         """This place, then each call that led to it, innermost first."""
         outer = self.inlined_at.chain() if self.inlined_at else []
         return [self, *outer]
+
+
+def printable(text: str) -> str:
+    """`text` with a space for each character that a terminal would obey rather than show."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+
+
+_shown: set[str] = set()
+
+
+def show_lines_of(file: str) -> None:
+    """Lets messages show lines of a file. Otherwise they show files that Python runs, for a PTX text names any file."""
+    _shown.add(file)
+
+
+def _is_shown(file: str) -> bool:
+    if file in linecache.cache:
+        return True
+    if file not in _shown and not any(getattr(module, "__file__", None) == file for module in [*sys.modules.values()]):
+        return False
+    try:
+        about = os.stat(file)
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(about.st_mode) and about.st_size <= SOURCE_BYTES
 
 
 class Error(Exception):
@@ -117,27 +156,45 @@ class ScheduleError(Error):
         super().__init__(message, at=at or caller(), help=help)
 
 
+class UnusedResultWarning(UserWarning):
+    """An instruction of a kernel only computes, and nothing reads what it computes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A call in user code: its place, and the names that its result is assigned to."""
+    """A call in user code: its place, the names that its result is assigned to, the functions of the place, and where
+    in the bytecode of the innermost one it is."""
 
     location: Location
     names: tuple[str, ...] = ()
+    codes: tuple[CodeType, ...] = ()
+    offset: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The local names of the user's function that runs now, and where in its bytecode it is."""
+    """The local names of the user's function that runs now, where in its bytecode it is, and its module's names."""
 
     code: CodeType
     offset: int
     values: dict[str, object]
+    globals: dict[str, object]
 
 
 def names_here() -> Names | None:
     """The names that the user's innermost function can see locally now; None outside of user code."""
     frames = _user_frames(sys._getframe(1), None)
-    return Names(frames[0].f_code, frames[0].f_lasti, dict(frames[0].f_locals)) if frames else None
+    return _names(frames[0]) if frames else None
+
+
+def names_of_calls(outermost: CodeType | None, wanted: Callable[[CodeType], bool]) -> list[Names | None]:
+    """The same of each of the user's functions that run now, innermost first; None for those that are not wanted."""
+    frames = _user_frames(sys._getframe(1), outermost)
+    return [_names(frame) if wanted(frame.f_code) else None for frame in frames]
+
+
+def _names(frame: FrameType) -> Names:
+    return Names(frame.f_code, frame.f_lasti, dict(frame.f_locals), frame.f_globals)
 
 
 def here(outermost: CodeType | None = None) -> Site:
@@ -175,6 +232,52 @@ def raised_at(error: BaseException, place: Location | None = None) -> Location |
     return place
 
 
+def recursion(error: RecursionError) -> Location | None:
+    """Where a user's function calls itself, also by way of others; None where an error has another reason."""
+    calls = [(f.f_code, f.f_lasti) for f, _ in walk_tb(error.__traceback__) if not _is_library(f.f_code.co_filename)]
+    repeated = [call for call, times in Counter(calls).most_common(1) if times > 2]
+    return _location(*repeated[0]) if repeated else None
+
+
+def of_user(error: BaseException) -> BaseException:
+    """An error to be raised again where users call the package, without the frames that lie between them and it.
+
+    Errors of Python that arise in our own code keep them: those are mistakes of ours.
+    """
+    steps = []
+    step = error.__traceback__
+    while step is not None:
+        steps.append(step)
+        step = step.tb_next
+    theirs = [step for step in steps if not _is_ours(step.tb_frame.f_code.co_filename)]
+    if shows_all_frames or not (isinstance(error, Error) or theirs[-1:] == steps[-1:]):
+        return error
+    shown = None
+    for step in reversed(theirs):
+        shown = TracebackType(shown, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return error.with_traceback(shown)
+
+
+shows_all_frames = False  # for those who work on the package
+
+
+def public(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that users call: what it raises shows their frames alone."""
+
+    @wraps(function)
+    def called(*arguments: P.args, **options: P.kwargs) -> R:
+        try:
+            return function(*arguments, **options)
+        except Exception as error:
+            raise of_user(error)  # noqa: B904
+
+    return called
+
+
+def _is_ours(file: str) -> bool:
+    return file.startswith(_LIBRARY) or "contextlib" in file
+
+
 def calls_here(outermost: CodeType | None = None) -> tuple[tuple[CodeType, int], ...]:
     """The user's functions that are running now, each with its place in the bytecode; as in the chain of `here`."""
     return tuple([(frame.f_code, frame.f_lasti) for frame in _user_frames(sys._getframe(1), outermost)])
@@ -193,6 +296,39 @@ def _is_dropped(code: CodeType, offset: int) -> bool:
     return listing[n - 1].opname == "LOAD_ATTR" and listing[n].opname == "POP_TOP"
 
 
+def is_looped_here() -> bool:
+    """Whether a loop of Python, or a generator, asks the function that calls this for an iterator; not a function."""
+    frame = sys._getframe(2)
+    listing = bytecode(frame.f_code)
+    n = bisect_right(listing, frame.f_lasti, key=lambda i: i.offset) - 1
+    return listing[n].opname in ("GET_ITER", "GET_YIELD_FROM_ITER", "FOR_ITER")
+
+
+def is_repeated_here() -> bool:
+    """Whether the user's function puts the result of this call alone into a list or tuple, and repeats that by `*`."""
+    frames = _user_frames(sys._getframe(1), None)
+    return bool(frames) and _is_repeated(frames[0].f_code, frames[0].f_lasti)
+
+
+@lru_cache(maxsize=1024)
+def _is_repeated(code: CodeType, offset: int) -> bool:
+    listing = bytecode(code)
+    n = bisect_right(listing, offset, key=lambda i: i.offset)
+    if n + 1 >= len(listing) or listing[n].opname not in ("BUILD_LIST", "BUILD_TUPLE") or listing[n].arg != 1:
+        return False
+    first, *rest = listing[n:]
+    return _multiplies(rest[0]) or any(_multiplies(i) and _begins(i) == _begins(first) for i in rest)
+
+
+def _multiplies(instruction: dis.Instruction) -> bool:
+    return instruction.opname == "BINARY_OP" and instruction.argrepr in ("*", "*=")
+
+
+def _begins(instruction: dis.Instruction) -> tuple[int | None, int | None]:
+    place = instruction.positions
+    return (place.lineno, place.col_offset) if place else (None, None)
+
+
 # By the identity of code, since equal code may stand in two files; the list keeps it alive.
 _sites: dict[tuple[int, ...], tuple[list[CodeType], Site]] = {}
 
@@ -204,7 +340,7 @@ def _site(calls: list[tuple[CodeType, int]]) -> Site:
         inner = _location(code, offset)
         location = inner if location is None else replace(inner, inlined_at=location)
     assert location is not None
-    return Site(location, _targets(*calls[0]))
+    return Site(location, _targets(*calls[0]), tuple(code for code, _ in calls), calls[0][1])
 
 
 def _user_frames(frame: FrameType | None, outermost: CodeType | None) -> list[FrameType]:
@@ -229,6 +365,7 @@ def _location(code: CodeType, offset: int) -> Location:
     """The place of one bytecode instruction; of one that goes over several lines, where it begins."""
     line, end_line, start, end = next(islice(code.co_positions(), offset // 2, None))
     columns = (start or 0, end or 0) if line == end_line else (start or 0, (start or 0) + 1)
+    show_lines_of(code.co_filename)
     return Location(code.co_filename, line or code.co_firstlineno, columns, code.co_name)
 
 

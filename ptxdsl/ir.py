@@ -6,13 +6,14 @@ made (`Function.register`, `Function.label`), so nothing is renamed later. No so
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from .errors import Location
-from .types import Type, f32, f64
+from ptxdsl.errors import Location
+from ptxdsl.types import Type, f32, f64
 
 
 @dataclass(eq=False, slots=True)
@@ -218,7 +219,7 @@ Operand: TypeAlias = (
 
 
 class Opcode(Protocol):
-    """What an instruction must know of its entry in the table (`isa.spec.Opcode`)."""
+    """What an instruction must know of its entry in the table (`isa.opcode.Opcode`)."""
 
     text: str
 
@@ -370,6 +371,33 @@ class Section:
 def text_at(data: bytes) -> str:
     """The zero-ended string at the start of a section's bytes."""
     return data.partition(b"\0")[0].decode(errors="replace")
+
+
+def quoted(name: str) -> str:
+    """A file's name as a string of PTX: printable ASCII, with the other bytes in octal, as nvcc writes them."""
+    try:
+        content = name.encode(errors="surrogateescape")
+    except UnicodeEncodeError:  # no file system has this name; Python code may say that it does
+        content = name.encode(errors="replace")
+    return '"' + "".join(map(_escape, content)) + '"'
+
+
+def _escape(byte: int) -> str:
+    if byte == ord("\\"):
+        return "\\\\"
+    return chr(byte) if 32 <= byte < 127 and byte != ord('"') else f"\\{byte:03o}"
+
+
+def unquoted(text: str) -> str:
+    """The name that a string of PTX, without its quotes, stands for."""
+    if "\\" not in text:
+        return text
+    content = re.sub(rb"\\(\\|[0-3][0-7]{2})", _unescape, text.encode(errors="surrogateescape"))
+    return content.decode(errors="surrogateescape")
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    return b"\\" if match[1] == b"\\" else bytes([int(match[1], 8)])
 
 
 @dataclass(slots=True)

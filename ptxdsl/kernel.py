@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
+from ptxdsl import config, ir
+from ptxdsl.driver import Late
+from ptxdsl.errors import Error, LaunchError, TraceError, here, names_here, public
+from ptxdsl.lower import lower
+from ptxdsl.runtime.dispatch import Launch, Remembered
+from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
+from ptxdsl.trace import REQUIRED, Signature, signature, trace
 from ptxdsl.trace.builder import is_name
-
-from . import config, ir
-from .calls import DEFAULT_ARCH, Launch, Variant, arguments, assembling, parsing
-from .errors import Error, LaunchError, TraceError, here, names_here
-from .lower import lower
-from .trace import REQUIRED, Signature, signature, trace
-from .verify import check_operands
+from ptxdsl.trace.captured import Captures, captures, constant_key
+from ptxdsl.verify import check_blocks, check_operands
 
 if TYPE_CHECKING:
-    from .assemble import Cubin, Resources
-    from .launch import Compiled
+    import ptxdsl.assemble as assembling
+    import ptxdsl.parse as parsing
+    from ptxdsl.assemble import Cubin, Resources
+    from ptxdsl.runtime import values
+    from ptxdsl.runtime import variables as module_variables
+    from ptxdsl.runtime.launch import Compiled
+    from ptxdsl.runtime.variables import ModuleMemory, ModuleVariable
+else:
+    assembling = Late("ptxdsl.assemble")
+    parsing = Late("ptxdsl.parse")
+    module_variables = Late("ptxdsl.runtime.variables")
+    values = Late("ptxdsl.runtime.values")
+
 
 MOST_VARIANTS = 1024  # of a kernel, that are remembered
-RESERVED = ("stream", "cluster", "cooperative", "arch", "annotate", "shared_bytes", "checks")
+RESERVED = ("stream", "cluster", "cooperative", "overlap", "arch", "annotate", "shared_bytes", "checks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +48,10 @@ class Options:
     min_blocks: int | None = None
 
     def directives(self) -> tuple[ir.Directive, ...]:
-        given = (("reqntid", self.reqntid), ("maxntid", self.max_threads), ("minnctapersm", self.min_blocks))
+        promises = (("reqntid", self.reqntid), ("maxntid", self.max_threads), ("minnctapersm", self.min_blocks))
         return tuple(
             ir.Directive(name, value if isinstance(value, tuple) else (value,))
-            for name, value in given
+            for name, value in promises
             if value is not None
         )
 
@@ -48,51 +62,57 @@ class AnyKernel:
     name: str
 
     def __init__(self) -> None:
-        self.handles: dict[Any, tuple[Variant, Compiled]] = {}
+        self.handles: dict[Any, list[Remembered]] = {}
 
-    def variant(self, arch: str | None, constants: dict[str, Any]) -> Variant:
+    def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:
         """The kernel for a target and constants, made when first asked for."""
         raise NotImplementedError
 
-    def __getitem__(self, shape: Any) -> Launch:
+    def __getitem__(self, shape: object) -> Launch:
         """`kernel[grid, block]` or `kernel[grid, block, shared_bytes]`: ints, or tuples of one to three ints."""
         if type(shape) is not tuple or not 2 <= len(shape) <= 3:
             raise _misuse(self, f"is indexed by {shape!r}")
         return Launch(self, *shape)
 
-    def __call__(self, *given: Any, **constants: Any) -> None:
+    def __call__(self, *arguments: object, **constants: object) -> None:
         raise _misuse(self, "is called without a grid and a block")
 
-    def ptx(self, arch: str | None = None, *, annotate: bool = False, **constants: Any) -> str:
+    @public
+    def ptx(self, arch: str | None = None, *, annotate: bool = False, **constants: object) -> str:
         """The PTX text for `arch`, else for PTXDSL_ARCH, else sm_80. `annotate` shows Python lines as comments."""
         variant = self.variant(arch, constants)
         return lower(variant.module, lineinfo=False, annotate=True) if annotate else variant.text
 
-    def ir(self, arch: str | None = None, **constants: Any) -> ir.Module:
+    @public
+    def ir(self, arch: str | None = None, **constants: object) -> ir.Module:
         """The program as objects."""
         return self.variant(arch, constants).module
 
-    def cubin(self, arch: str | None = None, **constants: Any) -> Cubin:
+    @public
+    def cubin(self, arch: str | None = None, **constants: object) -> Cubin:
         """Machine code: `.image` in bytes; registers, spills and warnings beside it."""
         return self.variant(arch, constants).cubin
 
-    def sass(self, arch: str | None = None, **constants: Any) -> str:
+    @public
+    def sass(self, arch: str | None = None, **constants: object) -> str:
         """The machine instructions as text."""
         return self.cubin(arch, **constants).sass()
 
-    def resources(self, arch: str | None = None, **constants: Any) -> Resources:
+    @public
+    def resources(self, arch: str | None = None, **constants: object) -> Resources:
         """Registers, spills, stack and shared memory, as the assembler says."""
         return self.cubin(arch, **constants).kernels[self.name]
 
-    def compiled(self, arch: str | None = None, **constants: Any) -> Compiled:
+    @public
+    def compiled(self, arch: str | None = None, **constants: object) -> Compiled:
         """A handle that launches in a few microseconds: `handle(grid, block, arguments, stream=…)`."""
         variant = self.variant(arch, constants)
         return variant.compiled(variant.arch)
 
 
-def _misuse(kernel: AnyKernel, what: str) -> LaunchError:
+def _misuse(kernel: AnyKernel, misuse: str) -> LaunchError:
     return LaunchError(
-        f"kernel `{kernel.name}` {what}",
+        f"kernel `{kernel.name}` {misuse}",
         at=here().location,
         help=f"write `{kernel.name}[grid, block](…)`, for example `{kernel.name}[(8,), (128,)](…)`",
     )
@@ -101,11 +121,13 @@ def _misuse(kernel: AnyKernel, what: str) -> LaunchError:
 class Kernel(AnyKernel):
     """A Python function that is traced once for each target and set of constants."""
 
-    def __init__(self, function: Callable[..., Any], found: Signature, options: Options) -> None:
+    def __init__(self, function: Callable[..., Any], signature: Signature, options: Options) -> None:
         super().__init__()
         functools.update_wrapper(self, function)
-        self.name, self.signature, self.options = function.__name__, found, options
+        self.name, self.signature, self.options = function.__name__, signature, options
         self._variants: dict[Any, Variant] = {}
+        self._read: Captures | None = None
+        self._asked: dict[Any, tuple[Variant, tuple[Any, ...]]] = {}  # by the addresses of constants, which stay alive
 
     def __repr__(self) -> str:
         return f"<kernel {self.__qualname__}>"  # type: ignore[attr-defined]
@@ -113,30 +135,53 @@ class Kernel(AnyKernel):
     def __reduce__(self) -> Any:
         return _find, (self.__module__, self.__qualname__)  # type: ignore[attr-defined]
 
-    def variant(self, arch: str | None, constants: dict[str, Any]) -> Variant:
+    def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:
         settings = config.current()
+        arch, lineinfo = arch or settings.arch or DEFAULT_ARCH, settings.lineinfo
+        asked = arch, lineinfo, *constants, *map(id, constants.values())
+        known = self._asked.get(asked)
+        if known is None or not known[0].captures.hold():
+            if len(self._asked) >= MOST_VARIANTS:
+                self._asked.clear()
+            known = self._asked[asked] = self._exact(arch, lineinfo, constants), tuple(constants.values())
+        return known[0]
+
+    def _exact(self, arch: str, lineinfo: bool, constants: dict[str, Any]) -> Variant:
+        """The variant for constants as they are, and for what the kernel reads now."""
         values = self._constants(constants)
-        key = (arch or settings.arch or DEFAULT_ARCH, settings.lineinfo, *values.values())
+        read = self._captures(list(_functions(values.values())))
+        key = arch, lineinfo, *map(constant_key, values.values()), read.key
         if key not in self._variants:
             if len(self._variants) >= MOST_VARIANTS:
                 del self._variants[next(iter(self._variants))]  # the oldest; constants may be new at each call
-            self._variants[key] = self._trace(key[0], settings.lineinfo, values)
-        return self._variants[key]
+            self._variants[key] = self._trace(arch, lineinfo, values)
+        variant = self._variants[key]
+        variant.captures = read
+        return variant
 
-    def _trace(self, arch: str, lineinfo: bool, values: dict[str, Any]) -> Variant:
+    def _captures(self, functions: list[FunctionType]) -> Captures:
+        """What the kernel reads now, and what functions among its constants read."""
+        if functions:
+            return captures([self.signature.function, *self.signature.captured, *functions])
+        if self._read is None or not self._read.hold():
+            self._read = captures([self.signature.function, *self.signature.captured])
+        return self._read
+
+    def _trace(self, arch: str, lineinfo: bool, values: dict[str, object]) -> Variant:
         assembling.check_arch(arch)
         traced = trace(self.signature, values, arch=arch, directives=self.options.directives())
-        parameters = [(p.name, p.type) for p in self.signature.parameters(values)]
+        parameters = [(p.name, p.type) for p in traced.parameters]
+        check_blocks(traced.module)
         text = lower(traced.module, lineinfo=lineinfo)
         return Variant(self.name, arch, traced.module, text, parameters, traced.dynamic_bytes)
 
-    def _constants(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _constants(self, chosen: Mapping[str, object]) -> dict[str, Any]:
         """The constants by name, defaults filled in, in the order of the signature."""
         known = self.signature.constants
-        for unknown in given:
+        for unknown in chosen:
             if unknown not in known:
                 raise self._unknown(unknown)
-        values = {name: given.get(name, default) for name, default in known.items()}
+        values = {name: chosen.get(name, default) for name, default in known.items()}
         for name, value in values.items():
             self._check_constant(name, value)
         return values
@@ -152,7 +197,7 @@ class Kernel(AnyKernel):
             help = f"it takes {constants}" if constants else "it has none: it is launched with its parameters alone"
         return TraceError(message, at=here().location, help=help)
 
-    def _check_constant(self, name: str, value: Any) -> None:
+    def _check_constant(self, name: str, value: object) -> None:
         if value is REQUIRED:
             raise TraceError(
                 f"kernel `{self.name}` needs its constant `{name}`",
@@ -169,12 +214,20 @@ class Kernel(AnyKernel):
             ) from None
 
 
+def _functions(values: Iterable[object]) -> Iterator[FunctionType]:
+    """Functions among constants, which are traced too."""
+    for value in values:
+        function = value.func if isinstance(value, functools.partial) else value
+        if isinstance(function, FunctionType):
+            yield function
+
+
 def _find(module: str, qualname: str) -> Any:
     """The kernel of that name, where a pickled one is loaded."""
-    found: Any = importlib.import_module(module)
+    value: Any = importlib.import_module(module)
     for name in qualname.split("."):
-        found = getattr(found, name)
-    return found
+        value = getattr(value, name)
+    return value
 
 
 def kernel(
@@ -203,15 +256,15 @@ def kernel(
                 at=here().location,
                 help="give the function a name of letters, digits and underscores",
             )
-        found = signature(function, scope)
-        for name in (*found.names, *found.constants):
+        taken = signature(function, scope)
+        for name in (*taken.names, *taken.constants):
             if name in RESERVED:
                 raise TraceError(
                     f"kernel `{function.__name__}` has a parameter `{name}`, which launches use for themselves",
                     at=here().location,
                     help="give it another name",
                 )
-        return Kernel(function, found, Options(reqntid, max_threads, min_blocks))
+        return Kernel(function, taken, Options(reqntid, max_threads, min_blocks))
 
     return make if function is None else make(function)
 
@@ -219,9 +272,9 @@ def kernel(
 class ParsedKernel(AnyKernel):
     """A kernel of a module that was read from PTX."""
 
-    def __init__(self, module: ir.Module, function: ir.Function) -> None:
+    def __init__(self, module: ir.Module, function: ir.Function, memory: ModuleMemory) -> None:
         super().__init__()
-        self.name, self.module, self.function = function.name, module, function
+        self.name, self.module, self.function, self.memory = function.name, module, function, memory
         self._variants: dict[Any, Variant] = {}
 
     def __repr__(self) -> str:
@@ -230,13 +283,13 @@ class ParsedKernel(AnyKernel):
     def __reduce__(self) -> Any:
         return _parsed, (lower(self.module), self.name)
 
-    def variant(self, arch: str | None, constants: dict[str, Any]) -> Variant:
+    def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:
         if constants:
             raise LaunchError(
                 f"kernel `{self.name}` is PTX and has no constants; {', '.join(constants)} given", at=here().location
             )
-        own = self.module.target[0]
-        arch = arch or config.current().arch or (own if own in config.ARCHITECTURES else DEFAULT_ARCH)
+        target = self.module.target[0]
+        arch = arch or config.current().arch or (target if target in config.ARCHITECTURES else DEFAULT_ARCH)
         if arch not in self._variants:
             self._variants[arch] = self._variant(arch)
         return self._variants[arch]
@@ -245,25 +298,36 @@ class ParsedKernel(AnyKernel):
         check_operands(f for f in self.module.functions if f.kind == "func" or f is self.function)
         parameters = [(p.name, _kind(p)) for p in self.function.parameters]
         text = lower(self.module)
-        return Variant(self.name, arch, self.module, text, parameters, 0, parsed=self.module)
+        return Variant(self.name, arch, self.module, text, parameters, 0, parsed=self.module, memory=self.memory)
 
 
 def _kind(parameter: ir.Variable | ir.Register) -> Any:
     """What is given at a launch: a number or an array for a scalar, bytes for a struct."""
     is_struct = isinstance(parameter, ir.Variable) and parameter.shape
-    return arguments.Bytes(parameter.bytes) if is_struct else parameter.type  # type: ignore[union-attr]
+    return values.Bytes(parameter.bytes) if is_struct else parameter.type  # type: ignore[union-attr]
 
 
-def _parsed(text: str, name: str) -> ParsedKernel:
+def _parsed(text: str, name: str) -> Any:
     return parse(text)[name]
 
 
+def _assembled(program: ir.Module, arch: str) -> Cubin:
+    cubin: Cubin = assembling.assemble(lower(program), arch)
+    return cubin
+
+
 class Module:
-    """A PTX module: `module[name]` is a kernel, `module.ptx()` prints it again."""
+    """A PTX module: `module[name]` is a kernel or a variable, `module.ptx()` prints it again."""
 
     def __init__(self, program: ir.Module) -> None:
         self.ir = program
-        self._kernels = {function.name: ParsedKernel(program, function) for function in program.kernels}
+        self._memory: ModuleMemory = module_variables.ModuleMemory(functools.partial(_assembled, program))
+        self._kernels = {function.name: ParsedKernel(program, function, self._memory) for function in program.kernels}
+        self._variables: dict[str, ModuleVariable] = {
+            variable.name: module_variables.ModuleVariable(self._memory, variable)
+            for variable in program.globals
+            if variable.space in ("global", "const") and variable.linkage != "extern"
+        }
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -273,14 +337,26 @@ class Module:
     def __iter__(self) -> Iterator[str]:
         return iter(self._kernels)
 
-    def __getitem__(self, name: str) -> ParsedKernel:
-        if name not in self._kernels:
-            raise Error(
-                f"the module has no kernel `{name}`",
-                at=here().location,
-                help=f"it has {', '.join(self._kernels) or 'none'}",
-            )
-        return self._kernels[name]
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of the variables in .global and .const."""
+        return tuple(self._variables)
+
+    def __getitem__(self, name: str) -> Any:
+        """A kernel, which is launched, or a variable, which is read and written."""
+        if name in self._kernels:
+            return self._kernels[name]
+        if name in self._variables:
+            return self._variables[name]
+        variables = f"; its variables: {', '.join(self._variables)}" if self._variables else ""
+        raise Error(
+            f"the module has no kernel `{name}`" if not variables else f"the module has no kernel or variable `{name}`",
+            at=here().location,
+            help=f"it has {', '.join(self._kernels) or 'none'}{variables}",
+        )
+
+    def __reduce__(self) -> Any:
+        return Module, (self.ir,)
 
     def __repr__(self) -> str:
         return f"<PTX module with {', '.join(self._kernels) or 'no kernels'}>"
@@ -290,6 +366,11 @@ class Module:
         return lower(self.ir)
 
 
-def parse(text: str, *, file: str = "<ptx>") -> Module:
-    """Reads a PTX module. Raises ParseError with line, column and what was expected."""
-    return Module(parsing.parse(text, file=file))
+@public
+def parse(text: str | bytes, *, file: str = "<ptx>", sources: Iterable[str] = ()) -> Module:
+    """Reads a PTX module, from a str or from bytes as NVRTC gives them.
+
+    Messages show lines of `file` and of `sources`, where the text names these as its source, and of no other file that
+    Python does not run. Raises ParseError with line, column and what was expected.
+    """
+    return Module(parsing.parse(text, file=file, sources=sources))

@@ -10,10 +10,23 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import count
 
-from .errors import Location
-from .ir import Directive, Function, Instruction, Item, Label, Module, Register, Scope, Section, Variable, text_at
-from .types import Type
-from .verify import check_targets, least_version
+from ptxdsl.errors import Location, printable
+from ptxdsl.ir import (
+    Directive,
+    Function,
+    Instruction,
+    Item,
+    Label,
+    Module,
+    Register,
+    Scope,
+    Section,
+    Variable,
+    quoted,
+    text_at,
+)
+from ptxdsl.types import Type
+from ptxdsl.verify import check_targets, least_version
 
 INDENT = "    "
 WIDTH = 110
@@ -57,7 +70,7 @@ class _Printer:
         yield f".target {', '.join(self.module.target)}"
         yield f".address_size {self.module.address_size}"
         if self.lineinfo:
-            yield from (f'.file {index} "{name}"' for name, index in self.files.items())
+            yield from (f".file {index} {quoted(name)}" for name, index in self.files.items())
 
     def _module_item(self, item: Function | Variable | Directive | Section) -> None:
         if isinstance(item, Function):
@@ -107,7 +120,7 @@ class _Printer:
             return
         if self.annotate and (location.file, location.line) != self.annotated:
             self.annotated = (location.file, location.line)
-            self.lines.append(f"{indent}// {f'{location} | {location.text.strip()}'.rstrip('| ')}")
+            self.lines.append(f"{indent}// {_comment(location)}")
         if self.lineinfo and (self.place is None or _chain(location) != _chain(self.place)):
             self._loc(location, indent)
         self.place = location
@@ -136,6 +149,12 @@ class _Printer:
     def _position(self, location: Location) -> str:
         file, line, column = _site(location)
         return f"{self.files.setdefault(file, max(self.files.values(), default=0) + 1)} {line} {column}"
+
+
+def _comment(location: Location) -> str:
+    """A place and its line in ASCII: assemblers take nothing else, not even in comments."""
+    text = f"{location} | {printable(location.text.strip())}".rstrip("| ")
+    return text.encode("ascii", "backslashreplace").decode()
 
 
 def is_source(location: Location) -> bool:

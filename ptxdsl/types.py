@@ -11,7 +11,30 @@ from typing import Any
 
 import numpy as np
 
-from .errors import TraceError, here
+from ptxdsl.errors import TraceError, here
+
+
+@dataclass(frozen=True, slots=True)
+class FixedArray:
+    """The type of a field that is an array of known length, in a group of parameters: `u32[4]`.
+
+    Raises TraceError for a length that is no int of 1 or more.
+    """
+
+    element: Any  # a Type, a Pointer, or the class of a group
+    count: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.count, int | np.integer) or isinstance(self.count, bool) or self.count < 1:
+            help = (
+                "the length of an array is an int of 1 or more; an array of any length is a pointer, such as ptr[f32]"
+            )
+            raise TraceError(f"{self} has no such length", at=here().location, help=help)
+
+    def __str__(self) -> str:
+        return f"{self.element}[{self.count!r}]"
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +49,14 @@ class Type:
         return self.name
 
     __repr__ = __str__
+    __iter__ = None  # `u32[4]` is no element
+
+    def __getitem__(self, count: int) -> FixedArray:
+        return FixedArray(self, count)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A type that is loaded is the one that is known by its name: types are compared by `is`."""
+        return _by_name, (self.name,)
 
     @property
     def bytes(self) -> int:
@@ -73,14 +104,22 @@ bf16, tf32 = Type("bf16", 16, "f"), Type("tf32", 32, "f")
 e4m3, e5m2 = Type("e4m3", 8, "f"), Type("e5m2", 8, "f")
 f16x2, bf16x2, u16x2, s16x2 = (Type(n, 32, "x") for n in ("f16x2", "bf16x2", "u16x2", "s16x2"))
 e4m3x2, e5m2x2, f32x2 = Type("e4m3x2", 16, "x"), Type("e5m2x2", 16, "x"), Type("f32x2", 64, "x")
+e4m3x4, e5m2x4 = Type("e4m3x4", 32, "x"), Type("e5m2x4", 32, "x")
 s4, u4, b1 = Type("s4", 4, "s"), Type("u4", 4, "u"), Type("b1", 1, "b")
 pred = Type("pred", 1, "p")
 texref, samplerref, surfref = (Type(n, 64, "o") for n in ("texref", "samplerref", "surfref"))
 
 TYPES = {t.name: t for t in (
     b8, b16, b32, b64, b128, u8, u16, u32, u64, s8, s16, s32, s64, f16, f32, f64, bf16, tf32, e4m3, e5m2,
-    f16x2, bf16x2, u16x2, s16x2, e4m3x2, e5m2x2, f32x2, s4, u4, b1, pred,
+    f16x2, bf16x2, u16x2, s16x2, e4m3x2, e5m2x2, e4m3x4, e5m2x4, f32x2, s4, u4, b1, pred,
 )}  # fmt: skip
+
+_OPAQUE = {t.name: t for t in (texref, samplerref, surfref)}
+
+
+def _by_name(name: str) -> Type:
+    return TYPES.get(name) or _OPAQUE[name]
+
 
 _DECLARABLE = {"pred", "f16", "f16x2", "f32", "f64"} | {f"{k}{n}" for k in "bus" for n in (8, 16, 32, 64)} | {"b128"}
 
@@ -115,6 +154,10 @@ class Pointer:
         return f"ptr[{self.element}]" if self.space == "global" else f'ptr[{self.element}, "{self.space}"]'
 
     __repr__ = __str__
+    __iter__ = None
+
+    def __getitem__(self, count: int) -> FixedArray:
+        return FixedArray(self, count)
 
     bits = 64
     bytes = 8
@@ -132,7 +175,7 @@ class _PointerMaker:
         element, space = item if isinstance(item, tuple) else (item, "global")
         if not isinstance(element, Type):
             help = "write the type of its elements, such as `ptr[f32]`"
-            help = f"did you mean `ptr[{known}]`?" if (known := _near(element)) else help
+            help = f"did you mean `ptr[{known}]`?" if (known := nearest_type(element)) else help
             raise TraceError(f"ptr[…] takes a type of ptxdsl; found {_shown(element)}", at=here().location, help=help)
         if space not in SPACES:
             help = f"it is one of {', '.join(SPACES)}"
@@ -147,13 +190,13 @@ def _shown(element: Any) -> str:
     return element.__name__ if isinstance(element, type) else repr(element)
 
 
-def _near(element: Any) -> Type | None:
+def nearest_type(element: Any) -> Type | None:
     """The type that a Python or numpy type, or a name, most likely means."""
     if element is int or element is float:
         return s32 if element is int else f32
     try:
         return TYPES.get(str(element)) or from_dtype(np.dtype(element))
-    except TypeError:
+    except (TypeError, ValueError):
         return None
 
 
@@ -174,7 +217,7 @@ def from_dtype(dtype: np.dtype | str) -> Type | None:
     if name in _ML_DTYPES:
         return _ML_DTYPES[name]
     try:
-        found = np.dtype(name)
+        known = np.dtype(name)
     except TypeError:
         return None
-    return u8 if found == np.bool_ else _NUMPY.get(f"{found.kind}{found.itemsize}")
+    return u8 if known == np.bool_ else _NUMPY.get(f"{known.kind}{known.itemsize}")

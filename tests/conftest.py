@@ -8,6 +8,7 @@ import hypothesis
 import numpy as np
 import pytest
 
+from ptxdsl import errors
 from ptxdsl.driver import why_no_gpu
 
 SEED = "PTXDSL_TEST_SEED"
@@ -17,9 +18,23 @@ hypothesis.settings.register_profile("ptxdsl", deadline=None)
 hypothesis.settings.load_profile("ptxdsl")
 
 
+errors.shows_all_frames = True  # of our own, where a test fails
+
+
 def pytest_configure():
     # Set before pytest-xdist starts its workers, which inherit it: one seed for the whole run.
     os.environ.setdefault(SEED, str(random.SystemRandom().getrandbits(32)))
+
+
+def pytest_sessionstart(session):
+    # Not in pyproject.toml: what other plugins warn of while they start would end the run before it begins.
+    session.config.addinivalue_line("filterwarnings", "error")
+
+
+@pytest.hookimpl(tryfirst=True, wrapper=True)
+def pytest_sessionfinish(session):
+    session.config.getini("filterwarnings").remove("error")
+    return (yield)
 
 
 def pytest_report_header():

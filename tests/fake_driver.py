@@ -12,7 +12,8 @@ from ptxdsl import driver
 
 SUCCESS = real.CUresult.CUDA_SUCCESS
 ATTRIBUTES = {
-    "COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0, "MULTIPROCESSOR_COUNT": 132,
+    "COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0, "MULTIPROCESSOR_COUNT": 132, "CLOCK_RATE": 1980000,
+    "MEMORY_CLOCK_RATE": 3201000, "GLOBAL_MEMORY_BUS_WIDTH": 6144,
     "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448, "MAX_THREADS_PER_BLOCK": 1024,
 }  # fmt: skip
 
@@ -34,12 +35,16 @@ def installed(fake):
 
 
 class FakeCuda:
-    """`widths` are the sizes in bytes of the kernel's parameters; `run` is called with each launch, as its kernel."""
+    """`widths` are the sizes in bytes of the kernel's parameters; `run` is called with each launch, as its kernel.
 
-    def __init__(self, widths=(), gpus=1, **attributes):
-        self.widths, self.gpus, self.attributes = widths, gpus, ATTRIBUTES | attributes
+    GPUs are alike, but for what `others` says of them: `others={1: {"COMPUTE_CAPABILITY_MAJOR": 8}}`.
+    """
+
+    def __init__(self, widths=(), gpus=1, others=None, **attributes):
+        self.widths, self.gpus, self.attributes, self.others = widths, gpus, ATTRIBUTES | attributes, others or {}
         self.contexts, self.launches, self.loaded, self.function_attributes = [], [], [], []
         self.memory, self.failing, self.max_threads = {}, {}, 1024
+        self.variables, self.globals = {}, {}
         self.run = lambda launch: None
 
     def __getattr__(self, name):
@@ -71,7 +76,8 @@ class FakeCuda:
         return self.result("cuDeviceGetName", f"Fake {device}".encode().ljust(length, b"\0"))
 
     def cuDeviceGetAttribute(self, attribute, device):
-        return SUCCESS, self.attributes[attribute.name.removeprefix("CU_DEVICE_ATTRIBUTE_")]
+        own = self.attributes | self.others.get(int(device), {})
+        return SUCCESS, own[attribute.name.removeprefix("CU_DEVICE_ATTRIBUTE_")]
 
     def cuDevicePrimaryCtxRetain(self, device):
         return self.result("cuDevicePrimaryCtxRetain", real.CUcontext(1000 + device))
@@ -88,7 +94,15 @@ class FakeCuda:
 
     def cuModuleLoadData(self, image):
         self.loaded.append((self.current, image))
-        return self.result("cuModuleLoadData", real.CUmodule(2000))
+        return self.result("cuModuleLoadData", real.CUmodule(2000 + len(self.loaded)))
+
+    def cuModuleGetGlobal(self, module, name):
+        """Variables are as long as `variables` says, and zero in each module that is loaded."""
+        if name.decode() not in self.variables:
+            return real.CUresult.CUDA_ERROR_NOT_FOUND, None, None
+        size = self.variables[name.decode()]
+        buffer = self.globals.setdefault((int(module), name), ctypes.create_string_buffer(size))
+        return self.result("cuModuleGetGlobal", real.CUdeviceptr(ctypes.addressof(buffer)), size)
 
     def cuModuleGetFunction(self, module, name):
         return self.result("cuModuleGetFunction", real.CUfunction(3000 + self.current))
@@ -117,12 +131,34 @@ class FakeCuda:
         return self.result("cuMemFree")
 
     def cuMemcpyHtoD(self, target, source, size):
-        ctypes.memmove(target, source, size)
+        ctypes.memmove(int(target), source, size)
         return self.result("cuMemcpyHtoD")
 
     def cuMemcpyDtoH(self, target, source, size):
-        ctypes.memmove(target, source, size)
+        ctypes.memmove(target, int(source), size)
         return self.result("cuMemcpyDtoH")
+
+    def cuMemcpyHtoDAsync(self, target, source, size, stream):
+        return self.cuMemcpyHtoD(target, source, size)
+
+    def cuMemsetD8Async(self, target, value, size, stream):
+        ctypes.memset(target, value, size)
+        return self.result("cuMemsetD8Async")
+
+    def cuStreamCreate(self, flags):
+        return self.result("cuStreamCreate", 5)
+
+    def cuStreamSynchronize(self, stream):
+        return self.result("cuStreamSynchronize")
+
+    def cuStreamDestroy(self, stream):
+        return self.result("cuStreamDestroy")
+
+    def cuStreamIsCapturing(self, stream):
+        return self.result("cuStreamIsCapturing", 0)
+
+    def cuThreadExchangeStreamCaptureMode(self, mode):
+        return self.result("cuThreadExchangeStreamCaptureMode", mode)
 
     @property
     def current(self):

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from ptxdsl import config
-from ptxdsl.assemble import Resources, assemble, assemblers
+from ptxdsl.assemble import Resources, assemble, assemblers, cache
 from ptxdsl.errors import AssembleError, Error
 
 HEADER = ".version 7.0\n.target sm_80\n.address_size 64\n"
@@ -428,6 +428,32 @@ def test_a_damaged_cache_entry_is_made_anew(tmp_path, counting):
         first = assemble(STORE, "sm_80")
         (entry,) = (p for p in tmp_path.rglob("*") if p.is_file())
         entry.write_bytes(entry.read_bytes()[:-5])
+        assert assemble(STORE, "sm_80") == first
+        assert assemble(STORE, "sm_80") == first
+    assert counting.runs == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no JSON",
+        b"\xff\xfe",
+        b"[]\nimage",
+        b"{}\nimage",
+        b"null",
+        b"[" * 100_000,
+        b'{"arch": "sm_80", "kernels": [], "warnings": []}\nimage',
+        b'{"arch": "sm_80", "kernels": {"k": 9}, "warnings": []}\nimage',
+        b'{"arch": "sm_80", "kernels": {"k": {"colour": 9}}, "warnings": []}\nimage',
+        b'{"arch": "sm_80", "kernels": {}, "warnings": null}\nimage',
+    ],
+)
+def test_an_entry_with_other_facts_is_made_anew(tmp_path, counting, content):
+    with config.using(cache_dir=tmp_path):
+        first = assemble(STORE, "sm_80")
+        (entry,) = (p for p in tmp_path.rglob("*") if p.is_file())
+        assert cache.store(tmp_path, entry.parent.name + entry.name, content)
         assert assemble(STORE, "sm_80") == first
         assert assemble(STORE, "sm_80") == first
     assert counting.runs == 2

@@ -1,6 +1,8 @@
 """The disk cache: an entry comes back whole or not at all, and no state of the folder is an error."""
 
+import hashlib
 import os
+import stat
 import subprocess
 import sys
 
@@ -34,6 +36,86 @@ def test_a_damaged_entry_is_none_and_can_be_replaced(tmp_path, damage):
     assert cache.load(tmp_path, NAME) is None
     assert cache.store(tmp_path, NAME, b"content")
     assert cache.load(tmp_path, NAME) == b"content"
+
+
+def entry(tmp_path):
+    """The file of the one entry that is stored."""
+    cache.store(tmp_path, NAME, b"content")
+    (path,) = (p for p in tmp_path.rglob("*") if p.is_file())
+    return path
+
+
+def test_an_entry_is_bound_to_its_key(tmp_path):
+    other = cache.key(["another kernel"])
+    moved = tmp_path / other[:2] / other[2:]
+    moved.parent.mkdir()
+    entry(tmp_path).rename(moved)
+    assert cache.load(tmp_path, other) is None
+    assert cache.store(tmp_path, other, b"other content")
+    assert cache.load(tmp_path, other) == b"other content"
+
+
+def test_an_entry_of_the_format_before_is_not_used(tmp_path):
+    entry(tmp_path).write_bytes(b"ptxdsl 1\n" + hashlib.sha256(b"planted").digest() + b"planted")
+    assert cache.load(tmp_path, NAME) is None
+
+
+@pytest.mark.parametrize(
+    "mode, used", [(0o600, True), (0o644, True), (0o400, True), (0o666, False), (0o660, False), (0o602, False)]
+)
+def test_an_entry_that_others_may_write_is_not_used(tmp_path, mode, used):
+    entry(tmp_path).chmod(mode)
+    assert cache.load(tmp_path, NAME) == (b"content" if used else None)
+    assert cache.store(tmp_path, NAME, b"made anew")
+    assert cache.load(tmp_path, NAME) == b"made anew"
+
+
+def test_an_entry_of_another_user_is_not_used(tmp_path, monkeypatch):
+    path = entry(tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    assert cache.load(tmp_path, NAME) is None
+
+
+def test_what_is_stored_can_be_written_by_this_user_alone(tmp_path):
+    before = os.umask(0)
+    try:
+        assert stat.S_IMODE(entry(tmp_path).stat().st_mode) == 0o600
+    finally:
+        os.umask(before)
+
+
+def test_a_link_to_another_file_is_not_followed(tmp_path):
+    path = entry(tmp_path)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert cache.load(tmp_path, NAME) is None
+    assert cache.store(tmp_path, NAME, b"made anew")
+    assert cache.load(tmp_path, NAME) == b"made anew"
+
+
+def full_folder(path):
+    path.mkdir()
+    (path / "file").touch()
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, full_folder, lambda path: path.symlink_to("nowhere")])
+@pytest.mark.parametrize("depth", ["entry", "folder of entries"])
+def test_what_is_no_file_heals(tmp_path, make, depth):
+    path = entry(tmp_path)
+    path.unlink()
+    if depth == "folder of entries":
+        path = path.parent
+        path.rmdir()
+    make(path)
+    assert cache.load(tmp_path, NAME) is None
+    assert cache.store(tmp_path, NAME, b"made anew")
+    assert cache.load(tmp_path, NAME) == b"made anew"
+
+
+def test_a_fifo_in_the_stead_of_the_cache_keeps_nothing(tmp_path):
+    os.mkfifo(tmp_path / "cache")
+    assert not cache.store(tmp_path / "cache", NAME, b"content")
+    assert cache.load(tmp_path / "cache", NAME) is None
 
 
 def test_a_folder_that_cannot_be_made_keeps_nothing(tmp_path):

@@ -331,7 +331,7 @@ def test_errors_are_red_only_on_a_terminal_that_wants_colours(run, monkeypatch):
 
 class TestIsa:
     def test_an_instruction_with_its_forms_operands_and_requirements(self, run):
-        assert run("isa", "ldmatrix").out == (
+        assert run("isa", "ldmatrix.sync.aligned.m8n8").out == (
             "ldmatrix: d = matrices: lane 4g + t takes elements 2t and 2t+1 of row g; with .trans of column g.\n"
             "\n"
             "  ldmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 d, [address]\n"
@@ -356,6 +356,7 @@ class TestIsa:
         )
 
     def test_the_plain_meaning_comes_first(self, run):
+        assert "\n    p           written, where pair=True asks for it: pred\n" in run("isa", "shfl").out
         out = run("isa", "add").out
         assert out.index("modulo 2^n") < out.index("CC.CF")
 

@@ -83,7 +83,8 @@ def test_using_refuses_an_unknown_setting():
         pass
     assert str(refused.value) == (
         "there is no setting `architecture`\n"
-        "  help: the settings are cache_dir, dump, dump_dir, device, arch, lineinfo, assembler"
+        "  help: the settings are cache_dir, dump, dump_dir, device, arch, lineinfo, numerics, checks, schedule, steps, "
+        "seconds, assembler"
     )
 
 
@@ -112,3 +113,21 @@ def test_the_key_has_what_a_compiled_kernel_depends_on(name, value, in_key):
 
 def test_every_architecture_is_a_target_that_the_instruction_table_knows():
     assert set(config.ARCHITECTURES) <= TARGETS.keys()
+
+
+@pytest.mark.parametrize("variable, text", [("DEVICE", "emulator"), ("ARCH", "sm_90")])
+def test_what_decides_changes_with_each_setting_that_does(monkeypatch, variable, text):
+    before = config.deciding()
+    monkeypatch.setenv(f"PTXDSL_{variable}", text)
+    assert config.deciding() != before
+    assert hash(config.deciding()) == hash(config.deciding())
+    monkeypatch.delenv(f"PTXDSL_{variable}")
+    assert config.deciding() == before
+    with config.using(**{variable.lower(): text}):
+        assert config.deciding() != before
+
+
+def test_a_folder_decides_nothing(monkeypatch):
+    before = config.deciding()
+    monkeypatch.setenv("PTXDSL_CACHE_DIR", "/elsewhere")
+    assert config.deciding() == before

@@ -3,7 +3,7 @@
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.effects import written
+from ptxdsl.verify.effects import written
 
 KERNEL = """
 .version 8.0
@@ -25,6 +25,27 @@ KERNEL = """
     {body}
 }}
 """
+STRUCT = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry kernel(.param .align 8 .b8 p[32], .param .u64 q)
+{{
+    .reg .b64 %x, %y, %z;
+    .reg .b32 %n, %m;
+    {body}
+}}
+"""
+STRUCTS = {
+    "a member": (
+        "ld.param.u64 %x, [p+8]; ld.param.u64 %y, [p]; ld.global.b32 %n, [%y]; st.global.b32 [%x], %n;",
+        "p+8",
+    ),
+    "one of two": ("ld.param.v2.u64 {%x, %y}, [p+16]; st.global.b32 [%y], %n;", "p+16 p+24"),
+    "halves": ("ld.param.v2.u32 {%n, %m}, [p+24]; mov.b64 %x, {%n, %m}; st.global.b32 [%x], 0;", "p+24"),
+    "somewhere": ("mov.b64 %z, p; ld.param.u64 %x, [%z+8]; st.global.b32 [%x], 0;", "p"),
+    "none": ("ld.param.u64 %x, [p+8]; ld.global.b32 %n, [%x]; ld.param.u64 %y, [q]; st.global.b32 [%y], %n;", "q"),
+}
 CASES = {
     "an address that is only read through": ("st.shared.b64 [table], %x; ld.shared.b64 %p, [table]; ld.global.b32 %n, [%p];", ""),
     "an address that is loaded again": ("st.shared.b64 [table], %x; ld.shared.b64 %p, [table+8]; st.global.b32 [%p], %n;", "x"),
@@ -68,3 +89,10 @@ CASES = {
 def test_addresses_are_followed_through_memory(body, parameters):
     kernel = pd.parse(KERNEL.format(body=body)).ir.kernels[0]
     assert written(kernel) == set(parameters.split())
+
+
+@pytest.mark.parametrize("case", STRUCTS)
+def test_what_is_written_through_members_of_structs(case):
+    body, expected = STRUCTS[case]
+    kernel = pd.parse(STRUCT.format(body=body))["kernel"]
+    assert written(kernel.function) == frozenset(expected.split())

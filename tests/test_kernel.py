@@ -16,8 +16,8 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import bf16, config, f16, f32, f64, ptr, s32, u8, u32, u64
-from ptxdsl.effects import written
 from ptxdsl.errors import EmulationError, Error, LaunchError
+from ptxdsl.verify.effects import written
 
 
 @pd.kernel
@@ -228,7 +228,7 @@ def test_an_output_that_is_read_only_or_overlaps_is_refused():
 
 
 def test_a_gpu_is_asked_for_in_words_where_there_is_none(monkeypatch):
-    if not pd.launch.driver.why_no_gpu():
+    if not pd.runtime.launch.driver.why_no_gpu():
         pytest.skip("there is a GPU")
     monkeypatch.setenv("PTXDSL_DEVICE", "cuda")
     x = np.ones(4, np.float32)
@@ -288,6 +288,7 @@ OF_K = "of kernel `k`"
 UNRESOLVED = "of parameter `x` cannot be resolved"
 DEFINITIONS = {
     "no annotation": ("def k(x): pass", f"parameter `x` {OF_K} has no type"),
+    "a method": ("def k(self, x: u32): pass", "kernel `k` is a method: it takes `self`"),
     "a Python type": ("def k(x: int): pass", f"parameter `x` {OF_K} is annotated <class 'int'>, which no kernel takes"),
     "a predicate": ("def k(x: pd.pred): pass", f"parameter `x` {OF_K} is annotated pred, which no kernel takes"),
     "a default": ("def k(x: u32 = 3): pass", f"parameter `x` {OF_K} has a default"),

@@ -14,12 +14,14 @@ import pytest
 from cuda.bindings.driver import CUresult, CUstream
 
 from ptxdsl import driver, types
-from ptxdsl.arguments import Bytes
 from ptxdsl.arrays import strided
 from ptxdsl.assemble import Cubin, Resources
 from ptxdsl.errors import LaunchError
-from ptxdsl.launch import load, runs_on, stream_handle
-from ptxdsl.quick import reach
+from ptxdsl.runtime.launch import load
+from ptxdsl.runtime.loaded import runs_on
+from ptxdsl.runtime.quick import reach
+from ptxdsl.runtime.streams import stream_handle
+from ptxdsl.runtime.values import Bytes
 from ptxdsl.types import f32, ptr, s32, u32, u64
 
 from .fake_driver import FakeCuda, installed
@@ -297,11 +299,11 @@ BAD = {
         lambda x, y: (x, 8, Tensor(address=0x1002), 2.0),
         "`y` takes ptr[f32], whose elements lie at multiples of 4 bytes; it starts at 0x1002",
     ),
-    "the same": (lambda x, y: (x, 8, x, 2.0), SHARES),
     "overlap below": (lambda x, y: (x, 8, Tensor(address=x.address - 28), 2.0), SHARES),
     "overlap above": (lambda x, y: (x, 8, Tensor(address=x.address + 28), 2.0), SHARES),
     "negative": (lambda x, y: (x, -1, y, 2.0), "`n` takes u32; -1 does not fit (0 to 4294967295)"),
     "too large": (lambda x, y: (x, 8, y, 1e39), "`a` takes f32; 1e+39 does not fit"),
+    "an int that is no float": (lambda x, y: (x, 8, y, 16777217), "`a` takes f32; 16777217 has no exact f32"),
     "a float": (lambda x, y: (x, 8.0, y, 2.0), "`n` takes u32, an integer; it is 8.0"),
     "an array": (lambda x, y: (x, y, y, 2.0), "`n` takes u32; it is a torch array of f32 with shape (8,)"),
     "too few": (lambda x, y: (x, 8, y), "k takes 4 arguments, 3 given"),
@@ -394,6 +396,26 @@ def test_tensors_are_asked_at_once_where_torch_can(gpu, torch, monkeypatch):
         with pytest.raises(LaunchError) as refused:
             handle(1, 1, make(x, Tensor()))
         assert refused.value.message == message
+    assert len(gpu.launches) == 3
+
+
+def test_ints_for_float_parameters_are_exact_on_the_quick_way_too(gpu):
+    handle, x, y = kernel(), Tensor(), Tensor()
+    handle(1, 1, (x, 8, y, 2))
+    with only_quickly(handle):
+        handle(1, 1, (x, 8, y, 1 << 24))
+    with pytest.raises(LaunchError, match="`a` takes f32; 16777217 has no exact f32"):
+        handle(1, 1, (x, 8, y, (1 << 24) + 1))
+    handle(1, 1, (x, 8, y, 1 << 25))
+    assert [launch["parameters"][3] for launch in gpu.launches] == [struct.pack("<f", n) for n in (2, 1 << 24, 1 << 25)]
+
+
+def test_an_array_that_is_given_twice_is_launched_quickly(gpu):
+    handle, x = kernel(), Tensor()
+    handle(1, 1, (x, 8, x, 2.0))
+    with only_quickly(handle):
+        handle(1, 1, (x, 8, x, 2.0))
+        handle(1, 1, (x, 8, Tensor(), 2.0))
     assert len(gpu.launches) == 3
 
 

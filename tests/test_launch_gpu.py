@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from ptxdsl import config, driver, types
-from ptxdsl.arguments import Bytes
 from ptxdsl.arrays import strided
 from ptxdsl.assemble import assemble
 from ptxdsl.errors import LaunchError
-from ptxdsl.launch import load
+from ptxdsl.runtime.launch import load
+from ptxdsl.runtime.values import Bytes
 from ptxdsl.types import f32, ptr, u32, u64
 
 pytestmark = pytest.mark.gpu
@@ -273,7 +273,7 @@ import numpy as np
 from ptxdsl import driver
 from ptxdsl.assemble import assemble
 from ptxdsl.errors import LaunchError
-from ptxdsl.launch import load
+from ptxdsl.runtime.launch import load
 from ptxdsl.types import ptr, u32
 
 TEXT = '''.version 7.0
@@ -365,7 +365,7 @@ class TestTorch:
             "`y` has shape (500,) and strides (2,): a kernel's pointer takes row-major, contiguous memory": (
                 x, y[::2], 1.0, 500,
             ),
-            "`y` is written by saxpy and shares memory with `x`": (y, y, 1.0, 1000),
+            "`y` is written by saxpy and shares memory with `x`": (y[:999], y[1:], 1.0, 999),
             "`n` takes u32; -1 does not fit (0 to 4294967295)": (x, y, 1.0, -1),
             "`x` is a torch array of f32 with shape (1000,) in host memory; this launch runs on cuda:0": (
                 x.cpu(), y, 1.0, 1000,

@@ -9,7 +9,7 @@ import pytest
 from ptxdsl import ir
 from ptxdsl.assemble import assemble
 from ptxdsl.assemble.assemblers import tool
-from ptxdsl.errors import Location, VerifyError
+from ptxdsl.errors import Location, VerifyError, show_lines_of
 from ptxdsl.isa import choose
 from ptxdsl.isa.opaque import opaque
 from ptxdsl.isa.special import SPECIAL_REGISTERS
@@ -315,3 +315,44 @@ def test_golden(name):
     if os.environ.get("PTXDSL_UPDATE_GOLDEN"):
         file.write_text(text)
     assert text == file.read_text()
+
+
+HOSTILE = 'a"\n.entry evil() { ret; }\n.file 2 "b'
+
+
+def test_a_file_name_cannot_add_text():
+    function, (a,) = kernel(a=b32)
+    function.body = [instruction("not.b32", a, a, at=place(3, file=HOSTILE))]
+    text = lower(module(function))
+    assert text.splitlines()[3] == r'.file 1 "a\042\012.entry evil() { ret; }\012.file 2 \042b"'
+    assert [f.name for f in parse(text).functions] == ["k"]
+    assert next(parse(text).functions[0].walk()).location.file == HOSTILE
+    assert "a:3" not in lower(module(function), lineinfo=False, annotate=True)
+
+
+def test_the_name_of_a_file_cannot_leave_its_comment():
+    function, (a,) = kernel(a=b32)
+    function.body = [instruction("not.b32", a, a, at=place(3, file="a\n.entry evil"))]
+    assert body(lower(module(function), annotate=True, lineinfo=False)) == [
+        ".reg .b32 a;", "// a .entry evil:3", "not.b32 a, a;",
+    ]  # fmt: skip
+
+
+def test_other_letters_than_ascii_assemble(tmp_path):
+    """ptxas refuses them in names of files and in comments; nvcc writes the bytes of UTF-8 in octal, as we do."""
+    path = tmp_path / "größe.py"
+    path.write_text("# größe = π\n")
+    show_lines_of(str(path))
+    function, (a,) = kernel(a=b32)
+    function.body = [instruction("mov.b32", a, ir.Immediate(1), at=place(1, file=str(path)))]
+    text = lower(module(function), annotate=True)
+    assert r'gr\303\266\303\237e.py"' in text and r"// gr\xf6\xdfe.py:1 | # gr\xf6\xdfe = \u03c0" in text
+    assert "k" in assemble(text, "sm_80").kernels
+
+
+@pytest.mark.parametrize("name", ["a.py", r"C:\new\x", "a\udce4.py", "\ud800", 'x"', "tab\t", "", "\\", "\\101"])
+def test_names_of_files_are_read_back(name):
+    text = ir.quoted(name)
+    assert text.isascii() and text.isprintable() and text.count('"') == 2
+    assert ir.unquoted(text[1:-1]) == name.replace("\ud800", "?")
+    assert ir.unquoted("C:\\temp") == "C:\\temp"

@@ -160,16 +160,16 @@ def test_variables(text, expected):
     assert [getattr(found, name) for name in found.__slots__] == [getattr(expected, name) for name in found.__slots__]
 
 
-def initial(text):
-    return variable(f".global .u64 x[9] = {text};").initial
+def initial(text, extents="[9]"):
+    return variable(f".global .u64 x{extents} = {text};").initial
 
 
 def test_initial_values_are_nested_tuples_of_constants():
     one, two, three = (ir.Immediate(n) for n in (1, 2, 3))
-    assert initial("5") == ir.Immediate(5)
+    assert initial("5", "") == ir.Immediate(5)
     assert initial("{}") == ()
     assert initial("{1, 2, 3}") == (one, two, three)
-    assert initial("{{1, 2}, {3}}") == ((one, two), (three,))
+    assert initial("{{1, 2}, {3}}", "[2][2]") == ((one, two), (three,))
     assert initial("{1, 1 + 1, 3}") == (one, two, three)
     assert initial("{-1, 0x10, 010}") == (ir.Immediate(-1), ir.Immediate(16), ir.Immediate(8))
     assert variable(".global .f32 x[3] = {0f3F800000, -1.0, 0.5};").initial == tuple(
@@ -280,8 +280,8 @@ def test_numbered_variables_and_variables_with_values_in_a_function():
 
 
 def test_names_without_percent_and_with_dollar():
-    body = ".reg .b32 r, $r, _r; .reg .pred p; $L__BB0_1: add.u32 r, $r, _r; @p bra $L__BB0_1;"
-    assert printed(body) == ["add.u32 r, $r, _r;", "@p bra $L__BB0_1;"]
+    body = ".reg .b32 r, $r, _r; .reg .pred q; $L__BB0_1: add.u32 r, $r, _r; @q bra $L__BB0_1;"
+    assert printed(body) == ["add.u32 r, $r, _r;", "@q bra $L__BB0_1;"]
 
 
 def test_targets_and_prototypes():
@@ -475,13 +475,6 @@ REFUSED = {
         "  <ptx>:8 | add.u32 %r1 %r2, %r3;\n"
         "                        ^^^",
     ),
-    "an address without brackets": (
-        kernel("\tmov.u32 %r1, %r2+4;"),
-        "line 8, column 15: `%r2+4` is an address\n"
-        "  <ptx>:8 | mov.u32 %r1, %r2+4;\n"
-        "                         ^^^\n"
-        "  help: write [%r2+4] for memory, or add with an instruction",
-    ),
     "arithmetic on registers": (
         kernel("\tadd.u32 %r1, %r2 * 4, 1;"),
         "line 8, column 19: `%r2 * 4` is no constant\n"
@@ -560,13 +553,6 @@ REFUSED = {
         "                      ^\n"
         "  help: write it with mov",
     ),
-    "a vector register as parameter": (
-        HEADER + ".func f(.reg .v2 .b32 a) { ret; }",
-        "line 4, column 23: `a` is a vector register, which no parameter can be\n"
-        "  <ptx>:4 | .func f(.reg .v2 .b32 a) { ret; }\n"
-        "                                  ^\n"
-        "  help: pass its elements",
-    ),
     "an unknown type": (
         kernel("\t.reg .b33 %x;"),
         "line 8, column 7: unknown type `.b33`; expected a type such as `.b32`, a name, `.align` or `.ptr`\n"
@@ -579,13 +565,6 @@ REFUSED = {
         "  <ptx>:8 | .reg %x;\n"
         "                 ^^\n"
         "  help: write a type before it: `.b32 %x`",
-    ),
-    "a loc of an unknown file": (
-        kernel("\t.loc 1 2 3\n\tret;"),
-        "line 8, column 2: file 1 has no `.file` directive\n"
-        "  <ptx>:8 | .loc 1 2 3\n"
-        "            ^^^^^^^^^^\n"
-        '  help: add `.file 1 "…"`',
     ),
     "half a loc": (
         kernel("\t.loc 1 2;\n\tret;"),

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from textwrap import indent
 
+import numpy as np
 import pytest
 
+import ptxdsl as pd
+from ptxdsl.types import TYPES
 from tests.tracing import refusal
 
 TABLE = Path(__file__).parent / "refusals" / "tracing.txt"
@@ -32,3 +36,58 @@ def without_carets(text):
     if sys.version_info < (3, 12):
         return text
     return "\n".join(line for line in text.splitlines() if set(line) - {" ", "^"})
+
+
+def refused_without_source(body):
+    """What a kernel says that was typed into Python or made by `exec`: its lines are in no file."""
+    text = f"@pd.kernel\ndef k(x: ptr[f32], n: u32):\n{indent(body, '    ')}\n"
+    scope = {"pd": pd, "np": np, "ptr": pd.ptr, **TYPES}
+    exec(compile(text, "<stdin>", "exec"), scope)
+    with pytest.raises(pd.Error) as caught:
+        scope["k"].ptx()
+    return str(caught.value)
+
+
+TRUTH = (
+    "  <stdin>:3\n  help: write `with pd.if_(…):` for `if` and `assert`, pd.while_ for `while`, pd.select for "
+    "`a if p else b`, `&`, `|` and `~` for `and`, `or` and `not`"
+)
+WITHOUT_SOURCE = {
+    "if n > 3:\n    x[0] = 1.0": (
+        f"Python asks whether `a predicate` is true, which is not known while tracing\n{TRUTH}"
+    ),
+    "p = n > 3\nx[0] = 1.0 if p else 2.0": (
+        "Python asks whether `p` is true, which is not known while tracing\n" + TRUTH.replace(":3", ":4")
+    ),
+    "a, b = x[0]": (
+        "`an f32` is one f32; it cannot be unpacked or looped over\n"
+        "  <stdin>:3\n  help: to count up to it, write `for i in pd.range(v):`"
+    ),
+    "x[0] = x[1] + n": (
+        "`+` of two types: `an f32` is f32, `n` is u32\n"
+        "  <stdin>:3\n  help: convert one of them: `v.to(u32)` or `n.to(f32)`"
+    ),
+    "x[n] += 1.0": (
+        "`+=` on `v`, which is a value that was computed once, not a variable\n"
+        "  <stdin>:3\n  help: make it a variable before (`v = pd.var(f32, …)`), or give the result a new name"
+    ),
+    "a = pd.var(f32, 0)\nb = a\na += 1.0\nx[0] = b": (
+        "`b` is a second name for the variable `a`, not a copy of it: what is written here is in both\n"
+        "  <stdin>:5\n  help: to keep what it held before, write `b = a.value`"
+    ),
+    "a = [pd.var(f32, 0)]\nb = a[0]\na[0].set(1.0)\nx[0] = b": (
+        "`b` is a second name for the variable that is written here, not a copy of it: what is written here is in both\n"
+        "  <stdin>:5\n  help: to keep what it held before, bind `b` to its `.value`"
+    ),
+    "for j, i in enumerate(pd.range(n)):\n    x[i] = float(j)": (
+        "a function of Python takes the rounds of a pd.range, which is a loop of the kernel: Python sees one of them, "
+        "and what it counts or pairs with that would be the same in all\n  <stdin>:3\n"
+        "  help: loop over the pd.range itself, and count or index by its number or by a `pd.var`; with "
+        '`unroll="full"`, or as a `range` of Python, it has all its rounds while tracing'
+    ),
+}
+
+
+@pytest.mark.parametrize("body, text", WITHOUT_SOURCE.items(), ids=WITHOUT_SOURCE)
+def test_where_the_source_is_not_at_hand_nothing_is_guessed(body, text):
+    assert refused_without_source(body) == text

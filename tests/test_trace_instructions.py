@@ -78,9 +78,9 @@ def test_variables_take_results():
 def test_constants_of_floats_that_ptx_cannot_spell_go_through_a_register():
     @pd.kernel
     def k(h: f16, b: bf16, p: f16x2):
-        pd.ptx.add.f16(h, 1.5)
-        pd.ptx.fma.rn.bf16(b, 1.5, -2.0)
-        pd.ptx.add.f16x2(p, 1.0)
+        _ = pd.ptx.add.f16(h, 1.5)
+        _ = pd.ptx.fma.rn.bf16(b, 1.5, -2.0)
+        _ = pd.ptx.add.f16x2(p, 1.0)
 
     assert emitted(k) == [
         "mov.b16 %fs0, 15872;",
@@ -210,10 +210,10 @@ def test_what_needs_a_kernel_is_refused_outside_of_one(use):
 def test_forms_are_chosen_by_their_operands():
     @pd.kernel
     def k(w: b64, n: b32, m: s32):
-        pd.unpack(w, b32)
-        pd.ptx.mov.b64((n, n))
-        pd.ptx.mov.b64(w)
-        pd.ptx.add.s32(m, -1)
+        _ = pd.unpack(w, b32)
+        _ = pd.ptx.mov.b64((n, n))
+        _ = pd.ptx.mov.b64(w)
+        _ = pd.ptx.add.s32(m, -1)
 
     assert emitted(k) == [
         "mov.b64 {%b0, %b1}, %w;",
@@ -229,7 +229,7 @@ def test_an_instruction_that_only_a_later_target_has():
 
     @pd.kernel
     def k(a: bf16):
-        pd.ptx.add.bf16(a, a)
+        _ = pd.ptx.add.bf16(a, a)
 
     assert k.ptx("sm_90")
     with pytest.raises(pd.VerifyError) as error:

@@ -144,7 +144,9 @@ def transposed(layout):
         pd.ptx.bar.sync(0)
         for i in pd.range(8):
             out[i * 32 + pd.tid.x] = tile[pd.tid.x, i]
-        tile[3, 5] = 1.0
+        pd.ptx.bar.sync(0)
+        with pd.if_(pd.tid.x == 0):
+            tile[3, 5] = 1.0
 
     return k
 

@@ -373,3 +373,12 @@ def test_operators_of_numpy_on_traced_values_are_ours(numpys, ours):
     texts = [emitted(source_kernel(used.format(text), head)) for text in (numpys, ours)]
     assert texts[0] == texts[1]
     assert texts[0] or "x" in ours
+
+
+def test_the_extreme_of_several_values_and_numbers(rng):
+    x, y = floats(rng, f32), floats(rng, f32)
+    x, y = np.nan_to_num(x, nan=0.5), np.nan_to_num(y, nan=0.5)
+    assert np.array_equal(
+        computed(lambda a, b: pd.max(1.0, a, b, -a), f32, x, y), np.maximum.reduce([x * 0 + 1, x, y, -x])
+    )
+    assert np.array_equal(computed(lambda a, b: pd.min(a, 0.25, b), f32, x, y), np.minimum.reduce([x * 0 + 0.25, x, y]))

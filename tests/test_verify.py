@@ -6,6 +6,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.errors import EmulationError, VerifyError
 from ptxdsl.isa.opaque import opaque
+from ptxdsl.isa.target import requirement
 from ptxdsl.parse import parse
 from ptxdsl.verify import SHOWN, Need, check_operands, verify
 
@@ -109,7 +110,7 @@ def test_what_the_target_or_the_version_lacks_is_refused():
     ],
 )
 def test_what_one_architecture_or_family_has_is_refused_on_others(number, suffix, has, lacks):
-    need = Need("`x`", ((8, 0), number, suffix))
+    need = Need("`x`", requirement("8.0", f"{number}{suffix}"))
     assert [need.missing(arch) for arch in has.split()] == [None] * len(has.split())
     wanted = f"sm_{number}{suffix}{'' if suffix else ' or later'}"
     for arch in lacks.split():

@@ -26,9 +26,9 @@ def mnemonics(kernel, arch="sm_80", **constants):
     return [text.partition(" ")[0].rstrip(";") for text in emitted(kernel, arch, **constants)]
 
 
-def source_kernel(body, head="x: ptr[f32], n: u32", **names):
+def source_kernel(body, head="x: ptr[f32], n: u32", options="", **names):
     """A kernel made of source text: its `def` is on line 2 of kernel.py, the body starts on line 3."""
-    text = f"@pd.kernel\ndef k({head}):\n{indent(body, '    ')}\n"
+    text = f"@pd.kernel{options}\ndef k({head}):\n{indent(body, '    ')}\n"
     linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
     scope = {"pd": pd, "np": np, "ptr": pd.ptr, **TYPES, **names}
     exec(compile(text, FILE, "exec"), scope)

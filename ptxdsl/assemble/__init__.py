@@ -104,8 +104,8 @@ def _check_modules(modules: Sequence[str]) -> None:
             raise AssembleError(
                 f"{_called(number, modules)} is no PTX: it has no `.version`", help="pass the text of a PTX module"
             )
-        for found in _DEFINITION.finditer(text) if len(modules) > 1 else ():
-            name = found[1] or found[2]
+        for definition in _DEFINITION.finditer(text) if len(modules) > 1 else ():
+            name = definition[1] or definition[2]
             if owner.setdefault(name, number) != number:
                 raise AssembleError(
                     f"`{name}` is defined in module {owner[name] + 1} and in module {number + 1}",
@@ -128,17 +128,17 @@ def _assemble(chosen: assemblers.Assembler, modules: Sequence[str], arch: str, o
 def _resources(image: bytes, arch: str, log: str) -> dict[str, Resources]:
     """What the kernels need: shared memory by the cubin, the rest by the log."""
     shared = sections.shared_bytes(image, arch)
-    found = assembler_log.resources(log)
-    return {name: replace(needs, shared_bytes=shared.get(name, 0)) for name, needs in found.items()}
+    by_kernel = assembler_log.resources(log)
+    return {name: replace(needs, shared_bytes=shared.get(name, 0)) for name, needs in by_kernel.items()}
 
 
 def _warning(remark: Remark, modules: Sequence[str]) -> str:
     # The log does not say which of several modules a warning is about.
-    place = _place(remark, modules[0]) if len(modules) == 1 else None
-    return f"{remark.message} ({place})" if place else remark.message
+    location = _python_location(remark, modules[0]) if len(modules) == 1 else None
+    return f"{remark.message} ({location})" if location else remark.message
 
 
-def _place(remark: Remark, text: str) -> Location | None:
+def _python_location(remark: Remark, text: str) -> Location | None:
     return assembler_log.python_place(text, remark.line) if remark.line else None
 
 
@@ -158,10 +158,10 @@ def _refusal(outcome: assemblers.Outcome, modules: Sequence[str], arch: str) -> 
     text = modules[outcome.module]
     prefix = f"module {outcome.module + 1}, " if len(modules) > 1 else ""
     listing = "\n".join(_entry(remark, text, prefix) for remark in errors)
-    places = [place for remark in errors if (place := _place(remark, text))]
+    locations = [location for remark in errors if (location := _python_location(remark, text))]
     help = next((advice for part, advice in _HELP if part in errors[0].message), None)
     return AssembleError(
-        f"the PTX does not assemble for {arch}:\n{listing}", at=places[0] if places else None, help=help
+        f"the PTX does not assemble for {arch}:\n{listing}", at=locations[0] if locations else None, help=help
     )
 
 
@@ -169,8 +169,8 @@ def _entry(remark: Remark, text: str, prefix: str) -> str:
     lines = text.splitlines()
     if remark.line is None or not 0 < remark.line <= len(lines):
         return f"  {remark.message}"
-    place = _place(remark, text)
-    python = f" ({place})" if place else ""
+    location = _python_location(remark, text)
+    python = f" ({location})" if location else ""
     return f"  {prefix}PTX line {remark.line}{python}: {remark.message}\n    {lines[remark.line - 1].strip()}"
 
 
@@ -185,12 +185,16 @@ def _pack(cubin: Cubin) -> bytes:
 
 
 def _unpack(content: bytes | None) -> Cubin | None:
+    """The cubin of an entry; None where there is none, or none that this version of ptxdsl has written."""
     if content is None:
         return None
     line, _, image = content.partition(b"\n")
-    facts = json.loads(line)
-    kernels = {name: Resources(**resources) for name, resources in facts["kernels"].items()}
-    return Cubin(image, facts["arch"], kernels, tuple(facts["warnings"]))
+    try:
+        facts = json.loads(line)
+        kernels = {name: Resources(**resources) for name, resources in facts["kernels"].items()}
+        return Cubin(image, facts["arch"], kernels, tuple(facts["warnings"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
 
 
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)")

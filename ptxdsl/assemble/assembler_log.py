@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ptxdsl.errors import Location
+from ptxdsl.ir import unquoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class Resources:
         )
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 _COMPILING = re.compile(r"Compiling entry function '(.+?)'")
@@ -46,21 +47,21 @@ _LINKED = re.compile(r"\bused (\d+) registers(.*)")
 
 def resources(log: str) -> dict[str, Resources]:
     """The resources of each kernel that a verbose log names, in its order."""
-    found: dict[str, Resources] = {}
+    by_name: dict[str, Resources] = {}
     kernel = function = ""
     for line in log.splitlines():
         if entry := _COMPILING.search(line):
             kernel = function = entry[1]
-            found[kernel] = Resources()
+            by_name[kernel] = Resources()
         elif properties := _PROPERTIES.search(line):
             function = properties[1]
-        elif (frame := _FRAME.search(line)) and function in found:
-            found[function] = _with_frame(found[function], *map(int, frame.groups()))
-        elif (used := _USED.search(line)) and kernel in found:
-            found[kernel] = _with_use(found[kernel], int(used[1]), used[2])
-        elif (linked := _LINKED.search(line)) and function in found:
-            found[function] = _with_linked(found[function], int(linked[1]), linked[2])
-    return found
+        elif (frame := _FRAME.search(line)) and function in by_name:
+            by_name[function] = _with_frame(by_name[function], *map(int, frame.groups()))
+        elif (used := _USED.search(line)) and kernel in by_name:
+            by_name[kernel] = _with_use(by_name[kernel], int(used[1]), used[2])
+        elif (linked := _LINKED.search(line)) and function in by_name:
+            by_name[function] = _with_linked(by_name[function], int(linked[1]), linked[2])
+    return by_name
 
 
 def _with_frame(known: Resources, stack: int, stores: int, loads: int) -> Resources:
@@ -122,8 +123,8 @@ def _remark(match: re.Match[str]) -> Remark:
 
 def errors(log: str) -> list[Remark]:
     """The errors of a log; "aborted due to errors" only where it is all that there is."""
-    found = [remark for remark in remarks(log) if remark.severity in ("error", "fatal")]
-    return [remark for remark in found if "aborted due to errors" not in remark.message] or found
+    refusals = [remark for remark in remarks(log) if remark.severity in ("error", "fatal")]
+    return [remark for remark in refusals if "aborted due to errors" not in remark.message] or refusals
 
 
 def warnings(log: str) -> list[Remark]:
@@ -143,7 +144,7 @@ _FUNCTION = re.compile(r"\.(?:entry|func)\b")
 
 def python_place(ptx: str, line: int) -> Location | None:
     """The Python place that line `line` of a PTX text came from, by its `.loc`; None where it has none."""
-    files = {int(number): name for number, name in _FILE.findall(ptx)}
+    files = {int(number): unquoted(name) for number, name in _FILE.findall(ptx)}
     lines = ptx.splitlines()[:line]
     for at in range(len(lines) - 1, -1, -1):
         if loc := _LOC.search(lines[at]):
@@ -155,15 +156,15 @@ def python_place(ptx: str, line: int) -> Location | None:
 
 def _location(loc: re.Match[str], before: Sequence[str], files: dict[int, str]) -> Location:
     """The place of a `.loc`. `inlined_at` repeats the place of an earlier `.loc`, which may be inlined itself."""
-    here = _place(loc.groups()[:3], files)
+    location = _place(loc.groups()[:3], files)
     if loc[4] is None:
-        return here
+        return location
     call = loc.groups()[3:]
     for at in range(len(before) - 1, -1, -1):
         outer = _LOC.search(before[at])
         if outer and outer.groups()[:3] == call:
-            return replace(here, inlined_at=_location(outer, before[:at], files))
-    return replace(here, inlined_at=_place(call, files))
+            return replace(location, inlined_at=_location(outer, before[:at], files))
+    return replace(location, inlined_at=_place(call, files))
 
 
 def _place(numbers: Sequence[str], files: dict[int, str]) -> Location:

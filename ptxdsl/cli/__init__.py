@@ -1,32 +1,31 @@
 """The command `ptxdsl`: dump what a kernel becomes, run a GEMM, draw layouts and schedules, read the instruction table,
 see the demo.
 
-It exits with 0 when all is well, 1 for an error in a kernel or a wrong result, 2 for a command that cannot be meant.
+`process` says how it exits.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Callable, Sequence
 
 from ptxdsl import __version__, config, driver, ir
-from ptxdsl.calls import Variant
-from ptxdsl.cli import demo, layout, manual, schedule
+from ptxdsl.cli import check, demo, layout, manual, process, schedule
+from ptxdsl.cli.numbers import at_most, seed
 from ptxdsl.cli.output import write
-from ptxdsl.cli.targets import UsageError, find, override
+from ptxdsl.cli.process import FAILURE, UsageError
+from ptxdsl.cli.targets import find, override
 from ptxdsl.cli.trial import Trial, default_device
-from ptxdsl.errors import Error
-from ptxdsl.kernels.config import ATOMS, outputs
-from ptxdsl.kernels.heuristic import choose
+from ptxdsl.kernels.choose.gemm import choose
+from ptxdsl.kernels.operands import ATOMS, outputs
 from ptxdsl.lower import lower
+from ptxdsl.runtime.variant import Variant
 from ptxdsl.types import TYPES
 from ptxdsl.verify import least_version
 
 STAGES = ("ir", "ptx", "cubin", "sass")
-FAILURE, USAGE, INTERRUPTED = 1, 2, 130
 DUMP_TARGETS = """\
 TARGET is one of
   package.module:kernel  a kernel, by the module that it is in
@@ -36,27 +35,20 @@ TARGET is one of
 
 examples
   ptxdsl dump ptxdsl.kernels.gemm:gemm --arch sm_80
-  ptxdsl dump ptxdsl.kernels.gemm:gemm --const config.stages=3 --stage sass
+  ptxdsl dump ptxdsl.kernels.gemm:gemm --const traits.tiling.stages=3 --stage sass
   ptxdsl dump mine.py:saxpy --annotate
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit status."""
-    try:
-        options = _parser().parse_args(_joined(sys.argv[1:] if arguments is None else arguments))
-        command: Callable[[argparse.Namespace], int] = options.command
-        status = command(options)
-        sys.stdout.flush()
-        return status
-    except BrokenPipeError:  # a reader such as `head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILURE
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except Error as error:
-        print(f"{_red('ptxdsl:')} {error}", file=sys.stderr)
-        return USAGE if isinstance(error, UsageError) else FAILURE
+    return process.run(lambda: _run(sys.argv[1:] if arguments is None else arguments))
+
+
+def _run(arguments: Sequence[str]) -> int:
+    options = _parser().parse_args(_joined(arguments))
+    command: Callable[[argparse.Namespace], int] = options.command
+    return command(options)
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:
@@ -71,17 +63,13 @@ def _joined(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
-def _red(text: str) -> str:
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty()
-    return text if plain else f"\x1b[1;31m{text}\x1b[0m"
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="ptxdsl", description="Write PTX kernels in Python.")
     parser.add_argument("--version", action="version", version=f"ptxdsl {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_dump(commands)
     _add_run(commands)
+    check.add(commands)
     layout.add(commands)
     schedule.add(commands)
     isa = commands.add_parser("isa", help="what the table knows of an instruction", description=manual.__doc__)
@@ -122,8 +110,8 @@ def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
         help="out = a @ b",
         description="out = a @ b on random matrices, on the GPU or the emulator, compared with numpy in float64.",
     )
-    for name, what in (("m", "rows of A"), ("n", "columns of B"), ("k", "columns of A, rows of B")):
-        gemm.add_argument(f"--{name}", type=_size, default=256, help=f"{what} (default 256)")
+    for name, meaning in (("m", "rows of A"), ("n", "columns of B"), ("k", "columns of A, rows of B")):
+        gemm.add_argument(f"--{name}", type=_size(f"--{name}"), default=256, help=f"{meaning} (default 256)")
     types = tuple(map(str, ATOMS))
     gemm.add_argument("--dtype", choices=types, default="f16", help="type of A and B (default f16)")
     gemm.add_argument("--out", help="type of the result (default: that of A, s32 for integers)")
@@ -141,14 +129,17 @@ def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
         help="of GemmConfig: tile=128,128,32, stages=3, …",
     )
     gemm.add_argument("--device", choices=config.DEVICES, help="default PTXDSL_DEVICE, then the GPU where there is one")
-    gemm.add_argument("--seed", type=int, default=0, help="of the random matrices (default 0)")
+    gemm.add_argument("--seed", type=seed, default=0, help="of the random matrices (default 0)")
     gemm.set_defaults(command=_run_gemm)
 
 
-def _size(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is no size: it must be 0 or more")
-    return int(text)
+def _size(flag: str) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isdecimal():
+            raise argparse.ArgumentTypeError(f"{text} is no size: it must be 0 or more")
+        return at_most(flag, text)
+
+    return read
 
 
 def _dump(options: argparse.Namespace) -> int:
@@ -163,13 +154,19 @@ def _dump(options: argparse.Namespace) -> int:
 
 def _stage(program: Variant, options: argparse.Namespace) -> bytes:
     if options.stage == "ir":
-        return listing(program.module).encode()
+        return _bytes(listing(program.module))
     if options.stage == "ptx":
-        return (lower(program.module, lineinfo=False, annotate=True) if options.annotate else program.text).encode()
+        text = lower(program.module, lineinfo=False, annotate=True) if options.annotate else program.text
+        return _bytes(text)
     cubin = program.cubin
     for name, resources in cubin.kernels.items():
         print(f"{name}: {resources}", file=sys.stderr)
     return cubin.image if options.stage == "cubin" else cubin.sass().encode()
+
+
+def _bytes(text: str) -> bytes:
+    """UTF-8, but for names of files that are none, which stay as they are."""
+    return text.encode(errors="surrogateescape")
 
 
 def listing(module: ir.Module) -> str:
@@ -184,9 +181,11 @@ def listing(module: ir.Module) -> str:
             f"PTX {major}.{minor}, {module.target[0]}"
         )
         lines += [f"  {p.space} {p}: {p.type}" for p in function.parameters if isinstance(p, ir.Variable)]
-        places = [str(getattr(item, "location", None) or "") for item in body]
-        widest = max(map(len, places), default=0)
-        lines += [f"{place:{widest}}  {_item(item)}".rstrip() for place, item in zip(places, body, strict=True)]
+        locations = [str(getattr(item, "location", None) or "") for item in body]
+        widest = max(map(len, locations), default=0)
+        lines += [
+            f"{location:{widest}}  {_item(item)}".rstrip() for location, item in zip(locations, body, strict=True)
+        ]
     return "\n".join(lines) + "\n"
 
 

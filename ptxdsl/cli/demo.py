@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 from ptxdsl import driver
-from ptxdsl.calls import Variant
 from ptxdsl.cli.targets import instructions
 from ptxdsl.cli.trial import Trial
 from ptxdsl.errors import Error
 from ptxdsl.kernels.gemm import gemm_kernel
+from ptxdsl.runtime.variant import Variant
 
 ARCH = "sm_80"
 SIZES = (333, 277, 200)  # multiples of no tile
@@ -36,7 +36,7 @@ def _run() -> list[str]:
     trial = Trial(*SIZES)
     print(f"f16 GEMM, out = a @ b, {' x '.join(map(str, SIZES))}")
     start = time.perf_counter()
-    program = gemm_kernel.variant(ARCH, {"config": trial.specialised()})
+    program = gemm_kernel.variant(ARCH, {"traits": trial.traits()})
     counted = instructions(program.module)
     print(f"traced     {sum(counted.values())} instructions in {time.perf_counter() - start:.2f} s")
     for mnemonic, count in counted.items():

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from ptxdsl.cli.output import STDOUT, write
-from ptxdsl.cli.targets import UsageError
+from ptxdsl.cli.process import UsageError
 from ptxdsl.errors import LayoutError
 from ptxdsl.layout import ComposedLayout, Layout, Swizzle, bank_wavefronts, parse, to_latex, to_svg, to_text
 from ptxdsl.layout.grid import Picture
@@ -17,7 +17,7 @@ SPECS = """\
 SPEC is one of
   ((4,8),(2,2)):((32,1),(16,8))    a layout, shape:stride; the shape alone is compact
   Sw<3,3,3>                        a swizzle
-  'Sw<3,3,3> o 0 o (8,64):(64,1)'  a layout whose offsets are swizzled
+  'Sw<3,3,3> o (8,64):(64,1)'      a layout whose offsets are swizzled
   mma.m16n8k16.f32.f16             an instruction: who holds which element of A, B and C
   ldmatrix.x4, cp.async.16, …      an instruction that copies: who addresses and who holds what
 
@@ -111,7 +111,10 @@ def picture(spec: str, banks: str | None, bits: int) -> Picture:
 
 
 def check_size(value: Layout | ComposedLayout | Swizzle) -> None:
-    cells = 1 << value.bits + abs(value.shift) if isinstance(value, Swizzle) else value.size
+    bits = value.bits + abs(value.shift) if isinstance(value, Swizzle) else value.size.bit_length() - 1
+    if bits >= 64:
+        raise UsageError(f"that is 2**{bits} cells or more; a drawing has at most {MOST_CELLS}")
+    cells = 1 << bits if isinstance(value, Swizzle) else value.size
     if cells > MOST_CELLS:
         raise UsageError(f"{value} has {cells} cells; a drawing has at most {MOST_CELLS}", help="draw one tile of it")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ptxdsl.cli.targets import UsageError
+from ptxdsl.cli.process import UsageError
 
 STDOUT = "-"
 

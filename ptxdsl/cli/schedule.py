@@ -7,8 +7,9 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from ptxdsl.cli.numbers import at_most
 from ptxdsl.cli.output import STDOUT, write
-from ptxdsl.cli.targets import UsageError
+from ptxdsl.cli.process import UsageError
 from ptxdsl.errors import ScheduleError
 from ptxdsl.schedule import (
     BatchedIdentityThreadblockSwizzle,
@@ -30,6 +31,7 @@ from ptxdsl.schedule.arithmetic import counted
 from ptxdsl.schedule.tile_map import check_tiles
 from ptxdsl.schedule.timeline import check_rows
 
+MOST_OF_A_PROBLEM = 10**18
 EXAMPLES = """\
 examples
   ptxdsl schedule identity --n 4 --problem 4x4 --svg identity.svg
@@ -88,7 +90,7 @@ def shape(flag: str) -> Callable[[str], tuple[int, int, int]]:
         parts = text.lower().split("x")
         if len(parts) not in (2, 3) or not all(part.isdecimal() for part in parts):
             raise UsageError(f"{flag} {text} is no shape", help="write MxN or MxNxK")
-        m, n, k = (*map(int, parts), 1)[:3]
+        m, n, k = (*[at_most(flag, part, MOST_OF_A_PROBLEM) for part in parts], 1)[:3]
         return m, n, k
 
     return read
@@ -98,7 +100,7 @@ def number(flag: str, least: int) -> Callable[[str], int]:
     """Reads the number that an option is given."""
 
     def read(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
+        if not text.isdecimal() or at_most(flag, text) < least:
             raise UsageError(f"{flag} {text} is no number of {least} or more", help=f"such as {flag} 8")
         return int(text)
 
@@ -114,10 +116,10 @@ def options_of(name: str) -> tuple[str, ...]:
 
 def check(options: argparse.Namespace) -> None:
     """Refuses an option that has no meaning for the schedule, and forms that have one place together."""
-    own = options_of(options.schedule)
+    allowed = options_of(options.schedule)
     for name in ("n", "split_k", "sort", "balance"):
-        if getattr(options, name) not in (None, False) and name not in own:
-            known = ", ".join(map(flag, ("problem", "tile", *own, "blocks", "svg")))
+        if getattr(options, name) not in (None, False) and name not in allowed:
+            known = ", ".join(map(flag, ("problem", "tile", *allowed, "blocks", "svg")))
             raise UsageError(
                 f"{options.schedule} takes no {flag(name)}", help=f"its options are {known} and {flag('json')}"
             )
@@ -203,5 +205,5 @@ def tile_map(options: argparse.Namespace) -> TileMap:
     swizzle = WITH_NUMBER[name](1 if options.n is None else options.n) if name in WITH_NUMBER else PLAIN[name]()
     if is_picture(options):
         check_tiles(swizzle.tiled_shape(problem, tile, depth))
-    found: TileMap = swizzle.map(problem, tile, depth)
-    return found
+    drawn: TileMap = swizzle.map(problem, tile, depth)
+    return drawn

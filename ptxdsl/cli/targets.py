@@ -5,32 +5,29 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
+import io
 import os
 import sys
-import traceback
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import redirect_stdout
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from ptxdsl import config, ir
-from ptxdsl.calls import DEFAULT_ARCH, Variant
-from ptxdsl.errors import Error, Location
+from ptxdsl.cli.process import Interrupted, UsageError
+from ptxdsl.cli.user_code import recursion_limit, user_code
 from ptxdsl.kernel import Kernel
 from ptxdsl.lower import lower
 from ptxdsl.parse import parse
+from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
 from ptxdsl.trace import REQUIRED
 from ptxdsl.types import TYPES
 from ptxdsl.verify import least_version
 
 STDIN = "-"
-
-
-class UsageError(Error):
-    """The command line names something that is not there."""
+MOST_PTX_BYTES = 256 << 20  # the largest kernels of libraries have some 10 MiB
 
 
 def find(target: str, arch: str | None = None, constants: Sequence[str] = ()) -> Variant:
@@ -43,23 +40,18 @@ def find(target: str, arch: str | None = None, constants: Sequence[str] = ()) ->
         raise UsageError(
             f"there is no architecture `{arch}`", help=f"the known ones are {', '.join(config.ARCHITECTURES)}"
         )
-    if target == STDIN or target.endswith(".ptx"):
+    if is_ptx(target):
         if constants:
             raise UsageError(f"--const {constants[0]}: PTX has no constants", help="leave it out")
         return _from_ptx(target, arch)
     kernel = find_kernel(target)
     values = read_constants(kernel, constants)
-    try:
+    with user_code(f"kernel `{kernel.name}` cannot be traced"):
         return kernel.variant(arch, values)
-    except Error:
-        raise
-    except Exception as error:
-        raise _failed(f"kernel `{kernel.name}` cannot be traced", error) from error
 
 
 def _from_ptx(target: str, arch: str | None) -> Variant:
-    file = "<stdin>" if target == STDIN else target
-    module = parse(_read(target), file=file)
+    module = read_ptx(target)
     if arch is not None:
         module.target = (arch, *module.target[1:])
         module.version = max(module.version or (1, 0), least_version(module))
@@ -68,67 +60,107 @@ def _from_ptx(target: str, arch: str | None) -> Variant:
     return Variant(name, assembled_for, module, lower(module, lineinfo=config.current().lineinfo), [], parsed=module)
 
 
-def _read(target: str) -> str:
+def is_ptx(source: str) -> bool:
+    """Whether a target, without a kernel behind it, is PTX: a file or stdin."""
+    return source == STDIN or source.endswith(".ptx")
+
+
+def read_ptx(source: str) -> ir.Module:
+    """The module in a file, or in stdin for -."""
+    file = "<stdin>" if source == STDIN else source
+    text = _read(source)
     try:
-        return sys.stdin.read() if target == STDIN else Path(target).read_text()
+        return parse(text, file=file)
+    except RecursionError:
+        raise UsageError(f"{file} is nested deeper than {recursion_limit()}") from None
+
+
+def _read(target: str) -> str:
+    file = "stdin" if target == STDIN else target
+    try:
+        if target == STDIN:
+            if isinstance(sys.stdin, io.TextIOWrapper):
+                sys.stdin.reconfigure(encoding="utf-8", errors="strict")
+            text = sys.stdin.read(MOST_PTX_BYTES + 1)
+        else:
+            with open(target, encoding="utf-8") as opened:
+                text = opened.read(MOST_PTX_BYTES + 1)
     except OSError as reason:
-        raise UsageError(f"{target} cannot be read: {reason.strerror}") from None
+        raise UsageError(f"{file} cannot be read: {reason.strerror}") from None
     except UnicodeDecodeError:
-        raise UsageError(
-            f"{'stdin' if target == STDIN else target} is not text", help="a cubin is read by nvdisasm, not by ptxdsl"
-        ) from None
+        raise UsageError(f"{file} is not text", help="a cubin is read by nvdisasm, not by ptxdsl") from None
+    if len(text) > MOST_PTX_BYTES:
+        raise UsageError(f"{file} has more than {MOST_PTX_BYTES >> 20} MiB; no PTX is as long")
+    return text
 
 
 def find_kernel(target: str) -> Kernel:
     """The kernel that `module:name` or `file.py:name` names; the only one of the module without a name."""
-    place, colon, name = target.rpartition(":")
+    source, colon, name = target.rpartition(":")
     if not colon:
-        place, name = target, ""
-    if place == STDIN or place.endswith(".ptx"):
-        raise UsageError(f"{target} names a kernel of PTX, which is taken as a whole", help=f"write {place}")
-    with redirect_stdout(sys.stderr):  # what a module prints is not what it is asked for
-        module = _from_file(place) if place.endswith(".py") else _from_path(place)
-    if not name:
-        return _only_kernel(place, module)
-    found: Any = module
+        source, name = target, ""
+    if is_ptx(source):
+        raise UsageError(f"{target} names a kernel of PTX, which is taken as a whole", help=f"write {source}")
+    module = load_module(source)
+    return kernel_in(module, source, name) if name else _only_kernel(source, module)
+
+
+def kernel_in(module: ModuleType, source: str, name: str) -> Kernel:
+    """The kernel of a name, with dots maybe, in the module that `source` stands for."""
+    value: Any = module
     for part in name.split("."):
-        if not hasattr(found, part):
-            raise UsageError(f"{place} has no `{name}`", help=_kernels_of(module, name))
-        found = getattr(found, part)
-    return _as_kernel(place, name, found, module)
+        with user_code(f"`{name}` of {source} cannot be read"):
+            if not hasattr(value, part):
+                raise UsageError(f"{source} has no `{name}`", help=_kernels_of(module, name))
+            value = getattr(value, part)
+    return _as_kernel(source, name, value, module)
 
 
-def _as_kernel(place: str, name: str, found: Any, module: ModuleType) -> Kernel:
-    """`found`, or the kernel that a launcher stands for: its attribute `kernel`, whose constants have defaults."""
-    kernel = found if isinstance(found, Kernel) else getattr(found, "kernel", None)
-    if isinstance(kernel, Kernel):
+def load_module(source: str) -> ModuleType:
+    """The module that a dotted name or a .py file names; its top level runs."""
+    return _from_file(source) if source.endswith(".py") else _from_path(source)
+
+
+def _as_kernel(source: str, name: str, value: Any, module: ModuleType) -> Kernel:
+    """`value`, or the kernel that a launcher stands for: its attribute `kernel`, whose constants have defaults."""
+    kernel = _kernel_of(value)
+    if kernel is not None:
         return kernel
-    if callable(found):
+    if callable(value):
         help = f"put @pd.kernel above it, or name the kernel that it launches: `{name}.kernel = …`"
-        raise UsageError(f"`{name}` of {place} is a function, not a kernel", help=help)
+        raise UsageError(f"`{name}` of {source} is a function, not a kernel", help=help)
     raise UsageError(
-        f"`{name}` of {place} is of type {type(found).__name__}, not a kernel", help=_kernels_of(module, name)
+        f"`{name}` of {source} is of type {type(value).__name__}, not a kernel", help=_kernels_of(module, name)
     )
 
 
-def _only_kernel(place: str, module: ModuleType) -> Kernel:
-    kernels = _kernels(module)
+def _only_kernel(source: str, module: ModuleType) -> Kernel:
+    kernels = kernels_of(module)
     if len(kernels) == 1:
         return next(iter(kernels.values()))
     raise UsageError(
-        f"{place} has {len(kernels) or 'no'} kernels: say which" if kernels else f"{place} has no kernel",
-        help=f"write `{place}:{next(iter(kernels))}`; it has {', '.join(kernels)}" if kernels else None,
+        f"{source} has {len(kernels) or 'no'} kernels: say which" if kernels else f"{source} has no kernel",
+        help=f"write `{source}:{next(iter(kernels))}`; it has {', '.join(kernels)}" if kernels else None,
     )
 
 
-def _kernels(module: ModuleType) -> dict[str, Kernel]:
+def kernels_of(module: ModuleType) -> dict[str, Kernel]:
     """The kernels and launchers that a module defines or imports, by name."""
-    named = {n: v if isinstance(v, Kernel) else getattr(v, "kernel", None) for n, v in vars(module).items()}
-    return {name: value for name, value in named.items() if isinstance(value, Kernel)}
+    named = {name: _kernel_of(value) for name, value in vars(module).items()}
+    return {name: kernel for name, kernel in named.items() if kernel is not None}
+
+
+def _kernel_of(value: Any) -> Kernel | None:
+    """A kernel, or that of a launcher."""
+    try:
+        kernel = value if isinstance(value, Kernel) else getattr(value, "kernel", None)
+    except Exception:  # an attribute of somebody's object may do anything; it is then no launcher
+        return None
+    return kernel if isinstance(kernel, Kernel) else None
 
 
 def _kernels_of(module: ModuleType, wanted: str) -> str | None:
-    known = _kernels(module)
+    known = kernels_of(module)
     return nearest(wanted, known) or (f"its kernels: {', '.join(known)}" if known else None)
 
 
@@ -147,61 +179,46 @@ def _from_path(name: str) -> ModuleType:
             f"`{name}` is neither a module, a .py file nor a .ptx file",
             help="write package.module:kernel, file.py:kernel, file.ptx, or - for PTX from stdin",
         )
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as missing:
-        if missing.name is None or not f"{name}.".startswith(f"{missing.name}."):
-            raise _failed(f"{name} cannot be imported", missing) from missing
-        help = f"for a file, write {name}.py:kernel" if Path(f"{name}.py").exists() else None
-        raise UsageError(f"there is no module `{missing.name}`", help=help) from None
-    except Exception as error:
-        raise _failed(f"{name} cannot be imported", error) from error
+    with user_code(f"{name} cannot be imported"):
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as missing:
+            if missing.name is None or not f"{name}.".startswith(f"{missing.name}."):
+                raise
+            help = f"for a file, write {name}.py:kernel" if Path(f"{name}.py").exists() else None
+            raise UsageError(f"there is no module `{missing.name}`", help=help) from None
 
 
 def _from_file(file: str) -> ModuleType:
     """A module by its file, run as `import` would; its neighbours can be imported."""
     path = Path(file).resolve()
-    if not path.is_file():
+    if not os.path.isfile(path):  # unlike that of Path, False for a name that is too long
         raise UsageError(f"there is no file {file}")
     sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
-    try:
+    with user_code(f"{file} cannot be imported"):
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise _failed(f"{file} cannot be imported", error) from error
     return module
-
-
-def _failed(what: str, error: Exception) -> Error:
-    """A failure of the user's Python: our own errors as they are, others with the line where they arose."""
-    if isinstance(error, Error):
-        return error
-    if isinstance(error, SyntaxError) and error.filename:
-        at = Location(error.filename, error.lineno or 0, source=error.text or "")
-    else:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<frozen")]
-        at = Location(frames[-1].filename, frames[-1].lineno or 0)
-    return UsageError(f"{what}: {type(error).__name__}: {getattr(error, 'msg', error)}", at=at)
 
 
 def read_constants(kernel: Kernel, texts: Sequence[str]) -> dict[str, Any]:
     """The constants of a kernel that texts such as `n=3` or `config.stages=3` give."""
     defaults = kernel.signature.constants
     names = TYPES | vars(sys.modules[kernel.__module__])
-    given: dict[str, dict[tuple[str, ...], Any]] = {}
+    changes: dict[str, dict[tuple[str, ...], Any]] = {}
     for text in texts:
         path, value = _split("--const", text)
         name, *inner = path.split(".")
         if name not in defaults:
             known = f"it has {', '.join(defaults)}" if defaults else "its parameters are given at each launch"
             raise UsageError(f"kernel `{kernel.name}` has no constant `{name}`", help=known)
-        if inner and defaults[name] is REQUIRED and () not in given.get(name, {}):
+        if inner and defaults[name] is REQUIRED and () not in changes.get(name, {}):
             raise UsageError(f"--const {text}: `{name}` has no default", help=f"give it whole: --const {name}=…")
-        given.setdefault(name, {})[tuple(inner)] = read_value(value, names)
-    values = {name: with_fields(name, defaults[name], found) for name, found in given.items()}
+        changes.setdefault(name, {})[tuple(inner)] = read_value(value, names)
+    values = {name: with_fields(name, defaults[name], fields_of) for name, fields_of in changes.items()}
     lacking = [name for name, default in defaults.items() if default is REQUIRED and name not in values]
     if lacking:
         help = f"give it: --const {lacking[0]}=…"
@@ -209,30 +226,30 @@ def read_constants(kernel: Kernel, texts: Sequence[str]) -> dict[str, Any]:
     return values
 
 
-def override(what: str, owner: Any, texts: Sequence[str]) -> Any:
+def override(flag: str, owner: Any, texts: Sequence[str]) -> Any:
     """A dataclass with the fields replaced that texts such as `stages=3` give."""
-    given = {}
+    changes = {}
     for text in texts:
-        path, value = _split(what, text)
-        given[tuple(path.split("."))] = read_value(value, TYPES)
-    return with_fields("", owner, given)
+        path, value = _split(flag, text)
+        changes[tuple(path.split("."))] = read_value(value, TYPES)
+    return with_fields("", owner, changes)
 
 
-def _split(what: str, text: str) -> tuple[str, str]:
+def _split(flag: str, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"{what} {text} gives no value", help=f"write {what} {text}=VALUE")
+        raise UsageError(f"{flag} {text} gives no value", help=f"write {flag} {text}=VALUE")
     return name.strip(), value.strip()
 
 
-def with_fields(path: str, owner: Any, given: Mapping[tuple[str, ...], Any]) -> Any:
+def with_fields(path: str, owner: Any, changes: Mapping[tuple[str, ...], Any]) -> Any:
     """`owner` with the fields that names lead to replaced, all at once: some make sense together only.
 
     A value without a name stands for the owner itself.
     """
-    owner = given.get((), owner)
+    owner = changes.get((), owner)
     inner: dict[str, dict[tuple[str, ...], Any]] = {}
-    for names, value in given.items():
+    for names, value in changes.items():
         if names:
             inner.setdefault(names[0], {})[names[1:]] = value
     known = [field.name for field in fields(owner)] if is_dataclass(owner) and not isinstance(owner, type) else []
@@ -254,7 +271,9 @@ def read_value(text: str, names: Mapping[str, Any]) -> Any:
         return names.get(text, text)
     try:
         return eval(text, dict(names))  # the user's own command line, in the user's own module
-    except Exception as error:
+    except Interrupted:
+        raise
+    except BaseException as error:
         raise UsageError(
             f"{text} is no value: {error}", help="write a Python expression, such as 3 or (64, 64)"
         ) from None

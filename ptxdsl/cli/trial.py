@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,11 +16,15 @@ from typing import Any
 import numpy as np
 
 from ptxdsl import config, driver
+from ptxdsl.cli.process import UsageError
 from ptxdsl.driver import call
 from ptxdsl.errors import Error
+from ptxdsl.kernels.call.configure import Choice
+from ptxdsl.kernels.call.gemm import traits_of
+from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.gemm import configure, gemm
-from ptxdsl.kernels.problem import problem_of
+from ptxdsl.kernels.gemm import gemm
+from ptxdsl.kernels.traits import Traits
 from ptxdsl.types import TYPES
 
 SIGNIFICANT_BITS = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
@@ -61,13 +67,25 @@ class Trial:
         least, most = _range(held) if self.out != "f16" else (-8 * (self.dtype == "s8"), 7)  # f16 ends at 65504
         return rng.integers(least, most, shape, endpoint=True)
 
-    def specialised(self) -> GemmConfig:
-        """The configuration of the kernel that computes it."""
+    def traits(self) -> Traits:
+        """Those of the kernel that computes it."""
         a, b, out = self.matrices()
-        return configure(problem_of(a, b, None, out, 0.0).row_major, self.config)
+        return traits_of(problem_of(a, b, None, out, 0.0).row_major, Choice(self.config))
+
+    @property
+    def compared_bytes(self) -> int:
+        """Memory that making and comparing it takes: arrays in float64, and more of them for the result."""
+        return 8 * (2 * (self.m * self.k + self.k * self.n) + 5 * self.m * self.n)
 
     def run(self, device: str) -> Outcome:
-        """Computes the product on "emulator" or "cuda", compares it, and on a GPU times it."""
+        """Computes the product on "emulator" or "cuda", compares it, and on a GPU times it.
+
+        Raises UsageError where the comparison needs more memory than the machine has.
+        """
+        if self.compared_bytes > memory_bytes():
+            sizes = f"{self.m} x {self.n} x {self.k}"
+            needed, there = (f"{size / 2**30:.4g} GiB" for size in (self.compared_bytes, memory_bytes()))
+            raise UsageError(f"to make and compare {sizes} takes {needed} of memory; this machine has {there}")
         a, b, out = self.matrices()
         with config.using(device=device):
             start = time.perf_counter()
@@ -106,6 +124,11 @@ class Trial:
         """The median time of a call with arrays on the GPU, by the GPU's own clock."""
         with driver.on(0), on_gpu(*arrays) as (a, b, out):
             return gpu_seconds(lambda: gemm(a, b, out=out, config=self.config))
+
+
+def memory_bytes() -> int:
+    """The memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else sys.maxsize
 
 
 @dataclass(frozen=True, slots=True)

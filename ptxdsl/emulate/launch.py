@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from .. import ir
-from ..arrays import AddressTable, Array, describe
+from ..arrays import AddressTable, Array, Struct, describe
 from ..errors import EmulationError
-from .machine import Found, Launch, Machine
-from .memory import Memory
-from .program import Arena, Program, allocation, initial_bytes, shared_allocations
-from .regions import Allocation, Region, Table, spread
+from .memory.regions import Allocation, Region, Table, spread
+from .memory.spaces import Memory
 from .report import Index, Report
+from .run.core import EmulatedLaunch, Found
+from .run.machine import Machine
+from .run.program import Arena, Program, allocation, initial_bytes, shared_allocations
 
 _PARAMETER_ZONE = 16
 _WORKSPACE_BYTES = 64
+_MOST_BYTES = 1 << 47  # of a variable: no address space has more
 
 Key = tuple[int, int]
 """An array among the arguments: its number and -1, or that of an address table and the place of its address there."""
@@ -34,14 +37,20 @@ def emulate(
     shared_bytes: int = 0,
     checks: bool = True,
     resident: int | None = None,
+    variables: dict[ir.Variable, bytes] | None = None,
+    traffic: bool = False,
 ) -> Report:
     """Runs a kernel and reports what it did wrong; arrays are written only if that is nothing.
 
     An argument is a numpy array or an `arrays.Array` in host memory for a pointer, a number for a scalar, or bytes for
     a struct. Bounds and alignment are always checked; `checks` adds reads of what was never written and of copies not
-    waited for. `resident` limits how many blocks run at once; without it, as many as an H200 holds.
+    waited for. `resident` limits how many blocks run at once; without it, as many as an H200 holds. `variables` keeps
+    what the module's variables hold from one launch to the next. `traffic` counts wavefronts and sectors.
     """
-    return _Emulation(function, module, arguments, shared_bytes).run(grid, block, checks, resident, False)
+    with _enough_memory(function, module):
+        return _Emulation(function, module, arguments, shared_bytes, variables).run(
+            grid, block, checks, resident, False, traffic
+        )
 
 
 def run(
@@ -52,9 +61,11 @@ def run(
     arguments: Sequence[object],
     shared_bytes: int = 0,
     checks: bool = True,
+    variables: dict[ir.Variable, bytes] | None = None,
 ) -> Report:
     """Runs a kernel. Raises EmulationError with the first thing it does wrong, and then leaves all arrays alone."""
-    report = _Emulation(function, module, arguments, shared_bytes).run(grid, block, checks, None, True)
+    with _enough_memory(function, module):
+        report = _Emulation(function, module, arguments, shared_bytes, variables).run(grid, block, checks, None, True)
     if report.findings:
         first = report.findings[0]
         at, *others = first.locations or (None,)
@@ -63,13 +74,33 @@ def run(
     return report
 
 
+@contextmanager
+def _enough_memory(function: ir.Function, module: ir.Module) -> Iterator[None]:
+    """Raises EmulationError for variables that nothing can hold, and where memory runs out."""
+    text = f"there is too little memory to emulate {function.name}"
+    for variable in (*module.globals, *ir.items(function.body or [])):
+        if isinstance(variable, ir.Variable) and variable.bytes > _MOST_BYTES:
+            raise EmulationError(f"{text}: `{variable}` takes {variable.bytes} bytes")
+    try:
+        yield
+    except MemoryError as error:
+        raise EmulationError(f"{text}: {error}" if str(error) else text) from error
+
+
 class _Emulation:
     """Memory made of arguments and module variables."""
 
     def __init__(
-        self, function: ir.Function, module: ir.Module, arguments: Sequence[object], dynamic_bytes: int
+        self,
+        function: ir.Function,
+        module: ir.Module,
+        arguments: Sequence[object],
+        dynamic_bytes: int,
+        variables: dict[ir.Variable, bytes] | None = None,
     ) -> None:
         self.function, self.dynamic_bytes = function, dynamic_bytes
+        self.contents = {} if variables is None else variables
+        self.variables: dict[ir.Variable, Allocation] = {}
         self.program = Program(function, module)
         self.arena = Arena()
         self.places: dict[ir.Variable, int] = {}
@@ -79,14 +110,16 @@ class _Emulation:
         self._place_variables()
         self._place_arguments(arguments)
 
-    def run(self, grid: Index, block: Index, checks: bool, resident: int | None, only_first: bool) -> Report:
+    def run(
+        self, grid: Index, block: Index, checks: bool, resident: int | None, only_first: bool, traffic: bool = False
+    ) -> Report:
         _, shared, stride = shared_allocations(self.program.of_space("shared"), self.dynamic_bytes)
         table = Table(shared)
-        launch = Launch(
+        launch = EmulatedLaunch(
             self.program, grid, block, self.places, table, stride, self.dynamic_bytes, self.workspace, checks, resident,
-            only_first,
+            only_first, traffic,
         )  # fmt: skip
-        memory = Memory(self._spaces(), Table(self.constants), checks)
+        memory = Memory(self._spaces(), Table(self.constants))
         machine = Machine(launch, memory)
         try:
             with np.errstate(all="ignore"):
@@ -94,6 +127,7 @@ class _Emulation:
         except Found:
             pass
         finally:
+            memory.observers.clear()  # they know the machine: memory shall not wait for the collection of garbage
             print(machine.report.output, end="")
         if not machine.report.findings:
             self._write_back(memory)
@@ -112,11 +146,14 @@ class _Emulation:
         for made, octets in self.outputs:
             if made.written:
                 octets[:] = data[made.place : made.place + made.bytes]
+        for variable, made in self.variables.items():
+            if made.written:
+                self.contents[variable] = bytes(data[made.place : made.place + made.bytes])
 
     def _place_variables(self) -> None:
         """Addresses of module variables; contents follow when all addresses are known."""
         shared, _, _ = shared_allocations(self.program.of_space("shared"), self.dynamic_bytes)
-        made = {}
+        made = self.variables
         for variable in self.program.of_space("global", "const"):
             made[variable] = allocation(variable, 0, 0)
             made[variable].writable = variable.space == "global"
@@ -124,8 +161,14 @@ class _Emulation:
         self.places |= shared
         for declared, defined in self.program.variables.items():
             self.places[declared] = self.places[defined]
-        self.arena.contents[1:] = [initial_bytes(v, self._address_of) for v in made]
+        self.arena.contents[1:] = [self._content(v) for v in made]
         self.constants = [m for v, m in made.items() if v.space == "const"]
+
+    def _content(self, variable: ir.Variable) -> bytes:
+        """What a variable holds after the last launch, or what it begins with."""
+        if variable not in self.contents:
+            return initial_bytes(variable, self._address_of)
+        return self.contents[variable]
 
     def _address_of(self, what: Any) -> int:
         if isinstance(what, ir.Function):
@@ -153,15 +196,18 @@ class _Emulation:
 
     def _packed(self, formals: Sequence[ir.Variable], arguments: Sequence[object]) -> list[bytes]:
         arrays: dict[Key, tuple[str, Array]] = {
-            (n, -1): (formals[n].name, a) for n, v in enumerate(arguments) if (a := _array(v)) is not None
+            (n, -1): (a.name or formals[n].name, a) for n, v in enumerate(arguments) if (a := _array(v)) is not None
         }
         tables = {key: a.owner for key, (_, a) in arrays.items() if isinstance(a.owner, AddressTable)}
         held = {(n, i): (name, a) for (n, _), table in tables.items() for i, name, a in table.holders}
-        addresses = self._place_arrays(arrays | held)
+        structs = {n: v for n, v in enumerate(arguments) if isinstance(v, Struct)}
+        members = {(n, i): (name, a) for n, struct in structs.items() for i, name, a in struct.holders}
+        addresses = self._place_arrays(arrays | held | members)
         for n, i in held:
             tables[n, -1].view(np.int64).flat[i] = int.from_bytes(addresses[n, i], "little")
+        filled = {n: v.filled([addresses[n, i] for i, *_ in v.holders]) for n, v in structs.items()}
         return [
-            (addresses[n, -1] if (n, -1) in addresses else argument_bytes(formal, argument))
+            (addresses[n, -1] if (n, -1) in addresses else argument_bytes(formal, filled.get(n, argument)))
             for n, (formal, argument) in enumerate(zip(formals, arguments, strict=True))
         ]
 

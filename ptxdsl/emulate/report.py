@@ -19,7 +19,11 @@ class Thread:
     thread: Index
 
     def __str__(self) -> str:
-        return f"thread {_index(self.thread)} of block {_index(self.block)}"
+        return f"thread {_index(self.thread)} of block {self.block_text}"
+
+    @property
+    def block_text(self) -> str:
+        return _index(self.block)
 
 
 def counted(count: int, what: str) -> str:
@@ -35,10 +39,10 @@ def _index(index: Index) -> str:
 class Finding:
     """One thing that a kernel must not do.
 
-    `kind` is 'out-of-bounds', 'misaligned', 'read-only', 'uninitialized', 'unwaited-async', 'barrier', 'deadlock',
-    'divergent-collective', 'assert', 'trap' or 'call'. `locations` are the instructions that take part, the one that
-    was caught first. `threads` are the first of the `count` threads that did it. `help` says how to mend it, where
-    that does not follow from the message.
+    `kind` is 'out-of-bounds', 'misaligned', 'read-only', 'uninitialized', 'unwaited-async', 'race', 'barrier',
+    'deadlock', 'divergent-collective', 'assert', 'trap', 'call' or 'limit'. `locations` are the instructions that take
+    part, the one that was caught first. `threads` are the first of the `count` threads that did it. `help` says how to
+    mend it, where that does not follow from the message.
     """
 
     kind: str
@@ -63,13 +67,29 @@ class Finding:
         return f"{self.threads[0]}" + (f" and {counted(more, 'more thread')}" if more > 0 else "")
 
 
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What the accesses of an instruction took, in wavefronts or sectors, and the least that would have done."""
+
+    name: str
+    location: Location | None
+    taken: int
+    ideal: int
+
+
 @dataclass(slots=True)
 class Report:
-    """The result of an emulation: findings, executed thread instructions, and what the kernel printed."""
+    """The result of an emulation: findings, executed thread instructions, and what the kernel printed.
+
+    Where traffic was counted, `bank_conflicts` has the wavefronts of each instruction that accesses shared memory,
+    `global_sectors` the 32-byte sectors of each that accesses global memory.
+    """
 
     findings: list[Finding] = field(default_factory=list)
     instructions: int = 0
     output: str = ""
+    bank_conflicts: list[Traffic] = field(default_factory=list)
+    global_sectors: list[Traffic] = field(default_factory=list)
 
     def of_kind(self, kind: str) -> Sequence[Finding]:
         return [f for f in self.findings if f.kind == kind]

@@ -2,6 +2,9 @@
 
 from . import (
     atomic,
+    blackwell,
+    bulk,
+    cluster,
     compare,
     control,
     convert,
@@ -14,15 +17,25 @@ from . import (
     matrix,
     mbarrier,
     memory,
+    mma_sparse,
+    multimem,
     sync,
+    tcgen05,
+    tcgen05_mma,
+    tensor,
+    transactions,
     video,
     warp,
+    wgmma,
+    wmma,
 )
-from .spec import Op, Opcode, choose, lookup
+from .lookup import choose, lookup
+from .opcode import Op, Opcode
 
 CHAPTERS = (
-    integer, extended, floating, half, compare, logic, memory, convert, copy,
-    control, sync, mbarrier, atomic, warp, matrix, video,
+    integer, extended, floating, half, compare, logic, memory, convert, copy, bulk, tensor, multimem,
+    control, sync, mbarrier, transactions, cluster, atomic, warp, matrix, mma_sparse, wmma, wgmma,
+    tcgen05, tcgen05_mma, blackwell, video,
 )  # fmt: skip
 """The modules of the table, in the order of the manual."""
 

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..types import Type, b128, f32, lanes
-from .memory import HINT, NEEDS, ORDERED, SCOPES, access_bytes, alignment_problems, elements, policy_problems
+from .form import Form
+from .memory import HINT, NEEDS, ORDERED, SCOPES, access_bytes, alignment_problems, elements, ordering, policy_problems
 from .numerics import canonical, decode, encode, flush
-from .spec import Form, Op, Opcode, Problem
+from .opcode import Op, Opcode
+from .operand import Problem
 from .step import Step
 
 Update = Callable[..., np.ndarray]
@@ -158,7 +160,7 @@ class Atomic(Op):
         scan = update if isinstance(update, np.ufunc) and not i.type.is_float else None
         if update is _add_f32:
             inputs = (*inputs, self._flushes(m, space, a))
-        return m.atomic(space, a, i.type, update, *inputs, scan=scan)
+        return m.atomic(space, a, i.type, update, *inputs, scan=scan, ordering=ordering(i, "relaxed"))
 
     def _flushes(self, m: Step, space: str, a: np.ndarray) -> np.ndarray:
         """Sums of f32 lose subnormal numbers in global memory, and keep them in shared memory."""

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..types import f16, f32, lanes
 from . import numerics
+from .form import Form
 from .numerics import Array
-from .spec import Form, Op, Opcode
+from .opcode import Op, Opcode
 
 Comparison = Callable[[Array, Array], Array]
 
@@ -162,6 +163,7 @@ class Set(Op):
 class Selp(Op):
     """d = a where the predicate c is true, else b."""
 
+    selects = True
     forms = (Form("selp.type d=type, a:type, b:type, c:pred", type=PLAIN),)
 
     def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import ir
-from .spec import Form, Op, Opcode, Problem
+from .form import Form
+from .opcode import Op, Opcode
+from .operand import Problem
+from .step import Step
 
 
 class Bra(Op):
@@ -16,7 +19,7 @@ class Bra(Op):
 
     forms = (Form("bra{.uni} target:label"),)
 
-    def execute(self, i: Opcode, m: Any, target: ir.Label) -> None:
+    def execute(self, i: Opcode, m: Step, target: ir.Label) -> None:
         m.jump(target)
 
 
@@ -25,7 +28,7 @@ class BrxIdx(Op):
 
     forms = (Form("brx.idx{.uni} index:u32, targets:label", ptx="6.0", sm=30),)
 
-    def execute(self, i: Opcode, m: Any, index: np.ndarray, targets: ir.Label) -> None:
+    def execute(self, i: Opcode, m: Step, index: np.ndarray, targets: ir.Label) -> None:
         m.jump_each(index, targets)
 
 
@@ -35,19 +38,20 @@ class Call(Op):
     forms = (
         Form("call{.uni} function:function"),
         Form("call{.uni} function:function, arguments:arguments"),
+        Form("call{.uni} results:arguments, function:function"),
         Form("call{.uni} results:arguments, function:function, arguments:arguments"),
         Form("call{.uni} pointer:u64, targets:label", ptx="2.1", sm=20),
         Form("call{.uni} pointer:u64, arguments:arguments, targets:label", ptx="2.1", sm=20),
         Form("call{.uni} results:arguments, pointer:u64, arguments:arguments, targets:label", ptx="2.1", sm=20),
     )
 
-    def execute(self, i: Opcode, m: Any, *inputs: Any) -> None:
-        given = dict(zip((o.name for o in i.operands), inputs, strict=True))
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
+        named = dict(zip((o.name for o in i.operands), inputs, strict=True))
         nothing = ir.Arguments(())
         m.call(
-            given["pointer"] if "pointer" in given else given["function"],
-            given.get("arguments", nothing).elements,
-            given.get("results", nothing).elements,
+            named["pointer"] if "pointer" in named else named["function"],
+            named.get("arguments", nothing).elements,
+            named.get("results", nothing).elements,
         )
 
 
@@ -56,7 +60,7 @@ class Ret(Op):
 
     forms = (Form("ret{.uni}"),)
 
-    def execute(self, i: Opcode, m: Any) -> None:
+    def execute(self, i: Opcode, m: Step) -> None:
         m.leave()
 
 
@@ -65,7 +69,7 @@ class Exit(Op):
 
     forms = (Form("exit"),)
 
-    def execute(self, i: Opcode, m: Any) -> None:
+    def execute(self, i: Opcode, m: Step) -> None:
         m.exit()
 
 
@@ -74,7 +78,7 @@ class Trap(Op):
 
     forms = (Form("trap"),)
 
-    def execute(self, i: Opcode, m: Any) -> None:
+    def execute(self, i: Opcode, m: Step) -> None:
         m.fail("trap", "the kernel reached a trap")
         m.abort()
 
@@ -84,7 +88,7 @@ class Brkpt(Op):
 
     forms = (Form("brkpt", sm=11),)
 
-    def execute(self, i: Opcode, m: Any) -> None:
+    def execute(self, i: Opcode, m: Step) -> None:
         """No debugger is attached."""
 
 
@@ -93,7 +97,7 @@ class Nanosleep(Op):
 
     forms = (Form("nanosleep.u32 t:u32", ptx="6.2", sm=70),)
 
-    def execute(self, i: Opcode, m: Any, t: np.ndarray) -> None:
+    def execute(self, i: Opcode, m: Step, t: np.ndarray) -> None:
         m.sleep(t)
 
 
@@ -107,5 +111,5 @@ class Pmevent(Op):
         if isinstance(operands[0], ir.Immediate) and not 0 <= operands[0].value <= limit:
             yield Problem("events", f"`events` is {operands[0].value}; it must be 0 to {limit}")
 
-    def execute(self, i: Opcode, m: Any, events: int) -> None:
+    def execute(self, i: Opcode, m: Step, events: int) -> None:
         """No monitor is attached."""

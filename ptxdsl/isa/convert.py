@@ -10,8 +10,9 @@ import numpy as np
 from .. import ir
 from ..types import f16, f32, f64
 from . import numerics
+from .form import Form
 from .numerics import Array
-from .spec import Form, Op, Opcode
+from .opcode import Op, Opcode
 
 BYTES, WORDS = "u8 s8", "u16 s16 u32 s32 u64 s64"
 INTEGERS = f"{BYTES} {WORDS}"
@@ -23,8 +24,8 @@ SATFINITE: dict[str, Any] = {"satfinite": ("8.1", 80)}
 
 def _loses(i: Any) -> bool:
     """.sat is only for types that lack some numbers of the source."""
-    to, given = np.iinfo(i.dtype.dtype), np.iinfo(i.type.dtype)
-    return not i.sat or to.min > given.min or to.max < given.max
+    to, source = np.iinfo(i.dtype.dtype), np.iinfo(i.type.dtype)
+    return not i.sat or to.min > source.min or to.max < source.max
 
 
 def _flushed(i: Any) -> bool:

@@ -10,9 +10,11 @@ import numpy as np
 from .. import ir
 from ..types import b64
 from . import mbarrier
+from .form import Form
 from .memory import HINT, NEEDS, PREFETCHES, alignment_problems
-from .spec import Form, Op, Opcode, Problem
-from .step import Step
+from .opcode import Op, Opcode
+from .operand import Problem
+from .step import Ordering, Step
 
 SIZES = {"ca": (4, 8, 16), "cg": (16,)}
 
@@ -108,4 +110,5 @@ class CpAsyncMbarrierArrive(Op):
         space, one = i.space or "generic", np.ones(m.shape, np.uint64)
         if not i.noinc:
             m.atomic(space, address, b64, np.add, one, scan=np.add)
-        m.after_copies(lambda later: later.atomic(space, address, b64, mbarrier.arrive, one))
+        arrival = Ordering("release", "cta", "copies")
+        m.after_copies(lambda later: mbarrier.count_down(later, space, address, mbarrier.arrive, one, arrival))

@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from .form import Form
 from .numerics import Array, high_half
-from .spec import Form, Op, Opcode
+from .opcode import Op, Opcode
+from .step import Step
 
 WIDE = {"cc u64": ("4.3", 20), "cc s64": ("4.3", 20)}
 TYPES = "u32 s32 u64 s64"
 
 
-def chain(i: Opcode, m: Any, a: Array, b: Array, carry: int = 0) -> Array:
+def chain(i: Opcode, m: Step, a: Array, b: Array, carry: int = 0) -> Array:
     """a + b + the carry, which `addc`, `subc` and `madc` take from CC.CF; `.cc` hands on that of the sum."""
     a, b = (x.view(f"u{x.dtype.itemsize}") for x in (a, b))
     first = a + b
@@ -35,7 +37,7 @@ class AddCarry(Op):
         Form("addc{.cc}.type d=type, a:type, b:type", type=TYPES, ptx="1.2", needs=WIDE),
     )
 
-    def execute(self, i: Opcode, m: Any, a: Any, b: Any) -> Any:
+    def execute(self, i: Opcode, m: Step, a: Any, b: Any) -> Any:
         return chain(i, m, a, b)
 
 
@@ -47,7 +49,7 @@ class SubBorrow(Op):
         Form("subc{.cc}.type d=type, a:type, b:type", type=TYPES, ptx="1.3", needs=WIDE),
     )
 
-    def execute(self, i: Opcode, m: Any, a: Any, b: Any) -> Any:
+    def execute(self, i: Opcode, m: Step, a: Any, b: Any) -> Any:
         return chain(i, m, a, ~b, carry=1)
 
 
@@ -62,5 +64,5 @@ class MadCarry(Op):
         ),
     )  # fmt: skip
 
-    def execute(self, i: Opcode, m: Any, a: Any, b: Any, c: Any) -> Any:
+    def execute(self, i: Opcode, m: Step, a: Any, b: Any, c: Any) -> Any:
         return chain(i, m, c, a * b if i.half == "lo" else high_half(a, b))

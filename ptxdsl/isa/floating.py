@@ -13,8 +13,9 @@ import numpy as np
 
 from ..types import Type, f32, f64, lanes
 from . import numerics
+from .form import Form
 from .numerics import Array, odd_sum
-from .spec import Form, Op, Opcode
+from .opcode import Op, Opcode
 
 MODES = "rn rz rm rp"
 EARLY = {"ftz": ("1.4", 10), "rm": ("2.0", 20), "rp": ("2.0", 20)}
@@ -147,8 +148,12 @@ class MadFloat(Fma):
 
     forms = (
         Form("mad.rnd{.ftz}{.sat}.type d=type, a:type, b:type, c:type", rnd=MODES, type="f32", ptx="2.0", sm=20),
+        Form(
+            "mad{.ftz}{.sat}.type d=type, a:type, b:type, c:type",
+            type="f32", needs={"ftz": ("1.4", 10)}, until=20, note="write mad.rn.f32",
+        ),
         Form("mad.rnd.type d=type, a:type, b:type, c:type", rnd=MODES, type="f64", needs=DIRECTED),
-    )
+    )  # fmt: skip
 
 
 class DivFloat(Rounded):

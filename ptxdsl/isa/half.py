@@ -18,7 +18,7 @@ from .floating import (
     Tanh,
     both_or_none,
 )
-from .spec import Form
+from .form import Form
 
 F16, BF16 = "f16 f16x2", "bf16 bf16x2"
 XORSIGN = {"xorsign": ("7.2", 86)}

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..types import TYPES, Type, lanes, s32
+from .form import Form
 from .numerics import Array, bit_length, clamp, elements, high_half, shift_left, shift_right, widen
-from .spec import Form, Op, Opcode
+from .opcode import Op, Opcode
 
 INTEGERS = "u16 u32 u64 s16 s32 s64"
 SIGNED = "s16 s32 s64"
@@ -227,7 +228,7 @@ class Clz(Op):
 
 
 class Bfind(Op):
-    """d = the place of the first bit of a that is not a sign bit, or (.shiftamt) the shift that moves it to the front.
+    """d = the bit of the first bit of a that is not a sign bit, or (.shiftamt) the shift that moves it to the front.
 
     0xffffffff if there is none.
     """
@@ -236,13 +237,13 @@ class Bfind(Op):
 
     def run(self, i: Opcode, a: Any) -> Any:
         magnitude = np.where(a < 0, ~a, a).view(f"u{a.dtype.itemsize}")
-        place = bit_length(magnitude) - 1
-        amount = np.where(place < 0, -1, i.type.bits - 1 - place) if i.shiftamt else place
+        position = bit_length(magnitude) - 1
+        amount = np.where(position < 0, -1, i.type.bits - 1 - position) if i.shiftamt else position
         return amount.astype(np.uint32)
 
 
 class Fns(Op):
-    """d = the place of the n-th set bit of mask, n = |offset|, from base up (offset < 0: down), else 0xffffffff.
+    """d = the position of the n-th set bit of mask, n = |offset|, from base up (offset < 0: down), else 0xffffffff.
 
     With offset 0, base itself if that bit is set.
     """
@@ -251,13 +252,13 @@ class Fns(Op):
 
     def run(self, i: Opcode, mask: Any, base: Any, offset: Any) -> Any:
         base, offset = base.astype(np.int64), offset.astype(np.int64)
-        left, found = np.maximum(np.abs(offset), 1), np.full(np.broadcast(mask, base, offset).shape, -1)
+        left, result = np.maximum(np.abs(offset), 1), np.full(np.broadcast(mask, base, offset).shape, -1)
         for distance in range(32):
-            place = np.where(offset < 0, base - distance, base + distance)
-            here = (place >= 0) & (place < 32) & (mask >> np.clip(place, 0, 31) & 1 == 1)
-            left = left - (here & ((offset != 0) | (distance == 0)))
-            found = np.where((left == 0) & (found < 0) & here, place, found)
-        return found.astype(np.uint32)
+            position = np.where(offset < 0, base - distance, base + distance)
+            is_set = (position >= 0) & (position < 32) & (mask >> np.clip(position, 0, 31) & 1 == 1)
+            left = left - (is_set & ((offset != 0) | (distance == 0)))
+            result = np.where((left == 0) & (result < 0) & is_set, position, result)
+        return result.astype(np.uint32)
 
 
 class Brev(Op):
@@ -276,7 +277,7 @@ class Brev(Op):
 
 
 def _field(i: Opcode, x: Array) -> Array:
-    """A place or width in bits. PTX leaves open what is past 255; 32-bit forms of a GPU take 8 bits of it."""
+    """A position or width in bits. PTX leaves open what is past 255; 32-bit forms of a GPU take 8 bits of it."""
     return x & 0xFF if i.type.bits == 32 else x
 
 
@@ -297,15 +298,15 @@ def extend(a: Array, width: Array) -> Array:
 
 
 class Bfi(Op):
-    """d = b with the field of `width` bits from bit `place` on replaced by the low bits of a."""
+    """d = b with the field of `width` bits from bit `position` on replaced by the low bits of a."""
 
-    forms = (Form("bfi.type d=type, a:type, b:type, place:u32, width:u32", type="b32 b64", ptx="2.0", sm=20),)
+    forms = (Form("bfi.type d=type, a:type, b:type, position:u32, width:u32", type="b32 b64", ptx="2.0", sm=20),)
 
-    def run(self, i: Opcode, a: Any, b: Any, place: Any, width: Any) -> Any:
+    def run(self, i: Opcode, a: Any, b: Any, position: Any, width: Any) -> Any:
         ones = np.full_like(a, -1 % (1 << i.type.bits))
-        place, width = _field(i, place), _field(i, width)
-        field = shift_left(~shift_left(ones, width), place)
-        return (b & ~field) | (shift_left(a, place) & field)
+        position, width = _field(i, position), _field(i, width)
+        field = shift_left(~shift_left(ones, width), position)
+        return (b & ~field) | (shift_left(a, position) & field)
 
 
 class Szext(Op):

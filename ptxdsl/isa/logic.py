@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import ir
+from .form import Form
 from .numerics import Array, shift_left, shift_right
-from .spec import Form, Op, Opcode, Problem
+from .opcode import Op, Opcode
+from .operand import Problem
 
 BITS = "b16 b32 b64"
 

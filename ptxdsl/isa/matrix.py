@@ -8,7 +8,7 @@ has its columns as rows; accumulators hold two neighbours along n, then the row 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,11 +16,16 @@ from typing import Any
 import numpy as np
 
 from .. import ir
+from ..layout.mma_shapes import MMA, Product
 from ..types import TYPES, Type, b16, b32, f16, f32, f64, s32, tf32
+from .form import Form
+from .lookup import lookup
 from .memory import NEEDS, alignment_problems
 from .numerics import NAN, decode
-from .spec import Form, Op, Opcode, Problem, lookup
+from .opcode import Op, Opcode
+from .operand import Problem
 from .step import Step
+from .tensor_core import WIDE, accumulate
 
 ROW = np.complex128  # 16 bytes that are moved as one: what the four lanes of a row hold in a 32-bit register
 CHUNK_BYTES = 1 << 21  # products computed at a time, so that they stay in the cache
@@ -56,29 +61,39 @@ HELD_IN = {"f16": "f16x2", "bf16": "bf16x2", "tf32": "tf32", "f32": "f32", "f64"
 """The registers that hold elements of a type; b32 for those of 8 bits and less."""
 
 
-def _mma(name: str, accumulators: str, inputs: str, **slots: Any) -> tuple[Form, ...]:
-    """A line of the manual, a form for each type of accumulators."""
-    return tuple(_form(name, TYPES[word], inputs, slots) for word in accumulators.split())
+FLAGS: dict[str, dict[str, Any]] = {
+    "f64": {"rnd": "rn rz rm rp"},
+    **{integer: {"satfinite": "satfinite"} for integer in ("s8", "u8", "s4", "u4")},
+    "b1": {"compare": "xor and", "needs": {"and": ("7.1", 80)}},
+}
+"""Modifiers that products of a type have beside the others."""
 
 
-def _form(name: str, accumulator: Type, inputs: str, slots: dict[str, Any]) -> Form:
-    element = TYPES[inputs.split()[0]]
-    s, held, sums = shape(name, element), HELD_IN.get(element.name, "b32"), HELD_IN[accumulator.name]
-    a, b, d = s.blocks * s.steps, s.steps, s.blocks * (1 if accumulator.bits == 16 else 2)
-    flags = {"rnd": "{.rnd}", "satfinite": "{.satfinite}", "compare": ".compare.popc"}
-    flag = "".join(flags[name] for name in flags if name in slots)
+def _form(product: Product) -> Form:
+    """A line of the manual."""
+    element = TYPES[product.inputs[0]]
+    s, held = shape(product.name, element), HELD_IN.get(element.name, "b32")
+    flags = FLAGS.get(element.name, {})
+    written = {"rnd": "{.rnd}", "satfinite": "{.satfinite}", "compare": ".compare.popc"}
+    flag = "".join(written[name] for name in written if name in flags)
     return Form(
         f"mma.sync.aligned.shape.alayout.blayout{flag}.dtype.atype.btype.ctype"
-        f" d={sums}*{d}, a:{held}*{a}, b:{held}*{b}, c:{sums}*{d}",
-        when=lambda i: (i.alayout, i.blayout) == ("row", "col"),
-        shape=name,
+        f" d=sums*count, a:{held}*{s.blocks * s.steps}, b:{held}*{s.steps}, c:sums*count",
+        when=lambda i: (i.alayout, i.blayout) == ("row", "col") and i.dtype is i.ctype,
+        derived={
+            "sums": lambda i: TYPES[HELD_IN[str(i.dtype)]],
+            "count": lambda i: s.blocks * (1 if i.dtype.bits == 16 else 2),
+        },
+        shape=product.name,
         alayout="row col",
         blayout="row col",
-        dtype=accumulator.name,
-        ctype=accumulator.name,
-        atype=inputs,
-        btype=inputs,
-        **slots,
+        dtype=product.sums,
+        ctype=product.sums,
+        atype=product.inputs,
+        btype=product.inputs,
+        ptx=product.ptx,
+        sm=product.sm,
+        **flags,
     )
 
 
@@ -87,30 +102,9 @@ class Mma(Op):
 
     collective = True
     batchable = True
-    forms = (
-        *_mma("m16n8k8", "f16 f32", "f16", ptx="6.5", sm=75),
-        *_mma("m16n8k16", "f16 f32", "f16", ptx="7.0", sm=80),
-        *_mma("m16n8k8", "f32", "bf16", ptx="7.0", sm=80),
-        *_mma("m16n8k16", "f32", "bf16", ptx="7.0", sm=80),
-        *_mma("m16n8k4", "f32", "tf32", ptx="7.0", sm=80),
-        *_mma("m16n8k8", "f32", "tf32", ptx="7.0", sm=80),
-        *_mma("m8n8k4", "f64", "f64", rnd="rn rz rm rp", ptx="7.0", sm=80),
-        *_mma("m16n8k4", "f64", "f64", rnd="rn rz rm rp", ptx="7.8", sm=90),
-        *_mma("m16n8k8", "f64", "f64", rnd="rn rz rm rp", ptx="7.8", sm=90),
-        *_mma("m16n8k16", "f64", "f64", rnd="rn rz rm rp", ptx="7.8", sm=90),
-        *_mma("m8n8k16", "s32", "s8 u8", satfinite="satfinite", ptx="6.5", sm=75),
-        *_mma("m16n8k16", "s32", "s8 u8", satfinite="satfinite", ptx="7.0", sm=80),
-        *_mma("m16n8k32", "s32", "s8 u8", satfinite="satfinite", ptx="7.0", sm=80),
-        *_mma("m8n8k32", "s32", "s4 u4", satfinite="satfinite", ptx="6.5", sm=75),
-        *_mma("m16n8k32", "s32", "s4 u4", satfinite="satfinite", ptx="7.0", sm=80),
-        *_mma("m16n8k64", "s32", "s4 u4", satfinite="satfinite", ptx="7.0", sm=80),
-        *_mma("m8n8k128", "s32", "b1", compare="xor and", ptx="7.0", sm=75, needs={"and": ("7.1", 80)}),
-        *_mma("m16n8k128", "s32", "b1", compare="xor and", ptx="7.0", sm=80, needs={"and": ("7.1", 80)}),
-        *_mma("m16n8k256", "s32", "b1", compare="xor and", ptx="7.0", sm=80, needs={"and": ("7.1", 80)}),
-        *_mma("m16n8k16", "f16 f32", "e4m3 e5m2", ptx="8.7", sm=89),
-        *_mma("m16n8k32", "f32", "e4m3 e5m2", ptx="8.4", sm=89),
-        *_mma("m16n8k32", "f16", "e4m3 e5m2", ptx="8.7", sm=89),
-    )
+    computes = True
+    carries = ("a", "b", "c")
+    forms = tuple(map(_form, MMA))
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
@@ -129,9 +123,9 @@ class Mma(Op):
         pairs = np.asarray(index[0]) * b.shape[1] + index[1]
         order = np.argsort(pairs)
         if np.array_equal(pairs[order], np.arange(a.shape[1] * b.shape[1])):
-            return _pick(multiply_add(i, a, b, _pick(c, order)), np.argsort(order))
+            return _pick(multiply_add(i, m.numerics, a, b, _pick(c, order)), np.argsort(order))
         a, b = _pick(a, index[0]), _pick(b, index[1])
-        return multiply_add(i, *(x.reshape(len(x), 1, -1, 32) for x in (a, b, c))).reshape(c.shape)
+        return multiply_add(i, m.numerics, *(x.reshape(len(x), 1, -1, 32) for x in (a, b, c))).reshape(c.shape)
 
 
 def _pick(fragments: np.ndarray, index: Any) -> np.ndarray:
@@ -142,17 +136,17 @@ def _pick(fragments: np.ndarray, index: Any) -> np.ndarray:
     return picked
 
 
-def multiply_add(i: Opcode, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+def multiply_add(i: Opcode, numerics: str, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """The accumulators (n, A * B, warps, 32) of all pairs of A fragments (n, A, warps, 32) and B fragments."""
     s = shape(i.shape, i.atype)
-    d = np.empty_like(c)
+    d, add_up = np.empty_like(c), sums_of(i.dtype, numerics)
     warps = c.shape[-2]
     step = max(1, CHUNK_BYTES // (c.shape[1] * s.m * 64))
     for start in range(0, warps, step):
         part = np.s_[..., start : start + step, :]
         left, right = matrix_a(a[part], s, i.atype), matrix_b(b[part], s, i.btype)
         old, new = (accumulators(x[part], i.dtype, s, a.shape[1]) for x in (c, d))
-        SUMS[i.dtype](i, left, right, old, new)
+        add_up(i, left, right, old, new)
     return d
 
 
@@ -214,6 +208,26 @@ def rounded_once(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: 
         new[nan] = NAN[new.dtype]
 
 
+def as_on_h200(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
+    """new = a * b + old, bit for bit as the tensor cores of an H200 give it.
+
+    They have no products of 8-bit numbers for mma.sync: those of f16 do it twice, first for the first two of every four
+    along k, from zero, and what they give is added to the accumulators.
+    """
+    types = i.atype, i.btype
+    sums = np.empty((*a.shape[:2], b.shape[1]), old.dtype)
+    arranged(sums, old)[...] = old
+    if i.atype.bits == 8:
+        halves = [np.s_[..., np.arange(a.shape[2]) % 4 // 2 == half] for half in (0, 1)]
+        products = np.zeros_like(sums)
+        for half in halves:
+            products = accumulate(a[half], b[half], products, types, WIDE)
+        sums += products
+    else:
+        sums = accumulate(a, b, sums, types, WIDE)
+    new[...] = arranged(sums, old)
+
+
 def chained(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
     """new = a * b + old, in f64: one fma for each k, in order."""
     fma = lookup(f"fma.{i.rnd or 'rn'}.f64")[0]
@@ -235,9 +249,16 @@ def whole(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndar
     new[...] = total.astype(np.int64)
 
 
-SUMS = {f16: rounded_once, f32: rounded_once, f64: chained, s32: whole}
+Sums = Callable[[Opcode, np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
+SUMS: dict[Type, Sums] = {f16: rounded_once, f32: rounded_once, f64: chained, s32: whole}
 """How products are added up, by the type of the accumulators: a (warps, A * m, k), b (warps, 8 * B, k), f64; `old` and
 `new` as `accumulators` gives them."""
+
+
+def sums_of(type: Type, numerics: str) -> Sums:
+    """`numerics` decides where tensor cores are less exact than a sum of f64 numbers."""
+    sums = SUMS[type]
+    return as_on_h200 if sums is rounded_once and numerics == "h200" else sums
 
 
 class MatrixAccess(Op):
@@ -283,6 +304,7 @@ class StMatrix(MatrixAccess):
     """Matrices go to rows in memory: lane 4g + t has elements 2t and 2t+1 of row g; with .trans of column g."""
 
     stores = "address"
+    carries = ("a",)
     forms = (
         Form(
             "stmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 [address:space], a:b32*num",
@@ -310,6 +332,7 @@ class MovMatrix(Op):
     """d = an 8x8 matrix of 16-bit elements transposed, in the registers of a warp."""
 
     collective = True
+    carries = ("a",)
     forms = (Form("movmatrix.sync.aligned.m8n8.trans.b16 d=b32, a:b32", ptx="7.8", sm=75),)
 
     def run(self, i: Opcode, a: np.ndarray) -> np.ndarray:

@@ -6,15 +6,19 @@ waits for, the next 20 those that each phase waits for, and the bits from 60 on 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .. import ir
 from ..types import b64
-from .spec import Form, Op, Opcode, Problem
-from .step import Step
+from .form import Form
+from .opcode import Op, Opcode
+from .operand import Problem
+from .step import RELAXED, Ordering, PhaseArrival, PhaseCompletion, PhaseWait, Step
+
+Update: TypeAlias = Callable[..., np.ndarray]
 
 MOST = (1 << 20) - 1
 COUNT = np.uint64(MOST)
@@ -43,9 +47,26 @@ def arrive(word: np.ndarray, count: np.ndarray) -> np.ndarray:
     return result
 
 
+def arrivals(word: int) -> tuple[int, int]:
+    """(arrivals that the phase of an object still waits for, those that each phase waits for)."""
+    return word & MOST, word >> int(EACH) & MOST
+
+
 def drop(word: np.ndarray, count: np.ndarray) -> np.ndarray:
     """The object after `count` arrivals of threads that arrive in no later phase."""
     return arrive(word - (count << EACH), count)
+
+
+def count_down(
+    m: Step, space: str, address: np.ndarray, change: Update, arrivals: np.ndarray, ordering: Ordering
+) -> np.ndarray:
+    """Arrives at objects; what they were before."""
+    m.order(PhaseArrival(space, address, ordering))
+    state = m.atomic(space, address, b64, change, arrivals, ordering=RELAXED)
+    last = (state & COUNT) == arrivals
+    if last.any():
+        m.order(PhaseCompletion(space, address, last))
+    return state
 
 
 class Mbarrier(Op):
@@ -55,6 +76,8 @@ class Mbarrier(Op):
         for declared, value in zip(i.operands, operands, strict=True):
             if declared.name == "count" and isinstance(value, ir.Immediate) and not 1 <= value.value <= MOST:
                 yield Problem("count", f"`count` is {value.value}; an mbarrier counts from 1 to {MOST} arrivals")
+            if declared.name == "parity" and isinstance(value, ir.Immediate) and value.value not in (0, 1):
+                yield Problem("parity", f"`parity` is {value.value}; phases are even or odd, 0 or 1")
 
 
 class MbarrierInit(Mbarrier):
@@ -97,7 +120,8 @@ class Arrival(Mbarrier):
 
     def execute(self, i: Opcode, m: Step, address: np.ndarray, count: np.ndarray | None = None) -> np.ndarray:
         arrivals = np.ones(m.shape, np.uint64) if count is None else count.astype(np.uint64)
-        return m.atomic(i.space or "generic", address, b64, self.change, arrivals)
+        ordering = Ordering(i.sem or "release", i.scope or "cta")
+        return count_down(m, i.space or "generic", address, self.change, arrivals, ordering)
 
 
 class MbarrierArrive(Arrival):
@@ -129,8 +153,10 @@ class MbarrierTestWait(Mbarrier):
     )
 
     def execute(self, i: Opcode, m: Step, address: np.ndarray, phase: np.ndarray, hint: Any = None) -> np.ndarray:
-        now = m.load(i.space or "generic", address, b64) >> PHASE
+        space = i.space or "generic"
+        now = m.load(space, address, b64, ordering=RELAXED) >> PHASE
         complete: np.ndarray = (now & ONE) != phase & ONE if i.parity else now != phase >> PHASE
+        m.order(PhaseWait(space, address, complete, Ordering(i.sem or "acquire", i.scope or "cta")))
         return complete
 
 

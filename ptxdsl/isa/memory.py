@@ -10,8 +10,10 @@ import numpy as np
 
 from .. import ir
 from ..types import b128
-from .spec import Form, Op, Opcode, Problem
-from .step import Step
+from .form import Form
+from .opcode import Op, Opcode
+from .operand import Problem
+from .step import WEAK, Ordering, Step
 
 SCALARS = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64 b128"
 LOADED_FROM = "const global local param param::entry param::func shared shared::cta shared::cluster"
@@ -48,6 +50,14 @@ def elements(i: Any) -> int:
 def access_bytes(i: Any) -> int:
     """Bytes of memory that one lane touches."""
     return elements(i) * int(i.type.bytes)
+
+
+def ordering(i: Any, sem: str = "weak") -> Ordering:
+    """How an access is ordered by its modifiers .sem and .scope; `sem` without them. Volatile ones are so for all."""
+    sem = i.sem or sem
+    if sem == "weak":
+        return WEAK
+    return Ordering(sem, i.scope or ("sys" if sem == "volatile" or ".sys" in i.text else "gpu"))
 
 
 def _fits(i: Any) -> bool:
@@ -97,7 +107,7 @@ def alignment_problems(operand: str, address: Any, bytes: int) -> Iterator[Probl
         yield Problem(operand, message)
 
 
-class Access(Op):
+class LoadStore(Op):
     """Base of loads and stores."""
 
     relaxed = True
@@ -110,7 +120,7 @@ class Access(Op):
             yield from policy_problems(i, operands[-1])
 
 
-class Load(Access):
+class Load(LoadStore):
     """d = the value at an address."""
 
     forms = (
@@ -164,13 +174,14 @@ class Load(Access):
             yield Problem("d", "`d` is `_`; only an element of a vector may be left out")
 
     def execute(self, i: Opcode, m: Step, a: np.ndarray, policy: np.ndarray | None = None) -> np.ndarray:
-        return m.load(i.space or "generic", a, i.type, elements(i))
+        return m.load(i.space or "generic", a, i.type, elements(i), ordering(i))
 
 
-class Store(Access):
+class Store(LoadStore):
     """The value b goes to an address."""
 
     stores = "a"
+    carries = ("b",)
     forms = (
         _form(
             "st{.weak}{.space}{.cop}{.hint}{.vec}.type [a:space], b:type*vec{, policy:b64}",
@@ -203,7 +214,7 @@ class Store(Access):
                 yield Problem("b", "`b` has a `_`; only stores of 256 bits may leave elements out")
 
     def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray, policy: np.ndarray | None = None) -> None:
-        m.store(i.space or "generic", a, i.type, b)
+        m.store(i.space or "generic", a, i.type, b, ordering(i))
 
 
 class Mov(Op):

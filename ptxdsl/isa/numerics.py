@@ -256,8 +256,8 @@ def widen(x: Array) -> Array:
 
 def clamp(x: Array, type: Type) -> Array:
     """Integers clamped to the range of a type."""
-    limits, own = np.iinfo(type.dtype), np.iinfo(x.dtype)
-    return np.clip(x, max(limits.min, own.min), min(limits.max, own.max)).astype(type.dtype)
+    limits, held = np.iinfo(type.dtype), np.iinfo(x.dtype)
+    return np.clip(x, max(limits.min, held.min), min(limits.max, held.max)).astype(type.dtype)
 
 
 def shift_left(x: Array, count: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Instructions that the table does not know: they parse and print, but have no meaning."""
+"""Instructions without a meaning on the emulator: that the table does not know, or that only a GPU runs yet."""
 
 from __future__ import annotations
 
@@ -8,13 +8,27 @@ from functools import lru_cache
 from typing import Any
 
 from ..errors import EmulationError
-from .spec import Form, Op, Operand, Problem
+from .form import Form
+from .opcode import Op
+from .operand import Operand, Problem
+from .step import Step
+from .target import NOTHING, Requirement
+
+
+class GpuOnly(Op):
+    """Base of instructions that have no meaning on the emulator yet."""
+
+    def execute(self, i: Any, m: Any, *inputs: Any) -> Any:
+        raise EmulationError(
+            f"`{i.text}` cannot be emulated yet: the table has its forms and no meaning for it",
+            help="run this kernel on a GPU; `ptxdsl dump` prints and assembles it anywhere",
+        )
 
 
 class Unknown(Op):
     """An instruction that is not in the table."""
 
-    def execute(self, i: Any, m: Any, *inputs: Any) -> Any:
+    def execute(self, i: Any, m: Step, *inputs: Any) -> Any:
         raise EmulationError(
             f"`{i.text}` is not in the instruction table, so it cannot be emulated",
             help="run this kernel on a GPU, or add a class for the instruction in ptxdsl/isa",
@@ -26,13 +40,13 @@ _UNKNOWN = Unknown()
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """The opcode of such an instruction; it stands where `spec.Opcode` does and knows no more than its text."""
+    """The opcode of such an instruction; it stands where `opcode.Opcode` does and knows no more than its text."""
 
     text: str
     op: Op = field(default=_UNKNOWN, repr=False)
     form: Form | None = None
     operands: tuple[Operand, ...] = ()
-    requires: tuple[tuple[int, int], int, str] = ((1, 0), 0, "")
+    requires: Requirement = NOTHING
 
     def problems(self, operands: Sequence[Any]) -> Iterator[Problem]:
         """None: nothing is known about its rules."""

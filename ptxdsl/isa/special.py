@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from ..ir import SpecialRegister
 from ..types import Type, b32, pred, u32, u64
-from .spec import requirement
-
-Requirement = tuple[tuple[int, int], int, str]
+from .target import Requirement, requirement
 
 SPECIAL_REGISTERS: dict[str, SpecialRegister] = {}
 REQUIREMENTS: dict[str, Requirement] = {}

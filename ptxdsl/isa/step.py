@@ -3,12 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from .. import ir
 from ..types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """How an access is ordered among those of other threads (PTX ISA, "Memory Consistency Model").
+
+    `sem` is "weak", "relaxed", "volatile", "acquire", "release" or "acq_rel"; `scope` "cta", "cluster", "gpu" or "sys",
+    "" for weak accesses, which no scope makes visible. `proxy` is the way to memory: "generic" or "async".
+    """
+
+    sem: str = "weak"
+    scope: str = ""
+    proxy: str = "generic"
+
+
+WEAK = Ordering()
+RELAXED = Ordering("relaxed", "gpu")
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """The lanes order their accesses before it and behind it: `sem` is "sc", "acq_rel", "acquire" or "release".
+
+    `proxy` names the proxy whose accesses are ordered with generic ones; "" for a fence of threads.
+    """
+
+    sem: str
+    scope: str
+    proxy: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PhaseArrival:
+    """Lanes arrive at the mbarriers at these addresses, before they count there."""
+
+    space: str
+    address: np.ndarray
+    ordering: Ordering
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PhaseCompletion:
+    """The phases of the mbarriers at these addresses are complete, where `complete`."""
+
+    space: str
+    address: np.ndarray
+    complete: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PhaseWait:
+    """Lanes know, where `complete`, that the phases of the mbarriers at these addresses are complete."""
+
+    space: str
+    address: np.ndarray
+    complete: np.ndarray
+    ordering: Ordering
+
+
+OrderingEvent: TypeAlias = Fence | PhaseArrival | PhaseCompletion | PhaseWait
+"""What instructions tell of order beside their accesses."""
 
 
 class Step(Protocol):
@@ -21,8 +83,8 @@ class Step(Protocol):
     "generic", with or without a suffix such as "::cta". Their shape is `shape`; of a collective the last axis may be
     shorter, for the first lanes of each warp (the row addresses of ldmatrix). An element of more than 64 bits has one
     more, last axis of uint64 words, least significant first. Every access goes through `load`, `store`, `atomic` and
-    `copy_async`, so that bounds, alignment, initialisation (and later races and banks) are checked there and nowhere
-    else; a lane whose access is refused reads poison, and its writes are dropped.
+    `copy_async`, and every fence and arrival through `order`, so that bounds, alignment, initialisation, races and
+    banks are checked there and nowhere else; a lane whose access is refused reads poison, and its writes are dropped.
 
     A collective runs when all lanes of its operand named `membermask` that have not ended are there; within a warp
     the active lanes of one call are those of one mask. Without such an operand it needs all 32 lanes of the warp, or,
@@ -32,14 +94,17 @@ class Step(Protocol):
     shape: tuple[int, ...]
     carry: np.ndarray  # the condition code CC.CF of each lane, uint8; may be assigned
     active: np.ndarray  # bool (warps, 32); lanes of a collective that take part
+    numerics: str  # how matrix products are added up: "rounded" once, or as on an "h200"
 
-    def load(self, space: str, address: np.ndarray, type: Type, count: int = 1) -> np.ndarray:
+    def load(
+        self, space: str, address: np.ndarray, type: Type, count: int = 1, ordering: Ordering = WEAK
+    ) -> np.ndarray:
         """`count` consecutive elements at each address: `address.shape` for one, (count, *address.shape) for more.
 
         The access is checked as one of count * type.bytes bytes. Elements have `type.dtype`.
         """
 
-    def store(self, space: str, address: np.ndarray, type: Type, values: np.ndarray) -> None:
+    def store(self, space: str, address: np.ndarray, type: Type, values: np.ndarray, ordering: Ordering = WEAK) -> None:
         """Elements to each address; `values` as `load` returns them: one more leading axis for several elements."""
 
     def atomic(
@@ -50,12 +115,16 @@ class Step(Protocol):
         update: Callable[..., np.ndarray],
         *inputs: np.ndarray,
         scan: np.ufunc | None = None,
+        ordering: Ordering = RELAXED,
     ) -> np.ndarray:
         """memory = update(memory, *inputs) one lane after another; returns what each lane found.
 
         `update` works on arrays of any one shape, elementwise. `scan` is an associative ufunc that does the same as
         `update` on the one input, where numpy has one: it makes many lanes at one address fast.
         """
+
+    def order(self, event: OrderingEvent) -> None:
+        """Tells what the lanes order beside their accesses: a fence, an arrival at an mbarrier, the end of a wait."""
 
     def generic(self, space: str, address: np.ndarray) -> np.ndarray:
         """Generic addresses of addresses in a space (cvta)."""
@@ -104,7 +173,12 @@ class Step(Protocol):
     def jump_each(self, index: np.ndarray, targets: ir.Label) -> None:
         """Each lane goes on at the label with that index in a list (.branchtargets)."""
 
-    def call(self, function: Any, arguments: Sequence[ir.Operand], results: Sequence[ir.Operand]) -> None:
+    def call(
+        self,
+        function: ir.Function | ir.Symbol | np.ndarray,
+        arguments: Sequence[ir.Operand],
+        results: Sequence[ir.Operand],
+    ) -> None:
         """The lanes go on in a device function: an ir.Function, an ir.Symbol, or an array of function addresses."""
 
     def leave(self) -> None:

@@ -9,7 +9,11 @@ import numpy as np
 
 from .. import ir
 from ..errors import EmulationError
-from .spec import Form, Op, Opcode, Problem
+from .form import Form
+from .opcode import Op, Opcode
+from .operand import Problem
+from .step import Fence as Fencing
+from .step import Step
 
 
 class Barrier(Op):
@@ -44,7 +48,7 @@ class BarrierSync(Barrier):
         Form("barrier.cta.sync{.aligned} a:u32{, b:u32}", ptx="7.8", sm=30),
     )
 
-    def execute(self, i: Opcode, m: Any, a: np.ndarray, b: np.ndarray | None = None) -> None:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray | None = None) -> None:
         m.barrier(a, b)
 
 
@@ -58,7 +62,7 @@ class BarrierArrive(Barrier):
         Form("barrier.cta.arrive{.aligned} a:u32, b:u32", ptx="7.8", sm=30),
     )
 
-    def execute(self, i: Opcode, m: Any, a: np.ndarray, b: np.ndarray) -> None:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray) -> None:
         m.barrier(a, b, arrive=True)
 
 
@@ -80,7 +84,7 @@ class BarrierReduce(Barrier):
         for threads in ("", ", b:u32")
     )
 
-    def execute(self, i: Opcode, m: Any, a: np.ndarray, *rest: np.ndarray) -> Any:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, *rest: np.ndarray) -> Any:
         *threads, c = rest
         return m.barrier_reduce(a, threads[0] if threads else None, c, i.how or "popc")
 
@@ -88,7 +92,7 @@ class BarrierReduce(Barrier):
 class BarrierCluster(Op):
     """Base of the barrier of all threads of a cluster. The emulator runs each block by itself."""
 
-    def execute(self, i: Opcode, m: Any) -> None:
+    def execute(self, i: Opcode, m: Step) -> None:
         raise EmulationError(
             f"`{i.text}` cannot be emulated: the emulator runs each block by itself, not in clusters",
             help="run this kernel on a GPU; where the threads of one block are to meet, use bar.sync",
@@ -121,7 +125,7 @@ class BarWarpSync(Op):
     forms = (Form("bar.warp.sync membermask:u32", ptx="6.0", sm=30),)
     collective = True
 
-    def execute(self, i: Opcode, m: Any, membermask: np.ndarray) -> None:
+    def execute(self, i: Opcode, m: Step, membermask: np.ndarray) -> None:
         """Meeting is all that there is to it."""
 
 
@@ -130,18 +134,11 @@ class Activemask(Op):
 
     forms = (Form("activemask.b32 d=b32", ptx="6.2", sm=30),)
 
-    def execute(self, i: Opcode, m: Any) -> Any:
+    def execute(self, i: Opcode, m: Step) -> Any:
         return m.together()
 
 
-class Fence(Op):
-    """Orders memory accesses. The emulator runs them in order, so it has nothing to do."""
-
-    def execute(self, i: Opcode, m: Any, *inputs: Any) -> None:
-        """Memory is sequentially consistent here."""
-
-
-class FenceThread(Fence):
+class FenceThread(Op):
     """Orders this thread's memory accesses for the threads of a scope."""
 
     forms = (
@@ -156,10 +153,15 @@ class FenceThread(Fence):
             needs={"cluster": ("7.8", 90)},
         ),
         Form("fence.mbarrier_init.release.cluster", ptx="8.0", sm=90),
+        Form("fence.acquire.sync_restrict::shared::cluster.cluster", ptx="8.6", sm=90),
+        Form("fence.release.sync_restrict::shared::cta.cluster", ptx="8.6", sm=90),
     )
 
+    def execute(self, i: Opcode, m: Step) -> None:
+        m.order(Fencing(i.sem or ("acq_rel" if i.scope else "release"), i.scope or "cluster"))
 
-class FenceProxy(Fence):
+
+class FenceProxy(Op):
     """Orders accesses of different kinds (proxies) to the same memory."""
 
     forms = (
@@ -172,6 +174,8 @@ class FenceProxy(Fence):
             ptx="8.3",
             sm=90,
         ),
+        Form("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster", ptx="8.6", sm=90),
+        Form("fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster", ptx="8.6", sm=90),
     )
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
@@ -179,8 +183,12 @@ class FenceProxy(Fence):
             if declared.name == "size" and isinstance(value, ir.Immediate) and value.value != 128:
                 yield Problem("size", f"`size` is {value.value}; a tensor map has 128 bytes", "write 128")
 
+    def execute(self, i: Opcode, m: Step, *inputs: np.ndarray) -> None:
+        """The lanes see what other proxies did, and these what the lanes did."""
+        m.order(Fencing("acq_rel", i.scope or "cta", "alias" if ".alias" in i.text else "async"))
 
-class Membar(Fence):
+
+class Membar(Op):
     """The older spelling of fence."""
 
     forms = (
@@ -188,8 +196,14 @@ class Membar(Fence):
         Form("membar.proxy.alias", ptx="7.5", sm=60),
     )
 
+    def execute(self, i: Opcode, m: Step) -> None:
+        m.order(Fencing("sc", {"gl": "gpu"}.get(i.scope, i.scope) or "sys", "" if i.scope else "alias"))
 
-class GridDepControl(Fence):
+
+class GridDepControl(Op):
     """Orders dependent grids. A grid runs alone on the emulator, so it has nothing to do."""
 
     forms = (Form("griddepcontrol.action", action="launch_dependents wait", ptx="7.8", sm=90),)
+
+    def execute(self, i: Opcode, m: Step) -> None:
+        """A grid that runs alone waits for none."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from functools import cache, cached_property
 
 Version = tuple[int, int]
 
@@ -17,6 +19,15 @@ TARGETS: dict[str, Version] = {
     "sm_120": (8, 7), "sm_120a": (8, 7), "sm_120f": (8, 8), "sm_121": (8, 8), "sm_121a": (8, 8), "sm_121f": (8, 8),
 }  # fmt: skip
 """Every target that we write PTX for, with the least `.version` that knows it."""
+
+EARLIER: dict[str, Version] = {
+    "sm_10": (1, 0), "sm_11": (1, 0), "sm_12": (1, 2), "sm_13": (1, 2), "sm_20": (2, 0), "sm_21": (2, 0),
+    "sm_30": (3, 0), "sm_32": (4, 0), "sm_35": (3, 1), "sm_37": (4, 1),
+}  # fmt: skip
+"""Targets of GPUs that no assembler compiles for any more, which PTX may still name: it runs on all later ones."""
+
+FLUSHING = ("sm_10", "sm_11", "sm_12", "sm_13")
+"""Targets whose arithmetic on f32 takes subnormals for zero, as later ones do by `.ftz`."""
 
 OLDEST: Version = (3, 1)
 """The least version that we print: assemblers compile nothing older as a separate module."""
@@ -34,20 +45,87 @@ ATTRIBUTES: dict[str, tuple[Version, int]] = {"managed": ((4, 0), 30), "unified"
 INLINED_AT: Version = (7, 2)
 WIDE_REGISTERS: tuple[Version, int] = ((8, 3), 70)
 LARGE_PARAMETERS: tuple[Version, int] = ((8, 1), 70)
+CLUSTER_BLOCKS = 16
+"""Blocks of a cluster, at most; more than 8 only where the launch allows what not every GPU has."""
 LARGE_PARAMETER_BYTES = 4352
 """More parameter bytes than this need LARGE_PARAMETERS."""
 
 
+@cache
 def has(arch: str, number: int, suffix: str) -> bool:
     """Whether a target such as sm_90a has what a compute capability introduced.
 
     Suffix a: in that architecture only. Suffix f: also in later ones of its family, whose number has the same tens.
     """
-    parts = re.fullmatch(r"sm_(\d+)([af]?)", arch)
-    assert parts, arch
-    have = int(parts[1])
+    have, feature = capability(arch)
     if suffix == "a":
-        return have == number and parts[2] == "a"
+        return have == number and feature == "a"
     if suffix == "f":
-        return have // 10 == number // 10 and have >= number and parts[2] != ""
+        return have // 10 == number // 10 and have >= number and feature != ""
     return have >= number
+
+
+def capability(name: str) -> tuple[int, str]:
+    """(90, "a") of "sm_90a" or "90a"."""
+    parts = re.fullmatch(r"(?:sm_)?(\d+)([af]?)", name)
+    assert parts, name
+    return int(parts[1]), parts[2]
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """The least version of PTX, and the targets: those from `sm` on, and of each group in `only` at least one.
+
+    A group such as ("90a", "100f") names what only some architectures or families have.
+    """
+
+    version: Version = (1, 0)
+    sm: int = 10
+    only: tuple[tuple[str, ...], ...] = ()
+
+    def supports(self, arch: str) -> bool:
+        """Whether a target such as sm_90a has it."""
+        return has(arch, self.sm, "") and all(any(has(arch, *capability(t)) for t in group) for group in self.only)
+
+    def joined(self, *others: Requirement) -> Requirement:
+        """What all of these require together."""
+        if not others:
+            return self
+        every = (self, *others)
+        groups = dict.fromkeys(group for requirement in every for group in requirement.only)
+        return Requirement(max(r.version for r in every), max(r.sm for r in every), tuple(groups))
+
+    @cached_property
+    def targets(self) -> tuple[str, ...]:
+        """The least target that has it; of what only some have, the least of each of them."""
+        if not self.only:
+            return (f"sm_{self.sm}",)
+        names = sorted({name for group in self.only for name in group}, key=capability)
+        return tuple(f"sm_{name}" for name in names if self.supports(f"sm_{name}"))
+
+    @property
+    def least(self) -> str:
+        """The least target that has it."""
+        return self.targets[0]
+
+    @property
+    def words(self) -> str:
+        """Its targets as a list: "sm_80", "sm_90a, sm_100f or sm_120f"."""
+        *first, last = self.targets
+        return f"{', '.join(first)} or {last}" if first else last
+
+    def __str__(self) -> str:
+        """Its targets as a sentence has them: "sm_80 or later", "sm_90a"."""
+        return self.words if self.only else f"{self.words} or later"
+
+
+NOTHING = Requirement()
+
+
+def requirement(ptx: str, sm: int | str) -> Requirement:
+    """What ("7.8", 90), ("8.0", "90a") or ("8.6", "100f 110f") stands for."""
+    major, minor = map(int, ptx.split("."))
+    if isinstance(sm, int) or sm.isdigit():
+        return Requirement((major, minor), int(sm))
+    names = tuple(sm.split())
+    return Requirement((major, minor), min(capability(name)[0] for name in names), (names,))

@@ -13,8 +13,10 @@ import numpy as np
 
 from .. import ir
 from ..types import Type, s32
+from .form import Form
 from .numerics import Array, elements
-from .spec import Form, Op, Opcode, Problem
+from .opcode import Op, Opcode
+from .operand import Problem
 
 TYPES = "u32 s32"
 SECOND: dict[str, Callable[[Array, Array], Array]] = {"add": np.add, "min": np.minimum, "max": np.maximum}

@@ -7,12 +7,14 @@ The lanes that `membermask` names come together; they are `m.active`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .. import ir
-from .spec import Form, Op, Opcode, Problem
+from .form import Form
+from .opcode import Op, Opcode
+from .operand import Problem
 from .step import Step
 
 LANES = np.arange(32)
@@ -38,6 +40,8 @@ class Exchange(Op):
 class Shfl(Exchange):
     """d = a of another lane, p = whether that lane is in reach; if not, d = a of the lane itself."""
 
+    carries = ("a",)
+    exchanges = True
     forms = (
         Form(
             "shfl.sync.mode.b32 d=b32{|p=pred}, a:b32, b:u32, c:u32, membermask:b32",
@@ -47,7 +51,7 @@ class Shfl(Exchange):
         ),
     )
 
-    def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray, c: np.ndarray, mask: np.ndarray) -> Any:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray, c: np.ndarray, mask: np.ndarray | None) -> Any:
         distance, clamp, segment = (b & 31).astype(int), (c & 31).astype(int), (c >> 8 & 31).astype(int)
         first = LANES & segment
         last = first | (clamp & ~segment)
@@ -65,10 +69,15 @@ class Shfl(Exchange):
         return np.where(heard, np.take_along_axis(a, source, axis=-1), POISON), inside
 
 
-def _report_unheard(i: Opcode, m: Step, source: np.ndarray, deaf: np.ndarray, mask: np.ndarray) -> None:
+def _report_unheard(i: Opcode, m: Step, source: np.ndarray, deaf: np.ndarray, mask: np.ndarray | None) -> None:
     """Lanes read a register of a lane that takes no part, which is undefined."""
     warp, lane = (int(n[0]) for n in np.nonzero(deaf))
-    other, named = int(source[warp, lane]), int(mask[warp, lane])
+    other = int(source[warp, lane])
+    if mask is None:
+        message = f"{i.text}: lane {lane} reads from lane {other}, which does not run it together with this lane"
+        m.fail("divergent-collective", message, deaf, "move it out of the branch that only some lanes take")
+        return
+    named = int(mask[warp, lane])
     if named >> other & 1:
         why, mend = "names, but it has ended or does not exist", "let that lane come too"
     else:
@@ -133,6 +142,7 @@ class MatchAll(Exchange):
 class Redux(Exchange):
     """d = the sum, least, greatest, and, or, xor of `a` over the lanes."""
 
+    carries = ("a",)
     forms = (
         Form(
             "redux.sync.operation.type d=type, a:type, membermask:b32",
@@ -162,6 +172,94 @@ class Redux(Exchange):
         }[i.operation]
         total = ufunc.reduce(np.where(m.active, a, a.dtype.type(neutral)), axis=-1, keepdims=True, dtype=a.dtype)
         return np.broadcast_to(total, m.shape)
+
+
+class Unsynchronised(Op):
+    """Base of exchanges without .sync, of targets before sm_70: among lanes of a warp that run them together."""
+
+    like: ClassVar[Exchange]
+
+    def execute(self, i: Opcode, m: Step, *inputs: np.ndarray) -> Any:
+        """What the exchange with .sync computes, for the lanes spread out over their warps."""
+        lane, mask = m.special("%laneid").astype(int), m.together()
+        warp = np.cumsum(lane == _lowest(mask)) - 1
+        present = _Present(m, warp, lane)
+        results = self.like.execute(i, present, *map(present.spread, inputs), None)
+        if isinstance(results, tuple):
+            return tuple(result[warp, lane] for result in results)
+        return results[warp, lane]
+
+
+def _lowest(mask: np.ndarray) -> np.ndarray:
+    """The number of the lowest bit that is set."""
+    return np.argmax(mask[:, np.newaxis] & BITS != 0, axis=1)
+
+
+class _Present:
+    """The lanes of some warps that run an instruction together, as a collective sees its step."""
+
+    def __init__(self, m: Step, warp: np.ndarray, lane: np.ndarray) -> None:
+        self.m, self.places = m, (warp, lane)
+        self.active = np.zeros((int(warp[-1]) + 1, len(LANES)), bool)
+        self.active[self.places] = True
+        self.shape = self.active.shape
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """Values of lanes in the places of these in their warps."""
+        rows = np.zeros(self.shape, values.dtype)
+        rows[self.places] = values
+        return rows
+
+    def fail(self, kind: str, message: str, where: np.ndarray, help: str = "") -> None:
+        """Reports a finding for lanes of the warps."""
+        self.m.fail(kind, message, where[self.places], help)
+
+
+class OldShfl(Unsynchronised):
+    """d = a of another lane, p = whether that lane is in reach; if not, d = a of the lane itself."""
+
+    like = Shfl()
+    forms = (
+        Form(
+            "shfl.mode.b32 d=b32{|p=pred}, a:b32, b:u32, c:u32",
+            mode="up down bfly idx",
+            ptx="3.0",
+            sm=30,
+            until=70,
+            note="write shfl.sync, with a mask of the lanes that take part",
+        ),
+    )
+
+
+class OldVote(Unsynchronised):
+    """d = whether `a` holds in all lanes, in any, or in all or none (uni)."""
+
+    like = Vote()
+    forms = (
+        Form(
+            "vote.mode.pred d=pred, {!}a:pred",
+            mode="all any uni",
+            ptx="1.2",
+            sm=12,
+            until=70,
+            note="write vote.sync, with a mask of the lanes that take part",
+        ),
+    )
+
+
+class OldBallot(Unsynchronised):
+    """d = the lanes in which `a` holds, a bit for each."""
+
+    like = Ballot()
+    forms = (
+        Form(
+            "vote.ballot.b32 d=b32, {!}a:pred",
+            ptx="2.0",
+            sm=20,
+            until=70,
+            note="write vote.sync.ballot.b32, with a mask of the lanes that take part",
+        ),
+    )
 
 
 class Elect(Exchange):

@@ -24,7 +24,7 @@ from ptxdsl.layout.index import Index
 from ptxdsl.layout.layout import Layout
 from ptxdsl.layout.parse import parse, parse_layout
 from ptxdsl.layout.recast import byte_index, downcast, in_bytes, max_common_layout, max_common_vector, recast, upcast
-from ptxdsl.layout.swizzle import ComposedLayout, Swizzle
+from ptxdsl.layout.swizzle import ComposedLayout, InverseLayout, Swizzle
 from ptxdsl.layout.tiled_copy import (
     ThreadCopy,
     TiledCopy,
@@ -52,6 +52,7 @@ __all__ = [
     "ComposedLayout",
     "CopyAtom",
     "Index",
+    "InverseLayout",
     "Layout",
     "MmaAtom",
     "Swizzle",

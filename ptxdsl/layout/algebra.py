@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from math import prod
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, overload
 
 from ptxdsl.layout.index import check_operators, divide, remainder
 from ptxdsl.layout.layout import Layout, check_bounds, coordinate, from_modes
+from ptxdsl.layout.number import Coordinate, Number
 from ptxdsl.layout.shape import (
     IntTuple,
     check_int,
     flatten,
     int_tuple,
+    is_int,
     kind_of,
     like,
     mode_name,
@@ -25,7 +27,7 @@ from ptxdsl.layout.shape import (
     refusal,
     show,
 )
-from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Swizzle
+from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, InverseLayout, Swizzle
 
 Modes: TypeAlias = list[tuple[int, int]]  # flat: (size, stride) of each mode
 Tiler: TypeAlias = "AnyLayout | int | tuple[Tiler, ...] | None"
@@ -57,13 +59,13 @@ def as_layout(value: Any) -> Layout | ComposedLayout:
     return value if isinstance(value, (Layout, ComposedLayout)) else Layout(value)
 
 
-def crd2idx(coord: Any, shape: IntTuple, stride: IntTuple | None = None) -> Any:
+def crd2idx(coord: Coordinate, shape: IntTuple, stride: IntTuple | None = None) -> Number:
     """The offset of `coord` in the layout shape:stride, compact where no stride is given."""
     layout = Layout(shape) if stride is None else Layout(shape, stride)
     return layout(coord)
 
 
-def idx2crd(index: Any, shape: IntTuple) -> Any:
+def idx2crd(index: Number, shape: IntTuple) -> Number:
     """The coordinate, nested as `shape`, that counts to `index`, first mode fastest."""
     check_operators(index, "an index")
     leaves, weight, total = [], 1, product(int_tuple(shape, "shape", least=1))
@@ -74,7 +76,7 @@ def idx2crd(index: Any, shape: IntTuple) -> Any:
     return like(shape, iter(leaves))
 
 
-def slice_(layout: AnyLayout, *coord: Any) -> ComposedLayout:
+def slice_(layout: AnyLayout, *coord: Coordinate) -> ComposedLayout:
     """The layout of the modes whose coordinate is None, from the offset of the others, which may be traced."""
     whole = layout if isinstance(layout, ComposedLayout) else ComposedLayout(Swizzle(0, 0, 0), 0, plain(layout))
     kept: list[Layout] = []
@@ -84,7 +86,7 @@ def slice_(layout: AnyLayout, *coord: Any) -> ComposedLayout:
     return whole.starting_at(whole.layout.index(fixed), rest)
 
 
-def _slice(layout: Layout, coord: Any, kept: list[Layout]) -> Any:
+def _slice(layout: Layout, coord: Coordinate, kept: list[Layout]) -> Number:
     """`coord` with 0 for None; the modes that it leaves open are added to `kept`."""
     if isinstance(coord, tuple) and len(coord) == layout.rank and isinstance(layout.shape, tuple):
         return tuple(_slice(mode, c, kept) for mode, c in zip(layout, coord, strict=True))
@@ -132,8 +134,22 @@ def plain(layout: Any) -> Layout:
 
 
 def coalesce(layout: L, profile: IntTuple | None = None) -> L:
-    """The same function of the linear coordinate in as few modes as possible; with a profile, mode by mode."""
-    return through_swizzle(_coalesce, layout, profile)
+    """The same function of the linear coordinate in as few modes as possible.
+
+    With a tuple as profile, mode by mode, at each of its entries; modes past its end stay as they are.
+    """
+    return through_swizzle(_coalesce, layout, _profile(profile))
+
+
+def _profile(profile: Any) -> Any:
+    """A profile with tuples for lists."""
+    if isinstance(profile, (tuple, list)):
+        return tuple(map(_profile, profile))
+    if profile is not None and not is_int(profile):
+        raise refusal(
+            f"a profile is nested ints; found {kind_of(profile)}", "write (1, 1) to coalesce each of two modes"
+        )
+    return profile
 
 
 def _coalesce(layout: Layout, profile: IntTuple | None) -> Layout:
@@ -311,15 +327,31 @@ def complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
     `cotarget` is a size or a shape, by default the layout's cosize. Raises LayoutError where the modes overlap, run
     backwards or leave a ragged gap.
     """
+    target = plain(layout).cosize if cotarget is None else _cotarget(cotarget)
+    gaps, covered = _gaps(layout, ragged=False)
+    return flat_layout(coalesced([*gaps, (-(-target // covered), covered)]))
+
+
+def places(layout: Layout, count: int) -> Layout:
+    """Where `layout` may stand `count` times without overlap; the rest of a ragged gap stays unused.
+
+    Rows of 32 elements at a pitch of 33 are repeated behind the last of them, as CuTe's products do.
+    """
+    gaps, covered = _gaps(layout, ragged=True)
+    return flat_layout(coalesced([*gaps, (-(-count // prod(n for n, _ in gaps)), covered)]))
+
+
+def _gaps(layout: Layout, ragged: bool) -> tuple[Modes, int]:
+    """How often the modes of a layout fit between each other, each with its stride, and the end of the last one."""
     _check_forwards(plain(layout), "complement")
-    target = layout.cosize if cotarget is None else _cotarget(cotarget)
-    gaps, covered = [], 1
+    gaps: Modes = []
+    covered = 1
     for n, d in _by_stride(layout):
-        if d < covered or d % covered:
+        if d < covered or (d % covered and not ragged):
             raise _no_complement(layout, n, d, covered)
         gaps.append((d // covered, covered))
         covered = n * d
-    return flat_layout(coalesced([*gaps, (-(-target // covered), covered)]))
+    return gaps, covered
 
 
 def _cotarget(value: IntTuple) -> int:
@@ -352,8 +384,22 @@ def _no_complement(layout: Layout, n: int, d: int, covered: int) -> Exception:
     )
 
 
-def right_inverse(layout: Layout) -> Layout:
-    """R with layout(R(i)) = i for all i below R's size: as far as the offsets have no gap."""
+@overload
+def right_inverse(layout: Layout) -> Layout: ...
+@overload
+def right_inverse(layout: ComposedLayout) -> InverseLayout: ...
+def right_inverse(layout: AnyLayout) -> Layout | InverseLayout:
+    """R with layout(R(i)) = i for all i below R's size: as far as the offsets have no gap.
+
+    That of a swizzled layout takes the swizzle back first; it starts at offset 0.
+    """
+    if isinstance(layout, ComposedLayout):
+        if layout.constant_offset():
+            raise refusal(
+                f"{layout} has no right inverse: nothing lies below its offset {layout.offset}",
+                "take the inverse of the layout from offset 0 on",
+            )
+        return InverseLayout(right_inverse(layout.layout), 0, layout.swizzle)
     weights = _weights(layout)
     result, covered = [], 1
     for n, d, weight in sorted(weights, key=lambda mode: mode[1]):
@@ -364,11 +410,18 @@ def right_inverse(layout: Layout) -> Layout:
     return flat_layout(coalesced(result))
 
 
-def left_inverse(layout: Layout) -> Layout:
+@overload
+def left_inverse(layout: Layout) -> Layout: ...
+@overload
+def left_inverse(layout: ComposedLayout) -> InverseLayout: ...
+def left_inverse(layout: AnyLayout) -> Layout | InverseLayout:
     """R with R(layout(i)) = i where the layout is injective, and layout(R(layout(i))) = layout(i) for all.
 
-    Raises LayoutError where two modes overlap, a stride is negative or no multiple of the one below it.
+    That of a swizzled layout takes the swizzle back first. Raises LayoutError where two modes overlap, a stride is
+    negative or no multiple of the one below it.
     """
+    if isinstance(layout, ComposedLayout):
+        return InverseLayout(left_inverse(layout.layout), layout.constant_offset(), layout.swizzle)
     _check_forwards(plain(layout), "left inverse")
     ordered = sorted(_weights(layout), key=lambda mode: mode[1])
     result, below = [], (1, 1, 0)

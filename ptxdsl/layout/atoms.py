@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Grid, Picture, thread_value_grid
 from ptxdsl.layout.layout import Layout, from_modes
+from ptxdsl.layout.mma_shapes import BITS, MMA, WGMMA, WGMMA_M, Product, WarpgroupProduct
 from ptxdsl.layout.recast import upcast
 from ptxdsl.layout.shape import check_int, kind_of, refusal
 
@@ -24,32 +25,24 @@ NAMES = ("M", "N", "K")
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)  # of elements, in bits
 MATRIX_ROW_BYTES = 16  # what one lane's address of ldmatrix and stmatrix stands for
 
-_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s32": 32}
+LEAST_BITS = 8  # of an element that a layout speaks of
 
-# (accumulator, input) types of each mma shape; the first is meant where a name gives none
-_MMA: dict[tuple[int, int, int], tuple[str, ...]] = {
-    (16, 8, 16): (
-        *("f32.f16", "f16.f16", "f32.bf16", "s32.s8", "s32.u8", "f64.f64"),
-        *("f32.e4m3", "f32.e5m2", "f16.e4m3", "f16.e5m2"),
-    ),
-    (16, 8, 8): ("f32.f16", "f16.f16", "f32.bf16", "f32.tf32", "f64.f64"),
-    (16, 8, 4): ("f32.tf32", "f64.f64"),
-    (16, 8, 32): ("s32.s8", "s32.u8", "f32.e4m3", "f32.e5m2", "f16.e4m3", "f16.e5m2"),
-    (8, 8, 4): ("f64.f64",),
-    (8, 8, 16): ("s32.s8", "s32.u8"),
-}
-_WGMMA = (
-    "f32.f16",
-    "f16.f16",
-    "f32.bf16",
-    "f32.tf32",
-    "s32.s8",
-    "s32.u8",
-    "f32.e4m3",
-    "f32.e5m2",
-    "f16.e4m3",
-    "f16.e5m2",
-)
+
+def _type_pairs(product: Product | WarpgroupProduct) -> tuple[str, ...]:
+    """ACCUMULATOR.INPUT, of elements that are no parts of bytes."""
+    inputs = [name for name in product.inputs if BITS[name] >= LEAST_BITS]
+    return tuple(f"{accumulator}.{name}" for accumulator in product.sums for name in inputs)
+
+
+def _by_shape() -> dict[tuple[int, int, int], tuple[str, ...]]:
+    pairs: dict[tuple[int, int, int], tuple[str, ...]] = {}
+    for product in MMA:
+        pairs[product.shape] = pairs.get(product.shape, ()) + _type_pairs(product)
+    return {shape: known for shape, known in pairs.items() if known}
+
+
+_MMA = _by_shape()
+_WGMMA = {pair: product for product in WGMMA for pair in _type_pairs(product)}
 
 
 @dataclass(frozen=True)
@@ -264,7 +257,7 @@ def _types(name: str, words: list[str], known: tuple[str, ...]) -> tuple[str, st
     if len(words) == 4 and words[0] == words[3]:
         words = words[:3]
     accumulator, a, b = (*words, words[-1])[:3] if len(words) in (2, 3) else ("", "", "")
-    if a != b and {a, b} <= set(_BITS) and {a, b} not in _MIXED:
+    if a != b and {a, b} <= set(BITS) and {a, b} not in _MIXED:
         raise refusal(
             f"there is no MMA atom {name!r}: A and B are of one type, and here of {a} and {b}",
             "convert one of them; only e4m3 and e5m2, or s8 and u8, multiply each other",
@@ -282,9 +275,9 @@ def _label(operation: str, shape: tuple[int, int, int], accumulator: str, a: str
 def _mma(shape: tuple[int, int, int], accumulator: str, a: str, b: str) -> MmaAtom:
     m, n, k = shape
     label = _label("mma", shape, accumulator, a, b)
-    bits = _BITS[a]
+    bits = BITS[a]
     c = _by_lane((2 * m, 1), (2, m), (m // 8, 8))
-    return MmaAtom(label, shape, WARP, _operand(m, k, bits), _operand(n, k, bits), c, bits, bits, _BITS[accumulator])
+    return MmaAtom(label, shape, WARP, _operand(m, k, bits), _operand(n, k, bits), c, bits, bits, BITS[accumulator])
 
 
 def _operand(rows: int, k: int, bits: int) -> Layout:
@@ -304,9 +297,9 @@ def _by_lane(strides: tuple[int, int], *values: tuple[int, int]) -> Layout:
 def _wgmma(name: str, shape: tuple[int, int, int], words: list[str]) -> MmaAtom:
     m, n, k = shape
     from_registers = words[-1:] == ["rs"]
-    accumulator, a, b = _types(name, words[:-1] if from_registers else words, _WGMMA)
-    bits = _BITS[a]
-    if m != 64 or n % 8 or not 8 <= n <= 256 or k * bits != 256:
+    accumulator, a, b = _types(name, words[:-1] if from_registers else words, tuple(_WGMMA))
+    bits, product = BITS[a], _WGMMA[f"{accumulator}.{a}"]
+    if m != WGMMA_M or n not in product.n or k != product.k:
         raise _no_mma(name)
     fragment = Layout(((4, 8, 4), (32 // bits, 2, 2)), ((2048 // bits, 1, 16), (64, 8, 8192 // bits)))
     whole = Layout((WARPGROUP, (m, k)), (0, (1, m)))
@@ -314,7 +307,7 @@ def _wgmma(name: str, shape: tuple[int, int, int], words: list[str]) -> MmaAtom:
     label = _label("wgmma", shape, accumulator, a, b) + (".rs" if from_registers else "")
     b_layout = Layout((WARPGROUP, (n, k)), (0, (1, n)))
     return MmaAtom(
-        label, shape, WARPGROUP, fragment if from_registers else whole, b_layout, c, bits, bits, _BITS[accumulator]
+        label, shape, WARPGROUP, fragment if from_registers else whole, b_layout, c, bits, bits, BITS[accumulator]
     )
 
 

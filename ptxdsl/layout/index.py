@@ -12,6 +12,7 @@ from functools import cache
 from math import gcd
 from typing import Any, NamedTuple
 
+from ptxdsl.layout.number import Number
 from ptxdsl.layout.shape import kind_of, refusal
 
 UNKNOWN = -1  # every bit of a value may be set
@@ -76,7 +77,7 @@ def check_operators(value: Any, what: str) -> None:
     )
 
 
-def as_index(offset: Any) -> Index:
+def as_index(offset: Number) -> Index:
     if isinstance(offset, Index):
         return offset
     check_operators(offset, "an offset")
@@ -107,19 +108,19 @@ def is_power_of_two(n: int) -> bool:
     return n > 0 and n & (n - 1) == 0
 
 
-def multiply(x: Any, factor: int) -> Any:
+def multiply(x: Number, factor: int) -> Number:
     if isinstance(x, int) or not is_power_of_two(factor):
         return x * factor
     return x << (factor.bit_length() - 1) if factor > 1 else x
 
 
-def divide(x: Any, divisor: int) -> Any:
+def divide(x: Number, divisor: int) -> Number:
     if isinstance(x, int) or not is_power_of_two(divisor):
         return x // divisor
     return x >> (divisor.bit_length() - 1) if divisor > 1 else x
 
 
-def remainder(x: Any, divisor: int) -> Any:
+def remainder(x: Number, divisor: int) -> Number:
     return x & (divisor - 1) if is_power_of_two(divisor) else x % divisor
 
 
@@ -143,7 +144,7 @@ class Digit(NamedTuple):
         """The bits that this digit sets in the offset."""
         return times_bits((1 << (self.size - 1).bit_length()) - 1, self.stride)
 
-    def of(self, x: Any) -> Any:
+    def of(self, x: Number) -> Number:
         digit = divide(x, self.weight)
         return multiply(digit if self.top else remainder(digit, self.size), self.stride)
 
@@ -151,7 +152,7 @@ class Digit(NamedTuple):
 Form = Callable[[Any, tuple[Digit, ...]], Any]
 
 
-def evaluate(x: Any, digits: tuple[Digit, ...]) -> Index:
+def evaluate(x: Number, digits: tuple[Digit, ...]) -> Index:
     """The sum of `digits` of one linear coordinate."""
     if isinstance(x, int):
         return Index(sum(digit.of(x) for digit in digits))
@@ -163,12 +164,12 @@ def evaluate(x: Any, digits: tuple[Digit, ...]) -> Index:
     return Index(0, _cheapest(digits)(x, digits), bits)
 
 
-def _apart(x: Any, digits: tuple[Digit, ...]) -> Any:
+def _apart(x: Number, digits: tuple[Digit, ...]) -> Number:
     """Each digit for itself."""
     return _sum(digit.of(x) for digit in digits)
 
 
-def _masked(x: Any, digits: tuple[Digit, ...], keep_top: bool = False) -> Any:
+def _masked(x: Number, digits: tuple[Digit, ...], keep_top: bool = False) -> Number:
     """Digits that move by the same distance are cut out with one mask; `keep_top` leaves the top digit out."""
     groups: dict[tuple[int, int], int] = {}
     rest = []
@@ -183,11 +184,11 @@ def _masked(x: Any, digits: tuple[Digit, ...], keep_top: bool = False) -> Any:
     return _sum([*moved, *rest])
 
 
-def _masked_below_top(x: Any, digits: tuple[Digit, ...]) -> Any:
+def _masked_below_top(x: Number, digits: tuple[Digit, ...]) -> Number:
     return _masked(x, digits, keep_top=True)
 
 
-def _cumulative(x: Any, digits: tuple[Digit, ...]) -> Any:
+def _cumulative(x: Number, digits: tuple[Digit, ...]) -> Number:
     """x * stride, corrected where a digit carries: takes no remainder, and suits a padded pitch."""
     terms, below = [], 0
     for digit in digits:

@@ -10,6 +10,7 @@ from typing import Any
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Grid, Picture, number_cell
 from ptxdsl.layout.index import Digit, Index, check_operators, evaluate
+from ptxdsl.layout.number import Coordinate, Number
 from ptxdsl.layout.shape import (
     IntTuple,
     compact,
@@ -86,11 +87,11 @@ class Layout(Drawable):
     def __iter__(self) -> Iterator[Layout]:
         return (Layout(s, d) for s, d in zip(modes(self.shape), modes(self.stride), strict=True))
 
-    def __call__(self, *coord: Any) -> Any:
+    def __call__(self, *coord: Coordinate) -> Number:
         """The offset of `coord`: an int where all of it is, else what the operators of its values give."""
         return self.index(*coord).get()
 
-    def index(self, *coord: Any) -> Index:
+    def index(self, *coord: Coordinate) -> Index:
         """The offset of `coord` with its constant part kept apart, for an address with an immediate."""
         return _index(coordinate(coord), self.shape, self.stride)
 
@@ -110,17 +111,17 @@ def from_modes(layouts: Iterable[Layout]) -> Layout:
     return Layout(tuple(p.shape for p in parts), tuple(p.stride for p in parts))
 
 
-def coordinate(coord: tuple[Any, ...]) -> Any:
+def coordinate(coord: tuple[Coordinate, ...]) -> Number:
     """The arguments of a call as one coordinate: `f(i)` and `f((i, j))` are as given, `f(i, j)` is (i, j)."""
     return coord[0] if len(coord) == 1 else coord
 
 
-def check_bounds(layout: Any, coord: Any, name: str = "") -> None:
+def check_bounds(layout: Any, coord: Coordinate, name: str = "") -> None:
     """Refuse a constant coordinate outside of the shape; traced ones are left to the kernel."""
     _check_bounds(layout, coord, layout.shape, name)
 
 
-def _check_bounds(layout: Any, coord: Any, shape: IntTuple, name: str) -> None:
+def _check_bounds(layout: Any, coord: Coordinate, shape: IntTuple, name: str) -> None:
     if isinstance(coord, (tuple, list)):
         for i, (c, s) in enumerate(_pairs(coord, shape)):
             _check_bounds(layout, c, s, f"{name}.{i}".lstrip("."))
@@ -132,7 +133,7 @@ def _check_bounds(layout: Any, coord: Any, shape: IntTuple, name: str) -> None:
         )
 
 
-def _pairs(coord: Any, shape: IntTuple) -> Iterable[tuple[Any, IntTuple]]:
+def _pairs(coord: Coordinate, shape: IntTuple) -> Iterable[tuple[Any, IntTuple]]:
     if not isinstance(shape, tuple) or len(coord) != len(shape):
         count = len(shape) if isinstance(shape, tuple) else 1
         raise refusal(
@@ -142,7 +143,7 @@ def _pairs(coord: Any, shape: IntTuple) -> Iterable[tuple[Any, IntTuple]]:
     return zip(coord, shape, strict=True)
 
 
-def _index(coord: Any, shape: IntTuple, stride: IntTuple) -> Index:
+def _index(coord: Coordinate, shape: IntTuple, stride: IntTuple) -> Index:
     if isinstance(coord, (tuple, list)):
         parts = [_index(c, s, d) for (c, s), d in zip(_pairs(coord, shape), modes(stride), strict=True)]
         return sum(parts, Index())

@@ -14,7 +14,10 @@ _EXAMPLE = "write ((4,8),(2,2)):((32,1),(16,8)), Sw<3,3,3> or Sw<3,3,3> o 0 o (8
 
 
 def parse_layout(text: str) -> Layout | Swizzle | ComposedLayout:
-    """`(4,8):(8,1)`, `(4,8)`, `Sw<3,3,3>` or `Sw<3,3,3> o 0 o (8,64):(64,1)`; a `_` before an int is skipped."""
+    """`(4,8):(8,1)`, `(4,8)`, `Sw<3,3,3>` or `Sw<3,3,3> o 0 o (8,64):(64,1)`, where an offset of 0 may be left out.
+
+    A `_` before an int is skipped.
+    """
     return _Reader(_text(text, _EXAMPLE)).read()
 
 
@@ -56,12 +59,18 @@ class _Reader:
         self.expect(">")
         if not self.accept("o"):
             return swizzle
+        if self.begins("("):
+            return ComposedLayout(swizzle, 0, self.layout())
         offset = self.number()
-        self.expect("o")
-        return ComposedLayout(swizzle, offset, self.layout())
+        if self.text[self.at :].strip() and not self.begins(":"):
+            self.expect("o")
+            return ComposedLayout(swizzle, offset, self.layout())
+        return ComposedLayout(swizzle, 0, self.strided(offset))
 
     def layout(self) -> Layout:
-        shape = self.int_tuple()
+        return self.strided(self.int_tuple())
+
+    def strided(self, shape: IntTuple) -> Layout:
         return Layout(shape, self.int_tuple()) if self.accept(":") else Layout(shape)
 
     def int_tuple(self) -> IntTuple:
@@ -79,6 +88,10 @@ class _Reader:
             raise self.unexpected("an int")
         self.at = token.end()
         return int(token["int"])
+
+    def begins(self, sign: str) -> bool:
+        token = _TOKEN.match(self.text, self.at)
+        return token is not None and token["sign"] == sign
 
     def accept(self, sign: str) -> bool:
         token = _TOKEN.match(self.text, self.at)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import gcd
-from typing import Any
 
 from ptxdsl.layout.algebra import L, coalesced, compose, flat_layout, plain, right_inverse
 from ptxdsl.layout.index import Index, is_power_of_two
 from ptxdsl.layout.layout import Layout, check_bounds
+from ptxdsl.layout.number import Coordinate
 from ptxdsl.layout.shape import check_int, like, map_leaves, mode_name, refusal
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Start, Swizzle
 
@@ -144,7 +144,7 @@ def in_bytes(layout: L, element_bytes: int) -> L:
     return scaled(layout, element_bytes)
 
 
-def byte_index(layout: AnyLayout, coord: Any, element_bytes: int) -> Index:
+def byte_index(layout: AnyLayout, coord: Coordinate, element_bytes: int) -> Index:
     """The byte offset of a coordinate, its constant part kept apart for the instruction's immediate.
 
     Raises LayoutError for a constant coordinate outside of the shape; a traced one is taken to be inside.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Cell, Grid, Picture
 from ptxdsl.layout.index import Index, as_index, divide, multiply, sum_bits
 from ptxdsl.layout.layout import Layout
+from ptxdsl.layout.number import Coordinate, Number
 from ptxdsl.layout.shape import IntTuple, check_int, kind_of, modes, product, refusal
 
 BANK_GROUP_BYTES = 16  # four banks: what one thread of a 16-byte access reads
@@ -48,7 +49,7 @@ class Swizzle(Drawable):
         """The mask of the bits that are changed."""
         return ((1 << self.bits) - 1) << (self.base + max(0, -self.shift))
 
-    def __call__(self, offset: Any) -> Any:
+    def __call__(self, offset: Number) -> Number:
         """The swizzled offset, of an int or of a traced value."""
         return self.index(as_index(offset)).get()
 
@@ -64,7 +65,7 @@ class Swizzle(Drawable):
             bits |= self._moved(bits & self.source)
         return Index(0, value, bits) ^ Index(offset.constant ^ self._moved(offset.constant))
 
-    def _moved(self, offset: Any, masked: bool = True) -> Any:
+    def _moved(self, offset: Number, masked: bool = True) -> Number:
         """The bits that are read, where they are XORed in."""
         read = offset & self.source if masked else offset
         return divide(read, 1 << self.shift) if self.shift >= 0 else multiply(read, 1 << -self.shift)
@@ -150,14 +151,15 @@ class ComposedLayout(Drawable):
     def cosize(self) -> int:
         """The end of the last block that the swizzle permutes and an offset lies in."""
         block = 1 << self.swizzle.target.bit_length()
-        return -(-(self._constant_offset() + self.layout.cosize) // block) * block
+        return -(-(self.constant_offset() + self.layout.cosize) // block) * block
 
     def offsets(self) -> list[int]:
         """The offsets of all coordinates in order, first mode fastest."""
-        start = self._constant_offset()
+        start = self.constant_offset()
         return [self.swizzle(start + o) for o in self.layout.offsets()]
 
-    def _constant_offset(self) -> int:
+    def constant_offset(self) -> int:
+        """The offset, refused where it is traced."""
         if isinstance(self.offset, Start):
             raise refusal(f"{self} starts at a traced offset: its offsets are not known before the kernel runs")
         return self.offset
@@ -171,11 +173,11 @@ class ComposedLayout(Drawable):
     def __iter__(self) -> Iterator[ComposedLayout]:
         return (self[mode] for mode in range(self.rank))
 
-    def __call__(self, *coord: Any) -> Any:
+    def __call__(self, *coord: Coordinate) -> Number:
         """The offset of `coord`: an int where all of it is, else what the operators of its values give."""
         return self.index(*coord).get()
 
-    def index(self, *coord: Any) -> Index:
+    def index(self, *coord: Coordinate) -> Index:
         """The offset of `coord` with its constant part kept apart, for an address with an immediate."""
         return self.place(self.layout.index(*coord))
 
@@ -210,3 +212,36 @@ class ComposedLayout(Drawable):
 
 
 AnyLayout: TypeAlias = Layout | ComposedLayout
+
+
+@dataclass(frozen=True, repr=False)
+class InverseLayout:
+    """layout(swizzle(i) - offset): from an offset in swizzled memory back to the linear coordinate stored there."""
+
+    layout: Layout
+    offset: int
+    swizzle: Swizzle
+
+    @property
+    def size(self) -> int:
+        """The number of offsets, from 0 on, that are mapped as a whole: whole blocks of the swizzle."""
+        reach = self.offset + self.layout.size
+        block = 1 << self.swizzle.target.bit_length() if self.swizzle.bits else 1
+        if reach >= block:
+            return reach // block * block
+        return reach if all(self.swizzle(i) < reach for i in range(reach)) else 1
+
+    def __call__(self, index: Number) -> Number:
+        """The linear coordinate at an offset: an int where that is one, else what the operators of its value give."""
+        position = self.swizzle(index)
+        return self.layout(position - self.offset if self.offset else position)
+
+    def offsets(self) -> list[int]:
+        """The linear coordinates of all offsets from its own on."""
+        return [self(i) for i in range(self.offset, self.size)]
+
+    def __str__(self) -> str:
+        start = f" o -{self.offset}" if self.offset else ""
+        return f"{self.layout}{start} o {self.swizzle}"
+
+    __repr__ = __str__

@@ -13,6 +13,7 @@ from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Picture, thread_value_grid
 from ptxdsl.layout.index import check_operators
 from ptxdsl.layout.layout import Layout, from_modes
+from ptxdsl.layout.number import Number
 from ptxdsl.layout.recast import in_bytes
 from ptxdsl.layout.shape import int_tuple, modes, product, refusal, show
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout
@@ -117,7 +118,7 @@ class TiledCopy(Drawable):
         instruction = self.atom.reference_values(self.bits)[1].size
         return from_modes([logical_divide(inside, instruction), *list(outside)[1:]])
 
-    def get_slice(self, thread: Any) -> ThreadCopy:
+    def get_slice(self, thread: Number) -> ThreadCopy:
         """The part of one thread, which may be traced."""
         check_operators(thread, "a thread")
         return ThreadCopy(self, thread)
@@ -143,7 +144,7 @@ class ThreadCopy:
     """What one thread of a tiled copy moves; `thread` may be traced."""
 
     copy: TiledCopy
-    thread: Any
+    thread: Number
 
     def partition_s(self, source: Any, space: Any = None, *, bytes: bool = False) -> ComposedLayout:
         """((values of one instruction, instructions), tiles, …) of what this thread reads: elements, or bytes."""

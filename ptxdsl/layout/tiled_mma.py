@@ -13,6 +13,7 @@ from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Picture
 from ptxdsl.layout.index import check_operators
 from ptxdsl.layout.layout import Layout, from_modes
+from ptxdsl.layout.number import Number
 from ptxdsl.layout.shape import check_int, int_tuple, kind_of, map_leaves, modes, product, refusal, show
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout
 from ptxdsl.layout.tiling import logical_divide, zipped_divide
@@ -79,7 +80,7 @@ class TiledMma(Drawable):
         _, *held = modes(self.partition(operand, Layout(int_tuple(shape, "shape", least=1))).shape)
         return Layout(tuple(held))
 
-    def get_slice(self, thread: Any) -> ThreadMma:
+    def get_slice(self, thread: Number) -> ThreadMma:
         """The part of one thread, which may be traced."""
         check_operators(thread, "a thread")
         return ThreadMma(self, thread)
@@ -116,7 +117,7 @@ class ThreadMma:
     """What one thread of a tiled MMA holds; `thread` may be traced."""
 
     mma: TiledMma
-    thread: Any
+    thread: Number
 
     def partition_a(self, layout: AnyLayout) -> ComposedLayout:
         """(values, atoms in M, atoms in K), from this thread's first element on."""
@@ -207,6 +208,6 @@ def check_tiles(what: str, tile: Sequence[int], layout: AnyLayout) -> None:
         )
 
 
-def take_thread(partition: AnyLayout, thread: Any) -> ComposedLayout:
+def take_thread(partition: AnyLayout, thread: Number) -> ComposedLayout:
     """The modes behind the first, at the offset of `thread`."""
     return slice_(partition, thread, *[None] * (partition.rank - 1))

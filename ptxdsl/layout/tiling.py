@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ptxdsl.layout.algebra import L, Tiler, as_layout, by_mode, complement, compose, plain, through_swizzle
+from ptxdsl.layout.algebra import L, Tiler, as_layout, by_mode, complement, compose, places, plain, through_swizzle
 from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.shape import IntTuple, int_tuple, is_int, modes, product, refusal, show
 from ptxdsl.layout.swizzle import ComposedLayout
@@ -36,13 +36,16 @@ def flat_divide(layout: L, tiler: Tiler) -> L:
 
 
 def logical_product(block: Layout, tiler: Tiler) -> Layout:
-    """(block, tile): `block` repeated at the places that `tiler` numbers; a tuple multiplies mode by mode."""
+    """(block, tile): `block` repeated at the places that `tiler` numbers; a tuple multiplies mode by mode.
+
+    The places are those that the block leaves free, from its own start on; a padded block repeats behind its padding.
+    """
     if tiler is None:
         return block
     if isinstance(tiler, tuple):
         return by_mode(plain(block), tiler, logical_product)
     tile = tiler if isinstance(tiler, Layout) else Layout(tiler)  # type: ignore[arg-type]
-    return from_modes([block, compose(complement(block, plain(block).size * tile.cosize), tile)])
+    return from_modes([block, compose(places(block, tile.cosize), tile)])
 
 
 def zipped_product(block: Layout, tiler: Tiler) -> Layout:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import struct
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TypeGuard
 
 from ptxdsl.ir import Immediate
-from ptxdsl.types import f32, f64
+from ptxdsl.parse.syntax import Source, shortened
+from ptxdsl.types import Type, f32, f64
 
 _SIGN = {f32: 1 << 31, f64: 1 << 63}
 MASK = (1 << 64) - 1
@@ -16,15 +19,56 @@ MASK = (1 << 64) - 1
 
 @lru_cache(maxsize=65536)
 def number(text: str) -> int | Immediate:
-    """A number without sign: an int, or a floating constant as its bits. ValueError if it is none."""
-    body, prefix = text.rstrip("U"), text[:2].lower()
+    """A number without sign: an int, or a floating constant as its bits.
+
+    ValueError if it is none, OverflowError if it does not fit 64 bits.
+    """
+    prefix = text[:2].lower()
     if prefix in ("0f", "0d"):
-        return Immediate(int(body[2:], 16), f32 if prefix == "0f" else f64)
-    if prefix in ("0x", "0b"):
-        return int(body, 0)
-    if "." in body or "e" in body.lower():
-        return Immediate.float(float(body), f64)
-    return int(body, 8 if body.startswith("0") else 10)
+        return Immediate(int(text[2:], 16), f32 if prefix == "0f" else f64)
+    if _is_decimal(text):
+        return _decimal(text)
+    return _integer(text.rstrip("U"), prefix)
+
+
+def _is_decimal(text: str) -> bool:
+    return text[:2].lower() not in ("0x", "0b") and ("." in text or "e" in text.lower())
+
+
+def _integer(text: str, prefix: str) -> int:
+    base = {"0x": 16, "0b": 2}.get(prefix, 8 if text.startswith("0") else 10)
+    digits = (text[2:] if base in (16, 2) else text).lstrip("0")
+    if len(digits) > 64 or (value := int(digits or "0", base)) > MASK:
+        raise OverflowError
+    return value
+
+
+def _decimal(text: str) -> Immediate:
+    value = float(text)
+    vanishes = value == 0 and any(digit in "123456789" for digit in text.lower().partition("e")[0])
+    if math.isinf(value) or vanishes:
+        raise OverflowError
+    return Immediate.float(value, f64)
+
+
+def read(source: Source, text: str, position: int) -> int | Immediate:
+    """A number that stands at `position`. Raises ParseError where it is none, or too large."""
+    try:
+        return number(text)
+    except OverflowError:
+        message, help = f"`{shortened(text)}` does not fit 64 bits", "write a smaller constant"
+        if _is_decimal(text):
+            message, help = f"`{shortened(text)}` is no number that an f64 has", "write its bits as 0d and 16 digits"
+    except ValueError:
+        message, help = f"`{shortened(text)}` is no octal number", "drop the leading 0 of a decimal number"
+    raise source.error(position, len(text), message, help)
+
+
+def whole(source: Source, text: str, position: int) -> int:
+    """A whole number that stands at `position`."""
+    value = read(source, text, position)
+    assert isinstance(value, int)  # the grammar takes nothing else where this is called
+    return value
 
 
 def negative(constant: Immediate) -> Immediate:
@@ -33,13 +77,49 @@ def negative(constant: Immediate) -> Immediate:
     return Immediate(constant.value ^ _SIGN[constant.type], constant.type)
 
 
+def is_double(operand: object) -> TypeGuard[Immediate]:
+    """Whether an operand is a floating constant of 64 bits, as decimals are."""
+    return isinstance(operand, Immediate) and operand.type is f64
+
+
+def signed(value: int, type: Type) -> Immediate:
+    """A constant of an integer type, modulo its width."""
+    value &= (1 << type.bits) - 1
+    return Immediate(value - (1 << type.bits) if value >> type.bits - 1 and type.is_signed else value)
+
+
+def value(constant: Immediate) -> float:
+    """The number that a floating constant of 64 bits stands for."""
+    (number,) = struct.unpack("<d", constant.value.to_bytes(8, "little"))
+    return float(number)
+
+
+def told(value: object) -> str:
+    """A value as a message names it: a decimal as such."""
+    if not is_double(value):
+        return str(value)
+    (number,) = struct.unpack("<d", value.value.to_bytes(8, "little"))
+    return repr(number)
+
+
 def as_f32(constant: Immediate) -> Immediate:
     """A constant written as a decimal, which is a double, where PTX takes an f32."""
-    (wide,) = struct.unpack("<d", constant.value.to_bytes(8, "little"))
+    wide = value(constant)
     try:
         return Immediate.float(wide, f32)
     except OverflowError:
         return Immediate(0x7F800000 | (0x80000000 if wide < 0 else 0), f32)
+
+
+def combine(sign: str, a: int | Immediate, b: int | Immediate) -> int | Immediate | None:
+    """What an operator makes of two whole numbers, or of two decimals; None where it makes nothing of them."""
+    if isinstance(a, int) and isinstance(b, int):
+        return wrap(BINARY[sign](a, b))
+    if isinstance(a, int) or isinstance(b, int) or not a.type is b.type is f64:
+        return None
+    if sign in FLOATING:
+        return Immediate.float(FLOATING[sign](value(a), value(b)), f64)
+    return int(BINARY[sign](value(a), value(b))) if sign in _COMPARISONS else None  # type: ignore[arg-type]
 
 
 def _divide(a: int, b: int) -> int:
@@ -65,6 +145,10 @@ _LEVELS: tuple[dict[str, Callable[[int, int], int]], ...] = (
     {"*": operator.mul, "/": _divide, "%": lambda a, b: a - b * _divide(a, b)},
 )  # fmt: skip
 BINARY = {name: apply for level in _LEVELS for name, apply in level.items()}
+_COMPARISONS = {name for level in _LEVELS[5:7] for name in level}
+FLOATING: dict[str, Callable[[float, float], float]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+}  # fmt: skip
 STANDING = {name: rank for rank, level in enumerate(_LEVELS) for name in level}
 """How tightly an operator binds."""
 

@@ -33,14 +33,22 @@ from ptxdsl.ir import (
 )
 from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.parse import constants
-from ptxdsl.parse.syntax import Node, Source, is_rule, is_token
+from ptxdsl.parse.syntax import MOST_NESTED, WORD_COLUMNS, Node, Source, is_rule, is_token, shortened
 from ptxdsl.types import Type, f64
 
-Read = tuple[Operand, Hashable]
-"""An operand, and its shape: all of it that decides which form of an instruction is meant."""
+Read = tuple[Any, Hashable]
+"""An operand, an Indexed or a Sum, and its shape: all of it that decides which form of an instruction is meant."""
 
 DOUBLE = "0d"
 """The shape of a floating constant that may stand for an f32."""
+INDEXED = "array[n]"
+"""The shape of an array with an index, which is an address in memory for some instructions, a value for others."""
+SUM = "r+n"
+"""The shape of a register and a constant, which an instruction adds first."""
+UNUSUAL = frozenset((DOUBLE, INDEXED, SUM))
+"""Shapes that do not say all about their operand."""
+COMPONENTS = ("xr", "yg", "zb", "wa")
+"""Names of the elements of a vector register."""
 
 _VECTORS = {
     name[:-2]: Vector(tuple(SPECIAL_REGISTERS[name[:-1] + axis] for axis in "xyzw"))
@@ -48,12 +56,15 @@ _VECTORS = {
     if name.endswith(".x")
 }
 PREDEFINED: dict[str, Operand] = {**SPECIAL_REGISTERS, **_VECTORS, "_": Sink(), "WARP_SZ": Immediate(32)}
-_INTEGER = re.compile(r"(-?)(0[xX][0-9a-fA-F]+|[1-9]\d*|0)")
-_ADDRESS = re.compile(r"\[\s*([\w$%]+)\s*(?:\+\s*(-?(?:[1-9]\d*|0))\s*|(-[1-9]\d*)\s*)?\]")
-_PAIR = re.compile(r"([\w$%]+)\s*\|\s*([\w$%]+)")
+# Constants of up to 18 digits, which fit 64 bits; the grammar reads greater ones
+_INTEGER = re.compile(r"(-?)(0[xX][0-9a-fA-F]{1,16}|[1-9][0-9]{0,17}|0)")
+_ADDRESS = re.compile(r"\[\s*([\w$%]+)\s*(?:\+\s*(-?(?:[1-9][0-9]{0,17}|0))\s*|(-[1-9][0-9]{0,17})\s*)?\]", re.ASCII)
+_PAIR = re.compile(r"([\w$%]+)\s*\|\s*([\w$%]+)", re.ASCII)
 _DIGITS = "0123456789"
-_NUMBERED = re.compile(r"(.*?)(\d+)$")
-_OPENING, _CLOSING = re.compile(r"[\[{(]"), re.compile(r"[\]})]")
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,9})$", re.DOTALL)
+_MOST_SIMILAR = 2000  # names, at most, among which one is looked for that was meant
+_BRACKETS = {"[": 1, "{": 1, "(": 1, "]": -1, "}": -1, ")": -1}
+_BRACKET = re.compile(r"[\[\]{}()]")
 _EXACT = 256
 """Constants below this may decide between forms by their value; greater ones by their size only."""
 
@@ -66,6 +77,50 @@ class Pending:
     type: Type
 
 
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """`array[2]`: a variable and bytes, as an address or as a value."""
+
+    base: Variable
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.base}+{self.bytes}"
+
+    def address(self) -> Address:
+        """For an instruction that accesses memory."""
+        return Address(self.base, self.bytes)
+
+    def value(self) -> Operand:
+        """For all others."""
+        return Offset(self.base, self.bytes) if self.bytes else self.base
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """`r+4`: a register and a constant, as an address or as a value."""
+
+    register: Register
+    constant: int
+
+    def __str__(self) -> str:
+        return f"{self.register}+{self.constant}"
+
+
+def element_names(name: str, count: int) -> list[str]:
+    """The names of the registers that a vector register is, where it is a parameter."""
+    return [f"{name}${letters[0]}" for letters in COMPONENTS[:count]]
+
+
+def number_in(name: str, prefix: str, zeros: bool = False) -> int | None:
+    """The 12 in `r12` for the prefix `r`; None for another name, and unless `zeros`, for `r012`."""
+    digits = name[len(prefix) :] if name.startswith(prefix) else ""
+    number = digits.lstrip("0") or digits[-1:]
+    if not (digits.isascii() and digits.isdigit()) or len(number) > 18 or (number != digits and not zeros):
+        return None
+    return int(number)
+
+
 class Operands:
     """Reads operands by the names that a place in the text can see."""
 
@@ -76,25 +131,29 @@ class Operands:
 
     def read(self, text: str, origin: int) -> list[Read]:
         """The operands in a comma-separated list that stands at `origin`."""
-        found = []
+        operands, memo = [], self.memo
         pieces = iter(text.split(","))
         for piece in pieces:
-            entry = self.memo.get(piece)
+            entry = memo.get(piece)
             if entry is None:
-                while len(_OPENING.findall(piece)) > len(_CLOSING.findall(piece)):
-                    piece = f"{piece},{self._next(pieces, piece, origin)}"
-                entry = self.memo.get(piece) or self._remember(piece, origin)
-            found.append(entry)
+                if _may_be_open(piece) and (level := _level(piece)) > 0:
+                    piece = self._whole(pieces, piece, level, origin)
+                entry = memo.get(piece) or self._remember(piece, origin)
+            operands.append(entry)
             origin += len(piece) + 1
-        return found
+        return operands
 
-    def _next(self, pieces: Iterator[str], opened: str, origin: int) -> str:
-        """The rest of an operand whose bracket is still open; where there is none, the grammar says what is wrong."""
-        piece = next(pieces, None)
-        if piece is None:
-            self.source.operands(opened, origin)
-            raise self.source.error(origin, 1, "a bracket of these operands is not closed")
-        return piece
+    def _whole(self, pieces: Iterator[str], opened: str, level: int, origin: int) -> str:
+        """An operand up to its last bracket; where that is missing, the grammar says what is wrong."""
+        parts = [opened]
+        while level > 0:
+            piece = next(pieces, None)
+            if piece is None:
+                self.source.operands(",".join(parts), origin)
+                raise self.source.error(origin, 1, "a bracket of these operands is not closed")
+            parts.append(piece)
+            level += _level(piece)
+        return ",".join(parts)
 
     def _remember(self, piece: str, origin: int) -> Read:
         text = piece.strip()
@@ -116,14 +175,14 @@ class Operands:
             if isinstance(base, (Register, Variable)):
                 return Address(base, int(offset or 0), explicit=offset == "0")
             return None
-        if text.startswith("{") and text.endswith("}"):
+        if text.startswith("{") and text.endswith("}") and "{" not in text[1:]:
             return Vector(tuple(operand for operand, _ in self.read(text[1:-1], origin + 1)))
         if match := _PAIR.fullmatch(text):
             first, second = self.lookup(match[1]), self.lookup(match[2])
             return Pair(first, second) if first is not None and second is not None else None
         return None
 
-    def _unusual(self, text: str, origin: int) -> Operand:
+    def _unusual(self, text: str, origin: int) -> Operand | Indexed | Sum:
         tree = self.source.operands(text, origin)
         if not tree.children:
             raise self.source.error(origin, 1, "an operand is missing", "remove the comma, or write the operand")
@@ -131,50 +190,76 @@ class Operands:
 
     def call(self, text: str, origin: int) -> list[Read]:
         """The operands of a call: whatever stands in parentheses is a list."""
-        found: list[Read] = []
+        operands: list[Read] = []
         for node in self.source.operands(text, origin).children:
             is_list = is_rule(node, "list")
             operand = self.arguments(node, origin) if is_list else self.operand(node, origin)
-            found.append((operand, shape(operand)))
-        return found
+            operands.append((operand, shape(operand)))
+        return operands
 
     def arguments(self, node: Node, origin: int) -> Arguments:
         """What stands in the parentheses of a call."""
-        return Arguments(tuple(self.operand(child, origin) for child in node.children))
+        return Arguments(tuple(e for child in node.children for e in self._elements(child, origin)))
+
+    def _elements(self, node: Node, origin: int) -> tuple[Operand, ...]:
+        """An argument; a vector register is one for each element."""
+        element = self._element(node, origin)
+        return element.elements if isinstance(element, Vector) else (element,)
 
     def lookup(self, name: str) -> Operand | None:
         """What a name stands for here; None if it was not declared."""
-        found = self.names.get(name)
-        if found is None:
-            found = self.outer.get(name) or PREDEFINED.get(name)
-        if found is None and "." in name:
+        entity = self.names.get(name)
+        if entity is None:
+            entity = self.outer.get(name) or PREDEFINED.get(name) or self.member(name)
+        if entity is None and "." in name:
             base, _, selector = name.rpartition(".")
             register = self.lookup(base)
-            return Lane(register, selector) if isinstance(register, Register) else None
-        return self.made(name, found) if isinstance(found, Pending) else found
+            if isinstance(register, Register):
+                return Lane(register, selector)
+            entity = self.names.get(name)
+        return self.make(name, entity) if isinstance(entity, Pending) else entity
 
-    def made(self, name: str, pending: Pending) -> Operand:
+    def make(self, name: str, pending: Pending) -> Operand:
         """The register that a name in a nested scope stands for."""
         raise NotImplementedError
 
-    def operand(self, node: Node, origin: int) -> Operand:
+    def member(self, name: str) -> Operand | None:
+        """What a name stands for as one of many that were declared together."""
+        return None
+
+    def operand(self, node: Node, origin: int) -> Operand | Indexed | Sum:
         """The operand of a tree of the rule `operand`; the text that it was made from stands at `origin`."""
         if is_rule(node, "vector"):
-            return Vector(tuple(self.operand(child, origin) for child in node.children))
+            return Vector(tuple(self._element(child, origin) for child in node.children))
         if is_rule(node, "address"):
             return self._address(node, origin)
         value: Any = _Expressions(self, origin).value(node)
-        if isinstance(value, Offset) and _is_register(value.base):
-            raise self._mistake(
-                node, origin, f"`{value}` is an address", f"write [{value}] for memory, or add with an instruction"
-            )
         return Immediate(value) if isinstance(value, int) else value
+
+    def _element(self, node: Node, origin: int) -> Operand:
+        """An operand in a list."""
+        if is_rule(node, "vector", "address"):
+            raise self._mistake(node, origin, "a list holds registers and constants", "write `{a, b}`, or `(a, b)`")
+        operand = self.operand(node, origin)
+        if isinstance(operand, Sum):
+            help = f"write [{operand}] for memory, or add with an instruction"
+            raise self._mistake(node, origin, f"`{operand}` is an address", help)
+        return operand.value() if isinstance(operand, Indexed) else operand
+
+    def constant(self, node: Node, least: int, what: str) -> int:
+        """A whole number of at least this in the whole text's tree."""
+        operand = self.operand(node, 0)
+        if isinstance(operand, Immediate) and operand.type is None and operand.value >= least:
+            return operand.value
+        raise self._mistake(
+            node, 0, f"{what} is a whole number from {least}; found {constants.told(operand)}", "write a constant"
+        )
 
     def _address(self, node: Node, origin: int) -> Address:
         first, *others = node.children
-        value = _Expressions(self, origin).value(first)
+        value: Any = _Expressions(self, origin).value(first)
         base: Any
-        base, offset = (value.base, value.bytes) if isinstance(value, Offset) else (value, 0)
+        base, offset = _parts(value)
         rest: list[Any] = [self.operand(child, origin) for child in others]
         coordinates = rest.pop() if rest and isinstance(rest[-1], Vector) else None
         if isinstance(base, int):
@@ -189,7 +274,7 @@ class Operands:
 
     def undeclared(self, name: str, position: int) -> ParseError:
         """The error for a name that nothing declares."""
-        family = _NUMBERED.match(name)
+        family = _NUMBERED.match(name) if len(name) < WORD_COLUMNS else None
         if family and isinstance(self.names.get(f"{family[1]}0"), Register):
             type = self.names[f"{family[1]}0"].type
             hint = f"declare more registers of this name: `.reg .{type} {family[1]}<{int(family[2]) + 1}>;`"
@@ -197,14 +282,17 @@ class Operands:
             hint = f"did you mean `{near}`?"
         else:
             hint = "declare the register or variable, or write the label, before this"
-        return self.source.error(position, len(name), f"`{name}` is not declared", hint)
+        return self.source.error(position, len(name), f"`{shortened(name)}` is not declared", hint)
 
     def _nearest(self, name: str) -> str | None:
         """The declared name that is most like one that is not: first of those that differ in their number."""
-        siblings = [known for known in self.names if known.rstrip(_DIGITS) == name.rstrip(_DIGITS)]
-        for known, likeness in ((siblings, 0.0), ([*self.names], 0.6), ([*self.outer, *PREDEFINED], 0.85)):
-            if found := difflib.get_close_matches(name, known, 1, likeness):
-                return str(found[0])
+        names = [known for known in self.names if not known.endswith("<>")]
+        siblings = [known for known in names if known.rstrip(_DIGITS) == name.rstrip(_DIGITS)]
+        if len(name) > WORD_COLUMNS:
+            return None
+        for known, likeness in ((siblings, 0.0), (names, 0.6), ([*self.outer, *PREDEFINED], 0.85)):
+            if near := difflib.get_close_matches(name, known[:_MOST_SIMILAR], 1, likeness):
+                return str(near[0])
         return None
 
 
@@ -213,29 +301,51 @@ class _Expressions:
 
     def __init__(self, operands: Operands, origin: int) -> None:
         self.operands, self.origin = operands, origin
+        self.depth = 0
 
     def value(self, node: Node) -> Any:
+        """An int, or what else an expression stands for."""
         if not is_token(node):
-            return getattr(self, f"_{node.data}")(node)
+            return self._inner(node)
         if node.type == "NAME":
             return self._name(node)
-        try:
-            return constants.number(str(node))
-        except ValueError:
-            raise self._error(node, f"`{node}` is no octal number", "drop the leading 0 of a decimal number") from None
+        return constants.read(self.operands.source, str(node), self.origin + (node.start_pos or 0))
+
+    def _inner(self, node: Node) -> Any:
+        self.depth += 1
+        if self.depth > MOST_NESTED:
+            raise self.operands.source.too_deep(self.origin, "expression")
+        value = getattr(self, f"_{node.data}")(node)
+        self.depth -= 1
+        return value
+
+    def _whole(self, node: Node, sign: Token) -> int:
+        """The value of a term that must be a whole number."""
+        value = self.value(node)
+        if not isinstance(value, int):
+            raise self._error(
+                sign, f"`{sign}` takes a whole number; found {constants.told(value)}", "write an integer constant"
+            )
+        return value
 
     def _error(self, token: Token, message: str, help: str | None = None) -> ParseError:
         return self.operands.source.error(self.origin + (token.start_pos or 0), len(token), message, help)
 
     def _name(self, token: Token) -> Operand:
-        found = self.operands.lookup(str(token))
-        if found is None:
+        entity = self.operands.lookup(str(token))
+        if entity is None:
             raise self.operands.undeclared(str(token), self.origin + (token.start_pos or 0))
-        return found
+        return entity
 
     def _choice(self, node: Node) -> Any:
         condition, yes, no = node.children
-        return self.value(yes if self.value(condition) else no)
+        chosen = self.value(condition)
+        if not isinstance(chosen, int):
+            first = condition if is_token(condition) else next(condition.scan_values(is_token))
+            raise self._error(
+                first, f"`?` asks for a whole number; found {constants.told(chosen)}", "compare: `a != 0 ? b : c`"
+            )
+        return self.value(yes if chosen else no)
 
     def _chain(self, node: Node) -> Any:
         """Terms with operators between them, those that bind tighter first."""
@@ -252,39 +362,65 @@ class _Expressions:
 
     def _apply(self, values: list[Any], sign: Token) -> None:
         b, a = values.pop(), values.pop()
-        if isinstance(a, int) and isinstance(b, int):
-            if sign in "/%" and b == 0:
-                raise self._error(sign, "division by zero in a constant expression")
-            values.append(constants.wrap(constants.BINARY[sign](a, b)))
+        if isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS):
+            values.append(self._constant(sign, a, b))
         elif sign == "|":
-            values.append(Pair(a, b))
-        elif sign in "+-" and isinstance(b, int):
+            values.append(Pair(_operand(a), _operand(b)))
+        elif sign in "+-" and isinstance(b, int) and isinstance(a, _DISPLACED):
             values.append(_displaced(a, b if sign == "+" else -b))
         else:
-            raise self._error(sign, f"`{a} {sign} {b}` is no constant", "compute it with an instruction")
+            raise self._error(
+                sign,
+                f"`{constants.told(a)} {sign} {constants.told(b)}` is no constant",
+                "compute it with an instruction",
+            )
+
+    def _constant(self, sign: Token, a: Any, b: Any) -> int | Immediate:
+        if sign in "/%" and (b == 0 or (constants.is_double(b) and constants.value(b) == 0)):
+            raise self._error(sign, "division by zero in a constant expression")
+        result = constants.combine(sign, a, b)
+        if result is None:
+            raise self._error(
+                sign,
+                f"`{constants.told(a)} {sign} {constants.told(b)}` is no constant",
+                "write both as integers, or both as decimals",
+            )
+        return result
 
     def _unary(self, node: Node) -> Any:
         sign, term = node.children
         value = self.value(term)
         if isinstance(value, int):
             return constants.wrap(constants.UNARY[sign](value))
-        if sign == "-" and isinstance(value, Immediate):
-            return constants.negative(value)
+        if sign in "-+" and isinstance(value, Immediate):
+            return constants.negative(value) if sign == "-" else value
         if sign in "!-" and isinstance(value, Register):
             return Not(value) if sign == "!" else Negative(value)
-        raise self._error(sign, f"`{sign}` cannot stand before `{value}`")
+        raise self._error(sign, f"`{sign}` cannot stand before `{constants.told(value)}`")
 
     def _cast(self, node: Node) -> Any:
         type, term = node.children
-        value = self.value(term) & constants.MASK
+        value = self._whole(term, type) & constants.MASK
         return value - (1 << 64) if type == ".s64" and value >> 63 else value
+
+    def _indexed(self, node: Node) -> Indexed:
+        """`array[2]`: an index counts elements, of the outermost dimension as of a vector (as ptxas has it)."""
+        name, index = node.children
+        array = self._name(name)
+        if not (isinstance(array, Variable) and array.shape):
+            raise self._error(name, f"`{name}` has an index, but is no array", "write [register+bytes] for memory")
+        number = self.value(index)
+        if not isinstance(number, int):
+            message = f"the index of `{name}` is a whole number; found {constants.told(number)}"
+            raise self._error(name, message, "write [register+bytes] for memory")
+        return Indexed(array, number * max(1, array.type.bytes))
 
     def _list(self, node: Node) -> Any:
         """A constant in parentheses is that constant; all else is the list of a call."""
         if len(node.children) == 1:
             (only,) = node.children
             value = None if is_rule(only, "vector", "address") else self.value(only)
-            if isinstance(value, int):
+            if isinstance(value, _NUMBERS):
                 return value
         return self.operands.arguments(node, self.origin)
 
@@ -292,24 +428,49 @@ class _Expressions:
         """`generic(x)`, `mask(0xff, x)` and `0xff(x)`."""
         function, inner = node.children
         values = [self.value(child) for child in inner.children]
-        if function == "generic" and len(values) == 1:
+        if function == "generic" and len(values) == 1 and isinstance(values[0], (Variable, Symbol)):
             return Generic(values[0])
-        if function.type == "INT" and len(values) == 1:
-            return Masked(int(constants.number(str(function))), values[0])  # type: ignore[arg-type]
-        if function == "mask" and len(values) == 2:
-            return Masked(*values)
+        if function.type == "INT" and len(values) == 1 and isinstance(values[0], _NAMED):
+            return Masked(self._whole(function, function), values[0])
+        if function == "mask" and len(values) == 2 and isinstance(values[0], int) and isinstance(values[1], _NAMED):
+            return Masked(values[0], values[1])
         raise self._error(function, f"`{function}(…)` is nothing that PTX knows", "write generic(name) or 0xff(name)")
 
 
-def _is_register(value: Any) -> bool:
-    return isinstance(value, Register)
+_DISPLACED = (Register, Variable, Symbol, Generic, Offset, Sum, Indexed)
+_NUMBERS = (int, Immediate)
+_NAMED = (Variable, Symbol, Function, Generic, Offset)
 
 
-def _displaced(base: Any, bytes: int) -> Any:
+def _operand(value: Any) -> Operand:
+    return Immediate(value) if isinstance(value, int) else value
+
+
+def _may_be_open(piece: str) -> bool:
+    """Whether brackets of a piece of text need counting; those of `[r+4]` do not."""
+    return "{" in piece or "(" in piece or ("[" in piece and "]" not in piece)
+
+
+def _level(piece: str) -> int:
+    """How many brackets a piece of text opens and leaves open."""
+    return sum(_BRACKETS[bracket] for bracket in _BRACKET.findall(piece))
+
+
+def _parts(value: Any) -> tuple[Any, int]:
+    """The base of an address, and bytes."""
+    if isinstance(value, Sum):
+        return value.register, value.constant
+    return (value.base, value.bytes) if isinstance(value, (Offset, Indexed)) else (value, 0)
+
+
+def _displaced(value: Any, bytes: int) -> Any:
     """An address and a number of bytes."""
-    if isinstance(base, Offset):
-        base, bytes = base.base, base.bytes + bytes
-    return Offset(base, bytes) if bytes else base
+    base, offset = _parts(value)
+    if isinstance(value, Indexed):
+        return Indexed(base, offset + bytes)
+    if isinstance(base, Register):
+        return Sum(base, offset + bytes) if offset + bytes else base
+    return Offset(base, offset + bytes) if offset + bytes else base
 
 
 def _immediate_shape(operand: Immediate) -> Hashable:
@@ -320,6 +481,8 @@ def _immediate_shape(operand: Immediate) -> Hashable:
 
 
 _SHAPES: dict[type, Callable[[Any], Hashable]] = {
+    Indexed: lambda o: INDEXED,
+    Sum: lambda o: SUM,
     Register: lambda o: o.type.name,
     SpecialRegister: lambda o: o.type.name,
     Immediate: _immediate_shape,
@@ -334,6 +497,6 @@ _SHAPES: dict[type, Callable[[Any], Hashable]] = {
 }
 
 
-def shape(operand: Operand) -> Hashable:
+def shape(operand: Operand | Indexed | Sum) -> Hashable:
     """What decides the form of an instruction: kinds, types, counts, small constants."""
     return _SHAPES.get(type(operand), type)(operand)

@@ -16,9 +16,16 @@ from ptxdsl.errors import Location, ParseError
 Node: TypeAlias = Any
 """A `lark.Tree` or `lark.Token`; `ptx.lark` says what the children of each rule are."""
 
+WORD_COLUMNS = 80  # of a word that a message names
+
+MOST_NESTED = 100
+"""So deep may braces and parentheses stand in each other."""
+
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/|/\*', re.DOTALL)
+_LETTERS = re.compile(r'\.file\s+\w+\s+"[^"\n]*"|([^\x00-\x7f])')
 _WORD = re.compile(r"@?!?\.?[\w$%]+(?:(?:\.|::)\w+)*|\S")
 _DIRECTIVE = re.compile(r"\.[a-zA-Z_]\w*")
+_NESTED = re.compile(r"[^;{}\n]*\{[^;{}\n]*(\{)")
 _STATEMENT = re.compile(
     r"\s*(\.[a-z]|\}\s*$|[\w$%]+\s*:(?!:)|(@\s*!?[\w$%]+\s+)?[a-z]\w*(\.[\w:]+)*(\s+[\w$%\[{(]|\s*$))"
 )
@@ -40,7 +47,8 @@ _IMPLIED = {"FLOAT": "INT", "NUMBERS": "INT", "UNARY": "INT", "VECTOR": "TYPE", 
 def grammar() -> Lark:
     """The parser that `ptx.lark` describes; made at the first call, in about 50 ms."""
     text = files(__package__).joinpath("ptx.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", start=["module", "operands"], maybe_placeholders=False)
+    start = ["module", "operands"]
+    return Lark(text, parser="lalr", start=start, maybe_placeholders=False, g_regex_flags=re.ASCII)
 
 
 class Source:
@@ -49,6 +57,18 @@ class Source:
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name
         self.code = _COMMENT.sub(self._blank, text)
+        if not self.code.isascii():
+            self._check_letters()
+
+    def _check_letters(self) -> None:
+        for match in _LETTERS.finditer(self.code):
+            if match[1]:
+                raise self.error(
+                    match.start(1),
+                    1,
+                    f"`{shortened(match[1])}` is no ASCII character, and PTX has no others",
+                    "remove it; other letters may stand in comments and in names of files",
+                )
 
     def _blank(self, comment: re.Match[str]) -> str:
         if comment[0][0] == '"':
@@ -84,6 +104,11 @@ class Source:
         at = self.location(position, length)
         return ParseError(f"line {at.line}, column {at.columns[0] + 1}: {message}", at=at, help=help)
 
+    def too_deep(self, position: int, what: str) -> ParseError:
+        """An error at something that holds too many others, each inside of the one before."""
+        message = f"this {what} is nested too deeply; {MOST_NESTED} levels is the most"
+        return self.error(position, 1, message, "take a part of it out")
+
     def mistake(self, token: Token, message: str, help: str | None = None) -> ParseError:
         """An error at a token of the whole text's tree."""
         return self.error(token.start_pos or 0, len(token.rstrip()), message, help)
@@ -98,9 +123,9 @@ class Source:
         word = _word(self.code, position)
         expected = _accepted(error)
         if origin and "$END" in expected:  # an operand ends here
-            expected = (expected - {"$END", "OPERATOR", "QMARK", "LPAR"}) | {"SEMICOLON"}
+            expected = (expected - {"$END", "OPERATOR", "QMARK", "LPAR", "LSQB"}) | {"SEMICOLON"}
         return self._explained(position, word, expected) or self.error(
-            position, len(word), f"expected {_expected(expected)}, found `{word}`"
+            position, len(word), f"expected {_expected(expected)}, found `{shortened(word)}`"
         )
 
     def _explained(self, position: int, word: str, expected: set[str]) -> ParseError | None:
@@ -111,9 +136,12 @@ class Source:
             return self.error(position, 1, "this string has no end", 'close it with `"` on the same line')
         if "INSTRUCTION" in expected and (word[0].isalpha() or word[0] == "@"):
             end = self.code.find(";", position) % (len(self.code) + 1)
-            return self.missing_semicolon(position, end) or self._open_bracket(position, end) or self._unended(position)
+            missing = self.missing_semicolon(position, end) or self._nested(position)
+            return missing or self._open_bracket(position, end) or self._unended(position)
         if word == "}" and "$END" in expected:
             return self.error(position, 1, "this `}` closes nothing", "remove it, or add the `{` that it should close")
+        if word == "{" and "SECTION_BODY" in expected:
+            return self.error(position, 1, "the data of this section has no end", "close it with `}`")
         if word[0].isdigit() and "INT" in expected:
             help = "write integers as 31 or 0x1f, floats as 0f and 8 hexadecimal digits or 0d and 16"
             return self.error(position, len(word), f"`{word}` is no constant", help)
@@ -129,6 +157,12 @@ class Source:
         if "INSTRUCTION" in expected:
             return self.error(last, 1, "the text ends inside of a function", "close its body with `}`")
         return self.error(last, 1, f"the text ends here; expected {_expected(expected)}")
+
+    def _nested(self, start: int) -> ParseError | None:
+        """The error if a statement has braces in braces."""
+        if match := _NESTED.match(self.code, start):
+            return self.error(match.start(1), 1, "a vector stands in a vector", "write one list: `{a, b, c, d}`")
+        return None
 
     def _open_bracket(self, start: int, end: int) -> ParseError | None:
         """The error if a statement opens a brace that its semicolon leaves open."""
@@ -181,6 +215,12 @@ def _word(text: str, start: int) -> str:
     """What stands at a place, to be named in a message."""
     match = _WORD.match(text, start)
     return match[0] if match else ""
+
+
+def shortened(word: str) -> str:
+    """A word for a message: short, and nothing that a terminal would obey."""
+    word = word if len(word) <= WORD_COLUMNS else f"{word[:WORD_COLUMNS]}…"
+    return word if word.isprintable() else word.encode("unicode_escape").decode()
 
 
 @cache

@@ -6,21 +6,23 @@ unsigned: nothing here goes below zero on the way to a result.
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
+from ptxdsl.layout.number import Number
 
-def is_int(value: Any) -> TypeGuard[int]:
+
+def is_int(value: Number) -> TypeGuard[int]:
     """Whether a number is known here; a bool is no size."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def all_ints(values: Any) -> bool:
+def all_ints(values: Number) -> bool:
     return all(map(is_int, values))
 
 
-def where(condition: Any, a: Any, b: Any) -> Any:
+def where(condition: Number, a: Number, b: Number) -> Number:
     """`a` where the condition holds, else `b`. Traced, one of them has a type."""
     if isinstance(condition, bool | np.bool_):
         return a if condition else b
@@ -29,24 +31,24 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return condition.select(a, b)
 
 
-def minimum(a: Any, b: Any) -> Any:
+def minimum(a: Number, b: Number) -> Number:
     return where(a < b, a, b)
 
 
-def maximum(a: Any, b: Any) -> Any:
+def maximum(a: Number, b: Number) -> Number:
     return where(a < b, b, a)
 
 
-def ceil_div(value: Any, divisor: Any) -> Any:
+def ceil_div(value: Number, divisor: Number) -> Number:
     return (value + (divisor - 1)) // divisor
 
 
-def ceil_shift(value: Any, bits: Any) -> Any:
+def ceil_shift(value: Number, bits: Number) -> Number:
     """ceil(value / 2**bits) of a value of 1 or more; of 0 where `bits` is 0."""
     return ((value - 1) >> bits) + 1
 
 
-def low_bits(value: Any, bits: Any) -> Any:
+def low_bits(value: Number, bits: Number) -> Number:
     """value % 2**bits."""
     return value & ((1 << bits) - 1) if is_int(bits) else value - ((value >> bits) << bits)
 
@@ -56,6 +58,6 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def constant_like(value: Any, number: int) -> Any:
+def constant_like(value: Number, number: int) -> Number:
     """A number of the kind that `value` is: a traced one has its type, and takes no instruction."""
     return value * 0 + number

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ptxdsl.errors import ScheduleError
+from ptxdsl.layout.number import Number
 from ptxdsl.schedule.arithmetic import ceil_div, is_int
 from ptxdsl.schedule.problems import OPERATIONS, GemmShape, sizes
 
@@ -18,9 +19,9 @@ class ConvProblem:
     N: int
     C: int
     K: int
-    pad: Any
-    stride: Any
-    dilation: Any
+    pad: Number
+    stride: Number
+    dilation: Number
     split_k: int
     groups = 1
 
@@ -110,7 +111,7 @@ class ConvProblem:
             )
 
 
-def _pairs(pad: Sequence[Any]) -> list[Any]:
+def _pairs(pad: Sequence[Number]) -> list[Number]:
     """What is added before and after each dimension, in a row."""
     return [side for p in pad for side in ((p, p) if is_int(p) else p)]
 
@@ -130,11 +131,11 @@ class Conv2dProblem(ConvProblem):
     K: int
     R: int
     S: int
-    P: Any = None
-    Q: Any = None
-    pad: Any = (0, 0)
-    stride: Any = (1, 1)
-    dilation: Any = (1, 1)
+    P: Number = None
+    Q: Number = None
+    pad: Number = (0, 0)
+    stride: Number = (1, 1)
+    dilation: Number = (1, 1)
     split_k: int = 1
     groups: int = 1
 
@@ -168,12 +169,12 @@ class Conv3dProblem(ConvProblem):
     T: int
     R: int
     S: int
-    Z: Any = None
-    P: Any = None
-    Q: Any = None
-    pad: Any = (0, 0, 0)
-    stride: Any = (1, 1, 1)
-    dilation: Any = (1, 1, 1)
+    Z: Number = None
+    P: Number = None
+    Q: Number = None
+    pad: Number = (0, 0, 0)
+    stride: Number = (1, 1, 1)
+    dilation: Number = (1, 1, 1)
     split_k: int = 1
 
     inputs = ("D", "H", "W")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from heapq import heapreplace
 from typing import Any, NamedTuple
@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
+from ptxdsl.layout.number import Extents, Number
 from ptxdsl.schedule.arithmetic import counted, minimum
-from ptxdsl.schedule.problems import MOST_TILES, check_block, sizes
+from ptxdsl.schedule.problems import MOST_TILES, Problems, check_block, sizes
 from ptxdsl.schedule.timeline import Span, Timeline
 
 MODES = ("device", "host")
@@ -38,7 +39,7 @@ class Work(NamedTuple):
     k_end: np.ndarray
 
 
-def tile_of(tile: Any, tiles_n: Any, tiles_m: Any = None, strip: int = 1) -> tuple[Any, Any]:
+def tile_of(tile: Number, tiles_n: Number, tiles_m: Number = None, strip: int = 1) -> tuple[Number, Number]:
     """The (m, n) of a tile's number in its problem of `tiles_m` by `tiles_n` tiles.
 
     Row by row; in strips of `strip` rows, each column of which comes before the next one, if that is more than 1.
@@ -68,8 +69,8 @@ class GroupedProblemVisitor:
 
     def __init__(
         self,
-        problems: Sequence[Any] | np.ndarray,
-        tile: Any,
+        problems: Problems,
+        tile: Extents,
         blocks: int,
         mode: str = "device",
         sort: bool = False,
@@ -108,7 +109,7 @@ class GroupedProblemVisitor:
 
     @classmethod
     def of_sizes(
-        cls, m: Sequence[int], n: Sequence[int], k: Sequence[int], tile: Any, blocks: int, **options: Any
+        cls, m: Sequence[int], n: Sequence[int], k: Sequence[int], tile: Extents, blocks: int, **options: Any
     ) -> GroupedProblemVisitor:
         """The same from a list of all M, one of all N and one of all K."""
         if not len(m) == len(n) == len(k):
@@ -211,7 +212,7 @@ class GroupedProblemVisitor:
         return Timeline(name, tuple(map(tuple, rows)))
 
 
-def _shapes(problems: Sequence[Any] | np.ndarray) -> np.ndarray:
+def _shapes(problems: Problems) -> np.ndarray:
     """int64 (problems, 3), checked."""
     if not len(problems):
         return np.empty((0, 3), np.int64)
@@ -224,7 +225,7 @@ def _shapes(problems: Sequence[Any] | np.ndarray) -> np.ndarray:
     return shapes.astype(np.int64, copy=False)
 
 
-def _refuse_first(problems: Iterable[Any]) -> None:
+def _refuse_first(problems: Problems) -> None:
     """Raises for the first problem that is none."""
     for number, problem in enumerate(problems):
         sizes(problem, f"problem {number}", ("M", "N", "K"))

@@ -6,12 +6,13 @@ Source: CUDA C++ Programming Guide, "Compute Capabilities".
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.schedule.problems import sizes
+from ptxdsl.layout.number import Extents
+from ptxdsl.schedule.problems import Problems, sizes
 
 WARP, QUARTERS = 32, 4  # threads of a warp; a multiprocessor has four parts, each with its own registers
 REGISTERS, REGISTER_UNIT = 65536, 256
@@ -56,7 +57,7 @@ def _limits(arch: str) -> Limits:
     return LIMITS[int(found[1])]
 
 
-def sufficient_blocks(problems: Any, tile: Any, resident: int) -> int:
+def sufficient_blocks(problems: Problems, tile: Extents, resident: int) -> int:
     """How many persistent blocks a group of problems (M, N, K) is worth: one a tile, and no more than are resident."""
     shapes = np.array([sizes(problem, "a problem", ("M", "N", "K")) for problem in problems], np.int64).reshape(-1, 3)
     tile_m, tile_n, _ = sizes(tile, "the tile", ("M", "N", "K"), least=1)

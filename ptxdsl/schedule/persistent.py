@@ -6,18 +6,27 @@ rounding to whole clusters and strips has made, and that must be passed over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
 from ptxdsl.layout.grid import Cell
+from ptxdsl.layout.number import Extents, Number
 from ptxdsl.schedule.arithmetic import all_ints, ceil_div, constant_like, counted, low_bits, where
-from ptxdsl.schedule.problems import TiledShape, check_place, countable, gemm_shape, sizes, tile_sizes
+from ptxdsl.schedule.problems import (
+    ProblemLike,
+    Problems,
+    TiledShape,
+    check_place,
+    countable,
+    gemm_shape,
+    sizes,
+    tile_sizes,
+)
 from ptxdsl.schedule.swizzle import STRIPS, TileOffset
 from ptxdsl.schedule.tile_map import COLOURS, Coverage, TileMap
 
@@ -34,15 +43,15 @@ class ClusterRaster(NamedTuple):
     """
 
     cluster: tuple[int, int]
-    along: Any
-    log: Any
-    clusters: tuple[Any, Any]
+    along: Number
+    log: Number
+    clusters: tuple[Number, Number]
 
     @property
-    def items(self) -> Any:
+    def items(self) -> Number:
         return self.clusters[0] * self.clusters[1] * (self.cluster[0] * self.cluster[1])
 
-    def tile(self, item: Any) -> tuple[Any, Any]:
+    def tile(self, item: Number) -> tuple[Number, Number]:
         """The (m, n) of a work item. The tiles of a cluster are neighbours, across the strip first."""
         down = self.along == "m" if isinstance(self.along, str) else self.along
         across, ahead = (_either(down, *pair, like=item) for pair in (self.cluster[::-1], self.cluster))
@@ -54,13 +63,13 @@ class ClusterRaster(NamedTuple):
         return where(down, far, wide), where(down, wide, far)
 
 
-def _either(condition: Any, a: Any, b: Any, like: Any) -> Any:
+def _either(condition: Number, a: Number, b: Number, like: Number) -> Number:
     if not all_ints((a, b)):
         return where(condition, a, b)
     return a if a == b else where(condition, constant_like(like, a), b)
 
 
-def _divide(value: Any, divisor: Any) -> tuple[Any, Any]:
+def _divide(value: Number, divisor: Number) -> tuple[Number, Number]:
     quotient = value // divisor
     return quotient, value - quotient * divisor
 
@@ -87,7 +96,13 @@ class PersistentScheduler:
             raise ScheduleError(f"raster is {self.raster!r}", help='take "m", "n" or "heuristic"')
 
     def plan(
-        self, problem: Any, tile: Any, multiprocessors: int, *, batches: int = 1, max_active_clusters: int = 0
+        self,
+        problem: ProblemLike,
+        tile: Extents,
+        multiprocessors: int,
+        *,
+        batches: int = 1,
+        max_active_clusters: int = 0,
     ) -> PersistentPlan:
         """The schedule of one problem (M, N, K), or of `batches` of it.
 
@@ -152,7 +167,7 @@ def _round_down(value: int, step: int) -> int:
     return value - value % step
 
 
-def linear_block(block: Any, grid: tuple[Any, ...], along: str) -> Any:
+def linear_block(block: Number, grid: tuple[Number, ...], along: str) -> Number:
     """The first work item of a block: its number, where the blocks of a cluster are neighbours."""
     if not isinstance(block, tuple | list):
         return block
@@ -197,7 +212,7 @@ class PersistentPlan:
         """All work items, with those that have no tile."""
         return int(self.raster.items * self.tiled.k)
 
-    def tile(self, item: Any) -> TileOffset:
+    def tile(self, item: Number) -> TileOffset:
         """The (m, n, batch) of a work item."""
         batch, within = _divide(item, self.raster.items)
         return TileOffset(*self.raster.tile(within), batch)
@@ -229,7 +244,12 @@ class GroupScheduler(PersistentScheduler):
     raster: str = "m"
 
     def group(
-        self, problems: Sequence[Any], tile: Any, multiprocessors: int, *, max_active_clusters: int = 0
+        self,
+        problems: Problems,
+        tile: Extents,
+        multiprocessors: int,
+        *,
+        max_active_clusters: int = 0,
     ) -> GroupPlan:
         """The schedule of problems (M, N, K)."""
         if self.raster == "heuristic":

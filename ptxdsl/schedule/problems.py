@@ -4,32 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
 
 from ptxdsl.errors import ScheduleError
+from ptxdsl.layout.number import Extents, Number
 from ptxdsl.schedule.arithmetic import all_ints, ceil_div, is_int, minimum
 
 MOST_TILES = 2**31
 OPERATIONS = ("fprop", "dgrad", "deconv", "wgrad")
 
 
+class ImplicitGemm(Protocol):
+    """A problem that is a GEMM in another form, such as a convolution."""
+
+    def implicit_gemm(self, op: str) -> tuple[int, int, int]:
+        """Its (M, N, K) for an operation."""
+
+
+ProblemLike: TypeAlias = ImplicitGemm | Extents
+Problems: TypeAlias = Sequence[ProblemLike] | np.ndarray
+
+
 class GemmShape(NamedTuple):
     """A is m×k, B is k×n, the output m×n. Sizes are ints, or values of a kernel."""
 
-    m: Any
-    n: Any
-    k: Any
+    m: Number
+    n: Number
+    k: Number
 
 
 class TiledShape(NamedTuple):
     """How many tiles there are along m and n, and in k: the slices of split-K, or the batches."""
 
-    m: Any
-    n: Any
-    k: Any
+    m: Number
+    n: Number
+    k: Number
 
 
-def sizes(values: Any, what: str, names: Sequence[str], least: int = 0) -> tuple[Any, ...]:
+def sizes(values: Number, what: str, names: Sequence[str], least: int = 0) -> tuple[Number, ...]:
     """`values`, one for each of `names`, known ones as ints. Raises ScheduleError for what is no size."""
     given = tuple(values) if isinstance(values, Iterable) else (values,)
     wanted = f"({', '.join(names)})"
@@ -38,7 +52,7 @@ def sizes(values: Any, what: str, names: Sequence[str], least: int = 0) -> tuple
     return tuple([_size(size, what, name, least) for name, size in zip(names, given, strict=True)])
 
 
-def _size(size: Any, what: str, name: str, least: int) -> Any:
+def _size(size: Number, what: str, name: str, least: int) -> Number:
     if type(size) is int and size >= least:
         return size
     if isinstance(size, float | str | bool) or size is None:
@@ -50,13 +64,13 @@ def _size(size: Any, what: str, name: str, least: int) -> Any:
     return int(size) if is_int(size) else size
 
 
-def tile_sizes(tile: Any, names: Sequence[str] = ("M", "N", "K")) -> tuple[Any, ...]:
+def tile_sizes(tile: Extents, names: Sequence[str] = ("M", "N", "K")) -> tuple[Number, ...]:
     """A tile's sizes, of which the last, K, may be left out where it does not matter."""
     given = tuple(tile)
     return sizes(given, "the tile", names[: len(given)] if len(given) == len(names) - 1 else names, least=1)
 
 
-def gemm_shape(problem: Any, op: str | None = None) -> GemmShape:
+def gemm_shape(problem: ProblemLike, op: str | None = None) -> GemmShape:
     """The (M, N, K) of a GEMM, or of a convolution with its operation."""
     if hasattr(problem, "implicit_gemm"):
         if op is None:
@@ -68,7 +82,7 @@ def gemm_shape(problem: Any, op: str | None = None) -> GemmShape:
     return GemmShape(*sizes(problem, "the problem", ("M", "N", "K")))
 
 
-def slices_of(problem: Any, split_k: Any) -> Any:
+def slices_of(problem: ProblemLike, split_k: Number) -> Number:
     """How many slices K is cut into: as asked, else as a convolution says, else 1."""
     if split_k is None:
         return getattr(problem, "split_k", 1)
@@ -85,7 +99,7 @@ def countable(tiled: TiledShape) -> TiledShape:
     return tiled
 
 
-def check_block(block: Any, count: int, what: str = "persistent blocks") -> None:
+def check_block(block: Number, count: int, what: str = "persistent blocks") -> None:
     """Refuses what is no number of one of `count` blocks."""
     if isinstance(block, float | str | bool) or block is None:
         raise ScheduleError(f"{block!r} is no block", help="blocks are numbered by integers")
@@ -94,7 +108,7 @@ def check_block(block: Any, count: int, what: str = "persistent blocks") -> None
         raise ScheduleError(f"block {block} of {count} {what}", help=numbers)
 
 
-def check_place(block: Any, grid: tuple[int, ...]) -> None:
+def check_place(block: Number, grid: tuple[int, ...]) -> None:
     """Refuses what is neither the number nor the index (x, y) of a block of a grid."""
     if not isinstance(block, tuple | list):
         check_block(block, prod(grid))
@@ -105,7 +119,7 @@ def check_place(block: Any, grid: tuple[int, ...]) -> None:
         )
 
 
-def slice_of_k(number: Any, slices: Any, k: Any, tile_k: int) -> tuple[Any, Any]:
+def slice_of_k(number: Number, slices: Number, k: Number, tile_k: int) -> tuple[Number, Number]:
     """The first and last (half-open) K-iterations of a slice of split-K: as many for each, less for the last ones."""
     iterations = ceil_div(k, tile_k)
     each = ceil_div(iterations, slices)

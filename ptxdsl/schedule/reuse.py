@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ptxdsl.layout.number import Extents
 from ptxdsl.schedule.problems import sizes, tile_sizes
 from ptxdsl.schedule.tile_map import TileMap
 
@@ -33,7 +33,7 @@ class Reuse:
         return f"{waves}, {size:.4g} {UNITS[unit]} of A and B fetched, each byte read by {self.factor:.1f} blocks"
 
 
-def l2_reuse(tiles: TileMap, tile: Any, k: int, resident: int, element_bytes: int = 2) -> Reuse:
+def l2_reuse(tiles: TileMap, tile: Extents, k: int, resident: int, element_bytes: int = 2) -> Reuse:
     """Simulates waves of `resident` blocks that take the tiles in launch order.
 
     Each block reads `k` elements of every row of A and column of B of its tile. Within a wave each is fetched once;

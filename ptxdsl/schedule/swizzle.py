@@ -8,13 +8,15 @@ outside of the tiled shape has nothing to do and must leave.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
+from ptxdsl.layout.number import Extents, Number
 from ptxdsl.schedule.arithmetic import all_ints, ceil_div, ceil_shift, constant_like, is_int, low_bits, where
-from ptxdsl.schedule.problems import TiledShape, countable, gemm_shape, sizes, slices_of, tile_sizes
+from ptxdsl.schedule.conv import Conv2dProblem
+from ptxdsl.schedule.problems import ProblemLike, TiledShape, countable, gemm_shape, sizes, slices_of, tile_sizes
 from ptxdsl.schedule.tile_map import Coverage, TileMap
 
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)  # of a grid, along x, y and z
@@ -25,9 +27,9 @@ STRIPS = ((1, 2), (2, 3), (3, 6))
 class TileOffset(NamedTuple):
     """Which tile along m and n, and in k: the slice of split-K, or the batch."""
 
-    m: Any
-    n: Any
-    k: Any
+    m: Number
+    n: Number
+    k: Number
 
 
 class ThreadblockSwizzle:
@@ -41,7 +43,9 @@ class ThreadblockSwizzle:
         """The name, with the number that the swizzle is made with."""
         return " ".join([self.name, *map(str, vars(self).values())])
 
-    def tiled_shape(self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None) -> TiledShape:
+    def tiled_shape(
+        self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None
+    ) -> TiledShape:
         """How many tiles a problem (M, N, K) has, and slices of K (batches, of a batched swizzle).
 
         A convolution is given with its operation, `op`; it brings its own split_k. Raises ScheduleError for sizes that
@@ -51,19 +55,19 @@ class ThreadblockSwizzle:
         tile_m, tile_n, *_ = tile_sizes(tile)
         return countable(TiledShape(ceil_div(m, tile_m), ceil_div(n, tile_n), slices_of(problem, split_k)))
 
-    def log_tile(self, tiled: Any) -> Any:
+    def log_tile(self, tiled: Extents) -> Number:
         """log2 of how many tiles along n, side by side, share their neighbours along x in the grid."""
         return constant_like(TiledShape(*tiled).n, 0)
 
-    def grid_shape(self, tiled: Any) -> tuple[Any, Any, Any]:
+    def grid_shape(self, tiled: Extents) -> tuple[Number, Number, Number]:
         """The blocks along x, y and z. Raises ScheduleError where no launch takes as many."""
         return launchable(self.name, self._grid(TiledShape(*tiled), self.log_tile(tiled)))
 
-    def tile_offset(self, block_idx: Any, log_tile: Any = None, tiled_shape: Any = None) -> TileOffset:
+    def tile_offset(self, block_idx: Number, log_tile: Number = None, tiled_shape: Extents | None = None) -> TileOffset:
         """The tile of a block (x, y, z), from the log tile or from the tiled shape of its grid."""
         return TileOffset(*self._offset(*xyz(block_idx), self._log(log_tile, tiled_shape)))
 
-    def map(self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None) -> TileMap:
+    def map(self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None) -> TileMap:
         """All blocks of the grid with their tiles: to look at, or to count with."""
         tiled = self.tiled_shape(problem, tile, split_k, op=op)
         grid = self.grid_shape(tiled)
@@ -72,27 +76,29 @@ class ThreadblockSwizzle:
         places = np.stack(np.broadcast_arrays(*offsets), axis=1)
         return TileMap(self.title, TiledShape(*map(int, tiled)), grid, places, self.depth)
 
-    def coverage(self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None) -> Coverage:
+    def coverage(
+        self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None
+    ) -> Coverage:
         """(tiles, missing, repeated, no_op_blocks): the tiles that the grid computes, those that it misses or computes
         twice (never any), and the blocks that have no tile."""
         return self.map(problem, tile, split_k, op=op).coverage()
 
-    def _grid(self, tiled: TiledShape, log: Any) -> tuple[Any, Any, Any]:
+    def _grid(self, tiled: TiledShape, log: Number) -> tuple[Number, Number, Number]:
         return tiled.m, tiled.n, tiled.k
 
-    def _offset(self, x: Any, y: Any, z: Any, log: Any) -> tuple[Any, Any, Any]:
+    def _offset(self, x: Number, y: Number, z: Number, log: Number) -> tuple[Number, Number, Number]:
         return x, y, z
 
-    def _offsets_of_all(self, blocks: Any, tiled: TiledShape) -> TileOffset:
+    def _offsets_of_all(self, blocks: Number, tiled: TiledShape) -> TileOffset:
         return self.tile_offset(blocks, log_tile=self.log_tile(tiled))
 
-    def _log(self, log_tile: Any, tiled_shape: Any) -> Any:
+    def _log(self, log_tile: Number, tiled_shape: Number) -> Number:
         if log_tile is not None:
             return log_tile
         return 0 if tiled_shape is None else self.log_tile(tiled_shape)
 
 
-def launchable(name: str, grid: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+def launchable(name: str, grid: tuple[Number, Number, Number]) -> tuple[Number, Number, Number]:
     """Refuses a grid that no launch takes."""
     for axis, blocks, most in zip("xyz", grid, MOST_BLOCKS, strict=True):
         if is_int(blocks) and blocks > most:
@@ -105,7 +111,7 @@ def launchable(name: str, grid: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
     return grid
 
 
-def xyz(block_idx: Any) -> tuple[Any, Any, Any]:
+def xyz(block_idx: Number) -> tuple[Number, Number, Number]:
     """A block index as three numbers: of pd.ctaid, or of a tuple, which may leave out y and z."""
     if hasattr(block_idx, "x"):
         return block_idx.x, block_idx.y, block_idx.z
@@ -132,7 +138,7 @@ class IdentityThreadblockSwizzle(ThreadblockSwizzle):
     def __post_init__(self) -> None:
         sizes((self.n,), type(self).__name__, ("n",), least=1)
 
-    def log_tile(self, tiled: Any) -> Any:
+    def log_tile(self, tiled: Extents) -> Number:
         n = TiledShape(*tiled).n
         log = constant_like(n, 0)
         for strip, least in STRIPS:
@@ -140,16 +146,16 @@ class IdentityThreadblockSwizzle(ThreadblockSwizzle):
                 log = where(self._fills(n, strip, least), strip, log)
         return log
 
-    def _fills(self, n: Any, strip: int, least: int) -> Any:
+    def _fills(self, n: Number, strip: int, least: int) -> Number:
         return n >= least
 
-    def _grid(self, tiled: TiledShape, log: Any) -> tuple[Any, Any, Any]:
+    def _grid(self, tiled: TiledShape, log: Number) -> tuple[Number, Number, Number]:
         return tiled.m << log, ceil_shift(tiled.n, log), tiled.k
 
-    def _offset(self, x: Any, y: Any, z: Any, log: Any) -> tuple[Any, Any, Any]:
+    def _offset(self, x: Number, y: Number, z: Number, log: Number) -> tuple[Number, Number, Number]:
         return x >> log, (y << log) + low_bits(x, log), z
 
-    def _log(self, log_tile: Any, tiled_shape: Any) -> Any:
+    def _log(self, log_tile: Number, tiled_shape: Number) -> Number:
         if log_tile is not None:
             return log_tile
         if tiled_shape is None:
@@ -186,7 +192,7 @@ class IdentityNoPaddingThreadblockSwizzle(IdentityThreadblockSwizzle):
 
     name = "identity-no-padding"
 
-    def _fills(self, n: Any, strip: int, least: int) -> Any:
+    def _fills(self, n: Number, strip: int, least: int) -> Number:
         return low_bits(n, strip) == 0
 
 
@@ -203,10 +209,10 @@ class HorizontalThreadblockSwizzle(ThreadblockSwizzle):
 
     name = "horizontal"
 
-    def _grid(self, tiled: TiledShape, log: Any) -> tuple[Any, Any, Any]:
+    def _grid(self, tiled: TiledShape, log: Number) -> tuple[Number, Number, Number]:
         return tiled.n, tiled.m, tiled.k
 
-    def _offset(self, x: Any, y: Any, z: Any, log: Any) -> tuple[Any, Any, Any]:
+    def _offset(self, x: Number, y: Number, z: Number, log: Number) -> tuple[Number, Number, Number]:
         return y, x, z
 
 
@@ -224,25 +230,25 @@ class BatchedIdentityThreadblockSwizzle(ThreadblockSwizzle):
     name = "batched-identity"
     depth = "batch"
 
-    def log_tile(self, tiled: Any) -> Any:
+    def log_tile(self, tiled: Extents) -> Number:
         batches = TiledShape(*tiled).k
         log = constant_like(batches, 0)
         for bits in range(1, 17):
             log = where(batches > MOST_BLOCKS[2] << (bits - 1), bits, log)
         return log
 
-    def _grid(self, tiled: TiledShape, log: Any) -> tuple[Any, Any, Any]:
+    def _grid(self, tiled: TiledShape, log: Number) -> tuple[Number, Number, Number]:
         return tiled.m << log, tiled.n, ceil_shift(tiled.k, log)
 
-    def _offset(self, x: Any, y: Any, z: Any, log: Any) -> tuple[Any, Any, Any]:
+    def _offset(self, x: Number, y: Number, z: Number, log: Number) -> tuple[Number, Number, Number]:
         return x >> log, y, (z << log) + low_bits(x, log)
 
 
 class GemvShape(NamedTuple):
-    m: Any
-    n: Any
-    k: Any
-    batch: Any
+    m: Number
+    n: Number
+    k: Number
+    batch: Number
 
 
 @dataclass(frozen=True)
@@ -252,32 +258,32 @@ class GemvBatchedStridedThreadblockSwizzle(ThreadblockSwizzle):
     name = "gemv-batched-strided"
 
     def tiled_shape(  # type: ignore[override]
-        self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None
+        self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None
     ) -> GemvShape:
         names = GemvShape._fields
         _, n, k, batch = sizes(problem, "the problem", names)
         _, tile_n, tile_k, tile_batch = sizes(tile, "the tile", names, least=1)
         return GemvShape(1, ceil_div(n, tile_n), ceil_div(k, tile_k), ceil_div(batch, tile_batch))
 
-    def log_tile(self, tiled: Any) -> Any:
+    def log_tile(self, tiled: Extents) -> Number:
         return constant_like(GemvShape(*tiled).n, 0)
 
-    def grid_shape(self, tiled: Any) -> tuple[Any, Any, Any]:
+    def grid_shape(self, tiled: Extents) -> tuple[Number, Number, Number]:
         """Tiles along n, of the batch, along k."""
         _, n, k, batch = tiled
         return launchable(self.name, (n, batch, k))
 
     def tile_offset(  # type: ignore[override]
-        self, block_idx: Any, log_tile: Any = None, tiled_shape: Any = None
+        self, block_idx: Number, log_tile: Number = None, tiled_shape: Extents | None = None
     ) -> GemvShape:
         x, y, z = xyz(block_idx)
         return GemvShape(0, x, z, y)
 
-    def batch(self, block_y: Any, thread_y: Any, threads_y: Any) -> Any:
+    def batch(self, block_y: Number, thread_y: Number, threads_y: Number) -> Number:
         """The batch of a thread in a block of `threads_y` threads along y."""
         return threads_y * block_y + thread_y
 
-    def map(self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None) -> TileMap:
+    def map(self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None) -> TileMap:
         _, n, k, batch = self.tiled_shape(problem, tile)
         grid = self.grid_shape((1, n, k, batch))
         _, n_, k_, batch_ = self.tile_offset(launch_order(grid))
@@ -287,9 +293,11 @@ class GemvBatchedStridedThreadblockSwizzle(ThreadblockSwizzle):
 class _StridedDgrad(ThreadblockSwizzle):
     """Tiles of the gradient of a strided convolution: each place of the stride has its own rows of tiles."""
 
-    def tiled_shape(self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None) -> TiledShape:
+    def tiled_shape(
+        self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None
+    ) -> TiledShape:
         """As for dgrad; the problem is a Conv2dProblem."""
-        if not hasattr(problem, "strided_dgrad_rows"):
+        if not isinstance(problem, Conv2dProblem):
             raise ScheduleError(
                 f"{self.name}: {problem!r} is no convolution", help="pass a Conv2dProblem, which knows its stride"
             )
@@ -321,5 +329,7 @@ class DepthwiseThreadblockSwizzle(IdentityThreadblockSwizzle):
 
     name = "depthwise"
 
-    def tiled_shape(self, problem: Any, tile: Any, split_k: Any = None, *, op: str | None = None) -> TiledShape:
+    def tiled_shape(
+        self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None
+    ) -> TiledShape:
         return super().tiled_shape(problem, tile, split_k, op=op)._replace(m=1)

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
+from ptxdsl.layout.number import Extents
 from ptxdsl.schedule.grouped import GroupedProblemVisitor
+from ptxdsl.schedule.problems import Problems
 
 
 class TriangularProblemVisitor(GroupedProblemVisitor):
@@ -17,7 +19,15 @@ class TriangularProblemVisitor(GroupedProblemVisitor):
     tile with m or n outside of it has nothing to do.
     """
 
-    def __init__(self, problems: Any, tile: Any, blocks: int, *, triangle: str = "lower", **options: Any) -> None:
+    def __init__(
+        self,
+        problems: Problems,
+        tile: Extents,
+        blocks: int,
+        *,
+        triangle: str = "lower",
+        **options: Any,
+    ) -> None:
         if triangle not in ("lower", "upper"):
             raise ScheduleError(f"triangle is {triangle!r}", help='take "lower" or "upper"')
         long, short = max(tile[:2]), min(tile[:2])

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from types import FunctionType
 from typing import Any
 
 from ptxdsl import ir
-from ptxdsl.errors import Error, Location, TraceError
+from ptxdsl.errors import Error, Location, Names, Site, TraceError
 from ptxdsl.trace.builder import Builder, building, is_name
 from ptxdsl.trace.instruction import emit, shown
 from ptxdsl.trace.memory import PointerValue, PointerVar, align_dynamic
 from ptxdsl.trace.operators import operate
+from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, assembled, leaves, passable, ptx_name
+from ptxdsl.trace.rounds import Rounds, check_rounds
+from ptxdsl.trace.state import Snapshot
+from ptxdsl.trace.unread import warn_unread
 from ptxdsl.trace.value import Var, make_value
 from ptxdsl.trace.value import var as scalar_var
-from ptxdsl.types import Pointer, Type, bits, pred
+from ptxdsl.types import Pointer, Type, bits
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a kernel, given at each launch."""
+    """A parameter of a kernel, given at each launch: a number, an array, or a group of them."""
 
     name: str
-    type: Type | Pointer
+    type: FieldType
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The parameters in PTX that it stands for."""
+        return leaves(self.name, self.type)
 
 
 class Required:
@@ -34,9 +45,10 @@ class Required:
 
 
 REQUIRED = Required()
+_PASSABLE = "annotate ptr[f32] and the like for arrays, a scalar type such as u32 or f32 for numbers"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Signature:
     """What a kernel takes: `names` at each launch, `constants` (name: default or REQUIRED) while it is traced.
 
@@ -53,7 +65,22 @@ class Signature:
     def parameters(self, constants: Mapping[str, Any]) -> tuple[Parameter, ...]:
         """The parameters with their types. Raises TraceError at the definition for one that no kernel can take."""
         fixed = [Parameter(name, self._passable(name, self._annotation(name, constants))) for name in self.names]
-        return *fixed, *self._rest(constants)
+        parameters = *fixed, *self._rest(constants)
+        self._check_distinct(parameters)
+        return parameters
+
+    def _check_distinct(self, parameters: Sequence[Parameter]) -> None:
+        """PTX has no dots in names: `p.a` and `p_a` would be one."""
+        known: dict[str, str] = {}
+        for path, _ in (leaf for parameter in parameters for leaf in parameter.leaves):
+            other = known.setdefault(ptx_name(path), path)
+            if other != path:
+                raise TraceError(
+                    f"parameters `{other}` and `{path}` of kernel `{self.function.__name__}` would both be "
+                    f"`{ptx_name(path)}` in PTX",
+                    at=place_of(self.function),
+                    help="rename one of them",
+                )
 
     def _rest(self, constants: Mapping[str, Any]) -> Iterator[Parameter]:
         if self.rest is None:
@@ -73,14 +100,15 @@ class Signature:
         type = self.function.__annotations__[name]
         return self._resolve(name, type, constants) if isinstance(type, str) else type
 
-    def _passable(self, name: str, type: Any) -> Type | Pointer:
-        if not isinstance(type, (Type, Pointer)) or not _passable(type):
+    def _passable(self, name: str, type: Any) -> FieldType:
+        if type is Parameters or not (passable(type) or isinstance(type, Definition)):
+            called = type.__name__ if isinstance(type, Definition) else repr(type)
             raise TraceError(
-                f"parameter `{name}` of kernel `{self.function.__name__}` is annotated {type!r}, which no kernel takes",
+                f"parameter `{name}` of kernel `{self.function.__name__}` is annotated {called}, which no kernel takes",
                 at=place_of(self.function),
-                help="annotate ptr[f32] and the like for arrays, a scalar type such as u32 or f32 for numbers",
+                help="derive a class from it, and annotate its fields" if type is Parameters else _PASSABLE,
             )
-        return type
+        return type  # type: ignore[no-any-return]
 
     def _resolve(self, name: str, text: str, constants: Mapping[str, Any]) -> Any:
         """An annotation that is text, as `from __future__ import annotations` makes them all."""
@@ -96,6 +124,18 @@ class Signature:
                 help="it may name types, what is known where the kernel is defined, and the kernel's constants",
             ) from None
 
+    @cached_property
+    def captured(self) -> tuple[object, ...]:
+        """What annotations read, as functions: those that are text are evaluated anew for each set of constants."""
+        annotations = [self.function.__annotations__.get(str(name)) for name in (*self.names, self.rest)]
+        return tuple(
+            FunctionType(compile(each, "annotation", "eval"), self.function.__globals__)
+            if isinstance(each, str)
+            else each
+            for each in annotations
+            if isinstance(each, str | Definition)
+        )
+
     @property
     def depends_on_constants(self) -> bool:
         """Whether annotations name constants, so that they are known only when these are."""
@@ -104,17 +144,12 @@ class Signature:
         return any(set(compile(text, "annotation", "eval").co_names) & self.constants.keys() for text in texts)
 
 
-def _passable(type: Type | Pointer) -> bool:
-    if isinstance(type, Pointer):
-        return type.space in ("global", "const", "generic", "shared")
-    return type is not pred and type.bits in (8, 16, 32, 64)
-
-
 @dataclass(frozen=True, slots=True)
 class Traced:
     """A traced kernel; `dynamic_bytes` of shared memory are needed at launch, None if that is for the caller to say."""
 
     module: ir.Module
+    parameters: tuple[Parameter, ...]
     dynamic_bytes: int | None
 
 
@@ -152,6 +187,10 @@ def _check_parameter(function: Callable[..., Any], p: inspect.Parameter) -> None
     if p.default is not p.empty:
         help = "parameters are given at each launch; constants of a kernel are keyword-only, behind a `*`"
         raise TraceError(f"parameter `{p.name}` {of} has a default", at=where, help=help)
+    if p.annotation is p.empty and p.name in ("self", "cls"):
+        help = "define the kernel outside of the class, and pass what it needs: arrays and numbers as parameters, "
+        help += "what decides its text as keyword-only constants"
+        raise TraceError(f"kernel `{function.__name__}` is a method: it takes `{p.name}`", at=where, help=help)
     if p.annotation is p.empty:
         help = f"annotate it: `{p.name}: ptr[f32]` for an array, `{p.name}: u32` for a number"
         raise TraceError(f"parameter `{p.name}` {of} has no type", at=where, help=help)
@@ -165,36 +204,75 @@ def trace(
     directives: tuple[ir.Directive, ...] = (),
 ) -> Traced:
     """Runs a kernel's function on traced values and returns its ir. Exceptions of the function pass through."""
-    function = found.function
-    builder = Builder(function.__name__, arch, function.__code__, place_of(function), make_value)
-    builder.function.unique(function.__name__)
-    with building(builder):
-        parameters = [_load_parameter(builder, parameter) for parameter in found.parameters(constants)]
-        result = found.function(*parameters, **constants)
-        _finish(builder, result)
+    parameters = found.parameters(constants)
+    kept = Snapshot([_outside(found, constants)])
+
+    def traced(rounds: Rounds) -> Builder:
+        kept.restore()
+        return _traced(found, parameters, constants, arch, rounds)
+
+    builder = traced(Rounds())
+    if builder.memory[Rounds].suspects:
+        after = Snapshot([_outside(found, constants)])
+        try:
+            check_rounds(builder, traced)
+        finally:
+            after.restore()
+    warn_unread(builder)
     builder.function.directives.extend(directives)
     builder.function.body = builder.finished()
     module = ir.Module((arch,), items=[*builder.globals, builder.function])
-    return Traced(module, builder.dynamic_bytes)
+    return Traced(module, parameters, builder.dynamic_bytes)
 
 
-def _load_parameter(builder: Builder, parameter: Parameter) -> Any:
-    """The parameter in a register; a pointer to a state space as an address within it."""
-    type = parameter.type
+def _outside(found: Signature, constants: Mapping[str, Any]) -> Names:
+    """Where a kernel may find state that outlives a trace."""
+    function = found.function
+    return Names(function.__code__, 0, {function.__name__: function, **constants}, function.__globals__)
+
+
+def _traced(
+    found: Signature, parameters: tuple[Parameter, ...], constants: Mapping[str, Any], arch: str, rounds: Rounds
+) -> Builder:
+    """The kernel as its function emits it, once."""
+    function = found.function
+    builder = Builder(function.__name__, arch, function.__code__, place_of(function), make_value)
+    builder.memory[Rounds] = rounds
+    builder.function.unique(function.__name__)
+    with building(builder):
+        arguments = [_argument(builder, parameter) for parameter in parameters]
+        _finish(builder, function(*arguments, **constants))
+    return builder
+
+
+def _argument(builder: Builder, parameter: Parameter) -> Any:
+    """What the kernel's function gets for a parameter."""
+    return assembled(parameter.type, iter([_load(builder, leaf) for leaf in parameter.leaves]))
+
+
+def _load(builder: Builder, leaf: Leaf) -> Any:
+    """A parameter of PTX in a register; a pointer to a state space as an address within it."""
+    path, type = leaf
     held = type.register if isinstance(type, Pointer) else type
     stored = held if held.is_integer or held.name in ("f32", "f64") else bits(held.bits)
-    name = parameter.name if is_name(parameter.name) else "parameter"
-    variable = ir.Variable(builder.function.unique(name), "param", stored)
+    name = ptx_name(path)
+    variable = ir.Variable(builder.function.unique(name if is_name(name) else "parameter"), "param", stored)
     builder.function.parameters.append(variable)
     windowed = isinstance(type, Pointer) and type.space in ("global", "const")
-    with builder.at_start("" if windowed else parameter.name):
+    with builder.at_start("" if windowed else name):
         loaded = operate(f"ld.param.{stored}", ir.Address(variable), type=held)
     if not isinstance(type, Pointer):
-        return loaded
+        return _called(loaded, path)
     if windowed:
-        with builder.at_start(parameter.name):
+        with builder.at_start(name):
             loaded = operate(f"cvta.to.{type.space}.u64", loaded)
-    return PointerValue(loaded, type)
+    return PointerValue(_called(loaded, path), type)
+
+
+def _called(value: Any, path: str) -> Any:
+    """Messages call a field by its path, which is no name in PTX."""
+    value.site = Site(value.site.location, (path,))
+    return value
 
 
 def _finish(builder: Builder, result: Any) -> None:

@@ -7,64 +7,68 @@ each round. What is written in a branch or loop and read after it, or in the nex
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from ptxdsl.errors import Names, names_here
-from ptxdsl.trace.builder import Region
+from ptxdsl.errors import Names, names_of_calls
+from ptxdsl.trace.builder import Builder, Region
 from ptxdsl.trace.instruction import Scalar, Source
 from ptxdsl.trace.literal import encode
 from ptxdsl.trace.liveness import live_after
 from ptxdsl.trace.operators import is_floating, refuse
+from ptxdsl.trace.rounds import BY_NUMBER, UNROLL, Rounds, is_memory, refuse_advanced
+from ptxdsl.trace.sentences import assigning
+from ptxdsl.trace.state import Record, Snapshot
 from ptxdsl.types import Pointer, Type, f32, pred, s32, u32
 
 _PLAIN = (int, float, str, bytes, bool, type(None))
 _UNBOUND = object()
 
 
-@dataclass(slots=True)
 class Bindings:
-    """What the names of the user's function meant when a branch or loop began."""
+    """What the names of the user's functions meant, and what their objects held, when a branch or loop began."""
 
-    names: Names | None
-    held: dict[str, Any]  # traced values in lists, dictionaries and attributes, by how they are reached
-
-    @classmethod
-    def now(cls) -> Bindings:
-        names = names_here()
-        return cls(names, dict(_held(names.values)) if names else {})
+    def __init__(self, builder: Builder, loops: bool) -> None:
+        self.builder, self.scopes = builder, _scopes(builder)
+        self.state, self.changed = Snapshot(self.scopes), list[Record]()
+        self.rounds: Rounds = builder.memory[Rounds]
+        self.number = self.rounds.begin(builder, self.state, loops)
 
     def check(self, region: Region) -> None:
         """Refuses what was bound anew since then and is read later."""
-        now = names_here()
-        if self.names is None or now is None or now.code is not self.names.code:
+        if self.rounds.again is not None:
             return
-        changed = [n for n, old in self.names.values.items() if _differs(old, now.values.get(n, _UNBOUND))]
-        if changed:
-            live = live_after(now.code, now.offset)
-            live |= live_after(now.code, self.names.offset) if region.again else frozenset()
-            for name in changed:
-                if name in live:
-                    _refuse(name, self.names.values[name], now.values.get(name), region)
-        for path, new in _held(now.values):
-            old = self.held.get(path, new)
-            if old is not new and id(old) in region.reads:
-                _refuse(path, old, new, region)
+        for old, now in zip(self.scopes, _scopes(self.builder), strict=False):
+            if old.code is not now.code:
+                break
+            _check_names(old, now, region)
+        self.changed = self.state.changed()
+        for record in self.changed:
+            for path, before, after in record.differences():
+                if isinstance(before, Source) and id(before) in region.reads and isinstance(after, Source):
+                    _refuse(path, before, after, region)
+        refuse_advanced(self.changed, region)
+
+    def end(self, region: Region, surely: bool = False) -> None:
+        """Behind the branch or loop, which has `surely` run or not."""
+        if self.rounds.again is not None:
+            self.rounds.go_on(self.builder, self.number, self.state, surely)
+        elif self.changed:
+            self.rounds.suspect(self.number, self.changed, self.state, region)
 
 
-def _held(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Traced values one step inside of what names are bound to."""
-    for name, value in names.items():
-        if isinstance(value, Source):
-            continue
-        if isinstance(value, list):
-            inner = [(f"{name}[{n}]", v) for n, v in enumerate(value)]
-        elif isinstance(value, dict):
-            inner = [(f"{name}[{k!r}]", v) for k, v in value.items()]
-        else:
-            inner = [(f"{name}.{k}", v) for k, v in getattr(value, "__dict__", {}).items()]
-        yield from ((path, v) for path, v in inner if isinstance(v, Source))
+def _scopes(builder: Builder) -> list[Names]:
+    """The names of the functions that run, the kernel's first."""
+    return [names for names in reversed(names_of_calls(builder.code, lambda code: True)) if names]
+
+
+def _check_names(old: Names, now: Names, region: Region) -> None:
+    changed = [n for n, value in old.values.items() if _differs(value, now.values.get(n, _UNBOUND))]
+    if changed:
+        live = live_after(now.code, now.offset)
+        live |= live_after(now.code, old.offset) if region.again else frozenset()
+        for name in changed:
+            if name in live:
+                _refuse(name, old.values[name], now.values.get(name), region)
 
 
 def _differs(old: Any, new: Any) -> bool:
@@ -76,16 +80,31 @@ def _differs(old: Any, new: Any) -> bool:
 
 
 def _refuse(name: str, old: Any, new: Any, region: Region) -> NoReturn:
+    if is_memory(old) and is_memory(new) and not isinstance(old, Source):
+        _refuse_memory(name, region)
     given, written = f"{name} = {_variable(name, old, new)}", f"`{name}.set(…)` or `{name} += …`"
     if isinstance(old, tuple) and old:
         type = _type(old[0], new[0] if isinstance(new, tuple) and new else None)
         given, written = f"{name} = [pd.var({type}, …), …]", f"`{name}[0].set(…)`"
     happens = "each round would read what it was before" if region.again else "it would be the new one for all threads"
     place = new.site.location if isinstance(new, Scalar) and new.site.location.line else None
+    help = f"make it a variable before (`{given}`), and write to that: {written}"
+    if getattr(old, "writable", False) and getattr(new, "writable", False):
+        place = assigning(region.opened, name)
+        help = f"write to the variable: `{name}.set(…)`; to exchange two, keep what one of them holds by `.value`"
     refuse(
         f"`{name}` is bound anew in {region.words}, and read later: Python traces that once, so {happens}",
-        f"make it a variable before (`{given}`), and write to that: {written}",
+        help,
         at=place,
+    )
+
+
+def _refuse_memory(name: str, region: Region) -> NoReturn:
+    refuse(
+        f"`{name}` is bound to another array in {region.words}, and read later: Python does that once while tracing, "
+        "whether and how often the kernel comes there",
+        f"{BY_NUMBER}; {UNROLL}" if region.again else BY_NUMBER,
+        at=assigning(region.opened, name),
     )
 
 

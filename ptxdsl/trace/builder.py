@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from traceback import walk_tb
 from types import CodeType
 from typing import Any
 
 from ptxdsl import ir
-from ptxdsl.errors import Error, Location, Site, TraceError, here
+from ptxdsl.errors import Error, Location, Site, TraceError, here, recursion
 from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.types import Type
 
@@ -52,6 +53,8 @@ class Builder:
     broken: Error | None = None
     refused: Error | None = None  # the last refusal to be a Python number, which numpy may swallow
     targets: set[ir.Label] = field(default_factory=set)  # labels that something jumps to
+    used: set[int] = field(default_factory=set)  # the identities of the registers that were read
+    computed: list[tuple[tuple[ir.Register, ...], ir.Instruction, Site]] = field(default_factory=list)
     memory: dict[Any, Any] = field(default_factory=dict)  # what is made once a kernel, by its maker's key
     dynamic_bytes: int | None = 0  # None once an array of unknown length is the last
     _numbers: Counter[str] = field(default_factory=Counter)
@@ -77,7 +80,7 @@ class Builder:
         if self._fixed_site:
             return self._fixed_site
         found = here(self.code)
-        return Site(found.location) if self._anonymous else found
+        return replace(found, names=()) if self._anonymous else found
 
     @contextmanager
     def anonymous(self) -> Iterator[None]:
@@ -120,6 +123,10 @@ class Builder:
     def append(self, item: ir.Item) -> None:
         self.check_whole()
         self.body.append(item)
+
+    def note(self, registers: tuple[ir.Register, ...], instruction: ir.Instruction, site: Site) -> None:
+        """Remembers the new registers of an instruction that only computes them."""
+        self.computed.append((registers, instruction, site))
 
     def check_whole(self) -> None:
         """Refuse to go on after a construct that was begun and not followed through."""
@@ -184,5 +191,19 @@ def building(builder: Builder) -> Iterator[Builder]:
         if builder.refused and _passes(error, builder.refused.at):
             raise builder.refused from None
         raise
+    except RecursionError as error:
+        place = recursion(error)
+        if place is None:
+            raise
+        raise _too_deep(place) from None
     finally:
         _current.reset(token)
+
+
+def _too_deep(place: Location) -> TraceError:
+    return TraceError(
+        f"`{place.function}` calls itself, while tracing, deeper than Python does: {sys.getrecursionlimit()} calls",
+        at=place,
+        help="it needs an end that Python knows while tracing: an `if` on Python's numbers; what ends in the kernel "
+        "is a loop, pd.range or pd.while_",
+    )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 from ptxdsl import ir
-from ptxdsl.errors import Location, TraceError, calls_here
+from ptxdsl.errors import Location, TraceError, calls_here, is_looped_here
 from ptxdsl.trace import literal
 from ptxdsl.trace.bindings import Bindings
 from ptxdsl.trace.builder import Builder, Region, current
@@ -25,6 +25,7 @@ class Block:
     """A `with` that holds traced code. Subclasses say what stands before and behind it."""
 
     words = ""
+    loops = False
 
     def __init__(self) -> None:
         self.builder = current(self.words)
@@ -40,7 +41,7 @@ class Block:
         self.entered = calls_here(self.builder.code)
         self.begin()
         self.region = _open(self.builder, f"`with {self.words}` ({self.where})")
-        self.bindings = Bindings.now()
+        self.bindings = Bindings(self.builder, self.loops)
         self.body()
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -50,6 +51,7 @@ class Block:
         self.builder.check_whole()
         self._check_whole()
         self.bindings.check(self.region)
+        self.bindings.end(self.region)
         _close(self.builder, self.region)
         self.end()
 
@@ -175,6 +177,7 @@ class while_(Block):
     """`with pd.while_(lambda: v < n): …` runs its body as long as the condition holds, tested before each round."""
 
     words = "pd.while_(…)"
+    loops = True
 
     def __init__(self, predicate: Callable[[], Any]) -> None:
         current("pd.while_")
@@ -314,7 +317,21 @@ class range:
         builder, known = current("pd.range"), self.span.known
         if known is not None and (self.unroll == FULL or not known):
             return iter(known)
+        if not is_looped_here():
+            _refuse_taken(builder)
         return _rounds(builder, self.span, self.unroll if isinstance(self.unroll, int) else None)
+
+
+def _refuse_taken(builder: Builder) -> NoReturn:
+    place = builder.site().location
+    taker = place.text[slice(*place.columns)].partition("(")[0]
+    called = f"`{taker}`" if taker.isidentifier() else "a function of Python"
+    refuse(
+        f"{called} takes the rounds of a pd.range, which is a loop of the kernel: Python sees one of them, "
+        "and what it counts or pairs with that would be the same in all",
+        "loop over the pd.range itself, and count or index by its number or by a `pd.var`; "
+        'with `unroll="full"`, or as a `range` of Python, it has all its rounds while tracing',
+    )
 
 
 @dataclass(slots=True)
@@ -326,6 +343,7 @@ class _Loop:
     where: Location
     behind: ir.Label
     keep_rolled: bool
+    region: Region = field(init=False)
 
 
 def _rounds(builder: Builder, span: Span, unroll: int | None) -> Iterator[Any]:
@@ -364,9 +382,10 @@ def _loop(loop: _Loop, counter: Var, copies: int, after: ir.Label) -> Iterator[A
     builder.append(start)
     if loop.keep_rolled:
         builder.append(ir.Directive("pragma", ('"nounroll"',)))
-    bindings = Bindings.now()
+    bindings = Bindings(builder, loops=True)
     for copy in builtins.range(copies):
         yield from _round(loop, counter, copy, bindings)
+    bindings.end(loop.region, surely=bool(span.known))
     with steps():
         over = None if after is loop.behind or span.cannot_wrap else span.left(counter) <= span.distance(copies)
     _branch(start, when=_advance(span, counter, copies))
@@ -379,7 +398,7 @@ def _loop(loop: _Loop, counter: Var, copies: int, after: ir.Label) -> Iterator[A
 def _round(loop: _Loop, counter: Var, copy: int, bindings: Bindings) -> Iterator[Any]:
     """One copy of the body."""
     builder = loop.builder
-    region = _open(builder, f"the `for` over pd.range ({loop.where})")
+    loop.region = region = _open(builder, f"the `for` over pd.range ({loop.where})")
     region.leave, region.again = loop.behind, builder.function.label("$continue")
     yield Value(counter.read(), counter.type, builder) if copy == 0 else counter + loop.span.step * copy
     builder.check_whole()

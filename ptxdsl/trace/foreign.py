@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ptxdsl.errors import TraceError, here
-from ptxdsl.isa.spec import Op
+from ptxdsl.isa.opcode import Op
 from ptxdsl.trace.operators import refuse
 
 _EXP2 = "2**x is `pd.ptx.ex2.approx.f32(x)`"

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import ast
-import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ptxdsl import ir
 from ptxdsl.errors import Site, TraceError, VerifyError
-from ptxdsl.isa.spec import Op, Opcode, Operand, Problem, compatible, found, lookup
+from ptxdsl.isa.lookup import lookup, nearest
+from ptxdsl.isa.opcode import Op, Opcode, names_of
+from ptxdsl.isa.operand import Operand, Problem, compatible, describe
 from ptxdsl.trace import literal
+from ptxdsl.trace.aliases import check_aliases
 from ptxdsl.trace.builder import Builder, Region, current, peek
 from ptxdsl.trace.sentences import argument
-from ptxdsl.types import TYPES, Pointer, Type, bf16, bits, f16, lanes, pred
+from ptxdsl.types import SPACES, TYPES, Pointer, Type, bf16, bits, f16, lanes, pred
 
 Destination = ir.Register | ir.Sink
 SINK = "_"
@@ -80,7 +82,12 @@ class Source:
     @property
     def code(self) -> str:
         """Its name where a suggestion goes on with `.to(…)`."""
-        return self.name if _stands_alone(self.name) else f"({self.name})"
+        return self.spelled if _stands_alone(self.spelled) else f"({self.spelled})"
+
+    @property
+    def spelled(self) -> str:
+        """What a suggestion calls it: its name, or one that stands for it where the source is not at hand."""
+        return self.name
 
 
 def _stands_alone(code: str) -> bool:
@@ -108,9 +115,18 @@ class Scalar(Source):
     def name(self) -> str:
         if len(self.site.names) == 1:
             return self.site.names[0]
+        return self._text or article(str(self.type))
+
+    @property
+    def spelled(self) -> str:
+        return self.name if len(self.site.names) == 1 or self._text else "v"
+
+    @property
+    def _text(self) -> str:
+        """The expression that computed it; empty where the source is not at hand."""
         place = self.site.location
         text = place.text[slice(*place.columns)]
-        return text if len(text) > 1 or text.isalnum() else f"a {self.type}"
+        return text if len(text) > 1 or text.isalnum() else ""
 
     def read(self) -> ir.Register | ir.Not | ir.Immediate:
         """The operand, if it may be read here."""
@@ -123,19 +139,19 @@ class Scalar(Source):
         if not self.region.open:
             raise _ended(self)
         self.builder.region.reads.add(id(self))
+        self.builder.used.add(id(self.operand))
         return self.operand  # type: ignore[no-any-return]
 
     def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:
         value = self.read()
-        if isinstance(value, ir.Immediate):
-            return constant(binding, operand, literal_of(value, self.type))
         if isinstance(value, ir.Not) and not operand.negatable:
             return binding.step("not.pred", pred, value.register)
         if operand.type is not None and not self.fits(operand.type, binding.opcode.op.relaxed):
-            what = found(ir.Register("", self.type))
-            message = f"`{operand.name}` is {what}; this form takes {operand.describe()}"
+            constant = isinstance(value, ir.Immediate)
+            kind = f"{article(str(self.type))} constant" if constant else describe(ir.Register("", self.type))
+            message = f"`{operand.name}` is {kind}; this form takes {operand.describe()}"
             raise Unfit(Problem(operand.name, message, _conversion(self, operand.type)))
-        return value
+        return _as_operand(binding, operand, value, self.type) if isinstance(value, ir.Immediate) else value
 
     def fits(self, wanted: Type, relaxed: bool) -> bool:
         """As PTX has it, but for f16 and bf16, which are both 16 bits to PTX and not the same."""
@@ -150,8 +166,9 @@ class Scalar(Source):
 
     @property
     def number(self) -> int | float | None:
-        """The number that this value is known to be while tracing."""
-        return literal_of(self.operand, self.type) if isinstance(self.operand, ir.Immediate) else None
+        """The number that this value is known to be while tracing; None for several side by side."""
+        known = isinstance(self.operand, ir.Immediate) and self.type.kind != "x"
+        return literal_of(self.operand, self.type) if known else None
 
     def address(self, binding: Binding, operand: Operand) -> ir.Address:
         value = self.read()
@@ -229,9 +246,13 @@ def _append(builder: Builder, bound: Binding, guard: ir.Register | ir.Not | None
     names = _names(site.names, len(bound.fresh))
     for (register, _), name in zip(bound.fresh, names, strict=True):
         builder.adopt(register, name)
-    builder.append(ir.Instruction(bound.opcode, tuple(_paired(bound)), guard, site.location))
+    instruction = ir.Instruction(bound.opcode, bound.opcode.group(bound.operands), guard, site.location)
+    builder.append(instruction)
+    if bound.fresh and bound.opcode.op.computes and not bound.written:
+        builder.note(tuple(register for register, _ in bound.fresh), instruction, site)
     for variable in bound.written:
         variable.written = True
+        check_aliases(builder, site, variable)
     return bound.results
 
 
@@ -245,16 +266,6 @@ def _names(names: tuple[str, ...], count: int) -> list[str]:
 def _instruction(text: str, operands: tuple[Any, ...], site: Site) -> ir.Instruction:
     opcode = lookup(text)[0]
     return ir.Instruction(opcode, operands, None, site.location)
-
-
-def _paired(bound: Binding) -> Iterator[Any]:
-    """The operands as they are printed: `d|p` as one."""
-    declared = bound.opcode.operands
-    operands = [*bound.operands, *[None] * (len(declared) - len(bound.operands))]
-    for index, value in enumerate(operands):
-        second = operands[index + 1] if index + 1 < len(declared) and declared[index + 1].paired else None
-        if not declared[index].paired and value is not None:
-            yield ir.Pair(value, second) if second is not None else value
 
 
 def shown(value: Any) -> str:
@@ -301,21 +312,27 @@ class _Call:
         except Unfit as unfit:
             bound.problem = unfit.problem
         else:
-            bound.problem = next(opcode.problems(list(_paired(bound))), None)
+            bound.problem = next(opcode.problems(opcode.group(bound.operands)), None)
         return bound
+
+    def distance(self, bound: Binding) -> tuple[int, bool]:
+        """How far a form is from what was asked for: lists in the wrong places, a wrong number of operands."""
+        takes = (o for o in bound.opcode.operands if not o.written)
+        misplaced = sum(isinstance(s, tuple | list) != o.vector for s, o in zip(self.sources, takes, strict=False))
+        return misplaced, not (bound.problem and bound.problem.operand)
 
     def _bind(self, bound: Binding) -> None:
         declared = bound.opcode.operands
         if self.count is not None and declared[0].count != self.count:
             raise Unfit(Problem("", f"writes no {self.count} registers"))
-        outs = self._outs([o for o in declared if o.written and (self.pair or not (o.paired and o.optional))])
+        outs = self._outs([o for o in declared if _is_result(o) and (self.pair or not (o.paired and o.optional))])
         sources = list(self.sources)
         takes = [o for o in declared if not o.written]
         if not sum(not o.optional for o in takes) <= len(sources) <= len(takes):
-            raise Unfit(_wrong_count(self.text, takes, len(sources)))
+            raise Unfit(_wrong_count(bound.opcode, takes, len(sources)))
         for operand in declared:
             if operand.written:
-                bound.operands.append(self._destination(bound, operand, outs))
+                bound.operands.append(self._destination(bound, operand, outs) if _is_result(operand) else ir.Sink())
             elif sources:
                 bound.source_index[operand.name] = len(self.sources) - len(sources)
                 bound.operands.append(_source(bound, operand, sources.pop(0)))
@@ -353,11 +370,13 @@ class _Call:
         held = register_type(self.type if precise and self.type else operand.type).register
         registers = tuple(ir.Register("", held) for _ in range(operand.count))
         bound.fresh += [(r, operand.name) for r in registers]
-        if operand.count > 1:
-            bound.results.append((registers, operand.type))
-            return ir.Vector(registers)
-        bound.results.append((registers[0], operand.type))
-        return registers[0]
+        bound.results.append((registers if operand.count > 1 else registers[0], operand.type))
+        return ir.Vector(registers) if operand.vector else registers[0]
+
+
+def _is_result(operand: Operand) -> bool:
+    """Whether an operand is written, and not always `_`."""
+    return operand.written and operand.type is not None
 
 
 def register_type(type: Type) -> Type:
@@ -373,6 +392,10 @@ def _written(bound: Binding, operand: Operand, given: Any) -> Destination:
     if not getattr(given, "writable", False):
         what = f"`{given.name}`, a value that was made once" if isinstance(given, Scalar) else repr(given)
         raise Unfit(Problem(operand.name, f"out= takes variables; found {what}", "make it with pd.var(type)"))
+    if any(given is other for other in bound.written):
+        message = f"`{given.name}` is a destination twice: only the last result would stay"
+        help = f"make each a variable of its own: `[pd.var({given.type}) for _ in range(…)]`"
+        raise Unfit(Problem(operand.name, message, help))
     bound.written.append(given)
     return given.target()  # type: ignore[no-any-return]
 
@@ -407,9 +430,13 @@ def constant(bound: Binding, operand: Operand, number: int | float) -> ir.Operan
         if operand.word == "imm" and isinstance(number, int):
             return ir.Immediate(number)
         raise Unfit(Problem(operand.name, f"`{operand.name}` is {number!r}; this form takes {operand.describe()}"))
+    if operand.flag and number in (0, 1):
+        return ir.Immediate(int(number))
     if type is pred:
         help = "predicates come from comparisons; what is known while tracing is a Python `if`"
-        raise Unfit(Problem(operand.name, f"`{operand.name}` is {number!r}; this form takes a predicate", help))
+        raise Unfit(
+            Problem(operand.name, f"`{operand.name}` is {number!r}; this form takes {operand.describe()}", help)
+        )
     if not type.is_float and type.kind != "x" and isinstance(number, int):
         return ir.Immediate(number)
     try:
@@ -419,11 +446,29 @@ def constant(bound: Binding, operand: Operand, number: int | float) -> ir.Operan
     return encoded if encoded.type else bound.step(f"mov.b{type.bits}", type, encoded)
 
 
-def _wrong_count(text: str, takes: list[Operand], given: int) -> Problem:
-    names = ", ".join(f"[{o.name}]" if o.optional else o.name for o in takes)
-    return Problem(
-        "", f"takes {names or 'no operands'}; {given} given", f"`ptxdsl isa {text.split('.')[0]}` lists its forms"
-    )
+def _as_operand(bound: Binding, operand: Operand, value: ir.Immediate, type: Type) -> ir.Operand:
+    """A constant of a type that fits this operand: its bits, as those of a register of the type would be read."""
+    wanted = operand.type
+    if wanted is None:
+        return constant(bound, operand, literal_of(value, type))
+    if wanted.is_float:
+        bits = value.value & ((1 << wanted.bits) - 1)
+        if wanted.name in ("f32", "f64"):
+            return ir.Immediate(bits, wanted)
+        return bound.step(f"mov.b{wanted.bits}", wanted, ir.Immediate(bits))
+    if wanted.kind == "x" or (type.is_integer and not _fits(value.value, wanted)):
+        return bound.step(f"mov.b{type.bits}", type, ir.Immediate(value.value))
+    return ir.Immediate(value.value)
+
+
+def _fits(number: int, type: Type) -> bool:
+    """Whether a constant of this many bits can be written: as the number, or as its bits."""
+    return -(1 << type.bits - 1) <= number < 1 << type.bits
+
+
+def _wrong_count(opcode: Opcode, takes: list[Operand], given: int) -> Problem:
+    help = opcode.form.note or f"`ptxdsl isa {_title(opcode)}` lists its forms"
+    return Problem("", f"takes {names_of(takes)}; {given} given", help)
 
 
 def _refusal(call: _Call, bindings: list[Binding], builder: Builder) -> VerifyError:
@@ -432,7 +477,7 @@ def _refusal(call: _Call, bindings: list[Binding], builder: Builder) -> VerifyEr
     place = builder.site().location
     if fitting:
         return _target_refusal(fitting.opcode, builder)
-    closest = next((b for b in bindings if b.problem and b.problem.operand), bindings[0])
+    closest = min(bindings, key=call.distance)
     problem = closest.problem
     assert problem
     joined = f"{_title(closest.opcode)}: {problem.message}" if problem.operand else f"{call.text} {problem.message}"
@@ -444,36 +489,38 @@ def _title(opcode: Opcode) -> str:
     """What an instruction is called: `ldmatrix`, `cp.async`, `mbarrier.try_wait`."""
     words = [opcode.form.name]
     for modifier in opcode.form.modifiers:
-        if not modifier.literal or modifier.optional or modifier.name in ("sync", "aligned"):
+        word = str(modifier.choices[0])
+        if (
+            not modifier.literal
+            or modifier.optional
+            or word in ("sync", "aligned")
+            or word.partition("::")[0] in SPACES
+        ):
             break
-        words.append(modifier.name)
+        words.append(word)
     return ".".join(words)
 
 
 def _target_refusal(opcode: Opcode, builder: Builder) -> VerifyError:
-    _, number, suffix = opcode.requires
+    least = opcode.requires.least
+    if opcode.form is not None and opcode.requires.supports(builder.arch):
+        return VerifyError(
+            f"{opcode.text} exists on targets before sm_{opcode.form.until}; this kernel is traced for {builder.arch}",
+            at=builder.site().location,
+            help=opcode.form.note,
+        )
     return VerifyError(
-        f"{opcode.text} needs sm_{number}{suffix}; this kernel is traced for {builder.arch}",
+        f"{opcode.text} needs {opcode.requires.words}; this kernel is traced for {builder.arch}",
         at=builder.site().location,
-        help=f'ask for arch="sm_{number}{suffix}", or use instructions that {builder.arch} has',
+        help=f'ask for arch="{least}", or use instructions that {builder.arch} has',
     )
 
 
 def _unknown(text: str, site: Site) -> VerifyError:
     """An unknown mnemonic, with the nearest known ones."""
-    name = text.partition(".")[0]
+    name, near = text.partition(".")[0], nearest(text)
+    help = "did you mean " + " or ".join(f"`{n}`" for n in near) + "?" if near else None
     if name not in Op.table:
-        meant = _meant(difflib.get_close_matches(name, Op.table, 3, cutoff=0.8))
-        help = meant or "PTX text may have instructions that we do not know: `pd.parse(text)[name]` is a kernel"
+        help = help or "PTX text may have instructions that we do not know: `pd.parse(text)[name]` is a kernel"
         return VerifyError(f"PTX has no instruction `{name}` that we know", at=site.location, help=help)
-    spellings = [s for _, form in Op.table[name] for s in _limited(form.spellings())]
-    near = difflib.get_close_matches(text, spellings, 3, cutoff=0.0)
-    return VerifyError(f"`{name}` has no form `{text}`", at=site.location, help=_meant(near))
-
-
-def _limited(spellings: Iterator[str], most: int = 20000) -> list[str]:
-    return [s for s, _ in zip(spellings, range(most), strict=False)]
-
-
-def _meant(near: list[str]) -> str | None:
-    return "did you mean " + " or ".join(f"`{n}`" for n in near) + "?" if near else None
+    return VerifyError(f"`{name}` has no form `{text}`", at=site.location, help=help)

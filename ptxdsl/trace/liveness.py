@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+from bisect import bisect_right
 from functools import lru_cache
 from types import CodeType
 
@@ -18,11 +19,13 @@ def live_after(code: CodeType, offset: int) -> frozenset[str]:
 
     Names that inner functions share always count: those functions may run later.
     """
-    return _live(code).get(offset, frozenset()) | frozenset(code.co_cellvars + code.co_freevars)
+    n = bisect_right(bytecode(code), offset, key=lambda i: i.offset) - 1  # a call is left at the caches behind it
+    live = _live(code)[n] if n >= 0 else frozenset()
+    return live | frozenset(code.co_cellvars + code.co_freevars)
 
 
 @lru_cache(maxsize=256)
-def _live(code: CodeType) -> dict[int, frozenset[str]]:
+def _live(code: CodeType) -> list[frozenset[str]]:
     """The names that are live behind each instruction. Backward data flow until nothing changes."""
     listing = bytecode(code)
     following = [_successors(listing, n) for n in range(len(listing))]
@@ -34,11 +37,11 @@ def _live(code: CodeType) -> dict[int, frozenset[str]]:
         changed = False
         for n in reversed(range(len(listing))):
             after[n] = frozenset().union(*(before[at[o]] for o in following[n]))
-            reads, writes = _names(listing[n])
+            reads, writes = names_of(listing[n])
             now = reads | (after[n] - writes)
             changed |= now != before[n]
             before[n] = now
-    return {i.offset: names for i, names in zip(listing, after, strict=True)}
+    return after
 
 
 def _successors(listing: list[dis.Instruction], n: int) -> list[int]:
@@ -50,7 +53,7 @@ def _successors(listing: list[dis.Instruction], n: int) -> list[int]:
     return [*targets, listing[n + 1].offset]
 
 
-def _names(instruction: dis.Instruction) -> tuple[frozenset[str], frozenset[str]]:
+def names_of(instruction: dis.Instruction) -> tuple[frozenset[str], frozenset[str]]:
     """(names read, names bound); newer Pythons join two of these into one instruction."""
     name, value = instruction.opname, instruction.argval
     if not any(kind in name for kind in ("_FAST", "_DEREF", "_CLOSURE")):

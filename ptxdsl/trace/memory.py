@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from ptxdsl import ir
 from ptxdsl.driver import Late
 from ptxdsl.errors import LayoutError
-from ptxdsl.isa.spec import Operand, Problem
+from ptxdsl.isa.operand import Operand, Problem
 from ptxdsl.trace import literal, operators
 from ptxdsl.trace.builder import Builder, current, is_name
 from ptxdsl.trace.foreign import Foreign
@@ -31,6 +31,7 @@ class PointerValue(Foreign, Source):
     """
 
     __slots__ = ("base", "offset", "type")
+    moves = False
     type: Pointer
 
     def __init__(self, base: Scalar | ir.Variable, type: Pointer, offset: int = 0) -> None:
@@ -154,7 +155,8 @@ class PointerValue(Foreign, Source):
         (name,) = current(self.name).site().names[:1] or (self.name,)
         refuse(
             f"`+=` on the pointer `{name}`, which was computed once, and is no variable",
-            f"make it a variable before (`{name} = pd.var({self.type}, {self.name})`), or give the result a new name",
+            f"make it a variable before (`{name.rpartition('.')[2]} = pd.var({self.type}, {self.name})`), "
+            "or give the result a new name",
         )
 
     def __iter__(self) -> NoReturn:
@@ -188,6 +190,7 @@ class PointerVar(PointerValue):
     """A pointer that can be moved: `p += 4`, `p.set(q)`."""
 
     __slots__ = ()
+    moves = True
 
     def __iadd__(self, index: Any) -> PointerVar:
         _advance(self, index)

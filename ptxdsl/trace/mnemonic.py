@@ -34,8 +34,9 @@ class Mnemonic:
     def __call__(self, *sources: Any, out: Any = None, guard: Any = None, pair: bool = False) -> Any:
         """Emits the instruction. Sources in PTX order, without destinations; returns the destinations.
 
-        A vector is a tuple. `out` gives variables to write instead of new registers (`"_"` for none), `guard` a
-        predicate without which nothing happens, `pair=True` asks for the second destination after a bar (`d|p`).
+        A vector is a tuple or list; the coordinates of a tensor map follow it as one. `out` gives variables to write
+        instead of new registers (`"_"` for none), `guard` a predicate without which nothing happens, `pair=True` asks
+        for the second destination after a bar (`d|p`).
         """
         text = self._text
         if not text:

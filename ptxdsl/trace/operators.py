@@ -7,11 +7,11 @@ change nothing emit nothing.
 
 from __future__ import annotations
 
-from operator import add, and_, mul, or_, sub, xor
+from operator import add, and_, floordiv, mod, mul, or_, sub, xor
 from typing import Any, NoReturn
 
 from ptxdsl.errors import Error, Location, TraceError, is_dropped_here
-from ptxdsl.isa.spec import compatible
+from ptxdsl.isa.operand import compatible
 from ptxdsl.trace import literal
 from ptxdsl.trace.builder import current, peek
 from ptxdsl.trace.convert import conversions
@@ -19,7 +19,8 @@ from ptxdsl.trace.instruction import Scalar, Source, article, emit, register_typ
 from ptxdsl.types import TYPES, Type, b32, bf16, lanes, pred, u32
 
 LOGIC = {"&": "and", "|": "or", "^": "xor"}
-_KNOWN = {"+": add, "-": sub, "*": mul, "&": and_, "|": or_, "^": xor}  # computed here where both sides are known
+# Computed here where both sides are known.
+_KNOWN = {"+": add, "-": sub, "*": mul, "&": and_, "|": or_, "^": xor, "//": floordiv, "%": mod}
 COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -133,14 +134,14 @@ def _refuse_mix(symbol: str, left: Scalar, right: Scalar) -> NoReturn:
 def conversion(value: Scalar, type: Type) -> str:
     """The help that says how a value becomes one of another type."""
     how = "bitcast" if "b" in (value.type.kind, type.kind) else "to"
-    return f"convert it: `{value.name}.{how}({type})`"
+    return f"convert it: `{value.code}.{how}({type})`"
 
 
 def check_number(symbol: str, number: Any, type: Type, other: Source) -> None:
     """Refuses a Python number that `type`, which the other side has, cannot hold."""
     plain = literal.plain(number)
     try:
-        literal.encode(abs(plain) if symbol in "+-" else plain, type)
+        literal.encode(abs(plain) if symbol in "+-" and type.kind == "u" else plain, type)
     except ValueError as why:
         refuse(f"`{symbol}` with `{other.name}`: {why}", _mend_number(plain, type, other))
 
@@ -176,6 +177,8 @@ def binary(symbol: str, left: Any, right: Any, out: Any = None) -> Any:
         return _foreign(symbol, left, right)
     type = common_type(symbol, left, right)
     if type.is_integer and symbol in _KNOWN and None not in (number_of(left), number_of(right)):
+        if symbol in "//%":
+            _divisor(symbol, right)
         return settle(wrapped(_KNOWN[symbol](number_of(left), number_of(right)), type), type, out)
     if symbol in "&|^":
         return _logic(symbol, type, left, right, out)
@@ -217,7 +220,7 @@ def _add(type: Type, left: Any, right: Any, out: Any) -> Any:
     number = number_of(right)
     if number is None or is_floating(type):
         return _floating("add", type, left, right, out) if is_floating(type) else _plain("add", type, left, right, out)
-    if number < 0:
+    if number < 0 and _has_opposite(number, type):
         return _plain("sub", type, left, -number, out)
     return kept(left, out) if number == 0 else _plain("add", type, left, right, out)
 
@@ -228,9 +231,14 @@ def _subtract(type: Type, left: Any, right: Any, out: Any) -> Any:
     number = number_of(right)
     if number == 0:
         return kept(left, out)
-    if number is not None and number < 0:
+    if number is not None and number < 0 and _has_opposite(number, type):
         return _plain("add", type, left, -number, out)
     return _plain("sub", type, left, right, out)
+
+
+def _has_opposite(number: int | float, type: Type) -> bool:
+    """Whether -number fits as well: all but the least number of a signed type."""
+    return -number <= literal.limits(type)[1]
 
 
 def _plain(name: str, type: Type, left: Any, right: Any, out: Any) -> Any:
@@ -397,18 +405,26 @@ def absolute(value: Any) -> Any:
     return kept(value, None) if value.type.kind == "u" else operate(f"abs.{value.type}", value)
 
 
-def minimum(a: Any, b: Any) -> Any:
-    """The smaller one; of floats, the one that is no NaN."""
-    return _extreme("min", a, b)
+def minimum(*values: Any) -> Any:
+    """The smallest of two or more; of floats, those that are no NaN."""
+    return _extreme("min", *values)
 
 
-def maximum(a: Any, b: Any) -> Any:
-    """The larger one; of floats, the one that is no NaN."""
-    return _extreme("max", a, b)
+def maximum(*values: Any) -> Any:
+    """The largest of two or more; of floats, those that are no NaN."""
+    return _extreme("max", *values)
 
 
-def _extreme(name: str, a: Any, b: Any) -> Any:
-    _typed(f"pd.{name}", a, b)
+def _extreme(name: str, *values: Any) -> Any:
+    if len(values) < 2:
+        refuse(f"pd.{name} takes two values or more; {len(values)} given", "to look into a list, write `*values`")
+    _typed(f"pd.{name}", *values)
+    if len(values) > 2:
+        known = sorted(values, key=lambda value: not isinstance(value, Scalar))  # numbers last, which have no type
+        with steps():
+            first = _extreme(name, *known[:-1])
+        return _extreme(name, first, known[-1])
+    a, b = values
     type = common_type(f"pd.{name}", a, b)
     arithmetic(f"pd.{name}", type)
     if number_of(a) is not None:

@@ -77,6 +77,32 @@ def leaving_statement(block: Location, line: int) -> tuple[str, tuple[int, int]]
     return None
 
 
+def advancing(block: Location, name: str) -> Location:
+    """The call in the block at a place that takes the next item of an iterator; the block if none is seen."""
+    for node in _within(block):
+        if isinstance(node, ast.Call) and [ast.unparse(argument) for argument in node.args[:1]] == [name]:
+            return _at(block, node)
+    return block
+
+
+def assigning(block: Location, name: str) -> Location:
+    """The assignment in the block at a place that binds a name; the block if none is seen."""
+    for node in _within(block):
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            for bound in ast.walk(target):
+                if isinstance(bound, ast.Name) and bound.id == name and isinstance(bound.ctx, ast.Store):
+                    return _at(block, bound)
+    return block
+
+
+def _within(block: Location) -> Iterator[ast.AST]:
+    """All that stands in the `for` or `with` at a place."""
+    tree = _tree(block.file, "".join(linecache.getlines(block.file)))
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.For | ast.With) and node.lineno == block.line:
+            yield from (inner for statement in node.body for inner in ast.walk(statement))
+
+
 def _leaving(node: ast.AST, in_loop: bool = False) -> Iterator[ast.stmt]:
     """The statements below a node that lead out of it."""
     for child in ast.iter_child_nodes(node):
@@ -107,11 +133,17 @@ _TRUTH: dict[str, tuple[str, str]] = {
         "write pd.min, pd.max, pd.select or `with pd.if_(…):`",
     ),
 }
+_WITHOUT_SOURCE = (
+    "write `with pd.if_(…):` for `if` and `assert`, pd.while_ for `while`, pd.select for `a if p else b`, "
+    "`&`, `|` and `~` for `and`, `or` and `not`"
+)
 _PARENTS = {ast.If: "if", ast.IfExp: "conditional expression", ast.While: "while", ast.Assert: "assert"}
 
 
 def truth(place: Location, name: str) -> tuple[str, str]:
     """(message, help) for a traced value that is asked whether it is true."""
+    if not place.text:
+        return f"Python asks whether `{name}` is true, {_UNKNOWN}", _WITHOUT_SOURCE
     found = [(kind, n) for parent, n in _nodes(place) if _here(place, n) and (kind := _asker(parent, n))]
     kind, node = found[-1] if found else ("call", None)
     if isinstance(node, ast.UnaryOp):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ptxdsl import ir
-from ptxdsl.errors import Location, Site, TraceError, here
+from ptxdsl.errors import Location, Site, TraceError, here, is_repeated_here
 from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.trace import operators
 from ptxdsl.trace.builder import Builder, current
@@ -34,6 +34,11 @@ class Value(Foreign, Scalar):
     def select(self, a: Any, b: Any) -> Value:
         """`a` where this predicate holds, else `b`; both are computed."""
         return operators.select(self, a, b)  # type: ignore[no-any-return]
+
+    @property
+    def value(self) -> Value:
+        """What this is now: of a variable a copy, which stays as it is when the variable is written."""
+        return operators.kept(self, None)  # type: ignore[no-any-return]
 
     def negated(self) -> Value:
         """A predicate read as `!p`, which takes no instruction."""
@@ -149,10 +154,20 @@ class Value(Foreign, Scalar):
         refuse(f"`{self.name}` is one {self.type}; it has no length", "vectors are Python tuples of values")
 
     def __iter__(self) -> NoReturn:
+        second = self._second_destination()
         refuse(
             f"`{self.name}` is one {self.type}; it cannot be unpacked or looped over",
-            f"to count up to it, write `for i in pd.range({self.name}):`",
+            second or f"to count up to it, write `for i in pd.range({self.spelled}):`",
         )
+
+    def _second_destination(self) -> str | None:
+        """How the instruction that computed this gives a second result, if it can."""
+        for item in reversed(self.builder.body):
+            if isinstance(item, ir.Instruction) and item.operands[:1] == (self.operand,):
+                text, declared = item.opcode.text, getattr(item.opcode, "operands", ())
+                pairs = [first.name for first in declared[1:2] if first.paired and first.optional]
+                return f"`pair=True` asks for `{pairs[0]}` too: `d, p = pd.ptx.{text}(…, pair=True)`" if pairs else None
+        return None
 
     def __getitem__(self, index: Any) -> NoReturn:
         self._refuse_index()
@@ -166,7 +181,7 @@ class Value(Foreign, Scalar):
     def _refuse_index(self) -> NoReturn:
         refuse(
             f"`{self.name}` is one {self.type}; it cannot be indexed",
-            f"to use it as an address, make a pointer of it: `pd.pointer({self.name}, f32)[i]`",
+            f"to use it as an address, make a pointer of it: `pd.pointer({self.spelled}, f32)[i]`",
         )
 
     def __index__(self) -> int:
@@ -248,7 +263,7 @@ class Value(Foreign, Scalar):
 
     def _updated(self, symbol: str, other: Any) -> Any:
         site = current(self.name).site()
-        (name,) = site.names[:1] or (self.name,)
+        (name,) = site.names[:1] or (self.spelled,)
         if self._stands_at(site.location):
             refuse(
                 f"`{symbol}` on the element `{name}`, which is read and written by two instructions",
@@ -256,7 +271,8 @@ class Value(Foreign, Scalar):
             )
         refuse(
             f"`{symbol}` on `{name}`, which is a value that was computed once, not a variable",
-            f"make it a variable before (`{name} = pd.var({self.type}, …)`), or give the result a new name",
+            f"make it a variable before (`{name.rpartition('.')[2]} = pd.var({self.type}, …)`), "
+            "or give the result a new name",
         )
 
     def _stands_at(self, place: Location) -> bool:
@@ -268,12 +284,13 @@ class Value(Foreign, Scalar):
 class Var(Value):
     """A register that can be written again. Reading it gives what it holds at that point of the kernel."""
 
-    __slots__ = ("written",)
+    __slots__ = ("repeated", "written")
     writable = True
 
     def __init__(self, operand: ir.Register, type: Type, builder: Builder) -> None:
         super().__init__(operand, type, builder)
         self.written = False
+        self.repeated = False  # in a list, as its element at several places
 
     def read(self) -> Any:
         register = super().read()
@@ -353,6 +370,7 @@ def var(type: Type, init: Any = None, *, name: str | None = None) -> Var:
     made.site = Site(site.location, names)
     if init is not None:
         made.set(init)
+    made.repeated = is_repeated_here()
     return made
 
 

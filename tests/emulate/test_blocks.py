@@ -167,7 +167,7 @@ def test_a_long_loop_is_no_deadlock():
     COUNT:
         add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 9000;
         @%p2 bra COUNT;
-        st.global.u32 [%rd1], %r2;
+        st.volatile.global.u32 [%rd1], %r2;
         ret;
     WAIT:
         and.b32 %r3, %r1, 1; setp.eq.u32 %p3, %r3, 0;

@@ -204,7 +204,7 @@ def test_printf(template, stores, expected):
 
 
 def test_launching_raises_the_first_finding_and_leaves_arrays_alone():
-    module = parse(source(OWN + "st.global.u32 [%rd2], 5;\nld.global.u32 %r2, [%rd2+4];"))
+    module = parse(source(OWN + "st.global.u32 [%rd2], 5; bar.sync 0;\nld.global.u32 %r2, [%rd2+4];"))
     x = np.zeros(32, np.uint32)
     with pytest.raises(EmulationError) as caught:
         run_or_raise(module.kernels[0], module, (1, 1, 1), (32, 1, 1), (x,))

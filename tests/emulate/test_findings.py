@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import ptxdsl as pd
+from ptxdsl import config
 from tests.emulate.support import clean, only, run
 
 OWN = "ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;\n"
@@ -28,6 +30,51 @@ def test_before_the_beginning():
         "  <ptx>:7\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 1 more thread"
     )
+
+
+def test_between_elements_before_the_beginning():
+    x = np.zeros(32, np.float32)
+    assert found(OWN + "ld.global.u8 %r1, [%rd2-3];", x, block=1).startswith(
+        "out-of-bounds: ld.global.u8 reads 1 byte at 3 bytes before x; x has 32 f32\n"
+    )
+    matrix = np.zeros((8, 4), np.uint32)
+    body = "ld.param.u64 %rd1, [x]; ld.global.u32 %r1, [%rd1-4];"
+    assert found(body, matrix, block=1).startswith(
+        "out-of-bounds: ld.global.u32 reads 4 bytes at 4 bytes before x; x has 8 × 4 u32\n"
+    )
+
+
+def test_dynamic_shared_memory_of_which_the_launch_gives_nothing():
+    module = ".extern .shared .align 16 .b8 tile[];"
+    assert found("st.shared.u32 [tile+4], 0;", parameters="", module=module, block=1) == (
+        "out-of-bounds: st.shared.u32 writes 4 bytes at tile[4]; tile has 0 b8\n"
+        "  <ptx>:6\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0)\n"
+        "  help: its size is given at the launch, in bytes: `k[grid, block, bytes]`"
+    )
+
+
+@pytest.mark.parametrize(
+    "wait, what", [("test_wait", "in a loop that changes nothing"), ("try_wait", "at mbarrier.try")]
+)
+def test_an_mbarrier_that_waits_for_more_than_arrive(wait, what):
+    @pd.kernel
+    def k(out: pd.ptr[pd.u32]):
+        barrier = pd.shared(pd.b64, 1)
+        with pd.if_(pd.tid.x == 0):
+            pd.ptx.mbarrier.init.shared.b64(barrier.address(), 33)
+        pd.ptx.bar.sync(0)
+        state = pd.ptx.mbarrier.arrive.shared.b64(barrier.address())
+        waits = pd.var(pd.u32, 1)
+        with pd.while_(lambda: waits == 1):
+            done = pd.ptx(f"mbarrier.{wait}.shared.b64", barrier.address(), state)
+            waits.set(pd.select(done, pd.cast(0, pd.u32), 1))
+        out[pd.tid.x] = waits
+
+    with config.using(arch="sm_90"):
+        (finding,) = pd.emulate(k, 1, 32, np.zeros(32, np.uint32)).findings
+    assert what in finding.message
+    assert finding.message.endswith(", for an mbarrier whose phase lacks 1 of 33 arrivals")
 
 
 def test_a_matrix_is_told_by_row_and_column():
@@ -139,26 +186,90 @@ def test_shared_memory_that_nobody_wrote():
     body = """mov.u32 %r1, %tid.x; shl.b32 %r1, %r1, 2; mov.u32 %r2, s; add.u32 %r1, %r1, %r2;
         setp.eq.u32 %p1, %r1, 20;
         @!%p1 st.shared.u32 [%r1], 1;
-        ld.shared.u32 %r3, [%r1];"""
+        ld.shared.u32 %r3, [%r1];
+        add.u32 %r4, %r3, 1; setp.eq.u32 %p2, %r4, 0;
+        @%p2 bra END;
+    END:"""
     assert found(body, parameters="", module=".shared .u32 s[32];") == (
-        "uninitialized: ld.shared.u32 reads 4 bytes at s[5], which no thread has written\n"
+        "uninitialized: ld.shared.u32 reads 4 bytes at s[5], which no thread has written; "
+        "bra uses it (register %p2)\n"
+        "  <ptx>:11\n"
         "  <ptx>:9\n"
         "  by thread (5, 0, 0) of block (0, 0, 0)"
     )
 
 
 def test_a_single_byte_that_nobody_wrote():
-    body = "st.shared.u16 [s], 1; st.shared.u8 [s+2], 1; ld.shared.u32 %r3, [s];"
+    body = "st.shared.u16 [s], 1; st.shared.u8 [s+2], 1; ld.shared.u32 %r3, [s]; red.shared.add.u32 [t], %r3;"
     assert "reads 4 bytes at s[0], which no thread has written" in found(
-        body, parameters="", module=".shared .u32 s;", block=1
+        body, parameters="", module=".shared .u32 s; .shared .u32 t;", block=1
     )
 
 
 def test_local_memory_that_nobody_wrote():
     body = ".local .f32 mine[4]; st.local.f32 [mine], 0f00000000; ld.local.v2.f32 {%f1, %f2}, [mine];"
-    assert found(body, parameters="", block=1).startswith(
-        "uninitialized: ld.local.v2.f32 reads 8 bytes at mine[0], which no thread has written\n"
+    body += " ld.param.u64 %rd1, [x]; st.global.f32 [%rd1], %f2;"
+    assert found(body, np.zeros(1, np.float32), block=1).startswith(
+        "uninitialized: ld.local.v2.f32 reads 8 bytes at mine[0], which no thread has written; "
+        "st.global.f32 uses it (register %f2)\n"
     )
+
+
+SHARED = "mov.u32 %r1, %tid.x; shl.b32 %r1, %r1, 2; mov.u32 %r2, s; add.u32 %r1, %r1, %r2; setp.lt.u32 %p1, %r1, 64; "
+HALF = SHARED + "@%p1 st.shared.u32 [%r1], 1; ld.shared.u32 %r3, [%r1]; "  # lanes 16 to 31 read what nobody wrote
+COPIES = {
+    "loaded": "",
+    "computed": "add.u32 %r4, %r3, 1; shl.b32 %r4, %r4, 2;",
+    "to another place and back": "st.shared.u32 [%r1+256], %r3; ld.shared.u32 %r4, [%r1+256];",
+    "exchanged": "shfl.sync.bfly.b32 %r4, %r3, 16, 31, -1;",
+    "summed": "redux.sync.add.u32 %r4, %r3, -1;",
+}
+
+
+@pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
+def test_copying_what_nobody_wrote_is_no_use_of_it(copy):
+    clean(run(HALF + copy, parameters="", module=".shared .u32 s[128];"))
+
+
+USES = {
+    "a branch": ("setp.eq.u32 %p2, %r3, 0; @%p2 bra END; END:", "bra uses it (register %p2)"),
+    "an address": ("ld.shared.u32 %r4, [%r3];", "ld.shared.u32 uses it (register %r3)"),
+    "an output": ("st.global.u32 [%rd1], %r3;", "st.global.u32 uses it (register %r3)"),
+    "an output, by another place": (
+        "st.shared.u32 [%r1+256], %r3; ld.shared.u32 %r4, [%r1+256]; st.global.u32 [%rd1], %r4;",
+        "st.global.u32 uses it (register %r4)",
+    ),
+    "an atomic sum": ("red.global.add.u32 [%rd1], %r3;", "red.global.add.u32 uses it (register %r3)"),
+    "a vote": (
+        "setp.eq.u32 %p2, %r3, 0; vote.sync.ballot.b32 %r4, %p2, -1;",
+        "vote.sync.ballot.b32 uses it (register %p2)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("use", "end"), USES.values(), ids=USES)
+def test_what_nobody_wrote_is_told_where_it_decides(use, end):
+    body = "ld.param.u64 %rd1, [x]; " + HALF + use
+    report = run(body, np.zeros(1, np.uint32), module=".shared .u32 s[128];")
+    finding = report.of_kind("uninitialized")[0]
+    assert finding.message.startswith("ld.shared.u32 reads 4 bytes at s["), finding
+    assert finding.message.endswith(f", which no thread has written; {end}")
+    assert finding.count == 16
+
+
+def test_only_what_a_selection_takes_counts():
+    store = "selp.u32 %r4, {first}, {second}, %p1; ld.param.u64 %rd1, [x]; st.global.u32 [%rd1], %r4;"
+    module = ".shared .u32 s[128];"
+    clean(run(HALF + store.format(first="%r3", second=1), np.zeros(1, np.uint32), module=module))
+    report = run(HALF + store.format(first=1, second="%r3"), np.zeros(1, np.uint32), module=module)
+    assert [finding.kind for finding in report.findings][:1] == ["uninitialized"]
+
+
+def test_an_exchange_moves_what_nobody_wrote():
+    body = HALF + "shfl.sync.bfly.b32 %r4, %r3, 16, 31, -1; ld.param.u64 %rd1, [x]; {guard} st.global.u32 [%rd1], %r4;"
+    module, x = ".shared .u32 s[128];", np.zeros(1, np.uint32)
+    assert only(run(body.format(guard="@%p1"), x, module=module)).count == 16
+    clean(run(body.format(guard="@!%p1"), x, module=module))
 
 
 def test_a_register_that_nobody_wrote():

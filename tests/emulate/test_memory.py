@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptxdsl.emulate.conflicts import one_after_another
+from ptxdsl.emulate.memory.conflicts import one_after_another
 from ptxdsl.errors import EmulationError
 from tests.emulate.support import clean, launch, only, run, source
 

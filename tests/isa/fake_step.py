@@ -21,19 +21,20 @@ class FakeStep:
         self.active = np.ones(shape, bool) if active is None else active
         self.memory = memory
         self.calls: list[tuple[Any, ...]] = []
+        self.events: list[Any] = []
 
     def _bytes(self, space: str, address: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         """The array of a space, and the places in it of `count` bytes at each address, as the last axis."""
         return self.memory[space.partition("::")[0]], address[..., np.newaxis].astype(int) + np.arange(count)
 
-    def load(self, space: str, address: np.ndarray, type: Type, count: int = 1) -> np.ndarray:
+    def load(self, space: str, address: np.ndarray, type: Type, count: int = 1, ordering: Any = None) -> np.ndarray:
         memory, places = self._bytes(space, address, count * type.bytes)
         words = memory[places].view(np.uint64 if type.bits == 128 else type.dtype)
         if type.bits == 128:
             return words
         return words[..., 0] if count == 1 else np.moveaxis(words, -1, 0)
 
-    def store(self, space: str, address: np.ndarray, type: Type, values: np.ndarray) -> None:
+    def store(self, space: str, address: np.ndarray, type: Type, values: np.ndarray, ordering: Any = None) -> None:
         if type.bits < 128:
             values = values[..., np.newaxis] if values.ndim == address.ndim else np.moveaxis(values, 0, -1)
         raw = np.ascontiguousarray(values).view(np.uint8)
@@ -48,6 +49,7 @@ class FakeStep:
         update: Callable[..., np.ndarray],
         *inputs: Any,
         scan: Any = None,
+        ordering: Any = None,
     ) -> np.ndarray:
         found = []
         for lane in range(len(address)):
@@ -56,6 +58,9 @@ class FakeStep:
             self.store(space, place, type, update(old, *(x[lane : lane + 1] for x in inputs)).astype(old.dtype))
             found.append(old)
         return np.concatenate(found)
+
+    def order(self, event: Any) -> None:
+        self.events.append(event)
 
     def generic(self, space: str, address: np.ndarray) -> np.ndarray:
         return address + np.uint64(WINDOWS.get(space.partition("::")[0], 0))

@@ -7,10 +7,10 @@ from typing import Any
 
 from ptxdsl import ir
 from ptxdsl.isa import Op
-from ptxdsl.isa.spec import Operand
+from ptxdsl.isa.operand import Operand
 from ptxdsl.types import TYPES, b32, b64, bits, f32, pred, u32
 
-from .spelled import Spelled, paired, register
+from .spelled import Spelled, register
 
 SPARE = 100
 """Registers from this number on are in no spelled instruction."""
@@ -21,25 +21,28 @@ def misuses(right: Spelled) -> Iterator[tuple[str, Spelled]]:
     opcode = right.opcode
     bound = opcode.bind(right.operands)
     assert isinstance(bound, list)
-    present = [(operand, value) for operand, value in zip(opcode.operands, bound, strict=True) if value is not None]
-    operands, values = [operand for operand, _ in present], [value for _, value in present]
-    for place, (operand, value) in enumerate(present):
-        for kind, wrong in _replacements(opcode.op, operand, value):
-            yield kind, Spelled(opcode, paired(operands, [*values[:place], wrong, *values[place + 1 :]]))
-        if not _in_pair(operands, place) and not any(o.optional for o in opcode.operands):
-            rest = paired(operands[:place] + operands[place + 1 :], values[:place] + values[place + 1 :])
+    for position, (operand, value) in enumerate(zip(opcode.operands, bound, strict=True)):
+        if value is None:
+            continue
+        for kind, wrong in _replacements(opcode.op, operand, value, _in_group(opcode.operands, position)):
+            yield kind, Spelled(opcode, opcode.group([*bound[:position], wrong, *bound[position + 1 :]]))
+        if not _in_group(opcode.operands, position) and not any(o.optional for o in opcode.operands):
+            rest = opcode.group([*bound[:position], None, *bound[position + 1 :]])
             yield "an operand is missing", Spelled(opcode, rest)
-    if len(operands) == len(opcode.operands):
+    if None not in bound:
         yield "an operand too many", Spelled(opcode, (*right.operands, register(u32, SPARE)))
 
 
-def _in_pair(operands: Sequence[Operand], place: int) -> bool:
-    return operands[place].paired or (place + 1 < len(operands) and operands[place + 1].paired)
+def _in_group(operands: Sequence[Operand], position: int) -> bool:
+    """Whether an operand is one of two that are written as one."""
+    first, *following = operands[position : position + 2]
+    return first.paired or first.joined or any(second.paired or second.joined for second in following)
 
 
-def _replacements(op: Op, operand: Operand, value: Any) -> Iterator[tuple[str, Any]]:
+def _replacements(op: Op, operand: Operand, value: Any, grouped: bool) -> Iterator[tuple[str, Any]]:
     if operand.role == "address":
-        yield "an address without brackets", value.base
+        if not grouped:
+            yield "an address without brackets", value.base
         yield "a float as address", ir.Address(register(f32, SPARE))
     elif operand.word == "imm":
         yield "a register for a constant", register(b32, SPARE)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from ptxdsl import ir
-from ptxdsl.isa.spec import Operand
+from ptxdsl.isa.operand import Operand
 from ptxdsl.types import Type, bits, lanes, pred
 
 from .spelled import Spelled, covering, fitting, forms_of, opcode_of, registers_in

@@ -6,15 +6,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, product
+from itertools import accumulate, combinations
 from random import Random
 from typing import Any
 
 from ptxdsl import ir
 from ptxdsl.assemble import assemblers
 from ptxdsl.isa import CHAPTERS, Op, Opcode, lookup, target
-from ptxdsl.isa.spec import Form, Operand
-from ptxdsl.types import Type, bits, f16, f16x2, u64
+from ptxdsl.isa.form import Form
+from ptxdsl.isa.operand import Operand
+from ptxdsl.types import Type, b32, bits, f16, f16x2, u64
 
 LAST_MINOR = {1: 5, 2: 3, 3: 2, 4: 3, 5: 0, 6: 5, 7: 8, 8: 8, 9: 0}
 VERSIONS = tuple((major, minor) for major, last in LAST_MINOR.items() for minor in range(last + 1))
@@ -44,10 +45,10 @@ class Spelled:
     @property
     def least(self) -> tuple[tuple[int, int], str]:
         """The least `.version` and target that our table claims for it."""
-        version, least, suffix = self.opcode.requires
-        name = f"sm_{least}{suffix}" if suffix else next(t for t in TARGETS if number(t) >= least)
+        requires = self.opcode.requires
+        name = requires.least if requires.only else next(t for t in TARGETS if number(t) >= requires.sm)
         oldest = self.floor
-        return max(version, known_since(name), oldest[0]), max(name, oldest[1], key=number)
+        return max(requires.version, known_since(name), oldest[0]), max(name, oldest[1], key=number)
 
     @property
     def floor(self) -> tuple[tuple[int, int], str]:
@@ -118,9 +119,10 @@ CONSTANTS = (0, 1, 2, 3, 4, 8, 16, 32, 64, 128)
 def values_for(operand: Operand, first: int) -> list[Any]:
     """Values that fit an operand: registers numbered from `first` on, or constants to try."""
     if operand.role == "address":
-        return [ir.Address(register(u64, first))]
+        return [ir.Address(register(b32 if operand.space == "tmem" else u64, first))]
     if operand.type is None:
-        return [ir.Immediate(value) for value in CONSTANTS] if operand.word == "imm" else []
+        constants = [ir.Immediate(value) for value in CONSTANTS]
+        return {"imm": constants, "sink": [ir.Sink()]}.get(operand.word, [])
     declared = operand.type.register
     if declared in (f16, f16x2):
         declared = bits(declared.bits)  # so that the instruction and not its registers needs a newer target
@@ -128,26 +130,29 @@ def values_for(operand: Operand, first: int) -> list[Any]:
     return [ir.Vector(registers) if operand.vector else registers[0]]
 
 
-def paired(operands: Sequence[Operand], values: Sequence[Any]) -> tuple[Any, ...]:
-    """Values as they are written: second destinations behind a bar."""
-    written: list[Any] = []
-    for operand, value in zip(operands, values, strict=True):
-        if operand.paired:
-            written[-1] = ir.Pair(written[-1], value)
-        else:
-            written.append(value)
-    return tuple(written)
-
-
 def fitting(opcode: Opcode) -> Iterator[Spelled]:
     """The opcode with operands that our own rules accept: all of them, and without the optional ones."""
-    for wanted in dict.fromkeys([opcode.operands, tuple(o for o in opcode.operands if not o.optional)]):
-        spaces = [values_for(operand, 4 * n) for n, operand in enumerate(wanted)]
-        for values in product(*spaces):
-            operands = paired(wanted, values)
-            if next(opcode.problems(operands), None) is None:
-                yield Spelled(opcode, operands)
-                break
+    for without in (False, True) if any(o.optional for o in opcode.operands) else (False,):
+        firsts = accumulate((max(4, operand.count) for operand in opcode.operands), initial=0)
+        spaces = [
+            [None] if operand.optional and without else values_for(operand, first)
+            for first, operand in zip(firsts, opcode.operands, strict=False)
+        ]
+        if (operands := _fit(opcode, spaces)) is not None:
+            yield Spelled(opcode, operands)
+
+
+def _fit(opcode: Opcode, spaces: list[list[Any]]) -> tuple[Any, ...] | None:
+    """Operands that our own rules accept: the first of each operand's values, or the next where that is refused."""
+    names = [operand.name for operand in opcode.operands]
+    left = [iter(space) for space in spaces]
+    values = [next(space, None) for space in left]
+    while (problem := next(opcode.problems(opcode.group(values)), None)) is not None:
+        position = names.index(problem.operand) if problem.operand in names else 0
+        values[position] = next(left[position], None)
+        if values[position] is None:
+            return None
+    return opcode.group(values)
 
 
 def registers_in(operands: Iterable[Any]) -> Iterator[ir.Register]:
@@ -161,7 +166,7 @@ def registers_in(operands: Iterable[Any]) -> Iterator[ir.Register]:
         elif isinstance(operand, ir.Not):
             yield operand.register
         elif isinstance(operand, ir.Address):
-            yield from registers_in((operand.base,))
+            yield from registers_in((operand.base, operand.coordinates))
 
 
 def complaints(instructions: Sequence[Spelled], version: tuple[int, int], name: str) -> dict[int, str]:

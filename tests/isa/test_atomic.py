@@ -134,7 +134,7 @@ def test_only_associative_integer_operations_offer_a_scan(operation, ufunc):
     offered = []
 
     class Recorder(FakeStep):
-        def atomic(self, space, address, type, update, *inputs, scan=None):
+        def atomic(self, space, address, type, update, *inputs, scan=None, ordering=None):
             offered.append(scan)
             return inputs[0]
 

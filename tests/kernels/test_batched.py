@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels import gemm as module
+from ptxdsl.kernels.call import gemm as module
+from ptxdsl.kernels.call.memory import CALLS
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
@@ -296,17 +297,17 @@ def test_planned_lists_are_those_of_the_careful_way(rng, monkeypatch):
         [[where.array(integers(rng, shape)) for _ in range(4)] for _ in range(3)]
         for shape in ((40, 50), (50, 70), (40, 70))
     )
-    monkeypatch.setattr(module, "LIST_PLANS", module.ListPlans())
+    CALLS.clear()
     for left, right, held in zip(a, b, c, strict=True):
         for how in ({}, {"schedule": PersistentScheduler()}):
             out = [where.array(nans(40, 70)) for _ in range(4)]
             with monkeypatch.context() as patch:
-                if len(module.LIST_PLANS._plans) == 2:
+                if len(CALLS) == 2:
                     patch.setattr(module, "batch_of", None)  # it must not be asked
                 assert gemm(left, right, held, out=out, beta=1.0, **how) is out
             for x, y, z, found in zip(left, right, held, out, strict=True):
                 assert np.array_equal(where.values(found), where.values(x) @ where.values(y) + where.values(z))
-    assert len(module.LIST_PLANS._plans) == 2
+    assert len(CALLS) == 2
 
 
 @pytest.mark.gpu

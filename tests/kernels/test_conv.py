@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 import ptxdsl as pd
 from ptxdsl import f16, f32, f64, s8, s32
+from ptxdsl.kernels.call.conv import plan_of
+from ptxdsl.kernels.call.conv_problem import convolution_of, window
+from ptxdsl.kernels.choose.candidates import CUBE as SMALL
+from ptxdsl.kernels.choose.candidates import DEEP, NARROW, TALL, of_convolutions
+from ptxdsl.kernels.choose.conv import choose
+from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.conv import call_of, conv2d, conv2d_kernel
-from ptxdsl.kernels.conv_choice import DEEP, NARROW, SMALL, TALL, candidates, choose, time
-from ptxdsl.kernels.conv_problem import convolution_of, window
+from ptxdsl.kernels.conv import conv2d, conv2d_kernel
 from ptxdsl.kernels.epilogue import add, add_relu, gelu, per_column, per_row, relu
+from ptxdsl.kernels.operands import Operands
 from ptxdsl.schedule import (
     Conv2dProblem,
     HorizontalThreadblockSwizzle,
@@ -333,7 +339,7 @@ def test_the_grid_is_the_one_that_the_schedule_gives_a_convolution(schedule, spl
     assert problem.sizes == Conv2dProblem(2, 30, 31, 8, 300, 3, 2, pad=((1, 1), (0, 0)), stride=(1, 2))
     config = replace(SMALL, schedule=schedule, split_k=split_k)
     tiled = schedule.tiled_shape(problem.sizes, config.tile, split_k, op="fprop")
-    assert call_of(problem, config).launch.grid == schedule.grid_shape(tiled)
+    assert plan_of(conv2d_kernel, problem, config.traits()).grid == schedule.grid_shape(tiled)
 
 
 def test_one_kernel_serves_all_sizes(rng):
@@ -347,7 +353,7 @@ KERNELS = [
     (config, inputs, output, copy_bytes)
     for inputs, output, widths in ((f16, f16, (16, 8, 4, 2)), (f32, f32, (16, 4)), (s8, s32, (16, 1)), (f64, f64, (16, 8)))
     for copy_bytes in widths
-    for config in candidates(inputs, copy_bytes == 16)
+    for config in of_convolutions(inputs, copy_bytes == 16)
 ]  # fmt: skip
 
 
@@ -357,16 +363,16 @@ KERNELS = [
     ids=lambda v: "x".join(map(str, v.tile)) if isinstance(v, GemmConfig) else str(v),
 )
 def test_kernels_that_are_chosen_spill_nothing(config, inputs, output, copy_bytes):
-    made = replace(config, inputs=inputs, output=output, a_bytes=copy_bytes, b_bytes=copy_bytes)
+    operands = Operands(inputs, output, a_bytes=copy_bytes, b_bytes=copy_bytes)
     for arch in ("sm_80", "sm_86", "sm_120"):
-        made.check(arch)
+        config.traits(operands).check(arch)
     for split_k in (1, 2):
-        resources = conv2d_kernel.resources(arch="sm_90", config=replace(made, split_k=split_k))
+        resources = conv2d_kernel.resources(arch="sm_90", traits=replace(config, split_k=split_k).traits(operands))
         assert resources.spill_store_bytes == resources.spill_load_bytes == 0
 
 
 def test_the_loop_copies_asynchronously_and_divides_nothing():
-    text = conv2d_kernel.ptx(config=DEEP)
+    text = conv2d_kernel.ptx(traits=DEEP.traits())
     assert "cp.async.cg.shared.global" in text
     loop = text[text.index("cp.async.wait_group") : text.rindex("cp.async.wait_all")]
     assert "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32" in loop
@@ -382,10 +388,11 @@ def test_long_sums_of_few_tiles_are_cut():
 
 @pytest.mark.parametrize("sizes", [(401408, 64, 576), (100352, 128, 1152), (6272, 2048, 512), (64, 64, 64)])
 def test_the_choice_takes_the_least_time_of_all(sizes):
-    found, costs = choose(sizes, f16, True), candidates(f16, True)
+    found, known = choose(sizes, f16, True), of_convolutions(f16, True)
     config = replace(found, split_k=1)
-    least = time(sizes, config, found.split_k, costs[config])
-    assert all(time(sizes, config, slices, costs[config]) >= least for config in costs for slices in (1, 2, 5))
+    time = partial(model_of().convolution, inputs=f16, shape=sizes)
+    least = time(config, slices=found.split_k)
+    assert all(time(other, slices=slices) >= least for other in known for slices in (1, 2, 5))
 
 
 IMAGES, FILTERS = (2, 5, 6, 8), (4, 3, 3, 8)
@@ -422,9 +429,6 @@ REFUSALS = [
      "  help: pass one of float16, bfloat16 or float32"),
     (lambda x, w: conv2d(x, w, split_k=2, reduction="x"),
      "GemmConfig: reduction is 'x'; it takes \"serial\", \"parallel\" or \"scatter\""),
-    (lambda x, w: conv2d(x, w, config=GemmConfig(out_bytes=2)),
-     "`config` says that out_bytes is 2, and of these arrays it is 8\n"
-     "  help: leave out_bytes out of the GemmConfig: it is taken from the arrays"),
     (lambda x, w: conv2d(x, w.transpose(0, 3, 1, 2)), "`x` has 8 channels and `w` takes 3\n"
      "  help: filters of torch, (K, C, R, S), are w.permute(0, 2, 3, 1) here"),
     (lambda x, w: conv2d(np.ascontiguousarray(x.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1), w),

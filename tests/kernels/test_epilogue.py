@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels import function
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import (
@@ -26,9 +25,10 @@ from ptxdsl.kernels.epilogue import (
     sigmoid,
     silu,
 )
-from ptxdsl.kernels.function import MOST_FUNCTIONS, canonical
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_ragged
+from ptxdsl.kernels.store import function
+from ptxdsl.kernels.store.function import MOST_FUNCTIONS, canonical
 from tests.kernels.test_types import OUTPUTS, WRITTEN, matrix, numbers
 from tests.machines import MACHINES, NAMES, machine
 
@@ -447,3 +447,9 @@ def test_a_function_may_return_another_type(kind, rng):
     rounded = np.trunc if kind == "s32" else lambda v: v
     error = np.abs(found - rounded(8 * (x @ y)))
     assert np.all(error <= (1 if kind == "s32" else 2.0**-10 * np.abs(8 * (x @ y)) + 1e-3))
+
+
+def test_a_factor_of_minus_zero_is_minus_zero():
+    a, b = np.ones((4, 6), np.float32), np.ones((6, 8), np.float32)
+    for alpha in (0.0, -0.0, 0.0, np.float32(-0.0)):
+        assert (np.signbit(gemm(a, b, alpha=alpha)) == np.signbit(alpha)).all()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
+from ptxdsl.kernels.choose.candidates import LARGE, MEDIUM, SMALL
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
-from ptxdsl.kernels.heuristic import LARGE, MEDIUM, SMALL
+from ptxdsl.kernels.operands import Operands
 from tests.machines import MACHINES, NAMES, machine
 
 ROUNDING = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 0.0}
@@ -133,19 +132,19 @@ def test_c_is_not_read_when_beta_is_zero(rng):
 
 @pytest.mark.parametrize("config", [LARGE, MEDIUM, SMALL], ids=["large", "medium", "small"])
 def test_shipped_kernels_use_the_tensor_cores_and_spill_nothing(config):
-    text = gemm_kernel.ptx(config=config)
+    text = gemm_kernel.ptx(traits=config.traits())
     assert "ldmatrix.sync.aligned.m8n8.x4.shared.b16" in text
     assert "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32" in text
     assert "cp.async.cg.shared.global" in text
     for orders in ({}, {"a_major": "mn"}, {"b_major": "mn"}, {"a_major": "mn", "b_major": "mn"}):
-        resources = gemm_kernel.resources(arch="sm_90", config=replace(config, **orders))
+        resources = gemm_kernel.resources(arch="sm_90", traits=config.traits(Operands(**orders)))
         assert resources.spill_store_bytes == resources.spill_load_bytes == 0
 
 
 def test_one_kernel_serves_all_sizes(rng):
-    before = gemm_kernel.ptx(config=SMALL)
+    before = gemm_kernel.ptx(traits=SMALL.traits())
     check(machine("emulator"), rng, 16, 24, 40, config=SMALL)
-    assert gemm_kernel.ptx(config=SMALL) == before
+    assert gemm_kernel.ptx(traits=SMALL.traits()) == before
 
 
 def test_a_configuration_keeps_its_tiles(rng):

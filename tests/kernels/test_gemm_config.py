@@ -7,6 +7,7 @@ import ptxdsl as pd
 from ptxdsl.cli.trial import Trial
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
+from ptxdsl.kernels.operands import Operands
 from ptxdsl.schedule import (
     BatchedIdentityThreadblockSwizzle,
     DepthwiseThreadblockSwizzle,
@@ -18,10 +19,6 @@ REFUSED = [
     ({"tile": (63, 64, 32)}, "tile is (63, 64, 32); it takes powers of two, (M, N, K)"),
     ({"tile": (96, 96, 32)}, "tile is (96, 96, 32); it takes powers of two, (M, N, K)"),
     ({"tile": (0, 64, 32)}, "tile is (0, 64, 32); it takes powers of two, (M, N, K)"),
-    ({"tile": (64, 64, 16)}, "tile is (64, 64, 16); of f16 inputs (the default) its K is 32 or more"),
-    ({"inputs": pd.s8, "output": pd.s32}, "tile is (128, 128, 32); of s8 inputs its K is 64 or more"),
-    ({"inputs": pd.f64, "output": pd.f64, "tile": (64, 64, 16), "atom": "mma.m16n8k16.f64.f64"},
-     "tile is (64, 64, 16); with mma.m16n8k16.f64.f64 its K is 32 or more"),
     ({"tile": [64, 64, 32]}, "tile is [64, 64, 32]; it takes a tuple of three ints, (M, N, K)"),
     ({"tile": "64"}, "tile is '64'; it takes a tuple of three ints, (M, N, K)"),
     ({"tile": 64}, "tile is 64; it takes a tuple of three ints, (M, N, K)"),
@@ -33,7 +30,6 @@ REFUSED = [
     ({"warp": (32,)}, "warp is (32,); it takes a tuple of ints, (M, N) or (M, N, K)"),
     ({"warp": (32, 24)}, "warp is (32, 24); it takes powers of two, M and N of 16 or more"),
     ({"warp": (8, 64)}, "warp is (8, 64); it takes powers of two, M and N of 16 or more"),
-    ({"warp": (64, 64, 16)}, "warp is (64, 64, 16); of f16 inputs (the default) its K is 32 or more"),
     ({"warp": (64, 64, 64)}, "warp is (64, 64, 64), which is larger than the tile (128, 128, 32)"),
     ({"warp": (256, 64)}, "warp is (256, 64), which is larger than the tile (128, 128, 32)"),
     ({"warp": (16, 16)}, "tile (128, 128, 32) in warps of (16, 16) is 2048 threads; 1024 is the most"),
@@ -56,13 +52,45 @@ REFUSED = [
     ({"stages": "x"}, "stages is 'x'; it takes an int"),
     ({"stages": 3.0}, "stages is 3.0; it takes an int"),
     ({"stages": True}, "stages is True; it takes an int"),
+    ({"epilogue": 3}, "epilogue is 3; it takes a function of one element, such as relu"),
+]  # fmt: skip
+
+
+OPERANDS = [
     ({"a_bytes": 4.0}, "a_bytes is 4.0; of f16 elements it takes 2, 4, 8 or 16"),
+    ({"b_bytes": 1}, "b_bytes is 1; of f16 elements it takes 2, 4, 8 or 16"),
+    ({"c": "here"}, 'c is \'here\'; it takes "none", "separate" or "in place"'),
+    ({"extras": [1]}, "extras is [1]; it takes a tuple of Extra, which gemm makes of `operands`"),
     ({"inputs": pd.s32}, "inputs is s32; it takes f16, bf16, f32, f64, s8 or u8"),
     ({"inputs": "f16"}, "inputs is 'f16'; it takes f16, bf16, f32, f64, s8 or u8"),
     ({"inputs": [pd.f16]}, "inputs is [f16]; it takes f16, bf16, f32, f64, s8 or u8"),
     ({"output": "f16"}, "output is 'f16'; of f16 inputs it takes f16, bf16 or f32"),
     ({"output": pd.f64}, "output is f64; of f16 inputs it takes f16, bf16 or f32"),
 ]  # fmt: skip
+# What inputs do not take
+TYPED = [
+    ({"tile": (64, 64, 16)}, {}, "tile is (64, 64, 16); of f16 inputs its K is 32 or more"),
+    ({}, {"inputs": pd.s8, "output": pd.s32}, "tile is (128, 128, 32); of s8 inputs its K is 64 or more"),
+    ({"tile": (64, 64, 16), "atom": "mma.m16n8k16.f64.f64"}, {"inputs": pd.f64, "output": pd.f64},
+     "tile is (64, 64, 16); with mma.m16n8k16.f64.f64 its K is 32 or more"),
+    ({"warp": (64, 64, 16)}, {}, "warp is (64, 64, 16); of f16 inputs its K is 32 or more"),
+    ({"atom": "mma.m16n8k8.f64.f64"}, {}, "atom is 'mma.m16n8k8.f64.f64'; of f16 inputs it takes mma.m16n8k16.f32.f16"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fields, message", OPERANDS, ids=[message for _, message in OPERANDS])
+def test_operands_that_no_kernel_is_written_for_are_refused(fields, message):
+    with pytest.raises(pd.LaunchError) as refused:
+        Operands(**fields)
+    assert refused.value.message == f"Operands: {message}"
+
+
+@pytest.mark.parametrize("choice, operands, message", TYPED, ids=[message for *_, message in TYPED])
+def test_choices_that_inputs_do_not_take_are_refused(choice, operands, message):
+    config, made = GemmConfig(**choice), Operands(**operands)
+    with pytest.raises(pd.LaunchError) as refused:
+        config.traits(made)
+    assert refused.value.message == f"GemmConfig: {message}"
 
 
 @pytest.mark.parametrize("fields, message", REFUSED, ids=[message for _, message in REFUSED])
@@ -103,7 +131,8 @@ def test_accepted(tile, warp, stages, layout):
     assert Trial(70, 90, 100, layout=layout, config=config).run("emulator").ok
 
 
-F64 = {"inputs": pd.f64, "output": pd.f64, "tile": (64, 64, 32), "warp": (32, 32)}
+DOUBLES = Operands(pd.f64, pd.f64)
+F64 = {"tile": (64, 64, 32), "warp": (32, 32)}
 FITS = [
     ({}, "sm_86", None),
     ({"stages": 7}, "sm_86", "7 stages of 16384 bytes take 114688 bytes of shared memory; a block of sm_86 has 101376"),
@@ -125,10 +154,10 @@ FITS = [
 
 @pytest.mark.parametrize("fields, arch, message", FITS, ids=[f"{fields}-{arch}" for fields, arch, _ in FITS])
 def test_what_a_gpu_has_not_enough_of(fields, arch, message):
-    config = GemmConfig(**fields)
-    assert config.fits(arch) == (message is None)
+    traits = GemmConfig(**fields).traits(DOUBLES if F64.items() <= fields.items() else Operands())
+    assert traits.fits(arch) == (message is None)
     if message:
         with pytest.raises(pd.LaunchError) as refused:
-            config.check(arch)
+            traits.check(arch)
         assert refused.value.message == f"GemmConfig: {message}"
         assert refused.value.help

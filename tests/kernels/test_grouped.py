@@ -10,12 +10,18 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import bf16, f16, f32, f64, ptr, s8, s32, u32, u64
 from ptxdsl.arrays import AddressTable, describe
-from ptxdsl.kernels.config import GemmConfig, outputs, usual_atom
-from ptxdsl.kernels.group import group_of
-from ptxdsl.kernels.grouped import STRIP, VISITORS, configure, deal, grouped_gemm, grouped_kernel, plan_of
-from ptxdsl.kernels.grouped_choice import RATES, choose_tiles, configured
-from ptxdsl.kernels.tiles import AHEAD, IN_TURN
-from ptxdsl.kernels.visitor import COUNTERS, from_lane, prefix_sum, seat
+from ptxdsl.kernels.call.group import group_of
+from ptxdsl.kernels.call.grouped import deal_of, traits_of
+from ptxdsl.kernels.call.grouped_table import STRIP, deal
+from ptxdsl.kernels.choose.candidates import GROUPED
+from ptxdsl.kernels.choose.grouped import choose_tiles
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.grouped import VISITORS, grouped_gemm, grouped_kernel
+from ptxdsl.kernels.operands import Operands, outputs
+from ptxdsl.kernels.sm80.tiling import usual_atom
+from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN
+from ptxdsl.kernels.tiles.visitor import COUNTERS, from_lane, prefix_sum, seat
+from ptxdsl.kernels.traits import Traits
 from ptxdsl.schedule import GroupedProblemVisitor, tile_of
 from tests.kernels.test_gemm import BOUNDARIES, ORDERS, ROUNDING, matrix, poisoned
 from tests.machines import MACHINES, machine
@@ -123,11 +129,11 @@ def test_what_is_not_cut_is_computed_in_whole_tiles(beta, schedule):
     def kernel(k):
         a, b, c = ([np.ones(shape, np.float16)] * 3 for shape in ((64, k), (k, 64), (64, 64)))
         group = group_of(a, b, c, [np.ones((64, 64), np.float16) for _ in a], beta)
-        made = configure(group, SMALL, "sm_80", balanced=True)
-        return plan_of(group, made, None, "parts", False)[0]
+        made = traits_of(group, SMALL, balanced=True)
+        return deal_of(grouped_kernel, group, made, None, "parts", False)[0]
 
-    assert kernel(64)["mode"] == "dealt" and kernel(64)["config"].schedule == schedule
-    assert kernel(4096)["mode"] == "parts" and kernel(4096)["config"].schedule == IN_TURN
+    assert kernel(64)["mode"] == "dealt" and kernel(64)["traits"].schedule == schedule
+    assert kernel(4096)["mode"] == "parts" and kernel(4096)["traits"].schedule == IN_TURN
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -171,26 +177,27 @@ def test_outputs_may_be_columns_of_one_matrix(rng):
 
 
 @pytest.mark.parametrize("mode", VISITORS)
-@pytest.mark.parametrize("config", [EXAMPLE_24, *RATES], ids=lambda config: str(config.tile))
+@pytest.mark.parametrize("config", [EXAMPLE_24, *GROUPED], ids=lambda config: str(config.tile))
 def test_kernels_spill_nothing(config, mode):
-    usual = {"schedule": IN_TURN if mode == "parts" else AHEAD}
-    for fields in (usual, {"b_major": "mn", **usual}, {"a_major": "mn", "schedule": IN_TURN, "c": "separate"}):
-        sort = fields is usual and mode != "parts"
-        resources = grouped_kernel.resources(arch="sm_90", config=replace(config, **fields), mode=mode, sort=sort)
+    usual = IN_TURN if mode == "parts" else AHEAD
+    for fields, schedule in (({}, usual), ({"b_major": "mn"}, usual), ({"a_major": "mn", "c": "separate"}, IN_TURN)):
+        sort = not fields and mode != "parts"
+        traits = replace(config.traits(Operands(**fields)), schedule=schedule)
+        resources = grouped_kernel.resources(arch="sm_90", traits=traits, mode=mode, sort=sort)
         assert resources.spill_store_bytes == resources.spill_load_bytes == 0
 
 
 @pd.kernel
 def visited(table: ptr[pd.s64], schedule: ptr[s32], problems: u32, total: u32, out: ptr[u32], lengths: ptr[u32],
-            rounds: u32, *, config: GemmConfig, mode: str, strip: int):  # fmt: skip
+            rounds: u32, *, traits: Traits, mode: str, strip: int):  # fmt: skip
     """Writes down what the visitors of the kernel say, and where the tile is."""
     done = pd.var(u32, 0)
-    visitor = VISITORS[mode](config, table, schedule, problems, total, pd.ctaid.x)
+    visitor = VISITORS[mode](traits, table, schedule, problems, total, pd.ctaid.x)
     with pd.while_(visitor.next_tile):
         number, tile, *_ = visitor.work()
         m, n = (table[number.to(pd.s64) * 12 + i].to(u32) for i in (0, 1))
         tiles_m, tiles_n = (
-            (size + (extent - 1)) // extent for size, extent in zip((m, n), config.tile[:2], strict=True)
+            (size + (extent - 1)) // extent for size, extent in zip((m, n), traits.tile[:2], strict=True)
         )
         place = tile_of(tile, tiles_n, tiles_m, strip)
         with pd.if_(pd.tid.x == 0):
@@ -209,7 +216,7 @@ GEMM = [row for row in load("grouped_visitor") if row["kind"] == "gemm"]
 @pytest.mark.parametrize("row", GEMM, ids=lambda row: row["label"].replace(" ", "-")[:30])
 def test_blocks_of_the_kernel_compute_the_tiles_of_the_host(row, mode, strip):
     tile, blocks = tuple(row["threadblock"]), row["blocks"]
-    config = GemmConfig(tile=tile, warp=(min(64, tile[0]), min(64, tile[1])))
+    traits = GemmConfig(tile=tile, warp=(min(64, tile[0]), min(64, tile[1]))).traits()
     visitor = GroupedProblemVisitor(row["problems"], tile, blocks, mode=mode, strip=strip)
     table = np.zeros((len(visitor.problems), 12), np.int64)
     table[:, :3] = visitor.problems
@@ -217,15 +224,15 @@ def test_blocks_of_the_kernel_compute_the_tiles_of_the_host(row, mode, strip):
     out, lengths = np.full((blocks, rounds, 4), -1, np.int32).view(np.uint32), np.zeros(blocks, np.uint32)
     schedule = visitor.table if mode == "host" else np.zeros(1, np.int32)
     arguments = table, schedule, len(table), visitor.total, out, lengths, rounds
-    visited[blocks, config.threads](*arguments, config=config, mode=mode, strip=strip)
+    visited[blocks, traits.threads](*arguments, traits=traits, mode=mode, strip=strip)
     for block in range(blocks):
         assert list(map(tuple, out[block, : lengths[block]].tolist())) == visitor.tiles(block)
 
 
 def chosen(sizes, width=16, inputs=f16, arch="sm_90", **options):
     output = outputs(inputs)[0]
-    arrays = {"inputs": inputs, "output": output, "a_major": "k", "b_major": "k", "a_bytes": width, "b_bytes": width}
-    return choose_tiles(tuple(np.array(sizes).T), arch, {**arrays, "schedule": AHEAD}, **options).tile
+    operands = Operands(inputs, output, a_bytes=width, b_bytes=width)
+    return choose_tiles(tuple(np.array(sizes).T), arch, operands, AHEAD, **options).tile
 
 
 def test_tiles_follow_the_sizes():
@@ -247,10 +254,11 @@ def test_tiles_fit_the_gpu():
 
 
 def test_tensor_cores_take_float64_as_gemm_does():
-    sizes, arrays = (np.array([512]),) * 3, {"inputs": f64, "output": f64, "a_bytes": 16, "b_bytes": 16}
+    sizes = (np.array([512]),) * 3
     for arch in ("sm_80", "sm_90"):
-        made = configured(None, sizes, arch, {**arrays, "a_major": "k", "b_major": "k"}, AHEAD)
-        assert made.atom == usual_atom(f64, arch)
+        operands = Operands(f64, f64)
+        traits = choose_tiles(sizes, arch, operands, AHEAD).traits(operands, arch)
+        assert traits.tiling.atom == usual_atom(f64, arch)
 
 
 @pytest.mark.parametrize("inputs", [f16, bf16, f32, f64, s8], ids=str)

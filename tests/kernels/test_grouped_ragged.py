@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 import ptxdsl as pd
 from ptxdsl import ptr, s32, u32
+from ptxdsl.kernels.choose.candidates import GROUPED
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged
-from ptxdsl.kernels.grouped_choice import RATES
+from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.ragged import OffsetsVisitor, ragged_kernel
-from ptxdsl.kernels.tiles import AHEAD
+from ptxdsl.kernels.tiles.many import AHEAD
 from tests.kernels.test_gemm import ROUNDING
 from tests.machines import MACHINES, NAMES, machine
 
@@ -57,7 +58,7 @@ def check_ragged(where, rng, ends, rows, n, k, *, order="column", dtype="f16", a
 
 
 @pytest.mark.parametrize("name", MACHINES)
-@pytest.mark.parametrize("config", [None, SMALL, next(iter(RATES))], ids=["chosen", "small", "large"])
+@pytest.mark.parametrize("config", [None, SMALL, GROUPED[0]], ids=["chosen", "small", "large"])
 @pytest.mark.parametrize("order", ["row", "column"])
 @pytest.mark.parametrize("validate", [False, True])
 def test_eight_experts_some_without_rows(name, config, order, validate, rng):
@@ -211,12 +212,12 @@ def test_an_output_that_is_not_given_is_made(rng):
     assert made.shape == (6, 4) and near(made[:2], a[:2], b[0], "f16") and near(made[2:], a[2:], b[1], "f16")
 
 
-@pytest.mark.parametrize("config", RATES, ids=lambda config: str(config.tile))
+@pytest.mark.parametrize("config", GROUPED, ids=lambda config: str(config.tile))
 @pytest.mark.parametrize("b_major", ["k", "mn"])
 def test_kernels_spill_nothing(config, b_major):
     for width in (8, 16):
-        made = replace(config, b_major=b_major, a_bytes=width, b_bytes=width, schedule=AHEAD)
-        resources = ragged_kernel.resources(arch="sm_90", config=made)
+        traits = config.traits(Operands(b_major=b_major, a_bytes=width, b_bytes=width))
+        resources = ragged_kernel.resources(arch="sm_90", traits=replace(traits, schedule=AHEAD))
         assert resources.spill_store_bytes == resources.spill_load_bytes == 0
 
 

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import bf16
 from ptxdsl.config import using
-from ptxdsl.kernels import group
+from ptxdsl.kernels.call import group
+from ptxdsl.kernels.call.group import group_of
+from ptxdsl.kernels.call.grouped_table import deal
+from ptxdsl.kernels.call.ragged import groups_of, plan_of, traits_of
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.group import group_of
-from ptxdsl.kernels.grouped import deal, grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged
-from ptxdsl.kernels.ragged import call_of, configure, groups_of
+from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged
+from ptxdsl.kernels.ragged import ragged_kernel
 from ptxdsl.schedule import HorizontalThreadblockSwizzle
 
 TINY = GemmConfig(tile=(16, 16, 32), warp=(16, 16))
@@ -144,31 +145,6 @@ ALONE = "tiles of grouped products are dealt to persistent blocks"
 SHARED = 'grouped_gemm(…, schedule="host", balance="k") shares a long K'
 CONFIGURATIONS = {
     "no configuration": ("large", "`config` is 'large'\n  help: pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32))"),
-    "an order": (
-        GemmConfig(a_major="mn"),
-        "`config` says that a_major is 'mn', and of these arrays it is 'k'\n"
-        "  help: leave a_major out of the GemmConfig: it is taken from the arrays",
-    ),
-    "a width": (
-        GemmConfig(a_bytes=8),
-        "`config` says that a_bytes is 8, and of these arrays it is 4\n"
-        "  help: leave a_bytes out of the GemmConfig: it is taken from the arrays",
-    ),
-    "a type": (
-        GemmConfig(inputs=bf16),
-        "`config` says that inputs is bf16, and of these arrays it is f16\n"
-        "  help: leave inputs out of the GemmConfig: it is taken from the arrays",
-    ),
-    "c": (
-        GemmConfig(c="separate"),
-        "`config` says that c is 'separate', and of these arrays it is 'none'\n"
-        "  help: leave c out of the GemmConfig: it is taken from the arrays, as beta from the call",
-    ),
-    "batches": (
-        GemmConfig(batches="strided"),
-        "`config` says that batches is 'strided', and of these arrays it is 'none'\n"
-        "  help: leave batches out of the GemmConfig: it is taken from the arrays",
-    ),
     "a schedule": (
         GemmConfig(schedule=HorizontalThreadblockSwizzle()),
         f"`config` says that schedule is HorizontalThreadblockSwizzle(); {ALONE}\n"
@@ -192,7 +168,7 @@ CALLS = {
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("case", CONFIGURATIONS)
-def test_configurations_that_contradict_the_arrays_are_refused(case, call):
+def test_configurations_of_one_product_are_refused(case, call):
     config, text = CONFIGURATIONS[case]
     with pytest.raises(pd.LaunchError) as refused:
         CALLS[call](config)
@@ -466,5 +442,5 @@ def test_kernels_stop_at_sizes_that_only_they_read(case):
     out = np.full(shape, np.nan, np.float16)
     groups = groups_of(form, ones(*shape[:-1], 6), ones(2, 6, 8), np.array(sizes, np.int32), out)
     with pytest.raises(pd.EmulationError, match="ragged_kernel: the kernel reached a trap, by thread"):
-        call_of(form, groups, configure(groups, form, None), True).run()
+        plan_of(ragged_kernel, form, groups, traits_of(groups, form, None), True).run()
     assert np.isnan(out).all()

@@ -8,15 +8,31 @@ import pytest
 
 from ptxdsl import f16, f32, f64, s8
 from ptxdsl.config import using
+from ptxdsl.kernels.choose.candidates import LARGE, OF_HALVES, OF_ODD_HALVES, SQUARE
+from ptxdsl.kernels.choose.gemm import IN_COLUMNS, LITTLE, _persistent, choose, shared, shared_config
+from ptxdsl.kernels.choose.model import candidate, made, model_of
 from ptxdsl.kernels.gemm import gemm_kernel
-from ptxdsl.kernels.heuristic import IN_COLUMNS, LARGE, OF_HALVES, OF_ODD_HALVES, SQUARE, choose, microseconds, shared
-from ptxdsl.kernels.scheduled import ANY_STREAM_K
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.tiles.stream_k import ANY
+from ptxdsl.schedule import StreamKThreadblockSwizzle
 from tests.kernels.test_gemm import check
 from tests.machines import MACHINES, machine
 
 NARROWEST = {**dict.fromkeys(OF_HALVES, 4), **dict.fromkeys(OF_ODD_HALVES, 2)}
 CANDIDATES = pytest.mark.parametrize("config", NARROWEST, ids=lambda c: f"{c.tile}-{c.warp}-{c.stages}")
-SHAPES = [(1, 1, 1), (16, 4096, 4096), (128, 2112, 7168), (1000, 3000, 500), (3072, 3072, 3072), (4096, 16, 4096)]
+SHAPES = [
+    (1, 1, 1),
+    (16, 4096, 4096),
+    (128, 2112, 7168),
+    (1000, 3000, 500),
+    (3072, 3072, 3072),
+    (4096, 16, 4096),
+    (4096,) * 3,
+]
+
+
+def is_stream_k(config):
+    return isinstance(config.schedule, StreamKThreadblockSwizzle)
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -33,15 +49,16 @@ def test_no_candidate_spills(config, major):
     """As whole tiles and, as it may be chosen, split or by stream-K; with the widest and the narrowest copies."""
     for width in (16, NARROWEST[config]):
         shapes = (300, 500, 9999), (1500, 3200, 9999)
-        found = [c for shape in shapes for c in shared(config, shape, width, major == "k")]
-        assert any(c.is_stream_k for c in found) == (
-            width >= 8 and (config is LARGE or (config is SQUARE and major == "k"))
+        options = [o for shape in shapes for o in shared(candidate(config, f16), shape, width, major == "k")]
+        found = [shared_config(option, 132) for option in options]
+        assert any(is_stream_k(c) for c in found) == (
+            width >= 8 and (config == LARGE or (config == SQUARE and major == "k"))
         )
         for option in {
-            replace(c, schedule=ANY_STREAM_K) if c.is_stream_k else replace(c, split_k=min(2, c.split_k)) for c in found
+            replace(c, schedule=ANY) if is_stream_k(c) else replace(c, split_k=min(2, c.split_k)) for c in found
         }:
-            made = replace(option, a_major=major, b_major=major, a_bytes=width, b_bytes=width, out_bytes=width)
-            resources = gemm_kernel.resources(arch="sm_90", config=made)
+            operands = Operands(a_major=major, b_major=major, a_bytes=width, b_bytes=width, out_bytes=width)
+            resources = gemm_kernel.resources(arch="sm_90", traits=option.traits(operands))
             assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
 
 
@@ -57,8 +74,8 @@ def test_k_is_shared_where_there_are_few_tiles():
     assert choose(64, 4096, 14336, scheduled=True).split_k == 1
     assert (choose(128, 7168, 16384).split_k, choose(128, 7168, 16384).reduction) == (4, "scatter")
     assert choose(64, 4096, 14336).reduction == "parallel"
-    assert choose(1536, 1536, 1536).is_stream_k and choose(3072, 3072, 3072).is_stream_k
-    assert not choose(3072, 3072, 3072, scheduled=True).is_stream_k
+    assert is_stream_k(choose(1536, 1536, 1536)) and is_stream_k(choose(3072, 3072, 3072))
+    assert not is_stream_k(choose(3072, 3072, 3072, scheduled=True))
     assert choose(3072, 3072, 3072, multiprocessors=108).schedule.multiprocessors == 108
 
 
@@ -67,10 +84,12 @@ def test_k_is_shared_where_there_are_few_tiles():
 @pytest.mark.parametrize("inputs, width", [(f16, 16), (f16, 4), (f16, 2), (f32, 16), (f64, 8), (s8, 16), (s8, 1)])
 def test_the_choice_fits_the_gpu_and_is_the_best_by_the_model(shape, arch, inputs, width):
     found = choose(*shape, inputs, arch, width)
-    found.check(arch)
+    made(found, inputs).check(arch)
     assert found.split_k <= max(1, -(-shape[2] // found.tile[2]))
     whole = choose(*shape, inputs, arch, width, scheduled=True)
-    assert microseconds(found, *shape, width) <= microseconds(whole, *shape, width)
+    chosen, tiles = (model_of().product(candidate(config, inputs), shape, width) for config in (found, whole))
+    assert chosen <= LITTLE * tiles
+    _persistent(whole, inputs).check(arch)
 
 
 def test_low_grids_go_down_the_columns():

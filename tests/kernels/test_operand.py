@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ptxdsl import bf16, f16, f32, f64, s8
-from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.operand import by_warps
-from ptxdsl.kernels.tile import OperandTile
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.sm80.fragments import by_warps
+from ptxdsl.kernels.sm80.tile import OperandTile
+from ptxdsl.kernels.sm80.tiling import Tiling
+from ptxdsl.kernels.traits import Traits
 from ptxdsl.layout import bank_wavefronts, make_tiled_copy_a, make_tiled_copy_b
 
 TILES = [
@@ -31,18 +33,18 @@ def test_copies_write_without_conflicts(tile, threads):
     assert bank_wavefronts(copy, tile.layout, "target").worst == 1
 
 
-CONFIGS = [
-    GemmConfig(inputs=inputs, output=output, tile=(64, 64, 64), warp=(32, 32), a_major=major, b_major=major)
+TRAITS = [
+    Traits(Tiling((64, 64, 64), (32, 32)), Operands(inputs, output, major, major))
     for inputs, output in ((f16, f16), (bf16, f32), (f32, f32), (f64, f64))
     for major in ("k", "mn")
 ]
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.inputs}-{c.a_major}")
+@pytest.mark.parametrize("traits", TRAITS, ids=lambda c: f"{c.operands.inputs}-{c.operands.a_major}")
 @pytest.mark.parametrize("operand", ["a", "b"])
-def test_fragments_are_read_without_conflicts(config, operand):
-    tile = config.a if operand == "a" else config.b
+def test_fragments_are_read_without_conflicts(traits, operand):
+    tile = traits.a if operand == "a" else traits.b
     trans = "" if tile.major == "k" else ".trans"
     atom = f"ldmatrix.x4{trans}" if tile.by_matrices else f"ld.shared.{tile.type.bytes}"
-    copy = (make_tiled_copy_a if operand == "a" else make_tiled_copy_b)(atom, config.mma)
-    assert bank_wavefronts(copy, by_warps(tile.layout, config, operand)).worst == 1
+    copy = (make_tiled_copy_a if operand == "a" else make_tiled_copy_b)(atom, traits.mma)
+    assert bank_wavefronts(copy, by_warps(tile.layout, traits, operand)).worst == 1

@@ -1,54 +1,31 @@
 """Planned launches of gemm(), on a stand-in for the driver: they are those that the careful way would make."""
 
-import itertools
 import struct
 import sys
-from types import SimpleNamespace
 
 import pytest
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels import gemm as module
-from ptxdsl.kernels.gemm import gemm
-from ptxdsl.kernels.heuristic import SMALL
-from ptxdsl.kernels.plan import Plans
+from ptxdsl.kernels.call import gemm as module
+from ptxdsl.kernels.call import workspace
+from ptxdsl.kernels.call.memory import CALLS
+from ptxdsl.kernels.choose.candidates import SMALL
+from ptxdsl.kernels.gemm import gemm, gemm_kernel
 from tests.fake_driver import FakeCuda, installed
+from tests.kernels import tensors
+from tests.kernels.tensors import Tensor
 
 WIDTHS = (8, 8, 8, 8, 4, 4, 4, 8, 8, 8, 8, 4, 4)
-_addresses = itertools.count(1 << 30, 1 << 20)
-
-
-class Tensor:
-    """Answers as a matrix of torch does; strides count elements."""
-
-    __module__ = "torch"
-
-    def __init__(self, rows, columns, strides=None, dtype="torch.float16", device=0, address=None):
-        self.shape, self.strides, self.dtype = (rows, columns), strides or (columns, 1), dtype
-        self.itemsize = 4 if dtype == "torch.float32" else 2
-        self.device = SimpleNamespace(type="cuda")
-        self.ordinal, self.address = device, address or next(_addresses)
-
-    def data_ptr(self):
-        return self.address
-
-    def get_device(self):
-        return self.ordinal
-
-    def stride(self):
-        return self.strides
-
-    def is_contiguous(self):
-        return self.strides == (self.shape[1], 1)
 
 
 @pytest.fixture
 def gpu(monkeypatch):
-    current = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 70 + device)
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(_C=current))
-    monkeypatch.setattr(module, "PLANS", Plans())
-    monkeypatch.setattr(module.gemm_kernel, "handles", {})
-    monkeypatch.setattr(module.gemm_kernel, "_variants", {})
+    monkeypatch.setitem(sys.modules, "torch", tensors.torch())
+    CALLS.clear()
+    monkeypatch.setattr(gemm_kernel, "handles", {})
+    monkeypatch.setattr(gemm_kernel, "_variants", {})
+    monkeypatch.setattr(gemm_kernel, "_asked", {})
+    monkeypatch.setattr(workspace, "_OWNED", {})
     with installed(FakeCuda(widths=WIDTHS, gpus=2)) as fake:
         yield fake
 
@@ -67,7 +44,7 @@ def planned(monkeypatch, call):
 CASES = {
     "row-major": lambda: {"a": Tensor(64, 32), "b": Tensor(32, 96), "out": Tensor(64, 96)},
     "column-major": lambda: {
-        "a": Tensor(64, 32, (1, 64)), "b": Tensor(32, 96, (1, 40)), "out": Tensor(64, 96, (1, 64)),
+        "a": Tensor(64, 32, strides=(1, 64)), "b": Tensor(32, 96, strides=(1, 40)), "out": Tensor(64, 96, strides=(1, 64)),
     },
     "with c": lambda: {
         "a": Tensor(64, 32), "b": Tensor(32, 96), "c": Tensor(64, 96), "out": Tensor(64, 96), "beta": 0.5,
@@ -84,7 +61,7 @@ def test_a_planned_launch_is_that_of_the_careful_way(gpu, monkeypatch, case):
     first, second = CASES[case](), CASES[case]()
     gemm(**first)
     assert planned(monkeypatch, lambda: gemm(**second)) is second["out"]
-    monkeypatch.setattr(module, "PLANS", Plans())
+    CALLS.clear()
     gemm(**second)
     _, plan, careful = gpu.launches
     assert plan == careful
@@ -97,7 +74,7 @@ def test_c_in_the_memory_of_out_has_a_plan_of_its_own(gpu, monkeypatch):
     gemm(a, b, out, out=out, beta=1.0)
     planned(monkeypatch, lambda: gemm(a, b, c, out=c, beta=1.0))
     planned(monkeypatch, lambda: gemm(a, b, out, out=c, beta=1.0))
-    pointers = [[int.from_bytes(p, "little") for p in launch["parameters"][2:4]] for launch in gpu.launches]
+    pointers = [[int.from_bytes(p, "little") for p in launch["parameters"][4:7:2]] for launch in gpu.launches]
     assert pointers == [[c.address, out.address], [0, out.address], [0, c.address], [out.address, c.address]]
 
 
@@ -105,7 +82,7 @@ def test_one_matrix_given_twice_is_planned_for_that_alone(gpu):
     a, b = Tensor(64, 64), Tensor(64, 64)
     for left, right in ((a, a), (a, b), (b, b), (b, a)):
         gemm(left, right, out=Tensor(64, 64))
-        found = [int.from_bytes(p, "little") for p in gpu.launches[-1]["parameters"][:2]]
+        found = [int.from_bytes(p, "little") for p in gpu.launches[-1]["parameters"][0:3:2]]
         assert found == [left.address, right.address]
 
 
@@ -120,8 +97,8 @@ def test_alpha_is_new_at_each_launch(gpu):
 
 OTHERS = {
     "alignment": (lambda: Tensor(64, 32, address=(1 << 29) + 2), None),
-    "leading dimension": (lambda: Tensor(64, 32, (40, 1)), None),
-    "order": (lambda: Tensor(64, 32, (1, 64)), None),
+    "leading dimension": (lambda: Tensor(64, 32, strides=(40, 1)), None),
+    "order": (lambda: Tensor(64, 32, strides=(1, 64)), None),
     "shape": (lambda: Tensor(64, 31), "31 columns meet 32 rows"),
     "type": (lambda: Tensor(64, 32, dtype="torch.bfloat16"), "`a` is bfloat16 and `b` is float16"),
     "GPU": (lambda: Tensor(64, 32, device=1), "on cuda:"),
@@ -154,3 +131,37 @@ def test_beta_without_c_is_refused_also_with_a_plan(gpu):
     gemm(a, b, out=out)
     with pytest.raises(LaunchError, match=r"beta is 1, and `c` is not given"):
         gemm(a, b, out=out, beta=1.0)
+
+
+def test_an_output_that_is_not_given_is_made_without_working_out_anew(gpu, monkeypatch):
+    a, b = Tensor(64, 32), Tensor(32, 96)
+    first = gemm(a, b)
+    second = planned(monkeypatch, lambda: gemm(a, b))
+    assert (second.shape, second.dtype, second.ordinal) == ((64, 96), "torch.float16", 0)
+    assert second.address != first.address
+    given = gemm(a, b, out=Tensor(64, 96, address=second.address))
+    _, made, careful = gpu.launches
+    assert made == careful and given.address == second.address
+
+
+def test_an_output_at_another_alignment_is_worked_out_anew(gpu, monkeypatch):
+    a, b = Tensor(64, 32), Tensor(32, 96)
+    gemm(a, b)
+    monkeypatch.setattr(
+        Tensor, "new_empty", lambda self, shape, dtype: Tensor(*shape, dtype=dtype, address=(1 << 29) + 2)
+    )
+    with pytest.raises(AssertionError, match="careful"):
+        planned(monkeypatch, lambda: gemm(a, b))
+
+
+def test_each_stream_has_a_launch_of_its_own_where_a_workspace_belongs_to_one(gpu, monkeypatch):
+    a, b, out = Tensor(64, 512), Tensor(512, 96), Tensor(64, 96)
+    run = lambda: gemm(a, b, out=out, config=SMALL, split_k=2)  # noqa: E731
+    for stream in (70, 80):
+        monkeypatch.setattr(sys.modules["torch"]._C, "stream", stream)
+        run()
+    assert len(CALLS) == 2
+    for stream in (70, 80):
+        monkeypatch.setattr(sys.modules["torch"]._C, "stream", stream)
+        planned(monkeypatch, run)
+    assert [launch["stream"] for launch in gpu.launches] == [70, 80, 70, 80]

@@ -9,11 +9,12 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import ptr, u32, u64
-from ptxdsl.kernels.config import REDUCTIONS, GemmConfig
+from ptxdsl.kernels.choose.candidates import LARGE
+from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
-from ptxdsl.kernels.heuristic import LARGE
-from ptxdsl.kernels.reduction import EVERYTHING, NOTHING, Meeting
+from ptxdsl.kernels.tiles.choice import REDUCTIONS
+from ptxdsl.kernels.tiles.scatter import EVERYTHING, NOTHING, Meeting
 from ptxdsl.schedule import SplitKHorizontalThreadblockSwizzle, SplitKIdentityThreadblockSwizzle
 from tests.kernels.test_gemm import poisoned
 from tests.machines import MACHINES, machine
@@ -23,9 +24,9 @@ TINY = GemmConfig(tile=(32, 32, 32), warp=(16, 32), stages=2)
 SCATTERED = replace(TINY, reduction="scatter")
 TALL = GemmConfig(tile=(64, 32, 32), warp=(64, 16), stages=2)
 SLICED = GemmConfig(tile=(32, 32, 64), warp=(32, 16, 32), stages=2)
-TF32 = GemmConfig(inputs=pd.f32, output=pd.f32, tile=(32, 32, 16), warp=(16, 16), stages=2)
-F64 = GemmConfig(inputs=pd.f64, output=pd.f64, tile=(32, 32, 16), warp=(16, 16), stages=2)
-BYTES = GemmConfig(inputs=pd.s8, output=pd.s32, tile=(32, 32, 64), warp=(16, 32), stages=2)
+TF32 = GemmConfig(tile=(32, 32, 16), warp=(16, 16), stages=2)
+F64 = GemmConfig(tile=(32, 32, 16), warp=(16, 16), stages=2)
+BYTES = GemmConfig(tile=(32, 32, 64), warp=(16, 32), stages=2)
 THREADS, TOGETHER = 64, 128  # blocks of so many threads run together on the emulator
 
 
@@ -80,18 +81,21 @@ SIZES = [(97, 70, 300, 3), (40, 50, 130, 2), (65, 33, 900, 5), (97, 130, 470, 7)
 
 @every_machine
 @pytest.mark.parametrize(
-    "config", [TINY, TALL, SLICED, TF32, F64, BYTES], ids=lambda c: f"{c.inputs}-{c.tile}-{c.warp}"
+    "config, inputs, output",
+    [(config, pd.f16, pd.f16) for config in (TINY, TALL, SLICED)]
+    + [(TF32, pd.f32, pd.f32), (F64, pd.f64, pd.f64), (BYTES, pd.s8, pd.s32)],
+    ids=lambda value: f"{value.tile}-{value.warp}" if isinstance(value, GemmConfig) else str(value),
 )
 @pytest.mark.parametrize("m, n, k, slices", SIZES)
-def test_all_reductions_add_in_the_order_of_k(name, config, m, n, k, slices, rng):
+def test_all_reductions_add_in_the_order_of_k(name, config, inputs, output, m, n, k, slices, rng):
     """To the last bit, whoever adds them: the fourth of these sizes has more blocks than run together."""
     where = machine(name)
     values = rng.normal(size=(m, k)), rng.normal(size=(k, n))
-    scale = 40 if config.inputs is pd.s8 else 1
-    a, b = (where.array((scale * v).astype(config.inputs.dtype)) for v in values)
+    scale = 40 if inputs is pd.s8 else 1
+    a, b = (where.array((scale * v).astype(inputs.dtype)) for v in values)
     made = []
     for reduction in REDUCTIONS:
-        out = where.array(np.full((m, n), 99, config.output.dtype))
+        out = where.array(np.full((m, n), 99, output.dtype))
         gemm(a, b, out=out, config=config, split_k=slices, reduction=reduction)
         made.append(where.values(out))
     expected = where.values(a) @ where.values(b)
@@ -123,10 +127,10 @@ def test_shares_of_every_layout_reach_the_epilogue(name, swizzle, config, rng):
 
 
 def test_one_kernel_serves_every_number_of_slices():
-    texts = {gemm_kernel.ptx(config=replace(SCATTERED, split_k=n)) for n in (2, 9)}
+    texts = {gemm_kernel.ptx(traits=replace(SCATTERED, split_k=n).traits()) for n in (2, 9)}
     assert len(texts) == 1
 
 
 def test_the_largest_tiles_can_be_split_without_spills():
-    resources = gemm_kernel.resources(arch="sm_90", config=replace(LARGE, split_k=2, reduction="scatter"))
+    resources = gemm_kernel.resources(arch="sm_90", traits=replace(LARGE, split_k=2, reduction="scatter").traits())
     assert resources.spill_store_bytes == resources.stack_bytes == 0

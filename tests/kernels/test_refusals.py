@@ -15,9 +15,10 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels import epilogue
+from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
-from ptxdsl.kernels.problem import problem_of
+from ptxdsl.kernels.operands import Operands
 
 TABLE = Path(__file__).parent.parent / "refusals" / "gemm.txt"
 FILE = "call.py"
@@ -35,7 +36,16 @@ def refusal(body):
     text = body + "\n"
     linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
     ones = {"a": np.ones((4, 6), np.float16), "b": np.ones((6, 8), np.float16), "out": np.ones((4, 8), np.float16)}
-    scope = {"pd": pd, "np": np, "gemm": gemm, "GemmConfig": GemmConfig, **vars(epilogue), **ones, "__name__": "call"}
+    scope = {
+        "pd": pd,
+        "np": np,
+        "gemm": gemm,
+        "GemmConfig": GemmConfig,
+        "Operands": Operands,
+        **vars(epilogue),
+        **ones,
+        "__name__": "call",
+    }
     try:
         exec(compile(text, FILE, "exec"), scope)
     except pd.Error as error:

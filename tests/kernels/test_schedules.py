@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptxdsl.kernels import scheduled
+from ptxdsl.kernels.choose.candidates import LARGE, MEDIUM, SMALL
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
-from ptxdsl.kernels.heuristic import LARGE, MEDIUM, SMALL
+from ptxdsl.kernels.tiles import scheduled
+from ptxdsl.kernels.tiles.persistent import Persistent
 from ptxdsl.schedule import (
     GroupedRowsThreadblockSwizzle,
     HilbertThreadblockSwizzle,
@@ -59,9 +60,9 @@ def few_blocks(monkeypatch):
     """Persistent blocks have several tiles each."""
     resident = scheduled.resident_blocks
 
-    def some(kernel, config, device):
-        found = resident(kernel, config, device)
-        return BLOCKS if config.is_persistent else found
+    def some(kernel, traits, device):
+        found = resident(kernel, traits, device)
+        return BLOCKS if isinstance(traits.schedule, Persistent) else found
 
     monkeypatch.setattr(scheduled, "resident_blocks", some)
 

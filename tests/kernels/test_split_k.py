@@ -9,13 +9,14 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import driver
-from ptxdsl.kernels import gemm as gemm_module
-from ptxdsl.kernels import scheduled, workspace
-from ptxdsl.kernels.config import REDUCTIONS, GemmConfig
+from ptxdsl.kernels.call import workspace
+from ptxdsl.kernels.call.memory import CALLS
+from ptxdsl.kernels.choose.candidates import LARGE
+from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add, per_column, per_row, relu, scale_rows_and_columns
 from ptxdsl.kernels.gemm import gemm
-from ptxdsl.kernels.heuristic import LARGE
-from ptxdsl.kernels.plan import Plans
+from ptxdsl.kernels.tiles import scheduled
+from ptxdsl.kernels.tiles.choice import REDUCTIONS
 from ptxdsl.schedule import (
     BatchedIdentityThreadblockSwizzle,
     PersistentScheduler,
@@ -27,8 +28,8 @@ from tests.kernels.test_gemm import matrix, poisoned
 from tests.machines import MACHINES, machine
 
 TINY = GemmConfig(tile=(32, 32, 32), warp=(16, 32), stages=2)
-TINY_BYTES = GemmConfig(inputs=pd.s8, tile=(32, 32, 64), warp=(16, 32), stages=2)
-TINY_F64 = GemmConfig(inputs=pd.f64, output=pd.f64, tile=(32, 32, 16), warp=(16, 16), stages=2)
+TINY_BYTES = GemmConfig(tile=(32, 32, 64), warp=(16, 32), stages=2)
+TINY_F64 = GemmConfig(tile=(32, 32, 16), warp=(16, 16), stages=2)
 WAYS = {
     "parallel": {"split_k": 3},
     "scatter": {"split_k": 3, "reduction": "scatter"},
@@ -139,7 +140,7 @@ class Kept:
             return made
 
         monkeypatch.setattr(scheduled, "workspace", noted)
-        monkeypatch.setattr(gemm_module, "PLANS", Plans())  # a planned launch asks for no workspace
+        CALLS.clear()  # a planned launch asks for no workspace
 
     def values(self):
         """All semaphores as they are now."""
@@ -322,12 +323,12 @@ def test_what_split_k_says_goes_before_the_configuration(monkeypatch):
     seen = []
     original = scheduled.schedule
     monkeypatch.setattr(
-        scheduled, "schedule", lambda p, config, kernel: seen.append(config) or original(p, config, kernel)
+        scheduled, "schedule", lambda p, traits, kernel: seen.append(traits.schedule) or original(p, traits, kernel)
     )
     config = GemmConfig(tile=(32, 32, 32), warp=(16, 32), stages=2, split_k=4, reduction="serial")
     for given in ({}, {"split_k": 2}, {"reduction": "parallel"}, {"schedule": SplitKHorizontalThreadblockSwizzle()}):
         gemm(A, B, config=config, **given)
-    found = [(config.split_k, config.reduction, config.schedule.name) for config in seen]
+    found = [(s.slices, s.reduction, s.order.name) for s in seen]
     assert found == [
         (4, "serial", "grouped-rows"),
         (2, "serial", "grouped-rows"),

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 import pytest
 
-from ptxdsl import config, f16, f32, f64, s8
-from ptxdsl.kernels.config import WIDE_F64, GemmConfig
-from ptxdsl.kernels.gemm import configure, gemm, gemm_kernel
-from ptxdsl.kernels.heuristic import CANDIDATES, OF_BYTES, choose
-from ptxdsl.kernels.problem import problem_of
+from ptxdsl import config, f16, f32, f64, s8, s32
+from ptxdsl.kernels.call.configure import Choice
+from ptxdsl.kernels.call.gemm import traits_of
+from ptxdsl.kernels.call.problem import problem_of
+from ptxdsl.kernels.choose.candidates import OF_BYTES, OF_WORDS
+from ptxdsl.kernels.choose.gemm import choose
+from ptxdsl.kernels.choose.model import made
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.gemm import gemm, gemm_kernel
+from ptxdsl.kernels.operands import Operands
 from tests.machines import MACHINES, NAMES, machine
 
 ORDERS = ["row", "column"]
@@ -186,8 +191,8 @@ def test_infinities_and_every_nan_stay_what_they_are(name):
 @pytest.mark.parametrize("orders", list(product(ORDERS, ORDERS)), ids="-".join)
 def test_bytes_are_read_by_ldmatrix_however_they_lie(orders, rng):
     a, b = matrix(rng, (32, 32), orders[0], "s8"), matrix(rng, (32, 32), orders[1], "s8")
-    made = configure(problem_of(a, b, None, np.zeros((32, 32), np.int32), 0.0), None)
-    text = gemm_kernel.ptx(config=made)
+    made = traits_of(problem_of(a, b, None, np.zeros((32, 32), np.int32), 0.0), Choice())
+    text = gemm_kernel.ptx(traits=made)
     trans = (orders[0] == "column") + (orders[1] == "row")
     assert bool(trans) == ("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16" in text)
     assert (trans < 2) == ("ldmatrix.sync.aligned.m8n8.x4.shared.b16" in text)
@@ -200,15 +205,15 @@ def test_float64_takes_the_wide_instruction_where_there_is_one(arch, mnemonic, r
     with config.using(arch=arch):
         check(machine("emulator"), rng, case)
         a = np.ones((8, 8))
-        made = configure(problem_of(a, a, None, a.copy(), 0.0), None)
-        assert f"mma.sync.aligned.{mnemonic}.row.col.f64" in gemm_kernel.ptx(config=made)
+        made = traits_of(problem_of(a, a, None, a.copy(), 0.0), Choice())
+        assert f"mma.sync.aligned.{mnemonic}.row.col.f64" in gemm_kernel.ptx(traits=made)
 
 
 def test_a_configuration_keeps_its_atom(rng):
     a = rng.standard_normal((40, 40))
-    made = GemmConfig(f64, f64, tile=(32, 32, 32), warp=(16, 16), stages=2, atom="mma.m16n8k8.f64.f64")
+    made = GemmConfig(tile=(32, 32, 32), warp=(16, 16), stages=2, atom="mma.m16n8k8.f64.f64")
     with config.using(arch="sm_90"):
-        assert "m16n8k8" in gemm_kernel.ptx(config=configure(problem_of(a, a, None, a.copy(), 0.0), made))
+        assert "m16n8k8" in gemm_kernel.ptx(traits=traits_of(problem_of(a, a, None, a.copy(), 0.0), Choice(made)))
         assert np.allclose(gemm(a, a, config=made), a @ a, rtol=0, atol=1e-13)
 
 
@@ -216,26 +221,28 @@ def test_a_configuration_keeps_its_atom(rng):
 @pytest.mark.parametrize("inputs", [f16, f32, f64, s8], ids=str)
 def test_what_is_chosen_fits_the_gpu(arch, inputs):
     for m, n, k in product([1, 100, 5000], repeat=3):
-        choose(m, n, k, inputs, arch).check(arch)
+        made(choose(m, n, k, inputs, arch), inputs).check(arch)
 
 
+CHOSEN = [(f32, f32, config) for config in OF_WORDS[f32]]
+CHOSEN += [(f64, f64, config) for config in OF_WORDS[f64]] + [(s8, s32, config) for config in OF_BYTES]
 KERNELS = [
-    pytest.param(replace(made, atom=WIDE_F64 if made.inputs is f64 else "", **lies), id=f"{made.inputs}-{made.tile}-{lies}")
-    for made in [*CANDIDATES[f32], *CANDIDATES[f64], *OF_BYTES]
+    pytest.param(config.traits(Operands(inputs, output, **lies), "sm_90"), id=f"{inputs}-{config.tile}-{lies}")
+    for inputs, output, config in CHOSEN
     for lies in [{}, {"a_major": "mn", "b_major": "mn"}]
-    if not lies or made is not CANDIDATES[f32][0]
-]  # fmt: skip
+    if not lies or config is not OF_WORDS[f32][0]
+]
 
 
-@pytest.mark.parametrize("made", KERNELS)
-def test_kernels_that_are_chosen_spill_nothing(made):
-    resources = gemm_kernel.resources(arch="sm_90a", config=made)
+@pytest.mark.parametrize("traits", KERNELS)
+def test_kernels_that_are_chosen_spill_nothing(traits):
+    resources = gemm_kernel.resources(arch="sm_90a", traits=traits)
     assert resources.spill_store_bytes == resources.spill_load_bytes == 0
 
 
-@pytest.mark.parametrize("made", [made for made in (OF_BYTES[-1], CANDIDATES[f32][1], CANDIDATES[f64][0])], ids=str)
-def test_nor_do_those_for_rows_that_begin_anywhere(made):
-    atom, width = WIDE_F64 if made.inputs is f64 else "", made.inputs.bytes
-    narrow = replace(made, atom=atom, a_bytes=width, b_bytes=width, out_bytes=made.output.bytes, c="separate")
-    resources = gemm_kernel.resources(arch="sm_90a", config=narrow)
+@pytest.mark.parametrize("inputs, output, config", [CHOSEN[-1], CHOSEN[1], (f64, f64, OF_WORDS[f64][0])], ids=str)
+def test_nor_do_those_for_rows_that_begin_anywhere(inputs, output, config):
+    width = inputs.bytes
+    operands = Operands(inputs, output, a_bytes=width, b_bytes=width, out_bytes=output.bytes, c="separate")
+    resources = gemm_kernel.resources(arch="sm_90a", traits=config.traits(operands, "sm_90"))
     assert resources.spill_store_bytes == resources.spill_load_bytes == 0

@@ -237,3 +237,10 @@ def test_a_tile_of_128_by_64_is_drawn_whole_and_small():
 def test_what_a_user_types_is_drawn(text, kind):
     value = parse(text)
     assert isinstance(value, kind) and to_svg(value).startswith("<svg")
+
+
+@pytest.mark.parametrize("plain", ["(64,32):(32,1)", "(8,8)", "64:2", "64"])
+def test_a_swizzled_layout_reads_with_and_without_an_offset_of_0(plain):
+    swizzled = parse(f"Sw<2,3,3> o {plain}")
+    assert swizzled == parse(f"Sw<2,3,3> o 0 o {plain}") == composition(Swizzle(2, 3, 3), parse(plain))
+    assert parse(str(swizzled)) == swizzled

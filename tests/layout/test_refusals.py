@@ -180,9 +180,9 @@ REFUSALS = {
         "cannot read the layout '': at column 1 found the end, expected an int",
         LAYOUT_TEXT,
     ),
-    "a swizzle without an offset": (
-        lambda: parse("Sw<3,3,3> o (8,64):(64,1)"),
-        "cannot read the layout 'Sw<3,3,3> o (8,64):(64,1)': at column 12 found '(', expected an int",
+    "a swizzle of nothing": (
+        lambda: parse("Sw<3,3,3> o"),
+        "cannot read the layout 'Sw<3,3,3> o': at column 12 found the end, expected an int",
         LAYOUT_TEXT,
     ),
     # ---- algebra

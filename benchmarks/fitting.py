@@ -1,0 +1,198 @@
+"""From what candidates took to the rates of a GPU: least squares of the logarithms, by Levenberg and Marquardt."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from statistics import median, quantiles
+from typing import TypeAlias
+
+import numpy as np
+
+from ptxdsl.kernels.choose.candidates import label
+from ptxdsl.kernels.choose.model import CostModel, candidate
+from ptxdsl.kernels.choose.rates import Rates
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.types import TYPES, Type
+
+KINDS = ("product", "group", "convolution")
+FIXED = ("gpu", "short_row")
+# What only rows of one kind tell; all else is of products
+OF_KIND = {
+    "group": ("grouped", "half_rate", "most_rate", "between_tiles"),
+    "convolution": ("convolution", "alone", "write", "meet"),
+}
+OUTLIER = 0.25  # of a logarithm: rows further off count less
+STEPS, LEAST_GAIN = 60, 1e-7
+DAMPING, MOST_DAMPING = 1e-2, 1e8
+Values: TypeAlias = dict[str, float]  # of rates by name; those of a table are `table.entry`
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one launch took. `sizes` are (M, N, K), one or many; `slices` and `is_streamed` say how tiles are shared."""
+
+    kind: str
+    inputs: str
+    sizes: tuple[tuple[int, int, int], ...]
+    tile: tuple[int, int, int]
+    warp: tuple[int, ...]
+    stages: int
+    us: float
+    width: int = 16
+    slices: int = 1
+    is_streamed: bool = False
+
+    @staticmethod
+    def of(data: Mapping[str, object]) -> Row:
+        """From a result file, where tuples are lists."""
+        return Row(**{name: _tuples(value) for name, value in data.items()})  # type: ignore[arg-type]
+
+    @property
+    def config(self) -> GemmConfig:
+        return GemmConfig(tile=self.tile, warp=self.warp, stages=self.stages)
+
+    @property
+    def case(self) -> tuple[object, ...]:
+        """What candidates were measured side by side for."""
+        return self.kind, self.inputs, self.sizes, self.width
+
+
+def _tuples(value: object) -> object:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def predicted(model: CostModel, row: Row) -> float:
+    """Microseconds by the model."""
+    inputs: Type = TYPES[row.inputs]
+    if row.kind == "group":
+        m, n, k = (np.array(extents) for extents in zip(*row.sizes, strict=True))
+        return model.rates.launch + model.group(row.config, inputs, (m, n, k))
+    if row.kind == "convolution":
+        return model.rates.launch + model.convolution(row.config, inputs, row.sizes[0], row.slices)
+    whole = candidate(row.config, inputs)
+    return model.product(whole.streamed() if row.is_streamed else whole.split(row.slices), row.sizes[0], row.width)
+
+
+def values_of(rates: Rates) -> Values:
+    """All numbers that may be fitted, by name."""
+    values: Values = {}
+    for field in fields(Rates):
+        value = getattr(rates, field.name)
+        if isinstance(value, Mapping):
+            values |= {f"{field.name}.{entry}": number for entry, number in value.items()}
+        elif field.name not in FIXED:
+            values[field.name] = value
+    return values
+
+
+def with_values(rates: Rates, values: Values) -> Rates:
+    """Rates with other numbers."""
+    changes: dict[str, object] = {}
+    for name, number in values.items():
+        field, _, entry = name.partition(".")
+        if entry:
+            table = changes.setdefault(field, dict(getattr(rates, field)))
+            assert isinstance(table, dict)
+            table[entry] = number
+        else:
+            changes[field] = number
+    return replace(rates, **changes)  # type: ignore[arg-type]
+
+
+def names_of(rows: Sequence[Row], rates: Rates) -> list[str]:
+    """The rates that rows of these kinds, types and tiles tell something about."""
+    kinds = {row.kind for row in rows}
+    tables = {
+        "multiply_adds": {row.inputs for row in rows},
+        "grouped": {label(row.config) for row in rows if row.kind == "group"},
+        "convolution": {f"{TYPES[row.inputs].bits} {label(row.config)}" for row in rows if row.kind == "convolution"},
+    }
+    kind_of = {field: kind for kind, known in OF_KIND.items() for field in known}
+    return [
+        name
+        for name in values_of(rates)
+        if kind_of.get(name.partition(".")[0], "product") in kinds
+        and ("." not in name or name.partition(".")[2] in tables[name.partition(".")[0]])
+    ]
+
+
+def fit(rates: Rates, rows: Sequence[Row]) -> Rates:
+    """The rates that explain the rows best, beginning at others. Products come first: what a launch takes is theirs."""
+    for kind in KINDS:
+        known = [row for row in rows if row.kind == kind]
+        rates = _fit_kind(rates, known) if known else rates
+    return rates
+
+
+def _fit_kind(rates: Rates, rows: Sequence[Row]) -> Rates:
+    names = names_of(rows, rates)
+    start = np.log([values_of(rates)[name] for name in names])
+
+    def rates_at(point: np.ndarray) -> Rates:
+        return with_values(rates, dict(zip(names, np.exp(point).tolist(), strict=True)))
+
+    def residuals(point: np.ndarray) -> np.ndarray:
+        model = CostModel(rates_at(point))
+        return np.log([predicted(model, row) / row.us for row in rows])
+
+    return rates_at(least_squares(residuals, start))
+
+
+def least_squares(residuals: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
+    """Where the residuals are least, of which those past OUTLIER count less and less."""
+    point, damping, now = start, DAMPING, residuals(start)
+    for _ in range(STEPS):
+        weights = 1 / np.sqrt(1 + (now / OUTLIER) ** 2)
+        jacobian = _jacobian(residuals, point, now) * weights[:, None]
+        curvature, gradient = jacobian.T @ jacobian, jacobian.T @ (now * weights)
+        before = _cost(now)
+        while damping < MOST_DAMPING:
+            step = np.linalg.lstsq(curvature + damping * np.diag(np.diag(curvature) + 1e-9), -gradient, rcond=None)[0]
+            tried = residuals(point + np.clip(step, -1, 1))
+            if _cost(tried) < before:
+                break
+            damping *= 4
+        else:
+            return point
+        point, now, damping = point + np.clip(step, -1, 1), tried, damping / 4
+        if before - _cost(now) < LEAST_GAIN * before:
+            return point
+    return point
+
+
+def _cost(residuals: np.ndarray) -> float:
+    return float(np.sqrt(1 + (residuals / OUTLIER) ** 2).sum() - len(residuals))
+
+
+def _jacobian(
+    residuals: Callable[[np.ndarray], np.ndarray], point: np.ndarray, now: np.ndarray, step: float = 1e-5
+) -> np.ndarray:
+    return np.column_stack([(residuals(point + step * unit) - now) / step for unit in np.eye(len(point))])
+
+
+def quality(rates: Rates, rows: Sequence[Row]) -> list[dict[str, object]]:
+    """By kind: how far off the model is, and how much slower its choice is than the best candidate of each case."""
+    model, table = CostModel(rates), []
+    for kind in KINDS:
+        known = [row for row in rows if row.kind == kind]
+        if len(known) < 2:
+            continue
+        off = [abs(predicted(model, row) / row.us - 1) for row in known]
+        lost = regrets(model, known)
+        table.append(
+            {"kind": kind, "rows": len(known), "off, median": median(off), "off, 90 %": quantiles(off, n=10)[-1],
+             "choice/best, mean": float(np.mean(lost)), "choice/best, worst": max(lost)}
+        )  # fmt: skip
+    return table
+
+
+def regrets(model: CostModel, rows: Sequence[Row]) -> list[float]:
+    """What the candidate that the model prefers took, over what the best one did, case by case."""
+    cases: defaultdict[tuple[object, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        cases[row.case].append(row)
+    return [
+        min(case, key=lambda row: predicted(model, row)).us / min(row.us for row in case) for case in cases.values()
+    ]

@@ -1,0 +1,126 @@
+"""Findings for people, programs and code review: text, JSON, SARIF 2.1.0, and annotations of GitHub."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from ptxdsl import __version__
+from ptxdsl.check.examples import REFUSED, Checked
+from ptxdsl.emulate.report import Finding
+from ptxdsl.errors import Location
+
+SARIF_VERSION = "2.1.0"
+SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
+
+
+def as_text(results: Sequence[Checked]) -> str:
+    """Each launch, and its findings as pd.emulate() tells them."""
+    return "".join(f"{result}\n" + "".join(f"{finding}\n" for finding in result.findings) for result in results)
+
+
+def as_json(results: Sequence[Checked]) -> str:
+    launches = [
+        {
+            "kernel": result.kernel,
+            "launch": f"{result.kernel}{result.example}",
+            "instructions": result.instructions,
+            "findings": [_finding(finding) for finding in result.findings],
+        }
+        for result in results
+    ]
+    return json.dumps({"ptxdsl": __version__, "launches": launches}, indent=1) + "\n"
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    first = finding.threads[0] if finding.threads else None
+    return {
+        "kind": finding.kind,
+        "message": finding.message,
+        "help": finding.help,
+        "locations": [_place(place) for place in finding.locations],
+        "threads": finding.count,
+        "first_thread": {"block": first.block, "thread": first.thread} if first else None,
+    }
+
+
+def _place(place: Location) -> dict[str, Any]:
+    """Line and columns count from 1; `end_column` is the one behind the last."""
+    start, end = place.columns
+    known = {"column": start + 1, "end_column": end + 1} if end else {}
+    return {"file": _path(place.file), "line": place.line, **known, "source": place.text.strip()}
+
+
+def as_sarif(results: Sequence[Checked]) -> str:
+    """One run with a result for each finding; what takes part besides the first place are its related locations."""
+    found = [(result, finding) for result in results for finding in result.findings]
+    rules = [{"id": kind} for kind in dict.fromkeys(finding.kind for _, finding in found)]
+    tool = {"driver": {"name": "ptxdsl", "version": __version__, "semanticVersion": __version__, "rules": rules}}
+    run = {"tool": tool, "columnKind": "unicodeCodePoints", "results": [_result(*each) for each in found]}
+    return json.dumps({"$schema": SARIF_SCHEMA, "version": SARIF_VERSION, "runs": [run]}, indent=1) + "\n"
+
+
+def _result(result: Checked, finding: Finding) -> dict[str, Any]:
+    places = [_sarif_location(place) for place in finding.locations if place.line > 0]
+    related = {"relatedLocations": places[1:]} if places[1:] else {}
+    return {
+        "ruleId": finding.kind,
+        "level": "error",
+        "message": {"text": _told(result, finding)},
+        "locations": places[:1],
+        **related,
+    }
+
+
+def _sarif_location(place: Location) -> dict[str, Any]:
+    start, end = place.columns
+    columns = {"startColumn": start + 1, "endColumn": end + 1} if end else {}
+    region = {"startLine": place.line, **columns}
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(place.file)}, "region": region}}
+
+
+def as_github(results: Sequence[Checked]) -> str:
+    """A workflow command for each finding, which GitHub shows at its line."""
+    return "".join(_annotation(result, finding) for result in results for finding in result.findings)
+
+
+def _annotation(result: Checked, finding: Finding) -> str:
+    properties = {"title": f"ptxdsl: {finding.kind}"}
+    if finding.locations:
+        first = finding.locations[0]
+        start, end = first.columns
+        properties |= {"file": _path(first.file), "line": str(first.line)}
+        properties |= {"col": str(start + 1), "endColumn": str(end + 1)} if end else {}
+    listed = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items())
+    others = "".join(f"\nand {place.excerpt().strip()}" for place in finding.locations[1:])
+    return f"::error {listed}::{_escaped(_told(result, finding) + others)}\n"
+
+
+def _told(result: Checked, finding: Finding) -> str:
+    """What, by whom, in which launch, and how to mend it."""
+    who = f", by {finding.who}" if finding.threads else ""
+    where = "" if finding.kind == REFUSED else f" ({result.kernel}{result.example})"
+    return f"{finding.message}{who}{where}" + (f"; help: {finding.help}" if finding.help else "")
+
+
+def _escaped(text: str, also: str = "") -> str:
+    """As workflow commands want it."""
+    for letter in f"%\r\n{also}":
+        text = text.replace(letter, f"%{ord(letter):02X}")
+    return text
+
+
+def _path(file: str) -> str:
+    """Relative to the current folder for what lies in it."""
+    path = Path(file)
+    inside = path.is_absolute() and path.is_relative_to(os.getcwd())
+    return path.relative_to(os.getcwd()).as_posix() if inside else file
+
+
+def _uri(file: str) -> str:
+    path = _path(file)
+    return Path(path).as_uri() if os.path.isabs(path) else quote(path)

@@ -1,0 +1,24 @@
+"""Numbers of the command line that are larger than anything that could be made of them."""
+
+from __future__ import annotations
+
+from ptxdsl.cli.process import UsageError
+
+MOST = 2**31 - 1  # kernels count in 32 bits
+_SHOWN_DIGITS = 20
+
+
+def at_most(flag: str, digits: str, most: int = MOST) -> int:
+    """The number that decimal digits say. Raises UsageError where it is more than `most`."""
+    number = int(digits) if len(digits) <= _SHOWN_DIGITS else most + 1
+    if number > most:
+        shown = digits if len(digits) <= _SHOWN_DIGITS else f"{digits[:_SHOWN_DIGITS]}…"
+        raise UsageError(f"{flag} {shown} is too large: it is at most {most}")
+    return number
+
+
+def seed(text: str) -> int:
+    """The seed of random numbers that an option is given."""
+    if not text.isdecimal():
+        raise UsageError(f"--seed {text} is no seed: it is a whole number of 0 or more")
+    return at_most("--seed", text, 2**64 - 1)

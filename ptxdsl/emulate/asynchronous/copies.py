@@ -1,0 +1,202 @@
+"""Asynchronous copies (cp.async): queued when issued, carried out as late as the program allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import Location
+from ...isa.step import WEAK
+from ..memory.access import READS, WRITES, Access, Landing, Origin, Requester
+from ..memory.spaces import Memory
+
+
+@dataclass(eq=False, slots=True)
+class Copy:
+    """One instruction's copies that are under way: a place to read, a place to write and a group for each lane.
+
+    `used` is how many of the bytes are read (None: all); the others become zero.
+    """
+
+    lanes: np.ndarray
+    source: np.ndarray
+    destination: np.ndarray
+    bytes: int
+    used: np.ndarray | None
+    group: np.ndarray
+    serial: int
+    origin: Origin
+
+    def part(self, which: np.ndarray) -> Copy:
+        used = self.used[which] if self.used is not None else None
+        arrays = (self.lanes[which], self.source[which], self.destination[which])
+        return Copy(*arrays, self.bytes, used, self.group[which], self.serial, self.origin)
+
+
+@dataclass(eq=False, slots=True)
+class Notice:
+    """What is to be done once the copies of some lanes up to a serial number are complete."""
+
+    lanes: np.ndarray
+    serial: int
+    action: Callable[[np.ndarray], None]
+
+    def waits_for(self, copy: Copy) -> np.ndarray | bool:
+        return copy.serial <= self.serial and np.isin(copy.lanes, self.lanes)
+
+
+class Copies:
+    """The queue. `closed` counts the groups that each lane has committed."""
+
+    def __init__(self, memory: Memory, lanes: int) -> None:
+        self.memory = memory
+        self.closed = np.zeros(lanes, np.int64)
+        self.queue: list[Copy] = []
+        self.notices: list[Notice] = []
+        self.issued = 0
+
+    def issue(
+        self,
+        x: Requester,
+        destination: np.ndarray,
+        source: np.ndarray,
+        size: int,
+        used: np.ndarray,
+    ) -> None:
+        """Queues copies of `size` bytes, of which `used` are read."""
+        whole = bool((used == size).all())
+        write = self.memory.reach(x, WRITES, "shared", destination, size, WEAK, None, True)
+        origin, allowed = self._origin(x, source, size, None if whole else used)
+        if write.allowed is not None:
+            allowed = write.allowed if allowed is None else allowed & write.allowed
+        lanes, self.issued = x.lanes_now, self.issued + 1
+        part = None if whole else used.astype(np.int64)
+        copy = Copy(lanes, origin, write.flat, size, part, self.closed[lanes], self.issued, x.origin)
+        if allowed is not None:
+            copy = copy.part(allowed)
+        write.region.launch(copy.destination, size)
+        self.queue.append(copy)
+        write.region.in_flight = len(self.queue)
+
+    def _origin(
+        self, x: Requester, source: np.ndarray, size: int, used: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Places to read; lanes that read nothing may have any address, and others only what they read."""
+        if used is None:
+            read = self._reads(x, source, size)
+            return read.flat, read.allowed
+        flat, allowed = np.zeros(source.shape, np.int64), used == 0
+        partly = (used > 0) & (used < size) & (source % np.uint64(size) == 0)
+        for which, width in ((partly, 1), (~allowed & ~partly, size)):
+            if which.any():
+                with x.only(which):
+                    read = self._reads(x, source[which], width)
+                    flat[which], ends = read.flat, None
+                    if width < size:
+                        ends = self._reads(x, source[which] + (used[which] - np.uint32(1)), width).allowed
+                allowed[which] = _both(read.allowed, ends)
+        return flat, allowed
+
+    def _reads(self, x: Requester, source: np.ndarray, size: int) -> Access:
+        return self.memory.reach(x, READS, "global", source, size, WEAK, None, True)
+
+    def commit(self, index: np.ndarray | slice) -> None:
+        self.closed[index] += 1
+
+    def wait(self, x: Requester, lanes: np.ndarray, pending: int | None) -> None:
+        """Completes the copies of lanes that are in no group but the newest `pending`; with None, all copies."""
+        if not self.queue:
+            return
+        limit = np.full(len(self.closed), np.iinfo(np.int64).min)
+        limit[lanes] = np.iinfo(np.int64).max if pending is None else self.closed[lanes] - pending
+        low, high = int(limit.min()), int(limit.max())
+        self._complete(x, lambda copy: _compare(copy.group, low, high, limit, copy.lanes))
+
+    def _complete(self, x: Requester, due: Callable[[Copy], np.ndarray | bool]) -> None:
+        landed, left = [], []
+        for copy in self.queue:
+            which = due(copy)
+            if np.all(which):
+                landed.append(copy)
+            elif isinstance(which, bool) or not which.any():
+                left.append(copy)
+            else:
+                landed.append(copy.part(which))
+                left.append(copy.part(~which))
+        self._land(x, landed, left)
+
+    def _land(self, x: Requester, landed: list[Copy], left: list[Copy]) -> None:
+        self.queue = left
+        for copy in landed:
+            self.memory.order(x, Landing(copy.lanes, copy.source, copy.destination, copy.bytes, copy.used, copy.origin))
+        for copies in _alike(landed):
+            self._carry_out(copies)
+        self.memory.spaces["shared"].in_flight = len(left)
+        if landed:
+            self.memory.version += 1
+
+    def _carry_out(self, copies: list[Copy]) -> None:
+        """Moves the bytes of copies of one size."""
+        shared, size = self.memory.spaces["shared"], copies[0].bytes
+        to = np.concatenate([copy.destination for copy in copies])
+        items = self.memory.spaces["global"].read(np.concatenate([copy.source for copy in copies]), size)
+        if copies[0].used is not None:
+            used = np.concatenate([copy.used for copy in copies if copy.used is not None])
+            octets = items[:, np.newaxis].view(np.uint8)
+            octets[np.arange(size) >= used[:, np.newaxis]] = 0
+        shared.write(to, size, items)
+        shared.land(to, size)
+
+    def notify(self, lanes: np.ndarray, action: Callable[[np.ndarray], None]) -> None:
+        """Does something when the copies that lanes have issued so far are complete."""
+        self.notices.append(Notice(lanes, self.issued, action))
+
+    def flush(self, x: Requester) -> bool:
+        """Completes, when nothing else can run, what notices wait for; whether there was any."""
+        if not self.notices:
+            return False
+        notices, self.notices = self.notices, []
+        for notice in notices:
+            self._complete(x, notice.waits_for)
+            notice.action(notice.lanes)
+        return True
+
+    def move(self, lanes: np.ndarray, slots: np.ndarray, count: int, stride: int) -> None:
+        """Lanes and slots have other numbers; lanes that have ended are gone, and so are their copies."""
+        closed, remain = np.zeros(count, np.int64), lanes >= 0
+        closed[lanes[remain]] = self.closed[remain]
+        self.closed = closed
+        for copy in self.queue:
+            copy.destination = slots[copy.destination // stride] * stride + copy.destination % stride
+            copy.lanes = lanes[copy.lanes]
+        self.queue = [copy.part(copy.lanes >= 0) for copy in self.queue]
+        for notice in self.notices:
+            notice.lanes = lanes[notice.lanes]
+
+    def places(self) -> list[Location]:
+        """Where the copies under way were issued."""
+        return list(dict.fromkeys(copy.origin.location for copy in self.queue if copy.origin.location is not None))
+
+
+def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | bool:
+    """Which accesses both allow; None stands for all."""
+    if one is None:
+        return True if other is None else other
+    return one if other is None else one & other
+
+
+def _compare(group: np.ndarray, low: int, high: int, limit: np.ndarray, lanes: np.ndarray) -> np.ndarray | bool:
+    """group < limit[lanes], at once where the extremes decide."""
+    if group.max() < low:
+        return True
+    return False if group.min() >= high else group < limit[lanes]
+
+
+def _alike(copies: list[Copy]) -> list[list[Copy]]:
+    """Copies that can be carried out in one go."""
+    kinds: dict[tuple[int, bool], list[Copy]] = {}
+    for copy in copies:
+        kinds.setdefault((copy.bytes, copy.used is None), []).append(copy)
+    return list(kinds.values())

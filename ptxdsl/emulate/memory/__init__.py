@@ -1,0 +1,1 @@
+"""The bytes of the state spaces, and the gateway to them."""

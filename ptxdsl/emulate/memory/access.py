@@ -1,0 +1,159 @@
+"""Accesses to memory and what orders them, as observers see them: bounds, initialised bytes, races, counters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from ...errors import Location
+from ...isa.step import Ordering, OrderingEvent
+from ..run.residents import Residents
+from .regions import Region
+
+READS, WRITES, UPDATES = "reads", "writes", "updates"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Origin:
+    """An instruction that makes accesses, as findings name it."""
+
+    name: str
+    location: Location | None
+
+
+class Requester(Protocol):
+    """Lanes that run an instruction which makes accesses."""
+
+    residents: Residents
+    alive: np.ndarray
+    carried: np.ndarray | None
+
+    @property
+    def origin(self) -> Origin:
+        """The instruction that runs."""
+
+    @property
+    def collective(self) -> bool:
+        """Whether the lanes of a warp run it together."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def lanes_now(self) -> np.ndarray: ...
+
+    def lanes_of(self, shape: tuple[int, ...]) -> np.ndarray:
+        """The lane of each access of an array of them."""
+
+    def of_lanes(self, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Values of an array over all lanes, for accesses of a shape."""
+
+    def only(self, which: np.ndarray) -> AbstractContextManager[None]:
+        """Narrows the current lanes to those of a mask of the shape of an access."""
+
+    def note_unwritten(self, which: np.ndarray, text: str) -> None:
+        """Lanes of a mask read what nobody wrote, as the text says."""
+
+    def whole_warps(self, flags: np.ndarray) -> np.ndarray:
+        """All lanes of warps of which one is flagged."""
+
+    def refuse_carried(self, which: np.ndarray) -> None:
+        """Reports lanes of a mask that write what nobody wrote to where it is a result."""
+
+    def finding(
+        self, kind: str, message: str, which: np.ndarray, others: Sequence[Location] = (), help: str = ""
+    ) -> None:
+        """Reports what the lanes of a mask did; `others` are the places of other instructions that take part."""
+
+
+@dataclass(eq=False, slots=True)
+class Access:
+    """What lanes do to memory in one step: they read, write or update `size` bytes at each address.
+
+    `address` are addresses in `space`, int64, (lanes,), (warps, …) or with the instructions of a batch in front.
+    `flat` are the places of the bytes in the data of `region`, `allowed` says which accesses may be made (None: all);
+    both stand once the bounds were looked at. `items` are what a store will write. An `asynchronous` access is only
+    issued now. `unwritten` marks stores of values that nobody wrote.
+    """
+
+    kind: str
+    space: str
+    address: np.ndarray
+    size: int
+    ordering: Ordering
+    region: Region
+    by: Requester
+    items: np.ndarray | None = None
+    asynchronous: bool = False
+    flat: np.ndarray = None  # type: ignore[assignment]
+    allowed: np.ndarray | None = None
+    unwritten: np.ndarray | None = None
+
+    @property
+    def lanes(self) -> np.ndarray:
+        return self.by.lanes_of(self.address.shape)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Convergence:
+    """Lanes of warps meet at a collective: `active`, bool (warps, 32), of the warps `rows` (None: of all)."""
+
+    rows: np.ndarray | None
+    active: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BarrierArrival:
+    """Warps come to barriers of their blocks; None for all warps of all blocks to one barrier, which completes it."""
+
+    slot: np.ndarray | None
+    warp: np.ndarray | None
+    barrier: np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BarrierCompletion:
+    """Barriers of blocks complete, `done` (slots, barriers): those warps go on that waited there."""
+
+    done: np.ndarray
+    slot: np.ndarray
+    warp: np.ndarray
+    barrier: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Landing:
+    """An asynchronous copy ends: `bytes` at each place of global memory are read and written to shared memory.
+
+    Of these bytes `used` are read (None: all); the others become zero.
+    """
+
+    lanes: np.ndarray
+    source: np.ndarray
+    destination: np.ndarray
+    bytes: int
+    used: np.ndarray | None
+    origin: Origin
+
+
+Event: TypeAlias = OrderingEvent | Convergence | BarrierArrival | BarrierCompletion | Landing
+
+
+class Observer:
+    """Sees every access before it is made, and every event that orders accesses."""
+
+    def access(self, access: Access) -> None:
+        """Lanes are about to make an access; reports what is wrong with it."""
+
+    def order(self, event: Event, by: Requester) -> None:
+        """Something orders accesses."""
+
+    def settle(self, residents: Residents) -> None:
+        """Blocks start; all that ran before have ended."""
+
+    def move(self, residents: Residents, lanes: np.ndarray, slots: np.ndarray) -> None:
+        """Blocks start beside others, whose lanes and slots have other numbers now; -1 for those that are gone."""

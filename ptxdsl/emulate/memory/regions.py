@@ -1,0 +1,217 @@
+"""The bytes of the state spaces: allocations with red zones around them, and what is known of each byte."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+POISON = 0xFF  # NaN in every floating type
+_ITEMS: dict[int, np.dtype] = {
+    1: np.dtype("u1"),
+    2: np.dtype("u2"),
+    4: np.dtype("u4"),
+    8: np.dtype("u8"),
+    16: np.dtype("c16"),
+}
+_SHIFTS = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
+_WORD = 4  # the least size of an asynchronous copy: bytes for each flag of `Region.flying`
+
+
+@dataclass(eq=False, slots=True)
+class Allocation:
+    """A named piece of memory: `start` is its address in its space, `place` where its bytes lie in the region."""
+
+    name: str
+    start: int
+    bytes: int
+    place: int
+    element: str = "b8"
+    element_bytes: int = 1
+    shape: tuple[int, ...] = ()
+    writable: bool = True
+    written: bool = False
+
+    @property
+    def end(self) -> int:
+        return self.start + self.bytes
+
+    @property
+    def delta(self) -> int:
+        return self.start - self.place
+
+    @property
+    def elements(self) -> str:
+        """Its extent in words: '1000 f32', '128 × 32 f16'."""
+        shape = self.shape or (self.bytes // self.element_bytes,)
+        return " × ".join(map(str, shape)) + f" {self.element}"
+
+    def at(self, address: int) -> str:
+        """An address as an index: 'x[3]', 'c[128, 5]', with bytes where it is no whole element."""
+        number, extra = divmod(address - self.start, self.element_bytes)
+        if number < 0 and (extra or len(self.shape) > 1):
+            before = self.start - address
+            return f"{before} byte{'s' * (before > 1)} before {self.name}"
+        index: list[int] = []
+        for extent in reversed(self.shape[1:]):
+            number, inner = divmod(number, extent) if extent else (number, 0)
+            index.insert(0, inner)
+        text = ", ".join(map(str, [number, *index]))
+        return f"{self.name}[{text}]" + (f" plus {extra} byte{'s' * (extra > 1)}" if extra else "")
+
+
+class Table:
+    """The allocations of a space, by address."""
+
+    def __init__(self, allocations: Sequence[Allocation]) -> None:
+        self.allocations = sorted((a for a in allocations), key=lambda a: a.start)
+        self._start = [a.start for a in self.allocations]
+        self.starts = np.array(self._start, np.int64)
+        self.ends = np.array([a.end for a in self.allocations], np.int64)
+        self.deltas = np.array([a.delta for a in self.allocations], np.int64)
+
+    def holder(self, low: int, high: int) -> Allocation | None:
+        """The allocation that holds all bytes from low up to high."""
+        found = self.before(low)
+        return found if found is not None and high <= found.end else None
+
+    def before(self, address: int) -> Allocation | None:
+        """The last allocation that starts at or before an address."""
+        index = bisect_right(self._start, address) - 1
+        return self.allocations[index] if index >= 0 else None
+
+    def nearest(self, address: int) -> Allocation | None:
+        """The allocation with the least distance to an address."""
+        return min(self.allocations, key=lambda a: max(a.start - address, address - a.end, 0), default=None)
+
+    def find(self, address: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """For each address the number of the allocation before it, and whether that holds all `size` bytes."""
+        if not self.allocations:
+            return np.zeros(address.shape, np.int64), np.zeros(address.shape, bool)
+        number = np.searchsorted(self.starts, address, "right") - 1
+        inside = (number >= 0) & (address <= self.ends[number] - size)
+        return np.maximum(number, 0), inside
+
+
+class Region:
+    """`owners` copies of `stride` bytes: one for all (global), one a block (shared) or one a lane (local).
+
+    `base` has the place of each lane's copy, None where there is one copy. With `tracked`, reads of bytes that nobody
+    wrote and of bytes that an asynchronous copy will write are found.
+    """
+
+    def __init__(self, table: Table, stride: int, owners: int, base: np.ndarray | None, tracked: bool) -> None:
+        self.table, self.stride, self.owners, self.base, self.tracked = table, stride, owners, base, tracked
+        self.data = np.full(stride * owners, POISON, np.uint8)
+        self.fresh: np.ndarray | None = np.ones(len(self.data), np.uint8) if tracked else None
+        self.flying = np.zeros(len(self.data) // _WORD, np.uint8)
+        self.in_flight = 0
+        self._scans = 16
+        self._reads = 0
+        self._see()
+
+    def _see(self) -> None:
+        self._items = _views(self.data)
+        self._fresh = _views(self.fresh) if self.fresh is not None else None
+        self._flying = {4 * size: self.flying.view(_ITEMS[size]) for size in (1, 2, 4)}
+
+    def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Data, flags of copies and flags of unwritten bytes, with one row for each owner."""
+        fresh = np.zeros(len(self.data), np.uint8) if self.fresh is None else self.fresh
+        return tuple(a.reshape(self.owners, -1) for a in (self.data, self.flying, fresh))  # type: ignore[return-value]
+
+    def clear(self, place: int, bytes: int) -> None:
+        """Zeros, which count as written, in the copy of every owner."""
+        for rows in self.rows():
+            rows[:, place : place + bytes] = 0
+
+    def adopt(self, old: Region, source: np.ndarray, destination: np.ndarray) -> None:
+        """Takes over the contents of some owners of another region, whose stride is the same or less."""
+        for mine, theirs in zip(self.rows(), old.rows(), strict=True):
+            mine[destination, : theirs.shape[1]] = theirs[source]
+        self.in_flight = old.in_flight
+
+    def like(self, owners: int, numbers: np.ndarray) -> Region:
+        """An empty region of the same kind for other owners."""
+        return Region(self.table, self.stride, owners, numbers * self.stride, self.tracked)
+
+    def widened(self, stride: int, numbers: np.ndarray) -> Region:
+        """The same contents with more bytes for each owner."""
+        new = Region(self.table, stride, self.owners, numbers * stride, self.tracked)
+        new.adopt(self, numbers, numbers)
+        return new
+
+    def read(self, flat: np.ndarray, size: int) -> np.ndarray:
+        """Items of `size` bytes at aligned places."""
+        return self._items[size].take(flat >> _SHIFTS[size])
+
+    def write(self, flat: np.ndarray, size: int, items: np.ndarray) -> None:
+        self._items[size][flat >> _SHIFTS[size]] = items
+        if self._fresh is not None:
+            self._fresh[size][flat >> _SHIFTS[size]] = 0
+
+    def forget(self, flat: np.ndarray, size: int) -> None:
+        """What was written to these places is nothing that anybody wrote."""
+        if self._fresh is None:
+            self.fresh = np.zeros(len(self.data), np.uint8)
+            self._see()
+        assert self._fresh is not None
+        self._fresh[size][flat >> _SHIFTS[size]] = np.ones(size, np.uint8).view(_ITEMS[size])[0]
+
+    def unwritten(self, flat: np.ndarray, size: int) -> np.ndarray | None:
+        """Which of the items have a byte that nobody wrote; None if none has."""
+        if self._fresh is None:
+            return None
+        self._reads += 1
+        if self._reads >= self._scans and self._all_written():
+            return None
+        flags = self._fresh[size].take(flat >> _SHIFTS[size])
+        return flags != 0 if np.count_nonzero(flags) else None
+
+    def _all_written(self) -> bool:
+        """Looks for bytes that nobody wrote, more and more seldom; stops tracking where there are none."""
+        assert self.fresh is not None
+        self._scans *= 2
+        if self.fresh.any():
+            return False
+        self.fresh = self._fresh = None
+        return True
+
+    def awaited(self, flat: np.ndarray, size: int) -> np.ndarray | None:
+        """Which of the items have a byte that a copy in flight will write; None if none has."""
+        if not self.in_flight:
+            return None
+        size = max(size, _WORD)
+        flags = self._flying[size].take(flat >> _SHIFTS[size])
+        return flags != 0 if np.count_nonzero(flags) else None
+
+    def launch(self, flat: np.ndarray, size: int) -> None:
+        """An asynchronous copy to these places begins."""
+        self.in_flight += 1
+        self._flying[size][flat >> _SHIFTS[size]] = {4: 1, 8: 0x0101, 16: 0x01010101}[size]
+
+    def land(self, flat: np.ndarray, size: int) -> None:
+        """An asynchronous copy to these places ends."""
+        self.in_flight -= 1
+        self._flying[size][flat >> _SHIFTS[size]] = 0
+
+
+def _views(data: np.ndarray) -> dict[int, np.ndarray]:
+    return {size: data.view(item) for size, item in _ITEMS.items()}
+
+
+def spread(sizes: Sequence[tuple[int, int]], zone: int, first: int = 0) -> tuple[list[int], int]:
+    """Places for pieces of (bytes, alignment) with at least `zone` unused bytes after each, and the end of all."""
+    places, end = [], first
+    for size, alignment in sizes:
+        place = -(-end // alignment) * alignment
+        places.append(place)
+        end = place + size + zone
+    return places, -(-end // 16) * 16
+
+
+def elements(shape: Sequence[int | None]) -> int:
+    return prod(extent or 0 for extent in shape)

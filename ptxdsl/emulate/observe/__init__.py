@@ -1,0 +1,1 @@
+"""Who looks at accesses: bounds, contents."""

@@ -1,0 +1,83 @@
+"""What is in memory: bytes that nobody wrote, and bytes that a copy under way will write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...errors import Location
+from ..memory.access import UPDATES, WRITES, Access, Observer
+from .bounds import bytes_text
+
+
+class Contents(Observer):
+    """Notes reads of bytes that nobody wrote, and reports accesses to bytes that an asynchronous copy will write.
+
+    `under_way` gives the instructions whose copies are under way.
+    """
+
+    def __init__(self, under_way: Callable[[], Sequence[Location]]) -> None:
+        self.under_way = under_way
+
+    def access(self, access: Access) -> None:
+        region = access.region
+        if access.kind == WRITES and access.by.carried is not None and not access.asynchronous:
+            _carry(access, access.by.carried)
+        if region.fresh is None and not region.in_flight:
+            return
+        flat = access.flat if access.allowed is None else access.flat[access.allowed]
+        flying = region.awaited(flat, access.size)
+        if flying is not None:
+            self._report_flying(access, flying)
+        if access.kind == WRITES:
+            return
+        unwritten = region.unwritten(flat, access.size)
+        if unwritten is not None and flying is not None:
+            unwritten &= ~flying
+        if unwritten is not None and unwritten.any():
+            _report_unwritten(access, unwritten)
+
+    def _report_flying(self, access: Access, which: np.ndarray) -> None:
+        message = (
+            f"{access.by.name} touches {bytes_text(access.size)} at {_where(access, which)}, "
+            "to which an asynchronous copy is still under way"
+        )
+        access.by.finding("unwaited-async", message, _spread(which, access.allowed), self.under_way())
+
+
+def _carry(access: Access, carried: np.ndarray) -> None:
+    """Lanes store what nobody wrote: to global memory that is an output, elsewhere it is only copied."""
+    if access.by.collective:
+        carried = access.by.whole_warps(carried)
+    which = np.broadcast_to(access.by.of_lanes(carried, access.address.shape), access.address.shape)
+    if access.region.tracked:
+        access.unwritten = which
+    elif which.any():
+        access.by.refuse_carried(which)
+
+
+def _report_unwritten(access: Access, which: np.ndarray) -> None:
+    """Bytes that nobody wrote are read: that is wrong where they decide; atomic operations decide at once."""
+    place, spread = _where(access, which), _spread(which, access.allowed)
+    message = f"{access.by.name} reads {bytes_text(access.size)} at {place}, which no thread has written"
+    if access.kind == UPDATES:
+        access.by.finding("uninitialized", message, spread)
+    else:
+        access.by.note_unwritten(spread, message)
+
+
+def _where(access: Access, which: np.ndarray) -> str:
+    address = access.address if access.allowed is None else access.address[access.allowed]
+    first = int(address[which].flat[0])
+    holder = access.region.table.before(first)
+    return holder.at(first) if holder else f"address {first:#x}"
+
+
+def _spread(which: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:
+    """Flags of the allowed accesses as flags of all."""
+    if allowed is None:
+        return which
+    result = np.zeros(allowed.shape, bool)
+    result[allowed] = which
+    return result

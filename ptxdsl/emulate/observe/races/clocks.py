@@ -1,0 +1,241 @@
+"""What threads know of each other's accesses: vector clocks of the warps of a block, and what came from farther."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...run.residents import WARP, Residents
+from .stamps import LANE_MASK, STAMP
+
+
+@dataclass(eq=False, slots=True)
+class Message:
+    """What a release makes known: stamps by warp of the grid, and of single threads beyond that."""
+
+    warps: np.ndarray
+    threads: dict[int, int] = field(default_factory=dict)
+
+    def joined(self, other: Message | None) -> Message:
+        if other is None or other is self:
+            return self
+        threads = dict(self.threads)
+        for thread, stamp in other.threads.items():
+            threads[thread] = max(stamp, threads.get(thread, 0))
+        return Message(np.maximum(self.warps, other.warps), threads)
+
+    def within(self, first: int, warps: int) -> Message:
+        """Only what it tells of some warps of the grid."""
+        part = np.zeros_like(self.warps)
+        part[first : first + warps] = self.warps[first : first + warps]
+        low, high = first * WARP, (first + warps) * WARP
+        return Message(part, {t: stamp for t, stamp in self.threads.items() if low <= t < high})
+
+    def knows(self, warps: np.ndarray, stamps: np.ndarray) -> np.ndarray:
+        """Which accesses, by warp of the grid and stamp, it covers."""
+        covered = self.warps[warps] >= stamps
+        if self.threads:
+            for n in np.flatnonzero(~covered):
+                thread = int(warps[n]) * WARP + int(stamps[n] & LANE_MASK)
+                covered[n] = self.threads.get(thread, 0) >= stamps[n]
+        return covered
+
+
+class Clocks:
+    """The knowledge of resident warps; a row for each, in the order of their lanes.
+
+    `seen` (rows, warps of a block): all accesses of a warp of the same block up to that stamp came before; for the
+    warp itself, those of all its lanes. `pairs` has the same for lanes of a warp that met without the others.
+    `far` is what warps, and `near` what single threads, learned by acquiring; both by number in the grid.
+    """
+
+    def __init__(self, residents: Residents) -> None:
+        self.far: dict[int, Message] = {}
+        self.near: dict[int, Message] = {}
+        self._fill(residents)
+
+    def _fill(self, residents: Residents) -> None:
+        r = self.residents = residents
+        self.rows = r.lanes // WARP
+        self.row = np.arange(self.rows)
+        self.own = self.row // r.slots
+        self.block = r.blocks[self.row % r.slots].astype(np.int64)
+        self.warp = (self.block * r.warps + self.own).astype(STAMP)
+        self.seen = np.zeros((self.rows, r.warps), STAMP)
+        self.pairs: np.ndarray | None = None
+        self._floors: np.ndarray | None = None
+
+    def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
+        """Rows go to their places among those of other residents."""
+        seen, pairs = self.seen, self.pairs
+        self._fill(residents)
+        self.seen[destination] = seen[source]
+        if pairs is not None:
+            self._pairs()[destination] = pairs[source]
+
+    @property
+    def floors(self) -> np.ndarray:
+        """The stamps up to which each warp knows all accesses of its block."""
+        if self._floors is None:
+            self._floors = self.seen.min(1)
+        return self._floors
+
+    @property
+    def floor(self) -> int:
+        """Every warp knows the accesses of its block up to this stamp."""
+        return int(self.floors.min())
+
+    # Meetings
+
+    def converge(self, rows: np.ndarray | None, active: np.ndarray, alive: np.ndarray, now: int) -> None:
+        """Lanes of warps meet."""
+        index = self.row if rows is None else rows
+        whole = active.all() or (active | ~alive.reshape(-1, WARP)[index]).all(1)
+        if np.all(whole):
+            self._meet(index, now)
+            return
+        self._meet(index[whole], now)
+        for row, lanes in zip(index[~whole], active[~whole], strict=True):
+            self._meet_partly(int(row), np.flatnonzero(lanes), now)
+
+    def _meet(self, rows: np.ndarray, now: int) -> None:
+        self.seen[rows, self.own[rows]] = now
+        self._floors = None
+        if self.near:
+            warps = {int(warp) for warp in self.warp[rows]}
+            for thread in [t for t in self.near if t // WARP in warps]:
+                self.teach(self._row_of(thread // WARP), self.near.pop(thread))
+
+    def _row_of(self, warp: int) -> int:
+        return int(np.flatnonzero(self.warp == warp)[0])
+
+    def _pairs(self) -> np.ndarray:
+        if self.pairs is None:
+            self.pairs = np.zeros((self.rows, WARP, WARP), STAMP)
+        return self.pairs
+
+    def _meet_partly(self, row: int, lanes: np.ndarray, now: int) -> None:
+        known = self._pairs()[row]
+        total = known[lanes].max(0)
+        total[lanes] = now
+        known[lanes] = np.maximum(known[lanes], total)
+        first = int(self.warp[row]) * WARP
+        shared = [self.near[first + int(lane)] for lane in lanes if first + int(lane) in self.near]
+        if shared:
+            message = joined(shared)
+            self.near |= {first + int(lane): message for lane in lanes}
+
+    def meet_everyone(self, now: int) -> None:
+        """All warps of each block come to a barrier together."""
+        self.meet_lanes_of(self.row, now)
+        self.seen[:] = now
+        self._floors = None
+        if self.far:
+            for block in np.unique(self.block):
+                self._share([int(row) for row in np.flatnonzero(self.block == block)])
+
+    def meet_lanes_of(self, rows: np.ndarray, now: int) -> None:
+        self._meet(rows, now)
+
+    def _share(self, rows: list[int]) -> None:
+        messages = [self.far[w] for row in rows if (w := int(self.warp[row])) in self.far]
+        if messages:
+            total = joined(messages)
+            self.far |= {int(self.warp[row]): total for row in rows}
+
+    def learn(self, rows: np.ndarray, seen: np.ndarray) -> None:
+        """Warps learn what was known elsewhere in their blocks, (rows, warps)."""
+        self.seen[rows] = np.maximum(self.seen[rows], seen)
+        self._floors = None
+
+    # Messages
+
+    def teach(self, row: int, message: Message) -> None:
+        """All lanes of a warp learn a message."""
+        warp, warps = int(self.warp[row]), self.residents.warps
+        if self.far.get(warp) is message:
+            return
+        first = int(self.block[row]) * warps
+        local = message.warps[first : first + warps].copy()
+        local[self.own[row]] = 0  # of their own warp the lanes know only what they met for
+        self.learn(np.array([row]), local[np.newaxis])
+        self.far[warp] = message.joined(self.far.get(warp))
+
+    def tell(self, lane: int, now: int, limit: int | None = None) -> Message:
+        """What a lane knows, or knew up to a stamp."""
+        row, r = lane // WARP, self.residents
+        warp, number = int(self.warp[row]), lane % WARP
+        thread = warp * WARP + number
+        warps = np.zeros(r.warps * int(np.prod(r.grid)), STAMP)
+        first = int(self.block[row]) * r.warps
+        warps[first : first + r.warps] = self.seen[row]
+        message = Message(warps, {thread: now})
+        if self.pairs is not None:
+            known = self.pairs[row, number]
+            better = np.flatnonzero(known > self.seen[row, self.own[row]])
+            message.threads |= {warp * WARP + int(lane): int(known[lane]) for lane in better}
+        for more in (self.far.get(warp), self.near.get(thread)):
+            message = message.joined(more)
+        if limit is not None:
+            np.minimum(message.warps, STAMP.type(limit), out=message.warps)
+            message.threads = {thread: min(stamp, limit) for thread, stamp in message.threads.items()}
+        return message
+
+    def hear(self, lanes: np.ndarray, message: Message, alive: np.ndarray) -> None:
+        """Lanes learn a message; a warp does, where all its lanes do that have not ended."""
+        for row in np.unique(lanes // WARP):
+            members = lanes[lanes // WARP == row]
+            if len(np.unique(members)) == int(alive.reshape(-1, WARP)[row].sum()):
+                self.teach(int(row), message)
+                continue
+            first = int(self.warp[row]) * WARP
+            for lane in members % WARP:
+                thread = first + int(lane)
+                self.near[thread] = message.joined(self.near.get(thread))
+
+    def threads(self, lanes: np.ndarray) -> list[int]:
+        """The numbers of lanes' threads in the grid."""
+        threads: list[int] = (self.warp[lanes // WARP].astype(np.int64) * WARP + lanes % WARP).tolist()
+        return threads
+
+    # Questions
+
+    def limits(self, rows: np.ndarray, warps: np.ndarray) -> np.ndarray:
+        """The stamps up to which rows know the accesses of warps of the grid, apart from what came from farther."""
+        each = self.residents.warps
+        block, number = np.divmod(warps, STAMP.type(each))
+        return np.where(block == self.block[rows], self.seen[rows, number], STAMP.type(0))
+
+    def unordered(self, lanes: np.ndarray, warps: np.ndarray, stamps: np.ndarray) -> np.ndarray:
+        """Of accesses by warps that the rows of lanes do not know of: those that the lanes do not know of either."""
+        late = np.ones(len(lanes), bool)
+        if self.pairs is not None:
+            same = np.flatnonzero(self.warp[lanes // WARP] == warps)
+            known = self.pairs[lanes[same] // WARP, lanes[same] % WARP, (stamps[same] & LANE_MASK) % WARP]
+            late[same] = known < stamps[same]
+        for number, message in self._messages(lanes):
+            which = late & number
+            late[which] = ~message.knows(warps[which], stamps[which])
+        return late
+
+    def _messages(self, lanes: np.ndarray) -> Iterator[tuple[np.ndarray, Message]]:
+        """What some of the lanes have learned, and which of them."""
+        if self.far:
+            warps = self.warp[lanes // WARP]
+            for warp in np.unique(warps):
+                if int(warp) in self.far:
+                    yield warps == warp, self.far[int(warp)]
+        if self.near:
+            threads = np.array(self.threads(lanes))
+            for thread in np.unique(threads):
+                if int(thread) in self.near:
+                    yield threads == thread, self.near[int(thread)]
+
+
+def joined(messages: list[Message]) -> Message:
+    total = messages[0]
+    for message in messages[1:]:
+        total = total.joined(message)
+    return total

@@ -1,0 +1,451 @@
+"""Finds accesses to the same bytes, at least one of them a write, that nothing orders.
+
+Follows the memory model of PTX: two accesses race if they are of different threads, neither happens before the other,
+and they are not both strong (relaxed, volatile, acquire, release, atomic) with scopes that include each other's thread.
+Two stores of the same bytes are not reported: compute-sanitizer does not warn of them either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ....isa.step import Fence, PhaseArrival, PhaseCompletion, PhaseWait
+from ...memory.access import (
+    READS,
+    WRITES,
+    Access,
+    BarrierArrival,
+    BarrierCompletion,
+    Convergence,
+    Event,
+    Landing,
+    Observer,
+    Requester,
+)
+from ...memory.regions import Allocation, Region
+from ...run.barriers import BARRIERS
+from ...run.residents import WARP, Residents
+from .clocks import Clocks, Message
+from .locations import WIDE, Boxes, Locations
+from .shadow import GlobalShadow, Plane, SharedShadow, Words
+from .stamps import LANE_MASK, LATEST, SEVERAL, STAMP, TICK
+from .telling import Conflict, Told, tell
+
+_WEAK, _BLOCK, _DEVICE = 0, 1, 2  # whose accesses a strong access cannot race with
+_WINDOW = (1 << 40) - 1
+
+
+class Accessors:
+    """The accesses of one event, one entry for each group of words: who makes them and what they know."""
+
+    def __init__(self, words: Words, lanes: np.ndarray, rows: np.ndarray, number: np.ndarray) -> None:
+        self.words, self.lanes, self.rows, self.number = words, lanes, rows, number
+
+
+class Races(Observer):
+    """`shared` and `everything` are the regions of shared and global memory, as they are now."""
+
+    def __init__(self, regions: Callable[[], tuple[Region, Region]]) -> None:
+        self.regions = regions
+        self.now = 0
+        self.told: list[Told | None] = [None]
+        self.strength = np.zeros(1 << 12, np.int8)
+        self.arrays: dict[int, GlobalShadow] = {}
+        self.boxes: Boxes = {}
+        self.conflicts: list[tuple[Accessors, np.ndarray, np.ndarray, np.ndarray]] = []
+
+    # Residents
+
+    def settle(self, residents: Residents) -> None:
+        """Blocks start."""
+        self.residents = residents
+        self.clocks = Clocks(residents)
+        self.boxes = {key: box for key, box in self.boxes.items() if key[0] == "global"}
+        self.locations = Locations(self.clocks, residents.lanes, self.boxes)
+        self.barriers = np.zeros((residents.slots, BARRIERS, residents.warps), STAMP)
+        self.messages: dict[tuple[int, int], Message] = {}
+        self.shared_region, self.global_region = self.regions()
+        self.shared = SharedShadow(residents.slots, self.shared_region.stride, residents.warps)
+
+    def move(self, residents: Residents, lanes: np.ndarray, slots: np.ndarray) -> None:
+        """Blocks that go on stand among others."""
+        old, self.residents = self.residents, residents
+        self.shared_region, self.global_region = self.regions()
+        old_lanes, old_slots = np.flatnonzero(lanes >= 0), np.flatnonzero(slots >= 0)
+        rows = old_lanes[::WARP] // WARP
+        self.clocks.move(residents, rows, lanes[old_lanes[::WARP]] // WARP)
+        self.locations.move(residents, old_lanes, lanes[old_lanes])
+        self.locations.relocate(slots, self.shared.stride)
+        self.shared = self.shared.moved(residents.slots, old_slots, slots[old_slots])
+        barriers, self.barriers = self.barriers, np.zeros((residents.slots, BARRIERS, old.warps), STAMP)
+        self.barriers[slots[old_slots]] = barriers[old_slots]
+        self.messages = {(int(slots[slot]), b): m for (slot, b), m in self.messages.items()}
+
+    def _tick(self) -> int:
+        """The stamp of what happens now."""
+        self.now += TICK
+        if self.now >= LATEST:
+            self._begin_anew()
+        self.told.append(None)
+        return self.now
+
+    def _begin_anew(self) -> None:
+        """Forgets everything: the clock has come to its end."""
+        self.now, self.told = TICK, [None]
+        self.arrays.clear()
+        self.boxes.clear()
+        self.settle(self.residents)
+
+    def _note(self, told: Told, strength: int) -> int:
+        now = self._tick()
+        time = now // TICK
+        self.told[time] = told
+        if time >= len(self.strength):
+            self.strength = np.concatenate([self.strength, np.zeros_like(self.strength)])
+        self.strength[time] = strength
+        return now
+
+    # Accesses
+
+    def access(self, access: Access) -> None:
+        if access.region is self.shared_region:
+            self._in_shared(access)
+        elif access.region is self.global_region and access.space != "const":
+            self._in_global(access)
+        self._report(access)
+
+    def _parts(self, access: Access) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Places, lanes and numbers of the allowed accesses, (accesses,)."""
+        flat, lanes = access.flat.reshape(-1), access.lanes.reshape(-1)
+        if access.allowed is None:
+            return flat, lanes, np.arange(len(flat))
+        number = np.flatnonzero(access.allowed)
+        return flat[number], lanes[number], number
+
+    def _in_shared(self, access: Access) -> None:
+        shadow, reads = self.shared, access.kind == READS
+        flat, lanes, number = self._parts(access)
+        now = self._note(Told(access.by.origin, access.kind, access.ordering), _strength(access))
+        words = shadow.words(flat, access.size)
+        lanes, number = words.each(lanes), words.each(number)
+        rows = lanes // WARP
+        who = Accessors(words, lanes, rows, number)
+        floor = self.clocks.floor
+        if shadow.newest_write > floor:
+            self._check_shared_writers(access, who)
+        if not reads and shadow.newest_read > floor:
+            self._check_shared_readers(access, who)
+        if not access.asynchronous:
+            self._record_shared(access, now, who)
+        if access.ordering.sem != "weak" or self.locations.boxes:
+            self.locations.access(access, "shared", flat, self._parts(access)[1], now | SEVERAL)
+
+    def _stamps(self, access: Access, now: int, lanes: np.ndarray) -> np.ndarray:
+        """The stamps of accesses; a collective makes them for all lanes of a warp."""
+        if access.by.collective:
+            return np.full(len(lanes), now | SEVERAL, STAMP)
+        return (now + lanes % WARP).astype(STAMP)
+
+    def _record_shared(self, access: Access, now: int, who: Accessors) -> None:
+        shadow, words = self.shared, who.words
+        if access.kind != READS:
+            shadow.newest_write = now | SEVERAL
+            stamps, warps = self._stamps(access, now, who.lanes), self.clocks.warp[who.rows]
+            shadow.writes.put(words, stamps, warps)
+            self._check_neighbours(access, who, *shadow.writes.take(words), stamps, warps)
+            return
+        shadow.newest_read = now | SEVERAL
+        places = shadow.reads_of(words, self.clocks.own[who.rows])
+        shadow.readers.put(shadow.latest_reads_of(words), np.uint32(now | SEVERAL))
+        if access.by.collective:
+            shadow.readers.put(places, np.uint32(now | SEVERAL))
+            return
+        stamps, old = self._stamps(access, now, who.lanes), shadow.readers.take(places)
+        shadow.readers.put(places, stamps)
+        new = shadow.readers.take(places)
+        met = self.clocks.seen[who.rows, self.clocks.own[who.rows]]
+        crowded = ((new != stamps[:, np.newaxis]) | ((old > met[:, np.newaxis]) & ((old ^ new) & LANE_MASK != 0))).any(
+            1
+        )
+        if crowded.any():
+            shadow.readers.put(places.only(crowded), stamps[crowded] | LANE_MASK)
+
+    def _check_shared_writers(self, access: Access, who: Accessors) -> None:
+        """Holds an access against the last writes, but for those that the whole block knows."""
+        late = self._late(who, self.shared.writes.stamp, who.words)
+        if late is not None:
+            self._check(access, late, *self.shared.writes.take(late.words), WRITES)
+
+    def _late(self, who: Accessors, plane: Plane, places: Words) -> Accessors | None:
+        """Those of the accesses to words with stamps that not all warps of the block know."""
+        late = (plane.take(places) > self.clocks.floors[who.rows][:, np.newaxis]).any(1)
+        if not late.any():
+            return None
+        return Accessors(who.words.only(late), who.lanes[late], who.rows[late], who.number[late])
+
+    def _check_shared_readers(self, access: Access, everyone: Accessors) -> None:
+        """Holds a write against the reads of all warps of the block."""
+        who = self._late(everyone, self.shared.readers, self.shared.latest_reads_of(everyone.words))
+        if who is None:
+            return
+        for warp in range(self.residents.warps):
+            stamps = self.shared.readers.take(self.shared.reads_of(who.words, warp))
+            if (stamps > self.clocks.seen[who.rows, warp][:, np.newaxis]).any():
+                number = (self.clocks.block[who.rows] * self.residents.warps + warp).astype(STAMP)
+                warps = np.broadcast_to(number[:, np.newaxis], stamps.shape)
+                self._check(access, who, stamps, warps, READS)
+
+    def _in_global(self, access: Access) -> None:
+        flat, lanes, number = self._parts(access)
+        if not flat.size:
+            return
+        now = self._note(Told(access.by.origin, access.kind, access.ordering), _strength(access))
+        for allocation, which in self._allocations(access, number):
+            part = flat[which], lanes[which], number[which]
+            self._in_array(access, now, self._array(allocation), *part)
+        if access.ordering.sem != "weak" or self.locations.boxes:
+            self.locations.access(access, "global", flat, lanes, now | SEVERAL)
+
+    def _allocations(self, access: Access, number: np.ndarray) -> list[tuple[Allocation, np.ndarray | slice]]:
+        """The arrays that are accessed, and by which of the accesses."""
+        address, table = access.address.reshape(-1)[number], access.region.table
+        holder = table.holder(int(address.min()), int(address.max()) + 1)
+        if holder is not None:
+            return [(holder, slice(None))]
+        index, _ = table.find(address, access.size)
+        return [(table.allocations[n], index == n) for n in np.unique(index)]
+
+    def _array(self, allocation: Allocation) -> GlobalShadow:
+        key = id(allocation)
+        if key not in self.arrays:
+            start = allocation.place // 16 * 16
+            self.arrays[key] = GlobalShadow(start, allocation.place - start + allocation.bytes)
+        return self.arrays[key]
+
+    def _in_array(
+        self, access: Access, now: int, shadow: GlobalShadow, flat: np.ndarray, lanes: np.ndarray, number: np.ndarray
+    ) -> None:
+        if access.kind == READS and not shadow.written:
+            if not access.asynchronous:
+                shadow.read(flat, access.size, self._stamps(access, now, lanes), self.clocks.warp[lanes // WARP])
+            return
+        if not shadow.written:
+            shadow.settle()
+            shadow.written = True
+        words = shadow.words(flat, access.size)
+        lanes, number = words.each(lanes), words.each(number)
+        rows = lanes // WARP
+        who = Accessors(words, lanes, rows, number)
+        stamps = self._stamps(access, now, lanes)
+        self._check(access, who, *shadow.writes.take(words), WRITES)
+        if access.kind == READS:
+            if not access.asynchronous:
+                shadow.read(flat, access.size, stamps[:: words.repeats], self.clocks.warp[rows[:: words.repeats]])
+            return
+        for readers in shadow.readers:
+            self._check(access, who, *readers.take(words), READS)
+        warps = self.clocks.warp[rows]
+        shadow.writes.put(words, stamps, warps)
+        self._check_neighbours(access, who, *shadow.writes.take(words), stamps, warps)
+
+    # Checks
+
+    def _check(self, access: Access, who: Accessors, stamps: np.ndarray, warps: np.ndarray, kind: str) -> None:
+        """Holds accesses against earlier ones, (entries, words of an entry)."""
+        rows = np.broadcast_to(who.rows[:, np.newaxis], stamps.shape)
+        late = stamps > self.clocks.limits(rows, warps)
+        if not late.any():
+            return
+        own = (warps == self.clocks.warp[rows]) & (stamps & LANE_MASK == (who.lanes % WARP)[:, np.newaxis])
+        late &= ~own
+        if late.any():
+            entry, part = np.nonzero(late)
+            self._sift(access, who, entry, stamps[entry, part], warps[entry, part], kind)
+
+    def _sift(
+        self,
+        access: Access,
+        who: Accessors,
+        entry: np.ndarray,
+        stamps: np.ndarray,
+        warps: np.ndarray,
+        kind: str,
+    ) -> None:
+        """Drops what is no race: both strong, the same bytes, known from afar; reports the rest."""
+        racy = ~self._both_strong(access, who.rows[entry], stamps, warps)
+        if access.kind == WRITES and kind == WRITES and access.items is not None:
+            racy &= ~_leaves_the_same(access)[who.number[entry]]
+        if racy.any():
+            entry, stamps, warps = entry[racy], stamps[racy], warps[racy]
+            racy = self.clocks.unordered(who.lanes[entry], warps, stamps)
+        if racy.any():
+            self.conflicts.append((who, entry[racy], stamps[racy], warps[racy]))
+
+    def _both_strong(self, access: Access, rows: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
+        strength = _strength(access)
+        if not strength:
+            return np.zeros(len(rows), bool)
+        common = np.minimum(self.strength[stamps // TICK], strength)
+        same_block = warps // self.residents.warps == self.clocks.block[rows]
+        return common >= np.where(same_block, _BLOCK, _DEVICE)
+
+    def _check_neighbours(
+        self,
+        access: Access,
+        who: Accessors,
+        stamps: np.ndarray,
+        warps: np.ndarray,
+        own_stamps: np.ndarray,
+        own_warps: np.ndarray,
+    ) -> None:
+        """Looks for lanes whose words another lane wrote in the same step."""
+        lost = ((stamps != own_stamps[:, np.newaxis]) | (warps != own_warps[:, np.newaxis])).any(1)
+        if not lost.any():
+            return
+        entry = np.flatnonzero(lost)
+        stamps, warps = stamps[entry, 0], warps[entry, 0]
+        racy = ~self._both_strong(access, who.rows[entry], stamps, warps)
+        if access.items is not None:
+            racy &= ~_stores_the_same(access)[who.number[entry]]
+        if racy.any():
+            self.conflicts.append((who, entry[racy], stamps[racy], warps[racy]))
+
+    def _report(self, access: Access) -> None:
+        """Reports what an access conflicts with: the first of it, for all lanes that have any."""
+        if not self.conflicts:
+            return
+        conflicts, self.conflicts = self.conflicts, []
+        which = np.zeros(access.address.shape, bool)
+        for who, entry, _, _ in conflicts:
+            which.reshape(-1)[who.number[entry]] = True
+        who, entry, stamps, warps = min(conflicts, key=lambda c: int(c[0].number[c[1]].min()))
+        first = int(np.argmin(who.number[entry]))
+        earlier = self.told[int(stamps[first]) // TICK]
+        assert earlier is not None
+        lane = int(who.lanes[entry[first]])
+        conflict = Conflict(
+            access, int(access.address.reshape(-1)[who.number[entry[first]]]), lane, earlier, int(warps[first]),
+            int(stamps[first]) % TICK, self.residents,
+        )  # fmt: skip
+        tell(conflict, which)
+
+    # Order
+
+    def order(self, event: Event, by: Requester) -> None:
+        if isinstance(event, Convergence):
+            self.clocks.converge(event.rows, event.active, by.alive, self._tick() | SEVERAL)
+        elif isinstance(event, BarrierArrival):
+            self._arrive(event)
+        elif isinstance(event, BarrierCompletion):
+            self._complete(event)
+        elif isinstance(event, Landing):
+            self._land(event)
+        elif isinstance(event, Fence):
+            self.locations.fence(event, by.lanes_now, self._tick() | SEVERAL, by.alive)
+        else:
+            self._phase(event, by)
+
+    def _arrive(self, event: BarrierArrival) -> None:
+        now = self._tick() | SEVERAL
+        if event.slot is None or event.warp is None or event.barrier is None:
+            self.clocks.meet_everyone(now)
+            return
+        rows = event.warp.astype(np.int64) * self.residents.slots + event.slot
+        self.clocks.meet_lanes_of(rows, now)
+        seen = self.clocks.seen[rows]
+        np.maximum.at(self.barriers, (event.slot, event.barrier), seen)
+        if self.clocks.far:
+            warps = self.clocks.warp[rows].tolist()
+            for warp, slot, barrier in zip(warps, event.slot.tolist(), event.barrier.tolist(), strict=True):
+                if (message := self.clocks.far.get(warp)) is not None:
+                    self.messages[slot, barrier] = message.joined(self.messages.get((slot, barrier)))
+
+    def _complete(self, event: BarrierCompletion) -> None:
+        rows = event.warp * self.residents.slots + event.slot
+        self.clocks.learn(rows, self.barriers[event.slot, event.barrier])
+        self.clocks.meet_lanes_of(rows, self._tick() | SEVERAL)
+        if self.messages:
+            for row, slot, barrier in zip(rows.tolist(), event.slot.tolist(), event.barrier.tolist(), strict=True):
+                if (slot, barrier) in self.messages:
+                    self.clocks.teach(row, self.messages[slot, barrier])
+        self.barriers[event.done] = 0
+        for slot, barrier in np.argwhere(event.done).tolist():
+            self.messages.pop((slot, barrier), None)
+
+    def _land(self, event: Landing) -> None:
+        """Bytes that were copied count as read and written now by the threads that waited for them."""
+        now = self._note(Told(event.origin, WRITES, asynchronous=True), _WEAK)
+        rows = event.lanes // WARP
+        stamps, warps = (now + event.lanes % WARP).astype(STAMP), self.clocks.warp[rows]
+        words = self.shared.words(event.destination, event.bytes)
+        self.shared.writes.put(words, words.each(stamps), words.each(warps))
+        self.shared.newest_write = now | SEVERAL
+        whole = slice(None) if event.used is None else event.used == event.bytes
+        if not len(event.source[whole]):
+            return
+        low = int(event.source[whole].min())
+        for allocation, which in self._holders(event.source[whole], low):
+            self._array(allocation).read(
+                event.source[whole][which], event.bytes, stamps[whole][which], warps[whole][which]
+            )
+
+    def _holders(self, flat: np.ndarray, low: int) -> list[tuple[Allocation, np.ndarray | slice]]:
+        """The arrays that hold places of global memory."""
+        allocations = self.global_region.table.allocations
+        places = np.array([allocation.place for allocation in allocations])
+        first, last = np.searchsorted(places, [low, int(flat.max())], "right") - 1
+        if first == last:
+            return [(allocations[first], slice(None))]
+        index = np.searchsorted(places, flat, "right") - 1
+        return [(allocations[n], index == n) for n in np.unique(index)]
+
+    def _phase(self, event: PhaseArrival | PhaseCompletion | PhaseWait, by: Requester) -> None:
+        now = self._tick() | SEVERAL
+        address = event.address.view(np.int64) & _WINDOW
+        lanes = by.lanes_of(address.shape).reshape(-1)
+        assert self.shared_region.base is not None
+        flat = address.reshape(-1) + self.shared_region.base[lanes]
+        if isinstance(event, PhaseArrival):
+            self.locations.arrive(event, "shared", flat, lanes, now)
+            return
+        done = event.complete.reshape(-1)
+        if isinstance(event, PhaseCompletion):
+            self.locations.complete("shared", flat[done])
+        elif done.any():
+            self.locations.wait(event, "shared", flat[done], lanes[done], by.alive)
+
+
+def _strength(access: Access) -> int:
+    if access.ordering.sem == "weak":
+        return _WEAK
+    return _DEVICE if access.ordering.scope in WIDE else _BLOCK
+
+
+def _items(access: Access) -> np.ndarray:
+    """What a store writes, (accesses, bytes)."""
+    assert access.items is not None
+    return np.ascontiguousarray(access.items).reshape(-1, 1).view(np.uint8)
+
+
+def _leaves_the_same(access: Access) -> np.ndarray:
+    """Which accesses of a store change nothing."""
+    flat = access.flat.reshape(-1) if access.allowed is None else np.where(access.allowed, access.flat, 0).reshape(-1)
+    old = access.region.read(flat, access.size).reshape(-1, 1).view(np.uint8)
+    return (old == _items(access)).all(1)
+
+
+def _stores_the_same(access: Access) -> np.ndarray:
+    """Which accesses of a store are to places where all others of the step store the same."""
+    flat, items = access.flat.reshape(-1), _items(access)
+    order = np.argsort(flat, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(flat[order]) != 0))
+    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(flat))))
+    first = items[order][starts]
+    differs = (items[order] != first[group]).any(1)
+    uniform = np.ones(len(starts), bool)
+    uniform[group[differs]] = False
+    result = np.zeros(len(flat), bool)
+    result[order] = uniform[group]
+    return result

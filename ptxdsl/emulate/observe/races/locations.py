@@ -1,0 +1,221 @@
+"""Memory through which threads tell each other what they did: flags and counters, and mbarriers.
+
+A release leaves a message at its address; what reads it and acquires learns it. Messages have a scope: those of `.cta`
+reach threads of the same block only. A fence stands between a message and accesses that do not order by themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import compress
+from typing import TypeAlias
+
+import numpy as np
+
+from ....isa.step import Fence, Ordering, PhaseArrival, PhaseWait
+from ...memory.access import READS, UPDATES, Access
+from ...run.residents import WARP, Residents
+from .clocks import Clocks, Message
+
+WIDE = ("gpu", "sys")  # scopes that reach other blocks
+
+
+@dataclass(eq=False, slots=True)
+class Mailbox:
+    """The messages at one address, for threads of block `block` and for all."""
+
+    block: int
+    near: Message | None = None
+    wide: Message | None = None
+    total: Message | None = None
+
+    def leave(self, message: Message, scope: str, block: int) -> None:
+        """Adds a message to those that are there."""
+        self.total = None
+        if scope in WIDE:
+            self.wide = message.joined(self.wide)
+            return
+        if block != self.block:
+            self.block, self.near = block, None
+        self.near = message.joined(self.near)
+
+    def for_block(self, block: int) -> Message | None:
+        if block != self.block or self.near is None:
+            return self.wide
+        if self.total is None:
+            self.total = self.near.joined(self.wide)
+        return self.total
+
+
+Boxes: TypeAlias = dict[tuple[str, int], Mailbox]
+
+
+class Locations:
+    """Mailboxes by space and place, and what lanes fenced or have yet to fence.
+
+    `latest` has the message that each thread read last, by whether it acquired it: spinning threads read it again.
+    """
+
+    def __init__(self, clocks: Clocks, lanes: int, boxes: Boxes) -> None:
+        self.clocks = clocks
+        self.boxes = boxes
+        self.arrived: Boxes = {}
+        self.heard: dict[int, Message] = {}
+        self.latest: dict[bool, dict[int, Message]] = {False: {}, True: {}}
+        self.fenced = {wide: np.zeros(lanes, np.int64) for wide in (False, True)}
+        self.any_fenced = False
+
+    def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
+        """Lanes go to their places among other residents."""
+        for wide, old in self.fenced.items():
+            self.fenced[wide] = np.zeros(residents.lanes, np.int64)
+            self.fenced[wide][destination] = old[source]
+
+    def relocate(self, slots: np.ndarray, stride: int) -> None:
+        """Slots of shared memory have other numbers, -1 for those that are gone."""
+        for boxes in (self.boxes, self.arrived):
+            kept = {key: box for key, box in boxes.items() if key[0] != "shared"}
+            for (space, flat), box in boxes.items():
+                if space == "shared" and slots[flat // stride] >= 0:
+                    kept[space, int(slots[flat // stride]) * stride + flat % stride] = box
+            boxes.clear()
+            boxes |= kept
+
+    def _block(self, lane: int) -> int:
+        return int(self.clocks.block[lane // WARP])
+
+    def _thread(self, lane: int) -> int:
+        return int(self.clocks.warp[lane // WARP]) * WARP + lane % WARP
+
+    # Accesses
+
+    def access(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
+        """Lanes read or write flags, one after another."""
+        sem = access.ordering.sem
+        if sem == "weak":
+            if self.boxes and access.kind != READS:
+                self._drop(space, flat)
+            return
+        if access.kind != READS and (sem in ("release", "acq_rel") or self.any_fenced):
+            self._exchange(access, space, flat, lanes, now)
+        elif self.boxes:
+            if access.kind == READS or access.kind == UPDATES:
+                self._receive(access, space, flat, lanes)
+            else:
+                self._drop(space, flat)
+
+    def _drop(self, space: str, flat: np.ndarray) -> None:
+        if len(self.boxes) < flat.size:
+            places = set(flat.tolist())
+            for key in [key for key in self.boxes if key[0] == space and key[1] in places]:
+                del self.boxes[key]
+            return
+        for place in flat.tolist():
+            self.boxes.pop((space, place), None)
+
+    def _receive(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray) -> None:
+        """Lanes read messages."""
+        places = [place for where, place in self.boxes if where == space]
+        for place in places if len(places) < flat.size else np.unique(flat).tolist():
+            readers = lanes[flat == place]
+            if readers.size:
+                self._read(self.boxes.get((space, place)), readers, access.ordering, access.by.alive)
+
+    def _read(self, box: Mailbox | None, lanes: np.ndarray, ordering: Ordering, alive: np.ndarray) -> None:
+        """Lanes read the messages of a mailbox: they know them at once, or behind a fence."""
+        if box is None:
+            return
+        near = self.clocks.block[lanes // WARP] == box.block
+        if box.near is not None and near.any():
+            self._learn(box.for_block(box.block), lanes[near], ordering, alive)
+            lanes = lanes[~near]
+        if ordering.scope in WIDE and lanes.size:
+            self._learn(box.wide, lanes, ordering, alive)
+
+    def _learn(self, message: Message | None, lanes: np.ndarray, ordering: Ordering, alive: np.ndarray) -> None:
+        """Lanes read a message."""
+        if message is None:
+            return
+        threads = self.clocks.threads(lanes)
+        acquires = ordering.sem in ("acquire", "acq_rel")
+        latest = self.latest[acquires]
+        news = [latest.get(thread) is not message for thread in threads]
+        if not any(news):
+            return
+        latest |= dict.fromkeys(threads, message)
+        if acquires:
+            self.clocks.hear(lanes[news], message, alive)
+            return
+        for thread in compress(threads, news):
+            self.heard[thread] = message.joined(self.heard.get(thread))
+
+    def _exchange(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
+        """Lanes write, one after another, what others may read; an update reads first what is there."""
+        releases = access.ordering.sem in ("release", "acq_rel")
+        wide = access.ordering.scope in WIDE
+        sends = np.ones(len(lanes), bool) if releases else self.fenced[wide][lanes] > 0
+        for place, lane, send in zip(flat.tolist(), lanes.tolist(), sends.tolist(), strict=True):
+            key = space, place
+            if access.kind == UPDATES:
+                self._read(self.boxes.get(key), np.array([lane]), access.ordering, access.by.alive)
+            else:
+                self.boxes.pop(key, None)
+            if send:
+                limit = None if releases else int(self.fenced[wide][lane])
+                box = self.boxes.setdefault(key, Mailbox(self._block(lane)))
+                box.leave(self.clocks.tell(lane, now, limit), access.ordering.scope, self._block(lane))
+
+    # Fences
+
+    def fence(self, fence: Fence, lanes: np.ndarray, now: int, alive: np.ndarray) -> None:
+        """Lanes order their accesses before a fence and those behind it."""
+        if fence.proxy:
+            return
+        if fence.sem != "acquire":
+            self.any_fenced = True
+            self.fenced[False][lanes] = now
+            if fence.scope in WIDE:
+                self.fenced[True][lanes] = now
+        if fence.sem != "release" and self.heard:
+            self._take_in(lanes, fence.scope in WIDE, alive)
+
+    def _take_in(self, lanes: np.ndarray, wide: bool, alive: np.ndarray) -> None:
+        """Lanes know now what they heard before; if the fence is not `wide`, only of their own blocks."""
+        learned: dict[int, tuple[Message, list[int]]] = {}
+        for lane in lanes.tolist():
+            message = self.heard.pop(self._thread(lane), None)
+            if message is not None:
+                learned.setdefault(id(message), (message, []))[1].append(lane)
+        for message, listeners in learned.values():
+            if wide:
+                self.clocks.hear(np.array(listeners), message, alive)
+                continue
+            warps = self.clocks.residents.warps
+            for lane in listeners:
+                part = message.within(self._block(lane) * warps, warps)
+                self.clocks.hear(np.array([lane]), part, alive)
+                self.heard[self._thread(lane)] = message
+
+    # mbarriers
+
+    def arrive(self, event: PhaseArrival, space: str, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
+        """Lanes arrive at mbarriers: what they know goes to those who see the phase complete."""
+        if event.ordering.sem == "relaxed":
+            return
+        for place, lane in zip(flat.tolist(), lanes.tolist(), strict=True):
+            box = self.arrived.setdefault((space, place), Mailbox(self._block(lane)))
+            box.leave(self.clocks.tell(lane, now), "gpu", self._block(lane))
+
+    def complete(self, space: str, flat: np.ndarray) -> None:
+        """Phases of mbarriers are complete."""
+        for place in set(flat.tolist()):
+            arrived = self.arrived.pop((space, place), None)
+            if arrived is not None and arrived.wide is not None:
+                box = self.boxes.setdefault((space, place), Mailbox(arrived.block))
+                box.leave(arrived.wide, "gpu", arrived.block)
+
+    def wait(self, event: PhaseWait, space: str, flat: np.ndarray, lanes: np.ndarray, alive: np.ndarray) -> None:
+        """Lanes see that phases are complete."""
+        ordering = Ordering(event.ordering.sem, "gpu")
+        for place in np.unique(flat).tolist():
+            self._read(self.boxes.get((space, place)), lanes[flat == place], ordering, alive)

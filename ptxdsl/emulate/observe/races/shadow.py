@@ -1,0 +1,222 @@
+"""What is remembered of memory: who wrote each word last, and who has read it since.
+
+A word has `grain` bytes: four, until an access of fewer bytes shows that its parts are different things.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .stamps import LANE_MASK, STAMP
+
+_ITEMS: dict[int, np.dtype] = {1: STAMP, 2: np.dtype(np.uint64), 4: np.dtype(np.complex128)}
+_SHIFTS = {1: 0, 2: 1, 4: 2}
+_WIDEST = 4  # words that are moved as one item
+_MOST_PENDING = 1 << 26
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of some accesses: `first` of each of `width` (1, 2 or 4) words; `repeats` of these for each access."""
+
+    first: np.ndarray
+    width: int
+    repeats: int
+
+    def each(self, values: np.ndarray) -> np.ndarray:
+        """Values of accesses, one for each entry of `first`."""
+        return np.repeat(values, self.repeats) if self.repeats > 1 else values
+
+    def plus(self, offset: np.ndarray | int) -> Words:
+        """The same words in other planes."""
+        return Words(self.first + offset, self.width, self.repeats)
+
+    def only(self, which: np.ndarray) -> Words:
+        return Words(self.first[which], self.width, self.repeats)
+
+
+class Plane:
+    """A number for each word."""
+
+    def __init__(self, data: np.ndarray) -> None:
+        self.data = data
+        self._items = {width: data.view(item) for width, item in _ITEMS.items()}
+
+    @classmethod
+    def empty(cls, words: int) -> Plane:
+        return cls(np.zeros(-(-words // _WIDEST) * _WIDEST, STAMP))
+
+    def take(self, words: Words) -> np.ndarray:
+        """(entries, width)"""
+        items = self._items[words.width].take(words.first >> _SHIFTS[words.width])
+        return items.view(STAMP).reshape(-1, words.width)
+
+    def put(self, words: Words, values: np.ndarray | np.uint32) -> None:
+        """One value for all words, one for all those of an entry, or (entries, width)."""
+        if isinstance(values, np.uint32):
+            self._items[words.width][words.first >> _SHIFTS[words.width]] = _repeated(values, words.width)
+            return
+        if values.ndim == 1 and words.width > 1:
+            values = np.repeat(values, words.width)
+        items = np.ascontiguousarray(values).reshape(-1).view(_ITEMS[words.width])
+        self._items[words.width][words.first >> _SHIFTS[words.width]] = items
+
+
+def _repeated(value: np.uint32, width: int) -> np.ndarray:
+    """An item of one value, again and again."""
+    item: np.ndarray = np.full(width, value).view(_ITEMS[width])[0]
+    return item
+
+
+def refined(plane: Plane, factor: int) -> Plane:
+    """The same for words of fewer bytes."""
+    return Plane(np.repeat(plane.data, factor))
+
+
+@dataclass(slots=True)
+class Cells:
+    """The last access of each word: its stamp, and the warp in the grid that made it."""
+
+    stamp: Plane
+    warp: Plane
+
+    @classmethod
+    def empty(cls, words: int) -> Cells:
+        return cls(Plane.empty(words), Plane.empty(words))
+
+    def take(self, words: Words) -> tuple[np.ndarray, np.ndarray]:
+        return self.stamp.take(words), self.warp.take(words)
+
+    def put(self, words: Words, stamps: np.ndarray, warps: np.ndarray) -> None:
+        self.stamp.put(words, stamps)
+        self.warp.put(words, warps)
+
+    def refined(self, factor: int) -> Cells:
+        return Cells(refined(self.stamp, factor), refined(self.warp, factor))
+
+
+class Shadow:
+    """The words of a piece of memory of `bytes` bytes from `origin` on.
+
+    `newest_write` and `newest_read` are the greatest stamps there.
+    """
+
+    def __init__(self, origin: int, bytes: int) -> None:
+        self.origin, self.bytes = origin, bytes
+        self.grain = 4
+        self.newest_write = self.newest_read = 0
+        self.writes = Cells.empty(bytes // self.grain + 1)
+
+    def words(self, flat: np.ndarray, size: int) -> Words:
+        """The words of accesses of `size` bytes."""
+        if size < self.grain:
+            self.refine(self.grain // size)
+        first, width = (flat - self.origin) >> (self.grain.bit_length() - 1), size // self.grain
+        if width <= _WIDEST:
+            return Words(first, width, 1)
+        parts = np.arange(0, width, _WIDEST)
+        return Words((first[:, np.newaxis] + parts).reshape(-1), _WIDEST, len(parts))
+
+    def refine(self, factor: int) -> None:
+        self.grain //= factor
+        self.writes = self.writes.refined(factor)
+
+
+class SharedShadow(Shadow):
+    """Shared memory of resident blocks: of each word, the last read by each warp of its block, and by any of them."""
+
+    def __init__(self, slots: int, stride: int, warps: int) -> None:
+        super().__init__(0, slots * stride)
+        self.slots, self.stride, self.warps = slots, stride, warps
+        self.readers = Plane.empty(self.plane * (warps + 1))
+
+    @property
+    def plane(self) -> int:
+        """Words of a plane of `readers`."""
+        return -(-self.bytes // self.grain // _WIDEST) * _WIDEST
+
+    def refine(self, factor: int) -> None:
+        super().refine(factor)
+        self.readers = refined(self.readers, factor)
+
+    def reads_of(self, words: Words, warp: np.ndarray | int) -> Words:
+        """Where the reads of warps (of the block) are kept."""
+        return words.plus(warp * self.plane)
+
+    def latest_reads_of(self, words: Words) -> Words:
+        """Where the last read by any warp is kept."""
+        return words.plus(self.warps * self.plane)
+
+    def moved(self, slots: int, source: np.ndarray, destination: np.ndarray) -> SharedShadow:
+        """The same of other slots."""
+        new = SharedShadow(slots, self.stride, self.warps)
+        if self.grain < new.grain:
+            new.refine(new.grain // self.grain)
+        new.newest_write, new.newest_read = self.newest_write, self.newest_read
+        for mine, theirs in ((self.writes.stamp, new.writes.stamp), (self.writes.warp, new.writes.warp)):
+            new._rows(theirs, 0)[destination] = self._rows(mine, 0)[source]
+        for warp in range(self.warps + 1):
+            new._rows(new.readers, warp)[destination] = self._rows(self.readers, warp)[source]
+        return new
+
+    def _rows(self, plane: Plane, number: int) -> np.ndarray:
+        """A plane with a row for each slot."""
+        start, each = number * self.plane, self.stride // self.grain
+        return plane.data[start : start + self.slots * each].reshape(self.slots, each)
+
+
+class GlobalShadow(Shadow):
+    """An array in global memory: of each word, the last reader, and the one before of another warp.
+
+    Until somebody writes to the array its reads are only kept in `pending`, up to a limit.
+    """
+
+    def __init__(self, origin: int, bytes: int) -> None:
+        super().__init__(origin, bytes)
+        self.readers = (Cells.empty(bytes // self.grain + 1), Cells.empty(bytes // self.grain + 1))
+        self.pending: list[tuple[np.ndarray, int, np.ndarray, np.ndarray]] = []
+        self.pending_bytes = 0
+        self.written = False
+
+    def refine(self, factor: int) -> None:
+        super().refine(factor)
+        self.readers = (self.readers[0].refined(factor), self.readers[1].refined(factor))
+
+    def read(self, flat: np.ndarray, size: int, stamps: np.ndarray, warps: np.ndarray) -> None:
+        """Remembers reads."""
+        if self.written:
+            self._read(flat, size, stamps, warps)
+            return
+        self.pending.append((flat, size, stamps, warps))
+        self.pending_bytes += flat.nbytes + stamps.nbytes
+        if self.pending_bytes > _MOST_PENDING:
+            self.settle()
+
+    def settle(self) -> None:
+        """Takes the reads that are pending to the words."""
+        pending, self.pending, self.pending_bytes = self.pending, [], 0
+        for reads in pending:
+            self._read(*reads)
+
+    def _read(self, flat: np.ndarray, size: int, stamps: np.ndarray, warps: np.ndarray) -> None:
+        words = self.words(flat, size)
+        stamps, warps = words.each(stamps), words.each(warps)
+        last, before = self.readers
+        old_stamps, old_warps = last.take(words)
+        others = (old_warps != warps[:, np.newaxis]).any(1) & (old_stamps != 0).any(1)
+        if others.any():
+            before.put(words.only(others), old_stamps[others], old_warps[others])
+        last.put(words, stamps, warps)
+        new_stamps, new_warps = last.take(words)
+        crowded = (new_stamps[:, 0] != stamps) | (new_warps[:, 0] != warps)
+        if crowded.any():
+            self._crowd(words.only(crowded), stamps[crowded], warps[crowded], new_warps[crowded, 0])
+
+    def _crowd(self, words: Words, stamps: np.ndarray, warps: np.ndarray, winners: np.ndarray) -> None:
+        """Several lanes read the same words at once: of one warp as several, of other warps one of them."""
+        last, before = self.readers
+        same = warps == winners
+        last.stamp.put(words.only(same), stamps[same] | LANE_MASK)
+        before.put(words.only(~same), stamps[~same], warps[~same])

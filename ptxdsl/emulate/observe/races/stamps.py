@@ -1,0 +1,16 @@
+"""Stamps: when an access was made, and by which lane of its warp, in one integer.
+
+Time counts accesses and events of order. The stamp of an access is 64 * time + its lane; `SEVERAL` stands for more than
+one lane. What a thread knows of a warp is the stamp of a time with lane 63: it covers all accesses up to that time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+TICK = 64
+SEVERAL = TICK - 1
+LANE_MASK = np.uint32(TICK - 1)
+STAMP = np.dtype(np.uint32)
+LATEST = (1 << 32) - 4 * TICK  # the clock begins anew when it comes here
+NEVER = np.uint32(0)

@@ -1,0 +1,87 @@
+"""How memory is used: wavefronts of shared accesses and sectors of global ones, against the least that would do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..memory.access import Access, Observer, Origin
+from ..report import Report, Traffic
+from ..run.residents import WARP
+
+BANKS, BANK_BYTES, SECTOR_BYTES = 32, 4, 32
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What the accesses of an instruction took, and the least that would have done."""
+
+    taken: int = 0
+    ideal: int = 0
+
+
+class TrafficCounter(Observer):
+    """Adds up the wavefronts and sectors of each instruction; they stand in the report when the kernel has ended."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.sums: dict[tuple[Origin, str], _Sums] = {}
+
+    def access(self, access: Access) -> None:
+        space = access.space.partition("::")[0]
+        if space not in ("shared", "global") or (access.asynchronous and space == "global"):
+            return
+        number, flat = np.arange(access.flat.size), access.flat.reshape(-1)
+        if access.allowed is not None:
+            number = np.flatnonzero(access.allowed)
+            flat = flat[number]
+        count = _wavefronts if space == "shared" else _sectors
+        taken, ideal = count(_groups(access, number, space), flat, access.size)
+        sums = self.sums.setdefault((access.by.origin, space), _Sums())
+        sums.taken += taken
+        sums.ideal += ideal
+        self.report.bank_conflicts = self._told("shared")
+        self.report.global_sectors = self._told("global")
+
+    def _told(self, wanted: str) -> list[Traffic]:
+        return [
+            Traffic(origin.name, origin.location, sums.taken, sums.ideal)
+            for (origin, space), sums in self.sums.items()
+            if space == wanted
+        ]
+
+
+def _groups(access: Access, number: np.ndarray, space: str) -> np.ndarray:
+    """Which accesses are served together: those of a warp, for wide ones in shared memory of a half or a quarter."""
+    lanes = access.lanes.reshape(-1)[number]
+    instruction = number // max(1, access.flat.size // max(1, len(access.flat))) if access.flat.ndim > 2 else 0
+    parts = max(1, access.size // BANK_BYTES) if space == "shared" else 1
+    each = WARP // parts
+    groups: np.ndarray = (instruction * access.by.residents.lanes + lanes // WARP * WARP) + lanes % WARP // each
+    return groups
+
+
+def _distinct(groups: np.ndarray, flat: np.ndarray, size: int, unit: int) -> tuple[np.ndarray, np.ndarray]:
+    """The units of memory that each group touches, once each: (groups from 0 on, units)."""
+    units = (flat[:, np.newaxis] + np.arange(0, max(size, 1), min(unit, size))) // unit
+    _, dense = np.unique(groups, return_inverse=True)
+    pairs = np.unique(np.stack([np.repeat(dense, units.shape[1]), units.reshape(-1)]), axis=1)
+    return pairs[0], pairs[1]
+
+
+def _wavefronts(groups: np.ndarray, flat: np.ndarray, size: int) -> tuple[int, int]:
+    """A wavefront serves one word of each bank."""
+    group, word = _distinct(groups, flat, size, BANK_BYTES)
+    if not group.size:
+        return 0, 0
+    held = np.bincount(group * BANKS + word % BANKS, minlength=(int(group[-1]) + 1) * BANKS).reshape(-1, BANKS)
+    return int(held.max(1).sum()), int((-(-held.sum(1) // BANKS)).sum())
+
+
+def _sectors(groups: np.ndarray, flat: np.ndarray, size: int) -> tuple[int, int]:
+    """A sector is 32 bytes of memory; the least is what the distinct bytes fill."""
+    group, _ = _distinct(groups, flat, size, SECTOR_BYTES)
+    parts, _ = _distinct(groups, flat, size, min(size, SECTOR_BYTES))
+    least = np.bincount(parts) * min(size, SECTOR_BYTES)
+    return len(group), int((-(-least // SECTOR_BYTES)).sum())

@@ -1,0 +1,1 @@
+"""Runs lanes: the machine, its processor, its scheduler."""

@@ -1,0 +1,164 @@
+"""The sixteen barriers of each block. A barrier counts warps, 32 threads each, and is free again when it completes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..memory.access import BarrierCompletion
+from .decode import Decoded
+from .executor import Executor
+from .residents import WARP, Residents
+from .scheduler import Group
+
+BARRIERS = 16
+EVERYONE = -1  # a barrier without a count waits for all threads of the block that have not ended
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Warps that come to barriers: their slots and numbers, and for each the barrier and the threads it expects."""
+
+    slot: np.ndarray
+    warp: np.ndarray
+    barrier: np.ndarray
+    need: np.ndarray
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Lanes at a barrier, where they go on, and the instruction whose results they get."""
+
+    barrier: int
+    group: Group
+    step: Decoded
+    how: str | None
+
+
+class Barriers:
+    """What has come to the barriers: `came` and `expected` by slot, barrier (and warp)."""
+
+    def __init__(self, residents: Residents) -> None:
+        self.residents = residents
+        self.came = np.zeros((residents.slots, BARRIERS, residents.warps), bool)
+        self.expected = np.zeros((residents.slots, BARRIERS), np.int64)
+        self.votes = np.zeros((residents.slots, BARRIERS), np.int64)
+        self.voters = np.zeros((residents.slots, BARRIERS), np.int64)
+        self.waiting: list[Waiting] = []
+
+    @property
+    def idle(self) -> bool:
+        return not self.waiting and not self.came.any()
+
+    def suffices(self, x: Executor, come: Arrivals) -> bool:
+        """Whether warps that come complete their barriers by themselves, and nobody else has come there."""
+        coming = np.zeros(self.expected.shape, np.int64)
+        np.add.at(coming, (come.slot, come.barrier), WARP)
+        alone = not self.came[come.slot, come.barrier].any()
+        return alone and bool((coming[come.slot, come.barrier] == self._counts(x, come.slot, come.need)).all())
+
+    def arrive(self, x: Executor, come: Arrivals) -> None:
+        """Warps come to their barriers, each expecting some threads there."""
+        slot, barrier = come.slot, come.barrier
+        self._check_again(x, barrier, self.came[slot, barrier, come.warp])
+        before = self.expected[slot, barrier]
+        self.came[slot, barrier, come.warp] = True
+        self.expected[slot, barrier] = come.need
+        others = np.where(before != 0, before, self.expected[slot, barrier])
+        self._check_counts(x, barrier, self._counts(x, slot, others), self._counts(x, slot, come.need))
+
+    def _counts(self, x: Executor, slot: np.ndarray, need: np.ndarray) -> np.ndarray:
+        """Threads that barriers wait for."""
+        return np.where(need == EVERYONE, x.living_warps()[slot] * WARP, need)
+
+    def vote(self, come: Arrivals, values: np.ndarray, active: np.ndarray) -> None:
+        np.add.at(self.votes, (come.slot, come.barrier), (values & active).sum(-1))
+        np.add.at(self.voters, (come.slot, come.barrier), active.sum(-1))
+
+    def complete(self, x: Executor) -> None:
+        """Lets those go on whose barriers have all that they expect."""
+        if not self.came.any():
+            return
+        present = self.came.sum(-1) * WARP
+        need = np.where(self.expected == EVERYONE, (x.living_warps() * WARP)[:, np.newaxis], self.expected)
+        done = (present > 0) & (present >= need)
+        if not done.any():
+            return
+        released = list(self._release(x, done))
+        self._tell(x, done, released)
+        for counts in (self.came, self.expected, self.votes, self.voters):
+            counts[done] = 0
+        for group, _ in released:
+            x.scheduler.add(group)
+
+    def of(self, come: Arrivals) -> np.ndarray:
+        """The barriers (slots, barriers) to which warps come."""
+        which = np.zeros(self.expected.shape, bool)
+        which[come.slot, come.barrier] = True
+        return which
+
+    def _tell(self, x: Executor, done: np.ndarray, released: Sequence[tuple[Group, int]]) -> None:
+        """Barriers complete, and lanes that waited there go on."""
+        lanes = np.concatenate([group.lanes for group, _ in released] or [np.zeros(0, np.int64)])
+        barrier = np.concatenate([np.full(len(g.lanes), b) for g, b in released] or [np.zeros(0, np.int64)])
+        warps = np.unique(np.stack([self.residents.slot[lanes], self.residents.warp[lanes], barrier]), axis=1)
+        x.order(BarrierCompletion(done, *warps.astype(np.int64)))
+
+    def _release(self, x: Executor, done: np.ndarray) -> Iterator[tuple[Group, int]]:
+        kept = []
+        for entry in self.waiting:
+            free = done[self.residents.slot[entry.group.lanes], entry.barrier]
+            lanes, left = entry.group.lanes[free], entry.group.lanes[~free]
+            if lanes.size:
+                if entry.how is not None:
+                    x.deliver_late(entry.group.frame, entry.step, lanes, self._outcome(entry, lanes))
+                yield Group(entry.group.frame, entry.group.pc, lanes, entry.group.turns), entry.barrier
+            if left.size:
+                entry.group.lanes = left
+                kept.append(entry)
+        self.waiting = kept
+
+    def _outcome(self, entry: Waiting, lanes: np.ndarray) -> np.ndarray:
+        slot = self.residents.slot[lanes]
+        return outcome(self.votes[slot, entry.barrier], self.voters[slot, entry.barrier], entry.how)
+
+    def _check_again(self, x: Executor, barrier: np.ndarray, again: np.ndarray) -> None:
+        """Reports warps that come a second time."""
+        if again.any():
+            message = f"{x.name}: the warp came to barrier {int(barrier[again][0])} already and it has not completed"
+            x.finding_of_warps("barrier", message, again)
+
+    def _check_counts(self, x: Executor, barrier: np.ndarray, others: np.ndarray, need: np.ndarray) -> None:
+        """Reports counts of threads that do not agree."""
+        differ = others != need
+        if differ.any():
+            which = int(np.argmax(differ))
+            message = (
+                f"{x.name}: barrier {int(barrier[which])} is for {int(need[which])} threads here, "
+                f"and for {int(others[which])} threads where others wait for it"
+            )
+            x.finding_of_warps("barrier", message, differ)
+
+    def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
+        """Slots move to their places among other residents."""
+        old = self.came, self.expected, self.votes, self.voters
+        waiting, self.waiting = self.waiting, []
+        self.__init__(residents)  # type: ignore[misc]
+        for mine, theirs in zip((self.came, self.expected, self.votes, self.voters), old, strict=True):
+            mine[destination] = theirs[source]
+        self.waiting = waiting
+
+    def describe(self, entry: Waiting, x: Executor) -> str:
+        """What the first block at a barrier lacks."""
+        slot = int(self.residents.slot[entry.group.lanes[0]])
+        here = int(self.came[slot, entry.barrier].sum()) * WARP
+        need = int(self.expected[slot, entry.barrier])
+        need = int(x.living_warps()[slot]) * WARP if need == EVERYONE else need
+        return f"at barrier {entry.barrier}, where {here} of {need} threads have come"
+
+
+def outcome(votes: np.ndarray, voters: np.ndarray, how: str | None) -> np.ndarray:
+    """The result of a barrier with a reduction."""
+    return {"popc": votes.astype(np.uint32), "and": votes == voters, "or": votes > 0}[str(how)]

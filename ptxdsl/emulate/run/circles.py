@@ -1,0 +1,83 @@
+"""Proof that lanes which run on and on get nowhere: all that they can tell apart comes again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+
+import numpy as np
+
+from .core import Core
+from .flow import Flow
+from .frames import Frame
+from .scheduler import Group
+
+_LOOKS = 64
+
+
+class Circles:
+    """Notes the state of all lanes now and then, and looks whether it comes again.
+
+    That counts once all lanes that could run have run meanwhile. Memory is compared by the number of its changes. A
+    loop that reads a clock or counts its rounds never comes again.
+    """
+
+    def __init__(self) -> None:
+        self._glance, self._noted = b"", b""
+        self._looks, self._pause = 0, _LOOKS
+        self._owed: np.ndarray | None = None
+
+    def ran(self, group: Group) -> None:
+        """Lanes have their turn."""
+        if self._owed is not None:
+            self._owed[group.lanes] = False
+
+    def closed(self, machine: Core, x: Flow) -> bool:
+        """Whether the state that was noted has come again; between two notes ever more rounds pass."""
+        if self._owed is None:
+            self._note(machine)
+        elif not self._owed.any():
+            self._looks += 1
+            if _glance(machine) == self._glance and _state(machine) == self._noted:
+                return True
+            if self._looks == _LOOKS:
+                self._owed, self._pause = None, 2 * self._pause
+                x.rounds = -self._pause
+        return False
+
+    def _note(self, machine: Core) -> None:
+        self._glance, self._noted, self._looks = _glance(machine), _state(machine), 0
+        self._owed = np.zeros(machine.residents.lanes, bool)
+        for group in machine.scheduler.ready.values():
+            self._owed[group.lanes] = True
+
+
+def _glance(machine: Core) -> bytes:
+    """A part of the state, quick to look at: of each group that could run, the registers of one lane."""
+    some = [np.array([machine.memory.version, machine.memory.local]).tobytes()]
+    for group in sorted(machine.scheduler.ready.values(), key=_place):
+        some += [register[group.lanes[0]].tobytes() for register in group.frame.registers if register is not None]
+    return b"".join(some)
+
+
+def _state(machine: Core) -> bytes:
+    memory, barriers, scheduler = machine.memory, machine.barriers, machine.scheduler
+    digest = blake2b(f"{memory.version} {memory.local}".encode())
+    for array in (barriers.came, barriers.expected, barriers.votes, *_registers(machine.entry)):
+        digest.update(array.tobytes())
+    waiting = [entry.group for entry in barriers.waiting]
+    for number, groups in enumerate((scheduler.ready.values(), [*scheduler.waiting(), *waiting])):
+        for group in sorted(groups, key=_place):
+            digest.update(f"{number} {_place(group)}".encode())
+            digest.update(group.lanes.tobytes())
+    return digest.digest()
+
+
+def _place(group: Group) -> tuple[tuple[int, ...], int, int]:
+    return group.frame.path, group.pc, int(group.lanes[0])
+
+
+def _registers(frame: Frame) -> Iterator[np.ndarray]:
+    yield from (array for array in frame.registers if array is not None)
+    for callee in frame.callees.values():
+        yield from _registers(callee)

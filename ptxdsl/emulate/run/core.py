@@ -1,0 +1,182 @@
+"""What a launch consists of, apart from how it is run: its memory, its lanes, its frames, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+import numpy as np
+
+from ... import config, ir
+from ...errors import EmulationError, Location
+from ..asynchronous.copies import Copies
+from ..memory.regions import Region, Table, spread
+from ..memory.spaces import FRAME_PARAMETERS, Memory
+from ..report import SHOWN_THREADS, Finding, Index, Report
+from .barriers import Barriers
+from .decode import Code, Decoded
+from .frames import Frame
+from .program import Program, allocation
+from .residents import Residents
+from .scheduler import Scheduler
+from .schedules import schedule
+from .special import changes, special_register
+
+MULTIPROCESSORS = 132  # of an H200
+LOCAL_ZONE = 16
+STEPS_BETWEEN_LOOKS = 1024  # at the time
+_LONGER = "allow more by max_steps and max_seconds, or PTXDSL_STEPS and PTXDSL_SECONDS"
+STEPS_AFTER_FINDING = 100_000  # a kernel that went wrong may run for ever
+
+
+class Abort(Exception):
+    """The kernel ends at once."""
+
+
+class Found(Exception):
+    """The first finding was made, and no more are wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmulatedLaunch:
+    """What is launched.
+
+    `shared` are the allocations of a block, `places` the addresses of module variables and parameters, `workspace` the
+    address of memory that the driver gives to a grid.
+    """
+
+    program: Program
+    grid: Index
+    block: Index
+    places: dict[ir.Variable, int]
+    shared: Table
+    shared_bytes: int
+    dynamic_bytes: int
+    workspace: int
+    checks: bool = True
+    resident: int | None = None
+    only_first: bool = False
+    traffic: bool = False
+
+
+class Core:
+    """The state of one launch. `clock` counts steps."""
+
+    multiprocessors = MULTIPROCESSORS
+    residents: Residents
+    scheduler: Scheduler
+    barriers: Barriers
+    copies: Copies
+    entry: Frame
+
+    def __init__(self, launch: EmulatedLaunch, memory: Memory) -> None:
+        self.launch, self.memory, self.program = launch, memory, launch.program
+        self.checks, self.shared_bytes = launch.checks, launch.dynamic_bytes
+        self.total_shared_bytes = sum(v.bytes for v in self.program.of_space("shared")) + launch.dynamic_bytes
+        reserved = self.program.reserved
+        self.reserved = launch.places[reserved] if reserved else 0
+        settings = config.current()
+        self.workspace, self.numerics = launch.workspace, settings.numerics
+        self.schedule = schedule(settings.schedule)
+        self.report = Report()
+        self._reported: set[tuple[str, int]] = set()
+        self.clock, self.last_step = 0, float("inf")
+        self.most_steps, self.most_seconds = settings.steps, settings.seconds
+        self.started, self.pause = monotonic(), 0.0
+        self._special: dict[str, np.ndarray] = {}
+
+    def settle(self, residents: Residents) -> None:
+        """Other blocks are resident: fresh shared and local memory."""
+        self.residents = residents
+        self._special.clear()
+        stride = self.launch.shared_bytes
+        spaces, r = self.memory.spaces, residents
+        spaces["shared"] = Region(self.launch.shared, stride, r.slots, r.slot * stride, self.checks)
+        spaces["local"] = Region(Table([]), 0, r.lanes, r.all * 0, self.checks)
+        if self.program.reserved:  # the system clears it
+            spaces["shared"].clear(self.reserved, self.program.reserved.bytes)
+
+    # Frames and addresses
+
+    def new_frame(self, code: Code, parent: Frame | None, site: int) -> Frame:
+        """A frame, with room for its variables in each lane's memory."""
+        base = parent.end if parent else 0
+        frame = Frame(code, self.residents.lanes, parent, site)
+        variables = [v for v in code.variables if v.space in ("local", "param") and v not in self.launch.places]
+        places, frame.end = spread([(v.bytes, max(16, v.align or 1)) for v in variables], LOCAL_ZONE, base)
+        for variable, place in zip(variables, places, strict=True):
+            frame.places[variable] = place + (FRAME_PARAMETERS if variable.space == "param" else 0)
+        local = self.memory.spaces["local"]
+        if frame.end > local.stride:
+            self.memory.spaces["local"] = local = local.widened(frame.end, self.residents.all)
+        allocations = [allocation(v, p, p) for v, p in zip(variables, places, strict=True)]
+        frame.table = Table([*(parent.table.allocations if parent else ()), *allocations])
+        return frame
+
+    def address_of(self, target: ir.Variable | ir.Function | ir.Symbol) -> int:
+        """Where a module variable, a kernel parameter or a function lies."""
+        if isinstance(target, ir.Function):
+            return self.program.code_address(target)
+        if isinstance(target, ir.Variable) and target in self.launch.places:
+            return self.launch.places[target]
+        raise EmulationError(
+            f"{target.name} is declared but not defined", help="link the module that defines it, or run on a GPU"
+        )
+
+    def special(self, name: str) -> np.ndarray:
+        """A special register for all lanes."""
+        if changes(name):
+            return special_register(self, self.residents, name)
+        if name not in self._special:
+            self._special[name] = special_register(self, self.residents, name)
+        return self._special[name]
+
+    # Limits
+
+    def look_up(self, step: Decoded, lanes: np.ndarray) -> None:
+        """Ends the launch, which is at this step, where it has run for too long; says when to look again."""
+        if self.clock > self.last_step:
+            raise Abort
+        limit = ""
+        if self.most_steps is not None and self.clock > self.most_steps:
+            limit = f"{self.most_steps} steps"
+        elif self.most_seconds is not None and monotonic() - self.started > self.most_seconds:
+            limit = f"{self.most_seconds:g} seconds"
+        if limit:
+            self.find("limit", f"stopped after {limit}, at {step.opcode.text}", step, lanes, help=_LONGER)
+            raise Abort
+        self.pause = min(self.last_step, self.clock + STEPS_BETWEEN_LOOKS)
+        if self.most_steps is not None:
+            self.pause = min(self.pause, self.most_steps)
+
+    # Findings
+
+    def find(
+        self,
+        kind: str,
+        message: str,
+        step: Decoded | None,
+        lanes: np.ndarray,
+        others: Sequence[Location] = (),
+        help: str = "",
+    ) -> None:
+        """Adds a finding; an instruction is reported once for each kind."""
+        key = kind, id(step)
+        if key in self._reported:
+            return
+        self._reported.add(key)
+        origin = [step.location] if step is not None and step.location is not None else []
+        locations = tuple(dict.fromkeys([*origin, *others]))
+        first = self._in_order(lanes)[:SHOWN_THREADS]
+        threads = tuple(self.residents.name(int(lane)) for lane in first)
+        self.report.findings.append(Finding(kind, message, locations, threads, len(lanes), help))
+        if self.launch.only_first:
+            raise Found
+        self.last_step = min(self.last_step, self.clock + STEPS_AFTER_FINDING)
+        self.pause = min(self.pause, self.last_step)
+
+    def _in_order(self, lanes: np.ndarray) -> np.ndarray:
+        """Lanes by block, then thread."""
+        r = self.residents
+        return lanes[np.lexsort((r.thread[lanes], r.blocks[r.slot[lanes]]))]

@@ -1,0 +1,135 @@
+"""Who waits where, when no lane can go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import Location
+from ...isa.mbarrier import MbarrierTestWait, arrivals
+from ...types import b64
+from .core import Core
+from .decode import Decoded
+from .executor import Executor
+from .meetings import lane_list, membermasks, needed_lanes
+from .residents import WARP
+from .scheduler import Group
+
+LOOP = 32  # so many instructions of a loop are looked at for what it waits for
+
+
+@dataclass(slots=True)
+class Wait:
+    """Lanes that wait: what for, and the instruction."""
+
+    lanes: np.ndarray
+    what: str
+    step: Decoded
+
+
+def report_deadlock(machine: Core, x: Executor, late: int) -> None:
+    """Adds a finding for the first collective that lacks lanes for good; if there is none, for the deadlock.
+
+    `late` blocks have not started.
+    """
+    waits = _waits(machine, x)
+    held = machine.scheduler.held.values()
+    if held:
+        _report_collective(machine, x, min(held, key=lambda group: group.order), waits)
+        return
+    lines = ["no thread can go on", *(_line(machine, wait) for wait in waits)]
+    if late:
+        lines.append(
+            f"  {late} block{'s' * (late > 1)} cannot start before one of the {len(machine.residents.blocks)} ends"
+        )
+    lanes = np.concatenate([wait.lanes for wait in waits])
+    places = [wait.step.location for wait in waits if wait.step.location is not None]
+    machine.find("deadlock", "\n".join(lines), None, lanes, places)
+
+
+def _line(machine: Core, wait: Wait) -> str:
+    many = len(wait.lanes) > 1
+    who = f"{len(wait.lanes)} thread{'s' * many} of {_blocks(machine, wait.lanes)}"
+    return f"  {who} wait{'s' * (not many)} {wait.what}"
+
+
+def _waits(machine: Core, x: Executor) -> list[Wait]:
+    scheduler, barriers = machine.scheduler, machine.barriers
+    waits = [
+        Wait(entry.group.lanes, f"{barriers.describe(entry, x)}{_at(entry.step.location)}", entry.step)
+        for entry in barriers.waiting
+    ]
+    for group in scheduler.held.values():
+        step = group.frame.code.steps[group.pc]
+        waits.append(Wait(group.lanes, f"at {step.opcode.text}{_at(step.location)}", step))
+    for group in (*scheduler.parked.values(), *scheduler.ready.values()):
+        step = group.frame.code.steps[group.pc]
+        what = "in a loop that changes nothing" if group.circles else f"at {step.opcode.text}"
+        waits.append(Wait(group.lanes, what + _at(step.location) + _lacking(machine, x, group), step))
+    return waits
+
+
+def _lacking(machine: Core, x: Executor, group: Group) -> str:
+    """What the mbarrier object lacks that threads wait at, or look at in a loop; nothing if they wait for another."""
+    looked_at = group.frame.code.steps[group.pc :][: LOOP if group.circles else 1]
+    wait = next((step for step in looked_at if isinstance(step.op, MbarrierTestWait)), None)
+    if wait is None:
+        return ""
+    with x.elsewhere(group.frame, group.lanes):
+        word = int(machine.memory.peek(x, wait.opcode.space or "generic", wait.reads[0].read(x), b64).flat[0])
+    lacking, each = arrivals(word)
+    return f", for an mbarrier whose phase lacks {lacking} of {each} arrivals"
+
+
+def _at(location: Location | None) -> str:
+    return f" ({location})" if location else ""
+
+
+def _blocks(machine: Core, lanes: np.ndarray) -> str:
+    blocks = np.unique(machine.residents.blocks[machine.residents.slot[lanes]])
+    if len(blocks) > 1:
+        return f"{len(blocks)} blocks"
+    return "block " + str(machine.residents.name(int(lanes[0])).block)
+
+
+def _report_collective(machine: Core, x: Executor, group: Group, waits: list[Wait]) -> None:
+    step = group.frame.code.steps[group.pc]
+    warp = int(group.lanes[0]) // WARP
+    here = np.zeros(machine.residents.lanes, bool)
+    here[group.lanes] = True
+    present = here.reshape(-1, WARP)[warp]
+    missing = needed_lanes(x, group, step, warp) & ~present
+    if not missing.any():
+        _report_masks(machine, x, group, step, warp, present)
+        return
+    elsewhere = [_elsewhere(wait, warp, missing) for wait in waits if wait.step is not step]
+    others = [wait.step.location for wait in waits if wait.step is not step and _elsewhere(wait, warp, missing)]
+    message = f"{step.opcode.text}: {lane_list(present)} of a warp wait for {lane_list(missing)}; " + " and ".join(
+        filter(None, elsewhere)
+    )
+    lanes = warp * WARP + np.flatnonzero(present)
+    machine.find("divergent-collective", message, step, lanes, [place for place in others if place is not None])
+
+
+def _report_masks(machine: Core, x: Executor, group: Group, step: Decoded, warp: int, present: np.ndarray) -> None:
+    """All lanes are there, but they do not name the same."""
+    lanes = warp * WARP + np.flatnonzero(present)
+    masks = membermasks(x, group.frame, step, lanes)
+    first, other = 0, int(np.argmax(masks != masks[0]))
+    message = (
+        f"{step.opcode.text}: lane {lanes[first] % WARP} comes with membermask {int(masks[first]):#010x}, "
+        f"lane {lanes[other] % WARP} with {int(masks[other]):#010x}; all lanes of a mask must come with that mask"
+    )
+    machine.find("divergent-collective", message, step, lanes)
+
+
+def _elsewhere(wait: Wait, warp: int, missing: np.ndarray) -> str:
+    """What some of the missing lanes do instead."""
+    theirs = np.zeros(WARP, bool)
+    theirs[wait.lanes[wait.lanes // WARP == warp] % WARP] = True
+    found = theirs & missing
+    if not found.any():
+        return ""
+    plural = "" if found.sum() > 1 else "s"
+    return f"{lane_list(found)} wait{plural} {wait.what}"

@@ -1,0 +1,245 @@
+"""A function of the ir as a flat list of steps with resolved operands, made once for each function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from ... import ir
+from ...errors import EmulationError, Location
+from ...isa.lookup import lookup
+from ...isa.opcode import Op
+from ...isa.operand import Problem
+from ...types import pred
+from ..memory.access import Origin
+from .operands import ReadAsIs, ReadVector, Slots
+from .residents import WARP
+
+_LARGEST_BATCH = 128
+
+
+class Decoded:
+    """One instruction: what it reads and writes, and where it stands.
+
+    `effect` is false for one that only computes. `carried` are inputs that are only handed on, `decisive` the others.
+    `members` is the place of its operand `membermask`, or None.
+    `aligned` says of a collective that the lanes of a warp must come to it in one place.
+    `batch` has, on the first of several like instructions that may run at once, all of them.
+    """
+
+    __slots__ = (
+        "aligned",
+        "batch",
+        "carried",
+        "collective",
+        "decisive",
+        "effect",
+        "guard",
+        "inputs",
+        "instruction",
+        "location",
+        "members",
+        "op",
+        "opcode",
+        "origin",
+        "outputs",
+        "reads",
+        "refusal",
+        "writes",
+    )
+
+    def __init__(self, instruction: ir.Instruction, slots: Slots) -> None:
+        opcode: Any = instruction.opcode
+        self.instruction, self.opcode, self.op = instruction, opcode, opcode.op
+        self.location: Location | None = instruction.location
+        self.origin = Origin(opcode.text, self.location)
+        self.effect = type(self.op).execute is not Op.execute
+        self.collective = self.op.collective
+        self.aligned = self.collective and self.op.aligned(opcode)
+        self.guard = slots.register(pred, instruction.guard) if instruction.guard is not None else None
+        self.refusal: EmulationError | None = None
+        self.batch: Batch | None = None
+        self.reads: tuple[Any, ...] = ()
+        self.writes: tuple[Any, ...] = ()
+        self.members: int | None = None
+        self.carried: tuple[int, ...] = ()
+        try:
+            self._bind(slots, instruction.operands)
+        except EmulationError as refusal:
+            self.refusal = EmulationError(refusal.message, at=self.location, help=refusal.help)
+        self.inputs = tuple(_slots(self.reads))
+        self.decisive = tuple(slot for slot in self.inputs if slot not in self.carried)
+        self.outputs = (*_slots(self.writes), *self._results(slots))
+
+    def _results(self, slots: Slots) -> Iterator[int]:
+        """Registers in the lists of a call; which of them are results does not matter here."""
+        for operand in self.instruction.operands:
+            if isinstance(operand, ir.Arguments):
+                yield from (slots.of(element) for element in operand.elements if isinstance(element, ir.Register))
+
+    def _bind(self, slots: Slots, given: Sequence[ir.Operand]) -> None:
+        bound = self.opcode.bind(given)
+        if isinstance(bound, Problem):
+            raise EmulationError(f"{self.opcode.text} {bound.message}")
+        pairs = list(zip(self.opcode.operands, bound, strict=True))
+        self.reads = tuple(slots.reader(o, v) for o, v in pairs if o.read or o.role == "both")
+        self.writes = tuple(slots.writer(o, v) for o, v in pairs if o.written)
+        names = [o.name for o, _ in pairs if o.read or o.role == "both"]
+        self.members = names.index("membermask") if "membermask" in names else None
+        carried = [reader for name, reader in zip(names, self.reads, strict=True) if name in self.op.carries]
+        others = [reader for name, reader in zip(names, self.reads, strict=True) if name not in self.op.carries]
+        self.carried = tuple(set(_slots(carried)) - set(_slots(others)))
+
+
+def _slots(operands: Iterable[Any]) -> Iterable[int]:
+    for operand in operands:
+        if hasattr(operand, "slot"):
+            yield operand.slot
+        elif hasattr(operand, "elements"):
+            yield from _slots(operand.elements)
+        elif hasattr(operand, "base"):
+            yield operand.base.slot
+        elif hasattr(operand, "whole"):
+            yield operand.whole.slot
+
+
+def _named(operands: Iterable[object]) -> Iterator[ir.Variable]:
+    """Variables in operands, however deep."""
+    for operand in operands:
+        if isinstance(operand, ir.Variable):
+            yield operand
+        elif isinstance(operand, ir.Address | ir.Offset | ir.Generic):
+            yield from _named((operand.base,))
+        elif isinstance(operand, ir.Vector | ir.Arguments):
+            yield from _named(operand.elements)
+
+
+class Batch:
+    """Consecutive independent instructions of one opcode; operands that repeat are read once.
+
+    `reads[j]` are the distinct readers of input j, `index[j]` which of them each instruction takes.
+    """
+
+    def __init__(self, steps: Sequence[Decoded]) -> None:
+        self.steps = steps
+        self.reads: list[Any] = []
+        self.index: list[list[int] | None] = []
+        for readers in zip(*(step.reads for step in steps), strict=True):
+            if isinstance(readers[0], ReadAsIs):
+                self.reads.append(readers[0])
+                self.index.append(None)
+                continue
+            distinct = list(dict.fromkeys(readers))
+            number = {reader: n for n, reader in enumerate(distinct)}
+            self.reads.append(distinct)
+            self.index.append([number[reader] for reader in readers])
+
+    def stack(self, x: Any, number: int, warps: int) -> Any:
+        """The distinct values of an input: (d, warps, 32), or (n, d, warps, 32) of an operand with n registers."""
+        readers = self.reads[number]
+        if self.index[number] is None:
+            return readers.value
+        shape: tuple[int, ...] = (len(readers), warps, WARP)
+        if isinstance(readers[0], ReadVector):
+            shape = len(readers[0].elements), *shape
+            readers = [reader for rank in zip(*(r.elements for r in readers), strict=True) for reader in rank]
+        return np.concatenate([reader.read(x) for reader in readers]).reshape(shape)
+
+
+class Code:
+    """The steps of a function, its labels and the places of its variables in a frame."""
+
+    def __init__(self, function: ir.Function) -> None:
+        self.function = function
+        self.slots = Slots(function)
+        self.steps: list[Decoded] = []
+        self.labels: dict[ir.Label, int] = {}
+        self.lists: dict[ir.Label, tuple[Any, ...]] = {}
+        for item in ir.items(function.body or []):
+            self._add(item)
+        self._add(ir.Instruction(lookup("ret")[0]))  # the end of the body
+        self.variables = [*_variables(function.parameters), *_variables(function.returns), *function.variables()]
+        self._find_batches()
+
+    def _add(self, item: ir.Item) -> None:
+        if isinstance(item, ir.Instruction):
+            self.steps.append(Decoded(item, self.slots))
+        elif isinstance(item, ir.Label):
+            self.labels[item] = len(self.steps)
+        elif isinstance(item, ir.Directive) and item.label is not None:
+            self.lists[item.label] = tuple(a for a in item.arguments if isinstance(a, ir.Label | ir.Function))
+
+    @cached_property
+    def mentioned(self) -> frozenset[ir.Variable]:
+        """Every variable that an operand names."""
+        found = (variable for step in self.steps for variable in _named(step.instruction.operands))
+        return frozenset(found)
+
+    @cached_property
+    def special(self) -> frozenset[str]:
+        """Every special register that an operand names, alone or in a list."""
+        operands = (o for step in self.steps for o in step.instruction.operands)
+        leaves = (leaf for o in operands for leaf in (o.elements if isinstance(o, ir.Vector) else (o,)))
+        return frozenset(leaf.name for leaf in leaves if isinstance(leaf, ir.SpecialRegister))
+
+    @cached_property
+    def written_between(self) -> dict[tuple[int, int], tuple[int, ...]]:
+        """Slots that steps from one to another write, filled as loops are met."""
+        return {}
+
+    def written(self, first: int, last: int) -> tuple[int, ...]:
+        """Slots that the steps first … last write."""
+        if (first, last) not in self.written_between:
+            slots = (slot for step in self.steps[first : last + 1] for slot in step.outputs)
+            self.written_between[first, last] = tuple(dict.fromkeys(slots))
+        return self.written_between[first, last]
+
+    def _find_batches(self) -> None:
+        targets = set(self.labels.values())
+        start = 0
+        while start < len(self.steps):
+            end = start + 1
+            if _batchable(self.steps[start]):
+                end = self._batch_end(start, targets)
+                if end - start > 1:
+                    self.steps[start].batch = Batch(self.steps[start:end])
+            start = end
+
+    def _batch_end(self, start: int, targets: set[int]) -> int:
+        first = self.steps[start]
+        written = set(first.outputs)
+        end = start + 1
+        while end < min(len(self.steps), start + _LARGEST_BATCH) and end not in targets:
+            step = self.steps[end]
+            like = _batchable(step) and step.opcode.text == first.opcode.text and _shape(step) == _shape(first)
+            if not like or not written.isdisjoint((*step.inputs, *step.outputs)):
+                break
+            written.update(step.outputs)
+            end += 1
+        return end
+
+
+def _batchable(step: Decoded) -> bool:
+    return (
+        step.op.batchable and step.collective and step.guard is None and step.refusal is None and step.members is None
+    )
+
+
+def _shape(step: Decoded) -> tuple[object, ...]:
+    """What must be alike so that operands can be stacked."""
+    return tuple(
+        (type(r), len(r.elements) if isinstance(r, ReadVector) else getattr(r, "value", None)) for r in step.reads
+    )
+
+
+def _variables(declared: Iterable[ir.Variable | ir.Register]) -> list[ir.Variable]:
+    return [item for item in declared if isinstance(item, ir.Variable)]
+
+
+@lru_cache(maxsize=256)
+def decode(function: ir.Function) -> Code:
+    """The code of a function; decoded at its first use."""
+    return Code(function)

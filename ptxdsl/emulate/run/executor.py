@@ -1,0 +1,89 @@
+"""The running group of lanes, as far as the parts of the machine need to know it that serve the processor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import numpy as np
+
+from ... import ir
+from ...errors import Location
+from ...isa.step import Ordering
+from ...types import Type
+from ..memory.access import Event, Requester
+from .decode import Decoded
+from .frames import Frame, Index
+from .residents import Residents
+from .scheduler import Group, Scheduler
+
+
+class Executor(Requester, Protocol):
+    """What `State`, `Flow` and `Processor` say of themselves there."""
+
+    residents: Residents
+    scheduler: Scheduler
+    frame: Frame
+    step: Decoded
+    pc: int
+    index: Index
+    width: int
+    shape: tuple[int, ...]
+    whole: bool
+    partial: bool
+    alive: np.ndarray
+    active: np.ndarray
+    everybody: np.ndarray
+    kept: np.ndarray | None
+    departed: list[np.ndarray]
+    met: Sequence[tuple[Group, Decoded, np.ndarray]]
+
+    def living_warps(self) -> np.ndarray:
+        """How many warps of each slot have a lane that has not ended."""
+
+    def elsewhere(self, frame: Frame, index: Index) -> AbstractContextManager[None]:
+        """Reads and writes registers of other lanes or of another frame."""
+
+    def constant(self, bits: int, dtype: np.dtype) -> np.ndarray: ...
+
+    def special(self, name: str) -> np.ndarray: ...
+
+    def address_of(self, target: ir.Variable | ir.Function | ir.Symbol) -> int: ...
+
+    def generic(self, space: str, address: np.ndarray) -> np.ndarray: ...
+
+    def put(self, slot: int, value: np.ndarray) -> None: ...
+
+    def load(
+        self, space: str, address: np.ndarray, type: Type, count: int = ..., ordering: Ordering = ...
+    ) -> np.ndarray: ...
+
+    def order(self, event: Event) -> None:
+        """Something that the lanes do orders accesses."""
+
+    def count(self, instructions: int) -> None:
+        """Lanes have run instructions."""
+
+    def finding_elsewhere(
+        self, kind: str, message: str, step: Decoded, lanes: np.ndarray, others: Sequence[Location], help: str
+    ) -> None:
+        """Reports what lanes did at another step."""
+
+    def finding_of_lanes(self, kind: str, message: str, lanes: np.ndarray) -> None: ...
+
+    def finding_of_warps(self, kind: str, message: str, which: np.ndarray) -> None: ...
+
+    def fail(self, kind: str, message: str, where: np.ndarray | None = None, help: str = ...) -> None: ...
+
+    def deliver(self, step: Decoded, result: object) -> None: ...
+
+    def deliver_late(self, frame: Frame, step: Decoded, lanes: np.ndarray, result: np.ndarray) -> None: ...
+
+    def hold(self, lanes: np.ndarray) -> None:
+        """Lanes wait at this collective for others of their warps."""
+
+    def end(self, lanes: np.ndarray) -> None:
+        """Lanes end."""
+
+    def go_to_function(self, frame: Frame) -> None: ...

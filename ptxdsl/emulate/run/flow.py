@@ -1,0 +1,312 @@
+"""Control: where the lanes of the running group go on, wait or end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ... import ir
+from ..memory.access import BarrierArrival, BarrierCompletion
+from .barriers import BARRIERS, EVERYONE, Arrivals, Waiting, outcome
+from .calls import Calls
+from .core import Abort
+from .frames import Frame, Index
+from .meetings import report_deserters
+from .requests import Requests
+from .residents import WARP
+from .scheduler import PATIENCE, ROUNDS_BEFORE_OTHERS, TURNS_PER_EPOCH, Group, Loop
+
+
+class Flow(Requests):
+    """The part of the processor that moves lanes."""
+
+    calls: Calls
+
+    def stand(self, frame: Frame, pc: int) -> None:
+        """The running group goes on at a step of a frame."""
+        self.frame, self.pc, self.steps = frame, pc, frame.code.steps
+        self.stops = self.scheduler.stops(frame)
+        self.memory.spaces["local"].table = frame.table
+        frame.sharing = self.dense
+        if self.dense:
+            frame.owned.clear()
+
+    def yield_to_others(self) -> None:
+        """The running group becomes one of those that are ready."""
+        group = self.running
+        group.frame, group.pc = self.frame, self.pc
+        self.scheduler.add(group)
+        self.group = None
+
+    @property
+    def running(self) -> Group:
+        assert self.group is not None
+        return self.group
+
+    def jump(self, target: ir.Label) -> None:
+        self._go(self.frame, self.frame.code.labels[target])
+
+    def jump_each(self, index: np.ndarray, targets: ir.Label) -> None:
+        labels = self.frame.code.lists[targets]
+        beyond = index >= len(labels)
+        if beyond.any():
+            count = f"{len(labels)} target{'s' * (len(labels) != 1)}"
+            self.finding(
+                "call", f"{self.name} takes target {int(index[beyond][0])} of {targets}, which has {count}", beyond
+            )
+            self.end(self.lanes_now[beyond])
+        lanes = self.lanes_now
+        for number in np.unique(index[~beyond]):
+            self._send(lanes[index == number], self.frame, self.frame.code.labels[labels[number]])
+
+    def _go(self, frame: Frame, pc: int) -> None:
+        """All current lanes go on at a step."""
+        if self.partial:
+            self._send(self.lanes_now, frame, pc)
+            return
+        backward = frame is self.frame and pc < self.pc
+        if backward and self._goes_in_circles(pc):
+            return
+        if frame is self.frame:
+            self.pc = pc
+        else:
+            self.stand(frame, pc)
+        if self.scheduler.ready or self.scheduler.weary:
+            self.yield_to_others()
+
+    def _send(self, lanes: np.ndarray, frame: Frame, pc: int) -> None:
+        """Some lanes leave the group and go on at a step."""
+        group = Group(frame, pc, lanes, self.running.turns)
+        if frame is self.frame and pc < self.pc:
+            group.turns += 1
+            self._count_round()
+            group.loop = Loop((frame, pc), self.memory.state)
+            if self.running.loop is not None and self.running.loop.parked:
+                group.loop.parked, group.loop.saved = True, self._snapshot(pc, lanes)
+        self.departed.append(lanes)
+        self.scheduler.add(group)
+
+    def call(
+        self,
+        function: ir.Function | ir.Symbol | np.ndarray,
+        arguments: Sequence[ir.Operand],
+        results: Sequence[ir.Operand],
+    ) -> None:
+        if not isinstance(function, np.ndarray):
+            self.calls.enter(function, arguments, results)
+            return
+        lanes, targets = self.lanes_now, np.unique(function)
+        for address in targets:
+            if len(targets) > 1:
+                self.aim(lanes[function == address])
+                self.partial = True
+            self.calls.enter(self.calls.at_address(int(address)), arguments, results)
+
+    def go_to_function(self, frame: Frame) -> None:
+        self._go(frame, 0)
+
+    def leave(self) -> None:
+        caller = self.frame.parent
+        if caller is None:
+            self.end(self.lanes_now)
+            return
+        self.calls.hand_back(self.frame, caller)
+        self._go(caller, self.frame.site + 1)
+
+    def exit(self) -> None:
+        self.end(self.lanes_now)
+
+    def end(self, lanes: np.ndarray) -> None:
+        """Lanes end."""
+        if self.scheduler.held:
+            report_deserters(self, lanes)
+        self.departed.append(lanes)
+        self.alive[lanes] = False
+        self.living -= len(lanes)
+        self.barriers.complete(self)
+        self.scheduler.recheck()
+
+    def abort(self) -> None:
+        raise Abort
+
+    def sleep(self, nanoseconds: np.ndarray) -> None:
+        self.machine.clock += int(nanoseconds.max())
+        if self.scheduler.ready and not self.partial:
+            self.running.turns += TURNS_PER_EPOCH
+            self.yield_to_others()
+
+    def suspend(self, ready: np.ndarray) -> None:
+        if ready.all():
+            return
+        flat = ready.reshape(-1)
+        self.kept = flat
+        lanes = self.lanes_now[~flat]
+        self.departed.append(lanes)
+        self.scheduler.park(Group(self.frame, self.pc - 1, lanes, self.running.turns), self.memory.version)
+
+    def hold(self, lanes: np.ndarray) -> None:
+        """Lanes wait at this collective for others of their warps."""
+        self.departed.append(lanes)
+        self.memory.private += 1
+        self.scheduler.hold(Group(self.frame, self.pc - 1, lanes, self.running.turns))
+
+    # Loops that wait
+
+    def _goes_in_circles(self, target: int) -> bool:
+        """Parks the group if its last round of a loop changed nothing; counts its rounds while others could run."""
+        group, state = self.running, self.memory.state
+        self._count_round()
+        if self.scheduler.ready or self.scheduler.parked:
+            group.turns += 1
+            if group.turns % TURNS_PER_EPOCH == 0:
+                self.scheduler.wake(state)
+                self.scheduler.weary = True
+        loop = group.loop
+        if loop is None or loop.place != (self.frame, target):
+            group.loop = Loop((self.frame, target), state)
+            return False
+        if loop.version != state:
+            loop.version, loop.idle = state, 0
+            loop.saved = self._snapshot(target, self.group_index) if loop.parked else {}
+            return False
+        return self._idle_round(loop, target)
+
+    def _count_round(self) -> None:
+        self.rounds += 1
+        self.scheduler.weary |= self.rounds >= ROUNDS_BEFORE_OTHERS
+
+    def _idle_round(self, loop: Loop, target: int) -> bool:
+        """A round in which memory did not change."""
+        loop.idle += 1
+        if loop.saved and self._unchanged(loop):
+            group = self.running
+            group.frame, group.pc, group.circles, loop.parked = self.frame, target, True, True
+            self.scheduler.park(group, self.memory.version)
+            self.group = None
+            return True
+        self.scheduler.weary |= loop.idle % PATIENCE == 0
+        rare = loop.idle & (loop.idle - 1) == 0
+        loop.saved = self._snapshot(target, self.group_index) if rare or loop.parked else {}
+        return False
+
+    def _snapshot(self, target: int, index: Index) -> dict[int, np.ndarray]:
+        """The registers that the loop writes; −1 stands for none at all.
+
+        Between two arrivals at its start, with no other backward jump between them, only the steps from there to here
+        can have run.
+        """
+        saved = {-1: np.empty(0)}
+        for slot in self.frame.code.written(target, self.pc - 1):
+            register = self.frame.registers[slot]
+            if register is not None:
+                saved[slot] = register[slice(None) if index is None else index].copy()
+        return saved
+
+    def _unchanged(self, loop: Loop) -> bool:
+        index = slice(None) if self.group_index is None else self.group_index
+        for slot, saved in loop.saved.items():
+            register = self.frame.registers[slot] if slot >= 0 else None
+            if register is not None and register[index].tobytes() != saved.tobytes():
+                return False
+        return True
+
+    # Barriers of the block
+
+    def barrier(self, index: np.ndarray, threads: np.ndarray | None, arrive: bool = False) -> None:
+        if not arrive and self._all_of_machine(index, threads):
+            self.order(BarrierArrival(None, None, None))
+            return
+        come = self._arrivals(index, threads)
+        if arrive or not self._passes(come):
+            self._wait_at(come, None, None, arrive)
+
+    def barrier_reduce(
+        self, index: np.ndarray, threads: np.ndarray | None, values: np.ndarray, how: str
+    ) -> np.ndarray | None:
+        come = self._arrivals(index, threads)
+        if not self._passes(come):
+            self._wait_at(come, values, how, False)
+            return None
+        votes, voters = np.zeros((2, self.residents.slots, BARRIERS), np.int64)
+        np.add.at(votes, (come.slot, come.barrier), (values & self.active).sum(-1))
+        np.add.at(voters, (come.slot, come.barrier), self.active.sum(-1))
+        outcomes = outcome(votes[come.slot, come.barrier], voters[come.slot, come.barrier], how)
+        return np.repeat(outcomes[:, np.newaxis], WARP, axis=1)
+
+    def _all_of_machine(self, index: np.ndarray, threads: np.ndarray | None) -> bool:
+        """Whether all threads of all blocks come to one idle barrier together."""
+        if not self.whole or self.partial or not self.barriers.idle or (index != index.flat[0]).any():
+            return False
+        complete = threads is None or bool((threads == self.residents.threads).all())
+        return complete and int(index.flat[0]) < BARRIERS
+
+    def _passes(self, come: Arrivals) -> bool:
+        """Whether warps that come complete their barriers at once."""
+        self.order(BarrierArrival(come.slot, come.warp, come.barrier))
+        if not self.barriers.suffices(self, come):
+            return False
+        self.order(BarrierCompletion(self.barriers.of(come), come.slot, come.warp, come.barrier))
+        return True
+
+    def _wait_at(self, come: Arrivals, values: np.ndarray | None, how: str | None, arrive: bool) -> None:
+        """Warps are counted and, unless they only arrive, wait until their barriers are complete."""
+        self.memory.private += 1  # they learn of other lanes: a loop with a barrier in it does something
+        if arrive:
+            self.order(BarrierArrival(come.slot, come.warp, come.barrier))
+        self.barriers.arrive(self, come)
+        if values is not None:
+            self.barriers.vote(come, values, self.active)
+        if not arrive:
+            self._stay(come, how)
+        self.barriers.complete(self)
+
+    def _stay(self, come: Arrivals, how: str | None) -> None:
+        """Lanes leave their groups until their barriers are complete."""
+        lanes = self.lanes_now.reshape(-1, WARP)
+        for number in np.unique(come.barrier):
+            here = (come.barrier == number)[:, np.newaxis] & self.active
+            for behind, step, theirs in self.met or [(self._behind(), self.step, self.active)]:
+                waiting = np.sort(lanes[here & theirs])
+                if waiting.size:
+                    self.departed.append(waiting)
+                    group = Group(behind.frame, behind.pc, waiting, behind.turns)
+                    self.barriers.waiting.append(Waiting(int(number), group, step, how))
+
+    def _behind(self) -> Group:
+        """The running group, behind the current instruction."""
+        return Group(self.frame, self.pc, self.running.lanes, self.running.turns)
+
+    def _check_agreement(self, what: str, values: np.ndarray, first: np.ndarray) -> None:
+        """Reports warps whose lanes come to several barriers at once, or with several counts."""
+        differ = (values != first[:, np.newaxis]) & self.active
+        if differ.any():
+            warp, lane = (int(n[0]) for n in np.nonzero(differ))
+            message = (
+                f"{self.name}: lanes of one warp come with the {what} {int(first[warp])} and {int(values[warp, lane])}"
+            )
+            self.finding("barrier", message, differ)
+
+    def _arrivals(self, index: np.ndarray, threads: np.ndarray | None) -> Arrivals:
+        """One barrier and one count for each warp; reports those that cannot be."""
+        first = np.arange(len(self.active)), self.active.argmax(1)
+        barrier = index[first].astype(np.int64)
+        count = np.full(barrier.shape, EVERYONE) if threads is None else threads[first].astype(np.int64)
+        beyond = barrier >= BARRIERS
+        if beyond.any():
+            message = f"{self.name}: barrier {int(barrier[beyond][0])} does not exist; a block has barriers 0 to 15"
+            self.finding_of_warps("barrier", message, beyond)
+        self._check_agreement("barriers", index, barrier)
+        if threads is not None:
+            self._check_agreement("counts", threads, count)
+        most = self.residents.warps * WARP
+        wrong = (count != EVERYONE) & ((count % WARP != 0) | (count <= 0) | (count > most))
+        if wrong.any():
+            message = (
+                f"{self.name} waits for {int(count[wrong][0])} threads; the count must be a multiple of 32, "
+                f"at least 32 and at most {most}, the threads of the block"
+            )
+            self.finding_of_warps("barrier", message, wrong)
+        lanes = self.lanes_now[::WARP]
+        slot, warp = self.residents.slot[lanes], self.residents.warp[lanes]
+        return Arrivals(slot, warp, np.where(beyond, 0, barrier), np.where(wrong, EVERYONE, count))

@@ -1,0 +1,114 @@
+"""Collectives whose lanes come together from different places of the program, as they may since sm_70."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from ..memory.access import Convergence
+from .decode import Decoded
+from .executor import Executor
+from .frames import as_index
+from .meetings import complete, membermasks, shaped
+from .residents import WARP
+from .scheduler import Group
+
+_LANE = np.arange(WARP)
+_EVERYONE = 0xFFFFFFFF
+
+
+def meet_elsewhere(x: Executor) -> bool:
+    """Runs what lanes at like instructions in different places wait for together; whether there was any.
+
+    Aligned instructions may not be met so: they must be one and the same for the whole warp.
+    """
+    held = sorted((g for g in x.scheduler.held.values() if not _step(g).aligned), key=_kind)
+    alike = [list(groups) for _, groups in groupby(held, _kind)]
+    return any(_meet(x, groups) for groups in alike if len(groups) > 1)
+
+
+def _step(group: Group) -> Decoded:
+    return group.frame.code.steps[group.pc]
+
+
+def _kind(group: Group) -> tuple[str, int]:
+    """Instructions of one kind may be met: the text, and how many operands are given."""
+    step = _step(group)
+    return step.opcode.text, len(step.instruction.operands)
+
+
+def _meet(x: Executor, groups: Sequence[Group]) -> bool:
+    """Runs the warps that are complete if their lanes in all groups are counted; whether there was any."""
+    owner, masks = np.full(x.residents.lanes, -1), np.full(x.residents.lanes, _EVERYONE, np.uint32)
+    for number, group in enumerate(groups):
+        owner[group.lanes] = number
+        if _step(group).members is not None:
+            masks[group.lanes] = membermasks(x, group.frame, _step(group), group.lanes)
+    by_warp = owner.reshape(-1, WARP)
+    ready_warps = complete(_alive(x), by_warp >= 0, masks.reshape(-1, WARP))
+    due = [(np.flatnonzero(ready), active[ready]) for ready, active in ready_warps]
+    # All are withdrawn before any goes on: it may go on to where others of them were held.
+    met = [_withdrawn(x, groups, by_warp[rows], rows, active) for rows, active in due]
+    for (rows, active), places in zip(due, met, strict=True):
+        _run(x, places, rows, active)
+    return bool(due)
+
+
+def _withdrawn(
+    x: Executor, groups: Sequence[Group], owner: np.ndarray, rows: np.ndarray, active: np.ndarray
+) -> list[tuple[Group, Decoded, np.ndarray]]:
+    """For each place at which lanes of these warps were held: its lanes behind it, the instruction, which lanes."""
+    lanes = rows[:, np.newaxis] * WARP + _LANE
+    which = [(group, active & (owner == number)) for number, group in enumerate(groups)]
+    return [(x.scheduler.withdraw(group, lanes[own]), _step(group), own) for group, own in which if own.any()]
+
+
+def _alive(x: Executor) -> np.ndarray:
+    alive: np.ndarray = x.alive.reshape(-1, WARP)
+    return alive
+
+
+def _run(
+    x: Executor, places: Sequence[tuple[Group, Decoded, np.ndarray]], rows: np.ndarray, active: np.ndarray
+) -> None:
+    """Runs whole warps, each lane with the registers of its own instruction."""
+    lanes = (rows[:, np.newaxis] * WARP + _LANE).reshape(-1)
+    first, step, _ = places[0]
+    inputs = [None if value is None else np.array(value) for value in _inputs(x, first, step, lanes)]
+    for behind, other, own in places[1:]:
+        for value, theirs in zip(inputs, _inputs(x, behind, other, lanes), strict=True):
+            if value is not None:
+                np.copyto(value, theirs, where=own)
+    x.step, x.active, x.whole, x.met, x.departed, x.carried = step, active, False, places, [], None
+    with x.elsewhere(first.frame, lanes):
+        x.shape = (len(rows), WARP)
+        x.order(Convergence(rows, active))
+        result = step.op.execute(step.opcode, x, *inputs)
+    stays = np.zeros(x.residents.lanes, bool)
+    for departed in x.departed:
+        stays[departed] = True
+    x.met, x.departed = (), []
+    for behind, other, own in places:
+        _go_on(x, behind, other, lanes, own.reshape(-1), result, stays)
+
+
+def _inputs(x: Executor, behind: Group, step: Decoded, lanes: np.ndarray) -> list[Any]:
+    with x.elsewhere(behind.frame, lanes):
+        return [shaped(operand.read(x), len(lanes) // WARP) for operand in step.reads]
+
+
+def _go_on(
+    x: Executor, behind: Group, step: Decoded, lanes: np.ndarray, mine: np.ndarray, result: Any, stays: np.ndarray
+) -> None:
+    """Lanes of a place get their results and are ready behind it, but for those that stay at a barrier."""
+    if result is not None:
+        with x.elsewhere(behind.frame, as_index(lanes)):
+            x.shape, x.kept = (len(lanes) // WARP, WARP), mine
+            x.deliver(step, result)
+    x.count(int(mine.sum()))
+    behind.lanes = behind.lanes[~stays[behind.lanes]]
+    if behind.lanes.size:
+        x.scheduler.add(behind)

@@ -1,0 +1,135 @@
+"""Functions that CUDA's compiler calls and the driver provides: vprintf, __assertfail; the others are refused."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+
+import numpy as np
+
+from ...errors import EmulationError
+from ...types import Type, b8, b32, b64
+from .core import Core
+from .executor import Executor
+
+_LONGEST = 1 << 16
+_CONVERSION = re.compile(
+    r"%(?P<flags>[-+ #0]*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d+))?(?P<length>hh|h|ll|l|z|j|t|L)?"
+    r"(?P<code>[diouxXeEfFgGaAcsp%])"
+)
+
+
+def vprintf(machine: Core, x: Executor, text: np.ndarray, arguments: np.ndarray) -> np.ndarray:
+    """Prints for one lane after another; returns how many arguments each printed."""
+    counts = np.zeros(x.width, np.int64)
+    for lane, (where, values) in enumerate(zip(text, arguments, strict=True)):
+        with x.only(np.arange(x.width) == lane):
+            line, counts[lane] = _formatted(x, _string(x, int(where)), int(values))
+            machine.report.output += line
+    return counts
+
+
+def assertfail(
+    machine: Core,
+    x: Executor,
+    condition: np.ndarray,
+    file: np.ndarray,
+    line: np.ndarray,
+    function: np.ndarray,
+    size: np.ndarray,
+) -> np.ndarray:
+    """Reports a failed assertion; the lanes end."""
+    with x.only(np.arange(x.width) == 0):
+        text, path, name = (_string(x, int(where[0])) for where in (condition, file, function))
+    x.fail("assert", f"assertion `{text}` failed in {name} ({path}:{int(line[0]) & 0xFFFFFFFF})")
+    x.end(x.lanes_now)
+    return np.zeros(x.width, np.int64)
+
+
+def _refused(name: str) -> Callable[..., np.ndarray]:
+    def refuse(machine: Core, x: Executor, *arguments: np.ndarray) -> np.ndarray:
+        raise EmulationError(
+            f"the kernel calls {name}: the emulator has no device heap",
+            at=x.step.location,
+            help="allocate the memory on the host and pass it to the kernel",
+        )
+
+    return refuse
+
+
+BUILTINS: dict[str, Callable[..., np.ndarray]] = {
+    "vprintf": vprintf,
+    "__assertfail": assertfail,
+    **{name: _refused(name) for name in ("malloc", "free", "__nv_aligned_device_malloc")},
+}
+
+
+def _load(x: Executor, address: int, type: Type) -> int:
+    return int(x.load("generic", np.array([address], np.uint64), type)[0])
+
+
+def _string(x: Executor, address: int) -> str:
+    """The zero-ended text at a generic address."""
+    content = bytearray()
+    while len(content) < _LONGEST and (byte := _load(x, address + len(content), b8)):
+        content.append(byte)
+    return content.decode(errors="replace")
+
+
+def _formatted(x: Executor, template: str, address: int) -> tuple[str, int]:
+    """printf's text and the number of arguments; these lie at an address, aligned to their size."""
+    count, place = 0, address
+
+    def take(size: int) -> int:
+        nonlocal count, place
+        place = -(-place // size) * size
+        value = _load(x, place, b64 if size == 8 else b32)
+        count, place = count + 1, place + size
+        return value
+
+    return _CONVERSION.sub(lambda match: _converted(x, match, take), template), count
+
+
+def _converted(x: Executor, conversion: re.Match[str], take: Callable[[int], int]) -> str:
+    if conversion["code"] == "%":
+        return "%"
+    width, precision = (_extent(conversion[part], take) for part in ("width", "precision"))
+    shape = f"%{conversion['flags']}{width}" + (f".{precision}" if precision else "")
+    code, long = conversion["code"], conversion["length"] in ("l", "ll", "z", "j", "t")
+    if code in "eEfFgGaA":
+        return _floating(shape, code, take(8))
+    if code == "s":
+        return f"{shape}s" % _string(x, take(8))
+    if code == "p":
+        return f"{shape}s" % f"{take(8):#x}"
+    value = take(8 if long else 4)
+    if code == "c":
+        return f"{shape}c" % (value & 255)
+    return _integer(shape, code, value, 64 if long else {"h": 16, "hh": 8}.get(conversion["length"], 32))
+
+
+def _extent(text: str | None, take: Callable[[int], int]) -> str:
+    if text == "*":
+        return str(_signed(take(4), 32))
+    return text or ""
+
+
+def _floating(shape: str, code: str, bits: int) -> str:
+    (number,) = struct.unpack("<d", bits.to_bytes(8, "little"))
+    if code in "aA":
+        text = number.hex()
+        return f"{shape.partition('.')[0]}s" % (text.upper() if code == "A" else text)
+    return f"{shape}{code}" % number
+
+
+def _integer(shape: str, code: str, value: int, bits: int) -> str:
+    value %= 1 << bits
+    if code in "di":
+        return f"{shape}d" % _signed(value, bits)
+    return f"{shape}{'d' if code == 'u' else code}" % value
+
+
+def _signed(value: int, bits: int) -> int:
+    value %= 1 << bits
+    return value - (1 << bits) if value >> (bits - 1) else value

@@ -1,0 +1,161 @@
+"""The machine: launches blocks, schedules their lanes, and ends when all have ended or none can go on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..asynchronous.copies import Copies
+from ..memory.spaces import Memory
+from ..observe.bounds import Bounds
+from ..observe.contents import Contents
+from ..observe.races import Races
+from ..observe.traffic import TrafficCounter
+from ..report import Report
+from .barriers import Barriers
+from .circles import Circles
+from .core import Abort, Core, EmulatedLaunch
+from .deadlock import report_deadlock
+from .decode import decode
+from .joint import meet_elsewhere
+from .processor import Processor
+from .residents import Residents
+from .scheduler import ROUNDS_BEFORE_OTHERS, Group, Scheduler
+
+LANES = 8192
+"""Lanes that run together: more make an instruction cheaper for each, until arrays leave the cache."""
+THREADS_EACH, BLOCKS_EACH, SHARED_EACH = 2048, 32, 228 << 10  # of a multiprocessor of an H200
+
+
+class Machine(Core):
+    """Runs a launch. `blocks` is the number of the next block to start."""
+
+    def __init__(self, launch: EmulatedLaunch, memory: Memory) -> None:
+        super().__init__(launch, memory)
+        self.total = int(np.prod(launch.grid))
+        self.blocks = 0
+        memory.subscribe(Bounds())
+        if launch.traffic:
+            memory.subscribe(TrafficCounter(self.report))
+        if launch.checks:
+            memory.subscribe(Contents(lambda: self.copies.places()))
+            memory.subscribe(Races(lambda: (memory.spaces["shared"], memory.spaces["global"])))
+
+    def run(self) -> Report:
+        """Runs all blocks. Raises Found with `only_first`, EmulationError for what cannot be emulated."""
+        try:
+            while self.blocks < self.total:
+                self._start(self._next(self._batch()))
+                self._finish()
+        except Abort:
+            pass
+        except KeyboardInterrupt as interruption:
+            interruption.add_note(self._whereabouts())
+            raise
+        return self.report
+
+    def _whereabouts(self) -> str:
+        """Where the kernel is, for those who end it."""
+        x = self.processor
+        place = f" ({x.step.location})" if x.step.location is not None else ""
+        first = self.residents.name(int(x.group.lanes[0] if x.group else np.argmax(x.alive)))
+        return f"{self.program.kernel.name} was at {x.name}{place}, after {self.clock} steps, with {first} and others"
+
+    # Blocks
+
+    def _batch(self) -> int:
+        """How many blocks run together at first: a fair number of lanes, but no more than a GPU would hold."""
+        threads = -(-int(np.prod(self.launch.block)) // 32) * 32
+        return min(self._capacity(), max(1, LANES // threads))
+
+    def _capacity(self) -> int:
+        """How many blocks an H200 holds at once, by threads and shared memory; registers are not known here.
+
+        Later blocks start, in order, when earlier ones end, or when those that run together wait.
+        """
+        if self.launch.resident is not None:
+            return self.launch.resident
+        threads = -(-int(np.prod(self.launch.block)) // 32) * 32
+        shared = self.total_shared_bytes + 1024
+        each = min(BLOCKS_EACH, THREADS_EACH // threads, SHARED_EACH // shared)
+        return max(1, each) * self.multiprocessors
+
+    def _next(self, count: int) -> np.ndarray:
+        """Numbers of the next blocks."""
+        first, self.blocks = self.blocks, min(self.total, self.blocks + count)
+        return np.arange(first, self.blocks)
+
+    def _start(self, blocks: np.ndarray) -> None:
+        """New blocks at the first step of the kernel."""
+        self.settle(Residents(self.launch.grid, self.launch.block, blocks))
+        self.memory.settle(self.residents)
+        self.circles = Circles()
+        self.scheduler, self.barriers = Scheduler(self.schedule), Barriers(self.residents)
+        self.copies = Copies(self.memory, self.residents.lanes)
+        self.processor = Processor(self)
+        self.entry = self.new_frame(decode(self.program.kernel), None, -1)
+        self.scheduler.add(Group(self.entry, 0, self.residents.all[self.residents.exists]))
+
+    def _finish(self) -> None:
+        """Runs until all lanes that were started have ended."""
+        while self.processor.living:
+            if self.scheduler.weary:
+                self._relieve()
+            group = self.scheduler.take()
+            if group is not None:
+                self.circles.ran(group)
+                self.processor.run(group)
+            elif not self._stir():
+                report_deadlock(self, self.processor, self.total - self.blocks)
+                raise Abort
+
+    def _stir(self) -> bool:
+        """When nothing is ready: what waits for memory, late copies, more blocks; whether anything can go on."""
+        woken = self.scheduler.wake(self.memory.state) or self.copies.flush(self.processor)
+        return woken or meet_elsewhere(self.processor) or self._join()
+
+    def _relieve(self) -> None:
+        """Some go round in circles: what they may wait for gets its turn, though they could run on."""
+        self.scheduler.weary = False
+        if self.processor.rounds < ROUNDS_BEFORE_OTHERS:
+            self._stir()
+            return
+        woken, met = self.scheduler.wake(self.memory.state), meet_elsewhere(self.processor)
+        if self._join() or woken or met:
+            self.processor.rounds = 0
+        elif self.circles.closed(self, self.processor) and not self.copies.flush(self.processor):
+            for group in self.scheduler.ready.values():
+                group.circles = True
+            report_deadlock(self, self.processor, self.total - self.blocks)
+            raise Abort
+
+    def _join(self) -> bool:
+        """Starts more blocks beside those that wait, if a GPU would have room for them."""
+        r = self.residents
+        alive = self.processor.living_warps() > 0
+        room = min(self._capacity() - int(alive.sum()), len(alive))
+        if self.blocks >= self.total or room <= 0:
+            return False
+        fresh = self._next(room)
+        self._move(Residents(self.launch.grid, self.launch.block, np.append(r.blocks[alive], fresh)))
+        started = self.residents.exists & (self.residents.blocks[self.residents.slot] >= fresh[0])
+        self.processor.begin(started)
+        self.scheduler.add(Group(self.entry, 0, self.residents.all[started]))
+        return True
+
+    def _move(self, new: Residents) -> None:
+        """Blocks that have not ended go on among other residents: all that is kept for lanes and slots moves."""
+        lanes, slots = new.moved(self.residents)
+        old_lanes, old_slots = np.flatnonzero(lanes >= 0), np.flatnonzero(slots >= 0)
+        shared, local = self.memory.spaces["shared"], self.memory.spaces["local"]
+        self.settle(new)
+        self.circles = Circles()
+        self.memory.spaces["shared"].adopt(shared, old_slots, slots[old_slots])
+        self.memory.spaces["local"] = local.like(new.lanes, new.all)
+        self.memory.spaces["local"].adopt(local, old_lanes, lanes[old_lanes])
+        self.entry.resize(new.lanes, old_lanes, lanes[old_lanes])
+        for group in [*self.scheduler.everyone(), *(w.group for w in self.barriers.waiting)]:
+            group.lanes, group.loop = np.sort(lanes[group.lanes]), None
+        self.barriers.move(new, old_slots, slots[old_slots])
+        self.copies.move(lanes, slots, new.lanes, self.launch.shared_bytes)
+        self.memory.move(new, lanes, slots)
+        self.processor.move(new, old_lanes, lanes[old_lanes])

@@ -1,0 +1,193 @@
+"""Warp collectives: which warps have all the lanes that an instruction waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .decode import Decoded
+from .executor import Executor
+from .frames import Frame, Index
+from .residents import WARP
+from .scheduler import Group
+
+_LANE = np.arange(WARP, dtype=np.uint32)
+_ALL = 0xFFFFFFFF
+
+
+@dataclass(slots=True)
+class Meeting:
+    """Whole warps that run an instruction together, and which of their lanes take part.
+
+    `rows` are their numbers (None: all). `kept` marks the lanes whose results count, None where they are all.
+    """
+
+    rows: np.ndarray | None
+    warps: int
+    index: Index
+    active: np.ndarray
+    kept: np.ndarray | None
+    count: int
+
+
+def meetings(x: Executor, step: Decoded) -> list[Meeting]:
+    """Those of the lanes at a collective that may run it; the others are held until the rest of their warps comes."""
+    if x.whole and not x.partial and (step.members is None or (step.reads[step.members].read(x) == _ALL).all()):
+        lanes = x.residents.lanes
+        return [Meeting(None, lanes // WARP, None, x.everybody, None, lanes)]
+    present = np.zeros(x.residents.lanes, bool)
+    present[x.lanes_now] = True
+    by_warp = present.reshape(-1, WARP)
+    rows = np.flatnonzero(by_warp.any(1))
+    complete_warps = _by_warp if step.members is None else _by_mask
+    return [_meeting(x, rows[ready], active[ready]) for ready, active in complete_warps(x, step, rows, by_warp[rows])]
+
+
+def _meeting(x: Executor, rows: np.ndarray, active: np.ndarray) -> Meeting:
+    every = len(rows) * WARP == x.residents.lanes
+    index = None if every else (rows[:, np.newaxis] * WARP + _LANE).reshape(-1)
+    kept = None if active.all() else active.reshape(-1)
+    return Meeting(None if every else rows, len(rows), index, active, kept, int(active.sum()))
+
+
+def _by_warp(x: Executor, step: Decoded, rows: np.ndarray, here: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """All lanes that have not ended must be there."""
+    alive = x.alive.reshape(-1, WARP)[rows]
+    missing = (alive & ~here).any(1)
+    if missing.any():
+        x.hold(_lanes(rows, here & missing[:, np.newaxis]))
+    if not missing.all():
+        if step.op.whole_warp:
+            _check_whole(x, rows, here & ~missing[:, np.newaxis])
+        yield ~missing, here
+
+
+def _check_whole(x: Executor, rows: np.ndarray, here: np.ndarray) -> None:
+    """Reports warps that lack lanes for good, at an instruction that needs all 32."""
+    count = here.sum(1)
+    short = (count > 0) & (count < WARP)
+    if short.any():
+        first = int(np.argmax(short))
+        exists: np.ndarray = x.residents.exists.reshape(-1, WARP)
+        ended = exists[rows[first]].all()
+        why = "the others have ended" if ended else f"blocks of {x.residents.threads} threads have no others"
+        message = f"{x.name} needs all 32 lanes of the warp; {lane_list(here[first])} came and {why}"
+        x.finding_of_lanes("divergent-collective", message, _lanes(rows, here & short[:, np.newaxis]))
+
+
+def report_deserters(x: Executor, ending: np.ndarray) -> None:
+    """Reports lanes that end while others of their warps wait for them at an aligned barrier.
+
+    Hardware takes them for come. The manual leaves it undefined: all threads must run an aligned barrier, and only
+    those that had ended before are excused.
+    """
+    for group in x.scheduler.held.values():
+        step = group.frame.code.steps[group.pc]
+        if not step.aligned or step.op.whole_warp:
+            continue
+        waiting = group.lanes[np.isin(group.lanes // WARP, ending // WARP)]
+        if not waiting.size:
+            continue
+        here, gone = (_of_warp(lanes, waiting[0] // WARP) for lanes in (waiting, ending))
+        many = len(np.flatnonzero(gone)) > 1
+        x.finding_elsewhere(
+            "divergent-collective",
+            f"{step.opcode.text}: {lane_list(here)} of a warp wait for {lane_list(gone)}, which end{'s' * (not many)} "
+            "instead of coming; an aligned barrier is for all threads",
+            step,
+            waiting,
+            [x.step.location] if x.step.location is not None else [],
+            "let all threads come, or write barrier without .aligned, for which threads that end have come",
+        )
+
+
+def _of_warp(lanes: np.ndarray, warp: int) -> np.ndarray:
+    """Which lanes of a warp are among these."""
+    which = np.zeros(WARP, bool)
+    which[lanes[lanes // WARP == warp] % WARP] = True
+    return which
+
+
+def _by_mask(x: Executor, step: Decoded, rows: np.ndarray, here: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """All lanes that a membermask names and that have not ended must be there, with the same mask."""
+    alive = x.alive.reshape(-1, WARP)[rows]
+    masks = _masks(x, step, rows)
+    _check_named(x, rows, here, masks)
+    stuck = here.copy()
+    for ready, active in complete(alive, here, masks):
+        stuck[ready] &= ~active[ready]
+        yield ready, active
+    if stuck.any():
+        x.hold(_lanes(rows, stuck))
+
+
+def complete(alive: np.ndarray, here: np.ndarray, masks: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Warps (bool) of which all lanes of one mask are here, and these lanes; arrays are (warps, 32)."""
+    left = here.copy()
+    while left.any():
+        mask = masks[np.arange(len(masks)), left.argmax(1)][:, np.newaxis]
+        same = left & (masks == mask)
+        ready = ~(alive & _named(mask) & ~same).any(1) & same.any(1)
+        left &= ~same
+        if ready.any():
+            yield ready, same
+
+
+def _masks(x: Executor, step: Decoded, rows: np.ndarray) -> np.ndarray:
+    return membermasks(x, x.frame, step, (rows[:, np.newaxis] * WARP + _LANE).reshape(-1)).reshape(-1, WARP)
+
+
+def needed_lanes(x: Executor, group: Group, step: Decoded, warp: int) -> np.ndarray:
+    """The lanes of a warp that the first lane of a held group waits for."""
+    alive = x.alive.reshape(-1, WARP)[warp]
+    if step.members is None:
+        return alive
+    first = group.lanes[group.lanes // WARP == warp][:1]
+    return alive & _named(membermasks(x, group.frame, step, first))
+
+
+def membermasks(x: Executor, frame: Frame, step: Decoded, lanes: np.ndarray) -> np.ndarray:
+    """The member masks with which lanes come to an instruction."""
+    assert step.members is not None
+    with x.elsewhere(frame, lanes):
+        masks: np.ndarray = step.reads[step.members].read(x).view(np.uint32)
+    return masks
+
+
+def _named(mask: np.ndarray) -> np.ndarray:
+    return (mask >> _LANE) & np.uint32(1) != 0
+
+
+def _check_named(x: Executor, rows: np.ndarray, here: np.ndarray, masks: np.ndarray) -> None:
+    unnamed = here & ~_named(masks)
+    if unnamed.any():
+        row, lane = (int(i[0]) for i in np.nonzero(unnamed))
+        message = f"{x.name}: lane {lane} comes with membermask {int(masks[row, lane]):#010x}, which does not name it"
+        x.finding_of_lanes("divergent-collective", message, _lanes(rows, unnamed))
+
+
+def _lanes(rows: np.ndarray, which: np.ndarray) -> np.ndarray:
+    row, lane = np.nonzero(which)
+    return rows[row] * WARP + lane
+
+
+def lane_list(present: np.ndarray) -> str:
+    """Lanes in words: 'lanes 0–15', 'lane 3', 'lanes 0, 2, 4, …'."""
+    lanes = np.flatnonzero(present)
+    if len(lanes) == 1:
+        return f"lane {lanes[0]}"
+    if lanes[-1] - lanes[0] == len(lanes) - 1:
+        return f"lanes {lanes[0]}–{lanes[-1]}"
+    shown = ", ".join(map(str, lanes[:8]))
+    return f"lanes {shown}" + (", …" if len(lanes) > 8 else "")
+
+
+def shaped(value: Any, warps: int) -> Any:
+    """An input with its lanes as whole warps; 128-bit values have two words for each lane."""
+    if not isinstance(value, np.ndarray):
+        return value
+    axis = value.ndim - 1 if value.shape[-1] == warps * WARP else value.ndim - 2
+    return value.reshape(*value.shape[:axis], warps, WARP, *value.shape[axis + 1 :])

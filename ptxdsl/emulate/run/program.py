@@ -1,0 +1,183 @@
+"""A kernel with all that it reaches: functions, module variables and their initial values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ... import ir
+from ...errors import EmulationError
+from ...types import b8
+from ..memory.regions import Allocation, elements, spread
+from ..memory.spaces import CODE, GLOBAL, WINDOW_BITS, WINDOWS
+from .decode import decode
+from .special import RESERVED_BYTES
+
+CODE_STEP = 16
+SHARED_ZONE = 128  # keeps the banks of what follows
+_GAP = 0x1_3579_BD00  # between arrays in the address space: an index that is far out hits none of them
+
+
+RESERVED = "%reserved_smem_offset_"
+
+
+class Program:
+    """A module as one kernel sees it: the functions that it may call, and the variables that these mention."""
+
+    def __init__(self, kernel: ir.Function, module: ir.Module) -> None:
+        self.kernel, self.module = kernel, module
+        self.functions = module.functions
+        self._defined = {f.name: f for f in module.functions if f.body is not None}
+        self._defined[kernel.name] = kernel
+        self.aliases = dict(_aliases(module))
+        reached = [kernel, *(f for f in self._defined.values() if f.kind == "func")]
+        mentioned = {v.name for f in reached for v in decode(f).mentioned}
+        inner = [v for f in reached for v in decode(f).variables]
+        outer = [v for v in module.globals if v.space != "shared" or v.name in mentioned]
+        self.variables = _definitions([v for v in (*outer, *inner) if v.space in ("global", "const", "shared")])
+        self.reserved: ir.Variable | None = None  # the system's part of shared memory, where the kernel asks for it
+        if any(name.startswith(RESERVED) for f in reached for name in decode(f).special):
+            self.reserved = ir.Variable("reserved", "shared", b8, (2 * RESERVED_BYTES,), 16)
+            self.variables[self.reserved] = self.reserved
+
+    def of_space(self, *spaces: str) -> list[ir.Variable]:
+        return list(dict.fromkeys(v for v in self.variables.values() if v.space in spaces))
+
+    def definition(self, function: ir.Function | ir.Symbol) -> ir.Function | None:
+        """The function with a body that a name means; None if the module only declares it."""
+        name = self.aliases.get(function.name, function.name)
+        if isinstance(function, ir.Function) and function.body is not None:
+            return function
+        return self._defined.get(name)
+
+    def code_address(self, function: ir.Function) -> int:
+        defined = self.definition(function) or function
+        return CODE + CODE_STEP * next(n for n, f in enumerate(self.functions) if f is defined)
+
+
+def _aliases(module: ir.Module) -> Iterator[tuple[str, str]]:
+    for item in module.items:
+        if isinstance(item, ir.Directive) and item.name == "alias":
+            alias, target = map(str, item.arguments)
+            yield alias, target
+
+
+def _definitions(declared: Iterable[ir.Variable]) -> dict[ir.Variable, ir.Variable]:
+    """Each variable, and the one that defines it: a declaration of the same name stands for its definition.
+
+    An `.extern .shared` variable defines itself; other variables that nobody defines are left out.
+    """
+    best: dict[str, ir.Variable] = {}
+    for variable in declared:
+        if variable.linkage != "extern":
+            best[variable.name] = variable
+    found = {v: best.get(v.name, v) if v.linkage == "extern" else v for v in declared}
+    return {v: d for v, d in found.items() if d.linkage != "extern" or d.space == "shared"}
+
+
+def shared_allocations(
+    variables: list[ir.Variable], dynamic_bytes: int
+) -> tuple[dict[ir.Variable, int], list[Allocation], int]:
+    """Places of shared variables with red zones between them, the dynamic ones (`x[]`) all behind the others.
+
+    Returns places, allocations and the bytes of a block.
+    """
+    fixed = [v for v in variables if v.linkage != "extern" or v.bytes]
+    dynamic = [v for v in variables if v not in fixed]
+    places, end = spread([(v.bytes, max(16, _alignment(v))) for v in fixed], SHARED_ZONE)
+    where = dict(zip(fixed, places, strict=True))
+    allocations = [allocation(v, where[v], where[v]) for v in fixed]
+    first = -(-end // 1024) * 1024 if dynamic else end
+    where |= dict.fromkeys(dynamic, first)
+    if dynamic:
+        like = dynamic[0]
+        count = dynamic_bytes // _element_bytes(like)
+        allocations.append(
+            Allocation(like.name, first, dynamic_bytes, first, str(like.type), _element_bytes(like), (count,))
+        )
+    return where, allocations, -(-(first + dynamic_bytes) // 16) * 16
+
+
+def allocation(variable: ir.Variable, start: int, place: int) -> Allocation:
+    shape = tuple(extent or 0 for extent in variable.shape) or (variable.vector,)
+    element = max(1, variable.type.bytes)
+    return Allocation(variable.name, start, variable.bytes, place, str(variable.type), element, shape)
+
+
+def _element_bytes(variable: ir.Variable) -> int:
+    return max(1, variable.type.bytes)
+
+
+def _alignment(variable: ir.Variable) -> int:
+    return variable.align or max(1, variable.type.bytes * variable.vector)
+
+
+class Arena:
+    """Global memory before a launch: arrays and module variables at sparse addresses, bytes close together."""
+
+    def __init__(self) -> None:
+        self.allocations: list[Allocation] = []
+        self.contents: list[bytes | np.ndarray] = []
+        self._address = GLOBAL + _GAP
+        self._place = 256
+
+    def add(self, made: Allocation, content: bytes | np.ndarray, misaligned: int = 0) -> int:
+        """Gives an allocation its address, `misaligned` bytes past a multiple of 256."""
+        made.start = self._address + misaligned
+        made.place = self._place + misaligned
+        self._address = -(-(made.end + _GAP) // 256) * 256
+        self._place = -(-(made.place + made.bytes + 16) // 256) * 256
+        self.allocations.append(made)
+        self.contents.append(content)
+        return made.start
+
+    def fill(self, data: np.ndarray) -> None:
+        """Writes the contents to the bytes of a region."""
+        for made, content in zip(self.allocations, self.contents, strict=True):
+            octets = np.frombuffer(content, np.uint8) if isinstance(content, bytes) else content
+            data[made.place : made.place + made.bytes] = octets
+
+    @property
+    def bytes(self) -> int:
+        return self._place + 256
+
+
+def initial_bytes(variable: ir.Variable, address_of: Any) -> bytes:
+    """The initial bytes of a module variable; what is not given is zero."""
+    content = bytearray(variable.bytes)
+    if variable.initial is not None:
+        _fill(content, 0, variable.initial, variable, variable.shape, address_of)
+    return bytes(content)
+
+
+def _fill(
+    content: bytearray, place: int, value: object, variable: ir.Variable, shape: tuple[int | None, ...], address_of: Any
+) -> None:
+    if not isinstance(value, tuple):
+        size = max(1, variable.type.bytes)
+        content[place : place + size] = (_number(value, address_of) % (1 << 8 * size)).to_bytes(size, "little")
+        return
+    step = max(1, variable.type.bytes) * elements(shape[1:] or ()) * (variable.vector if len(shape) <= 1 else 1)
+    if not shape:
+        step = max(1, variable.type.bytes)
+    for number, part in enumerate(value):
+        _fill(content, place + number * step, part, variable, shape[1:], address_of)
+
+
+def _number(value: object, address_of: Any) -> int:
+    """An element of an initial value as bits."""
+    if isinstance(value, ir.Immediate):
+        return value.value
+    if isinstance(value, ir.Masked):
+        shift = (value.mask & -value.mask).bit_length() - 1
+        return (_number(value.address, address_of) & value.mask) >> shift
+    if isinstance(value, ir.Offset):
+        return _number(value.base, address_of) + value.bytes
+    if isinstance(value, ir.Generic):
+        window = WINDOWS.get(getattr(value.base, "space", ""), 0) << WINDOW_BITS
+        return window + int(address_of(value.base))
+    if isinstance(value, ir.Variable | ir.Function | ir.Symbol):
+        return int(address_of(value))
+    raise EmulationError(f"the emulator has no {type(value).__name__.lower()} as an initial value")

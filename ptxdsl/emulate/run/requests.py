@@ -1,0 +1,118 @@
+"""What an instruction may ask of the running group besides control: memory, copies, special registers, findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ... import ir
+from ...isa.step import RELAXED, WEAK, Ordering, Step
+from ...types import Type
+from ..memory.access import Event
+from .residents import WARP
+from .results import Results
+
+
+class Requests(Results):
+    """The part of the processor that serves instructions."""
+
+    def load(
+        self, space: str, address: np.ndarray, type: Type, count: int = 1, ordering: Ordering = WEAK
+    ) -> np.ndarray:
+        return self.memory.load(self, space, address, type, count, ordering)
+
+    def store(self, space: str, address: np.ndarray, type: Type, values: np.ndarray, ordering: Ordering = WEAK) -> None:
+        self.memory.store(self, space, address, type, values, ordering)
+
+    def atomic(
+        self,
+        space: str,
+        address: np.ndarray,
+        type: Type,
+        update: Callable[..., np.ndarray],
+        *inputs: np.ndarray,
+        scan: np.ufunc | None = None,
+        ordering: Ordering = RELAXED,
+    ) -> np.ndarray:
+        return self.memory.atomic(self, space, address, type, update, inputs, scan, ordering)
+
+    def order(self, event: Event) -> None:
+        self.memory.order(self, event)
+
+    def count(self, instructions: int) -> None:
+        """Lanes have run instructions."""
+        self.machine.report.instructions += instructions
+
+    def generic(self, space: str, address: np.ndarray) -> np.ndarray:
+        return self.memory.generic(space, address)
+
+    def specific(self, space: str, address: np.ndarray) -> np.ndarray:
+        return self.memory.specific(space, address)
+
+    def within(self, space: str, address: np.ndarray) -> np.ndarray:
+        return self.memory.within(space, address)
+
+    def copy_async(self, destination: np.ndarray, source: np.ndarray, bytes: int, source_bytes: np.ndarray) -> None:
+        self.copies.issue(self, destination, source, bytes, source_bytes)
+
+    def commit_group(self) -> None:
+        self.copies.commit(slice(None) if self.index is None else self.index)
+
+    def wait_group(self, pending: int) -> None:
+        self.copies.wait(self, self.lanes_now, pending)
+
+    def wait_all(self) -> None:
+        self.copies.wait(self, self.lanes_now, None)
+
+    def after_copies(self, action: Callable[[Step], None]) -> None:
+        frame, step = self.frame, self.step
+
+        def run(lanes: np.ndarray) -> None:
+            self.step = step
+            with self.elsewhere(frame, lanes):
+                action(self)  # type: ignore[arg-type]
+
+        self.copies.notify(self.lanes_now, run)
+
+    def special(self, name: str) -> np.ndarray:
+        values = self.machine.special(name)
+        return values if self.index is None else values[self.index]
+
+    def constant(self, bits: int, dtype: np.dtype) -> np.ndarray:
+        """One value for all current lanes, from its bits."""
+        key = bits, dtype
+        if key not in self.constants:
+            one = np.array([bits % (1 << 8 * dtype.itemsize)], np.dtype(f"u{dtype.itemsize}"))
+            everyone = np.repeat(one.astype(bool) if dtype.kind == "b" else one.view(dtype), self.residents.lanes)
+            everyone.flags.writeable = False
+            self.constants[key] = everyone
+        values = self.constants[key]
+        return values if self.index is None else values[: self.width]
+
+    def address_of(self, target: ir.Variable | ir.Function | ir.Symbol) -> int:
+        """Where a variable begins in its state space; for a function, a code address."""
+        if isinstance(target, ir.Variable) and target in self.frame.places:
+            return self.frame.places[target]
+        return self.machine.address_of(target)
+
+    @property
+    def numerics(self) -> str:
+        return self.machine.numerics
+
+    @property
+    def carry(self) -> np.ndarray:
+        return self.carries if self.index is None else self.carries[self.index]
+
+    @carry.setter
+    def carry(self, values: np.ndarray) -> None:
+        self.carries[slice(None) if self.index is None else self.index] = values
+
+    def together(self) -> np.ndarray:
+        present = np.zeros(self.residents.lanes, bool)
+        present[self.lanes_now] = True
+        words = np.packbits(present.reshape(-1, WARP), axis=1, bitorder="little").view(np.uint32)
+        return words[self.lanes_now // WARP, 0]
+
+    def fail(self, kind: str, message: str, where: np.ndarray | None = None, help: str = "") -> None:
+        self.finding(kind, message, np.ones(self.shape, bool) if where is None else where, help=help)

@@ -1,0 +1,170 @@
+"""Which lanes run next: groups of lanes at one place, by (epoch, place), least first.
+
+Lanes that meet at one place merge. A group that went round a loop often while others were ready falls behind by an
+epoch, so that none starves. A group whose last round changed neither memory nor its registers is parked until memory
+changes; when only such groups are left, none can ever go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from .frames import Frame
+from .residents import WARP
+
+TURNS_PER_EPOCH = 32
+PATIENCE = 64
+ROUNDS_BEFORE_OTHERS = 1024  # of loops that change memory: they may wait for a block that has not started
+
+Place: TypeAlias = tuple[Frame, int]
+
+
+@dataclass(slots=True)
+class Loop:
+    """A group's last arrival at the start of a loop: the state of memory, and its registers once they were saved."""
+
+    place: Place
+    version: tuple[int, int]
+    idle: int = 0
+    parked: bool = False
+    saved: dict[int, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """Lanes (ascending) that stand at step `pc` of a frame. `turns` counts rounds of loops.
+
+    `circles` says that it was parked in a loop that changed nothing.
+    """
+
+    frame: Frame
+    pc: int
+    lanes: np.ndarray
+    turns: int = 0
+    loop: Loop | None = None
+    version: int = -1
+    circles: bool = False
+
+    @property
+    def place(self) -> Place:
+        return self.frame, self.pc
+
+    @property
+    def order(self) -> tuple[int, tuple[int, ...]]:
+        return self.turns // TURNS_PER_EPOCH, (*self.frame.path, self.pc)
+
+
+class Schedule(Protocol):
+    """Which group runs next; without `merges`, warps run alone, though others stand at the same place."""
+
+    merges: bool
+
+    def choose(self, groups: Collection[Group]) -> tuple[Group, int | None]:
+        """One of the groups, and the warp of it that runs alone (None: all of them)."""
+
+    def turn(self) -> int | None:
+        """How many steps a group runs before others get their turn; None for as many as it can."""
+
+
+class Scheduler:
+    """The groups that are not running: ready, parked until memory changes, or held until others of a warp come."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        self.ready: dict[Place, Group] = {}
+        self.parked: dict[Place, Group] = {}
+        self.held: dict[Place, Group] = {}
+        self.weary = False  # a group went round a loop often, and memory did not change
+
+    def add(self, group: Group) -> None:
+        """A group that may run; it merges with those that stand at the same place."""
+        for others in (self.ready, self.held):
+            if group.place in others:
+                group = _merged(group, others.pop(group.place))
+        self.ready[group.place] = group
+
+    def park(self, group: Group, version: int) -> None:
+        """A group that can do nothing until memory has another version."""
+        group.version = version
+        if group.place in self.parked:
+            other = self.parked.pop(group.place)
+            group = _merged(group, other)
+            group.version = min(version, other.version)
+        self.parked[group.place] = group
+
+    def hold(self, group: Group) -> None:
+        """A group that waits for other lanes of its warps."""
+        if group.place in self.held:
+            group = _merged(group, self.held.pop(group.place))
+        self.held[group.place] = group
+
+    def take(self) -> Group | None:
+        """The group to run next."""
+        if not self.ready:
+            return None
+        if len(self.ready) == 1 and self.schedule.merges:
+            return self.ready.popitem()[1]
+        group, warp = self.schedule.choose(self.ready.values())
+        del self.ready[group.place]
+        if warp is not None:
+            group = self._alone(group, warp)
+        if group.place in self.held:  # others may have come to wait there since
+            group = _merged(group, self.held.pop(group.place))
+        return group
+
+    def _alone(self, group: Group, warp: int) -> Group:
+        """A warp of a group; the others stay behind."""
+        first, end = np.searchsorted(group.lanes, [warp * WARP, (warp + 1) * WARP])
+        if end - first == len(group.lanes):
+            return group
+        others = np.concatenate((group.lanes[:first], group.lanes[end:]))
+        self.ready[group.place] = Group(group.frame, group.pc, others, group.turns)
+        return Group(group.frame, group.pc, group.lanes[first:end], group.turns)
+
+    def wake(self, state: tuple[int, int]) -> bool:
+        """Makes ready what was parked when memory was in another state; whether there was any."""
+        changed = [group for group in self.parked.values() if group.version != state[0]]
+        for group in changed:
+            del self.parked[group.place]
+            if group.loop is not None:
+                group.loop.version = state
+            self.add(group)
+        return bool(changed)
+
+    def withdraw(self, group: Group, lanes: np.ndarray) -> Group:
+        """Lanes of a held group, as they will stand behind the instruction at which they were held."""
+        left = group.lanes[np.isin(group.lanes, lanes, invert=True)]
+        if left.size:
+            group.lanes = left
+        else:
+            del self.held[group.place]
+        return Group(group.frame, group.pc + 1, lanes, group.turns)
+
+    def recheck(self) -> None:
+        """Lanes have ended: those that waited for them may go on."""
+        held, self.held = self.held, {}
+        for group in held.values():
+            self.add(group)
+
+    def stops(self, frame: Frame) -> frozenset[int]:
+        """Steps of a frame at which other lanes stand that would merge."""
+        where = (self.ready, self.held) if self.schedule.merges else (self.held,)
+        return frozenset(pc for others in where for f, pc in others if f is frame)
+
+    def waiting(self) -> Iterator[Group]:
+        yield from self.parked.values()
+        yield from self.held.values()
+
+    def everyone(self) -> Iterator[Group]:
+        yield from self.ready.values()
+        yield from self.waiting()
+
+
+def _merged(one: Group, other: Group) -> Group:
+    lanes = np.concatenate((one.lanes, other.lanes))
+    lanes.sort(kind="stable")  # two ascending runs: a merge
+    return Group(one.frame, one.pc, lanes, max(one.turns, other.turns), circles=one.circles or other.circles)

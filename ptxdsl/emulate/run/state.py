@@ -1,0 +1,187 @@
+"""What the processor knows while it runs a group of lanes: which lanes, in which frame, at which instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from ...errors import Location
+from ..memory.access import Origin
+from .core import Core
+from .decode import Batch, Decoded
+from .frames import Frame, Index, Source
+from .residents import WARP, Residents
+from .scheduler import Group
+
+
+class State:
+    """The machine while it runs one group.
+
+    `index` says for which lanes the current instruction runs, `width` how many they are; None for all lanes of the
+    machine. `whole` means that the group is all of them, `dense` that no lane outside of it is alive, so that whole
+    arrays may be computed though some of their lanes have ended. `partial` means that a guard left lanes of the group
+    out. `kept` marks those of the current lanes whose results count. `departed` are lanes that left the group.
+    `rounds` counts backward jumps since others were last brought on.
+    `unwritten` are lanes that have just read what nobody wrote, `carried` those that store such a value.
+    `met` is empty but for lanes that come to a collective in different places: for each place its lanes as they will
+    stand behind the instruction, the instruction, and which lanes of the warps they are.
+    """
+
+    def __init__(self, machine: Core) -> None:
+        self.machine, self.memory, self.copies = machine, machine.memory, machine.copies
+        self.scheduler, self.barriers, self.checks = machine.scheduler, machine.barriers, machine.checks
+        self.carries = np.zeros(machine.residents.lanes, np.uint8)
+        self.alive = machine.residents.exists.copy()
+        self._settle_in(machine.residents)
+        self.frame: Frame
+        self.step: Decoded
+        self.pc = self.rounds = 0
+        self.group: Group | None = None
+        self.group_index: Index = None
+        self.group_width = 0
+        self.index: Index = None
+        self.width = 0
+        self.shape: tuple[int, ...] = ()
+        self.whole = self.dense = self.partial = False
+        self.batch: Batch | None = None
+        self.active = self.everybody
+        self.kept: np.ndarray | None = None
+        self.departed: list[np.ndarray] = []
+        self.unwritten: tuple[np.ndarray, Source] | None = None
+        self.carried: np.ndarray | None = None
+        self.met: Sequence[tuple[Group, Decoded, np.ndarray]] = ()
+
+    def _settle_in(self, residents: Residents) -> None:
+        self.residents = residents
+        self.living = int(self.alive.sum())
+        self.constants: dict[tuple[int, np.dtype], np.ndarray] = {}
+        self.everybody = np.ones((residents.lanes // WARP, WARP), bool)
+
+    def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
+        """Lanes move to their places among other residents."""
+        carries, alive = np.zeros(residents.lanes, np.uint8), np.zeros(residents.lanes, bool)
+        carries[destination], alive[destination] = self.carries[source], self.alive[source]
+        self.carries, self.alive = carries, alive
+        self._settle_in(residents)
+
+    def begin(self, started: np.ndarray) -> None:
+        """Lanes of new blocks are alive."""
+        self.alive |= started
+        self.living = int(self.alive.sum())
+
+    def living_warps(self) -> np.ndarray:
+        """How many warps of each slot have a lane that has not ended."""
+        r = self.residents
+        living: np.ndarray = self.alive.reshape(r.warps, r.slots, WARP).any(-1).sum(0)
+        return living
+
+    # Lanes
+
+    def aim(self, index: Index) -> None:
+        """The current instruction runs for these lanes."""
+        self.index = index
+        if index is None:
+            self.width = self.residents.lanes
+        else:
+            self.width = index.stop - index.start if isinstance(index, slice) else len(index)
+
+    @property
+    def lanes_now(self) -> np.ndarray:
+        """The lanes for which the current instruction runs."""
+        return self.residents.all if self.index is None else self.residents.all[self.index]
+
+    def of_lanes(self, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Values of an array over all lanes, for accesses of a shape."""
+        own = values if self.index is None else values[self.index]
+        if len(self.shape) > 1:
+            own = own.reshape(-1, WARP)[:, : shape[-1]]
+        return own
+
+    def lanes_of(self, shape: tuple[int, ...]) -> np.ndarray:
+        """The lane of each access of an array of them."""
+        return np.broadcast_to(self.of_lanes(self.residents.all, shape), shape)
+
+    @contextmanager
+    def only(self, which: np.ndarray) -> Iterator[None]:
+        """Narrows the current lanes to those of a mask of the shape of an access."""
+        index, shape = self.index, self.shape
+        lanes = self.lanes_of(which.shape)[which]
+        self.aim(lanes)
+        self.shape = (len(lanes),)
+        try:
+            yield
+        finally:
+            self.aim(index)
+            self.shape = shape
+
+    @contextmanager
+    def elsewhere(self, frame: Frame, index: Index) -> Iterator[None]:
+        """Reads and writes registers of other lanes or of another frame."""
+        now = self.frame, self.index, self.shape, self.kept
+        self.frame, self.kept = frame, None
+        self.aim(index)
+        self.shape = (self.width,)
+        try:
+            yield
+        finally:
+            self.frame, index, self.shape, self.kept = now
+            self.aim(index)
+
+    # Values that nobody wrote
+
+    def note_unwritten(self, which: np.ndarray, text: str) -> None:
+        """Lanes of a mask read what nobody wrote; a collective gives it to all lanes of a warp."""
+        flags = np.zeros(self.residents.lanes, bool)
+        flags[self.lanes_of(which.shape)[which]] = True
+        if self.collective:
+            flags = self.whole_warps(flags)
+        source = Source(self.origin, text)
+        if self.unwritten is not None:
+            flags, source = flags | self.unwritten[0], self.unwritten[1]
+        self.unwritten = flags, source
+
+    def whole_warps(self, flags: np.ndarray) -> np.ndarray:
+        """All lanes of warps of which one is flagged."""
+        return np.repeat(flags.reshape(-1, WARP).any(1), WARP)
+
+    # Findings
+
+    @property
+    def name(self) -> str:
+        """The running instruction, as findings call it."""
+        return self.step.opcode.text
+
+    @property
+    def origin(self) -> Origin:
+        """The running instruction; of a batch the first."""
+        return self.step.origin
+
+    @property
+    def collective(self) -> bool:
+        """Whether the lanes of a warp run it together."""
+        return self.step.collective
+
+    def finding(
+        self, kind: str, message: str, which: np.ndarray, others: Sequence[Location] = (), help: str = ""
+    ) -> None:
+        """Reports what the lanes of a mask did; `others` are the places of other instructions that take part."""
+        lanes = self.lanes_of(which.shape)[which]
+        step = self.step
+        if self.batch is not None and which.ndim == len(self.shape):
+            step = self.batch.steps[int(np.argmax(which.reshape(len(which), -1).any(1)))]
+        self.machine.find(kind, message, step, lanes, others, help)
+
+    def finding_elsewhere(
+        self, kind: str, message: str, step: Decoded, lanes: np.ndarray, others: Sequence[Location], help: str
+    ) -> None:
+        """Reports what lanes did at another step."""
+        self.machine.find(kind, message, step, lanes, others, help)
+
+    def finding_of_lanes(self, kind: str, message: str, lanes: np.ndarray) -> None:
+        self.machine.find(kind, message, self.step, lanes)
+
+    def finding_of_warps(self, kind: str, message: str, which: np.ndarray) -> None:
+        """Reports what the warps of a mask over the warps of this instruction did."""
+        self.finding(kind, message, self.active & which[:, np.newaxis])

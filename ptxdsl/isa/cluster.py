@@ -1,0 +1,112 @@
+"""Clusters: shared memory of other blocks, and stores that complete at an mbarrier (PTX ISA, "mapa", "st.async")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .. import ir
+from .bulk import BYTES, MBARRIER_BYTES
+from .form import Form
+from .memory import ADDRESSES, access_bytes, alignment_problems
+from .opaque import GpuOnly
+from .opcode import Opcode
+from .operand import Problem
+from .target import CLUSTER_BLOCKS
+
+
+class Mapa(GpuOnly):
+    """d = the address of what lies at `a` in shared memory, in that of the block with a rank in the cluster."""
+
+    reads = ADDRESSES
+    forms = (
+        Form("mapa{.space}.type d=type, a:type, rank:u32", space="shared::cluster", type="u32 u64", ptx="7.8", sm=90),
+    )
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        _, a, rank = operands
+        if isinstance(rank, ir.Immediate) and not 0 <= rank.value < CLUSTER_BLOCKS:
+            yield Problem(
+                "rank", f"`rank` is {rank.value}; a cluster has at most {CLUSTER_BLOCKS} blocks, counted from 0"
+            )
+        if isinstance(rank, ADDRESSES):
+            yield Problem("rank", f"`rank` is the address of `{rank}`; it is the number of a block in the cluster")
+        if isinstance(a, ir.Variable) and a.space.partition("::")[0] != "shared":
+            yield Problem("a", f"`a` is `{a}` in .{a.space}; mapa takes an address in .shared")
+
+
+class GetCtaRank(GpuOnly):
+    """d = the rank in the cluster of the block in whose shared memory the address `a` lies."""
+
+    reads = ADDRESSES
+    forms = (Form("getctarank{.space}.type d=u32, a:type", space="shared::cluster", type="u32 u64", ptx="7.8", sm=90),)
+
+
+class AsyncAccess(GpuOnly):
+    """Base of the stores and reductions that another block sees by its mbarrier, or by an acquire."""
+
+    stores = "a"
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        for declared, value in zip(i.operands, operands, strict=True):
+            if declared.name == "a":
+                yield from alignment_problems("a", value, access_bytes(i))
+            elif declared.name == "mbarrier":
+                yield from alignment_problems("mbarrier", value, MBARRIER_BYTES)
+
+
+class StoreAsync(AsyncAccess):
+    """The value b goes to shared memory of a block of the cluster, or (.release) to global memory."""
+
+    forms = (
+        Form(
+            f"st.async{{.weak}}{{.space}}.{BYTES}{{.vec}}.type [a:space], b:type*vec, [mbarrier:space]",
+            space="shared::cluster",
+            vec="v2 v4",
+            type="b32 b64 u32 u64 s32 s64 f32 f64",
+            when=lambda i: access_bytes(i) <= 16,
+            ptx="8.1",
+            sm=90,
+        ),
+        Form(
+            "st.async{.mmio}.release.scope{.space}.type [a:space], b:type",
+            scope="gpu sys",
+            space="global",
+            type="b32 b64 u32 u64 s32 s64 f32 f64",
+            ptx="8.7",
+            sm=100,
+        ),
+    )
+
+
+REDUCED = {
+    **dict.fromkeys(("inc", "dec"), "u32"), **dict.fromkeys(("min", "max"), "u32 s32"),
+    **dict.fromkeys(("and", "or", "xor"), "b32"), "add": "u32 s32 u64 s64",
+}  # fmt: skip
+COMBINED: dict[str, Any] = {
+    "operation": REDUCED,
+    "type": "u32 s32 u64 s64 b32",
+    "when": lambda i: str(i.type) in REDUCED[i.operation].split(),
+}
+
+
+class RedAsync(AsyncAccess):
+    """The value in shared memory of a block of the cluster, or in global memory, becomes op(it, b)."""
+
+    forms = (
+        Form(
+            f"red.async.relaxed.cluster{{.space}}.{BYTES}.operation.type [a:space], b:type, [mbarrier:space]",
+            space="shared::cluster",
+            ptx="8.1",
+            sm=90,
+            **COMBINED,
+        ),
+        Form(
+            "red.async{.mmio}.release.scope{.space}.operation.type [a:space], b:type",
+            scope="gpu sys",
+            space="global",
+            ptx="8.7",
+            sm=100,
+            **COMBINED,
+        ),
+    )

@@ -1,0 +1,231 @@
+"""A line of an instruction's syntax, as the PTX manual prints it, with the operands typed.
+
+    Form("add{.rnd}{.ftz}{.sat}.f32 d=f32, a:f32, b:f32", rnd="rn rz rm rp")
+    Form("ld{.weak}.{space}.{type} d=type, [a:space]", …)
+
+- `.name` is a literal or, when `name` is a keyword of the form, a slot with the choices given; `{.name}` is optional.
+- `d=type` is written, `a:type` is read, `d+type` is both. A type is the name of a PTX type, a slot that holds one,
+  a function of these (`wide(type)`, `bits(type)`), or a word for what is no register: `imm`, `label`, `function`,
+  `symbol`, `any`; `flag` is a predicate, 0 or 1. `*4`, `*vec` stands for `{…}` of that many registers.
+- `[a:space]` is an address; `{!}c:pred` may be negated; `{, e:b64}` may be left out; `{|p=pred}` is a second
+  destination after a bar; `{, e:b64 if hint}` is there exactly where the modifier `hint` is.
+- `_` is a destination that takes no register, as the instruction gives no result there.
+- `[map:space, {at:s32*rank}]` is an address with coordinates: two operands in one pair of brackets.
+- What no slot says, a function of the choices does: `derived={"rank": lambda i: int(i.dim[0])}`. It may stand for a
+  type, a space, a number of registers or a condition.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+from ..types import TYPES, Type
+from .target import Requirement, requirement
+
+Choice = str | Type
+Choices = tuple[Choice, ...]
+Chosen = Choice | bool | None
+"""What a spelling has for a modifier: a choice, whether a literal is there, None for a slot left out."""
+Needs = Mapping[str, tuple[str, int | str]]
+"""(ptx, sm) that modifiers need: of one by its word, of several that stand together by their words."""
+
+
+def one_of(choices: str | Iterable[Choice]) -> Choices:
+    """Choices of a slot: words of a string, those that name a PTX type as that type."""
+    words = choices.split() if isinstance(choices, str) else choices
+    return tuple(TYPES.get(w, w) if isinstance(w, str) else w for w in words)
+
+
+@dataclass(frozen=True, slots=True)
+class Modifier:
+    """One `.word` of a mnemonic: its name in `Opcode`, what it may be, whether it may be left out."""
+
+    name: str
+    choices: Choices
+    optional: bool
+    literal: bool
+
+    @property
+    def typed(self) -> bool:
+        """Whether it names a type: with several of these, their order says which is which."""
+        return not self.optional and any(str(choice) in TYPES for choice in self.choices)
+
+    def chosen(self, word: str) -> Choice | None:
+        """The choice that a word spells."""
+        return next((c for c in self.choices if str(c) == word), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One operand of a form, before its type is known."""
+
+    name: str
+    role: str  # "out", "in", "both" or "address"
+    type: str
+    count: str = ""  # behind `*`
+    negatable: bool = False
+    optional: bool = False
+    paired: bool = False  # printed after a bar, behind the operand before it
+    joined: bool = False  # printed in the brackets of the address before it
+    condition: str = ""  # behind `if`
+
+
+class Values:
+    """The choices of a spelling as attributes; None for a modifier that it does not have."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.__dict__.update(values)
+
+    def __getattr__(self, name: str) -> Any:
+        return None
+
+
+class Form:
+    """One line of an instruction's syntax, with what it requires.
+
+    `ptx` is the least `.version`, `sm` the targets ("90a" for architecture-specific, "90a 100f" for one of several);
+    `needs` maps a modifier, or several that stand together ("v4 b64"), to (ptx, sm) that they require beyond these;
+    `when` says which choices go together; `note` is shown by `ptxdsl isa`. From the target `until` on there is no such
+    form any more (0: no target has lost it).
+    """
+
+    def __init__(
+        self,
+        syntax: str,
+        *,
+        ptx: str = "1.0",
+        sm: int | str = 10,
+        needs: Needs | None = None,
+        when: Callable[[Any], bool] | None = None,
+        note: str = "",
+        until: int = 0,
+        derived: Mapping[str, Callable[[Any], Any]] | None = None,
+        **slots: str | Iterable[Choice],
+    ) -> None:
+        self.syntax, self.note, self.when, self.until = syntax, note, when, until
+        self.name = re.split(r"[.{ ]", syntax, maxsplit=1)[0]
+        self.derived = dict(derived or {})
+        self._least, self._needs, self._slots = (ptx, sm), needs or {}, slots
+
+    # What follows is read from the syntax when it is first asked for: a program uses few of the table's forms.
+
+    @cached_property
+    def modifiers(self) -> tuple[Modifier, ...]:
+        """The words of the mnemonic behind its name."""
+        return tuple(_modifiers(self.syntax.partition(" ")[0], {k: one_of(v) for k, v in self._slots.items()}))
+
+    @cached_property
+    def by_need(self) -> list[Modifier]:
+        """The modifiers, those that may be left out last."""
+        return sorted(self.modifiers, key=lambda m: m.optional)
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The operands."""
+        return tuple(_parameters(self.syntax.partition(" ")[2]))
+
+    @cached_property
+    def requires(self) -> Requirement:
+        """What every spelling requires."""
+        return requirement(*self._least)
+
+    @cached_property
+    def needs(self) -> dict[str, Requirement]:
+        """What modifiers require beyond that."""
+        return {word: requirement(*need) for word, need in self._needs.items()}
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """What an opcode of this form has as attributes."""
+        return frozenset(modifier.name for modifier in self.modifiers) | self.derived.keys()
+
+    def match(self, words: Sequence[str]) -> dict[str, Any] | None:
+        """The choices that spell these modifiers, in any order but that of the types, and what is derived from them.
+
+        None if the words spell no choices of this form.
+        """
+        choices, unknown = self.assign(words)
+        if unknown or not all(m.optional or m.name in choices for m in self.modifiers):
+            return None
+        values = self.named([choices.get(m.name) for m in self.modifiers])
+        return self.complete(values) if self.permits(values) else None
+
+    def assign(self, words: Sequence[str]) -> tuple[dict[str, Choice], list[str]]:
+        """The choices that words spell, by the name of their modifier, and the words that spell none."""
+        choices: dict[str, Choice] = {}
+        left, last_type = dict(enumerate(words)), -1
+        for modifier in self.by_need:
+            fits = ((n, c) for n, w in left.items() if (c := modifier.chosen(w)) is not None)
+            position, choice = next(((n, c) for n, c in fits if n > last_type or not modifier.typed), (-1, None))
+            if choice is not None:
+                del left[position]
+                last_type = position if modifier.typed else last_type
+                choices[modifier.name] = choice
+        return choices, [*left.values()]
+
+    def permits(self, values: Mapping[str, Any]) -> bool:
+        """Whether these choices go together."""
+        return self.when is None or bool(self.when(Values(values)))
+
+    def complete(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Choices, with what is derived from them."""
+        return values | {name: function(Values(values)) for name, function in self.derived.items()}
+
+    def requires_of(self, words: Iterable[str]) -> Requirement:
+        """What a spelling with these words requires."""
+        spelled = set(words)
+        return self.requires.joined(*(n for w, n in self.needs.items() if spelled.issuperset(w.split())))
+
+    def spellings(self) -> Iterator[str]:
+        """Every mnemonic of this form, in the order of the syntax."""
+        return map(self.spell, self.combinations())
+
+    def combinations(self) -> Iterator[tuple[Choice | None, ...]]:
+        """Every choice of all modifiers that `when` permits, in the order of the syntax; None for one left out."""
+        spaces = [(*([None] if m.optional else []), *m.choices) for m in self.modifiers]
+        return (chosen for chosen in product(*spaces) if self.permits(self.named(chosen)))
+
+    def named(self, chosen: Sequence[Choice | None]) -> dict[str, Chosen]:
+        """Choices of all modifiers, by name."""
+        pairs = zip(self.modifiers, chosen, strict=True)
+        return {m.name: bool(choice) if m.literal else choice for m, choice in pairs}
+
+    def spell(self, chosen: Iterable[Choice | None]) -> str:
+        """The mnemonic with these choices."""
+        return ".".join([self.name, *(str(choice) for choice in chosen if choice is not None)])
+
+
+def _modifiers(mnemonic: str, slots: Mapping[str, Choices]) -> Iterator[Modifier]:
+    for part in re.findall(r"\{\.[\w:]+\}|\.[\w:]+", mnemonic):
+        word = part.strip("{}").lstrip(".")
+        literal = word not in slots
+        choices = (word,) if literal else slots[word]
+        yield Modifier(word.replace("::", "_"), choices, part[0] == "{", literal)
+
+
+_PARAMETER = re.compile(
+    r"(?P<front>\{\s*[,|]\s*|\|\s*|,\s*\{(?=\w))?(?P<negatable>\{!\})?(?P<address>\[)?(?P<name>\w+)"
+    r"((?P<role>[=:+])(?P<type>[\w:]+(\(\w+\))?)(\*(?P<count>\w+))?)?( if (?P<condition>\w+))?[\]}]*"
+)
+_ROLES = {"=": "out", ":": "in", "+": "both"}
+SINK = Parameter("_", "out", "sink")
+
+
+def _parameters(text: str) -> Iterator[Parameter]:
+    for match in _PARAMETER.finditer(text):
+        g = match.groupdict(default="")
+        if g["name"] == SINK.name:
+            yield SINK
+            continue
+        front, condition = g["front"], g["condition"]
+        role = "address" if g["address"] else _ROLES[g["role"] or ":"]
+        yield Parameter(
+            g["name"], role, g["type"] or ("generic" if role == "address" else "any"), g["count"],
+            bool(g["negatable"]), front.startswith("{") and not condition, "|" in front, front.startswith(","),
+            condition,
+        )  # fmt: skip

@@ -1,0 +1,158 @@
+"""From a mnemonic to its entries in the table: what it means, what was meant by one that means nothing."""
+
+from __future__ import annotations
+
+import copyreg
+import difflib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice, product
+from typing import Any
+
+from .. import ir
+from ..types import TYPES, lanes
+from .form import Choice, Form, Modifier
+from .opcode import Op, Opcode
+from .operand import Problem, resolve
+
+MOST_SUGGESTIONS = 3
+ALIKE = 0.6
+"""So alike are names of instructions that may have been meant, from 0 to 1; two letters swapped count as one change."""
+SPELLINGS = 64
+"""So many spellings of a form are looked at for the nearest."""
+
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+_opcodes: dict[str, tuple[Opcode, ...]] = {}
+
+
+def lookup(text: str) -> tuple[Opcode, ...]:
+    """Every opcode that a mnemonic may mean (operands decide between them); empty if the table has none."""
+    if text not in _opcodes:
+        name, *words = text.split(".")
+        _opcodes[text] = tuple(
+            opcode_of(text, op, form, values)
+            for op, form in Op.table.get(name, ())
+            if (values := form.match(words)) is not None
+        )
+    return _opcodes[text]
+
+
+def opcode_of(text: str, op: Op, form: Form, values: dict[str, Any]) -> Opcode:
+    """The opcode of a form with these choices; an operand whose condition does not hold is none of its operands."""
+    present = (p for p in form.parameters if not p.condition or values[p.condition])
+    return Opcode(text, op, form, values, tuple(resolve(p, values) for p in present))
+
+
+def _at(text: str, number: int) -> Opcode:
+    """The opcode that was pickled; every process has one object for each."""
+    return lookup(text)[number]
+
+
+def _reduce(opcode: Opcode) -> tuple[Callable[..., Opcode], tuple[str, int]]:
+    return _at, (opcode.text, lookup(opcode.text).index(opcode))
+
+
+copyreg.pickle(Opcode, _reduce)
+
+
+def choose(text: str, operands: Sequence[Any]) -> Opcode | None:
+    """The opcode of this mnemonic that these operands fit, or come nearest to; None if the mnemonic is unknown."""
+    candidates = lookup(text)
+    if len(candidates) < 2:
+        return candidates[0] if candidates else None
+    fitting = (c for c in candidates if next(c.problems(operands), None) is None)
+    return next(fitting, None) or min(candidates, key=lambda c: _distance(c, operands))
+
+
+def _distance(candidate: Opcode, operands: Sequence[Any]) -> tuple[bool, int, int]:
+    """How far operands are from what an opcode takes: a wrong number of them, problems, braces in the wrong places."""
+    bound = candidate.bind(operands)
+    if isinstance(bound, Problem):
+        return True, 0, 0
+    braces = sum(o.vector != isinstance(v, ir.Vector) for o, v in zip(candidate.operands, bound, strict=True))
+    return False, len(list(candidate.problems(operands))), braces
+
+
+def forms_with(words: Sequence[str], name: str = "") -> list[tuple[str, Op, Form]]:
+    """The forms, of one instruction or of all, that have each of these words among what their modifiers may be.
+
+    A type stands for the packed types of its elements too.
+    """
+    entries = {name: Op.table[name]} if name else Op.table
+    return [(n, op, form) for n, rows in entries.items() for op, form in rows if all(_has(form, w) for w in words)]
+
+
+def _has(form: Form, word: str) -> bool:
+    packed = {choice.name for choice in TYPES.values() if lanes(choice)[0].name == word}
+    return any(str(c) == word or str(c) in packed for modifier in form.modifiers for c in modifier.choices)
+
+
+def nearest(text: str) -> list[str]:
+    """The instructions, or the spellings of one, that were most likely meant by a mnemonic that the table lacks."""
+    name, *words = text.split(".")
+    if name not in Op.table:
+        return nearest_names(name)
+    spellings = {spelling for _, form in Op.table[name] for spelling in _near(form, words)}
+    return _most_alike(text, spellings)
+
+
+def nearest_names(name: str) -> list[str]:
+    """The names of instructions that one which the table lacks is most like."""
+    return _most_alike(name, (known for known in Op.table if _likeness(name, known) >= ALIKE))
+
+
+def _most_alike(text: str, known: Iterable[str]) -> list[str]:
+    return sorted(known, key=lambda k: (_likeness(text, k), k), reverse=True)[:MOST_SUGGESTIONS]
+
+
+def _likeness(text: str, known: str) -> float:
+    """From 0 to 1. Shapes are alike by their numbers, and letters that were swapped, as in `fam`, are put right."""
+    if sizes := _sizes_apart(text, known):
+        return 1 - min(sizes, 500) / 1000
+    swaps = (text[:n] + text[n + 1] + text[n] + text[n + 2 :] for n in range(min(len(text), 8) - 1))
+    ratio = difflib.SequenceMatcher(None, text, known).ratio()
+    if known in swaps or set(text.split(".")) < set(known.split(".")):  # or a word that must be there was left out
+        return max(ratio, 0.9)
+    return ratio
+
+
+def _sizes_apart(text: str, known: str) -> int:
+    """How far apart two mnemonics are that differ in the m, n and k of a shape; 0 for others."""
+    differing = {pair for pair in zip(text.split("."), known.split("."), strict=False) if pair[0] != pair[1]}
+    shapes = [_SHAPE.fullmatch(word) for pair in differing for word in pair]
+    if len(shapes) != 2 or not all(shapes) or text.count(".") != known.count("."):
+        return 0
+    return sum(abs(int(a) - int(b)) for a, b in zip(*(shape.groups() for shape in shapes if shape), strict=True))
+
+
+def _near(form: Form, words: Sequence[str]) -> Iterator[str]:
+    """Spellings of a form near to some words: those that it has are kept, others become what they are most like.
+
+    Then what each modifier may be besides.
+    """
+    choices, unknown = form.assign(words)
+    spaces = [[choices[m.name]] if m.name in choices else _alternatives(m, unknown) for m in form.modifiers]
+    permitted = list(_permitted(form, spaces))
+    if not permitted:  # words that do not go together: one of them was meant to be another
+        others = ([*spaces[:n], [*m.choices], *spaces[n + 1 :]] for n, m in enumerate(form.modifiers))
+        permitted = [chosen for space in others for chosen in _permitted(form, space)]
+    for chosen in permitted:
+        yield form.spell(chosen)
+        for n, modifier in enumerate(form.modifiers):
+            for choice in modifier.choices if chosen[n] is not None else ():
+                other = (*chosen[:n], choice, *chosen[n + 1 :])
+                if form.permits(form.named(other)):
+                    yield form.spell(other)
+
+
+def _permitted(form: Form, spaces: Sequence[Sequence[Choice | None]]) -> Iterator[tuple[Choice | None, ...]]:
+    return islice((chosen for chosen in product(*spaces) if form.permits(form.named(chosen))), SPELLINGS)
+
+
+def _alternatives(modifier: Modifier, unknown: Sequence[str]) -> list[Choice | None]:
+    """What a modifier may have been meant to be by words that spell nothing, the likeliest first."""
+    known = [str(choice) for choice in modifier.choices]
+    ranked = [(_likeness(word, k), k) for word in unknown for k in known]
+    meant = [k for likeness, k in sorted(ranked, reverse=True)[: 2 * MOST_SUGGESTIONS] if likeness >= 0.5]
+    choices = [modifier.chosen(match) for match in dict.fromkeys(meant)]
+    return [*choices, None] if modifier.optional else choices or list(modifier.choices)

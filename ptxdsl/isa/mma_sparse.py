@@ -1,0 +1,168 @@
+"""More products of a warp: a sparse A, and the narrow types and block scales of Blackwell (PTX ISA, "mma.sp", "mma").
+
+Of each four neighbours along k a sparse A holds two; metadata say which. With block scales, 32 or 16 neighbours along k
+have a factor in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from .. import ir
+from ..types import TYPES
+from .form import Form
+from .matrix import HELD_IN
+from .opaque import GpuOnly
+from .opcode import Opcode
+from .operand import Problem
+
+NARROW = "e4m3 e5m2 e3m2 e2m3 e2m1"
+CONSUMER = "120f"
+ROW_COLUMN = ".row.col"
+METADATA = ", metadata:b32, selector:imm"
+SCALES = ", scale_a:b32, part_a:u16*2, scale_b:b32, part_b:u16*2"
+"""Factors of A and B, and which byte of which lane's register has them."""
+
+
+class Sparse(NamedTuple):
+    """m16n8kN of a sparse A: its types, registers of A (B has as many), and the greatest selector of metadata."""
+
+    k: int
+    sums: str
+    inputs: str
+    registers: int
+    selector: int
+    ptx: str = "7.1"
+    sm: int = 80
+
+
+SPARSE = (
+    Sparse(16, "f16 f32", "f16", 2, 3), Sparse(32, "f16 f32", "f16", 4, 1),
+    Sparse(16, "f32", "bf16", 2, 3), Sparse(32, "f32", "bf16", 4, 1),
+    Sparse(8, "f32", "tf32", 2, 3), Sparse(16, "f32", "tf32", 4, 1),
+    Sparse(32, "s32", "s8 u8", 2, 1), Sparse(64, "s32", "s8 u8", 4, 0),
+    Sparse(64, "s32", "s4 u4", 2, 1), Sparse(128, "s32", "s4 u4", 4, 0),
+    Sparse(64, "f32", "e4m3 e5m2", 4, 0, "8.4", 89),
+)  # fmt: skip
+
+
+def _same(i: Any) -> bool:
+    return i.dtype is i.ctype
+
+
+def _sums(i: Any) -> Any:
+    return TYPES[HELD_IN[str(i.dtype)]]
+
+
+def _count(i: Any) -> int:
+    return 2 if i.dtype.bits == 16 else 4
+
+
+DERIVED = {"sums": _sums, "count": _count}
+
+
+def _sparse(row: Sparse, name: str) -> Form:
+    held = HELD_IN.get(row.inputs.split()[0], "b32")
+    ordered = name != "mma.sp"
+    return Form(
+        f"{name}.sync.aligned.m16n8k{row.k}{ROW_COLUMN}{'{.satfinite}' if row.sums == 's32' else ''}"
+        f".dtype.atype.btype.ctype d=sums*count, a:{held}*{row.registers}, b:{held}*{row.registers}, c:sums*count"
+        f"{METADATA}",
+        dtype=row.sums,
+        ctype=row.sums,
+        atype=row.inputs,
+        btype=row.inputs,
+        when=_same,
+        derived={**DERIVED, "most": lambda i: row.selector},
+        ptx=max(row.ptx, "8.5") if ordered else row.ptx,
+        sm=row.sm,
+    )
+
+
+class MmaSparse(GpuOnly):
+    """d = a * b + c, where `metadata` say which half of a row's elements A holds; the others are zeros."""
+
+    collective = True
+    forms = tuple(_sparse(row, name) for name in ("mma.sp", "mma.sp::ordered_metadata") for row in SPARSE)
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        names = [operand.name for operand in i.operands]
+        selector, most = operands[names.index("selector")], i.most
+        if isinstance(selector, ir.Immediate) and not 0 <= selector.value <= most:
+            numbers = f"from 0 to {most}" if most else "0, for all lanes hand over metadata"
+            yield Problem("selector", f"`selector` is {selector.value}; in this form it is {numbers}")
+
+
+NARROW_SLOTS: dict[str, Any] = {"dtype": "f32 f16", "ctype": "f32 f16", "atype": NARROW, "btype": NARROW}
+LEAST: dict[str, Any] = {
+    "ptx": "8.7",
+    "sm": "100f 110f 120f",
+    "needs": dict.fromkeys(("e3m2", "e2m3", "e2m1", "sp::ordered_metadata f16"), ("8.7", CONSUMER)),
+}
+
+
+class MmaNarrow(GpuOnly):
+    """d = a * b + c of floats of 4, 6 and 8 bits, a byte each."""
+
+    collective = True
+    forms = (
+        Form(
+            f"mma.sync.aligned.m16n8k32{ROW_COLUMN}.kind::f8f6f4.dtype.atype.btype.ctype"
+            " d=sums*count, a:b32*4, b:b32*2, c:sums*count",
+            when=_same,
+            derived=DERIVED,
+            **NARROW_SLOTS,
+            **LEAST,
+        ),
+        Form(
+            f"mma.sp::ordered_metadata.sync.aligned.m16n8k64{ROW_COLUMN}.kind::f8f6f4.dtype.atype.btype.ctype"
+            f" d=sums*count, a:b32*4, b:b32*4, c:sums*count{METADATA}",
+            when=_same,
+            derived=DERIVED,
+            **NARROW_SLOTS,
+            **LEAST,
+        ),
+    )
+
+
+SIZES = {"ue8m0": ("scale_vec::2X",), "ue4m3": ("scale_vec::4X",)}
+"""How many factors a row has in each k of the instruction, by their type."""
+
+
+def _scaled(sparse: bool) -> tuple[Form, ...]:
+    name = "mma.sp::ordered_metadata" if sparse else "mma"
+    depth, b, metadata = (2, 4, METADATA) if sparse else (1, 2, "")
+    operands = f" d=f32*4, a:b32*4, b:b32*{b}, c:f32*4{metadata}{SCALES}"
+    kinds: tuple[tuple[str, int, dict[str, Any]], ...] = (
+        ("mxf8f6f4.block_scale{.scale_vec::1X}", 32, {"atype": NARROW, "btype": NARROW, "stype": "ue8m0"}),
+        ("mxf4.block_scale{.scale_vec::2X}", 64, {"atype": "e2m1", "btype": "e2m1", "stype": "ue8m0"}),
+        (
+            "mxf4nvf4.block_scale.size",
+            64,
+            {
+                "atype": "e2m1",
+                "btype": "e2m1",
+                "stype": SIZES,
+                "size": "scale_vec::2X scale_vec::4X",
+                "when": lambda i: i.size in SIZES[i.stype],
+            },
+        ),
+    )
+    return tuple(
+        Form(
+            f"{name}.sync.aligned.m16n8k{k * depth}{ROW_COLUMN}.kind::{kind}.f32.atype.btype.ctype.stype{operands}",
+            ctype="f32",
+            ptx="8.7",
+            sm="120a 121a" if sparse and k == 64 else CONSUMER,
+            **slots,
+        )
+        for kind, k, slots in kinds
+    )
+
+
+class MmaScaled(GpuOnly):
+    """d = a * b + c of floats of 4, 6 and 8 bits, whose blocks along k have a factor in common."""
+
+    collective = True
+    forms = (*_scaled(False), *_scaled(True))

@@ -1,0 +1,181 @@
+"""Tensor memory of Blackwell: allocation, copies, waits (PTX ISA, "TensorCore 5th Generation Family Instructions").
+
+Tensor memory has 128 lanes of up to 512 columns of 32 bits; an address in it has the lane in its upper half, the column
+in its lower. Copies and products are asynchronous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .. import ir
+from .bulk import Bulk
+from .form import Form
+from .opaque import GpuOnly
+from .opcode import Opcode
+from .operand import Problem
+
+FAMILIES = "100f 110f"
+ONE_ARCHITECTURE = "100a 103a 110a"
+LEAST: dict[str, Any] = {"ptx": "8.6", "sm": FAMILIES}
+GROUPS = "cta_group::1 cta_group::2"
+COLUMNS = (32, 64, 128, 256, 512)
+MOST_REGISTERS = 128
+REPEATS = "x1 x2 x4 x8 x16 x32 x64 x128"
+REGISTERS_OF = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}
+"""Registers that each thread has of a shape; `num` times as many of a repeated one."""
+
+
+def _registers(i: Any) -> int:
+    return REGISTERS_OF[i.shape or "16x32bx2"] * int(i.num[1:])
+
+
+SHAPED: dict[str, Any] = {
+    "shape": "32x32b 16x64b 16x128b 16x256b", "num": REPEATS, "derived": {"count": _registers},
+    "when": lambda i: _registers(i) <= MOST_REGISTERS, **LEAST,
+}  # fmt: skip
+HALVES: dict[str, Any] = {"num": REPEATS, "derived": {"count": _registers}, **LEAST}
+
+
+class TensorMemory(GpuOnly):
+    """Base of what a whole warp does with tensor memory."""
+
+    collective = True
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        for declared, value in zip(i.operands, operands, strict=True):
+            if declared.name == "columns" and isinstance(value, ir.Immediate) and value.value not in COLUMNS:
+                message = f"`columns` is {value.value}; columns come as a power of two from 32 to 512"
+                yield Problem("columns", message)
+            if declared.vector and not isinstance(value, ir.Vector):
+                message = f"`{declared.name}` is not in braces; registers of tensor memory come as a list"
+                yield Problem(declared.name, message, "write [r] in Python, {r} in PTX")
+
+
+class Tcgen05Alloc(TensorMemory):
+    """Takes columns of tensor memory, waiting until there are so many; their address goes to shared memory."""
+
+    stores = "dst"
+    forms = (
+        Form(
+            "tcgen05.alloc.group.sync.aligned{.space}.b32 [dst:space], columns:u32",
+            group=GROUPS,
+            space="shared::cta",
+            **LEAST,
+        ),
+    )
+
+
+class Tcgen05Dealloc(TensorMemory):
+    """Gives columns of tensor memory back."""
+
+    forms = (Form("tcgen05.dealloc.group.sync.aligned.b32 address:b32, columns:u32", group=GROUPS, **LEAST),)
+
+
+class Tcgen05RelinquishAllocPermit(TensorMemory):
+    """Says that the block takes no more tensor memory."""
+
+    forms = (Form("tcgen05.relinquish_alloc_permit.group.sync.aligned", group=GROUPS, **LEAST),)
+
+
+class Tcgen05Ld(TensorMemory):
+    """d = tensor memory of the warp's lanes, once the thread has waited by tcgen05.wait::ld."""
+
+    forms = (
+        Form("tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d=b32*count, [address:tmem]", **SHAPED),
+        Form(
+            "tcgen05.ld.sync.aligned.16x32bx2.num{.pack::16b}.b32 d=b32*count, [address:tmem], second_half:imm",
+            **HALVES,
+        ),
+    )
+
+
+REDUCED: dict[str, Any] = {
+    "num": REPEATS.removeprefix("x1 "), "operation": "min max", "derived": {"count": _registers}, "ptx": "8.8",
+    "sm": "103f 110f",
+}  # fmt: skip
+
+
+class Tcgen05LdRed(TensorMemory):
+    """d = tensor memory of the warp's lanes, and reduced = the least or greatest of each lane's."""
+
+    forms = tuple(
+        Form(
+            f"tcgen05.ld.red.sync.aligned.{front}.type d=type*count, reduced=type, [address:tmem]{back}",
+            type=types,
+            **REDUCED,
+        )
+        for shape, back in (("32x32b", ""), ("16x32bx2", ", second_half:imm"))
+        for front, types in (
+            (f"{shape}.num.operation{{.abs}}{{.NaN}}", "f32"),
+            (f"{shape}.num.operation", "u32 s32"),
+        )
+    )
+
+
+class Tcgen05St(TensorMemory):
+    """Registers go to tensor memory; done when the thread has waited by tcgen05.wait::st."""
+
+    forms = (
+        Form("tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [address:tmem], a:b32*count", **SHAPED),
+        Form(
+            "tcgen05.st.sync.aligned.16x32bx2.num{.unpack::16b}.b32 [address:tmem], second_half:imm, a:b32*count",
+            **HALVES,
+        ),
+    )
+
+
+class Tcgen05Wait(TensorMemory):
+    """Waits until all tcgen05.ld, or tcgen05.st, of the thread are done."""
+
+    forms = (Form("tcgen05.what.sync.aligned", what="wait::ld wait::st", **LEAST),)
+
+
+class Tcgen05Fence(GpuOnly):
+    """Orders the thread's tcgen05 instructions before, or after, what synchronises it with other threads."""
+
+    forms = (Form("tcgen05.order", order="fence::before_thread_sync fence::after_thread_sync", **LEAST),)
+
+
+FORMATS: dict[str, Any] = {
+    "group": GROUPS, "narrow": "b6x16_p32 b4x16_p64", "when": lambda i: bool(i.b8x16) == bool(i.narrow), **LEAST,
+}  # fmt: skip
+
+
+class Tcgen05Cp(GpuOnly):
+    """Copies what a descriptor names in shared memory to tensor memory; elements of 4 or 6 bits may become bytes."""
+
+    forms = (
+        Form(
+            "tcgen05.cp.group.shape{.b8x16}{.narrow} [address:tmem], source_desc:b64",
+            shape="128x256b 4x256b 128x128b",
+            **FORMATS,
+        ),
+        Form(
+            "tcgen05.cp.group.64x128b.warps{.b8x16}{.narrow} [address:tmem], source_desc:b64",
+            warps="warpx2::02_13 warpx2::01_23",
+            **FORMATS,
+        ),
+        Form("tcgen05.cp.group.32x128b.warpx4{.b8x16}{.narrow} [address:tmem], source_desc:b64", **FORMATS),
+    )
+
+
+class Tcgen05Shift(GpuOnly):
+    """Moves all but the last rows of tensor memory down by one."""
+
+    forms = (Form("tcgen05.shift.group.down [address:tmem]", group=GROUPS, ptx="8.6", sm=ONE_ARCHITECTURE),)
+
+
+class Tcgen05Commit(Bulk):
+    """Lets an mbarrier, or that of each block in `cta_mask`, count an arrival when the thread's products are done."""
+
+    forms = (
+        Form(
+            "tcgen05.commit.group.mbarrier::arrive::one{.space}{.multicast::cluster}.b64"
+            " [mbarrier:space]{, cta_mask:u16 if multicast_cluster}",
+            group=GROUPS,
+            space="shared::cluster",
+            **LEAST,
+        ),
+    )

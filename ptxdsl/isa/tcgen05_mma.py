@@ -1,0 +1,134 @@
+"""Matrix products of Blackwell, from and to tensor memory (PTX ISA, "tcgen05.mma").
+
+One thread asks for the product of one block, or of two of a cluster. A is in shared memory, where a descriptor names
+it, or in tensor memory; an instruction descriptor (`idesc`) has the types and the shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .. import ir
+from ..types import b32
+from .form import Form
+from .opaque import GpuOnly
+from .opcode import Opcode
+from .operand import Problem, describe
+from .tcgen05 import GROUPS, LEAST, ONE_ARCHITECTURE
+
+KINDS = "kind::f16 kind::tf32 kind::f8f6f4 kind::i8"
+SCALABLE = "kind::f16 kind::tf32"
+MOST_SCALE = 15  # sums are multiplied by 2 to the power of its negative
+USES = ("fill", "use", "lastuse", "discard")
+COLLECTORS_A = [f"collector::a::{use}" for use in USES]
+COLLECTORS_B = [f"collector::b{n}::{use}" for n in range(4) for use in USES]
+SHIFTED = ["collector::a::lastuse", "collector::a::discard"]
+OPERANDS_A = {"a_desc:b64": "", "[a:tmem]": "{.ashift}"}
+"""A by a descriptor, or in tensor memory, where its rows may be shifted."""
+SCALES = {
+    "kind::mxf8f6f4": "scale_vec::1X block32", "kind::mxf4": "scale_vec::2X block32",
+    "kind::mxf4nvf4": "scale_vec::2X scale_vec::4X block16 block32",
+}  # fmt: skip
+"""How many elements have a scale, by kind."""
+NEEDS = {"kind::i8": ("8.6", "100a 110a")}
+SCALE_NEEDS = {
+    "kind::mxf4nvf4": ("8.7", "100f 110f"),
+    **dict.fromkeys(("scale_vec::1X", "scale_vec::2X", "scale_vec::4X"), ("8.6", ONE_ARCHITECTURE)),
+    **dict.fromkeys(("block16", "block32"), ("8.8", "100f 110f")),
+    **dict.fromkeys(("sp kind::mxf4", "sp kind::mxf4nvf4"), ("8.6", ONE_ARCHITECTURE)),
+}
+
+
+def _lane_words(i: Any) -> int:
+    """Registers of the mask of lanes that stay as they are: 128 bits a block."""
+    return 8 if i.group == "cta_group::2" else 4
+
+
+def _plain(sparse: str, a: str, lanes: str, scale: str) -> Form:
+    metadata = ", [metadata:tmem]" if sparse else ""
+    return Form(
+        f"tcgen05.mma{sparse}.group.kind{OPERANDS_A[a]}{{.collector}}"
+        f" [d:tmem], {a}, b_desc:b64{metadata}, idesc:b32{lanes}, enable_input_d:flag{scale}",
+        group=GROUPS,
+        kind=SCALABLE if scale else KINDS,
+        collector=COLLECTORS_A,
+        derived={"lane_words": _lane_words},
+        when=lambda i: not i.ashift or i.collector in (None, *SHIFTED),
+        ptx="8.6",
+        sm="100f" if scale else LEAST["sm"],
+        needs=NEEDS,
+    )
+
+
+def _scaled(sparse: str, a: str, sized: bool) -> Form:
+    """With a scale for each few elements; the older spelling says of how many."""
+    metadata = ", [metadata:tmem]" if sparse else ""
+    size: dict[str, Any] = {"size": "scale_vec::1X scale_vec::2X scale_vec::4X block16 block32", "when": _size_fits}
+    return Form(
+        f"tcgen05.mma{sparse}.group.kind.block_scale{'.size' if sized else ''}{{.collector}}"
+        f" [d:tmem], {a}, b_desc:b64{metadata}, idesc:b32, [scale_a:tmem], [scale_b:tmem], enable_input_d:flag",
+        group=GROUPS,
+        kind=SCALES if sized else [kind for kind in SCALES if kind != "kind::mxf4nvf4"],
+        collector=COLLECTORS_A,
+        needs=SCALE_NEEDS,
+        ptx="8.6" if sized else "8.8",
+        sm=LEAST["sm"],
+        **(size if sized else {}),
+    )
+
+
+def _size_fits(i: Any) -> bool:
+    return i.size in SCALES[i.kind].split()
+
+
+class TensorMemoryProduct(GpuOnly):
+    """Base of the products of tensor memory. The assembler takes its addresses in registers of type b32 only."""
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        for declared, value in zip(i.operands, operands, strict=True):
+            if declared.space != "tmem" or not isinstance(value, ir.Address):
+                continue
+            if not isinstance(value.base, ir.Register) or value.base.type is not b32:
+                message = f"`{declared.name}` is at {describe(value.base)}; {i.form.name}.mma takes a b32 register here"
+                help = "load it by ld.shared.b32, or copy it: `pd.ptx.mov.b32(address)`"
+                yield Problem(declared.name, message, help)
+
+
+class Tcgen05Mma(TensorMemoryProduct):
+    """d = a * b + d in tensor memory, or a * b where enable_input_d is false; a commit says when it is done."""
+
+    forms = (
+        *(
+            _plain(sparse, a, lanes, scale)
+            for sparse in ("", ".sp")
+            for a in OPERANDS_A
+            for lanes in ("", ", disabled_lanes:b32*lane_words")
+            for scale in ("", ", scale_input_d:imm")
+        ),
+        *(_scaled(sparse, a, sized) for sparse in ("", ".sp") for a in OPERANDS_A for sized in (True, False)),
+    )
+
+    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+        yield from super().problems(i, operands)
+        scale = operands[-1]
+        is_number = i.operands[-1].name == "scale_input_d" and isinstance(scale, ir.Immediate)
+        if is_number and not 0 <= scale.value <= MOST_SCALE:
+            yield Problem("scale_input_d", f"`scale_input_d` is {scale.value}; it is from 0 to {MOST_SCALE}")
+
+
+class Tcgen05MmaWs(TensorMemoryProduct):
+    """As tcgen05.mma, with B kept for several products; columns of B may be taken as zeros."""
+
+    forms = tuple(
+        Form(
+            f"tcgen05.mma.ws{sparse}.cta_group::1.kind{{.collector}} [d:tmem], {a}, b_desc:b64"
+            f"{', [metadata:tmem]' if sparse else ''}, idesc:b32, enable_input_d:flag{{, zero_columns:b64}}",
+            kind=KINDS,
+            collector=COLLECTORS_B,
+            needs=NEEDS,
+            **LEAST,
+        )
+        for sparse in ("", ".sp")
+        for a in OPERANDS_A
+    )

@@ -1,0 +1,122 @@
+"""How the tensor cores of an H200 add up, bit for bit.
+
+An instruction multiplies exactly, aligns its products and the accumulator to the largest exponent among them, drops
+what lies more than so many bits below that, and adds the rest exactly. The exponent of a product is the sum of those of
+its factors, which is one less than that of its value where that is 2 or more; a subnormal factor has the least exponent
+of its type. The sum is cut off to f32, or rounded to the nearest f16.
+
+Found by fitting the number of bits to what an H200 (sm_90) computed for values that cancel, spread over many binades or
+are subnormal: 1,048,576 outputs of wgmma for each type and 16,384 of each mma.sync, no bit of which differs.
+`tests/isa/vectors/wgmma_h200.json.gz` is a sample of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..types import Type, bf16, e4m3, e5m2, f16, f32, tf32
+from .numerics import FORMATS, NAN, Array
+
+NOTHING = -(1 << 14)  # the exponent of a zero; that of two fits 16 bits
+OUTPUTS = 1 << 15  # that are computed at a time, so that they stay in the cache
+TERMS = 8  # of products below 4 * 2**25, whose sum 32 bits hold
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulation:
+    """`fraction` bits below the largest exponent count, and of an f32 sum its `kept` first bits (None: all)."""
+
+    fraction: int
+    kept: int | None = None
+
+
+WIDE, NARROW = Accumulation(25), Accumulation(13, kept=13)
+OF_WGMMA = {f16: WIDE, bf16: WIDE, tf32: WIDE, e4m3: NARROW, e5m2: NARROW}
+"""How wgmma adds up, by the type of its factors."""
+IN_F32 = (f16, e4m3, e5m2)  # whose products f32 holds, and times the power of two that makes a bit of the sum 1
+
+
+def exponents(values: Array, type: Type) -> Array:
+    """int16: those of the numbers of a type, given as f64; NOTHING for zeros."""
+    _, above = np.frexp(values)
+    return np.where(values == 0, NOTHING, np.maximum(above - 1, FORMATS[type].emin)).astype(np.int16)
+
+
+def accumulate(a: Array, b: Array, c: Array, types: tuple[Type, Type], how: Accumulation) -> Array:
+    """The sums a (batch, m, k) @ bᵀ (batch, n, k) + c (batch, m, n) of one instruction, in the type of c (f32 or f16).
+
+    a and b are the f64 values of numbers of the two `types`. Where one of them is infinite or no number, so is the sum
+    that IEEE 754 gives.
+    """
+    sums = np.empty(c.shape, c.dtype)
+    step = max(1, OUTPUTS // (c.shape[1] * c.shape[2]))
+    for first in range(0, len(c), step):
+        part = slice(first, first + step)
+        sums[part] = _accumulate(a[part], b[part], c[part], types, how)
+    return sums
+
+
+def _accumulate(a: Array, b: Array, c: Array, types: tuple[Type, Type], how: Accumulation) -> Array:
+    wide = c.astype(np.float64)
+    largest = _largest(exponents(a, types[0]), exponents(b, types[1]), exponents(wide, f32))
+    scale = np.ldexp(1.0, how.fraction - largest)
+    total = (_whole_products(a, b, scale, types) + np.trunc(wide * scale)) / scale
+    if c.dtype == np.float16:
+        result = total.astype(np.float16)
+    else:
+        result = toward_zero(total if how.kept is None else _cut(total, how.kept))
+    if not (np.isfinite(a).all() and np.isfinite(b).all() and np.isfinite(wide).all()):
+        exact = a @ b.transpose(0, 2, 1) + wide
+        special = ~np.isfinite(exact)
+        result[special] = exact[special].astype(c.dtype)
+        result[result != result] = NAN[result.dtype]
+    return result
+
+
+def _largest(a: Array, b: Array, c: Array) -> Array:
+    """The largest exponent of a product or c, for each sum; any for a sum of zeros."""
+    largest = c.copy()
+    for left, right in _along_k(a, b):
+        np.maximum(largest, left + right, out=largest)
+    return np.where(largest <= NOTHING // 2, 0, largest)
+
+
+def _whole_products(a: Array, b: Array, scale: Array, types: tuple[Type, Type]) -> Array:
+    """The sum of all products times `scale`, each without its fraction, as f64."""
+    narrow = types[0] in IN_F32 and types[1] in IN_F32
+    work, whole = (np.float32, np.int32) if narrow else (np.float64, np.int64)
+    scale, product, cut = scale.astype(work), np.empty(scale.shape, work), np.empty(scale.shape, whole)
+    total = np.zeros(scale.shape)
+    part: Array = np.zeros(scale.shape, whole)
+    for number, (left, right) in enumerate(_along_k(a.astype(work), b.astype(work)), start=1):
+        np.multiply(left, right, out=product)
+        np.multiply(product, scale, out=product)
+        np.copyto(cut, product, casting="unsafe")  # toward zero
+        part += cut
+        if number % TERMS == 0 or number == a.shape[2]:
+            total += part
+            part[...] = 0
+    return total
+
+
+def _along_k(a: Array, b: Array) -> Iterator[tuple[Array, Array]]:
+    """For each k the columns (batch, m, 1) of a and (batch, 1, n) of b."""
+    left, right = (np.ascontiguousarray(np.moveaxis(x, 2, 0)) for x in (a, b))
+    return zip(left[..., np.newaxis], right[:, :, np.newaxis, :], strict=True)
+
+
+def _cut(values: Array, bits: int) -> Array:
+    """The first so many fraction bits of each number."""
+    fraction, exponent = np.frexp(values)
+    return np.ldexp(np.trunc(np.ldexp(fraction, bits + 1)), exponent - bits - 1)
+
+
+def toward_zero(values: Array) -> Array:
+    """f64 to f32, without what an f32 does not hold; beyond its largest number, infinite."""
+    near = values.astype(np.float32)
+    above = np.abs(near.astype(np.float64)) > np.abs(values)
+    cut = np.where(above, np.nextafter(near, np.float32(0)), near)
+    return np.where(np.abs(values) >= 2.0**128, np.copysign(np.float32(np.inf), near), cut)

@@ -1,0 +1,1 @@
+"""The arrays of a call, checked; launches that are remembered; memory beside the arrays."""

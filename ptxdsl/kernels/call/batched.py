@@ -1,0 +1,146 @@
+"""Batches given as lists of matrices, wherever each of them lies: the kernel reads their addresses from a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ptxdsl import Parameters, config
+from ptxdsl.arrays import HOST, AddressTable
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.configure import facts, narrower
+from ptxdsl.kernels.call.group import Group, Matrices, group_of
+from ptxdsl.kernels.call.lists import Send, Table
+from ptxdsl.kernels.call.matrix import Matrix, tensor
+from ptxdsl.kernels.call.problem import Problem
+from ptxdsl.kernels.call.residency import prepared
+from ptxdsl.kernels.call.upload import upload
+from ptxdsl.kernels.call.values import gemm_values
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.parameters import BATCHES
+from ptxdsl.kernels.tiles.scheduled import Scheduled
+
+
+def is_list(*operands: Any) -> bool:
+    return any(isinstance(operand, list | tuple) for operand in operands)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Products of one size whose matrices lie alike, each somewhere; `group` is row-major."""
+
+    group: Group
+
+    @property
+    def count(self) -> int:
+        return len(self.group.shapes)
+
+    @property
+    def problem(self) -> Problem:
+        """The first product, which stands for all."""
+        a, b, c, out = self.group.a, self.group.b, self.group.c, self.group.out
+        return Problem(_first(a), _first(b), _first(c) if c else None, _first(out))
+
+    @property
+    def facts(self) -> Operands:
+        """What the matrices say of the kernel."""
+        a, b, c, out = self.group.a, self.group.b, self.group.c, self.group.out
+        columns = int(self.group.shapes[0, 1])
+        widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, columns)
+        return facts(a, b, c, out, widths, in_place=self.group.in_place, batches="listed")
+
+    def launch(self, kernel: Kernel, made: Scheduled, alpha: float, beta: float) -> tuple[Table, Send] | None:
+        """Launches the kernel of a schedule; on a GPU, gives the table of addresses and what launches with another."""
+        addresses = np.stack([operand.pointers for operand in self.group.operands]).view(np.uint64)
+        device, stream = self.group.place
+        threads, traits = made.traits.threads, made.traits
+        if device is None:
+            kernel[made.grid, threads](self._values(made, (alpha, beta), self._table(addresses)), traits=traits)
+            return None
+        handle = prepared(kernel, made.grid, threads, device, traits=traits)
+
+        def send(rows: np.ndarray, factors: tuple[Any, ...], stream: int) -> None:
+            handle(self._values(made, factors, upload(device, stream, rows.T)).flat, stream=stream)
+
+        send(addresses.T, (alpha, beta), stream)
+        return Table(addresses.T, (0, 1, 2, 3)), send
+
+    def _values(self, made: Scheduled, factors: tuple[Any, ...], table: Any) -> Parameters:
+        """The parameters of the kernel."""
+        return gemm_values(self.problem, made, factors[:2], BATCHES["listed"](count=self.count, table=table))
+
+    def _table(self, addresses: np.ndarray) -> AddressTable:
+        """For the emulator, which gives arrays addresses of its own."""
+        table = addresses.view(AddressTable)
+        table.holders = [
+            (n * self.count + number, f"{operand.name}[{number}]", operand.array(number))
+            for n, operand in enumerate(self.group.operands)
+            for number in range(self.count)
+        ]
+        return table
+
+
+def lists_of(a: Any, b: Any, c: Any, out: Any) -> dict[str, Sequence[Any]]:
+    """What is given of the lists of a call; a single matrix, which is for all, as often as the lists are long.
+
+    Raises LaunchError for what is neither a list nor a single matrix.
+    """
+    beside = {name: operand for name, operand in (("c", c), ("out", out)) if operand is not None}
+    given = {"a": a, "b": b, **beside}
+    listed = next(name for name, operand in given.items() if is_list(operand))
+    for name, operand in given.items():
+        if not is_list(operand) and (name == "out" or getattr(operand, "ndim", None) != 2):
+            _check_single(name, operand, listed)
+    count = len(given[listed])
+    return {name: operand if is_list(operand) else [operand] * count for name, operand in given.items()}
+
+
+def _check_single(name: str, owner: Any, listed: str) -> None:
+    """Raises LaunchError for what stands beside lists and is no matrix for all products."""
+    shape = tensor(name, owner, (2, 3), "a matrix has two dimensions", "reshape it").array.shape
+    if len(shape) == 3 or name == "out":
+        such = f", such as list({name})" if len(shape) == 3 else ""
+        alone = "" if name == "out" else "; a single matrix is for all products"
+        raise LaunchError(
+            f"`{name}` has the shape {shape}, and `{listed}` is a list of matrices",
+            help=f"pass `{name}` as a list too{such}{alone}",
+        )
+
+
+def batch_of(lists: Mapping[str, Sequence[Any]], beta: float) -> Batch | None:
+    """The lists of a call, checked; None where they are empty.
+
+    Raises LaunchError for lists whose matrices are of different sizes or lie otherwise.
+    """
+    group = group_of(lists["a"], lists["b"], lists.get("c"), lists.get("out"), beta)
+    if group is None:
+        return None
+    for operand in filter(None, (group.a, group.b, group.c, group.out)):
+        _check_alike(operand)
+    if group.a.device == HOST and config.current().device == "cuda":
+        raise LaunchError(
+            "lists of numpy arrays run on the emulator, and PTXDSL_DEVICE asks for a GPU",
+            help="stack them: arrays of three dimensions are copied to the GPU and back",
+        )
+    return Batch(group.row_major)
+
+
+def _check_alike(operand: Matrices) -> None:
+    kinds = np.column_stack((operand.shapes, np.where(operand.lines > 1, operand.strides, 0)))
+    for number in np.flatnonzero((kinds != kinds[0]).any(axis=1)):
+        (rows, columns, apart), first = kinds[number].tolist(), kinds[0].tolist()
+        raise LaunchError(
+            f"`{operand.name}[{number}]` has the shape {(rows, columns)} with lines {apart} elements apart, and "
+            f"`{operand.name}[0]` {tuple(first[:2])} with {first[2]}; gemm takes lists of matrices that lie alike",
+            help="grouped_gemm of ptxdsl.kernels.grouped takes problems of any sizes",
+        )
+
+
+def _first(operand: Matrices) -> Matrix:
+    rows, columns = operand.shapes[0].tolist()
+    stride, count = int(operand.strides[0]), len(operand.shapes)
+    return Matrix(operand.name, operand.owners[0], operand.array(0), (rows, columns), operand.major, stride, count)

@@ -1,0 +1,122 @@
+"""A call of conv2d(): its arrays are checked, its kernel is chosen, and its launch is made and remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.configure import Choice
+from ptxdsl.kernels.call.conv_problem import Convolution, convolution_of, window
+from ptxdsl.kernels.call.gemm import traits_of
+from ptxdsl.kernels.call.launches import Plan, carry_out
+from ptxdsl.kernels.call.memory import CALLS, key_of
+from ptxdsl.kernels.call.values import shared_values
+from ptxdsl.kernels.choose.conv import choose
+from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.parameters import Geometry, conv2d_parameters
+from ptxdsl.kernels.store.function import array_of, canonical, epilogue_of, sequence_of
+from ptxdsl.kernels.store.words import WIDEST
+from ptxdsl.kernels.tiles import scheduled
+from ptxdsl.kernels.tiles.choice import Schedule
+from ptxdsl.kernels.traits import Traits
+
+
+def run(
+    kernel: Kernel,
+    x: Any,
+    w: Any,
+    out: Any,
+    pad: Any,
+    stride: Any,
+    dilation: Any,
+    config: GemmConfig | None,
+    schedule: Schedule | None,
+    split_k: int | None,
+    reduction: str | None,
+    epilogue: Callable[..., Any] | None,
+    operands: Sequence[Any],
+) -> Any:
+    """out = epilogue(x ∗ w, *operands) by `kernel`, as `conv2d` says. Returns out."""
+    operands = sequence_of(operands)
+    epilogue = canonical(epilogue_of(config, epilogue), len(operands))
+    choice = Choice(config, schedule, split_k, reduction, epilogue)
+    options = choice, repr((pad, stride, dilation)), *map(type, operands)
+    arrays = out, x, w, *map(array_of, operands)
+    call = key_of(kernel, options, arrays)
+    if call:
+        launched = CALLS.launch(*call, arrays, ())
+        if launched is not None:
+            return launched
+    problem = convolution_of(x, w, out, window(pad, stride, dilation), epilogue, operands)
+    traits = traits_of(problem.product, _with_tiles(problem, choice))
+    if problem.product.m and problem.product.n:
+        carry_out(plan_of(kernel, problem, traits), call, arrays, problem.product.out)
+    return problem.product.out.owner
+
+
+def _with_tiles(problem: Convolution, choice: Choice) -> Choice:
+    """With tiles, and with as many slices of K as should take the least time."""
+    if choice.config is not None:
+        return choice
+    a, (device, _) = problem.product.a, problem.product.place
+    slices = 1 if choice.schedule is not None and choice.split_k is None else choice.split_k
+    shape = problem.sizes.implicit_gemm("fprop")
+    return choice._replace(config=choose(shape, a.type, a.widest() == WIDEST, slices, model_of(device)))
+
+
+def geometry_of(problem: Convolution, tile_k: int) -> Geometry:
+    """The numbers of a convolution for a kernel with tiles of `tile_k`."""
+    sizes, a = problem.sizes, problem.product.a
+    each = a.type.bytes
+    channels = max(sizes.C, 1)  # a divisor: without channels there is no tile of k
+    place, step_c = divmod(tile_k, channels)
+    step_r, step_s = divmod(place, sizes.S)
+    dilation_h, dilation_w = sizes.dilation
+    image, line, pixel, _ = a.array.strides
+    m, n, k = sizes.implicit_gemm("fprop")
+    down, right = dilation_h * line, dilation_w * pixel
+    return Geometry(
+        m=m,
+        n=n,
+        k=k,
+        height=sizes.H,
+        width=sizes.W,
+        channels=channels,
+        out_height=sizes.P,
+        out_width=sizes.Q,
+        window_width=sizes.S,
+        pad_top=sizes.pad[0][0],
+        pad_left=sizes.pad[1][0],
+        stride_h=sizes.stride[0],
+        stride_w=sizes.stride[1],
+        dilation_h=dilation_h,
+        dilation_w=dilation_w,
+        image=image,
+        line=line,
+        pixel=pixel,
+        ldw=problem.product.b.stride,
+        ldo=problem.product.out.stride,
+        step_c=step_c,
+        step_w=step_s * dilation_w,
+        step_h=step_r * dilation_h,
+        turn=sizes.S * dilation_w,
+        step=each * (step_r * down + step_s * right + step_c),
+        carry_w=each * (right - channels),
+        carry_h=each * (down - sizes.S * right),
+    )
+
+
+def plan_of(kernel: Kernel, problem: Convolution, traits: Traits) -> Plan:
+    """The launch of a convolution."""
+    product = problem.product
+    made = scheduled.schedule(product, traits, kernel)
+    values = conv2d_parameters(made.traits)(
+        x=product.a,
+        w=product.b,
+        out=product.out,
+        geometry=geometry_of(problem, traits.tile[2]),
+        **shared_values(product, made),
+    )
+    return Plan(kernel, made.grid, traits.threads, values, {"traits": made.traits}, stream=made.stream)

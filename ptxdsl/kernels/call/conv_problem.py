@@ -1,0 +1,241 @@
+"""The arrays of a convolution, checked: images (N, H, W, C), filters (K, R, S, C), an output (N, P, Q, K)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import Any, NamedTuple
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.matrix import Matrix, Tensor, describe_type, describe_types, empty, tensor
+from ptxdsl.kernels.call.problem import (
+    Operand,
+    Problem,
+    check_devices,
+    check_written,
+    matrix_operand,
+    types_read,
+    vector_operand,
+)
+from ptxdsl.kernels.epilogue import Vector
+from ptxdsl.kernels.operands import ATOMS, outputs
+from ptxdsl.kernels.store.function import check_function
+from ptxdsl.kernels.store.words import WIDEST
+from ptxdsl.schedule import Conv2dProblem
+from ptxdsl.schedule.arithmetic import is_int
+from ptxdsl.types import Type
+
+MOST = 1 << 31  # pixels, and products of a sum, that 32 bits count
+MOST_ALONG = 1 << 30  # pixels along a side: two of them are added
+IMAGES = "images have four dimensions, (N, H, W, C)"
+FILTERS = "filters have four dimensions, (K, R, S, C)"
+CHANNELS_LAST = (
+    "channels lie side by side: of a torch tensor take x.contiguous(memory_format=torch.channels_last)"
+    ".permute(0, 2, 3, 1), of another np.ascontiguousarray(x.transpose(0, 2, 3, 1))"
+)
+
+
+class Window(NamedTuple):
+    """How the window moves over the images, each for height and width; `pad` is what is added (before, after)."""
+
+    pad: tuple[tuple[int, int], tuple[int, int]]
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Pixels(Matrix):
+    """Images as the first operand, (N·P·Q, R·S·C): a matrix that is nowhere in memory."""
+
+    def widest(self, *extents: int, most: int = WIDEST) -> int:
+        """The widest copy in bytes that stays within the channels of one pixel and begins at multiples of itself."""
+        shape, strides, each = self.array.shape, self.array.strides, self.type.bytes
+        steps = [stride for extent, stride in zip(shape[:3], strides, strict=False) if extent > 1]
+        return gcd(most, self.array.pointer, *(each * n for n in (*steps, shape[3])))
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution, and the same as a product: `a` is the Pixels, `b` the filters, (R·S·C, K), `out` (N·P·Q, K)."""
+
+    sizes: Conv2dProblem
+    product: Problem
+
+
+def window(pad: Any, stride: Any, dilation: Any) -> Window:
+    """The options of a call. Raises LaunchError for what is no such number."""
+    sides = _pair(pad)
+    pads = [_pair(side) for side in sides] if sides else []
+    if not all(side and _are_sizes(side, 0) for side in pads) or not pads:
+        raise LaunchError(
+            f"pad is {pad!r}",
+            help="it takes 0 pixels or more: one number, or (for height, for width), each a number or (before, after)",
+        )
+    return Window((pads[0], pads[1]), _steps("stride", stride), _steps("dilation", dilation))
+
+
+def _pair(value: Any) -> Any:
+    """A number for both, or the two of a pair; () for what is neither."""
+    if is_int(value):
+        return (int(value), int(value))
+    return tuple(value) if isinstance(value, tuple | list) and len(value) == 2 else ()
+
+
+def _are_sizes(values: Any, least: int) -> bool:
+    return all(is_int(v) and least <= v < MOST for v in values)
+
+
+def _steps(name: str, value: Any) -> Any:
+    pair = _pair(value)
+    if not pair or not _are_sizes(pair, 1):
+        raise LaunchError(
+            f"{name} is {value!r}", help="it takes 1 pixel to 2**31 - 1: one number, or (for height, for width)"
+        )
+    return pair
+
+
+def convolution_of(
+    x: Any, w: Any, out: Any, moves: Window, epilogue: Callable[..., Any] | None = None, operands: Sequence[Any] = ()
+) -> Convolution:
+    """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
+    images = tensor("x", x, 4, IMAGES, "one image of (H, W, C) is x[None]")
+    filters = tensor("w", w, 4, FILTERS, "one filter of (R, S, C) is w[None]")
+    _check_inputs(images, filters)
+    sizes = _sizes(images, filters, moves)
+    shape = sizes.N, sizes.P, sizes.Q, sizes.K
+    known = outputs(images.type)
+    results = empty(images, shape, known[0]) if out is None else out
+    written = _pixels("out", results, shape, "this convolution gives", known)
+    if written.type not in known:
+        raise LaunchError(
+            f"`out` is {describe_type(written.type)}; of {describe_type(images.type)} images conv2d writes "
+            f"{describe_types(known)}",
+            help="pass one of these, and convert it afterwards",
+        )
+    check_function(epilogue, operands)
+    beside = tuple(_operand(f"operands[{n}]", given, shape, written) for n, given in enumerate(operands))
+    m, _, k = sizes.implicit_gemm("fprop")
+    pixels = Pixels("x", images.owner, images.array, (m, k), "row", max(k, 1))
+    packed = _filters(filters)
+    check_devices([images, filters, written, *(operand.tensor for operand in beside)])
+    apart = [operand.tensor for operand in beside if not operand.extra.in_place]
+    check_written(written, [images, filters, *apart])
+    return Convolution(sizes, Problem(pixels, packed.transposed, None, written, beside))
+
+
+def _check_inputs(x: Tensor, w: Tensor) -> None:
+    if x.type not in ATOMS or x.type is not w.type:
+        raise LaunchError(
+            f"`x` is {describe_type(x.type)} and `w` is {describe_type(w.type)}",
+            help=f"conv2d takes images and filters of one type, {describe_types(ATOMS)}; convert them before",
+        )
+    channels, taken = x.array.shape[3], w.array.shape[3]
+    if channels != taken:
+        raise LaunchError(f"`x` has {channels} channels and `w` takes {taken}", help=_of_channels(x, w))
+    strides = x.array.strides
+    if x.array.size and ((channels > 1 and strides[3] != 1) or min(strides) < 0):
+        raise LaunchError(
+            f"`x` has the shape {x.array.shape} and strides of {strides} elements: not (N, H, W, C)",
+            help="it runs backwards: make a copy of it" if min(strides) < 0 else CHANNELS_LAST,
+        )
+
+
+def _of_channels(x: Tensor, w: Tensor) -> str:
+    channels, taken = x.array.shape[3], w.array.shape[3]
+    if x.array.shape[1] == taken:
+        return f"of `x` the second extent is {taken}, as in (N, C, H, W): {CHANNELS_LAST}"
+    if x.array.shape[1] == w.array.shape[1]:
+        return (
+            f"the second extents are {w.array.shape[1]}, as in images (N, C, H, W) and filters (K, C, R, S): "
+            "take .permute(0, 2, 3, 1).contiguous() of both"
+        )
+    if taken and channels and channels % taken == 0:
+        return (
+            f"conv2d has no groups: call it for each of the {channels // taken}, with the channels of one, "
+            f"x[..., i : i + {taken}], its filters, and its channels of out"
+        )
+    return "filters of torch, (K, C, R, S), are w.permute(0, 2, 3, 1) here"
+
+
+def _sizes(x: Tensor, w: Tensor, moves: Window) -> Conv2dProblem:
+    """The problem; its window has a place in the padded images, and 32 bits count what the kernel counts."""
+    (n, h, w_in, c), (k, r, s, _) = x.array.shape, w.array.shape
+    if not r or not s:
+        raise LaunchError(
+            f"`w` has the shape {w.array.shape}", help="a window has a pixel or more: R and S of 1 at least"
+        )
+    padded = tuple(extent + sum(sides) for extent, sides in zip((h, w_in), moves.pad, strict=True))
+    spans = tuple((extent - 1) * apart + 1 for extent, apart in zip((r, s), moves.dilation, strict=True))
+    if spans[0] > padded[0] or spans[1] > padded[1]:
+        raise LaunchError(
+            f"the window spans {spans[0]}x{spans[1]} pixels, more than the padded images, which have "
+            f"{padded[0]}x{padded[1]}",
+            help="pad more, or dilate less; out would have no pixels",
+        )
+    sizes = Conv2dProblem(n, h, w_in, c, k, r, s, pad=moves.pad, stride=moves.stride, dilation=moves.dilation)
+    for what, count, most in (
+        ("pixels in out", sizes.output_size, MOST),
+        ("products in a sum", sizes.window_size * c, MOST),
+        ("lines in a padded image", padded[0], MOST_ALONG),
+        ("pixels in a padded line", padded[1], MOST_ALONG),
+    ):
+        if count >= most:
+            help = "compute it in parts"
+            raise LaunchError(f"there are {count} {what}; conv2d counts to {most - 1}", help=help)
+    return sizes
+
+
+def _filters(operand: Tensor) -> Matrix:
+    """Filters as rows of R·S·C elements without gaps."""
+    (k, r, s, c), strides = operand.array.shape, operand.array.strides
+    apart = strides[0] if k > 1 else max(r * s * c, 1)
+    if operand.array.size and (_common_stride((c, s, r), strides[:0:-1], 1) != 1 or apart < r * s * c):
+        raise LaunchError(
+            f"`w` has the shape {(k, r, s, c)} and strides of {strides} elements: not (K, R, S, C)",
+            help="each filter is without gaps, channels side by side: of a torch filter (K, C, R, S) take "
+            "w.permute(0, 2, 3, 1).contiguous()",
+        )
+    return Matrix(
+        operand.name, operand.owner, operand.array, (k, r * s * c), "row", strides[0] if k > 1 else max(r * s * c, 1)
+    )
+
+
+def _pixels(name: str, owner: Any, shape: tuple[int, ...], what: str, types: Sequence[Type]) -> Matrix:
+    """An output, or what lies as one: pixels one behind the other at one distance, channels side by side."""
+    dimensions, help = "an output has four dimensions, (N, P, Q, K)", f"pass `{name}` of the shape {shape}"
+    operand = tensor(name, owner, 4, dimensions, help, describe_types(types))
+    if operand.array.shape != shape:
+        raise LaunchError(
+            f"`{name}` has the shape {operand.array.shape}; {what} {shape}", help=f"pass `{name}` of that shape"
+        )
+    (n, p, q, k), strides = shape, operand.array.strides
+    apart = _common_stride((q, p, n), strides[2::-1], k)
+    if apart is None or (operand.array.size and (apart < k or (k > 1 and strides[3] != 1))):
+        raise LaunchError(
+            f"`{name}` has the shape {shape} and strides of {strides} elements: not (N, P, Q, K)",
+            help="pixels follow each other at one distance, channels lie side by side: a contiguous array, or some "
+            "channels of one",
+        )
+    return Matrix(name, owner, operand.array, (n * p * q, k), "row", max(apart, 1))
+
+
+def _common_stride(extents: Sequence[int], strides: Sequence[int], otherwise: int) -> int | None:
+    """The one distance between all elements, innermost dimension first; None where they have not one, and `otherwise`
+    where there are fewer than two."""
+    if not all(extents):
+        return otherwise
+    count, apart = 1, None
+    for extent, stride in zip(extents, strides, strict=True):
+        if extent > 1:
+            apart = stride if apart is None else apart
+            if stride != apart * count:
+                return None
+            count *= extent
+    return otherwise if apart is None else apart
+
+
+def _operand(name: str, operand: Any, shape: tuple[int, ...], out: Matrix) -> Operand:
+    if isinstance(operand, Vector):
+        return vector_operand(name, operand, out)
+    return matrix_operand(_pixels(name, operand, shape, "the output has", types_read(out.type)), out)

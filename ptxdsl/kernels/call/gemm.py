@@ -1,0 +1,160 @@
+"""A call of gemm(): its arrays are checked, its kernel is chosen, and its launch is made and remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.batched import batch_of, is_list, lists_of
+from ptxdsl.kernels.call.configure import Choice, configure, facts, narrower
+from ptxdsl.kernels.call.launches import Plan, carry_out
+from ptxdsl.kernels.call.lists import list_launch, lists_given
+from ptxdsl.kernels.call.memory import CALLS, key_of, key_of_lists
+from ptxdsl.kernels.call.problem import Problem, problem_of
+from ptxdsl.kernels.call.values import gemm_values
+from ptxdsl.kernels.choose.gemm import choose
+from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.store.function import array_of, canonical, check_factor, epilogue_of, factor, sequence_of
+from ptxdsl.kernels.tiles import scheduled
+from ptxdsl.kernels.tiles.choice import Schedule
+from ptxdsl.kernels.tiles.scheduled import for_batches
+from ptxdsl.kernels.traits import Traits
+from ptxdsl.runtime.dispatch import target
+
+NO_OPERANDS: tuple[Any, ...] = ()
+
+
+def run(
+    kernel: Kernel,
+    a: Any,
+    b: Any,
+    c: Any,
+    out: Any,
+    alpha: float,
+    beta: float,
+    config: GemmConfig | None,
+    schedule: Schedule | None,
+    split_k: int | None,
+    reduction: str | None,
+    epilogue: Callable[..., Any] | None,
+    operands: Sequence[Any],
+) -> Any:
+    """out = epilogue(alpha·a@b + beta·c, *operands) by `kernel`, as `gemm` says. Returns out."""
+    factors = factor("alpha", alpha), factor("beta", beta)
+    operands = sequence_of(operands)
+    epilogue = canonical(epilogue_of(config, epilogue), len(operands))
+    choice = Choice(config, schedule, split_k, reduction, epilogue)
+    options: tuple[Any, ...] = choice, factors[1] == 0
+    arrays: tuple[Any, ...] = out, a, b, c
+    if operands:
+        options += tuple(map(type, operands))
+        arrays += tuple(map(array_of, operands))
+    call = key_of(kernel, options, arrays)
+    if call:
+        launched = CALLS.launch(*call, arrays, factors)
+        if launched is not None:
+            return launched
+    elif is_list(a, b):
+        return _run_lists(kernel, lists_of(a, b, c, out), choice, factors, operands)
+    problem = problem_of(a, b, c, out, factors[1], epilogue, operands)
+    plan = plan_of(kernel, problem.row_major, choice, factors)
+    if plan:
+        carry_out(plan, call, arrays, problem.out, factors)
+    return problem.out.owner
+
+
+def traits_of(problem: Problem, choice: Choice) -> Traits:
+    """What the kernel for a row-major problem is made for. Raises LaunchError for what its GPU has not enough of."""
+    a, b, c, out = problem.a, problem.b, problem.c, problem.out
+    device, _ = problem.place
+    operands = facts(
+        a, b, c, out, (a.widest(a.length), b.widest(b.length), narrower(out, c, problem.n)),
+        in_place=problem.in_place,
+        batches="none" if problem.batches is None else "strided",
+        extras=tuple(operand.extra for operand in problem.operands),
+    )  # fmt: skip
+    return configure(config_of(problem, choice, device), operands, device)
+
+
+def config_of(problem: Problem, choice: Choice, device: int | None) -> GemmConfig:
+    """The tiles and the schedule: those that the caller chooses, else those that should take the least time."""
+    config = choice.of(choice.config or _chosen(problem, choice, device))
+    if problem.batches is None:
+        return config
+    if config.split_k > 1:
+        raise LaunchError(
+            f"split_k is {config.split_k}, and the products are batches: each of them is computed by blocks of its own",
+            help="leave split_k out, or call gemm for each of the batches",
+        )
+    return for_batches(config)
+
+
+def _chosen(problem: Problem, choice: Choice, device: int | None) -> GemmConfig:
+    a, b, batches = problem.a, problem.b, problem.batches
+    along_k = a.major == "row" and b.major == "column"
+    width = min(a.widest(a.length), b.widest(b.length))
+    is_scheduled = choice.is_scheduled or batches is not None
+    shape = problem.m * (batches or 1), problem.n, problem.k
+    return choose(*shape, a.type, target(device), width, along_k, is_scheduled, model=model_of(device))
+
+
+def plan_of(kernel: Kernel, problem: Problem, choice: Choice, factors: tuple[Any, Any]) -> Plan | None:
+    """The launch of a row-major problem; None where there is nothing to write."""
+    _check_hashable(choice.schedule)
+    traits = traits_of(problem, choice)
+    _check_factors(factors, traits)
+    if not problem.m or not problem.n or problem.batches == 0:
+        return None
+    made = scheduled.schedule(problem, traits, kernel)
+    values = gemm_values(problem, made, factors)
+    return Plan(kernel, made.grid, traits.threads, values, {"traits": made.traits}, ("alpha", "beta"), made.stream)
+
+
+def _check_factors(factors: tuple[Any, Any], traits: Traits) -> None:
+    for name, number in zip(("alpha", "beta"), factors, strict=True):
+        check_factor(name, number, traits.scalar)
+
+
+def _check_hashable(schedule: Any) -> None:
+    if schedule.__hash__ is None:
+        raise LaunchError(
+            f"schedule is {schedule!r}; gemm takes one schedule, a value of ptxdsl.schedule",
+            help="such as IdentityThreadblockSwizzle(8), PersistentScheduler() or StreamKThreadblockSwizzle()",
+        )
+
+
+def _run_lists(
+    kernel: Kernel,
+    lists: dict[str, Sequence[Any]],
+    choice: Choice,
+    factors: tuple[Any, Any],
+    operands: Sequence[Any],
+) -> Sequence[Any]:
+    """The same of lists of matrices. Returns the list of outputs."""
+    if operands:
+        raise LaunchError(
+            "operands of the epilogue are given, and the matrices are lists",
+            help="pass arrays of three dimensions, whose products all take the same operands",
+        )
+    given = lists_given(lists["a"], lists["b"], lists.get("c"), lists.get("out"))
+    key = key_of_lists(kernel, (choice, factors[1] == 0), given.lengths)
+    launched: Sequence[Any] | None = CALLS.launch(key, given.out, given.arrays, factors)
+    if launched is not None:
+        return launched
+    batch = batch_of(lists, factors[1])
+    if batch is None:
+        return []
+    problem, (device, _) = batch.problem, batch.group.place
+    _check_hashable(choice.schedule)
+    traits = configure(config_of(problem, choice, device), batch.facts, device)
+    _check_factors(factors, traits)
+    if problem.m and problem.n:
+        made = scheduled.schedule(problem, traits, kernel)
+        sent = batch.launch(kernel, made, *factors)
+        launch = sent and list_launch(batch.group, given, *sent, made.stream)
+        if launch:
+            CALLS.keep(key, launch)
+    return lists.get("out", batch.group.out.owners)

@@ -1,0 +1,390 @@
+"""The arrays of a grouped GEMM, checked all at once: a list of matrices is a few columns of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ptxdsl import arrays, config
+from ptxdsl.arrays import Array
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.matrix import describe_type, empty, matrix
+from ptxdsl.kernels.call.residency import stream_of
+from ptxdsl.kernels.operands import ATOMS, outputs
+from ptxdsl.runtime.arguments import overlap
+from ptxdsl.runtime.launch import gpu_at
+from ptxdsl.types import Type
+
+ORDERS = ("row", "column")
+WIDEST = 16  # bytes of one access
+MOST_EXTENT = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """One operand of all problems. `shapes` is (problems, 2); `strides` are the elements between rows or columns."""
+
+    name: str
+    owners: Sequence[Any]
+    type: Type
+    device: int | None
+    shapes: np.ndarray
+    pointers: np.ndarray
+    orders: dict[str, np.ndarray]  # strides of the orders in which all matrices can be read
+    major: str
+    readonly: Sequence[bool]
+
+    @property
+    def strides(self) -> np.ndarray:
+        return self.orders[self.major]
+
+    @property
+    def transposed(self) -> Matrices:
+        """The same memory, read with rows and columns exchanged."""
+        exchanged = {
+            order: self.orders[other] for order, other in zip(ORDERS, ORDERS[::-1], strict=True) if other in self.orders
+        }
+        other = ORDERS[self.major == "row"]
+        return replace(self, shapes=self.shapes[:, ::-1], orders=exchanged, major=other)
+
+    @cached_property
+    def lines(self) -> np.ndarray:
+        """Rows of row-major matrices, columns of column-major ones."""
+        return self.shapes[:, int(self.major == "column")]
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Elements of a line."""
+        return self.shapes[:, int(self.major == "row")]
+
+    @cached_property
+    def bytes(self) -> np.ndarray:
+        """From the first to behind the last element of each matrix."""
+        elements = (self.lines - 1) * self.strides + self.lengths
+        return np.where((self.lines > 0) & (self.lengths > 0), elements, 0) * self.type.bytes
+
+    def widest(self, extents: Any = 0) -> int:
+        """The widest access in bytes at which each line of each matrix begins, and which divides `extents` elements."""
+        apart = np.where(self.lines > 1, self.strides, 0) | extents
+        common = np.bitwise_or.reduce((self.pointers | apart * self.type.bytes)[self.bytes > 0], initial=WIDEST)
+        return int(common & -common)
+
+    def array(self, number: int) -> Array:
+        array = arrays.describe(self.owners[number])
+        assert array is not None
+        return array
+
+
+def matrices(name: str, owners: Sequence[Any]) -> Matrices:
+    """A list of matrices. Raises LaunchError for one that is none, and for lists whose matrices differ in kind."""
+    seen = [_look(name, number, owner) for number, owner in enumerate(owners)]
+    kinds, shapes, strides, pointers, readonly = zip(*seen, strict=True)
+    _check_alike(name, kinds)
+    element, device = kinds[0]
+    if len({len(shape) for shape in shapes}) > 1 or len(shapes[0]) != 2 or element is None:
+        _refuse_first(name, owners)
+    orders = _orders(np.array(shapes, np.int64), np.array(strides, np.int64))
+    both = {order: strides for order, (fits, strides) in orders.items() if fits.all()}
+    if not both:
+        _refuse_orders(name, owners, orders)
+    made = np.array(shapes, np.int64)
+    major = next(iter(both))
+    places = np.array(pointers, np.uint64).view(np.int64)
+    result = Matrices(name, owners, element, device, made, places, both, major, readonly)
+    _check_addresses(result)
+    return result
+
+
+def _look(name: str, number: int, owner: Any) -> tuple[Any, ...]:
+    """((type, GPU), shape, strides in elements, address, whether it may not be written)"""
+    library = arrays.library_of(type(owner))
+    if library is not None and library.name == "torch" and owner.is_cuda:
+        with suppress(RuntimeError):  # it has no memory, which is said below
+            kind = arrays.type_of(owner.dtype), owner.get_device()
+            return kind, owner.shape, owner.stride(), owner.data_ptr(), False
+    array = matrix(f"{name}[{number}]", owner).array
+    return (array.type, array.device), array.shape, array.strides, array.pointer, array.readonly
+
+
+def _check_alike(name: str, kinds: tuple[Any, ...]) -> None:
+    for number, (element, device) in enumerate(kinds):
+        if element is not kinds[0][0]:
+            raise LaunchError(
+                f"`{name}[{number}]` is {describe_type(element)} and `{name}[0]` {describe_type(kinds[0][0])}; "
+                "all matrices of a list are of one type",
+                help="convert them before, or call grouped_gemm once for each type",
+            )
+        if device != kinds[0][1]:
+            raise LaunchError(
+                f"`{name}[{number}]` is on {_where(device)} and `{name}[0]` on {_where(kinds[0][1])}",
+                help="one launch runs on one GPU: move the arrays there, or call grouped_gemm once for each",
+            )
+
+
+def _where(device: int | None) -> str:
+    return "the host" if device == arrays.HOST else f"cuda:{device or 0}"
+
+
+def _orders(shapes: np.ndarray, strides: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """For row- and for column-major: which matrices can be read so, and the elements between their lines."""
+    readings = {}
+    for order, line in zip(ORDERS, (0, 1), strict=True):
+        lines, across, apart, step = shapes[:, line], shapes[:, 1 - line], strides[:, line], strides[:, 1 - line]
+        fits = ((step == 1) | (across <= 1)) & ((apart >= across) | (lines <= 1)) | (lines * across == 0)
+        least = np.maximum(across, 1)
+        readings[order] = fits, np.where(lines > 1, np.maximum(apart, least), least)
+    return readings
+
+
+def _refuse_first(name: str, owners: Sequence[Any]) -> NoReturn:
+    """Raises for the first matrix that is none."""
+    for number, owner in enumerate(owners):
+        matrix(f"{name}[{number}]", owner)
+    raise AssertionError(f"all matrices of {name} are in order")
+
+
+def _refuse_orders(name: str, owners: Sequence[Any], orders: dict[str, tuple[np.ndarray, np.ndarray]]) -> NoReturn:
+    rows, columns = (fits for fits, _ in orders.values())
+    if not (rows | columns).all():
+        _refuse_first(name, owners)
+    by_column, by_row = int((~rows).argmax()), int((~columns).argmax())
+    raise LaunchError(
+        f"`{name}[{by_row}]` is row-major and `{name}[{by_column}]` column-major; all matrices of a list lie alike",
+        help="copy some into the order of the others, or call grouped_gemm once for each order",
+    )
+
+
+def _check_addresses(operand: Matrices) -> None:
+    used = operand.bytes > 0
+    for number in np.flatnonzero(used & (operand.pointers == 0)):
+        raise LaunchError(
+            f"`{operand.name}[{number}]` has the shape {tuple(operand.shapes[number].tolist())} and a null address",
+            help="pass an array with memory of its own",
+        )
+    for number in np.flatnonzero(used & (operand.pointers % operand.type.bytes != 0)):
+        matrix(f"{operand.name}[{number}]", operand.owners[int(number)])
+    for number in np.flatnonzero((operand.shapes > MOST_EXTENT).any(axis=1)):
+        raise LaunchError(
+            f"`{operand.name}[{number}]` has the shape {tuple(operand.shapes[number].tolist())}; "
+            f"an extent may be up to {MOST_EXTENT}",
+            help="compute it in parts",
+        )
+
+
+@dataclass(frozen=True)
+class Group:
+    """The arrays of a grouped call, checked: A is m×k, B is k×n, C and out are m×n, problem by problem."""
+
+    a: Matrices
+    b: Matrices
+    c: Matrices | None
+    out: Matrices
+
+    @property
+    def shapes(self) -> np.ndarray:
+        """(M, N, K) of each problem."""
+        return np.stack((self.a.shapes[:, 0], self.b.shapes[:, 1], self.a.shapes[:, 1]), axis=1)
+
+    @property
+    def row_major(self) -> Group:
+        """The same products with row-major results: the transposes of column-major ones, which are bᵀ@aᵀ."""
+        if self.out.major == "row":
+            return self
+        c = self.c.transposed if self.c else None
+        return Group(self.b.transposed, self.a.transposed, c, self.out.transposed)
+
+    @property
+    def operands(self) -> list[Matrices]:
+        """A, B, C or out in its place, out."""
+        return [self.a, self.b, self.c or self.out, self.out]
+
+    @property
+    def place(self) -> tuple[int | None, int]:
+        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
+        largest = (int(operand.bytes.argmax()) for operand in (self.a, self.b, self.out))
+        operands = zip((self.a, self.b, self.out), largest, strict=True)
+        device, stream = stream_of(*(operand.array(number) for operand, number in operands))
+        if device is not None:
+            for operand in self.operands:
+                _check_located(operand, device)
+        return device, stream
+
+    @property
+    def in_place(self) -> bool:
+        """Whether each C is the memory of its out, element for element."""
+        c, out = self.c, self.out
+        same = c is not None and (c.pointers == out.pointers) & ((c.strides == out.strides) | (out.lines <= 1))
+        return bool(np.all(same))
+
+
+def group_of(a: Any, b: Any, c: Any, out: Any, beta: float) -> Group | None:
+    """The arrays of a call; out is made where it is not given. None for no problems; raises LaunchError for misfits."""
+    given = {"a": a, "b": b, **({"c": c} if c is not None else {}), **({"out": out} if out is not None else {})}
+    _check_lengths(given)
+    if c is None and beta != 0:
+        raise LaunchError(f"beta is {beta}, and `c` is not given", help="pass the arrays that beta multiplies as c=")
+    if not len(a):
+        return None
+    left, right = matrices("a", a), matrices("b", b)
+    check_sizes(left, right)
+    shapes = np.stack((left.shapes[:, 0], right.shapes[:, 1]), axis=1)
+    written = matrices("out", _new(left, shapes) if out is None else out)
+    check_results(written, shapes, left.type)
+    added = matrices("c", c) if c is not None else None
+    if added is not None:
+        check_results(added, shapes, left.type)
+    if beta == 0:
+        added = None
+    if added is not None:
+        added, written = alike(added, written)
+    check_devices([left, right, written, *([added] if added else [])])
+    _check_not_emulated(written)
+    _check_writable(written)
+    group = Group(left, right, added, written)
+    check_apart(group)
+    return group
+
+
+def _new(left: Matrices, shapes: np.ndarray) -> list[Any]:
+    """Row-major outputs of the library of A."""
+    first = matrix("a[0]", left.owners[0])
+    return [empty(first, (m, n), outputs(left.type)[0]) for m, n in shapes.tolist()]
+
+
+def _check_lengths(given: dict[str, Any]) -> None:
+    for name, owners in given.items():
+        if not isinstance(owners, list | tuple):
+            raise LaunchError(
+                f"`{name}` is a {type(owners).__name__}, not a list of matrices",
+                help="grouped_gemm takes one matrix for each problem; gemm takes a single one",
+            )
+    if len({*map(len, given.values())}) > 1:
+        counts = ", ".join(f"{len(owners)} matrices {name}" for name, owners in given.items())
+        raise LaunchError(f"lists of different length: {counts}", help="give each problem one matrix in each list")
+
+
+def check_sizes(a: Matrices, b: Matrices) -> None:
+    """Raises LaunchError for inputs that do not make products."""
+    if a.type not in ATOMS or a.type is not b.type:
+        raise LaunchError(
+            f"`a` is {describe_type(a.type)} and `b` is {describe_type(b.type)}",
+            help=f"grouped_gemm takes two lists of one type, one of {', '.join(map(describe_type, ATOMS))}",
+        )
+    for number in np.flatnonzero(a.shapes[:, 1] != b.shapes[:, 0]):
+        left, right = (tuple(operand.shapes[number].tolist()) for operand in (a, b))
+        raise LaunchError(
+            f"`a[{number}]` has the shape {left} and `b[{number}]` {right}: {left[1]} columns meet {right[0]} rows",
+            help="pass a[i] of (M, K) and b[i] of (K, N); a transpose is a[i].T",
+        )
+
+
+def check_results(operand: Matrices, shapes: np.ndarray, inputs: Type) -> None:
+    """Raises LaunchError for a list of C or out that does not fit the products."""
+    for number in np.flatnonzero((operand.shapes != shapes).any(axis=1)):
+        raise LaunchError(
+            f"`{operand.name}[{number}]` has the shape {tuple(operand.shapes[number].tolist())}; "
+            f"a[{number}]@b[{number}] has {tuple(shapes[number].tolist())}",
+            help=f"pass `{operand.name}[{number}]` of that shape",
+        )
+    if operand.type not in outputs(inputs):
+        raise LaunchError(
+            f"`{operand.name}` is {describe_type(operand.type)}; of {describe_type(inputs)} matrices grouped_gemm "
+            f"writes {', '.join(map(describe_type, outputs(inputs)))}",
+            help="pass one of these, and convert it afterwards",
+        )
+
+
+def _check_writable(out: Matrices) -> None:
+    for number in np.flatnonzero(out.readonly):
+        raise LaunchError(f"`{out.name}[{number}]` is read-only", help="pass an array that may be written")
+
+
+def alike(c: Matrices, out: Matrices) -> tuple[Matrices, Matrices]:
+    """C and out in an order in which both can be read. Raises LaunchError where there is none."""
+    if c.type is not out.type:
+        raise LaunchError(
+            f"`c` is {describe_type(c.type)} and `out` {describe_type(out.type)}; they are of one type",
+            help="convert c before",
+        )
+    for order in ORDERS:
+        if order in c.orders and order in out.orders:
+            return replace(c, major=order), replace(out, major=order)
+    raise LaunchError(
+        f"`c` is {c.major}-major and `out` {out.major}-major; they lie alike",
+        help="copy c into the order of out, or pass it as out too: grouped_gemm(a, b, c, out=c, beta=…)",
+    )
+
+
+def _check_located(operand: Matrices, device: int) -> None:
+    """Raises LaunchError for a matrix that does not name its GPU and is on another one."""
+    pointers: list[int] = operand.pointers.view(np.uint64).tolist() if operand.device is None else []
+    for number, pointer in enumerate(pointers):
+        actual = gpu_at(pointer)
+        if actual not in (None, device):
+            raise LaunchError(
+                f"`{operand.name}[{number}]` is on {_where(actual)}; others are on {_where(device)}",
+                help="one launch runs on one GPU: move the arrays there, or call grouped_gemm once for each",
+            )
+
+
+def check_devices(operands: Sequence[Matrices]) -> None:
+    first = operands[0]
+    for other in operands:
+        if other.device != first.device:
+            raise LaunchError(
+                f"`{first.name}` is on {_where(first.device)} and `{other.name}` on {_where(other.device)}",
+                help="one launch runs on one GPU: move the arrays there",
+            )
+
+
+def _check_not_emulated(out: Matrices) -> None:
+    if out.device != arrays.HOST and config.current().device == "emulator":
+        raise LaunchError(
+            f"the matrices are on {_where(out.device)}, and PTXDSL_DEVICE asks for the emulator",
+            help="pass numpy arrays, or leave PTXDSL_DEVICE unset: kernels run where their arrays are",
+        )
+
+
+def check_apart(group: Group) -> None:
+    """Raises LaunchError where an output shares memory with another array, but for its own C in its place."""
+    operands = [group.a, group.b, group.out, *([group.c] if group.c else [])]
+    start = np.concatenate([operand.pointers for operand in operands])
+    end = start + np.concatenate([operand.bytes for operand in operands])
+    count = len(group.out.pointers)
+    written = np.arange(len(start)) // count == 2
+    used = np.flatnonzero(end > start)
+    order = used[start[used].argsort(kind="stable")]
+    for one, other in _meetings(start[order], end[order], written[order]):
+        _check_pair(operands, count, *sorted((int(order[one]), int(order[other]))))
+
+
+def _meetings(start: np.ndarray, end: np.ndarray, written: np.ndarray) -> Any:
+    """Pairs of pieces of memory, in the order of their starts, that overlap, and of which one is written."""
+    furthest = np.maximum.accumulate(end)
+    heads = np.flatnonzero(np.concatenate(([True], start[1:] >= furthest[:-1])))
+    for low, high in zip(heads, [*heads[1:], len(start)], strict=True):
+        if high - low > 1 and written[low:high].any():
+            for one, other in combinations(range(low, high), 2):
+                if start[other] < end[one] and (written[one] or written[other]):
+                    yield one, other
+
+
+def _check_pair(operands: list[Matrices], count: int, first: int, second: int) -> None:
+    (one, i), (other, j) = ((operands[n // count], n % count) for n in (first, second))
+    in_place = one.name == "out" and other.name == "c" and i == j and one.pointers[i] == other.pointers[j]
+    if in_place and (one.strides[i] == other.strides[j] or one.lines[i] <= 1):
+        return
+    if overlap(one.array(i), other.array(j)):
+        out, rest = (one, i), (other, j)
+        if one.name != "out":
+            out, rest = rest, out
+        raise LaunchError(
+            f"`{out[0].name}[{out[1]}]` shares memory with `{rest[0].name}[{rest[1]}]`",
+            help="write to memory of its own; only c[i] may be out[i] itself",
+        )

@@ -1,0 +1,86 @@
+"""What the host works out for a grouped kernel: the table of its problems, and which block takes which tile."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ptxdsl.arrays import AddressTable
+from ptxdsl.kernels.call.group import Group
+from ptxdsl.kernels.tiles.visitor import COUNTERS
+from ptxdsl.schedule import GroupedProblemVisitor
+
+STRIP = 8  # rows of tiles that blocks go down first, for what L2 still holds
+ROW = 12  # numbers that describe a problem
+ADDRESSES = 4, 6, 8, 10  # where those of A, B, C or out in its place, and out stand; behind each, its stride
+NO_TABLE = np.zeros(1, np.int32)
+ENTRY, PART = 2, 8  # s32 of an entry of the host's table: of a tile, of a part of a tile
+
+
+class Deal(NamedTuple):
+    """Who does what: `order` is that of the problems in their table, None for as they are given; `table` is what the
+    kernel takes as `schedule`, with `slots` parts of tiles that have more than one."""
+
+    blocks: int
+    total: int
+    order: np.ndarray | None
+    table: np.ndarray
+    slots: int
+
+
+@lru_cache(maxsize=256)
+def deal(shapes: bytes, tile: tuple[int, int, int], resident: int, mode: str, sort: bool) -> Deal:
+    """The schedule of problems, int64 (M, N, K) each, on so many blocks at most."""
+    problems = np.frombuffer(shapes, np.int64).reshape(-1, 3)
+    if mode == "parts":
+        visitor = GroupedProblemVisitor(problems, tile, resident, "host", balance="k", strip=STRIP)
+        return Deal(resident, visitor.total, None, *parts_table(visitor))
+    tiles = (-(-problems[:, 0] // tile[0]) * -(-problems[:, 1] // tile[1])).sum()
+    visitor = GroupedProblemVisitor(problems, tile, min(resident, int(tiles)), mode, sort, strip=STRIP)
+    counters = np.zeros(COUNTERS if sort else 0, np.int32)
+    if mode == "host":
+        return Deal(visitor.blocks, visitor.total, None, np.append(counters, visitor.table), 0)
+    return Deal(visitor.blocks, visitor.total, visitor.order, np.append(counters, NO_TABLE), 0)
+
+
+def describe(group: Group) -> np.ndarray:
+    """The table of the problems, a row for each; see `grouped.load_product`."""
+    rows = np.zeros((len(group.shapes), ROW), np.int64)
+    rows[:, :3] = group.shapes
+    for column, operand in zip(ADDRESSES, group.operands, strict=True):
+        rows[:, column], rows[:, column + 1] = operand.pointers, operand.strides
+    return rows
+
+
+def address_table(group: Group, rows: np.ndarray, order: np.ndarray | None) -> AddressTable:
+    """The table for the emulator, which gives arrays addresses of its own."""
+    order = np.arange(len(rows)) if order is None else order
+    table = rows[order].view(AddressTable)
+    table.holders = [
+        (place * ROW + column, f"{operand.name}[{number}]", operand.array(number))
+        for place, number in enumerate(order.tolist())
+        for column, operand in zip(ADDRESSES, group.operands, strict=True)
+    ]
+    return table
+
+
+def parts_table(visitor: GroupedProblemVisitor) -> tuple[np.ndarray, int]:
+    """What `PartsVisitor` reads, int32; and how many parts there are of tiles with more than one.
+
+    An entry is (problem, tile, first and last iteration, first slot of the tile's parts, number of the part, count, 0).
+    """
+    block, problem, tile, begin, end = visitor.work
+    by_tile = np.lexsort((begin, tile, problem))
+    starts = np.flatnonzero(begin[by_tile] == 0)
+    count = np.diff(np.append(starts, len(begin)))
+    slots = np.where(count > 1, count, 0)
+    columns = np.empty((len(begin), 3), np.int64)  # slot, number, count
+    columns[by_tile, 0] = (slots.cumsum() - slots).repeat(count)
+    columns[by_tile, 1] = np.arange(len(begin)) - starts.repeat(count)
+    columns[by_tile, 2] = count.repeat(count)
+    entries = np.zeros((len(begin), PART), np.int32)
+    entries[:, :7] = np.column_stack((problem, tile, begin, end, columns))
+    firsts = np.searchsorted(block, np.arange(visitor.blocks + 1)).astype(np.int32)
+    return np.concatenate((firsts, entries.reshape(-1))), int(slots.sum())

@@ -1,0 +1,183 @@
+"""Launches that were worked out: made once with the arrays of the call, then with others that lie as these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, TypeAlias, cast
+
+from ptxdsl import config
+from ptxdsl.arrays import Library, library_of, strided
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.matrix import Tensor, maker
+from ptxdsl.kernels.call.memory import ALIGNMENT, CALLS
+from ptxdsl.kernels.call.residency import prepared, stream_of
+from ptxdsl.runtime.launch import Compiled, gpu_of
+from ptxdsl.trace.parameters import Definition, Parameters, assembled
+
+Argument: TypeAlias = "Tensor | int | float | Any"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A launch with all that it is given: tensors and numbers, and the constants that the kernel is made for.
+
+    `numbers` are the names of neighbouring parameters that may be others the next time. A launch with a workspace is
+    bound to the `stream` that it belongs to.
+    """
+
+    kernel: Kernel
+    grid: int | tuple[int, ...]
+    threads: int
+    parameters: Parameters
+    constants: Mapping[str, Any]
+    numbers: tuple[str, ...] = ()
+    stream: int | None = None
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """One for each parameter of PTX."""
+        return tuple(self.parameters.flat)
+
+    @property
+    def tensors(self) -> dict[int, Tensor]:
+        """The arguments that are arrays, by their positions."""
+        return {n: argument for n, argument in enumerate(self.arguments) if isinstance(argument, Tensor)}
+
+    @property
+    def group(self) -> Parameters:
+        """The parameters with the arrays themselves, as a user of the kernel would give them."""
+        arguments = (strided(v.owner) if isinstance(v, Tensor) else v for v in self.arguments)
+        return cast(Parameters, assembled(cast(Definition, type(self.parameters)), arguments))
+
+    def run(self) -> None:
+        """Launches by the kernel's own call, which decides between the emulator and copies of numpy arrays on a GPU."""
+        self.kernel[self.grid, self.threads](self.group, **self.constants)
+
+    def launch(self, device: int, stream: int) -> None:
+        """Launches on the GPU of the arrays."""
+        handle = prepared(self.kernel, self.grid, self.threads, device, **self.constants)
+        handle([v.array.pointer if isinstance(v, Tensor) else v for v in self.arguments], stream=stream)
+
+    def _span(self) -> slice:
+        """Where the numbers are among the arguments."""
+        names = [leaf.path for leaf in cast(Definition, type(self.parameters)).leaves_]
+        first = names.index(self.numbers[0]) if self.numbers else 0
+        return slice(first, first + len(self.numbers))
+
+    def for_others(self, arrays: Sequence[Any], device: int, library: Library) -> ArrayLaunch:
+        """The same launch on a GPU, of any arrays that lie as `arrays`, of which the first is the output."""
+        handle = prepared(self.kernel, self.grid, self.threads, device, **self.constants)
+        tensors = self.tensors
+        position = {n: _position(v.owner, arrays) for n, v in tensors.items()}
+        by_array = {position[n]: v for n, v in tensors.items()}
+        signature = cast(Compiled, handle.func).signature
+        written = {position[n] for n in tensors if signature.names[n] in signature.written}
+        pairs = [pair for pair in combinations(by_array, 2) if written & {*pair}]
+        out = by_array[0]
+        return ArrayLaunch(
+            handle=handle,
+            arguments=tuple(0 if isinstance(v, Tensor) else v for v in self.arguments),
+            numbers=self._span(),
+            positions=tuple(position.items()),
+            apart=tuple((*pair, *_overlaps(*(by_array[n] for n in pair))) for pair in pairs),
+            current_stream=library.current_stream(device),
+            stream=self.stream,
+            make=maker(library.name, out.array.shape, out.owner.dtype),
+            address=library.address,
+            alignment=out.array.pointer % ALIGNMENT,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayLaunch:
+    """A launch of a kernel with other arrays: `positions` says which argument is the address of which of these.
+
+    `apart` are pairs of arrays that may not share memory, and between which distances of their addresses they would.
+    Where the output, the first array, is not given, it is made like the second one.
+    """
+
+    handle: Callable[..., None]
+    arguments: tuple[Any, ...]
+    numbers: slice
+    positions: tuple[tuple[int, int], ...]
+    apart: tuple[tuple[int, int, int, int], ...]
+    current_stream: Callable[[], int]
+    stream: int | None
+    make: Callable[[Any], Any]
+    address: Callable[[Any], int]
+    alignment: int
+
+    def launch(self, addresses: list[int], arrays: Sequence[Any], numbers: tuple[Any, ...]) -> Any:
+        """Launches with these arrays, and returns the output; None, with nothing done, where their memory may overlap,
+        or where the workspace belongs to another stream."""
+        stream = self.current_stream()
+        if self.stream is not None and self.stream != stream:
+            return None
+        out = arrays[0]
+        if out is None:
+            out = self.make(arrays[1])
+            addresses[0] = self.address(out)
+            if addresses[0] % ALIGNMENT != self.alignment:
+                return None
+        for one, other, low, high in self.apart:
+            if low < addresses[one] - addresses[other] < high:
+                return None
+        arguments = list(self.arguments)
+        for n, position in self.positions:
+            arguments[n] = addresses[position]
+        arguments[self.numbers] = numbers
+        self.handle(arguments, stream=stream)
+        return out
+
+
+def carry_out(
+    plan: Plan,
+    call: tuple[Hashable, list[int]] | None,
+    arrays: Sequence[Any],
+    out: Tensor,
+    numbers: tuple[Any, ...] = (),
+) -> None:
+    """Makes a launch, and remembers it where all arrays are of a library that says how they lie, on a GPU."""
+    device, stream = stream_of(*(tensor.array for tensor in plan.tensors.values()))
+    if device is None or config.current().device == "emulator":
+        plan.run()
+        return
+    _check_located(plan.tensors.values(), device)
+    library = library_of(type(out.owner))
+    if call and library:
+        key, addresses = call
+        arrays = out.owner, *arrays[1:]
+        launch = plan.for_others(arrays, device, library)
+        if launch.launch([out.array.pointer, *addresses[1:]], arrays, numbers) is not None:
+            CALLS.keep(key, launch)
+            return
+    plan.launch(device, stream)
+
+
+def _check_located(tensors: Iterable[Tensor], device: int) -> None:
+    """Raises LaunchError for an array that does not name its GPU and is on another one."""
+    for tensor in tensors:
+        actual = gpu_of(tensor.array)
+        if actual not in (None, device):
+            raise LaunchError(
+                f"`{tensor.name}` is on cuda:{actual}; other arrays are on cuda:{device}",
+                help="move it to that GPU",
+            )
+
+
+def _overlaps(one: Tensor, other: Tensor) -> tuple[int, int]:
+    """Between which distances of their addresses two arrays overlap, of what they reach below and above these."""
+    (low, high), (other_low, other_high) = _reach(one), _reach(other)
+    return other_low - high, other_high - low
+
+
+def _reach(tensor: Tensor) -> tuple[int, int]:
+    first, last = tensor.array.span
+    return first - tensor.array.pointer, last - tensor.array.pointer
+
+
+def _position(owner: object, arrays: Sequence[object]) -> int:
+    return next(n for n, array in enumerate(arrays) if array is owner)

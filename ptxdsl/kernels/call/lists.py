@@ -1,0 +1,171 @@
+"""Launches of lists of matrices that were worked out: for lists that lie as those did, only addresses are new.
+
+A list has many arrays, which are asked all at once for types, shapes and strides. Their addresses stand in a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ptxdsl.arrays import Library, library_of
+from ptxdsl.kernels.call.group import Group
+from ptxdsl.kernels.call.matrix import maker
+from ptxdsl.kernels.call.memory import ALIGNMENT
+
+LISTS = (list, tuple)
+Send: TypeAlias = Callable[[np.ndarray, tuple[Any, ...], int], None]
+"""Launches with a table of addresses, the factors and a stream."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a kernel is told of its problems, a row for each; `columns` are those of the addresses of A, B, C or out in
+    its place, and out. Rows are in the `order` of the problems, None for as they are given."""
+
+    rows: np.ndarray
+    columns: tuple[int, int, int, int]
+    order: np.ndarray | None = None
+
+
+@dataclass
+class ListLaunch:
+    """A launch of lists: `columns` of the table hold their addresses, list by list, out first.
+
+    `bytes` are those of each array, and the first ones are `written`; arrays that are the same stand at `repeats`.
+    Where the outputs are not given, each is made by its `makers`. A launch with a workspace is bound to its `stream`.
+    """
+
+    alike: Callable[..., bool]
+    repeats: tuple[tuple[int, int], ...]
+    addresses: list[int]
+    rows: np.ndarray
+    order: np.ndarray | None
+    columns: Sequence[Sequence[int]]
+    bytes: np.ndarray
+    written: np.ndarray
+    makers: Sequence[Callable[[Any], Any]]
+    send: Send
+    library: Library
+    current_stream: Callable[[], int]
+    stream: int | None = None
+
+    def launch(self, out: Sequence[Any] | None, arrays: Sequence[Any], numbers: tuple[Any, ...]) -> Any:
+        """Launches with other arrays, and returns the outputs; None, with nothing done, where they lie otherwise or may
+        share memory. `arrays` are all that are given, list by list, and `out` the first of the lists."""
+        stream = self.current_stream()
+        if self.stream not in (None, stream) or not self._are_alike(arrays):
+            return None
+        if out is None:
+            out = [make(arrays[0]) for make in self.makers]
+            arrays = [*out, *arrays]
+        addresses = [*map(self.library.address, arrays)]
+        rows = self.rows if addresses == self.addresses else self._moved(addresses)
+        if rows is None:
+            return None
+        self.send(rows, numbers, stream)
+        return out
+
+    def _are_alike(self, arrays: Sequence[Any]) -> bool:
+        """The library's own check is for arrays of which no two are the same."""
+        if not self.repeats:
+            return self.alike(*arrays)
+        if any(arrays[n] is not arrays[first] for n, first in self.repeats):
+            return False
+        repeated = {n for n, _ in self.repeats}
+        return self.alike(*(array for n, array in enumerate(arrays) if n not in repeated))
+
+    def _moved(self, addresses: list[int]) -> np.ndarray | None:
+        """The table with new addresses, where these change neither alignments nor what shares memory."""
+        new, old = np.array(addresses, np.int64), np.array(self.addresses, np.int64)
+        if ((new ^ old) % ALIGNMENT).any() or not self._are_apart(new):
+            return None
+        rows = self.rows.copy("K")  # a graph may still read the old ones
+        lists = new.reshape(len(self.columns), -1)
+        for columns, moved in zip(self.columns, lists if self.order is None else lists[:, self.order], strict=True):
+            for column in columns:
+                rows[:, column] = moved
+        self.rows, self.addresses = rows, addresses
+        return rows
+
+    def _are_apart(self, start: np.ndarray) -> bool:
+        """Whether no output meets another array between its ends."""
+        order = start.argsort(kind="stable")
+        start, end, written = start[order], (start + self.bytes)[order], self.written[order]
+        until = np.maximum.accumulate(end)[:-1]
+        until_written = np.maximum.accumulate(np.where(written, end, 0))[:-1]
+        used = end[1:] > start[1:]
+        return not (used & (start[1:] < np.where(written[1:], until, until_written))).any()
+
+
+class Given(NamedTuple):
+    """The lists of a call: `arrays` has all that are given, out first."""
+
+    c: Sequence[Any] | None
+    out: Sequence[Any] | None
+    lengths: list[int | None]
+    arrays: list[Any]
+
+
+def lists_given(a: Any, b: Any, c: Any, out: Any) -> Given:
+    """The lists of a call; one that is not given has no length, and what is no list has one that no list has."""
+    arrays: list[Any] = []
+    lengths: list[int | None] = []
+    for owners in (out, a, b, c):
+        if isinstance(owners, LISTS):
+            arrays += owners
+            lengths.append(len(owners))
+        else:
+            lengths.append(None if owners is None else -1)
+    return Given(c, out, lengths, arrays)
+
+
+def list_launch(group: Group, given: Given, table: Table, send: Send, stream: int | None = None) -> ListLaunch | None:
+    """A launch that has just been made on a GPU, for other lists like these.
+
+    None where the library of the arrays cannot tell whether others are like them, and where c lies in the memory of
+    out and is not out itself.
+    """
+    c, out = given.c, group.out
+    arrays = [*given.arrays] if given.out is not None else [*out.owners, *given.arrays]
+    libraries = {library_of(type(array)) for array in arrays}
+    library = libraries.pop()
+    if library is None or libraries or (group.in_place and [*map(id, c or ())] != [*map(id, out.owners)]):
+        return None
+    repeats = _repeats(given.arrays)
+    alike = library.alike([array for n, array in enumerate(given.arrays) if n not in dict(repeats)])
+    if alike is None:
+        return None
+    in_a, in_b, in_c, in_out = table.columns
+    unread = np.zeros(len(out.owners), np.int64)
+    of_c = group.c.bytes if group.c and not group.in_place else unread
+    dtype = out.owners[0].dtype
+    return ListLaunch(
+        alike=alike,
+        repeats=repeats,
+        addresses=[library.address(array) for array in arrays],
+        rows=table.rows,
+        order=table.order,
+        columns=[
+            [in_out] if group.c else [in_c, in_out],
+            *([[in_a], [in_b]] if out.major == "row" else [[in_b], [in_a]]),
+            *([[in_c] if group.c else []] if c is not None else []),
+        ],
+        bytes=np.concatenate([out.bytes, group.a.bytes, group.b.bytes, *([of_c] if c is not None else [])]),
+        written=np.arange(len(arrays)) < len(out.owners),
+        makers=[maker(library.name, shape, dtype) for shape in out.shapes.tolist()] if given.out is None else (),
+        send=send,
+        library=library,
+        current_stream=library.current_stream(int(library.device(arrays[0]))),
+        stream=stream,
+    )
+
+
+def _repeats(arrays: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+    """Where an array stands that stood before, and where that was."""
+    first: dict[int, int] = {}
+    positions = [(n, first.setdefault(id(array), n)) for n, array in enumerate(arrays)]
+    return tuple((n, before) for n, before in positions if n != before)

@@ -1,0 +1,242 @@
+"""Matrices as a GEMM takes them: row- or column-major arrays of any library, with any leading dimension."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import Any
+
+import numpy as np
+
+from ptxdsl import arrays
+from ptxdsl.errors import LaunchError
+from ptxdsl.types import Type
+
+NAMES = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "f64": "float64",
+    "s8": "int8",
+    "u8": "uint8",
+    "s32": "int32",
+    "e4m3": "float8_e4m3fn",
+    "e5m2": "float8_e5m2",
+}
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An array of a call, whose elements PTX has; `name` is that of the parameter."""
+
+    name: str
+    owner: Any
+    array: arrays.Array
+
+    @property
+    def type(self) -> Type:
+        assert self.array.type is not None
+        return self.array.type
+
+
+@dataclass(frozen=True)
+class Matrix(Tensor):
+    """A 2-D array and how it lies: `major` is "row" or "column", `stride` the elements between rows (or columns).
+
+    Of a 3-D array, `batches` matrices lie `batch_stride` elements apart; `batches` is None for one of two dimensions.
+    """
+
+    shape: tuple[int, int]
+    major: str
+    stride: int
+    batches: int | None = None
+    batch_stride: int = 0
+
+    @property
+    def full_shape(self) -> tuple[int, ...]:
+        return self.shape if self.batches is None else (self.batches, *self.shape)
+
+    @property
+    def is_disjoint(self) -> bool:
+        """Whether each element has memory of its own, whatever the batch."""
+        if not self.array.size:
+            return True
+        lines, across = self.shape if self.major == "row" else self.shape[::-1]
+        reach = 0
+        for apart, count in sorted([(1, across), (self.stride, lines), (abs(self.batch_stride), self.batches or 1)]):
+            if count > 1 and apart <= reach:
+                return False
+            reach += (count - 1) * apart
+        return True
+
+    @property
+    def transposed(self) -> Matrix:
+        """The same memory, read with rows and columns exchanged."""
+        other = "row" if self.major == "column" else "column"
+        return replace(self, shape=(self.shape[1], self.shape[0]), major=other)
+
+    @property
+    def length(self) -> int:
+        """Elements of a row, or of a column where it is column-major."""
+        return self.shape[1] if self.major == "row" else self.shape[0]
+
+    def widest(self, *extents: int, most: int = 16) -> int:
+        """The widest access in bytes, up to `most`, at which each row begins and which divides `extents` elements."""
+        apart = self.stride, self.batch_stride, *extents
+        common = gcd(most, self.array.pointer, *(n * self.type.bytes for n in apart))
+        return common & -common
+
+
+def tensor(name: str, owner: Any, dimensions: int | tuple[int, ...], what: str, help: str, types: str = "") -> Tensor:
+    """`owner` as an array with so many dimensions; `what` says what has them. Raises LaunchError for others.
+
+    `types` says in the help what its elements may be, where that is not what may be multiplied.
+    """
+    allowed = (dimensions,) if isinstance(dimensions, int) else dimensions
+    try:
+        array = arrays.describe(owner)
+    except BufferError as reason:
+        raise LaunchError(
+            f"`{name}` cannot be used: {reason}", help="pass an array with memory of its own on the host or a GPU"
+        ) from None
+    if array is None:
+        raise LaunchError(
+            f"`{name}` is of type {type(owner).__name__}, not an array",
+            help="pass numpy arrays, or CUDA arrays of torch, CuPy or JAX",
+        )
+    if len(array.shape) not in allowed:
+        raise LaunchError(f"`{name}` has the shape {array.shape}; {what}", help=help)
+    _check_elements(name, array, types)
+    _check_memory(name, owner, array)
+    return Tensor(name, owner, array)
+
+
+def _check_elements(name: str, array: arrays.Array, types: str) -> None:
+    if array.type is None:
+        raise LaunchError(
+            f"`{name}` has elements of type {array.dtype}, which PTX has not",
+            help=_of_types(name, types or "float16 or float32"),
+        )
+    if array.dtype.endswith("bool"):
+        raise LaunchError(
+            f"`{name}` has elements of type bool, which are not multiplied nor added here",
+            help=_of_types(name, types or "uint8, or to the type of the other arrays"),
+        )
+
+
+def _of_types(name: str, types: str) -> str:
+    return f"pass one of {types}" if is_output(name) else f"convert it to {types}"
+
+
+def _check_memory(name: str, owner: Any, array: arrays.Array) -> None:
+    assert array.type is not None
+    if isinstance(owner, np.ma.MaskedArray):
+        does, bare = ("writes", f"{name}.data") if is_output(name) else ("reads", f"{name}.filled(0)")
+        raise LaunchError(
+            f"`{name}` is a masked array, and a kernel {does} what is under the mask",
+            help=f"pass an array without a mask, such as {bare}",
+        )
+    if array.pointer % array.type.bytes:
+        raise LaunchError(
+            f"`{name}` begins at the address {array.pointer:#x}, "
+            f"which is no multiple of its {array.type.bytes}-byte elements",
+            help="pass one that begins at such a multiple: a GPU writes aligned elements only"
+            if is_output(name)
+            else "make a copy of it: a GPU reads aligned elements only",
+        )
+
+
+def is_output(name: str) -> bool:
+    """Whether an array is written, of which a copy would not do."""
+    return name.partition("[")[0] == "out"
+
+
+def matrix(name: str, owner: Any, vector_help: str = "reshape it", batched: bool = False, types: str = "") -> Matrix:
+    """`owner` as a matrix, or where `batched` as several of three dimensions; `types` is as in `tensor`.
+
+    Raises LaunchError for what is no array, has other dimensions, or lies with gaps.
+    """
+    what = "a matrix has two dimensions, a batch of them three" if batched else "a matrix has two dimensions"
+    array = tensor(name, owner, (2, 3) if batched else 2, what, vector_help, types).array
+    major, stride = _order(name, array)
+    *batches, rows, columns = array.shape
+    if not batches:
+        return Matrix(name, owner, array, (rows, columns), major, stride)
+    apart = array.strides[0] if batches[0] > 1 else 0
+    return Matrix(name, owner, array, (rows, columns), major, stride, batches[0], apart)
+
+
+def _order(name: str, array: arrays.Array) -> tuple[str, int]:
+    """Whether neighbours in memory are along a row or along a column, and the elements from one line to the next."""
+    (rows, columns), (down, right) = array.shape[-2:], array.strides[-2:]
+    if (right == 1 or columns <= 1) and (down >= columns or rows <= 1):
+        return "row", max(down, columns, 1) if rows > 1 else max(columns, 1)
+    if (down == 1 or rows <= 1) and (right >= rows or columns <= 1):
+        return "column", max(right, rows, 1) if columns > 1 else max(rows, 1)
+    if not array.size:
+        return "row", max(columns, 1)
+    if min(down, right) < 0:
+        raise LaunchError(
+            f"`{name}` has the shape {array.shape} and strides of ({down}, {right}) elements: it runs backwards",
+            help="pass one whose strides are positive" if is_output(name) else "make a copy of it",
+        )
+    contiguous = "pass a contiguous array" if is_output(name) else "make a contiguous copy of it"
+    raise LaunchError(
+        f"`{name}` has the shape {array.shape} and strides of ({down}, {right}) elements: not row- nor column-major",
+        help=f"one stride must be 1 and the other at least that dimension's length; {contiguous}",
+    )
+
+
+def empty(like: Tensor, shape: tuple[int, ...], type: Type) -> Any:
+    """A new row-major array of the library and device of another, its elements not set.
+
+    Raises LaunchError for a library whose arrays we cannot make.
+    """
+    library = like.array.library
+    if library not in _MAKE:
+        raise LaunchError(
+            f"`out` is not given, and arrays of {library} are not made here", help="pass the array to write as out="
+        )
+    dtype = like.owner.dtype if like.type is type else type.dtype
+    if library == "torch":
+        dtype = getattr(importlib.import_module("torch"), describe_type(type))
+    return _MAKE[library](like.owner, shape, dtype)
+
+
+def maker(library: str, shape: Sequence[int], dtype: Any) -> Callable[[Any], Any]:
+    """What makes row-major arrays, given an array of the library on the device where they shall be."""
+    make, extents = _MAKE[library], tuple(shape)
+    return lambda like: make(like, extents, dtype)
+
+
+def _of_torch(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return like.new_empty(shape, dtype=dtype)
+
+
+def _of_cupy(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    with like.device:  # cupy makes arrays on the current device
+        return importlib.import_module("cupy").empty(shape, dtype)
+
+
+def _of_numpy(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    return np.empty(shape, dtype)
+
+
+_MAKE: dict[str, Callable[[Any, tuple[int, ...], Any], Any]] = {
+    "torch": _of_torch,
+    "cupy": _of_cupy,
+    "numpy": _of_numpy,
+}
+
+
+def describe_type(type: Type) -> str:
+    """A type as users of numpy know it."""
+    return NAMES.get(str(type)) or str(type.dtype)
+
+
+def describe_types(types: Iterable[Type]) -> str:
+    """Several of them, of which one is to be taken."""
+    *first, last = map(describe_type, types)
+    return f"{', '.join(first)} or {last}" if first else last

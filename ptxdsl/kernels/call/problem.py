@@ -1,0 +1,264 @@
+"""The arrays of a GEMM, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import Any
+
+from ptxdsl import arrays
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.matrix import Matrix, Tensor, describe_type, describe_types, empty, matrix, tensor
+from ptxdsl.kernels.call.residency import stream_of
+from ptxdsl.kernels.epilogue import Vector, per_row
+from ptxdsl.kernels.operands import ATOMS, Extra, outputs
+from ptxdsl.kernels.store.function import check_function
+from ptxdsl.runtime.arguments import overlap
+from ptxdsl.types import Type, f16, f64, s32
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand of the epilogue: one value a row, one a column, or a matrix."""
+
+    tensor: Tensor
+    extra: Extra
+
+    @property
+    def transposed(self) -> Operand:
+        """Rows are columns then; a matrix lies to the output as before."""
+        if isinstance(self.tensor, Matrix):
+            return replace(self, tensor=self.tensor.transposed)
+        return replace(self, extra=replace(self.extra, along={"m": "n", "n": "m"}[self.extra.along]))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The arrays of one GEMM, checked: A is m×k, B is k×n, C and out are m×n.
+
+    Of batches, those that are one matrix for all have a batch stride of 0.
+    """
+
+    a: Matrix
+    b: Matrix
+    c: Matrix | None
+    out: Matrix
+    operands: tuple[Operand, ...] = ()
+
+    @property
+    def m(self) -> int:
+        return self.a.shape[0]
+
+    @property
+    def n(self) -> int:
+        return self.b.shape[1]
+
+    @property
+    def k(self) -> int:
+        return self.a.shape[1]
+
+    @property
+    def batches(self) -> int | None:
+        """None where out is a single matrix."""
+        return self.out.batches
+
+    @property
+    def row_major(self) -> Problem:
+        """The same product with a row-major out: the transpose of a column-major one, which is bᵀ@aᵀ."""
+        if self.out.major == "row":
+            return self
+        c = self.c.transposed if self.c else None
+        operands = tuple(operand.transposed for operand in self.operands)
+        return Problem(self.b.transposed, self.a.transposed, c, self.out.transposed, operands)
+
+    @property
+    def place(self) -> tuple[int | None, int]:
+        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
+        return stream_of(self.a.array, self.b.array, self.out.array)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether C is the memory of out, element for element."""
+        c, out = self.c, self.out
+        return c is not None and is_same(c, out)
+
+
+def problem_of(
+    a: Any,
+    b: Any,
+    c: Any,
+    out: Any,
+    beta: float,
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[Any] = (),
+) -> Problem:
+    """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
+    left, right = matrix("a", a, batched=True), matrix("b", b, batched=True)
+    _check_inputs(left, right)
+    if c is None and beta != 0:
+        raise LaunchError(f"beta is {beta}, and `c` is not given", help="pass the array that beta multiplies as c=")
+    shape = (*_batches(left, right), left.shape[0], right.shape[1])
+    known = outputs(left.type)
+    results = empty(left, shape, known[0]) if out is None else out
+    written = matrix("out", results, batched=True, types=describe_types(known))
+    given = matrix("c", c, batched=True, types=describe_types(known)) if c is not None else None
+    for argument in filter(None, (written, given)):
+        _check_result(argument, shape, left.type, written)
+    added = given if beta != 0 else None
+    check_function(epilogue, operands)
+    beside = tuple(_operand(f"operands[{n}]", operand, written) for n, operand in enumerate(operands))
+    problem = Problem(left, right, added, written, beside)
+    check_devices([left, right, written, *filter(None, [added]), *(operand.tensor for operand in beside)])
+    apart = [operand.tensor for operand in beside if not operand.extra.in_place]
+    check_written(written, [left, right, *([added] if added and not problem.in_place else []), *apart])
+    return problem
+
+
+def is_same(one: Matrix, other: Matrix) -> bool:
+    """Whether two matrices of one shape are the same memory, element for element."""
+    return _memory(one) == _memory(other)
+
+
+def _memory(matrix: Matrix) -> tuple[Any, ...]:
+    return matrix.array.pointer, matrix.major, matrix.stride, matrix.batch_stride, matrix.type
+
+
+def check_devices(tensors: Sequence[Tensor]) -> None:
+    """Raises LaunchError for arrays of which one is elsewhere. An array that does not name its GPU is on any."""
+    first = tensors[0]
+    for other in tensors:
+        here, there = first.array.device, other.array.device
+        if here != there and (None not in (here, there) or arrays.HOST in (here, there)):
+            emulated = (
+                "; with numpy arrays alone, the kernel runs on the emulator" if arrays.HOST in (here, there) else ""
+            )
+            raise LaunchError(
+                f"`{first.name}` is {_where(here)} and `{other.name}` {_where(there)}",
+                help=f"move one of them to the other{emulated}",
+            )
+
+
+def _where(device: int | None) -> str:
+    return "on a GPU" if device is None else "in host memory" if device == arrays.HOST else f"on cuda:{device}"
+
+
+def check_written(out: Tensor, others: Sequence[Tensor]) -> None:
+    """Raises LaunchError for an output that may not be written, or that shares memory with what is read."""
+    if out.array.readonly:
+        raise LaunchError(f"`{out.name}` is read-only", help="pass an array that may be written")
+    for other in others:
+        if overlap(out.array, other.array):
+            raise LaunchError(f"`{out.name}` is written and shares memory with `{other.name}`", help=_apart(other.name))
+
+
+def _apart(name: str) -> str:
+    """What may be done instead of writing to the memory of this array."""
+    if name in ("a", "b", "x", "w"):
+        return "give the output memory of its own: its elements are written while others still read"
+    return f"pass `{name}` as out itself, element for element, or give the output memory of its own"
+
+
+def _check_inputs(left: Matrix, right: Matrix) -> None:
+    if left.type not in ATOMS or left.type is not right.type:
+        raise LaunchError(
+            f"`a` is {describe_type(left.type)} and `b` is {describe_type(right.type)}",
+            help=f"gemm takes two matrices of one type, {describe_types(ATOMS)}; convert them before",
+        )
+    if left.shape[1] != right.shape[0]:
+        raise LaunchError(
+            f"`a` has the shape {left.shape} and `b` {right.shape}: {left.shape[1]} columns meet {right.shape[0]} rows",
+            help="pass a of (M, K) and b of (K, N); a transpose is a.T",
+        )
+
+
+def _batches(left: Matrix, right: Matrix) -> tuple[int, ...]:
+    """How many products there are, if a or b has three dimensions; a single matrix is for all of them."""
+    counts = [operand.batches for operand in (left, right) if operand.batches is not None]
+    several = {count for count in counts if count != 1}
+    if len(several) > 1:
+        raise LaunchError(
+            f"`a` has the shape {left.full_shape} and `b` {right.full_shape}: {counts[0]} batches meet {counts[1]}",
+            help="pass as many matrices of each, or a single one, of two dimensions, for all",
+        )
+    return (*several, *counts[:1])[:1]
+
+
+def _check_result(operand: Matrix, shape: tuple[int, ...], inputs: Type, written: Matrix) -> None:
+    """C and out: their shape, and types that the accumulators are rounded to. One C may be for all batches."""
+    is_for_all = (
+        operand is not written and operand.shape == shape[-2:] and operand.batches in (None, 1) and len(shape) == 3
+    )
+    if operand.full_shape != shape and not is_for_all:
+        raise LaunchError(
+            f"`{operand.name}` has the shape {operand.full_shape}; a@b has {shape}",
+            help=f"pass `{operand.name}` of that shape",
+        )
+    if operand is written and not operand.is_disjoint:
+        raise LaunchError(
+            f"`out` has the shape {shape} and batches {operand.batch_stride} elements apart, which overlap",
+            help="give each product memory of its own",
+        )
+    if operand.type not in outputs(inputs):
+        raise LaunchError(
+            f"`{operand.name}` is {describe_type(operand.type)}; "
+            f"of {describe_type(inputs)} matrices gemm writes {describe_types(outputs(inputs))}",
+            help="pass one of these, and convert it afterwards" if operand is written else "convert it before",
+        )
+    if operand.type is not written.type:
+        raise LaunchError(
+            f"`c` is {describe_type(operand.type)} and `out` {describe_type(written.type)}; they are of one type",
+            help="convert c before",
+        )
+
+
+def _operand(name: str, operand: Any, out: Matrix) -> Operand:
+    """An operand of the epilogue, checked."""
+    if isinstance(operand, Vector):
+        return vector_operand(name, operand, out)
+    vector_help = "per_row(…) or per_column(…) says along what one of (M,) or (N,) lies"
+    argument = matrix(name, operand, vector_help, batched=True, types=describe_types(types_read(out.type)))
+    is_for_all = argument.shape == out.shape and argument.batches in (None, 1)
+    if argument.full_shape != out.full_shape and not is_for_all:
+        shape = argument.full_shape
+        raise LaunchError(f"`{name}` has the shape {shape}; the output has {out.full_shape}", help="reshape it")
+    return matrix_operand(argument, out)
+
+
+def matrix_operand(operand: Matrix, out: Matrix) -> Operand:
+    """An operand of the epilogue that has the shape of the output. Raises LaunchError for its type."""
+    _check_operand_type(operand.name, operand.type, out.type)
+    if is_same(operand, out):
+        return Operand(operand, Extra(operand.type, "mn", in_place=True))
+    along, width = ("mn", operand.widest()) if operand.major == out.major else ("nm", operand.type.bytes)
+    return Operand(operand, Extra(operand.type, along, width, is_batched=operand.batch_stride != 0))
+
+
+def vector_operand(name: str, operand: Vector, out: Matrix) -> Operand:
+    """An operand of the epilogue with one value a row or column. Raises LaunchError for what does not fit."""
+    along, length = ("m", out.shape[0]) if isinstance(operand, per_row) else ("n", out.shape[1])
+    what = "row" if along == "m" else "column"
+    help = f"pass {length} values without gaps, one for each {what} of the output"
+    argument = tensor(
+        name, operand.array, 1, f"per_{what} takes one dimension", help, describe_types(types_read(out.type))
+    )
+    (extent,), (stride,) = argument.array.shape, argument.array.strides
+    if extent != length:
+        raise LaunchError(f"`{name}` has {extent} values; the output has {length} {what}s", help=help)
+    if stride != 1 and extent > 1:
+        raise LaunchError(f"`{name}` has a stride of {stride} elements", help=help)
+    _check_operand_type(name, argument.type, out.type)
+    return Operand(argument, Extra(argument.type, along, gcd(16, argument.array.pointer)))
+
+
+def types_read(output: Type) -> tuple[Type, ...]:
+    """What the operands of an epilogue may be: those of an int32 output are computed with as integers."""
+    return (s32,) if output is s32 else (*outputs(f16), f64, s32)
+
+
+def _check_operand_type(name: str, type: Type, output: Type) -> None:
+    known = types_read(output)
+    if type not in known:
+        of_output = "an int32 output's epilogue" if output is s32 else "the epilogue"
+        help = "write to a float32 out, or convert it before" if output is s32 else "convert it before"
+        raise LaunchError(f"`{name}` is {describe_type(type)}; {of_output} reads {describe_types(known)}", help=help)

@@ -1,0 +1,212 @@
+"""A call of grouped_gemm_ragged() or grouped_gemm_masked(): its arrays are checked, its launch made and remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ptxdsl import Parameters, s32
+from ptxdsl.arrays import HOST
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.configure import check_is_bool, check_is_config, configure, facts
+from ptxdsl.kernels.call.launches import Plan, carry_out
+from ptxdsl.kernels.call.matrix import Matrix, Tensor, describe_type, empty, matrix, tensor
+from ptxdsl.kernels.call.memory import CALLS, key_of
+from ptxdsl.kernels.call.problem import check_devices
+from ptxdsl.kernels.call.residency import resident_blocks, stream_of
+from ptxdsl.kernels.choose.grouped import choose_tiles, of_groups
+from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.operands import ATOMS, outputs
+from ptxdsl.kernels.parameters import group_view, ragged_parameters
+from ptxdsl.kernels.tiles.many import AHEAD
+from ptxdsl.kernels.tiles.scheduled import settled
+from ptxdsl.kernels.traits import Traits
+from ptxdsl.runtime.arguments import overlap
+from ptxdsl.runtime.dispatch import target
+from ptxdsl.schedule.problems import MOST_TILES
+
+HELP_OF_SIZES = {
+    "ragged": "pass where each group ends: an empty one ends where the one before it does",
+    "masked": "pass how many rows of each matrix count: of an empty group, 0",
+}
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The arrays of a call, checked: rows of a, a matrix of b for each group, rows of out."""
+
+    a: Matrix
+    b: Matrix
+    out: Matrix
+    sizes: Tensor
+
+    @property
+    def place(self) -> tuple[int | None, int]:
+        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
+        return stream_of(self.a.array, self.b.array, self.out.array, self.sizes.array)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Rows in all, or of each matrix; N; K."""
+        return self.a.shape[0], self.b.shape[1], self.a.shape[1]
+
+
+def run(
+    kernel: Kernel, form: str, a: Any, b: Any, sizes: Any, out: Any, config: GemmConfig | None, validate: bool
+) -> Any:
+    """The products of the groups that `sizes` tells apart, by `kernel`. Returns out."""
+    check_is_config(config)
+    check_is_bool("validate", validate)
+    config = settled(config)
+    arrays = out, a, b, sizes
+    call = key_of(kernel, (form, config, bool(validate)), arrays)
+    if call:
+        launched = CALLS.launch(*call, arrays, ())
+        if launched is not None:
+            return launched
+    groups = groups_of(form, a, b, sizes, out)
+    if validate and groups.sizes.array.device == HOST:
+        _check_values(form, groups)
+    if groups.out.array.size and groups.b.batches:
+        plan = plan_of(kernel, form, groups, traits_of(groups, form, config), bool(validate))
+        carry_out(plan, call, arrays, groups.out)
+    return groups.out.owner
+
+
+def groups_of(form: str, a: Any, b: Any, sizes: Any, out: Any) -> Groups:
+    """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
+    name, dimensions = ("offsets", 2) if form == "ragged" else ("counts", 3)
+    left = _of_rank("a", a, dimensions, "(rows, K)" if form == "ragged" else "(groups, M, K)")
+    right = _of_rank("b", b, 3, "(groups, K, N)")
+    _check_inputs(left, right)
+    counted = tensor(name, sizes, 1, "it has one number for each group", f"pass {name} of the shape (groups,)")
+    _check_sizes(counted, right)
+    shape = (*left.full_shape[:-1], right.shape[1])
+    written = _of_rank("out", empty(left, shape, outputs(left.type)[0]) if out is None else out, dimensions, str(shape))
+    _check_output(written, shape, left)
+    check_devices([left, right, written, counted])
+    _check_written(written, [left, right, counted])
+    return Groups(left, right, written, counted)
+
+
+def _of_rank(name: str, owner: Any, dimensions: int, wanted: str) -> Matrix:
+    operand = matrix(name, owner, f"pass `{name}` of {wanted}", batched=True)
+    if len(operand.full_shape) != dimensions:
+        raise LaunchError(
+            f"`{name}` has the shape {operand.full_shape}; it has {dimensions} dimensions",
+            help=f"pass `{name}` of {wanted}",
+        )
+    return operand
+
+
+def _check_inputs(left: Matrix, right: Matrix) -> None:
+    if left.type not in ATOMS or left.type is not right.type:
+        raise LaunchError(
+            f"`a` is {describe_type(left.type)} and `b` is {describe_type(right.type)}",
+            help=f"pass two arrays of one type, one of {', '.join(map(describe_type, ATOMS))}",
+        )
+    if left.shape[1] != right.shape[0]:
+        raise LaunchError(
+            f"`a` has the shape {left.full_shape} and `b` {right.full_shape}: "
+            f"{left.shape[1]} columns meet {right.shape[0]} rows",
+            help="pass b of (groups, K, N); of (groups, N, K), pass a view with the last two exchanged",
+        )
+    if left.batches not in (None, right.batches):
+        raise LaunchError(
+            f"`a` has {left.batches} groups and `b` {right.batches}", help="give each group one matrix in each"
+        )
+
+
+def _check_sizes(operand: Tensor, right: Matrix) -> None:
+    if operand.type is not s32:
+        raise LaunchError(
+            f"`{operand.name}` is {describe_type(operand.type)}; it takes int32", help="convert it before"
+        )
+    if operand.array.shape != (right.batches,) or not operand.array.contiguous:
+        raise LaunchError(
+            f"`{operand.name}` has the shape {operand.array.shape} and strides of {operand.array.strides} elements; "
+            f"`b` has {right.batches} groups",
+            help=f"pass {right.batches} numbers without gaps, one for each group",
+        )
+
+
+def _check_output(operand: Matrix, shape: tuple[int, ...], left: Matrix) -> None:
+    if operand.full_shape != shape:
+        raise LaunchError(f"`out` has the shape {operand.full_shape}; a@b has {shape}", help="pass `out` of that shape")
+    if operand.type not in outputs(left.type):
+        raise LaunchError(
+            f"`out` is {describe_type(operand.type)}; of {describe_type(left.type)} arrays it may be "
+            f"{', '.join(map(describe_type, outputs(left.type)))}",
+            help="pass one of these, and convert it afterwards",
+        )
+    if operand.array.size and (operand.major != "row" or not operand.is_disjoint):
+        raise LaunchError(
+            f"`out` has strides of {operand.array.strides} elements; its rows lie without gaps, one behind the other",
+            help="make a row-major output",
+        )
+
+
+def _check_written(out: Matrix, others: Sequence[Tensor]) -> None:
+    if out.array.readonly:
+        raise LaunchError("`out` is read-only", help="pass an array that may be written")
+    for other in others:
+        if overlap(out.array, other.array):
+            raise LaunchError(
+                f"`out` is written and shares memory with `{other.name}`", help="give the output memory of its own"
+            )
+
+
+def _check_values(form: str, groups: Groups) -> None:
+    """Raises LaunchError for the first size in host memory that makes no sense."""
+    name, rows = groups.sizes.name, groups.shape[0]
+    sizes = groups.sizes.array.view().view(np.int32)
+    least = np.append(0, sizes[:-1]) if form == "ragged" else np.zeros_like(sizes)
+    for group in np.flatnonzero((sizes < least) | (sizes > rows))[:1]:
+        most = f"the {rows} rows of `a`" if form == "ragged" else f"the {rows} rows of each matrix"
+        from_least = f"`{name}[{group - 1}]`, which is {least[group]}," if least[group] else "0"
+        raise LaunchError(
+            f"`{name}[{group}]` is {sizes[group]}; group {group} takes a number from {from_least} to {most}",
+            help=HELP_OF_SIZES[form],
+        )
+
+
+def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
+    """What the kernel is made for: `config` gives the tiles, else they are chosen."""
+    a, b, out = groups.a, groups.b, groups.out
+    rows, n, k = groups.shape
+    of_a = a.widest(a.length) if a.major == "row" or form == "masked" else a.type.bytes  # a group begins at any row
+    operands = facts(a, b, None, out, (of_a, b.widest(b.length), out.widest(n)))
+    device, _ = groups.place
+    if config is not None:
+        return configure(of_groups(config, AHEAD), operands, device)
+    count = b.batches or 1
+    sizes = np.full(count, rows if form == "masked" else rows / count), n, np.full(count, k)
+    tiles = choose_tiles(sizes, target(device), operands, AHEAD, model_of(device), average=True)
+    return configure(tiles, operands, device)
+
+
+def plan_of(kernel: Kernel, form: str, groups: Groups, traits: Traits, validate: bool) -> Plan:
+    """The launch: as many blocks as are resident, or as there can be tiles."""
+    a, b, out, count = groups.a, groups.b, groups.out, groups.b.batches or 0
+    rows, n, k = groups.shape
+    constants = {"traits": traits, "form": form, "validate": validate}
+    down = count * -(-rows // traits.tile[0]) if form == "masked" else rows // traits.tile[0] + min(count, rows)
+    tiles = down * -(-n // traits.tile[1])
+    if tiles > MOST_TILES:
+        raise LaunchError(
+            f"{count} groups in {rows} rows and {n} columns may have {tiles} tiles, more than 2**31",
+            help="take larger tiles, or compute the groups in parts",
+        )
+    blocks = min(tiles, resident_blocks(kernel, traits.threads, groups.place[0], **constants))
+    views = {name: _view(matrix) for name, matrix in (("a", a), ("b", b), ("out", out))}
+    values = ragged_parameters(traits)(**views, sizes=groups.sizes, groups=count, rows=rows, n=n, k=k)
+    return Plan(kernel, blocks, traits.threads, values, constants)
+
+
+def _view(matrix: Matrix) -> Parameters:
+    return group_view(matrix.type)(pointer=matrix, stride=matrix.stride, apart=matrix.batch_stride)

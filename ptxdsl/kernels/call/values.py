@@ -1,0 +1,72 @@
+"""The parameters of a kernel, filled from the arrays of a call. Where they have arrays, these are Tensors yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxdsl import Parameters
+from ptxdsl.kernels.call.matrix import Matrix
+from ptxdsl.kernels.call.problem import Operand, Problem
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.parameters import BATCHES, extra_view, extras, parameters, view
+from ptxdsl.kernels.tiles.scheduled import Scheduled
+from ptxdsl.kernels.traits import Traits
+
+
+def gemm_values(
+    problem: Problem, made: Scheduled, factors: tuple[Any, Any], batches: Parameters | None = None
+) -> Parameters:
+    """Those of `gemm_kernel` for a row-major problem; with `batches`, whose addresses are in a table, no pointers."""
+    operands, listed = made.traits.operands, batches is not None
+    c = problem.c if operands.c == "separate" else None
+    nothing = view(operands.output)(pointer=0, stride=0)  # a null address, which is not read
+    return parameters(made.traits)(
+        a=_view(problem.a, listed),
+        b=_view(problem.b, listed),
+        c=nothing if c is None else _view(c, listed),
+        out=_view(problem.out, listed),
+        m=problem.m,
+        n=problem.n,
+        k=problem.k,
+        alpha=factors[0],
+        beta=factors[1],
+        schedule=made.fields,
+        batches=batches or _batches(problem, operands),
+        extras=extra_values(problem.operands, operands),
+    )
+
+
+def _view(matrix: Matrix, listed: bool) -> Parameters:
+    return view(matrix.type)(pointer=0 if listed else matrix, stride=matrix.stride)
+
+
+def _batches(problem: Problem, operands: Operands) -> Parameters:
+    """Where batches in one array lie."""
+    if operands.batches == "none":
+        return BATCHES["none"]()
+    c = problem.c.batch_stride if problem.c and operands.c == "separate" else 0
+    a, b, out = problem.a.batch_stride, problem.b.batch_stride, problem.out.batch_stride
+    return BATCHES["strided"](count=problem.batches, a=a, b=b, c=c, out=out)
+
+
+def extra_values(given: tuple[Operand, ...], operands: Operands) -> Parameters:
+    """The operands of the epilogue."""
+    groups = {f"of_{n}": _extra(operand) for n, operand in enumerate(given) if not operand.extra.in_place}
+    return extras(operands)(**groups)
+
+
+def _extra(operand: Operand) -> Parameters:
+    tensor, extra = operand.tensor, operand.extra
+    stride = {"stride": tensor.stride} if isinstance(tensor, Matrix) else {}
+    batch = {"batch": tensor.batch_stride} if isinstance(tensor, Matrix) and extra.is_batched else {}
+    return extra_view(extra)(pointer=tensor, **stride, **batch)
+
+
+def shared_values(problem: Problem, made: Scheduled) -> dict[str, Parameters]:
+    """What kernels take beside a single product: for the schedule, and the epilogue."""
+    traits: Traits = made.traits
+    return {
+        "schedule": made.fields,
+        "batches": BATCHES["none"](),
+        "extras": extra_values(problem.operands, traits.operands),
+    }

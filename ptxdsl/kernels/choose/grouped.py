@@ -1,0 +1,53 @@
+"""The configuration of grouped problems: as given, or with the tiles that should cost least on persistent blocks."""
+
+from __future__ import annotations
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.choose import candidates
+from ptxdsl.kernels.choose.model import CostModel, Sizes, model_of
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.kernels.tiles.scheduled import specialise
+
+USUAL = GemmConfig()
+OF_ONE_PRODUCT = "schedule", "split_k", "reduction"
+
+
+def of_groups(config: GemmConfig, schedule: TileSchedule) -> GemmConfig:
+    """A caller's configuration with the schedule of groups. Raises LaunchError for one that says another."""
+    _check_schedule(config)
+    return specialise(config, schedule=schedule)
+
+
+def _check_schedule(config: GemmConfig) -> None:
+    for field in OF_ONE_PRODUCT:
+        value = getattr(config, field)
+        if value != getattr(USUAL, field):
+            raise LaunchError(
+                f"`config` says that {field} is {value!r}; tiles of grouped products are dealt to persistent blocks",
+                help=f"leave {field} out of the GemmConfig; "
+                'grouped_gemm(…, schedule="host", balance="k") shares a long K',
+            )
+
+
+def choose_tiles(
+    sizes: Sizes,
+    arch: str,
+    operands: Operands,
+    schedule: TileSchedule,
+    model: CostModel | None = None,
+    *,
+    balanced: bool = False,
+    average: bool = False,
+) -> GemmConfig:
+    """The configuration by this schedule whose tiles fit a GPU and should cost least there.
+
+    `balanced` says that long tiles are cut. With `average`, each M is that of many problems.
+    """
+    costs = model or model_of()
+    along_k = operands.a_major == operands.b_major == "k"
+    known = candidates.of_groups(operands.inputs, operands.narrowest, along_k)
+    scheduled = {config: specialise(config, schedule=schedule) for config in known}
+    fitting = (config for config in known if scheduled[config].traits(operands, arch).fits(arch))
+    return scheduled[min(fitting, key=lambda config: costs.group(config, operands.inputs, sizes, balanced, average))]

@@ -1,0 +1,129 @@
+"""What the arrays of a call say of its kernel: their types, how they lie, how wide they are copied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.types import Type, bf16, f16, f32, f64, s8, s32, u8
+
+# Of each input type: the tensor core instruction, the types of sums, and those of outputs
+ATOMS = {
+    f16: "mma.m16n8k16.f32.f16",
+    bf16: "mma.m16n8k16.f32.bf16",
+    f32: "mma.m16n8k8.f32.tf32",
+    f64: "mma.m8n8k4.f64.f64",
+    s8: "mma.m16n8k32.s32.s8",
+    u8: "mma.m16n8k32.s32.u8",
+}
+SUMS = {f64: f64, s8: s32, u8: s32}
+OUTPUTS = {f64: (f64,), s8: (s32, f32, f16, bf16), u8: (s32, f32, f16, bf16)}
+FLOATS = (f16, bf16, f32)
+WIDTHS = (1, 2, 4, 8, 16)  # bytes of a copy
+MODES = {
+    "a_major": ("k", "mn"),
+    "b_major": ("k", "mn"),
+    "c": ("none", "separate", "in place"),
+    "c_major": ("row", "column"),
+    "batches": ("none", "strided", "listed"),
+}
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An operand of the epilogue: `along` is "m" for one value a row, "n" for one a column, "mn" for a matrix that lies
+    as the output does, "nm" for one that lies the other way.
+
+    `bytes` is the width at which it may be read; `in_place` says that it is the output itself, as it was before;
+    `is_batched` that each batch has a matrix of its own.
+    """
+
+    type: Type
+    along: str
+    bytes: int = 16
+    in_place: bool = False
+    is_batched: bool = False
+
+    @property
+    def is_matrix(self) -> bool:
+        return len(self.along) > 1
+
+
+@dataclass(frozen=True)
+class Operands:
+    """The facts about the arrays of a product that its kernel is made for.
+
+    `inputs` and `output` are the types of elements; `a_major` and `b_major` say along what a and b are contiguous, "k"
+    or "mn"; `*_bytes` is the width of a copy; `c` is "none", "separate", or "in place" where out holds it; `c_major` is
+    "row" where it lies as out does, else "column"; `batches` is "none", "strided", or "listed" by their addresses;
+    `extras` are the operands of the epilogue. Raises LaunchError for what no kernel is written for.
+    """
+
+    inputs: Type = f16
+    output: Type = f16
+    a_major: str = "k"
+    b_major: str = "k"
+    a_bytes: int = 16
+    b_bytes: int = 16
+    out_bytes: int = 16
+    c: str = "none"
+    c_major: str = "row"
+    batches: str = "none"
+    extras: tuple[Extra, ...] = ()
+
+    def __post_init__(self) -> None:
+        for message in self._misfits():
+            raise LaunchError(f"Operands: {message}")
+
+    @property
+    def sum(self) -> Type:
+        """The type in which products are added up."""
+        return SUMS.get(self.inputs, f32)
+
+    @property
+    def scalar(self) -> Type:
+        """The type of alpha and beta, in which the output is computed."""
+        return self.sum if self.output is self.sum else f32
+
+    @property
+    def staged(self) -> Type:
+        """The type in which the output passes through shared memory: rounded, where nothing is added to it there."""
+        return self.output if self.c == "none" and not self.extras else self.scalar
+
+    @property
+    def narrowest(self) -> int:
+        """The bytes of the narrower copy."""
+        return min(self.a_bytes, self.b_bytes)
+
+    def _misfits(self) -> Iterator[str]:
+        if self.inputs not in tuple(ATOMS):  # of a tuple: what is given may not be hashable
+            yield f"inputs is {self.inputs!r}; it takes {either(ATOMS)}"
+        elif self.output not in OUTPUTS.get(self.inputs, FLOATS):
+            yield f"output is {self.output!r}; of {self.inputs} inputs it takes {either(outputs(self.inputs))}"
+        for field, modes in MODES.items():
+            if getattr(self, field) not in modes:
+                yield f"{field} is {getattr(self, field)!r}; it takes {either(map(quoted, modes))}"
+        for field, type in (("a_bytes", self.inputs), ("b_bytes", self.inputs), ("out_bytes", self.output)):
+            width, widths = getattr(self, field), [width for width in WIDTHS if width >= type.bytes]
+            if width not in widths or not isinstance(width, int):
+                yield f"{field} is {width!r}; of {type} elements it takes {either(widths)}"
+        if not isinstance(self.extras, tuple) or not all(isinstance(extra, Extra) for extra in self.extras):
+            yield f"extras is {self.extras!r}; it takes a tuple of Extra, which gemm makes of `operands`"
+
+
+def outputs(inputs: Type) -> tuple[Type, ...]:
+    """The types to which products of such inputs are rounded; the first is the usual one."""
+    known = OUTPUTS.get(inputs, FLOATS)
+    return (inputs, *(t for t in known if t is not inputs)) if inputs in known else known
+
+
+def either(values: Iterable[Any]) -> str:
+    """a, b or c."""
+    *first, last = map(str, values)
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def quoted(word: str) -> str:
+    return f'"{word}"'

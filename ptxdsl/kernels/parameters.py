@@ -1,0 +1,189 @@
+"""What a kernel takes, by name: the product, and what its schedule, batches and epilogue need beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
+
+import ptxdsl as pd
+from ptxdsl import ptr, s32, s64, u32, u64
+from ptxdsl.kernels.operands import Extra, Operands
+from ptxdsl.kernels.product import Product, View
+from ptxdsl.kernels.tiles.products import Products
+from ptxdsl.kernels.traits import Traits
+from ptxdsl.types import Type
+
+Group: TypeAlias = Callable[..., pd.Parameters]
+"""A class of pd.Parameters whose fields follow from types."""
+
+
+def view(type: Type) -> Group:
+    """A matrix: its first element, and the elements between rows or columns."""
+    return pd.Parameters.of("View", pointer=ptr[type], stride=s64)
+
+
+@lru_cache(maxsize=1024)
+def parameters(traits: Traits) -> Group:
+    """Those of `gemm_kernel`: A is m×k, B is k×n, C and out are m×n and row-major."""
+    operands = traits.operands
+    inputs, output = view(operands.inputs), view(operands.output)
+    return pd.Parameters.of(
+        "Gemm",
+        a=inputs,
+        b=inputs,
+        c=output,
+        out=output,
+        m=u32,
+        n=u32,
+        k=u32,
+        alpha=operands.scalar,
+        beta=operands.scalar,
+        **shared_parameters(traits),
+    )
+
+
+def shared_parameters(traits: Traits) -> dict[str, Group]:
+    """What kernels take for the schedule, to find batches, and for the epilogue."""
+    return {
+        "schedule": traits.schedule.parameters(traits.operands.sum),
+        "batches": BATCHES[traits.operands.batches],
+        "extras": extras(traits.operands),
+    }
+
+
+class Nothing(pd.Parameters):
+    """A single product."""
+
+
+class Strided(pd.Parameters):
+    """How many batches there are, and the elements between their matrices."""
+
+    count: u32
+    a: s64
+    b: s64
+    c: s64
+    out: s64
+
+
+class Listed(pd.Parameters):
+    """How many batches there are, and a table of addresses: all of A, all of B, then C and out."""
+
+    count: u32
+    table: ptr[u64]
+
+
+BATCHES: dict[str, Group] = {"none": Nothing, "strided": Strided, "listed": Listed}
+
+
+def extras(operands: Operands) -> Group:
+    """The operands of the epilogue, by their number; the output itself is none."""
+    groups = {f"of_{n}": extra_view(extra) for n, extra in enumerate(operands.extras) if not extra.in_place}
+    return pd.Parameters.of("Extras", **groups)
+
+
+def extra_view(extra: Extra) -> Group:
+    """An operand of the epilogue; `batch` is the elements between the matrices of batches."""
+    stride, batch = {"stride": s64} if extra.is_matrix else {}, {"batch": s64} if extra.is_batched else {}
+    return pd.Parameters.of("Extra", pointer=ptr[extra.type], **stride, **batch)
+
+
+def extra_values(p: Any, operands: Operands) -> tuple[Any, ...]:
+    """The operands of the epilogue in a kernel, None for the output itself."""
+    return tuple(None if e.in_place else getattr(p.extras, f"of_{n}") for n, e in enumerate(operands.extras))
+
+
+def products_of(p: Any, traits: Traits) -> Products:
+    """What a kernel with the parameters of `parameters` computes."""
+    operands = traits.operands
+    product = Product(p.m, p.n, p.k, p.a, p.b, p.c, p.out, p.alpha, p.beta, extra_values(p, operands))
+    if operands.batches == "none":
+        return Products(product, traits.tile)
+    return Products(product, traits.tile, p.batches.count, partial(batch, p, product, operands))
+
+
+def batch(p: Any, product: Product, operands: Operands, number: Any) -> Product:
+    """The product of one batch, of which `product` is the first."""
+    names = ("a", "b", "c", "out")
+    moved = {name: _moved(p.batches, operands, n, name, getattr(product, name), number) for n, name in enumerate(names)}
+    extras = tuple(
+        View(value.pointer + number.to(s64) * value.batch, value.stride) if extra.is_batched else value
+        for extra, value in zip(operands.extras, product.extras, strict=True)
+    )
+    return product._replace(**moved, extras=extras)
+
+
+def _moved(batches: Any, operands: Operands, row: int, name: str, matrix: Any, number: Any) -> View:
+    """A matrix of a batch: by their distance, or by the table of their addresses."""
+    if operands.batches == "strided":
+        return View(matrix.pointer + number.to(s64) * getattr(batches, name), matrix.stride)
+    return View(pd.pointer(batches.table[row * batches.count + number], matrix.pointer.element), matrix.stride)
+
+
+class Geometry(pd.Parameters):
+    """The numbers of a convolution.
+
+    As a GEMM it is m×n×k: N·P·Q, K and R·S·C. Lengths of steps in memory are in elements where they belong to an array,
+    and in bytes where they belong to the walk along k.
+    """
+
+    m: u32
+    n: u32
+    k: u32
+    height: u32  # of an input image
+    width: u32
+    channels: u32
+    out_height: u32
+    out_width: u32
+    window_width: u32
+    pad_top: u32
+    pad_left: u32
+    stride_h: u32
+    stride_w: u32
+    dilation_h: u32
+    dilation_w: u32
+    image: s64  # elements from one input image to the next, one line, one pixel
+    line: s64
+    pixel: s64
+    ldw: s64  # elements from one filter to the next, from one output pixel to the next
+    ldo: s64
+    step_c: u32  # a tile of k further, without carries: channels, columns and lines
+    step_w: u32
+    step_h: u32
+    turn: u32  # columns that the window spans, S·dilation
+    step: s64  # bytes of that step, of a carry from channels to columns, and of one from columns to lines
+    carry_w: s64
+    carry_h: s64
+
+
+@lru_cache(maxsize=1024)
+def conv2d_parameters(traits: Traits) -> Group:
+    """Those of `conv2d_kernel`: images, filters and the output, and how the windows lie in them."""
+    inputs, output = ptr[traits.operands.inputs], ptr[traits.operands.output]
+    return pd.Parameters.of("Conv2d", x=inputs, w=inputs, out=output, geometry=Geometry, **shared_parameters(traits))
+
+
+@lru_cache(maxsize=1024)
+def grouped_parameters(traits: Traits, mode: str) -> Group:
+    """Those of `grouped_kernel`: `table` describes `problems` problems of `total` tiles, `schedule` says what the host
+    has worked out; parts of tiles meet in `sums`."""
+    scalar = traits.operands.scalar
+    shared = {"sums": ptr[traits.operands.sum], "semaphores": ptr[u32]} if mode == "parts" else {}
+    return pd.Parameters.of(
+        "Grouped", table=ptr[s64], schedule=ptr[s32], problems=u32, total=u32, alpha=scalar, beta=scalar, **shared
+    )
+
+
+@lru_cache(maxsize=1024)
+def ragged_parameters(traits: Traits) -> Group:
+    """Those of `ragged_kernel`: matrices, with the elements from one group's to the next, and the sizes of the groups;
+    `rows` is how many there are of a, or of each of its matrices."""
+    inputs, output = group_view(traits.operands.inputs), group_view(traits.operands.output)
+    return pd.Parameters.of(
+        "Ragged", a=inputs, b=inputs, out=output, sizes=ptr[s32], groups=u32, rows=u32, n=u32, k=u32
+    )
+
+
+def group_view(type: Type) -> Group:
+    """Matrices of groups, `apart` elements from each other."""
+    return pd.Parameters.of("GroupView", pointer=ptr[type], stride=s64, apart=s64)

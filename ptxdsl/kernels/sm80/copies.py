@@ -1,0 +1,139 @@
+"""Tiles of an operand on their way from global memory to the ring; which thread moves what is said by tiled copies."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import ptxdsl as pd
+from ptxdsl import b8, b16, ptr, s32, s64
+from ptxdsl.kernels.product import Work
+from ptxdsl.kernels.sm80.addresses import Addresses
+from ptxdsl.kernels.sm80.memory import Memory
+from ptxdsl.kernels.sm80.tile import CHUNK_BYTES, OperandTile
+from ptxdsl.kernels.traits import Traits
+from ptxdsl.layout import in_bytes
+
+
+class OperandCopies(Protocol):
+    """The copies of one operand."""
+
+    is_quick: bool
+
+    def seek(self, matrix: Any, mn: tuple[Any, Any], k: tuple[Any, Any]) -> None: ...
+
+    def fetch(self, slot: Any) -> None: ...
+
+    def deposit(self, slot: Any) -> None: ...
+
+
+class Copies:
+    """The copies of both operands, tile after tile along the K of some work."""
+
+    def __init__(self, a: OperandCopies, b: OperandCopies) -> None:
+        self.a, self.b = a, b
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether other work is found by one thread alone, so that its copies can begin while a tile is stored."""
+        return self.a.is_quick and self.b.is_quick
+
+    def seek(self, work: Work) -> None:
+        """Goes to the first tile along the K of some work."""
+        (first_m, first_n), k = work.first, work.k_extent
+        self.a.seek(work.product.a, (first_m, work.product.m), k)
+        self.b.seek(work.product.b, (first_n, work.product.n), k)
+
+    def fetch(self, slot: Any, part: int = 0, parts: int = 1) -> None:
+        """Begins to copy the next tile of each operand to a slot of the ring; of `parts` in which that is done, one."""
+        for operand in (self.a, self.b)[part::parts]:
+            operand.fetch(slot)
+
+    def deposit(self, slot: Any) -> None:
+        """Brings what `fetch` has left in registers to the slot."""
+        self.a.deposit(slot)
+        self.b.deposit(slot)
+
+
+class TileCopies:
+    """A thread's share of the copies that bring one tile after another to shared memory: always to the same addresses.
+
+    Copies of 4 bytes and more are asynchronous. Narrower ones go through registers: `fetch` begins them, `deposit` ends
+    them.
+    """
+
+    def __init__(self, tile: OperandTile, memory: Any, threads: int) -> None:
+        """`memory` is where the tile lies in the first stage."""
+        copy = tile.copy(threads)
+        self.tile, self.has_idle = tile, copy.threads < threads
+        thread = pd.min(pd.tid.x, copy.threads - 1) if self.has_idle else pd.tid.x
+        self.active = pd.tid.x < copy.threads
+        partition = in_bytes(copy.partition_d(tile.layout, "shared"), tile.type.bytes)
+        self.addresses = Addresses(memory, partition, thread)
+        self.copies = [self.addresses.of(0, i, j) for j in range(partition[3].size) for i in range(partition[2].size)]
+        self.apart = tile.rows // len(self.copies)
+        self.mn, self.k = (c(0, 0, 0) for c in copy.get_slice(thread).coordinates((tile.mn, tile.k), "target"))
+        self.fetched = [pd.var(b16) for _ in self.copies] if tile.copy_bytes < 4 else []
+
+    def bring(self, number: int, target: Any, source: Any, outside: Any) -> None:
+        """Begins one copy; where its chunk lies outside of the operand, of zeros, without a look at the source."""
+        if self.fetched:
+            self._read(self.fetched[number], source, outside)
+        else:
+            self._copy(target, source, outside)
+
+    def deposit(self, slot: Any) -> None:
+        """Writes what `fetch` has left in registers."""
+        bases = [base + slot for base in self.addresses.bases] if self.fetched else []
+        guard = self.active if self.has_idle else None
+        for (base, distance), value in zip(self.copies, self.fetched, strict=False):
+            pd.ptx(f"st.shared.b{8 * self.tile.copy_bytes}", bases[base] + distance, value, guard=guard)
+
+    def _copy(self, target: Any, source: Any, outside: Any) -> None:
+        width, guard = self.tile.copy_bytes, self.active if self.has_idle else None
+        cache = "cg.shared.global.L2::128B" if width == CHUNK_BYTES else "ca.shared.global"
+        pd.ptx(f"cp.async.{cache}", target, source, width, outside, guard=guard)
+
+    def _read(self, value: Any, source: Any, outside: Any) -> None:
+        value.set(0)
+        pd.ptx(f"ld.global.b{8 * self.tile.copy_bytes}", source, out=value, guard=~outside)
+
+
+class MatrixCopies(TileCopies):
+    """The copies of a matrix in global memory. Chunks of copies divide its rows: each lies inside or outside."""
+
+    is_quick = True
+
+    def __init__(self, traits: Traits, operand: str, memory: Memory) -> None:
+        """Of operand "a" or "b"."""
+        tile, address = (traits.a, memory.a) if operand == "a" else (traits.b, memory.b)
+        super().__init__(tile, address, traits.threads)
+        self.source: Any = pd.var(ptr[b8])
+        self.between: Any = pd.var(s64)  # bytes from one copy of this thread to the next
+        self.step: Any = self.tile.k * self.tile.type.bytes if self.tile.major == "k" else pd.var(s64)
+        self.mn_left: Any = pd.var(s32)
+        self.k_left: Any = pd.var(s32)
+
+    def seek(self, matrix: Any, mn: tuple[Any, Any], k: tuple[Any, Any]) -> None:
+        """Goes to the tile that begins at mn[0] and k[0]; the matrix ends at mn[1], what is copied of it at k[1]."""
+        row, column = mn[0] + self.mn, k[0] + self.k
+        if self.tile.major != "k":
+            row, column = column, row
+        begin = matrix.pointer + (pd.cast(row, s64) * matrix.stride + pd.cast(column, s64))
+        self.source.set(begin.bitcast(b8))
+        row_bytes = matrix.stride * self.tile.type.bytes
+        self.between.set(row_bytes * self.apart)
+        if self.tile.major != "k":
+            self.step.set(row_bytes * self.tile.k)
+        self.mn_left.set((mn[1] - mn[0] - self.mn).to(s32))
+        self.k_left.set((k[1] - k[0] - self.k).to(s32))
+
+    def fetch(self, slot: Any) -> None:
+        """Begins to copy the next tile to a slot of the ring; zeros where the operand ends."""
+        along, across = (self.k_left, self.mn_left) if self.tile.major == "k" else (self.mn_left, self.k_left)
+        left = pd.select(along > 0, across, 0)
+        source, bases = self.source, [base + slot for base in self.addresses.bases]
+        for number, (base, distance) in enumerate(self.copies):
+            self.bring(number, bases[base] + distance, source, left <= number * self.apart)
+            source = source + self.between
+        self.source += self.step
+        self.k_left -= self.tile.k

@@ -1,0 +1,75 @@
+"""From the ring to the sums of a tile: fragments one k step ahead, mma.sync."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl.kernels.sm80.fragments import Fragments
+from ptxdsl.kernels.sm80.memory import Memory
+from ptxdsl.kernels.sm80.tile import WARP_TILE
+from ptxdsl.kernels.store.sums import Sums
+from ptxdsl.kernels.store.words import read_words, write_words
+from ptxdsl.kernels.traits import Traits
+
+ATOMS_N = 2  # that ldmatrix.x4 brings of B
+
+
+class Mma:
+    """The tensor cores of a block. Fragments of one k step are multiplied while those of the next are loaded: there are
+    registers for two of them."""
+
+    def __init__(self, traits: Traits, memory: Memory) -> None:
+        self.traits, self.memory, self.layout = traits, memory, traits.sums
+        self.operands = Fragments(traits, "a", memory.a), Fragments(traits, "b", memory.b)
+        self.steps = traits.tile[2] // traits.k_step
+        self.buffers = [[operand.variables() for operand in self.operands] for _ in range(2)]
+        m, n, k = traits.mma.atom.shape
+        self.atoms_m, self.each = WARP_TILE // m, m * n // self.layout.lanes
+        _, _, sum, inputs = traits.mma.atom.name.split(".")
+        self.mnemonic = f"mma.sync.aligned.m{m}n{n}k{k}.row.col.{sum}.{inputs}.{inputs}.{sum}"
+
+    def load(self, slot: Any, step: int) -> None:
+        """Reads the fragments of a k step from a slot of the ring."""
+        for operand, registers in zip(self.operands, self.buffers[step % 2], strict=True):
+            operand.load(registers, slot, step)
+
+    def multiply(self, sums: Sums, step: int) -> None:
+        """Adds the product of a k step whose fragments were loaded; neighbours in the order share a fragment."""
+        a, b = self.buffers[step % 2]
+        columns = list(enumerate(_atoms(b, ATOMS_N)))
+        for i, left in enumerate(_atoms(a, self.atoms_m)):
+            for j, right in columns if i % 2 == 0 else reversed(columns):
+                atom = self._atom(sums, i, j)
+                pd.ptx(self.mnemonic, left, right, atom, out=atom)
+
+    def _atom(self, sums: Sums, i: int, j: int) -> list[Any]:
+        """The registers of the atom that is i-th along m and j-th along n."""
+        group, within = divmod(i, self.atoms_m)
+        return sums.groups[group][(j * self.atoms_m + within) * self.each :][: self.each]
+
+    def gather(self, sums: Sums) -> None:
+        """Where warps share the K of a tile, they leave their sums in the ring, which is free; the first of them adds
+        all up, and the ring is free again."""
+        if self.traits.tiling.slices == 1:
+            return
+        layout, slices = self.layout, self.traits.tiling.slices
+        slice, thread = pd.tid.x // layout.holders, pd.tid.x % layout.holders
+        first, elements = self.memory.a.bitcast(layout.type) + thread * layout.word, layout.tile[0] * layout.tile[1]
+        with pd.if_(slice > 0):
+            left = first + (slice - 1) * elements
+            for number, word in sums.words():
+                write_words(left + number * layout.holders, word)
+        pd.ptx.bar.sync(0)
+        with layout.holding():
+            for other in range(slices - 1):
+                for number, word in sums.words():
+                    address = first + (other * elements + number * layout.holders)
+                    for register, value in zip(word, read_words(address, layout.word, layout.type), strict=True):
+                        register += value
+        pd.ptx.bar.sync(0)
+
+
+def _atoms(groups: list[list[Any]], count: int) -> list[list[Any]]:
+    """Each group's registers by the `count` atoms that it has."""
+    return [group[i * len(group) // count : (i + 1) * len(group) // count] for group in groups for i in range(count)]

@@ -1,0 +1,121 @@
+"""The image operand of an implicit-GEMM convolution: a matrix that is nowhere in memory.
+
+Its rows are output pixels (n, p, q), its columns are places of the window and channels (r, s, c), channels innermost;
+an element is the input at (n, p·stride - pad + r·dilation, q·stride - pad + s·dilation, c), or 0 outside the image. A
+copy lies within one place of the window, so that each row of it is there as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl import b8, b32, b64, s32, s64, u32
+from ptxdsl.kernels.parameters import Geometry
+from ptxdsl.kernels.sm80.copies import TileCopies
+from ptxdsl.kernels.sm80.memory import Memory
+from ptxdsl.kernels.traits import Traits
+
+NOWHERE = 1 << 31  # a line that no image has: where rows lie behind the last output pixel
+ROW_BYTES = 16  # what is known of a row: an address and two coordinates
+KEPT = 8  # rows of a thread whose places stay in registers
+
+
+class PixelRows:
+    """Where the windows of a tile's output pixels begin in the input, found once by all threads of the block.
+
+    A row is 16 bytes of shared memory: the address of the window's first pixel, which may lie outside the array, and
+    its line and column, which may be negative.
+    """
+
+    def __init__(self, count: int, geometry: Geometry) -> None:
+        self.count, self.geometry = count, geometry
+        self.table = pd.shared(b64, (count, 2))
+        self.memory = self.table.address().bitcast(b8)
+
+    def find(self, x: Any, first: Any, threads: int) -> None:
+        """Fills the table for the rows from `first` on. The table is free for all threads."""
+        for start in range(0, self.count, threads):
+            row = pd.tid.x + start
+            with pd.if_(row < self.count):
+                pointer, line, column = _window(x, self.geometry, first + row)
+                begin = pd.pack(line.bitcast(b32), column.bitcast(b32))
+                pd.ptx.st.shared.v2.b64(self.table.address(row, 0), [pointer.value, begin])
+        pd.ptx.bar.sync(0)
+
+    def read(self, distance: Any) -> tuple[Any, Any, Any]:
+        """(address, line, column) of the row that is `distance` bytes from the first."""
+        pointer, begin = pd.ptx.ld.shared.v2.b64(self.memory + distance)
+        return pd.pointer(pointer, b8), *pd.unpack(begin, u32)
+
+
+def _window(x: Any, geometry: Geometry, row: Any) -> tuple[Any, Any, Any]:
+    """The address, line and column of the first pixel of an output pixel's window."""
+    g = geometry
+    above, q = row // g.out_width, row % g.out_width
+    n, p = above // g.out_height, above % g.out_height
+    line, column = (p * g.stride_h - g.pad_top).bitcast(s32), (q * g.stride_w - g.pad_left).bitcast(s32)
+    at = n.to(s64) * g.image + line.to(s64) * g.line + column.to(s64) * g.pixel
+    return x + at, pd.select(row < g.m, line.bitcast(u32), NOWHERE), column.bitcast(u32)
+
+
+class PixelCopies(TileCopies):
+    """A thread's share of the copies of the image operand. It walks along k without a division: (r, s, c) count as
+    the digits of a number do, and the distance from the window's first pixel follows them."""
+
+    is_quick = False  # where pixels lie is found by all threads together
+
+    def __init__(self, traits: Traits, memory: Memory, geometry: Geometry) -> None:
+        super().__init__(traits.a, memory.a, traits.threads)
+        self.geometry, self.threads = geometry, traits.threads
+        self.rows, self.first = PixelRows(traits.tile[0], geometry), self.mn * ROW_BYTES
+        self.k_left: Any = pd.var(s32)
+        self.channel: Any = pd.var(u32)
+        self.column: Any = pd.var(u32)
+        self.line: Any = pd.var(u32)
+        self.distance: Any = pd.var(s64)
+        self.kept: list[tuple[Any, Any, Any]] = []
+
+    def seek(self, images: Any, pixels: tuple[Any, Any], k: tuple[Any, Any]) -> None:
+        """Goes to the tile that begins at the output pixel pixels[0] and at k[0], and ends at k[1]."""
+        g, begin = self.geometry, k[0] + self.k
+        self.rows.find(images.pointer, pixels[0], self.threads)
+        self.k_left.set((k[1] - begin).to(s32))
+        place, channel = begin // g.channels, begin % g.channels
+        line, column = place // g.window_width * g.dilation_h, place % g.window_width * g.dilation_w
+        at = line.to(s64) * g.line + column.to(s64) * g.pixel + channel.to(s64)
+        self.channel.set(channel)
+        self.column.set(column)
+        self.line.set(line)
+        self.distance.set(at * self.tile.type.bytes)
+        self.kept = [self._row(n) for n in range(len(self.copies))] if len(self.copies) <= KEPT else []
+
+    def _row(self, number: int) -> tuple[Any, Any, Any]:
+        return self.rows.read(self.first + number * self.apart * ROW_BYTES)
+
+    def fetch(self, slot: Any) -> None:
+        """Begins to copy the next tile to a slot of the ring; zeros outside the image."""
+        g, bases = self.geometry, [base + slot for base in self.addresses.bases]
+        height = pd.select(self.k_left > 0, g.height, 0)
+        for number, (base, distance) in enumerate(self.copies):
+            pointer, line, column = self.kept[number] if self.kept else self._row(number)
+            inside = (line + self.line < height) & (column + self.column < g.width)
+            self.bring(number, bases[base] + distance, pointer + self.distance, ~inside)
+        self._walk()
+
+    def _walk(self) -> None:
+        """A tile further along k. Each digit is less than its base, and so is the step: one carry is enough."""
+        g = self.geometry
+        self.k_left -= self.tile.k
+        self.channel += g.step_c
+        self.column += g.step_w
+        self.line += g.step_h
+        self.distance += g.step
+        carried = self.channel >= g.channels
+        self.channel -= pd.select(carried, g.channels, 0)
+        self.column += pd.select(carried, g.dilation_w, 0)
+        self.distance += pd.select(carried, g.carry_w, 0)
+        carried = self.column >= g.turn
+        self.column -= pd.select(carried, g.turn, 0)
+        self.line += pd.select(carried, g.dilation_h, 0)
+        self.distance += pd.select(carried, g.carry_h, 0)

@@ -1,0 +1,188 @@
+"""How a product is cut on the sm_80 path: blocks, warps, stages of the ring, the tensor core instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ptxdsl.errors import LaunchError, LayoutError
+from ptxdsl.kernels.operands import ATOMS, Operands, either
+from ptxdsl.kernels.sm80.tile import WARP_TILE, OperandTile
+from ptxdsl.kernels.store.sums import SumsLayout
+from ptxdsl.layout import Layout, TiledMma, make_tiled_mma, mma_atom
+from ptxdsl.runtime.shape import THREADS_PER_BLOCK
+from ptxdsl.types import Type, f64
+
+WARP = 32
+LEAST_ASYNCHRONOUS = 4  # bytes of a cp.async, which fills up with zeros where an operand ends
+OWN_REGISTERS = 24  # addresses and counters, at least
+WIDE_F64 = "mma.m16n8k4.f64.f64"  # twice the rate of m8n8k4
+MORE_ATOMS = (WIDE_F64, "mma.m16n8k8.f64.f64", "mma.m16n8k16.f64.f64")  # of f64
+MORE_ATOMS_FROM = 90  # the first compute capability that has them
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """`tile` is the (M, N, K) of a thread block; `warp` the (M, N) of a warp, or (M, N, K) where several share the K of
+    a tile; `stages` the length of the ring in shared memory; `atom` the tensor core instruction, "" for the usual one
+    of the inputs. Raises LaunchError for what the path is not written for."""
+
+    tile: tuple[int, int, int] = (128, 128, 32)
+    warp: tuple[int, ...] = (64, 64)
+    stages: int = 4
+    atom: str = ""
+    group_rows: ClassVar[int] = WARP_TILE  # rows of a warp that are stored at a time
+
+    def __post_init__(self) -> None:
+        for message in misfits(self):
+            raise LaunchError(f"Tiling: {message}")
+
+    @property
+    def warps(self) -> tuple[int, int]:
+        """Along M and N."""
+        return self.tile[0] // self.warp[0], self.tile[1] // self.warp[1]
+
+    @property
+    def slices(self) -> int:
+        """How many warps share the K of a tile, each with steps of its own (sliced K)."""
+        return self.tile[2] // self.warp[2] if len(self.warp) == 3 else 1
+
+    @property
+    def holders(self) -> int:
+        """The threads that hold sums in the end."""
+        return WARP * self.warps[0] * self.warps[1]
+
+    @property
+    def threads(self) -> int:
+        return self.holders * self.slices
+
+    def tiles(self, m: int, n: int) -> tuple[int, int]:
+        """How many tiles an m×n output has along M and N."""
+        return -(-m // self.tile[0]), -(-n // self.tile[1])
+
+    def mma(self, inputs: Type) -> TiledMma:
+        """All warps with two atoms each along N, so that ldmatrix.x4 brings 16 rows of either operand."""
+        m, n = self.warps
+        return make_tiled_mma(self.atom or ATOMS[inputs], (m, n, self.slices), (m * WARP_TILE, n * WARP_TILE, None))
+
+    def a(self, operands: Operands) -> OperandTile:
+        return OperandTile(
+            operands.inputs, self.tile[0], self.tile[2], operands.a_major, copied(operands.a_bytes, operands.inputs)
+        )
+
+    def b(self, operands: Operands) -> OperandTile:
+        return OperandTile(
+            operands.inputs, self.tile[1], self.tile[2], operands.b_major, copied(operands.b_bytes, operands.inputs)
+        )
+
+    def sums(self, operands: Operands) -> SumsLayout:
+        """Groups are of 16 rows. Neighbours are those where an atom has others, if fragments come in pairs."""
+        mma = make_tiled_mma(self.atom or ATOMS[operands.inputs], tile=(WARP_TILE, self.warp[1], None))
+        by_pairs = Layout((2, 4, 2, self.warp[1] // WARP_TILE), (2, 4, 1, WARP_TILE))
+        rows = Layout((8, 2), (2, 1)) if self.a(operands).by_pairs else Layout(WARP_TILE)
+        columns = by_pairs if self.b(operands).by_pairs else Layout(self.warp[1])
+        m, n = self.warp[:2]
+        return SumsLayout(operands.sum, self.tile[:2], (m, n), WARP_TILE, mma, (rows, columns), self.threads)
+
+    def stage_bytes(self, inputs: Type) -> int:
+        """Shared memory of one stage: a tile of A, and a tile of B behind it."""
+        return (self.tile[0] + self.tile[1]) * self.tile[2] * inputs.bytes
+
+    def ring_bytes(self, operands: Operands) -> int:
+        """The stages, in which slices of K meet at the end."""
+        gathered = (self.slices - 1) * self.tile[0] * self.tile[1] * operands.sum.bytes
+        return max(self.stages * self.stage_bytes(operands.inputs), gathered)
+
+    def registers(self, operands: Operands) -> int:
+        """Of a thread: at least so many are held at the same time."""
+        held = self.warp[0] * self.warp[1] // WARP * operands.sum.bits // 32
+        depth = mma_atom(self.atom or ATOMS[operands.inputs]).shape[2]
+        fragments = (self.warp[0] + self.warp[1]) * depth * operands.inputs.bits // 32 // WARP
+        return held + 2 * fragments + OWN_REGISTERS
+
+
+def copied(width: int, type: Type) -> int:
+    """Copies of less than 4 bytes cannot end within an operand, so that they are single elements."""
+    return width if width >= LEAST_ASYNCHRONOUS else type.bytes
+
+
+def usual_atom(inputs: Type, arch: str) -> str:
+    """The tensor core instruction for such inputs on a GPU; "" for that of all GPUs."""
+    return WIDE_F64 if inputs is f64 and capability_of(arch) >= MORE_ATOMS_FROM else ""
+
+
+def capability_of(arch: str) -> int:
+    """80 of sm_80, 90 of sm_90a."""
+    return int("".join(filter(str.isdigit, arch)))
+
+
+def misfits(choice: Any) -> Iterator[str]:
+    """What is wrong with a choice of tile, warp, stages and atom, whatever the inputs."""
+    tile = choice.tile
+    if not _are_ints(tile) or len(tile) != 3:
+        yield f"tile is {tile!r}; it takes a tuple of three ints, (M, N, K)"
+    elif not _are_powers_of_two(tile):
+        yield f"tile is {tile}; it takes powers of two, (M, N, K)"
+    else:
+        yield from _misfit_warp(choice)
+    if not isinstance(choice.atom, str):
+        yield f"atom is {choice.atom!r}; it takes the name of a tensor core instruction"
+    yield from misfit_count("stages", choice.stages, 2, "the ring takes 2 or more")
+
+
+def _misfit_warp(choice: Any) -> Iterator[str]:
+    warp, tile = choice.warp, choice.tile
+    if not _are_ints(warp) or len(warp) not in (2, 3):
+        yield f"warp is {warp!r}; it takes a tuple of ints, (M, N) or (M, N, K)"
+    elif not _are_powers_of_two(warp) or min(warp[:2]) < WARP_TILE:
+        yield f"warp is {warp}; it takes powers of two, M and N of {WARP_TILE} or more"
+    elif any(part > whole for part, whole in zip(warp, tile, strict=False)):
+        yield f"warp is {warp}, which is larger than the tile {tile}"
+    else:
+        warps = [whole // part for part, whole in zip(warp, tile, strict=False)]
+        threads = WARP * warps[0] * warps[1] * (warps[2] if len(warps) == 3 else 1)
+        if threads > THREADS_PER_BLOCK:
+            yield f"tile {tile} in warps of {warp} is {threads} threads; {THREADS_PER_BLOCK} is the most"
+
+
+def misfit_count(field: str, value: Any, least: int, takes: str) -> Iterator[str]:
+    if type(value) is not int:
+        yield f"{field} is {value!r}; it takes an int"
+    elif value < least:
+        yield f"{field} is {value}; {takes}"
+
+
+def misfit_inputs(tiling: Tiling, inputs: Type) -> Iterator[str]:
+    """What is wrong with a tiling for such inputs.
+
+    Operands are read by ldmatrix.x4, and sums are of the type that the output is computed from. Fragments are loaded in
+    pairs along k, one k step ahead, and swizzles exchange chunks of a power of two.
+    """
+    usual = ATOMS[inputs]
+    known = (usual, *MORE_ATOMS) if inputs is f64 else (usual,)
+    label = _label(tiling.atom or usual)
+    if label not in known:
+        yield f"atom is {tiling.atom!r}; of {inputs} inputs it takes {either(known)}"
+        return
+    least = 2 * mma_atom(label).shape[2]
+    cause = f"with {label}" if tiling.atom else f"of {inputs} inputs"
+    for field, extents in (("tile", tiling.tile), ("warp", tiling.warp)):
+        if min(extents[2:], default=least) < least:
+            yield f"{field} is {extents}; {cause} its K is {least} or more"
+
+
+def _label(atom: Any) -> str:
+    """The name of an atom; "" of what is none."""
+    try:
+        return mma_atom(atom).name
+    except (LayoutError, TypeError):
+        return ""
+
+
+def _are_ints(extents: Any) -> bool:
+    return isinstance(extents, tuple) and all(type(n) is int for n in extents)
+
+
+def _are_powers_of_two(extents: tuple[int, ...]) -> bool:
+    return all(n > 0 and n & (n - 1) == 0 for n in extents)

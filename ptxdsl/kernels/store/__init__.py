@@ -1,0 +1,1 @@
+"""From sums to memory, with a function of the caller."""

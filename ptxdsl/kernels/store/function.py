@@ -1,0 +1,198 @@
+"""What a caller gives to an epilogue beside arrays: a function, which may be written anew at each call, and numbers."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import struct
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+import ptxdsl as pd
+from ptxdsl import arrays, ptr
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.epilogue import Epilogue, Vector
+from ptxdsl.kernels.store.traced import Known, traced
+from ptxdsl.trace.captured import Key, Keys, UnsteadyError, is_steady
+from ptxdsl.types import Type, f32, f64, s32
+
+MOST_FUNCTIONS = 256
+MOST_DIGITS = 40  # that are written out
+_SCALARS = f32, f64, s32  # in which epilogues compute
+_known: OrderedDict[Key, tuple[Known, list[object]]] = OrderedDict()
+
+
+def canonical(function: Any, count: int = 0) -> Any:
+    """One function for all that have its code and read what it reads now: a kernel is made for each, once.
+
+    A lambda in a loop is a new function each time, and one that is not new may read a variable that has changed. Of
+    variables, those that are numbers, text, functions, or lists, tuples and dicts of these are compared. Where a
+    function reads others, as the attribute of an object, it is traced each time, with `count` operands, and known by
+    the instructions. The last ones that were asked for are remembered.
+    """
+    if function is None:
+        return None
+    _check_callable(function)
+    if is_steady(function):
+        return function
+    keys = Keys()
+    try:
+        key = keys.key(function)
+    except (UnsteadyError, RecursionError):
+        key = _instructions(function, count + 1)
+    return _remembered(function, key, keys.alive)
+
+
+def epilogue_of(config: Any, epilogue: Any) -> Any:
+    """The function of a call: its own, else that of its configuration."""
+    return getattr(config, "epilogue", None) if epilogue is None else epilogue
+
+
+def _remembered(function: Epilogue, key: Key, alive: list[object]) -> Known:
+    if not key:
+        return Known(function)
+    known, _ = _known.setdefault(key, (Known(function), alive))
+    known.__wrapped__ = function  # variables around an earlier one may have changed
+    _known.move_to_end(key)
+    if len(_known) > MOST_FUNCTIONS:
+        _known.popitem(last=False)
+    return known
+
+
+def _instructions(function: Epilogue, count: int) -> Key:
+    """What becomes of a function of so many values in each type; () where that is an error, which the kernel shows."""
+    texts = [_text(function, (scalar,) * count) for scalar in _SCALARS]
+    return (count, *texts) if any(texts) else ()
+
+
+def _text(function: Epilogue, types: tuple[Type, ...]) -> str:
+    try:
+        return str(pd.kernel(_applied).ptx(function=function, types=types))
+    except Exception:  # whatever the caller's function raises
+        return ""
+
+
+def _applied(
+    out: ptr[types[0]],
+    *given: types,
+    function: Epilogue,
+    types: tuple[Type, ...],
+) -> None:
+    cast(Any, out)[0] = traced(function, *given)
+
+
+def check_function(function: Callable[..., Any] | None, operands: Sequence[Any]) -> None:
+    """Raises LaunchError for an epilogue that is no function of an element and as many operands."""
+    if operands and function is None:
+        raise LaunchError(
+            "operands are given, and no epilogue that takes them", help="pass the function, such as epilogue=add_relu"
+        )
+    if function is None:
+        return
+    _check_callable(function)
+    try:
+        inspect.signature(function).bind(None, *operands)
+    except TypeError as reason:
+        beside = f", and one of each of {len(operands)} operands" if len(operands) > 1 else ", and one of its operand"
+        takes = f"it is called with an element of the product{beside if operands else ' alone'}"
+        raise LaunchError(f"`epilogue` is {_name(function)}: {reason}", help=takes) from None
+    except ValueError:  # a function without a signature, written in C
+        return
+
+
+def _check_callable(function: Any) -> None:
+    if not callable(function):
+        raise LaunchError(
+            f"`epilogue` is {function!r}, not a function", help="pass a function of one element, such as relu"
+        )
+
+
+def _name(function: Any) -> str:
+    own = function.__wrapped__ if type(function) is Known else function
+    return f"`{getattr(own, '__name__', type(own).__name__)}`"
+
+
+def sequence_of(operands: Any) -> Sequence[Any]:
+    """The operands of an epilogue. Raises LaunchError for one that stands alone."""
+    if isinstance(operands, tuple | list):
+        return operands
+    one = type(operands).__name__
+    written = f"{one}(…)" if isinstance(operands, Vector) else "matrix"
+    raise LaunchError(
+        f"`operands` is of type {one}; it takes a tuple, with one for each operand of the epilogue",
+        help=f"write operands=({written},)",
+    )
+
+
+def array_of(operand: Any) -> Any:
+    """The array of an operand of an epilogue."""
+    return operand.array if isinstance(operand, Vector) else operand
+
+
+def factor(name: str, value: Any) -> Any:
+    """alpha or beta as a Python number, an int where it is whole: int32 matrices take no other.
+
+    Raises LaunchError for what is no number.
+    """
+    if type(value) is float:
+        is_whole = value.is_integer() and abs(value) < 2**31 and (value or math.copysign(1, value) > 0)  # -0.0 stays
+        return int(value) if is_whole else value
+    if isinstance(value, np.generic):
+        return factor(name, value.item())
+    if isinstance(value, int):
+        return value
+    array = _array(value)
+    if array is not None:
+        raise LaunchError(
+            f"`{name}` is {array}, not a number",
+            help=f"pass its value, float({name}); a factor for each row or column is an operand of the epilogue",
+        )
+    if isinstance(value, complex | str) or not hasattr(value, "__float__"):
+        raise LaunchError(f"`{name}` is {value!r}, not a number", help="pass an int or a float")
+    return factor(name, float(value))
+
+
+def _array(value: Any) -> arrays.Array | None:
+    try:
+        return arrays.describe(value)
+    except BufferError:
+        return None
+
+
+def check_factor(name: str, value: Any, scalar: Type) -> None:
+    """Raises LaunchError for a number that is none of the type in which the output is computed."""
+    if scalar is s32:
+        if not isinstance(value, int):
+            raise LaunchError(
+                f"`{name}` is {value!r}; an int32 output is scaled by integers",
+                help="write to a float32 out, which takes any factor",
+            )
+        if not -(2**31) <= value < 2**31:
+            raise LaunchError(f"`{name}` is {value}, which is no int32", help="write to a float32 out")
+    elif scalar is f32 and not _fits(value, "=f"):
+        raise LaunchError(
+            f"`{name}` is {_written(value)}; the output is computed in float32, which ends at 3.4e38",
+            help="scale the matrices before, or multiply float64 ones",
+        )
+    elif not _fits(value, "=d"):
+        raise LaunchError(
+            f"`{name}` is {_written(value)}; the output is computed in float64, which ends at 1.8e308",
+            help="scale the matrices before",
+        )
+
+
+def _fits(value: float, format: str) -> bool:
+    try:
+        struct.pack(format, value)
+    except (OverflowError, struct.error):
+        return False
+    return True
+
+
+def _written(value: float) -> str:
+    """A number, or of a very long one how long it is."""
+    digits = math.log10(abs(value)) if isinstance(value, int) and value else 0
+    return repr(value) if digits < MOST_DIGITS else f"an int of {int(digits) + 1} digits"

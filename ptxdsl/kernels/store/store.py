@@ -1,0 +1,142 @@
+"""From sums to memory: alpha and beta, a function of the caller, rows of whole chunks through shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl import b8, s32
+from ptxdsl.kernels.operands import Extra
+from ptxdsl.kernels.product import Part
+from ptxdsl.kernels.store.readers import Reader, Running
+from ptxdsl.kernels.store.traced import traced
+from ptxdsl.kernels.store.words import WIDEST, pack, read_words, write_words
+from ptxdsl.kernels.traits import PAD, Traits
+from ptxdsl.layout import Layout, composition, in_bytes, make_tiled_copy, make_tiled_copy_c
+
+
+class Store:
+    """Sends sums to memory, a group of a warp's rows at a time, through shared memory in whole chunks.
+
+    A chunk is what a lane sends at a time; as many lanes as a row has chunks send one, and the others the following.
+    """
+
+    def __init__(self, traits: Traits, staging: Any) -> None:
+        """`staging` is free for all threads where sums are stored."""
+        operands, layout = traits.operands, traits.sums
+        self.operands, self.sums, self.epilogue, self.staging = operands, layout, traits.epilogue, staging
+        self.chunk = operands.out_bytes // operands.output.bytes
+        self.lanes = max(min(layout.warp[1] // self.chunk, layout.lanes), layout.lanes // layout.rows)
+        self.step = layout.lanes // self.lanes  # rows that a warp sends at a time
+        self.columns = range(0, layout.warp[1], self.lanes * self.chunk)
+        self.pitch = layout.warp[1] + PAD
+        self.staged = Layout((layout.rows, layout.warp[1]), (self.pitch, 1))  # of a warp
+        self.is_final = operands.c == "none" and not operands.extras  # what is staged is what is written
+
+    def __call__(self, part: Part) -> None:
+        """Stores sums that are complete; uses the shared memory."""
+        sending = Sending(self, part)
+        with self.sums.holding():
+            for number, registers in enumerate(part.sums.groups):
+                sending.stage(registers)
+                pd.ptx.bar.warp.sync(0xFFFFFFFF)
+                for row in range(0, self.sums.rows, self.step):
+                    sending.send(number * self.sums.rows + row, row)
+                pd.ptx.bar.warp.sync(0xFFFFFFFF)
+
+
+class Sending:
+    """A thread's share in storing a part of a tile."""
+
+    def __init__(self, store: Store, part: Part) -> None:
+        self.store, self.product, layout = store, part.work.product, store.sums
+        first_m, first_n = part.work.first
+        first = first_m + part.group * layout.rows, first_n
+        rows = store.staging.bitcast(b8) + pd.warpid * (layout.rows * store.pitch * store.operands.staged.bytes)
+        self.corner, self.written = self._writes(rows)
+        self.chunks, row, column = self._reads(rows)
+        warp = pd.warpid if part.warp is None else part.warp
+        warp_m, warp_n = warp % layout.warps[0], warp // layout.warps[0]
+        at = first[0] + warp_m * layout.warp[0] + row, first[1] + warp_n * layout.warp[1] + column
+        self.rows_left, self.columns_left = (self.product.m - at[0]).to(s32), (self.product.n - at[1]).to(s32)
+        self.out = Running(self.product.out, at, store.step)
+        self.c = self._reader_of_c(at)
+        extras = zip(store.operands.extras, self.product.extras, strict=True)
+        self.extras = [self._reader(extra, values, at) for extra, values in extras]
+
+    def _reader(self, extra: Extra, values: Any, at: tuple[Any, Any]) -> Reader:
+        store = self.store
+        return Reader(extra, values, at, self.out, store.step, store.chunk, store.operands.scalar)
+
+    def _reader_of_c(self, at: tuple[Any, Any]) -> Reader | None:
+        operands = self.store.operands
+        if operands.c == "none":
+            return None
+        along = "mn" if operands.c_major == "row" else "nm"
+        extra = Extra(operands.output, along, operands.out_bytes, in_place=operands.c == "in place")
+        return self._reader(extra, self.product.c, at)
+
+    def _writes(self, rows: Any) -> tuple[Any, list[tuple[int, int, int]]]:
+        """The address of a thread's first value; of all pairs of neighbours the distance from it in bytes, and which
+        registers they are."""
+        type, layout = self.store.operands.staged, self.store.sums
+        copy = make_tiled_copy_c(f"st.shared.{type.bytes}", layout.mma, type.bits)
+        held = composition(self.store.staged, layout.order)
+        partition = in_bytes(copy.partition_d(held, "shared"), type.bytes)
+        corner = rows + copy.get_slice(pd.laneid).partition_d(held, "shared", bytes=True)(0, 0, 0)
+        distances = {partition(0, (0, i), 0, 0): i for i in range(copy.values)}
+        pairs = [(at, low, distances[at + type.bytes]) for at, low in distances.items() if at % (2 * type.bytes) == 0]
+        return corner, pairs
+
+    def _reads(self, rows: Any) -> tuple[Any, Any, Any]:
+        """The address of a thread's first chunk, and its row and column."""
+        store, type = self.store, self.store.operands.staged
+        width, lanes = min(WIDEST, store.chunk * type.bytes), Layout((store.step, store.lanes), (store.lanes, 1))
+        copy = make_tiled_copy(f"ld.shared.{width}", lanes, (1, store.chunk), type.bits)
+        slice = copy.get_slice(pd.laneid)
+        row, column = (c(0, 0, 0) for c in slice.coordinates((store.sums.rows, store.sums.warp[1])))
+        return rows + slice.partition_s(store.staged, "shared", bytes=True)(0, 0, 0), row, column
+
+    def stage(self, registers: list[Any]) -> None:
+        """Brings a group to shared memory, in pairs of neighbours on a row."""
+        values, type = [self._scaled(register) for register in registers], self.store.operands.staged
+        for distance, low, high in self.written:
+            write_words((self.corner + distance).bitcast(type), pack([values[low], values[high]], type))
+
+    def _scaled(self, value: Any) -> Any:
+        """alpha times a sum; the function too, where it needs nothing else."""
+        scalar = self.store.operands.scalar
+        value = (value if value.type is scalar else value.to(scalar)) * self.product.alpha
+        return self._apply(value) if self.store.is_final else value
+
+    def _apply(self, value: Any, *extras: Any) -> Any:
+        function = self.store.epilogue
+        return traced(function, value, *extras) if function else value
+
+    def send(self, first: int, row: int) -> None:
+        """One chunk a lane, of rows `first` and the following, which are staged from `row` on."""
+        store, type = self.store, self.store.operands.staged
+        for column in store.columns:
+            with pd.if_((self.rows_left > first) & (self.columns_left > column)):
+                address = (self.chunks + (row * store.pitch + column) * type.bytes).bitcast(type)
+                words = read_words(address, store.chunk, type)
+                if not store.is_final:
+                    words = pack(list(self._finished(words, first, column)), store.operands.output)
+                write_words(self.out.pointer + column, words)
+        for running in {id(r): r for r in (self.out, *self._running())}.values():
+            running.advance()
+
+    def _running(self) -> list[Running]:
+        """The pointers into matrices that lie as the output does."""
+        readers = [*filter(None, [self.c]), *self.extras]
+        return [reader.running for reader in readers if reader.extra.along == "mn"]
+
+    def _finished(self, values: list[Any], first: int, column: int) -> Iterator[Any]:
+        """The elements of a chunk, in the type of alpha."""
+        if self.c:
+            before = self.c.read(first, column)
+            values = [v + self.product.beta * w for v, w in zip(values, before, strict=True)]
+        extras = [extra.read(first, column) for extra in self.extras]
+        for number, value in enumerate(values):
+            yield self._apply(value, *(extra[number] for extra in extras))

@@ -1,0 +1,93 @@
+"""The sums of a tile in registers, with the layout that says which element each of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl.kernels.store.words import WIDEST
+from ptxdsl.layout import Layout, TiledMma
+from ptxdsl.types import Type
+
+
+@dataclass(frozen=True)
+class SumsLayout:
+    """Which elements of a tile a thread holds. A warp has `warp` (M, N) of them, in groups of `rows` rows.
+
+    The registers of a group are in the order of `mma`, one warp's tiled MMA of a group: those of an atom, then atoms
+    along M, then along N; `order` says which row and column of the group the MMA's are. Of `threads` in a block, the
+    first hold sums in the end, where warps share the K of a tile.
+    """
+
+    type: Type
+    tile: tuple[int, int]
+    warp: tuple[int, int]
+    rows: int
+    mma: TiledMma
+    order: tuple[Layout, Layout]
+    threads: int
+
+    @property
+    def warps(self) -> tuple[int, int]:
+        """Along M and N, M first; that is how warps are numbered."""
+        return self.tile[0] // self.warp[0], self.tile[1] // self.warp[1]
+
+    @property
+    def groups(self) -> int:
+        return self.warp[0] // self.rows
+
+    @property
+    def lanes(self) -> int:
+        """The threads of a warp."""
+        return 32
+
+    @property
+    def holders(self) -> int:
+        return self.lanes * self.warps[0] * self.warps[1]
+
+    @property
+    def each(self) -> int:
+        """The registers of a thread for a group."""
+        return self.rows * self.warp[1] // self.lanes
+
+    @property
+    def word(self) -> int:
+        """Registers that are moved at a time."""
+        return WIDEST // self.type.bytes
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """The body is for the threads that hold sums."""
+        if self.threads == self.holders:
+            yield
+            return
+        with pd.if_(pd.tid.x < self.holders):
+            yield
+
+
+class Sums:
+    """The sums of all groups of a tile, or of some: `groups[i]` are the registers of each thread for one group."""
+
+    def __init__(self, layout: SumsLayout, groups: int | None = None) -> None:
+        """All 0."""
+        zero = 0 if layout.type.is_integer else 0.0
+        self.layout = layout
+        self.groups = [[pd.var(layout.type, zero) for _ in range(layout.each)] for _ in range(groups or layout.groups)]
+
+    @property
+    def registers(self) -> list[Any]:
+        """Those of all groups, in a row."""
+        return [register for group in self.groups for register in group]
+
+    def words(self) -> Iterator[tuple[int, list[Any]]]:
+        """(number of the first register, registers): as many as are moved at a time."""
+        registers = self.registers
+        for first in range(0, len(registers), self.layout.word):
+            yield first, registers[first : first + self.layout.word]
+
+    def clear(self) -> None:
+        for register in self.registers:
+            register.set(0 if self.layout.type.is_integer else 0.0)

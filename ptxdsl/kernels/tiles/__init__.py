@@ -1,0 +1,1 @@
+"""Which tiles a block computes, and how blocks share one."""

@@ -1,0 +1,93 @@
+"""From what a caller says, schedule=, split_k= and reduction=, to the schedule of tiles that a kernel is made for.
+
+A class of one's own is a TileSchedule, and needs no line here.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+from ptxdsl.kernels.tiles.one_tile import OneTile
+from ptxdsl.kernels.tiles.persistent import Persistent
+from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.kernels.tiles.split_k import SplitK
+from ptxdsl.kernels.tiles.stream_k import StreamK
+from ptxdsl.schedule import (
+    BatchedIdentityThreadblockSwizzle,
+    DepthwiseThreadblockSwizzle,
+    GemvBatchedStridedThreadblockSwizzle,
+    GroupScheduler,
+    PersistentScheduler,
+    StreamKThreadblockSwizzle,
+    StridedDgradHorizontalThreadblockSwizzle,
+    StridedDgradIdentityThreadblockSwizzle,
+    ThreadblockSwizzle,
+)
+
+Schedule = ThreadblockSwizzle | PersistentScheduler | StreamKThreadblockSwizzle | TileSchedule
+# How blocks that share the K of a tile add up: one after another; the last one all; each of them a share of the tile
+REDUCTIONS = ("serial", "parallel", "scatter")
+
+
+class Misfit(Exception):
+    """A schedule is none, or does not go with a split of K."""
+
+
+@singledispatch
+def tile_schedule(schedule: object, split_k: int, reduction: str) -> TileSchedule:
+    """The schedule of tiles. Raises Misfit for what is none, or cannot split K."""
+    name = "the base of all swizzles" if type(schedule) is ThreadblockSwizzle else repr(schedule)
+    raise Misfit(
+        f"schedule is {name}; it takes a threadblock swizzle of GEMM, a PersistentScheduler or a "
+        "StreamKThreadblockSwizzle of ptxdsl.schedule"
+    )
+
+
+# What their tiles are made of has no place in a GEMM of two matrices, or of batches
+for other in (
+    GemvBatchedStridedThreadblockSwizzle,
+    StridedDgradIdentityThreadblockSwizzle,
+    StridedDgradHorizontalThreadblockSwizzle,
+    DepthwiseThreadblockSwizzle,
+    GroupScheduler,
+):
+    tile_schedule.register(other, tile_schedule.dispatch(object))
+
+
+@tile_schedule.register
+def _(schedule: TileSchedule, split_k: int, reduction: str) -> TileSchedule:
+    if split_k > 1:
+        raise Misfit(f"split_k is {split_k}, and {schedule!r} says itself how blocks share a tile")
+    return schedule
+
+
+@tile_schedule.register
+def _(schedule: ThreadblockSwizzle, split_k: int, reduction: str) -> TileSchedule:
+    if type(schedule) is ThreadblockSwizzle:
+        return tile_schedule.dispatch(object)(schedule, split_k, reduction)
+    return SplitK(schedule, split_k, reduction) if split_k > 1 else OneTile(schedule)
+
+
+@tile_schedule.register
+def _(schedule: BatchedIdentityThreadblockSwizzle, split_k: int, reduction: str) -> TileSchedule:
+    if split_k > 1:
+        raise Misfit(
+            f"split_k is {split_k}, and z of the {schedule.name} grid is the batch; "
+            "take SplitKIdentityThreadblockSwizzle, whose z is the slice of K"
+        )
+    return OneTile(schedule)
+
+
+@tile_schedule.register
+def _(schedule: PersistentScheduler, split_k: int, reduction: str) -> TileSchedule:
+    if split_k > 1:
+        raise Misfit(
+            f"split_k is {split_k}, and persistent blocks compute whole tiles; "
+            "take StreamKThreadblockSwizzle, whose blocks share them"
+        )
+    return Persistent(schedule)
+
+
+@tile_schedule.register
+def _(schedule: StreamKThreadblockSwizzle, split_k: int, reduction: str) -> TileSchedule:
+    return StreamK(schedule, split_k)

@@ -1,0 +1,92 @@
+"""Tiles of many products, one after another: which they are is found by a visitor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import ptxdsl as pd
+from ptxdsl import u32
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product import Part, Work
+from ptxdsl.kernels.store.sums import Sums
+from ptxdsl.kernels.tiles.partial_sums import PartialSums, Slots
+from ptxdsl.kernels.tiles.schedule import TileAfterTile, TileSchedule
+from ptxdsl.kernels.tiles.split_k import sums_in_last
+
+
+@dataclass(frozen=True)
+class Dealt(TileSchedule):
+    """Tiles of many products, dealt to persistent blocks. With `ahead` there is memory to stage one beside the ring of
+    the next; parts of tiles are no faster with it, and wide staging leaves room for fewer blocks."""
+
+    ahead: bool
+
+    def is_ahead(self, operands: Operands) -> bool:
+        return self.ahead
+
+
+AHEAD, IN_TURN = Dealt(True), Dealt(False)
+
+
+class Slice(NamedTuple):
+    """A part of a tile's K, from the `begin`-th to before the `end`-th iteration: the `number`-th of `count`.
+
+    The sums of the parts lie side by side in the workspace, from `slot` on.
+    """
+
+    begin: Any
+    end: Any
+    slot: Any
+    number: Any
+    count: Any
+
+
+class VisitorWalk(TileAfterTile):
+    """Takes the tiles that a visitor finds. `locate` makes what its `work` gives a Work: anew where that is needed, so
+    that the loop need not keep it in registers."""
+
+    def __init__(self, visitor: Any, locate: Callable[..., Work], ahead: bool) -> None:
+        self.visitor, self.locate, self.ahead = visitor, locate, ahead
+
+    def has_tile(self) -> Any:
+        return self.visitor.next_tile()
+
+    def work(self) -> Work:
+        item = self.visitor.work()
+        return self.locate(*item)._replace(item=item)
+
+    def advance(self) -> None:
+        self.visitor.advance()
+
+    def finish(self, work: Work, sums: Sums) -> Iterator[Part]:
+        yield Part(self.locate(*work.item), sums)
+
+
+class PartsWalk(VisitorWalk):
+    """The same of tiles in parts: an item is the problem, the tile, and the words of a Slice."""
+
+    def __init__(
+        self, visitor: Any, locate: Callable[..., Work], ahead: bool, memory: tuple[Any, Any], scratch: Any
+    ) -> None:
+        """Parts meet in `memory`, sums and semaphores; `scratch` is shared memory that is free then."""
+        super().__init__(visitor, locate, ahead)
+        self.memory, self.scratch = memory, scratch
+
+    def finish(self, work: Work, sums: Sums) -> Iterator[Part]:
+        """The block that comes last has the sums of all parts."""
+        part = Slice(*work.item[2:])
+        located = self.locate(*work.item)
+        with pd.if_(self._is_complete(sums, part)):
+            yield Part(located, sums)
+
+    def _is_complete(self, sums: Sums, part: Slice) -> Any:
+        complete: Any = pd.var(u32, 1)
+        with pd.if_(part.count > 1):
+            complete.set(0)
+            partial, semaphore = PartialSums(sums.layout, self.memory[0]), self.memory[1] + part.slot
+            slots = Slots(part.slot, part.count, 1)
+            with pd.if_(sums_in_last(sums, partial, semaphore, self.scratch, part.number, slots)):
+                complete.set(1)
+        return complete == 1

@@ -1,0 +1,52 @@
+"""One block a tile, in the order of a threadblock swizzle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl.kernels.product import Tile, Work
+from ptxdsl.kernels.tiles.products import Products
+from ptxdsl.kernels.tiles.schedule import Extents, Plan, Problem, Scene, Start, TileSchedule, Walk
+from ptxdsl.schedule import ThreadblockSwizzle
+
+
+@dataclass(frozen=True)
+class OneTile(TileSchedule):
+    """z of the grid is the batch."""
+
+    order: ThreadblockSwizzle
+
+    def plan(self, problem: Problem, tile: Extents, resident: Callable[[], int]) -> Plan:
+        return Plan(self.order.grid_shape(self.order.tiled_shape(problem.shape, tile, problem.batches or 1)))
+
+    def walk(self, scene: Scene) -> Walk:
+        return OneTileWalk(self.order, scene.products)
+
+
+class OneTileWalk(Walk):
+    def __init__(self, order: ThreadblockSwizzle, products: Products) -> None:
+        self.order, self.products = order, products
+
+    def tiles(self, start: Start) -> Iterator[Work]:
+        tile, batch, batches = located(self.order, self.products)
+        leave_without(self.products, tile, batch, batches)
+        work = self.products.work(tile, batch)
+        start(work)
+        yield work
+
+
+def located(order: ThreadblockSwizzle, products: Products) -> tuple[Tile, Any, Any]:
+    """The tile of this block, its slice of K or its batch (z of the grid), and how many of these there are."""
+    depth = pd.nctaid.z if products.count is None else products.count
+    i, j, z = order.tile_offset(pd.ctaid, tiled_shape=(*products.tiles, depth))
+    return (i, j), z, depth
+
+
+def leave_without(products: Products, tile: Tile, z: Any, depth: Any) -> None:
+    """Ends blocks that have no tile."""
+    outside = ~products.has(tile)
+    with pd.if_(outside if products.count is None else outside | (z >= depth)):
+        pd.return_()

@@ -1,0 +1,135 @@
+"""A reduce-scatter for split K: blocks that share the K of an output tile add up a share of the tile each.
+
+A block leaves its sums in global memory, waits until all blocks of the tile have done so, adds up the pieces that are
+its share and writes them. It waits only for blocks that run, so that they need not all be resident: where one of them
+begins after another one has left its sums, the last one adds up everything. Parts are added in the order of K, whoever
+adds them: results never change from run to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl import u32, u64
+from ptxdsl.kernels.product import Part, Work
+from ptxdsl.kernels.store.sums import Sums
+from ptxdsl.kernels.tiles.one_tile import leave_without, located
+from ptxdsl.kernels.tiles.partial_sums import PartialSums, Slots
+from ptxdsl.kernels.tiles.schedule import Scene, Start, Walk
+from ptxdsl.schedule import ThreadblockSwizzle, slice_of_k
+
+# A tile's semaphore counts in 16 bits each the blocks that need it no more, that have left their sums, that have begun,
+# and that began after another one had left its sums
+DONE, LEFT, BEGUN, LATE = 1, 1 << 16, 1 << 32, 1 << 48
+COUNT = 0xFFFF  # the bits of one of them
+# Shares of a tile: all of its pieces, or none. Any other number says that its block takes each so-many-th piece
+EVERYTHING, NOTHING = 1, 0
+
+
+class Meeting:
+    """The `blocks` of one tile. Their semaphore, of 64 bits, is 0 before and after; one thread of each block counts."""
+
+    def __init__(self, semaphore: Any, blocks: Any) -> None:
+        self.semaphore, self.blocks = semaphore, blocks
+        self.is_counter = pd.tid.x == 0
+        self.seen: Any = pd.var(u64, 0)  # what that thread has seen of the semaphore
+
+    def begin(self) -> None:
+        """From now on others may wait for this block."""
+        with pd.if_(self.is_counter):
+            self._count(BEGUN)
+            with pd.if_(left(self.seen) > 0):
+                self._count(LATE)
+
+    def _count(self, event: int, order: str = "relaxed") -> None:
+        """Counts this block; `seen` is then what was counted before it."""
+        pd.ptx(f"atom.{order}.gpu.global.add.u64", self.semaphore, event, out=self.seen)
+
+    def share(self, scratch: Any) -> Any:
+        """The share of this block, for all its threads, when all of them have left their sums: each `blocks`-th piece
+        if all blocks of the tile run, else EVERYTHING for the last one and NOTHING for the others.
+
+        `scratch` is free shared memory, through which the counting thread tells the others."""
+        pd.ptx.bar.sync(0)
+        with pd.if_(self.is_counter):
+            self._count(LEFT, "acq_rel")
+            self.seen += LEFT
+            alone = pd.select(left(self.seen) == self.blocks, EVERYTHING, pd.cast(NOTHING, u32))
+            with (
+                pd.if_(begun(self.seen) == self.blocks),
+                pd.while_(lambda: left(self.seen) != self.blocks),
+            ):
+                pd.ptx.ld.acquire.gpu.global_.u64(self.semaphore, out=self.seen)
+            scratch.store(pd.select(begun(self.seen) == self.blocks, self.blocks, alone))
+        pd.ptx.bar.sync(0)
+        share = scratch.load()
+        with pd.if_(self.is_counter):
+            self._count(DONE)
+        pd.ptx.bar.sync(0)
+        return share
+
+    def end(self) -> None:
+        """The last block sets the semaphore back."""
+        with pd.if_(self.is_counter & (self.seen.to(u32) & COUNT == self.blocks - 1)):
+            pd.ptx.st.relaxed.gpu.global_.u64(self.semaphore, 0)  # others have read it as loosely
+
+
+def left(seen: Any) -> Any:
+    """How many blocks have left their sums."""
+    return (seen >> 16).to(u32) & COUNT
+
+
+def begun(seen: Any) -> Any:
+    """How many blocks have begun, if none came late; else, with the count of those above it, more than there are."""
+    return (seen >> 32).to(u32)
+
+
+class ScatterWalk(Walk):
+    """A slice of the K of a tile, and a share of the tile.
+
+    The tile is located anew where it is needed, so that the loop need not keep it in registers.
+    """
+
+    def __init__(self, order: ThreadblockSwizzle, scene: Scene) -> None:
+        self.order, self.scene, self.products = order, scene, scene.products
+
+    def tiles(self, start: Start) -> Iterator[Work]:
+        tile, slice, slices = located(self.order, self.products)
+        leave_without(self.products, tile, slice, slices)
+        work, slice, slices = self._work()
+        start(work)
+        self._meeting(work, slices).begin()
+        yield work
+
+    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
+        work, slice, slices = self._work()
+        number, tiles = self.products.number(work.tile), self.products.tiles[0] * self.products.tiles[1]
+        PartialSums(sums.layout, self.scene.fields.sums).store(sums, slice * tiles + number)
+        meeting = self._meeting(work, slices)
+        share = meeting.share(self.scene.scratch.bitcast(u32))
+        slots = Slots(number, slices, tiles)
+        yield from self._pieces(work, sums, slots, pd.select(share == EVERYTHING, 0, slice), share)
+        meeting.end()
+
+    def _work(self) -> tuple[Work, Any, Any]:
+        tile, slice, slices = located(self.order, self.products)
+        k = slice_of_k(slice, slices, self.products.product.k, self.products.extents[2])
+        return self.products.work(tile, k=k), slice, slices
+
+    def _meeting(self, work: Work, slices: Any) -> Meeting:
+        return Meeting(self.scene.fields.semaphores.bitcast(u64) + self.products.number(work.tile), slices)
+
+    def _pieces(self, work: Work, sums: Sums, slots: Slots, first: Any, step: Any) -> Iterator[Part]:
+        """Each `step`-th piece from the `first` on, none if `step` is 0: groups of a warp's sums, which any warp may
+        add up."""
+        layout = sums.layout
+        warps = layout.warps[0] * layout.warps[1]
+        with layout.holding(), pd.if_(step > 0):
+            for piece in pd.range(first + step * pd.warpid, warps * layout.groups, step * warps):
+                group, warp = piece // warps, piece % warps
+                rows = Sums(layout, groups=1)
+                partial = PartialSums(layout, self.scene.fields.sums, warp * layout.lanes + pd.laneid)
+                partial.add_all(rows, slots, group)
+                yield Part(work, rows, group, warp)

@@ -1,0 +1,158 @@
+"""What a schedule of tiles is: it plans a launch on the host, and in the kernel it walks through the tiles of a block.
+
+A new one is a class with `plan` and `walk`; what its kernel must be told are its `fields`. It is passed as schedule=.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+import ptxdsl as pd
+from ptxdsl import ptr, u32
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product import Part, Work
+from ptxdsl.kernels.store.sums import Sums, SumsLayout
+from ptxdsl.kernels.tiles.products import Products
+from ptxdsl.schedule.problems import GemmShape
+from ptxdsl.types import Type
+
+Extents = tuple[int, int, int]
+Start: TypeAlias = Callable[[Work], None]
+"""Begins the copies of a tile, to a ring that is free."""
+
+
+class Problem(NamedTuple):
+    """What is computed: the (M, N, K) of a product, and how many of it; no batches are None."""
+
+    shape: GemmShape
+    batches: int | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A launch: the grid; `numbers`, the fields of the schedule in the kernel; and the memory in which blocks meet:
+    room for `sums`, and semaphores of 32 bits, which are 0 before and after."""
+
+    grid: tuple[int, int, int]
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    sums: int = 0
+    semaphores: int = 0
+
+
+class TileSchedule:
+    """Which tiles a block computes, and how blocks share one: a hashable value, for which a kernel is made."""
+
+    shares = False  # whether blocks meet: the kernel then has the fields `sums` and `semaphores`, pointers to memory
+
+    def general(self) -> TileSchedule:
+        """The schedule that the kernel is made for: without the numbers that a launch tells it."""
+        return self
+
+    def is_ahead(self, operands: Operands) -> bool:
+        """Whether the copies of the next tile begin before one is stored, which takes memory beside the ring."""
+        return False
+
+    def fields(self) -> Mapping[str, Any]:
+        """What the kernel is told: names and types."""
+        return {}
+
+    def parameters(self, sum: Type) -> Callable[..., pd.Parameters]:
+        """The fields as a group of parameters."""
+        memory = {"sums": ptr[sum], "semaphores": ptr[u32]} if self.shares else {}
+        return pd.Parameters.of(type(self).__name__, **memory, **self.fields())
+
+    def plan(self, problem: Problem, tile: Extents, resident: Callable[[], int]) -> Plan:
+        """The launch for a problem that is cut into such tiles, of a kernel of which so many blocks can be resident.
+
+        Raises ScheduleError for one that cannot be made, or whose blocks would wait for others that cannot run.
+        """
+        raise NotImplementedError
+
+    def walk(self, scene: Scene) -> Walk:
+        """What this block does, in a kernel."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a walk may use in a kernel: its products, the fields of its schedule, the layout of sums, whether it goes
+    `ahead`, and `scratch`, a pointer to shared memory that is free when the sums of a tile are complete."""
+
+    products: Products
+    fields: Any
+    layout: SumsLayout
+    scratch: Any
+    ahead: bool = False
+
+
+class Walk:
+    """What one block does. The kernel multiplies each tile, and stores what `complete` makes of its sums."""
+
+    def tiles(self, start: Start) -> Iterator[Work]:
+        """The tiles of this block, each with its copies begun: a loop of the kernel, or a single round."""
+        raise NotImplementedError
+
+    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
+        """What can be stored when the sums of a tile are there: the tile, where no other block has a part in it."""
+        yield Part(work, sums)
+
+    def leftovers(self) -> Iterator[Part]:
+        """What is to be stored at the end, of tiles that others have multiplied."""
+        return iter(())
+
+
+class TileAfterTile(Walk):
+    """A block that takes tile after tile. Where it goes `ahead`, the copies of the next one are under way while one is
+    stored: this is done here alone."""
+
+    ahead = False
+
+    def tiles(self, start: Start) -> Iterator[Work]:
+        self.start = start
+        self.seek()
+        if self.ahead:
+            self._start_next()
+        with pd.while_(self.has_tile):
+            work = self.work()
+            if not self.ahead:
+                start(work)
+            yield work
+
+    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
+        work = self.kept(work)
+        if self.ahead:
+            self.advance()
+            self._start_next()
+        yield from self.finish(work, sums)
+        if not self.ahead:
+            pd.ptx.bar.sync(0)  # the next copies overwrite the staged output
+            self.advance()
+
+    def _start_next(self) -> None:
+        with pd.if_(self.has_tile()):
+            self.start(self.work())
+
+    def seek(self) -> None:
+        """Goes to the first tile, where there is one."""
+
+    def has_tile(self) -> Any:
+        """Whether there is a tile left for this block. For the condition of a loop, in which all threads meet."""
+        raise NotImplementedError
+
+    def work(self) -> Work:
+        """The tile at which the walk is."""
+        raise NotImplementedError
+
+    def kept(self, work: Work) -> Work:
+        """The tile, as it is needed when the walk has gone on."""
+        return work
+
+    def advance(self) -> None:
+        """Goes on to the next tile, where there is one."""
+        raise NotImplementedError
+
+    def finish(self, work: Work, sums: Sums) -> Iterator[Part]:
+        """What can be stored; as `complete` of a Walk."""
+        yield Part(work, sums)

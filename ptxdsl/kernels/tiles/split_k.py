@@ -1,0 +1,122 @@
+"""Several blocks share the K of one output tile: partial sums meet in global memory, in an order that never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl import u32
+from ptxdsl.kernels.product import Part, Work
+from ptxdsl.kernels.store.sums import Sums
+from ptxdsl.kernels.tiles.one_tile import leave_without, located
+from ptxdsl.kernels.tiles.partial_sums import PartialSums, Slots, announce, wait_for
+from ptxdsl.kernels.tiles.scatter import ScatterWalk
+from ptxdsl.kernels.tiles.schedule import Extents, Plan, Problem, Scene, Start, TileSchedule, Walk
+from ptxdsl.schedule import ThreadblockSwizzle, slice_of_k
+
+ANY = 2  # slices: a kernel serves any number
+
+
+@dataclass(frozen=True)
+class SplitK(TileSchedule):
+    """`slices` blocks for each tile, in the order of a threadblock swizzle; z of the grid is the slice of K.
+
+    They add up one after another ("serial"), all in the last one ("parallel"), or a share of the tile each ("scatter").
+    """
+
+    order: ThreadblockSwizzle
+    slices: int
+    reduction: str
+    shares = True
+
+    def general(self) -> SplitK:
+        return replace(self, slices=ANY)
+
+    def plan(self, problem: Problem, tile: Extents, resident: Callable[[], int]) -> Plan:
+        tiled = self.order.tiled_shape(problem.shape, tile, self.slices)
+        tiles = tiled.m * tiled.n
+        slots = tiles if self.reduction == "serial" else tiles * self.slices
+        return Plan(self.order.grid_shape(tiled), sums=slots * tile[0] * tile[1], semaphores=2 * tiles)
+
+    def walk(self, scene: Scene) -> Walk:
+        return WALKS[self.reduction](self.order, scene)
+
+
+class SplitKWalk(Walk):
+    """A slice of the K of a tile. The last block of each tile has its sums complete, and stores it."""
+
+    def __init__(self, order: ThreadblockSwizzle, scene: Scene) -> None:
+        self.order, self.scene = order, scene
+
+    def tiles(self, start: Start) -> Iterator[Work]:
+        products = self.scene.products
+        tile, self.slice, self.slices = located(self.order, products)
+        leave_without(products, tile, self.slice, self.slices)
+        k = slice_of_k(self.slice, self.slices, products.product.k, products.extents[2])
+        work = products.work(tile, k=k)
+        start(work)
+        yield work
+
+    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
+        products, fields = self.scene.products, self.scene.fields
+        number, tiles = products.number(work.tile), products.tiles[0] * products.tiles[1]
+        semaphore, partial = fields.semaphores + number, PartialSums(sums.layout, fields.sums)
+        with pd.if_(self._meet(sums, partial, semaphore, number, tiles)):
+            yield Part(work, sums)
+
+    def _meet(self, sums: Sums, partial: PartialSums, semaphore: Any, number: Any, tiles: Any) -> Any:
+        """Whether this block is the last of its tile, whose sums are then those of all."""
+        raise NotImplementedError
+
+
+class ParallelWalk(SplitKWalk):
+    def _meet(self, sums: Sums, partial: PartialSums, semaphore: Any, number: Any, tiles: Any) -> Any:
+        slots = Slots(number, self.slices, tiles)
+        return sums_in_last(sums, partial, semaphore, self.scene.scratch, self.slice, slots)
+
+
+class SerialWalk(SplitKWalk):
+    """Each block waits for the one before it, and adds its sums to those of all before."""
+
+    def _meet(self, sums: Sums, partial: PartialSums, semaphore: Any, number: Any, tiles: Any) -> Any:
+        wait_for(semaphore, self.slice)
+        with pd.if_(self.slice > 0):
+            partial.add(sums, number)
+        is_last = self.slice == self.slices - 1
+        with pd.if_(~is_last):
+            partial.store(sums, number)
+        announce(semaphore, pd.select(is_last, 0, self.slice + 1))
+        return is_last
+
+
+WALKS: dict[str, Callable[[ThreadblockSwizzle, Scene], Walk]] = {
+    "parallel": ParallelWalk,
+    "serial": SerialWalk,
+    "scatter": ScatterWalk,
+}
+
+
+def sums_in_last(sums: Sums, partial: PartialSums, semaphore: Any, scratch: Any, number: Any, slots: Slots) -> Any:
+    """Each block leaves its sums in the slot of its number; the one that comes last adds up those of all, the first
+    slot first. Whether this block is the last.
+
+    The semaphore is 0 before and after. `scratch` is free for all threads: an array of its own would move the ring off
+    its alignment.
+    """
+    order = scratch.bitcast(u32)
+    partial.store(sums, number * slots.apart + slots.first)
+    pd.ptx.bar.sync(0)
+    with pd.if_(pd.tid.x == 0):
+        arrived = pd.ptx.atom.acq_rel.gpu.global_.add.u32(semaphore, 1)
+        order.store(arrived)
+        with pd.if_(arrived == slots.count - 1):
+            semaphore.store(0)
+    pd.ptx.bar.sync(0)
+    is_last = order.load() == slots.count - 1
+    pd.ptx.bar.sync(0)
+    with pd.if_(is_last):
+        sums.clear()
+        partial.add_all(sums, slots)
+    return is_last

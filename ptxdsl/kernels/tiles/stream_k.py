@@ -1,0 +1,169 @@
+"""Stream-K: blocks that share tiles leave their parts in a workspace, and the one that ends a tile adds them up.
+
+A block walks its tiles from the last one back, so that what it leaves to others is done first: the part that begins a
+tile belongs to a block whose first piece of work that is. Only blocks with higher numbers wait for it. Parts are added
+in the order of K, so that results never change from run to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl import u32
+from ptxdsl.errors import ScheduleError
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product import Part, Work
+from ptxdsl.kernels.store.sums import Sums, SumsLayout
+from ptxdsl.kernels.tiles.partial_sums import PartialSums, Slots, announce, wait_for
+from ptxdsl.kernels.tiles.schedule import Extents, Plan, Problem, Scene, TileAfterTile, TileSchedule, Walk
+from ptxdsl.schedule import StreamKNumbers, StreamKPlan, StreamKThreadblockSwizzle
+from ptxdsl.types import Type
+
+WIDE_BYTES = 16  # of a copy: narrower ones are many, and leave no registers to go ahead
+ANY = StreamKThreadblockSwizzle()  # a kernel serves any plan
+
+
+@dataclass(frozen=True)
+class StreamK(TileSchedule):
+    """Whole tiles for most blocks, and the rest shared evenly; `slices` > 1 cuts each tile into as many parts."""
+
+    swizzle: StreamKThreadblockSwizzle
+    slices: int = 1
+    shares = True
+
+    def general(self) -> StreamK:
+        return StreamK(ANY)
+
+    def is_ahead(self, operands: Operands) -> bool:
+        return operands.narrowest == WIDE_BYTES
+
+    def fields(self) -> dict[str, Type]:
+        return dict.fromkeys(StreamKNumbers._fields, u32)
+
+    def plan(self, problem: Problem, tile: Extents, resident: Callable[[], int]) -> Plan:
+        batches = 1 if problem.batches is None else problem.batches
+        plan = self.swizzle.plan(problem.shape, tile, self.slices, batches=batches)
+        numbers = plan.numbers._asdict()
+        if not plan.sk_blocks:
+            return Plan(plan.grid, numbers)
+        self._check_resident(plan, resident())
+        slots = plan.sk_blocks * (2 if plan.reduction_blocks else 1)
+        semaphores = slots + (plan.sk_tiles if plan.reduction_blocks else 0)
+        return Plan(plan.grid, numbers, slots * tile[0] * tile[1], semaphores)
+
+    def walk(self, scene: Scene) -> Walk:
+        return StreamKWalk(scene)
+
+    def _check_resident(self, plan: StreamKPlan, resident: int) -> None:
+        """Blocks wait for parts that others leave: all that share tiles must be able to run at the same time."""
+        if plan.sk_blocks > resident:
+            raise ScheduleError(
+                f"{self.swizzle.name}: {plan.sk_blocks} blocks would wait for each other's parts, and {resident} of "
+                "this kernel can be resident on the GPU",
+                help="make it for this GPU: StreamKThreadblockSwizzle(multiprocessors=…, occupancy=…); fewer registers "
+                "or less shared memory a block let more of them run at the same time",
+            )
+
+
+class StreamKWalk(TileAfterTile):
+    """The work of one block, from its last tile back.
+
+    A stream-K block has a slot of the workspace and a semaphore for the part of a tile that it does not end; where
+    other blocks do the reduction, a second one, `sk_blocks` further, for the part that ends a tile.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        fields = scene.fields
+        self.plan = plan = StreamKNumbers(**{name: getattr(fields, name) for name in StreamKNumbers._fields})
+        self.ahead, self.products, self.layout = scene.ahead, scene.products, scene.layout
+        self.memory, self.semaphores = fields.sums, fields.semaphores
+        self.number = plan.mapped(pd.ctaid.x)
+        self.product = self.products.of(pd.ctaid.z)
+        self.reduces_apart = plan.active_blocks > plan.first_reduction_block
+        self.share = plan.share(self.number)
+        self.tile: Any = pd.var(u32, self.share.tile)
+        self.left: Any = pd.var(u32, self.share.count)
+
+    def has_tile(self) -> Any:
+        return self.left > 0
+
+    def work(self) -> Work:
+        begin, end = self.plan.part(self.share, self.tile)
+        tile = self.tile + 0
+        return Work(self.product, self.plan.tile_offset(self.tile), begin, end, self.products.extents, tile)
+
+    def kept(self, work: Work) -> Work:
+        """Located anew, so that the loop need not keep it in registers."""
+        return self.work()
+
+    def seek(self) -> None:
+        with pd.while_(lambda: self.has_tile() & ~self.plan.has(self.share, self.tile)):
+            self._step()
+
+    def advance(self) -> None:
+        self._step()
+        self.seek()
+
+    def _step(self) -> None:
+        self.tile.set(self.plan.following(self.share, self.tile))
+        self.left -= 1
+
+    def finish(self, work: Work, sums: Sums) -> Iterator[Part]:
+        """The block that ends a tile stores it, with the parts that others have left; all others leave theirs."""
+        begins, ends, partial = work.begin == 0, work.end == self.plan.iterations, PartialSums(sums.layout, self.memory)
+        with pd.if_(~ends | (self.reduces_apart & ~begins)):
+            slot = self.number + pd.select(ends, self.plan.sk_blocks, 0)
+            partial.store(sums, slot)
+            announce(self.semaphores + slot, 1)
+        with pd.else_():
+            with pd.if_(~begins):
+                self._add_peers(sums, partial, work.item)
+            yield Part(work, sums)
+
+    def _add_peers(self, sums: Sums, partial: PartialSums, tile: Any) -> None:
+        """The parts that blocks before this one have left, when they have."""
+        first = self.plan.block_of(tile * self.plan.iterations)
+        for peer in pd.range(first, self.number):
+            wait_for(self.semaphores + peer, 1)
+            with pd.if_(pd.tid.x == 0):
+                (self.semaphores + peer).store(0)
+        partial.add_all(sums, Slots(first, self.number - first, 1))
+
+    def leftovers(self) -> Iterator[Part]:
+        """What a reduction block adds up."""
+        plan = self.plan
+        with pd.if_((self.number >= plan.first_reduction_block) & (self.number < plan.active_blocks)):
+            yield from self._reduced(self.layout)
+
+    def _reduced(self, layout: SumsLayout) -> Iterator[Part]:
+        """One fragment of a tile: a group of each warp's sums, and those `fragments` further."""
+        plan, partial = self.plan, PartialSums(layout, self.memory)
+        tile, fragment = plan.reduction(self.number)
+        first, last = plan.peers(tile)
+        for peer in pd.range(first, last + 1):
+            wait_for(self.semaphores + self._slot(peer, last), 1)
+        for group in pd.range(fragment, layout.groups, plan.fragments):
+            rows = Sums(layout, groups=1)
+            for peer in pd.range(first, last + 1):
+                partial.add(rows, self._slot(peer, last), group)
+            work = Work(self.product, plan.tile_offset(tile), 0, plan.iterations, self.products.extents)
+            yield Part(work, rows, group)
+        self._clear(tile, first, last)
+
+    def _slot(self, peer: Any, last: Any) -> Any:
+        """Where a peer of a tile has left its part."""
+        return peer + pd.select(peer == last, self.plan.sk_blocks, 0)
+
+    def _clear(self, tile: Any, first: Any, last: Any) -> None:
+        """The last of a tile's reduction blocks sets the semaphores back."""
+        done = self.semaphores + (self.plan.sk_blocks * 2 + tile)
+        pd.ptx.bar.sync(0)
+        with pd.if_(pd.tid.x == 0):
+            count = pd.ptx.atom.acq_rel.gpu.global_.add.u32(done, 1)
+            with pd.if_(count == self.plan.fragments - 1):
+                done.store(0)
+                for peer in pd.range(first, last + 1):
+                    (self.semaphores + self._slot(peer, last)).store(0)

@@ -1,0 +1,105 @@
+"""The matrix products that tensor cores have: one table, which the instructions and the layouts read."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+BITS = {
+    "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s32": 32,
+    "s4": 4, "u4": 4, "b1": 1,
+}  # fmt: skip
+"""The width of an element."""
+
+
+class Product(NamedTuple):
+    """One size of product with the types that it takes, and the least `.version` and target that have it.
+
+    A and B each have one of the `inputs`, the sums one of `sums`.
+    """
+
+    shape: tuple[int, int, int]  # m, n, k
+    sums: tuple[str, ...]
+    inputs: tuple[str, ...]
+    ptx: str
+    sm: int
+
+    @property
+    def name(self) -> str:
+        """ "m16n8k16"."""
+        m, n, k = self.shape
+        return f"m{m}n{n}k{k}"
+
+
+def _products(shape: tuple[int, int, int], *rows: tuple[str, str, str, int]) -> tuple[Product, ...]:
+    """Of one size: (sums, inputs, ptx, sm) each."""
+    return tuple(Product(shape, tuple(sums.split()), tuple(inputs.split()), ptx, sm) for sums, inputs, ptx, sm in rows)
+
+
+MMA = (
+    *_products(
+        (16, 8, 16),
+        ("f32 f16", "f16", "7.0", 80), ("f32", "bf16", "7.0", 80), ("s32", "s8 u8", "7.0", 80),
+        ("f64", "f64", "7.8", 90), ("f32 f16", "e4m3 e5m2", "8.7", 89),
+    ),
+    *_products(
+        (16, 8, 8),
+        ("f32 f16", "f16", "6.5", 75), ("f32", "bf16", "7.0", 80), ("f32", "tf32", "7.0", 80),
+        ("f64", "f64", "7.8", 90),
+    ),
+    *_products((16, 8, 4), ("f32", "tf32", "7.0", 80), ("f64", "f64", "7.8", 90)),
+    *_products(
+        (16, 8, 32),
+        ("s32", "s8 u8", "7.0", 80), ("f32", "e4m3 e5m2", "8.4", 89), ("f16", "e4m3 e5m2", "8.7", 89),
+        ("s32", "s4 u4", "7.0", 80),
+    ),
+    *_products((8, 8, 4), ("f64", "f64", "7.0", 80)),
+    *_products((8, 8, 16), ("s32", "s8 u8", "6.5", 75)),
+    *_products((8, 8, 32), ("s32", "s4 u4", "6.5", 75)),
+    *_products((16, 8, 64), ("s32", "s4 u4", "7.0", 80)),
+    *_products((8, 8, 128), ("s32", "b1", "7.0", 75)),
+    *_products((16, 8, 128), ("s32", "b1", "7.0", 80)),
+    *_products((16, 8, 256), ("s32", "b1", "7.0", 80)),
+)  # fmt: skip
+"""mma.sync, dense. Where a name gives no types, the first row of its size is meant."""
+
+WGMMA_M = 64
+WGMMA_K_BITS = 256  # of K are multiplied at once, whatever the type; twice as many with half of A left out (sparse)
+FLOAT_N = tuple(range(8, 257, 8))
+INTEGER_N = (8, 16, 24, *range(32, 257, 16))
+
+
+class WarpgroupProduct(NamedTuple):
+    """The types that wgmma takes together, and its widths of B."""
+
+    sums: tuple[str, ...]
+    inputs: tuple[str, ...]
+    n: tuple[int, ...] = FLOAT_N
+
+    @property
+    def k(self) -> int:
+        return WGMMA_K_BITS // BITS[self.inputs[0]]
+
+
+WGMMA = (
+    WarpgroupProduct(("f32", "f16"), ("f16",)),
+    WarpgroupProduct(("f32",), ("bf16",)),
+    WarpgroupProduct(("f32",), ("tf32",)),
+    WarpgroupProduct(("s32",), ("s8", "u8"), INTEGER_N),
+    WarpgroupProduct(("f32", "f16"), ("e4m3", "e5m2")),
+    WarpgroupProduct(("s32",), ("b1",), INTEGER_N),
+)
+"""wgmma.mma_async, 64 rows of A."""
+
+
+def mma_names(inputs: str, sm: int, sums: str = "") -> tuple[str, ...]:
+    """The products of one type of inputs that a target such as 80 has, as atoms are named: mma.m8n8k4.f64.f64, …
+
+    `sums` asks for one type of accumulators.
+    """
+    return tuple(
+        f"mma.{product.name}.{accumulator}.{inputs}"
+        for product in MMA
+        if inputs in product.inputs and product.sm <= sm
+        for accumulator in product.sums
+        if sums in ("", accumulator)
+    )

@@ -1,0 +1,196 @@
+"""Declarations: attributes, names with their counts and extents, and the linkage in front of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from lark import Token
+
+from ptxdsl.ir import Directive, Function, Operand, Register, Variable
+from ptxdsl.parse import constants
+from ptxdsl.parse.initial import Initials
+from ptxdsl.parse.operands import Operands, element_names
+from ptxdsl.parse.syntax import Node, Source, is_rule, is_token
+from ptxdsl.types import TYPES, Type, f32, samplerref, surfref, texref
+
+MOST_NUMBERED = 1 << 16
+"""So many variables may one name with a count stand for; of registers, so many are made though nothing uses them."""
+
+_DECLARABLE = TYPES | {type.name: type for type in (texref, samplerref, surfref)}
+
+
+@dataclass(slots=True)
+class Declared:
+    """The words of a declaration before its names."""
+
+    space: str
+    type: Type
+    vector: int = 1
+    align: int | None = None
+    words: list[str] = field(default_factory=list)
+
+
+class Declarations:
+    """What the declarations of a module have said so far, for all that is declared in it or in its functions."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.names: dict[str, Operand] = {}
+        self.files: dict[int, str] = {}
+        self.strings: dict[str, bytes] = {}
+        self.registers = 0  # that families stand for
+        self.flushes = False  # whether all arithmetic on f32 takes subnormals for zero
+        self.operands = Operands(source, self.names)
+        self.initials = Initials(self.operands)
+
+    def signature(self, parts: list[Any], kind: str) -> Function:
+        """A function without its body from `results name parameters properties`."""
+        results, name, parameters, *properties = parts
+        return Function(
+            str(name),
+            kind,
+            parameters=[p for tree in parameters.children for p in parameter(self.operands, tree)],
+            returns=[p for tree in results.children for p in parameter(self.operands, tree)],
+            directives=[d for p in properties for d in self._property(p)],
+            body=None,
+        )
+
+    def variables(self, space: Token, attributes: Node, declarator: Node, linkage: str = "") -> list[Variable]:
+        """What one declarator stands for; `x<3>` is three variables. The initial value is kept for later."""
+        name, *rest = declarator.children
+        words = declared(self.source, space, attributes.children, name)
+        extents = [c for c in rest if is_rule(c, "extent")]
+        variables = [variable(self.operands, words, each, extents) for each in numbered(self.source, name, rest)]
+        initial = next((c.children[0] for c in rest if is_rule(c, "initial")), None)
+        for each in variables:
+            each.linkage = linkage
+            if initial is not None:
+                self.initials.add(each, initial)
+            elif None in each.shape and linkage != "extern":
+                raise self.source.mistake(
+                    name, f"`{name}` has no length", f"write {name}[n], or .extern where another module defines it"
+                )
+        return variables
+
+    def _property(self, node: Node) -> Iterator[Directive]:
+        if is_token(node):
+            yield Directive(str(node)[1:])
+        elif node.data == "pragma":
+            yield pragma(node)
+        else:
+            name, *values = node.children
+            yield Directive(str(name)[1:], tuple(whole(self.source, value) for value in values))
+
+
+def pragma(tree: Node) -> Directive:
+    """`.pragma "nounroll";`"""
+    return Directive("pragma", tuple(map(str, tree.children)))
+
+
+def declared(source: Source, space: Token, words: Iterable[Node], name: Token) -> Declared:
+    """The attributes of the declaration of `name`; alignment after `.ptr` is the pointer's."""
+    result = Declared(str(space)[1:], f32)
+    type = None
+    for word in words:
+        if is_rule(word, "pointer"):
+            result.words += [".ptr", *map(str, word.children)]
+        elif not is_token(word):
+            align = _alignment(source, word.children[0])
+            if ".ptr" in result.words:
+                result.words.append(f".align {align}")
+            else:
+                result.align = align
+        elif word.type == "TYPE":
+            type = _DECLARABLE[word[1:]]
+        elif word.type == "VECTOR":
+            result.vector = int(word[2:])
+        else:
+            result.words.append("".join(word.split()))
+    if type is None:
+        raise source.mistake(name, f"`{name}` has no type", f"write a type before it: `.b32 {name}`")
+    result.type = type
+    return result
+
+
+def _alignment(source: Source, token: Token) -> int:
+    align = whole(source, token)
+    if align & (align - 1) or not 0 < align < 1 << 32:
+        raise source.mistake(token, f"an alignment is a power of two; found {token}", "write .align 4, 8 or 16")
+    return align
+
+
+def variable(operands: Operands, declared: Declared, name: str, extents: Iterable[Node]) -> Variable:
+    """A variable without its initial value."""
+    return Variable(
+        name,
+        declared.space,
+        declared.type,
+        tuple(_extent(operands, extent) for extent in extents),
+        declared.align,
+        attributes=tuple(declared.words),
+        vector=declared.vector,
+    )
+
+
+def _extent(operands: Operands, tree: Node) -> int | None:
+    if not tree.children:
+        return None
+    return operands.constant(tree.children[0], least=1, what="the length of an array")
+
+
+def parameter(operands: Operands, tree: Node) -> list[Variable | Register]:
+    """A parameter of a function; a vector register is one for each element."""
+    space, *words, name = [c for c in tree.children if not is_rule(c, "extent")]
+    attributes = declared(operands.source, space, words, name)
+    if attributes.space != "reg":
+        return [variable(operands, attributes, str(name), [c for c in tree.children if is_rule(c, "extent")])]
+    if attributes.vector == 1:
+        return [Register(str(name), attributes.type)]
+    return [Register(element, attributes.type) for element in element_names(str(name), attributes.vector)]
+
+
+def vector_parameters(tree: Node) -> list[tuple[str, int]]:
+    """The vector registers among the parameters and results of a function, with their number of elements."""
+    signature = [c for c in tree.children if is_rule(c, "parameters", "results")]
+    vectors = []
+    for space, *words, name in ([*p.children] for part in signature for p in part.children):
+        sizes = [int(word[2:]) for word in words if is_token(word, "VECTOR")]
+        if space == ".reg" and sizes:
+            vectors.append((str(name), sizes[0]))
+    return vectors
+
+
+def counted(source: Source, name: Token, rest: list[Node]) -> int | None:
+    """The 3 of `r<3>`; None where a name stands for itself alone."""
+    counts = [whole(source, c.children[0]) for c in rest if is_rule(c, "count")]
+    return counts[0] if counts else None
+
+
+def numbered(source: Source, name: Token, rest: list[Node]) -> list[str]:
+    """The names that a declarator stands for: `r<3>` is r0, r1 and r2."""
+    count = counted(source, name, rest)
+    if count is None:
+        return [str(name)]
+    if count > MOST_NUMBERED:
+        raise source.mistake(
+            name, f"`{name}<{count}>` declares {count} variables; {MOST_NUMBERED} is the most", "declare an array"
+        )
+    return [f"{name}{n}" for n in range(count)]
+
+
+def whole(source: Source, token: Token) -> int:
+    """A whole number of the text's tree."""
+    return constants.whole(source, token, token.start_pos or 0)
+
+
+def label(token: Token) -> str:
+    """The name of a label."""
+    return token.rstrip()[:-1].rstrip()
+
+
+def linkage(tree: Node) -> tuple[str, list[Node]]:
+    """The linkage in front of a declaration, and what follows it."""
+    first, *rest = tree.children
+    return (str(first)[1:], rest) if is_token(first, "LINKAGE") else ("", tree.children)

@@ -1,0 +1,201 @@
+"""The arguments of a launch, checked before anything runs: the same rules on the emulator and on a GPU."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from itertools import permutations
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ptxdsl.arrays import HOST, Array, Struct
+from ptxdsl.runtime.shape import refuse
+from ptxdsl.runtime.structs import argument_value
+from ptxdsl.runtime.values import Bytes, Kind, Value, code, packed, shown
+from ptxdsl.trace.parameters import Definition, Parameters, brief, is_alike, leaves, spelled
+from ptxdsl.types import Pointer, bf16
+
+Parameter: TypeAlias = tuple[str, Kind | Definition]  # of a kernel as it is launched: a group is one of them
+
+
+class Signature:
+    """The parameters of a kernel, and the check of arguments against them.
+
+    `parameters` are as a launch takes them; `names` and `kinds` are those of PTX, with `a.data` for a field of a group.
+    `written` names the pointers through which the kernel may write; their arrays must be writable and must not
+    overlap another argument. Build it once a kernel: checking is then a few microseconds an argument.
+    """
+
+    def __init__(self, kernel: str, parameters: Sequence[Parameter], written: Collection[str] = frozenset()) -> None:
+        self.kernel, self.parameters, self.written = kernel, tuple(parameters), frozenset(written)
+        flat = [leaf for parameter in parameters for leaf in leaves_of(*parameter)]
+        self.names = tuple(name for name, _ in flat)
+        self.kinds = tuple(kind for _, kind in flat)
+        self._codes = tuple(map(code, self.kinds))
+        self.has_groups = any(isinstance(kind, Definition) for _, kind in parameters)
+
+    def flat(self, arguments: Sequence[Any]) -> Sequence[Any]:
+        """One argument a parameter of PTX, from those of a launch. Raises LaunchError for what is no such group."""
+        if not self.has_groups:
+            return arguments
+        self._count(arguments, self.parameters)
+        flat: list[Any] = []
+        for (name, kind), argument in zip(self.parameters, arguments, strict=True):
+            if not isinstance(kind, Definition):
+                flat.append(argument)
+                continue
+            if not is_alike(argument, kind):
+                refuse(f"`{name}` takes {kind}; it is {_group_shown(argument, kind)}", f"write {spelled(kind)}")
+            flat += argument.flat
+        return flat
+
+    def flattener(self) -> Callable[..., tuple[Any, ...]]:
+        """The same as one expression, for arguments that are known to be of the right classes."""
+        names = [f"a{n}" for n in range(len(self.parameters))]
+        kinds = [kind for _, kind in self.parameters]
+        parts = [f"*{a}.flat" if isinstance(kind, Definition) else a for a, kind in zip(names, kinds, strict=True)]
+        flattener: Callable[..., tuple[Any, ...]] = eval(
+            f"lambda {', '.join(names)}: ({''.join(f'{p}, ' for p in parts)})"
+        )
+        return flattener
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether `struct` alone turns every checked argument into its parameter."""
+        return not any(isinstance(kind, Bytes) or kind is bf16 for kind in self.kinds)
+
+    def slots(self) -> tuple[struct.Struct, tuple[int, ...]]:
+        """How `struct` packs all parameters, each on a multiple of 8 bytes, and the offset of each."""
+        sizes = [(struct.calcsize(f"={letter}") + 7) // 8 * 8 for letter in self._codes]
+        padded = [f"{c}{size - struct.calcsize(f'={c}')}x" for c, size in zip(self._codes, sizes, strict=True)]
+        return struct.Struct("=" + "".join(padded)), tuple(sum(sizes[:n]) for n in range(len(sizes)))
+
+    def pack(self, values: Sequence[int | float | bytes]) -> list[bytes]:
+        """The bytes of each parameter, from checked values in which arrays are replaced by their addresses."""
+        return [packed(kind, value) for kind, value in zip(self.kinds, values, strict=True)]
+
+    def check(
+        self,
+        arguments: Sequence[object],
+        device: int | None = None,
+        stream: int = 0,
+        locate: Callable[[int], int | None] = lambda address: None,
+        may_overlap: bool = False,
+    ) -> list[Value]:
+        """One value a parameter of PTX: an Array, an address, a number, bytes or a Struct that fit the parameter.
+
+        `device` is HOST for the emulator or the number of a GPU; None is the GPU of the first array. `locate` gives
+        the GPU of an address, for arrays that do not say. Arrays that a kernel writes may share a part of their memory
+        with others only if `may_overlap`. Raises LaunchError for the first argument that does not fit.
+        """
+        self._count(arguments, list(zip(self.names, self.kinds, strict=True)))
+        values = [argument_value(*each, stream) for each in zip(self.names, self.kinds, arguments, strict=True)]
+        values = [_located(value, locate) for value in values]
+        self._check_devices(values, device)
+        self._check_written(values, may_overlap)
+        return values
+
+    def arrays(self, values: Sequence[Value]) -> Iterator[tuple[str, Array, bool]]:
+        """The arrays among checked values, those in structs too: the name of each, and whether it may be written."""
+        for name, value in zip(self.names, values, strict=True):
+            if isinstance(value, Array):
+                yield name, value, name in self.written
+            elif isinstance(value, Struct):
+                for offset, path, array in value.holders:
+                    yield path, array, bool(self.written & {name, f"{name}+{offset}"})
+
+    def _count(self, arguments: Sequence[object], parameters: Sequence[Parameter]) -> None:
+        if len(arguments) != len(parameters):
+            takes = f"{len(parameters)} argument{'s' * (len(parameters) != 1)}"
+            refuse(
+                f"{self.kernel} takes {takes}, {len(arguments)} given",
+                f"call it with ({', '.join(f'{name}: {kind}' for name, kind in parameters)})",
+            )
+
+    def _check_devices(self, values: Sequence[Value], device: int | None) -> None:
+        arrays = [(name, array) for name, array, _ in self.arrays(values)]
+        if device is None:
+            device = next((a.device for _, a in arrays if a.device not in (HOST, None)), 0)
+        for name, array in arrays:
+            if array.device != device and (array.device is not None or device == HOST):
+                refuse(f"`{name}` is {array} {_where(array.device)}; this launch runs {_runs(device)}", _move(device))
+        if device == HOST:
+            self._check_no_addresses(values)
+
+    def _check_no_addresses(self, values: Sequence[Value]) -> None:
+        for name, kind, value in zip(self.names, self.kinds, values, strict=True):
+            if isinstance(kind, Pointer) and isinstance(value, int) and value != 0:
+                refuse(
+                    f"`{name}` is the address {value:#x}; the emulator has no memory there",
+                    "pass the numpy array itself",
+                )
+
+    def _check_written(self, values: Sequence[Value], may_overlap: bool) -> None:
+        arrays = list(self.arrays(values))
+        for name, array, is_written in arrays:
+            if is_written and array.readonly:
+                refuse(f"`{name}` is written by {self.kernel}, but is read-only", "pass a copy that may be written")
+        for (name, array, is_written), (other_name, other, _) in permutations(arrays, 2):
+            if is_written and not may_overlap and not same(array, other) and overlap(array, other):
+                refuse(
+                    f"`{name}` is written by {self.kernel} and shares memory with `{other_name}`",
+                    "give the output memory of its own; threads run in no order",
+                )
+
+
+def leaves_of(name: str, kind: Kind | Definition) -> Sequence[tuple[str, Kind]]:
+    """The parameters of PTX that one of a launch stands for."""
+    return leaves(name, kind) if isinstance(kind, Definition) else [(name, kind)]
+
+
+def _where(device: int | None) -> str:
+    if device is None:
+        return "on a GPU"
+    return "in host memory" if device == HOST else f"on cuda:{device}"
+
+
+def _runs(device: int) -> str:
+    return "on the emulator" if device == HOST else f"on cuda:{device}"
+
+
+def _move(device: int) -> str:
+    if device == HOST:
+        return "pass numpy arrays only, or only arrays of one GPU"
+    return f"move it to cuda:{device}; with numpy arrays only, the kernel runs on the emulator"
+
+
+def _group_shown(argument: object, expected: Definition) -> str:
+    """What stands for a group, with its fields where its class has the same name."""
+    if not isinstance(argument, Parameters):
+        return shown(argument)
+    fields = ", ".join(f"{field.name}: {field}" for field in type(argument).fields_)
+    return brief(argument) + f" of other fields ({fields})" * (type(argument).__name__ == expected.__name__)
+
+
+def _located(value: Value, locate: Callable[[int], int | None]) -> Value:
+    """Arrays that do not say on which GPU they are, with that."""
+    if isinstance(value, Struct):
+        return replace(value, holders=tuple([(n, path, _array_at(a, locate)) for n, path, a in value.holders]))
+    return _array_at(value, locate) if isinstance(value, Array) else value
+
+
+def _array_at(array: Array, locate: Callable[[int], int | None]) -> Array:
+    return replace(array, device=locate(array.pointer)) if array.device is None else array
+
+
+def same(one: Array, other: Array) -> bool:
+    """Whether two are one piece of memory as a whole, which a caller means to give twice."""
+    return one.pointer == other.pointer and one.span == other.span
+
+
+def overlap(one: Array, other: Array) -> bool:
+    """Whether two arrays share a byte; interleaved views do not. Where that is too hard to tell, they do."""
+    (start, end), (other_start, other_end) = one.span, other.span
+    if end <= other_start or other_end <= start or start == end or other_start == other_end:
+        return False
+    try:
+        return bool(np.shares_memory(one.view(), other.view(), max_work=10_000))  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True

@@ -1,0 +1,56 @@
+"""Launches with arrays in host memory: copies of them in device memory, and back."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from ptxdsl import driver
+from ptxdsl.arrays import Array, Struct
+from ptxdsl.driver import call
+from ptxdsl.runtime.values import Value
+
+
+@contextmanager
+def copied(arrays: Sequence[Array]) -> Iterator[list[int | None]]:
+    """Addresses of copies of the arrays in the current context; None for an empty one."""
+    owned: list[int] = []
+    try:
+        yield [_copy(array, owned) if array.size else None for array in arrays]
+    finally:
+        for memory in owned:
+            driver.cuda.cuMemFree(memory)  # after a fault every call fails, and the first failure is on its way up
+
+
+def moved(values: Sequence[Value], addresses: Sequence[int | None]) -> Iterator[Value]:
+    """The values with other addresses of their arrays, one after another; None leaves one as it is."""
+    following = iter(addresses)
+    for value in values:
+        if isinstance(value, Struct):
+            holders = [(n, path, _at(array, next(following))) for n, path, array in value.holders]
+            yield replace(value, holders=tuple(holders))
+        else:
+            yield _at(value, next(following)) if isinstance(value, Array) else value
+
+
+def _at(array: Array, address: int | None) -> Array:
+    return array if address is None else replace(array, pointer=address)
+
+
+def _copy(array: Array, owned: list[int]) -> int:
+    """The address of the first element in new device memory, which is added to `owned`."""
+    start, end = array.span
+    memory = int(call(f"allocating {end - start} bytes", driver.cuda.cuMemAlloc, end - start))
+    owned.append(memory)
+    call("copying to the GPU", driver.cuda.cuMemcpyHtoD, memory, start, end - start)
+    return memory + array.pointer - start
+
+
+def copy_back(address: int, array: Array) -> None:
+    """Only the elements, since the gaps between them may belong to another array."""
+    start, end = array.span
+    content = ctypes.create_string_buffer(end - start)
+    call("copying from the GPU", driver.cuda.cuMemcpyDtoH, content, address - (array.pointer - start), end - start)
+    array.view()[...] = array.view(ctypes.addressof(content) + array.pointer - start)

@@ -1,0 +1,165 @@
+"""Kernels on the emulator: arguments checked as for a GPU, and handed over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ptxdsl import config, ir
+from ptxdsl.arrays import HOST, Array, Struct
+from ptxdsl.driver import Late
+from ptxdsl.errors import Error, LaunchError, here, public
+from ptxdsl.runtime import limits
+from ptxdsl.runtime.variant import Variant
+
+if TYPE_CHECKING:
+    import ptxdsl.emulate as emulator
+    from ptxdsl.emulate import Report
+    from ptxdsl.runtime import shape as shapes
+    from ptxdsl.runtime import values as checking
+    from ptxdsl.runtime.shape import Shape
+    from ptxdsl.runtime.values import Kind, Value
+else:
+    emulator = Late("ptxdsl.emulate")
+    shapes = Late("ptxdsl.runtime.shape")
+    checking = Late("ptxdsl.runtime.values")
+
+
+MOST_REGISTERS = 255  # of a thread
+
+
+def run(variant: Variant, shape: tuple[Any, ...], arguments: Sequence[Any], overlap: bool) -> None:
+    """Runs a kernel. Raises LaunchError for what does not fit, EmulationError for what the kernel does wrong."""
+    checked = shapes.launch_shape(*shape)
+    filled = _checked(variant, checked, arguments, overlap)
+    emulator.run(
+        variant.function, variant.read, checked.grid, checked.block, filled, checked.shared_bytes,
+        config.current().checks, variables=_variables(variant),
+    )  # fmt: skip
+
+
+@public
+def emulate(
+    kernel: object,
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    *arguments: object,
+    shared_bytes: int | None = None,
+    checks: bool = True,
+    overlap: bool = False,
+    schedule: str | None = None,
+    max_steps: int | None = None,
+    max_seconds: float | None = None,
+    traffic: bool = False,
+    **constants: object,
+) -> Report:
+    """Runs a kernel on the emulator and reports what it did wrong; does not raise for that.
+
+    Arrays are numpy's, and are written only if there are no findings. `checks` False leaves out races, reads of what
+    was never written and copies not waited for. `schedule` is "lockstep", "skewed", "random" or "random:SEED"; after
+    `max_steps` steps or `max_seconds` the kernel is stopped, which is a finding of kind 'limit'. Without them the
+    settings PTXDSL_SCHEDULE, PTXDSL_STEPS and PTXDSL_SECONDS hold. `traffic` fills `report.bank_conflicts` and
+    `report.global_sectors`. Raises LaunchError for arguments that do not fit.
+    """
+    if not hasattr(kernel, "variant"):
+        raise LaunchError(
+            f"pd.emulate takes a kernel first; found {kernel!r}",
+            at=here().location,
+            help="decorate the function with @pd.kernel, or take the kernel of a module: pd.parse(text)[name]",
+        )
+    variant = kernel.variant(config.current().arch, constants)
+    shape = shapes.launch_shape(grid, block, variant.shared_bytes(shared_bytes))
+    filled = _checked(variant, shape, arguments, overlap)
+    limits_given = {"schedule": schedule, "steps": max_steps, "seconds": max_seconds}
+    with config.using(**{name: str(value) for name, value in limits_given.items() if value is not None}):
+        return emulator.emulate(
+            variant.function, variant.read, shape.grid, shape.block, filled, shape.shared_bytes, checks,
+            variables=_variables(variant), traffic=traffic,
+        )  # fmt: skip
+
+
+def _variables(variant: Variant) -> dict[ir.Variable, bytes] | None:
+    """What the variables of its module hold between launches."""
+    return variant.memory.contents if variant.memory else None
+
+
+def _checked(
+    variant: Variant, shape: Shape, arguments: Sequence[object], overlap: bool
+) -> list[Array | Struct | bytes]:
+    """The arguments as the emulator takes them. Raises LaunchError for what the target of the kernel cannot run."""
+    _check_block(variant, shape)
+    _check_memory(variant, shape)
+    _check_registers(variant, shape)
+    signature = variant.signature
+    values = signature.check(signature.flat(arguments), HOST, may_overlap=overlap)
+    return [_filled(*each) for each in zip(signature.names, signature.kinds, values, strict=True)]
+
+
+def _filled(name: str, kind: Kind, value: Value) -> Array | Struct | bytes:
+    """A value as the emulator takes it: arrays with their names, numbers as bytes."""
+    if isinstance(value, Array):
+        return replace(value, name=name)
+    return value if isinstance(value, Struct) else checking.packed(kind, value)
+
+
+def _check_block(variant: Variant, shape: Shape) -> None:
+    """Holds the block against what the kernel promises of it."""
+    promised = {d.name: [int(str(n)) for n in d.arguments] for d in variant.function.directives if d.arguments}
+    exact = promised.get("reqntid")
+    if exact and tuple([*exact, 1, 1][:3]) != shape.block:
+        raise LaunchError(
+            f"{variant.name} is made for blocks of {tuple(exact)} threads; the launch has {shape.block}",
+            at=here().location,
+            help="launch it with that block, or trace it with another `reqntid`",
+        )
+    most = math.prod(promised.get("maxntid", [shape.threads]))
+    if shape.threads > most:
+        raise LaunchError(
+            f"{variant.name} is made for at most {most} threads a block; the launch has {shape.threads}",
+            at=here().location,
+            help="launch smaller blocks, or trace it with a larger `max_threads`",
+        )
+
+
+def _check_memory(variant: Variant, shape: Shape) -> None:
+    """Refuses more shared memory than a block of the target has, and clusters where there are none."""
+    name, static = variant.name, variant.static_bytes
+    if static > limits.STATIC_SHARED_BYTES:
+        raise LaunchError(
+            f"`{name}` declares {static} bytes of shared memory; a static declaration may have "
+            f"{limits.STATIC_SHARED_BYTES}",
+            help="declare it `.extern .shared` without a size, and give the launch `shared_bytes`",
+        )
+    most = limits.shared_bytes(variant.arch) - static
+    if shape.shared_bytes > most:
+        beside = f" beside its {static} static ones" * bool(static)
+        raise LaunchError(
+            f"{name} is given {shape.shared_bytes} bytes of dynamic shared memory; "
+            f"a block on {variant.arch} can have {most}{beside}",
+            help="use a smaller tile or fewer stages; PTXDSL_ARCH says for which GPU the emulator runs",
+        )
+    if shape.cluster and limits.capability_of(variant.arch) < limits.CLUSTERS_SINCE:
+        raise LaunchError(f"{variant.arch} has no clusters", help="launch without `cluster`; they came with sm_90")
+
+
+def _check_registers(variant: Variant, shape: Shape) -> None:
+    """Refuses a block whose threads need more registers than there are; asks the assembler where they may.
+
+    Nothing is refused where there is no assembler, or where the kernel promises so small a block.
+    """
+    promised = {directive.name for directive in variant.function.directives}
+    held = sum(max(1, register.type.bits // 32) for register in variant.function.registers)
+    if promised & {"maxntid", "reqntid"} or shape.threads <= limits.most_threads(min(held, MOST_REGISTERS)):
+        return
+    try:
+        resources = variant.cubin.kernels[variant.name]
+    except (Error, KeyError):  # the assembler says so where it is asked for the machine code
+        return
+    most = limits.most_threads(resources.registers)
+    if shape.threads > most:
+        raise LaunchError(
+            f"a block of {shape.block} has {shape.threads} threads; {variant.name} can have {most}",
+            help="its registers or its .maxntid allow no more",
+        )

@@ -1,0 +1,222 @@
+"""Compiled kernels on a GPU: load, check the arguments, launch. Nothing waits, and graphs can capture it.
+
+A launch goes to the stream that the caller names; else to the stream on which the arrays' library works now (torch's
+or CuPy's current stream, or that of the CUDA array interface); else to stream 0 of the arrays' GPU. The arrays must
+live until the kernel has run, which torch and CuPy see to on their own streams.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ptxdsl import driver
+from ptxdsl.arrays import HOST, Array, Library, Struct, library_of, unwrapped
+from ptxdsl.assemble import Cubin
+from ptxdsl.driver import call
+from ptxdsl.runtime.arguments import Parameter, Signature
+from ptxdsl.runtime.copies import copied, copy_back, moved
+from ptxdsl.runtime.loaded import Image, Loaded
+from ptxdsl.runtime.quick import Launcher, launcher, never
+from ptxdsl.runtime.shape import launch_shape, refuse
+from ptxdsl.runtime.streams import current_stream, stream_handle
+from ptxdsl.runtime.values import Value
+from ptxdsl.trace.parameters import Parameters
+
+MOST_LAUNCHERS = 64  # of a kernel, each for arguments of other types or on another GPU
+# What a number that its parameter cannot hold, an extent that is no int, a tensor without memory, an argument that is
+# no array or another number of arguments raises on the quick way.
+_MISFITS = (struct.error, OverflowError, TypeError, RuntimeError, AttributeError, ValueError)
+
+
+class Compiled:
+    """A kernel of a cubin, ready to launch on every GPU that the cubin runs on; made by `load`.
+
+    `handle(grid, block, arguments)` checks the arguments and launches. The first launch on a GPU loads the cubin there.
+    Where all arrays are torch's, or all CuPy's, a launch after the first with the same types costs a few microseconds.
+    """
+
+    def __init__(
+        self,
+        cubin: Cubin,
+        name: str,
+        parameters: Sequence[Parameter],
+        written: Collection[str] = frozenset(),
+        image: Image | None = None,
+    ) -> None:
+        self.cubin, self.image = cubin, image or Image(cubin)
+        self.signature = Signature(name, parameters, written)
+        self._loaded: dict[int, Loaded] = {}
+        self._quick: dict[tuple[Any, ...], Launcher] = {}
+        self.last: Launcher = never  # launches arguments like those of the last launch, and does nothing with others
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Compiled, (self.cubin, self.signature.kernel, self.signature.parameters, self.signature.written)
+
+    def __call__(
+        self,
+        grid: int | tuple[int, ...],
+        block: int | tuple[int, ...],
+        arguments: Sequence[object],
+        *,
+        shared_bytes: int = 0,
+        cluster: int | tuple[int, ...] | None = None,
+        cooperative: bool = False,
+        stream: object = None,
+        device: int | None = None,
+    ) -> None:
+        """Launch on the GPU of the arrays, or on `device` where there are only addresses and numbers.
+
+        `arguments` are those of a launch, or one for each parameter of PTX, which is quicker where there are groups.
+        `grid` counts blocks; `stream` is a torch or CuPy stream, a `__cuda_stream__` object or a handle as an int.
+        Raises LaunchError, with nothing launched, for an argument that does not fit or a launch that the GPU cannot do.
+        """
+        shape = grid, block, shared_bytes, cluster, cooperative
+        try:
+            if self.last(arguments, shape, stream, device):
+                return
+        except _MISFITS:
+            pass  # the careful way says what does not fit
+        if any(isinstance(argument, Parameters) for argument in arguments):
+            arguments = self.signature.flat(arguments)
+        self.launch(shape, arguments, stream, device)
+
+    def launch(
+        self,
+        shape: tuple[object, ...],
+        arguments: Sequence[object],
+        stream: object,
+        device: int | None,
+        overlap: bool = False,
+    ) -> None:
+        """Launch where the last arguments were of other types: quickly if these are known too, else carefully.
+
+        `shape` is (grid, block, shared_bytes, cluster, cooperative), `arguments` one a parameter of PTX.
+        """
+        if overlap:
+            self._launch_carefully(shape, arguments, stream, device, overlap)
+            return
+        types = device, *map(type, arguments)
+        for (known, *_), quick in list(self._quick.items()):
+            with suppress(*_MISFITS):
+                if known == types and quick(arguments, shape, stream, device):
+                    self.last = quick
+                    return
+        self._launch_carefully(shape, arguments, stream, device)
+
+    def _launch_carefully(
+        self,
+        shape: tuple[Any, ...],
+        arguments: Sequence[Any],
+        stream: object,
+        device: int | None,
+        overlap: bool = False,
+    ) -> None:
+        """Check everything, launch, and learn how to launch such arguments quickly."""
+        checked = launch_shape(*shape)
+        handle = None if stream is None else stream_handle(stream)
+        values = self.signature.check(arguments, device, handle or 0, gpu_at, overlap)
+        arrays = {n: value for n, value in enumerate(values) if isinstance(value, Array)}
+        ordinal = next((a.device for a in arrays.values() if a.device is not None), device or 0)
+        libraries = list(dict.fromkeys(library_of(type(unwrapped(arguments[n]))) for n in arrays))
+        if handle is None:
+            handle = current_stream(libraries, arrays.values(), ordinal)
+        self.on(ordinal).launch(checked, [_address(value) for value in values], handle)
+        if not overlap and self.signature.is_plain and len(libraries) < 2 and None not in libraries:
+            self._learn(arguments, list(arrays), libraries[0] if libraries else None, ordinal, device)
+
+    def _learn(
+        self, arguments: Sequence[object], arrays: list[int], library: Library | None, ordinal: int, device: int | None
+    ) -> None:
+        """Write the function that launches such arguments quickly."""
+        types = device, *map(type, arguments)
+        key = types, ordinal, *(unwrapped(arguments[n]).dtype for n in arrays)
+        if key not in self._quick:
+            scope = self.on(ordinal).scope(library, None if arrays or not ordinal else ordinal)
+            if len(self._quick) >= MOST_LAUNCHERS:
+                del self._quick[next(iter(self._quick))]
+            self._quick[key] = launcher(self.signature, arguments, arrays, library, scope)
+        self.last = self._quick[key]
+
+    def on(self, device: int) -> Loaded:
+        """The kernel in the primary context of a GPU, loaded if it is not yet."""
+        if device not in self._loaded:
+            self._loaded[device] = Loaded(self.image, self.signature, device)
+        return self._loaded[device]
+
+    def occupancy(self, block: int | tuple[int, ...], *, shared_bytes: int = 0, device: int = 0) -> int:
+        """How many blocks of this shape one multiprocessor holds at a time."""
+        return self.on(device).occupancy(launch_shape(1, block, shared_bytes))
+
+    def launch_on_copies(
+        self,
+        grid: int | tuple[int, ...],
+        block: int | tuple[int, ...],
+        arguments: Sequence[object],
+        *,
+        shared_bytes: int = 0,
+        cluster: int | tuple[int, ...] | None = None,
+        cooperative: bool = False,
+        device: int = 0,
+        overlap: bool = False,
+    ) -> None:
+        """Launch with numpy arrays: copy them to a GPU, wait for the kernel, copy back those that it writes.
+
+        For tests and for PTXDSL_DEVICE=cuda. Raises LaunchError as a launch does, also where the kernel itself fails
+        or where `written` is not known; then no array has changed.
+        """
+        signature = self.signature
+        arguments = signature.flat(arguments)
+        if not signature.written:
+            refuse(
+                f"it is not known which arrays {signature.kernel} writes, so none can be copied back",
+                "name them when it is loaded: load(cubin, name, parameters, written={'y'})",
+            )
+        shape = launch_shape(grid, block, shared_bytes, cluster, cooperative)
+        values = signature.check(arguments, HOST, may_overlap=overlap)
+        arrays = [array for _, array, _ in signature.arrays(values)]
+        with driver.on(device), copied(arrays) as copies:
+            self.on(device).launch(shape, [_address(value) for value in moved(values, copies)], 0)
+            call(f"running {signature.kernel}", driver.cuda.cuCtxSynchronize)
+            for copy, (_, array, is_written) in zip(copies, signature.arrays(values), strict=True):
+                if copy is not None and is_written:
+                    copy_back(copy, array)
+
+
+def load(
+    cubin: Cubin,
+    name: str,
+    parameters: Sequence[Parameter],
+    written: Collection[str] = frozenset(),
+    image: Image | None = None,
+) -> Compiled:
+    """A handle that launches one kernel of a cubin; needs no GPU yet.
+
+    `parameters` are names and types, or classes of groups, in the kernel's order; `written` names the pointers through
+    which it writes. Kernels with one `image` of the cubin share its variables.
+    Raises LaunchError for a kernel that the cubin does not have.
+    """
+    if cubin.kernels and name not in cubin.kernels:
+        refuse(f"the cubin has no kernel `{name}`", f"it has {', '.join(cubin.kernels)}")
+    return Compiled(cubin, name, parameters, written, image)
+
+
+def gpu_of(array: Array) -> int | None:
+    """The GPU of an array on some GPU; None for an empty one that does not say."""
+    return gpu_at(array.pointer) if array.device is None else array.device
+
+
+def gpu_at(address: int) -> int | None:
+    """The GPU that holds an address; None for the null address of an empty array."""
+    ordinal = driver.cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    query = driver.cuda.cuPointerGetAttribute
+    return int(call("asking where an array is", query, ordinal, address)) if address else None
+
+
+def _address(value: Value) -> int | float | bytes:
+    """What the driver gets for a value: of arrays their addresses."""
+    if isinstance(value, Struct):
+        return value.filled([array.pointer.to_bytes(8, "little") for _, _, array in value.holders])
+    return value.pointer if isinstance(value, Array) else value

@@ -1,0 +1,231 @@
+"""Machine code in the contexts of GPUs: modules, their kernels, and their variables."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ptxdsl import driver
+from ptxdsl.arrays import Library
+from ptxdsl.assemble import Cubin
+from ptxdsl.driver import call
+from ptxdsl.runtime.arguments import Signature
+from ptxdsl.runtime.shape import Shape, launch_shape, refuse
+from ptxdsl.runtime.streams import stream_handle
+
+_DEFAULT_DYNAMIC_BYTES = 48 * 1024  # more must be asked for, kernel by kernel
+_PORTABLE_CLUSTER_BLOCKS = 8
+_ELSEWHERE = (201, 400)  # CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_HANDLE
+
+
+class Image:
+    """A cubin, loaded once on each GPU for all of its kernels, which so share its variables.
+
+    `contents` are the bytes that variables get where it is loaded.
+    """
+
+    def __init__(self, cubin: Cubin) -> None:
+        self.cubin = cubin
+        self.contents: dict[str, bytes] = {}
+        self._modules: dict[int, Any] = {}
+
+    def on(self, device: int, name: str) -> Any:
+        """The module in the primary context of a GPU, loaded for the kernel or variable of that name."""
+        if device not in self._modules:
+            self._modules[device] = self._load(driver.device(device), name)
+            for variable, content in self.contents.items():
+                self.write(device, variable, content)
+        return self._modules[device]
+
+    def _load(self, device: driver.Device, name: str) -> Any:
+        if not runs_on(self.cubin.arch, device.capability):
+            refuse(
+                f"`{name}` is assembled for {self.cubin.arch}; {device} cannot run that",
+                f"assemble it for {device.arch}",
+            )
+        with driver.on(device.ordinal):
+            return call(f"loading {name} on {device}", driver.cuda.cuModuleLoadData, self.cubin.image)
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        """The GPUs on which it is loaded."""
+        return tuple(self._modules)
+
+    def read(self, device: int, variable: str) -> bytes:
+        """The bytes of a variable, when all work on the GPU is done."""
+        address, size = self._find(device, variable)
+        content = ctypes.create_string_buffer(size)
+        with driver.on(device):
+            call(f"reading `{variable}`", driver.cuda.cuCtxSynchronize)
+            call(f"reading `{variable}`", driver.cuda.cuMemcpyDtoH, content, address, size)
+        return content.raw
+
+    def write(self, device: int, variable: str, content: bytes) -> None:
+        """Writes the bytes of a variable, when all work on the GPU is done."""
+        address, size = self._find(device, variable)
+        with driver.on(device):
+            call(f"writing `{variable}`", driver.cuda.cuCtxSynchronize)
+            octets = np.frombuffer(content, np.uint8)
+            call(f"writing `{variable}`", driver.cuda.cuMemcpyHtoD, address, octets.ctypes.data, size)
+
+    def _find(self, device: int, variable: str) -> tuple[Any, int]:
+        """The address of a variable and its size."""
+        module = self.on(device, variable)
+        with driver.on(device):
+            address, size = call(f"looking for `{variable}`", driver.cuda.cuModuleGetGlobal, module, variable.encode())
+        return address, int(size)
+
+
+class Loaded:
+    """One kernel in the primary context of one GPU. It is never unloaded, since launches may still be under way."""
+
+    def __init__(self, image: Image, signature: Signature, device: int) -> None:
+        self._name = signature.kernel
+        self._device = driver.device(device)
+        module = image.on(device, self._name)
+        with driver.on(device):
+            self._function = call(
+                f"loading {self._name} on {self._device}",
+                driver.cuda.cuModuleGetFunction, module, self._name.encode(),
+            )  # fmt: skip
+            # Asking for an attribute loads the code now, so that a first launch can be captured.
+            self._max_threads = self._attribute("MAX_THREADS_PER_BLOCK")
+        resources = image.cubin.kernels.get(self._name)
+        self._static_bytes = resources.shared_bytes if resources else self._attribute("SHARED_SIZE_BYTES")
+        self._dynamic_bytes = _DEFAULT_DYNAMIC_BYTES - self._static_bytes
+        layout, offsets = signature.slots()
+        self._slots = _Slots(layout.size, offsets)
+        self._pack_into = layout.pack_into
+        self._config = lru_cache(maxsize=1024)(self._make_config)
+        self._launch = driver.cuda.cuLaunchKernelEx
+
+    def launch(self, shape: tuple[object, ...], values: Sequence[object], stream: int) -> None:
+        """Launch with one number, address or bytes a parameter. Raises struct.error for a number that does not fit."""
+        config = self._config(shape, stream)
+        buffer, addresses = self._slots.memory
+        self._pack_into(buffer, 0, *values)
+        (status,) = self._launch(config, self._function, addresses, 0)
+        if status:
+            self._again(status, config, addresses)
+
+    def _again(self, status: object, config: object, addresses: int) -> None:
+        """Where a thread works with another context or with none, the driver launched nothing: change to ours."""
+        if status in _ELSEWHERE:
+            with driver.on(self._device.ordinal):
+                (status,) = self._launch(config, self._function, addresses, 0)
+        if status:
+            raise driver.failure(f"launching {self._name} on {self._device}", status)
+
+    def scope(self, library: Library | None, asked: int | None) -> dict[str, Any]:
+        """What a launcher for arrays of a library uses; it launches where this GPU or, as `asked`, any is asked for."""
+        device = self._device.ordinal
+        return {
+            "device": device,
+            "devices": (asked, device),
+            "current_stream": library.current_stream(device) if library else int,  # int() is stream 0
+            "handle_of": stream_handle,
+            "configs": self._config,
+            "slots": self._slots,
+            "pack_into": self._pack_into,
+            "run": self._launch,
+            "function": self._function,
+            "again": self._again,
+        }
+
+    def occupancy(self, shape: Shape) -> int:
+        self._allow(shape)
+        query = driver.cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        with driver.on(self._device.ordinal):
+            blocks = call("asking for the occupancy", query, self._function, shape.threads, shape.shared_bytes)
+        return int(blocks)
+
+    def _make_config(self, asked: tuple[Any, ...], stream: int) -> Any:
+        """The launch's configuration for the driver; it is never changed again, so threads can share it."""
+        shape = asked if isinstance(asked, Shape) else launch_shape(*asked)
+        self._allow(shape)
+        config = driver.cuda.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = shape.grid
+        config.blockDimX, config.blockDimY, config.blockDimZ = shape.block
+        config.sharedMemBytes = shape.shared_bytes
+        config.hStream = driver.cuda.CUstream(stream)
+        config.attrs = _launch_attributes(shape)
+        config.numAttrs = len(config.attrs)
+        return config
+
+    def _allow(self, shape: Shape) -> None:
+        """Refuse what this GPU cannot do, and ask the driver for what it does only when asked."""
+        if shape.threads > self._max_threads:
+            refuse(
+                f"a block of {shape.block} has {shape.threads} threads; {self._name} can have {self._max_threads}",
+                "its registers or its .maxntid allow no more",
+            )
+        if shape.cluster and self._device.capability < (9, 0):
+            refuse(f"{self._device} has no clusters", "launch without `cluster`; they came with sm_90")
+        self._allow_shared_memory(shape.shared_bytes)
+        if shape.cluster and shape.cluster[0] * shape.cluster[1] * shape.cluster[2] > _PORTABLE_CLUSTER_BLOCKS:
+            self._set_attribute("NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)
+
+    def _allow_shared_memory(self, dynamic_bytes: int) -> None:
+        most = self._device.shared_bytes - self._static_bytes
+        if dynamic_bytes > most:
+            static = f" beside its {self._static_bytes} static ones" * bool(self._static_bytes)
+            refuse(
+                f"{self._name} is given {dynamic_bytes} bytes of dynamic shared memory; "
+                f"a block on {self._device} can have {most}{static}",
+                "use a smaller tile or fewer stages",
+            )
+        if dynamic_bytes > self._dynamic_bytes:
+            self._set_attribute("MAX_DYNAMIC_SHARED_SIZE_BYTES", dynamic_bytes)
+            self._dynamic_bytes = dynamic_bytes
+
+    def _attribute(self, name: str) -> int:
+        attribute = getattr(driver.cuda.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
+        return int(call(f"asking for {name}", driver.cuda.cuFuncGetAttribute, attribute, self._function))
+
+    def _set_attribute(self, name: str, value: int) -> None:
+        attribute = getattr(driver.cuda.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
+        with driver.on(self._device.ordinal):
+            call(f"setting {name}", driver.cuda.cuFuncSetAttribute, self._function, attribute, value)
+
+
+def _launch_attributes(shape: Shape) -> list[Any]:
+    attributes = []
+    if shape.cluster:
+        cluster = driver.cuda.CUlaunchAttribute()
+        cluster.id = driver.cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        extents = cluster.value.clusterDim
+        extents.x, extents.y, extents.z = shape.cluster
+        attributes.append(cluster)
+    if shape.cooperative:
+        cooperative = driver.cuda.CUlaunchAttribute()
+        cooperative.id = driver.cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        cooperative.value.cooperative = 1
+        attributes.append(cooperative)
+    return attributes
+
+
+class _Slots(threading.local):
+    """Memory from which the driver reads the parameters; each thread has its own, since a launch lets go of the GIL."""
+
+    def __init__(self, size: int, offsets: Sequence[int]) -> None:
+        buffer = ctypes.create_string_buffer(max(size, 1))
+        start = ctypes.addressof(buffer)
+        self._pointers = (ctypes.c_void_p * max(len(offsets), 1))(*(start + offset for offset in offsets))
+        self.memory = buffer, ctypes.addressof(self._pointers)
+
+
+def runs_on(arch: str, capability: tuple[int, int]) -> bool:
+    """Whether machine code for `arch` runs on a GPU of this compute capability.
+
+    Code for sm_80 runs on 8.0 and later 8.x; code for sm_90a on 9.0 alone; code for sm_100f on 10.0 and later 10.x.
+    """
+    number = arch.removeprefix("sm_").rstrip("af")
+    major, minor = int(number[:-1]), int(number[-1])
+    if arch.endswith("a"):
+        return (major, minor) == capability
+    return major == capability[0] and minor <= capability[1]

@@ -1,0 +1,178 @@
+"""Launches of arguments of known types: one Python function, written for them, checks them all and launches.
+
+A launch has a few microseconds, of which the driver takes most. So the function has neither loops nor calls of our own:
+it asks each array for its type, GPU, gaps and address, and gives up on what differs from the arguments that it was
+written for; the careful check then decides. For `k(x: ptr[f32], n: u32)` with tensors of torch it is
+
+    def launch(arguments, shape, stream, asked):
+        if asked not in devices: return False
+        a0, a1 = arguments
+        if type(a1) is not t1: return False
+        if not alike(a0) and (a0.dtype is not d0 or a0.get_device() != device or not a0.is_contiguous()): return False
+        p0 = a0.data_ptr()
+        if p0 & 3: return False
+        config = configs(shape, current_stream() if stream is None else handle_of(stream))
+        buffer, addresses = slots.memory
+        pack_into(buffer, 0, p0, a1)
+        (status,) = run(config, function, addresses, 0)
+        if status: again(status, config, addresses)
+        return True
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
+from itertools import combinations
+from typing import Any, TypeAlias
+
+from ptxdsl.arrays import Library, Strided, unwrapped
+from ptxdsl.runtime.arguments import Signature
+from ptxdsl.runtime.values import alignment
+from ptxdsl.types import Pointer, Type
+
+EXACT = {"f16": 1 << 11, "f32": 1 << 24, "tf32": 1 << 24, "f64": 1 << 53}  # up to which all ints are floats
+# (arguments, shape, stream, device) -> whether these arguments are as expected and have been launched.
+Launcher: TypeAlias = Callable[[Sequence[Any], tuple[Any, ...], Any, "int | None"], bool]
+
+
+def never(arguments: Sequence[object], shape: tuple[object, ...], stream: object, asked: int | None) -> bool:
+    """The launcher before there is one."""
+    return False
+
+
+def launcher(
+    signature: Signature,
+    arguments: Sequence[object],
+    arrays: Collection[int],
+    library: Library | None,
+    scope: Mapping[str, object],
+) -> Launcher:
+    """The function for arguments like these, which passed the careful check.
+
+    `arrays` are the positions of those that are arrays, all of `library`. `scope` holds what the function uses of the
+    loaded kernel. It raises for a number that does not fit and for what is no array, before anything is launched.
+    """
+    text = _Text(signature, arguments, arrays, library)
+    code = compile(str(text), f"<launch of {signature.kernel}>", "exec")
+    names = {**scope, **text.constants, "Strided": Strided, "reach": reach}
+    exec(code, names)
+    launch: Launcher = names["launch"]
+    return launch
+
+
+@lru_cache(maxsize=1024)
+def reach(shape: tuple[int, ...], strides: tuple[int, ...], unit: int, itemsize: int) -> tuple[int, int]:
+    """How many bytes the elements reach below the first one and above its address; strides count `unit` bytes.
+
+    Raises ValueError for strides that are not multiples of the elements' size.
+    """
+    if 0 in shape:
+        return 0, 0
+    steps = [(extent - 1) * stride * unit for extent, stride in zip(shape, strides, strict=True)]
+    if any(stride * unit % itemsize for stride in strides):
+        raise ValueError
+    return sum(step for step in steps if step < 0), sum(step for step in steps if step > 0) + itemsize
+
+
+class _Text:
+    """The function as text; `constants` are the types that it compares with. Argument n is a{n}, its address p{n}."""
+
+    def __init__(
+        self, signature: Signature, arguments: Sequence[object], arrays: Collection[int], library: Library | None
+    ) -> None:
+        self.signature, self.arguments, self.library = signature, arguments, library
+        self.arrays, self.numbers = arrays, [n for n in range(len(arguments)) if n not in arrays]
+        self.strided = [n for n in arrays if type(arguments[n]) is Strided]
+        self.constants: dict[str, Any] = {}
+
+    def __str__(self) -> str:
+        names = "".join(f"a{n}, " for n in range(len(self.arguments)))
+        body = [
+            *self._unless("asked not in devices"),
+            f"{names or '()'} = arguments",
+            *self._unwrapped(),
+            *self._unless(*(f"type(a{n}) is not {self._type(n)}" for n in self.numbers), *self._inexact()),
+            *self._unless(*self._unfit()),
+            *(f"p{n} = {self._ask('pointer', n)}" for n in self.arrays),
+            *self._unless(*self._misaligned()),
+            *self._overlaps(),
+            "config = configs(shape, current_stream() if stream is None else handle_of(stream))",
+            "buffer, addresses = slots.memory",
+            f"pack_into(buffer, 0, {', '.join(map(self._packed, range(len(self.arguments))))})",
+            "(status,) = run(config, function, addresses, 0)",
+            "if status: again(status, config, addresses)",
+            "return True",
+        ]
+        return "\n    ".join(["def launch(arguments, shape, stream, asked):", *body])
+
+    def _unless(self, *tests: str) -> list[str]:
+        return [f"if {' or '.join(tests)}: return False"] if tests else []
+
+    def _ask(self, question: str, n: int) -> str:
+        return str(getattr(self.library, question)).format(f"a{n}", dtype=f"d{n}")
+
+    def _unwrapped(self) -> list[str]:
+        tests = self._unless(*(f"type(a{n}) is not Strided" for n in self.strided))
+        return tests + [f"a{n} = a{n}.array" for n in self.strided]
+
+    def _type(self, n: int) -> str:
+        self.constants[f"t{n}"] = type(self.arguments[n])
+        return f"t{n}"
+
+    def _inexact(self) -> list[str]:
+        """Ints for float parameters, where these need not be able to hold them."""
+        kinds = [(n, self.signature.kinds[n]) for n in self.numbers if type(self.arguments[n]) is int]
+        limits = [(n, EXACT[kind.name]) for n, kind in kinds if isinstance(kind, Type) and kind.name in EXACT]
+        return [f"not -{limit} <= a{n} <= {limit}" for n, limit in limits]
+
+    def _unfit(self) -> list[str]:
+        """Asks all arrays at once where the library can; array by array if it cannot, or if shapes have changed."""
+        arrays = [unwrapped(self.arguments[n]) for n in self.arrays]
+        self.constants.update((f"d{n}", array.dtype) for n, array in zip(self.arrays, arrays, strict=True))
+        tests = [self._ask("unlike", n) for n in self.arrays]
+        tests += [self._ask("gaps", n) for n in self.arrays if n not in self.strided]
+        alike = self.library.alike(arrays) if self.library else None
+        if alike is None:
+            return tests
+        self.constants["alike"] = alike
+        return [f"not alike({', '.join(f'a{n}' for n in self.arrays)}) and ({' or '.join(tests)})"]
+
+    def _misaligned(self) -> list[str]:
+        """One test for all addresses of one alignment."""
+        together = defaultdict(list)
+        for n, kind in enumerate(self.signature.kinds):
+            if isinstance(kind, Pointer) and alignment(kind) > 1 and self.arguments[n] is not None:
+                together[alignment(kind) - 1].append(self._packed(n))
+        return [f"({' | '.join(addresses)}) & {mask}" for mask, addresses in together.items()]
+
+    def _packed(self, n: int) -> str:
+        return f"p{n}" if n in self.arrays else "0" if self.arguments[n] is None else f"a{n}"
+
+    def _overlaps(self) -> list[str]:
+        """Gives up where the bytes between the ends of a written array and of another meet, and are not the same."""
+        written = [n for n in self.arrays if self.signature.names[n] in self.signature.written]
+        pairs = [pair for pair in combinations(self.arrays, 2) if any(n in written for n in pair)]
+        strided = [n for n in self.strided if any(n in pair for pair in pairs)]
+        ordered = [pair if pair[0] in written else pair[::-1] for pair in pairs]
+        tests = [f"({self._meet(*pair)}) and not ({self._same(*pair)})" for pair in ordered]
+        return [
+            *(f"l{n}, h{n} = reach(a{n}.shape, {self._ask('steps', n)}, a{n}.itemsize)" for n in strided),
+            *(f"s{n}, e{n} = {self._start(n)}, {self._end(n)}" for n in written if pairs),
+            *self._unless(*tests),
+        ]
+
+    def _meet(self, written: int, other: int) -> str:
+        """`written` is asked once for its ends, the other one only for the end that is near."""
+        start = self._start(other)
+        return f"{start} < e{written} if s{written} <= {start} else s{written} < {self._end(other)}"
+
+    def _same(self, one: int, other: int) -> str:
+        return f"{self._start(one)} == {self._start(other)} and {self._end(one)} == {self._end(other)}"
+
+    def _start(self, n: int) -> str:
+        return f"p{n} + l{n}" if n in self.strided else f"p{n}"
+
+    def _end(self, n: int) -> str:
+        return f"p{n} + h{n}" if n in self.strided else f"p{n} + a{n}.nbytes"

@@ -1,0 +1,90 @@
+"""The shape of a launch: blocks, threads, shared memory and clusters, checked before anything runs."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+
+from ptxdsl.errors import LaunchError, caller
+
+GRID_LIMITS = (2**31 - 1, 65535, 65535)
+BLOCK_LIMITS = (1024, 1024, 64)
+THREADS_PER_BLOCK = 1024
+CLUSTER_BLOCKS = 16
+
+
+class Shape(NamedTuple):
+    """Extents in x, y, z of a launch; a grid counts blocks also where these come in clusters."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int = 0
+    cluster: tuple[int, int, int] | None = None
+    cooperative: bool = False
+
+    @property
+    def threads(self) -> int:
+        """Threads of one block."""
+        return math.prod(self.block)
+
+
+def launch_shape(
+    grid: object, block: object, shared_bytes: object = 0, cluster: object = None, cooperative: bool = False
+) -> Shape:
+    """The shape of a launch from what a user writes: ints or tuples of one to three ints.
+
+    Raises LaunchError for an extent that is zero or too large, and for a grid that its clusters do not divide.
+    """
+    shape = Shape(
+        _extents("grid", grid, GRID_LIMITS),
+        _extents("block", block, BLOCK_LIMITS),
+        _byte_count(shared_bytes),
+        None if cluster is None else _extents("cluster", cluster, (CLUSTER_BLOCKS,) * 3),
+        bool(cooperative),
+    )
+    if shape.threads > THREADS_PER_BLOCK:
+        refuse(
+            f"a block of {shape.block} has {shape.threads} threads; {THREADS_PER_BLOCK} is the most",
+            "use a smaller block and a larger grid",
+        )
+    if shape.cluster:
+        _check_cluster(shape.grid, shape.cluster)
+    return shape
+
+
+def _extents(name: str, value: object, limits: tuple[int, int, int]) -> tuple[int, int, int]:
+    written = value if isinstance(value, tuple) else (value,)
+    if not 1 <= len(written) <= 3 or not all(isinstance(v, int | np.integer) for v in written):
+        refuse(f"{name} is {value!r}; it must be an int, or a tuple of one to three ints")
+    x, y, z = (*map(int, written), 1, 1)[:3]
+    extents = x, y, z
+    if min(extents) < 1:
+        help = "skip the launch if there is nothing to do" if name == "grid" else None
+        refuse(f"{name} is {extents}: every extent must be at least 1", help)
+    for axis, extent, limit in zip("xyz", extents, limits, strict=True):
+        if extent > limit:
+            refuse(f"{name} is {extents}: its {axis} extent may be at most {limit}")
+    return extents
+
+
+def _byte_count(value: object) -> int:
+    if not isinstance(value, int | np.integer) or value < 0:
+        refuse(f"shared_bytes is {value!r}; it must be the number of bytes of dynamic shared memory, 0 or more")
+    return int(value)
+
+
+def _check_cluster(grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> None:
+    if math.prod(cluster) > CLUSTER_BLOCKS:
+        refuse(f"a cluster of {cluster} has {math.prod(cluster)} blocks; {CLUSTER_BLOCKS} is the most")
+    if any(extent % part for extent, part in zip(grid, cluster, strict=True)):
+        refuse(
+            f"a grid of {grid} blocks does not divide into clusters of {cluster}",
+            "round the grid up to whole clusters, and let the blocks beyond the problem return",
+        )
+
+
+def refuse(message: str, help: str | None = None) -> NoReturn:
+    """Raise LaunchError at the user's call."""
+    raise LaunchError(message, at=caller(), help=help)

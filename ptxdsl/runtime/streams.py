@@ -1,0 +1,31 @@
+"""On which stream a launch goes: the one that the caller names, else the one on which the arrays' library works."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ptxdsl import driver
+from ptxdsl.arrays import Array, Library
+from ptxdsl.runtime.shape import refuse
+
+
+def stream_handle(stream: object) -> int:
+    """The driver's handle of a stream: of an int, a `__cuda_stream__` object, a torch, CuPy or driver stream."""
+    if type(stream) is int:
+        return stream
+    if hasattr(stream, "__cuda_stream__"):
+        return int(stream.__cuda_stream__()[1])
+    for attribute in ("cuda_stream", "ptr"):  # torch, CuPy
+        if hasattr(stream, attribute):
+            return int(getattr(stream, attribute))
+    if isinstance(stream, driver.cuda.CUstream):
+        return int(stream)
+    refuse(f"stream is {stream!r}", "pass a torch or CuPy stream, a `__cuda_stream__` object, or a handle as an int")
+
+
+def current_stream(libraries: Collection[Library | None], arrays: Collection[Array], device: int) -> int:
+    """The stream on which the libraries of the arrays work now: torch's or CuPy's, else one that an array names."""
+    known = next(filter(None, libraries), None)
+    if known:
+        return known.current_stream(device)()
+    return next((array.stream for array in arrays if array.stream is not None), 0)

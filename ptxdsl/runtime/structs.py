@@ -1,0 +1,81 @@
+"""Groups of parameters as structs of C: for kernels of parsed PTX, which take structs by value."""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from ptxdsl.arrays import Array, Struct
+from ptxdsl.runtime.shape import refuse
+from ptxdsl.runtime.values import Bytes, Kind, Value, code, value_of
+from ptxdsl.trace.parameters import Definition, Field, Parameters
+from ptxdsl.types import Pointer, Type
+
+
+class Member(NamedTuple):
+    """A field, or one of a field, and how many bytes it lies behind the start of the struct."""
+
+    path: str
+    type: Type | Pointer
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.path} at {self.offset}"
+
+
+class CLayout(NamedTuple):
+    """Where C puts the members of a struct: each at a multiple of its size, structs at multiples of their largest."""
+
+    size: int
+    align: int
+    members: tuple[Member, ...]
+
+
+def argument_value(name: str, kind: Kind, argument: object, stream: int) -> Value:
+    """The value of a parameter of PTX. Raises LaunchError for an argument that does not fit."""
+    if isinstance(kind, Bytes) and isinstance(argument, Parameters):
+        return _struct(name, kind, argument, stream)
+    return value_of(name, kind, argument, stream)
+
+
+@lru_cache(maxsize=256)
+def c_layout(definition: Definition) -> CLayout:
+    """The layout of a group by the rules of C, for GPUs and hosts of 64 bits."""
+    end, align, members = 0, definition.align_, []
+    for field in definition.fields_:
+        size, alignment, inner = _element(field)
+        align = max(align, alignment)
+        for n in range(1 if field.count is None else field.count):
+            start = -(-end // alignment) * alignment
+            front = field.name if field.count is None else f"{field.name}[{n}]"
+            members += [Member(front + m.path, m.type, start + m.offset) for m in inner]
+            end = start + size
+    return CLayout(-(-end // align) * align, align, tuple(members))
+
+
+def _element(field: Field) -> tuple[int, int, tuple[Member, ...]]:
+    """Size and alignment of a field, or of one element of it, and the members that it brings."""
+    if isinstance(field.type, Definition):
+        layout = c_layout(field.type)
+        return layout.size, layout.align, tuple([m._replace(path=f".{m.path}") for m in layout.members])
+    size = field.type.register.bytes if isinstance(field.type, Pointer) else field.type.bytes
+    return size, size, (Member("", field.type, 0),)
+
+
+def _struct(name: str, kind: Bytes, group: Parameters, stream: int) -> Struct:
+    layout = c_layout(type(group))
+    if layout.size != kind.size:
+        refuse(
+            f"`{name}` takes {kind}; {type(group)} has {layout.size}",
+            f"it lies as C lays it out: {', '.join(f'{m.type} {m}' for m in layout.members)}",
+        )
+    content, holders = bytearray(layout.size), []
+    for member, argument in zip(layout.members, group.flat, strict=True):
+        path = f"{name}.{member.path}"
+        value: Any = value_of(path, member.type, argument, stream)
+        if isinstance(value, Array):
+            holders.append((member.offset, path, value))
+        else:
+            struct.pack_into(f"={code(member.type)}", content, member.offset, value)
+    return Struct(bytes(content), tuple(holders))

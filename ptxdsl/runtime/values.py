@@ -1,0 +1,241 @@
+"""One argument of a launch as the value of one parameter: an array, an address, a number or the bytes of a struct.
+
+An argument that does not fit is refused by its name, with what was found, what was expected and how to mend it.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ptxdsl import types
+from ptxdsl.arrays import Array, Strided, Struct, describe, unwrapped
+from ptxdsl.runtime.shape import refuse
+from ptxdsl.types import Pointer, Type
+
+_ADDRESS_LIMIT = 1 << 64
+_SHOWN_DIGITS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """A kernel parameter that is a struct by value (`.param .align 8 .b8 p[24]`), given as its bytes."""
+
+    size: int
+    align: int = 1
+
+    def __str__(self) -> str:
+        return f"a struct of {self.size} bytes"
+
+
+Kind: TypeAlias = Type | Pointer | Bytes
+Value: TypeAlias = Array | Struct | int | float | bytes
+
+
+# struct codes of parameters whose Python value is their value; a bf16 has to be converted to its bits first.
+_CODES = {
+    **{f"{k}{n}": code for n, code in zip((8, 16, 32, 64), "BHIQ", strict=True) for k in "ub"},
+    **{f"s{n}": code for n, code in zip((8, 16, 32, 64), "bhiq", strict=True)},
+    "f16": "e", "f32": "f", "f64": "d", "tf32": "f", "bf16": "H",
+}  # fmt: skip
+
+
+def code(kind: Kind) -> str:
+    """How `struct` packs the value."""
+    if isinstance(kind, Bytes):
+        return f"{kind.size}s"
+    if isinstance(kind, Pointer):
+        return "Q"
+    return _CODES.get(kind.name) or _CODES[types.bits(kind.bits).name]
+
+
+def packed(kind: Kind, value: int | float | bytes) -> bytes:
+    """The bytes of a parameter that is no array, from its checked value."""
+    return struct.pack(f"={code(kind)}", value)
+
+
+def value_of(name: str, kind: Kind, argument: object, stream: int) -> Array | int | float | bytes:
+    """What fits the parameter. Raises LaunchError for an argument that does not."""
+    if isinstance(kind, Bytes):
+        return _struct_bytes(name, kind, argument)
+    if isinstance(kind, Pointer) or (kind.bits == 64 and not kind.is_float and not _is_number(argument)):
+        return _pointer(name, kind, argument, stream)
+    return _scalar(name, kind, argument)
+
+
+def _is_number(argument: object) -> bool:
+    return isinstance(argument, int | float | np.generic)
+
+
+def shown(argument: object) -> str:
+    """An argument in an error: arrays by their type and shape, numbers and text as written, others by their class."""
+    if isinstance(argument, int | float | complex | str | bytes | None) and len(repr(argument)) < _SHOWN_DIGITS:
+        return repr(argument)
+    try:
+        array = describe(argument)
+    except BufferError:
+        array = None
+    return str(array) if array else f"a {type(argument).__name__}"
+
+
+def _struct_bytes(name: str, kind: Bytes, argument: Any) -> bytes:
+    try:
+        content = bytes(memoryview(argument).cast("B"))
+    except TypeError:
+        refuse(f"`{name}` takes {kind}; it is {shown(argument)}", "pass bytes, or a ctypes or numpy struct")
+    if len(content) != kind.size:
+        refuse(f"`{name}` takes {kind}; {len(content)} were given")
+    return content
+
+
+def _pointer(name: str, kind: Type | Pointer, argument: object, stream: int) -> Array | int:
+    if argument is None:
+        return 0
+    if isinstance(argument, int | np.integer) and not isinstance(argument, bool):
+        return _address(name, kind, int(argument))
+    try:
+        array = describe(unwrapped(argument), stream)
+    except BufferError as reason:
+        refuse(f"`{name}` cannot be used: {reason}", "pass an array with memory of its own on the host or a GPU")
+    if isinstance(unwrapped(argument), np.ma.MaskedArray):
+        refuse(
+            f"`{name}` is a masked array, and a kernel would not see the mask",
+            f"pass its values, {name}.data, or {name}.filled(0) with another number where it is masked",
+        )
+    if array is None:
+        refuse(f"`{name}` takes {kind}; it is {shown(argument)}", "pass an array")
+    if isinstance(kind, Pointer):
+        _check_element(name, kind, array)
+        _check_alignment(name, kind, array.pointer)
+    if not isinstance(argument, Strided) and not array.contiguous:
+        refuse(
+            f"`{name}` has shape {array.shape} and strides {array.strides}: a kernel's pointer takes row-major, "
+            "contiguous memory",
+            "pass a contiguous copy, or strided(array) if other arguments tell the kernel its strides",
+        )
+    return array
+
+
+def _address(name: str, kind: Type | Pointer, address: int) -> int:
+    if not 0 <= address < _ADDRESS_LIMIT:
+        refuse(f"`{name}` takes {kind}; {address} is no address")
+    if isinstance(kind, Pointer):
+        _check_alignment(name, kind, address)
+    return address
+
+
+def _check_element(name: str, kind: Pointer, array: Array) -> None:
+    if array.type not in elements(kind.element):
+        refuse(f"`{name}` takes {kind}; it is {array}", f"convert it to {_dtype_name(kind.element)} first")
+
+
+def _check_alignment(name: str, kind: Pointer, address: int) -> None:
+    width = alignment(kind)
+    if address % width:
+        refuse(
+            f"`{name}` takes {kind}, whose elements lie at multiples of {width} bytes; it starts at {address:#x}",
+            "pass a copy; slices of bytes need not be aligned",
+        )
+
+
+def alignment(kind: Pointer) -> int:
+    """The alignment in bytes that instructions on its elements need."""
+    return max(1, kind.element.bits // 8)
+
+
+@cache
+def elements(element: Type) -> Collection[Type | None]:
+    """The array types that a pointer to `element` takes: its own, and raw bits where numpy has no such type."""
+    if element.kind == "b":
+        return {t for t in types.TYPES.values() if t.bits == max(8, element.bits) and t.kind in "usfb"}
+    if element.kind == "x":
+        return {types.lanes(element)[0], types.TYPES[f"u{element.bits}"]}
+    if element.bits < 8:
+        return {types.u8, types.s8}
+    if element is types.tf32:
+        return {types.f32}
+    if element in (types.bf16, types.e4m3, types.e5m2):
+        return {element, types.TYPES[f"u{element.bits}"]}
+    return {element}
+
+
+def _dtype_name(element: Type) -> str:
+    names = {types.bf16: "bfloat16", types.e4m3: "float8_e4m3fn", types.e5m2: "float8_e5m2"}
+    return names.get(element) or str(element.dtype)
+
+
+def _scalar(name: str, kind: Type, argument: object) -> int | float:
+    if isinstance(argument, np.generic):
+        argument = _from_numpy_scalar(kind, argument)
+    if isinstance(argument, int):
+        return _float(name, kind, argument) if kind.is_float else _integer(name, kind, argument)
+    if isinstance(argument, float) or (kind.is_float and hasattr(argument, "__float__") and not _is_array(argument)):
+        return _float(name, kind, float(argument))
+    advice = f"pass its value (int({name}) or float({name}))" if _is_array(argument) else "pass a Python number"
+    refuse(f"`{name}` takes {kind}; it is {shown(argument)}", advice)
+
+
+def _is_array(argument: object) -> bool:
+    try:
+        return describe(argument) is not None
+    except BufferError:
+        return True
+
+
+def _from_numpy_scalar(kind: Type, scalar: np.generic) -> Any:
+    """The Python number; the bits of a float of the parameter's width where that takes untyped bits."""
+    if kind.kind == "b" and scalar.dtype.kind == "f" and scalar.itemsize == kind.bytes:
+        return int.from_bytes(scalar.tobytes(), "little")
+    return scalar.item()
+
+
+def _integer(name: str, kind: Type, number: int) -> int:
+    low = -(1 << (kind.bits - 1)) if kind.kind in "sb" else 0  # bits may be meant as signed
+    high = (1 << (kind.bits - kind.is_signed)) - 1
+    if not low <= number <= high:
+        refuse(f"`{name}` takes {kind}; {number} does not fit ({low} to {high})", "use a wider parameter")
+    return number % (1 << kind.bits) if kind.kind == "b" else int(number)
+
+
+_FLOAT_BITS = {32: ("=f", "=I"), 64: ("=d", "=Q")}
+
+
+def _float(name: str, kind: Type, number: float) -> int | float:
+    """A float for a float parameter, its bits for an untyped one of 32 or 64 bits; an int only where it is exact."""
+    bits_of = _FLOAT_BITS.get(kind.bits) if kind.kind == "b" else None
+    if not (kind.is_float or bits_of):
+        refuse(f"`{name}` takes {kind}, an integer; it is {number!r}", f"pass int({name})")
+    try:
+        if bits_of:
+            return int(struct.unpack(bits_of[1], struct.pack(bits_of[0], number))[0])
+        value, exact = _rounded(kind, number)
+    except (OverflowError, struct.error):
+        refuse(f"`{name}` takes {kind}; {number!r} does not fit", "use a wider parameter")
+    if isinstance(number, int) and exact != number:
+        refuse(f"`{name}` takes {kind}; {number} has no exact {kind}", f"pass float({name}), which is rounded")
+    return value
+
+
+def _rounded(kind: Type, number: float) -> tuple[int | float, float]:
+    """A number as `struct` packs it for a float parameter, and what becomes of it there."""
+    if kind is types.bf16:
+        bits = _bf16_bits(number)
+        return bits, float(struct.unpack("=f", struct.pack("=I", bits << 16))[0])
+    return number, float(struct.unpack(f"={code(kind)}", struct.pack(f"={code(kind)}", number))[0])
+
+
+def _bf16_bits(number: float) -> int:
+    """Round to nearest, ties to even; OverflowError for a finite number beyond the largest bf16."""
+    bits = int(struct.unpack("=I", struct.pack("=f", number))[0])
+    if math.isnan(number):
+        return 0x7FFF
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    if rounded & 0x7FFF == 0x7F80 and not math.isinf(number):
+        raise OverflowError
+    return rounded

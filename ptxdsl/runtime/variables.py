@@ -1,0 +1,142 @@
+"""Variables of PTX modules (`.global`, `.const`): what their kernels share, to be read and written from the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ptxdsl import config, ir
+from ptxdsl.driver import Late
+from ptxdsl.errors import EmulationError
+from ptxdsl.runtime.shape import refuse
+from ptxdsl.runtime.values import elements, shown
+from ptxdsl.types import from_dtype
+
+if TYPE_CHECKING:
+    from ptxdsl import driver
+    from ptxdsl.assemble import Cubin
+    from ptxdsl.emulate.run import program as programs
+    from ptxdsl.runtime import loaded as loading
+    from ptxdsl.runtime.loaded import Image
+else:
+    driver = Late("ptxdsl.driver")
+    loading = Late("ptxdsl.runtime.loaded")
+    programs = Late("ptxdsl.emulate.run.program")
+
+
+class ModuleMemory:
+    """The variables of a module between launches: `contents` on the emulator, `images` on GPUs, by target.
+
+    `assemble` makes the machine code for a target.
+    """
+
+    def __init__(self, assemble: Callable[[str], Cubin]) -> None:
+        self.assemble = assemble
+        self.contents: dict[ir.Variable, bytes] = {}
+        self.images: dict[str, Image] = {}
+        self.written: dict[str, bytes] = {}  # from the host, on all GPUs
+
+    def image(self, arch: str) -> Image:
+        """The machine code for a target, which all kernels of the module share."""
+        if arch not in self.images:
+            self.images[arch] = loading.Image(self.assemble(arch))
+            self.images[arch].contents |= self.written
+        return self.images[arch]
+
+    def write(self, name: str, content: bytes) -> None:
+        """Writes to a variable on all GPUs, now and when the module is loaded there."""
+        self.written[name] = content
+        for image in self.images.values():
+            image.contents[name] = content
+            for device in image.devices:
+                image.write(device, name, content)
+
+
+class ModuleVariable:
+    """`module[name]`: a variable that lives as long as the module, as after cudaMemcpyToSymbol.
+
+    The emulator has one, and each GPU has its own. `shape` and `type` are those of the declaration.
+    """
+
+    def __init__(self, memory: ModuleMemory, variable: ir.Variable) -> None:
+        self._memory, self._variable = memory, variable
+        self.name, self.type = variable.name, variable.type
+        self.shape = (*variable.shape, *((variable.vector,) if variable.vector > 1 else ()))
+
+    def __repr__(self) -> str:
+        return f"<variable {self.name}: {self._declared()}>"
+
+    def read(self, device: int | None = None) -> np.ndarray:
+        """A copy of what it holds, on the emulator or, when all work there is done, on a GPU.
+
+        Without `device` it is the emulator's; with PTXDSL_DEVICE=cuda that of the first GPU. Elements that numpy lacks
+        are unsigned integers of their width.
+        """
+        device = _device(device)
+        content = self._emulated() if device is None else self._image(device).read(device, self.name)
+        return np.frombuffer(content, self.type.dtype).reshape(self.shape).copy()
+
+    def write(self, value: object, device: int | None = None) -> None:
+        """Writes all of it: an array of its type and shape, or numbers that fit it.
+
+        Without `device` it is written on the emulator and on every GPU, else on that GPU alone. Raises LaunchError for
+        what does not fit.
+        """
+        content = self._bytes(value)
+        if device is not None:
+            self._image(device).write(device, self.name, content)
+            return
+        self._memory.contents[self._variable] = content
+        self._memory.write(self.name, content)
+
+    def _image(self, device: int) -> Image:
+        return self._memory.image(driver.device(device).arch)
+
+    def _emulated(self) -> bytes:
+        if self._variable not in self._memory.contents:
+            try:
+                self._memory.contents[self._variable] = programs.initial_bytes(self._variable, _no_address)
+            except EmulationError:
+                refuse(
+                    f"`{self.name}` begins with addresses, which the emulator gives out in a launch",
+                    "launch a kernel of the module first",
+                )
+        return self._memory.contents[self._variable]
+
+    def _bytes(self, value: object) -> bytes:
+        array = np.asarray(value)
+        if array.shape != self.shape:
+            refuse(f"`{self.name}` is {self._declared()}; {shown(value)} has the shape {array.shape}")
+        if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array__"):
+            if from_dtype(array.dtype) not in elements(self.type):
+                refuse(
+                    f"`{self.name}` is {self._declared()}; it is given {shown(value)}",
+                    f"convert it to {self.type.dtype}",
+                )
+            return array.tobytes()
+        return self._converted(array).tobytes()
+
+    def _converted(self, numbers: np.ndarray) -> np.ndarray:
+        """Numbers of Python in the variable's type; an integer must be exact."""
+        dtype, is_whole = self.type.dtype, numbers.dtype.kind in "iub"
+        if not (is_whole or (numbers.dtype.kind == "f" and dtype.kind == "f")):
+            refuse(f"`{self.name}` is {self._declared()}; {numbers.ravel().tolist()[0]!r} is none of that type")
+        with np.errstate(all="ignore"):
+            converted = numbers.astype(dtype)
+        wrong = numbers[converted != numbers] if is_whole else numbers[np.isinf(converted) & np.isfinite(numbers)]
+        if wrong.size:
+            refuse(f"`{self.name}` is {self._declared()}; {wrong.ravel()[0]} does not fit")
+        return converted
+
+    def _declared(self) -> str:
+        return f"{self.type}{''.join(f'[{extent}]' for extent in self.shape)} in .{self._variable.space}"
+
+
+def _device(device: int | None) -> int | None:
+    return 0 if device is None and config.current().device == "cuda" else device
+
+
+def _no_address(value: object) -> int:
+    raise EmulationError(f"{value} has no address yet")

@@ -1,0 +1,135 @@
+"""A kernel for one target and one set of constants, and what can be made of it: machine code, launches, checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ptxdsl import ir
+from ptxdsl.driver import Late
+from ptxdsl.errors import LaunchError, here
+from ptxdsl.trace.captured import NOTHING, Captures
+from ptxdsl.verify.effects import written
+
+if TYPE_CHECKING:
+    import ptxdsl.assemble as assembling
+    import ptxdsl.parse as parsing
+    from ptxdsl.assemble import Cubin
+    from ptxdsl.emulate.run import program as programs
+    from ptxdsl.runtime import arguments
+    from ptxdsl.runtime import launch as launching
+    from ptxdsl.runtime.arguments import Parameter, Signature
+    from ptxdsl.runtime.launch import Compiled
+    from ptxdsl.runtime.loaded import Image
+    from ptxdsl.runtime.variables import ModuleMemory
+else:
+    arguments = Late("ptxdsl.runtime.arguments")
+    assembling = Late("ptxdsl.assemble")
+    launching = Late("ptxdsl.runtime.launch")
+    parsing = Late("ptxdsl.parse")
+    programs = Late("ptxdsl.emulate.run.program")
+
+
+DEFAULT_ARCH = "sm_80"
+
+
+@dataclass(eq=False)
+class Variant:
+    """A kernel for one target and one set of constants: its text, and what can be made of that when it is needed.
+
+    `dynamic_bytes` of shared memory are needed at launch; None leaves that to the caller. `captures` is what the
+    kernel's function read of Python when it was traced; `memory` holds the variables of a module that was parsed.
+    """
+
+    name: str
+    arch: str
+    module: ir.Module
+    text: str
+    parameters: Sequence[Parameter]
+    dynamic_bytes: int | None = 0
+    parsed: ir.Module | None = field(default=None, repr=False)
+    captures: Captures = field(default=NOTHING, repr=False)
+    memory: ModuleMemory | None = field(default=None, repr=False)
+    _cubins: dict[str, Cubin] = field(default_factory=dict, repr=False)
+    _compiled: dict[str, Compiled] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def read(self) -> ir.Module:
+        """What the emulator runs: the module that `parse` reads from the text."""
+        return self.parsed or parsing.parse(self.text)
+
+    @cached_property
+    def function(self) -> ir.Function:
+        return next(f for f in self.read.kernels if f.name == self.name)
+
+    @property
+    def cubin(self) -> Cubin:
+        """The text assembled for its own target."""
+        return self.assembled(self.arch)
+
+    def assembled(self, arch: str) -> Cubin:
+        """The text assembled for its own target or a later one."""
+        if arch not in self._cubins:
+            image = self._image(arch)
+            self._cubins[arch] = image.cubin if image else assembling.assemble(self.text, arch)
+        return self._cubins[arch]
+
+    @cached_property
+    def static_bytes(self) -> int:
+        """The shared memory that it declares with its size."""
+        shared = programs.Program(self.function, self.read).of_space("shared")
+        return sum(variable.bytes for variable in shared)
+
+    @cached_property
+    def signature(self) -> Signature:
+        return arguments.Signature(self.name, self.parameters, self.written)
+
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """The pointers through which it may write, by the names in messages."""
+        function = next(f for f in self.module.kernels if f.name == self.name)
+        names = [name for parameter in self.parameters for name, _ in arguments.leaves_of(*parameter)]
+        called = {p.name: name for p, name in zip(function.parameters, names, strict=True)}
+        parts = (through.partition("+") for through in written(function))  # p+8 of a struct
+        return frozenset(called[name] + plus + offset for name, plus, offset in parts)
+
+    @cached_property
+    def flattener(self) -> Callable[..., tuple[Any, ...]] | None:
+        """Makes the arguments of PTX of those of a launch; None where these are the same."""
+        return self.signature.flattener() if self.signature.has_groups else None
+
+    def compiled(self, arch: str) -> Compiled:
+        """A handle that launches it on GPUs of `arch`."""
+        if arch not in self._compiled:
+            cubin = self.assembled(arch)
+            self._compiled[arch] = launching.load(cubin, self.name, self.parameters, self.written, self._image(arch))
+        return self._compiled[arch]
+
+    def _image(self, arch: str) -> Image | None:
+        """The machine code that it shares with the other kernels of a parsed module."""
+        return self.memory.image(arch) if self.memory else None
+
+    def shared_bytes(self, asked: int | None) -> int:
+        """The dynamic shared memory of a launch. Raises LaunchError where too little is asked for."""
+        if self.dynamic_bytes is None and asked is None:
+            raise LaunchError(
+                f"{self.name} has a shared array of unknown length, and the launch does not say how many bytes",
+                at=here().location,
+                help=f"launch it as {self.name}[grid, block, shared_bytes](…)",
+            )
+        if asked is not None and self.dynamic_bytes is not None and asked < self.dynamic_bytes:
+            raise LaunchError(
+                f"{self.name} needs {self.dynamic_bytes} bytes of dynamic shared memory; the launch gives {asked}",
+                at=here().location,
+                help=f"launch it as {self.name}[grid, block](…), which gives what it needs",
+            )
+        return (self.dynamic_bytes or 0) if asked is None else asked
+
+
+class Runnable(Protocol):
+    """What a launch needs of a kernel."""
+
+    def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:
+        """The kernel for a target and constants."""

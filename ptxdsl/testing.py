@@ -1,0 +1,56 @@
+"""A pytest fixture that checks kernels on the emulator. In a conftest.py: `pytest_plugins = ["ptxdsl.testing"]`.
+
+It is no plugin that pytest finds by itself: pytest would then look at every module of ptxdsl, in all projects.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ptxdsl.driver import Late
+
+if TYPE_CHECKING:
+    from ptxdsl.check import Checked
+
+check: Any = Late("ptxdsl.check")  # the emulator is loaded by tests that use it
+SEED = 0
+
+
+class Check:
+    """What the fixture `ptx_check` is."""
+
+    def __call__(self, kernel: Any, grid: Any, block: Any, *arguments: Any, **keywords: Any) -> Checked:
+        """Runs a launch on the emulator, as pd.emulate() takes it; the test fails with what is found.
+
+        Arrays are written, as a launch would do.
+        """
+        example = check.Example(grid, block, arguments, keywords)
+        return self._passed([check.checked(kernel, _name(kernel), example)])[0]
+
+    def examples(self, kernel: Any, seed: int = SEED) -> list[Checked]:
+        """Runs the launches of `example_NAME(rng)`, which stands in the module of the kernel."""
+        name = _name(kernel)
+        wanted = check.name_of_examples(name)
+        maker = getattr(sys.modules[kernel.__module__], wanted, None)
+        if maker is None:
+            pytest.fail(f"there is no {wanted}(rng) in {kernel.__module__}", pytrace=False)
+        return self._passed([check.checked(kernel, name, example) for example in check.examples_of(maker, seed)])
+
+    def _passed(self, results: list[Checked]) -> list[Checked]:
+        failed = [result for result in results if result.findings]
+        if failed:
+            pytest.fail(check.as_text(failed).rstrip(), pytrace=False)
+        return results
+
+
+@pytest.fixture
+def ptx_check() -> Check:
+    """`ptx_check(kernel, grid, block, *arguments)` runs a launch on the emulator; what is found fails the test."""
+    return Check()
+
+
+def _name(kernel: Any) -> str:
+    return str(getattr(kernel, "name", kernel))

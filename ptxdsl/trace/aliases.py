@@ -1,0 +1,136 @@
+"""Two names for one variable: what is written by one of them is read by the other.
+
+`old = m` keeps nothing: in Python it is a second name, and a variable is an object. So a write is refused where another
+name for the same variable, one that an assignment has made, is read later on.
+"""
+
+from __future__ import annotations
+
+import dis
+import re
+from bisect import bisect_right
+from functools import lru_cache
+from types import CodeType
+from typing import Any, NoReturn
+
+from ptxdsl.errors import Names, Site, TraceError, bytecode, names_of_calls
+from ptxdsl.trace.builder import Builder
+from ptxdsl.trace.liveness import live_after, names_of
+
+_COPYING = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "BINARY_SUBSCR", "COPY", "SWAP")
+_TARGET = re.compile(r"([\w.\[\]]+?)\s*(?:\.set\b|[-+*/%&|^<>]+=)|.*\bout=(\w[\w.\[\]]*)")
+
+
+def check_aliases(builder: Builder, site: Site, variable: Any) -> None:
+    """Refuses the write to a variable that runs now, at a site, if another name for it is read later."""
+    if variable.repeated:
+        _refuse_repeated(variable, site)
+    if not _may_alias(site.codes):
+        return
+    for depth, names in enumerate(names_of_calls(builder.code, _has_copies)):
+        if names is not None:
+            _check(names, variable, _written(site) if depth == 0 else None, builder)
+
+
+def _written(site: Site) -> str | None:
+    """How the text calls the variable that is written at a site; None where that cannot be told."""
+    place = site.location
+    written = _TARGET.match(place.text[place.columns[0] :])
+    if written or place.text:
+        return written and (written[1] or written[2])
+    listing = bytecode(site.codes[0])
+    n = bisect_right(listing, site.offset, key=lambda i: i.offset) - 1
+    same = [i for i in listing[:n] if _begins(i) == _begins(listing[n])]  # what stands in front of `.set` or `+=`
+    is_write = listing[n].opname == "BINARY_OP" or any(i.argval == "set" for i in same)
+    if not is_write or not same[:1] or not same[0].opname.startswith(("LOAD_FAST", "LOAD_DEREF")):
+        return None
+    is_name = len(same) == 1 or same[1].argval == "set"
+    return str(same[0].argval) if is_name else f"{same[0].argval}…"
+
+
+def _begins(instruction: dis.Instruction) -> tuple[int | None, int | None]:
+    """The line and column of the text that an instruction stands for."""
+    place = instruction.positions
+    return (place.lineno, place.col_offset) if place else (None, None)
+
+
+def _check(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
+    """`written` is how the text calls the variable that is written; None where that cannot be told."""
+    bound = [name for name, value in names.values.items() if _is(value, variable)]
+    if not bound or (len(bound) == 1 and written in (None, bound[0])):
+        return
+    live = live_after(names.code, names.offset)
+    others = [name for name in bound if name in live and name != written]
+    both = [written, *others] if written else others
+    copies = [name for name in both if _is_copied(names, name)]
+    if others and copies and len(both) > 1:
+        original = next(name for name in both if name != copies[-1])
+        _refuse(copies[-1], original, names.values[others[0]], builder)
+
+
+def _is(value: Any, variable: Any) -> bool:
+    """Whether a name is bound to a variable, or to the pointer that a variable holds."""
+    return value is variable or (getattr(type(value), "moves", False) and value.base is variable)
+
+
+def _refuse(copy: str, original: str, value: Any, builder: Builder) -> NoReturn:
+    snapshot = f"{original} + 0" if getattr(type(value), "moves", False) else f"{original}.value"
+    named = f"the variable `{original}`" if not original.endswith("…") else "the variable that is written here"
+    help = f"write `{copy} = {snapshot}`" if not original.endswith("…") else f"bind `{copy}` to its `.value`"
+    raise TraceError(
+        f"`{copy}` is a second name for {named}, not a copy of it: what is written here is in both",
+        at=builder.site().location,
+        help=f"to keep what it held before, {help}",
+    )
+
+
+def _refuse_repeated(variable: Any, site: Site) -> NoReturn:
+    made = variable.site.location
+    text = made.text[slice(*made.columns)] or f"pd.var({variable.type})"
+    raise TraceError(
+        f"`[{text}] * …` ({made}) is one variable several times: what is written here to one element is in all of them",
+        at=site.location,
+        help=f"make a variable for each: `[pd.var({variable.type}, …) for _ in range(…)]`",
+    )
+
+
+def _is_copied(names: Names, name: str) -> bool:
+    """Whether a copy that Python may have made by now bound a name."""
+    copied = _copied(names.code).get(name, ())
+    return any(at < names.offset or _comes_back(names.code, at, names.offset) for at in copied)
+
+
+def _comes_back(code: CodeType, later: int, offset: int) -> bool:
+    """Whether a Python loop leads from one place in the bytecode to an earlier one."""
+    jumps = [i for i in bytecode(code) if i.opname.startswith("JUMP_BACKWARD") and i.offset > later]
+    return any(int(i.argval) <= offset for i in jumps)
+
+
+@lru_cache(maxsize=256)
+def _copied(code: CodeType) -> dict[str, list[int]]:
+    """Names, and where they are bound to what another name, an attribute or an element is, or to what several are."""
+    copied: dict[str, list[int]] = {}
+    copies = False
+    for instruction in bytecode(code):
+        if instruction.opname.startswith("STORE_"):
+            for name in names_of(instruction)[1] if copies else ():
+                copied.setdefault(name, []).append(instruction.offset)
+            copies = copies or "LOAD" in instruction.opname
+        else:
+            copies = instruction.opname.startswith(_COPYING)
+    return copied
+
+
+def _has_copies(code: CodeType) -> bool:
+    return bool(_copied(code))
+
+
+# By the identity of the functions of a site, which are kept alive: to hash code takes longer than a look at it.
+_aliasing: dict[int, tuple[tuple[CodeType, ...], bool]] = {}
+
+
+def _may_alias(codes: tuple[CodeType, ...]) -> bool:
+    known = _aliasing.get(id(codes))
+    if known is None:
+        known = _aliasing[id(codes)] = codes, any(map(_has_copies, codes))
+    return known[1]

@@ -1,0 +1,441 @@
+"""What a function reads beside its arguments: globals, closure cells, and what lies in them, as a key.
+
+A kernel is traced once, and what it and its helpers read of Python then is in its text. Two keys are equal only where
+a kernel would be traced alike: 2 and 2.0, 0.0 and -0.0, 1 and True differ, nested too. A launch has no time to compute
+a key: it asks a guard, one function written for these names, which compares objects by identity.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache, partial
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ptxdsl.errors import bytecode
+
+Key: TypeAlias = tuple[Any, ...]  # hashable
+# Whether all is as it was; may be False where the key is still the same. Raises NameError where a variable is gone.
+Guard: TypeAlias = Callable[[], bool]
+
+MOST_CODES = 1024
+MOST_ITEMS = 16  # of a list that are compared one by one
+_PLAIN = (int, str, bytes, bool, complex, type(None), type(...))
+_OURS = "ptxdsl"
+_OUR_VALUES = ("ptxdsl.types", "ptxdsl.trace", "ptxdsl.layout")  # modules of whose types values do not change
+_STEADY = {_OURS, "builtins", "math", "cmath", "operator", "_operator", "numpy"}  # modules that are not written to
+_UNSTEADY = {"globals", "locals", "vars", "eval", "exec", "open", "input", "__import__"}
+_OF_NUMPY = (np.ufunc, type(np.where))
+_GLOBAL, _CELL = ("LOAD_GLOBAL", "LOAD_NAME"), ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
+_ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
+_METHODS = (staticmethod, classmethod)
+
+
+class UnsteadyError(Exception):
+    """A function reads what may change without a trace in its variables."""
+
+
+class Read(NamedTuple):
+    """A global or free variable that code names, and the attributes that it reads of it: `settings.tile.m`."""
+
+    is_cell: bool
+    name: str
+    attributes: tuple[str, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Captures:
+    """What a function reads: the key, the objects that it knows by their addresses, and the quick check.
+
+    `make_guard` writes that; None where nothing can change.
+    """
+
+    key: Key
+    alive: Sequence[object]
+    make_guard: Callable[[], Guard | None] | None
+    _guard: Guard | None = None
+
+    @property
+    def guard(self) -> Guard | None:
+        """The quick check for all that was read; written when it is first asked for."""
+        if self.make_guard is not None:
+            self._guard, self.make_guard = self.make_guard(), None
+        return self._guard
+
+    def hold(self) -> bool:
+        """Whether all is as it was, as far as the quick check can tell."""
+        try:
+            return self.guard is None or self.guard()
+        except (NameError, AttributeError, LookupError, TypeError):  # a variable is gone, or something else
+            return False
+
+
+NOTHING = Captures((), (), None)
+_dataclasses: dict[int, tuple[Any, Key]] = {}  # keys of constants by their addresses
+
+
+def captures(functions: Iterable[object]) -> Captures:
+    """What a kernel's function and its helpers read; functions and classes that it gets as values are given too.
+
+    Objects of the caller's classes are known by identity, and by the attributes that code names.
+    """
+    read = [each for each in functions if not is_steady(each)]
+    if not read:
+        return NOTHING
+    keys = _Captured()
+    key = tuple([keys.key(each) for each in read])
+    return Captures(key, keys.alive, keys.guard)
+
+
+def constant_key(value: object) -> Key:
+    """What tells the value of a constant, which is hashable, from others."""
+    return _Constants().key(value)
+
+
+class Keys:
+    """Computes keys; `alive` are the objects in them that are known by their address."""
+
+    def __init__(self) -> None:
+        self.alive: list[object] = []
+        self.functions: list[FunctionType] = []  # in the order in which their keys were begun
+
+    def unknown(self, value: object) -> Key:
+        """The key of an object of which nothing is known."""
+        raise UnsteadyError
+
+    def key(self, value: Any) -> Key:
+        """What tells a value from others."""
+        kind = type(value)
+        if kind in _PLAIN:
+            return kind, value
+        if kind is float:
+            return kind, value.hex()  # which tells the zeros apart
+        if kind in (list, tuple):
+            return kind, *map(self.key, value)
+        if kind in _CONTAINERS:
+            return _CONTAINERS[kind](self, value)
+        if kind is FunctionType and not is_ours(value):
+            return self.function(value)
+        if is_steady(value):
+            return self.known(value)
+        return self.other(value)
+
+    def other(self, value: object) -> Key:
+        """The key of what is neither plain nor ours: numbers of numpy, tuples and frozen dataclasses by their parts."""
+        if isinstance(value, np.generic):
+            return type(value), value.tobytes()
+        if isinstance(value, tuple):
+            return type(value), *map(self.key, value)
+        return self.unknown(value)
+
+    def known(self, value: object) -> Key:
+        """The address of an object that stays alive with the key."""
+        self.alive.append(value)
+        return (id(value),)
+
+    def function(self, function: FunctionType) -> Key:
+        """The code of a function and what it reads; of one that was met before, its number."""
+        if function in self.functions:
+            return "again", self.functions.index(function)
+        self.functions.append(function)
+        self.alive.append(function.__code__)
+        attached = vars(function), function.__defaults__, function.__kwdefaults__
+        return id(function.__code__), *self.read(function), *map(self.key, attached)
+
+    def read(self, function: FunctionType) -> Iterator[Key]:
+        """The keys of the variables that a function names."""
+        if any(read.name == "__import__" for read in reads(function.__code__)):
+            self.unknown(builtins.__import__)
+        for read in _variables(function):
+            yield self.key(_value(function, read))
+
+
+@lru_cache(maxsize=MOST_CODES)
+def _field_names(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass."""
+    return tuple([field.name for field in fields(kind)])
+
+
+class _Itself:
+    """Stands for an object that cannot be hashed: it is equal to no other one."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.value is other.value
+
+
+class _Constants(Keys):
+    """Constants of kernels are hashable, and known by what is in them."""
+
+    def key(self, value: object) -> Key:
+        return (value,) if type(value) is partial else super().key(value)
+
+    def known(self, value: object) -> Key:
+        return type(value), (_Itself(value) if type(value).__hash__ is None else value)
+
+    def other(self, value: object) -> Key:
+        if not is_dataclass(value) or isinstance(value, type) or type(value).__eq__ is object.__eq__:
+            return super().other(value)
+        known, key = _dataclasses.get(id(value), (None, ()))
+        if known is not value:
+            key = self.known(value)[:1] + tuple([self.key(getattr(value, name)) for name in _field_names(type(value))])
+            if len(_dataclasses) >= MOST_CODES:
+                _dataclasses.clear()
+            _dataclasses[id(value)] = value, key
+        return key
+
+    def unknown(self, value: object) -> Key:
+        return self.known(value)
+
+    def function(self, function: FunctionType) -> Key:
+        return (function,)
+
+
+class _Captured(Keys):
+    """What a kernel captures, with a quick check that it is the same."""
+
+    def __init__(self, within: frozenset[int] = frozenset()) -> None:
+        """`within` are the addresses of objects whose contents are looked at: what leads back to them ends there."""
+        super().__init__()
+        self.within = within
+        self.identities: dict[Any, tuple[FunctionType, dict[str, Any]]] = {}
+        self.contents: list[_Content] = []
+        self.classes: list[type] = []
+
+    def unknown(self, value: object) -> Key:
+        if isinstance(value, np.ndarray):
+            return type(value), str(value.dtype), value.shape, value.tobytes()
+        if isinstance(value, type) and value not in self.classes:
+            self.classes.append(value)
+            return *self.known(value), *map(self.key, _methods(value))
+        if isinstance(value, MethodType):
+            return *self.known(value.__self__), *self.key(value.__func__)
+        return self.known(value)
+
+    def read(self, function: FunctionType) -> Iterator[Key]:
+        scope = self.identities.setdefault(_scope(function), (function, {}))[1]
+        for read in reads(function.__code__):
+            value = _value(function, read)
+            path = read.name
+            yield self.watched(value, scope, path)
+            for attribute in read.attributes:
+                if is_steady(value) or not _has(value, attribute):
+                    break
+                value = getattr(value, attribute)
+                if isinstance(value, MethodType):  # a new object each time
+                    yield self.key(value.__func__)
+                    break
+                path += f".{attribute}"
+                yield self.watched(value, scope, path)
+
+    def watched(self, value: object, scope: dict[str, object], path: str) -> Key:
+        """The key of a variable; what may change while it is the same object is compared by what is in it as well."""
+        scope[path] = value
+        items = _items(value)
+        if items is not None:
+            scope.update({f"{path}{item}": part for item, part in items.items()})
+        elif _is_mutable(value) and id(value) not in self.within:
+            key = _Captured(self.within | {id(value)}).key(value)
+            self.contents.append(_Content(value, _parts(value), key))
+        return self.key(value)
+
+    def guard(self) -> Guard | None:
+        """The quick check for all that was read; None where nothing can change."""
+        check: Guard | None = partial(_same_contents, tuple(self.contents)) if self.contents else None
+        for function, values in self.identities.values():
+            if values:
+                check = _comparison(function, values, check)
+        return check
+
+
+class _Content(NamedTuple):
+    """What may change and stay the same object; `parts` are known where none of them can change itself."""
+
+    value: object
+    parts: list[object] | None
+    key: Key
+
+    def is_same(self) -> bool:
+        """Whether it holds what it held: the same parts, or equal ones."""
+        known, parts = self.parts, None if self.parts is None else _parts(self.value)
+        if parts and known and len(parts) == len(known) and all(map(operator.is_, parts, known)):
+            return True
+        return _Captured(frozenset({id(self.value)})).key(self.value) == self.key
+
+
+def _parts(value: object) -> list[object] | None:
+    """The parts of a list or dict of what does not change; None for others."""
+    parts = value if type(value) is list else [*value, *value.values()] if type(value) is dict else None
+    return None if parts is None or any(map(_is_mutable, parts)) else list(parts)
+
+
+def _same_contents(contents: tuple[_Content, ...]) -> bool:
+    return all(content.is_same() for content in contents)
+
+
+def _comparison(function: FunctionType, values: dict[str, object], further: Guard | None) -> Guard:
+    """A function with the globals and cells of another one: whether these names still mean these objects.
+
+    Python looks up the globals of a function in a few nanoseconds.
+    """
+    names = {f"_captured_{n}": value for n, value in enumerate(values.values())}
+    tests = [f"{path} is {name}" for path, name in zip(values, names, strict=True)]
+    if further is not None:
+        names["_captured_further"] = further
+        tests.append("_captured_further()")
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    text = (
+        f"def around({', '.join(cells)}):\n def check({', '.join(names)}): return {' and '.join(tests)}\n return check"
+    )
+    around = next(c for c in compile(text, "<captured>", "exec").co_consts if isinstance(c, CodeType))
+    code = next(c for c in around.co_consts if isinstance(c, CodeType))
+    closure = tuple(cells[name] for name in code.co_freevars)
+    return FunctionType(code, function.__globals__, "check", tuple(names.values()), closure)
+
+
+def _scope(function: FunctionType) -> Hashable:
+    """Functions with the same globals and cells can be checked together."""
+    return id(function.__globals__), tuple(map(id, function.__closure__ or ()))
+
+
+def _has(value: object, attribute: str) -> bool:
+    """Whether a module, a class or an object holds an attribute itself, so that no code runs where it is read."""
+    kinds = value.__mro__ if isinstance(value, type) else type(value).__mro__
+    inherited = next((vars(kind)[attribute] for kind in kinds if attribute in vars(kind)), None)
+    if isinstance(inherited, property) or (
+        hasattr(type(inherited), "__get__") and not isinstance(inherited, (FunctionType, *_METHODS))
+    ):
+        return type(inherited).__name__ == "member_descriptor" and hasattr(value, attribute)
+    return inherited is not None or attribute in getattr(value, "__dict__", {})
+
+
+def _methods(value: type) -> Iterator[FunctionType]:
+    """The functions of a class and of its bases, but for those of libraries."""
+    for kind in value.__mro__:
+        if not is_steady(kind):
+            for member in vars(kind).values():
+                function = getattr(member, "fget", None) or getattr(member, "__func__", member)
+                if isinstance(function, FunctionType):
+                    yield function
+
+
+def _items(value: object) -> dict[str, Any] | None:
+    """The parts of a short list or dict of what does not change, by the text that leads to each; None for others."""
+    if type(value) is list:
+        items = {f"[{n}]": part for n, part in enumerate(value)}
+    elif type(value) is dict and all(type(name) in (str, int) for name in value):
+        items = {f"[{name!r}]": part for name, part in value.items()}
+    else:
+        return None
+    if len(items) > MOST_ITEMS or any(map(_is_mutable, items.values())):
+        return None
+    return items | {".__len__()": len(items)}
+
+
+def _is_mutable(value: object) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_is_mutable, value))
+    return isinstance(value, list | dict | set | np.ndarray)
+
+
+def _value(function: FunctionType, read: Read) -> Any:
+    """What a variable means now; None for one that is not set."""
+    if read.is_cell:
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        return _content(cells[read.name])
+    return function.__globals__.get(read.name, getattr(builtins, read.name, None))
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a variable that is set later
+        return None
+
+
+@lru_cache(maxsize=MOST_CODES)
+def reads(code: CodeType) -> tuple[Read, ...]:
+    """The variables around a function that it, or a function in it, names, each with the attributes behind it."""
+    return tuple(dict.fromkeys(_reads(code, code.co_freevars)))
+
+
+def _reads(code: CodeType, free: Sequence[str]) -> Iterator[Read]:
+    listing = bytecode(code)
+    for n, instruction in enumerate(listing):
+        name = str(instruction.argval)
+        if instruction.opname == "IMPORT_NAME":
+            yield Read(False, "__import__", ())
+        elif instruction.opname in _GLOBAL:
+            yield Read(False, name, _attributes(listing[n + 1 :]))
+        elif instruction.opname in _CELL and name in free and name != "__class__":
+            yield Read(True, name, _attributes(listing[n + 1 :]))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _reads(constant, [name for name in free if name in constant.co_freevars])
+
+
+def _attributes(listing: Sequence[Any]) -> tuple[str, ...]:
+    names = []
+    for instruction in listing:
+        if instruction.opname not in _ATTRIBUTE:
+            break
+        names.append(str(instruction.argval))
+    return tuple(names)
+
+
+def _variables(function: FunctionType) -> Iterator[Read]:
+    """The variables that a function names, each once, without the attributes."""
+    return iter(dict.fromkeys(read._replace(attributes=()) for read in reads(function.__code__)))
+
+
+def is_ours(function: FunctionType) -> bool:
+    """Whether a function is part of this package, whose modules do not change."""
+    return _root(function.__globals__.get("__name__")) == _OURS and not function.__closure__
+
+
+def _root(module: object) -> str:
+    return str(module).partition(".")[0]
+
+
+def is_steady(value: Any) -> bool:
+    """Whether an object means the same as long as it is the same."""
+    kind = type(value)
+    if kind is FunctionType:
+        return is_ours(value)
+    if isinstance(value, ModuleType):
+        return _root(value.__name__) in _STEADY
+    if isinstance(value, type):
+        return _root(value.__module__) in _STEADY
+    if kind is BuiltinFunctionType:
+        owner = value.__self__
+        return value.__name__ not in _UNSTEADY and (
+            owner is None or (isinstance(owner, ModuleType) and is_steady(owner))
+        )
+    return kind.__module__.startswith(_OUR_VALUES) or kind in _OF_NUMPY
+
+
+def _mapping_key(keys: Keys, value: dict[object, object]) -> Key:
+    return dict, *[keys.key(item) for pair in value.items() for item in pair]
+
+
+def _set_key(keys: Keys, value: Any) -> Key:
+    return type(value), frozenset(map(keys.key, value))
+
+
+def _partial_key(keys: Keys, value: Any) -> Key:
+    return partial, *map(keys.key, (value.func, value.args, value.keywords, vars(value)))
+
+
+_CONTAINERS: dict[type, Callable[[Keys, Any], Key]] = {
+    dict: _mapping_key, set: _set_key, frozenset: _set_key, partial: _partial_key,
+}  # fmt: skip

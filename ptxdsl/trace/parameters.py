@@ -1,0 +1,447 @@
+"""Groups of named, typed fields that a launch fills by name and a kernel reads by name.
+
+A class is declared once; its instances hold numbers and arrays on the host, and traced values in a kernel. Each field
+of it, and of the groups in it, is a PTX parameter of its own. `flat` has the values of all of them in their order, and
+is made with the instance, so that a launch need not walk through it.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import difflib
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from keyword import iskeyword
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self, TypeAlias, dataclass_transform, get_origin
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from ptxdsl.errors import Error, LaunchError, TraceError, here, names_here
+from ptxdsl.trace.builder import peek
+from ptxdsl.trace.foreign import UnknownName
+from ptxdsl.trace.instruction import Source
+from ptxdsl.types import FixedArray, Pointer, Type, nearest_type, pred
+
+FieldType: TypeAlias = "Type | Pointer | Definition"
+METHODS = ("align_", "fields_", "flat", "leaves_", "of", "of_", "own_fields_", "with_")
+ANNOTATE = "annotate ptr[f32] and the like for arrays, u32 and the like for numbers, u32[4] for four of them"
+_NUMBERS = (int, float, np.generic)
+_MISSING = object()
+_of: WeakValueDictionary[Any, Definition] = WeakValueDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a group; `count` is the length of an array, None for a single value."""
+
+    name: str
+    type: FieldType
+    count: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.type}" if self.count is None else f"{self.type}[{self.count}]"
+
+
+class Leaf(NamedTuple):
+    """What becomes one PTX parameter; `path` is how it is reached, such as `a.data` or `sizes[0]`."""
+
+    path: str
+    type: Type | Pointer
+
+
+class Definition(type):
+    """The class of groups: reads the fields of one where it is defined, and refuses what no kernel can take."""
+
+    fields_: tuple[Field, ...]
+    own_fields_: tuple[Field, ...]
+    leaves_: tuple[Leaf, ...]
+    align_: int
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, object], *, align: int = 1) -> Definition:
+        return super().__new__(mcs, name, bases, namespace)
+
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, object], *, align: int = 1) -> None:
+        super().__init__(name, bases, namespace)
+        if align not in (1, 2, 4, 8, 16, 32, 64, 128):
+            _refuse_definition(f"{name} has align={align!r}", "align is a power of two of at most 128 bytes")
+        if not bases:
+            cls.fields_, cls.leaves_, cls.align_ = (), (), 1
+            return
+        inherited = [field for base in reversed(cls.__mro__[1:]) for field in vars(base).get("own_fields_", ())]
+        cls.own_fields_ = tuple(_own_fields(cls, namespace))
+        cls.fields_ = tuple(dict.fromkeys([*inherited, *cls.own_fields_]))
+        cls.leaves_ = tuple(leaf for field in cls.fields_ for leaf in _leaves(field))
+        cls.align_ = max([align, *(base.align_ for base in bases if isinstance(base, Definition))])
+        _check_distinct(cls)
+        initializer(cls)
+
+    __iter__ = None  # `Matrix[2]` is no element
+
+    def __getitem__(cls, count: int) -> FixedArray:
+        return FixedArray(cls, count)
+
+    def __str__(cls) -> str:
+        return cls.__name__
+
+    def __setattr__(cls, name: str, value: object) -> None:
+        if name in {field.name for field in vars(cls).get("fields_", ())}:
+            raise _unsettable(cls, name)
+        super().__setattr__(name, value)
+
+
+def leaves(name: str, type: FieldType) -> tuple[Leaf, ...]:
+    """The PTX parameters that a parameter of a kernel stands for: one, or those of the group that it is."""
+    if not isinstance(type, Definition):
+        return (Leaf(name, type),)
+    return tuple([Leaf(f"{name}.{path}", kind) for path, kind in type.leaves_])
+
+
+def assembled(type: FieldType, values: Iterator[object]) -> Any:
+    """The value of a parameter from those of its leaves: the next one, or a group of the next ones."""
+    if not isinstance(type, Definition):
+        return next(values)
+    return type(**{field.name: _gathered(field, values) for field in type.fields_})
+
+
+def _gathered(field: Field, values: Iterator[object]) -> Any:
+    if field.count is None:
+        return assembled(field.type, values)
+    return tuple([assembled(field.type, values) for _ in range(field.count)])
+
+
+def is_alike(value: object, definition: Definition) -> bool:
+    """Whether a value is of a class, or of another one with the same fields."""
+    kind = type(value)
+    return kind is definition or getattr(kind, "fields_", None) == definition.fields_
+
+
+def spelled(definition: Definition) -> str:
+    """How an instance is written: `Matrix(data=…, stride=…)`."""
+    return f"{definition}({', '.join(f'{field.name}=…' for field in definition.fields_)})"
+
+
+def passable(type: object) -> bool:
+    """Whether a kernel can have a parameter of this type."""
+    if isinstance(type, Pointer):
+        return type.space in ("global", "const", "generic", "shared")
+    return isinstance(type, Type) and type is not pred and type.bits in (8, 16, 32, 64)
+
+
+def _own_fields(cls: Definition, namespace: Mapping[str, object]) -> Iterator[Field]:
+    for name, value in namespace.items():
+        if isinstance(value, Type | Pointer):
+            _refuse_definition(f"`{name}` of {cls} is set to {value}", f"annotate it: `{name}: {value}`")
+    for name, annotation in inspect.get_annotations(cls).items():
+        resolved = _resolved(cls, name, annotation) if isinstance(annotation, str) else annotation
+        if resolved is ClassVar or get_origin(resolved) is ClassVar:
+            continue
+        _check_name(cls, name)
+        if name in namespace:
+            _refuse_definition(
+                f"field `{name}` of {cls} has a default",
+                "leave it out: each launch gives every field; what is usual can be filled in by a function of yours",
+            )
+        yield _field(cls, name, resolved)
+
+
+def _check_name(cls: Definition, name: str) -> None:
+    if name in METHODS or name.startswith("_"):
+        why = "is what groups use for themselves" if name in METHODS else "begins with an underscore"
+        _refuse_definition(f"field `{name}` of {cls} {why}", "give it another name")
+    if not name.isidentifier() or iskeyword(name):
+        _refuse_definition(f"field `{name}` of {cls} has a name that Python cannot read", "give it another name")
+
+
+def _resolved(cls: Definition, name: str, text: str) -> Any:
+    """An annotation that is text, as `from __future__ import annotations` makes them all."""
+    names = names_here()
+    scope = {**names.globals, **names.values} if names else {}
+    try:
+        return eval(text, scope, dict(vars(cls)))
+    except Error as why:
+        _refuse_definition(f"field `{name}` of {cls}: {why.message}", why.help)
+    except Exception as why:
+        if isinstance(why, NameError) and why.name == cls.__name__:
+            _refuse_itself(cls, name)
+        _refuse_definition(
+            f"the annotation `{text}` of field `{name}` of {cls} cannot be resolved: {type(why).__name__}: {why}",
+            "it may name types and groups that are known where the class is defined",
+        )
+
+
+def _refuse_itself(cls: Definition, name: str) -> NoReturn:
+    _refuse_definition(
+        f"field `{name}` of {cls} is {cls} itself, which would have no end",
+        "point to others by ptr[u64], or name a group that is defined before",
+    )
+
+
+def _field(cls: Definition, name: str, annotation: Any) -> Field:
+    type, count = annotation, None
+    if isinstance(annotation, FixedArray):
+        type, count = annotation.element, int(annotation.count)
+    if not (passable(type) or isinstance(type, Definition)) or type is Parameters:
+        near = _near(type)
+        help = f"did you mean `{name}: {near}`?" if near else ANNOTATE
+        _refuse_definition(f"field `{name}` of {cls} is annotated {_named(type)}, which no kernel takes", help)
+    return Field(name, type, count)
+
+
+def _near(annotation: Any) -> str | None:
+    """What an annotation that is no type most likely means."""
+    if isinstance(annotation, tuple) and len(annotation) == 2 and passable(annotation[0]):
+        return f"{annotation[0]}[{annotation[1]}]"
+    near = nearest_type(annotation)
+    return str(near) if near is not None and passable(near) else None
+
+
+def _named(annotation: object) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else repr(annotation)
+
+
+def _leaves(field: Field) -> Iterator[Leaf]:
+    names = [field.name] if field.count is None else [f"{field.name}[{n}]" for n in range(field.count)]
+    for name in names:
+        yield from leaves(name, field.type)
+
+
+def _check_distinct(cls: Definition) -> None:
+    """PTX has no dots in names: `a.data` and `a_data` would be one."""
+    known: dict[str, str] = {}
+    for path, _ in cls.leaves_:
+        if known.setdefault(ptx_name(path), path) != path:
+            other = known[ptx_name(path)]
+            _refuse_definition(
+                f"fields `{other}` and `{path}` of {cls} would both be `{ptx_name(path)}` in PTX", "rename one of them"
+            )
+    names = [field.name for field in cls.fields_]
+    for name in names:
+        if names.count(name) > 1:
+            _refuse_definition(
+                f"field `{name}` of {cls} has two types: it inherits a field of that name", "rename one of them"
+            )
+
+
+def ptx_name(path: str) -> str:
+    """The name in PTX of the parameter that is reached so: p_a_data of `p.a.data`, p_sizes_0 of `p.sizes[0]`."""
+    return path.replace(".", "_").replace("[", "_").replace("]", "")
+
+
+def _refuse_definition(message: str, help: str | None) -> NoReturn:
+    raise TraceError(message, at=here().location, help=help)
+
+
+def initializer(cls: Definition) -> None:
+    """Writes `__init__`: it takes each field by name, looks at groups and arrays, and puts `flat` together."""
+    names = [field.name for field in cls.fields_]
+    special = [field for field in cls.fields_ if field.count is not None or isinstance(field.type, Definition)]
+    missing = "".join(f" or {name} is _missing" for name in names)
+    values = "".join(f"{name!r}: {name}, " for name in names)
+    lines = [
+        f"def __init__(_self, *_positional, {''.join(f'{name}=_missing, ' for name in names)}**_unknown):",
+        f"if _positional or _unknown{missing}: _misfit(_self, _positional, {{{values}**_unknown}})",
+        *(f"if type({f.name}) is not _type_{f.name}: {f.name} = _fitted(_self, {f.name!r}, {f.name})" for f in special),
+        "_state = _self.__dict__",
+        *(f"_state[{name!r}] = {name}" for name in names),
+        f"_state['flat'] = ({''.join(map(_flattened, cls.fields_))})",
+        "if _peek() is not None: _check_traced(_self)",
+    ]
+    scope: dict[str, Any] = {
+        "_missing": _MISSING, "_misfit": _misfit, "_fitted": _fitted, "_peek": peek, "_check_traced": _check_traced,
+        "_leaves_of": _leaves_of, "__name__": __name__,
+        **{f"_type_{f.name}": f.type if f.count is None else None for f in special},
+    }  # fmt: skip
+    exec(compile("\n    ".join(lines), __file__, "exec"), scope)
+    cls.__init__ = scope["__init__"]  # type: ignore[misc]
+    keyword = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names]
+    cls.__signature__ = inspect.Signature(keyword)
+
+
+def _flattened(field: Field) -> str:
+    if not isinstance(field.type, Definition):
+        return f"{field.name}, " if field.count is None else f"*{field.name}, "
+    return f"*{field.name}.flat, " if field.count is None else f"*_leaves_of({field.name}), "
+
+
+def _leaves_of(groups: Sequence[Parameters]) -> list[Any]:
+    return [leaf for group in groups for leaf in group.flat]
+
+
+def _misfit(group: Parameters, positional: tuple[object, ...], values: Mapping[str, object]) -> NoReturn:
+    """Says which field is missing or unknown."""
+    cls = type(group)
+    fields = [field.name for field in cls.fields_]
+    unknown = [name for name in values if name not in fields]
+    missing = [name for name in fields if values.get(name, _MISSING) is _MISSING]
+    if positional:
+        _refuse(f"{cls} takes its fields by name; {len(positional)} given by position", f"write {spelled(cls)}")
+    if unknown:
+        _refuse(*_unknown(cls, unknown[0]))
+    few = f"field{'s' * (len(missing) > 1)} {', '.join(f'`{name}`' for name in missing)}"
+    _refuse(f"{cls} is made without its {few}", f"write {spelled(cls)}")
+
+
+def _fitted(group: Parameters, name: str, value: object) -> Any:
+    """A group or the elements of an array, where they are what the field takes."""
+    cls = type(group)
+    field = next(field for field in cls.fields_ if field.name == name)
+    if field.count is None:
+        _check_group(f"field `{name}` of {cls}", field.type, value)
+        return value
+    elements = value.tolist() if isinstance(value, np.ndarray) and value.ndim == 1 else value
+    if not isinstance(elements, tuple | list):
+        _refuse(f"field `{name}` of {cls} takes {field}; it is {brief(value)}", f"pass a tuple of {field.count}")
+    if len(elements) != field.count:
+        _refuse(f"field `{name}` of {cls} takes {field}; {len(elements)} given", f"pass a tuple of {field.count}")
+    for n, element in enumerate(elements):
+        _check_group(f"field `{name}[{n}]` of {cls}", field.type, element)
+    return tuple(elements)
+
+
+def _check_group(called: str, type: FieldType, value: object) -> None:
+    if isinstance(type, Definition) and not is_alike(value, type):
+        _refuse(f"{called} takes {type}; it is {brief(value)}", f"write {spelled(type)}")
+
+
+def _check_traced(group: Parameters) -> None:
+    """In a kernel, traced values are of the types of their fields."""
+    for (path, type_), value in zip(type(group).leaves_, group.flat, strict=True):
+        if isinstance(value, Source) and value.type != type_:
+            is_number = not isinstance(type_, Pointer) and not isinstance(value.type, Pointer)
+            _refuse(
+                f"field `{path}` of {type(group)} is {type_}; `{value.name}` is {value.type}",
+                f"convert it: `{value.name}.to({type_})`" if is_number else f"give it a {type_}",
+            )
+
+
+def _refuse(message: str, help: str) -> NoReturn:
+    raise (LaunchError if peek() is None else TraceError)(message, at=here().location, help=help)
+
+
+def _unknown(cls: Definition, name: str) -> tuple[str, str]:
+    """The sentence for a field that is not there, and what may be meant."""
+    fields = [field.name for field in cls.fields_]
+    near = difflib.get_close_matches(name, fields, 1)
+    help = f"did you mean `{near[0]}`?" if near else f"its fields: {', '.join(fields)}" if fields else "it has none"
+    return f"{cls} has no field `{name}`", help
+
+
+def _unsettable(cls: Definition, name: str) -> TraceError:
+    field = next((field for field in cls.fields_ if field.name == name), None)
+    scalar = field is not None and field.count is None and not isinstance(field.type, Definition)
+    variable = f"keep what changes in a variable, `{name} = pd.var({field}, p.{name})`; " if scalar else ""
+    return TraceError(
+        f"field `{name}` of {cls} is set; the parameters of a launch stay as they are",
+        at=here().location,
+        help=f"{variable}`p.with_({name}=…)` is another {cls}",
+    )
+
+
+def brief(value: object) -> str:
+    """A value in a message: numbers and text as written, others by their class."""
+    if isinstance(value, int | float | str | None) and len(repr(value)) < 40:
+        return repr(value)
+    kind = type(value).__name__
+    return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=False)
+class Parameters(metaclass=Definition):
+    """A group of parameters: derive from it, and annotate the fields.
+
+        class Matrix(pd.Parameters):
+            data: ptr[f32]
+            stride: s64
+
+    A field is a pointer, a number, another group, or an array of these, `u32[4]`, that is read as a tuple.
+    `p: Matrix` is then a parameter of a kernel, read as `p.data[i]`; a launch takes `Matrix(data=x, stride=64)`. Fields
+    of a base class come first. Methods may compute with the fields, in kernels and on the host. Instances cannot be
+    changed.
+
+    For parameters of parsed PTX that are structs, an instance is laid out as C does; `align=16` behind the base class
+    is C's `__align__(16)`. Raises TraceError at the class for a field that no kernel takes, and LaunchError for an
+    instance with a field that is missing, unknown or not of its type.
+    """
+
+    flat: tuple[Any, ...]  # the values of all fields, those of groups and arrays in their place
+
+    @classmethod
+    def of(cls, name: str, /, **fields: object) -> Callable[..., Self]:
+        """A class of computed fields: `Parameters.of("Matrix", data=ptr[dtype], stride=s64)`.
+
+        The same class for the same name and fields, as long as it is in use.
+        """
+        key = cls, name, tuple((field, _key(annotation)) for field, annotation in fields.items())
+        known = _of.get(key)
+        if known is None:
+            frame = names_here()
+            module = frame.globals.get("__name__", "") if frame else ""
+            known = Definition(name, (cls,), {"__annotations__": fields, "__module__": module, "of_": (cls, fields)})
+            _of[key] = known
+        return known
+
+    def with_(self, **changes: object) -> Self:
+        """The same with other values of some fields."""
+        cls: Any = type(self)
+        return cls(**{field.name: getattr(self, field.name) for field in cls.fields_} | changes)  # type: ignore[no-any-return]
+
+    if not TYPE_CHECKING:  # type checkers know which fields there are
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            message, help = _unknown(type(self), name)
+            raise UnknownName(message, at=here().location, help=help)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise _unsettable(type(self), name)
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise _unsettable(type(self), name)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal numbers of the same types, and the same arrays."""
+        return type(self) is type(other) and _identity(self) == _identity(other)
+
+    def __hash__(self) -> int:
+        return hash(_identity(self))
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self)}({', '.join(f'{f.name}={_represented(getattr(self, f.name))}' for f in type(self).fields_)})"
+        )
+
+
+def _key(annotation: object) -> object:
+    """What tells the annotations of fields apart; groups are alive as long as what they are fields of."""
+    if isinstance(annotation, FixedArray):
+        return _key(annotation.element), annotation.count
+    return id(annotation) if isinstance(annotation, type) else repr(annotation)
+
+
+def _identity(group: Parameters) -> tuple[Any, ...]:
+    return type(group), *((type(v), repr(v)) if isinstance(v, _NUMBERS) else id(v) for v in group.flat)
+
+
+def _represented(value: object) -> str:
+    if isinstance(value, (*_NUMBERS, Parameters, Source, tuple, str, type(None))):
+        return repr(value)
+    shape = getattr(value, "shape", None)
+    return f"<{type(value).__name__}{f' {shape}' if shape is not None else ''}>"
+
+
+def _reduced(cls: Definition) -> Any:
+    """A class of computed fields is made again where it is loaded; another one is found by its name."""
+    if "of_" not in vars(cls):
+        return cls.__qualname__
+    base, fields = vars(cls)["of_"]
+    return _made_again, (base, cls.__name__, fields)
+
+
+def _made_again(base: type[Parameters], name: str, fields: Mapping[str, object]) -> Any:
+    return base.of(name, **fields)
+
+
+copyreg.pickle(Definition, _reduced)

@@ -1,0 +1,223 @@
+"""Python state that changes in a branch or a loop: what the kernel does must not depend on that.
+
+Python runs the body of a traced loop once and that of a traced branch always. Where that changes a list, a dictionary,
+an array or an object, the kernel is traced again: once with loops that begin with the state that their first round
+left, once with that from before behind all that may not run. A kernel that comes out as another program is refused, at
+the line that differs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ptxdsl import ir
+from ptxdsl.errors import Error, Location, TraceError, raised_at
+from ptxdsl.trace.builder import Builder, Region
+from ptxdsl.trace.memory import Array, PointerValue
+from ptxdsl.trace.operators import refuse
+from ptxdsl.trace.sentences import advancing
+from ptxdsl.trace.state import Path, Position, Record, Snapshot
+
+_PLAIN = (int, float, complex, str, bytes, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What stood at a path when the block began."""
+
+    path: Path
+
+
+@dataclass(slots=True)
+class Change:
+    """A holder that a block changed, and what it held behind the block; `name`, `old` and `new` are for messages."""
+
+    path: Path
+    after: Any
+    name: str
+    old: Any
+    new: Any
+
+
+@dataclass(slots=True)
+class Suspect:
+    """A block that changed the state of Python."""
+
+    words: str
+    location: Location
+    loops: bool
+    changes: list[Change]
+    begin: int = 0  # in the body of the kernel that is traced again
+    end: int | None = None
+
+
+@dataclass(slots=True)
+class Rounds:
+    """What the blocks of a kernel change, by their number; in a later trace, what those of the first have changed.
+
+    That one begins loops with their second round, or `skips` blocks: it goes on behind them as if they had not run.
+    """
+
+    again: dict[int, Suspect] | None = None
+    skips: bool = False
+    suspects: dict[int, Suspect] = field(default_factory=dict)
+    count: int = 0
+
+    def begin(self, builder: Builder, state: Snapshot, loops: bool) -> int:
+        """The number of a block that begins. In a later trace, its loop may go on from the round before."""
+        self.count += 1
+        suspect = self.again.get(self.count) if self.again else None
+        if suspect is not None:
+            suspect.begin, suspect.end = len(builder.body), None
+            if loops and not self.skips:
+                _apply(suspect.changes, state)
+        return self.count
+
+    def suspect(self, number: int, changed: list[Record], state: Snapshot, region: Region) -> None:
+        """Notes that a block has changed these holders, of those that `state` reaches."""
+        changes = [change for record in changed for change in _changes(record, state)]
+        if changes:
+            self.suspects[number] = Suspect(region.words, region.opened, region.again is not None, changes)
+
+    def go_on(self, builder: Builder, number: int, state: Snapshot, surely: bool) -> None:
+        """In a later trace, goes on behind a block, maybe as if it had not run, unless it surely does."""
+        suspect = self.again.get(number) if self.again else None
+        if suspect is not None:
+            suspect.end = len(builder.body)
+            if self.skips and not surely:
+                state.restore()
+
+
+def refuse_advanced(changed: list[Record], region: Region) -> None:
+    """Refuses iterators that go on in a loop: in each round `next` would give what it gave while tracing."""
+    for record in changed if region.again else ():
+        if isinstance(record.kind, Position):
+            refuse(
+                f"`{record.name}` goes on in {region.words}, which Python runs once while tracing: "
+                "each round would get what the first one does",
+                f"{BY_NUMBER}; {UNROLL}",
+                at=advancing(region.opened, record.name),
+            )
+
+
+def _changes(record: Record, state: Snapshot) -> list[Change]:
+    """What became another in a holder; nothing of an iterator, which cannot be put back."""
+    if isinstance(record.kind, Position):
+        return []
+    stood = {id(value): path for path, value in state.paths()}
+
+    def encoded(value: Any) -> Any:
+        if type(value) is tuple:
+            return tuple(map(encoded, value))
+        is_plain = isinstance(value, _PLAIN) or id(value) not in stood
+        return value if is_plain else Reference(stood[id(value)])
+
+    after = record.kind.mapped(record.kind.copy(record.holder), encoded)
+    return [Change(record.path, after, *record.differences()[0])]
+
+
+def _apply(changes: list[Change], state: Snapshot) -> None:
+    """Makes the holders hold what they did behind the first round."""
+    stood = dict(state.paths())
+    records = {record.path: record for record in state.records}
+
+    def decoded(value: Any) -> Any:
+        if isinstance(value, Reference):
+            return stood.get(value.path)
+        return tuple(map(decoded, value)) if type(value) is tuple else value
+
+    for change in changes:
+        record = records.get(change.path)
+        if record is not None:
+            record.kind.restore(record.holder, record.kind.mapped(change.after, decoded))
+
+
+def check_rounds(first: Builder, trace: Callable[[Rounds], Builder]) -> None:
+    """Traces a kernel again whose blocks changed the state of Python. Raises TraceError if it is another program."""
+    suspects = first.memory[Rounds].suspects
+    for skips in (False, True):
+        at, place = _compared(first, trace, Rounds(suspects, skips))
+        if at is not None and _difference(first.body, trace(Rounds()).body) is None:
+            _refuse(suspects, at, place, skips)  # else something that is not ours to see changes it
+
+
+def _compared(
+    first: Builder, trace: Callable[[Rounds], Builder], rounds: Rounds
+) -> tuple[float | None, Location | None]:
+    """Where a later trace differs, in the body and in the source; no end of the body if it comes to none."""
+    try:
+        body = trace(rounds).body
+    except Exception as error:
+        return math.inf, error.at if isinstance(error, Error) else raised_at(error)
+    at = _difference(first.body, body)
+    return at, None if at is None else _place(first, body, at)
+
+
+def _difference(first: list[ir.Item], second: list[ir.Item]) -> int | None:
+    """Where two programs differ; they name registers alike."""
+    pairs = enumerate(zip_longest(first, second))
+    return next((n for n, (a, b) in pairs if str(a) != str(b)), None)
+
+
+def _place(first: Builder, body: list[ir.Item], at: int) -> Location | None:
+    """The line of the first instruction that differs."""
+    for item in (*body[at:], *first.body[at:]):
+        if isinstance(item, ir.Instruction) and item.location and item.location != first.where:
+            return item.location
+    return None
+
+
+def _refuse(suspects: dict[int, Suspect], at: float, place: Location | None, skips: bool) -> NoReturn:
+    around = [s for s in suspects.values() if s.loops and s.begin <= at and (s.end is None or at < s.end)]
+    before = [s for s in suspects.values() if s.end is not None and s.end <= at]
+    inside = bool(around) and not skips
+    suspect = max((around if inside else before) or suspects.values(), key=lambda s: s.begin if inside else s.end or 0)
+    change = _meant(suspect.changes, place)
+    happens = f"`{change.name}` was changed in {suspect.words}, and what is written here depends on it: "
+    if inside:
+        happens = f"`{change.name}` is another in the next round of {suspect.words}: "
+        happens += "Python runs that once while tracing, and each round would do what the first one does"
+    elif suspect.loops:
+        happens += "Python changed it once while tracing, however often the kernel comes there"
+    else:
+        happens += "Python changed it while tracing, whether the kernel comes there or not"
+    raise TraceError(happens, at=place or suspect.location, help=_mend(change, suspect.loops)) from None
+
+
+def _meant(changes: list[Change], place: Location | None) -> Change:
+    """The change that a line names, else the first."""
+    text = place.text if place else ""
+    return next((c for c in changes if c.name in text or c.name.partition("[")[0] in text), changes[0])
+
+
+BY_NUMBER = "choose by a number of the kernel: one array with a dimension for it, and the index in a `pd.var`"
+UNROLL = "or unroll by Python's `range`, where the number of rounds is known"
+
+
+def _mend(change: Change, loops: bool) -> str:
+    """What to write instead, by what was changed."""
+    if isinstance(change.new, bool | int | float) and isinstance(change.old, bool | int | float):
+        type = "f32" if isinstance(change.new, float) else "u32" if min(change.old, change.new) >= 0 else "s32"
+        old = int(change.old) if isinstance(change.old, bool) else change.old
+        counted = f"what the kernel counts or decides is a variable: `pd.var({type}, {old!r})`"
+        return f"{counted}; {UNROLL}" if loops else f"{counted}, made before the branch"
+    if isinstance(change.new, np.ndarray):
+        return "numpy computes while tracing; memory that the kernel writes is a pd.shared, or a parameter"
+    if loops and is_memory(change.new):
+        return f"{BY_NUMBER}; {UNROLL}"
+    if loops:
+        return f"what the kernel collects goes to a `pd.var` or to memory; change the rest before the loop, {UNROLL}"
+    return "what the kernel decides goes to a `pd.var` or to memory; change the rest before the branch"
+
+
+def is_memory(value: Any) -> bool:
+    """Whether a value is an array or pointer of the kernel, or a list of these."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(map(is_memory, value))
+    return isinstance(value, Array | PointerValue)

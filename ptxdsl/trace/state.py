@@ -1,0 +1,447 @@
+"""What lists, dictionaries, sets, arrays, objects and iterators of Python hold, as the functions that run reach them.
+
+Traced values are leaves: what a `pd.var` holds is the kernel's business, which of them a list holds is Python's.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import sys
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from operator import is_, length_hint
+from types import CellType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ptxdsl.errors import Names, bytecode
+from ptxdsl.trace.instruction import Source
+
+MOST = 2000  # holders that are looked at: the nearest ones
+MOST_BYTES = 1 << 20  # of an array
+_MADE_BY_CLASS = 1 << 9  # of a type's flags
+_OURS, _OUR_KERNELS = "ptxdsl", "ptxdsl.kernels"
+Path: TypeAlias = tuple[Any, ...]  # number of the scope, a name in it, and the keys that lead on from there
+
+
+class Kind:
+    """How holders of a kind are copied, compared, restored and named. `items` of a copy are what they lead to."""
+
+    def copy(self, holder: Any) -> Any:
+        raise NotImplementedError
+
+    def same(self, holder: Any, copy: Any) -> bool:
+        """Whether the holder still holds what was copied."""
+        raise NotImplementedError
+
+    def restore(self, holder: Any, copy: Any) -> None:
+        """Makes the holder hold what was copied."""
+
+    def items(self, copy: Any) -> Iterable[tuple[Any, Any]]:
+        return ()
+
+    def mapped(self, copy: Any, function: Callable[[Any], Any]) -> Any:
+        """A copy with other values in it."""
+        return copy
+
+    def named(self, holder: str, key: Any) -> str:
+        """How a message calls an item."""
+        return holder
+
+
+class Elements(Kind):
+    """Lists and deques."""
+
+    def copy(self, holder: Any) -> Any:
+        return tuple(holder)
+
+    def items(self, copy: Any) -> Iterable[tuple[Any, Any]]:
+        return enumerate(copy)
+
+    def same(self, holder: Any, copy: Any) -> bool:
+        return len(holder) == len(copy) and all(map(is_, holder, copy))
+
+    def restore(self, holder: Any, copy: Any) -> None:
+        holder.clear()
+        holder.extend(copy)
+
+    def mapped(self, copy: Any, function: Callable[[Any], Any]) -> Any:
+        return tuple(map(function, copy))
+
+    def named(self, holder: str, key: Any) -> str:
+        return f"{holder}[{key}]"
+
+
+class Entries(Kind):
+    """Dictionaries."""
+
+    def copy(self, holder: Any) -> Any:
+        return dict(holder)
+
+    def items(self, copy: Any) -> Iterable[tuple[Any, Any]]:
+        return copy.items()  # type: ignore[no-any-return]
+
+    def same(self, holder: Any, copy: Any) -> bool:
+        alike = len(holder) == len(copy) and all(map(is_, holder, copy))
+        return alike and all(map(is_, holder.values(), copy.values()))
+
+    def restore(self, holder: Any, copy: Any) -> None:
+        holder.clear()
+        holder.update(copy)
+
+    def mapped(self, copy: Any, function: Callable[[Any], Any]) -> Any:
+        return {key: function(value) for key, value in copy.items()}
+
+    def named(self, holder: str, key: Any) -> str:
+        return f"{holder}[{key!r}]"
+
+
+class Attributes(Entries):
+    """Objects with a `__dict__`."""
+
+    def copy(self, holder: Any) -> Any:
+        return dict(vars(holder))
+
+    def same(self, holder: Any, copy: Any) -> bool:
+        return super().same(vars(holder), copy)
+
+    def restore(self, holder: Any, copy: Any) -> None:
+        super().restore(vars(holder), copy)
+
+    def named(self, holder: str, key: Any) -> str:
+        return f"{holder}.{key}" if key else holder
+
+
+class Slots(Attributes):
+    """Objects with `__slots__`."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+
+    def copy(self, holder: Any) -> Any:
+        return {name: getattr(holder, name) for name in self.names if hasattr(holder, name)}
+
+    def same(self, holder: Any, copy: Any) -> bool:
+        return Entries().same(self.copy(holder), copy)
+
+    def restore(self, holder: Any, copy: Any) -> None:
+        for name in self.names:
+            if name in copy:
+                object.__setattr__(holder, name, copy[name])
+            elif hasattr(holder, name):
+                object.__delattr__(holder, name)
+
+
+class Elementary(Kind):
+    """Sets."""
+
+    def copy(self, holder: Any) -> Any:
+        return frozenset(holder)
+
+    def same(self, holder: Any, copy: Any) -> bool:
+        return bool(holder == copy)
+
+    def restore(self, holder: Any, copy: Any) -> None:
+        holder.clear()
+        holder.update(copy)
+
+
+class Numbers(Kind):
+    """Arrays of numpy; None for those that are large, or cannot be written."""
+
+    def copy(self, holder: Any) -> Any:
+        return holder.copy() if holder.flags.writeable and holder.nbytes <= MOST_BYTES else None
+
+    def same(self, holder: Any, copy: Any) -> bool:
+        return copy is None or (holder.shape == copy.shape and holder.tobytes() == copy.tobytes())
+
+    def restore(self, holder: Any, copy: Any) -> None:
+        holder[...] = copy
+
+
+class Cells(Entries):
+    """The names that a function shares with the one it is defined in, and those of its module that it binds."""
+
+    def copy(self, holder: Any) -> Any:
+        shared = zip(holder.__code__.co_freevars, holder.__closure__ or (), strict=True)
+        bound = {name: holder.__globals__.get(name) for name in _module_names(holder.__code__, "STORE")}
+        attached = {name: getattr(holder, name) for name in ("__dict__", "__defaults__", "__kwdefaults__")}
+        return {name: cell.cell_contents for name, cell in shared if _is_bound(cell)} | bound | attached
+
+    def same(self, holder: Any, copy: Any) -> bool:
+        now = self.copy(holder)
+        return all(now.get(name) is value for name, value in copy.items() if not name.startswith("__"))
+
+    def restore(self, holder: Any, copy: Any) -> None:
+        for name, cell in zip(holder.__code__.co_freevars, holder.__closure__ or (), strict=True):
+            if name in copy:
+                cell.cell_contents = copy[name]
+        for name in _module_names(holder.__code__, "STORE"):
+            holder.__globals__[name] = copy[name]
+
+    def named(self, holder: str, key: Any) -> str:
+        return f"{holder}.{key}" if key.startswith("__") else str(key)
+
+
+class Members(Entries):
+    """Classes of the user's: what they hold besides functions."""
+
+    def copy(self, holder: Any) -> Any:
+        own = vars(holder).items()
+        return {name: value for name, value in own if not name.startswith("__") and not hasattr(value, "__get__")}
+
+    def same(self, holder: Any, copy: Any) -> bool:
+        return super().same(self.copy(holder), copy)
+
+    def restore(self, holder: Any, copy: Any) -> None:
+        for name in self.copy(holder).keys() - copy.keys():
+            delattr(holder, name)
+        for name, value in copy.items():
+            setattr(holder, name, value)
+
+    def named(self, holder: str, key: Any) -> str:
+        return f"{holder}.{key}"
+
+
+def _is_bound(cell: CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+class Position(Kind):
+    """Iterators and generators: where they are, as far as that can be seen. They cannot be put back."""
+
+    def copy(self, holder: Any) -> Any:
+        return _position(holder)
+
+    def same(self, holder: Any, copy: Any) -> bool:
+        return bool(_position(holder) == copy)
+
+
+def _position(iterator: Any, depth: int = 4) -> tuple[Any, ...]:
+    if isinstance(iterator, GeneratorType):
+        return _position_in(iterator, depth)
+    inner = _reduced(iterator) if isinstance(iterator, itertools.cycle) else gc.get_referents(iterator)
+    known = repr(iterator) if isinstance(iterator, itertools.count) else ""
+    return type(iterator), length_hint(iterator, -1), known, *_positions(inner, depth)
+
+
+def _position_in(generator: GeneratorType[Any, Any, Any], depth: int) -> tuple[Any, ...]:
+    frame = generator.gi_frame
+    if frame is None or generator.gi_running:
+        return (frame is None,)
+    values = list(frame.f_locals.values())
+    return frame.f_lasti, *(v if isinstance(v, int | str) else id(v) for v in values), *_positions(values, depth)
+
+
+def _positions(values: Iterable[Any], depth: int) -> Iterator[Any]:
+    for value in values if depth else ():
+        if isinstance(value, list | deque):
+            yield len(value)
+        elif isinstance(value, tuple):
+            yield from _positions(value, depth - 1)
+        elif hasattr(type(value), "__next__"):
+            yield _position(value, depth - 1)
+
+
+def _reduced(cycle: Any) -> Iterable[Any]:
+    """Of itertools.cycle the position in the list that it repeats; Python 3.14 does not tell it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return cycle.__reduce__()  # type: ignore[no-any-return]
+        except TypeError:
+            return gc.get_referents(cycle)
+
+
+class Through(Kind):
+    """What does not change itself, and leads to what does."""
+
+    def __init__(self, reached: Callable[[Any], Iterable[tuple[Any, Any]]], text: str) -> None:
+        self.reached, self.text = reached, text
+
+    def copy(self, holder: Any) -> Any:
+        return holder
+
+    def items(self, copy: Any) -> Iterable[tuple[Any, Any]]:
+        return self.reached(copy)
+
+    def same(self, holder: Any, copy: Any) -> bool:
+        return True
+
+    def named(self, holder: str, key: Any) -> str:
+        return self.text.format(holder, key)
+
+
+_ELEMENTS, _ENTRIES, _ATTRIBUTES, _SET, _NUMBERS = Elements(), Entries(), Attributes(), Elementary(), Numbers()
+_POSITION, _CELLS, _CLASS = Position(), Cells(), Members()
+_TUPLE = Through(enumerate, "{}[{}]")
+_FROZEN = Through(lambda holder: getattr(holder, "__dict__", {}).items(), "{}.{}")
+_METHOD = Through(lambda method: [("", method.__self__)], "{}")
+_PARTIAL = Through(lambda call: [(name, getattr(call, name)) for name in ("func", "args", "keywords")], "{}.{}")
+_STANDARD: list[tuple[Any, Kind | None]] = [
+    ((list, deque), _ELEMENTS), (dict, _ENTRIES), (set, _SET), (tuple, _TUPLE), (np.ndarray, _NUMBERS),
+    (FunctionType, _CELLS), (MethodType, _METHOD), (partial, _PARTIAL), (type, _CLASS), ((ModuleType, Source), None),
+]  # fmt: skip
+_kinds: dict[type, Kind | None] = {}
+
+
+def _kind(of: type) -> Kind | None:
+    """How objects of a type are looked at; None for leaves."""
+    for types, kind in _STANDARD:
+        if issubclass(of, types):
+            return kind
+    if _is_foreign_type(of):
+        return _POSITION if hasattr(of, "__next__") else None
+    if getattr(getattr(of, "__dataclass_params__", None), "frozen", False):
+        return _FROZEN
+    if of.__dictoffset__:
+        return _ATTRIBUTES
+    slots = [name for base in of.__mro__ for name in _slots(base)]
+    return Slots(tuple(slots)) if slots else None
+
+
+def _is_foreign_type(of: type) -> bool:
+    """Whether a class belongs to a library that keeps no state of the user's."""
+    module = of.__module__
+    top = module.partition(".")[0]
+    if module == "builtins":  # as are classes of a text that is executed without a module's name
+        return not of.__flags__ & _MADE_BY_CLASS
+    return top in sys.stdlib_module_names or top == "numpy" or (top == _OURS and not module.startswith(_OUR_KERNELS))
+
+
+def _slots(of: type) -> Iterable[str]:
+    slots = of.__dict__.get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else slots
+
+
+def _is_foreign(holder: Any, kind: Kind) -> bool:
+    """Whether a function or class belongs to a library that keeps no state of the user's."""
+    if kind is _CELLS:
+        return _is_library(holder.__module__)
+    return kind is _CLASS and (_is_foreign_type(holder) or holder.__module__.partition(".")[0] == _OURS)
+
+
+@lru_cache(maxsize=1024)
+def _is_library(module: str | None) -> bool:
+    top = (module or "").partition(".")[0]
+    return top == _OURS or top in sys.stdlib_module_names or top == "numpy"
+
+
+@dataclass(slots=True)
+class Record:
+    """A holder, what it held, and from which other one, by which key, it was reached; from a scope, by a name."""
+
+    holder: Any
+    kind: Kind
+    copy: Any
+    parent: Record | int
+    key: Any
+
+    @property
+    def path(self) -> Path:
+        above = (self.parent,) if isinstance(self.parent, int) else self.parent.path
+        return *above, self.key
+
+    @property
+    def name(self) -> str:
+        """What a message calls it."""
+        if isinstance(self.parent, int):
+            return str(self.key)
+        return self.parent.kind.named(self.parent.name, self.key)
+
+    def differences(self) -> list[tuple[str, Any, Any]]:
+        """(name, old, new) of the items that are others now; of the holder itself where it has more or fewer."""
+        old, new = dict(self.kind.items(self.copy)), dict(self.kind.items(self.kind.copy(self.holder)))
+        both = [(self.kind.named(self.name, key), old[key], new[key]) for key in old.keys() & new.keys()]
+        others = [(name, a, b) for name, a, b in both if a is not b]
+        return sorted(others, key=lambda difference: difference[0]) or [(self.name, self.copy, self.holder)]
+
+
+class Snapshot:
+    """What all that is reached from some scopes holds. `scopes` have the outermost first."""
+
+    def __init__(self, scopes: list[Names]) -> None:
+        self.scopes = scopes
+        self.records: list[Record] = []
+        pending: list[tuple[Any, Kind, Any, Any]] = []
+        for number, scope in enumerate(scopes):
+            _queue(scope.values.items(), number, pending)
+            _queue(_of_module(scope.code, scope.globals), number, pending)
+        self._walk(pending)
+
+    def _walk(self, pending: list[tuple[Any, Kind, Any, Any]]) -> None:
+        """Breadth first; `pending` grows."""
+        seen: set[int] = set()
+        for holder, kind, parent, key in pending:
+            if id(holder) in seen or len(self.records) >= MOST or _is_foreign(holder, kind):
+                continue
+            seen.add(id(holder))
+            record = Record(holder, kind, kind.copy(holder), parent, key)
+            self.records.append(record)
+            if not _has_leaves_alone(record.copy):
+                _queue(kind.items(record.copy), record, pending)
+            if isinstance(kind, Attributes):
+                _queue([("", type(holder))], record, pending)
+            if kind is _CELLS:
+                _queue(_of_module(holder.__code__, holder.__globals__), record, pending)
+
+    def changed(self) -> list[Record]:
+        """The holders that hold something else now."""
+        return [record for record in self.records if not record.kind.same(record.holder, record.copy)]
+
+    def restore(self) -> None:
+        """Makes all holders hold what they did."""
+        for record in self.changed():
+            record.kind.restore(record.holder, record.copy)
+
+    def paths(self) -> Iterator[tuple[Path, Any]]:
+        """All that was reached, by its path."""
+        for number, scope in enumerate(self.scopes):
+            for name, value in scope.values.items():
+                yield (number, name), value
+        for record in self.records:
+            for key, value in record.kind.items(record.copy):
+                yield (*record.path, key), value
+
+
+def _has_leaves_alone(copy: Any) -> bool:
+    """Whether a list or tuple leads nowhere; such as one of registers, of which kernels have many."""
+    return isinstance(copy, tuple) and not any(_kinds.get(of, True) for of in set(map(type, copy)))
+
+
+def _queue(items: Iterable[tuple[Any, Any]], parent: Any, pending: list[tuple[Any, Kind, Any, Any]]) -> None:
+    for key, value in items:
+        of = type(value)
+        if of not in _kinds:
+            _kinds[of] = _kind(of)
+        kind = _kinds[of]
+        if kind is not None:
+            pending.append((value, kind, parent, key))
+
+
+def _of_module(code: CodeType, names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What a function may reach by the names of its module."""
+    return ((name, names[name]) for name in _module_names(code, "LOAD") if name in names)
+
+
+# By the identity of code, which is kept alive.
+_names: dict[tuple[int, str], tuple[CodeType, list[str]]] = {}
+
+
+def _module_names(code: CodeType, verb: str) -> list[str]:
+    """The names of its module that a function reads ("LOAD") or binds ("STORE")."""
+    known = _names.get((id(code), verb))
+    if known is None:
+        opcode = f"{verb}_GLOBAL"
+        names = list(dict.fromkeys(str(i.argval) for i in bytecode(code) if i.opname == opcode))
+        known = _names[id(code), verb] = code, names
+    return known[1]

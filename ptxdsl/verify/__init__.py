@@ -1,0 +1,244 @@
+"""What a module needs of assembler and target, and every rule that its instructions break."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from ptxdsl.errors import Location, VerifyError
+from ptxdsl.ir import (
+    Address,
+    Arguments,
+    Directive,
+    Function,
+    Instruction,
+    Label,
+    Lane,
+    Module,
+    Not,
+    Pair,
+    Register,
+    SpecialRegister,
+    Variable,
+    Vector,
+    items,
+)
+from ptxdsl.isa import target
+from ptxdsl.isa.opaque import Opaque
+from ptxdsl.isa.operand import Problem
+from ptxdsl.isa.special import REQUIREMENTS
+from ptxdsl.isa.target import Requirement
+
+SHOWN = 20
+"""So many problems are spelled out in one error; the others are counted."""
+UNSIZED = "the assembler ignores it in a kernel that does not say how many threads its blocks have"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something in a module, what it requires of version and target, and where it stands."""
+
+    subject: str
+    requires: Requirement
+    at: Location | None = None
+
+    def missing(self, arch: str) -> VerifyError | None:
+        """The error if a target such as sm_80 lacks it."""
+        if self.requires.supports(arch):
+            return None
+        help = f'compile the kernel for {self.requires}: arch="{self.requires.least}"'
+        return VerifyError(f"{self.subject} needs {self.requires}; the target is {arch}", at=self.at, help=help)
+
+
+def least_version(module: Module, inlined: bool = False) -> tuple[int, int]:
+    """The least `.version` that knows the target, directives and instructions; `inlined` if `.loc` has inlined_at."""
+    arch = module.target[0]
+    needed = [
+        target.OLDEST,
+        (target.TARGETS | target.EARLIER).get(arch, target.OLDEST),
+        *(need.requires.version for need in _needs(module)),
+    ]
+    return max(needed + [target.INLINED_AT] * inlined)
+
+
+def check_targets(module: Module) -> None:
+    """Raises VerifyError at the first thing that the module's target lacks, or for a target that is none."""
+    arch = module.target[0]
+    if arch not in target.TARGETS | target.EARLIER:
+        raise VerifyError(f"`{arch}` is no target that we know", help=f"use one of {', '.join(target.TARGETS)}")
+    for need in _needs(module):
+        if error := need.missing(arch):
+            raise error
+
+
+def check_blocks(module: Module) -> None:
+    """Raises VerifyError where instructions ask more of a block, or of a cluster, than the kernel says of it."""
+    for function in module.functions:
+        for error in _block_problems(function):
+            raise error
+
+
+def _block_problems(function: Function) -> Iterator[VerifyError]:
+    promised = {d.name: d.arguments for d in function.directives}
+    extents = [n for n in promised.get("reqnctapercluster", ()) if isinstance(n, int)]
+    if prod(extents) > target.CLUSTER_BLOCKS:
+        yield VerifyError(
+            f"`{function}` asks for clusters of {' x '.join(map(str, extents))} blocks; they have at most "
+            f"{target.CLUSTER_BLOCKS}",
+            help="8 blocks run on every GPU that has clusters",
+        )
+    if function.kind == "entry" and not promised.keys() & {"reqntid", "maxntid"}:
+        resized = (i for i in function.walk() if i.opcode.text.startswith("setmaxnreg."))
+        help = "say it: `@pd.kernel(reqntid=384)`, or .reqntid in PTX"
+        yield from (_error(i, Problem("", UNSIZED, help)) for i in resized)
+
+
+def verify(module: Module) -> None:
+    """Raises one VerifyError that shows every rule of the PTX ISA that the module breaks, each with its place."""
+    functions = (e for f in module.functions for e in (*_operand_problems(f), *_unwritten(f), *_block_problems(f)))
+    _raise([*_module_problems(module), *functions])
+
+
+def check_operands(functions: Iterable[Function]) -> None:
+    """Raises one VerifyError that shows every instruction that its operands do not fit."""
+    _raise([error for function in functions for error in _operand_problems(function)])
+
+
+def _raise(errors: list[VerifyError]) -> None:
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        shown = [str(error) for error in errors[:SHOWN]]
+        more = [f"… and {len(errors) - SHOWN} more"] if len(errors) > SHOWN else []
+        raise VerifyError("\n\n".join([f"{len(errors)} problems", *shown, *more]))
+
+
+def _module_problems(module: Module) -> Iterator[VerifyError]:
+    arch, version = module.target[0], module.version
+    for need in _needs(module):
+        if error := need.missing(arch) if arch in target.TARGETS | target.EARLIER else None:
+            yield error
+        elif version and version < need.requires.version:
+            least, have = (".".join(map(str, v)) for v in (need.requires.version, version))
+            yield VerifyError(
+                f"{need.subject} needs PTX {least}; the module says .version {have}",
+                at=need.at,
+                help=f"write .version {least}",
+            )
+
+
+def _needs(module: Module) -> Iterator[Need]:
+    """Every distinct thing that may need more than the oldest version and target."""
+    seen: set[object] = set()
+    for item in module.items:
+        if isinstance(item, Variable):
+            yield from _variable_needs(item)
+        elif isinstance(item, Directive):
+            yield from _directive_need(item)
+        elif isinstance(item, Function):
+            yield from _signature_needs(item)
+            yield from (need for inner in items(item.body or []) for need in _item_needs(inner, seen))
+
+
+def _item_needs(item: Any, seen: set[object]) -> Iterator[Need]:
+    if isinstance(item, Instruction):
+        opcode = item.opcode
+        if opcode not in seen:
+            seen.add(opcode)
+            yield Need(f"`{opcode.text}`", opcode.requires, item.location)  # type: ignore[attr-defined]
+        for operand in item.operands:
+            if type(operand) is SpecialRegister and operand not in seen:
+                seen.add(operand)
+                yield Need(f"`{operand}`", REQUIREMENTS[operand.name], item.location)
+    elif isinstance(item, Directive):
+        yield from _directive_need(item)
+
+
+def _directive_need(directive: Directive) -> Iterator[Need]:
+    if directive.name in target.DIRECTIVES:
+        version, sm = target.DIRECTIVES[directive.name]
+        yield Need(f"`.{directive.name}`", Requirement(version, sm))
+
+
+def _variable_needs(variable: Variable) -> Iterator[Need]:
+    if variable.linkage == "common":
+        yield Need("`.common`", Requirement(target.COMMON))
+    for word, (version, sm) in target.ATTRIBUTES.items():
+        if any(word in attribute for attribute in variable.attributes):
+            yield Need(f"`.{word}`", Requirement(version, sm))
+
+
+def _signature_needs(function: Function) -> Iterator[Need]:
+    yield from (need for directive in function.directives for need in _directive_need(directive))
+    if any(register.type.bits == 128 for register in function.registers):
+        yield Need("a .b128 register", Requirement(*target.WIDE_REGISTERS))
+    if sum(p.bytes for p in function.parameters if isinstance(p, Variable)) > target.LARGE_PARAMETER_BYTES:
+        yield Need(
+            f"more than {target.LARGE_PARAMETER_BYTES} bytes of parameters", Requirement(*target.LARGE_PARAMETERS)
+        )
+
+
+def _operand_problems(function: Function) -> Iterator[VerifyError]:
+    body = list(items(function.body or []))
+    labels = {item for item in body if isinstance(item, Label)}
+    labels |= {item.label for item in body if isinstance(item, Directive) and item.label}
+    for item in body:
+        if isinstance(item, Instruction):
+            yield from (_error(item, problem) for problem in _instruction_problems(item, labels))
+
+
+def _unwritten(function: Function) -> Iterator[VerifyError]:
+    """Registers that are read, though nothing in the function writes them: each where it is first read."""
+    written: set[Register] = {p for p in function.parameters if isinstance(p, Register)}
+    reads: list[tuple[Register, Instruction]] = []
+    for instruction in function.walk():
+        _collect(instruction, written, reads)
+    for register, instruction in reads:
+        if register not in written:
+            written.add(register)
+            message = f"`{register}` is read but never written"
+            yield _error(instruction, Problem("", message, "write it on every path before this line"))
+
+
+def _error(instruction: Instruction, problem: Problem) -> VerifyError:
+    return VerifyError(f"{instruction.opcode.text}: {problem.message}", at=instruction.location, help=problem.help)
+
+
+def _instruction_problems(instruction: Instruction, labels: set[Label]) -> Iterator[Problem]:
+    yield from instruction.opcode.problems(instruction.operands)  # type: ignore[attr-defined]
+    for operand in instruction.operands:
+        if isinstance(operand, Label) and operand not in labels:
+            yield Problem("", f"no label `{operand}` stands in this function", "put the label into the body")
+
+
+def _collect(instruction: Instruction, written: set[Register], reads: list[tuple[Register, Instruction]]) -> None:
+    """Adds the registers that an instruction writes, and those that it reads."""
+    opcode: Any = instruction.opcode
+    bound = opcode.bind(instruction.operands)
+    if isinstance(opcode, Opaque) or isinstance(bound, Problem):
+        written.update(_registers(instruction.operands))
+        return
+    for operand, value in zip(opcode.operands, bound, strict=True):
+        if operand.written or isinstance(value, Arguments):  # a call's results are a list like its arguments
+            written.update(_registers((value,)))
+        if operand.read:
+            reads += ((register, instruction) for register in _registers((value,)))
+    if instruction.guard is not None:
+        reads += ((register, instruction) for register in _registers((instruction.guard,)))
+
+
+def _registers(operands: Iterable[Any]) -> Iterator[Register]:
+    """Every register in operands, those of addresses and vectors included."""
+    for operand in operands:
+        if isinstance(operand, Register):
+            yield operand
+        elif isinstance(operand, Address):
+            yield from _registers((operand.base, operand.coordinates))
+        elif isinstance(operand, (Vector, Arguments)):
+            yield from _registers(operand.elements)
+        elif isinstance(operand, (Not, Lane)):
+            yield operand.register
+        elif isinstance(operand, Pair):
+            yield from _registers((operand.first, operand.second))

@@ -1,0 +1,174 @@
+"""Which parameters of a kernel it may write memory through, found by following their values through its registers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ptxdsl import ir
+from ptxdsl.isa.opcode import Opcode
+from ptxdsl.types import b8
+
+
+class Part(NamedTuple):
+    """Eight bytes of a parameter that is a struct, `offset` bytes behind its start: room for one address."""
+
+    parameter: ir.Variable
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.parameter}+{self.offset}"
+
+
+# Parameters whose values, and shared and local variables whose addresses, may be part of a value
+Origins = frozenset[ir.Variable | Part]
+NOTHING: Origins = frozenset()
+KERNEL_SPACES = ("shared", "local")  # memory that ends with the kernel
+ELSEWHERE = ir.Variable("elsewhere", "shared", b8)  # own memory whose variable the kernel does not name
+ADDRESS_BITS = 64
+MOST_COPIED_BYTES = 16  # by an instruction from memory to memory
+
+
+def written(function: ir.Function) -> frozenset[str]:
+    """The names of parameters of 64 bits whose value may be part of an address that the kernel writes to.
+
+    Of a struct `p` it is `p+8` for the eight bytes at 8, and `p` where the kernel computes the place that it loads. An
+    address that is stored in shared or local memory is followed to where it is loaded again. One that is stored
+    anywhere else, or passed to a function, counts as written through.
+    """
+    variables = [p for p in function.parameters if isinstance(p, ir.Variable)]
+    parameters = {p for p in variables if p.type.bits == 64 and not p.shape}
+    structs = {p for p in variables if p.shape}
+    steps = [_step(i) for i in function.walk() if isinstance(i.opcode, Opcode)]
+    through = _Flow(parameters, structs, steps).written()
+    return frozenset(str(origin) for origin in through if isinstance(origin, Part) or origin in parameters | structs)
+
+
+class _Memory(NamedTuple):
+    """What an address operand leads to."""
+
+    base: Any
+    space: str
+    offset: int
+
+    @property
+    def is_of_kernel(self) -> bool:
+        return self.space.startswith(KERNEL_SPACES)
+
+
+class _Step(NamedTuple):
+    """What an instruction does with values."""
+
+    into: tuple[ir.Register, ...]
+    sources: tuple[Any, ...]  # registers, and variables whose addresses are taken
+    memory: tuple[_Memory, ...]
+    target: _Memory | None  # that of the memory to which it writes
+    is_call: bool
+
+    @property
+    def wide(self) -> Iterator[ir.Register]:
+        """The sources that hold whole addresses."""
+        return (s for s in self.sources if isinstance(s, ir.Register) and s.type.bits >= ADDRESS_BITS)
+
+
+def _step(instruction: ir.Instruction) -> _Step:
+    opcode: Any = instruction.opcode
+    bound = list(zip(opcode.operands, opcode.bind(instruction.operands), strict=True))
+    memory = {
+        o.name: _Memory(value.base, str(o.space), value.offset) for o, value in bound if isinstance(value, ir.Address)
+    }
+    return _Step(
+        tuple(leaf for leaf in _leaves(v for o, v in bound if o.written) if isinstance(leaf, ir.Register)),
+        tuple(_leaves(v for o, v in bound if not o.written)),
+        tuple(memory.values()),
+        memory.get(opcode.op.stores),
+        any(o.word == "arguments" for o, _ in bound),
+    )
+
+
+def _leaves(operands: Iterable[object]) -> Iterator[Any]:
+    """The registers and variables of operands, but for those in brackets."""
+    for operand in operands:
+        if isinstance(operand, ir.Register | ir.Variable):
+            yield operand
+        elif isinstance(operand, ir.Vector | ir.Arguments):
+            yield from _leaves(operand.elements)
+        elif isinstance(operand, ir.Offset):
+            yield from _leaves([operand.base])
+
+
+class _Flow:
+    """What values may be part of: `held` in registers, `kept` in shared and local variables."""
+
+    def __init__(self, parameters: set[ir.Variable], structs: set[ir.Variable], steps: list[_Step]) -> None:
+        self.parameters, self.structs, self.steps = parameters, frozenset(structs), steps
+        bases = (memory.base for step in steps for memory in step.memory)
+        named = (*(source for step in steps for source in step.sources), *bases)
+        self.kernel_memory = frozenset(v for v in named if isinstance(v, ir.Variable) and v.space in KERNEL_SPACES) | {
+            ELSEWHERE
+        }
+        addressed = self.kernel_memory | self.structs
+        self.held: dict[Any, Origins] = defaultdict(
+            frozenset, {variable: frozenset([variable]) for variable in addressed}
+        )
+        self.kept: dict[Any, Origins] = defaultdict(frozenset)
+        while any([self._take(step) for step in steps]):  # a list: all steps are taken each time
+            pass
+
+    def written(self) -> Origins:
+        """What the addresses that are written to are part of, and all that goes where it is not followed."""
+        return NOTHING.union(*map(self._written, self.steps))
+
+    def _take(self, step: _Step) -> bool:
+        """Lets values go where an instruction brings them. Returns whether that was news."""
+        size = sum(register.type.bytes for register in step.into)
+        loaded = [self._loaded(memory, size) for memory in step.memory]
+        origins = _union(self.held, step.sources).union(*loaded) if step.into else NOTHING
+        is_news = _add(self.held, step.into, origins)
+        if step.target and step.target.is_of_kernel:
+            is_news |= _add(self.kept, self._variables(step.target), self._stored(step))
+        return is_news
+
+    def _written(self, step: _Step) -> Origins:
+        through = self.held[step.target.base] if step.target else NOTHING
+        if step.is_call:  # a function may read all memory of its caller
+            return through | self._reached(self._stored(step) | self.kernel_memory)
+        leaves = step.target is not None and not step.target.is_of_kernel
+        return through | self._reached(self._stored(step)) if leaves else through
+
+    def _stored(self, step: _Step) -> Origins:
+        read = (memory for memory in step.memory if memory is not step.target)
+        return _union(self.held, step.wide).union(*[self._loaded(memory, MOST_COPIED_BYTES) for memory in read])
+
+    def _loaded(self, memory: _Memory, size: int) -> Origins:
+        """What so many bytes are part of; what is loaded from global memory is no address of ours."""
+        if memory.base in self.parameters:
+            return frozenset([memory.base])
+        if memory.base in self.structs:
+            first = memory.offset // 8 * 8
+            return frozenset(Part(memory.base, offset) for offset in range(first, memory.offset + size, 8))
+        return _union(self.kept, self._variables(memory)) | self.held[memory.base] & self.structs
+
+    def _variables(self, memory: _Memory) -> Origins:
+        """The shared and local variables of which it may be part."""
+        return self.held[memory.base] & self.kernel_memory or (self.kernel_memory if memory.is_of_kernel else NOTHING)
+
+    def _reached(self, origins: Origins) -> Origins:
+        """These, and what may be loaded by those that are addresses of variables."""
+        while more := _union(self.kept, origins) - origins:
+            origins |= more
+        return origins
+
+
+def _union(origins: Mapping[object, Origins], holders: Iterable[object]) -> Origins:
+    return NOTHING.union(*(origins[holder] for holder in holders))
+
+
+def _add(origins: dict[object, Origins], holders: Iterable[object], new: Origins) -> bool:
+    """Returns whether that was news of one of the holders."""
+    is_news = False
+    for holder in holders if new else ():
+        is_news |= not new <= origins[holder]
+        origins[holder] |= new
+    return is_news

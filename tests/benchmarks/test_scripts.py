@@ -1,0 +1,127 @@
+"""The benchmarks as they are run, with numpy in torch's stead: their cases, contenders and rows."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+BENCHMARKS = ROOT / "benchmarks"
+PATH = os.pathsep.join([str(pathlib.Path(__file__).parent / "fake_torch"), str(ROOT), str(BENCHMARKS)])
+QUICK = ("--rounds", 1, "--slices", 2)
+
+
+def python(*arguments):
+    command = [sys.executable, *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": PATH, "PTXDSL_ARCH": "sm_90"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def run(*arguments):
+    return python(BENCHMARKS / "gemm.py", *arguments)
+
+
+def rows(name, changes, folder, *arguments):
+    """The rows of a benchmark, after lines of Python that make its cases small."""
+    path = folder / "result.json"
+    finished = python("-c", f"import protocols, {name}\nprotocols.SLICE_SECONDS = 0.001\n{changes}\n{name}.main()",
+                      *QUICK, "--json", path, *arguments)  # fmt: skip
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return json.loads(path.read_text())["rows"]
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """Before and after, which are the same here, in one run."""
+    path = tmp_path_factory.mktemp("result") / "gemm.json"
+    finished = run("--shape", "48x32x64", "--rounds", 3, "--slices", 3, "--against", ROOT, "--json", path)
+    assert finished.returncode == 0, finished.stderr
+    return json.loads(path.read_text())
+
+
+def test_before_and_after_in_one_command(compared):
+    assert [row["contender"] for row in compared["rows"]] == ["cublas", "ptxdsl", "before ptxdsl"]
+    for row in compared["rows"]:
+        assert row["shape"] == "48x32x64"
+        assert min(row["us, rest"], row["us, held"], row["TFLOP/s, rest"], row["TFLOP/s, held"]) > 0
+    assert {"now/before, rest", "now/before, held"} < set(compared["rows"][1])
+
+
+def test_the_result_has_the_command(compared):
+    command = compared["environment"]["command"]
+    assert command.startswith("python benchmarks/gemm.py --shape 48x32x64 --rounds 3 --slices 3 --against ")
+
+
+def test_a_budget_of_nothing_measures_nothing_and_says_so(tmp_path):
+    finished = run("--shapes", "square", "--budget", 0, "--json", tmp_path / "gemm.json")
+    assert finished.returncode == 0, finished.stderr
+    assert {row["contender"] for row in json.loads((tmp_path / "gemm.json").read_text())["rows"]} == {
+        "left out: no time"
+    }
+
+
+def test_a_missing_checkout_is_refused(tmp_path):
+    finished = run("--against", tmp_path)
+    assert finished.returncode == 1
+    assert finished.stderr == f"--against {tmp_path}: there is no folder ptxdsl in it; name the root of a checkout\n"
+
+
+def contenders(rows, **label):
+    return [row["contender"] for row in rows if all(row.get(name) == value for name, value in label.items())]
+
+
+def test_grouped(tmp_path):
+    changes = """
+grouped.SETS = {"64 small": [(16, 24, 32)] * 2 + [(8, 8, 16)], "32 mixed": [(16, 24, 32), (8, 8, 16)]}
+grouped.RAGGED, grouped.VISITED = [(2, 20, 16, 32)], (128, 256, 64)
+"""
+    found = rows("grouped", changes, tmp_path, "--shapes", "64 small", "--shapes", "ragged", "--shapes", "visitor")
+    ours = ["device", "device sorted", "host", "host sorted", "balance k"]
+    others = ["cuBLAS loop", "cuBLAS on streams", "cuBLAS batched", "reading"]
+    assert contenders(found, orders="rcr") == others + ours
+    assert contenders(found, data="integers") == others + ours
+    assert contenders(found, set="ragged 2 groups, 20x16x32") == ["torch._grouped_mm", "cuBLAS loop", "ptxdsl"]
+    assert contenders(found, set="one problem") == ["persistent gemm", "gemm", "device", "host"]
+
+
+def test_grouped_host(tmp_path):
+    changes = """
+grouped.SETS = {name: [(16, 24, 32), (8, 8, 16)] for name in ("8 large", "64 small")}
+grouped.host_us.__defaults__ = (1,)
+"""
+    found = rows("grouped", changes, tmp_path, "--shapes", "host")
+    assert [row["set"] for row in found] == ["host µs, 8 large", "host µs, 64 small"]
+    assert all(row["table"] > 0 and row["balance k"] > 0 for row in found)
+
+
+def test_schedules(tmp_path):
+    few = "schedules.schedules = lambda ways=list(schedules.schedules()): ways[12:14]"
+    found = rows("schedules", few, tmp_path, "--shape", "64x64x64", "--shape", "2x32x32x32")
+    assert contenders(found, shape="64x64x64")[0] == "cuBLAS"
+    assert contenders(found, shape="64x64x64")[-1] == "as gemm() chooses"
+    assert len(contenders(found, shape="64x64x64")) == 4
+    assert contenders(found, shape="2x32x32x32") == [
+        "cuBLAS", "batched", "batched, 128x128x32", "batched persistent, 128x128x32", "list of matrices",
+    ]  # fmt: skip
+
+
+def test_dtypes(tmp_path):
+    few = "dtypes.DTYPES = {name: dtypes.DTYPES[name] for name in ('s8', 'bf16')}"
+    found = rows("dtypes", few, tmp_path, "--size", 64)
+    for name in ("s8", "bf16"):
+        for layout in ("tn", "tt", "nn", "nt"):
+            assert contenders(found, what="product", dtype=name, layout=layout) == ["cublas", "ptxdsl"]
+    fused = ["torch", "addmm", "ptxdsl", "ptxdsl, product alone"]
+    assert contenders(found, what="gelu(a@b + bias)") == contenders(found, what="relu(a@b + bias) + residual") == fused
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_conv(tmp_path, fused):
+    layers = "conv.LAYERS = [conv.Layer(6, 8, 16, 3, 2)]"
+    found = rows("conv", layers, tmp_path, "--batch", 2, *["--fused"] * fused)
+    assert contenders(found) == (["cudnn", "torch", "ptxdsl"] if fused else ["cudnn", "ptxdsl"])
+    operations = found[0]["TFLOP/s, rest"] * found[0]["us, rest"] * 1e6
+    assert operations == pytest.approx(2 * 2 * 3 * 3 * 16 * 3 * 3 * 8)

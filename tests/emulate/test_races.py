@@ -1,0 +1,429 @@
+"""Accesses that nothing orders, and those that something does: what is reported, and what is not."""
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl import f32, ptr, u32
+from tests.emulate.support import clean, only, run
+
+SHARED = "mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, s; add.u32 %r2, %r3, %r2; xor.b32 %r4, %r2, {flip};\n"
+OWN = "ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;\n"
+TILE = ".shared .align 128 .u32 s[128];"
+
+
+def shared(body, flip=4, block=128, **options):
+    """A body in which %r2 is the address of a thread's own word in s, %r4 of another one."""
+    return run(SHARED.format(flip=flip) + body, parameters="", module=TILE, block=block, **options)
+
+
+def race(report):
+    """The text of the race that a report has; there may be one more, of the same places."""
+    kinds = [finding.kind for finding in report.findings]
+    assert kinds and set(kinds) == {"race"}, str(report)
+    return str(report.findings[0])
+
+
+@pd.kernel
+def reversal(x: ptr[f32], y: ptr[f32], *, barrier: bool):
+    tile = pd.shared(f32, 256)
+    tile[pd.tid.x] = x[pd.tid.x]
+    if barrier:
+        pd.ptx.bar.sync(0)
+    y[pd.tid.x] = tile[255 - pd.tid.x]
+
+
+def test_a_reversal_without_its_barrier():
+    x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+    report = pd.emulate(reversal, 1, 256, x, y, barrier=False)
+    assert race(report) == (
+        "race: ld.shared.f32 reads tile[255], written by thread (255, 0, 0) of block (0, 0, 0) with st.shared.f32; "
+        "no barrier lies between the two\n"
+        "  test_races.py:33 | y[pd.tid.x] = tile[255 - pd.tid.x]\n"
+        "                                   ^\n"
+        "  test_races.py:30 | tile[pd.tid.x] = x[pd.tid.x]\n"
+        "                     ^\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 255 more threads\n"
+        "  help: a `bar.sync` between line 30 and line 33"
+    )
+    clean(pd.emulate(reversal, 1, 256, x, y, barrier=True))
+    assert (y == x[::-1]).all()
+
+
+def test_a_launch_raises_for_a_race_and_writes_nothing():
+    x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+    with pytest.raises(pd.EmulationError, match="written by thread"):
+        reversal[1, 256](x, y, barrier=False)
+    assert (y == 0).all()
+
+
+def test_lanes_of_a_warp_without_a_collective_between_them():
+    text = race(shared("st.shared.u32 [%r2], %r1;\nld.shared.u32 %r5, [%r4];", block=32))
+    assert text == (
+        "race: ld.shared.u32 reads s[1], written by thread (1, 0, 0) of block (0, 0, 0) with st.shared.u32; "
+        "nothing orders the two: lanes of a warp run on their own until they meet at a .sync instruction\n"
+        "  <ptx>:8\n"
+        "  <ptx>:7\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 31 more threads\n"
+        "  help: a `bar.warp.sync` between line 7 and line 8"
+    )
+
+
+@pytest.mark.parametrize("sync", [
+    "bar.warp.sync -1;", "bar.sync 0;", "barrier.sync 0;", "shfl.sync.idx.b32 %r9, %r1, 0, 31, -1;",
+    "vote.sync.ballot.b32 %r9, 1, -1;", "match.any.sync.b32 %r9, %r1, -1;", "bar.red.popc.u32 %r9, 0, 1;",
+])  # fmt: skip
+def test_what_lanes_of_a_warp_meet_at(sync):
+    clean(shared(f"st.shared.u32 [%r2], %r1; {sync} ld.shared.u32 %r5, [%r4];"))
+
+
+def test_a_membermask_orders_only_the_lanes_that_it_names():
+    body = "setp.ge.u32 %p1, %r1, {lanes}; @%p1 bra END; st.shared.u32 [%r2], %r1; bar.warp.sync {mask}; {more} END:"
+    both = "ld.shared.u32 %r5, [%r4];"
+    clean(shared(body.format(lanes=2, mask=3, more=both), block=32))
+    halves = "setp.lt.u32 %p2, %r1, 1; mov.u32 %r9, 1; @!%p2 mov.u32 %r9, 2;"
+    apart = halves + body.format(lanes=2, mask="%r9", more=both)
+    assert "bar.warp.sync" in race(shared(apart, block=32))
+
+
+def test_warps_meet_only_at_a_barrier_of_the_block():
+    text = race(shared("st.shared.u32 [%r2], %r1; bar.warp.sync -1;\nld.shared.u32 %r5, [%r4];", flip=128))
+    assert text == (
+        "race: ld.shared.u32 reads s[32], written by thread (32, 0, 0) of block (0, 0, 0) with st.shared.u32; "
+        "no barrier lies between the two\n"
+        "  <ptx>:8\n"
+        "  <ptx>:7\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"
+        "  help: a `bar.sync` between line 7 and line 8"
+    )
+
+
+def test_a_read_before_a_write_needs_a_barrier_too():
+    body = "st.shared.u32 [%r2], %r1; bar.sync 0; ld.shared.u32 %r5, [%r4];\n{}st.shared.u32 [%r2], %r5;"
+    assert race(shared(body.format(""), flip=128)) == (
+        "race: st.shared.u32 writes s[0], read by thread (32, 0, 0) of block (0, 0, 0) with ld.shared.u32; "
+        "no barrier lies between the two\n"
+        "  <ptx>:8\n"
+        "  <ptx>:7\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"
+        "  help: a `bar.sync` between line 7 and line 8"
+    )
+    clean(shared(body.format("bar.sync 0; "), flip=128))
+
+
+TREE = """st.shared.u32 [%r2], %r1; mov.u32 %r6, 64;
+AGAIN:
+    {first} setp.ge.u32 %p1, %r1, %r6; shl.b32 %r7, %r6, 2; add.u32 %r7, %r2, %r7;
+    @!%p1 ld.shared.u32 %r8, [%r7];
+    @!%p1 ld.shared.u32 %r5, [%r2];
+    @!%p1 add.u32 %r5, %r5, %r8;
+    @!%p1 st.shared.u32 [%r2], %r5;
+    {last} shr.u32 %r6, %r6, 1; setp.ne.u32 %p2, %r6, 0;
+    @%p2 bra AGAIN;
+"""
+
+
+def test_a_tree_reduction_with_and_without_its_barrier():
+    clean(shared(TREE.format(first="bar.sync 0;", last="")))
+    text = race(shared(TREE.format(first="", last="")))
+    assert "help: a `bar.sync` between line 7 and line 10" in text
+    text = race(shared("bar.sync 0;" + TREE.format(first="", last="bar.warp.sync -1;")))
+    assert "ld.shared.u32 reads s[64], written by thread (64, 0, 0)" in text
+
+
+def test_one_buffer_where_two_are_needed():
+    body = """mov.u32 %r6, 3; mov.u32 %r5, %r1;
+    AGAIN:
+        st.shared.u32 [%r2], %r5; bar.sync 0;
+        ld.shared.u32 %r5, [%r4]; {}
+        sub.u32 %r6, %r6, 1; setp.ne.u32 %p1, %r6, 0;
+        @%p1 bra AGAIN;"""
+    assert race(shared(body.format(""), flip=128)).endswith(
+        "  help: a `bar.sync` between line 10 and line 9 of the next round"
+    )
+    clean(shared(body.format("bar.sync 0;"), flip=128))
+
+
+def test_many_threads_at_one_place():
+    body = OWN + "ld.global.u32 %r2, [%rd1]; add.u32 %r2, %r2, %r1;\nst.global.u32 [%rd1], %r2;"
+    text = race(run(body, np.zeros(1, np.uint32), block=64))
+    assert text == (
+        "race: st.global.u32 writes x[0], read by threads of warp 1 of block (0, 0, 0) with ld.global.u32; "
+        "no barrier lies between the two\n"
+        "  <ptx>:8\n"
+        "  <ptx>:7\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 63 more threads\n"
+        "  help: let one thread do it, give each thread an element of its own, or use an atomic operation (atom, red)"
+    )
+    clean(run(OWN + "red.global.add.u32 [%rd1], %r1;", np.zeros(1, np.uint32), block=64, grid=100))
+
+
+def test_stores_of_the_same_value_are_not_told():
+    """compute-sanitizer does not warn of them either."""
+    x = np.zeros(1, np.uint32)
+    clean(run(OWN + "st.global.u32 [%rd1], 7;", x, block=64, grid=3))
+    text = race(run(OWN + "st.global.u32 [%rd1], %r1;", x, block=64, grid=3))
+    assert "let one thread do it" in text
+
+
+def test_parts_of_a_word_are_different_places():
+    body = "ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; cvt.u64.u32 %rd2, %r1; add.u64 %rd2, %rd1, %rd2; "
+    clean(run(body + "ld.global.u8 %r2, [%rd2]; st.global.u8 [%rd2], %r2;", np.zeros(64, np.uint8), block=64))
+    text = race(run(body + "st.global.u8 [%rd2], %r1; ld.global.u32 %r2, [%rd1];", np.zeros(64, np.uint8), block=64))
+    assert "ld.global.u32 reads x[0], written by thread (1, 0, 0)" in text
+
+
+def test_a_copy_of_another_warp_needs_a_barrier_behind_its_wait():
+    body = (
+        "ld.param.u64 %rd1, [x];"
+        + SHARED.format(flip=128)
+        + """
+        mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;
+        cp.async.ca.shared.global [%r2], [%rd2], 4;
+        cp.async.wait_all; {}
+        ld.shared.u32 %r5, [%r4];"""
+    )
+    x = np.arange(128, dtype=np.uint32)
+    assert race(run(body.format(""), x, block=128, module=TILE)) == (
+        "race: ld.shared.u32 reads s[32], filled by thread (32, 0, 0) of block (0, 0, 0) with "
+        "cp.async.ca.shared.global; no barrier lies between the two\n"
+        "  <ptx>:11\n"
+        "  <ptx>:9\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"
+        "  help: a `bar.sync` between line 9 and line 11, behind the wait for the copy"
+    )
+    clean(run(body.format("bar.sync 0;"), x, block=128, module=TILE))
+
+
+def test_a_copy_must_not_begin_before_others_have_read():
+    body = (
+        "ld.param.u64 %rd1, [x];"
+        + SHARED.format(flip=128)
+        + """
+        mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;
+        st.shared.u32 [%r2], %r1; bar.sync 0; ld.shared.u32 %r5, [%r4]; {}
+        cp.async.ca.shared.global [%r2], [%rd2], 4; cp.async.wait_all;"""
+    )
+    x = np.arange(128, dtype=np.uint32)
+    assert race(run(body.format(""), x, block=128, module=TILE)).startswith(
+        "race: cp.async.ca.shared.global writes s[0], read by thread (32, 0, 0) of block (0, 0, 0) with ld.shared.u32; "
+    )
+    clean(run(body.format("bar.sync 0;"), x, block=128, module=TILE))
+
+
+HISTOGRAM = """@%p1 st.shared.u32 [%r2], 0; {} and.b32 %r5, %r1, 7; shl.b32 %r5, %r5, 2; add.u32 %r5, %r3, %r5;
+    red.shared.add.u32 [%r5], 1;"""
+
+
+def test_a_histogram_zeroed_without_a_barrier():
+    text = race(shared("setp.lt.u32 %p1, %r1, 8;\n" + HISTOGRAM.format("")))
+    assert text == (
+        "race: red.shared.add.u32 updates s[0], written by thread (0, 0, 0) of block (0, 0, 0) with st.shared.u32; "
+        "nothing orders the two: lanes of a warp run on their own until they meet at a .sync instruction\n"
+        "  <ptx>:9\n"
+        "  <ptx>:8\n"
+        "  by thread (8, 0, 0) of block (0, 0, 0) and 119 more threads\n"
+        "  help: st.shared.u32 (line 8) is weak: a flag or a counter takes .relaxed, .acquire or .release, or .volatile"
+    )
+    clean(shared("setp.lt.u32 %p1, %r1, 8;" + HISTOGRAM.format("bar.sync 0;")))
+
+
+# Named barriers: warps 0 and 1 fill, warps 2 and 3 read
+ROLES = """setp.ge.u32 %p1, %r1, 64; @%p1 bra READ;
+    st.shared.u32 [%r2], %r1; {arrive} ret;
+READ:
+    {wait} sub.u32 %r2, %r2, 256; ld.shared.u32 %r5, [%r2];"""
+
+
+@pytest.mark.parametrize(("arrive", "wait"), [
+    ("bar.arrive 1, 128;", "bar.sync 1, 128;"), ("barrier.sync 3, 128;", "barrier.sync 3, 128;"),
+    ("bar.red.popc.u32 %r9, 2, 128, 1;", "bar.red.popc.u32 %r9, 2, 128, 1;"),
+])  # fmt: skip
+def test_named_barriers_order_who_comes(arrive, wait):
+    clean(shared(ROLES.format(arrive=arrive, wait=wait)))
+
+
+@pytest.mark.parametrize(("arrive", "wait"), [
+    ("", ""), ("bar.arrive 1, 128;", "bar.sync 2, 64;"), ("bar.sync 1, 64;", "bar.sync 2, 64;"),
+])  # fmt: skip
+def test_other_barriers_order_nothing(arrive, wait):
+    body = ROLES.format(arrive=arrive, wait=wait)
+    assert "no barrier lies between the two" in race(shared(body))
+
+
+def test_who_arrives_learns_nothing():
+    """bar.arrive makes known what came before; behind it nothing is known of the others."""
+    body = """setp.ge.u32 %p1, %r1, 64; @%p1 bra READ;
+        bar.arrive 1, 128; ld.shared.u32 %r5, [%r2]; ret;
+    READ:
+        st.shared.u32 [%r2-256], %r1; bar.sync 1, 128;"""
+    assert "no barrier lies between the two" in race(shared("st.shared.u32 [%r2], %r1; bar.sync 0;" + body))
+
+
+# Flags between blocks: block 0 writes x[1] and sets x[0], the others wait for it
+FLAG = """ld.param.u64 %rd1, [x]; mov.u32 %r1, %ctaid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra WAIT;
+    st.global.u32 [%rd1+4], 5; {fence}
+    {store}.u32 [%rd1], 1; ret;
+WAIT:
+    {load}.u32 %r2, [%rd1]; setp.eq.u32 %p2, %r2, 0; @%p2 bra WAIT;
+    {behind} ld.global.u32 %r3, [%rd1+4];"""
+
+
+def flag(store="st.release.gpu.global", load="ld.acquire.gpu.global", fence="", behind=""):
+    body = FLAG.format(store=store, load=load, fence=fence, behind=behind)
+    return run(body, np.zeros(2, np.uint32), grid=3, block=1)
+
+
+ORDERED = [
+    {},
+    {"store": "st.release.sys.global", "load": "ld.acquire.sys.global"},
+    {"store": "red.release.gpu.global.add"},
+    {"store": "st.relaxed.gpu.global", "fence": "fence.acq_rel.gpu;"},
+    {"store": "st.volatile.global", "load": "ld.volatile.global", "fence": "membar.gl;", "behind": "membar.gl;"},
+    {"load": "ld.relaxed.gpu.global", "behind": "fence.sc.gpu;"},
+    {"store": "red.relaxed.gpu.global.add", "fence": "fence.acq_rel.sys;"},
+]
+
+
+@pytest.mark.parametrize("how", ORDERED, ids=str)
+def test_flags_that_order(how):
+    clean(flag(**how))
+
+
+UNORDERED = [
+    ({"store": "st.relaxed.gpu.global"}, "x[1]"),
+    ({"load": "ld.relaxed.gpu.global"}, "x[1]"),
+    ({"load": "ld.volatile.global"}, "x[1]"),
+    ({"store": "st.volatile.global", "load": "ld.volatile.global"}, "x[1]"),
+    ({"store": "st.relaxed.gpu.global", "fence": "fence.acq_rel.cta;"}, "x[1]"),
+    ({"load": "ld.relaxed.gpu.global", "behind": "fence.acq_rel.cta;"}, "x[1]"),
+    ({"store": "st.global"}, "x[0]"),
+    ({"store": "st.global", "load": "ld.volatile.global", "fence": "membar.gl;", "behind": "membar.gl;"}, "x[0]"),
+    ({"store": "st.release.cta.global"}, "x[0]"),
+    ({"load": "ld.acquire.cta.global"}, "x[0]"),
+]
+
+
+@pytest.mark.parametrize(("how", "where"), UNORDERED, ids=str)
+def test_flags_that_do_not_order(how, where):
+    report = flag(**how)
+    assert {finding.kind for finding in report.findings} == {"race"}
+    assert any(where in finding.message for finding in report.findings), str(report)
+
+
+def test_a_flag_of_the_wrong_scope_is_told_so():
+    text = race(flag(store="st.release.cta.global"))
+    assert text == (
+        "race: ld.acquire.gpu.global.u32 reads x[0], written by thread (0, 0, 0) of block (0, 0, 0) with "
+        "st.release.cta.global.u32; .cta orders nothing for threads of other blocks\n"
+        "  <ptx>:10\n"
+        "  <ptx>:8\n"
+        "  by thread (0, 0, 0) of block (1, 0, 0) and 1 more thread\n"
+        "  help: write .gpu in both"
+    ) or text.startswith("race: st.release.cta.global.u32 writes x[0], read by thread")
+
+
+def test_a_flag_without_its_release_is_told_with_both_ends():
+    text = race(flag(store="st.relaxed.gpu.global"))
+    assert text == (
+        "race: ld.global.u32 reads x[1], written by thread (0, 0, 0) of block (0, 0, 0) with st.global.u32; "
+        "nothing orders the two: blocks run in any order\n"
+        "  <ptx>:11\n"
+        "  <ptx>:7\n"
+        "  by thread (0, 0, 0) of block (1, 0, 0) and 1 more thread\n"
+        "  help: behind line 7 a release at .gpu scope (st.release, or fence.acq_rel and an atomic), before line 11 an "
+        "acquire of it (ld.acquire, or an atomic and fence.acq_rel); or two launches"
+    )
+
+
+def test_only_the_lane_that_acquires_knows():
+    """Until the lanes of its warp meet."""
+    body = (
+        FLAG.replace("WAIT:", "WAIT: mov.u32 %r4, %tid.x; setp.ne.u32 %p3, %r4, 0; @%p3 bra LATER;")
+        + """
+    LATER: {meet} ld.global.u32 %r3, [%rd1+4];"""
+    )
+    how = {"store": "st.release.gpu.global", "load": "ld.acquire.gpu.global", "fence": "", "behind": ""}
+    start = "mov.u32 %r9, %tid.x; "
+    first = start + body.format(meet="bar.warp.sync -1;", **how).replace("ret;", "bra END;", 1) + " END:"
+    clean(run(first.replace("bra END;", "ret;"), np.zeros(2, np.uint32), grid=2, block=32))
+    report = run(start + body.format(meet="", **how), np.zeros(2, np.uint32), grid=2, block=32)
+    assert {finding.kind for finding in report.findings} == {"race"}
+
+
+# The last block to come adds up what all of them left
+LAST = """ld.param.u64 %rd1, [x]; ld.param.u64 %rd3, [count]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2; setp.ne.u32 %p1, %r2, 0; @%p1 bra MEET;
+    st.global.u32 [%rd2], %r1;
+    {before}
+    atom{order}.gpu.global.add.u32 %r3, [%rd3], 1;
+    {behind} st.shared.u32 [s], %r3;
+MEET:
+    bar.sync 0; ld.shared.u32 %r3, [s]; mov.u32 %r4, %nctaid.x; sub.u32 %r4, %r4, 1; setp.ne.u32 %p2, %r3, %r4;
+    @%p2 ret;
+    mul.wide.u32 %rd2, %r2, 4; add.u64 %rd2, %rd1, %rd2; ld.global.u32 %r5, [%rd2];"""
+
+
+def last_block(before="fence.acq_rel.gpu;", behind="fence.acq_rel.gpu;", order=".relaxed"):
+    body = LAST.format(before=before, behind=behind, order=order)
+    arrays = np.zeros(64, np.uint32), np.zeros(1, np.uint32)
+    return run(body, *arrays, parameters="x: u64, count: u64", module=".shared .u32 s;", grid=64, block=64)
+
+
+def test_the_last_block_with_its_fences():
+    clean(last_block())
+    clean(last_block("", "", ".acq_rel"))
+
+
+@pytest.mark.parametrize("fences", [("", ""), ("", "fence.acq_rel.gpu;"), ("fence.acq_rel.gpu;", "")])
+def test_the_last_block_without_one_of_its_fences(fences):
+    assert "ld.global.u32 reads x[0], written by thread (0, 0, 0) of block (0, 0, 0)" in race(last_block(*fences))
+
+
+def test_blocks_that_never_run_together_race_all_the_same():
+    x = np.zeros(1, np.uint32)
+    body = OWN + "mov.u32 %r3, %ctaid.x; st.global.u32 [%rd1], %r3;"
+    assert "blocks run in any order" in race(run(body, x, grid=3, block=1, resident=1))
+
+
+MBARRIER = """ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0;
+    @!%p1 mbarrier.init.shared.b64 [bar], 32;
+    bar.sync 0;
+    shl.b32 %r2, %r1, 2; mov.u32 %r3, s; add.u32 %r2, %r3, %r2; setp.ge.u32 %p2, %r1, 32; @%p2 bra READ;
+    st.shared.u32 [%r2], %r1; mbarrier.arrive{sem}.shared.b64 %rd2, [bar]; ret;
+READ:
+    {wait} ld.shared.u32 %r5, [%r2-128];"""
+WAIT = "AGAIN: mbarrier.test_wait.parity{sem}.shared.b64 %p3, [bar], 0; @!%p3 bra AGAIN;"
+
+
+@pytest.mark.parametrize(("arrive", "wait", "ordered"), [
+    ("", WAIT.format(sem=""), True), ("", "", False), (".relaxed.cta", WAIT.format(sem=""), False),
+    ("", WAIT.format(sem=".relaxed.cta"), False), (".release.cta", WAIT.format(sem=".acquire.cta"), True),
+])  # fmt: skip
+def test_an_mbarrier_orders_who_arrives_before_who_waits(arrive, wait, ordered):
+    body = MBARRIER.format(sem=arrive, wait=wait)
+    module = ".shared .align 8 .b64 bar; .shared .align 128 .u32 s[64];"
+    report = run(body, np.zeros(1, np.uint32), module=module, block=64)
+    assert {finding.kind for finding in report.findings} == (set() if ordered else {"race"})
+
+
+def test_without_checks_there_is_no_look_at_races():
+    report = shared("st.shared.u32 [%r2], %r1; ld.shared.u32 %r5, [%r4];", checks=False)
+    assert only_or_none(report) is None
+
+
+def only_or_none(report):
+    return only(report) if report.findings else None
+
+
+@pd.kernel
+def counter(flag: ptr[u32], *, relaxed: bool):
+    if relaxed:
+        pd.ptx.st.relaxed.gpu.global_.u32(flag, pd.ctaid.x)
+    else:
+        flag[0] = pd.ctaid.x
+
+
+def test_strong_stores_do_not_race():
+    clean(pd.emulate(counter, 4, 1, np.zeros(1, np.uint32), relaxed=True))
+    assert pd.emulate(counter, 4, 1, np.zeros(1, np.uint32), relaxed=False).findings

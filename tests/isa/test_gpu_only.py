@@ -1,0 +1,73 @@
+"""Instructions that only a GPU runs yet, and kernels that ask too much of a block."""
+
+import pytest
+
+import ptxdsl as pd
+from ptxdsl import u32
+from ptxdsl.errors import EmulationError, VerifyError
+from ptxdsl.isa.opaque import GpuOnly
+from ptxdsl.isa.opcode import Op
+from ptxdsl.parse import parse
+from ptxdsl.verify import verify
+
+
+@pd.kernel
+def multiplies(n: u32):
+    pd.ptx.wgmma.fence.sync.aligned()
+
+
+def test_the_emulator_refuses_what_it_cannot_run(monkeypatch):
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
+    with pytest.raises(EmulationError) as refusal:
+        pd.emulate(multiplies, 1, 128, 3)
+    message, line, mend = str(refusal.value).splitlines()[0], *str(refusal.value).splitlines()[1::2][:2]
+    assert message == (
+        "`wgmma.fence.sync.aligned` cannot be emulated yet: the table has its forms and no meaning for it"
+    )
+    assert "test_gpu_only.py" in line and "pd.ptx.wgmma.fence.sync.aligned()" in line
+    assert mend == "  help: run this kernel on a GPU; `ptxdsl dump` prints and assembles it anywhere"
+
+
+def test_every_instruction_has_a_meaning_or_says_that_it_has_none():
+    silent = [
+        op for rows in Op.table.values() for op, _ in rows if type(op).run is Op.run and type(op).execute is Op.execute
+    ]
+    assert not silent
+    assert any(isinstance(op, GpuOnly) for rows in Op.table.values() for op, _ in rows)
+
+
+KERNEL = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k() DIRECTIVES
+{
+INSTRUCTION
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize("directives, instruction, message", [
+    (
+        ".reqnctapercluster 4, 4, 2",
+        "",
+        "`k` asks for clusters of 4 x 4 x 2 blocks; they have at most 16\n"
+        "  help: 8 blocks run on every GPU that has clusters",
+    ),
+    (
+        "",
+        "setmaxnreg.inc.sync.aligned.u32 64;",
+        "setmaxnreg.inc.sync.aligned.u32: the assembler ignores it in a kernel that does not say how many threads its "
+        "blocks have\n  <ptx>:6\n  help: say it: `@pd.kernel(reqntid=384)`, or .reqntid in PTX",
+    ),
+    (".maxntid 384, 1, 1", "setmaxnreg.inc.sync.aligned.u32 64;", ""),
+    (".reqnctapercluster 2, 8, 1", "", ""),
+])  # fmt: skip
+def test_what_a_kernel_says_of_its_blocks(directives, instruction, message):
+    text = KERNEL.replace("DIRECTIVES", directives).replace("INSTRUCTION", instruction)
+    try:
+        verify(parse(text))
+        refusal = ""
+    except VerifyError as error:
+        refusal = str(error)
+    assert refusal == message

@@ -1,0 +1,218 @@
+"""The memory of calls: how much it remembers, and what decides whether a launch is made again."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from ptxdsl import config
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call import upload, workspace
+from ptxdsl.kernels.call.memory import CALLS, MOST_OF_A_KEY, Calls
+from ptxdsl.kernels.choose.candidates import SMALL
+from ptxdsl.kernels.conv import conv2d, conv2d_kernel
+from ptxdsl.kernels.gemm import gemm, gemm_kernel
+from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged, grouped_kernel
+from ptxdsl.kernels.ragged import ragged_kernel
+from tests.fake_driver import FakeCuda, installed
+from tests.kernels import tensors
+from tests.kernels.tensors import OfInterface, Tensor
+
+KERNELS = gemm_kernel, grouped_kernel, ragged_kernel, conv2d_kernel
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", tensors.torch())
+    CALLS.clear()
+    for kernel in KERNELS:
+        monkeypatch.setattr(kernel, "handles", {})
+        monkeypatch.setattr(kernel, "_variants", {})
+        monkeypatch.setattr(kernel, "_asked", {})
+    monkeypatch.setattr(upload, "_PLACES", {})  # the memory of one stand-in is none of the next one's
+    monkeypatch.setattr(workspace, "_OWNED", {})
+    with installed(FakeCuda(gpus=2)) as fake:
+        yield fake
+    CALLS.clear()
+
+
+def launch(result):
+    """A remembered launch that returns this."""
+    return SimpleNamespace(launch=lambda addresses, arrays, numbers: result)
+
+
+class TestCalls:
+    def test_what_was_not_used_for_two_generations_is_forgotten(self):
+        calls = Calls(most=2)
+        for number in range(6):
+            calls.keep(number, launch(f"out {number}"))
+            assert calls.launch(0, [], [], ()) == "out 0"
+        assert [n for n in range(6) if calls.launch(n, [], [], ())] == [0, 4, 5]
+        assert len(calls) <= 4
+
+    def test_a_key_has_several_launches_of_which_the_last_ones_are_kept(self):
+        calls = Calls()
+        for number in range(2 * MOST_OF_A_KEY):
+            calls.keep("key", launch(number or None))
+        assert calls.launch("key", [], [], ()) == 2 * MOST_OF_A_KEY - 1
+        assert len(calls) == MOST_OF_A_KEY
+
+    def test_the_next_launch_is_tried_where_one_does_not_fit(self):
+        calls = Calls()
+        for result in ("out", None):
+            calls.keep("key", launch(result))
+        assert calls.launch("key", [], [], ()) == "out"
+
+    def test_options_that_are_not_hashable_are_not_remembered(self):
+        calls = Calls()
+        calls.keep(("kernel", []), launch("out"))
+        assert calls.launch(("kernel", []), [], [], ()) is None
+        assert len(calls) == 0
+
+    def test_a_launch_that_fails_is_left_to_the_check_of_the_arguments(self):
+        def fail(addresses, arrays, numbers):
+            raise LaunchError("`alpha` does not fit")
+
+        calls = Calls()
+        calls.keep("key", SimpleNamespace(launch=fail))
+        assert calls.launch("key", [], [], ()) is None
+
+
+def int32(*shape):
+    return Tensor(*shape, dtype="torch.int32")
+
+
+def lists(count=3):
+    return [[Tensor(64, 32) for _ in range(count)], [Tensor(32, 96) for _ in range(count)]]
+
+
+# What each public function is given; `out` is made where it is left out
+CASES = {
+    "gemm": lambda: (gemm, [Tensor(64, 32), Tensor(32, 96)], Tensor(64, 96)),
+    "batched": lambda: (gemm, [Tensor(4, 64, 32), Tensor(4, 32, 96)], Tensor(4, 64, 96)),
+    "lists": lambda: (gemm, lists(), [Tensor(64, 96) for _ in range(3)]),
+    "grouped": lambda: (grouped_gemm, lists(), [Tensor(64, 96) for _ in range(3)]),
+    "ragged": lambda: (grouped_gemm_ragged, [Tensor(90, 32), Tensor(3, 32, 96), int32(3)], Tensor(90, 96)),
+    "masked": lambda: (grouped_gemm_masked, [Tensor(3, 64, 32), Tensor(3, 32, 96), int32(3)], Tensor(3, 64, 96)),
+    "conv": lambda: (conv2d, [Tensor(2, 8, 8, 32), Tensor(64, 3, 3, 32)], Tensor(2, 6, 6, 64)),
+}
+every_function = pytest.mark.parametrize("case", CASES)
+
+
+def made_careful(monkeypatch, *modules):
+    def refused(*arguments):
+        raise AssertionError("the careful way was taken")
+
+    for name in ("call.gemm.problem_of", "call.batched.group_of", "call.grouped.group_of", "call.ragged.groups_of",
+                 "call.conv.convolution_of"):  # fmt: skip
+        monkeypatch.setattr(f"ptxdsl.kernels.{name}", refused)
+
+
+@every_function
+@pytest.mark.parametrize("has_out", [True, False])
+def test_the_second_call_is_not_worked_out_again(gpu, monkeypatch, case, has_out):
+    function, inputs, out = CASES[case]()
+    options = {"out": out} if has_out else {}
+    function(*inputs, **options)
+    made_careful(monkeypatch)
+    _, others, other_out = CASES[case]()
+    result = function(*others, **({"out": other_out} if has_out else {}))
+    assert len(gpu.launches) == 2
+    first, second = ({k: v for k, v in launch.items() if k != "parameters"} for launch in gpu.launches)
+    assert first == second
+    shape = [x.shape for x in out] if isinstance(out, list) else out.shape
+    assert ([x.shape for x in result] if isinstance(out, list) else result.shape) == shape
+
+
+@every_function
+def test_PTXDSL_DEVICE_holds_for_the_second_call_too(gpu, monkeypatch, case):
+    function, inputs, out = CASES[case]()
+    function(*inputs, out=out)
+    monkeypatch.setenv("PTXDSL_DEVICE", "emulator")
+    with pytest.raises(LaunchError, match="the emulator"):
+        function(*inputs, out=out)
+    assert len(gpu.launches) == 1
+    monkeypatch.delenv("PTXDSL_DEVICE")
+    with config.using(device="emulator"), pytest.raises(LaunchError, match="the emulator"):
+        function(*inputs, out=out)
+    function(*inputs, out=out)
+    assert len(gpu.launches) == 2
+
+
+@every_function
+def test_PTXDSL_ARCH_decides_for_which_target_the_kernel_is_made(gpu, monkeypatch, case):
+    function, inputs, out = CASES[case]()
+    function(*inputs, out=out)
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_80")
+    function(*inputs, out=out)
+    archs = {key[0] for kernel in KERNELS for key in kernel._variants}
+    assert archs == {"sm_90a", "sm_80"}
+
+
+def test_lists_on_a_gpu_are_refused_where_the_emulator_is_asked_for(gpu, monkeypatch):
+    monkeypatch.setenv("PTXDSL_DEVICE", "emulator")
+    with pytest.raises(LaunchError) as refused:
+        grouped_gemm(*lists())
+    assert refused.value.message == "the matrices are on cuda:0, and PTXDSL_DEVICE asks for the emulator"
+    assert refused.value.help == "pass numpy arrays, or leave PTXDSL_DEVICE unset: kernels run where their arrays are"
+
+
+class TestArraysThatDoNotNameTheirGpu:
+    @pytest.mark.parametrize("device", [0, 1])
+    def test_the_first_launch_is_where_they_are(self, gpu, device):
+        a, b, out = (OfInterface(*shape, device=device) for shape in ((64, 32), (32, 96), (64, 96)))
+        gemm(a, b, out=out)
+        assert [launch["device"] for launch in gpu.launches] == [device]
+
+    @pytest.mark.parametrize("device", [0, 1])
+    def test_so_it_is_of_lists(self, gpu, device):
+        a, b, out = ([OfInterface(*shape, device=device)] for shape in ((64, 32), (32, 96), (64, 96)))
+        grouped_gemm(a, b, out=out)
+        assert [launch["device"] for launch in gpu.launches] == [device]
+
+    def test_one_that_is_elsewhere_is_refused(self, gpu):
+        a, b, out = (OfInterface(*shape, device=n) for n, shape in enumerate(((64, 32), (32, 96), (64, 96))))
+        with pytest.raises(LaunchError) as refused:
+            gemm(a, b, out=out)
+        assert refused.value.message == "`b` is on cuda:1; other arrays are on cuda:0"
+        assert refused.value.help == "move it to that GPU"
+
+    def test_a_matrix_of_a_list_that_is_elsewhere_is_refused(self, gpu):
+        a = [OfInterface(64, 32, device=n) for n in (0, 1)]
+        b, out = ([OfInterface(*shape) for _ in range(2)] for shape in ((32, 96), (64, 96)))
+        with pytest.raises(LaunchError) as refused:
+            grouped_gemm(a, b, out=out)
+        assert refused.value.message == "`a[1]` is on cuda:1; others are on cuda:0"
+        assert not gpu.launches
+
+
+@pytest.mark.parametrize("function", ["conv", "gemm", "grouped", "ragged"])
+def test_a_configuration_that_is_not_hashable_is_refused_by_name(gpu, function):
+    call, inputs, out = CASES[function]()
+    with pytest.raises(LaunchError) as refused:
+        call(*inputs, out=out, config={"tile": (64, 64, 32)})
+    assert refused.value.message == "`config` is {'tile': (64, 64, 32)}"
+    assert refused.value.help == "pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32))"
+
+
+def test_a_schedule_that_is_not_hashable_is_refused_by_conv2d(gpu):
+    _, inputs, out = CASES["conv"]()
+    with pytest.raises(LaunchError, match=r"schedule is \['rows'\]; it takes a threadblock swizzle"):
+        conv2d(*inputs, out=out, config=SMALL, schedule=["rows"])
+
+
+def test_c_in_the_place_of_out_is_remembered_in_lists(gpu, monkeypatch):
+    a, b = lists()
+    out = [Tensor(64, 96) for _ in range(3)]
+    grouped_gemm(a, b, out, out=out, beta=1.0)
+    made_careful(monkeypatch)
+    grouped_gemm(a, b, out, out=out, beta=1.0)
+    assert len(gpu.launches) == 2
+
+
+def test_one_matrix_for_all_is_remembered_in_lists(gpu, monkeypatch):
+    (a, _), b = lists(), Tensor(32, 96)
+    gemm(a, b, out=[Tensor(64, 96) for _ in range(3)])
+    made_careful(monkeypatch)
+    gemm(a, b, out=[Tensor(64, 96) for _ in range(3)])
+    assert len(gpu.launches) == 2

@@ -1,0 +1,264 @@
+"""What kernels and their helpers read of Python: keys, and kernels that are traced anew where it changes."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl import f32, ptr
+from ptxdsl.kernels.gemm import gemm_kernel
+from ptxdsl.trace.captured import captures, constant_key
+
+SCALE = 2
+TYPE = f32
+SIZES = [1, 2]
+TABLE = np.arange(4)
+BY_NAME = {"one": 1}
+OPTIONS = SimpleNamespace(tile=SimpleNamespace(m=1), names=["a"])
+
+
+class Settings:
+    WIDTH = 1
+
+    def __init__(self):
+        self.depth = 1
+
+    def total(self):
+        return self.depth + SCALE
+
+
+SETTINGS = Settings()
+
+
+def helper(x):
+    return x * SCALE
+
+
+def indirect(x):
+    return helper(x) + 1
+
+
+class Vector(pd.Parameters):
+    x: ptr[f32]
+
+    def scaled(self):
+        return self.x[0] * SCALE
+
+
+def result(kernel, **constants):
+    """What a kernel writes."""
+    out = np.zeros(1, np.float32)
+    kernel[1, 1](out, **constants)
+    return float(out[0])
+
+
+def kernel_of(body, **constants):
+    """A kernel that writes what a function returns while it is traced."""
+
+    @pd.kernel
+    def k(out: ptr[f32]):
+        out[0] = pd.cast(body(), f32)
+
+    return k
+
+
+CHANGES = {
+    "a global": (lambda: SCALE, ("SCALE", 5), 2, 5),
+    "a global of a helper": (lambda: helper(3), ("SCALE", 5), 6, 15),
+    "a global of a helper of a helper": (lambda: indirect(3), ("SCALE", 5), 7, 16),
+    "a global of a method": (lambda: Settings().total(), ("SCALE", 5), 3, 6),
+    "a helper": (lambda: helper(3), ("helper", lambda x: x + 100), 6, 103),
+    "a list": (lambda: sum(SIZES), ("SIZES", [1, 2, 3]), 3, 6),
+    "a dict": (lambda: BY_NAME["one"], ("BY_NAME", {"one": 7}), 1, 7),
+    "a function in a comprehension": (lambda: sum([helper(i) for i in range(3)]), ("SCALE", 5), 6, 15),
+    "a name that was Python's": (lambda: max(1, 2), ("max", min), 2, 1),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_what_has_changed_is_traced_anew_and_what_is_as_before_is_not(case, monkeypatch):
+    body, (name, value), before, after = CHANGES[case]
+    kernel = kernel_of(body)
+    assert [result(kernel), result(kernel)] == [before, before]
+    with monkeypatch.context() as patch:
+        patch.setitem(globals(), name, value)
+        assert [result(kernel), result(kernel)] == [after, after]
+    assert result(kernel) == before
+    assert len(kernel._variants) == 2
+
+
+def test_what_changes_in_place_is_traced_anew(monkeypatch):
+    kernel = kernel_of(lambda: SIZES[0] + int(TABLE[1]) + OPTIONS.tile.m + SETTINGS.depth + Settings.WIDTH)
+    monkeypatch.setitem(globals(), "SIZES", [1, 2])
+    monkeypatch.setitem(globals(), "TABLE", np.arange(4))
+    assert result(kernel) == 5
+    SIZES[0] = 10
+    assert result(kernel) == 14
+    TABLE[1] = 100
+    assert result(kernel) == 113
+    monkeypatch.setattr(OPTIONS.tile, "m", 1000)
+    assert result(kernel) == 1112
+    monkeypatch.setattr(SETTINGS, "depth", 10000)
+    assert result(kernel) == 11111
+    monkeypatch.setattr(Settings, "WIDTH", 100000)
+    assert result(kernel) == 111110
+
+
+def test_a_variable_around_the_kernel_that_changes():
+    count, sizes = 1, [1]
+
+    @pd.kernel
+    def k(out: ptr[f32]):
+        out[0] = pd.cast(count + len(sizes), f32)
+
+    assert result(k) == 2
+    count = 5
+    assert result(k) == 6
+    sizes.append(0)
+    assert result(k) == 7
+    assert k.ptx() is k.ptx()
+
+
+def test_a_type_in_an_annotation_that_changes(monkeypatch):
+    @pd.kernel
+    def k(out: ptr[TYPE]):
+        out[0] = 1.5
+
+    assert result(k) == 1.5
+    monkeypatch.setitem(globals(), "TYPE", pd.f64)
+    out = np.zeros(1)
+    k[1, 1](out)
+    assert out[0] == 1.5
+
+
+def test_a_method_of_a_group_that_reads_a_global(monkeypatch):
+    @pd.kernel
+    def k(p: Vector, out: ptr[f32]):
+        out[0] = p.scaled()
+
+    group, out = Vector(x=np.full(1, 3, np.float32)), np.zeros(1, np.float32)
+    k[1, 1](group, out)
+    monkeypatch.setitem(globals(), "SCALE", 5)
+    k[1, 1](group, out)
+    assert out[0] == 15
+
+
+def test_a_constant_that_is_a_function_which_reads_a_global(monkeypatch):
+    @pd.kernel
+    def k(out: ptr[f32], *, function):
+        out[0] = pd.cast(function(3), f32)
+
+    assert result(k, function=helper) == 6
+    monkeypatch.setitem(globals(), "SCALE", 5)
+    assert result(k, function=helper) == 15
+    assert result(k, function=functools.partial(helper)) == 15
+
+
+@dataclass(frozen=True)
+class Tile:
+    m: object
+    n: object = 1
+    hidden: object = field(default=0, compare=False)
+
+
+DIFFERENT = [
+    (2, 2.0), (0.0, -0.0), (1, True), ((1,), (True,)), ((0.0, (1,)), (-0.0, (1,))), (Tile(1), Tile(1.0)),
+    (Tile((0.0,)), Tile((-0.0,))), (Tile(1, hidden=1), Tile(1, hidden=2)), (frozenset([1]), frozenset([True])),
+    (Tile(1, hidden=[1]), Tile(1, hidden=[2])), (Tile(1, hidden=SimpleNamespace()), Tile(1, hidden=SimpleNamespace())),
+    (functools.partial(helper, [1]), functools.partial(helper, [1])), (np.float32(1), np.float64(1)), (np.float32(0.0), np.float32(-0.0)), (f32, pd.f64), (2**70, float(2**70)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("one, other", DIFFERENT, ids=range(len(DIFFERENT)))
+def test_constants_that_are_equal_and_not_the_same_are_other_kernels(one, other):
+    assert constant_key(one) != constant_key(other)
+
+    @pd.kernel
+    def k(out: ptr[f32], *, value):
+        out[0] = 1.0
+
+    assert k.ir(value=one) is not k.ir(value=other)
+    assert k.ir(value=one) is k.ir(value=one)
+
+
+def test_constants_that_are_the_same_are_one_kernel():
+    for one, other in [(Tile((1, 2.5)), Tile((1, 2.5))), ((1, "a"), (1, "a")), (float("nan"), float("nan"))]:
+        assert constant_key(one) == constant_key(other)
+
+
+def test_minus_zero_arrives():
+    @pd.kernel
+    def k(out: ptr[f32], *, value):
+        out[0] = value
+
+    out = np.ones(1, np.float32)
+    for value in (0.0, -0.0, 0.0):
+        k[1, 1](out, value=value)
+        assert np.signbit(out[0]) == np.signbit(value)
+
+
+def test_the_guard_says_at_once_what_has_changed(monkeypatch):
+    def body():
+        return SCALE + SIZES[0] + OPTIONS.tile.m + TABLE[0] + BY_NAME["one"] + len(OPTIONS.names)
+
+    guard = captures([body]).guard
+    changes = [
+        lambda patch: patch.setitem(globals(), "SCALE", 2.0),
+        lambda patch: patch.setitem(globals(), "SIZES", [1, 2]),
+        lambda patch: patch.setitem(globals(), "OPTIONS", SimpleNamespace()),
+        lambda patch: patch.setattr(OPTIONS.tile, "m", 2),
+        lambda patch: patch.setitem(BY_NAME, "two", 2),
+        lambda patch: patch.setitem(BY_NAME, "one", 1.0),
+        lambda patch: patch.setattr(OPTIONS, "names", ["b"]),
+        lambda patch: patch.delitem(globals(), "SCALE"),
+    ]
+    for change in changes:
+        assert guard()
+        with monkeypatch.context() as patch:
+            change(patch)
+            try:
+                assert not guard()
+            except (NameError, AttributeError, LookupError):
+                continue
+    for container, item in ((SIZES, 3), (OPTIONS.names, "b")):
+        container.append(item)
+        assert not guard()
+        container.pop()
+    TABLE[3] += 1
+    assert not guard()
+    TABLE[3] -= 1
+    assert guard()
+
+
+def test_long_lists_are_compared_part_by_part():
+    numbers = list(range(5_000))
+    table = dict.fromkeys(numbers, 1.5)
+    guard = captures([lambda: numbers[3] + table[4]]).guard
+    assert guard()
+    for container in (numbers, table):
+        for value in (7, 3.0, True):
+            before, container[3] = container[3], value
+            assert not guard()
+            container[3] = before
+            assert guard()
+
+
+def test_helpers_that_call_each_other_and_themselves_are_followed_once():
+    def even(n):
+        return n == 0 or odd(n - 1)
+
+    def odd(n):
+        return n != 0 and even(n - 1)
+
+    assert captures([even]).key == captures([even]).key
+    assert captures([even]).guard()
+
+
+def test_functions_of_the_library_have_nothing_to_watch():
+    read = captures([gemm_kernel.__wrapped__, pd.fma])
+    assert read.key == () and read.guard is None

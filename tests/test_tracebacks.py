@@ -1,0 +1,89 @@
+"""What Python shows of an error that nobody catches: the user's frames, and one of ours."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl import errors, f32, ptr
+
+ROOT = Path(__file__).parent.parent
+
+
+def helper(x):
+    return x.exp()
+
+
+@pd.kernel
+def k(x: ptr[f32], *, mode="refused"):
+    if mode == "mistake":
+        undefined  # noqa: B018, F821
+    if mode == "ours":
+        pd.types.bits(None)
+    x[0] = helper(x[1])
+
+
+def frames(function, kind, monkeypatch):
+    """The functions that a traceback shows, from the caller of `function` on."""
+    monkeypatch.setattr(errors, "shows_all_frames", False)
+    with pytest.raises(kind) as caught:
+        function()
+    return [f.name for f in traceback.extract_tb(caught.value.__traceback__)][2:]
+
+
+CALLS = {
+    "ptx": lambda: k.ptx(),
+    "launch": lambda: k[1, 1](np.zeros(4, np.float32)),
+    "emulate": lambda: pd.emulate(k, 1, 1, np.zeros(4, np.float32)),
+    "cubin": lambda: k.cubin(),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_an_error_shows_the_users_frames_and_one_of_ours(call, monkeypatch):
+    ours, *users = frames(call, pd.TraceError, monkeypatch)
+    assert ours in ("called", "__call__")
+    assert users == ["k", "helper"]
+
+
+def test_a_mistake_of_pythons_in_a_kernel_shows_them_too(monkeypatch):
+    assert frames(lambda: k.ptx(mode="mistake"), NameError, monkeypatch)[1:] == ["k"]
+
+
+def test_a_mistake_of_ours_shows_all(monkeypatch):
+    names = frames(lambda: k.ptx(mode="ours"), Exception, monkeypatch)
+    assert "bits" in names
+    assert len(names) > 4
+
+
+def test_an_error_of_a_text_shows_the_call(monkeypatch):
+    assert frames(lambda: pd.parse("nothing"), pd.ParseError, monkeypatch) == ["called"]
+
+
+def test_what_python_prints(tmp_path):
+    text = "import ptxdsl as pd\n\n@pd.kernel\ndef k(n: pd.u32):\n    if n > 3:\n        pass\n\nk.ptx()\n"
+    (tmp_path / "script.py").write_text(text)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    shown = [line.strip() for line in done.stderr.splitlines() if not set(line) <= set(" ^~")]
+    places = [re.sub(r'^File ".*[/"\\]?\b(\w+\.py)", line \d+, in ', r"\1: ", line) for line in shown]
+    assert places == [
+        "Traceback (most recent call last):",
+        "script.py: <module>",
+        "k.ptx()",
+        "errors.py: called",
+        "raise of_user(error)  # noqa: B904",
+        "script.py: k",
+        "if n > 3:",
+        "ptxdsl.errors.TraceError: `if` asks whether `n > 3` is true, which is not known while tracing",
+        "script.py:5 | if n > 3:",
+        "help: write `with pd.if_(n > 3):`; a Python `if` is decided while tracing",
+    ]

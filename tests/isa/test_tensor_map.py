@@ -1,0 +1,80 @@
+"""Descriptions of tensor maps: there and back as bytes, and what the driver would refuse."""
+
+from dataclasses import replace
+
+import pytest
+
+from ptxdsl.isa.tensor_map import MAP_BYTES, TensorMapDescription
+from ptxdsl.types import b128, bf16, e4m3, f16, f32, s4, u8, u32
+
+PLAIN = TensorMapDescription(0x7F0000001000, f16, (1000, 77), (2000,), (64, 32), (1, 1), swizzle=128)
+DEEP = TensorMapDescription(
+    1 << 40, u8, (1 << 32, 2, 3, 4, 5), (16, 32, 48, 64), (256, 1, 2, 3, 4), (1, 8, 1, 2, 3), 0, 16, "zeros", 256
+)
+
+
+@pytest.mark.parametrize(
+    "description",
+    [PLAIN, DEEP, TensorMapDescription(16, e4m3, (5,), (), (16,), (1,), fill="nan", l2_promotion=64),
+     replace(PLAIN, type=bf16, swizzle=32, box=(16, 1))],
+)  # fmt: skip
+def test_descriptions_survive_encoding(description):
+    assert not list(description.problems())
+    data = description.encode()
+    assert len(data) == MAP_BYTES
+    assert TensorMapDescription.decode(data) == description
+
+
+@pytest.mark.parametrize(
+    "data", [bytes(128), PLAIN.encode()[1:] + b"\0", PLAIN.encode()[:100], PLAIN.encode()[:85] + bytes([99] * 43)]
+)
+def test_other_bytes_are_no_tensor_map(data):
+    with pytest.raises(ValueError, match=r"^not a tensor map$"):
+        TensorMapDescription.decode(data)
+
+
+def test_what_a_box_holds():
+    assert PLAIN.box_bytes == 64 * 32 * 2
+    assert PLAIN.inner_bytes == 128
+    strided = replace(PLAIN, box=(64, 33), element_strides=(4, 2))  # the innermost dimension knows no steps
+    assert strided.box_shape == (64, 17)
+    assert strided.box_bytes == 64 * 17 * 2
+
+
+@pytest.mark.parametrize(("changes", "problem"), [
+    ({"address": 0x1008}, "the tensor begins at 0x1008, which is no multiple of 16 bytes"),
+    ({"strides": (2008,)}, "the stride of dimension 1 is 2008 bytes, which is no multiple of 16"),
+    ({"strides": (1 << 40,)}, "the stride of dimension 1 is 1099511627776 bytes; a tensor map takes less than 2^40"),
+    ({"strides": ()}, "`strides` has 0 numbers; a tensor of 2 dimensions takes 1"),
+    ({"box": (64,)}, "`box` has 1 numbers; a tensor of 2 dimensions takes 2"),
+    ({"box": (64, 257)}, "the box has 257 elements along dimension 1; it can have 1 to 256"),
+    ({"box": (64, 0)}, "the box has 0 elements along dimension 1; it can have 1 to 256"),
+    ({"box": (4, 4)}, "the innermost dimension of the box has 8 bytes, which is no multiple of 16"),
+    ({"box": (128, 4)}, "the innermost dimension of the box has 256 bytes; a swizzle of 128 takes no more"),
+    ({"swizzle": 32}, "the innermost dimension of the box has 128 bytes; a swizzle of 32 takes no more"),
+    ({"swizzle": 16}, "`swizzle` is 16; it is one of 0, 32, 64, 128"),
+    ({"fill": "ones"}, "`fill` is 'ones'; it is one of 'zeros', 'nan'"),
+    ({"dims": (0, 77)}, "dimension 0 has 0 elements; a tensor map takes 1 to 2^32"),
+    ({"dims": (8, (1 << 32) + 1)}, "dimension 1 has 4294967297 elements; a tensor map takes 1 to 2^32"),
+    ({"dims": ()}, "a tensor map has 1 to 5 dimensions, this one 0"),
+    ({"element_strides": (1, 9)}, "the element stride of dimension 1 is 9; it can be 1 to 8"),
+    ({"interleave": 16}, "`interleave` is for 3 dimensions or more, and the tensor has 2"),
+    ({"type": s4}, "a tensor map has no elements of s4; it takes "
+     "u8, u16, u32, s32, u64, s64, f16, f32, f64, bf16, tf32 and types of 8 bits"),
+    ({"type": b128}, "a tensor map has no elements of b128; it takes "
+     "u8, u16, u32, s32, u64, s64, f16, f32, f64, bf16, tf32 and types of 8 bits"),
+    ({"type": u32, "box": (32, 32), "fill": "nan"}, "`fill` is 'nan', and u32 has no NaN"),
+])  # fmt: skip
+def test_what_the_driver_would_refuse(changes, problem):
+    assert list(replace(PLAIN, **changes).problems()) == [problem]
+
+
+def test_interleaved_channels_of_32_bytes_lie_stricter():
+    images = TensorMapDescription(32, f32, (8, 7, 6), (32, 32 * 7), (8, 4, 4), (1, 1, 1), swizzle=32, interleave=32)
+    assert not list(images.problems())
+    assert images.inner_bytes == 32
+    assert list(replace(images, address=16, strides=(32, 240), swizzle=0).problems()) == [
+        "`interleave` of 32 bytes goes with a `swizzle` of 32, not 0",
+        "the tensor begins at 0x10, which is no multiple of 32 bytes",
+        "the stride of dimension 2 is 240 bytes, which is no multiple of 32",
+    ]

@@ -218,7 +218,7 @@ Operand: TypeAlias = (
 )
 
 
-class Opcode(Protocol):
+class TableEntry(Protocol):
     """What an instruction must know of its entry in the table (`isa.opcode.Opcode`)."""
 
     text: str
@@ -228,7 +228,7 @@ class Opcode(Protocol):
 class Instruction:
     """`@guard opcode operands;` with all operands in the order of PTX, destinations first."""
 
-    opcode: Opcode
+    opcode: TableEntry
     operands: tuple[Operand, ...] = ()
     guard: Register | Not | None = None
     location: Location | None = None

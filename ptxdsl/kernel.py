@@ -13,9 +13,9 @@ from ptxdsl import config, ir
 from ptxdsl.driver import Late
 from ptxdsl.errors import Error, LaunchError, TraceError, here, names_here, public
 from ptxdsl.lower import lower
-from ptxdsl.runtime.dispatch import Launch, Remembered
+from ptxdsl.runtime.dispatch import KeptLaunch, Launch
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
-from ptxdsl.trace import REQUIRED, Signature, signature, trace
+from ptxdsl.trace import REQUIRED, KernelSignature, signature, trace
 from ptxdsl.trace.builder import is_name
 from ptxdsl.trace.captured import Captures, captures, constant_key
 from ptxdsl.verify import check_blocks, check_operands
@@ -62,7 +62,7 @@ class AnyKernel:
     name: str
 
     def __init__(self) -> None:
-        self.handles: dict[Any, list[Remembered]] = {}
+        self.handles: dict[Any, list[KeptLaunch]] = {}
 
     def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:
         """The kernel for a target and constants, made when first asked for."""
@@ -121,7 +121,7 @@ def _misuse(kernel: AnyKernel, misuse: str) -> LaunchError:
 class Kernel(AnyKernel):
     """A Python function that is traced once for each target and set of constants."""
 
-    def __init__(self, function: Callable[..., Any], signature: Signature, options: Options) -> None:
+    def __init__(self, function: Callable[..., Any], signature: KernelSignature, options: Options) -> None:
         super().__init__()
         functools.update_wrapper(self, function)
         self.name, self.signature, self.options = function.__name__, signature, options

@@ -11,7 +11,7 @@ from itertools import groupby, islice, zip_longest
 
 from ptxdsl import isa
 from ptxdsl.cli.process import UsageError
-from ptxdsl.isa.form import Choice, Form, Parameter
+from ptxdsl.isa.form import Choice, Form, FormOperand
 from ptxdsl.isa.lookup import forms_with, lookup, nearest
 from ptxdsl.isa.opcode import Op, Opcode
 from ptxdsl.isa.operand import Operand
@@ -118,7 +118,7 @@ def _form(form: Form) -> Iterator[str]:
         yield from _wrapped(f"{left:{widest}}  {right}", hanging=" " * (widest + 2))
 
 
-def _operands(parameters: Sequence[Parameter | Operand]) -> str:
+def _operands(parameters: Sequence[FormOperand | Operand]) -> str:
     """Operands as the manual writes them."""
     text = ""
     for p, following in zip_longest(parameters, parameters[1:]):
@@ -132,7 +132,7 @@ def _operands(parameters: Sequence[Parameter | Operand]) -> str:
     return text
 
 
-def _kind(form: Form, p: Parameter) -> str:
+def _kind(form: Form, p: FormOperand) -> str:
     """What an operand takes, in words."""
     if p.role == "address":
         return "an address" if p.type == "generic" else f"an address in .{p.type}"

@@ -77,7 +77,7 @@ class Trial:
         """Memory that making and comparing it takes: arrays in float64, and more of them for the result."""
         return 8 * (2 * (self.m * self.k + self.k * self.n) + 5 * self.m * self.n)
 
-    def run(self, device: str) -> Outcome:
+    def run(self, device: str) -> TrialResult:
         """Computes the product on "emulator" or "cuda", compares it, and on a GPU times it.
 
         Raises UsageError where the comparison needs more memory than the machine has.
@@ -94,7 +94,7 @@ class Trial:
         error, allowed = self._errors(a, b, out)
         if device == "cuda":
             seconds = self._gpu_seconds(a, b, out)
-        return Outcome(device, seconds, 2 * self.m * self.n * self.k, error, allowed)
+        return TrialResult(device, seconds, 2 * self.m * self.n * self.k, error, allowed)
 
     def _errors(self, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> tuple[float, float]:
         """The largest error, and what rounding may add up to there; that of the element which comes closest to it."""
@@ -132,7 +132,7 @@ def memory_bytes() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TrialResult:
     """How a trial went; `error` is within `allowed` where all is well."""
 
     device: str

@@ -61,7 +61,7 @@ class Modifier:
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class FormOperand:
     """One operand of a form, before its type is known."""
 
     name: str
@@ -125,7 +125,7 @@ class Form:
         return sorted(self.modifiers, key=lambda m: m.optional)
 
     @cached_property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[FormOperand, ...]:
         """The operands."""
         return tuple(_parameters(self.syntax.partition(" ")[2]))
 
@@ -213,10 +213,10 @@ _PARAMETER = re.compile(
     r"((?P<role>[=:+])(?P<type>[\w:]+(\(\w+\))?)(\*(?P<count>\w+))?)?( if (?P<condition>\w+))?[\]}]*"
 )
 _ROLES = {"=": "out", ":": "in", "+": "both"}
-SINK = Parameter("_", "out", "sink")
+SINK = FormOperand("_", "out", "sink")
 
 
-def _parameters(text: str) -> Iterator[Parameter]:
+def _parameters(text: str) -> Iterator[FormOperand]:
     for match in _PARAMETER.finditer(text):
         g = match.groupdict(default="")
         if g["name"] == SINK.name:
@@ -224,7 +224,7 @@ def _parameters(text: str) -> Iterator[Parameter]:
             continue
         front, condition = g["front"], g["condition"]
         role = "address" if g["address"] else _ROLES[g["role"] or ":"]
-        yield Parameter(
+        yield FormOperand(
             g["name"], role, g["type"] or ("generic" if role == "address" else "any"), g["count"],
             bool(g["negatable"]), front.startswith("{") and not condition, "|" in front, front.startswith(","),
             condition,

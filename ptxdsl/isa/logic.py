@@ -51,7 +51,7 @@ class Xor(Op):
         return a ^ b
 
 
-class Not(Op):
+class BitwiseNot(Op):
     """d = ~a."""
 
     forms = (Form("not.type d=type, a:type", type=BITS), Form("not.pred d=pred, {!}a:pred"))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import ir
-from ..layout.mma_shapes import MMA, Product
+from ..layout.mma_shapes import MMA, MmaShape
 from ..types import TYPES, Type, b16, b32, f16, f32, f64, s32, tf32
 from .form import Form
 from .lookup import lookup
@@ -32,7 +32,7 @@ CHUNK_BYTES = 1 << 21  # products computed at a time, so that they stay in the c
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class FragmentShape:
     """m and k of an mma (n is 8), and how many elements of A and B fill a register."""
 
     m: int
@@ -51,10 +51,10 @@ class Shape:
 
 
 @cache
-def shape(name: str, type: Type) -> Shape:
-    """The Shape that "m16n8k16" is for A and B of a type."""
+def shape(name: str, type: Type) -> FragmentShape:
+    """The FragmentShape that "m16n8k16" is for A and B of a type."""
     m, _, k = map(int, re.findall(r"\d+", name))
-    return Shape(m, k, max(32, type.bits) // type.bits)
+    return FragmentShape(m, k, max(32, type.bits) // type.bits)
 
 
 HELD_IN = {"f16": "f16x2", "bf16": "bf16x2", "tf32": "tf32", "f32": "f32", "f64": "f64", "s32": "s32"}
@@ -69,7 +69,7 @@ FLAGS: dict[str, dict[str, Any]] = {
 """Modifiers that products of a type have beside the others."""
 
 
-def _form(product: Product) -> Form:
+def _form(product: MmaShape) -> Form:
     """A line of the manual."""
     element = TYPES[product.inputs[0]]
     s, held = shape(product.name, element), HELD_IN.get(element.name, "b32")
@@ -150,13 +150,13 @@ def multiply_add(i: Opcode, numerics: str, a: np.ndarray, b: np.ndarray, c: np.n
     return d
 
 
-def matrix_a(held: np.ndarray, s: Shape, type: Type) -> np.ndarray:
+def matrix_a(held: np.ndarray, s: FragmentShape, type: Type) -> np.ndarray:
     """Fragments of A as f64 matrices (warps, A * m, k), in the order of the scheme."""
     rows = np.ascontiguousarray(held).view(ROW).reshape(s.steps, s.blocks, *held.shape[1:3], 8, -1)
     return values(np.ascontiguousarray(rows.transpose(3, 2, 1, 4, 0, 5)), type).reshape(held.shape[2], -1, s.k)
 
 
-def matrix_b(held: np.ndarray, s: Shape, type: Type) -> np.ndarray:
+def matrix_b(held: np.ndarray, s: FragmentShape, type: Type) -> np.ndarray:
     """Fragments of B as f64 matrices (warps, 8 * B, k), transposed.
 
     Columns 2t + e of all fragments stand at t, fragment, e: behind row g this makes the product run over lanes 4g + t.
@@ -186,7 +186,7 @@ def table(type: Type) -> np.ndarray:
     return np.squeeze(numbers.astype(np.float64))
 
 
-def accumulators(held: np.ndarray, type: Type, s: Shape, count: int) -> np.ndarray:
+def accumulators(held: np.ndarray, type: Type, s: FragmentShape, count: int) -> np.ndarray:
     """Fragments of sums (n, A * B, warps, 32) as a view (blocks, 2, A, B, warps, 32) of numbers."""
     if type.bits == 16:
         pairs = held.view(np.float16).reshape(s.blocks, count, -1, held.shape[2], 32, 2)

@@ -120,7 +120,7 @@ class LoadStore(Op):
             yield from policy_problems(i, operands[-1])
 
 
-class Load(LoadStore):
+class LoadValue(LoadStore):
     """d = the value at an address."""
 
     forms = (
@@ -177,7 +177,7 @@ class Load(LoadStore):
         return m.load(i.space or "generic", a, i.type, elements(i), ordering(i))
 
 
-class Store(LoadStore):
+class StoreValue(LoadStore):
     """The value b goes to an address."""
 
     stores = "a"

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import ir
 from .form import Form
-from .operand import Check, Operand, Problem
+from .operand import Operand, OperandCheck, Problem
 from .target import Requirement, has
 
 
@@ -45,10 +45,10 @@ class Op:
     exchanges: ClassVar[bool] = False
     selects: ClassVar[bool] = False
     table: ClassVar[dict[str, list[tuple[Op, Form]]]] = {}
-    check: ClassVar[Check] = Check()
+    check: ClassVar[OperandCheck] = OperandCheck()
 
     def __init_subclass__(cls) -> None:
-        cls.check = Check(cls.reads, cls.relaxed)
+        cls.check = OperandCheck(cls.reads, cls.relaxed)
         cls.computes = cls.__dict__.get("computes", cls.execute is Op.execute)
         op = cls()
         for form in cls.__dict__.get("forms", ()):

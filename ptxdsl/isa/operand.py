@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import ir, types
 from ..types import TYPES, Type
-from .form import Parameter
+from .form import FormOperand
 
 WIDER = {8: 16, 16: 32, 32: 64, 64: 128}
 TYPE_FUNCTIONS: dict[str, Callable[[Type], Type]] = {
@@ -95,7 +95,7 @@ def _article(words: str) -> str:
     return ("an " if words[0] in "aeio8" or (words[0] in "fs" and words[1:2].isdigit()) else "a ") + words
 
 
-def resolve(parameter: Parameter, values: Mapping[str, Any]) -> Operand:
+def resolve(parameter: FormOperand, values: Mapping[str, Any]) -> Operand:
     """A parameter with the choices of a spelling put in."""
     space, type_, word = None, None, ""
     if parameter.role == "address":
@@ -151,7 +151,7 @@ GROWN = ("%tid", "%ntid", "%ctaid", "%nctaid", "%gridid")
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class OperandCheck:
     """The check of operands for an instruction that may name some kinds of them, and may be given wider registers."""
 
     named: tuple[type, ...] = ()

@@ -30,7 +30,7 @@ F16_REGISTERS = 8
 """Of a fragment of A or B, whatever its size."""
 
 
-class Product(NamedTuple):
+class WmmaProduct(NamedTuple):
     """The sizes of a product, its types, and the least `.version` and target that have it."""
 
     shapes: tuple[str, ...]
@@ -43,14 +43,14 @@ class Product(NamedTuple):
 
 _SMALL = ("row", "col")
 PRODUCTS = (
-    Product(("m16n16k16",), ("f16",), ("f16", "f32"), "6.0", 70),
-    Product(("m8n32k16", "m32n8k16"), ("f16",), ("f16", "f32"), "6.1", 70),
-    Product(("m16n16k16", "m8n32k16", "m32n8k16"), ("s8", "u8"), ("s32",), "6.3", 72),
-    Product(("m16n16k16", "m8n32k16", "m32n8k16"), ("bf16",), ("f32",), "7.0", 80),
-    Product(("m16n16k8",), ("tf32",), ("f32",), "7.0", 80),
-    Product(("m8n8k4",), ("f64",), ("f64",), "7.0", 80),
-    Product(("m8n8k32",), ("s4", "u4"), ("s32",), "6.3", 75, _SMALL),
-    Product(("m8n8k128",), ("b1",), ("s32",), "6.3", 75, _SMALL),
+    WmmaProduct(("m16n16k16",), ("f16",), ("f16", "f32"), "6.0", 70),
+    WmmaProduct(("m8n32k16", "m32n8k16"), ("f16",), ("f16", "f32"), "6.1", 70),
+    WmmaProduct(("m16n16k16", "m8n32k16", "m32n8k16"), ("s8", "u8"), ("s32",), "6.3", 72),
+    WmmaProduct(("m16n16k16", "m8n32k16", "m32n8k16"), ("bf16",), ("f32",), "7.0", 80),
+    WmmaProduct(("m16n16k8",), ("tf32",), ("f32",), "7.0", 80),
+    WmmaProduct(("m8n8k4",), ("f64",), ("f64",), "7.0", 80),
+    WmmaProduct(("m8n8k32",), ("s4", "u4"), ("s32",), "6.3", 75, _SMALL),
+    WmmaProduct(("m8n8k128",), ("b1",), ("s32",), "6.3", 75, _SMALL),
 )
 
 
@@ -129,7 +129,7 @@ def _of_sums(size: Size, packed: int) -> Iterator[Piece]:
                 yield from [(row, pair)] if packed == 2 else [(row, pair[:, :1]), (row, pair[:, 1:])]
 
 
-def _aligned(product: Product) -> str:
+def _aligned(product: WmmaProduct) -> str:
     """`.aligned` may be missing where PTX before 6.3 has the instruction."""
     return "{.aligned}" if product.ptx < "6.3" else ".aligned"
 
@@ -150,7 +150,7 @@ def _memory_forms(text: str, uses: str) -> Iterator[Form]:
                     yield _memory_form(text, use, product._replace(shapes=shapes), TYPES[name])
 
 
-def _memory_form(text: str, use: str, product: Product, type: Type) -> Form:
+def _memory_form(text: str, use: str, product: WmmaProduct, type: Type) -> Form:
     """A form of load or store of one operand of products."""
     layouts = {"a": product.layouts[0], "b": product.layouts[1], "c": "row col"}[use]
     return Form(
@@ -167,7 +167,7 @@ def _memory_form(text: str, use: str, product: Product, type: Type) -> Form:
     )
 
 
-class Access(Op):
+class WmmaAccess(Op):
     """Base of load and store: element (r, c) is at r * stride + c elements, by columns at c * stride + r."""
 
     collective = True
@@ -202,7 +202,7 @@ def _unbraced(i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
             yield Problem(declared.name, message, "write [b] in Python, {b} in PTX")
 
 
-class WmmaLoad(Access):
+class WmmaLoad(WmmaAccess):
     """d = the fragment of a matrix in memory."""
 
     forms = tuple(_memory_forms(
@@ -222,7 +222,7 @@ class WmmaLoad(Access):
         return np.ascontiguousarray(np.moveaxis(registers, 1, -1)).view(np.uint32)[..., 0]
 
 
-class WmmaStore(Access):
+class WmmaStore(WmmaAccess):
     """Memory = the matrix that a fragment of sums holds."""
 
     stores = "address"
@@ -255,7 +255,7 @@ def _slots(type: Type) -> tuple[dict[str, Any], str, str]:
     return typed, "", ""
 
 
-def _product_form(product: Product, type: Type) -> Form:
+def _product_form(product: WmmaProduct, type: Type) -> Form:
     """A form of the product of two matrices of a type."""
     text = (
         "wmma.mma{flag}.sync{aligned}.alayout.blayout.shape{types} d=sums*count, a:{held}*a, b:{held}*b, c:old*count_c"

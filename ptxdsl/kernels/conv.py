@@ -19,7 +19,7 @@ from ptxdsl.kernels.gemm import compute
 from ptxdsl.kernels.parameters import conv2d_parameters, extra_values
 from ptxdsl.kernels.product import Product, View
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
-from ptxdsl.kernels.sm80.memory import Memory
+from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.pixels import PixelCopies
 from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.tiles.products import Products
@@ -32,7 +32,7 @@ USUAL = DEEP.traits()
 @pd.kernel
 def conv2d_kernel(p: conv2d_parameters(traits), *, traits: Traits = USUAL) -> None:
     """The first operand is the images, the second the filters, and a row of the output a pixel."""
-    g, memory = p.geometry, Memory(traits)
+    g, memory = p.geometry, SharedMemory(traits)
     x, w, out = View(p.x, g.pixel), View(p.w, g.ldw), View(p.out, g.ldo)
     product = Product(g.m, g.n, g.k, x, w, out, out, 1, 0, extra_values(p, traits.operands))
     copies = Copies(PixelCopies(traits, memory, g), MatrixCopies(traits, "b", memory))

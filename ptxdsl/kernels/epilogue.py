@@ -14,17 +14,17 @@ Epilogue = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Vector:
+class VectorOperand:
     """An operand of `epilogue` that is no matrix."""
 
     array: Any
 
 
-class per_row(Vector):
+class per_row(VectorOperand):
     """An operand of `epilogue` with one value for each row of the output: an array of shape (M,)."""
 
 
-class per_column(Vector):
+class per_column(VectorOperand):
     """An operand of `epilogue` with one value for each column of the output, such as a bias: an array of (N,)."""
 
 

@@ -19,8 +19,8 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.parameters import parameters, products_of
 from ptxdsl.kernels.product import Work
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
-from ptxdsl.kernels.sm80.memory import Memory
-from ptxdsl.kernels.sm80.mma import Mma
+from ptxdsl.kernels.sm80.memory import SharedMemory
+from ptxdsl.kernels.sm80.mma import WarpMma
 from ptxdsl.kernels.sm80.ring import Ring
 from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.store.sums import Sums
@@ -34,16 +34,16 @@ USUAL = GemmConfig().traits()
 @pd.kernel
 def gemm_kernel(p: parameters(traits), *, traits: Traits = USUAL) -> None:
     """A is m×k, B is k×n, C and out are m×n and row-major; the parameters are those of `parameters`."""
-    products, memory = products_of(p, traits), Memory(traits)
+    products, memory = products_of(p, traits), SharedMemory(traits)
     copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
     walk = traits.schedule.walk(Scene(products, p.schedule, traits.sums, memory.staging, traits.is_ahead))
     compute(traits, memory, copies, walk)
 
 
-def compute(traits: Traits, memory: Memory, copies: Copies, walk: Walk) -> None:
+def compute(traits: Traits, memory: SharedMemory, copies: Copies, walk: Walk) -> None:
     """What a block does: tiles, one after another, as its schedule has them."""
     ring = Ring(traits.tiling.stages, traits.stage_bytes)
-    mma, store = Mma(traits, memory), Store(traits, memory.staging)
+    mma, store = WarpMma(traits, memory), Store(traits, memory.staging)
     for work in walk.tiles(partial(start, ring, copies)):
         sums = multiply(ring, copies, mma, work.iterations)
         for part in walk.complete(work, sums):
@@ -60,7 +60,7 @@ def start(ring: Ring, copies: Copies, work: Work) -> None:
         copies.deposit(slot)
 
 
-def multiply(ring: Ring, copies: Copies, mma: Mma, iterations: Any) -> Sums:
+def multiply(ring: Ring, copies: Copies, mma: WarpMma, iterations: Any) -> Sums:
     """The sums of a tile whose copies have begun, over so many tiles of A and B along K. The ring is free afterwards.
 
     In each k step of a tile the fragments of the next one are loaded, and those of this one multiplied. Copies begin

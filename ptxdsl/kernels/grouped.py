@@ -20,7 +20,7 @@ from ptxdsl.kernels.parameters import grouped_parameters
 from ptxdsl.kernels.product import Product, View, Work
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
-from ptxdsl.kernels.sm80.memory import Memory
+from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.tiles.many import IN_TURN, PartsWalk, VisitorWalk
 from ptxdsl.kernels.tiles.schedule import Walk
 from ptxdsl.kernels.tiles.visitor import COUNTERS, DeviceVisitor, TableVisitor, seat
@@ -54,7 +54,7 @@ def grouped_kernel(
 
     With `sort` the first tiles are the longest, and blocks are numbered by `seat`, whose counters precede that.
     """
-    memory, entries, block = Memory(traits), p.schedule, pd.ctaid.x
+    memory, entries, block = SharedMemory(traits), p.schedule, pd.ctaid.x
     copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
     if sort:
         block, entries = seat(entries.bitcast(u32)), entries + COUNTERS

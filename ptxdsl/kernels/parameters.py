@@ -56,7 +56,7 @@ class Nothing(pd.Parameters):
     """A single product."""
 
 
-class Strided(pd.Parameters):
+class StridedBatches(pd.Parameters):
     """How many batches there are, and the elements between their matrices."""
 
     count: u32
@@ -66,14 +66,14 @@ class Strided(pd.Parameters):
     out: s64
 
 
-class Listed(pd.Parameters):
+class ListedBatches(pd.Parameters):
     """How many batches there are, and a table of addresses: all of A, all of B, then C and out."""
 
     count: u32
     table: ptr[u64]
 
 
-BATCHES: dict[str, Group] = {"none": Nothing, "strided": Strided, "listed": Listed}
+BATCHES: dict[str, Group] = {"none": Nothing, "strided": StridedBatches, "listed": ListedBatches}
 
 
 def extras(operands: Operands) -> Group:

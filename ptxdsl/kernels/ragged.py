@@ -17,7 +17,7 @@ from ptxdsl.kernels.gemm import compute
 from ptxdsl.kernels.parameters import ragged_parameters
 from ptxdsl.kernels.product import Product, View, Work
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
-from ptxdsl.kernels.sm80.memory import Memory
+from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
 from ptxdsl.kernels.tiles.visitor import EVERY_LANE, WARP, DeviceVisitor, from_before, from_lane, prefix_max
 from ptxdsl.kernels.traits import Traits
@@ -38,7 +38,7 @@ def ragged_kernel(
     """
     if validate:
         _check(p.sizes, p.groups, p.rows, form)
-    (tile_m, tile_n, tile_k), memory = traits.tile, Memory(traits)
+    (tile_m, tile_n, tile_k), memory = traits.tile, SharedMemory(traits)
     copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
     across, iterations = ceil_div(p.n, tile_n), ceil_div(p.k, tile_k)
     visitor = VISITORS[form](p.sizes, p.groups, p.rows, (tile_m, across))

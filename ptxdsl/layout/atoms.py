@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Grid, Picture, thread_value_grid
 from ptxdsl.layout.layout import Layout, from_modes
-from ptxdsl.layout.mma_shapes import BITS, MMA, WGMMA, WGMMA_M, Product, WarpgroupProduct
+from ptxdsl.layout.mma_shapes import BITS, MMA, WGMMA, WGMMA_M, MmaShape, WarpgroupProduct
 from ptxdsl.layout.recast import upcast
 from ptxdsl.layout.shape import check_int, kind_of, refusal
 
@@ -28,7 +28,7 @@ MATRIX_ROW_BYTES = 16  # what one lane's address of ldmatrix and stmatrix stands
 LEAST_BITS = 8  # of an element that a layout speaks of
 
 
-def _type_pairs(product: Product | WarpgroupProduct) -> tuple[str, ...]:
+def _type_pairs(product: MmaShape | WarpgroupProduct) -> tuple[str, ...]:
     """ACCUMULATOR.INPUT, of elements that are no parts of bytes."""
     inputs = [name for name in product.inputs if BITS[name] >= LEAST_BITS]
     return tuple(f"{accumulator}.{name}" for accumulator in product.sums for name in inputs)

@@ -11,7 +11,7 @@ BITS = {
 """The width of an element."""
 
 
-class Product(NamedTuple):
+class MmaShape(NamedTuple):
     """One size of product with the types that it takes, and the least `.version` and target that have it.
 
     A and B each have one of the `inputs`, the sums one of `sums`.
@@ -30,9 +30,9 @@ class Product(NamedTuple):
         return f"m{m}n{n}k{k}"
 
 
-def _products(shape: tuple[int, int, int], *rows: tuple[str, str, str, int]) -> tuple[Product, ...]:
+def _products(shape: tuple[int, int, int], *rows: tuple[str, str, str, int]) -> tuple[MmaShape, ...]:
     """Of one size: (sums, inputs, ptx, sm) each."""
-    return tuple(Product(shape, tuple(sums.split()), tuple(inputs.split()), ptx, sm) for sums, inputs, ptx, sm in rows)
+    return tuple(MmaShape(shape, tuple(sums.split()), tuple(inputs.split()), ptx, sm) for sums, inputs, ptx, sm in rows)
 
 
 MMA = (

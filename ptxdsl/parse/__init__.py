@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ptxdsl.errors import ParseError, caller, show_lines_of
 from ptxdsl.ir import Module
 from ptxdsl.parse.module import ModuleReader
-from ptxdsl.parse.syntax import Source
+from ptxdsl.parse.syntax import SourceText
 
 __all__ = ["parse"]
 
@@ -23,7 +23,7 @@ def parse(text: str | bytes, *, file: str = "<ptx>", sources: Iterable[str] = ()
     """
     for shown in (file, *sources):
         show_lines_of(os.fspath(shown))
-    source = Source(_decoded(text), os.fspath(file))
+    source = SourceText(_decoded(text), os.fspath(file))
     try:
         return ModuleReader(source).read()
     except RecursionError:

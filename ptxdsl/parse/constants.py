@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TypeGuard
 
 from ptxdsl.ir import Immediate
-from ptxdsl.parse.syntax import Source, shortened
+from ptxdsl.parse.syntax import SourceText, shortened
 from ptxdsl.types import Type, f32, f64
 
 _SIGN = {f32: 1 << 31, f64: 1 << 63}
@@ -51,7 +51,7 @@ def _decimal(text: str) -> Immediate:
     return Immediate.float(value, f64)
 
 
-def read(source: Source, text: str, position: int) -> int | Immediate:
+def read(source: SourceText, text: str, position: int) -> int | Immediate:
     """A number that stands at `position`. Raises ParseError where it is none, or too large."""
     try:
         return number(text)
@@ -64,7 +64,7 @@ def read(source: Source, text: str, position: int) -> int | Immediate:
     raise source.error(position, len(text), message, help)
 
 
-def whole(source: Source, text: str, position: int) -> int:
+def whole(source: SourceText, text: str, position: int) -> int:
     """A whole number that stands at `position`."""
     value = read(source, text, position)
     assert isinstance(value, int)  # the grammar takes nothing else where this is called

@@ -11,8 +11,8 @@ from lark import Token
 from ptxdsl.ir import Directive, Function, Operand, Register, Variable
 from ptxdsl.parse import constants
 from ptxdsl.parse.initial import Initials
-from ptxdsl.parse.operands import Operands, element_names
-from ptxdsl.parse.syntax import Node, Source, is_rule, is_token
+from ptxdsl.parse.operands import OperandReader, element_names
+from ptxdsl.parse.syntax import Node, SourceText, is_rule, is_token
 from ptxdsl.types import TYPES, Type, f32, samplerref, surfref, texref
 
 MOST_NUMBERED = 1 << 16
@@ -35,14 +35,14 @@ class Declared:
 class Declarations:
     """What the declarations of a module have said so far, for all that is declared in it or in its functions."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceText) -> None:
         self.source = source
         self.names: dict[str, Operand] = {}
         self.files: dict[int, str] = {}
         self.strings: dict[str, bytes] = {}
         self.registers = 0  # that families stand for
         self.flushes = False  # whether all arithmetic on f32 takes subnormals for zero
-        self.operands = Operands(source, self.names)
+        self.operands = OperandReader(source, self.names)
         self.initials = Initials(self.operands)
 
     def signature(self, parts: list[Any], kind: str) -> Function:
@@ -89,7 +89,7 @@ def pragma(tree: Node) -> Directive:
     return Directive("pragma", tuple(map(str, tree.children)))
 
 
-def declared(source: Source, space: Token, words: Iterable[Node], name: Token) -> Declared:
+def declared(source: SourceText, space: Token, words: Iterable[Node], name: Token) -> Declared:
     """The attributes of the declaration of `name`; alignment after `.ptr` is the pointer's."""
     result = Declared(str(space)[1:], f32)
     type = None
@@ -114,14 +114,14 @@ def declared(source: Source, space: Token, words: Iterable[Node], name: Token) -
     return result
 
 
-def _alignment(source: Source, token: Token) -> int:
+def _alignment(source: SourceText, token: Token) -> int:
     align = whole(source, token)
     if align & (align - 1) or not 0 < align < 1 << 32:
         raise source.mistake(token, f"an alignment is a power of two; found {token}", "write .align 4, 8 or 16")
     return align
 
 
-def variable(operands: Operands, declared: Declared, name: str, extents: Iterable[Node]) -> Variable:
+def variable(operands: OperandReader, declared: Declared, name: str, extents: Iterable[Node]) -> Variable:
     """A variable without its initial value."""
     return Variable(
         name,
@@ -134,13 +134,13 @@ def variable(operands: Operands, declared: Declared, name: str, extents: Iterabl
     )
 
 
-def _extent(operands: Operands, tree: Node) -> int | None:
+def _extent(operands: OperandReader, tree: Node) -> int | None:
     if not tree.children:
         return None
     return operands.constant(tree.children[0], least=1, what="the length of an array")
 
 
-def parameter(operands: Operands, tree: Node) -> list[Variable | Register]:
+def parameter(operands: OperandReader, tree: Node) -> list[Variable | Register]:
     """A parameter of a function; a vector register is one for each element."""
     space, *words, name = [c for c in tree.children if not is_rule(c, "extent")]
     attributes = declared(operands.source, space, words, name)
@@ -162,13 +162,13 @@ def vector_parameters(tree: Node) -> list[tuple[str, int]]:
     return vectors
 
 
-def counted(source: Source, name: Token, rest: list[Node]) -> int | None:
+def counted(source: SourceText, name: Token, rest: list[Node]) -> int | None:
     """The 3 of `r<3>`; None where a name stands for itself alone."""
     counts = [whole(source, c.children[0]) for c in rest if is_rule(c, "count")]
     return counts[0] if counts else None
 
 
-def numbered(source: Source, name: Token, rest: list[Node]) -> list[str]:
+def numbered(source: SourceText, name: Token, rest: list[Node]) -> list[str]:
     """The names that a declarator stands for: `r<3>` is r0, r1 and r2."""
     count = counted(source, name, rest)
     if count is None:
@@ -180,7 +180,7 @@ def numbered(source: Source, name: Token, rest: list[Node]) -> list[str]:
     return [f"{name}{n}" for n in range(count)]
 
 
-def whole(source: Source, token: Token) -> int:
+def whole(source: SourceText, token: Token) -> int:
     """A whole number of the text's tree."""
     return constants.whole(source, token, token.start_pos or 0)
 

@@ -38,7 +38,17 @@ from ptxdsl.parse.declarations import (
     pragma,
     vector_parameters,
 )
-from ptxdsl.parse.operands import COMPONENTS, UNUSUAL, Indexed, Operands, Pending, Read, Sum, element_names, number_in
+from ptxdsl.parse.operands import (
+    COMPONENTS,
+    UNUSUAL,
+    Indexed,
+    OperandReader,
+    Pending,
+    Read,
+    Sum,
+    element_names,
+    number_in,
+)
 from ptxdsl.parse.syntax import MOST_NESTED, Node, is_rule, is_token
 from ptxdsl.types import TYPES, Type, f32, s16, s32, s64, u16, u32, u64
 
@@ -72,7 +82,7 @@ class Family:
         return number is not None and number < self.count
 
 
-class FunctionReader(Operands):
+class FunctionReader(OperandReader):
     """The body of one function."""
 
     def __init__(self, module: Declarations, function: Function) -> None:

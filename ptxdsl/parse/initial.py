@@ -9,7 +9,7 @@ from lark import Token
 from ptxdsl.errors import ParseError
 from ptxdsl.ir import Immediate, Setting, Variable
 from ptxdsl.parse import constants
-from ptxdsl.parse.operands import Indexed, Operands
+from ptxdsl.parse.operands import Indexed, OperandReader
 from ptxdsl.parse.syntax import MOST_NESTED, Node, is_rule, is_token
 from ptxdsl.types import Type, b32, f32
 
@@ -20,7 +20,7 @@ INITIALISED = ("global", "const")
 class Initials:
     """The initial values of a module that wait until all names in it are known."""
 
-    def __init__(self, operands: Operands) -> None:
+    def __init__(self, operands: OperandReader) -> None:
         self.operands, self.source = operands, operands.source
         self.waiting: list[tuple[Variable, Node]] = []
 

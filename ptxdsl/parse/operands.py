@@ -33,7 +33,7 @@ from ptxdsl.ir import (
 )
 from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.parse import constants
-from ptxdsl.parse.syntax import MOST_NESTED, WORD_COLUMNS, Node, Source, is_rule, is_token, shortened
+from ptxdsl.parse.syntax import MOST_NESTED, WORD_COLUMNS, Node, SourceText, is_rule, is_token, shortened
 from ptxdsl.types import Type, f64
 
 Read = tuple[Any, Hashable]
@@ -121,10 +121,10 @@ def number_in(name: str, prefix: str, zeros: bool = False) -> int | None:
     return int(number)
 
 
-class Operands:
+class OperandReader:
     """Reads operands by the names that a place in the text can see."""
 
-    def __init__(self, source: Source, outer: Mapping[str, Operand]) -> None:
+    def __init__(self, source: SourceText, outer: Mapping[str, Operand]) -> None:
         self.source, self.outer = source, outer
         self.names: dict[str, Any] = {}
         self.memo: dict[str, Read] = {}
@@ -299,7 +299,7 @@ class Operands:
 class _Expressions:
     """What expressions stand for: ints for constants, otherwise operands."""
 
-    def __init__(self, operands: Operands, origin: int) -> None:
+    def __init__(self, operands: OperandReader, origin: int) -> None:
         self.operands, self.origin = operands, origin
         self.depth = 0
 

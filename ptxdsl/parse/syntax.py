@@ -51,7 +51,7 @@ def grammar() -> Lark:
     return Lark(text, parser="lalr", start=start, maybe_placeholders=False, g_regex_flags=re.ASCII)
 
 
-class Source:
+class SourceText:
     """A text of PTX: its tree, and errors at its places. `name` is its file, or `<ptx>`."""
 
     def __init__(self, text: str, name: str) -> None:

@@ -41,7 +41,7 @@ _MISFITS = (
 
 
 @dataclass(slots=True)
-class Remembered:
+class KeptLaunch:
     """A launch that was made on a GPU, and can be made again.
 
     `guard` is the quick check that what the kernel read, `captures`, is as it was. `constants` are kept alive, since
@@ -59,7 +59,7 @@ class Remembered:
 class Launchable(Runnable, Protocol):
     """A kernel that remembers its launches: the last one on each GPU, by what decides about them."""
 
-    handles: dict[Any, list[Remembered]]
+    handles: dict[Any, list[KeptLaunch]]
 
 
 class Launch:
@@ -127,7 +127,7 @@ def _exact_key(arguments: Sequence[object], constants: dict[str, object]) -> tup
 
 def _made_anew(
     kernel: Launchable, arguments: Sequence[object], constants: dict[str, object]
-) -> list[Remembered] | None:
+) -> list[KeptLaunch] | None:
     """The launches with constants that are the same, though other objects."""
     try:
         return kernel.handles.get(_exact_key(arguments, constants))
@@ -136,7 +136,7 @@ def _made_anew(
 
 
 def _again(
-    launch: Launch, known: list[Remembered], arguments: tuple[object, ...], stream: object, options: tuple[object, bool]
+    launch: Launch, known: list[KeptLaunch], arguments: tuple[object, ...], stream: object, options: tuple[object, bool]
 ) -> bool:
     """Launches as before where the GPU or the types within groups differ from those of the last launch."""
     if not known[0].captures.hold():
@@ -181,12 +181,12 @@ def _run(
         return
     handle.launch(shape, variant.signature.flat(arguments), stream, device, overlap)
     captures = variant.captures
-    remembered = Remembered(device, variant, handle, captures, captures.guard, tuple(constants.values()))
+    remembered = KeptLaunch(device, variant, handle, captures, captures.guard, tuple(constants.values()))
     for key in {_key(arguments, constants), _exact_key(arguments, constants)}:
         _remember(launch.kernel, key, remembered)
 
 
-def _remember(kernel: Launchable, key: tuple[object, ...], remembered: Remembered) -> None:
+def _remember(kernel: Launchable, key: tuple[object, ...], remembered: KeptLaunch) -> None:
     if key not in kernel.handles and len(kernel.handles) >= MOST_REMEMBERED:
         del kernel.handles[next(iter(kernel.handles))]
     others = [each for each in kernel.handles.get(key, ()) if each.device != remembered.device]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ptxdsl.arrays import Array, Struct
 from ptxdsl.runtime.shape import refuse
 from ptxdsl.runtime.values import Bytes, Kind, Value, code, value_of
-from ptxdsl.trace.parameters import Definition, Field, Parameters
+from ptxdsl.trace.parameters import Definition, ParameterField, Parameters
 from ptxdsl.types import Pointer, Type
 
 
@@ -54,7 +54,7 @@ def c_layout(definition: Definition) -> CLayout:
     return CLayout(-(-end // align) * align, align, tuple(members))
 
 
-def _element(field: Field) -> tuple[int, int, tuple[Member, ...]]:
+def _element(field: ParameterField) -> tuple[int, int, tuple[Member, ...]]:
     """Size and alignment of a field, or of one element of it, and the members that it brings."""
     if isinstance(field.type, Definition):
         layout = c_layout(field.type)

@@ -1,7 +1,7 @@
 """Which tile of the output is computed where and when: plain arithmetic for the host, for drawings and for kernels."""
 
 from ptxdsl.schedule.conv import Conv2dProblem, Conv3dProblem
-from ptxdsl.schedule.grouped import GroupedProblemVisitor, GroupedTile, Work, tile_of
+from ptxdsl.schedule.grouped import GroupedProblemVisitor, GroupedTile, WorkColumns, tile_of
 from ptxdsl.schedule.occupancy import blocks_per_multiprocessor, sufficient_blocks
 from ptxdsl.schedule.persistent import ClusterRaster, GroupPlan, GroupScheduler, PersistentPlan, PersistentScheduler
 from ptxdsl.schedule.problems import GemmShape, TiledShape, slice_of_k
@@ -65,7 +65,7 @@ __all__ = [
     "TiledShape",
     "Timeline",
     "TriangularProblemVisitor",
-    "Work",
+    "WorkColumns",
     "blocks_per_multiprocessor",
     "l2_reuse",
     "slice_of_k",

@@ -29,7 +29,7 @@ class GroupedTile(NamedTuple):
     n: int
 
 
-class Work(NamedTuple):
+class WorkColumns(NamedTuple):
     """One array for each: what the blocks do, block by block, in order. K is counted in iterations of the tile's K."""
 
     block: np.ndarray
@@ -145,10 +145,10 @@ class GroupedProblemVisitor:
         return [GroupedTile(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
     @property
-    def work(self) -> Work:
+    def work(self) -> WorkColumns:
         """What all blocks do."""
         block, where, tile, begin, end = self._parts
-        return Work(block, self._numbers[where], tile, begin, end)
+        return WorkColumns(block, self._numbers[where], tile, begin, end)
 
     @cached_property
     def _parts(self) -> tuple[np.ndarray, ...]:

@@ -49,7 +49,7 @@ _PASSABLE = "annotate ptr[f32] and the like for arrays, a scalar type such as u3
 
 
 @dataclass(frozen=True)
-class Signature:
+class KernelSignature:
     """What a kernel takes: `names` at each launch, `constants` (name: default or REQUIRED) while it is traced.
 
     The types of parameters may depend on constants: `a: ptr[config.inputs]`. `rest` is the name of `*rest: types`, of
@@ -159,7 +159,7 @@ def place_of(function: Callable[..., Any]) -> Location:
     return Location(code.co_filename, code.co_firstlineno, function=code.co_name)
 
 
-def signature(function: Callable[..., Any], scope: Mapping[str, Any]) -> Signature:
+def signature(function: Callable[..., Any], scope: Mapping[str, Any]) -> KernelSignature:
     """The parameters and constants of a kernel; `scope` holds local names at its definition.
 
     Raises TraceError at the definition for a parameter that no kernel can take.
@@ -173,7 +173,7 @@ def signature(function: Callable[..., Any], scope: Mapping[str, Any]) -> Signatu
         else:
             _check_parameter(function, p)
             names.append(p.name)
-    found = Signature(function, tuple(names), rest, constants, scope)
+    found = KernelSignature(function, tuple(names), rest, constants, scope)
     if not found.depends_on_constants:
         found.parameters({})
     return found
@@ -197,7 +197,7 @@ def _check_parameter(function: Callable[..., Any], p: inspect.Parameter) -> None
 
 
 def trace(
-    found: Signature,
+    found: KernelSignature,
     constants: Mapping[str, Any],
     *,
     arch: str = "sm_80",
@@ -225,14 +225,14 @@ def trace(
     return Traced(module, parameters, builder.dynamic_bytes)
 
 
-def _outside(found: Signature, constants: Mapping[str, Any]) -> Names:
+def _outside(found: KernelSignature, constants: Mapping[str, Any]) -> Names:
     """Where a kernel may find state that outlives a trace."""
     function = found.function
     return Names(function.__code__, 0, {function.__name__: function, **constants}, function.__globals__)
 
 
 def _traced(
-    found: Signature, parameters: tuple[Parameter, ...], constants: Mapping[str, Any], arch: str, rounds: Rounds
+    found: KernelSignature, parameters: tuple[Parameter, ...], constants: Mapping[str, Any], arch: str, rounds: Rounds
 ) -> Builder:
     """The kernel as its function emits it, once."""
     function = found.function

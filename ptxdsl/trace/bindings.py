@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from ptxdsl.errors import Names, names_of_calls
-from ptxdsl.trace.builder import Builder, Region
+from ptxdsl.trace.builder import Builder, ControlRegion
 from ptxdsl.trace.instruction import Scalar, Source
 from ptxdsl.trace.literal import encode
 from ptxdsl.trace.liveness import live_after
@@ -33,7 +33,7 @@ class Bindings:
         self.rounds: Rounds = builder.memory[Rounds]
         self.number = self.rounds.begin(builder, self.state, loops)
 
-    def check(self, region: Region) -> None:
+    def check(self, region: ControlRegion) -> None:
         """Refuses what was bound anew since then and is read later."""
         if self.rounds.again is not None:
             return
@@ -48,7 +48,7 @@ class Bindings:
                     _refuse(path, before, after, region)
         refuse_advanced(self.changed, region)
 
-    def end(self, region: Region, surely: bool = False) -> None:
+    def end(self, region: ControlRegion, surely: bool = False) -> None:
         """Behind the branch or loop, which has `surely` run or not."""
         if self.rounds.again is not None:
             self.rounds.go_on(self.builder, self.number, self.state, surely)
@@ -61,7 +61,7 @@ def _scopes(builder: Builder) -> list[Names]:
     return [names for names in reversed(names_of_calls(builder.code, lambda code: True)) if names]
 
 
-def _check_names(old: Names, now: Names, region: Region) -> None:
+def _check_names(old: Names, now: Names, region: ControlRegion) -> None:
     changed = [n for n, value in old.values.items() if _differs(value, now.values.get(n, _UNBOUND))]
     if changed:
         live = live_after(now.code, now.offset)
@@ -79,7 +79,7 @@ def _differs(old: Any, new: Any) -> bool:
     return not (isinstance(old, _PLAIN) and type(old) is type(new) and old == new)
 
 
-def _refuse(name: str, old: Any, new: Any, region: Region) -> NoReturn:
+def _refuse(name: str, old: Any, new: Any, region: ControlRegion) -> NoReturn:
     if is_memory(old) and is_memory(new) and not isinstance(old, Source):
         _refuse_memory(name, region)
     given, written = f"{name} = {_variable(name, old, new)}", f"`{name}.set(…)` or `{name} += …`"
@@ -99,7 +99,7 @@ def _refuse(name: str, old: Any, new: Any, region: Region) -> NoReturn:
     )
 
 
-def _refuse_memory(name: str, region: Region) -> NoReturn:
+def _refuse_memory(name: str, region: ControlRegion) -> NoReturn:
     refuse(
         f"`{name}` is bound to another array in {region.words}, and read later: Python does that once while tracing, "
         "whether and how often the kernel comes there",

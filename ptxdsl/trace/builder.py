@@ -23,7 +23,7 @@ RESERVED = {f"%{name.lstrip('%').partition('.')[0]}" for name in SPECIAL_REGISTE
 
 
 @dataclass(eq=False, slots=True)
-class Region:
+class ControlRegion:
     """A stretch of the kernel that may run never, once or often: a branch or the body of a loop."""
 
     words: str  # how a message names it
@@ -48,7 +48,7 @@ class Builder:
     variables: list[ir.Variable] = field(default_factory=list)
     prologue: list[ir.Item] = field(default_factory=list)
     body: list[ir.Item] = field(default_factory=list)
-    regions: list[Region] = field(init=False)
+    regions: list[ControlRegion] = field(init=False)
     unentered: list[tuple[str, Location]] = field(default_factory=list)
     broken: Error | None = None
     refused: Error | None = None  # the last refusal to be a Python number, which numpy may swallow
@@ -64,10 +64,10 @@ class Builder:
     def __post_init__(self) -> None:
         self.function = ir.Function(self.name)
         self.function.names.update(dict.fromkeys(sorted(RESERVED), 0))
-        self.regions = [Region("the kernel", self.where)]
+        self.regions = [ControlRegion("the kernel", self.where)]
 
     @property
-    def region(self) -> Region:
+    def region(self) -> ControlRegion:
         return self.regions[-1]
 
     @property

@@ -11,7 +11,7 @@ from ptxdsl import ir
 from ptxdsl.errors import Location, TraceError, calls_here, is_looped_here
 from ptxdsl.trace import literal
 from ptxdsl.trace.bindings import Bindings
-from ptxdsl.trace.builder import Builder, Region, current
+from ptxdsl.trace.builder import Builder, ControlRegion, current
 from ptxdsl.trace.instruction import Scalar, emit, shown
 from ptxdsl.trace.leaving import leaving
 from ptxdsl.trace.operators import binary, refuse, steps
@@ -100,13 +100,13 @@ def _instead(keyword: str, in_kernel: bool) -> str:
     return "write `pd.return_()`, `pd.break_()` or `pd.continue_()`"
 
 
-def _open(builder: Builder, words: str) -> Region:
-    region = Region(words, builder.site().location)
+def _open(builder: Builder, words: str) -> ControlRegion:
+    region = ControlRegion(words, builder.site().location)
     builder.regions.append(region)
     return region
 
 
-def _close(builder: Builder, region: Region) -> None:
+def _close(builder: Builder, region: ControlRegion) -> None:
     """Ends a region: what was computed in it cannot be read any more."""
     if builder.region is not region:
         refuse(f"{region.words} ends before {builder.region.words}, which began inside of it")
@@ -228,7 +228,7 @@ def return_(guard: Any = None) -> None:
 
 
 @dataclass(slots=True)
-class Span:
+class LoopBounds:
     """The numbers of a loop: ints where they are known, and the type of the loop variable."""
 
     start: Any
@@ -269,7 +269,7 @@ class Span:
         return TYPES[f"u{self.type.bits}"]
 
 
-def _span(arguments: tuple[Any, ...]) -> Span:
+def _span(arguments: tuple[Any, ...]) -> LoopBounds:
     if not 1 <= len(arguments) <= 3:
         refuse(f"pd.range takes stop, or start and stop, or start, stop and step; {len(arguments)} given")
     start, stop, step = {1: (0, *arguments, 1), 2: (*arguments, 1), 3: arguments}[len(arguments)]
@@ -288,13 +288,13 @@ def _span(arguments: tuple[Any, ...]) -> Span:
     return _typed(plain, types)
 
 
-def _typed(numbers: list[Any], types: set[Type]) -> Span:
+def _typed(numbers: list[Any], types: set[Type]) -> LoopBounds:
     negative = any(isinstance(v, int) and v < 0 for v in numbers)
     type = next(iter(types)) if types else (s32 if negative else u32)
     if negative and not type.is_signed:
         refuse(f"pd.range counts in {type}, which has no negative numbers", "convert the bounds: `.to(s32)`")
     start, stop, step = numbers
-    return Span(start, stop, step, type)
+    return LoopBounds(start, stop, step, type)
 
 
 class range:
@@ -339,14 +339,14 @@ class _Loop:
     """A loop that is being traced, and its counter."""
 
     builder: Builder
-    span: Span
+    span: LoopBounds
     where: Location
     behind: ir.Label
     keep_rolled: bool
-    region: Region = field(init=False)
+    region: ControlRegion = field(init=False)
 
 
-def _rounds(builder: Builder, span: Span, unroll: int | None) -> Iterator[Any]:
+def _rounds(builder: Builder, span: LoopBounds, unroll: int | None) -> Iterator[Any]:
     """Traces a loop; for each value yielded, Python runs the body of its `for`, which is traced."""
     counter, copies, known = var(span.type, span.start), unroll or 1, span.known
     loop = _Loop(builder, span, builder.site().location, builder.function.label("$endloop"), unroll == 1)
@@ -408,14 +408,14 @@ def _round(loop: _Loop, counter: Var, copy: int, bindings: Bindings) -> Iterator
         builder.append(region.again)
 
 
-def _enters(span: Span, counter: Var, copies: int) -> Any:
+def _enters(span: LoopBounds, counter: Var, copies: int) -> Any:
     """Whether there is a whole round of `copies` from the counter on."""
     with steps():
         inside = counter > span.stop if span.down else counter < span.stop
         return inside if copies == 1 else inside & (span.left(counter) > span.distance(copies - 1))
 
 
-def _advance(span: Span, counter: Var, copies: int) -> Any:
+def _advance(span: LoopBounds, counter: Var, copies: int) -> Any:
     """Moves the counter on, and says whether there is another whole round.
 
     The distance that is left is compared before the counter moves, because the sum might wrap; for single steps, and

@@ -14,7 +14,7 @@ from ptxdsl.isa.opcode import Op, Opcode, names_of
 from ptxdsl.isa.operand import Operand, Problem, compatible, describe
 from ptxdsl.trace import literal
 from ptxdsl.trace.aliases import check_aliases
-from ptxdsl.trace.builder import Builder, Region, current, peek
+from ptxdsl.trace.builder import Builder, ControlRegion, current, peek
 from ptxdsl.trace.sentences import argument
 from ptxdsl.types import SPACES, TYPES, Pointer, Type, bf16, bits, f16, lanes, pred
 
@@ -31,7 +31,7 @@ class Unfit(Exception):
 
 
 @dataclass(slots=True)
-class Step:
+class Preparation:
     """An instruction that must run before the one that is bound: a constant into a register, an address sum."""
 
     mnemonic: str
@@ -47,7 +47,7 @@ class Binding:
     operands: list[Any] = field(default_factory=list)
     results: list[Any] = field(default_factory=list)
     fresh: list[tuple[ir.Register, str]] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[Preparation] = field(default_factory=list)
     written: list[Any] = field(default_factory=list)
     problem: Problem | None = None
     source_index: dict[str, int] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Binding:
     def step(self, mnemonic: str, type: Type, *sources: ir.Operand) -> ir.Register:
         """The result of an instruction that runs first."""
         register = ir.Register("", register_type(type).register)
-        self.steps.append(Step(mnemonic, register, sources))
+        self.steps.append(Preparation(mnemonic, register, sources))
         return register
 
 
@@ -108,7 +108,7 @@ class Scalar(Source):
 
     def __init__(self, operand: Any, type: Type, builder: Builder, site: Site | None = None) -> None:
         self.operand, self.type, self.builder = operand, type, builder
-        self.region: Region = builder.region
+        self.region: ControlRegion = builder.region
         self.site = site or builder.site()
 
     @property

@@ -307,7 +307,7 @@ def pointer(address: Any, element: Type, space: str = "global") -> PointerValue:
     return PointerValue(operators.retyped(address, type.register), type)
 
 
-class Array(Foreign):
+class ArrayView(Foreign):
     """Elements in memory, found by coordinates through a layout: `s[i, j]`, `s[i, j] = v`, `s.address(i, j)`.
 
     Constant coordinates are held against the shape while tracing. `layout` is None for an array of unknown length.
@@ -416,13 +416,13 @@ def _layout(layout: Any) -> tuple[Any, bool]:
     return layouts.Layout(tuple(shape), tuple(reversed(strides))), True
 
 
-def view(pointer: PointerValue, layout: Any) -> Array:
+def view(pointer: PointerValue, layout: Any) -> ArrayView:
     """The memory at a pointer, found by coordinates through a layout or a row-major shape."""
     if not isinstance(pointer, PointerValue):
         refuse(
             f"pd.view takes a pointer first; found {shown(pointer)}", "make one of an address: pd.pointer(address, f32)"
         )
-    return Array(pointer, *_layout(layout))
+    return ArrayView(pointer, *_layout(layout))
 
 
 def _alignment(element: Type, align: int | None) -> int:
@@ -443,7 +443,7 @@ def _element(element: Any, what: str) -> Type:
     return element
 
 
-def shared(element: Type, layout: Any, *, align: int | None = None, name: str | None = None) -> Array:
+def shared(element: Type, layout: Any, *, align: int | None = None, name: str | None = None) -> ArrayView:
     """An array in shared memory with room for all offsets of a layout, or of a row-major shape.
 
     `align` is in bytes; 16 without it, which all vector and matrix loads are content with.
@@ -464,7 +464,7 @@ def shared(element: Type, layout: Any, *, align: int | None = None, name: str | 
             f"`{variable.name}` makes {total} bytes of shared memory; a kernel can declare {STATIC_BYTES}",
             "use pd.dynamic_shared, whose size is given at launch",
         )
-    return Array(PointerValue(variable, Pointer(element, "shared")), layout, ranked)
+    return ArrayView(PointerValue(variable, Pointer(element, "shared")), layout, ranked)
 
 
 def _variable_name(builder: Builder, name: str | None, otherwise: str) -> str:
@@ -472,7 +472,7 @@ def _variable_name(builder: Builder, name: str | None, otherwise: str) -> str:
     return builder.function.unique(names[0] if len(names) == 1 and is_name(names[0]) else otherwise)
 
 
-def dynamic_shared(element: Type, layout: Any = None, *, align: int | None = None) -> Array:
+def dynamic_shared(element: Type, layout: Any = None, *, align: int | None = None) -> ArrayView:
     """An array in the shared memory whose size is given at launch; several lie one behind the other.
 
     Without a layout its length is what remains: no other can follow it. Launches give the sum of the sizes by default.
@@ -485,7 +485,7 @@ def dynamic_shared(element: Type, layout: Any = None, *, align: int | None = Non
     start = -(-builder.dynamic_bytes // align) * align
     builder.dynamic_bytes = None if found is None else start + found.cosize * element.bytes
     variable = _dynamic_memory(builder, align)
-    return Array(PointerValue(variable, Pointer(element, "shared"), start), found, ranked)
+    return ArrayView(PointerValue(variable, Pointer(element, "shared"), start), found, ranked)
 
 
 def _dynamic_memory(builder: Builder, align: int) -> ir.Variable:

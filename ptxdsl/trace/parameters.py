@@ -33,7 +33,7 @@ _of: WeakValueDictionary[Any, Definition] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ParameterField:
     """A field of a group; `count` is the length of an array, None for a single value."""
 
     name: str
@@ -54,8 +54,8 @@ class Leaf(NamedTuple):
 class Definition(type):
     """The class of groups: reads the fields of one where it is defined, and refuses what no kernel can take."""
 
-    fields_: tuple[Field, ...]
-    own_fields_: tuple[Field, ...]
+    fields_: tuple[ParameterField, ...]
+    own_fields_: tuple[ParameterField, ...]
     leaves_: tuple[Leaf, ...]
     align_: int
 
@@ -105,7 +105,7 @@ def assembled(type: FieldType, values: Iterator[object]) -> Any:
     return type(**{field.name: _gathered(field, values) for field in type.fields_})
 
 
-def _gathered(field: Field, values: Iterator[object]) -> Any:
+def _gathered(field: ParameterField, values: Iterator[object]) -> Any:
     if field.count is None:
         return assembled(field.type, values)
     return tuple([assembled(field.type, values) for _ in range(field.count)])
@@ -129,7 +129,7 @@ def passable(type: object) -> bool:
     return isinstance(type, Type) and type is not pred and type.bits in (8, 16, 32, 64)
 
 
-def _own_fields(cls: Definition, namespace: Mapping[str, object]) -> Iterator[Field]:
+def _own_fields(cls: Definition, namespace: Mapping[str, object]) -> Iterator[ParameterField]:
     for name, value in namespace.items():
         if isinstance(value, Type | Pointer):
             _refuse_definition(f"`{name}` of {cls} is set to {value}", f"annotate it: `{name}: {value}`")
@@ -178,7 +178,7 @@ def _refuse_itself(cls: Definition, name: str) -> NoReturn:
     )
 
 
-def _field(cls: Definition, name: str, annotation: Any) -> Field:
+def _field(cls: Definition, name: str, annotation: Any) -> ParameterField:
     type, count = annotation, None
     if isinstance(annotation, FixedArray):
         type, count = annotation.element, int(annotation.count)
@@ -186,7 +186,7 @@ def _field(cls: Definition, name: str, annotation: Any) -> Field:
         near = _near(type)
         help = f"did you mean `{name}: {near}`?" if near else ANNOTATE
         _refuse_definition(f"field `{name}` of {cls} is annotated {_named(type)}, which no kernel takes", help)
-    return Field(name, type, count)
+    return ParameterField(name, type, count)
 
 
 def _near(annotation: Any) -> str | None:
@@ -201,7 +201,7 @@ def _named(annotation: object) -> str:
     return annotation.__name__ if isinstance(annotation, type) else repr(annotation)
 
 
-def _leaves(field: Field) -> Iterator[Leaf]:
+def _leaves(field: ParameterField) -> Iterator[Leaf]:
     names = [field.name] if field.count is None else [f"{field.name}[{n}]" for n in range(field.count)]
     for name in names:
         yield from leaves(name, field.type)
@@ -259,7 +259,7 @@ def initializer(cls: Definition) -> None:
     cls.__signature__ = inspect.Signature(keyword)
 
 
-def _flattened(field: Field) -> str:
+def _flattened(field: ParameterField) -> str:
     if not isinstance(field.type, Definition):
         return f"{field.name}, " if field.count is None else f"*{field.name}, "
     return f"*{field.name}.flat, " if field.count is None else f"*_leaves_of({field.name}), "

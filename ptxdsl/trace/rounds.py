@@ -18,8 +18,8 @@ import numpy as np
 
 from ptxdsl import ir
 from ptxdsl.errors import Error, Location, TraceError, raised_at
-from ptxdsl.trace.builder import Builder, Region
-from ptxdsl.trace.memory import Array, PointerValue
+from ptxdsl.trace.builder import Builder, ControlRegion
+from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.trace.operators import refuse
 from ptxdsl.trace.sentences import advancing
 from ptxdsl.trace.state import Path, Position, Record, Snapshot
@@ -79,7 +79,7 @@ class Rounds:
                 _apply(suspect.changes, state)
         return self.count
 
-    def suspect(self, number: int, changed: list[Record], state: Snapshot, region: Region) -> None:
+    def suspect(self, number: int, changed: list[Record], state: Snapshot, region: ControlRegion) -> None:
         """Notes that a block has changed these holders, of those that `state` reaches."""
         changes = [change for record in changed for change in _changes(record, state)]
         if changes:
@@ -94,7 +94,7 @@ class Rounds:
                 state.restore()
 
 
-def refuse_advanced(changed: list[Record], region: Region) -> None:
+def refuse_advanced(changed: list[Record], region: ControlRegion) -> None:
     """Refuses iterators that go on in a loop: in each round `next` would give what it gave while tracing."""
     for record in changed if region.again else ():
         if isinstance(record.kind, Position):
@@ -220,4 +220,4 @@ def is_memory(value: Any) -> bool:
     """Whether a value is an array or pointer of the kernel, or a list of these."""
     if isinstance(value, list | tuple):
         return bool(value) and all(map(is_memory, value))
-    return isinstance(value, Array | PointerValue)
+    return isinstance(value, ArrayView | PointerValue)

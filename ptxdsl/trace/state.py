@@ -117,7 +117,7 @@ class Attributes(Entries):
         return f"{holder}.{key}" if key else holder
 
 
-class Slots(Attributes):
+class SlotAttributes(Attributes):
     """Objects with `__slots__`."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -164,7 +164,7 @@ class Numbers(Kind):
         holder[...] = copy
 
 
-class Cells(Entries):
+class ClosureCells(Entries):
     """The names that a function shares with the one it is defined in, and those of its module that it binds."""
 
     def copy(self, holder: Any) -> Any:
@@ -282,7 +282,7 @@ class Through(Kind):
 
 
 _ELEMENTS, _ENTRIES, _ATTRIBUTES, _SET, _NUMBERS = Elements(), Entries(), Attributes(), Elementary(), Numbers()
-_POSITION, _CELLS, _CLASS = Position(), Cells(), Members()
+_POSITION, _CELLS, _CLASS = Position(), ClosureCells(), Members()
 _TUPLE = Through(enumerate, "{}[{}]")
 _FROZEN = Through(lambda holder: getattr(holder, "__dict__", {}).items(), "{}.{}")
 _METHOD = Through(lambda method: [("", method.__self__)], "{}")
@@ -306,7 +306,7 @@ def _kind(of: type) -> Kind | None:
     if of.__dictoffset__:
         return _ATTRIBUTES
     slots = [name for base in of.__mro__ for name in _slots(base)]
-    return Slots(tuple(slots)) if slots else None
+    return SlotAttributes(tuple(slots)) if slots else None
 
 
 def _is_foreign_type(of: type) -> bool:

@@ -11,7 +11,7 @@ from ptxdsl.isa.opcode import Opcode
 from ptxdsl.types import b8
 
 
-class Part(NamedTuple):
+class StructWord(NamedTuple):
     """Eight bytes of a parameter that is a struct, `offset` bytes behind its start: room for one address."""
 
     parameter: ir.Variable
@@ -22,7 +22,7 @@ class Part(NamedTuple):
 
 
 # Parameters whose values, and shared and local variables whose addresses, may be part of a value
-Origins = frozenset[ir.Variable | Part]
+Origins = frozenset[ir.Variable | StructWord]
 NOTHING: Origins = frozenset()
 KERNEL_SPACES = ("shared", "local")  # memory that ends with the kernel
 ELSEWHERE = ir.Variable("elsewhere", "shared", b8)  # own memory whose variable the kernel does not name
@@ -42,7 +42,9 @@ def written(function: ir.Function) -> frozenset[str]:
     structs = {p for p in variables if p.shape}
     steps = [_step(i) for i in function.walk() if isinstance(i.opcode, Opcode)]
     through = _Flow(parameters, structs, steps).written()
-    return frozenset(str(origin) for origin in through if isinstance(origin, Part) or origin in parameters | structs)
+    return frozenset(
+        str(origin) for origin in through if isinstance(origin, StructWord) or origin in parameters | structs
+    )
 
 
 class _Memory(NamedTuple):
@@ -147,7 +149,7 @@ class _Flow:
             return frozenset([memory.base])
         if memory.base in self.structs:
             first = memory.offset // 8 * 8
-            return frozenset(Part(memory.base, offset) for offset in range(first, memory.offset + size, 8))
+            return frozenset(StructWord(memory.base, offset) for offset in range(first, memory.offset + size, 8))
         return _union(self.kept, self._variables(memory)) | self.held[memory.base] & self.structs
 
     def _variables(self, memory: _Memory) -> Origins:

@@ -8,7 +8,7 @@ import pytest
 from ptxdsl import config
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call import upload, workspace
-from ptxdsl.kernels.call.memory import CALLS, MOST_OF_A_KEY, Calls
+from ptxdsl.kernels.call.memory import CALLS, MOST_OF_A_KEY, LaunchCache
 from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.conv import conv2d, conv2d_kernel
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
@@ -43,7 +43,7 @@ def launch(result):
 
 class TestCalls:
     def test_what_was_not_used_for_two_generations_is_forgotten(self):
-        calls = Calls(most=2)
+        calls = LaunchCache(most=2)
         for number in range(6):
             calls.keep(number, launch(f"out {number}"))
             assert calls.launch(0, [], [], ()) == "out 0"
@@ -51,20 +51,20 @@ class TestCalls:
         assert len(calls) <= 4
 
     def test_a_key_has_several_launches_of_which_the_last_ones_are_kept(self):
-        calls = Calls()
+        calls = LaunchCache()
         for number in range(2 * MOST_OF_A_KEY):
             calls.keep("key", launch(number or None))
         assert calls.launch("key", [], [], ()) == 2 * MOST_OF_A_KEY - 1
         assert len(calls) == MOST_OF_A_KEY
 
     def test_the_next_launch_is_tried_where_one_does_not_fit(self):
-        calls = Calls()
+        calls = LaunchCache()
         for result in ("out", None):
             calls.keep("key", launch(result))
         assert calls.launch("key", [], [], ()) == "out"
 
     def test_options_that_are_not_hashable_are_not_remembered(self):
-        calls = Calls()
+        calls = LaunchCache()
         calls.keep(("kernel", []), launch("out"))
         assert calls.launch(("kernel", []), [], [], ()) is None
         assert len(calls) == 0
@@ -73,7 +73,7 @@ class TestCalls:
         def fail(addresses, arrays, numbers):
             raise LaunchError("`alpha` does not fit")
 
-        calls = Calls()
+        calls = LaunchCache()
         calls.keep("key", SimpleNamespace(launch=fail))
         assert calls.launch("key", [], [], ()) is None
 

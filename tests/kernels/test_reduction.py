@@ -14,7 +14,7 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
 from ptxdsl.kernels.tiles.choice import REDUCTIONS
-from ptxdsl.kernels.tiles.scatter import EVERYTHING, NOTHING, Meeting
+from ptxdsl.kernels.tiles.scatter import EVERYTHING, NOTHING, TileSemaphore
 from ptxdsl.schedule import SplitKHorizontalThreadblockSwizzle, SplitKIdentityThreadblockSwizzle
 from tests.kernels.test_gemm import poisoned
 from tests.machines import MACHINES, machine
@@ -34,7 +34,7 @@ THREADS, TOGETHER = 64, 128  # blocks of so many threads run together on the emu
 def meet(semaphore: ptr[u64], left: ptr[u32], shares: ptr[u32], sums: ptr[u32], blocks: u32) -> None:
     """One meeting: each block leaves a number, and notes its share and the sum of all that it sees there."""
     place = pd.shared(u32, 1)
-    meeting = Meeting(semaphore, blocks)
+    meeting = TileSemaphore(semaphore, blocks)
     meeting.begin()
     with pd.if_(pd.tid.x == THREADS - 1):
         left[pd.ctaid.x] = pd.ctaid.x + 1

@@ -47,7 +47,7 @@ class Notice:
         return copy.serial <= self.serial and np.isin(copy.lanes, self.lanes)
 
 
-class Copies:
+class CopyQueue:
     """The queue. `closed` counts the groups that each lane has committed."""
 
     def __init__(self, memory: Memory, lanes: int) -> None:

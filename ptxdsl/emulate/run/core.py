@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import config, ir
 from ...errors import EmulationError, Location
-from ..asynchronous.copies import Copies
+from ..asynchronous.copies import CopyQueue
 from ..memory.regions import Region, Table, spread
 from ..memory.spaces import FRAME_PARAMETERS, Memory
 from ..report import SHOWN_THREADS, Finding, Index, Report
@@ -67,7 +67,7 @@ class Core:
     residents: Residents
     scheduler: Scheduler
     barriers: Barriers
-    copies: Copies
+    copies: CopyQueue
     entry: Frame
 
     def __init__(self, launch: EmulatedLaunch, memory: Memory) -> None:

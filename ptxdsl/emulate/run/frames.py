@@ -24,7 +24,7 @@ def as_index(lanes: np.ndarray) -> np.ndarray | slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class UninitializedRead:
     """A read of memory that nobody wrote: the instruction, and what it did."""
 
     origin: Origin
@@ -46,7 +46,7 @@ class Frame:
         self.code, self.lanes, self.parent, self.site = code, lanes, parent, site
         self.registers: list[np.ndarray | None] = [None] * len(code.slots.registers)
         self.undefined: dict[int, np.ndarray] = {}
-        self.sources: dict[int, Source] = {}
+        self.sources: dict[int, UninitializedRead] = {}
         self.owned: set[int] = set()
         self.sharing = False
         self.path: tuple[int, ...] = (*parent.path, site) if parent else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..asynchronous.copies import Copies
+from ..asynchronous.copies import CopyQueue
 from ..memory.spaces import Memory
 from ..observe.bounds import Bounds
 from ..observe.contents import Contents
@@ -90,7 +90,7 @@ class Machine(Core):
         self.memory.settle(self.residents)
         self.circles = Circles()
         self.scheduler, self.barriers = Scheduler(self.schedule), Barriers(self.residents)
-        self.copies = Copies(self.memory, self.residents.lanes)
+        self.copies = CopyQueue(self.memory, self.residents.lanes)
         self.processor = Processor(self)
         self.entry = self.new_frame(decode(self.program.kernel), None, -1)
         self.scheduler.add(Group(self.entry, 0, self.residents.all[self.residents.exists]))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .decode import Decoded
-from .frames import Frame, Source, as_index
+from .frames import Frame, UninitializedRead, as_index
 from .state import State
 
 
@@ -53,7 +53,7 @@ class Results(State):
         either = flags[0] if len(flags) == 1 else np.logical_or.reduce(flags)
         return either if either[self.lanes_now].any() else None
 
-    def taint(self, slots: Sequence[int], tainted: np.ndarray, source: Source | None) -> None:
+    def taint(self, slots: Sequence[int], tainted: np.ndarray, source: UninitializedRead | None) -> None:
         """What is computed from values that were never written counts as never written."""
         lanes = self.lanes_now
         for slot in slots:
@@ -66,7 +66,7 @@ class Results(State):
             else:
                 self.frame.sources.pop(slot, None)
 
-    def source_of(self, slots: Sequence[int]) -> Source | None:
+    def source_of(self, slots: Sequence[int]) -> UninitializedRead | None:
         """The memory from which one of the registers has a value that was never written."""
         sources = self.frame.sources
         return next((sources[slot] for slot in slots if slot in sources and slot in self.frame.undefined), None)

@@ -11,7 +11,7 @@ from ...errors import Location
 from ..memory.access import Origin
 from .core import Core
 from .decode import Batch, Decoded
-from .frames import Frame, Index, Source
+from .frames import Frame, Index, UninitializedRead
 from .residents import WARP, Residents
 from .scheduler import Group
 
@@ -49,7 +49,7 @@ class State:
         self.active = self.everybody
         self.kept: np.ndarray | None = None
         self.departed: list[np.ndarray] = []
-        self.unwritten: tuple[np.ndarray, Source] | None = None
+        self.unwritten: tuple[np.ndarray, UninitializedRead] | None = None
         self.carried: np.ndarray | None = None
         self.met: Sequence[tuple[Group, Decoded, np.ndarray]] = ()
 
@@ -137,7 +137,7 @@ class State:
         flags[self.lanes_of(which.shape)[which]] = True
         if self.collective:
             flags = self.whole_warps(flags)
-        source = Source(self.origin, text)
+        source = UninitializedRead(self.origin, text)
         if self.unwritten is not None:
             flags, source = flags | self.unwritten[0], self.unwritten[1]
         self.unwritten = flags, source

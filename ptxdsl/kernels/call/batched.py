@@ -13,10 +13,10 @@ from ptxdsl.arrays import HOST, AddressTable
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.configure import facts, narrower
-from ptxdsl.kernels.call.group import Group, Matrices, group_of
-from ptxdsl.kernels.call.lists import Send, Table
+from ptxdsl.kernels.call.group import Matrices, ProblemGroup, group_of
+from ptxdsl.kernels.call.lists import ProblemTable, Send
 from ptxdsl.kernels.call.matrix import Matrix, tensor
-from ptxdsl.kernels.call.problem import Problem
+from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.call.residency import prepared
 from ptxdsl.kernels.call.upload import upload
 from ptxdsl.kernels.call.values import gemm_values
@@ -30,20 +30,20 @@ def is_list(*operands: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Batch:
+class ListedBatch:
     """Products of one size whose matrices lie alike, each somewhere; `group` is row-major."""
 
-    group: Group
+    group: ProblemGroup
 
     @property
     def count(self) -> int:
         return len(self.group.shapes)
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> GemmProblem:
         """The first product, which stands for all."""
         a, b, c, out = self.group.a, self.group.b, self.group.c, self.group.out
-        return Problem(_first(a), _first(b), _first(c) if c else None, _first(out))
+        return GemmProblem(_first(a), _first(b), _first(c) if c else None, _first(out))
 
     @property
     def facts(self) -> Operands:
@@ -53,7 +53,7 @@ class Batch:
         widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, columns)
         return facts(a, b, c, out, widths, in_place=self.group.in_place, batches="listed")
 
-    def launch(self, kernel: Kernel, made: Scheduled, alpha: float, beta: float) -> tuple[Table, Send] | None:
+    def launch(self, kernel: Kernel, made: Scheduled, alpha: float, beta: float) -> tuple[ProblemTable, Send] | None:
         """Launches the kernel of a schedule; on a GPU, gives the table of addresses and what launches with another."""
         addresses = np.stack([operand.pointers for operand in self.group.operands]).view(np.uint64)
         device, stream = self.group.place
@@ -67,7 +67,7 @@ class Batch:
             handle(self._values(made, factors, upload(device, stream, rows.T)).flat, stream=stream)
 
         send(addresses.T, (alpha, beta), stream)
-        return Table(addresses.T, (0, 1, 2, 3)), send
+        return ProblemTable(addresses.T, (0, 1, 2, 3)), send
 
     def _values(self, made: Scheduled, factors: tuple[Any, ...], table: Any) -> Parameters:
         """The parameters of the kernel."""
@@ -111,7 +111,7 @@ def _check_single(name: str, owner: Any, listed: str) -> None:
         )
 
 
-def batch_of(lists: Mapping[str, Sequence[Any]], beta: float) -> Batch | None:
+def batch_of(lists: Mapping[str, Sequence[Any]], beta: float) -> ListedBatch | None:
     """The lists of a call, checked; None where they are empty.
 
     Raises LaunchError for lists whose matrices are of different sizes or lie otherwise.
@@ -126,7 +126,7 @@ def batch_of(lists: Mapping[str, Sequence[Any]], beta: float) -> Batch | None:
             "lists of numpy arrays run on the emulator, and PTXDSL_DEVICE asks for a GPU",
             help="stack them: arrays of three dimensions are copied to the GPU and back",
         )
-    return Batch(group.row_major)
+    return ListedBatch(group.row_major)
 
 
 def _check_alike(operand: Matrices) -> None:

@@ -9,7 +9,7 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.configure import Choice
 from ptxdsl.kernels.call.conv_problem import Convolution, convolution_of, window
 from ptxdsl.kernels.call.gemm import traits_of
-from ptxdsl.kernels.call.launches import Plan, carry_out
+from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.memory import CALLS, key_of
 from ptxdsl.kernels.call.values import shared_values
 from ptxdsl.kernels.choose.conv import choose
@@ -108,7 +108,7 @@ def geometry_of(problem: Convolution, tile_k: int) -> Geometry:
     )
 
 
-def plan_of(kernel: Kernel, problem: Convolution, traits: Traits) -> Plan:
+def plan_of(kernel: Kernel, problem: Convolution, traits: Traits) -> LaunchPlan:
     """The launch of a convolution."""
     product = problem.product
     made = scheduled.schedule(product, traits, kernel)
@@ -119,4 +119,4 @@ def plan_of(kernel: Kernel, problem: Convolution, traits: Traits) -> Plan:
         geometry=geometry_of(problem, traits.tile[2]),
         **shared_values(product, made),
     )
-    return Plan(kernel, made.grid, traits.threads, values, {"traits": made.traits}, stream=made.stream)
+    return LaunchPlan(kernel, made.grid, traits.threads, values, {"traits": made.traits}, stream=made.stream)

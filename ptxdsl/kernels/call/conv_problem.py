@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrix import Matrix, Tensor, describe_type, describe_types, empty, tensor
 from ptxdsl.kernels.call.problem import (
-    Operand,
-    Problem,
+    EpilogueOperand,
+    GemmProblem,
     check_devices,
     check_written,
     matrix_operand,
     types_read,
     vector_operand,
 )
-from ptxdsl.kernels.epilogue import Vector
+from ptxdsl.kernels.epilogue import VectorOperand
 from ptxdsl.kernels.operands import ATOMS, outputs
 from ptxdsl.kernels.store.function import check_function
 from ptxdsl.kernels.store.words import WIDEST
@@ -60,7 +60,7 @@ class Convolution:
     """A convolution, and the same as a product: `a` is the Pixels, `b` the filters, (R·S·C, K), `out` (N·P·Q, K)."""
 
     sizes: Conv2dProblem
-    product: Problem
+    product: GemmProblem
 
 
 def window(pad: Any, stride: Any, dilation: Any) -> Window:
@@ -121,7 +121,7 @@ def convolution_of(
     check_devices([images, filters, written, *(operand.tensor for operand in beside)])
     apart = [operand.tensor for operand in beside if not operand.extra.in_place]
     check_written(written, [images, filters, *apart])
-    return Convolution(sizes, Problem(pixels, packed.transposed, None, written, beside))
+    return Convolution(sizes, GemmProblem(pixels, packed.transposed, None, written, beside))
 
 
 def _check_inputs(x: Tensor, w: Tensor) -> None:
@@ -235,7 +235,7 @@ def _common_stride(extents: Sequence[int], strides: Sequence[int], otherwise: in
     return otherwise if apart is None else apart
 
 
-def _operand(name: str, operand: Any, shape: tuple[int, ...], out: Matrix) -> Operand:
-    if isinstance(operand, Vector):
+def _operand(name: str, operand: Any, shape: tuple[int, ...], out: Matrix) -> EpilogueOperand:
+    if isinstance(operand, VectorOperand):
         return vector_operand(name, operand, out)
     return matrix_operand(_pixels(name, operand, shape, "the output has", types_read(out.type)), out)

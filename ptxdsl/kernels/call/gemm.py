@@ -9,10 +9,10 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.batched import batch_of, is_list, lists_of
 from ptxdsl.kernels.call.configure import Choice, configure, facts, narrower
-from ptxdsl.kernels.call.launches import Plan, carry_out
+from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.lists import list_launch, lists_given
 from ptxdsl.kernels.call.memory import CALLS, key_of, key_of_lists
-from ptxdsl.kernels.call.problem import Problem, problem_of
+from ptxdsl.kernels.call.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.values import gemm_values
 from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.choose.model import model_of
@@ -66,7 +66,7 @@ def run(
     return problem.out.owner
 
 
-def traits_of(problem: Problem, choice: Choice) -> Traits:
+def traits_of(problem: GemmProblem, choice: Choice) -> Traits:
     """What the kernel for a row-major problem is made for. Raises LaunchError for what its GPU has not enough of."""
     a, b, c, out = problem.a, problem.b, problem.c, problem.out
     device, _ = problem.place
@@ -79,7 +79,7 @@ def traits_of(problem: Problem, choice: Choice) -> Traits:
     return configure(config_of(problem, choice, device), operands, device)
 
 
-def config_of(problem: Problem, choice: Choice, device: int | None) -> GemmConfig:
+def config_of(problem: GemmProblem, choice: Choice, device: int | None) -> GemmConfig:
     """The tiles and the schedule: those that the caller chooses, else those that should take the least time."""
     config = choice.of(choice.config or _chosen(problem, choice, device))
     if problem.batches is None:
@@ -92,7 +92,7 @@ def config_of(problem: Problem, choice: Choice, device: int | None) -> GemmConfi
     return for_batches(config)
 
 
-def _chosen(problem: Problem, choice: Choice, device: int | None) -> GemmConfig:
+def _chosen(problem: GemmProblem, choice: Choice, device: int | None) -> GemmConfig:
     a, b, batches = problem.a, problem.b, problem.batches
     along_k = a.major == "row" and b.major == "column"
     width = min(a.widest(a.length), b.widest(b.length))
@@ -101,7 +101,7 @@ def _chosen(problem: Problem, choice: Choice, device: int | None) -> GemmConfig:
     return choose(*shape, a.type, target(device), width, along_k, is_scheduled, model=model_of(device))
 
 
-def plan_of(kernel: Kernel, problem: Problem, choice: Choice, factors: tuple[Any, Any]) -> Plan | None:
+def plan_of(kernel: Kernel, problem: GemmProblem, choice: Choice, factors: tuple[Any, Any]) -> LaunchPlan | None:
     """The launch of a row-major problem; None where there is nothing to write."""
     _check_hashable(choice.schedule)
     traits = traits_of(problem, choice)
@@ -110,7 +110,9 @@ def plan_of(kernel: Kernel, problem: Problem, choice: Choice, factors: tuple[Any
         return None
     made = scheduled.schedule(problem, traits, kernel)
     values = gemm_values(problem, made, factors)
-    return Plan(kernel, made.grid, traits.threads, values, {"traits": made.traits}, ("alpha", "beta"), made.stream)
+    return LaunchPlan(
+        kernel, made.grid, traits.threads, values, {"traits": made.traits}, ("alpha", "beta"), made.stream
+    )
 
 
 def _check_factors(factors: tuple[Any, Any], traits: Traits) -> None:

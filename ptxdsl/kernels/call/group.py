@@ -178,7 +178,7 @@ def _check_addresses(operand: Matrices) -> None:
 
 
 @dataclass(frozen=True)
-class Group:
+class ProblemGroup:
     """The arrays of a grouped call, checked: A is m×k, B is k×n, C and out are m×n, problem by problem."""
 
     a: Matrices
@@ -192,12 +192,12 @@ class Group:
         return np.stack((self.a.shapes[:, 0], self.b.shapes[:, 1], self.a.shapes[:, 1]), axis=1)
 
     @property
-    def row_major(self) -> Group:
+    def row_major(self) -> ProblemGroup:
         """The same products with row-major results: the transposes of column-major ones, which are bᵀ@aᵀ."""
         if self.out.major == "row":
             return self
         c = self.c.transposed if self.c else None
-        return Group(self.b.transposed, self.a.transposed, c, self.out.transposed)
+        return ProblemGroup(self.b.transposed, self.a.transposed, c, self.out.transposed)
 
     @property
     def operands(self) -> list[Matrices]:
@@ -223,7 +223,7 @@ class Group:
         return bool(np.all(same))
 
 
-def group_of(a: Any, b: Any, c: Any, out: Any, beta: float) -> Group | None:
+def group_of(a: Any, b: Any, c: Any, out: Any, beta: float) -> ProblemGroup | None:
     """The arrays of a call; out is made where it is not given. None for no problems; raises LaunchError for misfits."""
     given = {"a": a, "b": b, **({"c": c} if c is not None else {}), **({"out": out} if out is not None else {})}
     _check_lengths(given)
@@ -246,7 +246,7 @@ def group_of(a: Any, b: Any, c: Any, out: Any, beta: float) -> Group | None:
     check_devices([left, right, written, *([added] if added else [])])
     _check_not_emulated(written)
     _check_writable(written)
-    group = Group(left, right, added, written)
+    group = ProblemGroup(left, right, added, written)
     check_apart(group)
     return group
 
@@ -351,7 +351,7 @@ def _check_not_emulated(out: Matrices) -> None:
         )
 
 
-def check_apart(group: Group) -> None:
+def check_apart(group: ProblemGroup) -> None:
     """Raises LaunchError where an output shares memory with another array, but for its own C in its place."""
     operands = [group.a, group.b, group.out, *([group.c] if group.c else [])]
     start = np.concatenate([operand.pointers for operand in operands])

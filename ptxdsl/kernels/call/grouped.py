@@ -13,9 +13,9 @@ from ptxdsl import config as settings
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.configure import check_is_bool, check_is_config, configure, facts, narrower
-from ptxdsl.kernels.call.group import Group, group_of
+from ptxdsl.kernels.call.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.grouped_table import ADDRESSES, Deal, address_table, deal, describe
-from ptxdsl.kernels.call.lists import Send, Table, list_launch, lists_given
+from ptxdsl.kernels.call.lists import ProblemTable, Send, list_launch, lists_given
 from ptxdsl.kernels.call.memory import CALLS, key_of_lists
 from ptxdsl.kernels.call.residency import prepared, resident_blocks
 from ptxdsl.kernels.call.upload import upload
@@ -80,7 +80,7 @@ def run(
         send = _sender(kernel, constants, deal, device)
         rows = describe(problems) if deal.order is None else describe(problems)[deal.order]
         send(rows, factors, stream)
-        launch = list_launch(group, given, Table(rows, ADDRESSES, deal.order), send)
+        launch = list_launch(group, given, ProblemTable(rows, ADDRESSES, deal.order), send)
         if launch:
             CALLS.keep(key, launch)
     return list(group.out.owners)
@@ -98,7 +98,7 @@ def _check_schedule(schedule: str, balance: str | None) -> None:
         )
 
 
-def traits_of(group: Group, config: GemmConfig | None, balanced: bool = False) -> Traits:
+def traits_of(group: ProblemGroup, config: GemmConfig | None, balanced: bool = False) -> Traits:
     """What the kernel for row-major problems is made for: `config` gives the tiles, else they are chosen."""
     a, b, c, out = group.a, group.b, group.c, group.out
     widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, out.shapes[:, 1])
@@ -122,7 +122,7 @@ def _check_on_host(device: int | None) -> None:
         )
 
 
-def _emulate(kernel: Kernel, group: Group, constants: Constants, deal: Deal, factors: tuple[Any, Any]) -> None:
+def _emulate(kernel: Kernel, group: ProblemGroup, constants: Constants, deal: Deal, factors: tuple[Any, Any]) -> None:
     traits = constants["traits"]
     rows, schedule = describe(group), deal.table.copy()  # blocks count themselves in it
     table = address_table(group, rows, deal.order)
@@ -165,7 +165,7 @@ def _values(
 
 
 def deal_of(
-    kernel: Kernel, group: Group, traits: Traits, device: int | None, mode: str, sort: bool
+    kernel: Kernel, group: ProblemGroup, traits: Traits, device: int | None, mode: str, sort: bool
 ) -> tuple[Constants, Deal]:
     """The constants of the kernel, and who does what."""
     constants: Constants = {"traits": traits, "mode": mode, "sort": sort and mode != "parts"}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptxdsl.arrays import AddressTable
-from ptxdsl.kernels.call.group import Group
+from ptxdsl.kernels.call.group import ProblemGroup
 from ptxdsl.kernels.tiles.visitor import COUNTERS
 from ptxdsl.schedule import GroupedProblemVisitor
 
@@ -45,7 +45,7 @@ def deal(shapes: bytes, tile: tuple[int, int, int], resident: int, mode: str, so
     return Deal(visitor.blocks, visitor.total, visitor.order, np.append(counters, NO_TABLE), 0)
 
 
-def describe(group: Group) -> np.ndarray:
+def describe(group: ProblemGroup) -> np.ndarray:
     """The table of the problems, a row for each; see `grouped.load_product`."""
     rows = np.zeros((len(group.shapes), ROW), np.int64)
     rows[:, :3] = group.shapes
@@ -54,7 +54,7 @@ def describe(group: Group) -> np.ndarray:
     return rows
 
 
-def address_table(group: Group, rows: np.ndarray, order: np.ndarray | None) -> AddressTable:
+def address_table(group: ProblemGroup, rows: np.ndarray, order: np.ndarray | None) -> AddressTable:
     """The table for the emulator, which gives arrays addresses of its own."""
     order = np.arange(len(rows)) if order is None else order
     table = rows[order].view(AddressTable)

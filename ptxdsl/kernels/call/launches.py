@@ -21,7 +21,7 @@ Argument: TypeAlias = "Tensor | int | float | Any"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LaunchPlan:
     """A launch with all that it is given: tensors and numbers, and the constants that the kernel is made for.
 
     `numbers` are the names of neighbouring parameters that may be others the next time. A launch with a workspace is
@@ -134,7 +134,7 @@ class ArrayLaunch:
 
 
 def carry_out(
-    plan: Plan,
+    plan: LaunchPlan,
     call: tuple[Hashable, list[int]] | None,
     arrays: Sequence[Any],
     out: Tensor,

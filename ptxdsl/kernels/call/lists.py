@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ptxdsl.arrays import Library, library_of
-from ptxdsl.kernels.call.group import Group
+from ptxdsl.kernels.call.group import ProblemGroup
 from ptxdsl.kernels.call.matrix import maker
 from ptxdsl.kernels.call.memory import ALIGNMENT
 
@@ -22,7 +22,7 @@ Send: TypeAlias = Callable[[np.ndarray, tuple[Any, ...], int], None]
 
 
 @dataclass(frozen=True)
-class Table:
+class ProblemTable:
     """What a kernel is told of its problems, a row for each; `columns` are those of the addresses of A, B, C or out in
     its place, and out. Rows are in the `order` of the problems, None for as they are given."""
 
@@ -123,7 +123,9 @@ def lists_given(a: Any, b: Any, c: Any, out: Any) -> Given:
     return Given(c, out, lengths, arrays)
 
 
-def list_launch(group: Group, given: Given, table: Table, send: Send, stream: int | None = None) -> ListLaunch | None:
+def list_launch(
+    group: ProblemGroup, given: Given, table: ProblemTable, send: Send, stream: int | None = None
+) -> ListLaunch | None:
     """A launch that has just been made on a GPU, for other lists like these.
 
     None where the library of the arrays cannot tell whether others are like them, and where c lies in the memory of

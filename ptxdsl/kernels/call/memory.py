@@ -18,14 +18,14 @@ ALIGNMENT = 16  # bytes; no access is wider
 MOST_KEYS, MOST_OF_A_KEY = 2048, 8
 
 
-class Remembered(Protocol):
+class CachedLaunch(Protocol):
     """A launch that was worked out, of arrays that may lie elsewhere the next time."""
 
     def launch(self, addresses: Any, arrays: Any, numbers: tuple[Any, ...]) -> Any:
         """Launches with other arrays, and returns the output; None, with nothing done, where they do not fit."""
 
 
-class Calls:
+class LaunchCache:
     """Launches by all that decides about them: the kernel, the options, the settings, and how the arrays lie.
 
     The last ones are remembered, in two generations: where the younger one is full, it becomes the older one, of which
@@ -35,8 +35,8 @@ class Calls:
 
     def __init__(self, most: int = MOST_KEYS) -> None:
         self.most = most  # keys of a generation
-        self._young: dict[Hashable, tuple[Remembered, ...]] = {}
-        self._old: dict[Hashable, tuple[Remembered, ...]] = {}
+        self._young: dict[Hashable, tuple[CachedLaunch, ...]] = {}
+        self._old: dict[Hashable, tuple[CachedLaunch, ...]] = {}
 
     def __len__(self) -> int:
         """How many launches are remembered."""
@@ -54,7 +54,7 @@ class Calls:
             pass
         return None
 
-    def keep(self, key: Hashable, launch: Remembered) -> None:
+    def keep(self, key: Hashable, launch: CachedLaunch) -> None:
         """Remembers a launch that has just been made; not where an option is not hashable."""
         try:
             launches = self._young.get(key) or self._from_old(key)
@@ -66,19 +66,19 @@ class Calls:
         """Forgets all of them: each is worked out anew at its next call."""
         self._young, self._old = {}, {}
 
-    def _from_old(self, key: Hashable) -> tuple[Remembered, ...]:
+    def _from_old(self, key: Hashable) -> tuple[CachedLaunch, ...]:
         launches = self._old.get(key, ())
         if launches:
             self._put(key, launches)
         return launches
 
-    def _put(self, key: Hashable, launches: tuple[Remembered, ...]) -> None:
+    def _put(self, key: Hashable, launches: tuple[CachedLaunch, ...]) -> None:
         if len(self._young) >= self.most and key not in self._young:
             self._young, self._old = {}, self._young
         self._young[key] = launches
 
 
-CALLS = Calls()
+CALLS = LaunchCache()
 
 
 def key_of(kernel: object, options: Hashable, arrays: Sequence[Any]) -> tuple[Hashable, list[int]] | None:

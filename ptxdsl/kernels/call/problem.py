@@ -11,7 +11,7 @@ from ptxdsl import arrays
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrix import Matrix, Tensor, describe_type, describe_types, empty, matrix, tensor
 from ptxdsl.kernels.call.residency import stream_of
-from ptxdsl.kernels.epilogue import Vector, per_row
+from ptxdsl.kernels.epilogue import VectorOperand, per_row
 from ptxdsl.kernels.operands import ATOMS, Extra, outputs
 from ptxdsl.kernels.store.function import check_function
 from ptxdsl.runtime.arguments import overlap
@@ -19,14 +19,14 @@ from ptxdsl.types import Type, f16, f64, s32
 
 
 @dataclass(frozen=True)
-class Operand:
+class EpilogueOperand:
     """An operand of the epilogue: one value a row, one a column, or a matrix."""
 
     tensor: Tensor
     extra: Extra
 
     @property
-    def transposed(self) -> Operand:
+    def transposed(self) -> EpilogueOperand:
         """Rows are columns then; a matrix lies to the output as before."""
         if isinstance(self.tensor, Matrix):
             return replace(self, tensor=self.tensor.transposed)
@@ -34,7 +34,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Problem:
+class GemmProblem:
     """The arrays of one GEMM, checked: A is m×k, B is k×n, C and out are m×n.
 
     Of batches, those that are one matrix for all have a batch stride of 0.
@@ -44,7 +44,7 @@ class Problem:
     b: Matrix
     c: Matrix | None
     out: Matrix
-    operands: tuple[Operand, ...] = ()
+    operands: tuple[EpilogueOperand, ...] = ()
 
     @property
     def m(self) -> int:
@@ -64,13 +64,13 @@ class Problem:
         return self.out.batches
 
     @property
-    def row_major(self) -> Problem:
+    def row_major(self) -> GemmProblem:
         """The same product with a row-major out: the transpose of a column-major one, which is bᵀ@aᵀ."""
         if self.out.major == "row":
             return self
         c = self.c.transposed if self.c else None
         operands = tuple(operand.transposed for operand in self.operands)
-        return Problem(self.b.transposed, self.a.transposed, c, self.out.transposed, operands)
+        return GemmProblem(self.b.transposed, self.a.transposed, c, self.out.transposed, operands)
 
     @property
     def place(self) -> tuple[int | None, int]:
@@ -92,7 +92,7 @@ def problem_of(
     beta: float,
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[Any] = (),
-) -> Problem:
+) -> GemmProblem:
     """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
     left, right = matrix("a", a, batched=True), matrix("b", b, batched=True)
     _check_inputs(left, right)
@@ -108,7 +108,7 @@ def problem_of(
     added = given if beta != 0 else None
     check_function(epilogue, operands)
     beside = tuple(_operand(f"operands[{n}]", operand, written) for n, operand in enumerate(operands))
-    problem = Problem(left, right, added, written, beside)
+    problem = GemmProblem(left, right, added, written, beside)
     check_devices([left, right, written, *filter(None, [added]), *(operand.tensor for operand in beside)])
     apart = [operand.tensor for operand in beside if not operand.extra.in_place]
     check_written(written, [left, right, *([added] if added and not problem.in_place else []), *apart])
@@ -212,9 +212,9 @@ def _check_result(operand: Matrix, shape: tuple[int, ...], inputs: Type, written
         )
 
 
-def _operand(name: str, operand: Any, out: Matrix) -> Operand:
+def _operand(name: str, operand: Any, out: Matrix) -> EpilogueOperand:
     """An operand of the epilogue, checked."""
-    if isinstance(operand, Vector):
+    if isinstance(operand, VectorOperand):
         return vector_operand(name, operand, out)
     vector_help = "per_row(…) or per_column(…) says along what one of (M,) or (N,) lies"
     argument = matrix(name, operand, vector_help, batched=True, types=describe_types(types_read(out.type)))
@@ -225,16 +225,16 @@ def _operand(name: str, operand: Any, out: Matrix) -> Operand:
     return matrix_operand(argument, out)
 
 
-def matrix_operand(operand: Matrix, out: Matrix) -> Operand:
+def matrix_operand(operand: Matrix, out: Matrix) -> EpilogueOperand:
     """An operand of the epilogue that has the shape of the output. Raises LaunchError for its type."""
     _check_operand_type(operand.name, operand.type, out.type)
     if is_same(operand, out):
-        return Operand(operand, Extra(operand.type, "mn", in_place=True))
+        return EpilogueOperand(operand, Extra(operand.type, "mn", in_place=True))
     along, width = ("mn", operand.widest()) if operand.major == out.major else ("nm", operand.type.bytes)
-    return Operand(operand, Extra(operand.type, along, width, is_batched=operand.batch_stride != 0))
+    return EpilogueOperand(operand, Extra(operand.type, along, width, is_batched=operand.batch_stride != 0))
 
 
-def vector_operand(name: str, operand: Vector, out: Matrix) -> Operand:
+def vector_operand(name: str, operand: VectorOperand, out: Matrix) -> EpilogueOperand:
     """An operand of the epilogue with one value a row or column. Raises LaunchError for what does not fit."""
     along, length = ("m", out.shape[0]) if isinstance(operand, per_row) else ("n", out.shape[1])
     what = "row" if along == "m" else "column"
@@ -248,7 +248,7 @@ def vector_operand(name: str, operand: Vector, out: Matrix) -> Operand:
     if stride != 1 and extent > 1:
         raise LaunchError(f"`{name}` has a stride of {stride} elements", help=help)
     _check_operand_type(name, argument.type, out.type)
-    return Operand(argument, Extra(argument.type, along, gcd(16, argument.array.pointer)))
+    return EpilogueOperand(argument, Extra(argument.type, along, gcd(16, argument.array.pointer)))
 
 
 def types_read(output: Type) -> tuple[Type, ...]:

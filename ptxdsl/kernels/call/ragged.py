@@ -13,7 +13,7 @@ from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.configure import check_is_bool, check_is_config, configure, facts
-from ptxdsl.kernels.call.launches import Plan, carry_out
+from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.matrix import Matrix, Tensor, describe_type, empty, matrix, tensor
 from ptxdsl.kernels.call.memory import CALLS, key_of
 from ptxdsl.kernels.call.problem import check_devices
@@ -190,7 +190,7 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
     return configure(tiles, operands, device)
 
 
-def plan_of(kernel: Kernel, form: str, groups: Groups, traits: Traits, validate: bool) -> Plan:
+def plan_of(kernel: Kernel, form: str, groups: Groups, traits: Traits, validate: bool) -> LaunchPlan:
     """The launch: as many blocks as are resident, or as there can be tiles."""
     a, b, out, count = groups.a, groups.b, groups.out, groups.b.batches or 0
     rows, n, k = groups.shape
@@ -205,7 +205,7 @@ def plan_of(kernel: Kernel, form: str, groups: Groups, traits: Traits, validate:
     blocks = min(tiles, resident_blocks(kernel, traits.threads, groups.place[0], **constants))
     views = {name: _view(matrix) for name, matrix in (("a", a), ("b", b), ("out", out))}
     values = ragged_parameters(traits)(**views, sizes=groups.sizes, groups=count, rows=rows, n=n, k=k)
-    return Plan(kernel, blocks, traits.threads, values, constants)
+    return LaunchPlan(kernel, blocks, traits.threads, values, constants)
 
 
 def _view(matrix: Matrix) -> Parameters:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ptxdsl import Parameters
 from ptxdsl.kernels.call.matrix import Matrix
-from ptxdsl.kernels.call.problem import Operand, Problem
+from ptxdsl.kernels.call.problem import EpilogueOperand, GemmProblem
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.parameters import BATCHES, extra_view, extras, parameters, view
 from ptxdsl.kernels.tiles.scheduled import Scheduled
@@ -14,7 +14,7 @@ from ptxdsl.kernels.traits import Traits
 
 
 def gemm_values(
-    problem: Problem, made: Scheduled, factors: tuple[Any, Any], batches: Parameters | None = None
+    problem: GemmProblem, made: Scheduled, factors: tuple[Any, Any], batches: Parameters | None = None
 ) -> Parameters:
     """Those of `gemm_kernel` for a row-major problem; with `batches`, whose addresses are in a table, no pointers."""
     operands, listed = made.traits.operands, batches is not None
@@ -40,7 +40,7 @@ def _view(matrix: Matrix, listed: bool) -> Parameters:
     return view(matrix.type)(pointer=0 if listed else matrix, stride=matrix.stride)
 
 
-def _batches(problem: Problem, operands: Operands) -> Parameters:
+def _batches(problem: GemmProblem, operands: Operands) -> Parameters:
     """Where batches in one array lie."""
     if operands.batches == "none":
         return BATCHES["none"]()
@@ -49,20 +49,20 @@ def _batches(problem: Problem, operands: Operands) -> Parameters:
     return BATCHES["strided"](count=problem.batches, a=a, b=b, c=c, out=out)
 
 
-def extra_values(given: tuple[Operand, ...], operands: Operands) -> Parameters:
+def extra_values(given: tuple[EpilogueOperand, ...], operands: Operands) -> Parameters:
     """The operands of the epilogue."""
     groups = {f"of_{n}": _extra(operand) for n, operand in enumerate(given) if not operand.extra.in_place}
     return extras(operands)(**groups)
 
 
-def _extra(operand: Operand) -> Parameters:
+def _extra(operand: EpilogueOperand) -> Parameters:
     tensor, extra = operand.tensor, operand.extra
     stride = {"stride": tensor.stride} if isinstance(tensor, Matrix) else {}
     batch = {"batch": tensor.batch_stride} if isinstance(tensor, Matrix) and extra.is_batched else {}
     return extra_view(extra)(pointer=tensor, **stride, **batch)
 
 
-def shared_values(problem: Problem, made: Scheduled) -> dict[str, Parameters]:
+def shared_values(problem: GemmProblem, made: Scheduled) -> dict[str, Parameters]:
     """What kernels take beside a single product: for the schedule, and the epilogue."""
     traits: Traits = made.traits
     return {

@@ -6,7 +6,7 @@ import ptxdsl as pd
 from ptxdsl.kernels.traits import Traits
 
 
-class Memory:
+class SharedMemory:
     """`a` and `b` are where the tiles of A and B lie in the first stage of the ring, one behind the other; `staging` is
     free when the sums of a tile are complete: behind the ring, where copies go on meanwhile."""
 

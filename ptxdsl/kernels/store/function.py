@@ -14,7 +14,7 @@ import numpy as np
 import ptxdsl as pd
 from ptxdsl import arrays, ptr
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.epilogue import Epilogue, Vector
+from ptxdsl.kernels.epilogue import Epilogue, VectorOperand
 from ptxdsl.kernels.store.traced import Known, traced
 from ptxdsl.trace.captured import Key, Keys, UnsteadyError, is_steady
 from ptxdsl.types import Type, f32, f64, s32
@@ -120,7 +120,7 @@ def sequence_of(operands: Any) -> Sequence[Any]:
     if isinstance(operands, tuple | list):
         return operands
     one = type(operands).__name__
-    written = f"{one}(…)" if isinstance(operands, Vector) else "matrix"
+    written = f"{one}(…)" if isinstance(operands, VectorOperand) else "matrix"
     raise LaunchError(
         f"`operands` is of type {one}; it takes a tuple, with one for each operand of the epilogue",
         help=f"write operands=({written},)",
@@ -129,7 +129,7 @@ def sequence_of(operands: Any) -> Sequence[Any]:
 
 def array_of(operand: Any) -> Any:
     """The array of an operand of an epilogue."""
-    return operand.array if isinstance(operand, Vector) else operand
+    return operand.array if isinstance(operand, VectorOperand) else operand
 
 
 def factor(name: str, value: Any) -> Any:

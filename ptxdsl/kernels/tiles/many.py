@@ -11,7 +11,7 @@ from ptxdsl import u32
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.product import Part, Work
 from ptxdsl.kernels.store.sums import Sums
-from ptxdsl.kernels.tiles.partial_sums import PartialSums, Slots
+from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots
 from ptxdsl.kernels.tiles.schedule import TileAfterTile, TileSchedule
 from ptxdsl.kernels.tiles.split_k import sums_in_last
 
@@ -86,7 +86,7 @@ class PartsWalk(VisitorWalk):
         with pd.if_(part.count > 1):
             complete.set(0)
             partial, semaphore = PartialSums(sums.layout, self.memory[0]), self.memory[1] + part.slot
-            slots = Slots(part.slot, part.count, 1)
+            slots = SumSlots(part.slot, part.count, 1)
             with pd.if_(sums_in_last(sums, partial, semaphore, self.scratch, part.number, slots)):
                 complete.set(1)
         return complete == 1

@@ -9,7 +9,7 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl.kernels.product import Tile, Work
 from ptxdsl.kernels.tiles.products import Products
-from ptxdsl.kernels.tiles.schedule import Extents, Plan, Problem, Scene, Start, TileSchedule, Walk
+from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
 from ptxdsl.schedule import ThreadblockSwizzle
 
 
@@ -19,7 +19,7 @@ class OneTile(TileSchedule):
 
     order: ThreadblockSwizzle
 
-    def plan(self, problem: Problem, tile: Extents, resident: Callable[[], int]) -> Plan:
+    def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
         return Plan(self.order.grid_shape(self.order.tiled_shape(problem.shape, tile, problem.batches or 1)))
 
     def walk(self, scene: Scene) -> Walk:

@@ -12,7 +12,7 @@ from ptxdsl.kernels.store.words import read_words, write_words
 IN_FLIGHT = 64  # sums that a thread reads before it adds the first
 
 
-class Slots(NamedTuple):
+class SumSlots(NamedTuple):
     """`count` slots, `apart` from each other."""
 
     first: Any
@@ -49,7 +49,7 @@ class PartialSums:
                 for register, other in zip(word, others, strict=True):
                     register += other
 
-    def add_all(self, sums: Sums, slots: Slots, group: Any = 0) -> None:
+    def add_all(self, sums: Sums, slots: SumSlots, group: Any = 0) -> None:
         """Adds those of all slots in their order; several are read before the first is added."""
         end = slots.first + slots.count * slots.apart
         for slot in pd.range(slots.first, end, slots.apart, unroll=max(1, IN_FLIGHT // len(sums.registers))):

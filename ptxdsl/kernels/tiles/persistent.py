@@ -12,7 +12,7 @@ from ptxdsl import u32
 from ptxdsl.errors import ScheduleError
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.product import Tile, Work
-from ptxdsl.kernels.tiles.schedule import Extents, Plan, Problem, Scene, TileAfterTile, TileSchedule, Walk
+from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileAfterTile, TileSchedule, Walk
 from ptxdsl.schedule import ClusterRaster, PersistentScheduler
 from ptxdsl.types import Type
 
@@ -31,7 +31,7 @@ class Persistent(TileSchedule):
     def fields(self) -> dict[str, Type]:
         return dict.fromkeys(("log", "clusters_m", "clusters_n", "along_m"), u32)
 
-    def plan(self, problem: Problem, tile: Extents, resident: Callable[[], int]) -> Plan:
+    def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
         scheduler, blocks = self.scheduler, resident()
         clusters = max(1, blocks // prod(scheduler.cluster))
         batches = 1 if problem.batches is None else problem.batches

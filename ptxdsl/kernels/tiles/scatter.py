@@ -16,7 +16,7 @@ from ptxdsl import u32, u64
 from ptxdsl.kernels.product import Part, Work
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.tiles.one_tile import leave_without, located
-from ptxdsl.kernels.tiles.partial_sums import PartialSums, Slots
+from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots
 from ptxdsl.kernels.tiles.schedule import Scene, Start, Walk
 from ptxdsl.schedule import ThreadblockSwizzle, slice_of_k
 
@@ -28,7 +28,7 @@ COUNT = 0xFFFF  # the bits of one of them
 EVERYTHING, NOTHING = 1, 0
 
 
-class Meeting:
+class TileSemaphore:
     """The `blocks` of one tile. Their semaphore, of 64 bits, is 0 before and after; one thread of each block counts."""
 
     def __init__(self, semaphore: Any, blocks: Any) -> None:
@@ -109,7 +109,7 @@ class ScatterWalk(Walk):
         PartialSums(sums.layout, self.scene.fields.sums).store(sums, slice * tiles + number)
         meeting = self._meeting(work, slices)
         share = meeting.share(self.scene.scratch.bitcast(u32))
-        slots = Slots(number, slices, tiles)
+        slots = SumSlots(number, slices, tiles)
         yield from self._pieces(work, sums, slots, pd.select(share == EVERYTHING, 0, slice), share)
         meeting.end()
 
@@ -118,10 +118,10 @@ class ScatterWalk(Walk):
         k = slice_of_k(slice, slices, self.products.product.k, self.products.extents[2])
         return self.products.work(tile, k=k), slice, slices
 
-    def _meeting(self, work: Work, slices: Any) -> Meeting:
-        return Meeting(self.scene.fields.semaphores.bitcast(u64) + self.products.number(work.tile), slices)
+    def _meeting(self, work: Work, slices: Any) -> TileSemaphore:
+        return TileSemaphore(self.scene.fields.semaphores.bitcast(u64) + self.products.number(work.tile), slices)
 
-    def _pieces(self, work: Work, sums: Sums, slots: Slots, first: Any, step: Any) -> Iterator[Part]:
+    def _pieces(self, work: Work, sums: Sums, slots: SumSlots, first: Any, step: Any) -> Iterator[Part]:
         """Each `step`-th piece from the `first` on, none if `step` is 0: groups of a warp's sums, which any warp may
         add up."""
         layout = sums.layout

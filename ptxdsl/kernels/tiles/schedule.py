@@ -23,7 +23,7 @@ Start: TypeAlias = Callable[[Work], None]
 """Begins the copies of a tile, to a ring that is free."""
 
 
-class Problem(NamedTuple):
+class ProblemShape(NamedTuple):
     """What is computed: the (M, N, K) of a product, and how many of it; no batches are None."""
 
     shape: GemmShape
@@ -63,7 +63,7 @@ class TileSchedule:
         memory = {"sums": ptr[sum], "semaphores": ptr[u32]} if self.shares else {}
         return pd.Parameters.of(type(self).__name__, **memory, **self.fields())
 
-    def plan(self, problem: Problem, tile: Extents, resident: Callable[[], int]) -> Plan:
+    def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
         """The launch for a problem that is cut into such tiles, of a kernel of which so many blocks can be resident.
 
         Raises ScheduleError for one that cannot be made, or whose blocks would wait for others that cannot run.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ptxdsl import Parameters
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call import residency
-from ptxdsl.kernels.call.problem import Problem
+from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.call.workspace import workspace
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig
 from ptxdsl.kernels.store.function import canonical
@@ -57,13 +57,13 @@ def for_batches(config: GemmConfig) -> GemmConfig:
     return specialise(config, schedule=BatchedIdentityThreadblockSwizzle())
 
 
-def schedule(problem: Problem, traits: Traits, kernel: Kernel) -> Scheduled:
+def schedule(problem: GemmProblem, traits: Traits, kernel: Kernel) -> Scheduled:
     """The launch of a kernel for a row-major problem.
 
     Raises ScheduleError for a grid that cannot be launched, or whose blocks would wait for others that cannot run.
     """
     device, stream = problem.place
-    what = tiles.Problem(GemmShape(problem.m, problem.n, problem.k), problem.batches)
+    what = tiles.ProblemShape(GemmShape(problem.m, problem.n, problem.k), problem.batches)
     plan = traits.schedule.plan(what, traits.tile, lambda: resident_blocks(kernel, traits.general, device))
     shared: dict[str, Any] = {}
     if traits.schedule.shares:

@@ -11,9 +11,9 @@ from ptxdsl import u32
 from ptxdsl.kernels.product import Part, Work
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.tiles.one_tile import leave_without, located
-from ptxdsl.kernels.tiles.partial_sums import PartialSums, Slots, announce, wait_for
+from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots, announce, wait_for
 from ptxdsl.kernels.tiles.scatter import ScatterWalk
-from ptxdsl.kernels.tiles.schedule import Extents, Plan, Problem, Scene, Start, TileSchedule, Walk
+from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
 from ptxdsl.schedule import ThreadblockSwizzle, slice_of_k
 
 ANY = 2  # slices: a kernel serves any number
@@ -34,7 +34,7 @@ class SplitK(TileSchedule):
     def general(self) -> SplitK:
         return replace(self, slices=ANY)
 
-    def plan(self, problem: Problem, tile: Extents, resident: Callable[[], int]) -> Plan:
+    def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
         tiled = self.order.tiled_shape(problem.shape, tile, self.slices)
         tiles = tiled.m * tiled.n
         slots = tiles if self.reduction == "serial" else tiles * self.slices
@@ -73,7 +73,7 @@ class SplitKWalk(Walk):
 
 class ParallelWalk(SplitKWalk):
     def _meet(self, sums: Sums, partial: PartialSums, semaphore: Any, number: Any, tiles: Any) -> Any:
-        slots = Slots(number, self.slices, tiles)
+        slots = SumSlots(number, self.slices, tiles)
         return sums_in_last(sums, partial, semaphore, self.scene.scratch, self.slice, slots)
 
 
@@ -98,7 +98,7 @@ WALKS: dict[str, Callable[[ThreadblockSwizzle, Scene], Walk]] = {
 }
 
 
-def sums_in_last(sums: Sums, partial: PartialSums, semaphore: Any, scratch: Any, number: Any, slots: Slots) -> Any:
+def sums_in_last(sums: Sums, partial: PartialSums, semaphore: Any, scratch: Any, number: Any, slots: SumSlots) -> Any:
     """Each block leaves its sums in the slot of its number; the one that comes last adds up those of all, the first
     slot first. Whether this block is the last.
 

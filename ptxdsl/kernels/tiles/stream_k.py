@@ -17,8 +17,8 @@ from ptxdsl.errors import ScheduleError
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.product import Part, Work
 from ptxdsl.kernels.store.sums import Sums, SumsLayout
-from ptxdsl.kernels.tiles.partial_sums import PartialSums, Slots, announce, wait_for
-from ptxdsl.kernels.tiles.schedule import Extents, Plan, Problem, Scene, TileAfterTile, TileSchedule, Walk
+from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots, announce, wait_for
+from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileAfterTile, TileSchedule, Walk
 from ptxdsl.schedule import StreamKNumbers, StreamKPlan, StreamKThreadblockSwizzle
 from ptxdsl.types import Type
 
@@ -43,7 +43,7 @@ class StreamK(TileSchedule):
     def fields(self) -> dict[str, Type]:
         return dict.fromkeys(StreamKNumbers._fields, u32)
 
-    def plan(self, problem: Problem, tile: Extents, resident: Callable[[], int]) -> Plan:
+    def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
         batches = 1 if problem.batches is None else problem.batches
         plan = self.swizzle.plan(problem.shape, tile, self.slices, batches=batches)
         numbers = plan.numbers._asdict()
@@ -130,7 +130,7 @@ class StreamKWalk(TileAfterTile):
             wait_for(self.semaphores + peer, 1)
             with pd.if_(pd.tid.x == 0):
                 (self.semaphores + peer).store(0)
-        partial.add_all(sums, Slots(first, self.number - first, 1))
+        partial.add_all(sums, SumSlots(first, self.number - first, 1))
 
     def leftovers(self) -> Iterator[Part]:
         """What a reduction block adds up."""

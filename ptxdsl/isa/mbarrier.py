@@ -1,7 +1,8 @@
 """Barriers in shared memory (PTX ISA, "Parallel Synchronization and Communication Instructions": mbarrier).
 
 The manual leaves the 64 bits of an mbarrier object open. Here the lowest 20 count the arrivals that the phase still
-waits for, the next 20 those that each phase waits for, and the bits from 60 on count phases.
+waits for, the next 20 those that each phase waits for, the next 21 the bytes (signed) that it still waits for, and the
+bits from 61 on count phases.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ Update: TypeAlias = Callable[..., np.ndarray]
 MOST = (1 << 20) - 1
 COUNT = np.uint64(MOST)
 EACH = np.uint64(20)
-PHASE = np.uint64(60)
+BYTES = np.uint64(40)  # where the bytes that the phase waits for begin
+PHASE = np.uint64(61)
 ONE = np.uint64(1)
+_BYTE_BITS = (1 << 21) - 1
 
 WHERE = "{.sem}{.scope}{.space}.b64"
 SPACE: dict[str, Any] = {"space": "shared shared::cta"}
@@ -39,15 +42,37 @@ ARRIVALS: dict[str, Any] = {"sem": "release relaxed", **ORDERED}
 WAITS: dict[str, Any] = {"sem": "acquire relaxed", **ORDERED}
 
 
-def arrive(word: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """The object after `count` arrivals; the last one that its phase waits for begins the next phase."""
-    left = word - count
-    following = left + (ONE << PHASE) + (word >> EACH & COUNT)
-    result: np.ndarray = np.where(left & COUNT == 0, following, left)
+def settled(word: np.ndarray) -> np.ndarray:
+    """The object in its next phase, where all have arrived and no bytes are lacking; as it is elsewhere."""
+    following = word + (ONE << PHASE) + (word >> EACH & COUNT)
+    result: np.ndarray = np.where((word & COUNT == 0) & (pending_bytes(word) == 0), following, word)
     return result
 
 
-def arrivals(word: int) -> tuple[int, int]:
+def pending_bytes(word: np.ndarray) -> np.ndarray:
+    """int64: the bytes that the phase still waits for; less than 0 if more have come than were expected so far."""
+    bits = (word >> BYTES & np.uint64(_BYTE_BITS)).astype(np.int64)
+    result: np.ndarray = np.where(bits > MOST, bits - (_BYTE_BITS + 1), bits)
+    return result
+
+
+def expect(word: np.ndarray, bytes: np.ndarray) -> np.ndarray:
+    """The object whose phase waits for so many bytes more; int64, less than 0 for fewer."""
+    total = (pending_bytes(word) + bytes) & _BYTE_BITS
+    others = word & ~np.uint64(_BYTE_BITS << int(BYTES))
+    return settled(others | total.astype(np.uint64) << BYTES)
+
+
+def arrive(word: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """The object after `count` arrivals, as it is if its phase does not wait for so many.
+
+    The last that its phase waits for begins the next phase, if no bytes are lacking.
+    """
+    result: np.ndarray = np.where(word & COUNT < count, word, settled(word - count))
+    return result
+
+
+def object_arrivals(word: int) -> tuple[int, int]:
     """(arrivals that the phase of an object still waits for, those that each phase waits for)."""
     return word & MOST, word >> int(EACH) & MOST
 
@@ -57,15 +82,31 @@ def drop(word: np.ndarray, count: np.ndarray) -> np.ndarray:
     return arrive(word - (count << EACH), count)
 
 
+def change_object(
+    m: Step, space: str, address: np.ndarray, change: Update, amount: np.ndarray, ordering: Ordering | None
+) -> np.ndarray:
+    """Counts at objects; what they were before. With an `ordering` the lanes arrive there."""
+    if ordering is not None:
+        m.order(PhaseArrival(space, address, ordering))
+    state = m.atomic(space, address, b64, change, amount, ordering=RELAXED)
+    complete = change(state, amount) >> PHASE != state >> PHASE
+    if complete.any():
+        m.order(PhaseCompletion(space, address, complete))
+    return state
+
+
 def count_down(
     m: Step, space: str, address: np.ndarray, change: Update, arrivals: np.ndarray, ordering: Ordering
 ) -> np.ndarray:
     """Arrives at objects; what they were before."""
-    m.order(PhaseArrival(space, address, ordering))
-    state = m.atomic(space, address, b64, change, arrivals, ordering=RELAXED)
-    last = (state & COUNT) == arrivals
-    if last.any():
-        m.order(PhaseCompletion(space, address, last))
+    state = change_object(m, space, address, change, arrivals, ordering)
+    crowded = state & COUNT < arrivals
+    if crowded.any():
+        which = int(np.argmax(crowded))
+        count, (left, each) = int(arrivals[which]), object_arrivals(int(state[which]))
+        message = f"{count} arrival{'s' * (count > 1)} where the phase of the mbarrier waits for {left} more of {each}"
+        help = "initialize the mbarrier with the number of arrivals of a phase"
+        m.fail("mbarrier", message, crowded, help)
     return state
 
 

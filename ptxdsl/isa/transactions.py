@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import ir
 from .form import Form
-from .mbarrier import MOST, Mbarrier
-from .opaque import GpuOnly
+from .mbarrier import MOST, Arrival, Mbarrier, arrive, change_object, count_down, drop, expect, pending_bytes
 from .opcode import Opcode
 from .operand import Problem
+from .step import Ordering, Step
 
 CLUSTER, ANYWHERE = "shared::cluster", "shared shared::cta shared::cluster"
 LOCAL, REMOTE = "{.sem}{.scope}{.space}.b64", "{.sem}{.scope}.space.b64"
@@ -30,8 +32,13 @@ def _form(syntax: str, space: str, ptx: str = "8.0", sem: str = "release relaxed
     return Form(syntax, sem=sem, scope="cta cluster", space=space, when=_ordered, needs=needs, ptx=ptx, sm=90)
 
 
-class Transaction(Mbarrier, GpuOnly):
-    """Base of what counts bytes at an mbarrier, or counts at that of another block."""
+class Transaction(Mbarrier):
+    """Base of what counts bytes at an mbarrier; `sign` is 1 if the phase then waits for more, -1 for less."""
+
+    sign = 1
+
+    def execute(self, i: Opcode, m: Step, address: np.ndarray, tx_count: np.ndarray) -> None:
+        count_bytes(m, i.space or "generic", address, self.sign * tx_count.astype(np.int64))
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         yield from super().problems(i, operands)
@@ -41,7 +48,17 @@ class Transaction(Mbarrier, GpuOnly):
                 yield Problem("tx_count", f"`tx_count` is {value.value} bytes; an mbarrier counts up to {MOST}", help)
 
 
-class MbarrierArriveRemote(Transaction):
+def count_bytes(m: Step, space: str, address: np.ndarray, bytes: np.ndarray) -> None:
+    """The phases of mbarriers wait for so many bytes more."""
+    state = change_object(m, space, address, expect, bytes, None)
+    total = pending_bytes(state) + bytes
+    beyond = abs(total) > MOST
+    if beyond.any():
+        message = f"the phase of the mbarrier waits for {int(total[beyond][0])} bytes; an mbarrier counts up to {MOST}"
+        m.fail("mbarrier", message, beyond, "let a phase wait for fewer bytes, or use more mbarriers")
+
+
+class MbarrierArriveRemote(Arrival):
     """Counts `count` arrivals, or one, at an mbarrier of any block of the cluster; gives no state."""
 
     forms = (
@@ -50,8 +67,10 @@ class MbarrierArriveRemote(Transaction):
     )
 
 
-class MbarrierArriveDropRemote(Transaction):
+class MbarrierArriveDropRemote(Arrival):
     """As mbarrier.arrive at an mbarrier of any block of the cluster, and the later phases wait for as many fewer."""
+
+    change = staticmethod(drop)
 
     forms = (
         _form(f"mbarrier.arrive_drop{REMOTE} _, [address:space]", CLUSTER),
@@ -66,15 +85,28 @@ def _expecting(name: str) -> tuple[Form, ...]:
     )
 
 
-class MbarrierArriveExpectTx(Transaction):
+class ExpectingArrival(Transaction):
+    """Base of the arrivals that expect bytes first; `change` is what they do to the object."""
+
+    change = staticmethod(arrive)
+
+    def execute(self, i: Opcode, m: Step, address: np.ndarray, tx_count: np.ndarray) -> np.ndarray:
+        space = i.space or "generic"
+        count_bytes(m, space, address, tx_count.astype(np.int64))
+        ordering = Ordering(i.sem or "release", i.scope or "cta")
+        return count_down(m, space, address, self.change, np.ones(m.shape, np.uint64), ordering)
+
+
+class MbarrierArriveExpectTx(ExpectingArrival):
     """The phase waits for `tx_count` bytes more, then one arrival is counted; state = the phase that it belongs to."""
 
     forms = _expecting("mbarrier.arrive")
 
 
-class MbarrierArriveDropExpectTx(Transaction):
+class MbarrierArriveDropExpectTx(ExpectingArrival):
     """As mbarrier.arrive.expect_tx, and the later phases wait for one arrival fewer."""
 
+    change = staticmethod(drop)
     forms = _expecting("mbarrier.arrive_drop")
 
 
@@ -87,4 +119,5 @@ class MbarrierExpectTx(Transaction):
 class MbarrierCompleteTx(Transaction):
     """The phase waits for `tx_count` bytes fewer, as if a copy of so many had ended; it copies nothing."""
 
+    sign = -1
     forms = (_form(f"mbarrier.complete_tx{LOCAL} [address:space], tx_count:u32", ANYWHERE, sem="relaxed"),)

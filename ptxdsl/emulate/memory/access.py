@@ -157,3 +157,7 @@ class Observer:
 
     def move(self, residents: Residents, lanes: np.ndarray, slots: np.ndarray) -> None:
         """Blocks start beside others, whose lanes and slots have other numbers now; -1 for those that are gone."""
+
+
+def bytes_text(count: int) -> str:
+    return f"{count} byte{'s' * (count != 1)}"

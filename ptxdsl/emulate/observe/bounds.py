@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..memory.access import READS, Access, Observer
+from ..memory.access import READS, Access, Observer, bytes_text
 from ..memory.regions import Allocation, Table
 
 _OTHER_WINDOWS = {0x7F: "global", 0x7E: "shared", 0x7D: "local", 0x7C: "param"}
@@ -95,7 +95,3 @@ def _report_misaligned(access: Access, table: Table, crooked: np.ndarray) -> Non
         f"{access.by.name} {access.kind} {bytes_text(size)} at {where}, {bytes_text(off)} past a multiple of {size}"
     )
     access.by.finding("misaligned", message, crooked)
-
-
-def bytes_text(count: int) -> str:
-    return f"{count} byte{'s' * (count != 1)}"

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...errors import Location
-from ..memory.access import UPDATES, WRITES, Access, Observer
-from .bounds import bytes_text
+from ..memory.access import UPDATES, WRITES, Access, Observer, bytes_text
 
 
 class Contents(Observer):

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import Location
-from ...isa.mbarrier import MbarrierTestWait, arrivals
+from ...isa.mbarrier import MbarrierTestWait, object_arrivals, pending_bytes
 from ...types import b64
+from ..memory.access import bytes_text
 from .core import Core
 from .decode import Decoded
 from .executor import Executor
@@ -78,8 +79,10 @@ def _lacking(machine: Core, x: Executor, group: Group) -> str:
         return ""
     with x.elsewhere(group.frame, group.lanes):
         word = int(machine.memory.peek(x, wait.opcode.space or "generic", wait.reads[0].read(x), b64).flat[0])
-    lacking, each = arrivals(word)
-    return f", for an mbarrier whose phase lacks {lacking} of {each} arrivals"
+    lacking, each = object_arrivals(word)
+    bytes = int(pending_bytes(np.array([word], np.uint64))[0])
+    late = f" and {bytes_text(bytes)}" if bytes else ""
+    return f", for an mbarrier whose phase lacks {lacking} of {each} arrivals{late}"
 
 
 def _at(location: Location | None) -> str:

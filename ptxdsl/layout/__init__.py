@@ -24,6 +24,7 @@ from ptxdsl.layout.index import Index
 from ptxdsl.layout.layout import Layout
 from ptxdsl.layout.parse import parse, parse_layout
 from ptxdsl.layout.recast import byte_index, downcast, in_bytes, max_common_layout, max_common_vector, recast, upcast
+from ptxdsl.layout.shared_operand import SharedOperand, shared_operand, tile_layout
 from ptxdsl.layout.swizzle import ComposedLayout, InverseLayout, Swizzle
 from ptxdsl.layout.tiled_copy import (
     ThreadCopy,
@@ -55,6 +56,7 @@ __all__ = [
     "InverseLayout",
     "Layout",
     "MmaAtom",
+    "SharedOperand",
     "Swizzle",
     "ThreadCopy",
     "ThreadMma",
@@ -97,8 +99,10 @@ __all__ = [
     "rank",
     "recast",
     "right_inverse",
+    "shared_operand",
     "size",
     "slice_",
+    "tile_layout",
     "tile_to_shape",
     "tiled_divide",
     "tiled_product",

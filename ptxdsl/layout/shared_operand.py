@@ -1,0 +1,278 @@
+"""Tiles in shared memory that wgmma reads by descriptors: which one a layout has, or which layout would have one.
+
+The layouts that descriptors can say are those of the manual ("Shared Memory Matrix Layout"): atoms of eight rows, of 16
+bytes without a swizzle, else of 32, 64 or 128 that the swizzle permutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ptxdsl.layout.algebra import coalesce, composition
+from ptxdsl.layout.atoms import DIMENSIONS, NAMES, MmaAtom, mma_atom
+from ptxdsl.layout.descriptors import (
+    ADDRESS_MASK,
+    ATOM_ROWS,
+    CHUNK_BYTES,
+    MODES,
+    OPERAND_K_BYTES,
+    Fields,
+    chunk_offset,
+    constant_bits,
+    pattern_bytes,
+    start_bits,
+    swizzle_of,
+    swizzled,
+)
+from ptxdsl.layout.draw import Drawable
+from ptxdsl.layout.grid import Cell, Grid, Picture
+from ptxdsl.layout.layout import Layout, from_modes
+from ptxdsl.layout.number import Number
+from ptxdsl.layout.recast import in_bytes
+from ptxdsl.layout.shape import map_leaves, refusal, show
+from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Start, bank_colour
+from ptxdsl.layout.tiled_mma import check_tiles
+from ptxdsl.layout.vector import layout_of
+
+TRANSPOSED_BITS = 16
+"""Only elements of this width may be MN-major."""
+
+
+@dataclass(frozen=True, repr=False)
+class SharedOperand(Drawable):
+    """Operand "a" or "b" of `atom` in a tile in shared memory, and what its descriptors have in common.
+
+    `row_starts` and `k_starts` say where the instruction's parts of the tile begin, in units of descriptors (16 bytes):
+    the number of a part along M or N, and of a step along K, to what is added to the descriptor of the first.
+    """
+
+    atom: MmaAtom
+    operand: str
+    layout: AnyLayout
+    fields: Fields
+    transposed: bool
+    row_starts: Layout
+    k_starts: Layout
+
+    @property
+    def alignment_bytes(self) -> int:
+        """What the tile's address must be a multiple of."""
+        return pattern_bytes(self.fields.swizzle_bytes)
+
+    @property
+    def constant(self) -> int:
+        """All of a descriptor but its start."""
+        return constant_bits(self.fields.leading_bytes, self.fields.stride_bytes, self.fields.swizzle_bytes)
+
+    def descriptor(self, address: Number, row_part: Number = 0, k_step: Number = 0) -> Number:
+        """The descriptor of a part of the tile that begins at `address` in shared memory, an int or a 64-bit value."""
+        return self.advanced(start_bits(address) | self.constant, row_part, k_step)
+
+    def advanced(self, descriptor: Number, row_part: Number = 0, k_step: Number = 0) -> Number:
+        """The descriptor of another part, of that of the first: 14 bits of start do not overflow in shared memory."""
+        steps = self.row_starts.index(row_part) + self.k_starts.index(k_step)
+        return descriptor if steps.value is None and not steps.constant else descriptor + steps.get()
+
+    def __str__(self) -> str:
+        fields, major = self.fields, NAMES[DIMENSIONS[self.operand][0]] if self.transposed else "K"
+        swizzle = f"{fields.swizzle_bytes}-byte swizzle" if fields.swizzle_bytes else "no swizzle"
+        return (
+            f"{self.operand.upper()} of {self.atom}: {major}-major, {swizzle}, leading {fields.leading_bytes} bytes, "
+            f"stride {fields.stride_bytes} bytes, descriptor {self.constant:#018x} | address / 16"
+        )
+
+    __repr__ = __str__
+
+    def picture(self) -> Picture:
+        """Where the chunks of 16 bytes lie that the first instruction reads, a colour for each group of four banks."""
+        rows, chunks = _extents(self.atom, self.operand, self.transposed)
+        cells = tuple(tuple(self._cell(row, chunk) for chunk in range(chunks)) for row in range(rows))
+        labels = tuple(f"chunk {chunk}" for chunk in range(chunks))
+        steps = (
+            f"of {NAMES[DIMENSIONS[self.operand][0]]}: {self.row_starts}",
+            f"of K: {self.k_starts}",
+        )
+        line = "k" if self.transposed else "row"
+        grid = Grid(f"byte of each chunk, by {line}; starts of the parts {', '.join(steps)}", cells, columns=labels)
+        return Picture(str(self), (grid,))
+
+    def _cell(self, row: int, chunk: int) -> Cell:
+        place = swizzled(chunk_offset(self.fields, row, chunk, self.transposed), self.fields.swizzle_bytes)
+        return Cell((str(place),), bank_colour(place))
+
+
+def shared_operand(atom: MmaAtom | str, operand: str, tile: Any) -> SharedOperand:
+    """How wgmma reads operand "a" (M, K) or "b" (N, K) from `tile`, a layout of its elements or an array with one.
+
+    Raises LayoutError where no descriptor says how the tile lies; its help has a layout that would do.
+    """
+    atom = mma_atom(atom)
+    _check_atom(atom, operand)
+    layout = layout_of(tile)
+    if layout.rank != 2:
+        raise refusal(
+            f"operand {operand.upper()} of {atom} is read from a tile of two modes; found {layout}, of {layout.rank}",
+            f"give it as ({', '.join(NAMES[d] for d in DIMENSIONS[operand])})",
+        )
+    return _shared_operand(atom, operand, layout)
+
+
+@cache
+def _shared_operand(atom: MmaAtom, operand: str, layout: AnyLayout) -> SharedOperand:
+    rows, k = (atom.shape[d] for d in DIMENSIONS[operand])
+    check_tiles(f"operand {operand.upper()} of {atom}", (rows, k), layout)
+    in_memory = in_bytes(layout, _bytes(atom))
+    span = _span(atom, layout, in_memory)
+    inner = in_memory.layout if isinstance(in_memory, ComposedLayout) else in_memory
+    start = in_memory.constant_offset() if isinstance(in_memory, ComposedLayout) else 0
+    for transposed in (False, True) if 8 * _bytes(atom) == TRANSPOSED_BITS else (False,):
+        fields = _fields(inner, span, transposed, start)
+        if fields is not None and _is_canonical(inner, atom, operand, fields, transposed):
+            parts = (composition(mode, Layout(mode.size // n, n)) for mode, n in zip(inner, (rows, k), strict=True))
+            row_starts, k_starts = (_in_chunks(coalesce(part)) for part in parts)
+            return SharedOperand(atom, operand, layout, fields, transposed, row_starts, k_starts)
+    raise _not_canonical(atom, operand, layout, span)
+
+
+def _bytes(atom: MmaAtom) -> int:
+    return atom.a_bits // 8
+
+
+def _in_chunks(layout: Layout) -> Layout:
+    return Layout(layout.shape, map_leaves(lambda stride: stride // CHUNK_BYTES, layout.stride))
+
+
+def _extents(atom: MmaAtom, operand: str, transposed: bool) -> tuple[int, int]:
+    """The rows and chunks of one instruction's operand, as `chunk_offset` counts them."""
+    rows, k = (atom.shape[d] for d in DIMENSIONS[operand])
+    return (k, rows * _bytes(atom) // CHUNK_BYTES) if transposed else (rows, OPERAND_K_BYTES // CHUNK_BYTES)
+
+
+def _check_atom(atom: MmaAtom, operand: str) -> None:
+    name = operand.upper() if operand in ("a", "b") else repr(operand)
+    if operand not in ("a", "b"):
+        raise refusal(f"there is no operand {name} in shared memory", 'wgmma reads "a" and "b" there')
+    if atom.in_registers(operand):
+        wgmma = atom.name.startswith("wgmma")
+        raise refusal(
+            f"{atom} takes operand {name} from registers, so no descriptor says where it lies",
+            f"leave out .rs: {atom.name.removesuffix('.rs')}" if wgmma else "descriptors are for wgmma",
+        )
+
+
+def _span(atom: MmaAtom, layout: AnyLayout, in_memory: AnyLayout) -> int:
+    """The bytes of a row that the tile's swizzle permutes; refused where wgmma has no such swizzle."""
+    if not isinstance(in_memory, ComposedLayout):
+        return 0
+    if isinstance(in_memory.offset, Start):
+        raise refusal(
+            f"{layout} starts at a traced offset, so its swizzle may begin anywhere",
+            "derive the descriptor of the whole tile, and take its parts by descriptor(address, row_part, k_step)",
+        )
+    span = next((s for s in MODES if swizzle_of(s) == in_memory.swizzle), None)
+    if not in_memory.swizzle.bits:
+        span = 0
+    if span is None:
+        raise refusal(
+            f"wgmma swizzles 16-byte chunks by the line of 128 bytes that they are in: found {in_memory.swizzle} on "
+            f"the bytes of {layout}, needed one of {', '.join(str(swizzle_of(s)) for s in MODES if s)}",
+            _would_do(atom, layout, 128),
+        )
+    if in_memory.offset % pattern_bytes(span):
+        raise refusal(
+            f"{layout} starts {in_memory.offset} bytes behind the start of its swizzle's pattern",
+            f"start it at a multiple of {pattern_bytes(span)} bytes",
+        )
+    return span
+
+
+def _fields(inner: Layout, span: int, transposed: bool, start: int) -> Fields | None:
+    """The distances that a descriptor would have, if it says this layout of bytes; None where it has no room for them.
+
+    A distance that no instruction needs is that of neighbours.
+    """
+    along, across = inner if transposed else reversed(list(inner))
+    unit = next((d for n, d in along.flat() if n > 1), 1)
+    row, rows = (span or CHUNK_BYTES) // unit, ATOM_ROWS
+    next_row = along(row) if 0 < row < along.size else CHUNK_BYTES
+    next_rows = across(rows) if rows < across.size else CHUNK_BYTES
+    if transposed:
+        leading, stride = (next_row, next_rows) if span else (next_rows, next_row)
+    else:
+        leading, stride = (CHUNK_BYTES if span else next_row), next_rows
+    fits = all(0 <= n <= ADDRESS_MASK and n % CHUNK_BYTES == 0 for n in (leading, stride))
+    return Fields(start, leading, stride, span) if fits else None
+
+
+def _is_canonical(inner: Layout, atom: MmaAtom, operand: str, fields: Fields, transposed: bool) -> bool:
+    """Whether every instruction's part of the tile lies as the descriptor says, behind a whole number of chunks."""
+    rows, k = (atom.shape[d] for d in DIMENSIONS[operand])
+    expected = [_element(fields, row, depth, _bytes(atom), transposed) for depth in range(k) for row in range(rows)]
+    return all(start % CHUNK_BYTES == 0 and part == expected for start, part in _parts(inner, rows, k))
+
+
+def _parts(inner: Layout, rows: int, k: int) -> Iterator[tuple[int, list[int]]]:
+    """The start of each instruction's part of a tile, and the bytes of its elements behind that, rows first."""
+    offsets, height = inner.offsets(), inner[0].size
+    for first in range(0, len(offsets), k * height):
+        for row in range(0, height, rows):
+            start = offsets[first + row]
+            columns = range(first + row, first + row + k * height, height)
+            yield start, [offset - start for at in columns for offset in offsets[at : at + rows]]
+
+
+def _element(fields: Fields, row: int, k: int, element_bytes: int, transposed: bool) -> int:
+    line, along = (k, row) if transposed else (row, k)
+    chunk, inside = divmod(along * element_bytes, CHUNK_BYTES)
+    offset: int = chunk_offset(fields, line, chunk, transposed) + inside
+    return offset
+
+
+def tile_layout(rows: int, k: int, bits: int, swizzle_bytes: int = 128, transposed: bool = False) -> AnyLayout:
+    """A layout of (rows of M or N, K) elements of `bits` bits that wgmma reads; MN-major if `transposed`.
+
+    Raises LayoutError where whole atoms do not fill it.
+    """
+    span = swizzle_bytes or CHUNK_BYTES
+    if swizzle_bytes not in MODES:
+        raise refusal(f"there is no swizzle of {swizzle_bytes} bytes", f"they are {', '.join(map(str, MODES))}")
+    if transposed and bits != TRANSPOSED_BITS:
+        raise refusal(
+            f"wgmma reads elements of {bits} bits along K only", "only 16-bit elements may lie along M or N: transpose"
+        )
+    width, (along, across) = span * 8 // bits, ((rows, k) if transposed else (k, rows))
+    if along % width or across % ATOM_ROWS:
+        what = f"({rows}, {k}) elements of {bits} bits are no whole atoms of {ATOM_ROWS} rows of {span} bytes"
+        raise refusal(what, "take a narrower swizzle, or a larger tile")
+    lines = [coalesce(Layout((width, along // width), (1, across * width))), Layout(across, width)]
+    plain = from_modes(lines if transposed else lines[::-1])
+    if not swizzle_bytes:
+        return plain
+    swizzle = swizzle_of(span)
+    base = swizzle.base + 1 - (bits // 8).bit_length()
+    return ComposedLayout(type(swizzle)(swizzle.bits, base, swizzle.shift), 0, plain)
+
+
+def _would_do(atom: MmaAtom, layout: AnyLayout, span: int) -> str:
+    """A layout of the same extents and major that a descriptor says, with this swizzle or the widest that fits."""
+    rows, k = (mode.size for mode in layout)
+    contiguous = any(d == 1 < n for n, d in (layout.layout if isinstance(layout, ComposedLayout) else layout)[0].flat())
+    transposed = atom.a_bits == TRANSPOSED_BITS and contiguous
+    row_bytes = (rows if transposed else k) * _bytes(atom)
+    widest = next((s for s in (span, *MODES) if s and row_bytes % s == 0), 0)
+    return f"this one would do: {tile_layout(rows, k, atom.a_bits, widest, transposed)}"
+
+
+def _not_canonical(atom: MmaAtom, operand: str, layout: AnyLayout, span: int) -> Exception:
+    rows = NAMES[DIMENSIONS[operand][0]]
+    swizzle = f"the {span}-byte swizzle" if span else "no swizzle"
+    majors = f"along K or {rows}" if atom.a_bits == TRANSPOSED_BITS else "along K"
+    shape = show(tuple(atom.shape[d] for d in DIMENSIONS[operand]))
+    return refusal(
+        f"wgmma reads operand {operand.upper()} of {atom} in atoms of {ATOM_ROWS} rows of {span or CHUNK_BYTES} bytes "
+        f"{majors}, at one distance each way, with {swizzle}: {layout} has no such atoms in each {shape}",
+        _would_do(atom, layout, span),
+    )

@@ -1,0 +1,186 @@
+"""Descriptors of wgmma: what they say of a layout, and that this is where the layout's elements lie."""
+
+import numpy as np
+import pytest
+
+from ptxdsl.errors import LayoutError
+from ptxdsl.layout import ComposedLayout, Layout, Swizzle, in_bytes, parse, shared_operand, slice_, tile_layout, to_text
+from ptxdsl.layout.descriptors import MODES, Fields, decode, element_address, encode
+from ptxdsl.layout.mma_shapes import BITS
+
+F16, TF32, S8 = "wgmma.m64n64k16.f32.f16", "wgmma.m64n64k8.f32.tf32", "wgmma.m64n64k32.s32.s8"
+ADDRESS = 0x5000  # a multiple of 1024
+
+LAYOUTS = [
+    (atom, span, transposed)
+    for atom in (F16, "wgmma.m64n8k16.f32.bf16", "wgmma.m64n256k16.f32.f16", TF32, S8, "wgmma.m64n32k32.f32.e4m3")
+    for span in MODES
+    for transposed in ((False, True) if BITS[atom.split(".")[-1]] == 16 else (False,))
+]
+
+
+@pytest.mark.parametrize("operand", "ab")
+@pytest.mark.parametrize("atom, span, transposed", LAYOUTS)
+def test_a_descriptor_says_where_the_elements_of_each_part_lie(atom, span, transposed, operand, rng):
+    """The law: descriptor(part) decoded gives the byte that the layout gives, for all parts and elements."""
+    bits = BITS[atom.split(".")[-1]]
+    rows, depth = (256, 2048 // bits)
+    layout = tile_layout(rows, depth, bits, span, transposed)
+    shared = shared_operand(atom, operand, layout)
+    assert (shared.transposed, shared.fields.swizzle_bytes) == (transposed, span)
+    bytes_of = in_bytes(layout, bits // 8)
+    height, width = shared.row_starts.size, shared.k_starts.size
+    part_rows, part_depth = rows // height, depth // width
+    for _ in range(200):
+        row, k = int(rng.integers(rows)), int(rng.integers(depth))
+        fields = decode(shared.descriptor(ADDRESS, row // part_rows, k // part_depth))
+        address = element_address(fields, row % part_rows, k % part_depth, bits, transposed)
+        assert address == ADDRESS + bytes_of(row, k)
+
+
+def test_the_usual_tile_has_the_usual_numbers():
+    """128-byte swizzle, K-major: 1024 bytes from 8 rows to 8 rows, +2 for 16 elements of K, +512 for 64 rows."""
+    shared = shared_operand(
+        "wgmma.m64n256k16.f32.bf16", "a", ComposedLayout(Swizzle(3, 3, 3), 0, Layout((128, 64), (64, 1)))
+    )
+    assert shared.descriptor(0) == 0x4000004000010000
+    assert shared.descriptor(ADDRESS, 1, 3) - shared.descriptor(ADDRESS) == 512 + 3 * 2
+    assert shared.alignment_bytes == 1024
+
+
+def test_an_mn_major_tile_steps_by_atoms():
+    """64 elements of N by 8 of K an atom: 1024 bytes to the next 8 k, all of K to the next 64 of N."""
+    shared = shared_operand("wgmma.m64n256k16.f32.bf16", "b", tile_layout(256, 64, 16, transposed=True))
+    assert shared.transposed
+    assert (shared.fields.stride_bytes, shared.fields.leading_bytes) == (1024, 64 * 128)
+    assert shared.descriptor(0, 0, 1) - shared.descriptor(0) == 2048 // 16
+
+
+@pytest.mark.parametrize("span", MODES)
+def test_encode_undoes_decode(span, rng):
+    for _ in range(50):
+        start, leading, stride = (int(n) * 16 for n in rng.integers(1 << 14, size=3))
+        fields = Fields(start, leading, stride, span, int(rng.integers(8)))
+        assert decode(encode(fields)) == fields
+
+
+def test_arrays_of_addresses_make_arrays_of_descriptors():
+    shared = shared_operand(F16, "b", tile_layout(64, 64, 16))
+    addresses = np.arange(4, dtype=np.uint64) * np.uint64(8192)
+    assert shared.descriptor(addresses, 0, 2).tolist() == [shared.descriptor(int(a), 0, 2) for a in addresses]
+
+
+def test_a_stage_of_a_ring_is_an_address():
+    shared = shared_operand(F16, "a", tile_layout(64, 64, 16))
+    assert shared.advanced(shared.descriptor(0), 0, 1) == shared.descriptor(0, 0, 1)
+
+
+def test_a_descriptor_is_drawn():
+    shared = shared_operand("wgmma.m64n8k16.f32.bf16", "b", tile_layout(8, 64, 16))
+    assert to_text(shared, color=False) == (
+        "B of wgmma.m64n8k16.f32.bf16: K-major, 128-byte swizzle, leading 16 bytes, stride 16 bytes, descriptor "
+        "0x4000000100010000 | address / 16\n\n"
+        "byte of each chunk, by row; starts of the parts of N: 1:0, of K: 4:2\n"
+        "   chunk 0 chunk 1\n 0       0      16\n 1     144     128\n 2     288     304\n 3     432     416\n"
+        " 4     576     592\n 5     720     704\n 6     864     880\n 7    1008     992\n"
+    )
+
+
+PLAIN = Layout((64, 64), (64, 1))
+
+
+@pytest.mark.parametrize("atom, layout, message, help", [
+    (
+        F16, PLAIN,
+        "wgmma reads operand A of wgmma.m64n64k16.f32.f16 in atoms of 8 rows of 16 bytes along K or M, at one distance "
+        "each way, with no swizzle: (64,64):(64,1) has no such atoms in each (64,16)",
+        "this one would do: Sw<3,3,3> o 0 o (64,64):(64,1)",
+    ),
+    (
+        F16, Layout((64, 64), (1, 64)),
+        "wgmma reads operand A of wgmma.m64n64k16.f32.f16 in atoms of 8 rows of 16 bytes along K or M, at one distance "
+        "each way, with no swizzle: (64,64):(1,64) has no such atoms in each (64,16)",
+        "this one would do: Sw<3,3,3> o 0 o (64,64):(1,64)",
+    ),
+    (
+        F16, ComposedLayout(Swizzle(3, 4, 3), 0, PLAIN),
+        "wgmma swizzles 16-byte chunks by the line of 128 bytes that they are in: found Sw<3,5,3> on the bytes of "
+        "Sw<3,4,3> o 0 o (64,64):(64,1), needed one of Sw<3,4,3>, Sw<2,4,3>, Sw<1,4,3>",
+        "this one would do: Sw<3,3,3> o 0 o (64,64):(64,1)",
+    ),
+    (
+        F16, ComposedLayout(Swizzle(2, 3, 3), 0, PLAIN),
+        "wgmma reads operand A of wgmma.m64n64k16.f32.f16 in atoms of 8 rows of 64 bytes along K or M, at one distance "
+        "each way, with the 64-byte swizzle: Sw<2,3,3> o 0 o (64,64):(64,1) has no such atoms in each (64,16)",
+        "this one would do: Sw<2,3,3> o 0 o (64,(32,2)):(32,(1,2048))",
+    ),
+    (
+        TF32, tile_layout(64, 64, 16, transposed=True),
+        "wgmma swizzles 16-byte chunks by the line of 128 bytes that they are in: found Sw<3,5,3> on the bytes of "
+        "Sw<3,3,3> o 0 o (64,64):(1,64), needed one of Sw<3,4,3>, Sw<2,4,3>, Sw<1,4,3>",
+        "this one would do: Sw<3,2,3> o 0 o (64,(32,2)):(32,(1,2048))",
+    ),
+    (
+        F16, ComposedLayout(Swizzle(3, 3, 3), 64, PLAIN),
+        "Sw<3,3,3> o 64 o (64,64):(64,1) starts 128 bytes behind the start of its swizzle's pattern",
+        "start it at a multiple of 1024 bytes",
+    ),
+    (
+        F16, Layout((64, 24), (24, 1)),
+        "operand A of wgmma.m64n64k16.f32.f16 comes in tiles of (64,16), which do not fill (64,24) evenly",
+        "choose a tile that divides the layout, and guard the remainder in the kernel",
+    ),
+    (
+        F16, Layout((64, 16, 2)),
+        "operand A of wgmma.m64n64k16.f32.f16 is read from a tile of two modes; found (64,16,2):(1,64,1024), of 3",
+        "give it as (M, K)",
+    ),
+    (
+        F16 + ".rs", PLAIN,
+        "wgmma.m64n64k16.f32.f16.rs takes operand A from registers, so no descriptor says where it lies",
+        "leave out .rs: wgmma.m64n64k16.f32.f16",
+    ),
+    (
+        "mma.m16n8k16.f32.f16", PLAIN,
+        "mma.m16n8k16.f32.f16 takes operand A from registers, so no descriptor says where it lies",
+        "descriptors are for wgmma",
+    ),
+])  # fmt: skip
+def test_the_refusal_says_which_layout_would_do(atom, layout, message, help):
+    with pytest.raises(LayoutError) as refusal:
+        shared_operand(atom, "a", layout)
+    assert (refusal.value.message, refusal.value.help) == (message, help)
+
+
+@pytest.mark.parametrize("atom, layout", [(F16, PLAIN), (F16, Layout((64, 64), (1, 64))), (TF32, PLAIN), (S8, PLAIN)])
+def test_the_layout_that_would_do_does(atom, layout):
+    with pytest.raises(LayoutError) as refusal:
+        shared_operand(atom, "a", layout)
+    from_help = parse(refusal.value.help.removeprefix("this one would do: "))
+    assert shared_operand(atom, "a", from_help).fields.swizzle_bytes
+
+
+def test_a_traced_start_is_refused():
+    part = slice_(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((2, 64, 64), (4096, 64, 1))), np.arange(2), None, None)
+    with pytest.raises(LayoutError) as refusal:
+        shared_operand(F16, "a", part)
+    assert refusal.value.help == (
+        "derive the descriptor of the whole tile, and take its parts by descriptor(address, row_part, k_step)"
+    )
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ((64, 64, 16, 96), "there is no swizzle of 96 bytes"),
+    ((64, 64, 8, 128, True), "wgmma reads elements of 8 bits along K only"),
+    ((64, 40, 16), "(64, 40) elements of 16 bits are no whole atoms of 8 rows of 128 bytes"),
+])  # fmt: skip
+def test_tiles_that_no_descriptor_says(arguments, message):
+    with pytest.raises(LayoutError) as refusal:
+        tile_layout(*arguments)
+    assert refusal.value.message == message
+
+
+def test_an_operand_that_there_is_not():
+    with pytest.raises(LayoutError) as refusal:
+        shared_operand(F16, "c", PLAIN)
+    assert refusal.value.message == "there is no operand 'c' in shared memory"

@@ -33,12 +33,7 @@ def _form(syntax: str, space: str, ptx: str = "8.0", sem: str = "release relaxed
 
 
 class Transaction(Mbarrier):
-    """Base of what counts bytes at an mbarrier; `sign` is 1 if the phase then waits for more, -1 for less."""
-
-    sign = 1
-
-    def execute(self, i: Opcode, m: Step, address: np.ndarray, tx_count: np.ndarray) -> None:
-        count_bytes(m, i.space or "generic", address, self.sign * tx_count.astype(np.int64))
+    """Base of what counts bytes at an mbarrier."""
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         yield from super().problems(i, operands)
@@ -110,13 +105,22 @@ class MbarrierArriveDropExpectTx(ExpectingArrival):
     forms = _expecting("mbarrier.arrive_drop")
 
 
-class MbarrierExpectTx(Transaction):
+class ByteCount(Transaction):
+    """Base of what does nothing else; `sign` is 1 if the phase then waits for more, -1 for less."""
+
+    sign = 1
+
+    def execute(self, i: Opcode, m: Step, address: np.ndarray, tx_count: np.ndarray) -> None:
+        count_bytes(m, i.space or "generic", address, self.sign * tx_count.astype(np.int64))
+
+
+class MbarrierExpectTx(ByteCount):
     """The phase waits for `tx_count` bytes more."""
 
     forms = (_form(f"mbarrier.expect_tx{LOCAL} [address:space], tx_count:u32", ANYWHERE, sem="relaxed"),)
 
 
-class MbarrierCompleteTx(Transaction):
+class MbarrierCompleteTx(ByteCount):
     """The phase waits for `tx_count` bytes fewer, as if a copy of so many had ended; it copies nothing."""
 
     sign = -1

@@ -44,11 +44,11 @@ class FakeCuda:
         self.widths, self.gpus, self.attributes, self.others = widths, gpus, ATTRIBUTES | attributes, others or {}
         self.contexts, self.launches, self.loaded, self.function_attributes = [], [], [], []
         self.memory, self.failing, self.max_threads = {}, {}, 1024
-        self.variables, self.globals = {}, {}
+        self.variables, self.globals, self.maps = {}, {}, []
         self.run = lambda launch: None
 
     def __getattr__(self, name):
-        if name.startswith("cu"):
+        if name.startswith("cu") and not name.startswith("cuuint"):
             raise AssertionError(f"the fake driver has no {name}")
         return getattr(real, name)
 
@@ -117,6 +117,16 @@ class FakeCuda:
 
     def cuOccupancyMaxActiveBlocksPerMultiprocessor(self, function, threads, shared_bytes):
         return self.result("cuOccupancyMaxActiveBlocksPerMultiprocessor", 2048 // threads)
+
+    def cuTensorMapEncodeTiled(self, type, rank, address, dims, strides, box, steps, *modes):
+        """A tensor map that begins with the number of the call; `maps` has what each was made of."""
+        names = [mode.name.rpartition("_TENSOR_MAP_")[2] for mode in (type, *modes)]
+        self.maps.append(
+            (rank, address, *([int(n) for n in numbers] for numbers in (dims, strides, box, steps)), names)
+        )
+        made = real.CUtensorMap()
+        made.opaque = [real.cuuint64_t(len(self.maps)), *[real.cuuint64_t(0)] * 15]
+        return self.result("cuTensorMapEncodeTiled", made)
 
     def cuPointerGetAttribute(self, attribute, pointer):
         return self.result("cuPointerGetAttribute", pointer >> 40)

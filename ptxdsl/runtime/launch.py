@@ -8,7 +8,7 @@ live until the kernel has run, which torch and CuPy see to on their own streams.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -22,8 +22,10 @@ from ptxdsl.runtime.loaded import Image, Loaded
 from ptxdsl.runtime.quick import Launcher, launcher, never
 from ptxdsl.runtime.shape import launch_shape, refuse
 from ptxdsl.runtime.streams import current_stream, stream_handle
-from ptxdsl.runtime.values import Value
+from ptxdsl.runtime.tensor_maps import for_driver
+from ptxdsl.runtime.values import Kind, Value
 from ptxdsl.trace.parameters import Parameters
+from ptxdsl.trace.tensor_map import TensorMap
 
 MOST_LAUNCHERS = 64  # of a kernel, each for arguments of other types or on another GPU
 # What a number that its parameter cannot hold, an extent that is no int, a tensor without memory, an argument that is
@@ -118,12 +120,12 @@ class Compiled:
         checked = launch_shape(*shape)
         handle = None if stream is None else stream_handle(stream)
         values = self.signature.check(arguments, device, handle or 0, gpu_at, overlap)
-        arrays = {n: value for n, value in enumerate(values) if isinstance(value, Array)}
+        arrays = {n: array for n, value in enumerate(values) if (array := self._array(n, value))}
         ordinal = next((a.device for a in arrays.values() if a.device is not None), device or 0)
         libraries = list(dict.fromkeys(library_of(type(unwrapped(arguments[n]))) for n in arrays))
         if handle is None:
             handle = current_stream(libraries, arrays.values(), ordinal)
-        self.on(ordinal).launch(checked, [_address(value) for value in values], handle)
+        self.on(ordinal).launch(checked, self._parameters(values), handle)
         if not overlap and self.signature.is_plain and len(libraries) < 2 and None not in libraries:
             self._learn(arguments, list(arrays), libraries[0] if libraries else None, ordinal, device)
 
@@ -139,6 +141,16 @@ class Compiled:
                 del self._quick[next(iter(self._quick))]
             self._quick[key] = launcher(self.signature, arguments, arrays, library, scope)
         self.last = self._quick[key]
+
+    def _array(self, number: int, value: Value) -> Array | None:
+        """The array that a parameter is, or that its tensor map is of."""
+        if isinstance(value, Struct) and isinstance(self.signature.kinds[number], TensorMap):
+            return value.holders[0][2]
+        return value if isinstance(value, Array) else None
+
+    def _parameters(self, values: Iterable[Value]) -> list[int | float | bytes]:
+        """What the driver gets for checked values."""
+        return [_parameter(kind, value) for kind, value in zip(self.signature.kinds, values, strict=True)]
 
     def on(self, device: int) -> Loaded:
         """The kernel in the primary context of a GPU, loaded if it is not yet."""
@@ -178,7 +190,7 @@ class Compiled:
         values = signature.check(arguments, HOST, may_overlap=overlap)
         arrays = [array for _, array, _ in signature.arrays(values)]
         with driver.on(device), copied(arrays) as copies:
-            self.on(device).launch(shape, [_address(value) for value in moved(values, copies)], 0)
+            self.on(device).launch(shape, self._parameters(moved(values, copies)), 0)
             call(f"running {signature.kernel}", driver.cuda.cuCtxSynchronize)
             for copy, (_, array, is_written) in zip(copies, signature.arrays(values), strict=True):
                 if copy is not None and is_written:
@@ -215,8 +227,9 @@ def gpu_at(address: int) -> int | None:
     return int(call("asking where an array is", query, ordinal, address)) if address else None
 
 
-def _address(value: Value) -> int | float | bytes:
-    """What the driver gets for a value: of arrays their addresses."""
+def _parameter(kind: Kind, value: Value) -> int | float | bytes:
+    """What the driver gets for a value: of arrays their addresses, or the tensor map that it makes of one."""
     if isinstance(value, Struct):
-        return value.filled([array.pointer.to_bytes(8, "little") for _, _, array in value.holders])
+        content = value.filled([array.pointer.to_bytes(8, "little") for _, _, array in value.holders])
+        return for_driver(content) if isinstance(kind, TensorMap) else content
     return value.pointer if isinstance(value, Array) else value

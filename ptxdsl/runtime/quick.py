@@ -29,7 +29,9 @@ from typing import Any, TypeAlias
 
 from ptxdsl.arrays import Library, Strided, unwrapped
 from ptxdsl.runtime.arguments import Signature
+from ptxdsl.runtime.tensor_maps import quick_map
 from ptxdsl.runtime.values import alignment
+from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type
 
 EXACT = {"f16": 1 << 11, "f32": 1 << 24, "tf32": 1 << 24, "f64": 1 << 53}  # up to which all ints are floats
@@ -85,6 +87,8 @@ class _Text:
         self.signature, self.arguments, self.library = signature, arguments, library
         self.arrays, self.numbers = arrays, [n for n in range(len(arguments)) if n not in arrays]
         self.strided = [n for n in arrays if type(arguments[n]) is Strided]
+        self.maps = {n: kind for n in arrays if isinstance(kind := signature.kinds[n], TensorMap)}
+        self.gapped = [n for n in arrays if n in self.strided or n in self.maps]
         self.constants: dict[str, Any] = {}
 
     def __str__(self) -> str:
@@ -96,6 +100,7 @@ class _Text:
             *self._unless(*(f"type(a{n}) is not {self._type(n)}" for n in self.numbers), *self._inexact()),
             *self._unless(*self._unfit()),
             *(f"p{n} = {self._ask('pointer', n)}" for n in self.arrays),
+            *self._mapped(),
             *self._unless(*self._misaligned()),
             *self._overlaps(),
             "config = configs(shape, current_stream() if stream is None else handle_of(stream))",
@@ -132,7 +137,7 @@ class _Text:
         arrays = [unwrapped(self.arguments[n]) for n in self.arrays]
         self.constants.update((f"d{n}", array.dtype) for n, array in zip(self.arrays, arrays, strict=True))
         tests = [self._ask("unlike", n) for n in self.arrays]
-        tests += [self._ask("gaps", n) for n in self.arrays if n not in self.strided]
+        tests += [self._ask("gaps", n) for n in self.arrays if n not in self.gapped]
         alike = self.library.alike(arrays) if self.library else None
         if alike is None:
             return tests
@@ -147,18 +152,26 @@ class _Text:
                 together[alignment(kind) - 1].append(self._packed(n))
         return [f"({' | '.join(addresses)}) & {mask}" for mask, addresses in together.items()]
 
+    def _mapped(self) -> list[str]:
+        """The tensor map of each array that is taken by one, made anew where the array lies elsewhere."""
+        sizes = {n: unwrapped(self.arguments[n]).itemsize for n in self.maps}
+        self.constants.update((f"map{n}", quick_map(kind, sizes[n])) for n, kind in self.maps.items())
+        return [f"m{n} = map{n}(p{n}, a{n}.shape, {self._ask('steps', n)})" for n in self.maps]
+
     def _packed(self, n: int) -> str:
+        if n in self.maps:
+            return f"m{n}"
         return f"p{n}" if n in self.arrays else "0" if self.arguments[n] is None else f"a{n}"
 
     def _overlaps(self) -> list[str]:
         """Gives up where the bytes between the ends of a written array and of another meet, and are not the same."""
         written = [n for n in self.arrays if self.signature.names[n] in self.signature.written]
         pairs = [pair for pair in combinations(self.arrays, 2) if any(n in written for n in pair)]
-        strided = [n for n in self.strided if any(n in pair for pair in pairs)]
+        gapped = [n for n in self.gapped if any(n in pair for pair in pairs)]
         ordered = [pair if pair[0] in written else pair[::-1] for pair in pairs]
         tests = [f"({self._meet(*pair)}) and not ({self._same(*pair)})" for pair in ordered]
         return [
-            *(f"l{n}, h{n} = reach(a{n}.shape, {self._ask('steps', n)}, a{n}.itemsize)" for n in strided),
+            *(f"l{n}, h{n} = reach(a{n}.shape, {self._ask('steps', n)}, a{n}.itemsize)" for n in gapped),
             *(f"s{n}, e{n} = {self._start(n)}, {self._end(n)}" for n in written if pairs),
             *self._unless(*tests),
         ]
@@ -172,7 +185,7 @@ class _Text:
         return f"{self._start(one)} == {self._start(other)} and {self._end(one)} == {self._end(other)}"
 
     def _start(self, n: int) -> str:
-        return f"p{n} + l{n}" if n in self.strided else f"p{n}"
+        return f"p{n} + l{n}" if n in self.gapped else f"p{n}"
 
     def _end(self, n: int) -> str:
-        return f"p{n} + h{n}" if n in self.strided else f"p{n} + a{n}.nbytes"
+        return f"p{n} + h{n}" if n in self.gapped else f"p{n} + a{n}.nbytes"

@@ -10,6 +10,7 @@ from ptxdsl.arrays import Array, Struct
 from ptxdsl.runtime.shape import refuse
 from ptxdsl.runtime.values import Bytes, Kind, Value, code, value_of
 from ptxdsl.trace.parameters import Definition, ParameterField, Parameters
+from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type
 
 
@@ -59,6 +60,11 @@ def _element(field: ParameterField) -> tuple[int, int, tuple[Member, ...]]:
     if isinstance(field.type, Definition):
         layout = c_layout(field.type)
         return layout.size, layout.align, tuple([m._replace(path=f".{m.path}") for m in layout.members])
+    if isinstance(field.type, TensorMap):
+        refuse(
+            f"field `{field.name}` is a {field.type}, which is no part of a struct of PTX",
+            "pass the tensor map by a parameter of its own",
+        )
     size = field.type.register.bytes if isinstance(field.type, Pointer) else field.type.bytes
     return size, size, (Member("", field.type, 0),)
 

@@ -16,7 +16,10 @@ import numpy as np
 
 from ptxdsl import types
 from ptxdsl.arrays import Array, Strided, Struct, describe, unwrapped
+from ptxdsl.isa.tensor_map import MAP_BYTES
 from ptxdsl.runtime.shape import refuse
+from ptxdsl.runtime.tensor_maps import mapped_array
+from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type
 
 _ADDRESS_LIMIT = 1 << 64
@@ -34,7 +37,7 @@ class Bytes:
         return f"a struct of {self.size} bytes"
 
 
-Kind: TypeAlias = Type | Pointer | Bytes
+Kind: TypeAlias = Type | Pointer | Bytes | TensorMap
 Value: TypeAlias = Array | Struct | int | float | bytes
 
 
@@ -50,6 +53,8 @@ def code(kind: Kind) -> str:
     """How `struct` packs the value."""
     if isinstance(kind, Bytes):
         return f"{kind.size}s"
+    if isinstance(kind, TensorMap):
+        return f"{MAP_BYTES}s"
     if isinstance(kind, Pointer):
         return "Q"
     return _CODES.get(kind.name) or _CODES[types.bits(kind.bits).name]
@@ -60,10 +65,12 @@ def packed(kind: Kind, value: int | float | bytes) -> bytes:
     return struct.pack(f"={code(kind)}", value)
 
 
-def value_of(name: str, kind: Kind, argument: object, stream: int) -> Array | int | float | bytes:
+def value_of(name: str, kind: Kind, argument: object, stream: int) -> Value:
     """What fits the parameter. Raises LaunchError for an argument that does not."""
     if isinstance(kind, Bytes):
         return _struct_bytes(name, kind, argument)
+    if isinstance(kind, TensorMap):
+        return mapped_array(name, kind, _typed_array(name, kind, argument, stream))
     if isinstance(kind, Pointer) or (kind.bits == 64 and not kind.is_float and not _is_number(argument)):
         return _pointer(name, kind, argument, stream)
     return _scalar(name, kind, argument)
@@ -99,6 +106,20 @@ def _pointer(name: str, kind: Type | Pointer, argument: object, stream: int) -> 
         return 0
     if isinstance(argument, int | np.integer) and not isinstance(argument, bool):
         return _address(name, kind, int(argument))
+    array = _typed_array(name, kind, argument, stream)
+    if isinstance(kind, Pointer):
+        _check_alignment(name, kind, array.pointer)
+    if not isinstance(argument, Strided) and not array.contiguous:
+        refuse(
+            f"`{name}` has shape {array.shape} and strides {array.strides}: a kernel's pointer takes row-major, "
+            "contiguous memory",
+            "pass a contiguous copy, or strided(array) if other arguments tell the kernel its strides",
+        )
+    return array
+
+
+def _typed_array(name: str, kind: Type | Pointer | TensorMap, argument: object, stream: int) -> Array:
+    """An array in memory that a kernel can reach, whose elements are of the parameter's type where that has one."""
     try:
         array = describe(unwrapped(argument), stream)
     except BufferError as reason:
@@ -110,15 +131,8 @@ def _pointer(name: str, kind: Type | Pointer, argument: object, stream: int) -> 
         )
     if array is None:
         refuse(f"`{name}` takes {kind}; it is {shown(argument)}", "pass an array")
-    if isinstance(kind, Pointer):
+    if not isinstance(kind, Type):
         _check_element(name, kind, array)
-        _check_alignment(name, kind, array.pointer)
-    if not isinstance(argument, Strided) and not array.contiguous:
-        refuse(
-            f"`{name}` has shape {array.shape} and strides {array.strides}: a kernel's pointer takes row-major, "
-            "contiguous memory",
-            "pass a contiguous copy, or strided(array) if other arguments tell the kernel its strides",
-        )
     return array
 
 
@@ -130,7 +144,7 @@ def _address(name: str, kind: Type | Pointer, address: int) -> int:
     return address
 
 
-def _check_element(name: str, kind: Pointer, array: Array) -> None:
+def _check_element(name: str, kind: Pointer | TensorMap, array: Array) -> None:
     if array.type not in elements(kind.element):
         refuse(f"`{name}` takes {kind}; it is {array}", f"convert it to {_dtype_name(kind.element)} first")
 

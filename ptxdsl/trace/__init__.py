@@ -11,17 +11,20 @@ from typing import Any
 
 from ptxdsl import ir
 from ptxdsl.errors import Error, Location, Names, Site, TraceError
+from ptxdsl.isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES
 from ptxdsl.trace.builder import Builder, building, is_name
 from ptxdsl.trace.instruction import emit, shown
+from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue, PointerVar, align_dynamic
 from ptxdsl.trace.operators import operate
 from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, assembled, leaves, passable, ptx_name
 from ptxdsl.trace.rounds import Rounds, check_rounds
 from ptxdsl.trace.state import Snapshot
+from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.trace.unread import warn_unread
 from ptxdsl.trace.value import Var, make_value
 from ptxdsl.trace.value import var as scalar_var
-from ptxdsl.types import Pointer, Type, bits
+from ptxdsl.types import Pointer, Type, b8, bits, u64
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,11 +256,12 @@ def _argument(builder: Builder, parameter: Parameter) -> Any:
 def _load(builder: Builder, leaf: Leaf) -> Any:
     """A parameter of PTX in a register; a pointer to a state space as an address within it."""
     path, type = leaf
+    if isinstance(type, TensorMap):
+        return _map(builder, path, type)
     held = type.register if isinstance(type, Pointer) else type
     stored = held if held.is_integer or held.name in ("f32", "f64") else bits(held.bits)
     name = ptx_name(path)
-    variable = ir.Variable(builder.function.unique(name if is_name(name) else "parameter"), "param", stored)
-    builder.function.parameters.append(variable)
+    variable = _parameter(builder, name, stored)
     windowed = isinstance(type, Pointer) and type.space in ("global", "const")
     with builder.at_start("" if windowed else name):
         loaded = operate(f"ld.param.{stored}", ir.Address(variable), type=held)
@@ -267,6 +271,26 @@ def _load(builder: Builder, leaf: Leaf) -> Any:
         with builder.at_start(name):
             loaded = operate(f"cvta.to.{type.space}.u64", loaded)
     return PointerValue(_called(loaded, path), type)
+
+
+def _parameter(
+    builder: Builder, name: str, type: Type, shape: tuple[int, ...] = (), align: int | None = None
+) -> ir.Variable:
+    called = builder.function.unique(name if is_name(name) else "parameter")
+    variable = ir.Variable(called, "param", type, shape, align)
+    builder.function.parameters.append(variable)
+    return variable
+
+
+def _map(builder: Builder, path: str, type: TensorMap) -> MappedTensor:
+    """A tensor map, which is passed by value: instructions take the generic address of the parameter."""
+    name = ptx_name(path)
+    variable = _parameter(builder, name, b8, (MAP_BYTES,), MAP_ALIGNMENT)
+    with builder.at_start(""):
+        address = operate("mov.u64", variable, type=u64)
+    with builder.at_start(name):
+        address = operate("cvta.param.u64", address, type=u64)
+    return MappedTensor(PointerValue(_called(address, path), Pointer(b8, "generic")), type)
 
 
 def _called(value: Any, path: str) -> Any:

@@ -18,6 +18,7 @@ from ptxdsl.trace.operators import is_floating, refuse
 from ptxdsl.trace.rounds import BY_NUMBER, UNROLL, Rounds, is_memory, refuse_advanced
 from ptxdsl.trace.sentences import assigning
 from ptxdsl.trace.state import Record, Snapshot
+from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type, f32, pred, s32, u32
 
 _PLAIN = (int, float, str, bytes, bool, type(None))
@@ -125,7 +126,7 @@ def _variable(name: str, old: Any, new: Any) -> str:
     return f"pd.var({type}, {number})"
 
 
-def _type(old: Any, new: Any) -> Type | Pointer:
+def _type(old: Any, new: Any) -> Type | Pointer | TensorMap:
     """That of the one which has a type; Python's numbers have it of the kernel's loops."""
     typed = next((value.type for value in (old, new) if isinstance(value, Source)), None)
     if typed is not None:

@@ -16,6 +16,7 @@ from ptxdsl.trace import literal
 from ptxdsl.trace.aliases import check_aliases
 from ptxdsl.trace.builder import Builder, ControlRegion, current, peek
 from ptxdsl.trace.sentences import argument
+from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import SPACES, TYPES, Pointer, Type, bf16, bits, f16, lanes, pred
 
 Destination = ir.Register | ir.Sink
@@ -64,7 +65,7 @@ class Source:
 
     __slots__ = ()
     traced = True
-    type: Type | Pointer
+    type: Type | Pointer | TensorMap
 
     def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:
         """This value in a register, a special register or a constant."""

@@ -22,9 +22,10 @@ from ptxdsl.errors import Error, LaunchError, TraceError, here, names_here
 from ptxdsl.trace.builder import peek
 from ptxdsl.trace.foreign import UnknownName
 from ptxdsl.trace.instruction import Source
+from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import FixedArray, Pointer, Type, nearest_type, pred
 
-FieldType: TypeAlias = "Type | Pointer | Definition"
+FieldType: TypeAlias = "Type | Pointer | TensorMap | Definition"
 METHODS = ("align_", "fields_", "flat", "leaves_", "of", "of_", "own_fields_", "with_")
 ANNOTATE = "annotate ptr[f32] and the like for arrays, u32 and the like for numbers, u32[4] for four of them"
 _NUMBERS = (int, float, np.generic)
@@ -48,7 +49,7 @@ class Leaf(NamedTuple):
     """What becomes one PTX parameter; `path` is how it is reached, such as `a.data` or `sizes[0]`."""
 
     path: str
-    type: Type | Pointer
+    type: Type | Pointer | TensorMap
 
 
 class Definition(type):
@@ -126,12 +127,14 @@ def passable(type: object) -> bool:
     """Whether a kernel can have a parameter of this type."""
     if isinstance(type, Pointer):
         return type.space in ("global", "const", "generic", "shared")
+    if isinstance(type, TensorMap):
+        return True
     return isinstance(type, Type) and type is not pred and type.bits in (8, 16, 32, 64)
 
 
 def _own_fields(cls: Definition, namespace: Mapping[str, object]) -> Iterator[ParameterField]:
     for name, value in namespace.items():
-        if isinstance(value, Type | Pointer):
+        if isinstance(value, Type | Pointer | TensorMap):
             _refuse_definition(f"`{name}` of {cls} is set to {value}", f"annotate it: `{name}: {value}`")
     for name, annotation in inspect.get_annotations(cls).items():
         resolved = _resolved(cls, name, annotation) if isinstance(annotation, str) else annotation
@@ -309,7 +312,7 @@ def _check_traced(group: Parameters) -> None:
     """In a kernel, traced values are of the types of their fields."""
     for (path, type_), value in zip(type(group).leaves_, group.flat, strict=True):
         if isinstance(value, Source) and value.type != type_:
-            is_number = not isinstance(type_, Pointer) and not isinstance(value.type, Pointer)
+            is_number = isinstance(type_, Type) and isinstance(value.type, Type)
             _refuse(
                 f"field `{path}` of {type(group)} is {type_}; `{value.name}` is {value.type}",
                 f"convert it: `{value.name}.to({type_})`" if is_number else f"give it a {type_}",

@@ -27,6 +27,7 @@ NOTHING: Origins = frozenset()
 KERNEL_SPACES = ("shared", "local")  # memory that ends with the kernel
 ELSEWHERE = ir.Variable("elsewhere", "shared", b8)  # own memory whose variable the kernel does not name
 ADDRESS_BITS = 64
+TENSOR_MAP = "map"  # the operand that names a box: data come from the tensor, never from the bytes of its map
 MOST_COPIED_BYTES = 16  # by an instruction from memory to memory
 
 
@@ -83,7 +84,7 @@ def _step(instruction: ir.Instruction) -> _Step:
     return _Step(
         tuple(leaf for leaf in _leaves(v for o, v in bound if o.written) if isinstance(leaf, ir.Register)),
         tuple(_leaves(v for o, v in bound if not o.written)),
-        tuple(memory.values()),
+        tuple(value for name, value in memory.items() if name != TENSOR_MAP),
         memory.get(opcode.op.stores),
         any(o.word == "arguments" for o, _ in bound),
     )

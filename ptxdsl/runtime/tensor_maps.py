@@ -1,0 +1,127 @@
+"""An array as the tensor map that a kernel takes: described and checked, and encoded by the driver for a GPU."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from ptxdsl import driver
+from ptxdsl.arrays import Array, Struct
+from ptxdsl.driver import call
+from ptxdsl.isa.tensor_map import ALIASES, MAP_BYTES, MOST_ELEMENTS, MOST_STRIDE, TensorMapDescription
+from ptxdsl.runtime.shape import refuse
+from ptxdsl.trace.tensor_map import TensorMap
+
+UNIT = 16  # bytes, of addresses and strides
+ADDRESS_OFFSET = 8  # where the encoded description keeps the address
+_DATA_TYPES = {
+    "u8": "UINT8", "u16": "UINT16", "u32": "UINT32", "s32": "INT32", "u64": "UINT64", "s64": "INT64", "f16": "FLOAT16",
+    "f32": "FLOAT32", "f64": "FLOAT64", "bf16": "BFLOAT16", "tf32": "TFLOAT32",
+}  # fmt: skip
+_FILLS = {"zeros": "NONE", "nan": "NAN_REQUEST_ZERO_FMA"}
+
+
+def mapped_array(name: str, kind: TensorMap, array: Array) -> Struct:
+    """The parameter: a description in which the array's address is still to be filled in.
+
+    Raises LaunchError for an array that TMA cannot address.
+    """
+    _check(name, kind, array)
+    return Struct(description(kind, 0, array.shape, _byte_strides(array)).encode(), ((ADDRESS_OFFSET, name, array),))
+
+
+def description(
+    kind: TensorMap, address: int, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> TensorMapDescription:
+    """What the map of an array says; `strides` count bytes."""
+    return TensorMapDescription(
+        address=address,
+        type=kind.element,
+        dims=tuple(shape[::-1]),
+        strides=tuple(strides[-2::-1]),
+        box=kind.box[::-1],
+        element_strides=(1,) * kind.rank,
+        swizzle=kind.swizzle or 0,
+        fill=kind.fill,
+        l2_promotion=kind.l2_promotion,
+    )
+
+
+def _byte_strides(array: Array) -> tuple[int, ...]:
+    """Strides in bytes; along an axis with one element, where none is ever stepped over, one that a map can have."""
+    bytes_of = [stride * array.itemsize for stride in array.strides]
+    return tuple(UNIT if extent == 1 else stride for extent, stride in zip(array.shape, bytes_of, strict=True))
+
+
+def _check(name: str, kind: TensorMap, array: Array) -> None:
+    if len(array.shape) != kind.rank:
+        axes = "1 axis" if kind.rank == 1 else f"{kind.rank} axes"
+        _refuse(name, kind, f"it is {array}", f"pass an array of {axes}")
+    if array.size == 0 or max(array.shape) > MOST_ELEMENTS:
+        _refuse(name, kind, f"it is {array}: a tensor map takes 1 to 2^32 elements along an axis")
+    if array.shape[-1] != 1 and array.strides[-1] != 1:
+        _refuse(
+            name, kind, f"it has shape {array.shape} and strides {array.strides}: its last axis must have stride 1",
+            "pass a row-major array, such as the transpose of a column-major one, or a copy",
+        )  # fmt: skip
+    for axis, stride in enumerate(_byte_strides(array)[:-1]):
+        if stride % UNIT or not 0 <= stride < MOST_STRIDE:
+            _refuse(
+                name, kind, f"the stride of its axis {axis} is {stride} bytes; TMA takes multiples of {UNIT}, "
+                "not negative and less than 2^40",
+                f"pad its rows to a multiple of {UNIT} bytes, or copy with cp.async",
+            )  # fmt: skip
+    if array.pointer % UNIT:
+        _refuse(
+            name, kind, f"it starts at {array.pointer:#x}; TMA takes addresses that are multiples of {UNIT} bytes",
+            "pass a copy, or begin the slice elsewhere",
+        )  # fmt: skip
+
+
+def _refuse(name: str, kind: TensorMap, why: str, help: str | None = None) -> NoReturn:
+    refuse(f"`{name}` takes {kind}; {why}", help)
+
+
+@lru_cache(maxsize=1024)
+def for_driver(content: bytes) -> bytes:
+    """The tensor map of a GPU, from the bytes of a description."""
+    return _encoded(TensorMapDescription.decode(content))
+
+
+def quick_map(kind: TensorMap, itemsize: int) -> Any:
+    """A function (address, shape, strides, bytes that these count) -> the tensor map of a GPU, which is remembered.
+
+    It raises ValueError for an array that TMA cannot address.
+    """
+
+    @lru_cache(maxsize=1024)
+    def encoded(address: int, shape: tuple[int, ...], strides: tuple[int, ...], unit: int) -> bytes:
+        bytes_of = tuple(UNIT if n == 1 else stride * unit for n, stride in zip(shape, strides, strict=True))
+        if len(shape) != kind.rank or (shape[-1] != 1 and bytes_of[-1] != itemsize):
+            raise ValueError
+        described = description(kind, address, tuple(shape), bytes_of)
+        if any(described.problems()):
+            raise ValueError
+        return _encoded(described)
+
+    return encoded
+
+
+def _encoded(d: TensorMapDescription) -> bytes:
+    """The 128 bytes that the driver makes of a description."""
+    cuda = driver.cuda
+    wide = [cuda.cuuint64_t(n) for n in d.dims], [cuda.cuuint64_t(n) for n in d.strides]
+    narrow = [cuda.cuuint32_t(n) for n in d.box], [cuda.cuuint32_t(n) for n in d.element_strides]
+    kind = _DATA_TYPES[ALIASES.get(str(d.type), str(d.type))]
+    swizzle = f"{d.swizzle}B" if d.swizzle else "NONE"
+    promotion = f"L2_{d.l2_promotion}B" if d.l2_promotion else "NONE"
+    made = call(
+        "making a tensor map", cuda.cuTensorMapEncodeTiled,
+        getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}"), d.rank, d.address, *wide, *narrow,
+        cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle}"),
+        getattr(cuda.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{promotion}"),
+        getattr(cuda.CUtensorMapFloatOOBfill, f"CU_TENSOR_MAP_FLOAT_OOB_FILL_{_FILLS[d.fill]}"),
+    )  # fmt: skip
+    return ctypes.string_at(made.getPtr(), MAP_BYTES)

@@ -1,0 +1,120 @@
+"""A tensor map in a kernel: copies of boxes between an array and shared memory, one instruction each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxdsl import ir
+from ptxdsl.isa.operand import Operand
+from ptxdsl.trace.foreign import Foreign
+from ptxdsl.trace.instruction import Binding, Source, emit, shown
+from ptxdsl.trace.memory import ArrayView, PointerValue, dynamic_shared
+from ptxdsl.trace.operators import refuse
+from ptxdsl.trace.tensor_map import TensorMap
+from ptxdsl.types import Type
+
+COMPLETES = "mbarrier::complete_tx::bytes"
+
+
+class MappedTensor(Foreign, Source):
+    """A parameter `a: pd.TensorMap(…)` in its kernel: the generic address of the tensor map, and what its boxes are.
+
+    It stands for `map` in the instructions of pd.ptx. Its own methods emit one instruction each, and take coordinates
+    as the array's axes, outermost first; one thread of a block calls them, such as that of `with pd.elect():`.
+    """
+
+    __slots__ = ("pointer", "type")
+    type: TensorMap
+
+    def __init__(self, pointer: PointerValue, type: TensorMap) -> None:
+        self.pointer, self.type = pointer, type
+
+    @property
+    def name(self) -> str:
+        return self.pointer.name
+
+    def __repr__(self) -> str:
+        return f"<{self.type} {self.name}>"
+
+    def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:
+        return self.pointer.scalar(binding, operand)
+
+    def address(self, binding: Binding, operand: Operand) -> ir.Address:
+        return self.pointer.address(binding, operand)
+
+    @property
+    def value(self) -> Any:
+        """The generic address of the tensor map, as a u64."""
+        return self.pointer.value
+
+    @property
+    def element(self) -> Type:
+        """The type of the array's elements."""
+        return self.type.element
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        """The extents of a box, outermost first."""
+        return self.type.box
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of a box: what an mbarrier is to expect of one `load`."""
+        return self.type.bytes
+
+    @property
+    def layout(self) -> Any:
+        """Where each element of a box lies in shared memory."""
+        return self.type.layout
+
+    def shared(self, boxes: int | None = None) -> ArrayView:
+        """Dynamic shared memory for a box, or for `boxes` of them (then the first coordinate), swizzled as they are."""
+        return dynamic_shared(self.element, self.type.boxes_layout(boxes), align=self.type.alignment)
+
+    def prefetch(self) -> None:
+        """Brings the tensor map itself into the cache, before the first copy needs it."""
+        emit("prefetch.tensormap", (self,))
+
+    def load(self, destination: Any, coordinates: Any, mbarrier: Any) -> None:
+        """Copies the box that begins at `coordinates` to shared memory; completes `bytes` at an mbarrier.
+
+        What lies outside of the array is filled; coordinates may be negative.
+        """
+        space = f"{self.type.rank}d.shared::cluster.global.tile.{COMPLETES}"
+        emit(f"cp.async.bulk.tensor.{space}", (_at(destination), self, self._inner_first(coordinates), _at(mbarrier)))
+
+    def store(self, coordinates: Any, source: Any) -> None:
+        """Copies shared memory to the box that begins at `coordinates`; what lies outside of the array is left out.
+
+        Writes to the memory before it need `fence.proxy.async` by the threads that wrote, and a barrier. The copy
+        belongs to the thread's bulk group: `cp.async.bulk.commit_group`, then `wait_group`.
+        """
+        self._copy("cp.async.bulk", coordinates, source, "")
+
+    def reduce(self, operation: str, coordinates: Any, source: Any) -> None:
+        """As `store`, but each element becomes op(it, that in shared memory): "add", "min", "max", "and" and so on."""
+        self._copy("cp.reduce.async.bulk", coordinates, source, f".{operation}")
+
+    def _copy(self, name: str, coordinates: Any, source: Any, operation: str) -> None:
+        text = f"{name}.tensor.{self.type.rank}d.global.shared::cta{operation}.tile.bulk_group"
+        emit(text, (self, self._inner_first(coordinates), _at(source)))
+
+    def _inner_first(self, coordinates: Any) -> tuple[Any, ...]:
+        """Coordinates as the instruction takes them."""
+        written = tuple(coordinates) if isinstance(coordinates, tuple | list) else (coordinates,)
+        if len(written) != self.type.rank:
+            axes = "1 axis" if self.type.rank == 1 else f"{self.type.rank} axes"
+            refuse(
+                f"`{self.name}` is a {self.type}: its array has {axes}; coordinates for {len(written)} given",
+                "give where the box begins along each axis, outermost first",
+            )
+        return written[::-1]
+
+
+def _at(place: Any) -> Any:
+    """Where an array begins; a pointer as it is."""
+    if isinstance(place, ArrayView):
+        return place.address()
+    if not isinstance(place, Source):
+        refuse(f"a bulk copy takes an array or a pointer in shared memory; found {shown(place)}")
+    return place

@@ -1,5 +1,6 @@
 """What every test shares: the `gpu` marker and a seeded random generator."""
 
+import faulthandler
 import os
 import random
 import zlib
@@ -12,6 +13,7 @@ from ptxdsl import errors
 from ptxdsl.driver import why_no_gpu
 
 SEED = "PTXDSL_TEST_SEED"
+LONGEST_TEST = 240  # seconds; what takes longer hangs, and its process ends with a traceback of all threads
 
 # No time limit for one example: the first call of many functions here compiles or fills a cache.
 hypothesis.settings.register_profile("ptxdsl", deadline=None)
@@ -35,6 +37,16 @@ def pytest_sessionstart(session):
 def pytest_sessionfinish(session):
     session.config.getini("filterwarnings").remove("error")
     return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    with os.fdopen(os.dup(2), "w") as stderr:
+        faulthandler.dump_traceback_later(LONGEST_TEST, exit=True, file=stderr)
+        try:
+            return (yield)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_report_header():

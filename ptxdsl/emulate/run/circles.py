@@ -24,7 +24,7 @@ class Circles:
 
     def __init__(self) -> None:
         self._glance, self._noted = b"", b""
-        self._looks, self._pause = 0, _LOOKS
+        self._looks, self._window = 0, _LOOKS
         self._owed: np.ndarray | None = None
 
     def ran(self, group: Group) -> None:
@@ -33,20 +33,20 @@ class Circles:
             self._owed[group.lanes] = False
 
     def closed(self, machine: Core, x: Flow) -> bool:
-        """Whether the state that was noted has come again; between two notes ever more rounds pass."""
+        """Whether the state that was noted has come again; from note to note it is looked for twice as long."""
         if self._owed is None:
-            self._note(machine)
+            self._note(machine, x)
         elif not self._owed.any():
             self._looks += 1
-            if _glance(machine) == self._glance and _state(machine) == self._noted:
+            if _glance(machine) == self._glance and _state(machine, x.alive) == self._noted:
                 return True
-            if self._looks == _LOOKS:
-                self._owed, self._pause = None, 2 * self._pause
-                x.rounds = -self._pause
+            if self._looks == self._window:
+                self._owed, self._window = None, 2 * self._window
+                x.rounds = -self._window
         return False
 
-    def _note(self, machine: Core) -> None:
-        self._glance, self._noted, self._looks = _glance(machine), _state(machine), 0
+    def _note(self, machine: Core, x: Flow) -> None:
+        self._glance, self._noted, self._looks = _glance(machine), _state(machine, x.alive), 0
         self._owed = np.zeros(machine.residents.lanes, bool)
         for group in machine.scheduler.ready.values():
             self._owed[group.lanes] = True
@@ -60,11 +60,14 @@ def _glance(machine: Core) -> bytes:
     return b"".join(some)
 
 
-def _state(machine: Core) -> bytes:
+def _state(machine: Core, alive: np.ndarray) -> bytes:
+    """All that lanes can tell apart; registers of lanes that have ended hold anything."""
     memory, barriers, scheduler = machine.memory, machine.barriers, machine.scheduler
     digest = blake2b(f"{memory.version} {memory.local}".encode())
-    for array in (barriers.came, barriers.expected, barriers.votes, *_registers(machine.entry)):
+    for array in (barriers.came, barriers.expected, barriers.votes):
         digest.update(array.tobytes())
+    for register in _registers(machine.entry):
+        digest.update(register[alive].tobytes())
     waiting = [entry.group for entry in barriers.waiting]
     for number, groups in enumerate((scheduler.ready.values(), [*scheduler.waiting(), *waiting])):
         for group in sorted(groups, key=_place):

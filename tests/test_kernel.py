@@ -293,7 +293,7 @@ DEFINITIONS = {
     "a predicate": ("def k(x: pd.pred): pass", f"parameter `x` {OF_K} is annotated pred, which no kernel takes"),
     "a default": ("def k(x: u32 = 3): pass", f"parameter `x` {OF_K} has a default"),
     "any number": ("def k(*x): pass", f"`*x` {OF_K}: the number of its parameters must be known"),
-    "any number of one type": ("def k(*x: u32): pass", f"`*x` {OF_K} is annotated u32, which is no tuple"),
+    "any number of one type": ("def k(*x: u32): pass", f"`*x` {OF_K}: the number of its parameters must be known"),
     "a name of launches": (
         "def k(x: u32, *, stream=None): pass",
         "kernel `k` has a parameter `stream`, which launches use for themselves",
@@ -428,10 +428,14 @@ def test_importing_the_package_imports_hardly_anything():
     assert modules == "ptxdsl\n"
 
 
+def numbered(types):
+    return pd.Parameters.of("Numbers", **{f"of_{n}": type for n, type in enumerate(types)})
+
+
 @pd.kernel
-def add_all(out: ptr[u32], *numbers: types, types: tuple = ()):  # noqa: F821
+def add_all(out: ptr[u32], numbers: numbered(types), *, types: tuple = ()):  # noqa: F821
     total = pd.var(u32, 0)
-    for number in numbers:
+    for number in numbers.flat:
         total += number.to(u32)
     out[0] = total
 
@@ -440,10 +444,10 @@ def add_all(out: ptr[u32], *numbers: types, types: tuple = ()):  # noqa: F821
 def test_a_constant_says_how_many_parameters_there_are(types):
     out = np.zeros(1, np.uint32)
     numbers = range(1, len(types) + 1)
-    add_all[1, 1](out, *numbers, types=types)
+    add_all[1, 1](out, numbered(types)(**{f"of_{n}": number for n, number in enumerate(numbers)}), types=types)
     assert out[0] == sum(numbers)
     names = [p.name for p in add_all.ir(types=types).kernels[0].parameters]
-    assert names == ["out", *(f"numbers_{n}" for n in range(len(types)))]
+    assert names == ["out", *(f"numbers_of_{n}" for n in range(len(types)))]
 
 
 def test_so_many_variants_are_remembered(monkeypatch):

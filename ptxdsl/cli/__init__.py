@@ -19,7 +19,7 @@ from ptxdsl.cli.process import FAILURE, UsageError
 from ptxdsl.cli.targets import find, override
 from ptxdsl.cli.trial import Trial, default_device
 from ptxdsl.kernels.choose.gemm import choose
-from ptxdsl.kernels.operands import ATOMS, outputs
+from ptxdsl.kernels.operands import INPUTS, outputs
 from ptxdsl.lower import lower
 from ptxdsl.runtime.variant import Variant
 from ptxdsl.types import TYPES
@@ -112,7 +112,7 @@ def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     for name, meaning in (("m", "rows of A"), ("n", "columns of B"), ("k", "columns of A, rows of B")):
         gemm.add_argument(f"--{name}", type=_size(f"--{name}"), default=256, help=f"{meaning} (default 256)")
-    types = tuple(map(str, ATOMS))
+    types = tuple(map(str, INPUTS))
     gemm.add_argument("--dtype", choices=types, default="f16", help="type of A and B (default f16)")
     gemm.add_argument("--out", help="type of the result (default: that of A, s32 for integers)")
     gemm.add_argument(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.operands import Operands, either, quoted
-from ptxdsl.kernels.sm80.tiling import Tiling, misfit_count, misfits, usual_atom
+from ptxdsl.kernels.sm80.tiling import WarpTiling, misfit_count, misfits, usual_atom
+from ptxdsl.kernels.sm80.traits import WarpTraits, traits_of
 from ptxdsl.kernels.tiles.choice import REDUCTIONS, Misfit, Schedule, tile_schedule
 from ptxdsl.kernels.tiles.schedule import TileSchedule
-from ptxdsl.kernels.traits import Traits, traits_of
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 
 ROWS_OF_EIGHT = GroupedRowsThreadblockSwizzle(8)
@@ -54,17 +54,17 @@ StreamKThreadblockSwizzle of ptxdsl.schedule, or a TileSchedule of one's own |
             raise LaunchError(f"GemmConfig: {message}")
 
     @cached_property
-    def tiling(self) -> Tiling:
-        return Tiling(self.tile, self.warp, self.stages, self.atom)
+    def tiling(self) -> WarpTiling:
+        return WarpTiling(self.tile, self.warp, self.stages, self.atom)
 
     @cached_property
     def tile_schedule(self) -> TileSchedule:
         return tile_schedule(self.schedule, self.split_k, self.reduction)
 
-    def traits(self, operands: Operands = HALVES, arch: str = "sm_80") -> Traits:
+    def traits(self, operands: Operands = HALVES, arch: str = "sm_80") -> WarpTraits:
         """What the kernel for such operands is made for."""
         atom = self.atom or usual_atom(operands.inputs, arch)
-        tiling = self.tiling if atom == self.atom else Tiling(self.tile, self.warp, self.stages, atom)
+        tiling = self.tiling if atom == self.atom else WarpTiling(self.tile, self.warp, self.stages, atom)
         return traits_of(tiling, operands, self.tile_schedule, self.epilogue)
 
     def _misfits(self) -> Iterator[str]:
@@ -79,3 +79,20 @@ StreamKThreadblockSwizzle of ptxdsl.schedule, or a TileSchedule of one's own |
         epilogue: Any = self.epilogue
         if epilogue is not None and not callable(epilogue):
             yield f"epilogue is {epilogue!r}; it takes a function of one element, such as relu"
+
+
+def specialise(config: GemmConfig, **fields: object) -> GemmConfig:
+    """A configuration with other fields."""
+    try:
+        return _specialised(config, **fields)
+    except TypeError:  # a value that is not hashable is none that a field takes
+        return _replaced(config, fields)
+
+
+@lru_cache(maxsize=4096, typed=True)  # True is none of the numbers that a field takes, and equals 1
+def _specialised(config: GemmConfig, **fields: object) -> GemmConfig:
+    return _replaced(config, fields)
+
+
+def _replaced(config: GemmConfig, fields: Mapping[str, Any]) -> GemmConfig:
+    return replace(config, **fields)

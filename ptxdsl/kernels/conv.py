@@ -17,20 +17,19 @@ from ptxdsl.kernels.choose.candidates import DEEP
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute
 from ptxdsl.kernels.parameters import conv2d_parameters, extra_values
-from ptxdsl.kernels.product import Product, View
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.pixels import PixelCopies
+from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.tiles.choice import Schedule
-from ptxdsl.kernels.tiles.products import Products
+from ptxdsl.kernels.tiles.product import Product, Products, View
 from ptxdsl.kernels.tiles.schedule import Scene
-from ptxdsl.kernels.traits import Traits
 
 USUAL = DEEP.traits()
 
 
 @pd.kernel
-def conv2d_kernel(p: conv2d_parameters(traits), *, traits: Traits = USUAL) -> None:
+def conv2d_kernel(p: conv2d_parameters(traits), *, traits: WarpTraits = USUAL) -> None:
     """The first operand is the images, the second the filters, and a row of the output a pixel."""
     g, memory = p.geometry, SharedMemory(traits)
     x, w, out = View(p.x, g.pixel), View(p.w, g.ldw), View(p.out, g.ldo)

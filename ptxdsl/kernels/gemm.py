@@ -17,22 +17,22 @@ from ptxdsl.errors import public
 from ptxdsl.kernels.call.gemm import NO_OPERANDS, run
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.parameters import parameters, products_of
-from ptxdsl.kernels.product import Work
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.mma import WarpMma
 from ptxdsl.kernels.sm80.ring import Ring
+from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.tiles.choice import Schedule
+from ptxdsl.kernels.tiles.product import Work
 from ptxdsl.kernels.tiles.schedule import Scene, Walk
-from ptxdsl.kernels.traits import Traits
 
 USUAL = GemmConfig().traits()
 
 
 @pd.kernel
-def gemm_kernel(p: parameters(traits), *, traits: Traits = USUAL) -> None:
+def gemm_kernel(p: parameters(traits), *, traits: WarpTraits = USUAL) -> None:
     """A is m×k, B is k×n, C and out are m×n and row-major; the parameters are those of `parameters`."""
     products, memory = products_of(p, traits), SharedMemory(traits)
     copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
@@ -40,7 +40,7 @@ def gemm_kernel(p: parameters(traits), *, traits: Traits = USUAL) -> None:
     compute(traits, memory, copies, walk)
 
 
-def compute(traits: Traits, memory: SharedMemory, copies: Copies, walk: Walk) -> None:
+def compute(traits: WarpTraits, memory: SharedMemory, copies: Copies, walk: Walk) -> None:
     """What a block does: tiles, one after another, as its schedule has them."""
     ring = Ring(traits.tiling.stages, traits.stage_bytes)
     mma, store = WarpMma(traits, memory), Store(traits, memory.staging)

@@ -17,11 +17,12 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.parameters import grouped_parameters
-from ptxdsl.kernels.product import Product, View, Work
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
+from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.tiles.many import IN_TURN, PartsWalk, VisitorWalk
+from ptxdsl.kernels.tiles.product import Product, View, Work
 from ptxdsl.kernels.tiles.schedule import Walk
 from ptxdsl.kernels.tiles.visitor import COUNTERS, DeviceVisitor, TableVisitor, seat
 from ptxdsl.kernels.traits import Traits
@@ -30,7 +31,7 @@ from ptxdsl.schedule.arithmetic import ceil_div
 
 __all__ = ["grouped_gemm", "grouped_gemm_masked", "grouped_gemm_ragged"]
 
-USUAL = Traits(schedule=IN_TURN)
+USUAL = WarpTraits(schedule=IN_TURN)
 
 
 def load_product(table: Any, number: Any, operands: Operands, alpha: Any, beta: Any) -> Product:
@@ -47,7 +48,7 @@ def load_product(table: Any, number: Any, operands: Operands, alpha: Any, beta: 
 
 @pd.kernel
 def grouped_kernel(
-    p: grouped_parameters(traits, mode), *, traits: Traits = USUAL, mode: str = "device", sort: bool = False
+    p: grouped_parameters(traits, mode), *, traits: WarpTraits = USUAL, mode: str = "device", sort: bool = False
 ) -> None:
     """What the host has worked out is, by its mode: "host" (GroupedProblemVisitor.table), "parts" or "dealt"
     (`parts_table`); it is not read with "device".

@@ -9,15 +9,8 @@ from typing import Any
 from ptxdsl.errors import LaunchError
 from ptxdsl.types import Type, bf16, f16, f32, f64, s8, s32, u8
 
-# Of each input type: the tensor core instruction, the types of sums, and those of outputs
-ATOMS = {
-    f16: "mma.m16n8k16.f32.f16",
-    bf16: "mma.m16n8k16.f32.bf16",
-    f32: "mma.m16n8k8.f32.tf32",
-    f64: "mma.m8n8k4.f64.f64",
-    s8: "mma.m16n8k32.s32.s8",
-    u8: "mma.m16n8k32.s32.u8",
-}
+INPUTS = (f16, bf16, f32, f64, s8, u8)  # types that are multiplied, f32 as tf32
+# Of an input type: the type of sums, and those of outputs, where these are not f32 and FLOATS
 SUMS = {f64: f64, s8: s32, u8: s32}
 OUTPUTS = {f64: (f64,), s8: (s32, f32, f16, bf16), u8: (s32, f32, f16, bf16)}
 FLOATS = (f16, bf16, f32)
@@ -98,8 +91,8 @@ class Operands:
         return min(self.a_bytes, self.b_bytes)
 
     def _misfits(self) -> Iterator[str]:
-        if self.inputs not in tuple(ATOMS):  # of a tuple: what is given may not be hashable
-            yield f"inputs is {self.inputs!r}; it takes {either(ATOMS)}"
+        if self.inputs not in INPUTS:
+            yield f"inputs is {self.inputs!r}; it takes {either(INPUTS)}"
         elif self.output not in OUTPUTS.get(self.inputs, FLOATS):
             yield f"output is {self.output!r}; of {self.inputs} inputs it takes {either(outputs(self.inputs))}"
         for field, modes in MODES.items():

@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import ptxdsl as pd
 from ptxdsl import ptr, s32, s64, u32, u64
 from ptxdsl.kernels.operands import Extra, Operands
-from ptxdsl.kernels.product import Product, View
-from ptxdsl.kernels.tiles.products import Products
+from ptxdsl.kernels.tiles.product import Product, Products, View
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.types import Type
 

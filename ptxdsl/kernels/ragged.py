@@ -15,22 +15,22 @@ from ptxdsl.kernels.call.ragged import run
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute
 from ptxdsl.kernels.parameters import ragged_parameters
-from ptxdsl.kernels.product import Product, View, Work
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
+from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
+from ptxdsl.kernels.tiles.product import Product, View, Work
 from ptxdsl.kernels.tiles.visitor import EVERY_LANE, WARP, DeviceVisitor, from_before, from_lane, prefix_max
-from ptxdsl.kernels.traits import Traits
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
 
-USUAL = Traits(schedule=AHEAD)
+USUAL = WarpTraits(schedule=AHEAD)
 STRIPS = GroupedRowsThreadblockSwizzle(8)  # the tiles of a group: down the rows first, for what L2 still holds of B
 
 
 @pd.kernel
 def ragged_kernel(
-    p: ragged_parameters(traits), *, traits: Traits = USUAL, form: str = "ragged", validate: bool = False
+    p: ragged_parameters(traits), *, traits: WarpTraits = USUAL, form: str = "ragged", validate: bool = False
 ) -> None:
     """`p.sizes` are the end offsets of the groups, or with form="masked" how many rows of each matrix count.
 

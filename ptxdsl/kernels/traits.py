@@ -4,22 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
-from typing import Any
+from functools import cached_property
+from typing import Any, Protocol
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.sm80.tile import OperandTile
-from ptxdsl.kernels.sm80.tiling import MORE_ATOMS, MORE_ATOMS_FROM, Tiling, capability_of, misfit_inputs
 from ptxdsl.kernels.store.sums import SumsLayout
 from ptxdsl.kernels.tiles.schedule import TileSchedule
-from ptxdsl.layout import TiledMma
 from ptxdsl.runtime.limits import shared_bytes
 from ptxdsl.types import Type
 
 PAD = 8  # elements between the rows of the staged output: rows begin in different banks
-REGISTERS = 255  # of a thread
-REGISTERS_OF_BLOCK = 65536
+
+
+class Tiling(Protocol):
+    """How a path cuts a product: all that schedules, the store, calls and the choice of tiles ask of it.
+
+    A hashable value. `tile` is the (M, N, K) of a thread block, `stages` the length of the ring in shared memory.
+    """
+
+    @property
+    def tile(self) -> tuple[int, int, int]: ...
+
+    @property
+    def stages(self) -> int: ...
+
+    @property
+    def threads(self) -> int:
+        """Of a thread block."""
+
+    def tiles(self, m: int, n: int) -> tuple[int, int]:
+        """How many tiles an m×n output has along M and N."""
+
+    def sums(self, operands: Operands) -> SumsLayout:
+        """Which elements of a tile the registers of a thread hold."""
+
+    def stage_bytes(self, inputs: Type) -> int:
+        """Shared memory of one stage."""
+
+    def ring_bytes(self, operands: Operands) -> int:
+        """Shared memory of the ring, and of all that meets in it."""
+
+    def registers(self, operands: Operands) -> int:
+        """Of a thread: at least so many are held at the same time."""
+
+    def misfits(self, inputs: Type) -> Iterator[str]:
+        """What is wrong with it for such inputs."""
+
+    def shortages(self, operands: Operands, arch: str) -> Iterator[tuple[str, str]]:
+        """What a GPU lacks for it beside shared memory, and how to mend that."""
 
 
 @dataclass(frozen=True)
@@ -27,18 +60,18 @@ class Traits:
     """A kernel is made for its tiling, the facts about its operands, a schedule of tiles and an epilogue, which is a
     function on each element of alpha·a@b + beta·c and those of `operands.extras`. All else follows from these.
 
-    Raises LaunchError for a tiling that the types do not take.
+    A path derives from it what its own tiling adds. Raises LaunchError for a tiling that the types do not take.
     """
 
-    tiling: Tiling = field(default_factory=Tiling)
+    tiling: Tiling
     operands: Operands = field(default_factory=Operands)
     schedule: TileSchedule = field(default_factory=TileSchedule)
     epilogue: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
-        for message in misfit_inputs(self.tiling, self.operands.inputs):
+        for message in self.tiling.misfits(self.operands.inputs):
             raise LaunchError(f"GemmConfig: {message}")
-        epilogue: Any = self.epilogue
+        epilogue: object = self.epilogue
         if epilogue is not None and not callable(epilogue):
             raise LaunchError(f"epilogue is {epilogue!r}; it takes a function of one element, such as relu")
 
@@ -63,23 +96,6 @@ class Traits:
     @property
     def threads(self) -> int:
         return self.tiling.threads
-
-    @cached_property
-    def mma(self) -> TiledMma:
-        return self.tiling.mma(self.operands.inputs)
-
-    @property
-    def k_step(self) -> int:
-        """The K of one tensor core instruction of each slice."""
-        return self.mma.tile[2]
-
-    @cached_property
-    def a(self) -> OperandTile:
-        return self.tiling.a(self.operands)
-
-    @cached_property
-    def b(self) -> OperandTile:
-        return self.tiling.b(self.operands)
 
     @cached_property
     def sums(self) -> SumsLayout:
@@ -112,9 +128,9 @@ class Traits:
 
     @property
     def shared_bytes(self) -> int:
-        """The ring, and where the output is staged."""
-        m, n = self.tiling.warps
-        staged = m * n * self.tiling.group_rows * (self.tiling.warp[1] + PAD) * self.operands.staged.bytes
+        """The ring, and where the output is staged: a group of each warp's rows."""
+        m, n = self.sums.warps
+        staged = m * n * self.sums.rows * (self.sums.warp[1] + PAD) * self.operands.staged.bytes
         return max(self.tiling.ring_bytes(self.operands), self.staged_at + staged)
 
     @property
@@ -124,32 +140,9 @@ class Traits:
 
     def _shortages(self, arch: str) -> Iterator[tuple[str, str]]:
         """What is wrong, and how to mend it."""
-        capability, tiling = capability_of(arch), self.tiling
-        atom = self.mma.atom.name
-        if atom in MORE_ATOMS and capability < MORE_ATOMS_FROM:
-            message = f"atom is {atom}, which takes sm_{MORE_ATOMS_FROM} or later; the kernel is for {arch}"
-            yield (
-                message,
-                f"leave atom out; on the emulator, PTXDSL_ARCH=sm_{MORE_ATOMS_FROM} says that it is such a GPU",
-            )
-        if self.registers > REGISTERS:
-            whole = f"warps of {tiling.warp} with {self.sum} sums"
-            message = f"{whole} hold {self.registers} registers a thread or more; there are {REGISTERS}"
-            yield message, "take a smaller warp, and so more warps for the same tile"
-        elif self.registers * self.threads > REGISTERS_OF_BLOCK:
-            whole = f"{self.threads} threads in warps of {tiling.warp}"
-            message = f"{whole} hold {self.registers} registers each or more; a block has {REGISTERS_OF_BLOCK}"
-            yield message, "take a smaller tile, or a larger warp, and so fewer warps for the same tile"
+        yield from self.tiling.shortages(self.operands, arch)
         most = shared_bytes(arch)
         if self.shared_bytes > most:
-            ring = f"{tiling.stages} stages of {self.stage_bytes} bytes"
+            ring = f"{self.tiling.stages} stages of {self.stage_bytes} bytes"
             message = f"{ring} take {self.shared_bytes} bytes of shared memory; a block of {arch} has {most}"
             yield message, "take a smaller tile or fewer stages; on the emulator, PTXDSL_ARCH says of which GPU"
-
-
-@lru_cache(maxsize=4096)
-def traits_of(
-    tiling: Tiling, operands: Operands, schedule: TileSchedule, epilogue: Callable[..., Any] | None
-) -> Traits:
-    """The same object for the same kernel, so that what follows from it is worked out once."""
-    return Traits(tiling, operands, schedule, epilogue)

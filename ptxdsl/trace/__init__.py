@@ -55,20 +55,18 @@ _PASSABLE = "annotate ptr[f32] and the like for arrays, a scalar type such as u3
 class KernelSignature:
     """What a kernel takes: `names` at each launch, `constants` (name: default or REQUIRED) while it is traced.
 
-    The types of parameters may depend on constants: `a: ptr[config.inputs]`. `rest` is the name of `*rest: types`, of
-    which a tuple of types says how many parameters it stands for.
+    The types of parameters may depend on constants: `a: ptr[config.inputs]`.
     """
 
     function: Callable[..., Any]
     names: tuple[str, ...]
-    rest: str | None
     constants: Mapping[str, Any]
     scope: Mapping[str, Any]  # local names at the definition
 
     def parameters(self, constants: Mapping[str, Any]) -> tuple[Parameter, ...]:
         """The parameters with their types. Raises TraceError at the definition for one that no kernel can take."""
-        fixed = [Parameter(name, self._passable(name, self._annotation(name, constants))) for name in self.names]
-        parameters = *fixed, *self._rest(constants)
+        annotations = [(name, self._annotation(name, constants)) for name in self.names]
+        parameters = tuple(Parameter(name, self._passable(name, type)) for name, type in annotations)
         self._check_distinct(parameters)
         return parameters
 
@@ -84,20 +82,6 @@ class KernelSignature:
                     at=place_of(self.function),
                     help="rename one of them",
                 )
-
-    def _rest(self, constants: Mapping[str, Any]) -> Iterator[Parameter]:
-        if self.rest is None:
-            return
-        types = self._annotation(self.rest, constants)
-        if not isinstance(types, tuple):
-            raise TraceError(
-                f"`*{self.rest}` of kernel `{self.function.__name__}` is annotated {types!r}, which is no tuple",
-                at=place_of(self.function),
-                help="annotate it with a constant that is a tuple of types, one for each parameter",
-            )
-        for number, type in enumerate(types):
-            name = f"{self.rest}_{number}"
-            yield Parameter(name, self._passable(name, type))
 
     def _annotation(self, name: str, constants: Mapping[str, Any]) -> Any:
         type = self.function.__annotations__[name]
@@ -130,7 +114,7 @@ class KernelSignature:
     @cached_property
     def captured(self) -> tuple[object, ...]:
         """What annotations read, as functions: those that are text are evaluated anew for each set of constants."""
-        annotations = [self.function.__annotations__.get(str(name)) for name in (*self.names, self.rest)]
+        annotations = [self.function.__annotations__[name] for name in self.names]
         return tuple(
             FunctionType(compile(each, "annotation", "eval"), self.function.__globals__)
             if isinstance(each, str)
@@ -142,8 +126,7 @@ class KernelSignature:
     @property
     def depends_on_constants(self) -> bool:
         """Whether annotations name constants, so that they are known only when these are."""
-        names = self.names if self.rest is None else (*self.names, self.rest)
-        texts = [t for name in names if isinstance(t := self.function.__annotations__[name], str)]
+        texts = [t for name in self.names if isinstance(t := self.function.__annotations__[name], str)]
         return any(set(compile(text, "annotation", "eval").co_names) & self.constants.keys() for text in texts)
 
 
@@ -167,16 +150,14 @@ def signature(function: Callable[..., Any], scope: Mapping[str, Any]) -> KernelS
 
     Raises TraceError at the definition for a parameter that no kernel can take.
     """
-    names, rest, constants = [], None, {}
+    names, constants = [], {}
     for p in inspect.signature(function).parameters.values():
         if p.kind is p.KEYWORD_ONLY:
             constants[p.name] = REQUIRED if p.default is p.empty else p.default
-        elif p.kind is p.VAR_POSITIONAL and p.annotation is not p.empty:
-            rest = p.name
         else:
             _check_parameter(function, p)
             names.append(p.name)
-    found = KernelSignature(function, tuple(names), rest, constants, scope)
+    found = KernelSignature(function, tuple(names), constants, scope)
     if not found.depends_on_constants:
         found.parameters({})
     return found
@@ -185,8 +166,10 @@ def signature(function: Callable[..., Any], scope: Mapping[str, Any]) -> KernelS
 def _check_parameter(function: Callable[..., Any], p: inspect.Parameter) -> None:
     of, where = f"of kernel `{function.__name__}`", place_of(function)
     if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-        help = "name each parameter, or annotate `*rest` with a constant that is a tuple of types"
-        raise TraceError(f"`{p}` {of}: the number of its parameters must be known", at=where, help=help)
+        help = "name each parameter, or take a group of them: pd.Parameters.of makes one whose fields are computed"
+        raise TraceError(
+            f"`{p.replace(annotation=p.empty)}` {of}: the number of its parameters must be known", at=where, help=help
+        )
     if p.default is not p.empty:
         help = "parameters are given at each launch; constants of a kernel are keyword-only, behind a `*`"
         raise TraceError(f"parameter `{p.name}` {of} has a default", at=where, help=help)

@@ -8,8 +8,8 @@ from ptxdsl import bf16, f16, f32, f64, s8
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.sm80.fragments import by_warps
 from ptxdsl.kernels.sm80.tile import OperandTile
-from ptxdsl.kernels.sm80.tiling import Tiling
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.sm80.tiling import WarpTiling
+from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.layout import bank_wavefronts, make_tiled_copy_a, make_tiled_copy_b
 
 TILES = [
@@ -34,7 +34,7 @@ def test_copies_write_without_conflicts(tile, threads):
 
 
 TRAITS = [
-    Traits(Tiling((64, 64, 64), (32, 32)), Operands(inputs, output, major, major))
+    WarpTraits(WarpTiling((64, 64, 64), (32, 32)), Operands(inputs, output, major, major))
     for inputs, output in ((f16, f16), (bf16, f32), (f32, f32), (f64, f64))
     for major in ("k", "mn")
 ]

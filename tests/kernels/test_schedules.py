@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ptxdsl.kernels.call import scheduled
 from ptxdsl.kernels.choose.candidates import LARGE, MEDIUM, SMALL
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
-from ptxdsl.kernels.tiles import scheduled
 from ptxdsl.kernels.tiles.persistent import Persistent
 from ptxdsl.schedule import (
     GroupedRowsThreadblockSwizzle,

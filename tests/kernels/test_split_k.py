@@ -9,13 +9,12 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import driver
-from ptxdsl.kernels.call import workspace
+from ptxdsl.kernels.call import scheduled, workspace
 from ptxdsl.kernels.call.memory import CALLS
 from ptxdsl.kernels.choose.candidates import LARGE
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add, per_column, per_row, relu, scale_rows_and_columns
 from ptxdsl.kernels.gemm import gemm
-from ptxdsl.kernels.tiles import scheduled
 from ptxdsl.kernels.tiles.choice import REDUCTIONS
 from ptxdsl.schedule import (
     BatchedIdentityThreadblockSwizzle,

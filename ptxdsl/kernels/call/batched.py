@@ -18,11 +18,11 @@ from ptxdsl.kernels.call.lists import ProblemTable, Send
 from ptxdsl.kernels.call.matrix import Matrix, tensor
 from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.call.residency import prepared
+from ptxdsl.kernels.call.scheduled import Scheduled
 from ptxdsl.kernels.call.upload import upload
 from ptxdsl.kernels.call.values import gemm_values
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.parameters import BATCHES
-from ptxdsl.kernels.tiles.scheduled import Scheduled
 
 
 def is_list(*operands: Any) -> bool:

@@ -10,12 +10,13 @@ import numpy as np
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.group import Matrices
 from ptxdsl.kernels.call.matrix import Matrix
-from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig, specialise
 from ptxdsl.kernels.operands import Extra, Operands
+from ptxdsl.kernels.store.function import canonical
 from ptxdsl.kernels.tiles.choice import Schedule
-from ptxdsl.kernels.tiles.scheduled import specialise
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.runtime.dispatch import target
+from ptxdsl.schedule import BatchedIdentityThreadblockSwizzle
 
 
 class Choice(NamedTuple):
@@ -39,6 +40,19 @@ class Choice(NamedTuple):
         said = {"schedule": self.schedule, "split_k": self.split_k, "reduction": self.reduction}
         known = {field: value for field, value in said.items() if value is not None}
         return specialise(config, epilogue=self.epilogue, **known)
+
+
+def settled(config: GemmConfig | None) -> GemmConfig | None:
+    """A configuration of a call whose function is known by all that it reads now."""
+    epilogue = getattr(config, "epilogue", None)
+    return config if config is None or epilogue is None else specialise(config, epilogue=canonical(epilogue))
+
+
+def for_batches(config: GemmConfig) -> GemmConfig:
+    """A configuration of batches: z of the grid counts them past 65535 too, where no other schedule is asked for."""
+    if config.schedule != ROWS_OF_EIGHT:
+        return config
+    return specialise(config, schedule=BatchedIdentityThreadblockSwizzle())
 
 
 def configure(config: GemmConfig, operands: Operands, device: int | None) -> Traits:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call import scheduled
 from ptxdsl.kernels.call.configure import Choice
 from ptxdsl.kernels.call.conv_problem import Convolution, convolution_of, window
 from ptxdsl.kernels.call.gemm import traits_of
@@ -18,7 +19,6 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.parameters import Geometry, conv2d_parameters
 from ptxdsl.kernels.store.function import array_of, canonical, epilogue_of, sequence_of
 from ptxdsl.kernels.store.words import WIDEST
-from ptxdsl.kernels.tiles import scheduled
 from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.traits import Traits
 

@@ -19,7 +19,7 @@ from ptxdsl.kernels.call.problem import (
     vector_operand,
 )
 from ptxdsl.kernels.epilogue import VectorOperand
-from ptxdsl.kernels.operands import ATOMS, outputs
+from ptxdsl.kernels.operands import INPUTS, outputs
 from ptxdsl.kernels.store.function import check_function
 from ptxdsl.kernels.store.words import WIDEST
 from ptxdsl.schedule import Conv2dProblem
@@ -125,10 +125,10 @@ def convolution_of(
 
 
 def _check_inputs(x: Tensor, w: Tensor) -> None:
-    if x.type not in ATOMS or x.type is not w.type:
+    if x.type not in INPUTS or x.type is not w.type:
         raise LaunchError(
             f"`x` is {describe_type(x.type)} and `w` is {describe_type(w.type)}",
-            help=f"conv2d takes images and filters of one type, {describe_types(ATOMS)}; convert them before",
+            help=f"conv2d takes images and filters of one type, {describe_types(INPUTS)}; convert them before",
         )
     channels, taken = x.array.shape[3], w.array.shape[3]
     if channels != taken:

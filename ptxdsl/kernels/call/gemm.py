@@ -7,8 +7,9 @@ from typing import Any
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call import scheduled
 from ptxdsl.kernels.call.batched import batch_of, is_list, lists_of
-from ptxdsl.kernels.call.configure import Choice, configure, facts, narrower
+from ptxdsl.kernels.call.configure import Choice, configure, facts, for_batches, narrower
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.lists import list_launch, lists_given
 from ptxdsl.kernels.call.memory import CALLS, key_of, key_of_lists
@@ -18,9 +19,7 @@ from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.store.function import array_of, canonical, check_factor, epilogue_of, factor, sequence_of
-from ptxdsl.kernels.tiles import scheduled
 from ptxdsl.kernels.tiles.choice import Schedule
-from ptxdsl.kernels.tiles.scheduled import for_batches
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.runtime.dispatch import target
 

@@ -16,7 +16,7 @@ from ptxdsl.arrays import Array
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrix import describe_type, empty, matrix
 from ptxdsl.kernels.call.residency import stream_of
-from ptxdsl.kernels.operands import ATOMS, outputs
+from ptxdsl.kernels.operands import INPUTS, outputs
 from ptxdsl.runtime.arguments import overlap
 from ptxdsl.runtime.launch import gpu_at
 from ptxdsl.types import Type
@@ -271,10 +271,10 @@ def _check_lengths(given: dict[str, Any]) -> None:
 
 def check_sizes(a: Matrices, b: Matrices) -> None:
     """Raises LaunchError for inputs that do not make products."""
-    if a.type not in ATOMS or a.type is not b.type:
+    if a.type not in INPUTS or a.type is not b.type:
         raise LaunchError(
             f"`a` is {describe_type(a.type)} and `b` is {describe_type(b.type)}",
-            help=f"grouped_gemm takes two lists of one type, one of {', '.join(map(describe_type, ATOMS))}",
+            help=f"grouped_gemm takes two lists of one type, one of {', '.join(map(describe_type, INPUTS))}",
         )
     for number in np.flatnonzero(a.shapes[:, 1] != b.shapes[:, 0]):
         left, right = (tuple(operand.shapes[number].tolist()) for operand in (a, b))

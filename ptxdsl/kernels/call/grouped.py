@@ -12,7 +12,7 @@ from ptxdsl import Parameters
 from ptxdsl import config as settings
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.configure import check_is_bool, check_is_config, configure, facts, narrower
+from ptxdsl.kernels.call.configure import check_is_bool, check_is_config, configure, facts, narrower, settled
 from ptxdsl.kernels.call.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.grouped_table import ADDRESSES, Deal, address_table, deal, describe
 from ptxdsl.kernels.call.lists import ProblemTable, Send, list_launch, lists_given
@@ -26,7 +26,6 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.parameters import grouped_parameters
 from ptxdsl.kernels.store.function import check_factor, factor
 from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN
-from ptxdsl.kernels.tiles.scheduled import settled
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.runtime.dispatch import target
 

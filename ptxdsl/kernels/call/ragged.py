@@ -12,7 +12,7 @@ from ptxdsl import Parameters, s32
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.configure import check_is_bool, check_is_config, configure, facts
+from ptxdsl.kernels.call.configure import check_is_bool, check_is_config, configure, facts, settled
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.matrix import Matrix, Tensor, describe_type, empty, matrix, tensor
 from ptxdsl.kernels.call.memory import CALLS, key_of
@@ -21,10 +21,9 @@ from ptxdsl.kernels.call.residency import resident_blocks, stream_of
 from ptxdsl.kernels.choose.grouped import choose_tiles, of_groups
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.operands import ATOMS, outputs
+from ptxdsl.kernels.operands import INPUTS, outputs
 from ptxdsl.kernels.parameters import group_view, ragged_parameters
 from ptxdsl.kernels.tiles.many import AHEAD
-from ptxdsl.kernels.tiles.scheduled import settled
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.runtime.arguments import overlap
 from ptxdsl.runtime.dispatch import target
@@ -105,10 +104,10 @@ def _of_rank(name: str, owner: Any, dimensions: int, wanted: str) -> Matrix:
 
 
 def _check_inputs(left: Matrix, right: Matrix) -> None:
-    if left.type not in ATOMS or left.type is not right.type:
+    if left.type not in INPUTS or left.type is not right.type:
         raise LaunchError(
             f"`a` is {describe_type(left.type)} and `b` is {describe_type(right.type)}",
-            help=f"pass two arrays of one type, one of {', '.join(map(describe_type, ATOMS))}",
+            help=f"pass two arrays of one type, one of {', '.join(map(describe_type, INPUTS))}",
         )
     if left.shape[1] != right.shape[0]:
         raise LaunchError(

@@ -7,9 +7,9 @@ from typing import Any
 from ptxdsl import Parameters
 from ptxdsl.kernels.call.matrix import Matrix
 from ptxdsl.kernels.call.problem import EpilogueOperand, GemmProblem
+from ptxdsl.kernels.call.scheduled import Scheduled
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.parameters import BATCHES, extra_view, extras, parameters, view
-from ptxdsl.kernels.tiles.scheduled import Scheduled
 from ptxdsl.kernels.traits import Traits
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.choose import candidates
 from ptxdsl.kernels.choose.model import CostModel, Sizes, model_of
-from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.config import GemmConfig, specialise
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.tiles.schedule import TileSchedule
-from ptxdsl.kernels.tiles.scheduled import specialise
 
 USUAL = GemmConfig()
 OF_ONE_PRODUCT = "schedule", "split_k", "reduction"

@@ -19,8 +19,7 @@ from ptxdsl.kernels.choose.candidates import label
 from ptxdsl.kernels.choose.rates import Rates, rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.operands import Operands, outputs
-from ptxdsl.kernels.sm80.tiling import LEAST_ASYNCHRONOUS
-from ptxdsl.kernels.traits import REGISTERS as MOST_REGISTERS
+from ptxdsl.kernels.sm80.tiling import LEAST_ASYNCHRONOUS, MOST_REGISTERS
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.schedule import StreamKThreadblockSwizzle, blocks_per_multiprocessor
 from ptxdsl.schedule.arithmetic import ceil_div

@@ -6,11 +6,11 @@ from typing import Any, Protocol
 
 import ptxdsl as pd
 from ptxdsl import b8, b16, ptr, s32, s64
-from ptxdsl.kernels.product import Work
 from ptxdsl.kernels.sm80.addresses import Addresses
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.tile import CHUNK_BYTES, OperandTile
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.sm80.traits import WarpTraits
+from ptxdsl.kernels.tiles.product import Work
 from ptxdsl.layout import in_bytes
 
 
@@ -103,7 +103,7 @@ class MatrixCopies(TileCopies):
 
     is_quick = True
 
-    def __init__(self, traits: Traits, operand: str, memory: SharedMemory) -> None:
+    def __init__(self, traits: WarpTraits, operand: str, memory: SharedMemory) -> None:
         """Of operand "a" or "b"."""
         tile, address = (traits.a, memory.a) if operand == "a" else (traits.b, memory.b)
         super().__init__(tile, address, traits.threads)

@@ -8,7 +8,7 @@ import ptxdsl as pd
 from ptxdsl import b32, f32, f64
 from ptxdsl.kernels.sm80.addresses import Addresses
 from ptxdsl.kernels.sm80.tile import WARP_TILE
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.layout import Layout, composition, in_bytes, make_tiled_copy_a, make_tiled_copy_b
 from ptxdsl.layout.swizzle import AnyLayout
 
@@ -20,7 +20,7 @@ HALF_TF32 = 2.0**-11  # of 1.0: half the distance to the next tf32
 class Fragments:
     """A warp's fragments of an operand, "a" or "b", 16 of mn and one k step of the instruction at a time."""
 
-    def __init__(self, traits: Traits, operand: str, memory: Any) -> None:
+    def __init__(self, traits: WarpTraits, operand: str, memory: Any) -> None:
         """`memory` is where the tile lies in the first stage."""
         tile = self.tile = traits.a if operand == "a" else traits.b
         self.operand, self.held = operand, f64 if tile.type is f64 else b32
@@ -43,7 +43,7 @@ class Fragments:
             for step in range(steps)
         ]
 
-    def _address_pairs(self, traits: Traits, memory: Any) -> None:
+    def _address_pairs(self, traits: WarpTraits, memory: Any) -> None:
         self.load_group, self.registers = self._load_pairs, 4
         partition = rows_of_pairs(traits, self.operand)
         self.addresses = Addresses(memory, partition, pd.tid.x)
@@ -93,7 +93,7 @@ def round_to_tf32(register: Any) -> None:
     pd.ptx.fma.rn.f32(power, HALF_TF32, register.bitcast(f32), out=register)
 
 
-def rows_of_pairs(traits: Traits, operand: str) -> AnyLayout:
+def rows_of_pairs(traits: WarpTraits, operand: str) -> AnyLayout:
     """(thread, 16 of mn, k step) → byte of the row that a thread addresses for ldmatrix.
 
     Rows lie along mn, one for each of 32 k. Matrices hold every second pair of k, so that a thread gets four
@@ -112,7 +112,7 @@ def rows_of_pairs(traits: Traits, operand: str) -> AnyLayout:
     return swizzled
 
 
-def by_warps(layout: AnyLayout, traits: Traits, operand: str) -> AnyLayout:
+def by_warps(layout: AnyLayout, traits: WarpTraits, operand: str) -> AnyLayout:
     """A tile's layout in the order in which warps of a tiled MMA take turns along mn: each one's rows in one piece.
 
     A warp has one atom in M, or in N, in each turn.

@@ -8,9 +8,9 @@ import ptxdsl as pd
 from ptxdsl.kernels.sm80.fragments import Fragments
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.tile import WARP_TILE
+from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.store.words import read_words, write_words
-from ptxdsl.kernels.traits import Traits
 
 ATOMS_N = 2  # that ldmatrix.x4 brings of B
 
@@ -19,7 +19,7 @@ class WarpMma:
     """The tensor cores of a block. Fragments of one k step are multiplied while those of the next are loaded: there are
     registers for two of them."""
 
-    def __init__(self, traits: Traits, memory: SharedMemory) -> None:
+    def __init__(self, traits: WarpTraits, memory: SharedMemory) -> None:
         self.traits, self.memory, self.layout = traits, memory, traits.sums
         self.operands = Fragments(traits, "a", memory.a), Fragments(traits, "b", memory.b)
         self.steps = traits.tile[2] // traits.k_step

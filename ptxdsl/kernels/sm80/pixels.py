@@ -14,7 +14,7 @@ from ptxdsl import b8, b32, b64, s32, s64, u32
 from ptxdsl.kernels.parameters import Geometry
 from ptxdsl.kernels.sm80.copies import TileCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.sm80.traits import WarpTraits
 
 NOWHERE = 1 << 31  # a line that no image has: where rows lie behind the last output pixel
 ROW_BYTES = 16  # what is known of a row: an address and two coordinates
@@ -65,7 +65,7 @@ class PixelCopies(TileCopies):
 
     is_quick = False  # where pixels lie is found by all threads together
 
-    def __init__(self, traits: Traits, memory: SharedMemory, geometry: Geometry) -> None:
+    def __init__(self, traits: WarpTraits, memory: SharedMemory, geometry: Geometry) -> None:
         super().__init__(traits.a, memory.a, traits.threads)
         self.geometry, self.threads = geometry, traits.threads
         self.rows, self.first = PixelRows(traits.tile[0], geometry), self.mn * ROW_BYTES

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cache
+from math import prod
+from typing import Any
 
 from ptxdsl.errors import LaunchError, LayoutError
-from ptxdsl.kernels.operands import ATOMS, Operands, either
+from ptxdsl.kernels.operands import SUMS, Operands, either
 from ptxdsl.kernels.sm80.tile import WARP_TILE, OperandTile
 from ptxdsl.kernels.store.sums import SumsLayout
 from ptxdsl.layout import Layout, TiledMma, make_tiled_mma, mma_atom
+from ptxdsl.layout.mma_shapes import MMA, mma_names
+from ptxdsl.runtime.limits import capability_of
 from ptxdsl.runtime.shape import THREADS_PER_BLOCK
-from ptxdsl.types import Type, f64
+from ptxdsl.types import Type, f32, f64
 
 WARP = 32
 LEAST_ASYNCHRONOUS = 4  # bytes of a cp.async, which fills up with zeros where an operand ends
 OWN_REGISTERS = 24  # addresses and counters, at least
-WIDE_F64 = "mma.m16n8k4.f64.f64"  # twice the rate of m8n8k4
-MORE_ATOMS = (WIDE_F64, "mma.m16n8k8.f64.f64", "mma.m16n8k16.f64.f64")  # of f64
-MORE_ATOMS_FROM = 90  # the first compute capability that has them
+MOST_REGISTERS = 255  # of a thread
+REGISTERS_OF_BLOCK = 65536
+CAPABILITY = 80  # of the GPUs that the path is for
+MORE_ATOMS_FROM = 90  # the first compute capability that has more atoms of f64
+MORE_ATOMS = tuple(reversed([n for n in mma_names("f64", MORE_ATOMS_FROM) if n not in mma_names("f64", CAPABILITY)]))
+WIDE_F64 = MORE_ATOMS[0]  # the smallest has twice the rate of that of all GPUs
 
 
 @dataclass(frozen=True)
-class Tiling:
+class WarpTiling:
     """`tile` is the (M, N, K) of a thread block; `warp` the (M, N) of a warp, or (M, N, K) where several share the K of
     a tile; `stages` the length of the ring in shared memory; `atom` the tensor core instruction, "" for the usual one
     of the inputs. Raises LaunchError for what the path is not written for."""
@@ -32,7 +39,6 @@ class Tiling:
     warp: tuple[int, ...] = (64, 64)
     stages: int = 4
     atom: str = ""
-    group_rows: ClassVar[int] = WARP_TILE  # rows of a warp that are stored at a time
 
     def __post_init__(self) -> None:
         for message in misfits(self):
@@ -64,7 +70,7 @@ class Tiling:
     def mma(self, inputs: Type) -> TiledMma:
         """All warps with two atoms each along N, so that ldmatrix.x4 brings 16 rows of either operand."""
         m, n = self.warps
-        return make_tiled_mma(self.atom or ATOMS[inputs], (m, n, self.slices), (m * WARP_TILE, n * WARP_TILE, None))
+        return make_tiled_mma(self.atom or atom_of(inputs), (m, n, self.slices), (m * WARP_TILE, n * WARP_TILE, None))
 
     def a(self, operands: Operands) -> OperandTile:
         return OperandTile(
@@ -78,7 +84,7 @@ class Tiling:
 
     def sums(self, operands: Operands) -> SumsLayout:
         """Groups are of 16 rows. Neighbours are those where an atom has others, if fragments come in pairs."""
-        mma = make_tiled_mma(self.atom or ATOMS[operands.inputs], tile=(WARP_TILE, self.warp[1], None))
+        mma = make_tiled_mma(self.atom or atom_of(operands.inputs), tile=(WARP_TILE, self.warp[1], None))
         by_pairs = Layout((2, 4, 2, self.warp[1] // WARP_TILE), (2, 4, 1, WARP_TILE))
         rows = Layout((8, 2), (2, 1)) if self.a(operands).by_pairs else Layout(WARP_TILE)
         columns = by_pairs if self.b(operands).by_pairs else Layout(self.warp[1])
@@ -97,9 +103,53 @@ class Tiling:
     def registers(self, operands: Operands) -> int:
         """Of a thread: at least so many are held at the same time."""
         held = self.warp[0] * self.warp[1] // WARP * operands.sum.bits // 32
-        depth = mma_atom(self.atom or ATOMS[operands.inputs]).shape[2]
+        depth = mma_atom(self.atom or atom_of(operands.inputs)).shape[2]
         fragments = (self.warp[0] + self.warp[1]) * depth * operands.inputs.bits // 32 // WARP
         return held + 2 * fragments + OWN_REGISTERS
+
+    def misfits(self, inputs: Type) -> Iterator[str]:
+        """What is wrong with it for such inputs.
+
+        Operands are read by ldmatrix.x4, and sums are of the type that the output is computed from. Fragments are
+        loaded in pairs along k, one k step ahead, and swizzles exchange chunks of a power of two.
+        """
+        usual = atom_of(inputs)
+        known = (usual, *MORE_ATOMS) if inputs is f64 else (usual,)
+        label = _label(self.atom or usual)
+        if label not in known:
+            yield f"atom is {self.atom!r}; of {inputs} inputs it takes {either(known)}"
+            return
+        least = 2 * mma_atom(label).shape[2]
+        cause = f"with {label}" if self.atom else f"of {inputs} inputs"
+        for field, extents in (("tile", self.tile), ("warp", self.warp)):
+            if min(extents[2:], default=least) < least:
+                yield f"{field} is {extents}; {cause} its K is {least} or more"
+
+    def shortages(self, operands: Operands, arch: str) -> Iterator[tuple[str, str]]:
+        """What a GPU lacks for it beside shared memory, and how to mend that."""
+        atom, registers = self.mma(operands.inputs).atom.name, self.registers(operands)
+        if atom in MORE_ATOMS and capability_of(arch) < MORE_ATOMS_FROM:
+            message = f"atom is {atom}, which takes sm_{MORE_ATOMS_FROM} or later; the kernel is for {arch}"
+            yield (
+                message,
+                f"leave atom out; on the emulator, PTXDSL_ARCH=sm_{MORE_ATOMS_FROM} says that it is such a GPU",
+            )
+        if registers > MOST_REGISTERS:
+            whole = f"warps of {self.warp} with {operands.sum} sums"
+            message = f"{whole} hold {registers} registers a thread or more; there are {MOST_REGISTERS}"
+            yield message, "take a smaller warp, and so more warps for the same tile"
+        elif registers * self.threads > REGISTERS_OF_BLOCK:
+            whole = f"{self.threads} threads in warps of {self.warp}"
+            message = f"{whole} hold {registers} registers each or more; a block has {REGISTERS_OF_BLOCK}"
+            yield message, "take a smaller tile, or a larger warp, and so fewer warps for the same tile"
+
+
+@cache
+def atom_of(inputs: Type) -> str:
+    """The largest tensor core instruction that all GPUs of the path have for such inputs."""
+    name, sums = "tf32" if inputs is f32 else inputs.name, SUMS.get(inputs, f32).name
+    known = [mma for mma in MMA if name in mma.inputs and sums in mma.sums and mma.sm <= CAPABILITY]
+    return f"mma.{max(known, key=lambda mma: prod(mma.shape)).name}.{sums}.{name}"
 
 
 def copied(width: int, type: Type) -> int:
@@ -110,11 +160,6 @@ def copied(width: int, type: Type) -> int:
 def usual_atom(inputs: Type, arch: str) -> str:
     """The tensor core instruction for such inputs on a GPU; "" for that of all GPUs."""
     return WIDE_F64 if inputs is f64 and capability_of(arch) >= MORE_ATOMS_FROM else ""
-
-
-def capability_of(arch: str) -> int:
-    """80 of sm_80, 90 of sm_90a."""
-    return int("".join(filter(str.isdigit, arch)))
 
 
 def misfits(choice: Any) -> Iterator[str]:
@@ -151,25 +196,6 @@ def misfit_count(field: str, value: Any, least: int, takes: str) -> Iterator[str
         yield f"{field} is {value!r}; it takes an int"
     elif value < least:
         yield f"{field} is {value}; {takes}"
-
-
-def misfit_inputs(tiling: Tiling, inputs: Type) -> Iterator[str]:
-    """What is wrong with a tiling for such inputs.
-
-    Operands are read by ldmatrix.x4, and sums are of the type that the output is computed from. Fragments are loaded in
-    pairs along k, one k step ahead, and swizzles exchange chunks of a power of two.
-    """
-    usual = ATOMS[inputs]
-    known = (usual, *MORE_ATOMS) if inputs is f64 else (usual,)
-    label = _label(tiling.atom or usual)
-    if label not in known:
-        yield f"atom is {tiling.atom!r}; of {inputs} inputs it takes {either(known)}"
-        return
-    least = 2 * mma_atom(label).shape[2]
-    cause = f"with {label}" if tiling.atom else f"of {inputs} inputs"
-    for field, extents in (("tile", tiling.tile), ("warp", tiling.warp)):
-        if min(extents[2:], default=least) < least:
-            yield f"{field} is {extents}; {cause} its K is {least} or more"
 
 
 def _label(atom: Any) -> str:

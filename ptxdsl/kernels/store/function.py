@@ -75,13 +75,13 @@ def _text(function: Epilogue, types: tuple[Type, ...]) -> str:
         return ""
 
 
-def _applied(
-    out: ptr[types[0]],
-    *given: types,
-    function: Epilogue,
-    types: tuple[Type, ...],
-) -> None:
-    cast(Any, out)[0] = traced(function, *given)
+def _elements(types: tuple[Type, ...]) -> Callable[..., pd.Parameters]:
+    """One element of each type."""
+    return pd.Parameters.of("Elements", out=ptr[types[0]], **{f"of_{n}": type for n, type in enumerate(types)})
+
+
+def _applied(p: _elements(types), *, function: Epilogue, types: tuple[Type, ...]) -> None:
+    cast(Any, p).out[0] = traced(function, *(getattr(p, f"of_{n}") for n in range(len(types))))
 
 
 def check_function(function: Callable[..., Any] | None, operands: Sequence[Any]) -> None:

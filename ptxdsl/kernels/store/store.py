@@ -8,10 +8,10 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import b8, s32
 from ptxdsl.kernels.operands import Extra
-from ptxdsl.kernels.product import Part
 from ptxdsl.kernels.store.readers import Reader, Running
 from ptxdsl.kernels.store.traced import traced
 from ptxdsl.kernels.store.words import WIDEST, pack, read_words, write_words
+from ptxdsl.kernels.tiles.product import Part
 from ptxdsl.kernels.traits import PAD, Traits
 from ptxdsl.layout import Layout, composition, in_bytes, make_tiled_copy, make_tiled_copy_c
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl.kernels.product import Tile, Work
-from ptxdsl.kernels.tiles.products import Products
+from ptxdsl.kernels.tiles.product import Products, Tile, Work
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
 from ptxdsl.schedule import ThreadblockSwizzle
 

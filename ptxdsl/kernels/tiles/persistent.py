@@ -11,7 +11,7 @@ import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.errors import ScheduleError
 from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.product import Tile, Work
+from ptxdsl.kernels.tiles.product import Tile, Work
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileAfterTile, TileSchedule, Walk
 from ptxdsl.schedule import ClusterRaster, PersistentScheduler
 from ptxdsl.types import Type

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 import ptxdsl as pd
 from ptxdsl import ptr, u32
 from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.product import Part, Work
 from ptxdsl.kernels.store.sums import Sums, SumsLayout
-from ptxdsl.kernels.tiles.products import Products
+from ptxdsl.kernels.tiles.product import Part, Products, Work
 from ptxdsl.schedule.problems import GemmShape
 from ptxdsl.types import Type
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.product import Part, Work
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.tiles.one_tile import leave_without, located
 from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots, announce, wait_for
+from ptxdsl.kernels.tiles.product import Part, Work
 from ptxdsl.kernels.tiles.scatter import ScatterWalk
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
 from ptxdsl.schedule import ThreadblockSwizzle, slice_of_k

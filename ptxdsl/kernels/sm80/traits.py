@@ -1,0 +1,47 @@
+"""What a kernel of the sm_80 path is made for: beside the traits of all paths, those of ldmatrix and mma.sync."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.sm80.tile import OperandTile
+from ptxdsl.kernels.sm80.tiling import WarpTiling
+from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.kernels.traits import Traits
+from ptxdsl.layout import TiledMma
+
+
+@dataclass(frozen=True)
+class WarpTraits(Traits):
+    """Traits whose tiling is one of warps."""
+
+    tiling: WarpTiling = field(default_factory=WarpTiling)
+
+    @cached_property
+    def mma(self) -> TiledMma:
+        return self.tiling.mma(self.operands.inputs)
+
+    @property
+    def k_step(self) -> int:
+        """The K of one tensor core instruction of each slice."""
+        return self.mma.tile[2]
+
+    @cached_property
+    def a(self) -> OperandTile:
+        return self.tiling.a(self.operands)
+
+    @cached_property
+    def b(self) -> OperandTile:
+        return self.tiling.b(self.operands)
+
+
+@lru_cache(maxsize=4096)
+def traits_of(
+    tiling: WarpTiling, operands: Operands, schedule: TileSchedule, epilogue: Callable[..., Any] | None
+) -> WarpTraits:
+    """The same object for the same kernel, so that what follows from it is worked out once."""
+    return WarpTraits(tiling, operands, schedule, epilogue)

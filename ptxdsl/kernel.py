@@ -41,14 +41,23 @@ RESERVED = ("stream", "cluster", "cooperative", "overlap", "arch", "annotate", "
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Promises about launches, printed as directives: threads of a block (exact or at most), blocks an SM holds."""
+    """Promises about launches, printed as directives: threads of a block (exact or at most), blocks an SM holds.
+
+    `cluster` is the blocks of a cluster along each axis.
+    """
 
     reqntid: int | tuple[int, ...] | None = None
     max_threads: int | tuple[int, ...] | None = None
     min_blocks: int | None = None
+    cluster: int | tuple[int, ...] | None = None
 
     def directives(self) -> tuple[ir.Directive, ...]:
-        promises = (("reqntid", self.reqntid), ("maxntid", self.max_threads), ("minnctapersm", self.min_blocks))
+        promises = (
+            ("reqntid", self.reqntid),
+            ("maxntid", self.max_threads),
+            ("minnctapersm", self.min_blocks),
+            ("reqnctapercluster", self.cluster),
+        )
         return tuple(
             ir.Directive(name, value if isinstance(value, tuple) else (value,))
             for name, value in promises
@@ -236,12 +245,19 @@ def kernel(
     reqntid: int | tuple[int, ...] | None = None,
     max_threads: int | tuple[int, ...] | None = None,
     min_blocks: int | None = None,
+    cluster: int | tuple[int, ...] | None = None,
 ) -> Any:
     """Makes a kernel of a function: `@pd.kernel`, or `@pd.kernel(max_threads=256, min_blocks=2)`.
 
     Parameters are annotated with what they take (`ptr[f32]`, `u32`); keyword-only parameters are constants: hashable
+<<<<<<< HEAD
     Python values that the kernel is traced for. `reqntid` promises the exact block, `max_threads` its largest size,
     `min_blocks` how many blocks shall fit a multiprocessor.
+=======
+    Python values that the kernel is traced for. `*rest: types`, with a constant `types` that is a tuple of types,
+    stands for as many parameters. `reqntid` promises the exact block, `max_threads` its largest size,
+    `min_blocks` how many blocks shall fit a multiprocessor, `cluster` how many blocks along each axis are a cluster.
+>>>>>>> b54a161 (Roles of warpgroups and warps, with registers and barriers of their own; clusters as a property of a kernel)
     """
     names = names_here()
     scope = names.values if names else {}
@@ -263,7 +279,7 @@ def kernel(
                     at=here().location,
                     help="give it another name",
                 )
-        return Kernel(function, taken, Options(reqntid, max_threads, min_blocks))
+        return Kernel(function, taken, Options(reqntid, max_threads, min_blocks, cluster))
 
     return make if function is None else make(function)
 

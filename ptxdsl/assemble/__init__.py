@@ -64,7 +64,7 @@ def assemble(ptx: str | Sequence[str], arch: str, *, options: Sequence[str] = ()
     check_arch(arch)
     _check_modules(modules)
     settings = config.current()
-    chosen = assemblers.choose(settings.assembler)
+    chosen = assemblers.choose(settings.assembler, any("setmaxnreg." in text for text in modules))
     name = cache.key((_FORMAT, chosen.version(), arch, *options, "", *modules))
     stem = _dump_stem(settings, modules, arch, name)
     if "ptx" in settings.dump:

@@ -193,10 +193,17 @@ def _text(log: bytearray) -> str:
 ASSEMBLERS: dict[str, Assembler] = {"nvjitlink": NvJitLink(), "ptxas": Ptxas(), "driver": DriverLinker()}
 
 
-def choose(name: str | None = None) -> Assembler:
-    """The assembler of that name (see `config`), or the first that can be used; AssembleError where none can."""
+WHOLE_PROGRAM = ("ptxas", "nvjitlink", "driver")
+"""The order for kernels that change their registers: linkers ignore `setmaxnreg` (C7504), whatever they are told."""
+
+
+def choose(name: str | None = None, whole_program: bool = False) -> Assembler:
+    """The assembler of that name (see `config`), or the first that can be used; AssembleError where none can.
+
+    `whole_program` prefers one that sees that nothing else will be linked.
+    """
     missing = []
-    for candidate in [name] if name else ASSEMBLERS:
+    for candidate in [name] if name else WHOLE_PROGRAM if whole_program else ASSEMBLERS:
         reason = ASSEMBLERS[candidate].why_not()
         if reason is None:
             return ASSEMBLERS[candidate]

@@ -18,6 +18,7 @@ from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue, PointerVar, align_dynamic
 from ptxdsl.trace.operators import operate
 from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, assembled, leaves, passable, ptx_name
+from ptxdsl.trace.roles import check_registers
 from ptxdsl.trace.rounds import Rounds, check_rounds
 from ptxdsl.trace.state import Snapshot
 from ptxdsl.trace.tensor_map import TensorMap
@@ -195,7 +196,7 @@ def trace(
 
     def traced(rounds: Rounds) -> Builder:
         kept.restore()
-        return _traced(found, parameters, constants, arch, rounds)
+        return _traced(found, parameters, constants, arch, directives, rounds)
 
     builder = traced(Rounds())
     if builder.memory[Rounds].suspects:
@@ -205,7 +206,6 @@ def trace(
         finally:
             after.restore()
     warn_unread(builder)
-    builder.function.directives.extend(directives)
     builder.function.body = builder.finished()
     module = ir.Module((arch,), items=[*builder.globals, builder.function])
     return Traced(module, parameters, builder.dynamic_bytes)
@@ -218,12 +218,18 @@ def _outside(found: KernelSignature, constants: Mapping[str, Any]) -> Names:
 
 
 def _traced(
-    found: KernelSignature, parameters: tuple[Parameter, ...], constants: Mapping[str, Any], arch: str, rounds: Rounds
+    found: KernelSignature,
+    parameters: tuple[Parameter, ...],
+    constants: Mapping[str, Any],
+    arch: str,
+    directives: tuple[ir.Directive, ...],
+    rounds: Rounds,
 ) -> Builder:
     """The kernel as its function emits it, once."""
     function = found.function
     builder = Builder(function.__name__, arch, function.__code__, place_of(function), make_value)
     builder.memory[Rounds] = rounds
+    builder.function.directives.extend(directives)
     builder.function.unique(function.__name__)
     with building(builder):
         arguments = [_argument(builder, parameter) for parameter in parameters]
@@ -290,6 +296,7 @@ def _finish(builder: Builder, result: Any) -> None:
             at=builder.where,
             help="a kernel returns nothing: write results to memory",
         )
+    check_registers(builder)
     builder.at_end()
     emit("ret")
     align_dynamic(builder)

@@ -57,6 +57,7 @@ class Builder:
     computed: list[tuple[tuple[ir.Register, ...], ir.Instruction, Site]] = field(default_factory=list)
     memory: dict[Any, Any] = field(default_factory=dict)  # what is made once a kernel, by its maker's key
     dynamic_bytes: int | None = 0  # None once an array of unknown length is the last
+    watchers: list[Callable[[ir.Instruction], None]] = field(default_factory=list)  # each may refuse an instruction
     _numbers: Counter[str] = field(default_factory=Counter)
     _anonymous: int = 0
     _fixed_site: Site | None = None
@@ -74,6 +75,12 @@ class Builder:
     def sm(self) -> int:
         """The target's number: 90 for sm_90a."""
         return int(self.arch.removeprefix("sm_").rstrip("af"))
+
+    @property
+    def block(self) -> tuple[int, ...] | None:
+        """The extents of a block, where the kernel says them."""
+        extents = next((d.arguments for d in self.function.directives if d.name == "reqntid"), None)
+        return None if extents is None else tuple(int(str(extent)) for extent in extents)
 
     def site(self) -> Site:
         """The user's call that is running, and the names its result gets."""

@@ -34,7 +34,7 @@ class Block:
         self.ticket = (self.words, self.where)
         self.builder.unentered.append(self.ticket)
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> object:
         if self.ticket not in self.builder.unentered:
             refuse(f"`{self.words}` is entered a second time", f"write `with {self.words}:` for each")
         self.builder.unentered.remove(self.ticket)
@@ -43,6 +43,7 @@ class Block:
         self.region = _open(self.builder, f"`with {self.words}` ({self.where})")
         self.bindings = Bindings(self.builder, self.loops)
         self.body()
+        return None
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None:
@@ -114,7 +115,7 @@ def _close(builder: Builder, region: ControlRegion) -> None:
     builder.region.reads |= region.reads
 
 
-def _branch(target: ir.Label, unless: Any = None, when: Any = None) -> None:
+def branch(target: ir.Label, unless: Any = None, when: Any = None) -> None:
     """Goes on at `target`: always, or if a predicate is false or true."""
     current("a branch").targets.add(target)
     emit("bra", (target,), guard=when if unless is None else ~unless)
@@ -143,7 +144,7 @@ class if_(Block):
 
     def begin(self) -> None:
         self.behind = self.builder.function.label("$endif")
-        _branch(self.behind, unless=self.predicate)
+        branch(self.behind, unless=self.predicate)
 
     def end(self) -> None:
         self.builder.append(self.behind)
@@ -166,7 +167,7 @@ class else_(Block):
         """The label behind the if_ becomes the start of this body."""
         start = self.builder.body.pop()
         self.behind = self.builder.function.label("$endelse")
-        _branch(self.behind)
+        branch(self.behind)
         self.builder.append(start)
 
     def end(self) -> None:
@@ -196,10 +197,10 @@ class while_(Block):
 
     def body(self) -> None:
         self.region.leave, self.region.again = self.behind, self.start
-        _branch(self.behind, unless=condition("pd.while_", self.predicate()))
+        branch(self.behind, unless=condition("pd.while_", self.predicate()))
 
     def end(self) -> None:
-        _branch(self.start)
+        branch(self.start)
         self.builder.append(self.behind)
 
 
@@ -218,7 +219,7 @@ def _jump(what: str, where: str, guard: Any) -> None:
     loops = [region for region in builder.regions if getattr(region, where)]
     if not loops:
         refuse(f"`{what}` stands in no loop of the kernel", "it leaves loops made by pd.range and pd.while_")
-    _branch(getattr(loops[-1], where), when=None if guard is None else condition(what, guard))
+    branch(getattr(loops[-1], where), when=None if guard is None else condition(what, guard))
 
 
 def return_(guard: Any = None) -> None:
@@ -378,7 +379,7 @@ def _loop(loop: _Loop, counter: Var, copies: int, after: ir.Label) -> Iterator[A
     builder, span = loop.builder, loop.span
     start = builder.function.label("$loop")
     if span.known is None:
-        _branch(after, unless=_enters(span, counter, copies))
+        branch(after, unless=_enters(span, counter, copies))
     builder.append(start)
     if loop.keep_rolled:
         builder.append(ir.Directive("pragma", ('"nounroll"',)))
@@ -388,9 +389,9 @@ def _loop(loop: _Loop, counter: Var, copies: int, after: ir.Label) -> Iterator[A
     bindings.end(loop.region, surely=bool(span.known))
     with steps():
         over = None if after is loop.behind or span.cannot_wrap else span.left(counter) <= span.distance(copies)
-    _branch(start, when=_advance(span, counter, copies))
+    branch(start, when=_advance(span, counter, copies))
     if over is not None:  # the counter may have wrapped: what is left over is not to be told from it
-        _branch(loop.behind, when=over)
+        branch(loop.behind, when=over)
     if after is not loop.behind and after in builder.targets:
         builder.append(after)
 

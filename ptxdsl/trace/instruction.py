@@ -248,6 +248,8 @@ def _append(builder: Builder, bound: Binding, guard: ir.Register | ir.Not | None
     for (register, _), name in zip(bound.fresh, names, strict=True):
         builder.adopt(register, name)
     instruction = ir.Instruction(bound.opcode, bound.opcode.group(bound.operands), guard, site.location)
+    for watch in builder.watchers:
+        watch(instruction)
     builder.append(instruction)
     if bound.fresh and bound.opcode.op.computes and not bound.written:
         builder.note(tuple(register for register, _ in bound.fresh), instruction, site)

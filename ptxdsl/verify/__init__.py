@@ -34,6 +34,7 @@ from ptxdsl.isa.target import Requirement
 SHOWN = 20
 """So many problems are spelled out in one error; the others are counted."""
 UNSIZED = "the assembler ignores it in a kernel that does not say how many threads its blocks have"
+UNCOUNTED = "the assembler ignores it in a kernel that does not say how many blocks a multiprocessor has to hold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +90,14 @@ def _block_problems(function: Function) -> Iterator[VerifyError]:
             f"{target.CLUSTER_BLOCKS}",
             help="8 blocks run on every GPU that has clusters",
         )
-    if function.kind == "entry" and not promised.keys() & {"reqntid", "maxntid"}:
+    if function.kind == "entry":
         resized = (i for i in function.walk() if i.opcode.text.startswith("setmaxnreg."))
-        help = "say it: `@pd.kernel(reqntid=384)`, or .reqntid in PTX"
-        yield from (_error(i, Problem("", UNSIZED, help)) for i in resized)
+        if not promised.keys() & {"reqntid", "maxntid"}:
+            help = "say it: `@pd.kernel(reqntid=384)`, or .reqntid in PTX"
+            yield from (_error(i, Problem("", UNSIZED, help)) for i in resized)
+        elif not promised.keys() & {"minnctapersm", "maxnreg"}:
+            help = "say it: `@pd.kernel(reqntid=384, min_blocks=1)`, or .minnctapersm in PTX"
+            yield from (_error(i, Problem("", UNCOUNTED, help)) for i in resized)
 
 
 def verify(module: Module) -> None:

@@ -60,7 +60,15 @@ ret;
         "setmaxnreg.inc.sync.aligned.u32: the assembler ignores it in a kernel that does not say how many threads its "
         "blocks have\n  <ptx>:6\n  help: say it: `@pd.kernel(reqntid=384)`, or .reqntid in PTX",
     ),
-    (".maxntid 384, 1, 1", "setmaxnreg.inc.sync.aligned.u32 64;", ""),
+    (
+        ".maxntid 384, 1, 1",
+        "setmaxnreg.inc.sync.aligned.u32 64;",
+        "setmaxnreg.inc.sync.aligned.u32: the assembler ignores it in a kernel that does not say how many blocks a "
+        "multiprocessor has to hold\n  <ptx>:6\n"
+        "  help: say it: `@pd.kernel(reqntid=384, min_blocks=1)`, or .minnctapersm in PTX",
+    ),
+    (".maxntid 384, 1, 1\n.minnctapersm 1", "setmaxnreg.inc.sync.aligned.u32 64;", ""),
+    (".reqntid 384\n.maxnreg 168", "setmaxnreg.inc.sync.aligned.u32 64;", ""),
     (".reqnctapercluster 2, 8, 1", "", ""),
 ])  # fmt: skip
 def test_what_a_kernel_says_of_its_blocks(directives, instruction, message):

@@ -1,0 +1,315 @@
+"""Roles: parts of a kernel for some of a block's warpgroups or warps, and for one lane of a warp."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from ptxdsl import ir
+from ptxdsl.errors import Location, TraceError
+from ptxdsl.trace.builder import Builder, current
+from ptxdsl.trace.control import Block, branch
+from ptxdsl.trace.instruction import emit
+from ptxdsl.trace.operators import operate, refuse, steps
+from ptxdsl.trace.value import Value, tid
+from ptxdsl.types import pred, u32
+
+WARP, WARPGROUP = 32, 128
+REGISTER_FILE = 65536  # registers of a multiprocessor, 32 bits each
+FEWEST, MOST, UNIT = 24, 256, 8  # registers of a thread that setmaxnreg takes
+MIN_BLOCKS = "minnctapersm"
+NAMED_BARRIERS = 15  # beside barrier 0, which is the whole block's
+ALL_LANES = 0xFFFFFFFF
+SINK = "_"
+
+
+@dataclass(eq=False, slots=True)
+class BlockRoles:
+    """What the roles of a kernel share: registers that each warpgroup was told to have, and barriers given out."""
+
+    at_launch: int
+    registers: dict[int, int] = field(default_factory=dict)
+    barriers: dict[object, int] = field(default_factory=dict)
+    next_barrier: int = 1
+    last: Location | None = None  # where registers were last asked for
+
+    def barrier(self, key: object, count: int) -> int:
+        """The first of `count` named barriers, the same for a key."""
+        if key not in self.barriers:
+            if self.next_barrier + count > NAMED_BARRIERS + 1:
+                refuse(
+                    f"the roles of this kernel take {self.next_barrier + count - 1} named barriers; "
+                    f"a block has {NAMED_BARRIERS}",
+                    "let several roles meet at one barrier, or use mbarriers",
+                )
+            self.barriers[key] = self.next_barrier
+            self.next_barrier += count
+        return self.barriers[key]
+
+
+def _roles(builder: Builder) -> BlockRoles:
+    threads = math.prod(builder.block or (1,))
+    at_launch = min(MOST, REGISTER_FILE // threads // UNIT * UNIT)
+    roles: BlockRoles = builder.memory.setdefault(BlockRoles, BlockRoles(at_launch))
+    return roles
+
+
+def _thread(builder: Builder) -> Any:
+    """The number of a thread in its block, the x axis first."""
+    extents = (*(builder.block or ()), 1, 1)[:3]
+    with steps():
+        number: Any = tid.x
+        if extents[1] > 1 or extents[2] > 1:
+            rows = tid.y + tid.z * extents[1] if extents[2] > 1 else tid.y
+            number = rows * extents[0] + number
+    return number
+
+
+def _uniform(builder: Builder, noun: str, threads: int) -> Any:
+    """The number of a thread's warpgroup or warp, once a kernel.
+
+    A shuffle tells the assembler that it is the same in all lanes: what follows from it stays in uniform registers.
+    """
+    if noun not in builder.memory:
+        with builder.at_start(noun), steps():
+            number = _thread(builder) >> threads.bit_length() - 1
+            builder.memory[noun] = operate("shfl.sync.idx.b32", number, 0, WARP - 1, ALL_LANES, type=u32)
+    return builder.memory[noun]
+
+
+class Role(Block):
+    """Base of `pd.warpgroup` and `pd.warp`: the body runs in some of a block's warps, which stand side by side.
+
+    `threads` is how many threads it has. The kernel says its block: `@pd.kernel(reqntid=384)`. `bar.sync 0`, which
+    waits for the whole block, is refused in the body.
+    """
+
+    noun = ""
+    size = 0  # threads of one of its units
+
+    def __init__(self, *numbers: int, registers: int | None = None) -> None:
+        shown = [*map(repr, numbers), *([f"registers={registers!r}"] if registers is not None else [])]
+        self.words = f"pd.{self.noun}({', '.join(shown)})"
+        builder = current(f"pd.{self.noun}")
+        self._check_block(builder.block)
+        self._check_numbers(numbers, math.prod(builder.block or ()) // self.size)
+        self.first, self.count, self.registers = numbers[0], len(numbers), registers
+        self._check_nesting(builder)
+        self.roles = _roles(builder)
+        super().__init__()
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        super().__exit__(kind, error, trace)
+        if self._watch in self.builder.watchers:
+            self.builder.watchers.remove(self._watch)
+        self.builder.memory[Role].remove(self)
+
+    @property
+    def threads(self) -> int:
+        """How many threads have this role."""
+        return self.count * self.size
+
+    @property
+    def index(self) -> Any:
+        """Which of its warpgroups or warps the thread is in, from 0: the int 0 where there is one, else a u32."""
+        if self.count == 1:
+            return 0
+        return self._once("index", lambda: _uniform(self.builder, self.noun, self.size) - self.first)
+
+    @property
+    def thread(self) -> Any:
+        """The number of the thread within its role, from 0, as a u32."""
+        return self._once("thread", lambda: _thread(self.builder) - self.first * self.size)
+
+    def barrier(self) -> None:
+        """Waits until all threads of this role have come, at a named barrier of its own."""
+        emit("bar.sync", (self.roles.barrier(self._key, 1), self.threads))
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        return self.noun, self.first, self.count
+
+    def _once(self, name: str, compute: Any) -> Any:
+        """A number that is computed before the kernel's first line, at its first use."""
+        key = *self._key, name
+        if key not in self.builder.memory:
+            with self.builder.at_start(name):
+                self.builder.memory[key] = compute()
+        return self.builder.memory[key]
+
+    def begin(self) -> None:
+        self.behind = self.builder.function.label(f"$end{self.noun}")
+        whole = self.threads == math.prod(self.builder.block or ())
+        if not whole:
+            branch(self.behind, unless=self._holds())
+            self.builder.watchers.append(self._watch)
+        self.builder.memory.setdefault(Role, []).append(self)
+
+    def end(self) -> None:
+        if self.behind in self.builder.targets:
+            self.builder.append(self.behind)
+
+    def _holds(self) -> Value:
+        """Whether a thread has this role."""
+        number: Any = _uniform(self.builder, self.noun, self.size)
+        last = math.prod(self.builder.block or ()) // self.size - 1
+        with steps():
+            if self.count == 1:
+                holds = number == self.first
+            elif self.first == 0:
+                holds = number < self.count
+            elif self.first + self.count - 1 == last:
+                holds = number >= self.first
+            else:
+                holds = number - self.first < self.count
+        return holds  # type: ignore[no-any-return]
+
+    def _watch(self, instruction: ir.Instruction) -> None:
+        """Refuses barrier 0, at which the threads of other roles never come."""
+        opcode: Any = instruction.opcode
+        if opcode.text.partition(".")[0] not in ("bar", "barrier") or ".warp." in opcode.text:
+            return
+        operands = zip(opcode.operands, opcode.bind(instruction.operands), strict=True)
+        number = next((value for operand, value in operands if operand.name == "a"), None)
+        if isinstance(number, ir.Immediate) and number.value == 0:
+            refuse(
+                f"`{opcode.text}` on barrier 0 stands inside of {self.region.words}: it waits for all threads of the "
+                "block, and those of other roles do not come",
+                f"`with pd.{self.noun}(…) as role:` has `role.barrier()`, for its threads; all threads meet behind the "
+                "roles",
+            )
+
+    def _check_block(self, block: tuple[int, ...] | None) -> None:
+        if block is None:
+            refuse(
+                f"`{self.words}` is in a kernel that does not say how many threads its blocks have",
+                "say it: `@pd.kernel(reqntid=384)`",
+            )
+        threads = math.prod(block)
+        if threads % self.size:
+            refuse(
+                f"`{self.words}` is in blocks of {threads} threads, which are not whole {self.noun}s of {self.size}",
+                f"make the block a multiple of {self.size} threads",
+            )
+
+    def _check_numbers(self, numbers: tuple[Any, ...], units: int) -> None:
+        if not numbers or not all(type(n) is int for n in numbers):
+            refuse(f"`{self.words}` takes the numbers of {self.noun}s", f"such as pd.{self.noun}(0)")
+        for number in numbers:
+            if not 0 <= number < units:
+                refuse(
+                    f"`{self.words}` names {self.noun} {number}; a block of this kernel has {units}, counted from 0",
+                    f"make the block larger: `@pd.kernel(reqntid={(number + 1) * self.size})`" if number > 0 else None,
+                )
+        if list(numbers) != list(range(numbers[0], numbers[0] + len(numbers))):
+            refuse(f"`{self.words}`: the {self.noun}s of a role follow one another", "open a role for each")
+
+    def _check_nesting(self, builder: Builder) -> None:
+        """A role may stand inside of another one if that has all of its warps, and it is smaller."""
+        for outer in builder.memory.get(Role, ()):
+            start, end = outer.first * outer.size, outer.first * outer.size + outer.threads
+            first = self.first * self.size
+            if not start <= first <= first + self.threads <= end or self.size >= outer.size:
+                refuse(
+                    f"`{self.words}` stands inside of {outer.region.words}, which has "
+                    + (f"threads {start} to {end - 1} alone" if self.size < outer.size else "its role already"),
+                    f"put it behind that, or name {self.noun}s of it",
+                )
+
+
+class warpgroup(Role):
+    """`with pd.warpgroup(1, 2, registers=232) as consumer:` runs its body in warpgroups of four warps of each block.
+
+    `registers` is how many each of its threads shall have, a multiple of 8 from 24 to 256: more or fewer than the
+    65536 / (threads of a block) of the launch, by `setmaxnreg`. The sum over all warpgroups is at most 65536.
+    """
+
+    noun, size = "warpgroup", WARPGROUP
+
+    def warpgroup_barrier(self) -> None:
+        """Waits until all threads of the thread's own warpgroup have come."""
+        first = self.roles.barrier((*self._key, "each"), self.count)
+        emit("bar.sync", (first if self.count == 1 else self._once("barrier", lambda: self.index + first), self.size))
+
+    def body(self) -> None:
+        if self.registers is not None:
+            self._check_registers(self.registers)
+            self._resize(self.registers)
+
+    def _resize(self, registers: int) -> None:
+        members = range(self.first, self.first + self.count)
+        held = {self.roles.registers.get(n, self.roles.at_launch) for n in members}
+        self.roles.registers |= dict.fromkeys(members, registers)
+        self.roles.last = self.where
+        if held != {registers}:
+            emit(f"setmaxnreg.{'inc' if registers > min(held) else 'dec'}.sync.aligned.u32", (registers,))
+
+    def _check_registers(self, registers: Any) -> None:
+        if type(registers) is not int or not FEWEST <= registers <= MOST or registers % UNIT:
+            refuse(
+                f"`{self.words}` asks for {registers!r} registers; it is a multiple of {UNIT} from {FEWEST} to {MOST}",
+                "for example 40 for warps that copy, 232 for those that multiply",
+            )
+        members = range(self.first, self.first + self.count)
+        others = {n: r for n, r in self.roles.registers.items() if n not in members}
+        taken = sum(others.values()) * WARPGROUP
+        total = taken + registers * self.threads
+        if total > REGISTER_FILE:
+            beside = f" beside the {taken} of other roles" * bool(taken)
+            fits = (REGISTER_FILE - taken) // self.threads // UNIT * UNIT
+            refuse(
+                f"`{self.words}` takes {registers * self.threads} registers{beside}; a multiprocessor has "
+                f"{REGISTER_FILE}, and the warps would wait for ever",
+                f"registers={fits} fits",
+            )
+
+
+class warp(Role):
+    """`with pd.warp(0):` runs its body in the warps of these numbers of each block, counted from 0."""
+
+    noun, size = "warp", WARP
+
+    def __init__(self, *numbers: int) -> None:
+        super().__init__(*numbers)
+
+
+class elect(Block):
+    """`with pd.elect():` runs its body in one lane of each warp that comes here; all of its lanes must."""
+
+    words = "pd.elect()"
+
+    def begin(self) -> None:
+        ((_, _), (elected, _)) = emit("elect.sync", (ALL_LANES,), out=(SINK, None), pair=True)
+        self.behind = self.builder.function.label("$endelect")
+        branch(self.behind, unless=Value(elected, pred, self.builder))
+
+    def end(self) -> None:
+        self.builder.append(self.behind)
+
+
+def check_registers(builder: Builder) -> None:
+    """Refuses roles that ask for more registers than are left by warpgroups that keep what they were launched with.
+
+    Says how many blocks a multiprocessor has to hold, without which the assembler ignores all of it (C7508).
+    """
+    roles = builder.memory.get(BlockRoles)
+    if roles is None or not roles.registers:
+        return
+    if not any(d.name == MIN_BLOCKS for d in builder.function.directives):
+        builder.function.directives.append(ir.Directive(MIN_BLOCKS, (1,)))
+    count = math.prod(builder.block or ()) // WARPGROUP
+    kept = [n for n in range(count) if n not in roles.registers]
+    total = (sum(roles.registers.values()) + len(kept) * roles.at_launch) * WARPGROUP
+    if total > REGISTER_FILE:
+        raise TraceError(
+            f"the roles of `{builder.name}` take {total} registers with the {roles.at_launch} a thread that "
+            f"warpgroup{'s' * (len(kept) > 1)} {', '.join(map(str, kept))} keep{'s' * (len(kept) == 1)}; "
+            f"a multiprocessor has {REGISTER_FILE}",
+            at=roles.last,
+            help=f"give registers back there: `with pd.warpgroup({kept[0]}, registers=40):`",
+        )

@@ -250,14 +250,8 @@ def kernel(
     """Makes a kernel of a function: `@pd.kernel`, or `@pd.kernel(max_threads=256, min_blocks=2)`.
 
     Parameters are annotated with what they take (`ptr[f32]`, `u32`); keyword-only parameters are constants: hashable
-<<<<<<< HEAD
     Python values that the kernel is traced for. `reqntid` promises the exact block, `max_threads` its largest size,
-    `min_blocks` how many blocks shall fit a multiprocessor.
-=======
-    Python values that the kernel is traced for. `*rest: types`, with a constant `types` that is a tuple of types,
-    stands for as many parameters. `reqntid` promises the exact block, `max_threads` its largest size,
     `min_blocks` how many blocks shall fit a multiprocessor, `cluster` how many blocks along each axis are a cluster.
->>>>>>> b54a161 (Roles of warpgroups and warps, with registers and barriers of their own; clusters as a property of a kernel)
     """
     names = names_here()
     scope = names.values if names else {}

@@ -30,6 +30,8 @@ class Op:
     `computes` says that nothing happens but its results; that is so of those that have only a `run`.
     `carries` names the operands whose values decide nothing: they are stored, exchanged or summed as they are.
     With `exchanges` the first of them goes from lane to lane unchanged; with `selects` the third decides between two.
+    `warps` is how many warps of a warpgroup, from a multiple of it on, a collective needs together.
+    With `late`, registers are read and written behind the instruction, up to a wait: see `Step.multiply_late`.
     `batchable` lets the machine run k consecutive independent instructions of one opcode at once, by `execute_batch`.
     """
 
@@ -37,6 +39,8 @@ class Op:
     collective: ClassVar[bool] = False
     whole_warp: ClassVar[bool] = True
     batchable: ClassVar[bool] = False
+    warps: ClassVar[int] = 1
+    late: ClassVar[bool] = False
     computes: ClassVar[bool] = True
     relaxed: ClassVar[bool] = False
     stores: ClassVar[str] = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -71,6 +71,19 @@ class PhaseWait:
 
 OrderingEvent: TypeAlias = Fence | PhaseArrival | PhaseCompletion | PhaseWait
 """What instructions tell of order beside their accesses."""
+
+
+class LateInputs(Protocol):
+    """What a product that is carried out late takes beside registers, for each of its warps.
+
+    `accumulates` says of which warps the product is added to what the registers of the sums hold.
+    """
+
+    @property
+    def accumulates(self) -> np.ndarray: ...
+
+    def part(self, which: np.ndarray) -> Self:
+        """That of some of the warps."""
 
 
 class Step(Protocol):
@@ -155,6 +168,24 @@ class Step(Protocol):
 
     def after_copies(self, action: Callable[[Step], object]) -> None:
         """Runs `action` for these lanes when all copies that they have queued so far are complete."""
+
+    def multiply_late(self, inputs: LateInputs) -> None:
+        """Queues a warpgroup's product; its registers (of an instruction with `Op.late`) are in use until the wait.
+
+        Instead of their values the instruction has had None.
+        """
+
+    def warpgroups(self) -> np.ndarray:
+        """(warpgroups, 4): the warps of `shape` that are in each, in order; (warps, 1) where some are not whole."""
+
+    def fence_products(self) -> None:
+        """What the warps did with registers so far comes before the products that they queue from now on."""
+
+    def commit_products(self) -> None:
+        """Closes the warps' group of queued products."""
+
+    def wait_products(self, pending: int) -> None:
+        """Carries out all but the newest `pending` groups of products of each warp."""
 
     def suspend(self, ready: np.ndarray) -> None:
         """Lanes where `ready` is false run this instruction again when memory has changed; no output is kept."""

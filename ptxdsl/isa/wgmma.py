@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import ir
+from ..errors import EmulationError
 from ..layout.mma_shapes import WGMMA, WGMMA_M, WarpgroupProduct
 from ..types import TYPES, Type, b32
 from .form import Form
 from .matrix import HELD_IN
 from .opaque import GpuOnly
-from .opcode import Opcode
+from .opcode import Op, Opcode
 from .operand import Problem
+from .step import Step
+from .warpgroup import WARPS, Factors, multiply_add, to_matrix, to_registers
 
 FLOATS = ("f16", "bf16", "tf32", "e4m3", "e5m2")
 TRANSPOSED = ("f16", "bf16")
@@ -76,10 +81,13 @@ def _form(product: WarpgroupProduct, sparse: bool, operands: str) -> Form:
     )
 
 
-class WgmmaMmaAsync(GpuOnly):
+class WgmmaMmaAsync(Op):
     """d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group."""
 
     collective = True
+    warps = WARPS
+    late = True
+    carries = ("d",)
     forms = tuple(
         _form(product, sparse, operands)
         for sparse in (False, True)
@@ -97,26 +105,85 @@ class WgmmaMmaAsync(GpuOnly):
                 numbers = " or ".join(map(str, allowed))
                 yield Problem(declared.name, f"`{declared.name}` is {value.value}; it must be {numbers}")
 
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
+        if i.text.startswith("wgmma.mma_async.sp"):
+            raise EmulationError(
+                f"`{i.text}` cannot be emulated yet: products of a sparse A have no meaning there",
+                help="run this kernel on a GPU; `ptxdsl dump` prints and assembles it anywhere",
+            )
+        named = dict(zip((o.name for o in i.operands if o.read or o.role == "both"), inputs, strict=True))
+        a, b = (None if name not in named else uniform(m, name, named[name]) for name in ("a_desc", "b_desc"))
+        accumulates = uniform(m, "scale_d", np.asarray(named["scale_d"]))
+        negated = named.get("scale_a", 1) * named.get("scale_b", 1) < 0
+        transposed = bool(named.get("trans_a", 0)), bool(named.get("trans_b", 0))
+        assert b is not None
+        m.multiply_late(Factors(a, b, accumulates, negated, transposed))
 
-class WgmmaFence(GpuOnly):
+    def matrix(self, i: Opcode, held: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """Sums (warpgroups, rows, N) of what registers hold; `order` as in `to_matrix`."""
+        return to_matrix(i, held, order)
+
+    def registers(self, i: Opcode, sums: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """What registers hold of sums (warpgroups, rows, N)."""
+        return to_registers(i, sums, order)
+
+    def carry_out(
+        self,
+        i: Opcode,
+        m: Step,
+        order: np.ndarray,
+        sums: np.ndarray | None,
+        factors: Sequence[Factors],
+        held: Sequence[np.ndarray],
+    ) -> np.ndarray:
+        """The sums after like products that follow each other; of `multiply_add`."""
+        return multiply_add(m, i, order, sums, factors, held)
+
+
+def uniform(m: Step, name: str, values: np.ndarray) -> np.ndarray:
+    """The one value that all lanes of a warpgroup bring, for each warp; reports those that bring several."""
+    by_warp = np.broadcast_to(values, m.shape)
+    order = m.warpgroups()
+    first = by_warp[order[:, 0], 0]
+    same = np.empty(len(by_warp), first.dtype)
+    same[order] = first[:, np.newaxis]
+    differ = by_warp != same[:, np.newaxis]
+    if differ.any():
+        m.fail("divergent-collective", f"the threads of a warpgroup come with different `{name}`", differ)
+    return same
+
+
+class WgmmaFence(Op):
     """Orders what the thread did with registers before the products that follow: needed before the first of them."""
 
     collective = True
+    warps = WARPS
     forms = (Form("wgmma.fence.sync.aligned", ptx="8.0", sm=HOPPER),)
 
+    def execute(self, i: Opcode, m: Step) -> None:
+        m.fence_products()
 
-class WgmmaCommitGroup(GpuOnly):
+
+class WgmmaCommitGroup(Op):
     """Makes a group of the products since the last one."""
 
     collective = True
+    warps = WARPS
     forms = (Form("wgmma.commit_group.sync.aligned", ptx="8.0", sm=HOPPER),)
 
+    def execute(self, i: Opcode, m: Step) -> None:
+        m.commit_products()
 
-class WgmmaWaitGroup(GpuOnly):
+
+class WgmmaWaitGroup(Op):
     """Waits until at most the `n` newest groups of products are under way; sums may be read of those that are done."""
 
     collective = True
+    warps = WARPS
     forms = (Form("wgmma.wait_group.sync.aligned n:imm", ptx="8.0", sm=HOPPER),)
+
+    def execute(self, i: Opcode, m: Step, n: int) -> None:
+        m.wait_products(n)
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         if isinstance(operands[0], ir.Immediate) and operands[0].value < 0:

@@ -12,19 +12,19 @@ from ptxdsl.verify import verify
 
 
 @pd.kernel
-def multiplies(n: u32):
-    pd.ptx.wgmma.fence.sync.aligned()
+def orders(n: u32):
+    pd.ptx.tcgen05.fence__before_thread_sync()
 
 
 def test_the_emulator_refuses_what_it_cannot_run(monkeypatch):
-    monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_100a")
     with pytest.raises(EmulationError) as refusal:
-        pd.emulate(multiplies, 1, 128, 3)
+        pd.emulate(orders, 1, 128, 3)
     message, line, mend = str(refusal.value).splitlines()[0], *str(refusal.value).splitlines()[1::2][:2]
     assert message == (
-        "`wgmma.fence.sync.aligned` cannot be emulated yet: the table has its forms and no meaning for it"
+        "`tcgen05.fence::before_thread_sync` cannot be emulated yet: the table has its forms and no meaning for it"
     )
-    assert "test_gpu_only.py" in line and "pd.ptx.wgmma.fence.sync.aligned()" in line
+    assert "test_gpu_only.py" in line and "pd.ptx.tcgen05.fence__before_thread_sync()" in line
     assert mend == "  help: run this kernel on a GPU; `ptxdsl dump` prints and assembles it anywhere"
 
 

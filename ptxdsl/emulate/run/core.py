@@ -11,6 +11,7 @@ import numpy as np
 from ... import config, ir
 from ...errors import EmulationError, Location
 from ..asynchronous.copies import CopyQueue
+from ..asynchronous.products import ProductQueue
 from ..memory.regions import Region, Table, spread
 from ..memory.spaces import FRAME_PARAMETERS, Memory
 from ..report import SHOWN_THREADS, Finding, Index, Report
@@ -68,6 +69,7 @@ class Core:
     scheduler: Scheduler
     barriers: Barriers
     copies: CopyQueue
+    products: ProductQueue
     entry: Frame
 
     def __init__(self, launch: EmulatedLaunch, memory: Memory) -> None:

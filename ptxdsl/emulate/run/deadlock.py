@@ -13,8 +13,8 @@ from ..memory.access import bytes_text
 from .core import Core
 from .decode import Decoded
 from .executor import Executor
-from .meetings import lane_list, membermasks, needed_lanes
-from .residents import WARP
+from .meetings import by_warpgroup, lane_list, membermasks, needed_lanes
+from .residents import WARP, Residents
 from .scheduler import Group
 
 LOOP = 32  # so many instructions of a loop are looked at for what it waits for
@@ -98,6 +98,9 @@ def _blocks(machine: Core, lanes: np.ndarray) -> str:
 
 def _report_collective(machine: Core, x: Executor, group: Group, waits: list[Wait]) -> None:
     step = group.frame.code.steps[group.pc]
+    if step.op.warps > 1:
+        _report_warpgroup(machine, group, step, waits)
+        return
     warp = int(group.lanes[0]) // WARP
     here = np.zeros(machine.residents.lanes, bool)
     here[group.lanes] = True
@@ -113,6 +116,24 @@ def _report_collective(machine: Core, x: Executor, group: Group, waits: list[Wai
     )
     lanes = warp * WARP + np.flatnonzero(present)
     machine.find("divergent-collective", message, step, lanes, [place for place in others if place is not None])
+
+
+def _report_warpgroup(machine: Core, group: Group, step: Decoded, waits: list[Wait]) -> None:
+    """Some threads of a warpgroup are there; the others wait elsewhere."""
+    r = machine.residents
+    rows = np.arange(r.lanes // WARP)
+    members = by_warpgroup(r, rows == group.lanes[0] // WARP)[r.all // WARP] > 0
+    here = group.lanes[members[group.lanes]]
+    away = [(wait, wait.lanes[members[wait.lanes]]) for wait in waits if wait.step is not step]
+    others = [f"{_threads(r, lanes)} wait {wait.what}" for wait, lanes in away if lanes.size]
+    message = f"{step.opcode.text}: {_threads(r, here)} of a warpgroup wait for its others; " + " and ".join(others)
+    places = [wait.step.location for wait, lanes in away if lanes.size and wait.step.location is not None]
+    machine.find("divergent-collective", message, step, here, places)
+
+
+def _threads(residents: Residents, lanes: np.ndarray) -> str:
+    """Lanes in words, by their numbers in the block: 'threads 0–63'."""
+    return lane_list(np.bincount(residents.thread[lanes])).replace("lane", "thread")
 
 
 def _report_masks(machine: Core, x: Executor, group: Group, step: Decoded, warp: int, present: np.ndarray) -> None:

@@ -27,6 +27,8 @@ class Decoded:
     `effect` is false for one that only computes. `carried` are inputs that are only handed on, `decisive` the others.
     `members` is the place of its operand `membermask`, or None.
     `aligned` says of a collective that the lanes of a warp must come to it in one place.
+    `touched` are registers of products that end behind their instruction, which this one, another one, names;
+    `fragment` are those of A of such a product, and `late` the readers of what it takes only when it ends.
     `batch` has, on the first of several like instructions that may run at once, all of them.
     """
 
@@ -37,9 +39,11 @@ class Decoded:
         "collective",
         "decisive",
         "effect",
+        "fragment",
         "guard",
         "inputs",
         "instruction",
+        "late",
         "location",
         "members",
         "op",
@@ -48,6 +52,7 @@ class Decoded:
         "outputs",
         "reads",
         "refusal",
+        "touched",
         "writes",
     )
 
@@ -73,6 +78,14 @@ class Decoded:
         self.inputs = tuple(_slots(self.reads))
         self.decisive = tuple(slot for slot in self.inputs if slot not in self.carried)
         self.outputs = (*_slots(self.writes), *self._results(slots))
+        self.touched: tuple[int, ...] = ()
+        self.late: tuple[Any, ...] = ()
+        self.fragment: tuple[int, ...] = ()
+        if self.op.late and self.refusal is None:
+            pair: tuple[Any, ...] = self.reads[:2]
+            self.late = tuple(reader for reader in pair if isinstance(reader, ReadVector))
+            self.fragment = tuple(_slots(self.late[1:]))
+            self.reads = (*(ReadAsIs(None) for _ in self.late), *self.reads[len(self.late) :])
 
     def _results(self, slots: Slots) -> Iterator[int]:
         """Registers in the lists of a call; which of them are results does not matter here."""
@@ -162,6 +175,7 @@ class Code:
             self._add(item)
         self._add(ir.Instruction(lookup("ret")[0]))  # the end of the body
         self.variables = [*_variables(function.parameters), *_variables(function.returns), *function.variables()]
+        self._find_touched()
         self._find_batches()
 
     def _add(self, item: ir.Item) -> None:
@@ -197,6 +211,12 @@ class Code:
             self.written_between[first, last] = tuple(dict.fromkeys(slots))
         return self.written_between[first, last]
 
+    def _find_touched(self) -> None:
+        late = {slot for step in self.steps if step.op.late for slot in (*step.outputs, *step.fragment)}
+        for step in self.steps if late else ():
+            if not step.op.late:
+                step.touched = tuple(late.intersection((*step.inputs, *step.outputs)))
+
     def _find_batches(self) -> None:
         targets = set(self.labels.values())
         start = 0
@@ -205,7 +225,9 @@ class Code:
             if _batchable(self.steps[start]):
                 end = self._batch_end(start, targets)
                 if end - start > 1:
-                    self.steps[start].batch = Batch(self.steps[start:end])
+                    batch = self.steps[start:end]
+                    self.steps[start].batch = Batch(batch)
+                    self.steps[start].touched = tuple({slot for step in batch for slot in step.touched})
             start = end
 
     def _batch_end(self, start: int, targets: set[int]) -> int:

@@ -13,8 +13,9 @@ from ...errors import Location
 from ...isa.step import Ordering
 from ...types import Type
 from ..memory.access import Event, Requester
+from ..memory.spaces import Memory
 from .decode import Decoded
-from .frames import Frame, Index
+from .frames import Frame, Index, UninitializedRead
 from .residents import Residents
 from .scheduler import Group, Scheduler
 
@@ -23,6 +24,7 @@ class Executor(Requester, Protocol):
     """What `State`, `Flow` and `Processor` say of themselves there."""
 
     residents: Residents
+    memory: Memory
     scheduler: Scheduler
     frame: Frame
     step: Decoded
@@ -36,6 +38,7 @@ class Executor(Requester, Protocol):
     active: np.ndarray
     everybody: np.ndarray
     kept: np.ndarray | None
+    unwritten: tuple[np.ndarray, UninitializedRead] | None
     departed: list[np.ndarray]
     met: Sequence[tuple[Group, Decoded, np.ndarray]]
 
@@ -75,6 +78,16 @@ class Executor(Requester, Protocol):
     def finding_of_warps(self, kind: str, message: str, which: np.ndarray) -> None: ...
 
     def fail(self, kind: str, message: str, where: np.ndarray | None = None, help: str = ...) -> None: ...
+
+    def warpgroups(self) -> np.ndarray: ...
+
+    def tainted(self, slots: Sequence[int]) -> np.ndarray | None: ...
+
+    def taint(self, slots: Sequence[int], tainted: np.ndarray, source: UninitializedRead | None) -> None: ...
+
+    def source_of(self, slots: Sequence[int]) -> UninitializedRead | None: ...
+
+    def refuse_undefined(self, slots: Sequence[int], active: np.ndarray | None = None) -> None: ...
 
     def deliver(self, step: Decoded, result: object) -> None: ...
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ... import ir
+from ...isa.step import LateInputs
 from ..memory.access import BarrierArrival, BarrierCompletion
 from .barriers import BARRIERS, EVERYONE, Arrivals, Waiting, outcome
 from .calls import Calls
@@ -111,6 +112,7 @@ class Flow(Requests):
         if caller is None:
             self.end(self.lanes_now)
             return
+        self.products.settle(self, self.frame, range(len(self.frame.registers)))
         self.calls.hand_back(self.frame, caller)
         self._go(caller, self.frame.site + 1)
 
@@ -210,6 +212,20 @@ class Flow(Requests):
             if register is not None and register[index].tobytes() != saved.tobytes():
                 return False
         return True
+
+    # Products of warpgroups
+
+    def multiply_late(self, inputs: LateInputs) -> None:
+        self.products.issue(self, inputs)
+
+    def fence_products(self) -> None:
+        self.products.fence(self)
+
+    def commit_products(self) -> None:
+        self.products.commit(self)
+
+    def wait_products(self, pending: int) -> None:
+        self.products.wait(self, pending)
 
     # Barriers of the block
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..asynchronous.copies import CopyQueue
+from ..asynchronous.products import ProductQueue
 from ..memory.spaces import Memory
 from ..observe.bounds import Bounds
 from ..observe.contents import Contents
@@ -18,7 +19,7 @@ from .deadlock import report_deadlock
 from .decode import decode
 from .joint import meet_elsewhere
 from .processor import Processor
-from .residents import Residents
+from .residents import WARP, Residents
 from .scheduler import ROUNDS_BEFORE_OTHERS, Group, Scheduler
 
 LANES = 8192
@@ -91,6 +92,7 @@ class Machine(Core):
         self.circles = Circles()
         self.scheduler, self.barriers = Scheduler(self.schedule), Barriers(self.residents)
         self.copies = CopyQueue(self.memory, self.residents.lanes)
+        self.products = ProductQueue(self.residents.lanes // WARP)
         self.processor = Processor(self)
         self.entry = self.new_frame(decode(self.program.kernel), None, -1)
         self.scheduler.add(Group(self.entry, 0, self.residents.all[self.residents.exists]))
@@ -145,6 +147,7 @@ class Machine(Core):
     def _move(self, new: Residents) -> None:
         """Blocks that have not ended go on among other residents: all that is kept for lanes and slots moves."""
         lanes, slots = new.moved(self.residents)
+        self.products.settle(self.processor)
         old_lanes, old_slots = np.flatnonzero(lanes >= 0), np.flatnonzero(slots >= 0)
         shared, local = self.memory.spaces["shared"], self.memory.spaces["local"]
         self.settle(new)
@@ -156,6 +159,7 @@ class Machine(Core):
         for group in [*self.scheduler.everyone(), *(w.group for w in self.barriers.waiting)]:
             group.lanes, group.loop = np.sort(lanes[group.lanes]), None
         self.barriers.move(new, old_slots, slots[old_slots])
+        self.products.move(lanes, new.lanes // WARP)
         self.copies.move(lanes, slots, new.lanes, self.launch.shared_bytes)
         self.memory.move(new, lanes, slots)
         self.processor.move(new, old_lanes, lanes[old_lanes])

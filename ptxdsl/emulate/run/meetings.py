@@ -11,7 +11,7 @@ import numpy as np
 from .decode import Decoded
 from .executor import Executor
 from .frames import Frame, Index
-from .residents import WARP
+from .residents import WARP, WARPGROUP, Residents
 from .scheduler import Group
 
 _LANE = np.arange(WARP, dtype=np.uint32)
@@ -35,7 +35,12 @@ class Meeting:
 
 def meetings(x: Executor, step: Decoded) -> list[Meeting]:
     """Those of the lanes at a collective that may run it; the others are held until the rest of their warps comes."""
-    if x.whole and not x.partial and (step.members is None or (step.reads[step.members].read(x) == _ALL).all()):
+    if (
+        x.whole
+        and not x.partial
+        and x.residents.warps % step.op.warps == 0
+        and (step.members is None or (step.reads[step.members].read(x) == _ALL).all())
+    ):
         lanes = x.residents.lanes
         return [Meeting(None, lanes // WARP, None, x.everybody, None, lanes)]
     present = np.zeros(x.residents.lanes, bool)
@@ -55,14 +60,46 @@ def _meeting(x: Executor, rows: np.ndarray, active: np.ndarray) -> Meeting:
 
 def _by_warp(x: Executor, step: Decoded, rows: np.ndarray, here: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """All lanes that have not ended must be there."""
-    alive = x.alive.reshape(-1, WARP)[rows]
-    missing = (alive & ~here).any(1)
+    missing = _lacking(x, step, rows, here)[rows]
     if missing.any():
         x.hold(_lanes(rows, here & missing[:, np.newaxis]))
     if not missing.all():
-        if step.op.whole_warp:
+        if step.op.warps > 1:
+            _check_warpgroups(x, rows[~missing], here[~missing])
+        elif step.op.whole_warp:
             _check_whole(x, rows, here & ~missing[:, np.newaxis])
         yield ~missing, here
+
+
+def _lacking(x: Executor, step: Decoded, rows: np.ndarray, here: np.ndarray) -> np.ndarray:
+    """Which warps of all, or whose warpgroups, lack lanes that have not ended."""
+    absent: np.ndarray = x.alive.reshape(-1, WARP).copy()
+    absent[rows] &= ~here
+    lacking = np.asarray(absent.any(axis=1))
+    return by_warpgroup(x.residents, lacking) > 0 if step.op.warps > 1 else lacking
+
+
+def by_warpgroup(residents: Residents, warps: np.ndarray) -> np.ndarray:
+    """For each warp, how many of its warpgroup are flagged."""
+    flags = np.zeros((-(-residents.warps // WARPGROUP) * WARPGROUP, residents.slots), np.int64)
+    flags[: residents.warps] = warps.reshape(residents.warps, residents.slots)
+    groups = flags.reshape(-1, WARPGROUP, residents.slots).sum(1)
+    return np.repeat(groups, WARPGROUP, axis=0)[: residents.warps].reshape(-1)
+
+
+def _check_warpgroups(x: Executor, rows: np.ndarray, here: np.ndarray) -> None:
+    """Reports warpgroups that lack threads for good."""
+    everybody = np.zeros((x.residents.lanes // WARP, WARP), bool)
+    everybody[rows] = here
+    whole = by_warpgroup(x.residents, np.asarray(everybody.all(1))) == WARPGROUP
+    short = ~whole[rows] & here.any(1)
+    if short.any():
+        ended = bool(x.residents.exists.reshape(-1, WARP)[rows[short]].all()) and x.residents.warps % WARPGROUP == 0
+        why = "the others have ended" if ended else f"blocks of {x.residents.threads} threads have no others"
+        group = by_warpgroup(x.residents, np.isin(np.arange(len(everybody)), rows[short][:1])) > 0
+        count = int(everybody[group].sum())
+        message = f"{x.name} needs all 128 threads of the warpgroup; {count} came and {why}"
+        x.finding_of_lanes("divergent-collective", message, _lanes(rows, here & short[:, np.newaxis]))
 
 
 def _check_whole(x: Executor, rows: np.ndarray, here: np.ndarray) -> None:

@@ -64,6 +64,8 @@ class Processor(Flow):
     def _perform(self, step: Decoded) -> None:
         if step.refusal is not None:
             raise step.refusal
+        if step.touched:
+            self.products.touch(self, step)
         if step.collective:
             self._meet(step)
         elif step.effect:

@@ -10,7 +10,7 @@ from ... import ir
 from ...isa.step import RELAXED, WEAK, Ordering, Step
 from ...types import Type
 from ..memory.access import Event
-from .residents import WARP
+from .residents import WARP, WARPGROUP
 from .results import Results
 
 
@@ -64,6 +64,17 @@ class Requests(Results):
 
     def wait_all(self) -> None:
         self.copies.wait(self, self.lanes_now, None)
+
+    def warpgroups(self) -> np.ndarray:
+        warps = self.lanes_now[::WARP]
+        number = self.residents.warp[warps].astype(np.int64)
+        key = (number // WARPGROUP * self.residents.slots + self.residents.slot[warps]) * WARPGROUP + number % WARPGROUP
+        order = np.argsort(key)
+        if len(order) % WARPGROUP:
+            return order[:, np.newaxis]
+        order, first = order.reshape(-1, WARPGROUP), key[order[::WARPGROUP]]
+        whole = (first % WARPGROUP == 0).all() and (key[order] == first[:, np.newaxis] + np.arange(WARPGROUP)).all()
+        return order if whole else order.reshape(-1, 1)
 
     def after_copies(self, action: Callable[[Step], None]) -> None:
         frame, step = self.frame, self.step

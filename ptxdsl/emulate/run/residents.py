@@ -10,6 +10,7 @@ import numpy as np
 from ..report import Index, Thread
 
 WARP = 32
+WARPGROUP = 4  # warps, from a multiple of 4 on
 
 
 class Residents:

@@ -32,6 +32,7 @@ class State:
     def __init__(self, machine: Core) -> None:
         self.machine, self.memory, self.copies = machine, machine.memory, machine.copies
         self.scheduler, self.barriers, self.checks = machine.scheduler, machine.barriers, machine.checks
+        self.products = machine.products
         self.carries = np.zeros(machine.residents.lanes, np.uint8)
         self.alive = machine.residents.exists.copy()
         self._settle_in(machine.residents)

@@ -1,0 +1,297 @@
+"""Products of warpgroups (wgmma): queued when issued, carried out at the wait for their group, in order.
+
+Until then their registers are in use. Sums stay matrices from product to product, and go to registers when another
+instruction names one of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...isa.step import LateInputs
+from ..run.decode import Decoded
+from ..run.executor import Executor
+from ..run.frames import Frame, UninitializedRead, as_index
+from ..run.meetings import shaped
+from ..run.residents import WARP
+
+_LANES = np.arange(WARP)
+_WAIT = "wait before: wgmma.wait_group.sync.aligned 0 after wgmma.commit_group"
+_FENCE = "write wgmma.fence.sync.aligned between the last use of these registers and the first wgmma.mma_async"
+
+
+@dataclass(eq=False, slots=True)
+class LateProduct:
+    """One instruction's product that is under way, of the warps `rows` (their numbers among the lanes)."""
+
+    frame: Frame
+    step: Decoded
+    rows: np.ndarray
+    group: np.ndarray
+    inputs: LateInputs
+
+    def part(self, which: np.ndarray) -> LateProduct:
+        return LateProduct(self.frame, self.step, self.rows[which], self.group[which], self.inputs.part(which))
+
+    def like(self, other: LateProduct) -> bool:
+        """Whether they are one instruction's spelling, on the same sums of the same warps."""
+        same = self.frame is other.frame and self.step.opcode is other.step.opcode
+        return same and self.step.outputs == other.step.outputs and np.array_equal(self.rows, other.rows)
+
+
+@dataclass(eq=False, slots=True)
+class HeldSums:
+    """Sums that are not in registers yet; `tainted` are the lanes for which they hold what nobody wrote."""
+
+    step: Decoded
+    rows: np.ndarray
+    matrix: np.ndarray | None
+    tainted: np.ndarray | None = None
+    source: UninitializedRead | None = None
+
+
+class ProductQueue:
+    """The queue. `closed` counts the groups that each warp has committed, `fenced` says which have met a fence."""
+
+    def __init__(self, warps: int) -> None:
+        self.closed = np.zeros(warps, np.int64)
+        self.fenced = np.zeros(warps, bool)
+        self.queue: list[LateProduct] = []
+        self.sums: dict[tuple[Frame, tuple[int, ...]], HeldSums] = {}
+        self.used: dict[tuple[Frame, int], np.ndarray] = {}  # warps that named a register since their last fence
+
+    # What threads do
+
+    def issue(self, x: Executor, inputs: LateInputs) -> None:
+        """Queues the product of the current instruction."""
+        rows, step = _rows(x), x.step
+        self._check_fence(x, rows)
+        self._check_free(x, rows)
+        self.queue.append(LateProduct(x.frame, step, rows, self.closed[rows], inputs))
+
+    def fence(self, x: Executor) -> None:
+        rows = _rows(x)
+        self.fenced[rows] = True
+        for key, warps in list(self.used.items()):
+            warps[rows] = False
+            if not warps.any():
+                del self.used[key]
+
+    def commit(self, x: Executor) -> None:
+        self.closed[_rows(x)] += 1
+
+    def wait(self, x: Executor, pending: int) -> None:
+        """Carries out all but the newest `pending` groups of the current warps."""
+        if not self.queue:
+            return
+        limit = np.full(len(self.closed), -1)
+        rows = _rows(x)
+        limit[rows] = self.closed[rows] - pending
+        due, left = [], []
+        for product in self.queue:
+            which = product.group < limit[product.rows]
+            if which.all():
+                due.append(product)
+            elif not which.any():
+                left.append(product)
+            else:
+                due.append(product.part(which))
+                left.append(product.part(~which))
+        self.queue = left
+        for chain in _chains(due):
+            self._carry_out(x, chain)
+        x.memory.private += bool(due)  # a loop that waits for products does something
+
+    def touch(self, x: Executor, step: Decoded) -> None:
+        """Another instruction names registers of products."""
+        rows = np.unique(x.lanes_now // WARP)
+        self._check_idle(x, step, rows)
+        for slot in step.touched:
+            warps = self.used.setdefault((x.frame, slot), np.zeros(len(self.closed), bool))
+            warps[rows] = True
+        self.settle(x, x.frame, step.touched)
+
+    def settle(self, x: Executor, frame: Frame | None = None, slots: Sequence[int] = ()) -> None:
+        """Sums go to their registers: those of some slots of a frame, or all."""
+        for key, sums in list(self.sums.items()):
+            if frame is None or (key[0] is frame and not set(slots).isdisjoint(key[1])):
+                del self.sums[key]
+                _write(x, key[0], sums)
+
+    # Checks
+
+    def _check_fence(self, x: Executor, rows: np.ndarray) -> None:
+        step = x.step
+        if not self.fenced[rows].all():
+            message = f"{x.name} is the first of its warps, and no wgmma.fence came before it"
+            x.finding("unfenced-wgmma", message, _mask(x, rows, ~self.fenced), (), _FENCE)
+        if not self.used:
+            return
+        for slot in (*step.outputs, *step.fragment):
+            warps = self.used.get((x.frame, slot))
+            if warps is not None and warps[rows].any():
+                register = x.frame.code.slots.registers[slot]
+                message = f"{x.name} takes register {register}, which was used since the last wgmma.fence"
+                x.finding("unfenced-wgmma", message, _mask(x, rows, warps), (), _FENCE)
+                return
+
+    def _check_free(self, x: Executor, rows: np.ndarray) -> None:
+        """The sums of products under way may only be those of this one, in the same shape."""
+        step, key = x.step, (x.frame, x.step.outputs)
+        busy = False
+        for product in self._under_way(x.frame, rows):
+            same = product.step.outputs == step.outputs and product.step.opcode.shape == step.opcode.shape
+            busy |= same
+            slots = {*step.outputs, *step.fragment}
+            if not same and not slots.isdisjoint(product.step.outputs):
+                self._report(x, "takes", product, slots & set(product.step.outputs), rows)
+        if not busy and key not in self.sums:
+            self.settle(x, x.frame, (*step.outputs, *step.fragment))
+
+    def _check_idle(self, x: Executor, step: Decoded, rows: np.ndarray) -> None:
+        for product in self._under_way(x.frame, rows):
+            sums, fragment = set(product.step.outputs), set(product.step.fragment)
+            written = set(step.outputs) & (sums | fragment)
+            if written:
+                self._report(x, "writes", product, written, rows)
+            elif read := set(step.inputs) & sums:
+                self._report(x, "reads", product, read, rows)
+
+    def _under_way(self, frame: Frame, rows: np.ndarray) -> Iterator[LateProduct]:
+        return (p for p in self.queue if p.frame is frame and np.isin(p.rows, rows).any())
+
+    def _report(self, x: Executor, verb: str, product: LateProduct, slots: set[int], rows: np.ndarray) -> None:
+        register = x.frame.code.slots.registers[min(slots)]
+        what = "sums" if slots & set(product.step.outputs) else "fragments of A"
+        message = (
+            f"{x.name} {verb} register {register}, {what} of {product.step.opcode.text}, before wgmma.wait_group: "
+            "the product is still under way"
+        )
+        others = [product.step.location] if product.step.location is not None else []
+        busy = np.zeros(len(self.closed), bool)
+        busy[product.rows] = True
+        x.finding("unwaited-wgmma", message, _mask(x, rows, busy), others, _WAIT)
+
+    # Carrying out
+
+    def _carry_out(self, x: Executor, chain: Sequence[LateProduct]) -> None:
+        """ProductQueue of one instruction's spelling on the same sums, one after another."""
+        first = chain[0]
+        key = first.frame, first.step.outputs
+        with _standing(x, first.frame, first.step, first.rows):
+            order, sums = x.warpgroups(), self.sums.pop(key, None)
+            if sums is None or not np.array_equal(sums.rows, first.rows):
+                if sums is not None:
+                    _write(x, first.frame, sums)
+                sums = _read(x, first, order)
+            held = _fragments(x, chain)
+            inputs = [product.inputs for product in chain]
+            opcode = first.step.opcode
+            sums.matrix = first.step.op.carry_out(opcode, x, order, sums.matrix, inputs, held)
+            _note_unwritten(x, sums)
+            self.sums[key] = sums
+
+    # Other residents
+
+    def move(self, lanes: np.ndarray, warps: int) -> None:
+        """Lanes have other numbers; those that have ended are gone, and their products with them."""
+        rows = lanes[::WARP] // WARP
+        for name in ("closed", "fenced"):
+            setattr(self, name, _moved(getattr(self, name), rows, warps))
+        self.used = {key: _moved(flags, rows, warps) for key, flags in self.used.items()}
+        for product in self.queue:
+            product.rows = rows[product.rows]
+        self.queue = [product.part(product.rows >= 0) for product in self.queue]
+
+
+def _moved(values: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
+    moved = np.zeros(count, values.dtype)
+    moved[rows[rows >= 0]] = values[rows >= 0]
+    return moved
+
+
+def _rows(x: Executor) -> np.ndarray:
+    """The numbers of the current warps."""
+    return x.lanes_now[::WARP] // WARP
+
+
+def _mask(x: Executor, rows: np.ndarray, warps: np.ndarray) -> np.ndarray:
+    """The current lanes that are in flagged warps, in the shape of the instruction."""
+    mask: np.ndarray = warps[x.lanes_now // WARP].reshape(x.shape)
+    return mask
+
+
+def _chains(products: Sequence[LateProduct]) -> Iterator[list[LateProduct]]:
+    """ProductQueue in order, those together that can be carried out in one go."""
+    chain: list[LateProduct] = []
+    for product in products:
+        if chain and not chain[0].like(product):
+            yield chain
+            chain = []
+        chain.append(product)
+    if chain:
+        yield chain
+
+
+@contextmanager
+def _standing(x: Executor, frame: Frame, step: Decoded, rows: np.ndarray) -> Iterator[None]:
+    """The processor is at an instruction of these warps, other than the one that it runs."""
+    now = x.step, x.active, x.partial
+    with x.elsewhere(frame, as_index((rows[:, np.newaxis] * WARP + _LANES).reshape(-1))):
+        x.step, x.partial, x.shape = step, True, (len(rows), WARP)
+        x.active = np.ones(x.shape, bool)
+        try:
+            yield
+        finally:
+            x.step, x.active, x.partial = now
+
+
+def _read(x: Executor, product: LateProduct, order: np.ndarray) -> HeldSums:
+    """The sums of a product as registers have them; nothing of those that it does not add to."""
+    step, adds = product.step, product.inputs.accumulates
+    if not adds.any():
+        return HeldSums(step, product.rows, None)
+    held = shaped(step.late[0].read(x), len(product.rows))
+    sums = HeldSums(step, product.rows, step.op.matrix(step.opcode, held, order))
+    tainted = x.tainted(step.outputs)
+    if tainted is not None:
+        sums.tainted, sums.source = (
+            tainted & np.isin(x.residents.all // WARP, product.rows[adds]),
+            x.source_of(step.outputs),
+        )
+    return sums
+
+
+def _write(x: Executor, frame: Frame, sums: HeldSums) -> None:
+    with _standing(x, frame, sums.step, sums.rows):
+        x.deliver(sums.step, sums.step.op.registers(sums.step.opcode, sums.matrix, x.warpgroups()))
+        if sums.tainted is not None:
+            x.taint(sums.step.outputs, sums.tainted, sums.source)
+
+
+def _fragments(x: Executor, chain: Sequence[LateProduct]) -> list[np.ndarray]:
+    """The fragments of A of like products, if that is where A is."""
+    if not chain[0].step.fragment:
+        return []
+    held = [shaped(product.step.late[1].read(x), len(product.rows)) for product in chain]
+    for product in chain:
+        x.refuse_undefined(product.step.fragment)
+    return held
+
+
+def _note_unwritten(x: Executor, sums: HeldSums) -> None:
+    """The sums of a warpgroup hold what nobody wrote, if any of its warps has read that from memory."""
+    if x.unwritten is None:
+        return
+    flags, source = x.unwritten
+    x.unwritten = None
+    rows = np.asarray(flags.reshape(-1, WARP).any(1))
+    order = sums.rows[x.warpgroups()]
+    rows[order[rows[order].any(1)]] = True
+    flags = np.repeat(rows, WARP)
+    sums.tainted = flags if sums.tainted is None else flags | sums.tainted
+    sums.source = source

@@ -1,0 +1,202 @@
+"""What a warpgroup multiplies: operands that descriptors name in shared memory, and sums in registers, as matrices.
+
+A warpgroup's sums are 64 x N. Its warp w has rows 16w to 16w + 15, lane 4g + t of them rows g and g + 8, and of every
+8 columns 2t and 2t + 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Self
+
+import numpy as np
+
+from ..layout.descriptors import ADDRESS_MASK, OPERAND_K_BYTES, Fields, chunk_offset, decode, swizzled
+from ..layout.mma_shapes import WGMMA_M
+from ..types import Type, b128, f16, s32
+from .matrix import matrix_a, shape, values
+from .numerics import NAN
+from .opcode import Opcode
+from .step import Ordering, Step
+from .tensor_core import OF_WGMMA, accumulate
+
+WARPS = 4
+WARP_ROWS = WGMMA_M // WARPS
+WARP = 32
+CHUNK_ELEMENTS = 8  # of 16 bits
+ASYNC = Ordering(proxy="async")
+START = np.uint64(14)  # bits of a descriptor that are its start
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Factors:
+    """What an instruction takes beside registers in flight: of each warp its descriptors (None for A in registers).
+
+    `accumulates` (warps,) says where the product is added to the sums; the others are the instruction's constants.
+    """
+
+    a: np.ndarray | None
+    b: np.ndarray
+    accumulates: np.ndarray
+    negated: bool
+    transposed: tuple[bool, bool]
+
+    def part(self, which: np.ndarray) -> Self:
+        """Those of some of the warps."""
+        a = None if self.a is None else self.a[which]
+        return replace(self, a=a, b=self.b[which], accumulates=self.accumulates[which])
+
+
+def extents(i: Opcode) -> tuple[int, int]:
+    """(N, K) of one instruction."""
+    n, _, k = i.shape.partition("n")[2].partition("k")
+    return int(n), int(k)
+
+
+def to_matrix(i: Opcode, held: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Sums in registers (count, warps, 32) as matrices (warpgroups, 16 * warps of each, N).
+
+    `order` (warpgroups, warps of each) has the place of each warp among those of `held`.
+    """
+    eights = extents(i)[0] // 8
+    if i.dtype is f16:
+        pairs = np.ascontiguousarray(held).view(np.float16).reshape(eights, 2, -1, 8, 4, 2)
+        rows = pairs.transpose(2, 1, 3, 0, 4, 5)
+    else:
+        rows = held.reshape(eights, 2, 2, -1, 8, 4).transpose(3, 1, 4, 0, 5, 2)
+    return rows.reshape(-1, WARP_ROWS, eights * 8)[order].reshape(len(order), -1, eights * 8)
+
+
+def to_registers(i: Opcode, sums: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """The inverse of `to_matrix`."""
+    eights, warps = sums.shape[-1] // 8, order.size
+    by_warp = np.empty((warps, WARP_ROWS, sums.shape[-1]), sums.dtype)
+    by_warp[order.reshape(-1)] = sums.reshape(warps, WARP_ROWS, -1)
+    rows = by_warp.reshape(warps, 2, 8, eights, 4, 2)
+    if i.dtype is f16:
+        pairs = np.ascontiguousarray(rows.transpose(3, 1, 0, 2, 4, 5))
+        return pairs.view(np.uint32).reshape(eights * 2, warps, WARP)
+    return np.ascontiguousarray(rows.transpose(3, 1, 5, 0, 2, 4)).reshape(eights * 4, warps, WARP)
+
+
+@cache
+def _chunks(leading: int, stride: int, span: int, rows: int, transposed: bool) -> np.ndarray:
+    """Bytes from the start of an operand to each of its chunks, before the swizzle: row by row, or k by k."""
+    fields = Fields(0, leading, stride, span)
+    if transposed:
+        k, chunk = np.divmod(np.arange(rows * 2), rows // CHUNK_ELEMENTS)
+        return np.asarray(chunk_offset(fields, k, chunk, True))
+    row, chunk = np.divmod(np.arange(rows * 2), 2)
+    return np.asarray(chunk_offset(fields, row, chunk, False))
+
+
+def chunk_addresses(descriptors: np.ndarray, rows: int, transposed: bool) -> np.ndarray:
+    """The addresses (…, chunks) in shared memory of the 16-byte chunks of operands of `rows` rows of M or N."""
+    kinds = descriptors >> START
+    if (kinds == kinds.flat[0]).all():
+        fields = decode(int(descriptors.flat[0]))
+        starts = (descriptors & np.uint64((1 << 14) - 1)).astype(np.int64) << 4
+        offsets = _chunks(fields.leading_bytes, fields.stride_bytes, fields.swizzle_bytes, rows, transposed)
+        places = swizzled(starts[..., np.newaxis] + offsets, fields.swizzle_bytes, fields.base_offset)
+        return np.asarray(places & ADDRESS_MASK).astype(np.uint64)
+    addresses = np.empty((*descriptors.shape, rows * 2), np.uint64)
+    for kind in np.unique(kinds):
+        addresses[kinds == kind] = chunk_addresses(descriptors[kinds == kind], rows, transposed)
+    return addresses
+
+
+def _shares(order: np.ndarray, addresses: np.ndarray) -> np.ndarray:
+    """Addresses (products, warpgroups, chunks) as an access of the warps, each of which reads its share: (…, 32)."""
+    products, _, chunks = addresses.shape
+    share = chunks // order.shape[1]
+    by_warp = np.empty((products, order.size, share), np.uint64)
+    by_warp[:, order.reshape(-1)] = addresses.reshape(products, order.size, share)
+    if share <= WARP:
+        return by_warp if products > 1 else by_warp[0]
+    lines = -(-share // WARP)
+    padded = by_warp[:, :, np.arange(lines * WARP) % share].reshape(products, order.size, lines, WARP)
+    return padded.transpose(0, 2, 1, 3).reshape(products * lines, order.size, WARP)
+
+
+def _together(order: np.ndarray, words: np.ndarray, products: int, chunks: int) -> np.ndarray:
+    """What an access of `_shares` gave, as (products, warpgroups, chunks * 16) bytes."""
+    share = chunks // order.shape[1]
+    lines = max(1, -(-share // WARP))
+    by_warp = words.reshape(products, lines, order.size, -1, 2).transpose(0, 2, 1, 3, 4)
+    by_warp = by_warp.reshape(products, order.size, -1, 2)[:, order.reshape(-1), :share]
+    return np.ascontiguousarray(by_warp).view(np.uint8).reshape(products, len(order), -1)
+
+
+def operands(
+    m: Step, order: np.ndarray, descriptors: np.ndarray, rows: int, type: Type, transposed: bool
+) -> np.ndarray:
+    """Operands that descriptors (products, warps) name, as f64 matrices (products, warpgroups, rows, K)."""
+    products, chunks = len(descriptors), rows * 2
+    addresses = chunk_addresses(descriptors[:, order[:, 0]], rows, transposed)
+    words = m.load("shared", _shares(order, addresses), b128, 1, ASYNC)
+    octets = _together(order, words, products, chunks)
+    if transposed:
+        columns = values(octets.reshape(products, len(order), -1, rows * 2), type)
+        return columns.transpose(0, 1, 3, 2)
+    return values(octets.reshape(products, len(order), rows, OPERAND_K_BYTES), type).reshape(
+        products, len(order), rows, -1
+    )
+
+
+def factor_a(
+    m: Step, i: Opcode, order: np.ndarray, factors: Sequence[Factors], held: Sequence[np.ndarray]
+) -> np.ndarray:
+    """A of products that follow each other: (products, warpgroups, rows, K)."""
+    if factors[0].a is None:
+        k = extents(i)[1]
+        fragments = [matrix_a(a[:, np.newaxis], shape(f"m{WARP_ROWS}n8k{k}", i.atype), i.atype) for a in held]
+        return np.stack([a[order].reshape(len(order), -1, k) for a in fragments])
+    descriptors = np.stack([f.a for f in factors if f.a is not None])
+    whole = operands(m, order, descriptors, WGMMA_M, i.atype, factors[0].transposed[0])
+    if order.shape[1] == WARPS:
+        return whole
+    ranks = m.special("%warpid").reshape(m.shape)[order[:, 0], 0] % WARPS
+    by_warp = whole.reshape(len(factors), len(order), WARPS, WARP_ROWS, -1)
+    return by_warp[:, np.arange(len(order)), ranks]
+
+
+def multiply_add(
+    m: Step,
+    i: Opcode,
+    order: np.ndarray,
+    sums: np.ndarray | None,
+    factors: Sequence[Factors],
+    held: Sequence[np.ndarray],
+) -> np.ndarray:
+    """The sums after products that follow each other, of like instructions on the same sums; None for zeros.
+
+    `held` are the fragments of A (4, warps, 32) of those that have it in registers.
+    """
+    a = factor_a(m, i, order, factors, held)
+    b = operands(m, order, np.stack([f.b for f in factors]), extents(i)[0], i.btype, factors[0].transposed[1])
+    dtype = i.dtype.dtype
+    total = np.zeros((*a.shape[1:3], b.shape[2]), dtype) if sums is None else sums
+    for number, each in enumerate(factors):
+        if not each.accumulates.all():
+            total = np.where(each.accumulates[order[:, 0]][:, np.newaxis, np.newaxis], total, dtype.type(0))
+        total = _added(m, i, -a[number] if each.negated else a[number], b[number], total)
+    return total
+
+
+def _added(m: Step, i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray) -> np.ndarray:
+    """a * b + old, rounded once or as on an H200; of integers modulo 2**32 or clamped."""
+    if m.numerics == "h200" and i.atype in OF_WGMMA:
+        return accumulate(a, b, old, (i.atype, i.btype), OF_WGMMA[i.atype])
+    total = a @ b.transpose(0, 2, 1)
+    total += old
+    if i.dtype is s32:
+        if i.satfinite:
+            np.clip(total, -(2.0**31), 2.0**31 - 1, out=total)
+        return total.astype(np.int64).astype(np.int32)
+    new = total.astype(old.dtype)
+    nan = new != new
+    if nan.any():
+        new[nan] = NAN[new.dtype]
+    return new

@@ -149,9 +149,10 @@ def _values(form: Form, name: str) -> str:
         return name
     combinations = (form.complete(dict(form.named(chosen))) for chosen in islice(form.combinations(), COMBINATIONS))
     values = dict.fromkeys(values[name] for values in combinations)
-    if not all(isinstance(value, int) for value in values):
+    numbers = [value for value in values if isinstance(value, int)]
+    if len(numbers) < len(values):
         return " or ".join(map(str, values))
-    return f"{min(values)} to {max(values)}" if len(values) > 1 else str(*values)
+    return f"{min(numbers)} to {max(numbers)}" if len(numbers) > 1 else str(*numbers)
 
 
 def _choices(choices: Sequence[Choice]) -> str:

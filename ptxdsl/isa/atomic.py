@@ -5,17 +5,17 @@ Lanes at one address take turns in the order of their numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..types import Type, b128, f32, lanes
-from .form import Form
+from .form import Form, Values
 from .memory import HINT, NEEDS, ORDERED, SCOPES, access_bytes, alignment_problems, elements, ordering, policy_problems
 from .numerics import canonical, decode, encode, flush
 from .opcode import Op, Opcode
-from .operand import Problem
+from .operand import OperandList, Problem
 from .step import Step
 
 Update = Callable[..., np.ndarray]
@@ -88,15 +88,15 @@ def _update(operation: str, type: Type) -> Update:
     return _add_f32 if type is f32 else INTEGER[operation]
 
 
-def _scalar(i: Any) -> bool:
+def _scalar(i: Values) -> bool:
     return str(i.type) in TYPES_OF[i.operation] and (i.hint is None or i.space in (None, "global"))
 
 
-def _hinted(i: Any) -> bool:
+def _hinted(i: Values) -> bool:
     return i.hint is None or i.space in (None, "global")
 
 
-def _vector(i: Any) -> bool:
+def _vector(i: Values) -> bool:
     size = access_bytes(i)
     return size <= 16 and ((i.type is f32) == (i.noftz is not True)) and (i.operation == "add" or i.type is not f32)
 
@@ -142,7 +142,7 @@ class Atomic(Op):
 
     stores = "a"
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         given = {o.name: value for o, value in zip(i.operands, operands, strict=True)}
         yield from alignment_problems("a", given["a"], access_bytes(i))
         if "policy" in given:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from .. import ir
@@ -11,7 +11,7 @@ from .form import Form
 from .memory import alignment_problems
 from .opaque import GpuOnly
 from .opcode import Opcode
-from .operand import Problem
+from .operand import OperandList, Problem
 
 ANSWER_BYTES = 16
 FAMILIES = "100f 110f 120f"
@@ -32,7 +32,7 @@ class TryCancel(GpuOnly):
         ),
     )
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         yield from alignment_problems("dst", operands[0], ANSWER_BYTES)
         yield from alignment_problems("mbarrier", operands[1], MBARRIER_BYTES)
 
@@ -57,7 +57,7 @@ class MatrixOfBytes(GpuOnly):
 
     collective = True
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         names = [operand.name for operand in i.operands]
         yield from alignment_problems("address", operands[names.index("address")], 16)
         vector = next(n for n, operand in enumerate(i.operands) if operand.vector)

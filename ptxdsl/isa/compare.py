@@ -9,9 +9,9 @@ import numpy as np
 
 from ..types import f16, f32, lanes
 from . import numerics
-from .form import Form
+from .form import Form, Values
 from .numerics import Array
-from .opcode import Op, Opcode
+from .opcode import Op, Opcode, Results
 
 Comparison = Callable[[Array, Array], Array]
 
@@ -51,7 +51,7 @@ PLAIN = "b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64"
 FTZ = {"ftz": ("1.4", 10)}
 
 
-def comparable(i: Any) -> bool:
+def comparable(i: Values) -> bool:
     """Bits are equal or not, signed numbers have no lo, ls, hi, hs, only floats may be unordered or have .ftz."""
     kind = i.type.kind
     if i.ftz and i.type not in (f32, f16):
@@ -91,7 +91,7 @@ class Setp(Op):
         ),
     )  # fmt: skip
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any = None) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array | None = None) -> Results:
         return compare(i, a, b, c)
 
 
@@ -111,7 +111,7 @@ class SetpHalf(Op):
         ),
     )  # fmt: skip
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any = None) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array | None = None) -> Array:
         return compare(i, a, b, c)[0]
 
 
@@ -131,7 +131,7 @@ class SetpPair(Op):
         ),
     )  # fmt: skip
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any = None) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array | None = None) -> Results:
         result, _ = compare(i, a, b, c)
         return result[..., 0::2], result[..., 1::2]
 
@@ -151,7 +151,7 @@ class Set(Op):
         cmp=COMPARISONS, dtype="u32 s32 f32", type=PLAIN, needs=FTZ, when=comparable,
     )  # fmt: skip
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any = None) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array | None = None) -> Results:
         result, _ = compare(i, a, b, c)
         element, _ = lanes(i.dtype)
         if element.kind == "f":
@@ -166,7 +166,7 @@ class Selp(Op):
     selects = True
     forms = (Form("selp.type d=type, a:type, b:type, c:pred", type=PLAIN),)
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array) -> Array:
         return np.where(c, a, b)
 
 
@@ -178,7 +178,7 @@ class Slct(Op):
         Form("slct{.ftz}.type.ctype d=type, a:type, b:type, c:ctype", type=PLAIN, ctype="f32", needs=FTZ),
     )
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array) -> Array:
         return np.where((numerics.flush(c, f32) if i.ftz else c) >= 0, a, b)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from .. import ir
 from .form import Form
 from .opcode import Op, Opcode
-from .operand import Problem
+from .operand import OperandList, Problem
 from .step import Step
 
 
@@ -106,7 +106,7 @@ class Pmevent(Op):
 
     forms = (Form("pmevent events:imm", ptx="1.4"), Form("pmevent.mask events:imm", ptx="3.0", sm=20))
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         limit = 0xFFFF if i.mask else 15
         if isinstance(operands[0], ir.Immediate) and not 0 <= operands[0].value <= limit:
             yield Problem("events", f"`events` is {operands[0].value}; it must be 0 to {limit}")

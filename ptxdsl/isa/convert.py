@@ -10,7 +10,7 @@ import numpy as np
 from .. import ir
 from ..types import f16, f32, f64
 from . import numerics
-from .form import Form
+from .form import Form, Values
 from .numerics import Array
 from .opcode import Op, Opcode
 
@@ -22,13 +22,13 @@ BF16: dict[str, Any] = {"ptx": "7.8", "sm": 90}
 SATFINITE: dict[str, Any] = {"satfinite": ("8.1", 80)}
 
 
-def _loses(i: Any) -> bool:
+def _loses(i: Values) -> bool:
     """.sat is only for types that lack some numbers of the source."""
     to, source = np.iinfo(i.dtype.dtype), np.iinfo(i.type.dtype)
     return not i.sat or to.min > source.min or to.max < source.max
 
 
-def _flushed(i: Any) -> bool:
+def _flushed(i: Values) -> bool:
     """.ftz is for conversions from or to f32."""
     return not i.ftz or f32 in (i.type, i.dtype)
 
@@ -45,7 +45,7 @@ class CvtInteger(Convert):
     reads = (ir.SpecialRegister,)
     forms = (Form("cvt{.sat}.dtype.type d=dtype, a:type", dtype=INTEGERS, type=INTEGERS, when=_loses),)
 
-    def run(self, i: Opcode, a: Any) -> Any:
+    def run(self, i: Opcode, a: Array) -> Array:
         return numerics.clamp(a, i.dtype) if i.sat else a.astype(i.dtype.dtype)
 
 
@@ -61,7 +61,7 @@ class CvtToInteger(Convert):
         Form("cvt.rnd.dtype.type d=dtype, a:type", rnd=TO_WHOLE, dtype=WORDS, type="bf16", **BF16),
     )  # fmt: skip
 
-    def run(self, i: Opcode, a: Any) -> Any:
+    def run(self, i: Opcode, a: Array) -> Array:
         return numerics.to_integer(source(i, a), i.dtype.dtype, i.rnd[:2])
 
 
@@ -77,7 +77,7 @@ class CvtFromInteger(Convert):
         Form("cvt.rnd.dtype.type d=dtype, a:type", rnd=MODES, dtype="bf16", type=WORDS, **BF16),
     )  # fmt: skip
 
-    def run(self, i: Opcode, a: Any) -> Any:
+    def run(self, i: Opcode, a: Array) -> Array:
         return numerics.from_integer(np.clip(a, 0, 1) if i.sat else a, i.dtype, i.rnd)
 
 
@@ -135,7 +135,7 @@ class CvtFloat(Convert):
         Form("cvt.rn{.relu}.dtype.type d=dtype, a:type", dtype="f16x2", type="e4m3x2 e5m2x2", ptx="8.1", sm=89),
     )  # fmt: skip
 
-    def run(self, i: Opcode, a: Any) -> Any:
+    def run(self, i: Opcode, a: Array) -> Array:
         if i.dtype is i.type and i.type in (f32, f64) and not (i.whole or i.ftz or i.sat):
             return a
         values = source(i, a)
@@ -173,7 +173,7 @@ class CvtPair(Convert):
         ),
     )  # fmt: skip
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return destination(i, np.stack([b, a], axis=-1))[..., 0]
 
 
@@ -186,7 +186,7 @@ class CvtPack(Convert):
         Form("cvt.pack.sat.dtype.s32.b32 d=b32, a:s32, b:s32, c:b32", dtype=("u4", "s4", "u2", "s2"), ptx="6.5", sm=75),
     )
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any = None) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array | None = None) -> Array:
         kind, bits = str(i.dtype)[0], int(str(i.dtype)[1:])
         low, high = (0, (1 << bits) - 1) if kind == "u" else (-(1 << bits - 1), (1 << bits - 1) - 1)
         a, b = (np.clip(x, low, high).view(np.uint32) & ((1 << bits) - 1) for x in (a, b))
@@ -216,7 +216,7 @@ class Prmt(Op):
 
     forms = (Form("prmt.b32{.mode} d=b32, a:b32, b:b32, c:b32", mode="f4e b4e rc8 ecl ecr rc16", ptx="2.0", sm=20),)
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array) -> Array:
         both = b.astype(np.uint64) << 32 | a
         d = np.zeros(both.shape, np.uint32)
         for k in range(4):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from . import mbarrier
 from .form import Form
 from .memory import HINT, NEEDS, PREFETCHES, alignment_problems
 from .opcode import Op, Opcode
-from .operand import Problem
+from .operand import OperandList, Problem
 from .step import Ordering, Step
 
 SIZES = {"ca": (4, 8, 16), "cg": (16,)}
@@ -37,7 +36,7 @@ class CpAsync(Op):
         for source in ("", ", src_size:u32", ", {!}ignore_src:pred")
     )
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         given = {o.name: value for o, value in zip(i.operands, operands, strict=True)}
         if not isinstance(given["size"], ir.Immediate):
             return
@@ -76,7 +75,7 @@ class CpAsyncWaitGroup(Op):
 
     forms = (Form("cp.async.wait_group n:imm", ptx="7.0", sm=80),)
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         if isinstance(operands[0], ir.Immediate) and operands[0].value < 0:
             yield Problem("n", f"`n` is {operands[0].value}; it counts groups, from 0")
 

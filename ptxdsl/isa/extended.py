@@ -6,8 +6,6 @@ computed as a + ~b + 1, so that CC.CF is 0 where a subtraction borrows.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .form import Form
@@ -37,7 +35,7 @@ class AddCarry(Op):
         Form("addc{.cc}.type d=type, a:type, b:type", type=TYPES, ptx="1.2", needs=WIDE),
     )
 
-    def execute(self, i: Opcode, m: Step, a: Any, b: Any) -> Any:
+    def execute(self, i: Opcode, m: Step, a: Array, b: Array) -> Array:
         return chain(i, m, a, b)
 
 
@@ -49,7 +47,7 @@ class SubBorrow(Op):
         Form("subc{.cc}.type d=type, a:type, b:type", type=TYPES, ptx="1.3", needs=WIDE),
     )
 
-    def execute(self, i: Opcode, m: Step, a: Any, b: Any) -> Any:
+    def execute(self, i: Opcode, m: Step, a: Array, b: Array) -> Array:
         return chain(i, m, a, ~b, carry=1)
 
 
@@ -64,5 +62,5 @@ class MadCarry(Op):
         ),
     )  # fmt: skip
 
-    def execute(self, i: Opcode, m: Step, a: Any, b: Any, c: Any) -> Any:
+    def execute(self, i: Opcode, m: Step, a: Array, b: Array, c: Array) -> Array:
         return chain(i, m, c, a * b if i.half == "lo" else high_half(a, b))

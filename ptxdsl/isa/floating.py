@@ -13,7 +13,7 @@ import numpy as np
 
 from ..types import Type, f32, f64, lanes
 from . import numerics
-from .form import Form
+from .form import Form, Values
 from .numerics import Array, odd_sum
 from .opcode import Op, Opcode
 
@@ -24,7 +24,7 @@ DIRECTED_LATER = {mode: ("2.0", 20) for mode in ("rz", "rm", "rp")}
 SIGNS = {"NaN": ("7.0", 80), "xorsign": ("7.2", 86), "ftz": ("1.4", 10)}
 
 
-def both_or_none(i: Any) -> bool:
+def both_or_none(i: Values) -> bool:
     """.xorsign and .abs stand together."""
     return bool(i.xorsign) == bool(i.abs)
 
@@ -40,7 +40,7 @@ class Floating(Op):
     def compute(self, i: Opcode, *values: Array) -> Array:
         raise NotImplementedError
 
-    def run(self, i: Opcode, *inputs: Any) -> Any:
+    def run(self, i: Opcode, *inputs: Array) -> Array:
         chosen, (d, *types) = i.values.get, types_of(i)
         values = [numerics.decode(x, t) for x, t in zip(inputs, types, strict=True)]
         if chosen("ftz"):
@@ -238,7 +238,7 @@ class Rsqrt(Approximate):
 class Gross(Approximate):
     """Base of the f64 functions that take and give only the high 32 bits of a number."""
 
-    def run(self, i: Opcode, *inputs: Any) -> Any:
+    def run(self, i: Opcode, *inputs: Array) -> Array:
         return _high_word(super().run(i, *map(_high_word, inputs)))
 
 
@@ -372,7 +372,7 @@ class Copysign(Op):
 
     forms = (Form("copysign.type d=type, a:type, b:type", type="f32 f64", ptx="2.0", sm=20),)
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return np.copysign(b, a)
 
 
@@ -395,5 +395,5 @@ class Testp(Op):
 
     forms = (Form("testp.test.type p=pred, a:type", test=tuple(TESTS), type="f32 f64", ptx="2.0", sm=20),)
 
-    def run(self, i: Opcode, a: Any) -> Any:
+    def run(self, i: Opcode, a: Array) -> Array:
         return TESTS[i.test](a)

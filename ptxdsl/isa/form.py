@@ -31,6 +31,8 @@ Choice = str | Type
 Choices = tuple[Choice, ...]
 Chosen = Choice | bool | None
 """What a spelling has for a modifier: a choice, whether a literal is there, None for a slot left out."""
+Derived = Chosen | int
+"""The same, or what a function of the choices says: a type, a space, a number of registers, a condition."""
 Needs = Mapping[str, tuple[str, int | str]]
 """(ptx, sm) that modifiers need: of one by its word, of several that stand together by their words."""
 
@@ -78,7 +80,7 @@ class FormOperand:
 class Values:
     """The choices of a spelling as attributes; None for a modifier that it does not have."""
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
+    def __init__(self, values: Mapping[str, Derived]) -> None:
         self.__dict__.update(values)
 
     def __getattr__(self, name: str) -> Any:
@@ -101,10 +103,10 @@ class Form:
         ptx: str = "1.0",
         sm: int | str = 10,
         needs: Needs | None = None,
-        when: Callable[[Any], bool] | None = None,
+        when: Callable[[Values], bool] | None = None,
         note: str = "",
         until: int = 0,
-        derived: Mapping[str, Callable[[Any], Any]] | None = None,
+        derived: Mapping[str, Callable[[Values], Derived]] | None = None,
         **slots: str | Iterable[Choice],
     ) -> None:
         self.syntax, self.note, self.when, self.until = syntax, note, when, until
@@ -144,7 +146,7 @@ class Form:
         """What an opcode of this form has as attributes."""
         return frozenset(modifier.name for modifier in self.modifiers) | self.derived.keys()
 
-    def match(self, words: Sequence[str]) -> dict[str, Any] | None:
+    def match(self, words: Sequence[str]) -> dict[str, Derived] | None:
         """The choices that spell these modifiers, in any order but that of the types, and what is derived from them.
 
         None if the words spell no choices of this form.
@@ -168,13 +170,13 @@ class Form:
                 choices[modifier.name] = choice
         return choices, [*left.values()]
 
-    def permits(self, values: Mapping[str, Any]) -> bool:
+    def permits(self, values: Mapping[str, Derived]) -> bool:
         """Whether these choices go together."""
         return self.when is None or bool(self.when(Values(values)))
 
-    def complete(self, values: dict[str, Any]) -> dict[str, Any]:
+    def complete(self, values: Mapping[str, Derived]) -> dict[str, Derived]:
         """Choices, with what is derived from them."""
-        return values | {name: function(Values(values)) for name, function in self.derived.items()}
+        return {**values} | {name: function(Values(values)) for name, function in self.derived.items()}
 
     def requires_of(self, words: Iterable[str]) -> Requirement:
         """What a spelling with these words requires."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..types import TYPES, Type, lanes, s32
@@ -19,9 +17,11 @@ HALVES = "lo hi"
 class Pairs(Op):
     """An instruction that does the same with each 16-bit half."""
 
-    def run(self, i: Opcode, *inputs: Any) -> Any:
+    def run(self, i: Opcode, *inputs: Array) -> Array:
         half, _ = lanes(i.type)
-        return super().run(i, *(elements(x, half.dtype) for x in inputs)).view(np.uint32)
+        result = super().run(i, *(elements(x, half.dtype) for x in inputs))
+        assert isinstance(result, np.ndarray)
+        return result.view(np.uint32)
 
 
 class AddInteger(Op):
@@ -32,7 +32,7 @@ class AddInteger(Op):
         Form("add{.sat}.type d=type, a:type, b:type", type="s32"),
     )
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return clamp(widen(a) + b, s32) if i.sat else a + b
 
 
@@ -50,7 +50,7 @@ class SubInteger(Op):
         Form("sub{.sat}.type d=type, a:type, b:type", type="s32"),
     )
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return clamp(widen(a) - b, s32) if i.sat else a - b
 
 
@@ -59,7 +59,7 @@ class MulInteger(Op):
 
     forms = (Form("mul.half.type d=type, a:type, b:type", half=HALVES, type=INTEGERS),)
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return a * b if i.half == "lo" else high_half(a, b)
 
 
@@ -68,7 +68,7 @@ class MulWide(Op):
 
     forms = (Form("mul.wide.type d=wide(type), a:type, b:type", type="u16 u32 s16 s32"),)
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return widen(a) * b
 
 
@@ -80,7 +80,7 @@ class MadInteger(Op):
         Form("mad.half.sat.type d=type, a:type, b:type, c:type", half="hi", type="s32"),
     )
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array) -> Array:
         product = a * b if i.half == "lo" else high_half(a, b)
         return clamp(widen(product) + c, s32) if i.sat else product + c
 
@@ -90,7 +90,7 @@ class MadWide(Op):
 
     forms = (Form("mad.wide.type d=wide(type), a:type, b:type, c:wide(type)", type="u16 u32 s16 s32"),)
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array) -> Array:
         return widen(a) * b + c
 
 
@@ -105,7 +105,7 @@ class Mul24(Op):
 
     forms = (Form("mul24.half.type d=type, a:type, b:type", half=HALVES, type="u32 s32"),)
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return product24(i, a, b)
 
 
@@ -117,7 +117,7 @@ class Mad24(Op):
         Form("mad24.half.sat.type d=type, a:type, b:type, c:type", half="hi", type="s32"),
     )
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array) -> Array:
         product = product24(i, a, b)
         return clamp(widen(product) + c, s32) if i.sat else product + c
 
@@ -127,7 +127,7 @@ class Sad(Op):
 
     forms = (Form("sad.type d=type, a:type, b:type, c:type", type=INTEGERS),)
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array) -> Array:
         return np.maximum(a, b) - np.minimum(a, b) + c
 
 
@@ -136,7 +136,7 @@ class DivInteger(Op):
 
     forms = (Form("div.type d=type, a:type, b:type", type=INTEGERS),)
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return np.where(b == 0, a.dtype.type(~a.dtype.type(0)), (a - np.fmod(a, b)) // b)
 
 
@@ -145,7 +145,7 @@ class Rem(Op):
 
     forms = (Form("rem.type d=type, a:type, b:type", type=INTEGERS),)
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return np.where(b == 0, a.dtype.type(~a.dtype.type(0)), np.fmod(a, b))
 
 
@@ -154,7 +154,7 @@ class AbsInteger(Op):
 
     forms = (Form("abs.type d=type, a:type", type=SIGNED),)
 
-    def run(self, i: Opcode, a: Any) -> Any:
+    def run(self, i: Opcode, a: Array) -> Array:
         return np.abs(a)
 
 
@@ -163,7 +163,7 @@ class NegInteger(Op):
 
     forms = (Form("neg.type d=type, a:type", type=SIGNED),)
 
-    def run(self, i: Opcode, a: Any) -> Any:
+    def run(self, i: Opcode, a: Array) -> Array:
         return -a
 
 
@@ -175,7 +175,7 @@ class MinInteger(Op):
         Form("min{.relu}.type d=type, a:type, b:type", type="s32", needs={"relu": ("8.0", 90)}),
     )
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return np.maximum(np.minimum(a, b), 0) if i.relu else np.minimum(a, b)
 
 
@@ -196,7 +196,7 @@ class MaxInteger(Op):
         Form("max{.relu}.type d=type, a:type, b:type", type="s32", needs={"relu": ("8.0", 90)}),
     )
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return np.maximum(np.maximum(a, b), 0) if i.relu else np.maximum(a, b)
 
 
@@ -214,7 +214,7 @@ class Popc(Op):
 
     forms = (Form("popc.type d=u32, a:type", type="b32 b64", ptx="2.0", sm=20),)
 
-    def run(self, i: Opcode, a: Any) -> Any:
+    def run(self, i: Opcode, a: Array) -> Array:
         return np.bitwise_count(a).astype(np.uint32)
 
 
@@ -223,7 +223,7 @@ class Clz(Op):
 
     forms = (Form("clz.type d=u32, a:type", type="b32 b64", ptx="2.0", sm=20),)
 
-    def run(self, i: Opcode, a: Any) -> Any:
+    def run(self, i: Opcode, a: Array) -> Array:
         return (i.type.bits - bit_length(a)).astype(np.uint32)
 
 
@@ -235,7 +235,7 @@ class Bfind(Op):
 
     forms = (Form("bfind{.shiftamt}.type d=u32, a:type", type="u32 u64 s32 s64", ptx="2.0", sm=20),)
 
-    def run(self, i: Opcode, a: Any) -> Any:
+    def run(self, i: Opcode, a: Array) -> Array:
         magnitude = np.where(a < 0, ~a, a).view(f"u{a.dtype.itemsize}")
         position = bit_length(magnitude) - 1
         amount = np.where(position < 0, -1, i.type.bits - 1 - position) if i.shiftamt else position
@@ -250,7 +250,7 @@ class Fns(Op):
 
     forms = (Form("fns.b32 d=b32, mask:b32, base:b32, offset:s32", ptx="6.0", sm=30),)
 
-    def run(self, i: Opcode, mask: Any, base: Any, offset: Any) -> Any:
+    def run(self, i: Opcode, mask: Array, base: Array, offset: Array) -> Array:
         base, offset = base.astype(np.int64), offset.astype(np.int64)
         left, result = np.maximum(np.abs(offset), 1), np.full(np.broadcast(mask, base, offset).shape, -1)
         for distance in range(32):
@@ -266,7 +266,7 @@ class Brev(Op):
 
     forms = (Form("brev.type d=type, a:type", type="b32 b64", ptx="2.0", sm=20),)
 
-    def run(self, i: Opcode, a: Any) -> Any:
+    def run(self, i: Opcode, a: Array) -> Array:
         ones = (1 << i.type.bits) - 1
         width = i.type.bits // 2
         while width:
@@ -286,7 +286,7 @@ class Bfe(Op):
 
     forms = (Form("bfe.type d=type, a:type, b:u32, c:u32", type="u32 u64 s32 s64", ptx="2.0", sm=20),)
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array) -> Array:
         return extend(shift_right(a, _field(i, b)), _field(i, c))
 
 
@@ -302,7 +302,7 @@ class Bfi(Op):
 
     forms = (Form("bfi.type d=type, a:type, b:type, position:u32, width:u32", type="b32 b64", ptx="2.0", sm=20),)
 
-    def run(self, i: Opcode, a: Any, b: Any, position: Any, width: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, position: Array, width: Array) -> Array:
         ones = np.full_like(a, -1 % (1 << i.type.bits))
         position, width = _field(i, position), _field(i, width)
         field = shift_left(~shift_left(ones, width), position)
@@ -314,7 +314,7 @@ class Szext(Op):
 
     forms = (Form("szext.mode.type d=type, a:type, b:u32", mode="clamp wrap", type="u32 s32", ptx="7.6", sm=70),)
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return extend(a, b & 31 if i.mode == "wrap" else b)
 
 
@@ -323,7 +323,7 @@ class Bmsk(Op):
 
     forms = (Form("bmsk.mode.b32 d=b32, a:b32, b:b32", mode="clamp wrap", ptx="7.6", sm=70),)
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         a, b = (x & 31 if i.mode == "wrap" else np.minimum(x, 32) for x in (a, b))
         ones = np.full_like(a, 0xFFFFFFFF)
         return shift_left(ones, a) & ~shift_left(ones, a + b)
@@ -339,7 +339,7 @@ class Dp4a(Op):
 
     forms = (Form("dp4a.atype.btype d=u32, a:u32, b:u32, c:u32", atype="u32 s32", btype="u32 s32", ptx="5.0", sm=61),)
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array) -> Array:
         products = _parts(a, i.atype, 8) * _parts(b, i.btype, 8)
         return c + products.sum(-1).astype(np.uint32)
 
@@ -354,6 +354,6 @@ class Dp2a(Op):
         ),
     )  # fmt: skip
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array) -> Array:
         bytes_ = _parts(b, i.btype, 8)[..., slice(0, 2) if i.mode == "lo" else slice(2, 4)]
         return c + (_parts(a, i.atype, 16) * bytes_).sum(-1).astype(np.uint32)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from .. import ir
 from .form import Form
 from .numerics import Array, shift_left, shift_right
-from .opcode import Op, Opcode
-from .operand import Problem
+from .opcode import Op, Opcode, Results
+from .operand import OperandList, Problem
 
 BITS = "b16 b32 b64"
 
@@ -29,7 +28,7 @@ class And(Op):
 
     forms = _forms("and")
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return a & b
 
 
@@ -38,7 +37,7 @@ class Or(Op):
 
     forms = _forms("or")
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return a | b
 
 
@@ -47,7 +46,7 @@ class Xor(Op):
 
     forms = _forms("xor")
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return a ^ b
 
 
@@ -56,7 +55,7 @@ class BitwiseNot(Op):
 
     forms = (Form("not.type d=type, a:type", type=BITS), Form("not.pred d=pred, {!}a:pred"))
 
-    def run(self, i: Opcode, a: Any) -> Any:
+    def run(self, i: Opcode, a: Array) -> Array:
         return ~a
 
 
@@ -65,7 +64,7 @@ class Cnot(Op):
 
     forms = (Form("cnot.type d=type, a:type", type=BITS),)
 
-    def run(self, i: Opcode, a: Any) -> Any:
+    def run(self, i: Opcode, a: Array) -> Array:
         return (a == 0).astype(a.dtype)
 
 
@@ -80,12 +79,12 @@ class Lop3(Op):
         Form("lop3.bool.b32 d=b32|p=pred, a:b32, b:b32, c:b32, lut:imm, {!}q:pred", bool="and or", ptx="8.2", sm=70),
     )
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         lut = next(v for o, v in zip(i.operands, operands, strict=True) if o.name == "lut")
         if isinstance(lut, ir.Immediate) and not 0 <= lut.value <= 255:
             yield Problem("lut", f"`lut` is {lut.value}; a truth table of three inputs is 0 to 255")
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any, lut: int, q: Any = None) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array, lut: int, q: Array | None = None) -> Results:
         d = lookup_bits(lut, a, b, c)
         if q is None:
             return d
@@ -109,7 +108,7 @@ class Shf(Op):
 
     forms = (Form("shf.dir.mode.b32 d=b32, a:b32, b:b32, c:u32", dir="l r", mode="clamp wrap", ptx="4.0", sm=32),)
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array) -> Array:
         c = c & 31 if i.mode == "wrap" else np.minimum(c, 32)
         both = b.astype(np.uint64) << 32 | a
         return (both << c >> 32 if i.dir == "l" else both >> c).astype(np.uint32)
@@ -120,7 +119,7 @@ class Shl(Op):
 
     forms = (Form("shl.type d=type, a:type, b:u32", type=BITS),)
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return shift_left(a, b)
 
 
@@ -129,5 +128,5 @@ class Shr(Op):
 
     forms = (Form("shr.type d=type, a:type, b:u32", type="b16 b32 b64 u16 u32 u64 s16 s32 s64"),)
 
-    def run(self, i: Opcode, a: Any, b: Any) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array) -> Array:
         return shift_right(a, b)

@@ -7,13 +7,12 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, product
-from typing import Any
 
 from .. import ir
 from ..types import TYPES, lanes
-from .form import Choice, Form, Modifier
+from .form import Choice, Derived, Form, Modifier
 from .opcode import Op, Opcode
-from .operand import Problem, resolve
+from .operand import OperandList, Problem, resolve
 
 MOST_SUGGESTIONS = 3
 ALIKE = 0.6
@@ -37,7 +36,7 @@ def lookup(text: str) -> tuple[Opcode, ...]:
     return _opcodes[text]
 
 
-def opcode_of(text: str, op: Op, form: Form, values: dict[str, Any]) -> Opcode:
+def opcode_of(text: str, op: Op, form: Form, values: dict[str, Derived]) -> Opcode:
     """The opcode of a form with these choices; an operand whose condition does not hold is none of its operands."""
     present = (p for p in form.parameters if not p.condition or values[p.condition])
     return Opcode(text, op, form, values, tuple(resolve(p, values) for p in present))
@@ -55,7 +54,7 @@ def _reduce(opcode: Opcode) -> tuple[Callable[..., Opcode], tuple[str, int]]:
 copyreg.pickle(Opcode, _reduce)
 
 
-def choose(text: str, operands: Sequence[Any]) -> Opcode | None:
+def choose(text: str, operands: OperandList) -> Opcode | None:
     """The opcode of this mnemonic that these operands fit, or come nearest to; None if the mnemonic is unknown."""
     candidates = lookup(text)
     if len(candidates) < 2:
@@ -64,7 +63,7 @@ def choose(text: str, operands: Sequence[Any]) -> Opcode | None:
     return next(fitting, None) or min(candidates, key=lambda c: _distance(c, operands))
 
 
-def _distance(candidate: Opcode, operands: Sequence[Any]) -> tuple[bool, int, int]:
+def _distance(candidate: Opcode, operands: OperandList) -> tuple[bool, int, int]:
     """How far operands are from what an opcode takes: a wrong number of them, problems, braces in the wrong places."""
     bound = candidate.bind(operands)
     if isinstance(bound, Problem):

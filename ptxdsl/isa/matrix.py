@@ -23,7 +23,7 @@ from .lookup import lookup
 from .memory import NEEDS, alignment_problems
 from .numerics import NAN, decode
 from .opcode import Op, Opcode
-from .operand import Problem
+from .operand import OperandList, Problem
 from .step import Step
 from .tensor_core import WIDE, accumulate
 
@@ -106,13 +106,13 @@ class Mma(Op):
     carries = ("a", "b", "c")
     forms = tuple(map(_form, MMA))
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
             if not isinstance(value, ir.Vector):
                 message = f"`{declared.name}` is not in braces; mma takes its registers as a list, even a single one"
                 yield Problem(declared.name, message, "write [b] in Python, {b} in PTX")
 
-    def execute(self, i: Opcode, m: Step, *fragments: np.ndarray) -> Any:
+    def execute(self, i: Opcode, m: Step, *fragments: np.ndarray) -> np.ndarray:
         first = np.zeros(1, int)
         return self.execute_batch(i, m, [f[:, np.newaxis] for f in fragments], [first] * 3)[:, 0]
 
@@ -266,7 +266,7 @@ class MatrixAccess(Op):
 
     collective = True
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         yield from alignment_problems("address", operands[[o.name for o in i.operands].index("address")], 16)
 
     def rows(self, i: Opcode, address: np.ndarray) -> np.ndarray:

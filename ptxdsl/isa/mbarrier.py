@@ -7,7 +7,7 @@ bits from 61 on count phases.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +16,7 @@ from .. import ir
 from ..types import b64
 from .form import Form
 from .opcode import Op, Opcode
-from .operand import Problem
+from .operand import OperandList, Problem
 from .step import RELAXED, Ordering, PhaseArrival, PhaseCompletion, PhaseWait, Step
 
 Update: TypeAlias = Callable[..., np.ndarray]
@@ -113,7 +113,7 @@ def count_down(
 class Mbarrier(Op):
     """Base of the operations on mbarrier objects."""
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
             if declared.name == "count" and isinstance(value, ir.Immediate) and not 1 <= value.value <= MOST:
                 yield Problem("count", f"`count` is {value.value}; an mbarrier counts from 1 to {MOST} arrivals")
@@ -193,7 +193,9 @@ class MbarrierTestWait(Mbarrier):
         ),
     )
 
-    def execute(self, i: Opcode, m: Step, address: np.ndarray, phase: np.ndarray, hint: Any = None) -> np.ndarray:
+    def execute(
+        self, i: Opcode, m: Step, address: np.ndarray, phase: np.ndarray, hint: np.ndarray | None = None
+    ) -> np.ndarray:
         space = i.space or "generic"
         now = m.load(space, address, b64, ordering=RELAXED) >> PHASE
         complete: np.ndarray = (now & ONE) != phase & ONE if i.parity else now != phase >> PHASE
@@ -214,7 +216,9 @@ class MbarrierTryWait(MbarrierTestWait):
         ),
     )
 
-    def execute(self, i: Opcode, m: Step, address: np.ndarray, phase: np.ndarray, hint: Any = None) -> np.ndarray:
+    def execute(
+        self, i: Opcode, m: Step, address: np.ndarray, phase: np.ndarray, hint: np.ndarray | None = None
+    ) -> np.ndarray:
         complete = super().execute(i, m, address, phase)
         m.suspend(complete)
         return complete

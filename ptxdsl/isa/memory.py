@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from .. import ir
 from ..types import b128
-from .form import Form
+from .form import Form, Values
 from .opcode import Op, Opcode
-from .operand import Problem
+from .operand import OperandList, Problem
 from .step import WEAK, Ordering, Step
 
 SCALARS = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64 b128"
@@ -41,18 +41,18 @@ NEEDS: dict[str, tuple[str, int | str]] = {
 _WIDE = dict.fromkeys((*L2_PRIORITIES.split(), "v8", "v4 b64", "v4 u64", "v4 s64", "v4 f64"), ("8.8", 100))
 
 
-def elements(i: Any) -> int:
+def elements(i: Values | Opcode) -> int:
     """Elements of the vector modifier; 1 without it."""
     vec: str | None = getattr(i, "vec", None)
     return int(vec[1:]) if vec else 1
 
 
-def access_bytes(i: Any) -> int:
+def access_bytes(i: Values | Opcode) -> int:
     """Bytes of memory that one lane touches."""
     return elements(i) * int(i.type.bytes)
 
 
-def ordering(i: Any, sem: str = "weak") -> Ordering:
+def ordering(i: Values | Opcode, sem: str = "weak") -> Ordering:
     """How an access is ordered by its modifiers .sem and .scope; `sem` without them. Volatile ones are so for all."""
     sem = i.sem or sem
     if sem == "weak":
@@ -60,7 +60,7 @@ def ordering(i: Any, sem: str = "weak") -> Ordering:
     return Ordering(sem, i.scope or ("sys" if sem == "volatile" or ".sys" in i.text else "gpu"))
 
 
-def _fits(i: Any) -> bool:
+def _fits(i: Values) -> bool:
     """Vectors have up to 128 bits; in global memory 256. What is said to L2 is about global memory."""
     in_global = i.space in (None, "global")
     wide = access_bytes(i) == 32 and i.type.bits in (32, 64)
@@ -68,7 +68,7 @@ def _fits(i: Any) -> bool:
     return (narrow or (wide and in_global)) and (in_global or not (i.hint or i.prefetch))
 
 
-def _prioritised(i: Any) -> bool:
+def _prioritised(i: Values) -> bool:
     """Priorities are of global memory; those of L2 go with 256-bit accesses."""
     in_global = i.space in (None, "global")
     return _fits(i) and bool(i.evict or i.evict2) and in_global and (not i.evict2 or access_bytes(i) == 32)
@@ -84,7 +84,7 @@ def _form(syntax: str, **slots: Any) -> Form:
     return Form(syntax, **{name: choices for name, choices in offered.items() if f".{name}" in syntax} | slots)
 
 
-def policy_problems(i: Opcode, policy: Any) -> Iterator[Problem]:
+def policy_problems(i: Opcode, policy: ir.Operand | None) -> Iterator[Problem]:
     """The operand `policy` and the modifier .L2::cache_hint need each other."""
     if i.hint and policy is None:
         help = "make one with createpolicy.fractional.L2::evict_last.b64"
@@ -93,7 +93,7 @@ def policy_problems(i: Opcode, policy: Any) -> Iterator[Problem]:
         yield Problem("policy", "`policy` is given, but the instruction lacks .L2::cache_hint")
 
 
-def alignment_problems(operand: str, address: Any, bytes: int) -> Iterator[Problem]:
+def alignment_problems(operand: str, address: ir.Operand | None, bytes: int) -> Iterator[Problem]:
     """A place in a variable, or a constant address, that is certainly not aligned to the access."""
     if not isinstance(address, ir.Address):
         return
@@ -112,7 +112,7 @@ class LoadStore(Op):
 
     relaxed = True
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
             if declared.role == "address":
                 yield from alignment_problems(declared.name, value, access_bytes(i))
@@ -168,7 +168,7 @@ class LoadValue(LoadStore):
         ),
     )
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         yield from super().problems(i, operands)
         if isinstance(operands[0], ir.Sink):
             yield Problem("d", "`d` is `_`; only an element of a vector may be left out")
@@ -206,7 +206,7 @@ class StoreValue(LoadStore):
         _form("st.mmio.sem.sys{.space}.type [a:space], b:type", sem="relaxed", space="global", ptx="8.2", sm=70),
     )
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         yield from super().problems(i, operands)
         stored = operands[1].elements if isinstance(operands[1], ir.Vector) else (operands[1],)
         for value in stored:
@@ -231,12 +231,12 @@ class Mov(Op):
         ),
     )
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         holds_address = i.type.kind in "bus" and i.type.bits in (32, 64)
         if isinstance(operands[1], (ir.Function, *ADDRESSES)) and not holds_address:
             yield Problem("a", f"`a` is the address of `{operands[1]}`; mov.u32 or mov.u64 takes it")
 
-    def run(self, i: Opcode, a: Any) -> Any:
+    def run(self, i: Opcode, a: np.ndarray) -> np.ndarray:
         return a
 
 
@@ -254,8 +254,8 @@ class Pack(Op):
         Form(f"mov.whole d=whole, a:{part}*{count}", whole=whole, needs=NEEDS) for whole, part, count in PACKINGS
     )
 
-    def run(self, i: Opcode, a: Any) -> Any:
-        joined = np.stack(a, axis=-1).view(f"u{min(8, i.whole.bytes)}")
+    def run(self, i: Opcode, a: np.ndarray) -> np.ndarray:
+        joined = np.stack([*a], axis=-1).view(f"u{min(8, i.whole.bytes)}")
         return joined if i.whole is b128 else joined[..., 0]
 
 
@@ -267,7 +267,7 @@ class Unpack(Op):
         Form(f"mov.whole d={part}*{count}, a:whole", whole=whole, needs=NEEDS) for whole, part, count in PACKINGS
     )
 
-    def run(self, i: Opcode, a: Any) -> Any:
+    def run(self, i: Opcode, a: np.ndarray) -> np.ndarray:
         words = np.ascontiguousarray(a if i.whole is b128 else a[..., np.newaxis])
         return np.moveaxis(words.view(f"u{i.whole.bytes // i.operands[0].count}"), -1, 0)
 
@@ -275,7 +275,7 @@ class Unpack(Op):
 class Hint(Op):
     """Base of what only speeds up later accesses."""
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         names = [o.name for o in i.operands]
         size = operands[names.index("size")] if "size" in names else None
         if isinstance(size, ir.Immediate) and size.value != 128:
@@ -283,7 +283,7 @@ class Hint(Op):
         if size is not None:
             yield from alignment_problems("a", operands[0], 128)
 
-    def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
+    def execute(self, i: Opcode, m: Step, *inputs: np.ndarray) -> None:
         """Nothing that a program can see."""
 
 
@@ -331,7 +331,7 @@ class CreatePolicy(Op):
         Form("createpolicy.cvt.L2.b64 d=b64, access_property:b64", ptx="7.4", sm=80),
     )
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         given = {
             o.name: value for o, value in zip(i.operands, operands, strict=True) if isinstance(value, ir.Immediate)
         }
@@ -344,7 +344,7 @@ class CreatePolicy(Op):
             if primary > total:
                 yield Problem("primary_size", f"`primary_size` is {primary}, more than `total_size`, which is {total}")
 
-    def execute(self, i: Opcode, m: Step, *inputs: Any) -> np.ndarray:
+    def execute(self, i: Opcode, m: Step, *inputs: np.ndarray) -> np.ndarray:
         return np.zeros(m.shape, np.uint64)
 
 

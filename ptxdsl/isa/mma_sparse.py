@@ -6,16 +6,16 @@ have a factor in common.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .. import ir
 from ..types import TYPES
-from .form import Form
+from .form import Form, Values
 from .matrix import HELD_IN
 from .opaque import GpuOnly
 from .opcode import Opcode
-from .operand import Problem
+from .operand import OperandList, Problem
 
 NARROW = "e4m3 e5m2 e3m2 e2m3 e2m1"
 CONSUMER = "120f"
@@ -47,15 +47,15 @@ SPARSE = (
 )  # fmt: skip
 
 
-def _same(i: Any) -> bool:
+def _same(i: Values) -> bool:
     return i.dtype is i.ctype
 
 
-def _sums(i: Any) -> Any:
+def _sums(i: Values) -> Any:
     return TYPES[HELD_IN[str(i.dtype)]]
 
 
-def _count(i: Any) -> int:
+def _count(i: Values) -> int:
     return 2 if i.dtype.bits == 16 else 4
 
 
@@ -86,7 +86,7 @@ class MmaSparse(GpuOnly):
     collective = True
     forms = tuple(_sparse(row, name) for name in ("mma.sp", "mma.sp::ordered_metadata") for row in SPARSE)
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         names = [operand.name for operand in i.operands]
         selector, most = operands[names.index("selector")], i.most
         if isinstance(selector, ir.Immediate) and not 0 <= selector.value <= most:

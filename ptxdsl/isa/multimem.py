@@ -5,15 +5,15 @@ A multimem address stands for a place in the memory of each GPU of a group; the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from ..types import f64
-from .form import Form, Needs
+from .form import Form, Needs, Values
 from .memory import SCOPES, access_bytes, alignment_problems
 from .opaque import GpuOnly
 from .opcode import Opcode
-from .operand import Problem
+from .operand import OperandList, Problem
 
 INTEGERS = "u32 u64 s32 s64 b32 b64"
 HALVES = "f16 f16x2 bf16 bf16x2"
@@ -35,12 +35,12 @@ VECTORS = "v2 v4 v8"
 LEAST: dict[str, Any] = {"space": "global", "ptx": "8.1", "sm": 90, "needs": NEEDS}
 
 
-def _whole(i: Any) -> bool:
+def _whole(i: Values) -> bool:
     """One access is of 4, 8 or 16 bytes; f64 has no vectors."""
     return access_bytes(i) in (4, 8, 16) and not (i.type is f64 and i.vec)
 
 
-def _loads(i: Any) -> bool:
+def _loads(i: Values) -> bool:
     """Whether the type has the operation, and sums may be wider than it."""
     wider = {"acc::f32": HALVES, "acc::f16": BYTES}.get(i.acc)
     return str(i.type) in COMBINED[i.operation].split() and (
@@ -101,7 +101,7 @@ def _red(order: str, **slots: Any) -> tuple[Form, Form]:
 class Multimem(GpuOnly):
     """Base of the accesses to the memory of several GPUs."""
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         names = [operand.name for operand in i.operands]
         yield from alignment_problems("a", operands[names.index("a")], access_bytes(i))
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..types import Type, bf16, e4m3, e5m2, f16, f32, f64, lanes, tf32
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ FORMATS = {
     e5m2: Format(3, -14, 57344.0),
 }
 
-NAN: dict[np.dtype[Any], Any] = {
+NAN: dict[np.dtype, Any] = {
     np.dtype(np.float32): np.uint32(0x7FFFFFFF).view(np.float32),
     np.dtype(np.float16): np.uint16(0x7FFF).view(np.float16),
 }
@@ -231,7 +231,7 @@ def from_integer(x: Array, type: Type, rnd: str) -> Array:
     return encode(np.where(large, odd, x.astype(np.float64)), type, rnd)
 
 
-def to_integer(x: Array, dtype: np.dtype[Any], rnd: str) -> Array:
+def to_integer(x: Array, dtype: np.dtype, rnd: str) -> Array:
     """Values rounded to integers, clamped to the type's range; NaN becomes 0, from f64 or to 64 bits the high bit."""
     whole = TO_INTEGER[rnd](x)
     info = np.iinfo(dtype)
@@ -244,7 +244,7 @@ def to_integer(x: Array, dtype: np.dtype[Any], rnd: str) -> Array:
     return result
 
 
-def elements(x: Array, dtype: np.dtype[Any]) -> Array:
+def elements(x: Array, dtype: np.dtype) -> Array:
     """The elements packed in x as one longer last axis, the least significant first."""
     return np.ascontiguousarray(x).view(dtype)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
+from .. import ir
 from ..errors import EmulationError
 from .form import Form
-from .opcode import Op
-from .operand import Operand, Problem
+from .opcode import Op, Opcode
+from .operand import Operand, OperandList, Problem
 from .step import Step
 from .target import NOTHING, Requirement
 
@@ -18,7 +19,7 @@ from .target import NOTHING, Requirement
 class GpuOnly(Op):
     """Base of instructions that have no meaning on the emulator yet."""
 
-    def execute(self, i: Any, m: Any, *inputs: Any) -> Any:
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> NoReturn:
         raise EmulationError(
             f"`{i.text}` cannot be emulated yet: the table has its forms and no meaning for it",
             help="run this kernel on a GPU; `ptxdsl dump` prints and assembles it anywhere",
@@ -28,7 +29,7 @@ class GpuOnly(Op):
 class Unknown(Op):
     """An instruction that is not in the table."""
 
-    def execute(self, i: Any, m: Step, *inputs: Any) -> Any:
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> NoReturn:
         raise EmulationError(
             f"`{i.text}` is not in the instruction table, so it cannot be emulated",
             help="run this kernel on a GPU, or add a class for the instruction in ptxdsl/isa",
@@ -48,11 +49,11 @@ class Opaque:
     operands: tuple[Operand, ...] = ()
     requires: Requirement = NOTHING
 
-    def problems(self, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, operands: OperandList) -> Iterator[Problem]:
         """None: nothing is known about its rules."""
         return iter(())
 
-    def bind(self, operands: Sequence[Any]) -> list[Any]:
+    def bind(self, operands: OperandList) -> list[ir.Operand | None]:
         """No operand has a role that we know."""
         return []
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from .. import ir
 from .form import Form
-from .operand import Operand, OperandCheck, Problem
+from .operand import Operand, OperandCheck, OperandList, Problem
+from .step import Step
 from .target import Requirement, has
+
+Results: TypeAlias = "np.ndarray | tuple[np.ndarray, ...]"
+"""What an instruction computes: an array over the active lanes for each destination."""
 
 
 class Op:
@@ -69,21 +73,23 @@ class Op:
         """One line of meaning."""
         return (self.__doc__ or "").strip().partition("\n")[0]
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         """Rules beyond types and counts: ranges of constants, alignment, forbidden combinations."""
         return iter(())
 
-    def run(self, i: Opcode, *inputs: Any) -> Any:
+    def run(self, i: Opcode, *inputs: Any) -> Results:
         raise NotImplementedError(f"{i.text} has no meaning of its own")
 
-    def execute(self, i: Opcode, m: Any, *inputs: Any) -> Any:
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> Results | None:
         return self.run(i, *inputs)
 
     def aligned(self, i: Opcode) -> bool:
         """Of a collective: whether the lanes of a warp must all come to it, and in one place of the program."""
         return all(operand.name != "membermask" for operand in i.operands)
 
-    def execute_batch(self, i: Opcode, m: Any, values: Sequence[Any], index: Sequence[Any]) -> Any:
+    def execute_batch(
+        self, i: Opcode, m: Step, values: Sequence[np.ndarray], index: Sequence[np.ndarray | None]
+    ) -> Results | None:
         """k instructions at once: `execute` with `m.shape` one axis longer, (k, …), in inputs and outputs alike.
 
         Operands that repeat are handed over once: `values[j]` holds the distinct ones of input j, (d, …) or (n, d, …)
@@ -115,7 +121,7 @@ class Opcode:
             raise AttributeError(f"{self.text} has no modifier {name!r}")
         return self.values.get(name)
 
-    def problems(self, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, operands: OperandList) -> Iterator[Problem]:
         """Every rule that these operands (in PTX order, destinations first) break."""
         bound = self.bind(operands)
         if isinstance(bound, Problem):
@@ -127,7 +133,7 @@ class Opcode:
                 yield from check.problems(operand, value)
         yield from self.op.problems(self, bound)
 
-    def bind(self, operands: Sequence[Any]) -> list[Any] | Problem:
+    def bind(self, operands: OperandList) -> list[ir.Operand | None] | Problem:
         """Operands by their place in `self.operands`, None for those left out; a Problem if their number is wrong."""
         flat = list(_apart(self.operands, operands)) if self.grouped else list(operands)
         flat += [None] * (len(self.operands) - len(flat))
@@ -136,7 +142,7 @@ class Opcode:
             return Problem("", f"takes {names_of(self.operands)}; {len(operands)} given")
         return flat
 
-    def group(self, values: Sequence[Any]) -> tuple[Any, ...]:
+    def group(self, values: OperandList) -> tuple[ir.Operand, ...]:
         """Operands by their place as they are printed: `d|p` and `[map, {x, y}]` as one, none for those left out."""
         return tuple(_together(self.operands, values)) if self.grouped else tuple(v for v in values if v is not None)
 
@@ -151,7 +157,7 @@ def names_of(operands: Sequence[Operand]) -> str:
     return ", ".join(f"[{o.name}]" if o.optional else o.name for o in operands) or "no operands"
 
 
-def _apart(declared: Sequence[Operand], operands: Sequence[Any]) -> Iterator[Any]:
+def _apart(declared: Sequence[Operand], operands: OperandList) -> Iterator[ir.Operand | None]:
     """Operands with `d|p` and `[map, {x, y}]` taken apart; None where the second of the two is missing."""
     index = 0
     for value in operands:
@@ -160,16 +166,17 @@ def _apart(declared: Sequence[Operand], operands: Sequence[Any]) -> Iterator[Any
             yield from (value.first, value.second) if isinstance(value, ir.Pair) else (value, None)
             index += 2
         elif second is not None and second.joined:
-            alone = isinstance(value, ir.Address) and value.sampler is None
-            yield ir.Address(value.base, value.offset) if alone else value
-            yield value.coordinates if alone else None
+            if isinstance(value, ir.Address) and value.sampler is None:
+                yield from (ir.Address(value.base, value.offset), value.coordinates)
+            else:
+                yield from (value, None)
             index += 2
         else:
             yield value
             index += 1
 
 
-def _together(declared: Sequence[Operand], values: Sequence[Any]) -> Iterator[Any]:
+def _together(declared: Sequence[Operand], values: OperandList) -> Iterator[ir.Operand]:
     """The reverse of `_apart`, without the operands that are left out."""
     values = [*values, *[None] * (len(declared) - len(values))]
     for index, value in enumerate(values):

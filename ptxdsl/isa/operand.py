@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from .. import ir, types
 from ..types import TYPES, Type
-from .form import FormOperand
+from .form import Derived, FormOperand
 
 WIDER = {8: 16, 16: 32, 32: 64, 64: 128}
 TYPE_FUNCTIONS: dict[str, Callable[[Type], Type]] = {
@@ -18,6 +18,9 @@ TYPE_FUNCTIONS: dict[str, Callable[[Type], Type]] = {
 }
 NOT_REGISTERS = ("imm", "label", "function", "symbol", "any", "arguments", "sink")
 FLAG = "flag"
+
+OperandList: TypeAlias = "Sequence[ir.Operand | None]"
+"""The operands of an instruction, None for those that are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class Operand:
 
     name: str
     role: str
-    type: Any  # a Type
+    type: Any  # a Type, None for what is no register
     count: int
     space: str | None
     word: str
@@ -95,12 +98,12 @@ def _article(words: str) -> str:
     return ("an " if words[0] in "aeio8" or (words[0] in "fs" and words[1:2].isdigit()) else "a ") + words
 
 
-def resolve(parameter: FormOperand, values: Mapping[str, Any]) -> Operand:
+def resolve(parameter: FormOperand, values: Mapping[str, Derived]) -> Operand:
     """A parameter with the choices of a spelling put in."""
     space, type_, word = None, None, ""
     if parameter.role == "address":
         chosen = values.get(parameter.type, parameter.type)  # a slot's choice; True for a literal modifier
-        space = parameter.type if chosen is True else chosen or "generic"
+        space = parameter.type if chosen is True else str(chosen or "generic")
     elif parameter.type in NOT_REGISTERS:
         word = parameter.type
     else:
@@ -122,7 +125,7 @@ def resolve(parameter: FormOperand, values: Mapping[str, Any]) -> Operand:
     )
 
 
-def _resolve_type(text: str, values: Mapping[str, Any]) -> Type:
+def _resolve_type(text: str, values: Mapping[str, Derived]) -> Type:
     function, _, inner = text.rstrip(")").partition("(")
     if inner:
         return TYPE_FUNCTIONS[function](_resolve_type(inner, values))
@@ -131,13 +134,13 @@ def _resolve_type(text: str, values: Mapping[str, Any]) -> Type:
     return type_
 
 
-def _resolve_count(text: str, values: Mapping[str, Any]) -> int:
+def _resolve_count(text: str, values: Mapping[str, Derived]) -> int:
     """A number, one that is derived, or that of a choice such as v4 or x2."""
     count = int(text) if text.isdigit() else values[text]
     return count if isinstance(count, int) else int("".join(filter(str.isdigit, str(count))))
 
 
-_WORDS: dict[str, Any] = {
+_WORDS: dict[str, type | tuple[type, ...]] = {
     "label": ir.Label,
     "function": (ir.Function, ir.Symbol),
     "arguments": ir.Arguments,
@@ -157,7 +160,7 @@ class OperandCheck:
     named: tuple[type, ...] = ()
     relaxed: bool = False
 
-    def problems(self, operand: Operand, value: Any) -> Iterator[Problem]:
+    def problems(self, operand: Operand, value: ir.Operand) -> Iterator[Problem]:
         """What is wrong with one operand: kind, width, type, number of registers."""
         if isinstance(value, ir.Sink):
             if not operand.written:
@@ -171,7 +174,7 @@ class OperandCheck:
         else:
             yield from self._scalar(operand, value)
 
-    def _vector(self, operand: Operand, value: Any) -> Iterator[Problem]:
+    def _vector(self, operand: Operand, value: ir.Operand) -> Iterator[Problem]:
         elements = value.elements if isinstance(value, ir.Vector) else (value,)
         if len(elements) != operand.count:
             count = f"{len(elements)} register{'s' * (len(elements) != 1)}"
@@ -180,7 +183,7 @@ class OperandCheck:
         checked = (self._scalar(operand, e) for e in elements if not isinstance(e, ir.Sink))
         yield from dict.fromkeys(problem for problems in checked for problem in problems)
 
-    def _scalar(self, operand: Operand, value: Any) -> Iterator[Problem]:
+    def _scalar(self, operand: Operand, value: ir.Operand) -> Iterator[Problem]:
         if isinstance(value, ir.Not):
             if not operand.negatable:
                 yield Problem(operand.name, f"`{operand.name}` cannot be negated here")
@@ -196,13 +199,13 @@ class OperandCheck:
             yield _mismatch(operand, value)
 
 
-def _is_cut(type: Type, value: Any) -> bool:
+def _is_cut(type: Type, value: ir.Register | ir.SpecialRegister) -> bool:
     """Whether a type holds the lower half of a special register that had no more bits in PTX 1."""
     halves = isinstance(value, ir.SpecialRegister) and value.name.partition(".")[0] in GROWN
     return halves and type.kind in "bus" and type.bits * 2 == value.type.bits
 
 
-def _word_problems(operand: Operand, value: Any) -> Iterator[Problem]:
+def _word_problems(operand: Operand, value: ir.Operand) -> Iterator[Problem]:
     if operand.word == "imm":
         if not (isinstance(value, ir.Immediate) and value.type is None):
             yield Problem(operand.name, f"`{operand.name}` is {describe(value)}; it must be an integer constant")
@@ -210,7 +213,7 @@ def _word_problems(operand: Operand, value: Any) -> Iterator[Problem]:
         yield Problem(operand.name, f"`{operand.name}` is {describe(value)}; this form takes {operand.describe()}")
 
 
-def _address_problems(operand: Operand, value: Any) -> Iterator[Problem]:
+def _address_problems(operand: Operand, value: ir.Operand) -> Iterator[Problem]:
     name, space = operand.name, operand.space
     if not isinstance(value, ir.Address):
         yield Problem(name, f"`{name}` is {describe(value)}; it must be an address in brackets")
@@ -241,7 +244,7 @@ def _pointer_problems(operand: Operand, base: ir.Register) -> Iterator[Problem]:
         yield Problem(name, f"`{name}` is {describe(base)}; an address in tensor memory has 32 bits")
 
 
-def _mismatch(operand: Operand, value: Any, help: str | None = None) -> Problem:
+def _mismatch(operand: Operand, value: ir.Operand, help: str | None = None) -> Problem:
     message = f"`{operand.name}` is {describe(value)}; this form takes {operand.one.describe()}"
     return Problem(operand.name, message, help)
 
@@ -270,7 +273,7 @@ def _fits(value: int, type: Type) -> bool:
     return -(1 << width - 1) <= value < 1 << width
 
 
-def describe(value: Any) -> str:
+def describe(value: object) -> str:
     """A value as a sentence names it: 'an f32 register', 'a constant'."""
     if isinstance(value, ir.SpecialRegister):
         return f"{value}, a special {value.type} register"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from .. import ir
 from ..errors import EmulationError
 from .form import Form
-from .opcode import Op, Opcode
-from .operand import Problem
+from .opcode import Op, Opcode, Results
+from .operand import OperandList, Problem
 from .step import Fence as Fencing
 from .step import Step
 
@@ -28,7 +27,7 @@ class Barrier(Op):
     def aligned(self, i: Opcode) -> bool:
         return i.text.startswith("bar.") or ".aligned" in i.text
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
             if not isinstance(value, ir.Immediate):
                 continue
@@ -84,7 +83,7 @@ class BarrierReduce(Barrier):
         for threads in ("", ", b:u32")
     )
 
-    def execute(self, i: Opcode, m: Step, a: np.ndarray, *rest: np.ndarray) -> Any:
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, *rest: np.ndarray) -> Results | None:
         *threads, c = rest
         return m.barrier_reduce(a, threads[0] if threads else None, c, i.how or "popc")
 
@@ -134,7 +133,7 @@ class Activemask(Op):
 
     forms = (Form("activemask.b32 d=b32", ptx="6.2", sm=30),)
 
-    def execute(self, i: Opcode, m: Step) -> Any:
+    def execute(self, i: Opcode, m: Step) -> Results | None:
         return m.together()
 
 
@@ -178,7 +177,7 @@ class FenceProxy(Op):
         Form("fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster", ptx="8.6", sm=90),
     )
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
             if declared.name == "size" and isinstance(value, ir.Immediate) and value.value != 128:
                 yield Problem("size", f"`size` is {value.value}; a tensor map has 128 bytes", "write 128")

@@ -6,15 +6,15 @@ in its lower. Copies and products are asynchronous.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from .. import ir
 from .bulk import Bulk
-from .form import Form
+from .form import Form, Values
 from .opaque import GpuOnly
 from .opcode import Opcode
-from .operand import Problem
+from .operand import OperandList, Problem
 
 FAMILIES = "100f 110f"
 ONE_ARCHITECTURE = "100a 103a 110a"
@@ -27,7 +27,7 @@ REGISTERS_OF = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2"
 """Registers that each thread has of a shape; `num` times as many of a repeated one."""
 
 
-def _registers(i: Any) -> int:
+def _registers(i: Values) -> int:
     return REGISTERS_OF[i.shape or "16x32bx2"] * int(i.num[1:])
 
 
@@ -43,7 +43,7 @@ class TensorMemory(GpuOnly):
 
     collective = True
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
             if declared.name == "columns" and isinstance(value, ir.Immediate) and value.value not in COLUMNS:
                 message = f"`columns` is {value.value}; columns come as a power of two from 32 to 512"

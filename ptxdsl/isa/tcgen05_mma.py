@@ -6,15 +6,15 @@ it, or in tensor memory; an instruction descriptor (`idesc`) has the types and t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from .. import ir
 from ..types import b32
-from .form import Form
+from .form import Form, Values
 from .opaque import GpuOnly
 from .opcode import Opcode
-from .operand import Problem, describe
+from .operand import OperandList, Problem, describe
 from .tcgen05 import GROUPS, LEAST, ONE_ARCHITECTURE
 
 KINDS = "kind::f16 kind::tf32 kind::f8f6f4 kind::i8"
@@ -40,7 +40,7 @@ SCALE_NEEDS = {
 }
 
 
-def _lane_words(i: Any) -> int:
+def _lane_words(i: Values) -> int:
     """Registers of the mask of lanes that stay as they are: 128 bits a block."""
     return 8 if i.group == "cta_group::2" else 4
 
@@ -78,14 +78,14 @@ def _scaled(sparse: str, a: str, sized: bool) -> Form:
     )
 
 
-def _size_fits(i: Any) -> bool:
+def _size_fits(i: Values) -> bool:
     return i.size in SCALES[i.kind].split()
 
 
 class TensorMemoryProduct(GpuOnly):
     """Base of the products of tensor memory. The assembler takes its addresses in registers of type b32 only."""
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
             if declared.space != "tmem" or not isinstance(value, ir.Address):
                 continue
@@ -109,11 +109,11 @@ class Tcgen05Mma(TensorMemoryProduct):
         *(_scaled(sparse, a, sized) for sparse in ("", ".sp") for a in OPERANDS_A for sized in (True, False)),
     )
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         yield from super().problems(i, operands)
         scale = operands[-1]
-        is_number = i.operands[-1].name == "scale_input_d" and isinstance(scale, ir.Immediate)
-        if is_number and not 0 <= scale.value <= MOST_SCALE:
+        is_number = i.operands[-1].name == "scale_input_d"
+        if is_number and isinstance(scale, ir.Immediate) and not 0 <= scale.value <= MOST_SCALE:
             yield Problem("scale_input_d", f"`scale_input_d` is {scale.value}; it is from 0 to {MOST_SCALE}")
 
 

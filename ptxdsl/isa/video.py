@@ -6,7 +6,7 @@ four bytes of its registers. All compute with more bits than the operands have, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..types import Type, s32
 from .form import Form
 from .numerics import Array, elements
 from .opcode import Op, Opcode
-from .operand import Problem
+from .operand import OperandList, Problem
 
 TYPES = "u32 s32"
 SECOND: dict[str, Callable[[Array, Array], Array]] = {"add": np.add, "min": np.minimum, "max": np.maximum}
@@ -54,7 +54,7 @@ class Video(Op):
     reads = (ir.Lane,)
     operation: ClassVar[Callable[[Array, Array], Array]]
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
             if isinstance(value, ir.Lane) and (value.selector not in SELECTORS or _count(i) > 1):
                 takes = f".{', .'.join(SELECTORS)} or all" if _count(i) == 1 else "all"
@@ -65,16 +65,16 @@ class Video(Op):
     def results(self, i: Opcode, x: Array, y: Array) -> Array:
         return type(self).operation(x, y)
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any = None) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array | None = None) -> Array:
         count = _count(i)
         results = self.results(i, _split(a, i.atype, count), _split(b, i.btype, count))
         dtype = i.operands[0].type
         if i.values.get("sat"):
             results = _clamp(results, dtype, 32 // count)
-        if i.values.get("add"):
+        if c is not None and i.values.get("add"):
             return c + results.sum(-1).astype(c.dtype)
         d = results.astype(f"u{4 // count}").view(dtype.dtype)[..., 0]
-        return SECOND[i.then](d, c) if i.values.get("then") else d
+        return d if c is None else SECOND[i.then](d, c)
 
 
 def _count(i: Opcode) -> int:
@@ -190,7 +190,8 @@ class Vmad(Video):
         ),
     )  # fmt: skip
 
-    def run(self, i: Opcode, a: Any, b: Any, c: Any = None) -> Any:
+    def run(self, i: Opcode, a: Array, b: Array, c: Array | None = None) -> Array:
+        assert c is not None
         signed = s32 in (i.atype, i.btype)
         wide = np.int64 if signed else np.uint64
         total = a.astype(wide) * b.astype(wide) + c.view(np.int32 if signed else np.uint32).astype(wide) + bool(i.po)

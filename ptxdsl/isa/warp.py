@@ -6,15 +6,15 @@ The lanes that `membermask` names come together; they are `m.active`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar, cast
 
 import numpy as np
 
 from .. import ir
 from .form import Form
-from .opcode import Op, Opcode
-from .operand import Problem
+from .opcode import Op, Opcode, Results
+from .operand import OperandList, Problem
 from .step import Step
 
 LANES = np.arange(32)
@@ -32,7 +32,7 @@ class Exchange(Op):
 
     collective = True
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         if isinstance(operands[-1], ir.Immediate) and operands[-1].value == 0:
             yield Problem("membermask", "`membermask` is 0; it names the lanes that take part", "-1 names all 32 lanes")
 
@@ -51,7 +51,9 @@ class Shfl(Exchange):
         ),
     )
 
-    def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray, c: np.ndarray, mask: np.ndarray | None) -> Any:
+    def execute(
+        self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray, c: np.ndarray, mask: np.ndarray | None
+    ) -> Results:
         distance, clamp, segment = (b & 31).astype(int), (c & 31).astype(int), (c >> 8 & 31).astype(int)
         first = LANES & segment
         last = first | (clamp & ~segment)
@@ -179,14 +181,15 @@ class Unsynchronised(Op):
 
     like: ClassVar[Exchange]
 
-    def execute(self, i: Opcode, m: Step, *inputs: np.ndarray) -> Any:
+    def execute(self, i: Opcode, m: Step, *inputs: np.ndarray) -> Results:
         """What the exchange with .sync computes, for the lanes spread out over their warps."""
         lane, mask = m.special("%laneid").astype(int), m.together()
         warp = np.cumsum(lane == _lowest(mask)) - 1
         present = _Present(m, warp, lane)
-        results = self.like.execute(i, present, *map(present.spread, inputs), None)
+        results = self.like.execute(i, cast(Step, present), *map(present.spread, inputs), None)
         if isinstance(results, tuple):
             return tuple(result[warp, lane] for result in results)
+        assert results is not None
         return results[warp, lane]
 
 

@@ -8,7 +8,7 @@ repeated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -16,11 +16,11 @@ import numpy as np
 
 from .. import ir
 from ..types import TYPES, Type, b32
-from .form import Form
+from .form import Derived, Form, Values
 from .matrix import HELD_IN, arranged, sums_of, values
 from .memory import NEEDS
 from .opcode import Op, Opcode
-from .operand import Problem
+from .operand import OperandList, Problem
 from .step import Step
 
 LANES = np.arange(32)
@@ -172,7 +172,7 @@ class WmmaAccess(Op):
 
     collective = True
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         yield from _unbraced(i, operands)
 
     def addresses(self, i: Opcode, m: Step, address: np.ndarray, stride: np.ndarray | None) -> np.ndarray:
@@ -195,7 +195,7 @@ def side_by_side(i: Opcode) -> bool:
     return bool(i.type.bits >= 32 or i.layout == ("col" if transposed else "row"))
 
 
-def _unbraced(i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+def _unbraced(i: Opcode, operands: OperandList) -> Iterator[Problem]:
     for declared, value in zip(i.operands, operands, strict=True):
         if declared.vector and not isinstance(value, ir.Vector):
             message = f"`{declared.name}` is not in braces; wmma takes its registers as a list, even a single one"
@@ -263,7 +263,7 @@ def _product_form(product: WmmaProduct, type: Type) -> Form:
     named = ".dtype.ctype" if type.name == "f16" else ".dtype.atype.btype.ctype"
     slots, flag, behind = _slots(type)
     counts = {use: (lambda i, use=use: fragment(use, i.shape, type).registers) for use in "ab"}
-    derived = {
+    derived: dict[str, Callable[[Values], Derived]] = {
         "sums": lambda i: TYPES[_held(i.dtype)],
         "old": lambda i: TYPES[_held(i.ctype)],
         "count": lambda i: fragment("c", i.shape, i.dtype).registers,
@@ -292,7 +292,7 @@ class WmmaMma(Op):
     collective = True
     forms = tuple(_product_form(product, TYPES[name]) for product in PRODUCTS for name in product.inputs)
 
-    def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         yield from _unbraced(i, operands)
 
     def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:

@@ -55,7 +55,7 @@ def _roles(builder: Builder) -> BlockRoles:
     return roles
 
 
-def _thread(builder: Builder) -> Any:
+def thread_of(builder: Builder) -> Any:
     """The number of a thread in its block, the x axis first."""
     extents = (*(builder.block or ()), 1, 1)[:3]
     with steps():
@@ -73,7 +73,7 @@ def _uniform(builder: Builder, noun: str, threads: int) -> Any:
     """
     if noun not in builder.memory:
         with builder.at_start(noun), steps():
-            number = _thread(builder) >> threads.bit_length() - 1
+            number = thread_of(builder) >> threads.bit_length() - 1
             builder.memory[noun] = operate("shfl.sync.idx.b32", number, 0, WARP - 1, ALL_LANES, type=u32)
     return builder.memory[noun]
 
@@ -124,7 +124,7 @@ class Role(Block):
     @property
     def thread(self) -> Any:
         """The number of the thread within its role, from 0, as a u32."""
-        return self._once("thread", lambda: _thread(self.builder) - self.first * self.size)
+        return self._once("thread", lambda: thread_of(self.builder) - self.first * self.size)
 
     def barrier(self) -> None:
         """Waits until all threads of this role have come, at a named barrier of its own."""

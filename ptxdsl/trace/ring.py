@@ -1,0 +1,210 @@
+"""A ring of stages in shared memory: mbarriers tell who reads that a stage is full, and who fills that it is empty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ptxdsl.isa.mbarrier import MOST as MOST_BYTES
+from ptxdsl.trace import control
+from ptxdsl.trace.builder import Builder, current
+from ptxdsl.trace.instruction import emit
+from ptxdsl.trace.memory import ArrayView, PointerValue, shared
+from ptxdsl.trace.operators import operate, refuse, select, steps
+from ptxdsl.trace.roles import SINK, WARP, WARPGROUP, Role, thread_of
+from ptxdsl.trace.value import Value, Var, tid, var
+from ptxdsl.types import b64, pred, u32
+
+ARRIVALS = {"thread": 1, "warp": WARP, "warpgroup": WARPGROUP}
+"""How many threads one arrival stands for, by who arrives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A stage of a ring for one round: its number, and its mbarriers. Copies into it complete at `full`."""
+
+    index: Value
+    full: PointerValue
+    empty: PointerValue
+
+
+class Position:
+    """Where a role stands in the ring: a stage, and the parity of the phase that it waits for there."""
+
+    def __init__(self, stages: int, parity: int) -> None:
+        self.stages = stages
+        self.index: Var = var(u32, 0)
+        self.parity: Var = var(u32, parity)
+
+    def advance(self) -> None:
+        """To the next stage, from the last to the first; there the other phase comes."""
+        with steps():
+            self.index += 1
+            wraps: Any = self.index == self.stages
+            self.index.set(select(wraps, 0, self.index))
+            self.parity.set(select(wraps, self.parity ^ 1, self.parity))
+
+
+class Ring:
+    """Stages that one role fills and another one reads, in the same order, each as far ahead as there are stages.
+
+        tiles = a.shared(4)
+        ring = pd.Ring(4, stage_bytes=a.bytes, consumers=128)
+        with pd.warp(4), pd.elect():
+            for k in pd.range(n):
+                slot = ring.acquire()                      # empty; expects `stage_bytes`
+                a.load(tiles.address(slot.index, 0, 0), (0, k * 64), slot.full)
+                ring.commit()
+        with pd.warpgroup(0):
+            for k in pd.range(n):
+                slot = ring.wait()                         # full
+                ...                                        # read tiles[slot.index, …]
+                ring.release()                             # it may be filled again
+
+    With `stage_bytes` one thread fills a stage by bulk copies of so many bytes together; without, `producers` threads
+    write to it, and each of them commits. `consumers` is how many threads read each stage. They release it one by one;
+    with `each="warp"` or `each="warpgroup"` one lane arrives for all of its warp or warpgroup, the latter for stages
+    that are read by `wgmma` alone, when the thread has waited for its products.
+
+    A kernel makes its rings before its roles, in all threads: the mbarriers are initialised here, and the block meets.
+    Positions and phases are kept by the ring, those of the filling side apart from those of the reading side.
+    """
+
+    def __init__(
+        self,
+        stages: int,
+        *,
+        stage_bytes: int | None = None,
+        producers: int | None = None,
+        consumers: int,
+        each: str = "thread",
+    ) -> None:
+        builder = current("pd.Ring")
+        _check_place(builder)
+        _check(stages, stage_bytes, producers, consumers, each)
+        self.stages, self.stage_bytes, self.each = stages, stage_bytes, each
+        self._mbarriers = shared(b64, 2 * stages, name="mbarriers")
+        self._written, self._read = Position(stages, 1), Position(stages, 0)
+        self._held: Var = var(u32, 0)
+        self._arrives = None if each == "thread" else _leads(builder, ARRIVALS[each])
+        self._initialise(producers or 1, consumers // ARRIVALS[each])
+
+    def acquire(self, expected_bytes: int | None = None) -> Slot:
+        """The slot to be filled next, when nobody reads it any more; expects the stage's bytes, or other ones."""
+        slot = self._slot(self._written.index)
+        _wait(slot.empty, self._written.parity)
+        expected = self.stage_bytes if expected_bytes is None else expected_bytes
+        if expected is not None:
+            emit("mbarrier.arrive.expect_tx.shared::cta.b64", (slot.full, expected), out=SINK)
+        return slot
+
+    def commit(self) -> None:
+        """Ends the filling of that slot, as far as this thread begins it."""
+        if self.stage_bytes is None:
+            emit("mbarrier.arrive.shared::cta.b64", (self._slot(self._written.index).full,), out=SINK)
+        self._written.advance()
+
+    def wait(self) -> Slot:
+        """The slot to be read next, when it is full."""
+        slot = self._slot(self._read.index)
+        _wait(slot.full, self._read.parity)
+        self._read.advance()
+        return slot
+
+    def release(self, slot: Slot | None = None) -> None:
+        """This thread has read the slot: that one, or the first that it waited for and has not released yet.
+
+        Slots are released in the order of `wait`; several may be held, as long as products from them are under way.
+        """
+        empty = self._slot(self._held).empty if slot is None else slot.empty
+        if self.each == "warp":
+            emit("bar.warp.sync", (0xFFFFFFFF,))
+        emit("mbarrier.arrive.shared::cta.b64", (empty,), out=SINK, guard=self._arrives)
+        with steps():
+            self._held += 1
+            self._held.set(select(self._held == self.stages, 0, self._held))
+
+    def drain(self) -> None:
+        """For the filling side: waits until all that was committed has been read. The ring can be filled on."""
+        for _ in control.range(self.stages):
+            _wait(self._slot(self._written.index).empty, self._written.parity)
+            self._written.advance()
+        with steps():
+            self._written.parity.set(self._written.parity ^ 1)
+
+    def _slot(self, index: Var) -> Slot:
+        """The empty mbarriers lie behind the full ones."""
+        with steps():
+            number: Value = index.value
+            full = self._mbarriers.address(number)
+            return Slot(number, full, full + self.stages)
+
+    def _initialise(self, fillers: int, readers: int) -> None:
+        """By one thread, before the others come to them."""
+        with control.if_(_is_first(current("pd.Ring"))):
+            for stage in range(self.stages):
+                _init(self._mbarriers, stage, fillers)
+                _init(self._mbarriers, self.stages + stage, readers)
+            emit("fence.mbarrier_init.release.cluster")
+        emit("bar.sync", (0,))
+
+
+def _init(mbarriers: ArrayView, number: int, count: int) -> None:
+    emit("mbarrier.init.shared::cta.b64", (mbarriers.address(number), count))
+
+
+def _wait(mbarrier: PointerValue, parity: Var) -> None:
+    """Until the phase of that parity is complete."""
+    builder = current("pd.Ring")
+    again = builder.function.label("$wait")
+    builder.append(again)
+    complete = operate("mbarrier.try_wait.parity.shared::cta.b64", mbarrier, parity, type=pred)
+    control.branch(again, unless=complete)
+
+
+def _is_first(builder: Builder) -> Any:
+    """Whether a thread is the first of its block."""
+    axes = [axis for axis, extent in zip("xyz", (*(builder.block or (2, 2, 2)), 1, 1), strict=False) if extent > 1]
+    with steps():
+        together: Any = getattr(tid, axes[0] if axes else "x")
+        for axis in axes[1:]:
+            together = together | getattr(tid, axis)
+        return together == 0
+
+
+def _leads(builder: Builder, threads: int) -> Any:
+    """Whether a thread is the first of its warp or warpgroup."""
+    with steps():
+        return (thread_of(builder) & threads - 1) == 0
+
+
+def _check_place(builder: Builder) -> None:
+    if len(builder.regions) > 1:
+        inside = "a role" if builder.memory.get(Role) else "a branch or a loop"
+        refuse(
+            f"pd.Ring stands inside of {inside}, {builder.region.words}: all threads of the block initialise it",
+            "make it before, at the beginning of the kernel",
+        )
+
+
+def _check(stages: Any, stage_bytes: Any, producers: Any, consumers: Any, each: Any) -> None:
+    if type(stages) is not int or stages < 1:
+        refuse(f"pd.Ring has {stages!r} stages", "it takes an int that is known while tracing, such as 4")
+    if each not in ARRIVALS:
+        refuse(f"pd.Ring takes each={each!r}", 'it is "thread", "warp" or "warpgroup"')
+    if type(consumers) is not int or consumers < 1 or consumers % ARRIVALS[each]:
+        multiple = f", a multiple of {ARRIVALS[each]}" * (each != "thread")
+        refuse(
+            f"pd.Ring has {consumers!r} consumers{f', and one of each {each} arrives' * (each != 'thread')}",
+            f"it is how many threads read each stage{multiple}",
+        )
+    if (stage_bytes is None) == (producers is None):
+        both = "both stage_bytes and" if producers is not None else "neither stage_bytes nor"
+        refuse(
+            f"pd.Ring has {both} producers",
+            "give `stage_bytes` of bulk copies that fill a stage, or `producers`, the number of threads that write it",
+        )
+    if stage_bytes is not None and (type(stage_bytes) is not int or not 0 < stage_bytes <= MOST_BYTES):
+        refuse(f"pd.Ring has stages of {stage_bytes!r} bytes; an mbarrier counts up to {MOST_BYTES}")
+    if producers is not None and (type(producers) is not int or producers < 1):
+        refuse(f"pd.Ring has {producers!r} producers", "it is how many threads commit each stage")

@@ -74,7 +74,7 @@ class Video(Op):
         if c is not None and i.values.get("add"):
             return c + results.sum(-1).astype(c.dtype)
         d = results.astype(f"u{4 // count}").view(dtype.dtype)[..., 0]
-        return d if c is None else SECOND[i.then](d, c)
+        return SECOND[i.then](d, c) if c is not None and i.values.get("then") else d
 
 
 def _count(i: Opcode) -> int:

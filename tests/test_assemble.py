@@ -139,9 +139,7 @@ def test_spills_are_counted_and_warned_of(route):
     assert warning.startswith("Registers are spilled to local memory in function 'spill'")
 
 
-@every_route
-def test_wgmma_that_had_to_be_serialised_is_warned_of_with_the_python_line(route):
-    text = """\
+SERIALISED = """\
 .version 8.0
 .target sm_90a
 .address_size 64
@@ -165,23 +163,59 @@ def test_wgmma_that_had_to_be_serialised_is_warned_of_with_the_python_line(route
   mov.u64 %rd2, 0;
   mov.u64 %rd3, 0;
   mov.b32 %r1, 5;
-  wgmma.fence.sync.aligned;
-  wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, %f1, %f2, %f3}, %rd2, %rd3, 1, 1, 1, 0, 0;
-  {
-    .param .b32 p;
-    st.param.b32 [p], %r1;
-    call opaque, (p);
-  }
+BODY
   wgmma.commit_group.sync.aligned;
   wgmma.wait_group.sync.aligned 0;
   st.global.v4.f32 [%rd1], {%f0, %f1, %f2, %f3};
   ret;
 }
 """
-    with config.using(assembler=route):
-        (warning,) = assemble(text, "sm_90a").warnings
-    assert warning.startswith("(C75")
-    assert warning.endswith("(gemm.py:41)")
+FENCED = "  wgmma.fence.sync.aligned;\n"
+MULTIPLIED = "  wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f0, %f1, %f2, %f3}, %rd2, %rd3, 1, 1, 1, 0, 0;\n"
+CALLED = "  { .param .b32 p; st.param.b32 [p], %r1; call opaque, (p); }\n"
+
+
+@every_route
+@pytest.mark.parametrize("body, message, help", [
+    (
+        FENCED + MULTIPLIED + CALLED,
+        "(C7519)",
+        "write wgmma.fence between the last use of these registers and the first wgmma.mma_async",
+    ),
+    (
+        FENCED + MULTIPLIED + "  st.global.f32 [%rd1+64], %f0;\n",
+        "(C7517)",
+        "wait for the products before their sums are used: wgmma.wait_group",
+    ),
+])  # fmt: skip
+def test_wgmma_that_had_to_be_serialised_is_refused_with_kernel_and_python_line(route, body, message, help):
+    with config.using(assembler=route), pytest.raises(AssembleError) as refusal:
+        assemble(SERIALISED.replace("BODY", body), "sm_90a")
+    lines = refusal.value.message.splitlines()
+    assert lines[0] == "the assembler changed `multiply`, which would run slower than it is written:"
+    assert lines[1].startswith("  PTX line ") and f"(gemm.py:41): {message}" in lines[1]
+    assert str(refusal.value.at) == "gemm.py:41"
+    assert refusal.value.help == help
+
+
+def test_a_missing_fence_is_refused():
+    with config.using(assembler="ptxas"), pytest.raises(AssembleError) as refusal:
+        assemble(SERIALISED.replace("BODY", MULTIPLIED), "sm_90a")
+    assert "(C7519) warpgroup.arrive is injected" in refusal.value.message
+    assert refusal.value.help.startswith("write wgmma.fence between")
+
+
+def test_registers_that_nobody_gets_are_refused():
+    body = "  .loc 1 42 5\n  setmaxnreg.dec.sync.aligned.u32 40;\n" + FENCED + MULTIPLIED
+    for route, code, help in (
+        ("ptxas", "(C7508)", "say how large a block is and how many a multiprocessor holds"),
+        ("nvjitlink", "(C7504)", "let the command ptxas assemble it"),
+    ):
+        with config.using(assembler=route), pytest.raises(AssembleError) as refusal:
+            assemble(SERIALISED.replace("BODY", body), "sm_90a")
+        assert f"(gemm.py:42): {code} Potential Performance Loss: 'setmaxnreg' ignored" in refusal.value.message
+        assert "`multiply`" in refusal.value.message
+        assert refusal.value.help.startswith(help)
 
 
 @every_route

@@ -2,7 +2,16 @@
 
 import pytest
 
-from ptxdsl.assemble.assembler_log import Remark, Resources, errors, python_place, resources, warnings
+from ptxdsl.assemble.assembler_log import (
+    Remark,
+    Resources,
+    errors,
+    loss_line,
+    python_place,
+    resources,
+    warnings,
+    warpgroup_losses,
+)
 from ptxdsl.errors import Location
 
 NVJITLINK = """\
@@ -63,14 +72,39 @@ def test_resources_read_as_one_line():
 
 
 def test_spills_and_numbered_advice_are_warnings():
-    assert [remark.message for remark in warnings(NVJITLINK + PTXAS)] == [
+    assert [remark.message for remark in warnings(NVJITLINK + PTXAS + "ptxas info : (C1234) Mind this")] == [
         "Registers are spilled to local memory in function 'big', 328 bytes spill stores, 320 bytes spill loads",
-        "(C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized in function 'one'",
+        "(C1234) Mind this",
     ]
 
 
+def test_what_a_warpgroup_loses_is_no_warning_but_a_loss():
+    (loss,) = warpgroup_losses(NVJITLINK + PTXAS)
+    assert (loss.code, loss.kernel) == (7510, "one")
+    (ignored,) = warpgroup_losses(NVJITLINK + "ptxas info : (C7508) Loss: 'setmaxnreg' ignored; unable to determine")
+    assert (ignored.code, ignored.kernel) == (7508, "big")
+
+
+@pytest.mark.parametrize("message, line", [
+    ("(C7508) 'setmaxnreg' ignored", 5),
+    ("(C7510) wgmma.mma_async instructions are serialized", 6),
+    ("(C7517) wgmma.wait_group is injected in around line 14 by compiler", 14),
+])  # fmt: skip
+def test_a_loss_is_where_the_remark_says_or_at_the_first_such_instruction(message, line):
+    text = """.entry other()
+setmaxnreg.dec.sync.aligned.u32 40;
+wgmma.mma_async.sync.aligned;
+.entry one()
+setmaxnreg.dec.sync.aligned.u32 40;
+wgmma.mma_async.sync.aligned;
+"""
+    (loss,) = warpgroup_losses(f"ptxas info    : {message} in function 'one'")
+    assert loss_line(text, loss) == line
+    assert loss_line(".entry one()", loss) == (14 if line == 14 else None)
+
+
 def test_a_warning_may_name_its_line_in_its_sentence():
-    (remark,) = warnings("ptxas info    : (C7519) warpgroup.arrive is injected in around line 14 by compiler")
+    (remark,) = warnings("ptxas info    : (C1519) something is injected in around line 14 by compiler")
     assert remark.line == 14
 
 

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from ptxdsl import config
 from ptxdsl.assemble import assembler_log, assemblers, cache, sections
-from ptxdsl.assemble.assembler_log import Remark, Resources
+from ptxdsl.assemble.assembler_log import Remark, Resources, WarpgroupLoss
 from ptxdsl.errors import AssembleError, Error, Location
 
 __all__ = ["Cubin", "Resources", "assemble", "check_arch"]
 
-_FORMAT = "cubin 2"  # of a cache entry; part of its key
+_FORMAT = "cubin 3"  # of a cache entry; part of its key
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,8 @@ def _assemble(chosen: assemblers.Assembler, modules: Sequence[str], arch: str, o
     outcome = chosen.assemble(modules, arch, options)
     if outcome.image is None:
         raise _refusal(outcome, modules, arch)
+    if losses := assembler_log.warpgroup_losses(outcome.log):
+        raise _loss(losses, modules)
     warnings = tuple(_warning(remark, modules) for remark in assembler_log.warnings(outcome.log))
     return Cubin(outcome.image, arch, _resources(outcome.image, arch, outcome.log), warnings)
 
@@ -162,6 +164,38 @@ def _refusal(outcome: assemblers.Outcome, modules: Sequence[str], arch: str) -> 
     help = next((advice for part, advice in _HELP if part in errors[0].message), None)
     return AssembleError(
         f"the PTX does not assemble for {arch}:\n{listing}", at=locations[0] if locations else None, help=help
+    )
+
+
+_LOSS_HELP = {
+    7504: "let the command ptxas assemble it: PTXDSL_ASSEMBLER=ptxas",
+    7508: "say how large a block is and how many a multiprocessor holds: @pd.kernel(reqntid=384, min_blocks=1)",
+    7509: "call no function between the first wgmma.mma_async and its wgmma.wait_group",
+    7510: "call no function between the first wgmma.mma_async and its wgmma.wait_group",
+    7511: "give each warpgroup fewer sums: a smaller N, or more warpgroups",
+    7512: "give each warpgroup fewer sums: a smaller N, or more warpgroups",
+    7517: "wait for the products before their sums are used: wgmma.wait_group",
+    7518: "let wgmma.wait_group stand where all threads of the warpgroup come by",
+    7519: "write wgmma.fence between the last use of these registers and the first wgmma.mma_async",
+    7520: "let wgmma.fence stand where all threads of the warpgroup come by",
+}
+_ADDED = (7517, 7519)
+"""Waits and fences that the assembler adds; what else it says weighs more."""
+_USED_EARLY = "use the registers of wgmma.mma_async only behind wgmma.wait_group, and write wgmma.fence before the next"
+
+
+def _loss(losses: Sequence[WarpgroupLoss], modules: Sequence[str]) -> AssembleError:
+    """The error for a kernel that the assembler had to change: its products run one after another, or the like."""
+    text = modules[0] if len(modules) == 1 else ""
+    remarks = [replace(loss.remark, line=assembler_log.loss_line(text, loss)) for loss in losses]
+    listing = "\n".join(_entry(remark, text, "") for remark in remarks)
+    locations = [location for remark in remarks if (location := _python_location(remark, text))]
+    code = next((loss.code for loss in losses if loss.code not in _ADDED), losses[0].code)
+    names = " and ".join(dict.fromkeys(f"`{loss.kernel}`" for loss in losses if loss.kernel)) or "a kernel"
+    return AssembleError(
+        f"the assembler changed {names}, which would run slower than it is written:\n{listing}",
+        at=locations[0] if locations else None,
+        help=_LOSS_HELP.get(code, _USED_EARLY),
     )
 
 

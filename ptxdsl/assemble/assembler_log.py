@@ -128,12 +128,52 @@ def errors(log: str) -> list[Remark]:
 
 
 def warnings(log: str) -> list[Remark]:
-    """Warnings (spills) and numbered advice, such as C7510 on wgmma that had to be serialised."""
+    """Warnings (spills) and numbered advice; not what `warpgroup_losses` gives."""
     return [
         remark
         for remark in remarks(log)
-        if remark.severity == "warning" or (remark.severity == "info" and remark.message.startswith("(C"))
+        if remark.severity == "warning"
+        or (remark.severity == "info" and remark.message.startswith("(C") and not _LOSS.match(remark.message))
     ]
+
+
+_LOSS = re.compile(r"\(C(75\d\d)\)")
+_IN_FUNCTION = re.compile(r"in (?:the )?function '(.+?)'")
+
+
+@dataclass(frozen=True, slots=True)
+class WarpgroupLoss:
+    """What a kernel does not get that it asks for: wgmma one after another (C7510 and its like), setmaxnreg ignored."""
+
+    code: int
+    kernel: str
+    remark: Remark
+
+
+def warpgroup_losses(log: str) -> list[WarpgroupLoss]:
+    """Every such remark of a log, with its kernel; "" where neither the remark nor the rest of the log names one."""
+    kernels = _COMPILING.findall(log)
+    losses = []
+    for remark in remarks(log):
+        if code := _LOSS.match(remark.message):
+            named = _IN_FUNCTION.search(remark.message)
+            kernel = named[1] if named else kernels[0] if len(kernels) == 1 else ""
+            losses.append(WarpgroupLoss(int(code[1]), kernel, remark))
+    return losses
+
+
+def loss_line(ptx: str, loss: WarpgroupLoss) -> int | None:
+    """The line of a PTX text that a loss is about: the remark's, else that of the kernel's first such instruction."""
+    if loss.remark.line:
+        return loss.remark.line
+    wanted = "setmaxnreg." if "setmaxnreg" in loss.remark.message else "wgmma.mma_async."
+    inside = not loss.kernel
+    for number, line in enumerate(ptx.splitlines(), start=1):
+        if _FUNCTION.search(line):
+            inside = not loss.kernel or re.search(rf"\b{re.escape(loss.kernel)}\b", line) is not None
+        if inside and wanted in line:
+            return number
+    return None
 
 
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"(.*?)"', re.MULTILINE)

@@ -13,6 +13,7 @@ import numpy as np
 from .. import ir
 from ..arrays import AddressTable, Array, Struct, describe
 from ..errors import EmulationError
+from ..isa.cluster_size import clusters_of
 from .memory.regions import Allocation, Region, Table, spread
 from .memory.spaces import Memory
 from .report import Index, Report
@@ -39,17 +40,19 @@ def emulate(
     resident: int | None = None,
     variables: dict[ir.Variable, bytes] | None = None,
     traffic: bool = False,
+    cluster: Index | None = None,
 ) -> Report:
     """Runs a kernel and reports what it did wrong; arrays are written only if that is nothing.
 
     An argument is a numpy array or an `arrays.Array` in host memory for a pointer, a number for a scalar, or bytes for
     a struct. Bounds and alignment are always checked; `checks` adds reads of what was never written and of copies not
     waited for. `resident` limits how many blocks run at once; without it, as many as an H200 holds. `variables` keeps
-    what the module's variables hold from one launch to the next. `traffic` counts wavefronts and sectors.
+    what the module's variables hold from one launch to the next. `traffic` counts wavefronts and sectors. `cluster`
+    counts the blocks of a cluster, into which the grid divides; without it the kernel's own promise holds.
     """
     with _enough_memory(function, module):
         return _Emulation(function, module, arguments, shared_bytes, variables).run(
-            grid, block, checks, resident, False, traffic
+            grid, block, cluster, checks, resident, False, traffic
         )
 
 
@@ -62,10 +65,13 @@ def run(
     shared_bytes: int = 0,
     checks: bool = True,
     variables: dict[ir.Variable, bytes] | None = None,
+    cluster: Index | None = None,
 ) -> Report:
     """Runs a kernel. Raises EmulationError with the first thing it does wrong, and then leaves all arrays alone."""
     with _enough_memory(function, module):
-        report = _Emulation(function, module, arguments, shared_bytes, variables).run(grid, block, checks, None, True)
+        report = _Emulation(function, module, arguments, shared_bytes, variables).run(
+            grid, block, cluster, checks, None, True
+        )
     if report.findings:
         first = report.findings[0]
         at, *others = first.locations or (None,)
@@ -111,13 +117,20 @@ class _Emulation:
         self._place_arguments(arguments)
 
     def run(
-        self, grid: Index, block: Index, checks: bool, resident: int | None, only_first: bool, traffic: bool = False
+        self,
+        grid: Index,
+        block: Index,
+        cluster: Index | None,
+        checks: bool,
+        resident: int | None,
+        only_first: bool,
+        traffic: bool = False,
     ) -> Report:
         _, shared, stride = shared_allocations(self.program.of_space("shared"), self.dynamic_bytes)
         table = Table(shared)
         launch = EmulatedLaunch(
             self.program, grid, block, self.places, table, stride, self.dynamic_bytes, self.workspace, checks, resident,
-            only_first, traffic,
+            only_first, traffic, cluster or clusters_of(self.function).required,
         )  # fmt: skip
         memory = Memory(self._spaces(), Table(self.constants))
         machine = Machine(launch, memory)

@@ -165,7 +165,7 @@ class Atomic(Op):
     def _flushes(self, m: Step, space: str, a: np.ndarray) -> np.ndarray:
         """Sums of f32 lose subnormal numbers in global memory, and keep them in shared memory."""
         if space == "generic":
-            return ~m.within("shared", a)
+            return ~m.within("shared::cluster", a)
         return np.full(a.shape, space == "global")
 
 

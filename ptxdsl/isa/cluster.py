@@ -5,23 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import ir
 from .bulk import BYTES, MBARRIER_BYTES
+from .cluster_address import RANK_BITS, RANKS
 from .form import Form
 from .memory import ADDRESSES, access_bytes, alignment_problems
 from .opaque import GpuOnly
-from .opcode import Opcode
+from .opcode import Op, Opcode
 from .operand import Problem
+from .step import Step
 from .target import CLUSTER_BLOCKS
 
 
-class Mapa(GpuOnly):
+class Mapa(Op):
     """d = the address of what lies at `a` in shared memory, in that of the block with a rank in the cluster."""
 
     reads = ADDRESSES
     forms = (
         Form("mapa{.space}.type d=type, a:type, rank:u32", space="shared::cluster", type="u32 u64", ptx="7.8", sm=90),
     )
+
+    def run(self, i: Opcode, a: np.ndarray, rank: np.ndarray) -> np.ndarray:
+        named = np.minimum(rank, np.uint32(RANKS - 1)).astype(a.dtype) + a.dtype.type(1)
+        return a & ~a.dtype.type(RANKS << RANK_BITS) | named << a.dtype.type(RANK_BITS)
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         _, a, rank = operands
@@ -35,11 +43,15 @@ class Mapa(GpuOnly):
             yield Problem("a", f"`a` is `{a}` in .{a.space}; mapa takes an address in .shared")
 
 
-class GetCtaRank(GpuOnly):
+class GetCtaRank(Op):
     """d = the rank in the cluster of the block in whose shared memory the address `a` lies."""
 
     reads = ADDRESSES
     forms = (Form("getctarank{.space}.type d=u32, a:type", space="shared::cluster", type="u32 u64", ptx="7.8", sm=90),)
+
+    def execute(self, i: Opcode, m: Step, a: np.ndarray) -> np.ndarray:
+        named = (a >> a.dtype.type(RANK_BITS) & a.dtype.type(RANKS)).astype(np.uint32)
+        return np.where(named == 0, m.special("%cluster_ctarank"), named - np.uint32(1))
 
 
 class AsyncAccess(GpuOnly):

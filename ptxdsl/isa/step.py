@@ -198,6 +198,12 @@ class Step(Protocol):
     ) -> np.ndarray | None:
         """As `barrier`; "popc", "and" or "or" of all values, None until all have come."""
 
+    def cluster_arrive(self, releases: bool) -> None:
+        """The lanes arrive at the barrier of their cluster; `releases` what they did before."""
+
+    def cluster_wait(self) -> None:
+        """Waits for all threads of the cluster that have not ended, and acquires what they released."""
+
     def jump(self, target: ir.Label) -> None:
         """The lanes go on at a label."""
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from .. import ir
-from ..errors import EmulationError
 from .form import Form
 from .opcode import Op, Opcode, Results
 from .operand import OperandList, Problem
@@ -88,34 +87,41 @@ class BarrierReduce(Barrier):
         return m.barrier_reduce(a, threads[0] if threads else None, c, i.how or "popc")
 
 
-class BarrierCluster(Op):
-    """Base of the barrier of all threads of a cluster. The emulator runs each block by itself."""
+_ORDERED = dict.fromkeys(("release", "relaxed", "acquire"), ("8.0", 90))
+
+
+class BarrierClusterArrive(Op):
+    """Counts the thread at the barrier of its cluster, and goes on; with .relaxed it orders no memory accesses."""
+
+    forms = (Form("barrier.cluster.arrive{.sem}", sem="release relaxed", needs=_ORDERED, ptx="7.8", sm=90),)
 
     def execute(self, i: Opcode, m: Step) -> None:
-        raise EmulationError(
-            f"`{i.text}` cannot be emulated: the emulator runs each block by itself, not in clusters",
-            help="run this kernel on a GPU; where the threads of one block are to meet, use bar.sync",
-        )
+        m.cluster_arrive(i.sem != "relaxed")
 
 
-class BarrierClusterArrive(BarrierCluster):
-    """Counts the thread at the barrier of its cluster, and goes on."""
+class BarrierClusterArriveAligned(BarrierClusterArrive):
+    """As barrier.cluster.arrive, for all threads of the warp together."""
 
-    forms = (
-        Form(
-            "barrier.cluster.arrive{.sem}{.aligned}",
-            sem="release relaxed",
-            ptx="7.8",
-            sm=90,
-            needs=dict.fromkeys(("release", "relaxed"), ("8.0", 90)),
-        ),
-    )
+    collective = True
+    whole_warp = False
+    forms = (Form("barrier.cluster.arrive{.sem}.aligned", sem="release relaxed", needs=_ORDERED, ptx="7.8", sm=90),)
 
 
-class BarrierClusterWait(BarrierCluster):
-    """Waits until all threads of the cluster have arrived."""
+class BarrierClusterWait(Op):
+    """Waits until all threads of the cluster have arrived, and sees what they released."""
 
-    forms = (Form("barrier.cluster.wait{.acquire}{.aligned}", ptx="7.8", sm=90, needs={"acquire": ("8.0", 90)}),)
+    forms = (Form("barrier.cluster.wait{.acquire}", needs=_ORDERED, ptx="7.8", sm=90),)
+
+    def execute(self, i: Opcode, m: Step) -> None:
+        m.cluster_wait()
+
+
+class BarrierClusterWaitAligned(BarrierClusterWait):
+    """As barrier.cluster.wait, for all threads of the warp together."""
+
+    collective = True
+    whole_warp = False
+    forms = (Form("barrier.cluster.wait{.acquire}.aligned", needs=_ORDERED, ptx="7.8", sm=90),)
 
 
 class BarWarpSync(Op):

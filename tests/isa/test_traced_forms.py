@@ -58,7 +58,7 @@ def kernel(i: Spelled) -> Any:
     outs = [argument(value) for o, value in operands if o.role == "both"]
     out = f", out={outs[0]}" if outs else ""
     needed = dict.fromkeys(registers_in(value for o, value in operands if not o.written or o.role == "both"))
-    lines = [*map(initial, needed), f'pd.ptx("{i.opcode.text}", {", ".join(sources)}{out})']
+    lines = [*map(initial, needed), f'_ = pd.ptx("{i.opcode.text}", {", ".join(sources)}{out})']
     return source_kernel("\n".join(lines), "n: u32", "(reqntid=384)")
 
 

@@ -77,7 +77,8 @@ class Access:
     `address` are addresses in `space`, int64, (lanes,), (warps, …) or with the instructions of a batch in front.
     `flat` are the places of the bytes in the data of `region`, `allowed` says which accesses may be made (None: all);
     both stand once the bounds were looked at. `items` are what a store will write. An `asynchronous` access is only
-    issued now. `unwritten` marks stores of values that nobody wrote.
+    issued now. `unwritten` marks stores of values that nobody wrote. `slots` says whose shared memory it is, where
+    that may be of another block of the cluster.
     """
 
     kind: str
@@ -92,6 +93,7 @@ class Access:
     flat: np.ndarray = None  # type: ignore[assignment]
     allowed: np.ndarray | None = None
     unwritten: np.ndarray | None = None
+    slots: np.ndarray | None = None
 
     @property
     def lanes(self) -> np.ndarray:
@@ -126,6 +128,35 @@ class BarrierCompletion:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class ClusterArrival:
+    """Lanes arrive at the barriers of their clusters; what they did is released, or not."""
+
+    lanes: np.ndarray
+    releases: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ClusterCompletion:
+    """The barriers of resident clusters, `done` (clusters,), are complete."""
+
+    done: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ClusterWait:
+    """Lanes have waited for the barriers of their clusters, and acquire."""
+
+    lanes: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BlockExit:
+    """All threads of the blocks in these slots have ended: their shared memory is gone."""
+
+    slots: np.ndarray
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Landing:
     """An asynchronous copy ends: `bytes` at each place of global memory are read and written to shared memory.
 
@@ -140,7 +171,9 @@ class Landing:
     origin: Origin
 
 
-Event: TypeAlias = OrderingEvent | Convergence | BarrierArrival | BarrierCompletion | Landing
+BarrierEvent: TypeAlias = BarrierArrival | BarrierCompletion
+ClusterEvent: TypeAlias = ClusterArrival | ClusterCompletion | ClusterWait | BlockExit
+Event: TypeAlias = OrderingEvent | Convergence | BarrierEvent | ClusterEvent | Landing
 
 
 class Observer:

@@ -23,6 +23,8 @@ CODE = 0x7B << WINDOW_BITS
 FRAME_PARAMETERS = 1 << 32
 """Parameters of device functions lie in the thread's own memory; their .param addresses start here."""
 
+_REACHED = {"shared": "shared::cluster"} | {name: name for name in ("local", "param", "global")}
+"""What generic addresses in a window reach."""
 _FEW = 1024  # a store of so many items is worth a look whether it changes any
 Update = Callable[..., np.ndarray]
 
@@ -184,11 +186,11 @@ class Memory:
             return None
         low, high = int(address.min()) >> WINDOW_BITS, int(address.max()) >> WINDOW_BITS
         if low == high:
-            return {_window(low): np.ones(address.shape, bool)}
+            return {_REACHED[_window(low)]: np.ones(address.shape, bool)}
         windows = address >> np.uint64(WINDOW_BITS)
         masks = {name: windows == number for name, number in WINDOWS.items()}
         masks["global"] = ~np.logical_or.reduce(list(masks.values()))
-        return {name: mask for name, mask in masks.items() if mask.any()}
+        return {_REACHED[name]: mask for name, mask in masks.items() if mask.any()}
 
     def _load_mixed(
         self,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...isa.cluster_address import RANK_BITS, RANKS
 from ..memory.access import READS, Access, Observer, bytes_text
+from ..memory.distributed import ended, owners
 from ..memory.regions import Allocation, Table
 
 _OTHER_WINDOWS = {0x7F: "global", 0x7E: "shared", 0x7D: "local", 0x7C: "param"}
@@ -16,15 +18,55 @@ class Bounds(Observer):
     def access(self, access: Access) -> None:
         region, address, size = access.region, access.address, access.size
         holder = region.table.holder(int(address.min()), int(address.max()) + size)
+        reached = None
+        if holder is None and access.space == "shared::cluster" and (address >> RANK_BITS).any():
+            reached = _reach(access)
+            address = access.address
+            holder = region.table.holder(int(address.min()), int(address.max()) + size)
         aligned = not int(np.bitwise_or.reduce(address, axis=None)) & (size - 1)
         if holder is not None and aligned and (access.kind == READS or holder.writable):
             flat = address - holder.delta if holder.delta else address
             holder.written |= access.kind != READS
         else:
             flat = _sort_out(access, region.table)
-        if region.base is not None:
+        if access.slots is not None:
+            flat = flat + access.slots * region.stride
+        elif region.base is not None:
             flat = flat + access.by.of_lanes(region.base, flat.shape)
         access.flat = flat
+        if reached is not None:
+            access.allowed = reached if access.allowed is None else reached & access.allowed
+
+
+def _reach(access: Access) -> np.ndarray | None:
+    """Takes the blocks out of addresses in distributed shared memory: which of them are there, None if all are."""
+    r, lanes = access.by.residents, access.lanes
+    address = access.address
+    access.address, rank, slots = owners(r, lanes, address)
+    beyond = rank >= r.cluster_blocks
+    gone = ~beyond & ((slots < 0) | ended(r, access.by.alive)[slots])
+    if beyond.any():
+        _report_rank(access, int(rank[beyond].flat[0]), beyond)
+    if gone.any():
+        _report_exited(access, int(rank[gone].flat[0]), gone)
+    access.slots = np.maximum(slots, 0)
+    lost = beyond | gone
+    return ~lost if lost.any() else None
+
+
+def _report_rank(access: Access, rank: int, beyond: np.ndarray) -> None:
+    count = access.by.residents.cluster_blocks
+    have = f"clusters of {count} blocks, whose ranks are 0 to {count - 1}" if count > 1 else "no clusters"
+    message = f"{access.by.name} {access.kind} shared memory of the block of rank {rank}; the launch has {have}"
+    access.by.finding("cluster", message, beyond, help="the rank that mapa takes is less than %cluster_nctarank")
+
+
+def _report_exited(access: Access, rank: int, gone: np.ndarray) -> None:
+    holder = access.region.table.before(int(access.address[gone].flat[0]))
+    where = holder.at(int(access.address[gone].flat[0])) if holder else "shared memory"
+    message = f"{access.by.name} {access.kind} {where} of the block of rank {rank} in the cluster, which has ended"
+    help = "let no block end before a barrier.cluster.arrive and .wait behind the last access to its shared memory"
+    access.by.finding("cluster", message, gone, help=help)
 
 
 def _sort_out(access: Access, table: Table) -> np.ndarray:
@@ -71,12 +113,17 @@ def _report_outside(access: Access, table: Table, outside: np.ndarray) -> None:
     if near is not None and _is_near(near, first):
         message += f"{near.at(first)}; {near.name} has {near.elements}"
         help = "" if near.bytes else "its size is given at the launch, in bytes: `k[grid, block, bytes]`"
+    elif space in ("shared", "shared::cta") and 0 < first >> RANK_BITS <= RANKS:
+        rank = (first >> RANK_BITS) - 1
+        message += f"an address in shared memory of the block of rank {rank} in the cluster, not in .{space}"
+        help = "write .shared::cluster"
     elif window and space.partition("::")[0] not in (window, "const"):
         message += f"address {first:#x}, which is a generic address in .{window}, not an address in .{space}"
     elif 0 <= first < 4096 and space == "global":
         message += f"address {first:#x}: a null pointer"
     else:
-        message += f"address {first % (1 << 64):#x} in .{space}, where nothing lies"
+        named = "shared" if space == "shared::cluster" else space
+        message += f"address {first % (1 << 64):#x} in .{named}, where nothing lies"
     access.by.finding("out-of-bounds", message, outside, help=help)
 
 

@@ -64,11 +64,12 @@ def _state(machine: Core, alive: np.ndarray) -> bytes:
     """All that lanes can tell apart; registers of lanes that have ended hold anything."""
     memory, barriers, scheduler = machine.memory, machine.barriers, machine.scheduler
     digest = blake2b(f"{memory.version} {memory.local}".encode())
-    for array in (barriers.came, barriers.expected, barriers.votes):
+    clusters = machine.cluster_barriers
+    for array in (barriers.came, barriers.expected, barriers.votes, clusters.arrived, clusters.passing):
         digest.update(array.tobytes())
     for register in _registers(machine.entry):
         digest.update(register[alive].tobytes())
-    waiting = [entry.group for entry in barriers.waiting]
+    waiting = [*(entry.group for entry in barriers.waiting), *(entry.group for entry in clusters.waiting)]
     for number, groups in enumerate((scheduler.ready.values(), [*scheduler.waiting(), *waiting])):
         for group in sorted(groups, key=_place):
             digest.update(f"{number} {_place(group)}".encode())

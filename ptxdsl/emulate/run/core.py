@@ -16,10 +16,11 @@ from ..memory.regions import Region, Table, spread
 from ..memory.spaces import FRAME_PARAMETERS, Memory
 from ..report import SHOWN_THREADS, Finding, Index, Report
 from .barriers import Barriers
+from .cluster_barriers import ClusterBarriers
 from .decode import Code, Decoded
 from .frames import Frame
 from .program import Program, allocation
-from .residents import Residents
+from .residents import ONE, Residents
 from .scheduler import Scheduler
 from .schedules import schedule
 from .special import changes, special_register
@@ -44,7 +45,7 @@ class EmulatedLaunch:
     """What is launched.
 
     `shared` are the allocations of a block, `places` the addresses of module variables and parameters, `workspace` the
-    address of memory that the driver gives to a grid.
+    address of memory that the driver gives to a grid. `cluster` is None for a launch without clusters.
     """
 
     program: Program
@@ -59,6 +60,7 @@ class EmulatedLaunch:
     resident: int | None = None
     only_first: bool = False
     traffic: bool = False
+    cluster: Index | None = None
 
 
 class Core:
@@ -68,6 +70,7 @@ class Core:
     residents: Residents
     scheduler: Scheduler
     barriers: Barriers
+    cluster_barriers: ClusterBarriers
     copies: CopyQueue
     products: ProductQueue
     entry: Frame
@@ -80,6 +83,7 @@ class Core:
         self.reserved = launch.places[reserved] if reserved else 0
         settings = config.current()
         self.workspace, self.numerics = launch.workspace, settings.numerics
+        self.cluster, self.explicit_cluster = launch.cluster or ONE, launch.cluster is not None
         self.schedule = schedule(settings.schedule)
         self.report = Report()
         self._reported: set[tuple[str, int]] = set()

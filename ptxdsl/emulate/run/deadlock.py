@@ -61,6 +61,11 @@ def _waits(machine: Core, x: Executor) -> list[Wait]:
         Wait(entry.group.lanes, f"{barriers.describe(entry, x)}{_at(entry.step.location)}", entry.step)
         for entry in barriers.waiting
     ]
+    clusters = machine.cluster_barriers
+    waits += [
+        Wait(entry.group.lanes, f"{clusters.describe(entry, x)}{_at(entry.step.location)}", entry.step)
+        for entry in clusters.waiting
+    ]
     for group in scheduler.held.values():
         step = group.frame.code.steps[group.pc]
         waits.append(Wait(group.lanes, f"at {step.opcode.text}{_at(step.location)}", step))

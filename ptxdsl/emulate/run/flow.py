@@ -8,9 +8,10 @@ import numpy as np
 
 from ... import ir
 from ...isa.step import LateInputs
-from ..memory.access import BarrierArrival, BarrierCompletion
+from ..memory.access import BarrierArrival, BarrierCompletion, BlockExit, ClusterArrival
 from .barriers import BARRIERS, EVERYONE, Arrivals, Waiting, outcome
 from .calls import Calls
+from .cluster_barriers import ClusterWaiting
 from .core import Abort
 from .frames import Frame, Index
 from .meetings import report_deserters
@@ -126,7 +127,10 @@ class Flow(Requests):
         self.departed.append(lanes)
         self.alive[lanes] = False
         self.living -= len(lanes)
+        if self.residents.cluster_blocks > 1:
+            self._end_blocks(lanes)
         self.barriers.complete(self)
+        self.cluster_barriers.complete(self)
         self.scheduler.recheck()
 
     def abort(self) -> None:
@@ -326,3 +330,31 @@ class Flow(Requests):
         lanes = self.lanes_now[::WARP]
         slot, warp = self.residents.slot[lanes], self.residents.warp[lanes]
         return Arrivals(slot, warp, np.where(beyond, 0, barrier), np.where(wrong, EVERYONE, count))
+
+    # The barrier of the cluster
+
+    def cluster_arrive(self, releases: bool) -> None:
+        self.memory.private += 1
+        lanes = self._who_run()
+        self.order(ClusterArrival(lanes, releases))
+        self.cluster_barriers.arrive(self, lanes)
+
+    def cluster_wait(self) -> None:
+        self.memory.private += 1
+        lanes = self._who_run()
+        waiting = lanes[self.cluster_barriers.wait(self, lanes)]
+        if waiting.size:
+            self.departed.append(waiting)
+            behind = Group(self.frame, self.pc, waiting, self.running.turns)
+            self.cluster_barriers.waiting.append(ClusterWaiting(behind, self.step))
+
+    def _end_blocks(self, lanes: np.ndarray) -> None:
+        """Tells which blocks have ended with these lanes."""
+        slots = np.unique(self.residents.slot[lanes])
+        slots = slots[self.living_warps()[slots] == 0]
+        if slots.size:
+            self.order(BlockExit(slots))
+
+    def _who_run(self) -> np.ndarray:
+        """The lanes that run this instruction; of a collective, those of its warps that take part."""
+        return self.lanes_now[self.active.reshape(-1)] if self.collective else self.lanes_now

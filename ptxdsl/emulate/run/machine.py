@@ -14,6 +14,7 @@ from ..observe.traffic import TrafficCounter
 from ..report import Report
 from .barriers import Barriers
 from .circles import Circles
+from .cluster_barriers import ClusterBarriers
 from .core import Abort, Core, EmulatedLaunch
 from .deadlock import report_deadlock
 from .decode import decode
@@ -28,11 +29,11 @@ THREADS_EACH, BLOCKS_EACH, SHARED_EACH = 2048, 32, 228 << 10  # of a multiproces
 
 
 class Machine(Core):
-    """Runs a launch. `blocks` is the number of the next block to start."""
+    """Runs a launch. `blocks` is the ordinal of the next block to start."""
 
     def __init__(self, launch: EmulatedLaunch, memory: Memory) -> None:
         super().__init__(launch, memory)
-        self.total = int(np.prod(launch.grid))
+        self.total, self.each = int(np.prod(launch.grid)), int(np.prod(self.cluster))
         self.blocks = 0
         memory.subscribe(Bounds())
         if launch.traffic:
@@ -66,7 +67,11 @@ class Machine(Core):
     def _batch(self) -> int:
         """How many blocks run together at first: a fair number of lanes, but no more than a GPU would hold."""
         threads = -(-int(np.prod(self.launch.block)) // 32) * 32
-        return min(self._capacity(), max(1, LANES // threads))
+        return min(self._capacity(), self._whole_clusters(LANES // threads))
+
+    def _whole_clusters(self, blocks: int) -> int:
+        """The blocks of a cluster start together: so many of these, and one cluster at least."""
+        return max(self.each, blocks - blocks % self.each)
 
     def _capacity(self) -> int:
         """How many blocks an H200 holds at once, by threads and shared memory; registers are not known here.
@@ -74,23 +79,24 @@ class Machine(Core):
         Later blocks start, in order, when earlier ones end, or when those that run together wait.
         """
         if self.launch.resident is not None:
-            return self.launch.resident
+            return self._whole_clusters(self.launch.resident)
         threads = -(-int(np.prod(self.launch.block)) // 32) * 32
         shared = self.total_shared_bytes + 1024
         each = min(BLOCKS_EACH, THREADS_EACH // threads, SHARED_EACH // shared)
-        return max(1, each) * self.multiprocessors
+        return self._whole_clusters(max(1, each) * self.multiprocessors)
 
     def _next(self, count: int) -> np.ndarray:
-        """Numbers of the next blocks."""
+        """Ordinals of the next blocks."""
         first, self.blocks = self.blocks, min(self.total, self.blocks + count)
         return np.arange(first, self.blocks)
 
     def _start(self, blocks: np.ndarray) -> None:
         """New blocks at the first step of the kernel."""
-        self.settle(Residents(self.launch.grid, self.launch.block, blocks))
+        self.settle(Residents(self.launch.grid, self.launch.block, blocks, self.cluster))
         self.memory.settle(self.residents)
         self.circles = Circles()
         self.scheduler, self.barriers = Scheduler(self.schedule), Barriers(self.residents)
+        self.cluster_barriers = ClusterBarriers(self.residents)
         self.copies = CopyQueue(self.memory, self.residents.lanes)
         self.products = ProductQueue(self.residents.lanes // WARP)
         self.processor = Processor(self)
@@ -135,11 +141,12 @@ class Machine(Core):
         r = self.residents
         alive = self.processor.living_warps() > 0
         room = min(self._capacity() - int(alive.sum()), len(alive))
-        if self.blocks >= self.total or room <= 0:
+        if self.blocks >= self.total or room < self.each:
             return False
-        fresh = self._next(room)
-        self._move(Residents(self.launch.grid, self.launch.block, np.append(r.blocks[alive], fresh)))
-        started = self.residents.exists & (self.residents.blocks[self.residents.slot] >= fresh[0])
+        fresh = self._next(room - room % self.each)
+        ordinals = np.append(r.ordinals[alive], fresh)
+        self._move(Residents(self.launch.grid, self.launch.block, ordinals, self.cluster))
+        started = self.residents.exists & (self.residents.ordinals[self.residents.slot] >= fresh[0])
         self.processor.begin(started)
         self.scheduler.add(Group(self.entry, 0, self.residents.all[started]))
         return True
@@ -156,8 +163,10 @@ class Machine(Core):
         self.memory.spaces["local"] = local.like(new.lanes, new.all)
         self.memory.spaces["local"].adopt(local, old_lanes, lanes[old_lanes])
         self.entry.resize(new.lanes, old_lanes, lanes[old_lanes])
-        for group in [*self.scheduler.everyone(), *(w.group for w in self.barriers.waiting)]:
+        waiting = [w.group for w in self.barriers.waiting] + [w.group for w in self.cluster_barriers.waiting]
+        for group in [*self.scheduler.everyone(), *waiting]:
             group.lanes, group.loop = np.sort(lanes[group.lanes]), None
+        self.cluster_barriers.move(new, old_lanes, lanes[old_lanes])
         self.barriers.move(new, old_slots, slots[old_slots])
         self.products.move(lanes, new.lanes // WARP)
         self.copies.move(lanes, slots, new.lanes, self.launch.shared_bytes)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ... import ir
+from ...isa.cluster_address import RANK_BITS, RANKS
 from ...isa.step import RELAXED, WEAK, Ordering, Step
 from ...types import Type
 from ..memory.access import Event
@@ -51,7 +52,11 @@ class Requests(Results):
         return self.memory.specific(space, address)
 
     def within(self, space: str, address: np.ndarray) -> np.ndarray:
-        return self.memory.within(space, address)
+        within = self.memory.within(space, address)
+        if space in ("shared", "shared::cta") and within.any():
+            named = address >> np.uint64(RANK_BITS) & np.uint64(RANKS)
+            within &= (named == 0) | (named == self.special("%cluster_ctarank") + np.uint64(1))
+        return within
 
     def copy_async(self, destination: np.ndarray, source: np.ndarray, bytes: int, source_bytes: np.ndarray) -> None:
         self.copies.issue(self, destination, source, bytes, source_bytes)

@@ -1,4 +1,8 @@
-"""The blocks that run together, and which lane of the arrays stands for which of their threads."""
+"""The blocks that run together, and which lane of the arrays stands for which of their threads.
+
+Blocks are launched cluster by cluster: the ordinal of a block is its place in that order. Without clusters, and where
+a cluster extends along x alone, it is the number of the block in the grid.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +15,22 @@ from ..report import Index, Thread
 
 WARP = 32
 WARPGROUP = 4  # warps, from a multiple of 4 on
+ONE: Index = (1, 1, 1)  # the cluster of a launch without clusters
 
 
 class Residents:
     """Blocks in `slots`, with one lane for each thread, padded to whole warps.
 
     Lanes are ordered by warp, then slot, then place in the warp: the lanes of one warp role are a contiguous range.
+    `ordinals` says for each slot which block stands there.
     """
 
-    def __init__(self, grid: Index, block: Index, blocks: np.ndarray) -> None:
-        self.grid, self.block, self.blocks = grid, block, blocks
+    def __init__(self, grid: Index, block: Index, ordinals: np.ndarray, cluster: Index = ONE) -> None:
+        self.grid, self.block, self.ordinals, self.cluster = grid, block, ordinals, cluster
+        self.blocks = ordinals if cluster == ONE else _in_grid(ordinals, grid, cluster)
+        self.cluster_blocks = prod(cluster)
         self.threads = prod(block)
-        self.slots = len(blocks)
+        self.slots = len(ordinals)
         self.warps = -(-self.threads // WARP)
         self.lanes = self.warps * self.slots * WARP
         self.all = np.arange(self.lanes)
@@ -47,9 +55,30 @@ class Residents:
             tuple(int(axis[lane]) for axis in self.thread_index),  # type: ignore[arg-type]
         )
 
-    def numbered(self, block: int, thread: int) -> Thread:
-        """A thread by the numbers of its block in the grid and of itself in the block."""
+    def numbered(self, ordinal: int, thread: int) -> Thread:
+        """A thread by the ordinal of its block and its number in the block."""
+        block = int(_in_grid(np.array([ordinal]), self.grid, self.cluster)[0])
         return Thread(_place(block, self.grid), _place(thread, self.block))
+
+    # Clusters
+
+    @cached_property
+    def rank(self) -> np.ndarray:
+        """The rank of each slot's block in its cluster."""
+        return self.ordinals % self.cluster_blocks
+
+    @cached_property
+    def cluster_of(self) -> np.ndarray:
+        """For each slot the number of its cluster among the resident ones, from 0."""
+        numbers: np.ndarray = np.unique(self.ordinals // self.cluster_blocks, return_inverse=True)[1].reshape(-1)
+        return numbers
+
+    @cached_property
+    def peers(self) -> np.ndarray:
+        """The slots (clusters, ranks) of the blocks of each resident cluster; -1 for those that have left."""
+        table = np.full((int(self.cluster_of.max(initial=-1)) + 1, self.cluster_blocks), -1)
+        table[self.cluster_of, self.rank] = np.arange(self.slots)
+        return table
 
     def lanes_of(self, slot: int) -> np.ndarray:
         """Lanes of the threads of one block."""
@@ -57,8 +86,8 @@ class Residents:
 
     def moved(self, old: Residents) -> tuple[np.ndarray, np.ndarray]:
         """Where lanes and slots of `old` are found here, for blocks that are in both; -1 for the others."""
-        place = {int(block): slot for slot, block in enumerate(self.blocks)}
-        slots = np.array([place.get(int(block), -1) for block in old.blocks])
+        place = {int(block): slot for slot, block in enumerate(self.ordinals)}
+        slots = np.array([place.get(int(block), -1) for block in old.ordinals])
         slot = slots[old.slot]
         lanes = (old.warp.astype(np.int64) * self.slots + slot) * WARP + old.lane
         return np.where(slot < 0, -1, lanes), slots
@@ -67,6 +96,16 @@ class Residents:
 def _place(number: int, extents: Index) -> Index:
     x, y, _ = extents
     return number % x, number // x % y, number // (x * y)
+
+
+def _in_grid(ordinals: np.ndarray, grid: Index, cluster: Index) -> np.ndarray:
+    """The numbers in the grid of blocks that are counted cluster by cluster."""
+    clusters, rank = np.divmod(ordinals, prod(cluster))
+    extents = grid[0] // cluster[0], grid[1] // cluster[1], grid[2] // cluster[2]
+    first, inner = _split(clusters, extents), _split(rank, cluster)
+    x, y, z = (f.astype(np.int64) * c + i for f, c, i in zip(first, cluster, inner, strict=True))
+    numbers: np.ndarray = x + grid[0] * (y + grid[1] * z)
+    return numbers
 
 
 def _split(index: np.ndarray, extents: Index) -> tuple[np.ndarray, ...]:

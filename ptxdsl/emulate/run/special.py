@@ -21,6 +21,7 @@ class Chip(Protocol):
     total_shared_bytes: int
     reserved: int
     workspace: int
+    explicit_cluster: bool
 
 
 RESERVED_BYTES = 1024  # of shared memory that the system keeps, and as many that programs may use behind them
@@ -60,9 +61,9 @@ _FIXED: dict[str, Callable[[Chip, Residents], Value]] = {
     "%reserved_smem_offset_cap": lambda machine, r: 2 * RESERVED_BYTES,
     "%reserved_smem_offset_0": lambda machine, r: machine.reserved,
     "%reserved_smem_offset_1": lambda machine, r: machine.reserved + RESERVED_BYTES,
-    "%is_explicit_cluster": lambda machine, r: False,
-    "%cluster_ctarank": lambda machine, r: 0,
-    "%cluster_nctarank": lambda machine, r: 1,
+    "%is_explicit_cluster": lambda machine, r: machine.explicit_cluster,
+    "%cluster_ctarank": lambda machine, r: r.rank[r.slot],
+    "%cluster_nctarank": lambda machine, r: r.cluster_blocks,
     "%current_graph_exec": lambda machine, r: 0,
     "%envreg1": lambda machine, r: machine.workspace >> 32,  # where cooperative groups keep their grid barrier
     "%envreg2": lambda machine, r: machine.workspace,
@@ -74,10 +75,10 @@ _VECTORS: dict[str, Callable[[Chip, Residents, int], Value]] = {
     "%ntid": lambda machine, r, axis: r.block[axis],
     "%ctaid": lambda machine, r, axis: r.block_index[axis],
     "%nctaid": lambda machine, r, axis: r.grid[axis],
-    "%clusterid": lambda machine, r, axis: r.block_index[axis],
-    "%nclusterid": lambda machine, r, axis: r.grid[axis],
-    "%cluster_ctaid": lambda machine, r, axis: 0,
-    "%cluster_nctaid": lambda machine, r, axis: 1,
+    "%clusterid": lambda machine, r, axis: r.block_index[axis] // r.cluster[axis],
+    "%nclusterid": lambda machine, r, axis: r.grid[axis] // r.cluster[axis],
+    "%cluster_ctaid": lambda machine, r, axis: r.block_index[axis] % r.cluster[axis],
+    "%cluster_nctaid": lambda machine, r, axis: r.cluster[axis],
 }
 
 

@@ -1,4 +1,8 @@
-"""What threads know of each other's accesses: vector clocks of the warps of a block, and what came from farther."""
+"""What threads know of each other's accesses: vector clocks of the warps of a cluster, and what came from farther.
+
+A block without a cluster is a cluster of its own. Warps of the grid are numbered by the ordinals of their blocks, so
+that those of a cluster come one after another.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +37,11 @@ class Message:
         low, high = first * WARP, (first + warps) * WARP
         return Message(part, {t: stamp for t, stamp in self.threads.items() if low <= t < high})
 
+    def until(self, limit: int) -> Message:
+        """What was known up to a stamp."""
+        threads = {thread: min(stamp, limit) for thread, stamp in self.threads.items()}
+        return Message(np.minimum(self.warps, STAMP.type(limit)), threads)
+
     def knows(self, warps: np.ndarray, stamps: np.ndarray) -> np.ndarray:
         """Which accesses, by warp of the grid and stamp, it covers."""
         covered = self.warps[warps] >= stamps
@@ -46,7 +55,7 @@ class Message:
 class Clocks:
     """The knowledge of resident warps; a row for each, in the order of their lanes.
 
-    `seen` (rows, warps of a block): all accesses of a warp of the same block up to that stamp came before; for the
+    `seen` (rows, warps of a cluster): all accesses of a warp of the same cluster up to that stamp came before; for the
     warp itself, those of all its lanes. `pairs` has the same for lanes of a warp that met without the others.
     `far` is what warps, and `near` what single threads, learned by acquiring; both by number in the grid.
     """
@@ -61,9 +70,12 @@ class Clocks:
         self.rows = r.lanes // WARP
         self.row = np.arange(self.rows)
         self.own = self.row // r.slots
-        self.block = r.blocks[self.row % r.slots].astype(np.int64)
+        self.block = r.ordinals[self.row % r.slots].astype(np.int64)
+        self.cluster = self.block // r.cluster_blocks
         self.warp = (self.block * r.warps + self.own).astype(STAMP)
-        self.seen = np.zeros((self.rows, r.warps), STAMP)
+        self.width = r.cluster_blocks * r.warps
+        self.column = self.block % r.cluster_blocks * r.warps + self.own
+        self.seen = np.zeros((self.rows, self.width), STAMP)
         self.pairs: np.ndarray | None = None
         self._floors: np.ndarray | None = None
 
@@ -77,14 +89,14 @@ class Clocks:
 
     @property
     def floors(self) -> np.ndarray:
-        """The stamps up to which each warp knows all accesses of its block."""
+        """The stamps up to which each warp knows all accesses of its cluster."""
         if self._floors is None:
             self._floors = self.seen.min(1)
         return self._floors
 
     @property
     def floor(self) -> int:
-        """Every warp knows the accesses of its block up to this stamp."""
+        """Every warp knows the accesses of its cluster up to this stamp."""
         return int(self.floors.min())
 
     # Meetings
@@ -101,7 +113,7 @@ class Clocks:
             self._meet_partly(int(row), np.flatnonzero(lanes), now)
 
     def _meet(self, rows: np.ndarray, now: int) -> None:
-        self.seen[rows, self.own[rows]] = now
+        self.seen[rows, self.column[rows]] = now
         self._floors = None
         if self.near:
             warps = {int(warp) for warp in self.warp[rows]}
@@ -130,11 +142,20 @@ class Clocks:
     def meet_everyone(self, now: int) -> None:
         """All warps of each block come to a barrier together."""
         self.meet_lanes_of(self.row, now)
-        self.seen[:] = now
+        if self.residents.cluster_blocks == 1:
+            self.seen[:] = now
+        else:
+            self._meet_in_clusters()
         self._floors = None
         if self.far:
             for block in np.unique(self.block):
                 self._share([int(row) for row in np.flatnonzero(self.block == block)])
+
+    def _meet_in_clusters(self) -> None:
+        """All warps of each block know what one of them knows, also of the other blocks of the cluster."""
+        r = self.residents
+        by_slot = self.seen.reshape(r.warps, r.slots, self.width)
+        by_slot[:] = by_slot.max(0)
 
     def meet_lanes_of(self, rows: np.ndarray, now: int) -> None:
         self._meet(rows, now)
@@ -146,7 +167,7 @@ class Clocks:
             self.far |= {int(self.warp[row]): total for row in rows}
 
     def learn(self, rows: np.ndarray, seen: np.ndarray) -> None:
-        """Warps learn what was known elsewhere in their blocks, (rows, warps)."""
+        """Warps learn what was known elsewhere in their clusters, (rows, warps of a cluster)."""
         self.seen[rows] = np.maximum(self.seen[rows], seen)
         self._floors = None
 
@@ -154,34 +175,35 @@ class Clocks:
 
     def teach(self, row: int, message: Message) -> None:
         """All lanes of a warp learn a message."""
-        warp, warps = int(self.warp[row]), self.residents.warps
+        warp = int(self.warp[row])
         if self.far.get(warp) is message:
             return
-        first = int(self.block[row]) * warps
-        local = message.warps[first : first + warps].copy()
-        local[self.own[row]] = 0  # of their own warp the lanes know only what they met for
+        first = int(self.cluster[row]) * self.width
+        local = message.warps[first : first + self.width].copy()
+        local[self.column[row]] = 0  # of their own warp the lanes know only what they met for
         self.learn(np.array([row]), local[np.newaxis])
         self.far[warp] = message.joined(self.far.get(warp))
 
+    def blank(self) -> Message:
+        """A message that tells nothing."""
+        return Message(np.zeros(self.residents.warps * int(np.prod(self.residents.grid)), STAMP))
+
     def tell(self, lane: int, now: int, limit: int | None = None) -> Message:
         """What a lane knows, or knew up to a stamp."""
-        row, r = lane // WARP, self.residents
+        row = lane // WARP
         warp, number = int(self.warp[row]), lane % WARP
         thread = warp * WARP + number
-        warps = np.zeros(r.warps * int(np.prod(r.grid)), STAMP)
-        first = int(self.block[row]) * r.warps
-        warps[first : first + r.warps] = self.seen[row]
-        message = Message(warps, {thread: now})
+        message = self.blank()
+        first = int(self.cluster[row]) * self.width
+        message.warps[first : first + self.width] = self.seen[row]
+        message.threads[thread] = now
         if self.pairs is not None:
             known = self.pairs[row, number]
-            better = np.flatnonzero(known > self.seen[row, self.own[row]])
+            better = np.flatnonzero(known > self.seen[row, self.column[row]])
             message.threads |= {warp * WARP + int(lane): int(known[lane]) for lane in better}
         for more in (self.far.get(warp), self.near.get(thread)):
             message = message.joined(more)
-        if limit is not None:
-            np.minimum(message.warps, STAMP.type(limit), out=message.warps)
-            message.threads = {thread: min(stamp, limit) for thread, stamp in message.threads.items()}
-        return message
+        return message if limit is None else message.until(limit)
 
     def hear(self, lanes: np.ndarray, message: Message, alive: np.ndarray) -> None:
         """Lanes learn a message; a warp does, where all its lanes do that have not ended."""
@@ -195,6 +217,13 @@ class Clocks:
                 thread = first + int(lane)
                 self.near[thread] = message.joined(self.near.get(thread))
 
+    def nearby(self, lane: int, reach: int) -> tuple[int, int]:
+        """The first warp of a lane's block (reach 0) or cluster (1), and how many warps that has."""
+        row, warps = lane // WARP, self.residents.warps
+        if reach == 0:
+            return int(self.block[row]) * warps, warps
+        return int(self.cluster[row]) * self.width, self.width
+
     def threads(self, lanes: np.ndarray) -> list[int]:
         """The numbers of lanes' threads in the grid."""
         threads: list[int] = (self.warp[lanes // WARP].astype(np.int64) * WARP + lanes % WARP).tolist()
@@ -204,9 +233,8 @@ class Clocks:
 
     def limits(self, rows: np.ndarray, warps: np.ndarray) -> np.ndarray:
         """The stamps up to which rows know the accesses of warps of the grid, apart from what came from farther."""
-        each = self.residents.warps
-        block, number = np.divmod(warps, STAMP.type(each))
-        return np.where(block == self.block[rows], self.seen[rows, number], STAMP.type(0))
+        cluster, number = np.divmod(warps, STAMP.type(self.width))
+        return np.where(cluster == self.cluster[rows], self.seen[rows, number], STAMP.type(0))
 
     def unordered(self, lanes: np.ndarray, warps: np.ndarray, stamps: np.ndarray) -> np.ndarray:
         """Of accesses by warps that the rows of lanes do not know of: those that the lanes do not know of either."""

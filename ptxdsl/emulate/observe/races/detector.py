@@ -18,22 +18,29 @@ from ...memory.access import (
     Access,
     BarrierArrival,
     BarrierCompletion,
+    ClusterArrival,
+    ClusterCompletion,
+    ClusterEvent,
+    ClusterWait,
     Convergence,
     Event,
     Landing,
     Observer,
     Requester,
 )
+from ...memory.distributed import owners
 from ...memory.regions import Allocation, Region
 from ...run.barriers import BARRIERS
 from ...run.residents import WARP, Residents
 from .clocks import Clocks, Message
-from .locations import WIDE, Boxes, Locations
+from .clusters import ClusterClocks, strangers, unstarted
+from .locations import REACH, Boxes, Locations
 from .shadow import GlobalShadow, Plane, SharedShadow, Words
 from .stamps import LANE_MASK, LATEST, SEVERAL, STAMP, TICK
-from .telling import Conflict, Told, tell
+from .telling import Conflict, Told, tell, tell_early_exit
 
-_WEAK, _BLOCK, _DEVICE = 0, 1, 2  # whose accesses a strong access cannot race with
+_WEAK, _BLOCK, _CLUSTER, _DEVICE = range(4)  # whose accesses a strong access cannot race with
+_STRENGTHS = {"cta": _BLOCK, "cluster": _CLUSTER, "gpu": _DEVICE, "sys": _DEVICE}
 _WINDOW = (1 << 40) - 1
 
 
@@ -64,7 +71,8 @@ class Races(Observer):
         self.clocks = Clocks(residents)
         self.boxes = {key: box for key, box in self.boxes.items() if key[0] == "global"}
         self.locations = Locations(self.clocks, residents.lanes, self.boxes)
-        self.barriers = np.zeros((residents.slots, BARRIERS, residents.warps), STAMP)
+        self.barriers = np.zeros((residents.slots, BARRIERS, self.clocks.width), STAMP)
+        self.clusters = ClusterClocks(self.clocks)
         self.messages: dict[tuple[int, int], Message] = {}
         self.shared_region, self.global_region = self.regions()
         self.shared = SharedShadow(residents.slots, self.shared_region.stride, residents.warps)
@@ -79,9 +87,10 @@ class Races(Observer):
         self.locations.move(residents, old_lanes, lanes[old_lanes])
         self.locations.relocate(slots, self.shared.stride)
         self.shared = self.shared.moved(residents.slots, old_slots, slots[old_slots])
-        barriers, self.barriers = self.barriers, np.zeros((residents.slots, BARRIERS, old.warps), STAMP)
+        barriers, self.barriers = self.barriers, np.zeros((residents.slots, BARRIERS, self.clocks.width), STAMP)
         self.barriers[slots[old_slots]] = barriers[old_slots]
         self.messages = {(int(slots[slot]), b): m for (slot, b), m in self.messages.items()}
+        self.clusters.move(old, slots)
 
     def _tick(self) -> int:
         """The stamp of what happens now."""
@@ -132,11 +141,15 @@ class Races(Observer):
         lanes, number = words.each(lanes), words.each(number)
         rows = lanes // WARP
         who = Accessors(words, lanes, rows, number)
+        if access.slots is not None:
+            self._check_started(access)
         floor = self.clocks.floor
         if shadow.newest_write > floor:
             self._check_shared_writers(access, who)
         if not reads and shadow.newest_read > floor:
             self._check_shared_readers(access, who)
+        if not reads and shadow.remote is not None:
+            self._check_remote_readers(access, shadow.remote)
         if not access.asynchronous:
             self._record_shared(access, now, who)
         if access.ordering.sem != "weak" or self.locations.boxes:
@@ -156,6 +169,9 @@ class Races(Observer):
             shadow.writes.put(words, stamps, warps)
             self._check_neighbours(access, who, *shadow.writes.take(words), stamps, warps)
             return
+        if access.slots is not None:
+            who = self._record_remote(access, now, who)
+            words = who.words
         shadow.newest_read = now | SEVERAL
         places = shadow.reads_of(words, self.clocks.own[who.rows])
         shadow.readers.put(shadow.latest_reads_of(words), np.uint32(now | SEVERAL))
@@ -165,7 +181,7 @@ class Races(Observer):
         stamps, old = self._stamps(access, now, who.lanes), shadow.readers.take(places)
         shadow.readers.put(places, stamps)
         new = shadow.readers.take(places)
-        met = self.clocks.seen[who.rows, self.clocks.own[who.rows]]
+        met = self.clocks.seen[who.rows, self.clocks.column[who.rows]]
         crowded = ((new != stamps[:, np.newaxis]) | ((old > met[:, np.newaxis]) & ((old ^ new) & LANE_MASK != 0))).any(
             1
         )
@@ -190,12 +206,65 @@ class Races(Observer):
         who = self._late(everyone, self.shared.readers, self.shared.latest_reads_of(everyone.words))
         if who is None:
             return
+        column, first = self._home(who)
         for warp in range(self.residents.warps):
             stamps = self.shared.readers.take(self.shared.reads_of(who.words, warp))
-            if (stamps > self.clocks.seen[who.rows, warp][:, np.newaxis]).any():
-                number = (self.clocks.block[who.rows] * self.residents.warps + warp).astype(STAMP)
+            if (stamps > self.clocks.seen[who.rows, column + warp][:, np.newaxis]).any():
+                number = (first + warp).astype(STAMP)
                 warps = np.broadcast_to(number[:, np.newaxis], stamps.shape)
                 self._check(access, who, stamps, warps, READS)
+
+    # Other blocks of the cluster
+
+    def _home(self, who: Accessors) -> tuple[np.ndarray | int, np.ndarray]:
+        """Of the block in whose shared memory the words are: its first column in `seen`, and its first warp."""
+        r = self.residents
+        if r.cluster_blocks == 1:
+            return 0, self.clocks.block[who.rows] * r.warps
+        slot = who.words.first * self.shared.grain // self.shared.stride
+        return r.rank[slot] * r.warps, r.ordinals[slot] * r.warps
+
+    def _record_remote(self, access: Access, now: int, who: Accessors) -> Accessors:
+        """Remembers reads of other blocks' shared memory; returns the others."""
+        flat, lanes, _ = self._parts(access)
+        remote = self.residents.slot[lanes] != flat // self.shared.stride
+        if remote.any():
+            stamps, warps = self._stamps(access, now, lanes[remote]), self.clocks.warp[lanes[remote] // WARP]
+            self.shared.read_remotely(flat[remote], access.size, stamps, warps)
+        near = who.words.each(~remote)
+        return Accessors(who.words.only(near), who.lanes[near], who.rows[near], who.number[near])
+
+    def _check_remote_readers(self, access: Access, remote: GlobalShadow) -> None:
+        """Holds a write against the reads of other blocks."""
+        flat, lanes, number = self._parts(access)
+        words = remote.words(flat, access.size)
+        lanes = words.each(lanes)
+        who = Accessors(words, lanes, lanes // WARP, words.each(number))
+        for readers in remote.readers:
+            self._check(access, who, *readers.take(words), READS)
+
+    def _check_started(self, access: Access) -> None:
+        """Reports accesses to shared memory of blocks that may not have started yet."""
+        flat, lanes, number = self._parts(access)
+        slots = flat // self.shared.stride
+        strange = unstarted(self.clocks, lanes, slots)
+        if not strange.any():
+            return
+        first = int(np.argmax(strange))
+        holder = access.region.table.before(int(access.address.reshape(-1)[number[first]]))
+        block = self.residents.numbered(int(self.residents.ordinals[slots[first]]), 0).block_text
+        where = holder.at(int(access.address.reshape(-1)[number[first]])) if holder else "shared memory"
+        which = np.zeros(access.address.shape, bool)
+        which.reshape(-1)[number[strange]] = True
+        message = f"{access.by.name} {access.kind} {where} of block {block}, which may not have started"
+        access.by.finding("cluster", message, which, help="a barrier.cluster.arrive and .wait before the first access")
+
+    def _end_blocks(self, slots: np.ndarray, by: Requester) -> None:
+        """Reports blocks that end while other blocks may not be done with their shared memory."""
+        for slot in slots.tolist():
+            for place, stamp, warp in strangers(self.clocks, self.shared, slot):
+                tell_early_exit(by, self.residents, slot, self.shared_region, place, self.told[stamp // TICK], warp)
+                return
 
     def _in_global(self, access: Access) -> None:
         flat, lanes, number = self._parts(access)
@@ -289,7 +358,8 @@ class Races(Observer):
             return np.zeros(len(rows), bool)
         common = np.minimum(self.strength[stamps // TICK], strength)
         same_block = warps // self.residents.warps == self.clocks.block[rows]
-        return common >= np.where(same_block, _BLOCK, _DEVICE)
+        same_cluster = warps // self.clocks.width == self.clocks.cluster[rows]
+        return common >= np.where(same_block, _BLOCK, np.where(same_cluster, _CLUSTER, _DEVICE))
 
     def _check_neighbours(
         self,
@@ -344,8 +414,21 @@ class Races(Observer):
             self._land(event)
         elif isinstance(event, Fence):
             self.locations.fence(event, by.lanes_now, self._tick() | SEVERAL, by.alive)
+        elif isinstance(event, ClusterEvent):
+            self._in_cluster(event, by)
         else:
             self._phase(event, by)
+
+    def _in_cluster(self, event: ClusterEvent, by: Requester) -> None:
+        if isinstance(event, ClusterArrival):
+            fenced = self.locations.fenced[REACH["cluster"]]
+            self.clusters.arrive(event, self._tick() | SEVERAL, by.alive, fenced)
+        elif isinstance(event, ClusterCompletion):
+            self.clusters.end_phase(event.done)
+        elif isinstance(event, ClusterWait):
+            self.clusters.wait(event.lanes, by.alive)
+        else:
+            self._end_blocks(event.slots, by)
 
     def _arrive(self, event: BarrierArrival) -> None:
         now = self._tick() | SEVERAL
@@ -405,10 +488,10 @@ class Races(Observer):
         now = self._tick() | SEVERAL
         address = event.address.view(np.int64) & _WINDOW
         lanes = by.lanes_of(address.shape).reshape(-1)
-        assert self.shared_region.base is not None
-        flat = address.reshape(-1) + self.shared_region.base[lanes]
+        place, _, slots = owners(self.residents, lanes, address.reshape(-1))
+        flat = place + np.maximum(slots, 0) * self.shared_region.stride
         if isinstance(event, PhaseArrival):
-            self.locations.arrive(event, "shared", flat, lanes, now)
+            self.locations.arrive(event, "shared", flat, lanes, now + TICK)  # the count follows, and is known with it
             return
         done = event.complete.reshape(-1)
         if isinstance(event, PhaseCompletion):
@@ -420,7 +503,7 @@ class Races(Observer):
 def _strength(access: Access) -> int:
     if access.ordering.sem == "weak":
         return _WEAK
-    return _DEVICE if access.ordering.scope in WIDE else _BLOCK
+    return _STRENGTHS[access.ordering.scope]
 
 
 def _items(access: Access) -> np.ndarray:

@@ -1,12 +1,13 @@
 """Memory through which threads tell each other what they did: flags and counters, and mbarriers.
 
 A release leaves a message at its address; what reads it and acquires learns it. Messages have a scope: those of `.cta`
-reach threads of the same block only. A fence stands between a message and accesses that do not order by themselves.
+reach threads of the same block only, those of `.cluster` threads of the same cluster. A fence stands between a message
+and accesses that do not order by themselves.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress
 from typing import TypeAlias
 
@@ -15,36 +16,44 @@ import numpy as np
 from ....isa.step import Fence, Ordering, PhaseArrival, PhaseWait
 from ...memory.access import READS, UPDATES, Access
 from ...run.residents import WARP, Residents
-from .clocks import Clocks, Message
+from .clocks import Clocks, Message, joined
 
-WIDE = ("gpu", "sys")  # scopes that reach other blocks
+WIDE = ("gpu", "sys")  # scopes that reach all blocks
+REACH = {"cta": 0, "cluster": 1, "gpu": 2, "sys": 2}  # of a scope: the block, its cluster, all blocks
 
 
 @dataclass(eq=False, slots=True)
 class Mailbox:
-    """The messages at one address, for threads of block `block` and for all."""
+    """The messages at one address: for threads of block `block`, of cluster `cluster`, and for all."""
 
     block: int
+    cluster: int
     near: Message | None = None
+    middle: Message | None = None
     wide: Message | None = None
-    total: Message | None = None
+    totals: dict[int, Message | None] = field(default_factory=dict)
 
-    def leave(self, message: Message, scope: str, block: int) -> None:
+    def leave(self, message: Message, scope: str, block: int, cluster: int) -> None:
         """Adds a message to those that are there."""
-        self.total = None
+        self.totals.clear()
         if scope in WIDE:
             self.wide = message.joined(self.wide)
+            return
+        if cluster != self.cluster:
+            self.cluster, self.middle, self.block, self.near = cluster, None, block, None
+        if scope == "cluster":
+            self.middle = message.joined(self.middle)
             return
         if block != self.block:
             self.block, self.near = block, None
         self.near = message.joined(self.near)
 
-    def for_block(self, block: int) -> Message | None:
-        if block != self.block or self.near is None:
-            return self.wide
-        if self.total is None:
-            self.total = self.near.joined(self.wide)
-        return self.total
+    def for_threads(self, distance: int) -> Message | None:
+        """What threads read: those of the block (0), others of the cluster (1), all others (2)."""
+        if distance not in self.totals:
+            messages = [m for m in (self.near, self.middle, self.wide)[distance:] if m is not None]
+            self.totals[distance] = joined(messages) if messages else None
+        return self.totals[distance]
 
 
 Boxes: TypeAlias = dict[tuple[str, int], Mailbox]
@@ -62,14 +71,14 @@ class Locations:
         self.arrived: Boxes = {}
         self.heard: dict[int, Message] = {}
         self.latest: dict[bool, dict[int, Message]] = {False: {}, True: {}}
-        self.fenced = {wide: np.zeros(lanes, np.int64) for wide in (False, True)}
+        self.fenced = [np.zeros(lanes, np.int64) for _ in range(3)]  # by reach
         self.any_fenced = False
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
         """Lanes go to their places among other residents."""
-        for wide, old in self.fenced.items():
-            self.fenced[wide] = np.zeros(residents.lanes, np.int64)
-            self.fenced[wide][destination] = old[source]
+        for reach, old in enumerate(self.fenced):
+            self.fenced[reach] = np.zeros(residents.lanes, np.int64)
+            self.fenced[reach][destination] = old[source]
 
     def relocate(self, slots: np.ndarray, stride: int) -> None:
         """Slots of shared memory have other numbers, -1 for those that are gone."""
@@ -83,6 +92,16 @@ class Locations:
 
     def _block(self, lane: int) -> int:
         return int(self.clocks.block[lane // WARP])
+
+    def _box(self, boxes: Boxes, key: tuple[str, int], lane: int) -> Mailbox:
+        """The mailbox at an address, made where a lane leaves its first message."""
+        if key not in boxes:
+            boxes[key] = Mailbox(self._block(lane), int(self.clocks.cluster[lane // WARP]))
+        return boxes[key]
+
+    def _leave(self, boxes: Boxes, key: tuple[str, int], lane: int, message: Message, scope: str) -> None:
+        block, cluster = self._block(lane), int(self.clocks.cluster[lane // WARP])
+        self._box(boxes, key, lane).leave(message, scope, block, cluster)
 
     def _thread(self, lane: int) -> int:
         return int(self.clocks.warp[lane // WARP]) * WARP + lane % WARP
@@ -125,12 +144,13 @@ class Locations:
         """Lanes read the messages of a mailbox: they know them at once, or behind a fence."""
         if box is None:
             return
-        near = self.clocks.block[lanes // WARP] == box.block
-        if box.near is not None and near.any():
-            self._learn(box.for_block(box.block), lanes[near], ordering, alive)
-            lanes = lanes[~near]
-        if ordering.scope in WIDE and lanes.size:
-            self._learn(box.wide, lanes, ordering, alive)
+        if box.near is None and box.middle is None:
+            distance = np.full(len(lanes), 2)
+        else:
+            beyond = self.clocks.cluster[lanes // WARP] != box.cluster
+            distance = np.where(beyond, 2, self.clocks.block[lanes // WARP] != box.block)
+        for each in np.unique(distance[distance <= REACH[ordering.scope]]).tolist():
+            self._learn(box.for_threads(each), lanes[distance == each], ordering, alive)
 
     def _learn(self, message: Message | None, lanes: np.ndarray, ordering: Ordering, alive: np.ndarray) -> None:
         """Lanes read a message."""
@@ -152,8 +172,8 @@ class Locations:
     def _exchange(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
         """Lanes write, one after another, what others may read; an update reads first what is there."""
         releases = access.ordering.sem in ("release", "acq_rel")
-        wide = access.ordering.scope in WIDE
-        sends = np.ones(len(lanes), bool) if releases else self.fenced[wide][lanes] > 0
+        reach = REACH[access.ordering.scope]
+        sends = np.ones(len(lanes), bool) if releases else self.fenced[reach][lanes] > 0
         for place, lane, send in zip(flat.tolist(), lanes.tolist(), sends.tolist(), strict=True):
             key = space, place
             if access.kind == UPDATES:
@@ -161,9 +181,9 @@ class Locations:
             else:
                 self.boxes.pop(key, None)
             if send:
-                limit = None if releases else int(self.fenced[wide][lane])
-                box = self.boxes.setdefault(key, Mailbox(self._block(lane)))
-                box.leave(self.clocks.tell(lane, now, limit), access.ordering.scope, self._block(lane))
+                limit = None if releases else int(self.fenced[reach][lane])
+                message = self.clocks.tell(lane, now, limit)
+                self._leave(self.boxes, key, lane, message, access.ordering.scope)
 
     # Fences
 
@@ -173,26 +193,24 @@ class Locations:
             return
         if fence.sem != "acquire":
             self.any_fenced = True
-            self.fenced[False][lanes] = now
-            if fence.scope in WIDE:
-                self.fenced[True][lanes] = now
+            for reach in range(REACH[fence.scope] + 1):
+                self.fenced[reach][lanes] = now
         if fence.sem != "release" and self.heard:
-            self._take_in(lanes, fence.scope in WIDE, alive)
+            self._take_in(lanes, REACH[fence.scope], alive)
 
-    def _take_in(self, lanes: np.ndarray, wide: bool, alive: np.ndarray) -> None:
-        """Lanes know now what they heard before; if the fence is not `wide`, only of their own blocks."""
+    def _take_in(self, lanes: np.ndarray, reach: int, alive: np.ndarray) -> None:
+        """Lanes know now what they heard before; behind a fence that reaches less than all, only of those within."""
         learned: dict[int, tuple[Message, list[int]]] = {}
         for lane in lanes.tolist():
             message = self.heard.pop(self._thread(lane), None)
             if message is not None:
                 learned.setdefault(id(message), (message, []))[1].append(lane)
         for message, listeners in learned.values():
-            if wide:
+            if reach == REACH["gpu"]:
                 self.clocks.hear(np.array(listeners), message, alive)
                 continue
-            warps = self.clocks.residents.warps
             for lane in listeners:
-                part = message.within(self._block(lane) * warps, warps)
+                part = message.within(*self.clocks.nearby(lane, reach))
                 self.clocks.hear(np.array([lane]), part, alive)
                 self.heard[self._thread(lane)] = message
 
@@ -203,16 +221,15 @@ class Locations:
         if event.ordering.sem == "relaxed":
             return
         for place, lane in zip(flat.tolist(), lanes.tolist(), strict=True):
-            box = self.arrived.setdefault((space, place), Mailbox(self._block(lane)))
-            box.leave(self.clocks.tell(lane, now), "gpu", self._block(lane))
+            self._leave(self.arrived, (space, place), lane, self.clocks.tell(lane, now), "gpu")
 
     def complete(self, space: str, flat: np.ndarray) -> None:
         """Phases of mbarriers are complete."""
         for place in set(flat.tolist()):
             arrived = self.arrived.pop((space, place), None)
             if arrived is not None and arrived.wide is not None:
-                box = self.boxes.setdefault((space, place), Mailbox(arrived.block))
-                box.leave(arrived.wide, "gpu", arrived.block)
+                box = self.boxes.setdefault((space, place), Mailbox(arrived.block, arrived.cluster))
+                box.leave(arrived.wide, "gpu", arrived.block, arrived.cluster)
 
     def wait(self, event: PhaseWait, space: str, flat: np.ndarray, lanes: np.ndarray, alive: np.ndarray) -> None:
         """Lanes see that phases are complete."""

@@ -131,6 +131,7 @@ class SharedShadow(Shadow):
         super().__init__(0, slots * stride)
         self.slots, self.stride, self.warps = slots, stride, warps
         self.readers = Plane.empty(self.plane * (warps + 1))
+        self.remote: GlobalShadow | None = None  # reads by other blocks of the cluster, once there is one
 
     @property
     def plane(self) -> int:
@@ -159,7 +160,16 @@ class SharedShadow(Shadow):
             new._rows(theirs, 0)[destination] = self._rows(mine, 0)[source]
         for warp in range(self.warps + 1):
             new._rows(new.readers, warp)[destination] = self._rows(self.readers, warp)[source]
+        if self.remote is not None:
+            new.remote = self.remote.moved(self.stride, slots, source, destination)
         return new
+
+    def read_remotely(self, flat: np.ndarray, size: int, stamps: np.ndarray, warps: np.ndarray) -> None:
+        """Remembers reads by warps of other blocks."""
+        if self.remote is None:
+            self.remote = GlobalShadow(0, self.bytes)
+            self.remote.written = True
+        self.remote.read(flat, size, stamps, warps)
 
     def _rows(self, plane: Plane, number: int) -> np.ndarray:
         """A plane with a row for each slot."""
@@ -167,7 +177,7 @@ class SharedShadow(Shadow):
         return plane.data[start : start + self.slots * each].reshape(self.slots, each)
 
 
-class GlobalShadow(Shadow):
+class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks of the cluster
     """An array in global memory: of each word, the last reader, and the one before of another warp.
 
     Until somebody writes to the array its reads are only kept in `pending`, up to a limit.
@@ -193,6 +203,18 @@ class GlobalShadow(Shadow):
         self.pending_bytes += flat.nbytes + stamps.nbytes
         if self.pending_bytes > _MOST_PENDING:
             self.settle()
+
+    def moved(self, stride: int, slots: int, source: np.ndarray, destination: np.ndarray) -> GlobalShadow:
+        """Where it is shared memory of slots of `stride` bytes: the same of other slots."""
+        new = GlobalShadow(self.origin, slots * stride)
+        if self.grain < new.grain:
+            new.refine(new.grain // self.grain)
+        new.written, each = self.written, stride // self.grain
+        for old, fresh in zip(self.readers, new.readers, strict=True):
+            for theirs, planes in ((old.stamp, fresh.stamp), (old.warp, fresh.warp)):
+                rows = theirs.data[: len(theirs.data) // each * each].reshape(-1, each)
+                planes.data[: slots * each].reshape(slots, each)[destination] = rows[source]
+        return new
 
     def settle(self) -> None:
         """Takes the reads that are pending to the words."""

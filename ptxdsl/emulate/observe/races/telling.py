@@ -8,10 +8,12 @@ import numpy as np
 
 from ....errors import Location
 from ....isa.step import WEAK, Ordering
-from ...memory.access import READS, UPDATES, WRITES, Access, Origin
+from ...memory.access import READS, UPDATES, WRITES, Access, Origin, Requester
+from ...memory.regions import Region
 from ...run.residents import WARP, Residents
 from .stamps import SEVERAL
 
+STAY = "let no block end before a barrier.cluster.arrive and .wait behind the last access to its shared memory"
 _PAST = {READS: "read", WRITES: "written", UPDATES: "updated"}
 
 
@@ -40,7 +42,12 @@ class Conflict:
     @property
     def same_block(self) -> bool:
         r = self.residents
-        return self.warp // r.warps == int(r.blocks[r.slot[self.lane]])
+        return self.warp // r.warps == int(r.ordinals[r.slot[self.lane]])
+
+    @property
+    def same_cluster(self) -> bool:
+        r = self.residents
+        return self.warp // (r.warps * r.cluster_blocks) == int(r.ordinals[r.slot[self.lane]]) // r.cluster_blocks
 
     @property
     def same_warp(self) -> bool:
@@ -53,10 +60,15 @@ class Conflict:
     @property
     def who(self) -> str:
         """The thread that made the earlier access."""
-        block, warp = divmod(self.warp, self.residents.warps)
-        if self.earlier_lane == SEVERAL:
-            return f"threads of warp {warp} of block {self.residents.numbered(block, 0).block_text}"
-        return str(self.residents.numbered(block, warp * WARP + self.earlier_lane))
+        return _thread(self.residents, self.warp, self.earlier_lane)
+
+
+def _thread(residents: Residents, warp: int, lane: int) -> str:
+    """A thread by its warp of the grid, or threads of that warp."""
+    ordinal, number = divmod(warp, residents.warps)
+    if lane == SEVERAL:
+        return f"threads of warp {number} of block {residents.numbered(ordinal, 0).block_text}"
+    return str(residents.numbered(ordinal, number * WARP + lane))
 
 
 def tell(conflict: Conflict, which: np.ndarray) -> None:
@@ -64,12 +76,38 @@ def tell(conflict: Conflict, which: np.ndarray) -> None:
     access, earlier = conflict.access, conflict.earlier
     holder = access.region.table.before(conflict.address)
     where = holder.at(conflict.address) if holder else f"address {conflict.address:#x}"
+    if access.slots is not None:
+        where += f" of block {_owner(conflict, which)}"
     did = "filled" if earlier.asynchronous else _PAST[earlier.kind]
     both = f"{access.by.name} {access.kind} {where}, {did} by {conflict.who} with {earlier.origin.name}"
     others = [earlier.origin.location] if earlier.origin.location is not None else []
     addresses = access.address[which]
     crowd = access.kind != READS and addresses.size > 1 and bool((addresses == addresses[0]).all())
     access.by.finding("race", f"{both}; {_reason(conflict)}", which, others, _mend(conflict, crowd))
+
+
+def tell_early_exit(
+    by: Requester, residents: Residents, slot: int, shared: Region, place: int, earlier: Told | None, warp: int
+) -> None:
+    """Reports a block that ends though an access by a warp of another block to its shared memory may come later."""
+    assert earlier is not None
+    names = [a.at(place + a.delta) for a in shared.table.allocations if a.place <= place < a.place + a.bytes]
+    block = residents.numbered(int(residents.ordinals[slot]), 0).block_text
+    others = [earlier.origin.location] if earlier.origin.location is not None else []
+    message = (
+        f"block {block} ends, and nothing orders that behind the access of {_thread(residents, warp, SEVERAL)} to "
+        f"its {names[0] if names else 'shared memory'} with {earlier.origin.name}"
+    )
+    by.finding("cluster", message, np.ones(by.lanes_now.shape, bool), others, STAY)
+
+
+def _owner(conflict: Conflict, which: np.ndarray) -> str:
+    """The block in whose shared memory the bytes are."""
+    access, r = conflict.access, conflict.residents
+    assert access.slots is not None
+    alike = which & (access.address == conflict.address) & (access.lanes == conflict.lane)
+    slot = int(access.slots[alike].flat[0]) if alike.any() else int(r.slot[conflict.lane])
+    return r.numbered(int(r.ordinals[slot]), 0).block_text
 
 
 def _reason(conflict: Conflict) -> str:
@@ -80,6 +118,8 @@ def _reason(conflict: Conflict) -> str:
         return "nothing orders the two: lanes of a warp run on their own until they meet at a .sync instruction"
     if conflict.same_block:
         return "no barrier lies between the two"
+    if conflict.same_cluster:
+        return "nothing orders the two: the blocks of a cluster run side by side"
     return "nothing orders the two: blocks run in any order"
 
 
@@ -88,7 +128,8 @@ def _narrow(conflict: Conflict) -> str:
     orderings = conflict.access.ordering, conflict.earlier.ordering
     if conflict.same_block or any(ordering.sem == "weak" for ordering in orderings):
         return ""
-    return next((f".{o.scope}" for o in orderings if o.scope in ("cta", "cluster")), "")
+    narrow = ("cta",) if conflict.same_cluster else ("cta", "cluster")
+    return next((f".{o.scope}" for o in orderings if o.scope in narrow), "")
 
 
 def _mend(conflict: Conflict, crowd: bool) -> str:
@@ -96,7 +137,7 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
     access, earlier = conflict.access, conflict.earlier
     first, second = _line(earlier.origin.location), _line(access.by.origin.location)
     if _narrow(conflict):
-        return "write .gpu in both"
+        return f"write {'.cluster' if conflict.same_cluster else '.gpu'} in both"
     if (access.ordering.sem == "weak") != (earlier.ordering.sem == "weak"):
         weak, line = (access.by.origin, second) if access.ordering.sem == "weak" else (earlier.origin, first)
         return f"{weak.name} ({line}) is weak: a flag or a counter takes .relaxed, .acquire or .release, or .volatile"
@@ -107,6 +148,8 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
         return f"a `bar.warp.sync` {between}"
     if conflict.same_block:
         return f"a `bar.sync` {between}" + (", behind the wait for the copy" if earlier.asynchronous else "")
+    if conflict.same_cluster:
+        return f"a `barrier.cluster.arrive` and a `barrier.cluster.wait` {between}"
     return (
         f"behind {first} a release at .gpu scope (st.release, or fence.acq_rel and an atomic), before {second} an "
         "acquire of it (ld.acquire, or an atomic and fence.acq_rel); or two launches"

@@ -1,0 +1,145 @@
+"""What the blocks of a cluster know of each other by its barrier, and whether their shared memory is there.
+
+Shared memory of another block is there from the start of that block to its end: an access must be ordered behind the
+first, and the second behind the access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...memory.access import ClusterArrival
+from ...run.residents import WARP, Residents
+from .clocks import Clocks, Message, joined
+from .shadow import Cells, SharedShadow
+from .stamps import STAMP
+
+STARTED = STAMP.type(1)  # less than the stamp of any access: all that is known of a warp is that it runs
+
+
+class ClusterClocks:
+    """For each resident cluster, (clusters, warps of a cluster): what arrived in this phase, and in the last one."""
+
+    def __init__(self, clocks: Clocks) -> None:
+        self.clocks = clocks
+        self._fill(clocks.residents)
+
+    def _fill(self, residents: Residents) -> None:
+        self.coming, self.complete = np.zeros((2, len(residents.peers), self.clocks.width), STAMP)
+        self.letters: dict[int, Message] = {}  # what came from farther, in this phase
+        self.complete_letters: dict[int, Message] = {}
+
+    def move(self, old: Residents, slots: np.ndarray) -> None:
+        """The slots of `old` have other numbers, -1 for those that are gone."""
+        coming, complete, letters, complete_letters = self.coming, self.complete, self.letters, self.complete_letters
+        kept = np.flatnonzero(slots >= 0)
+        source, destination = old.cluster_of[kept], self.clocks.residents.cluster_of[slots[kept]]
+        self._fill(self.clocks.residents)
+        self.coming[destination], self.complete[destination] = coming[source], complete[source]
+        number = dict(zip(source.tolist(), destination.tolist(), strict=True))
+        self.letters = {number[n]: message for n, message in letters.items() if n in number}
+        self.complete_letters = {number[n]: message for n, message in complete_letters.items() if n in number}
+
+    def _clusters(self, rows: np.ndarray) -> np.ndarray:
+        r = self.clocks.residents
+        return r.cluster_of[rows % r.slots]
+
+    def arrive(self, event: ClusterArrival, now: int, alive: np.ndarray, fenced: np.ndarray) -> None:
+        """Lanes arrive: with all that they did; relaxed ones with what they did before their last fence, `fenced`."""
+        clocks, lanes = self.clocks, event.lanes
+        rows, counts = np.unique(lanes // WARP, return_counts=True)
+        np.maximum.at(self.coming, (self._clusters(rows), clocks.column[rows]), STARTED)
+        whole = counts == alive.reshape(-1, WARP)[rows].sum(1)
+        limits = np.full(clocks.rows, now, np.int64)
+        if not event.releases:
+            np.minimum.at(limits, lanes // WARP, fenced[lanes])
+        self._arrive_whole(rows[whole], limits[rows[whole]].astype(STAMP), now)
+        for lane in lanes[np.isin(lanes // WARP, rows[~whole])].tolist():
+            if event.releases or fenced[lane]:
+                message = clocks.tell(lane, now, None if event.releases else int(fenced[lane]))
+                self._post(int(self._clusters(np.array([lane // WARP]))[0]), message)
+
+    def _arrive_whole(self, rows: np.ndarray, limits: np.ndarray, now: int) -> None:
+        """All lanes of warps arrive, with what they knew up to a stamp."""
+        clocks = self.clocks
+        known = np.minimum(clocks.seen[rows], limits[:, np.newaxis])
+        known[np.arange(len(rows)), clocks.column[rows]] = limits
+        np.maximum.at(self.coming, self._clusters(rows), known)
+        if clocks.far:
+            for row, limit in zip(rows.tolist(), limits.tolist(), strict=True):
+                message = clocks.far.get(int(clocks.warp[row]))
+                if message is not None and limit:
+                    full = limit == now
+                    self._post(int(self._clusters(np.array([row]))[0]), message if full else message.until(limit))
+
+    def _post(self, cluster: int, message: Message) -> None:
+        self.letters[cluster] = message.joined(self.letters.get(cluster))
+
+    def end_phase(self, done: np.ndarray) -> None:
+        """The barriers of clusters are complete."""
+        self.complete[done], self.coming[done] = self.coming[done], 0
+        for cluster in np.flatnonzero(done).tolist():
+            self.complete_letters.pop(cluster, None)
+            if cluster in self.letters:
+                self.complete_letters[cluster] = self.letters.pop(cluster)
+
+    def wait(self, lanes: np.ndarray, alive: np.ndarray) -> None:
+        """Lanes have waited: they know what all knew who arrived."""
+        clocks = self.clocks
+        rows, counts = np.unique(lanes // WARP, return_counts=True)
+        whole = counts == alive.reshape(-1, WARP)[rows].sum(1)
+        clocks.learn(rows[whole], self.complete[self._clusters(rows[whole])])
+        for row, together in zip(rows.tolist(), whole.tolist(), strict=True):
+            cluster = int(self._clusters(np.array([row]))[0])
+            letter = self.complete_letters.get(cluster)
+            if together and letter is not None:
+                clocks.teach(row, letter)
+            elif not together:
+                first = int(clocks.cluster[row]) * clocks.width
+                message = clocks.blank()
+                message.warps[first : first + clocks.width] = self.complete[cluster]
+                clocks.hear(lanes[lanes // WARP == row], message.joined(letter), alive)
+
+
+def unstarted(clocks: Clocks, lanes: np.ndarray, slots: np.ndarray) -> np.ndarray:
+    """Which of the lanes know nothing of the blocks in these slots, not even that they have started."""
+    r = clocks.residents
+    rows, first = lanes // WARP, r.rank[slots] * r.warps
+    columns = first[:, np.newaxis] + np.arange(r.warps)
+    strange: np.ndarray = (clocks.seen[rows[:, np.newaxis], columns] == 0).all(1) & (r.slot[lanes] != slots)
+    if strange.any() and (clocks.near or clocks.far):
+        for n in np.flatnonzero(strange):
+            low = int(r.ordinals[slots[n]]) * r.warps
+            known = clocks.tell(int(lanes[n]), 0)
+            threads = any(low <= thread // WARP < low + r.warps for thread in known.threads)
+            strange[n] = not threads and not known.warps[low : low + r.warps].any()
+    return strange
+
+
+def strangers(clocks: Clocks, shadow: SharedShadow, slot: int) -> Iterator[tuple[int, int, int]]:
+    """(place, stamp, warp) of accesses to a slot's shared memory by other blocks, of which no thread there knows."""
+    remote = shadow.remote
+    yield from _unknown(clocks, shadow.writes, shadow.stride // shadow.grain, shadow.grain, slot)
+    if remote is not None:
+        for readers in remote.readers:
+            yield from _unknown(clocks, readers, shadow.stride // remote.grain, remote.grain, slot)
+
+
+def _unknown(clocks: Clocks, cells: Cells, each: int, grain: int, slot: int) -> Iterator[tuple[int, int, int]]:
+    r = clocks.residents
+    part = slice(slot * each, (slot + 1) * each)
+    stamps, warps = cells.stamp.data[part], cells.warp.data[part]
+    rows = np.arange(r.warps) * r.slots + slot
+    known = clocks.seen[rows].max(0)
+    foreign = np.flatnonzero((stamps != 0) & (warps // r.warps != r.ordinals[slot]))
+    late = foreign[stamps[foreign] > known[warps[foreign] % clocks.width]]
+    if not late.size:
+        return
+    first = int(r.ordinals[slot]) * r.warps
+    messages = [m for warp, m in clocks.far.items() if first <= warp < first + r.warps]
+    messages += [m for thread, m in clocks.near.items() if first <= thread // WARP < first + r.warps]
+    if messages:
+        late = late[~joined(messages).knows(warps[late], stamps[late])]
+    yield from ((int(n) * grain, int(stamps[n]), int(warps[n])) for n in late[:1])

@@ -1,0 +1,108 @@
+"""The barrier of each cluster: all threads of its blocks arrive, and go on to wait when it suits them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..memory.access import ClusterCompletion, ClusterWait
+from .decode import Decoded
+from .executor import Executor
+from .residents import Residents
+from .scheduler import Group
+
+
+@dataclass(slots=True)
+class ClusterWaiting:
+    """Lanes that wait for the barrier of their cluster, where they go on, and the instruction."""
+
+    group: Group
+    step: Decoded
+
+
+class ClusterBarriers:
+    """`arrived` are lanes that have come in this phase, `passing` those that have not yet waited for the last one."""
+
+    def __init__(self, residents: Residents) -> None:
+        self.residents = residents
+        self.arrived, self.passing = np.zeros((2, residents.lanes), bool)
+        self.waiting: list[ClusterWaiting] = []
+
+    def arrive(self, x: Executor, lanes: np.ndarray) -> None:
+        """Lanes come; those that have come before, and have not waited since, are reported."""
+        again = self.arrived[lanes] | self.passing[lanes]
+        if again.any():
+            message = f"{x.name}: the thread has arrived at the barrier of its cluster before, and not waited since"
+            help = "let a barrier.cluster.wait stand between two arrivals of a thread"
+            x.finding_elsewhere("barrier", message, x.step, lanes[again], (), help)
+        self.arrived[lanes] = True
+        self.complete(x)
+
+    def wait(self, x: Executor, lanes: np.ndarray) -> np.ndarray:
+        """Which of the lanes must wait; the others go on. Those that never arrived are reported."""
+        lost = ~self.arrived[lanes] & ~self.passing[lanes]
+        if lost.any():
+            message = f"{x.name}: the thread waits at the barrier of its cluster, where it has not arrived"
+            x.finding_elsewhere(
+                "barrier", message, x.step, lanes[lost], (), "let a barrier.cluster.arrive stand before it"
+            )
+        stays = self.arrived[lanes]
+        self._pass(x, lanes[~stays])
+        return stays
+
+    def _pass(self, x: Executor, lanes: np.ndarray) -> None:
+        self.passing[lanes] = False
+        if lanes.size:
+            x.order(ClusterWait(lanes))
+
+    def complete(self, x: Executor) -> None:
+        """Lets those go on whose clusters have all threads at the barrier that have not ended."""
+        if not self.arrived.any():
+            return
+        r = self.residents
+        cluster = r.cluster_of[r.slot]
+        done = np.zeros(len(r.peers), bool)
+        done[cluster[self.arrived & x.alive]] = True
+        done[cluster[x.alive & ~self.arrived]] = False
+        if not done.any():
+            return
+        x.order(ClusterCompletion(done))
+        came = self.arrived & done[cluster]
+        self.arrived &= ~came
+        self.passing |= came
+        for group in list(self._released(done[cluster])):
+            self._pass(x, group.lanes)
+            x.scheduler.add(group)
+
+    def _released(self, done: np.ndarray) -> Iterator[Group]:
+        """Those of the waiting lanes whose clusters are complete, `done` by lane."""
+        waiting, self.waiting = self.waiting, []
+        for entry in waiting:
+            group = entry.group
+            free = done[group.lanes]
+            if free.any():
+                yield Group(group.frame, group.pc, group.lanes[free], group.turns)
+            if not free.all():
+                group.lanes = group.lanes[~free]
+                self.waiting.append(entry)
+
+    def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
+        """Lanes go to their places among other residents."""
+        arrived, passing, waiting = self.arrived, self.passing, self.waiting
+        self.__init__(residents)  # type: ignore[misc]
+        self.arrived[destination], self.passing[destination] = arrived[source], passing[source]
+        self.waiting = waiting
+
+    def describe(self, entry: ClusterWaiting, x: Executor) -> str:
+        """What the cluster of the first of these lanes lacks."""
+        r = self.residents
+        cluster = r.cluster_of[r.slot]
+        members = x.alive & (cluster == cluster[entry.group.lanes[0]])
+        lacking = np.flatnonzero(members & ~self.arrived)
+        blocks = np.unique(r.slot[lacking])
+        names = ", ".join(r.name(int(lacking[r.slot[lacking] == slot][0])).block_text for slot in blocks[:4])
+        more = f" and {len(blocks) - 4} more" * (len(blocks) > 4)
+        come = f"{int((members & self.arrived).sum())} of {int(members.sum())} threads have come"
+        return f"at the barrier of their cluster, where {come}, the others are of block {names}{more}"

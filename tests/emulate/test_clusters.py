@@ -1,0 +1,314 @@
+"""Clusters on the emulator: blocks that run together, their barrier, and their distributed shared memory."""
+
+import numpy as np
+import pytest
+
+from ptxdsl import config
+
+from . import support
+from .support import clean, only
+
+SCHEDULES = ("lockstep", "skewed", "random:3")
+every_schedule = pytest.mark.parametrize("schedule", SCHEDULES)
+
+
+def launch(body, *arguments, cluster=(2, 1, 1), schedule="lockstep", module="", parameters="x: u64", **options):
+    """The report of a kernel of clusters with this body."""
+    text = support.source(body, parameters, module)
+    text = text.replace(support.HEAD, ".version 8.0\n.target sm_90\n.address_size 64\n")
+    with config.using(schedule=schedule):
+        return support.launch(text, *arguments, cluster=cluster, **options)
+
+
+MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+
+# %rd1 = &x[16 * (number of the block in the grid)], for grids with three axes
+ROW = """
+    ld.param.u64 %rd0, [x];
+    mov.u32 %r20, %ctaid.z; mov.u32 %r21, %nctaid.y; mov.u32 %r22, %ctaid.y; mad.lo.u32 %r20, %r20, %r21, %r22;
+    mov.u32 %r21, %nctaid.x; mov.u32 %r22, %ctaid.x; mad.lo.u32 %r20, %r20, %r21, %r22;
+    mad.wide.u32 %rd1, %r20, 64, %rd0;
+"""
+NAMES = [f"%{name}.{axis}" for name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid") for axis in "xyz"]
+NAMES += ["%cluster_ctarank", "%cluster_nctarank"]
+SPECIAL = ROW + "".join(
+    f"mov.u32 %r0, {name}; st.global.u32 [%rd1+{4 * n}], %r0;\n" for n, name in enumerate(NAMES)
+) + "mov.pred %p0, %is_explicit_cluster; selp.u32 %r0, 1, 0, %p0; st.global.u32 [%rd1+56], %r0;"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "grid, cluster",
+    [((6, 1, 1), (2, 1, 1)), ((4, 6, 1), (2, 3, 1)), ((4, 2, 6), (2, 2, 3)), ((2, 2, 2), (1, 1, 1)), ((3, 4, 1), None)],
+    ids=str,
+)
+def test_special_registers_say_where_a_block_is_in_its_cluster(grid, cluster):
+    blocks = int(np.prod(grid))
+    x = np.full((blocks, 16), 99, np.uint32)
+    clean(launch(SPECIAL, x, grid=grid, block=1, cluster=cluster))
+    c = np.array(cluster or (1, 1, 1))
+    for n in range(blocks):
+        at = np.array([n % grid[0], n // grid[0] % grid[1], n // (grid[0] * grid[1])])
+        inner = at % c
+        rank = inner[0] + c[0] * (inner[1] + c[1] * inner[2])
+        expected = [*at // c, *np.array(grid) // c, *inner, *c, rank, c.prod(), cluster is not None]
+        assert x[n, :15].tolist() == [int(v) for v in expected]
+
+
+# Each block adds 1 to a counter of its cluster in global memory, and after the barrier reads all of them.
+COUNT = ROW + f"""
+    mov.u32 %r0, %clusterid.x; mul.wide.u32 %rd2, %r0, 4; add.u64 %rd2, %rd2, %rd0;
+    mov.u32 %r1, %tid.x; setp.eq.u32 %p0, %r1, 0;
+    @%p0 red.relaxed.gpu.global.add.u32 [%rd2], 1;
+    {MEET}
+    ld.global.u32 %r2, [%rd2];
+    mov.u32 %r3, %cluster_nctarank; setp.ne.u32 %p1, %r2, %r3;
+    @%p1 trap;
+"""  # fmt: skip
+
+
+@every_schedule
+@pytest.mark.parametrize("blocks, cluster, threads", [(8, 2, 33), (60, 4, 96), (16, 16, 1), (6, 3, 128)])
+def test_no_thread_passes_the_barrier_of_its_cluster_before_all_have_come(schedule, blocks, cluster, threads):
+    x = np.zeros(blocks, np.uint32)
+    report = launch(COUNT, x, grid=blocks, block=threads, cluster=(cluster, 1, 1), schedule=schedule)
+    clean(report)
+    assert (x[: blocks // cluster] == cluster).all()
+
+
+@every_schedule
+def test_blocks_of_a_cluster_start_together_though_few_are_resident(schedule):
+    x = np.zeros(12, np.uint32)
+    clean(launch(COUNT, x, grid=12, block=64, cluster=(4, 1, 1), resident=5, schedule=schedule))
+    assert (x[:3] == 4).all()
+
+
+def test_lanes_may_arrive_in_different_places_without_aligned():
+    body = """
+        mov.u32 %r1, %laneid; setp.lt.u32 %p0, %r1, 16;
+        @%p0 bra first;
+        barrier.cluster.arrive; bra wait;
+        first: barrier.cluster.arrive.release;
+        wait: barrier.cluster.wait.acquire;
+    """
+    clean(launch(body, np.zeros(1, np.uint32), grid=2))
+
+
+def test_threads_that_have_ended_are_not_waited_for():
+    body = f"mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p0, %r1, 1; @%p0 ret; {MEET}"
+    clean(launch(body, np.zeros(1, np.uint32), grid=4, block=64))
+
+
+DEADLOCK = """
+    mov.u32 %r1, %cluster_ctarank; setp.eq.u32 %p0, %r1, 1;
+    @%p0 bra other;
+    barrier.cluster.arrive.aligned;
+    barrier.cluster.wait.aligned;
+    bra done;
+    other: mov.u32 %r2, %tid.x; setp.lt.u32 %p1, %r2, 32;
+    @%p1 bar.sync 1, 64;
+    @!%p1 bar.sync 2, 64;
+    done:
+"""
+
+
+@every_schedule
+def test_a_deadlock_is_found_under_every_schedule(schedule):
+    finding = only(launch(DEADLOCK, np.zeros(1, np.uint32), grid=2, block=64, schedule=schedule))
+    assert finding.kind == "deadlock"
+    assert "64 of 128 threads have come, the others are of block (1, 0, 0)" in finding.message
+
+
+def test_a_deadlock_names_who_waits_at_the_barrier_of_the_cluster():
+    finding = only(launch(DEADLOCK, np.zeros(1, np.uint32), grid=2, block=64))
+    assert finding.message.splitlines() == [
+        "no thread can go on",
+        "  32 threads of block (1, 0, 0) wait at barrier 1, where 32 of 64 threads have come (<ptx>:13)",
+        "  32 threads of block (1, 0, 0) wait at barrier 2, where 32 of 64 threads have come (<ptx>:14)",
+        "  64 threads of block (0, 0, 0) wait at the barrier of their cluster, where 64 of 128 threads have come, "
+        "the others are of block (1, 0, 0) (<ptx>:10)",
+    ]
+
+
+@pytest.mark.parametrize(
+    "body, message, help",
+    [
+        (
+            "barrier.cluster.arrive; barrier.cluster.arrive;",
+            "barrier.cluster.arrive: the thread has arrived at the barrier of its cluster before, and not waited since",
+            "let a barrier.cluster.wait stand between two arrivals of a thread",
+        ),
+        (
+            "barrier.cluster.wait;",
+            "barrier.cluster.wait: the thread waits at the barrier of its cluster, where it has not arrived",
+            "let a barrier.cluster.arrive stand before it",
+        ),
+    ],
+    ids=["arrived twice", "never arrived"],
+)
+def test_arrivals_and_waits_come_in_turn(body, message, help):
+    finding = only(launch(body, np.zeros(1, np.uint32), grid=2))
+    assert (finding.kind, finding.message, finding.help) == ("barrier", message, help)
+
+
+# Distributed shared memory: %r4 = the rank of the next block, %r5 = the address there of buf[tid] of this block.
+SHARED = ".shared .align 8 .b32 buf[64]; .shared .align 8 .b64 mbar;"
+NEXT = """
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %cluster_ctarank; mov.u32 %r3, %cluster_nctarank;
+    add.u32 %r4, %r2, 1; rem.u32 %r4, %r4, %r3;
+    mov.u32 %r5, buf; mad.lo.u32 %r6, %r1, 4, %r5; mapa.shared::cluster.u32 %r5, %r6, %r4;
+    mov.u32 %r7, %ctaid.x; mov.u32 %r8, %ntid.x; mad.lo.u32 %r7, %r7, %r8, %r1;
+    ld.param.u64 %rd0, [x]; mad.wide.u32 %rd1, %r7, 4, %rd0;
+"""
+PUT, GET = "st.shared.u32 [%r6], %r7;", "ld.shared::cluster.u32 %r9, [%r5]; st.global.u32 [%rd1], %r9;"
+READ = NEXT + "{before}" + PUT + "{between}" + GET + "{behind}"
+BARRIER = f"\n    {MEET}\n    "
+
+
+def neighbours(count, cluster, threads):
+    """What each thread reads: the number that the thread of the next block of its cluster wrote."""
+    number = np.arange(count * threads).reshape(-1, cluster, threads)
+    return np.roll(number, -1, axis=1).reshape(-1)
+
+
+def read(*, cluster=2, grid=4, threads=33, schedule="lockstep", body=None, resident=None, **parts):
+    """A kernel whose threads read what threads of the next block of the cluster wrote: its output and the report."""
+    parts = {"before": "", "between": BARRIER, "behind": BARRIER} | parts
+    x = np.zeros(grid * threads, np.uint32)
+    text = (body or READ).format(**parts)
+    report = launch(text, x, grid=grid, block=threads, cluster=(cluster, 1, 1), schedule=schedule, module=SHARED,
+                    resident=resident)  # fmt: skip
+    return x, report
+
+
+@every_schedule
+@pytest.mark.parametrize("cluster, grid, threads", [(2, 4, 33), (3, 9, 64), (16, 16, 1), (8, 8, 40), (1, 2, 32)])
+def test_threads_read_shared_memory_of_another_block(schedule, cluster, grid, threads):
+    x, report = read(cluster=cluster, grid=grid, threads=threads, schedule=schedule)
+    clean(report)
+    assert (x == neighbours(grid, cluster, threads)).all()
+
+
+@every_schedule
+def test_more_clusters_than_a_machine_holds(schedule):
+    x, report = read(cluster=4, grid=40, threads=32, schedule=schedule, resident=7)
+    clean(report)
+    assert (x == neighbours(40, 4, 32)).all()
+
+
+@every_schedule
+@pytest.mark.parametrize(
+    "get",
+    [
+        "cvta.shared::cluster.u64 %rd2, %rd3; ld.u32 %r9, [%rd2];",
+        "cvta.shared.u64 %rd2, %rd4; mapa.u64 %rd2, %rd2, %r4; ld.u32 %r9, [%rd2];",
+        "cvta.shared.u64 %rd2, %rd4; mapa.u64 %rd2, %rd2, %r4; cvta.to.shared::cluster.u64 %rd2, %rd2; "
+        "ld.shared::cluster.u32 %r9, [%rd2];",
+    ],
+    ids=["cvta of mapa", "generic mapa", "cvta.to"],
+)
+def test_generic_addresses_reach_other_blocks(schedule, get):
+    body = READ.replace(GET, "cvt.u64.u32 %rd3, %r5; cvt.u64.u32 %rd4, %r6;" + get + " st.global.u32 [%rd1], %r9;")
+    x, report = read(body=body, schedule=schedule)
+    clean(report)
+    assert (x == neighbours(4, 2, 33)).all()
+
+
+def test_an_address_of_the_own_block_is_one_of_the_cluster():
+    body = READ.replace("[%r5]", "[%r6]")
+    x, report = read(body=body)
+    clean(report)
+    assert (x == np.arange(4 * 33)).all()
+
+
+def test_isspacep_and_getctarank_tell_whose_memory_it_is():
+    body = (
+        NEXT
+        + """
+        cvt.u64.u32 %rd3, %r5; cvta.shared::cluster.u64 %rd3, %rd3; cvt.u64.u32 %rd4, %r6; cvta.shared.u64 %rd4, %rd4;
+        mapa.u64 %rd5, %rd4, %r2;
+        isspacep.shared::cta %p0, %rd3; isspacep.shared::cluster %p1, %rd3; isspacep.shared %p2, %rd4;
+        isspacep.shared::cta %p3, %rd5;
+        selp.u32 %r10, 1, 0, %p0; selp.u32 %r11, 2, 0, %p1; selp.u32 %r12, 4, 0, %p2; selp.u32 %r13, 8, 0, %p3;
+        or.b32 %r10, %r10, %r11; or.b32 %r10, %r10, %r12; or.b32 %r10, %r10, %r13;
+        getctarank.shared::cluster.u32 %r11, %r5; mad.lo.u32 %r10, %r11, 100, %r10;
+        getctarank.u64 %r11, %rd4; mad.lo.u32 %r10, %r11, 10000, %r10;
+        st.global.u32 [%rd1], %r10;
+    """
+    )
+    x = np.zeros(6, np.uint32)
+    clean(launch(body, x, grid=6, block=1, cluster=(3, 1, 1), module=SHARED))
+    assert x.tolist() == [(n % 3) * 10000 + (n + 1) % 3 * 100 + 14 for n in range(6)]
+
+
+@every_schedule
+def test_atomics_of_many_blocks_meet_in_the_memory_of_one(schedule):
+    body = (
+        NEXT
+        + f"""
+        st.shared.u32 [%r6], 0;
+        {MEET}
+        mov.u32 %r10, buf; mapa.shared::cluster.u32 %r10, %r10, 0;
+        red.relaxed.cluster.shared::cluster.add.u32 [%r10], %r1;
+        {MEET}
+        setp.eq.u32 %p0, %r2, 0;
+        @%p0 ld.shared.u32 %r11, [buf];
+        @%p0 st.global.u32 [%rd1], %r11;
+    """
+    )
+    x = np.zeros(8 * 32, np.uint32)
+    clean(launch(body, x, grid=8, block=32, cluster=(4, 1, 1), module=SHARED, schedule=schedule))
+    assert x.reshape(8, 32)[::4].tolist() == [[4 * 31 * 16] * 32] * 2
+
+
+# Thread 0 of each block tells the next block, by an mbarrier there, that buf is ready; and its own, that it has been read.
+REMOTE = (
+    NEXT
+    + """
+    setp.eq.u32 %p0, %r1, 0;
+    @%p0 mbarrier.init.shared.b64 [mbar], 32;
+    {init}
+    mov.u32 %r10, mbar; mapa.shared::cluster.u32 %r10, %r10, %r4;
+    st.shared::cluster.u32 [%r5], %r7;
+    {arrive}
+    wait: mbarrier.try_wait.parity{acquire}.shared.b64 %p1, [mbar], 0;
+    @!%p1 bra wait;
+    ld.shared.u32 %r9, [%r6]; st.global.u32 [%rd1], %r9;
+"""
+)
+TOLD = {"init": MEET, "arrive": "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r10];",
+        "acquire": ".acquire.cluster"}  # fmt: skip
+
+
+@every_schedule
+def test_an_mbarrier_of_another_block_orders_stores_there(schedule):
+    x, report = read(body=REMOTE, threads=32, cluster=4, grid=8, schedule=schedule, **TOLD)
+    clean(report)
+    number = np.arange(8 * 32).reshape(-1, 4, 32)
+    assert (x == np.roll(number, 1, axis=1).reshape(-1)).all()
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    "parts, kind",
+    [
+        ({"between": "barrier.cluster.arrive.relaxed; barrier.cluster.wait;"}, "race"),
+        ({"behind": ""}, "cluster"),
+        ({"between": "bar.sync 0;"}, "cluster"),
+    ],
+    ids=["relaxed arrival", "no barrier before the end", "no barrier of the cluster"],
+)
+def test_every_barrier_is_needed_under_every_schedule(parts, kind, schedule):
+    _, report = read(schedule=schedule, **parts)
+    assert report.findings[0].kind == kind
+
+
+def test_a_block_that_ends_early_is_found():
+    _, report = read(behind="")
+    finding = only(report)
+    assert finding.message == (
+        "block (0, 0, 0) ends, and nothing orders that behind the access of threads of warp 0 of block (1, 0, 0) to "
+        "its buf[0] with ld.shared::cluster.u32"
+    )
+    assert finding.help == (
+        "let no block end before a barrier.cluster.arrive and .wait behind the last access to its shared memory"
+    )

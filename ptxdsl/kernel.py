@@ -43,13 +43,14 @@ RESERVED = ("stream", "cluster", "cooperative", "overlap", "arch", "annotate", "
 class Options:
     """Promises about launches, printed as directives: threads of a block (exact or at most), blocks an SM holds.
 
-    `cluster` is the blocks of a cluster along each axis.
+    `cluster` is the blocks of a cluster along each axis; `arch` what the kernel is made for where nobody asks for more.
     """
 
     reqntid: int | tuple[int, ...] | None = None
     max_threads: int | tuple[int, ...] | None = None
     min_blocks: int | None = None
     cluster: int | tuple[int, ...] | None = None
+    arch: str | None = None
 
     def directives(self) -> tuple[ir.Directive, ...]:
         promises = (
@@ -88,7 +89,10 @@ class AnyKernel:
 
     @public
     def ptx(self, arch: str | None = None, *, annotate: bool = False, **constants: object) -> str:
-        """The PTX text for `arch`, else for PTXDSL_ARCH, else sm_80. `annotate` shows Python lines as comments."""
+        """The PTX text for `arch`, else for PTXDSL_ARCH, else for the kernel's own or sm_80.
+
+        `annotate` shows Python lines as comments.
+        """
         variant = self.variant(arch, constants)
         return lower(variant.module, lineinfo=False, annotate=True) if annotate else variant.text
 
@@ -146,7 +150,7 @@ class Kernel(AnyKernel):
 
     def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:
         settings = config.current()
-        arch, lineinfo = arch or settings.arch or DEFAULT_ARCH, settings.lineinfo
+        arch, lineinfo = arch or settings.arch or self.options.arch or DEFAULT_ARCH, settings.lineinfo
         asked = arch, lineinfo, *constants, *map(id, constants.values())
         known = self._asked.get(asked)
         if known is None or not known[0].captures.hold():
@@ -246,12 +250,14 @@ def kernel(
     max_threads: int | tuple[int, ...] | None = None,
     min_blocks: int | None = None,
     cluster: int | tuple[int, ...] | None = None,
+    arch: str | None = None,
 ) -> Any:
     """Makes a kernel of a function: `@pd.kernel`, or `@pd.kernel(max_threads=256, min_blocks=2)`.
 
     Parameters are annotated with what they take (`ptr[f32]`, `u32`); keyword-only parameters are constants: hashable
     Python values that the kernel is traced for. `reqntid` promises the exact block, `max_threads` its largest size,
     `min_blocks` how many blocks shall fit a multiprocessor, `cluster` how many blocks along each axis are a cluster.
+    `arch` is the target without a GPU and without PTXDSL_ARCH, such as "sm_90a"; sm_80 without it.
     """
     names = names_here()
     scope = names.values if names else {}
@@ -273,7 +279,7 @@ def kernel(
                     at=here().location,
                     help="give it another name",
                 )
-        return Kernel(function, taken, Options(reqntid, max_threads, min_blocks, cluster))
+        return Kernel(function, taken, Options(reqntid, max_threads, min_blocks, cluster, arch))
 
     return make if function is None else make(function)
 

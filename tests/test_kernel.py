@@ -460,3 +460,16 @@ def test_so_many_variants_are_remembered(monkeypatch):
     assert filled.variant(None, {"value": 3}) is third
     assert filled.variant(None, {"value": 2}) is second
     assert filled.variant(None, {"value": 1}) is not first
+
+
+@pd.kernel(arch="sm_90a")
+def fenced():
+    pd.ptx.wgmma.fence.sync.aligned()
+
+
+def test_a_kernel_may_say_what_it_is_made_for(monkeypatch):
+    assert ".target sm_90a" in fenced.ptx()
+    fenced[1, 128]()
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_80")
+    with pytest.raises(pd.VerifyError, match="needs sm_90a; this kernel is traced for sm_80"):
+        fenced[1, 128]()

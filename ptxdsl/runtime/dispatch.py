@@ -169,7 +169,7 @@ def _run(
         )
     settings = config.current()
     device = _gpu(arguments)
-    variant = launch.kernel.variant(target(device), constants)
+    variant = launch.kernel.variant(_asked_target(device), constants)
     shape = launch.grid, launch.block, variant.shared_bytes(launch.shared_bytes), *options
     if settings.device == "emulator" or (device is None and settings.device != "cuda"):
         emulation.run(variant, shape, arguments, overlap)
@@ -195,9 +195,14 @@ def _remember(kernel: Launchable, key: tuple[object, ...], remembered: KeptLaunc
 
 def target(device: int | None) -> str:
     """What a kernel is made for whose arrays are on a GPU, or in host memory where that is None."""
+    return _asked_target(device) or DEFAULT_ARCH
+
+
+def _asked_target(device: int | None) -> str | None:
+    """The same; None where neither a GPU nor a setting decides."""
     settings = config.current()
     if device is None and settings.device != "cuda":
-        return settings.arch or DEFAULT_ARCH
+        return settings.arch
     return settings.arch or str(driver.device(device or 0).arch)
 
 

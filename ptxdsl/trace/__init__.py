@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import FunctionType
-from typing import Any
+from typing import Any, overload
 
 from ptxdsl import ir
 from ptxdsl.errors import Error, Location, Names, Site, TraceError
 from ptxdsl.isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES
 from ptxdsl.trace.builder import Builder, building, is_name
-from ptxdsl.trace.instruction import emit, shown
+from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue, PointerVar, align_dynamic
 from ptxdsl.trace.operators import operate
@@ -61,10 +61,10 @@ class KernelSignature:
 
     function: Callable[..., Any]
     names: tuple[str, ...]
-    constants: Mapping[str, Any]
-    scope: Mapping[str, Any]  # local names at the definition
+    constants: Mapping[str, object]
+    scope: Mapping[str, object]  # local names at the definition
 
-    def parameters(self, constants: Mapping[str, Any]) -> tuple[Parameter, ...]:
+    def parameters(self, constants: Mapping[str, object]) -> tuple[Parameter, ...]:
         """The parameters with their types. Raises TraceError at the definition for one that no kernel can take."""
         annotations = [(name, self._annotation(name, constants)) for name in self.names]
         parameters = tuple(Parameter(name, self._passable(name, type)) for name, type in annotations)
@@ -84,7 +84,7 @@ class KernelSignature:
                     help="rename one of them",
                 )
 
-    def _annotation(self, name: str, constants: Mapping[str, Any]) -> Any:
+    def _annotation(self, name: str, constants: Mapping[str, object]) -> Any:
         type = self.function.__annotations__[name]
         return self._resolve(name, type, constants) if isinstance(type, str) else type
 
@@ -98,7 +98,7 @@ class KernelSignature:
             )
         return type  # type: ignore[no-any-return]
 
-    def _resolve(self, name: str, text: str, constants: Mapping[str, Any]) -> Any:
+    def _resolve(self, name: str, text: str, constants: Mapping[str, object]) -> Any:
         """An annotation that is text, as `from __future__ import annotations` makes them all."""
         try:
             return eval(text, self.function.__globals__, {**self.scope, **constants})
@@ -146,7 +146,7 @@ def place_of(function: Callable[..., Any]) -> Location:
     return Location(code.co_filename, code.co_firstlineno, function=code.co_name)
 
 
-def signature(function: Callable[..., Any], scope: Mapping[str, Any]) -> KernelSignature:
+def signature(function: Callable[..., Any], scope: Mapping[str, object]) -> KernelSignature:
     """The parameters and constants of a kernel; `scope` holds local names at its definition.
 
     Raises TraceError at the definition for a parameter that no kernel can take.
@@ -185,7 +185,7 @@ def _check_parameter(function: Callable[..., Any], p: inspect.Parameter) -> None
 
 def trace(
     found: KernelSignature,
-    constants: Mapping[str, Any],
+    constants: Mapping[str, object],
     *,
     arch: str = "sm_80",
     directives: tuple[ir.Directive, ...] = (),
@@ -211,7 +211,7 @@ def trace(
     return Traced(module, parameters, builder.dynamic_bytes)
 
 
-def _outside(found: KernelSignature, constants: Mapping[str, Any]) -> Names:
+def _outside(found: KernelSignature, constants: Mapping[str, object]) -> Names:
     """Where a kernel may find state that outlives a trace."""
     function = found.function
     return Names(function.__code__, 0, {function.__name__: function, **constants}, function.__globals__)
@@ -220,7 +220,7 @@ def _outside(found: KernelSignature, constants: Mapping[str, Any]) -> Names:
 def _traced(
     found: KernelSignature,
     parameters: tuple[Parameter, ...],
-    constants: Mapping[str, Any],
+    constants: Mapping[str, object],
     arch: str,
     directives: tuple[ir.Directive, ...],
     rounds: Rounds,
@@ -242,7 +242,7 @@ def _argument(builder: Builder, parameter: Parameter) -> Any:
     return assembled(parameter.type, iter([_load(builder, leaf) for leaf in parameter.leaves]))
 
 
-def _load(builder: Builder, leaf: Leaf) -> Any:
+def _load(builder: Builder, leaf: Leaf) -> Scalar | PointerValue | MappedTensor:
     """A parameter of PTX in a register; a pointer to a state space as an address within it."""
     path, type = leaf
     if isinstance(type, TensorMap):
@@ -282,13 +282,13 @@ def _map(builder: Builder, path: str, type: TensorMap) -> MappedTensor:
     return MappedTensor(PointerValue(_called(address, path), Pointer(b8, "generic")), type)
 
 
-def _called(value: Any, path: str) -> Any:
+def _called(value: Scalar, path: str) -> Scalar:
     """Messages call a field by its path, which is no name in PTX."""
     value.site = Site(value.site.location, (path,))
     return value
 
 
-def _finish(builder: Builder, result: Any) -> None:
+def _finish(builder: Builder, result: object) -> None:
     builder.check_whole()
     if result is not None:
         raise TraceError(
@@ -300,6 +300,14 @@ def _finish(builder: Builder, result: Any) -> None:
     builder.at_end()
     emit("ret")
     align_dynamic(builder)
+
+
+@overload
+def var(type: Type, init: ScalarLike | None = None, *, name: str | None = None) -> Var: ...
+
+
+@overload
+def var(type: Pointer, init: PointerValue | None = None, *, name: str | None = None) -> PointerVar: ...
 
 
 def var(type: Type | Pointer, init: Any = None, *, name: str | None = None) -> Var | PointerVar:

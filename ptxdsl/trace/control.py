@@ -12,7 +12,7 @@ from ptxdsl.errors import Location, TraceError, calls_here, is_looped_here
 from ptxdsl.trace import literal
 from ptxdsl.trace.bindings import Bindings
 from ptxdsl.trace.builder import Builder, ControlRegion, current
-from ptxdsl.trace.instruction import Scalar, emit, shown
+from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.leaving import leaving
 from ptxdsl.trace.operators import binary, refuse, steps
 from ptxdsl.trace.value import Value, Var, var
@@ -45,7 +45,7 @@ class Block:
         self.body()
         return None
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         if kind is not None:
             self.builder.broken = self.builder.broken or self._thrown(kind)
             return
@@ -115,13 +115,13 @@ def _close(builder: Builder, region: ControlRegion) -> None:
     builder.region.reads |= region.reads
 
 
-def branch(target: ir.Label, unless: Any = None, when: Any = None) -> None:
+def branch(target: ir.Label, unless: Scalar | None = None, when: Scalar | None = None) -> None:
     """Goes on at `target`: always, or if a predicate is false or true."""
     current("a branch").targets.add(target)
     emit("bra", (target,), guard=when if unless is None else ~unless)
 
 
-def condition(what: str, value: Any) -> Value:
+def condition(what: str, value: object) -> Value:
     """A predicate to branch on."""
     if isinstance(value, bool):
         refuse(f"{what} of {value}, which is known while tracing", "decide it by a Python `if`")
@@ -137,7 +137,7 @@ class if_(Block):
 
     words = "pd.if_(…)"
 
-    def __init__(self, predicate: Any) -> None:
+    def __init__(self, predicate: Scalar) -> None:
         current("pd.if_")
         self.predicate = condition("pd.if_", predicate)
         super().__init__()
@@ -180,7 +180,7 @@ class while_(Block):
     words = "pd.while_(…)"
     loops = True
 
-    def __init__(self, predicate: Callable[[], Any]) -> None:
+    def __init__(self, predicate: Callable[[], Scalar]) -> None:
         current("pd.while_")
         if isinstance(predicate, Scalar) or not callable(predicate):
             refuse(
@@ -204,17 +204,17 @@ class while_(Block):
         self.builder.append(self.behind)
 
 
-def break_(guard: Any = None) -> None:
+def break_(guard: Scalar | None = None) -> None:
     """Leaves the innermost pd.range or pd.while_ loop, in the threads where `guard` holds."""
     _jump("pd.break_", "leave", guard)
 
 
-def continue_(guard: Any = None) -> None:
+def continue_(guard: Scalar | None = None) -> None:
     """Goes on with the next round of the innermost loop, in the threads where `guard` holds."""
     _jump("pd.continue_", "again", guard)
 
 
-def _jump(what: str, where: str, guard: Any) -> None:
+def _jump(what: str, where: str, guard: Scalar | None) -> None:
     builder = current(what)
     loops = [region for region in builder.regions if getattr(region, where)]
     if not loops:
@@ -222,7 +222,7 @@ def _jump(what: str, where: str, guard: Any) -> None:
     branch(getattr(loops[-1], where), when=None if guard is None else condition(what, guard))
 
 
-def return_(guard: Any = None) -> None:
+def return_(guard: Scalar | None = None) -> None:
     """Ends the kernel for the threads that come here, where `guard` holds."""
     current("pd.return_")
     emit("ret", guard=None if guard is None else condition("pd.return_", guard))
@@ -232,16 +232,16 @@ def return_(guard: Any = None) -> None:
 class LoopBounds:
     """The numbers of a loop: ints where they are known, and the type of the loop variable."""
 
-    start: Any
-    stop: Any
-    step: Any
+    start: Scalar | int
+    stop: Scalar | int
+    step: Scalar | int
     type: Type
 
     @property
     def known(self) -> builtins.range | None:
         """As a Python range, where all three are known."""
-        parts = (self.start, self.stop, self.step)
-        return builtins.range(*parts) if all(isinstance(p, int) for p in parts) else None
+        parts = [part for part in (self.start, self.stop, self.step) if isinstance(part, int)]
+        return builtins.range(*parts) if len(parts) == 3 else None
 
     @property
     def down(self) -> bool:
@@ -255,11 +255,11 @@ class LoopBounds:
         low, high = literal.limits(self.type)
         return abs(self.step) == 1 or (isinstance(self.stop, int) and low <= self.stop + self.step <= high)
 
-    def left(self, value: Any) -> Any:
+    def left(self, value: Scalar) -> Scalar:
         """How far it is from a value before the end to the end, as an unsigned number."""
         return (value - self.stop if self.down else self.stop - value).to(self._unsigned)
 
-    def distance(self, steps: int) -> Any:
+    def distance(self, steps: int) -> Scalar | int:
         """The length of some steps, as an unsigned number."""
         if isinstance(self.step, int):
             return abs(self.step) * steps
@@ -270,7 +270,7 @@ class LoopBounds:
         return TYPES[f"u{self.type.bits}"]
 
 
-def _span(arguments: tuple[Any, ...]) -> LoopBounds:
+def _span(arguments: tuple[ScalarLike, ...]) -> LoopBounds:
     if not 1 <= len(arguments) <= 3:
         refuse(f"pd.range takes stop, or start and stop, or start, stop and step; {len(arguments)} given")
     start, stop, step = {1: (0, *arguments, 1), 2: (*arguments, 1), 3: arguments}[len(arguments)]
@@ -283,13 +283,13 @@ def _span(arguments: tuple[Any, ...]) -> LoopBounds:
         listed = ", ".join(f"`{v.name}` is {v.type}" for v in (start, stop, step) if isinstance(v, Scalar))
         refuse(f"pd.range takes integers of one type, 32 or 64 bits wide: {listed}", "convert them to one type by .to")
     numbers = [v.number if isinstance(v, Scalar) and v.number is not None else v for v in (start, stop, step)]
-    plain = [v if isinstance(v, Scalar) else literal.plain(v) for v in numbers]
+    plain = [v if isinstance(v, Scalar) else int(literal.plain(v)) for v in numbers]
     if not isinstance(plain[2], Scalar) and plain[2] == 0:
         refuse("pd.range with step 0 never ends")
     return _typed(plain, types)
 
 
-def _typed(numbers: list[Any], types: set[Type]) -> LoopBounds:
+def _typed(numbers: list[Scalar | int], types: set[Type]) -> LoopBounds:
     negative = any(isinstance(v, int) and v < 0 for v in numbers)
     type = next(iter(types)) if types else (s32 if negative else u32)
     if negative and not type.is_signed:
@@ -306,7 +306,7 @@ class range:
     A step that is not known while tracing is taken to be positive.
     """
 
-    def __init__(self, *bounds: Any, unroll: int | str | None = None) -> None:
+    def __init__(self, *bounds: ScalarLike, unroll: int | str | None = None) -> None:
         current("pd.range").check_whole()
         self.span, self.unroll = _span(bounds), unroll
         if unroll not in (None, FULL) and not (isinstance(unroll, int) and unroll >= 1):
@@ -409,14 +409,14 @@ def _round(loop: _Loop, counter: Var, copy: int, bindings: Bindings) -> Iterator
         builder.append(region.again)
 
 
-def _enters(span: LoopBounds, counter: Var, copies: int) -> Any:
+def _enters(span: LoopBounds, counter: Var, copies: int) -> Scalar:
     """Whether there is a whole round of `copies` from the counter on."""
     with steps():
         inside = counter > span.stop if span.down else counter < span.stop
         return inside if copies == 1 else inside & (span.left(counter) > span.distance(copies - 1))
 
 
-def _advance(span: LoopBounds, counter: Var, copies: int) -> Any:
+def _advance(span: LoopBounds, counter: Var, copies: int) -> Scalar:
     """Moves the counter on, and says whether there is another whole round.
 
     The distance that is left is compared before the counter moves, because the sum might wrap; for single steps, and

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ptxdsl import ir
 from ptxdsl.errors import Site, TraceError, VerifyError
@@ -45,7 +45,7 @@ class Binding:
     """Operands of one form, its new registers, and the steps that come first."""
 
     opcode: Opcode
-    operands: list[Any] = field(default_factory=list)
+    operands: list[ir.Operand | None] = field(default_factory=list)
     results: list[Any] = field(default_factory=list)
     fresh: list[tuple[ir.Register, str]] = field(default_factory=list)
     steps: list[Preparation] = field(default_factory=list)
@@ -107,7 +107,9 @@ class Scalar(Source):
     writable = False
     type: Type
 
-    def __init__(self, operand: Any, type: Type, builder: Builder, site: Site | None = None) -> None:
+    def __init__(
+        self, operand: ir.Register | ir.Not | ir.Immediate, type: Type, builder: Builder, site: Site | None = None
+    ) -> None:
         self.operand, self.type, self.builder = operand, type, builder
         self.region: ControlRegion = builder.region
         self.site = site or builder.site()
@@ -141,7 +143,7 @@ class Scalar(Source):
             raise _ended(self)
         self.builder.region.reads.add(id(self))
         self.builder.used.add(id(self.operand))
-        return self.operand  # type: ignore[no-any-return]
+        return self.operand
 
     def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:
         value = self.read()
@@ -168,14 +170,58 @@ class Scalar(Source):
     @property
     def number(self) -> int | float | None:
         """The number that this value is known to be while tracing; None for several side by side."""
-        known = isinstance(self.operand, ir.Immediate) and self.type.kind != "x"
-        return literal_of(self.operand, self.type) if known else None
+        if not isinstance(self.operand, ir.Immediate) or self.type.kind == "x":
+            return None
+        return literal_of(self.operand, self.type)
 
     def address(self, binding: Binding, operand: Operand) -> ir.Address:
         value = self.read()
         if not isinstance(value, ir.Register):
             value = binding.step(f"mov.b{self.type.bits}", self.type, value)
         return ir.Address(value)
+
+    if TYPE_CHECKING:  # what `value.Value` makes of Python's operators: all scalars are such values
+
+        def __add__(self, other: ScalarLike) -> Scalar: ...
+        def __radd__(self, other: ScalarLike) -> Scalar: ...
+        def __sub__(self, other: ScalarLike) -> Scalar: ...
+        def __rsub__(self, other: ScalarLike) -> Scalar: ...
+        def __mul__(self, other: ScalarLike) -> Scalar: ...
+        def __rmul__(self, other: ScalarLike) -> Scalar: ...
+        def __truediv__(self, other: ScalarLike) -> Scalar: ...
+        def __rtruediv__(self, other: ScalarLike) -> Scalar: ...
+        def __floordiv__(self, other: ScalarLike) -> Scalar: ...
+        def __rfloordiv__(self, other: ScalarLike) -> Scalar: ...
+        def __mod__(self, other: ScalarLike) -> Scalar: ...
+        def __rmod__(self, other: ScalarLike) -> Scalar: ...
+        def __and__(self, other: ScalarLike) -> Scalar: ...
+        def __rand__(self, other: ScalarLike) -> Scalar: ...
+        def __or__(self, other: ScalarLike) -> Scalar: ...
+        def __ror__(self, other: ScalarLike) -> Scalar: ...
+        def __xor__(self, other: ScalarLike) -> Scalar: ...
+        def __rxor__(self, other: ScalarLike) -> Scalar: ...
+        def __lshift__(self, other: ScalarLike) -> Scalar: ...
+        def __rlshift__(self, other: ScalarLike) -> Scalar: ...
+        def __rshift__(self, other: ScalarLike) -> Scalar: ...
+        def __rrshift__(self, other: ScalarLike) -> Scalar: ...
+        def __lt__(self, other: ScalarLike) -> Scalar: ...
+        def __le__(self, other: ScalarLike) -> Scalar: ...
+        def __gt__(self, other: ScalarLike) -> Scalar: ...
+        def __ge__(self, other: ScalarLike) -> Scalar: ...
+        def __eq__(self, other: object) -> Scalar: ...  # type: ignore[override]
+        def __ne__(self, other: object) -> Scalar: ...  # type: ignore[override]
+        def __invert__(self) -> Scalar: ...
+        def __neg__(self) -> Scalar: ...
+        def __abs__(self) -> Scalar: ...
+        def to(self, type: Type) -> Scalar: ...
+        def bitcast(self, type: Type) -> Scalar: ...
+        def select(self, a: ScalarLike, b: ScalarLike) -> Scalar: ...
+        @property
+        def value(self) -> Scalar: ...
+
+
+ScalarLike: TypeAlias = "Scalar | literal.PythonNumber"
+"""What operators take: a traced value, or a number that is known while tracing."""
 
 
 def literal_of(value: ir.Immediate, type: Type) -> int | float:
@@ -212,9 +258,9 @@ def _ended(value: Scalar) -> TraceError:
 
 def emit(
     text: str,
-    sources: Sequence[Any] = (),
+    sources: Sequence[object] = (),
     *,
-    out: Any = None,
+    out: object = None,
     guard: Scalar | None = None,
     pair: bool = False,
     count: int | None = None,
@@ -266,12 +312,12 @@ def _names(names: tuple[str, ...], count: int) -> list[str]:
     return [f"{names[0]}{n}" for n in range(count)] if len(names) == 1 else [""] * count
 
 
-def _instruction(text: str, operands: tuple[Any, ...], site: Site) -> ir.Instruction:
+def _instruction(text: str, operands: tuple[ir.Operand, ...], site: Site) -> ir.Instruction:
     opcode = lookup(text)[0]
     return ir.Instruction(opcode, operands, None, site.location)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """How a message names what was given: a traced value with its type, all else as Python shows it."""
     return f"`{value.name}`, {article(str(value.type))}" if isinstance(value, Source) else repr(value)
 
@@ -284,7 +330,7 @@ def article(word: str) -> str:
     return f"an {word}" if spoken_with_vowel else f"a {word}"
 
 
-def _guard(guard: Any) -> ir.Register | ir.Not | None:
+def _guard(guard: object) -> ir.Register | ir.Not | None:
     if guard is None:
         return None
     if not isinstance(guard, Scalar) or guard.type is not pred:
@@ -301,8 +347,8 @@ class _Call:
     """What was asked for, to be tried with each form."""
 
     text: str
-    sources: Sequence[Any]
-    out: Any
+    sources: Sequence[object]
+    out: object
     pair: bool
     guarded: bool
     count: int | None
@@ -340,7 +386,7 @@ class _Call:
                 bound.source_index[operand.name] = len(self.sources) - len(sources)
                 bound.operands.append(_source(bound, operand, sources.pop(0)))
 
-    def _outs(self, wanted: list[Operand]) -> dict[str, Any]:
+    def _outs(self, wanted: list[Operand]) -> dict[str, object]:
         """The destination given for each operand; None for a fresh one."""
         if self.out is None:
             return {o.name: None for o in wanted}
@@ -350,18 +396,18 @@ class _Call:
             raise Unfit(Problem("", f"writes {names}; out= gives {len(given)}"))
         return dict(zip((o.name for o in wanted), given, strict=True))
 
-    def _destination(self, bound: Binding, operand: Operand, outs: dict[str, Any]) -> Any:
+    def _destination(self, bound: Binding, operand: Operand, outs: dict[str, object]) -> ir.Operand | None:
         if operand.name not in outs:
             return None
         given = outs[operand.name]
         if given is None:
             return self._fresh(bound, operand)
-        many = isinstance(given, (tuple, list))
-        registers = [_written(bound, operand, v) for v in (given if many else [given])]
         bound.results.append((given, None))
-        return ir.Vector(tuple(registers)) if many else registers[0]
+        if isinstance(given, (tuple, list)):
+            return ir.Vector(tuple(_written(bound, operand, variable) for variable in given))
+        return _written(bound, operand, given)
 
-    def _fresh(self, bound: Binding, operand: Operand) -> Any:
+    def _fresh(self, bound: Binding, operand: Operand) -> ir.Operand:
         if operand.read:
             help = "give variables to it: out=[…], each made by pd.var"
             raise Unfit(Problem(operand.name, f"`{operand.name}` is read and written", help))
@@ -403,7 +449,7 @@ def _written(bound: Binding, operand: Operand, given: Any) -> Destination:
     return given.target()  # type: ignore[no-any-return]
 
 
-def _source(bound: Binding, operand: Operand, given: Any) -> Any:
+def _source(bound: Binding, operand: Operand, given: object) -> ir.Operand:
     if isinstance(given, (tuple, list)):
         return ir.Vector(tuple(_source(bound, operand, v) for v in given))
     if operand.role == "address":
@@ -417,7 +463,7 @@ def _source(bound: Binding, operand: Operand, given: Any) -> Any:
     raise Unfit(Problem(operand.name, f"`{operand.name}` is {given!r}; this form takes {operand.describe()}"))
 
 
-def _address(bound: Binding, operand: Operand, given: Any) -> ir.Address:
+def _address(bound: Binding, operand: Operand, given: object) -> ir.Address:
     if isinstance(given, Source):
         return given.address(bound, operand)
     if isinstance(given, ir.Address):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import struct
-from typing import Any
+from typing import SupportsIndex, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -13,19 +13,21 @@ from ptxdsl import ir
 from ptxdsl.types import Type, bf16, f16, f32, f64, lanes
 
 ENCODED = (f16, bf16)  # floats that PTX has no constants of: their bits are moved into a register
+PythonNumber: TypeAlias = "float | np.floating | SupportsIndex"
+"""A number that is known while tracing: of Python, of numpy, or what stands for an int."""
 _FORMATS = {f16: "<e", f32: "<f", f64: "<d"}
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> TypeGuard[PythonNumber]:
     """Whether a value is a Python or numpy number (bool included), or stands for an int (`__index__`)."""
     if isinstance(value, int | float | np.floating):
         return True
     return hasattr(type(value), "__index__") and not hasattr(value, "traced") and not isinstance(value, np.ndarray)
 
 
-def plain(number: Any) -> int | float:
+def plain(number: PythonNumber) -> int | float:
     """The Python number that a numpy scalar, a bool or an enum stands for."""
-    return float(number) if isinstance(number, float | np.floating) else int(operator.index(number))
+    return float(number) if isinstance(number, float | np.floating) else operator.index(number)
 
 
 def encode(number: int | float, type: Type) -> ir.Immediate:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any, NoReturn, TypeAlias
 
 from ptxdsl import ir
 from ptxdsl.driver import Late
@@ -11,12 +12,14 @@ from ptxdsl.isa.operand import Operand, Problem
 from ptxdsl.trace import literal, operators
 from ptxdsl.trace.builder import Builder, current, is_name
 from ptxdsl.trace.foreign import Foreign
-from ptxdsl.trace.instruction import Binding, Scalar, Source, Unfit, emit, shown
+from ptxdsl.trace.instruction import Binding, Scalar, ScalarLike, Source, Unfit, emit, shown
 from ptxdsl.trace.operators import operate, refuse
 from ptxdsl.types import Pointer, Type, b8, bits, pred, s64, u32
 
 layouts: Any = Late("ptxdsl.layout.layout")
 MOST_OFFSET = (1 << 31) - 1  # bytes in an address
+Coordinate: TypeAlias = "ScalarLike | tuple[Coordinate, ...]"
+"""Of an element: a number, traced or known, or a tuple of coordinates, one for each mode of the layout."""
 STATIC_BYTES = 48 * 1024  # of shared memory that a kernel can declare with its size
 MENDS = {
     ("global", "shared"): "copy the tile to shared memory first (cp.async), or load it with ld.global",
@@ -56,10 +59,10 @@ class PointerValue(Foreign, Source):
         if not _reaches(self.space, operand.space):
             raise Unfit(self._misplaced(binding, operand))
         if -MOST_OFFSET <= self.offset <= MOST_OFFSET:
-            return ir.Address(self._base(), self.offset)
+            return ir.Address(self._base(), self.offset)  # type: ignore[arg-type]
         return ir.Address(self.scalar(binding, operand))  # type: ignore[arg-type]
 
-    def _base(self) -> Any:
+    def _base(self) -> ir.Register | ir.Not | ir.Immediate | ir.Variable:
         """The register or variable that the address is in, if it may be read here."""
         current(self.name).region.reads.add(id(self))
         return self.base.read() if isinstance(self.base, Scalar) else self.base
@@ -84,7 +87,7 @@ class PointerValue(Foreign, Source):
         return binding.step(f"add.{register}", register, held, ir.Immediate(self.offset)) if self.offset else held
 
     @property
-    def value(self) -> Any:
+    def value(self) -> Scalar:
         """The address in bytes, as a u64 (u32 in shared memory)."""
         register = self.type.register
         self._base()
@@ -101,17 +104,17 @@ class PointerValue(Foreign, Source):
             refuse(f"bitcast of the pointer `{self.name}` takes the new element type; found {element!r}", "such as b32")
         return PointerValue(self.base, Pointer(element, self.space), self.offset)
 
-    def __add__(self, index: Any) -> PointerValue:
+    def __add__(self, index: ScalarLike) -> PointerValue:
         return self._moved(index)
 
     __radd__ = __add__
 
-    def __sub__(self, index: Any) -> PointerValue:
+    def __sub__(self, index: ScalarLike) -> PointerValue:
         if isinstance(index, PointerValue):
             refuse("a pointer less a pointer", "subtract the addresses in bytes: `p.value - q.value`")
         return self.__add__(_negative(self, index))
 
-    def _moved(self, index: Any) -> PointerValue:
+    def _moved(self, index: ScalarLike) -> PointerValue:
         """This pointer, some elements on: a known distance goes into the address."""
         number = _known_index(self, index)
         self._base()
@@ -119,21 +122,21 @@ class PointerValue(Foreign, Source):
             return PointerValue(_scaled(index, self.element.bytes, self), self.type, self.offset)
         return PointerValue(self.base, self.type, self.offset + number * self.element.bytes)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: ScalarLike) -> Scalar:
         with operators.steps():
             place = self._moved(index)
         return place.load()
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: ScalarLike, value: ScalarLike) -> None:
         with operators.steps():
             place = self._moved(index)
         place.store(value)
 
-    def load(self) -> Any:
+    def load(self) -> Scalar:
         """The element at this address."""
         return operate(f"ld{_dotted(self.space)}.{_held(self)}", self, type=self.element)
 
-    def store(self, value: Any) -> None:
+    def store(self, value: ScalarLike) -> None:
         """Writes a value of the element's type, or a number that fits it."""
         text = f"st{_dotted(self.space)}.{_held(self)}"
         if not operators.is_operand(value):
@@ -151,7 +154,7 @@ class PointerValue(Foreign, Source):
             number = literal.decode(encoded.value, self.element) if encoded.type else encoded.value
             emit(text, (self, number))
 
-    def __iadd__(self, index: Any) -> Any:
+    def __iadd__(self, index: ScalarLike) -> PointerValue:
         (name,) = current(self.name).site().names[:1] or (self.name,)
         refuse(
             f"`+=` on the pointer `{name}`, which was computed once, and is no variable",
@@ -173,13 +176,13 @@ class PointerValue(Foreign, Source):
             "compare `p.value != 0`; where there may be none in Python, `p is not None`",
         )
 
-    def __contains__(self, item: Any) -> bool:
+    def __contains__(self, item: object) -> bool:
         refuse(
             f"`in` asks what is in the memory at `{self.name}`, which is not known while tracing",
             "compare each element",
         )
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: object) -> NoReturn:
         refuse(f"`==` of the pointer `{self.name}`", "compare the addresses in bytes: `p.value == q.value`")
 
     def __hash__(self) -> int:
@@ -192,11 +195,11 @@ class PointerVar(PointerValue):
     __slots__ = ()
     moves = True
 
-    def __iadd__(self, index: Any) -> PointerVar:
+    def __iadd__(self, index: ScalarLike) -> PointerVar:
         _advance(self, index)
         return self
 
-    def __isub__(self, index: Any) -> PointerVar:
+    def __isub__(self, index: ScalarLike) -> PointerVar:
         _advance(self, _negative(self, index))
         return self
 
@@ -209,7 +212,7 @@ class PointerVar(PointerValue):
             )
         self.base.set(pointer.value)  # type: ignore[union-attr]
 
-    def __add__(self, index: Any) -> PointerValue:
+    def __add__(self, index: ScalarLike) -> PointerValue:
         """A pointer of its own, which stays where it is when this one moves."""
         moved = self._moved(index)
         return moved if moved.base is not self.base else PointerValue(moved.value, self.type)
@@ -220,14 +223,15 @@ class PointerVar(PointerValue):
         return (self + 0)._as(element)
 
 
-def _negative(pointer: PointerValue, index: Any) -> Any:
+def _negative(pointer: PointerValue, index: ScalarLike) -> ScalarLike:
     """-index, with room for the sign of an unsigned one."""
     with operators.steps():
-        wide = isinstance(index, Scalar) and pointer.type.register.bits > index.type.bits
-        return -(operators.cast(index, s64) if wide else index)
+        if not isinstance(index, Scalar):
+            return -literal.plain(index)
+        return -(operators.cast(index, s64) if pointer.type.register.bits > index.type.bits else index)
 
 
-def _advance(pointer: PointerVar, index: Any) -> None:
+def _advance(pointer: PointerVar, index: ScalarLike) -> None:
     number = _known_index(pointer, index)
     base: Any = pointer.base
     if number is not None:
@@ -236,7 +240,7 @@ def _advance(pointer: PointerVar, index: Any) -> None:
         _scaled(index, pointer.element.bytes, pointer, out=base)
 
 
-def _known_index(pointer: PointerValue, index: Any) -> int | None:
+def _known_index(pointer: PointerValue, index: object) -> int | None:
     """An index as an int where it is known; None for a register; all else is refused."""
     if pointer.element.bits % 8 or pointer.element is pred:
         refuse(f"`{pointer.name}` points to {pointer.element}, of which there is no array in memory", "use b8 or b32")
@@ -256,8 +260,9 @@ def _known_index(pointer: PointerValue, index: Any) -> int | None:
     return literal.plain(index)  # type: ignore[return-value]
 
 
-def _scaled(index: Scalar, size: int, pointer: PointerValue, out: Any = None) -> Any:
+def _scaled(index: ScalarLike, size: int, pointer: PointerValue, out: Scalar | None = None) -> Scalar:
     """base + index * size, in one instruction."""
+    assert isinstance(index, Scalar)
     register = pointer.type.register
     base = pointer.base if isinstance(pointer.base, Scalar) else _place(pointer.base, register)
     if register.bits < index.type.bits:
@@ -268,13 +273,14 @@ def _scaled(index: Scalar, size: int, pointer: PointerValue, out: Any = None) ->
     return operate(f"mad.{'wide' if wide else 'lo'}.{index.type}", index, size, base, out=out, type=register)
 
 
-def _place(variable: ir.Variable, register: Type) -> Any:
+def _place(variable: ir.Variable, register: Type) -> Scalar:
     """The address of a variable in a register, computed once a kernel."""
     builder = current(variable.name)
     if variable not in builder.memory:
         with builder.at_start(variable.name):
             builder.memory[variable] = operate(f"mov.{register}", variable, type=register)
-    return builder.memory[variable]
+    address: Scalar = builder.memory[variable]
+    return address
 
 
 def _reaches(space: str, wanted: str | None) -> bool:
@@ -296,7 +302,7 @@ def _held(pointer: PointerValue) -> str:
     return str(element if element.is_integer or element.name in ("f32", "f64") else bits(element.bits))
 
 
-def pointer(address: Any, element: Type, space: str = "global") -> PointerValue:
+def pointer(address: Scalar, element: Type, space: str = "global") -> PointerValue:
     """A pointer made of an address in bytes: a u64, or a u32 in shared memory."""
     type = Pointer(element, space)
     if not isinstance(address, Scalar) or address.type.bits != type.register.bits or address.type.is_float:
@@ -337,29 +343,29 @@ class ArrayView(Foreign):
     def __repr__(self) -> str:
         return f"<array {self.name} of {self.element}, {self.layout or 'length unknown'}>"
 
-    def address(self, *coordinate: Any) -> PointerValue:
+    def address(self, *coordinate: Coordinate) -> PointerValue:
         """A pointer to the element at a coordinate; to the first element without one."""
         if not coordinate:
             return self.pointer.__add__(0)
         if self.ranked and len(coordinate) != (self.layout.rank if self.layout else 1):
             self._wrong_rank(coordinate)
         if self.layout is None:
-            return self.pointer.__add__(coordinate[0])
-        coordinate = _numbers(coordinate)
-        self._check_bounds(coordinate[0] if len(coordinate) == 1 else coordinate)
+            return self.pointer.__add__(coordinate[0])  # type: ignore[operator]  # a tuple is refused in words
+        numbers = tuple(map(_numbers, coordinate))
+        self._check_bounds(numbers[0] if len(numbers) == 1 else numbers)
         with operators.steps():
-            index = self.layout.index(*coordinate)
+            index = self.layout.index(*numbers)
         place = self.pointer if index.value is None else self.pointer.__add__(index.value)
         return place.__add__(index.constant)
 
-    def _check_bounds(self, coordinate: Any) -> None:
+    def _check_bounds(self, coordinate: Coordinate) -> None:
         try:
             layouts.check_bounds(self.layout, coordinate)
         except LayoutError as why:
             help = why.help or f"its shape is {self.shape}, counted from 0; there are no negative coordinates"
             refuse(f"array `{self.name}`: {why.message}", help, LayoutError)
 
-    def _wrong_rank(self, coordinate: tuple[Any, ...]) -> NoReturn:
+    def _wrong_rank(self, coordinate: Sequence[object]) -> NoReturn:
         rank = 1 if self.layout is None else self.layout.rank
         refuse(
             f"`{self.name}` has {rank} dimension{'s' * (rank > 1)}; {len(coordinate)} given",
@@ -367,13 +373,13 @@ class ArrayView(Foreign):
             LayoutError,
         )
 
-    def __getitem__(self, coordinate: Any) -> Any:
+    def __getitem__(self, coordinate: Coordinate) -> Scalar:
         return self._place(coordinate).load()
 
-    def __setitem__(self, coordinate: Any, value: Any) -> None:
+    def __setitem__(self, coordinate: Coordinate, value: ScalarLike) -> None:
         self._place(coordinate).store(value)
 
-    def _place(self, coordinate: Any) -> PointerValue:
+    def _place(self, coordinate: Coordinate) -> PointerValue:
         with operators.steps():
             return self.address(*coordinate) if isinstance(coordinate, tuple) else self.address(coordinate)
 
@@ -389,11 +395,11 @@ class ArrayView(Foreign):
             "compare its elements; where there may be none in Python, `s is not None`",
         )
 
-    def __contains__(self, item: Any) -> bool:
+    def __contains__(self, item: object) -> bool:
         refuse(f"`in` asks what is in `{self.name}`, which is not known while tracing", "compare each element")
 
 
-def _numbers(coordinate: Any) -> Any:
+def _numbers(coordinate: Coordinate) -> Coordinate:
     """A coordinate with the constants among its values as ints."""
     if isinstance(coordinate, (tuple, list)):
         return tuple(map(_numbers, coordinate))
@@ -435,7 +441,7 @@ def _alignment(element: Type, align: int | None) -> int:
     return align
 
 
-def _element(element: Any, what: str) -> Type:
+def _element(element: object, what: str) -> Type:
     if not isinstance(element, Type):
         refuse(f"{what} takes the type of its elements first; found {element!r}", "for example f16")
     if element.bits % 8 or element is pred:

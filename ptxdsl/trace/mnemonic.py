@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ptxdsl.trace.builder import current
-from ptxdsl.trace.instruction import emit
+from ptxdsl.trace.instruction import Scalar, emit
 from ptxdsl.trace.operators import refuse, refuse_uncalled
 
 
@@ -31,7 +31,7 @@ class Mnemonic:
         refuse_uncalled(made._path)
         return made
 
-    def __call__(self, *sources: Any, out: Any = None, guard: Any = None, pair: bool = False) -> Any:
+    def __call__(self, *sources: object, out: object = None, guard: Scalar | None = None, pair: bool = False) -> Any:
         """Emits the instruction. Sources in PTX order, without destinations; returns the destinations.
 
         A vector is a tuple or list; the coordinates of a tensor map follow it as one. `out` gives variables to write

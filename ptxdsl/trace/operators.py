@@ -7,15 +7,17 @@ change nothing emit nothing.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from operator import add, and_, floordiv, mod, mul, or_, sub, xor
-from typing import Any, NoReturn
+from typing import NoReturn, TypeGuard
 
+from ptxdsl import ir
 from ptxdsl.errors import Error, Location, TraceError, is_dropped_here
 from ptxdsl.isa.operand import compatible
 from ptxdsl.trace import literal
 from ptxdsl.trace.builder import current, peek
 from ptxdsl.trace.convert import conversions
-from ptxdsl.trace.instruction import Scalar, Source, article, emit, register_type, shown
+from ptxdsl.trace.instruction import Scalar, ScalarLike, Source, article, emit, register_type, shown
 from ptxdsl.types import TYPES, Type, b32, bf16, lanes, pred, u32
 
 LOGIC = {"&": "and", "|": "or", "^": "xor"}
@@ -38,33 +40,36 @@ def refuse_uncalled(spelled: str) -> None:
         refuse(f"`{spelled}` is a statement, but it is not called: it emits nothing", f"write `{spelled}(…)`")
 
 
-def operate(text: str, *sources: Any, out: Any = None, type: Type | None = None) -> Any:
+def operate(text: str, *sources: object, out: Scalar | None = None, type: Type | None = None) -> Scalar:
     """The one result of an instruction, written into `out` if given; `type` says more than the instruction does."""
-    ((made, found),) = emit(text, sources, out=out, type=type)
-    return made if out is not None else current(text).value(made, type or found)
+    ((register, held),) = emit(text, sources, out=out, type=type)
+    result: Scalar = register if out is not None else current(text).value(register, type or held)
+    return result
 
 
-def steps() -> Any:
+def steps() -> AbstractContextManager[None]:
     """For results on the way to the one that gets the name."""
     return current("a value").anonymous()
 
 
-def constant(number: Any, type: Type) -> Any:
+def constant(number: literal.PythonNumber, type: Type) -> Scalar:
     """A value that is known while tracing; it takes no register until an instruction needs one."""
     try:
-        return current("a constant").value(literal.encode(literal.plain(number), type), type)
+        known: Scalar = current("a constant").value(literal.encode(literal.plain(number), type), type)
+        return known
     except ValueError as why:
         refuse(f"no constant of type {type}: {why}")
 
 
-def kept(value: Scalar, out: Any) -> Any:
+def kept(value: ScalarLike, out: Scalar | None) -> Scalar:
     """A result that is the operand itself: no instruction, unless a variable is involved."""
+    assert isinstance(value, Scalar)
     if out is not None:
         return out if value is out else operate(move(out.type), value, out=out)
     return copy(value) if value.writable else value
 
 
-def copy(value: Scalar) -> Any:
+def copy(value: Scalar) -> Scalar:
     return operate(move(value.type), value, type=value.type)
 
 
@@ -74,7 +79,7 @@ def move(type: Type) -> str:
     return f"mov.b{held.bits}" if held.kind == "x" or held.name == "f16" else f"mov.{held}"
 
 
-def settle(number: Any, type: Type, out: Any) -> Any:
+def settle(number: literal.PythonNumber, type: Type, out: Scalar | None) -> Scalar:
     """A result that is known while tracing."""
     if out is None:
         return constant(number, type)
@@ -92,26 +97,26 @@ def wrapped(number: int, type: Type) -> int:
     return (number - low) % (1 << type.bits) + low
 
 
-def number_of(value: Any) -> int | float | None:
+def number_of(value: ScalarLike) -> int | float | None:
     """The number that an operand is known to be; None for a register."""
     if isinstance(value, Scalar):
         return value.number
     return literal.plain(value)
 
 
-def is_operand(value: Any) -> bool:
+def is_operand(value: object) -> TypeGuard[ScalarLike]:
     return isinstance(value, Scalar) or (literal.is_number(value) and not isinstance(value, Source))
 
 
-def common_type(symbol: str, left: Any, right: Any) -> Type:
+def common_type(symbol: str, left: ScalarLike, right: ScalarLike) -> Type:
     """The type of both sides; refuses a mix, with the conversion that mends it."""
     types = [v.type for v in (left, right) if isinstance(v, Scalar)]
-    if len(set(types)) > 1:
+    if len(set(types)) > 1 and isinstance(left, Scalar) and isinstance(right, Scalar):
         _refuse_mix(symbol, left, right)
     if types[0] is pred and len(types) == 1:
-        _refuse_predicate(symbol, left if isinstance(left, Scalar) else right)
+        _refuse_predicate(symbol, next(v for v in (left, right) if isinstance(v, Scalar)))
     for side, other in ((left, right), (right, left)):
-        if not isinstance(side, Scalar):
+        if not isinstance(side, Scalar) and isinstance(other, Scalar):
             check_number(symbol, side, types[0], other)
     return types[0]
 
@@ -137,7 +142,7 @@ def conversion(value: Scalar, type: Type) -> str:
     return f"convert it: `{value.code}.{how}({type})`"
 
 
-def check_number(symbol: str, number: Any, type: Type, other: Source) -> None:
+def check_number(symbol: str, number: literal.PythonNumber, type: Type, other: Source) -> None:
     """Refuses a Python number that `type`, which the other side has, cannot hold."""
     plain = literal.plain(number)
     try:
@@ -171,7 +176,7 @@ def arithmetic(symbol: str, type: Type) -> None:
         refuse(f"there is no `{symbol}` for {type}: PTX has no arithmetic on 8 bits", f"convert first: `.to({wider})`")
 
 
-def binary(symbol: str, left: Any, right: Any, out: Any = None) -> Any:
+def binary(symbol: str, left: object, right: object, out: Scalar | None = None) -> Scalar:
     """left symbol right, for the operators on two values of one type; NotImplemented where a pointer decides."""
     if not (is_operand(left) and is_operand(right)):
         return _foreign(symbol, left, right)
@@ -186,11 +191,11 @@ def binary(symbol: str, left: Any, right: Any, out: Any = None) -> Any:
     return _ARITHMETIC[symbol](type, left, right, out)
 
 
-def _foreign(symbol: str, left: Any, right: Any) -> Any:
+def _foreign(symbol: str, left: object, right: object) -> Scalar:
     """Leaves pointers to answer for themselves; refuses all else that is no value or number."""
     other = left if is_operand(right) else right
     if isinstance(other, Source):
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]
     known = right if other is left else left
     refuse(
         f"`{symbol}` of {shown(known)}, and {article(type(other).__name__)}",
@@ -198,7 +203,7 @@ def _foreign(symbol: str, left: Any, right: Any) -> Any:
     )
 
 
-def _logic(symbol: str, type: Type, left: Any, right: Any, out: Any) -> Any:
+def _logic(symbol: str, type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
     if is_floating(type):
         refuse(f"there is no `{symbol}` for {type}", f"work on its bits: `.bitcast(u{type.bits})`")
     if number_of(left) is not None:
@@ -214,7 +219,7 @@ def _logic(symbol: str, type: Type, left: Any, right: Any, out: Any) -> Any:
     return operate(f"{LOGIC[symbol]}.{form}", left, right, out=out, type=type)
 
 
-def _add(type: Type, left: Any, right: Any, out: Any) -> Any:
+def _add(type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
     if number_of(left) is not None:
         left, right = right, left
     number = number_of(right)
@@ -225,7 +230,7 @@ def _add(type: Type, left: Any, right: Any, out: Any) -> Any:
     return kept(left, out) if number == 0 else _plain("add", type, left, right, out)
 
 
-def _subtract(type: Type, left: Any, right: Any, out: Any) -> Any:
+def _subtract(type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
     if is_floating(type):
         return _floating("sub", type, left, right, out)
     number = number_of(right)
@@ -241,23 +246,23 @@ def _has_opposite(number: int | float, type: Type) -> bool:
     return -number <= literal.limits(type)[1]
 
 
-def _plain(name: str, type: Type, left: Any, right: Any, out: Any) -> Any:
+def _plain(name: str, type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
     return operate(f"{name}.{type}", left, right, out=out, type=type)
 
 
-def _floating(name: str, type: Type, left: Any, right: Any, out: Any) -> Any:
+def _floating(name: str, type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
     if lanes(type)[0] is bf16 and current(name).sm < 90:
         return _bf16_by_fma(name, type, left, right, out)
     return operate(f"{name}.rn.{type}", left, right, out=out, type=type)
 
 
-def _bf16_by_fma(name: str, type: Type, left: Any, right: Any, out: Any) -> Any:
+def _bf16_by_fma(name: str, type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
     """add, sub and mul of bf16 came with sm_90; fma has been there since sm_80, and rounds once just the same."""
     operands = {"add": (left, 1.0, right), "sub": (right, -1.0, left), "mul": (left, right, -0.0)}[name]
     return operate(f"fma.rn.{type}", *operands, out=out, type=type)
 
 
-def _multiply(type: Type, left: Any, right: Any, out: Any) -> Any:
+def _multiply(type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
     if number_of(left) is not None:
         left, right = right, left
     number = number_of(right)
@@ -268,7 +273,7 @@ def _multiply(type: Type, left: Any, right: Any, out: Any) -> Any:
     return settle(0, type, out) if number == 0 else _plain("mul.lo", type, left, right, out)
 
 
-def _divide(type: Type, left: Any, right: Any, out: Any) -> Any:
+def _divide(type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
     if not is_floating(type):
         refuse(f"there is no `/` for {type}", "write `//`, which rounds down, or convert to a float first: `.to(f32)`")
     if type.name not in ("f32", "f64"):
@@ -281,12 +286,12 @@ def _integers_only(symbol: str, type: Type) -> None:
         refuse(f"there is no `{symbol}` for {type}", "floats have `/`; pd.ptx.cvt.rmi rounds down")
 
 
-def power_of_two(number: Any) -> int | None:
+def power_of_two(number: object) -> int | None:
     """The exponent of a power of two; None for all else."""
     return number.bit_length() - 1 if isinstance(number, int) and number > 0 and number & (number - 1) == 0 else None
 
 
-def _floor_divide(type: Type, left: Any, right: Any, out: Any) -> Any:
+def _floor_divide(type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
     _integers_only("//", type)
     divisor = _divisor("//", right)
     exponent = power_of_two(divisor)
@@ -299,11 +304,12 @@ def _floor_divide(type: Type, left: Any, right: Any, out: Any) -> Any:
     return _subtract(type, quotient, rest_is_off.to(type), out)
 
 
-def _modulo(type: Type, left: Any, right: Any, out: Any) -> Any:
+def _modulo(type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
     _integers_only("%", type)
     divisor = _divisor("%", right)
-    if power_of_two(divisor) is not None and isinstance(left, Scalar):
-        return _logic("&", type, left, divisor - 1, out)
+    exponent = power_of_two(divisor)
+    if exponent is not None and isinstance(left, Scalar):
+        return _logic("&", type, left, (1 << exponent) - 1, out)
     if not type.is_signed:
         return operate(f"rem.{type}", left, right, out=out)
     with steps():
@@ -312,21 +318,21 @@ def _modulo(type: Type, left: Any, right: Any, out: Any) -> Any:
     return _add(type, rest, added, out)
 
 
-def _divisor(symbol: str, right: Any) -> Any:
+def _divisor(symbol: str, right: ScalarLike) -> int | float | None:
     number = number_of(right)
     if number == 0:
         refuse(f"`{symbol}` divides by zero", "the divisor is the constant 0 here")
     return number
 
 
-def _truncated(type: Type, left: Any, right: Any) -> tuple[Any, Any]:
+def _truncated(type: Type, left: ScalarLike, right: ScalarLike) -> tuple[Scalar, Scalar]:
     """The quotient toward zero, and whether it is one too many."""
     quotient = operate(f"div.{type}", left, right)
     rest = operate(f"rem.{type}", left, right)
     return quotient, _wrong_side(type, rest, right)
 
 
-def _wrong_side(type: Type, rest: Any, divisor: Any) -> Any:
+def _wrong_side(type: Type, rest: Scalar, divisor: ScalarLike) -> Scalar:
     """Whether a remainder toward zero is not zero and has not the divisor's sign."""
     number = number_of(divisor)
     if number is not None:
@@ -339,11 +345,12 @@ _ARITHMETIC = {
 }  # fmt: skip
 
 
-def shift(symbol: str, left: Any, right: Any, out: Any = None) -> Any:
+def shift(symbol: str, left: object, right: object, out: Scalar | None = None) -> Scalar:
     """left << right, left >> right: `left` decides the type; `right` is a number or a 32-bit integer."""
     if not (is_operand(left) and is_operand(right)):
         return _foreign(symbol, left, right)
     if not isinstance(left, Scalar):
+        assert isinstance(right, Scalar)
         refuse(
             f"`{symbol}` of the Python number {left!r}, whose width is not known, by `{right.name}`",
             f"give it a type: `pd.cast({left!r}, u32)`",
@@ -358,7 +365,7 @@ def shift(symbol: str, left: Any, right: Any, out: Any = None) -> Any:
     return operate(form, left, right, out=out, type=type)
 
 
-def _shift_amount(symbol: str, type: Type, right: Any) -> int | float | None:
+def _shift_amount(symbol: str, type: Type, right: ScalarLike) -> int | float | None:
     if isinstance(right, Scalar) and not (right.type.is_integer and right.type.bits == 32):
         refuse(f"`{symbol}` by {shown(right)}: PTX takes the amount as 32 bits", f"convert it: `{right.code}.to(u32)`")
     number = number_of(right)
@@ -367,7 +374,7 @@ def _shift_amount(symbol: str, type: Type, right: Any) -> int | float | None:
     return number
 
 
-def compare(symbol: str, left: Any, right: Any) -> Any:
+def compare(symbol: str, left: object, right: object) -> Scalar:
     """A predicate; floats compare as in Python: all but != are false with NaN."""
     if not (is_operand(left) and is_operand(right)):
         return _foreign(symbol, left, right)
@@ -384,38 +391,45 @@ def compare(symbol: str, left: Any, right: Any) -> Any:
     return operate(f"setp.{COMPARISONS[symbol]}{unordered}.{type}", left, right)
 
 
-def invert(value: Any) -> Any:
+def invert(value: Scalar) -> Scalar:
     """~value: of a predicate, a `!p` that most instructions take as it is."""
     if value.type is pred:
-        return operate("not.pred", value) if value.writable else value.negated()
+        return operate("not.pred", value) if value.writable else _negated(value)
     if is_floating(value.type) or value.type.bits == 8:
         refuse(f"there is no `~` for {value.type}", "integers and bits of 16 bits and more have it, and predicates")
     return operate(f"not.b{value.type.bits}", value, type=value.type)
 
 
-def negate(value: Any) -> Any:
+def _negated(value: Scalar) -> Scalar:
+    """A predicate read as `!p`, which takes no instruction."""
+    register = value.read()
+    other: Scalar = value.builder.value(register.register if isinstance(register, ir.Not) else ir.Not(register), pred)  # type: ignore[arg-type]
+    return other
+
+
+def negate(value: Scalar) -> Scalar:
     """-value; unsigned integers wrap."""
     arithmetic("-", value.type)
     signed = TYPES[f"s{value.type.bits}"] if value.type.is_integer else value.type
     return operate(f"neg.{signed}", value, type=value.type)
 
 
-def absolute(value: Any) -> Any:
+def absolute(value: Scalar) -> Scalar:
     arithmetic("abs", value.type)
     return kept(value, None) if value.type.kind == "u" else operate(f"abs.{value.type}", value)
 
 
-def minimum(*values: Any) -> Any:
+def minimum(*values: ScalarLike) -> Scalar:
     """The smallest of two or more; of floats, those that are no NaN."""
     return _extreme("min", *values)
 
 
-def maximum(*values: Any) -> Any:
+def maximum(*values: ScalarLike) -> Scalar:
     """The largest of two or more; of floats, those that are no NaN."""
     return _extreme("max", *values)
 
 
-def _extreme(name: str, *values: Any) -> Any:
+def _extreme(name: str, *values: ScalarLike) -> Scalar:
     if len(values) < 2:
         refuse(f"pd.{name} takes two values or more; {len(values)} given", "to look into a list, write `*values`")
     _typed(f"pd.{name}", *values)
@@ -432,7 +446,7 @@ def _extreme(name: str, *values: Any) -> Any:
     return operate(f"{name}.{type}", a, b)
 
 
-def _typed(what: str, *operands: Any) -> None:
+def _typed(what: str, *operands: object) -> None:
     """Refuses operands of which none has a type."""
     for operand in operands:
         if not is_operand(operand):
@@ -444,7 +458,7 @@ def _typed(what: str, *operands: Any) -> None:
         )
 
 
-def select(condition: Any, a: Any, b: Any) -> Any:
+def select(condition: Scalar, a: ScalarLike, b: ScalarLike) -> Scalar:
     """`a` where the predicate holds, else `b`; both are computed."""
     if not (isinstance(condition, Scalar) and condition.type is pred):
         refuse(
@@ -457,18 +471,18 @@ def select(condition: Any, a: Any, b: Any) -> Any:
     return _selected(type, condition, a, b)
 
 
-def _selected(type: Type, condition: Any, a: Any, b: Any) -> Any:
+def _selected(type: Type, condition: Scalar, a: ScalarLike, b: ScalarLike) -> Scalar:
     form = f"b{type.bits}" if type.bits == 16 or type.kind == "x" else str(type)
     a, b = (_as_bits(v, type) if type.bits == 16 or type.kind == "x" else v for v in (a, b))
     return operate(f"selp.{form}", a, b, condition, type=type)
 
 
-def _as_bits(value: Any, type: Type) -> Any:
+def _as_bits(value: ScalarLike, type: Type) -> Scalar | int:
     """A number as the bits that stand for it in a 16-bit or packed type."""
     return value if isinstance(value, Scalar) else literal.encode(literal.plain(value), type).value
 
 
-def fma(a: Any, b: Any, c: Any) -> Any:
+def fma(a: ScalarLike, b: ScalarLike, c: ScalarLike) -> Scalar:
     """a * b + c: of floats rounded once, of integers the low half."""
     _typed("pd.fma", a, b, c)
     known = next(v for v in (a, b, c) if isinstance(v, Scalar))
@@ -478,7 +492,7 @@ def fma(a: Any, b: Any, c: Any) -> Any:
     return operate(f"{'fma.rn' if is_floating(known.type) else 'mad.lo'}.{known.type}", a, b, c)
 
 
-def cast(value: Any, type: Type) -> Any:
+def cast(value: ScalarLike, type: Type) -> Scalar:
     """A value or a number converted: integers are cut or extended, floats to integers toward zero, else to nearest."""
     if not isinstance(type, Type):
         refuse(f"a conversion takes a type of PTX; found {type!r}", "for example f32 or s32")
@@ -496,7 +510,7 @@ def cast(value: Any, type: Type) -> Any:
         refuse(f"`{value.name}` is {article(str(value.type))} and cannot become {article(str(type))}", str(why))
 
 
-def _converted(value: Any, type: Type) -> Any:
+def _converted(value: Scalar, type: Type) -> Scalar:
     path = conversions(value.type, type, current("to").sm)
     if not path:
         return retyped(value, type)
@@ -506,7 +520,7 @@ def _converted(value: Any, type: Type) -> Any:
     return operate(path[-1].mnemonic, value, *path[-1].constants, type=type)
 
 
-def retyped(value: Any, type: Type) -> Any:
+def retyped(value: Scalar, type: Type) -> Scalar:
     """The same bits with another type of the same kind of register: no instruction, but for a variable."""
     number = number_of(value)
     if number is not None:
@@ -514,7 +528,7 @@ def retyped(value: Any, type: Type) -> Any:
     return operate(move(type), value, type=type) if value.writable else current("to").value(value.read(), type)
 
 
-def bitcast(value: Any, type: Type) -> Any:
+def bitcast(value: Scalar, type: Type) -> Scalar:
     """The same bits as another type of the same width."""
     if type.bits != value.type.bits or pred in (type, value.type):
         refuse(
@@ -528,21 +542,21 @@ def bitcast(value: Any, type: Type) -> Any:
     return operate(f"mov.b{type.bits}", value, type=type)
 
 
-def pack(*values: Any) -> Any:
+def pack(*values: ScalarLike) -> Scalar:
     """Values side by side in one register, the first in the lowest bits: two f16 as b32, two f32 as b64."""
     _typed("pd.pack", *values)
     width = sum(v.type.bits for v in values if isinstance(v, Scalar))
     return operate(f"mov.b{width}", tuple(values), type=b32 if width == 32 else TYPES[f"b{width}"])
 
 
-def widened(value: Any, bits: int) -> Any:
+def widened(value: ScalarLike, bits: int) -> ScalarLike:
     """An integer index with at least this many bits."""
     if not isinstance(value, Scalar) or value.type.bits >= bits:
         return value
     return cast(value, u32 if value.type.kind == "u" and bits == 32 else TYPES[f"{value.type.kind}{bits}"])
 
 
-def unpack(value: Any, type: Type) -> tuple[Any, ...]:
+def unpack(value: Scalar, type: Type) -> tuple[Scalar, ...]:
     """The opposite of `pack`: a register as values of a narrower type, the lowest bits first."""
     if not isinstance(value, Scalar) or value.type.bits not in (32, 64, 128) or value.type.bits % type.bits:
         refuse(

@@ -8,11 +8,11 @@ from typing import Any
 from ptxdsl.isa.mbarrier import MOST as MOST_BYTES
 from ptxdsl.trace import control
 from ptxdsl.trace.builder import Builder, current
-from ptxdsl.trace.instruction import emit
+from ptxdsl.trace.instruction import Scalar, emit
 from ptxdsl.trace.memory import ArrayView, PointerValue, shared
 from ptxdsl.trace.operators import operate, refuse, select, steps
 from ptxdsl.trace.roles import SINK, WARP, WARPGROUP, Role, thread_of
-from ptxdsl.trace.value import Value, Var, tid, var
+from ptxdsl.trace.value import Var, tid, var
 from ptxdsl.types import b64, pred, u32
 
 ARRIVALS = {"thread": 1, "warp": WARP, "warpgroup": WARPGROUP}
@@ -23,7 +23,7 @@ ARRIVALS = {"thread": 1, "warp": WARP, "warpgroup": WARPGROUP}
 class Slot:
     """A stage of a ring for one round: its number, and its mbarriers. Copies into it complete at `full`."""
 
-    index: Value
+    index: Scalar
     full: PointerValue
     empty: PointerValue
 
@@ -135,7 +135,7 @@ class Ring:
     def _slot(self, index: Var) -> Slot:
         """The empty mbarriers lie behind the full ones."""
         with steps():
-            number: Value = index.value
+            number = index.value
             full = self._mbarriers.address(number)
             return Slot(number, full, full + self.stages)
 

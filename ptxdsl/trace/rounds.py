@@ -22,7 +22,7 @@ from ptxdsl.trace.builder import Builder, ControlRegion
 from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.trace.operators import refuse
 from ptxdsl.trace.sentences import advancing
-from ptxdsl.trace.state import Path, Position, Record, Snapshot
+from ptxdsl.trace.state import IteratorPosition, Path, Record, Snapshot
 
 _PLAIN = (int, float, complex, str, bytes, type(None))
 
@@ -97,7 +97,7 @@ class Rounds:
 def refuse_advanced(changed: list[Record], region: ControlRegion) -> None:
     """Refuses iterators that go on in a loop: in each round `next` would give what it gave while tracing."""
     for record in changed if region.again else ():
-        if isinstance(record.kind, Position):
+        if isinstance(record.kind, IteratorPosition):
             refuse(
                 f"`{record.name}` goes on in {region.words}, which Python runs once while tracing: "
                 "each round would get what the first one does",
@@ -108,7 +108,7 @@ def refuse_advanced(changed: list[Record], region: ControlRegion) -> None:
 
 def _changes(record: Record, state: Snapshot) -> list[Change]:
     """What became another in a holder; nothing of an iterator, which cannot be put back."""
-    if isinstance(record.kind, Position):
+    if isinstance(record.kind, IteratorPosition):
         return []
     stood = {id(value): path for path, value in state.paths()}
 

@@ -216,7 +216,7 @@ def _is_bound(cell: CellType) -> bool:
     return True
 
 
-class Position(Kind):
+class IteratorPosition(Kind):
     """Iterators and generators: where they are, as far as that can be seen. They cannot be put back."""
 
     def copy(self, holder: Any) -> Any:
@@ -282,7 +282,7 @@ class Through(Kind):
 
 
 _ELEMENTS, _ENTRIES, _ATTRIBUTES, _SET, _NUMBERS = Elements(), Entries(), Attributes(), Elementary(), Numbers()
-_POSITION, _CELLS, _CLASS = Position(), ClosureCells(), Members()
+_POSITION, _CELLS, _CLASS = IteratorPosition(), ClosureCells(), Members()
 _TUPLE = Through(enumerate, "{}[{}]")
 _FROZEN = Through(lambda holder: getattr(holder, "__dict__", {}).items(), "{}.{}")
 _METHOD = Through(lambda method: [("", method.__self__)], "{}")

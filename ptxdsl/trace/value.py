@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from ptxdsl import ir
 from ptxdsl.errors import Location, Site, TraceError, here, is_repeated_here
@@ -12,7 +12,7 @@ from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.trace import operators
 from ptxdsl.trace.builder import Builder, current
 from ptxdsl.trace.foreign import Foreign, UnknownName
-from ptxdsl.trace.instruction import Scalar, register_type, shown
+from ptxdsl.trace.instruction import Scalar, ScalarLike, register_type, shown
 from ptxdsl.trace.operators import binary, compare, refuse, shift
 from ptxdsl.trace.sentences import known_integer, truth
 from ptxdsl.types import Type, pred, u32
@@ -23,128 +23,123 @@ class Value(Foreign, Scalar):
 
     __slots__ = ()
 
-    def to(self, type: Type) -> Value:
+    def to(self, type: Type) -> Scalar:
         """This value converted: integers are cut or extended, floats to integers toward zero, else to nearest."""
-        return operators.cast(self, type)  # type: ignore[no-any-return]
+        return operators.cast(self, type)
 
-    def bitcast(self, type: Type) -> Value:
+    def bitcast(self, type: Type) -> Scalar:
         """The same bits as another type of the same width."""
-        return operators.bitcast(self, type)  # type: ignore[no-any-return]
+        return operators.bitcast(self, type)
 
-    def select(self, a: Any, b: Any) -> Value:
+    def select(self, a: ScalarLike, b: ScalarLike) -> Scalar:
         """`a` where this predicate holds, else `b`; both are computed."""
-        return operators.select(self, a, b)  # type: ignore[no-any-return]
+        return operators.select(self, a, b)
 
     @property
-    def value(self) -> Value:
+    def value(self) -> Scalar:
         """What this is now: of a variable a copy, which stays as it is when the variable is written."""
-        return operators.kept(self, None)  # type: ignore[no-any-return]
-
-    def negated(self) -> Value:
-        """A predicate read as `!p`, which takes no instruction."""
-        value = self.read()
-        return Value(value.register if isinstance(value, ir.Not) else ir.Not(value), pred, self.builder)  # type: ignore[arg-type]
+        return operators.kept(self, None)
 
     def __repr__(self) -> str:
         return f"<{self.type} {self.name}>"
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: ScalarLike) -> Scalar:
         return binary("+", self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: ScalarLike) -> Scalar:
         return binary("+", other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: ScalarLike) -> Scalar:
         return binary("-", self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: ScalarLike) -> Scalar:
         return binary("-", other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: ScalarLike) -> Scalar:
         return binary("*", self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: ScalarLike) -> Scalar:
         return binary("*", other, self)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: ScalarLike) -> Scalar:
         return binary("/", self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: ScalarLike) -> Scalar:
         return binary("/", other, self)
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: ScalarLike) -> Scalar:
         return binary("//", self, other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: ScalarLike) -> Scalar:
         return binary("//", other, self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: ScalarLike) -> Scalar:
         return binary("%", self, other)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: ScalarLike) -> Scalar:
         return binary("%", other, self)
 
-    def __divmod__(self, other: Any) -> Any:
+    def __divmod__(self, other: ScalarLike) -> tuple[Scalar, Scalar]:
         return self // other, self % other
 
-    def __and__(self, other: Any) -> Any:
+    def __and__(self, other: ScalarLike) -> Scalar:
         return binary("&", self, other)
 
-    def __rand__(self, other: Any) -> Any:
+    def __rand__(self, other: ScalarLike) -> Scalar:
         return binary("&", other, self)
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: ScalarLike) -> Scalar:
         return binary("|", self, other)
 
-    def __ror__(self, other: Any) -> Any:
+    def __ror__(self, other: ScalarLike) -> Scalar:
         return binary("|", other, self)
 
-    def __xor__(self, other: Any) -> Any:
+    def __xor__(self, other: ScalarLike) -> Scalar:
         return binary("^", self, other)
 
-    def __rxor__(self, other: Any) -> Any:
+    def __rxor__(self, other: ScalarLike) -> Scalar:
         return binary("^", other, self)
 
-    def __lshift__(self, other: Any) -> Any:
+    def __lshift__(self, other: ScalarLike) -> Scalar:
         return shift("<<", self, other)
 
-    def __rlshift__(self, other: Any) -> Any:
+    def __rlshift__(self, other: ScalarLike) -> Scalar:
         return shift("<<", other, self)
 
-    def __rshift__(self, other: Any) -> Any:
+    def __rshift__(self, other: ScalarLike) -> Scalar:
         return shift(">>", self, other)
 
-    def __rrshift__(self, other: Any) -> Any:
+    def __rrshift__(self, other: ScalarLike) -> Scalar:
         return shift(">>", other, self)
 
-    def __eq__(self, other: Any) -> Any:
+    def __eq__(self, other: object) -> Scalar:  # type: ignore[override]
         return compare("==", self, other)
 
-    def __ne__(self, other: Any) -> Any:
+    def __ne__(self, other: object) -> Scalar:  # type: ignore[override]
         return compare("!=", self, other)
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: ScalarLike) -> Scalar:
         return compare("<", self, other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: ScalarLike) -> Scalar:
         return compare("<=", self, other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: ScalarLike) -> Scalar:
         return compare(">", self, other)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: ScalarLike) -> Scalar:
         return compare(">=", self, other)
 
-    def __invert__(self) -> Any:
+    def __invert__(self) -> Scalar:
         return operators.invert(self)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Scalar:
         return operators.negate(self)
 
-    def __pos__(self) -> Any:
+    def __pos__(self) -> Scalar:
         return operators.kept(self, None)
 
-    def __abs__(self) -> Any:
+    def __abs__(self) -> Scalar:
         return operators.absolute(self)
 
     def __bool__(self) -> bool:
@@ -169,13 +164,13 @@ class Value(Foreign, Scalar):
                 return f"`pair=True` asks for `{pairs[0]}` too: `d, p = pd.ptx.{text}(…, pair=True)`" if pairs else None
         return None
 
-    def __getitem__(self, index: Any) -> NoReturn:
+    def __getitem__(self, index: object) -> NoReturn:
         self._refuse_index()
 
-    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+    def __setitem__(self, index: object, value: object) -> NoReturn:
         self._refuse_index()
 
-    def __delitem__(self, index: Any) -> NoReturn:
+    def __delitem__(self, index: object) -> NoReturn:
         self._refuse_index()
 
     def _refuse_index(self) -> NoReturn:
@@ -206,7 +201,7 @@ class Value(Foreign, Scalar):
         builder.refused = TraceError(message, at=builder.site().location, help=help)
         raise builder.refused
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: object) -> NoReturn:
         refuse(
             f"there is no `**` for `{self.name}`, which is {self.type}",
             "multiply: `x * x`; a power of 2 is pd.ptx.ex2.approx.f32",
@@ -214,7 +209,7 @@ class Value(Foreign, Scalar):
 
     __rpow__ = __pow__
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: object) -> NoReturn:
         refuse(
             f"there is no `@` for `{self.name}`, which is one {self.type}",
             "matrices are multiplied by pd.ptx.mma.sync, on fragments",
@@ -228,40 +223,40 @@ class Value(Foreign, Scalar):
             "use keys that are known while tracing",
         )
 
-    def __iadd__(self, other: Any) -> Any:
+    def __iadd__(self, other: ScalarLike) -> Self:
         return self._updated("+=", other)
 
-    def __isub__(self, other: Any) -> Any:
+    def __isub__(self, other: ScalarLike) -> Self:
         return self._updated("-=", other)
 
-    def __imul__(self, other: Any) -> Any:
+    def __imul__(self, other: ScalarLike) -> Self:
         return self._updated("*=", other)
 
-    def __itruediv__(self, other: Any) -> Any:
+    def __itruediv__(self, other: ScalarLike) -> Self:
         return self._updated("/=", other)
 
-    def __ifloordiv__(self, other: Any) -> Any:
+    def __ifloordiv__(self, other: ScalarLike) -> Self:
         return self._updated("//=", other)
 
-    def __imod__(self, other: Any) -> Any:
+    def __imod__(self, other: ScalarLike) -> Self:
         return self._updated("%=", other)
 
-    def __iand__(self, other: Any) -> Any:
+    def __iand__(self, other: ScalarLike) -> Self:
         return self._updated("&=", other)
 
-    def __ior__(self, other: Any) -> Any:
+    def __ior__(self, other: ScalarLike) -> Self:
         return self._updated("|=", other)
 
-    def __ixor__(self, other: Any) -> Any:
+    def __ixor__(self, other: ScalarLike) -> Self:
         return self._updated("^=", other)
 
-    def __ilshift__(self, other: Any) -> Any:
+    def __ilshift__(self, other: ScalarLike) -> Self:
         return self._updated("<<=", other)
 
-    def __irshift__(self, other: Any) -> Any:
+    def __irshift__(self, other: ScalarLike) -> Self:
         return self._updated(">>=", other)
 
-    def _updated(self, symbol: str, other: Any) -> Any:
+    def _updated(self, symbol: str, other: ScalarLike) -> Self:
         site = current(self.name).site()
         (name,) = site.names[:1] or (self.spelled,)
         if self._stands_at(site.location):
@@ -292,7 +287,7 @@ class Var(Value):
         self.written = False
         self.repeated = False  # in a list, as its element at several places
 
-    def read(self) -> Any:
+    def read(self) -> ir.Register | ir.Not | ir.Immediate:
         register = super().read()
         if not self.written:
             refuse(
@@ -305,7 +300,7 @@ class Var(Value):
         """The register, to be written."""
         return super().read()  # type: ignore[return-value]
 
-    def set(self, value: Any) -> None:
+    def set(self, value: ScalarLike) -> None:
         """Writes `value`: one of this variable's type, or a number that fits it."""
         if not operators.is_operand(value):
             refuse(f"`{self.name}.set` takes a value or a number; found {shown(value)}")
@@ -315,7 +310,7 @@ class Var(Value):
         operators.common_type("set", self, value)
         operators.kept(value, self) if isinstance(value, Scalar) else operators.settle(value, self.type, self)
 
-    def _updated(self, symbol: str, other: Any) -> Any:
+    def _updated(self, symbol: str, other: ScalarLike) -> Self:
         how = shift if symbol in ("<<=", ">>=") else binary
         if how(symbol[:-1], self, other, self) is NotImplemented:
             refuse(f"`{symbol}` on `{self.name}`, which is {self.type}, with a pointer", "take its address: `p.value`")
@@ -327,7 +322,7 @@ class Special(Value):
 
     __slots__ = ("_compute", "_label")
 
-    def __init__(self, label: str, type: Type, compute: Callable[[], Value]) -> None:
+    def __init__(self, label: str, type: Type, compute: Callable[[], Scalar]) -> None:
         self._label, self.type, self._compute = label, type, compute
         self.site = Site(Location("<special register>", 0), (label,))
 
@@ -335,12 +330,13 @@ class Special(Value):
     def name(self) -> str:
         return self._label
 
-    def read(self) -> Any:
+    def read(self) -> ir.Register | ir.Not | ir.Immediate:
         memory = current(f"pd.{self._label}").memory
         if self._label not in memory:
             with current(self._label).at_start(self._label.replace(".", "_")):
                 memory[self._label] = self._compute().operand
-        return memory[self._label]
+        register: ir.Register = memory[self._label]
+        return register
 
     @property
     def number(self) -> None:
@@ -355,7 +351,7 @@ def make_value(made: Any, type: Type) -> Any:
     return Value(made, type, builder)
 
 
-def var(type: Type, init: Any = None, *, name: str | None = None) -> Var:
+def var(type: Type, init: ScalarLike | None = None, *, name: str | None = None) -> Var:
     """A variable: a register that can be written again, by `v += x`, `v.set(x)` or `out=v`. Without `init` it must be
     written before it is read."""
     builder = current("pd.var")
@@ -374,7 +370,7 @@ def var(type: Type, init: Any = None, *, name: str | None = None) -> Var:
     return made
 
 
-def special(register: str) -> Value:
+def special(register: str) -> Scalar:
     """The value that a special register has here, such as `pd.special("%clock64")`."""
     found = SPECIAL_REGISTERS.get(str(register))
     if found is None:
@@ -383,8 +379,7 @@ def special(register: str) -> Value:
             f"PTX has no special register `{register}` that we know",
             f"did you mean {' or '.join(near)}?" if near else "they are written with a percent sign: %clock64",
         )
-    made: Value = operators.operate(operators.move(found.type), current("pd.special").value(found, found.type))
-    return made
+    return operators.operate(operators.move(found.type), current("pd.special").value(found, found.type))
 
 
 def _register(label: str, register: str) -> Special:
@@ -403,10 +398,10 @@ class Axes:
             raise AttributeError(name)
         raise UnknownName(f"pd.{self.label} has no `{name}`", at=here().location, help="its components are x, y and z")
 
-    def __getitem__(self, index: Any) -> NoReturn:
+    def __getitem__(self, index: object) -> NoReturn:
         self._refuse_whole("indexed")
 
-    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+    def __setitem__(self, index: object, value: object) -> NoReturn:
         self._refuse_whole("indexed")
 
     def __iter__(self) -> NoReturn:

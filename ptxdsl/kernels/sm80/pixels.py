@@ -15,6 +15,8 @@ from ptxdsl.kernels.parameters import Geometry
 from ptxdsl.kernels.sm80.copies import TileCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 
 NOWHERE = 1 << 31  # a line that no image has: where rows lie behind the last output pixel
 ROW_BYTES = 16  # what is known of a row: an address and two coordinates
@@ -43,10 +45,10 @@ class PixelRows:
                 pd.ptx.st.shared.v2.b64(self.table.address(row, 0), [pointer.value, begin])
         pd.ptx.bar.sync(0)
 
-    def read(self, distance: Any) -> tuple[Any, Any, Any]:
+    def read(self, distance: int) -> tuple[PointerValue, Scalar, Scalar]:
         """(address, line, column) of the row that is `distance` bytes from the first."""
         pointer, begin = pd.ptx.ld.shared.v2.b64(self.memory + distance)
-        return pd.pointer(pointer, b8), *pd.unpack(begin, u32)
+        return pd.pointer(pointer, b8), *pd.unpack(begin, u32)  # type: ignore[return-value]
 
 
 def _window(x: Any, geometry: Geometry, row: Any) -> tuple[Any, Any, Any]:

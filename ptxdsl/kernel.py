@@ -36,7 +36,7 @@ else:
 
 
 MOST_VARIANTS = 1024  # of a kernel, that are remembered
-RESERVED = ("stream", "cluster", "cooperative", "overlap", "arch", "annotate", "shared_bytes", "checks")
+RESERVED = ("stream", "cluster", "cooperative", "dependent", "overlap", "arch", "annotate", "shared_bytes", "checks")
 
 
 @dataclass(frozen=True, slots=True)

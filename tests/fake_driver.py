@@ -199,4 +199,6 @@ def _attribute(attribute):
     kind = attribute.id.name.removeprefix("CU_LAUNCH_ATTRIBUTE_")
     if kind == "CLUSTER_DIMENSION":
         return kind, (attribute.value.clusterDim.x, attribute.value.clusterDim.y, attribute.value.clusterDim.z)
+    if kind == "PROGRAMMATIC_STREAM_SERIALIZATION":
+        return kind, attribute.value.programmaticStreamSerializationAllowed
     return kind, attribute.value.cooperative

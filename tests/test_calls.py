@@ -101,6 +101,12 @@ def test_clusters_and_cooperative_launches(gpu):
     assert gpu.launches[-1]["attributes"] == [("CLUSTER_DIMENSION", (2, 1, 1)), ("COOPERATIVE", 1)]
 
 
+def test_a_kernel_that_may_begin_early(gpu):
+    for _ in range(2):
+        make()[4, 32](OnGpu(), OnGpu(), 2.0, 10, dependent=True)
+        assert gpu.launches[-1]["attributes"] == [("PROGRAMMATIC_STREAM_SERIALIZATION", 1)]
+
+
 def test_an_array_of_another_type_is_refused_after_a_launch_too(gpu):
     kernel = make()
     kernel[1, 32](OnGpu(), OnGpu(), 2.0, 10)

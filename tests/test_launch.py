@@ -242,6 +242,18 @@ def test_clusters_on_a_gpu_that_has_none():
     assert refused.value.help == "launch without `cluster`; they came with sm_90"
 
 
+def test_a_dependent_launch_is_an_attribute(gpu):
+    both_ways(kernel(), 4, 32, (Tensor(), 8, Tensor(), 2.0), dependent=True)
+    assert [launch["attributes"] for launch in gpu.launches] == [[("PROGRAMMATIC_STREAM_SERIALIZATION", 1)]] * 2
+
+
+def test_a_dependent_launch_on_a_gpu_that_waits_for_each_kernel():
+    with installed(FakeCuda(widths=(8, 4, 8, 4), COMPUTE_CAPABILITY_MAJOR=8)), pytest.raises(LaunchError) as refused:
+        kernel(arch="sm_80")(2, 32, (Tensor(), 8, Tensor(), 2.0), dependent=True)
+    assert refused.value.message == "cuda:0 (Fake 0, sm_80) begins no kernel before the one in front of it has ended"
+    assert refused.value.help == "launch without `dependent`; it came with sm_90"
+
+
 def test_a_cubin_for_another_gpu(gpu):
     with pytest.raises(LaunchError) as refused:
         kernel(arch="sm_80")(1, 32, (Tensor(), 8, Tensor(), 2.0))

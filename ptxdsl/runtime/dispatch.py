@@ -82,13 +82,16 @@ class Launch:
         stream: object = None,
         cluster: int | tuple[int, ...] | None = None,
         cooperative: bool = False,
+        dependent: bool = False,
         overlap: bool = False,
         **constants: object,
     ) -> None:
         """Runs the kernel: on the emulator with numpy arrays, which it waits for, else on the GPU of the arrays.
 
         `stream` is a torch or CuPy stream, a `__cuda_stream__` object or a handle; the current one without it. An array
-        that the kernel writes may share a part of its memory with another argument only with `overlap`.
+        that the kernel writes may share a part of its memory with another argument only with `overlap`. A `dependent`
+        kernel may begin while the one before it on the stream still runs: it waits for what that writes by
+        `pd.ptx.griddepcontrol.wait()`, and that one lets it begin by `griddepcontrol.launch_dependents`.
         Raises LaunchError where an argument does not fit, EmulationError where the emulated kernel goes wrong; nothing
         is written then.
         """
@@ -97,7 +100,7 @@ class Launch:
         )
         if known is None and constants:
             known = _made_anew(self.kernel, arguments, constants)
-        options = cluster, cooperative
+        options = cluster, cooperative, dependent
         if known is not None and not overlap:
             last = known[0]
             try:
@@ -136,7 +139,11 @@ def _made_anew(
 
 
 def _again(
-    launch: Launch, known: list[KeptLaunch], arguments: tuple[object, ...], stream: object, options: tuple[object, bool]
+    launch: Launch,
+    known: list[KeptLaunch],
+    arguments: tuple[object, ...],
+    stream: object,
+    options: tuple[object, bool, bool],
 ) -> bool:
     """Launches as before where the GPU or the types within groups differ from those of the last launch."""
     if not known[0].captures.hold():
@@ -156,7 +163,7 @@ def _run(
     launch: Launch,
     arguments: tuple[Any, ...],
     stream: Any,
-    options: tuple[Any, bool],
+    options: tuple[Any, bool, bool],
     overlap: bool,
     constants: dict[str, Any],
 ) -> None:
@@ -176,7 +183,7 @@ def _run(
         return
     handle = variant.compiled(driver.device(device or 0).arch)
     if device is None:
-        named = dict(zip(("shared_bytes", "cluster", "cooperative"), shape[2:], strict=True))
+        named = dict(zip(("shared_bytes", "cluster", "cooperative", "dependent"), shape[2:], strict=True))
         handle.launch_on_copies(launch.grid, launch.block, arguments, **named, overlap=overlap)
         return
     handle.launch(shape, variant.signature.flat(arguments), stream, device, overlap)

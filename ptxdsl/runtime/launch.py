@@ -66,6 +66,7 @@ class Compiled:
         shared_bytes: int = 0,
         cluster: int | tuple[int, ...] | None = None,
         cooperative: bool = False,
+        dependent: bool = False,
         stream: object = None,
         device: int | None = None,
     ) -> None:
@@ -75,7 +76,7 @@ class Compiled:
         `grid` counts blocks; `stream` is a torch or CuPy stream, a `__cuda_stream__` object or a handle as an int.
         Raises LaunchError, with nothing launched, for an argument that does not fit or a launch that the GPU cannot do.
         """
-        shape = grid, block, shared_bytes, cluster, cooperative
+        shape = grid, block, shared_bytes, cluster, cooperative, dependent
         try:
             if self.last(arguments, shape, stream, device):
                 return
@@ -95,7 +96,7 @@ class Compiled:
     ) -> None:
         """Launch where the last arguments were of other types: quickly if these are known too, else carefully.
 
-        `shape` is (grid, block, shared_bytes, cluster, cooperative), `arguments` one a parameter of PTX.
+        `shape` is (grid, block, shared_bytes, cluster, cooperative, dependent), `arguments` one a parameter of PTX.
         """
         if overlap:
             self._launch_carefully(shape, arguments, stream, device, overlap)
@@ -171,6 +172,7 @@ class Compiled:
         shared_bytes: int = 0,
         cluster: int | tuple[int, ...] | None = None,
         cooperative: bool = False,
+        dependent: bool = False,
         device: int = 0,
         overlap: bool = False,
     ) -> None:
@@ -186,7 +188,7 @@ class Compiled:
                 f"it is not known which arrays {signature.kernel} writes, so none can be copied back",
                 "name them when it is loaded: load(cubin, name, parameters, written={'y'})",
             )
-        shape = launch_shape(grid, block, shared_bytes, cluster, cooperative)
+        shape = launch_shape(grid, block, shared_bytes, cluster, cooperative, dependent)
         values = signature.check(arguments, HOST, may_overlap=overlap)
         arrays = [array for _, array, _ in signature.arrays(values)]
         with driver.on(device), copied(arrays) as copies:

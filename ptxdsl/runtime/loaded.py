@@ -164,6 +164,11 @@ class Loaded:
                 f"a block of {shape.block} has {shape.threads} threads; {self._name} can have {self._max_threads}",
                 "its registers or its .maxntid allow no more",
             )
+        if shape.dependent and self._device.capability < (9, 0):
+            refuse(
+                f"{self._device} begins no kernel before the one in front of it has ended",
+                "launch without `dependent`; it came with sm_90",
+            )
         if shape.cluster and self._device.capability < (9, 0):
             refuse(f"{self._device} has no clusters", "launch without `cluster`; they came with sm_90")
         self._allow_shared_memory(shape.shared_bytes)
@@ -206,6 +211,11 @@ def _launch_attributes(shape: Shape) -> list[Any]:
         cooperative.id = driver.cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
         cooperative.value.cooperative = 1
         attributes.append(cooperative)
+    if shape.dependent:
+        dependent = driver.cuda.CUlaunchAttribute()
+        dependent.id = driver.cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        dependent.value.programmaticStreamSerializationAllowed = 1
+        attributes.append(dependent)
     return attributes
 
 

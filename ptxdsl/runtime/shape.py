@@ -16,13 +16,17 @@ CLUSTER_BLOCKS = 16
 
 
 class Shape(NamedTuple):
-    """Extents in x, y, z of a launch; a grid counts blocks also where these come in clusters."""
+    """Extents in x, y, z of a launch; a grid counts blocks also where these come in clusters.
+
+    A `dependent` one may begin before the kernel in front of it on its stream has ended.
+    """
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_bytes: int = 0
     cluster: tuple[int, int, int] | None = None
     cooperative: bool = False
+    dependent: bool = False
 
     @property
     def threads(self) -> int:
@@ -31,7 +35,12 @@ class Shape(NamedTuple):
 
 
 def launch_shape(
-    grid: object, block: object, shared_bytes: object = 0, cluster: object = None, cooperative: bool = False
+    grid: object,
+    block: object,
+    shared_bytes: object = 0,
+    cluster: object = None,
+    cooperative: bool = False,
+    dependent: bool = False,
 ) -> Shape:
     """The shape of a launch from what a user writes: ints or tuples of one to three ints.
 
@@ -43,6 +52,7 @@ def launch_shape(
         _byte_count(shared_bytes),
         None if cluster is None else _extents("cluster", cluster, (CLUSTER_BLOCKS,) * 3),
         bool(cooperative),
+        bool(dependent),
     )
     if shape.threads > THREADS_PER_BLOCK:
         refuse(

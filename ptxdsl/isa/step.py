@@ -187,6 +187,9 @@ class Step(Protocol):
     def wait_products(self, pending: int) -> None:
         """Carries out all but the newest `pending` groups of products of each warp."""
 
+    def change_registers(self, count: int, more: bool) -> None:
+        """Each thread has `count` registers now; with `more`, once others have given enough of them back."""
+
     def suspend(self, ready: np.ndarray) -> None:
         """Lanes where `ready` is false run this instruction again when memory has changed; no output is kept."""
 

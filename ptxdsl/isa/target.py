@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from math import prod
 
 Version = tuple[int, int]
 
@@ -45,10 +47,22 @@ ATTRIBUTES: dict[str, tuple[Version, int]] = {"managed": ((4, 0), 30), "unified"
 INLINED_AT: Version = (7, 2)
 WIDE_REGISTERS: tuple[Version, int] = ((8, 3), 70)
 LARGE_PARAMETERS: tuple[Version, int] = ((8, 1), 70)
+WARPGROUP = 128  # threads
+REGISTER_FILE = 1 << 16  # registers of a multiprocessor, 32 bits each
+LEAST_REGISTERS, MOST_REGISTERS = 24, 256  # of a thread
 CLUSTER_BLOCKS = 16
 """Blocks of a cluster, at most; more than 8 only where the launch allows what not every GPU has."""
 LARGE_PARAMETER_BYTES = 4352
 """More parameter bytes than this need LARGE_PARAMETERS."""
+
+
+def registers_at_launch(promised: Mapping[str, Sequence[int]]) -> int:
+    """Registers of each thread when a kernel with these directives starts; 0 where they do not say how large it is."""
+    threads = prod(promised.get("reqntid") or promised.get("maxntid") or [0])
+    if not threads or "maxnreg" in promised:
+        return promised["maxnreg"][0] if threads else 0
+    (blocks,) = promised.get("minnctapersm", [1])
+    return min(MOST_REGISTERS, REGISTER_FILE // (threads * max(1, blocks)) // 8 * 8)
 
 
 @cache

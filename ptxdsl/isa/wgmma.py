@@ -17,7 +17,6 @@ from ..layout.mma_shapes import WGMMA, WGMMA_M, WarpgroupProduct
 from ..types import TYPES, Type, b32
 from .form import Form
 from .matrix import HELD_IN
-from .opaque import GpuOnly
 from .opcode import Op, Opcode
 from .operand import Problem
 from .step import Step
@@ -190,10 +189,11 @@ class WgmmaWaitGroup(Op):
             yield Problem("n", f"`n` is {operands[0].value}; it counts groups, from 0")
 
 
-class SetMaxNReg(GpuOnly):
+class SetMaxNReg(Op):
     """Gives registers of the warps back (dec), or waits for more (inc), so that each thread has `count`."""
 
     collective = True
+    warps = WARPS
     forms = (
         Form("setmaxnreg.action.sync.aligned.u32 count:imm", action="inc dec", ptx="8.0", sm="90a 100f 110f 120f"),
     )
@@ -204,3 +204,6 @@ class SetMaxNReg(GpuOnly):
             nearest = min(range(24, 257, 8), key=lambda n: abs(n - count))
             message = f"`count` is {count} registers; it must be a multiple of 8 from 24 to 256"
             yield Problem("count", message, f"the nearest is {nearest}")
+
+    def execute(self, i: Opcode, m: Step, count: int) -> None:
+        m.change_registers(count, i.action == "inc")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -98,6 +98,27 @@ def _block_problems(function: Function) -> Iterator[VerifyError]:
         elif not promised.keys() & {"minnctapersm", "maxnreg"}:
             help = "say it: `@pd.kernel(reqntid=384, min_blocks=1)`, or .minnctapersm in PTX"
             yield from (_error(i, Problem("", UNCOUNTED, help)) for i in resized)
+        else:
+            numbers = {name: [n for n in values if isinstance(n, int)] for name, values in promised.items()}
+            yield from (_error(i, problem) for i in resized for problem in _register_problems(i, numbers))
+
+
+def _register_problems(instruction: Instruction, promised: Mapping[str, Sequence[int]]) -> Iterator[Problem]:
+    """What a block never gets, even where its other threads keep as few registers as they can."""
+    threads, first = prod(promised.get("reqntid") or promised["maxntid"]), target.registers_at_launch(promised)
+    if threads % target.WARPGROUP:
+        message = f"registers change for whole warpgroups of {target.WARPGROUP} threads; the block has {threads}"
+        yield Problem("", message, f"take a multiple of {target.WARPGROUP} threads")
+        return
+    count, others = getattr(instruction.operands[0], "value", 0), threads - target.WARPGROUP
+    total = count * target.WARPGROUP + others * target.LEAST_REGISTERS
+    if total > threads * first:
+        most = (threads * first - others * target.LEAST_REGISTERS) // target.WARPGROUP // 8 * 8
+        message = (
+            f"{count} registers for a thread of a warpgroup and {target.LEAST_REGISTERS} for the others are {total}; "
+            f"the block is launched with {threads * first}"
+        )
+        yield Problem("", message, f"ask for {most} at most")
 
 
 def verify(module: Module) -> None:

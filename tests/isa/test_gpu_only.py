@@ -68,6 +68,18 @@ ret;
         "  help: say it: `@pd.kernel(reqntid=384, min_blocks=1)`, or .minnctapersm in PTX",
     ),
     (".maxntid 384, 1, 1\n.minnctapersm 1", "setmaxnreg.inc.sync.aligned.u32 64;", ""),
+    (
+        ".reqntid 256\n.minnctapersm 2",
+        "setmaxnreg.inc.sync.aligned.u32 256;",
+        "setmaxnreg.inc.sync.aligned.u32: 256 registers for a thread of a warpgroup and 24 for the others are 35840; "
+        "the block is launched with 32768\n  <ptx>:7\n  help: ask for 232 at most",
+    ),
+    (
+        ".reqntid 96\n.minnctapersm 1",
+        "setmaxnreg.dec.sync.aligned.u32 40;",
+        "setmaxnreg.dec.sync.aligned.u32: registers change for whole warpgroups of 128 threads; the block has 96\n"
+        "  <ptx>:7\n  help: take a multiple of 128 threads",
+    ),
     (".reqntid 384\n.maxnreg 168", "setmaxnreg.inc.sync.aligned.u32 64;", ""),
     (".reqnctapercluster 2, 8, 1", "", ""),
 ])  # fmt: skip

@@ -20,6 +20,7 @@ from .cluster_barriers import ClusterBarriers
 from .decode import Code, Decoded
 from .frames import Frame
 from .program import Program, allocation
+from .registers import RegisterPool
 from .residents import ONE, Residents
 from .scheduler import Scheduler
 from .schedules import schedule
@@ -73,6 +74,7 @@ class Core:
     cluster_barriers: ClusterBarriers
     copies: CopyQueue
     products: ProductQueue
+    pool: RegisterPool
     entry: Frame
 
     def __init__(self, launch: EmulatedLaunch, memory: Memory) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...errors import Location
 from ...isa.mbarrier import MbarrierTestWait, object_arrivals, pending_bytes
+from ...isa.wgmma import SetMaxNReg
 from ...types import b64
 from ..memory.access import bytes_text
 from .core import Core
@@ -78,6 +79,9 @@ def _waits(machine: Core, x: Executor) -> list[Wait]:
 
 def _lacking(machine: Core, x: Executor, group: Group) -> str:
     """What the mbarrier object lacks that threads wait at, or look at in a loop; nothing if they wait for another."""
+    step = group.frame.code.steps[group.pc]
+    if isinstance(step.op, SetMaxNReg):
+        return machine.pool.lacking(x, group.lanes, step.reads[0].value)
     looked_at = group.frame.code.steps[group.pc :][: LOOP if group.circles else 1]
     wait = next((step for step in looked_at if isinstance(step.op, MbarrierTestWait)), None)
     if wait is None:

@@ -217,7 +217,10 @@ class Flow(Requests):
                 return False
         return True
 
-    # Products of warpgroups
+    # Products and registers of warpgroups
+
+    def change_registers(self, count: int, more: bool) -> None:
+        self.suspend(self.machine.pool.change(self, count, more))
 
     def multiply_late(self, inputs: LateInputs) -> None:
         self.products.issue(self, inputs)

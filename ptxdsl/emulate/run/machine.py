@@ -20,6 +20,7 @@ from .deadlock import report_deadlock
 from .decode import decode
 from .joint import meet_elsewhere
 from .processor import Processor
+from .registers import RegisterPool, at_launch
 from .residents import WARP, Residents
 from .scheduler import ROUNDS_BEFORE_OTHERS, Group, Scheduler
 
@@ -99,6 +100,7 @@ class Machine(Core):
         self.cluster_barriers = ClusterBarriers(self.residents)
         self.copies = CopyQueue(self.memory, self.residents.lanes)
         self.products = ProductQueue(self.residents.lanes // WARP)
+        self.pool = RegisterPool(self.residents, at_launch(self.program.kernel))
         self.processor = Processor(self)
         self.entry = self.new_frame(decode(self.program.kernel), None, -1)
         self.scheduler.add(Group(self.entry, 0, self.residents.all[self.residents.exists]))
@@ -169,6 +171,7 @@ class Machine(Core):
         self.cluster_barriers.move(new, old_lanes, lanes[old_lanes])
         self.barriers.move(new, old_slots, slots[old_slots])
         self.products.move(lanes, new.lanes // WARP)
+        self.pool.move(lanes, slots, new)
         self.copies.move(lanes, slots, new.lanes, self.launch.shared_bytes)
         self.memory.move(new, lanes, slots)
         self.processor.move(new, old_lanes, lanes[old_lanes])

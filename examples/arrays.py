@@ -23,13 +23,19 @@ if ON_GPU and LIBRARY is None:
 def to_device(array):
     """A numpy array where the kernels run."""
     if LIBRARY == "torch":
-        return importlib.import_module("torch").from_numpy(array).cuda()
+        torch = importlib.import_module("torch")
+        if array.dtype.name == "bfloat16":  # which torch takes from numpy by its bits alone
+            return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16).cuda()
+        return torch.from_numpy(array).cuda()
     return importlib.import_module("cupy").asarray(array) if LIBRARY == "cupy" else array
 
 
 def to_host(array):
     """The opposite; waits for the kernels."""
-    return array if LIBRARY is None else (array.cpu().numpy() if LIBRARY == "torch" else array.get())
+    if LIBRARY == "torch":
+        host = array.cpu()
+        return (host.float() if "bfloat16" in str(host.dtype) else host).numpy()
+    return array if LIBRARY is None else array.get()
 
 
 def check(what, found, expected, tolerance=0.0):

@@ -111,7 +111,7 @@ def quick_map(kind: TensorMap, itemsize: int) -> Any:
 def _encoded(d: TensorMapDescription) -> bytes:
     """The 128 bytes that the driver makes of a description."""
     cuda = driver.cuda
-    wide = [cuda.cuuint64_t(n) for n in d.dims], [cuda.cuuint64_t(n) for n in d.strides]
+    wide = [cuda.cuuint64_t(n) for n in d.dims], [cuda.cuuint64_t(n) for n in d.strides or (UNIT,)]
     narrow = [cuda.cuuint32_t(n) for n in d.box], [cuda.cuuint32_t(n) for n in d.element_strides]
     kind = _DATA_TYPES[ALIASES.get(str(d.type), str(d.type))]
     swizzle = f"{d.swizzle}B" if d.swizzle else "NONE"

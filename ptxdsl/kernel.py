@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import ptxdsl.assemble as assembling
     import ptxdsl.parse as parsing
     from ptxdsl.assemble import Cubin, Resources
+    from ptxdsl.runtime import shape as shapes
     from ptxdsl.runtime import values
     from ptxdsl.runtime import variables as module_variables
     from ptxdsl.runtime.launch import Compiled
@@ -32,6 +33,7 @@ else:
     assembling = Late("ptxdsl.assemble")
     parsing = Late("ptxdsl.parse")
     module_variables = Late("ptxdsl.runtime.variables")
+    shapes = Late("ptxdsl.runtime.shape")
     values = Late("ptxdsl.runtime.values")
 
 
@@ -279,9 +281,20 @@ def kernel(
                     at=here().location,
                     help="give it another name",
                 )
+        _check_cluster(function.__name__, cluster)
         return Kernel(function, taken, Options(reqntid, max_threads, min_blocks, cluster, arch))
 
     return make if function is None else make(function)
+
+
+def _check_cluster(name: str, cluster: object) -> None:
+    """Raises TraceError for clusters that no launch can have."""
+    try:
+        if cluster is not None:
+            shapes.cluster_extents(cluster)
+    except LaunchError as refusal:
+        message = f"kernel `{name}`: {refusal.message}"
+        raise TraceError(message, at=here().location, help=refusal.help) from None
 
 
 class ParsedKernel(AnyKernel):

@@ -16,6 +16,9 @@ ATTRIBUTES = {
     "MEMORY_CLOCK_RATE": 3201000, "GLOBAL_MEMORY_BUS_WIDTH": 6144,
     "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448, "MAX_THREADS_PER_BLOCK": 1024,
 }  # fmt: skip
+CLUSTER_ATTRIBUTES = (
+    "REQUIRED_CLUSTER_WIDTH", "REQUIRED_CLUSTER_HEIGHT", "REQUIRED_CLUSTER_DEPTH", "CLUSTER_SIZE_MUST_BE_SET",
+)  # fmt: skip
 
 CACHED = (driver.why_no_gpu, driver.device_count, driver.device, driver.primary_context)
 
@@ -45,6 +48,7 @@ class FakeCuda:
         self.contexts, self.launches, self.loaded, self.function_attributes = [], [], [], []
         self.memory, self.failing, self.max_threads = {}, {}, 1024
         self.variables, self.globals, self.maps = {}, {}, []
+        self.cluster, self.explicit_cluster = (0, 0, 0), 0  # what the machine code is made for
         self.run = lambda launch: None
 
     def __getattr__(self, name):
@@ -108,7 +112,8 @@ class FakeCuda:
         return self.result("cuModuleGetFunction", real.CUfunction(3000 + self.current))
 
     def cuFuncGetAttribute(self, attribute, function):
-        known = {"MAX_THREADS_PER_BLOCK": self.max_threads, "SHARED_SIZE_BYTES": 64}
+        clusters = dict(zip(CLUSTER_ATTRIBUTES, (*self.cluster, self.explicit_cluster), strict=True))
+        known = {"MAX_THREADS_PER_BLOCK": self.max_threads, "SHARED_SIZE_BYTES": 64} | clusters
         return self.result("cuFuncGetAttribute", known[attribute.name.removeprefix("CU_FUNC_ATTRIBUTE_")])
 
     def cuFuncSetAttribute(self, function, attribute, value):

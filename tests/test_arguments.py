@@ -474,7 +474,8 @@ def test_a_shape_with_all_that_a_launch_can_have():
             "shared_bytes is '1k'; it must be the number of bytes of dynamic shared memory, 0 or more",
             None,
         ),
-        ({"cluster": (4, 4, 2)}, "a cluster of (4, 4, 2) has 32 blocks; 16 is the most", None),
+        ({"cluster": (4, 4, 2)}, "a cluster of (4, 4, 2) has 32 blocks; 16 is the most",
+         "8 blocks run on every GPU that has clusters"),
         ({"cluster": 0}, "cluster is (0, 1, 1): every extent must be at least 1", None),
         (
             {"cluster": 3},

@@ -11,6 +11,7 @@ from ptxdsl import config, ir
 from ptxdsl.arrays import HOST, Array, Struct
 from ptxdsl.driver import Late
 from ptxdsl.errors import Error, LaunchError, here, public
+from ptxdsl.isa.cluster_size import clusters_of
 from ptxdsl.runtime import limits
 from ptxdsl.runtime.variant import Variant
 
@@ -32,11 +33,11 @@ MOST_REGISTERS = 255  # of a thread
 
 def run(variant: Variant, shape: tuple[Any, ...], arguments: Sequence[Any], overlap: bool) -> None:
     """Runs a kernel. Raises LaunchError for what does not fit, EmulationError for what the kernel does wrong."""
-    checked = shapes.launch_shape(*shape)
+    checked = _in_clusters(variant, shapes.launch_shape(*shape))
     filled = _checked(variant, checked, arguments, overlap)
     emulator.run(
         variant.function, variant.read, checked.grid, checked.block, filled, checked.shared_bytes,
-        config.current().checks, variables=_variables(variant),
+        config.current().checks, variables=_variables(variant), cluster=checked.cluster,
     )  # fmt: skip
 
 
@@ -53,6 +54,7 @@ def emulate(
     max_steps: int | None = None,
     max_seconds: float | None = None,
     traffic: bool = False,
+    cluster: int | tuple[int, ...] | None = None,
     **constants: object,
 ) -> Report:
     """Runs a kernel on the emulator and reports what it did wrong; does not raise for that.
@@ -61,7 +63,8 @@ def emulate(
     was never written and copies not waited for. `schedule` is "lockstep", "skewed", "random" or "random:SEED"; after
     `max_steps` steps or `max_seconds` the kernel is stopped, which is a finding of kind 'limit'. Without them the
     settings PTXDSL_SCHEDULE, PTXDSL_STEPS and PTXDSL_SECONDS hold. `traffic` fills `report.bank_conflicts` and
-    `report.global_sectors`. Raises LaunchError for arguments that do not fit.
+    `report.global_sectors`. `cluster` counts the blocks of a cluster, as in a launch. Raises LaunchError for arguments
+    that do not fit.
     """
     if not hasattr(kernel, "variant"):
         raise LaunchError(
@@ -70,14 +73,20 @@ def emulate(
             help="decorate the function with @pd.kernel, or take the kernel of a module: pd.parse(text)[name]",
         )
     variant = kernel.variant(config.current().arch, constants)
-    shape = shapes.launch_shape(grid, block, variant.shared_bytes(shared_bytes))
+    shape = _in_clusters(variant, shapes.launch_shape(grid, block, variant.shared_bytes(shared_bytes), cluster))
     filled = _checked(variant, shape, arguments, overlap)
     limits_given = {"schedule": schedule, "steps": max_steps, "seconds": max_seconds}
     with config.using(**{name: str(value) for name, value in limits_given.items() if value is not None}):
         return emulator.emulate(
             variant.function, variant.read, shape.grid, shape.block, filled, shape.shared_bytes, checks,
-            variables=_variables(variant), traffic=traffic,
+            variables=_variables(variant), traffic=traffic, cluster=shape.cluster,
         )  # fmt: skip
+
+
+def _in_clusters(variant: Variant, shape: Shape) -> Shape:
+    """The shape with the clusters that the kernel runs in."""
+    checked: Shape = shapes.in_clusters(shape, variant.name, clusters_of(variant.function))
+    return checked
 
 
 def _variables(variant: Variant) -> dict[ir.Variable, bytes] | None:

@@ -14,8 +14,9 @@ from ptxdsl import driver
 from ptxdsl.arrays import Library
 from ptxdsl.assemble import Cubin
 from ptxdsl.driver import call
+from ptxdsl.isa.cluster_size import Clusters
 from ptxdsl.runtime.arguments import Signature
-from ptxdsl.runtime.shape import Shape, launch_shape, refuse
+from ptxdsl.runtime.shape import Shape, in_clusters, launch_shape, refuse
 from ptxdsl.runtime.streams import stream_handle
 
 _DEFAULT_DYNAMIC_BYTES = 48 * 1024  # more must be asked for, kernel by kernel
@@ -95,6 +96,7 @@ class Loaded:
             )  # fmt: skip
             # Asking for an attribute loads the code now, so that a first launch can be captured.
             self._max_threads = self._attribute("MAX_THREADS_PER_BLOCK")
+            self._clusters = self._promised()
         resources = image.cubin.kernels.get(self._name)
         self._static_bytes = resources.shared_bytes if resources else self._attribute("SHARED_SIZE_BYTES")
         self._dynamic_bytes = _DEFAULT_DYNAMIC_BYTES - self._static_bytes
@@ -147,13 +149,14 @@ class Loaded:
     def _make_config(self, asked: tuple[Any, ...], stream: int) -> Any:
         """The launch's configuration for the driver; it is never changed again, so threads can share it."""
         shape = asked if isinstance(asked, Shape) else launch_shape(*asked)
+        shape = in_clusters(shape, self._name, self._clusters)
         self._allow(shape)
         config = driver.cuda.CUlaunchConfig()
         config.gridDimX, config.gridDimY, config.gridDimZ = shape.grid
         config.blockDimX, config.blockDimY, config.blockDimZ = shape.block
         config.sharedMemBytes = shape.shared_bytes
         config.hStream = driver.cuda.CUstream(stream)
-        config.attrs = _launch_attributes(shape)
+        config.attrs = _launch_attributes(shape._replace(cluster=None) if self._clusters.required else shape)
         config.numAttrs = len(config.attrs)
         return config
 
@@ -187,6 +190,13 @@ class Loaded:
         if dynamic_bytes > self._dynamic_bytes:
             self._set_attribute("MAX_DYNAMIC_SHARED_SIZE_BYTES", dynamic_bytes)
             self._dynamic_bytes = dynamic_bytes
+
+    def _promised(self) -> Clusters:
+        """The clusters that the machine code is made for, which the driver launches without being told."""
+        if self._device.capability < (9, 0):
+            return Clusters()
+        x, y, z = (self._attribute(f"REQUIRED_CLUSTER_{axis}") for axis in ("WIDTH", "HEIGHT", "DEPTH"))
+        return Clusters((x, y, z) if x else None, None, bool(self._attribute("CLUSTER_SIZE_MUST_BE_SET")))
 
     def _attribute(self, name: str) -> int:
         attribute = getattr(driver.cuda.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")

@@ -8,6 +8,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from ptxdsl.errors import LaunchError, caller
+from ptxdsl.isa.cluster_size import Clusters
 
 GRID_LIMITS = (2**31 - 1, 65535, 65535)
 BLOCK_LIMITS = (1024, 1024, 64)
@@ -50,7 +51,7 @@ def launch_shape(
         _extents("grid", grid, GRID_LIMITS),
         _extents("block", block, BLOCK_LIMITS),
         _byte_count(shared_bytes),
-        None if cluster is None else _extents("cluster", cluster, (CLUSTER_BLOCKS,) * 3),
+        None if cluster is None else cluster_extents(cluster),
         bool(cooperative),
         bool(dependent),
     )
@@ -62,6 +63,37 @@ def launch_shape(
     if shape.cluster:
         _check_cluster(shape.grid, shape.cluster)
     return shape
+
+
+def cluster_extents(cluster: object) -> tuple[int, int, int]:
+    """The blocks of a cluster along each axis. Raises LaunchError for an extent of zero, and for too many blocks."""
+    extents = _extents("cluster", cluster, (CLUSTER_BLOCKS,) * 3)
+    if math.prod(extents) > CLUSTER_BLOCKS:
+        message = f"a cluster of {extents} has {math.prod(extents)} blocks; {CLUSTER_BLOCKS} is the most"
+        refuse(message, "8 blocks run on every GPU that has clusters")
+    return extents
+
+
+def in_clusters(shape: Shape, kernel: str, promised: Clusters) -> Shape:
+    """The shape with the clusters that a kernel runs in. Raises LaunchError where it promises others than are asked."""
+    asked, required = shape.cluster, promised.required
+    if asked and required and asked != required:
+        refuse(
+            f"{kernel} is made for clusters of {required} blocks; the launch asks for {asked}",
+            "launch it without `cluster`, or make it with another one: `@pd.kernel(cluster=…)`",
+        )
+    if promised.explicit and not asked and not required:
+        refuse(
+            f"{kernel} runs in clusters only (.explicitcluster), and the launch does not say of how many blocks",
+            f"launch it as {kernel}[grid, block](…, cluster=2)",
+        )
+    if asked and promised.most is not None and math.prod(asked) > promised.most:
+        message = f"{kernel} is made for clusters of at most {promised.most} blocks; the launch asks for {asked}"
+        refuse(message, "launch smaller clusters, or write a larger .maxclusterrank")
+    if not required:
+        return shape
+    _check_cluster(shape.grid, cluster_extents(required))
+    return shape._replace(cluster=required)
 
 
 def _extents(name: str, value: object, limits: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -86,8 +118,6 @@ def _byte_count(value: object) -> int:
 
 
 def _check_cluster(grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> None:
-    if math.prod(cluster) > CLUSTER_BLOCKS:
-        refuse(f"a cluster of {cluster} has {math.prod(cluster)} blocks; {CLUSTER_BLOCKS} is the most")
     if any(extent % part for extent, part in zip(grid, cluster, strict=True)):
         refuse(
             f"a grid of {grid} blocks does not divide into clusters of {cluster}",

@@ -13,6 +13,7 @@ from ptxdsl.ir import (
     Arguments,
     Directive,
     Function,
+    Immediate,
     Instruction,
     Label,
     Lane,
@@ -90,6 +91,8 @@ def _block_problems(function: Function) -> Iterator[VerifyError]:
             f"{target.CLUSTER_BLOCKS}",
             help="8 blocks run on every GPU that has clusters",
         )
+    elif extents:
+        yield from _mask_problems(function, prod(extents))
     if function.kind == "entry":
         resized = (i for i in function.walk() if i.opcode.text.startswith("setmaxnreg."))
         if not promised.keys() & {"reqntid", "maxntid"}:
@@ -119,6 +122,23 @@ def _register_problems(instruction: Instruction, promised: Mapping[str, Sequence
             f"the block is launched with {threads * first}"
         )
         yield Problem("", message, f"ask for {most} at most")
+
+
+def _mask_problems(function: Function, blocks: int) -> Iterator[VerifyError]:
+    """Constant masks and ranks of blocks that the clusters of a kernel do not have."""
+    for instruction in function.walk():
+        names = [(operand.name, n) for n, operand in enumerate(instruction.opcode.operands)]  # type: ignore[attr-defined]
+        bound = instruction.opcode.bind(instruction.operands)  # type: ignore[attr-defined]
+        if isinstance(bound, Problem):
+            continue
+        for name, n in names:
+            value = bound[n].value if n < len(bound) and isinstance(bound[n], Immediate) else 0
+            if name == "cta_mask" and value >> blocks:
+                message = f"`cta_mask` is {value:#x}; the clusters of the kernel have {blocks} blocks"
+                yield _error(instruction, Problem(name, message, f"name ranks from 0 to {blocks - 1}"))
+            if name == "rank" and instruction.opcode.text.startswith("mapa") and value >= blocks:
+                message = f"`rank` is {value}; the clusters of the kernel have {blocks} blocks, counted from 0"
+                yield _error(instruction, Problem(name, message))
 
 
 def verify(module: Module) -> None:

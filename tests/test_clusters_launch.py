@@ -1,0 +1,220 @@
+"""Kernels with clusters: what is printed, what the driver is asked for, and what is refused before that."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl import config, ptr, u32
+from ptxdsl.errors import Error, LaunchError, TraceError, VerifyError
+from tests.fake_driver import FakeCuda, installed
+
+_addresses = itertools.count(1 << 30, 1 << 20)
+
+
+class OnGpu:
+    """Answers as an array of u32 on a GPU does."""
+
+    def __init__(self):
+        self.__cuda_array_interface__ = {
+            "shape": (100,), "typestr": "<u4", "data": (next(_addresses), False), "version": 3, "strides": None,
+        }  # fmt: skip
+
+
+@pytest.fixture
+def gpu():
+    with installed(FakeCuda(widths=(8,))) as fake:
+        yield fake
+
+
+def ranks(cluster=None):
+    @pd.kernel(cluster=cluster)
+    def k(x: ptr[u32]):
+        x[pd.ctaid.x + pd.nctaid.x * pd.ctaid.y] = pd.special("%cluster_ctarank")
+
+    return k
+
+
+@pd.kernel
+def ranks_of_none(x: ptr[u32]):
+    x[pd.ctaid.x] = 0
+
+
+def parsed(directives):
+    text = (
+        f".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 x)\n{directives}\n{{ ret; }}\n"
+    )
+    return pd.parse(text)["k"]
+
+
+def refused(run):
+    with pytest.raises(Error) as caught:
+        run()
+    return type(caught.value), caught.value.message, caught.value.help
+
+
+# On the emulator
+
+
+@pytest.mark.parametrize("cluster, printed", [(2, "2"), ((2, 3), "2, 3"), ((1, 2, 4), "1, 2, 4")])
+def test_a_cluster_is_printed_as_a_promise(cluster, printed):
+    assert f"\n.reqnctapercluster {printed}\n" in ranks(cluster).ptx("sm_90")
+
+
+@pytest.mark.parametrize("promised, asked", [((2, 3), None), (None, (2, 3)), ((2, 3), (2, 3, 1))])
+def test_blocks_run_in_the_clusters_that_are_promised_or_asked_for(promised, asked):
+    x = np.full((6, 4), 99, np.uint32)
+    with config.using(arch="sm_90"):
+        ranks(promised)[(4, 6), 1](x, cluster=asked)
+    assert (x == np.tile([[0, 1], [2, 3], [4, 5]], (2, 2))).all()
+    again = np.full((6, 4), 99, np.uint32)
+    with config.using(arch="sm_90"):
+        assert not pd.emulate(ranks(promised), (4, 6), 1, again, cluster=asked).findings
+    assert (again == x).all()
+
+
+def test_no_cluster_is_a_cluster_of_one():
+    x = np.full(4, 99, np.uint32)
+    with config.using(arch="sm_90"):
+        ranks()[4, 1](x)
+    assert (x == 0).all()
+
+
+# On a GPU
+
+
+@pytest.mark.parametrize("cluster", [2, (1, 2, 1), (16, 1, 1)])
+def test_a_launch_in_clusters_tells_the_driver(gpu, cluster):
+    ranks()[(16, 2), 1](OnGpu(), cluster=cluster)
+    extents = cluster if isinstance(cluster, tuple) else (cluster, 1, 1)
+    assert gpu.launches[-1]["attributes"] == [("CLUSTER_DIMENSION", extents)]
+    assert gpu.function_attributes == [("NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)] * (extents[0] > 8)
+
+
+@pytest.mark.parametrize("cluster, asked", [((2, 1, 1), None), ((2, 1, 1), 2), ((16, 1, 1), None)])
+def test_the_driver_knows_the_clusters_that_a_kernel_promises(gpu, cluster, asked):
+    gpu.cluster = cluster
+    kernel = ranks(cluster)
+    for _ in range(3):  # carefully, then quickly
+        kernel[(16, 2), 1](OnGpu(), cluster=asked)
+    assert [launch["attributes"] for launch in gpu.launches] == [[]] * 3
+    assert gpu.function_attributes == [("NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)] * (cluster[0] > 8)
+
+
+def test_the_clusters_of_machine_code_are_asked_for_and_grids_held_against_them(gpu):
+    gpu.cluster = (2, 2, 1)
+    kernel = ranks((2, 2))
+    kernel[(4, 2), 1](OnGpu())
+    for _ in range(2):
+        assert refused(lambda: kernel[(4, 3), 1](OnGpu())) == (
+            LaunchError, "a grid of (4, 3, 1) blocks does not divide into clusters of (2, 2, 1)",
+            "round the grid up to whole clusters, and let the blocks beyond the problem return",
+        )  # fmt: skip
+    assert len(gpu.launches) == 1
+
+
+def test_a_gpu_without_clusters():
+    with installed(FakeCuda(widths=(8,), COMPUTE_CAPABILITY_MAJOR=8)) as gpu:
+        assert refused(lambda: ranks_of_none[4, 1](OnGpu(), cluster=2)) == (
+            LaunchError, "cuda:0 (Fake 0, sm_80) has no clusters", "launch without `cluster`; they came with sm_90",
+        )  # fmt: skip
+        assert gpu.launches == []
+
+
+# Refusals
+
+
+def of_promise(directives, **launch):
+    def run():
+        with config.using(arch="sm_90"):
+            parsed(directives)[6, 1](np.zeros(1, np.uint32), **launch)
+
+    return run
+
+
+REFUSALS = {
+    "cluster of 0": (
+        lambda: ranks((0, 1, 1)),
+        TraceError, "kernel `k`: cluster is (0, 1, 1): every extent must be at least 1", None,
+    ),
+    "cluster of 32": (
+        lambda: ranks((4, 4, 2)),
+        TraceError, "kernel `k`: a cluster of (4, 4, 2) has 32 blocks; 16 is the most",
+        "8 blocks run on every GPU that has clusters",
+    ),
+    "cluster of words": (
+        lambda: ranks("two"),
+        TraceError, "kernel `k`: cluster is 'two'; it must be an int, or a tuple of one to three ints", None,
+    ),
+    "older target": (
+        lambda: ranks(2).ptx("sm_80"),
+        VerifyError, "`.reqnctapercluster` needs sm_90 or later; the target is sm_80",
+        'compile the kernel for sm_90 or later: arch="sm_90"',
+    ),
+    "another cluster": (
+        of_promise(".reqnctapercluster 2", cluster=3),
+        LaunchError, "k is made for clusters of (2, 1, 1) blocks; the launch asks for (3, 1, 1)",
+        "launch it without `cluster`, or make it with another one: `@pd.kernel(cluster=…)`",
+    ),
+    "grid": (
+        of_promise(".reqnctapercluster 4"),
+        LaunchError, "a grid of (6, 1, 1) blocks does not divide into clusters of (4, 1, 1)",
+        "round the grid up to whole clusters, and let the blocks beyond the problem return",
+    ),
+    "explicit": (
+        of_promise(".explicitcluster"),
+        LaunchError, "k runs in clusters only (.explicitcluster), and the launch does not say of how many blocks",
+        "launch it as k[grid, block](…, cluster=2)",
+    ),
+    "too large": (
+        of_promise(".maxclusterrank 2", cluster=3),
+        LaunchError, "k is made for clusters of at most 2 blocks; the launch asks for (3, 1, 1)",
+        "launch smaller clusters, or write a larger .maxclusterrank",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_no_launch_can_do_is_refused(case):
+    run, *expected = REFUSALS[case]
+    assert refused(run) == tuple(expected)
+
+
+def test_promises_that_a_launch_keeps():
+    for directives, launch in ((".explicitcluster", {"cluster": 2}), (".maxclusterrank 3", {"cluster": 3})):
+        of_promise(directives, **launch)()
+
+
+def masked(mask):
+    @pd.kernel(cluster=2)
+    def k(x: ptr[u32]):
+        tile = pd.shared(u32, 64, align=128)
+        barrier = pd.shared(pd.b64, 1)
+        pd.ptx("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
+               tile.pointer, x, 256, barrier.pointer, mask)  # fmt: skip
+
+    return k
+
+
+def test_a_mask_of_blocks_that_are_not_there():
+    assert "multicast::cluster" in masked(3).ptx("sm_90")
+    kind, message, help = refused(lambda: masked(0b101).ptx("sm_90"))
+    assert kind is VerifyError
+    assert message.endswith("`cta_mask` is 0x5; the clusters of the kernel have 2 blocks")
+    assert help == "name ranks from 0 to 1"
+
+
+def test_a_rank_that_is_not_there():
+    @pd.kernel(cluster=4)
+    def k(x: ptr[u32]):
+        own = pd.shared(u32, 4)
+        x[0] = pd.ptx.mapa.shared__cluster.u32(own.pointer, 4)
+
+    assert refused(lambda: k.ptx("sm_90")) == (
+        VerifyError,
+        "mapa.shared::cluster.u32: `rank` is 4; the clusters of the kernel have 4 blocks, counted from 0",
+        None,
+    )

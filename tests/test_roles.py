@@ -89,6 +89,11 @@ REFUSED = {
         "`pd.warp(0)` stands inside of `with pd.warpgroup(1)` (kernel.py:3), which has threads 128 to 255 alone",
         "put it behind that, or name warps of it", 2,
     ),
+    "a barrier of a role": (
+        "with pd.warp(0) as role:\n    role.barrier()\n    y[0] = 1\n    pd.ptx.bar.sync(1, 32)", 384,
+        "`bar.sync` names barrier 1, which was given to a role of this kernel",
+        "name one from 2 on, or let `role.barrier()` choose it", 4,
+    ),
     "too many barriers": (
         "with pd.warp(0) as role:\n    for n in range(16):\n        role.roles.barrier(n, 1)", 384,
         "the roles of this kernel take 16 named barriers; a block has 15",

@@ -18,7 +18,7 @@ from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue, PointerVar, align_dynamic
 from ptxdsl.trace.operators import operate
 from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, assembled, leaves, passable, ptx_name
-from ptxdsl.trace.roles import check_registers
+from ptxdsl.trace.roles import check_roles
 from ptxdsl.trace.rounds import Rounds, check_rounds
 from ptxdsl.trace.state import Snapshot
 from ptxdsl.trace.tensor_map import TensorMap
@@ -296,7 +296,7 @@ def _finish(builder: Builder, result: object) -> None:
             at=builder.where,
             help="a kernel returns nothing: write results to memory",
         )
-    check_registers(builder)
+    check_roles(builder)
     builder.at_end()
     emit("ret")
     align_dynamic(builder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from ptxdsl import ir
 from ptxdsl.errors import Location, TraceError
@@ -32,6 +32,7 @@ class BlockRoles:
     registers: dict[int, int] = field(default_factory=dict)
     barriers: dict[object, int] = field(default_factory=dict)
     next_barrier: int = 1
+    waits: list[ir.Instruction] = field(default_factory=list)  # those at barriers that were given out
     last: Location | None = None  # where registers were last asked for
 
     def barrier(self, key: object, count: int) -> int:
@@ -128,7 +129,11 @@ class Role(Block):
 
     def barrier(self) -> None:
         """Waits until all threads of this role have come, at a named barrier of its own."""
-        emit("bar.sync", (self.roles.barrier(self._key, 1), self.threads))
+        self._meet(self.roles.barrier(self._key, 1), self.threads)
+
+    def _meet(self, barrier: Any, threads: int) -> None:
+        emit("bar.sync", (barrier, threads))
+        self.roles.waits.append(cast(ir.Instruction, self.builder.body[-1]))
 
     @property
     def _key(self) -> tuple[object, ...]:
@@ -171,15 +176,10 @@ class Role(Block):
 
     def _watch(self, instruction: ir.Instruction) -> None:
         """Refuses barrier 0, at which the threads of other roles never come."""
-        opcode: Any = instruction.opcode
-        if opcode.text.partition(".")[0] not in ("bar", "barrier") or ".warp." in opcode.text:
-            return
-        operands = zip(opcode.operands, opcode.bind(instruction.operands), strict=True)
-        number = next((value for operand, value in operands if operand.name == "a"), None)
-        if isinstance(number, ir.Immediate) and number.value == 0:
+        if _barrier_number(instruction) == 0:
             refuse(
-                f"`{opcode.text}` on barrier 0 stands inside of {self.region.words}: it waits for all threads of the "
-                "block, and those of other roles do not come",
+                f"`{instruction.opcode.text}` on barrier 0 stands inside of {self.region.words}: it waits for all "
+                "threads of the block, and those of other roles do not come",
                 f"`with pd.{self.noun}(…) as role:` has `role.barrier()`, for its threads; all threads meet behind the "
                 "roles",
             )
@@ -234,7 +234,7 @@ class warpgroup(Role):
     def warpgroup_barrier(self) -> None:
         """Waits until all threads of the thread's own warpgroup have come."""
         first = self.roles.barrier((*self._key, "each"), self.count)
-        emit("bar.sync", (first if self.count == 1 else self._once("barrier", lambda: self.index + first), self.size))
+        self._meet(first if self.count == 1 else self._once("barrier", lambda: self.index + first), self.size)
 
     def body(self) -> None:
         if self.registers is not None:
@@ -292,7 +292,40 @@ class elect(Block):
         self.builder.append(self.behind)
 
 
-def check_registers(builder: Builder) -> None:
+def check_roles(builder: Builder) -> None:
+    """What is known of a kernel's roles only at its end."""
+    _check_registers(builder)
+    _check_barriers(builder)
+
+
+def _check_barriers(builder: Builder) -> None:
+    """Refuses barriers that the kernel names by their numbers where these were given to a role."""
+    roles = builder.memory.get(BlockRoles)
+    if roles is None or not roles.barriers:
+        return
+    waits = set(map(id, roles.waits))
+    for item in builder.body:
+        if isinstance(item, ir.Instruction) and id(item) not in waits:
+            number = _barrier_number(item)
+            if number is not None and 0 < number < roles.next_barrier:
+                raise TraceError(
+                    f"`{item.opcode.text}` names barrier {number}, which was given to a role of this kernel",
+                    at=item.location,
+                    help=f"name one from {roles.next_barrier} on, or let `role.barrier()` choose it",
+                )
+
+
+def _barrier_number(instruction: ir.Instruction) -> int | None:
+    """The barrier of a block that an instruction names by a constant."""
+    opcode: Any = instruction.opcode
+    if opcode.text.partition(".")[0] not in ("bar", "barrier") or ".warp." in opcode.text:
+        return None
+    operands = zip(opcode.operands, opcode.bind(instruction.operands), strict=True)
+    number = next((value for operand, value in operands if operand.name == "a"), None)
+    return int(number.value) if isinstance(number, ir.Immediate) else None
+
+
+def _check_registers(builder: Builder) -> None:
     """Refuses roles that ask for more registers than are left by warpgroups that keep what they were launched with.
 
     Says how many blocks a multiprocessor has to hold, without which the assembler ignores all of it (C7508).

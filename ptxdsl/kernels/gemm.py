@@ -25,7 +25,7 @@ from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.tiles.choice import Schedule
-from ptxdsl.kernels.tiles.product import Work
+from ptxdsl.kernels.tiles.product import Index, Work
 from ptxdsl.kernels.tiles.schedule import Scene, Walk
 
 USUAL = GemmConfig().traits()
@@ -60,7 +60,7 @@ def start(ring: Ring, copies: Copies, work: Work) -> None:
         copies.deposit(slot)
 
 
-def multiply(ring: Ring, copies: Copies, mma: WarpMma, iterations: Any) -> Sums:
+def multiply(ring: Ring, copies: Copies, mma: WarpMma, iterations: Index) -> Sums:
     """The sums of a tile whose copies have begun, over so many tiles of A and B along K. The ring is free afterwards.
 
     In each k step of a tile the fragments of the next one are loaded, and those of this one multiplied. Copies begin

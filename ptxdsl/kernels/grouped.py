@@ -22,19 +22,21 @@ from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.tiles.many import IN_TURN, PartsWalk, VisitorWalk
-from ptxdsl.kernels.tiles.product import Product, View, Work
+from ptxdsl.kernels.tiles.product import Index, Product, View, Work
 from ptxdsl.kernels.tiles.schedule import Walk
 from ptxdsl.kernels.tiles.visitor import COUNTERS, DeviceVisitor, TableVisitor, seat
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.schedule import tile_of
 from ptxdsl.schedule.arithmetic import ceil_div
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 
 __all__ = ["grouped_gemm", "grouped_gemm_masked", "grouped_gemm_ragged"]
 
 USUAL = WarpTraits(schedule=IN_TURN)
 
 
-def load_product(table: Any, number: Any, operands: Operands, alpha: Any, beta: Any) -> Product:
+def load_product(table: PointerValue, number: Scalar, operands: Operands, alpha: Scalar, beta: Scalar) -> Product:
     """A row of the table: M, N, K, 0, and of A, B, C and out the address and the elements between lines."""
     row = table + number.to(s64) * ROW
     m, n, k, _, *matrices = [word for i in range(0, ROW, 2) for word in pd.ptx.ld.global_.v2.s64(row + i)]
@@ -55,13 +57,14 @@ def grouped_kernel(
 
     With `sort` the first tiles are the longest, and blocks are numbered by `seat`, whose counters precede that.
     """
+    block: Scalar
     memory, entries, block = SharedMemory(traits), p.schedule, pd.ctaid.x
     copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
     if sort:
         block, entries = seat(entries.bitcast(u32)), entries + COUNTERS
     visitor = VISITORS[mode](traits, p.table, entries, p.problems, p.total, block)
 
-    def locate(number: Any, tile: Any, begin: Any = 0, end: Any = None, *_: Any) -> Work:
+    def locate(number: Scalar, tile: Scalar, begin: Index = 0, end: Scalar | None = None, *_: Scalar) -> Work:
         product = load_product(p.table, number, traits.operands, p.alpha, p.beta)
         down, across, iterations = (
             ceil_div(size, extent) for size, extent in zip((product.m, product.n, product.k), traits.tile, strict=True)
@@ -76,10 +79,12 @@ def grouped_kernel(
     compute(traits, memory, copies, walk)
 
 
-def of_device(traits: Traits, table: Any, schedule: Any, problems: Any, total: Any, block: Any) -> DeviceVisitor:
+def of_device(
+    traits: Traits, table: PointerValue, schedule: PointerValue, problems: Scalar, total: Scalar, block: Scalar
+) -> DeviceVisitor:
     """Finds problems by their sizes in the table."""
 
-    def tiles_of(number: Any) -> tuple[Any, Any]:
+    def tiles_of(number: Scalar) -> tuple[Scalar, Scalar]:
         m, n = pd.ptx.ld.global_.v2.s64(table + number.to(s64) * ROW)
         return ceil_div(m.to(u32), traits.tile[0]), ceil_div(n.to(u32), traits.tile[1])
 
@@ -89,12 +94,20 @@ def of_device(traits: Traits, table: Any, schedule: Any, problems: Any, total: A
 class RoundsVisitor(TableVisitor):
     """Reads the table of GroupedProblemVisitor: entry i of block b is for tile b + i·blocks."""
 
-    def __init__(self, traits: Traits, table: Any, schedule: Any, problems: Any, total: Any, block: Any) -> None:
+    def __init__(
+        self,
+        traits: Traits,
+        table: PointerValue,
+        schedule: PointerValue,
+        problems: Scalar,
+        total: Scalar,
+        block: Scalar,
+    ) -> None:
         self.block, blocks = block, pd.nctaid.x
         rounds, mine = ((left + (blocks - 1)) // blocks for left in (total, total - block))
         super().__init__(schedule + (block * rounds).to(s64) * ENTRY, mine, ENTRY, traits.threads)
 
-    def work(self) -> list[Any]:
+    def work(self) -> Sequence[Scalar]:
         problem, start = super().work()
         return [problem, self.block + self.number * pd.nctaid.x - start]
 
@@ -102,19 +115,27 @@ class RoundsVisitor(TableVisitor):
 class PartsVisitor(TableVisitor):
     """Reads the table of `parts_table`: where the entries of each block begin, then all entries."""
 
-    def __init__(self, traits: Traits, table: Any, schedule: Any, problems: Any, total: Any, block: Any) -> None:
+    def __init__(
+        self,
+        traits: Traits,
+        table: PointerValue,
+        schedule: PointerValue,
+        problems: Scalar,
+        total: Scalar,
+        block: Scalar,
+    ) -> None:
         begin, end = (schedule[block + i].bitcast(u32) for i in (0, 1))
         entries = schedule + (pd.nctaid.x + 1).to(s64)
         super().__init__(entries + begin.to(s64) * PART, end - begin, PART, traits.threads)
 
-    def work(self) -> list[Any]:
+    def work(self) -> Sequence[Scalar]:
         return super().work()[:-1]
 
 
 class DealtVisitor(PartsVisitor):
     """Reads the same table, no tile of which is in parts."""
 
-    def work(self) -> list[Any]:
+    def work(self) -> Sequence[Scalar]:
         return super().work()[:2]
 
 

@@ -11,6 +11,7 @@ from ptxdsl import ptr, s32, s64, u32, u64
 from ptxdsl.kernels.operands import Extra, Operands
 from ptxdsl.kernels.tiles.product import Product, Products, View
 from ptxdsl.kernels.traits import Traits
+from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type
 
 Group: TypeAlias = Callable[..., pd.Parameters]
@@ -101,10 +102,12 @@ def products_of(p: Any, traits: Traits) -> Products:
     return Products(product, traits.tile, p.batches.count, partial(batch, p, product, operands))
 
 
-def batch(p: Any, product: Product, operands: Operands, number: Any) -> Product:
+def batch(p: Any, product: Product, operands: Operands, number: Scalar) -> Product:
     """The product of one batch, of which `product` is the first."""
     names = ("a", "b", "c", "out")
-    moved = {name: _moved(p.batches, operands, n, name, getattr(product, name), number) for n, name in enumerate(names)}
+    moved: dict[str, Any] = {
+        name: _moved(p.batches, operands, n, name, getattr(product, name), number) for n, name in enumerate(names)
+    }
     extras = tuple(
         View(value.pointer + number.to(s64) * value.batch, value.stride) if extra.is_batched else value
         for extra, value in zip(operands.extras, product.extras, strict=True)
@@ -112,7 +115,7 @@ def batch(p: Any, product: Product, operands: Operands, number: Any) -> Product:
     return product._replace(**moved, extras=extras)
 
 
-def _moved(batches: Any, operands: Operands, row: int, name: str, matrix: Any, number: Any) -> View:
+def _moved(batches: Any, operands: Operands, row: int, name: str, matrix: View, number: Scalar) -> View:
     """A matrix of a batch: by their distance, or by the table of their addresses."""
     if operands.batches == "strided":
         return View(matrix.pointer + number.to(s64) * getattr(batches, name), matrix.stride)

@@ -6,6 +6,7 @@ The groups lie one behind the other (`grouped_gemm_ragged`), or each at the star
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ptxdsl as pd
@@ -23,6 +24,8 @@ from ptxdsl.kernels.tiles.product import Product, View, Work
 from ptxdsl.kernels.tiles.visitor import EVERY_LANE, WARP, DeviceVisitor, from_before, from_lane, prefix_max
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 
 USUAL = WarpTraits(schedule=AHEAD)
 STRIPS = GroupedRowsThreadblockSwizzle(8)  # the tiles of a group: down the rows first, for what L2 still holds of B
@@ -43,7 +46,7 @@ def ragged_kernel(
     across, iterations = ceil_div(p.n, tile_n), ceil_div(p.k, tile_k)
     visitor = VISITORS[form](p.sizes, p.groups, p.rows, (tile_m, across))
 
-    def locate(group: Any, tile: Any, first: Any) -> Work:
+    def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:
         count = visitor.size(group) - first
         a, out = _rows(p.a, first, group, traits.operands.a_major == "mn"), _rows(p.out, first, group)
         b = View(p.b.pointer + group.to(s64) * p.b.apart, p.b.stride)
@@ -54,7 +57,7 @@ def ragged_kernel(
     compute(traits, memory, copies, VisitorWalk(visitor, locate, traits.is_ahead))
 
 
-def _rows(matrix: Any, first: Any, group: Any, by_column: bool = False) -> View:
+def _rows(matrix: Any, first: Scalar, group: Scalar, by_column: bool = False) -> View:
     """A group's part of a matrix: its rows from the `first` one on."""
     row = first.to(s64) if by_column else first.to(s64) * matrix.stride
     return View(matrix.pointer + (row + group.to(s64) * matrix.apart), matrix.stride)
@@ -63,19 +66,19 @@ def _rows(matrix: Any, first: Any, group: Any, by_column: bool = False) -> View:
 class CountsVisitor(DeviceVisitor):
     """Finds groups by how many rows of each count, s32. Its work is (group, tile, 0): each is a matrix of its own."""
 
-    def __init__(self, sizes: Any, groups: Any, rows: Any, tile: tuple[int, Any]) -> None:
+    def __init__(self, sizes: PointerValue, groups: Scalar, rows: Scalar, tile: tuple[int, Scalar]) -> None:
         """`tile` is (rows of a tile, tiles across)."""
         self.sizes, self.most, self.tile = sizes, rows.to(s32), tile
         super().__init__(groups, lambda group: self._tiles(self.size(group)))
 
-    def size(self, group: Any) -> Any:
+    def size(self, group: Scalar) -> Scalar:
         """Of a group, between 0 and the rows that there are."""
         return pd.min(pd.max(self.sizes[group], 0), self.most).to(u32)
 
-    def _tiles(self, rows: Any) -> tuple[Any, Any]:
+    def _tiles(self, rows: Scalar) -> tuple[Scalar, Scalar]:
         return ceil_div(rows, self.tile[0]), self.tile[1]
 
-    def work(self) -> tuple[Any, ...]:
+    def work(self) -> Sequence[Scalar]:
         return *super().work(), pd.cast(0, u32)
 
 
@@ -86,14 +89,14 @@ class OffsetsVisitor(CountsVisitor):
     the largest offset up to its own, and ends there: what one before it has left is all that must be kept.
     """
 
-    def __init__(self, sizes: Any, groups: Any, rows: Any, tile: tuple[int, Any]) -> None:
+    def __init__(self, sizes: PointerValue, groups: Scalar, rows: Scalar, tile: tuple[int, Scalar]) -> None:
         super().__init__(sizes, groups, rows, tile)
-        self.first: Any = pd.var(u32, 0)  # row of this lane's group
-        self.reached: Any = pd.var(u32, 0)  # the end of all groups up to the window's last
+        self.first = pd.var(u32, 0)  # row of this lane's group
+        self.reached = pd.var(u32, 0)  # the end of all groups up to the window's last
 
-    def _measure(self, problem: Any) -> None:
+    def _measure(self, problem: Scalar) -> None:
         last = pd.min(problem, self.problems - 1)  # lanes past it find groups without rows
-        end: Any = pd.var(u32, pd.max(self.size(last), self.reached))
+        end = pd.var(u32, pd.max(self.size(last), self.reached))
         with pd.if_(pd.ptx.vote.sync.any.pred(end < from_before(end, 1), EVERY_LANE)):
             end.set(prefix_max(end))
         self.first.set(pd.select(pd.laneid > 0, from_before(end, 1), self.reached))
@@ -101,7 +104,7 @@ class OffsetsVisitor(CountsVisitor):
         down, across = self._tiles(end - self.first)
         self.count.set(down * across)
 
-    def work(self) -> tuple[Any, ...]:
+    def work(self) -> Sequence[Scalar]:
         group, tile, _ = super().work()
         return group, tile, from_lane(self.first, group % WARP)
 
@@ -109,11 +112,11 @@ class OffsetsVisitor(CountsVisitor):
 VISITORS = {"ragged": OffsetsVisitor, "masked": CountsVisitor}
 
 
-def _check(sizes: Any, groups: Any, rows: Any, form: str) -> None:
+def _check(sizes: PointerValue, groups: Scalar, rows: Scalar, form: str) -> None:
     """Stops the kernel at sizes that make no sense, before any block has written."""
     for first in pd.range(pd.cast(0, u32), groups, WARP):
         group = first + pd.laneid
-        wrong: Any = pd.var(u32, 0)
+        wrong = pd.var(u32, 0)
         with pd.if_(group < groups):
             size, least = sizes[group], pd.var(s32, 0)
             if form == "ragged":

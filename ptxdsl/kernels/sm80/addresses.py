@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ptxdsl import b8
 from ptxdsl.layout import slice_
+from ptxdsl.layout.number import Coordinate
+from ptxdsl.layout.swizzle import AnyLayout
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 
 
 class Addresses:
@@ -16,13 +18,13 @@ class Addresses:
     `partition` is (threads, …) → byte; coordinates that lie equally far apart for all threads share a register.
     """
 
-    def __init__(self, memory: Any, partition: Any, thread: Any) -> None:
+    def __init__(self, memory: PointerValue, partition: AnyLayout, thread: Scalar) -> None:
         self._memory, self._partition, self._thread = memory.bitcast(b8), partition, thread
         self._all = np.arange(partition[0].size)
         self._offsets: list[np.ndarray] = []
-        self.bases: list[Any] = []
+        self.bases: list[PointerValue] = []
 
-    def of(self, *coordinate: Any) -> tuple[int, int]:
+    def of(self, *coordinate: Coordinate) -> tuple[int, int]:
         """(number of the base, bytes behind it)."""
         offsets = self._partition(self._all, *coordinate)
         for number, known in enumerate(self._offsets):

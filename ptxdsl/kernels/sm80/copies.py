@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import ptxdsl as pd
 from ptxdsl import b8, b16, ptr, s32, s64
@@ -10,8 +10,11 @@ from ptxdsl.kernels.sm80.addresses import Addresses
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.tile import CHUNK_BYTES, OperandTile
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.tiles.product import Work
+from ptxdsl.kernels.tiles.product import Index, View, Work
 from ptxdsl.layout import in_bytes
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
+from ptxdsl.trace.value import Var
 
 
 class OperandCopies(Protocol):
@@ -19,11 +22,11 @@ class OperandCopies(Protocol):
 
     is_quick: bool
 
-    def seek(self, matrix: Any, mn: tuple[Any, Any], k: tuple[Any, Any]) -> None: ...
+    def seek(self, matrix: View, mn: tuple[Index, Index], k: tuple[Index, Index]) -> None: ...
 
-    def fetch(self, slot: Any) -> None: ...
+    def fetch(self, slot: Index) -> None: ...
 
-    def deposit(self, slot: Any) -> None: ...
+    def deposit(self, slot: Index) -> None: ...
 
 
 class Copies:
@@ -43,12 +46,12 @@ class Copies:
         self.a.seek(work.product.a, (first_m, work.product.m), k)
         self.b.seek(work.product.b, (first_n, work.product.n), k)
 
-    def fetch(self, slot: Any, part: int = 0, parts: int = 1) -> None:
+    def fetch(self, slot: Index, part: int = 0, parts: int = 1) -> None:
         """Begins to copy the next tile of each operand to a slot of the ring; of `parts` in which that is done, one."""
         for operand in (self.a, self.b)[part::parts]:
             operand.fetch(slot)
 
-    def deposit(self, slot: Any) -> None:
+    def deposit(self, slot: Index) -> None:
         """Brings what `fetch` has left in registers to the slot."""
         self.a.deposit(slot)
         self.b.deposit(slot)
@@ -61,7 +64,7 @@ class TileCopies:
     them.
     """
 
-    def __init__(self, tile: OperandTile, memory: Any, threads: int) -> None:
+    def __init__(self, tile: OperandTile, memory: PointerValue, threads: int) -> None:
         """`memory` is where the tile lies in the first stage."""
         copy = tile.copy(threads)
         self.tile, self.has_idle = tile, copy.threads < threads
@@ -74,26 +77,26 @@ class TileCopies:
         self.mn, self.k = (c(0, 0, 0) for c in copy.get_slice(thread).coordinates((tile.mn, tile.k), "target"))
         self.fetched = [pd.var(b16) for _ in self.copies] if tile.copy_bytes < 4 else []
 
-    def bring(self, number: int, target: Any, source: Any, outside: Any) -> None:
+    def bring(self, number: int, target: PointerValue, source: PointerValue, outside: Scalar) -> None:
         """Begins one copy; where its chunk lies outside of the operand, of zeros, without a look at the source."""
         if self.fetched:
             self._read(self.fetched[number], source, outside)
         else:
             self._copy(target, source, outside)
 
-    def deposit(self, slot: Any) -> None:
+    def deposit(self, slot: Index) -> None:
         """Writes what `fetch` has left in registers."""
         bases = [base + slot for base in self.addresses.bases] if self.fetched else []
         guard = self.active if self.has_idle else None
         for (base, distance), value in zip(self.copies, self.fetched, strict=False):
             pd.ptx(f"st.shared.b{8 * self.tile.copy_bytes}", bases[base] + distance, value, guard=guard)
 
-    def _copy(self, target: Any, source: Any, outside: Any) -> None:
+    def _copy(self, target: PointerValue, source: PointerValue, outside: Scalar) -> None:
         width, guard = self.tile.copy_bytes, self.active if self.has_idle else None
         cache = "cg.shared.global.L2::128B" if width == CHUNK_BYTES else "ca.shared.global"
         pd.ptx(f"cp.async.{cache}", target, source, width, outside, guard=guard)
 
-    def _read(self, value: Any, source: Any, outside: Any) -> None:
+    def _read(self, value: Var, source: PointerValue, outside: Scalar) -> None:
         value.set(0)
         pd.ptx(f"ld.global.b{8 * self.tile.copy_bytes}", source, out=value, guard=~outside)
 
@@ -107,13 +110,13 @@ class MatrixCopies(TileCopies):
         """Of operand "a" or "b"."""
         tile, address = (traits.a, memory.a) if operand == "a" else (traits.b, memory.b)
         super().__init__(tile, address, traits.threads)
-        self.source: Any = pd.var(ptr[b8])
-        self.between: Any = pd.var(s64)  # bytes from one copy of this thread to the next
-        self.step: Any = self.tile.k * self.tile.type.bytes if self.tile.major == "k" else pd.var(s64)
-        self.mn_left: Any = pd.var(s32)
-        self.k_left: Any = pd.var(s32)
+        self.source = pd.var(ptr[b8])
+        self.between = pd.var(s64)  # bytes from one copy of this thread to the next
+        self.step: Var | int = self.tile.k * self.tile.type.bytes if self.tile.major == "k" else pd.var(s64)
+        self.mn_left = pd.var(s32)
+        self.k_left = pd.var(s32)
 
-    def seek(self, matrix: Any, mn: tuple[Any, Any], k: tuple[Any, Any]) -> None:
+    def seek(self, matrix: View, mn: tuple[Index, Index], k: tuple[Index, Index]) -> None:
         """Goes to the tile that begins at mn[0] and k[0]; the matrix ends at mn[1], what is copied of it at k[1]."""
         row, column = mn[0] + self.mn, k[0] + self.k
         if self.tile.major != "k":
@@ -122,15 +125,16 @@ class MatrixCopies(TileCopies):
         self.source.set(begin.bitcast(b8))
         row_bytes = matrix.stride * self.tile.type.bytes
         self.between.set(row_bytes * self.apart)
-        if self.tile.major != "k":
+        if isinstance(self.step, Var):
             self.step.set(row_bytes * self.tile.k)
         self.mn_left.set((mn[1] - mn[0] - self.mn).to(s32))
         self.k_left.set((k[1] - k[0] - self.k).to(s32))
 
-    def fetch(self, slot: Any) -> None:
+    def fetch(self, slot: Index) -> None:
         """Begins to copy the next tile to a slot of the ring; zeros where the operand ends."""
         along, across = (self.k_left, self.mn_left) if self.tile.major == "k" else (self.mn_left, self.k_left)
         left = pd.select(along > 0, across, 0)
+        source: PointerValue
         source, bases = self.source, [base + slot for base in self.addresses.bases]
         for number, (base, distance) in enumerate(self.copies):
             self.bring(number, bases[base] + distance, source, left <= number * self.apart)

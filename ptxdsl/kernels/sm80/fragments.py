@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import ptxdsl as pd
 from ptxdsl import b32, f32, f64
 from ptxdsl.kernels.sm80.addresses import Addresses
 from ptxdsl.kernels.sm80.tile import WARP_TILE
 from ptxdsl.kernels.sm80.traits import WarpTraits
+from ptxdsl.kernels.tiles.product import Index
 from ptxdsl.layout import Layout, composition, in_bytes, make_tiled_copy_a, make_tiled_copy_b
 from ptxdsl.layout.swizzle import AnyLayout
+from ptxdsl.trace.memory import PointerValue
+from ptxdsl.trace.value import Var
 
 EVEN_BYTES, ODD_BYTES = 0x6420, 0x7531  # of two registers, for prmt
 SIGN_AND_EXPONENT = 0xFF800000  # of an f32
@@ -20,7 +21,7 @@ HALF_TF32 = 2.0**-11  # of 1.0: half the distance to the next tf32
 class Fragments:
     """A warp's fragments of an operand, "a" or "b", 16 of mn and one k step of the instruction at a time."""
 
-    def __init__(self, traits: WarpTraits, operand: str, memory: Any) -> None:
+    def __init__(self, traits: WarpTraits, operand: str, memory: PointerValue) -> None:
         """`memory` is where the tile lies in the first stage."""
         tile = self.tile = traits.a if operand == "a" else traits.b
         self.operand, self.held = operand, f64 if tile.type is f64 else b32
@@ -43,20 +44,20 @@ class Fragments:
             for step in range(steps)
         ]
 
-    def _address_pairs(self, traits: WarpTraits, memory: Any) -> None:
+    def _address_pairs(self, traits: WarpTraits, memory: PointerValue) -> None:
         self.load_group, self.registers = self._load_pairs, 4
         partition = rows_of_pairs(traits, self.operand)
         self.addresses = Addresses(memory, partition, pd.tid.x)
         groups, steps = partition[1].size, partition[2].size
         self.loads = [[[self.addresses.of(group, step)] for group in range(groups)] for step in range(steps)]
 
-    def variables(self) -> list[list[Any]]:
+    def variables(self) -> list[list[Var]]:
         """Registers for the fragments of one k step."""
         return [[pd.var(self.held) for _ in range(self.registers)] for _ in self.loads[0]]
 
-    def load(self, into: list[list[Any]], slot: Any, step: int) -> None:
+    def load(self, into: list[list[Var]], slot: Index, step: int) -> None:
         """Reads the fragments of one k step from a slot of the ring."""
-        bases: dict[int, Any] = {}
+        bases: dict[int, PointerValue] = {}
         for group, registers in zip(self.loads[step], into, strict=True):
             for base, _ in group:
                 if base not in bases:
@@ -66,15 +67,15 @@ class Fragments:
                 for register in registers:
                     round_to_tf32(register)
 
-    def _load_matrices(self, addresses: list[Any], registers: list[Any]) -> None:
+    def _load_matrices(self, addresses: list[PointerValue], registers: list[Var]) -> None:
         pd.ptx(self.mnemonic, *addresses, out=registers)
 
-    def _load_elements(self, addresses: list[Any], registers: list[Any]) -> None:
+    def _load_elements(self, addresses: list[PointerValue], registers: list[Var]) -> None:
         """One element at a time."""
         for address, register in zip(addresses, registers, strict=True):
             pd.ptx(f"ld.shared.{self.held}", address, out=register)
 
-    def _load_pairs(self, addresses: list[Any], registers: list[Any]) -> None:
+    def _load_pairs(self, addresses: list[PointerValue], registers: list[Var]) -> None:
         """32 of k: for each half, four bytes of the even mn and four of the odd one that a thread gets."""
         words = pd.ptx.ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16(*addresses)
         halves = [words[:2], words[2:]]
@@ -84,7 +85,7 @@ class Fragments:
             register.set(value)
 
 
-def round_to_tf32(register: Any) -> None:
+def round_to_tf32(register: Var) -> None:
     """The nearest tf32, half-way cases away from zero: adds half of the last bit that tensor cores look at.
 
     cvt.rna.tf32 does the same, at a rate that would bound the whole product. Infinities and NaN stay what they are.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import ptxdsl as pd
 from ptxdsl.kernels.sm80.fragments import Fragments
 from ptxdsl.kernels.sm80.memory import SharedMemory
@@ -11,6 +9,8 @@ from ptxdsl.kernels.sm80.tile import WARP_TILE
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.store.words import read_words, write_words
+from ptxdsl.kernels.tiles.product import Index
+from ptxdsl.trace.value import Var
 
 ATOMS_N = 2  # that ldmatrix.x4 brings of B
 
@@ -29,7 +29,7 @@ class WarpMma:
         _, _, sum, inputs = traits.mma.atom.name.split(".")
         self.mnemonic = f"mma.sync.aligned.m{m}n{n}k{k}.row.col.{sum}.{inputs}.{inputs}.{sum}"
 
-    def load(self, slot: Any, step: int) -> None:
+    def load(self, slot: Index, step: int) -> None:
         """Reads the fragments of a k step from a slot of the ring."""
         for operand, registers in zip(self.operands, self.buffers[step % 2], strict=True):
             operand.load(registers, slot, step)
@@ -43,7 +43,7 @@ class WarpMma:
                 atom = self._atom(sums, i, j)
                 pd.ptx(self.mnemonic, left, right, atom, out=atom)
 
-    def _atom(self, sums: Sums, i: int, j: int) -> list[Any]:
+    def _atom(self, sums: Sums, i: int, j: int) -> list[Var]:
         """The registers of the atom that is i-th along m and j-th along n."""
         group, within = divmod(i, self.atoms_m)
         return sums.groups[group][(j * self.atoms_m + within) * self.each :][: self.each]
@@ -70,6 +70,6 @@ class WarpMma:
         pd.ptx.bar.sync(0)
 
 
-def _atoms(groups: list[list[Any]], count: int) -> list[list[Any]]:
+def _atoms(groups: list[list[Var]], count: int) -> list[list[Var]]:
     """Each group's registers by the `count` atoms that it has."""
     return [group[i * len(group) // count : (i + 1) * len(group) // count] for group in groups for i in range(count)]

@@ -7,14 +7,13 @@ copy lies within one place of the window, so that each row of it is there as a w
 
 from __future__ import annotations
 
-from typing import Any
-
 import ptxdsl as pd
 from ptxdsl import b8, b32, b64, s32, s64, u32
 from ptxdsl.kernels.parameters import Geometry
 from ptxdsl.kernels.sm80.copies import TileCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
+from ptxdsl.kernels.tiles.product import Index, View
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 
@@ -35,7 +34,7 @@ class PixelRows:
         self.table = pd.shared(b64, (count, 2))
         self.memory = self.table.address().bitcast(b8)
 
-    def find(self, x: Any, first: Any, threads: int) -> None:
+    def find(self, x: PointerValue, first: Index, threads: int) -> None:
         """Fills the table for the rows from `first` on. The table is free for all threads."""
         for start in range(0, self.count, threads):
             row = pd.tid.x + start
@@ -51,7 +50,7 @@ class PixelRows:
         return pd.pointer(pointer, b8), *pd.unpack(begin, u32)  # type: ignore[return-value]
 
 
-def _window(x: Any, geometry: Geometry, row: Any) -> tuple[Any, Any, Any]:
+def _window(x: PointerValue, geometry: Geometry, row: Scalar) -> tuple[PointerValue, Scalar, Scalar]:
     """The address, line and column of the first pixel of an output pixel's window."""
     g = geometry
     above, q = row // g.out_width, row % g.out_width
@@ -71,17 +70,17 @@ class PixelCopies(TileCopies):
         super().__init__(traits.a, memory.a, traits.threads)
         self.geometry, self.threads = geometry, traits.threads
         self.rows, self.first = PixelRows(traits.tile[0], geometry), self.mn * ROW_BYTES
-        self.k_left: Any = pd.var(s32)
-        self.channel: Any = pd.var(u32)
-        self.column: Any = pd.var(u32)
-        self.line: Any = pd.var(u32)
-        self.distance: Any = pd.var(s64)
-        self.kept: list[tuple[Any, Any, Any]] = []
+        self.k_left = pd.var(s32)
+        self.channel = pd.var(u32)
+        self.column = pd.var(u32)
+        self.line = pd.var(u32)
+        self.distance = pd.var(s64)
+        self.kept: list[tuple[PointerValue, Scalar, Scalar]] = []
 
-    def seek(self, images: Any, pixels: tuple[Any, Any], k: tuple[Any, Any]) -> None:
-        """Goes to the tile that begins at the output pixel pixels[0] and at k[0], and ends at k[1]."""
+    def seek(self, matrix: View, mn: tuple[Index, Index], k: tuple[Index, Index]) -> None:
+        """Goes to the tile that begins at the output pixel mn[0] and at k[0], and ends at k[1]."""
         g, begin = self.geometry, k[0] + self.k
-        self.rows.find(images.pointer, pixels[0], self.threads)
+        self.rows.find(matrix.pointer, mn[0], self.threads)
         self.k_left.set((k[1] - begin).to(s32))
         place, channel = begin // g.channels, begin % g.channels
         line, column = place // g.window_width * g.dilation_h, place % g.window_width * g.dilation_w
@@ -92,10 +91,10 @@ class PixelCopies(TileCopies):
         self.distance.set(at * self.tile.type.bytes)
         self.kept = [self._row(n) for n in range(len(self.copies))] if len(self.copies) <= KEPT else []
 
-    def _row(self, number: int) -> tuple[Any, Any, Any]:
+    def _row(self, number: int) -> tuple[PointerValue, Scalar, Scalar]:
         return self.rows.read(self.first + number * self.apart * ROW_BYTES)
 
-    def fetch(self, slot: Any) -> None:
+    def fetch(self, slot: Index) -> None:
         """Begins to copy the next tile to a slot of the ring; zeros outside the image."""
         g, bases = self.geometry, [base + slot for base in self.addresses.bases]
         height = pd.select(self.k_left > 0, g.height, 0)

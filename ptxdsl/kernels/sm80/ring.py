@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import u32
+from ptxdsl.trace.value import Var
 
 
 class Ring:
@@ -18,8 +18,8 @@ class Ring:
 
     def __init__(self, stages: int, stage_bytes: int) -> None:
         self.stages, self.stage_bytes, self.end = stages, stage_bytes, stages * stage_bytes
-        self._read: Any = pd.var(u32)
-        self._written: Any = pd.var(u32)
+        self._read = pd.var(u32)
+        self._written = pd.var(u32)
 
     def fill(self) -> Iterator[int]:
         """The slots that are filled before the first is read: all but one, of a ring that is free."""
@@ -27,13 +27,13 @@ class Ring:
             yield stage * self.stage_bytes
             pd.ptx.cp.async_.commit_group()
 
-    def first(self) -> Any:
+    def first(self) -> Var:
         """The first slot of a ring whose filling has begun, when it is there."""
         self._read.set(0)
         self._written.set(self.stage_bytes * (self.stages - 1))
         return self.wait()
 
-    def acquire(self) -> Any:
+    def acquire(self) -> Var:
         """The slot to be filled next: nobody reads it any more."""
         return self._written
 
@@ -46,7 +46,7 @@ class Ring:
         """This thread has read the slot it waited for: the next `wait` is for the one behind it."""
         self._advance(self._read)
 
-    def wait(self) -> Any:
+    def wait(self) -> Var:
         """The slot to be read next, when it is there for all threads; all of them have then read the one before."""
         pd.ptx.cp.async_.wait_group(self.stages - 2)
         pd.ptx.bar.sync(0)
@@ -57,7 +57,7 @@ class Ring:
         pd.ptx.cp.async_.wait_all()
         pd.ptx.bar.sync(0)
 
-    def _advance(self, slot: Any) -> None:
+    def _advance(self, slot: Var) -> None:
         """To the next stage, from the last to the first."""
         slot += self.stage_bytes
         slot.set(pd.select(slot == self.end, 0, slot))

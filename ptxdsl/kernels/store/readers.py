@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import ptxdsl as pd
 from ptxdsl import s64
 from ptxdsl.kernels.operands import Extra
 from ptxdsl.kernels.store.words import read
+from ptxdsl.kernels.tiles.product import View
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 from ptxdsl.types import Type
 
 
 class Running:
     """A pointer that goes down the rows of a matrix, `rows` at a time."""
 
-    def __init__(self, matrix: Any, at: tuple[Any, Any], rows: int) -> None:
+    def __init__(self, matrix: View, at: tuple[Scalar, Scalar], rows: int) -> None:
         self.pointer = pd.var(matrix.pointer.type, element(matrix, at))
         self.step = matrix.stride * rows
 
@@ -22,7 +23,7 @@ class Running:
         self.pointer += self.step
 
 
-def element(matrix: Any, at: tuple[Any, Any]) -> Any:
+def element(matrix: View, at: tuple[Scalar, Scalar]) -> PointerValue:
     """The address of an element, (line, place on it)."""
     return matrix.pointer + (at[0].to(s64) * matrix.stride + at[1].to(s64))
 
@@ -31,7 +32,7 @@ class Reader:
     """Reads the elements that belong to a chunk of the output, converted to `scalar`."""
 
     def __init__(
-        self, extra: Extra, values: Any, at: tuple[Any, Any], out: Running, step: int, chunk: int, scalar: Type
+        self, extra: Extra, values: Any, at: tuple[Scalar, Scalar], out: Running, step: int, chunk: int, scalar: Type
     ) -> None:
         """`at` is the (row, column) of the chunk that a thread sends first; `step` rows are sent at a time."""
         self.extra, self.scalar, self.chunk = extra, scalar, chunk
@@ -44,7 +45,7 @@ class Reader:
         else:
             self.first = values.pointer + at["mn".index(extra.along)]
 
-    def read(self, row: int, column: int) -> list[Any]:
+    def read(self, row: int, column: int) -> list[Scalar]:
         """The elements beside a chunk `row` rows and `column` columns from the first, in the type of alpha."""
         if self.extra.along == "mn":
             return self._read(self.running.pointer + column, self.chunk)
@@ -55,5 +56,5 @@ class Reader:
         addresses = (self.first + row + self.stride * (column + i) for i in range(self.chunk))
         return [value for address in addresses for value in self._read(address, 1)]
 
-    def _read(self, address: Any, count: int) -> list[Any]:
+    def _read(self, address: PointerValue, count: int) -> list[Scalar]:
         return read(address, count, self.extra.type, self.scalar, self.extra.bytes)

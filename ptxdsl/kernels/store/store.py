@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import ptxdsl as pd
 from ptxdsl import b8, s32
@@ -14,6 +13,8 @@ from ptxdsl.kernels.store.words import WIDEST, pack, read_words, write_words
 from ptxdsl.kernels.tiles.product import Part
 from ptxdsl.kernels.traits import PAD, Traits
 from ptxdsl.layout import Layout, composition, in_bytes, make_tiled_copy, make_tiled_copy_c
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 
 
 class Store:
@@ -22,7 +23,7 @@ class Store:
     A chunk is what a lane sends at a time; as many lanes as a row has chunks send one, and the others the following.
     """
 
-    def __init__(self, traits: Traits, staging: Any) -> None:
+    def __init__(self, traits: Traits, staging: PointerValue) -> None:
         """`staging` is free for all threads where sums are stored."""
         operands, layout = traits.operands, traits.sums
         self.operands, self.sums, self.epilogue, self.staging = operands, layout, traits.epilogue, staging
@@ -65,11 +66,11 @@ class Sending:
         extras = zip(store.operands.extras, self.product.extras, strict=True)
         self.extras = [self._reader(extra, values, at) for extra, values in extras]
 
-    def _reader(self, extra: Extra, values: Any, at: tuple[Any, Any]) -> Reader:
+    def _reader(self, extra: Extra, values: Any, at: tuple[Scalar, Scalar]) -> Reader:
         store = self.store
         return Reader(extra, values, at, self.out, store.step, store.chunk, store.operands.scalar)
 
-    def _reader_of_c(self, at: tuple[Any, Any]) -> Reader | None:
+    def _reader_of_c(self, at: tuple[Scalar, Scalar]) -> Reader | None:
         operands = self.store.operands
         if operands.c == "none":
             return None
@@ -77,7 +78,7 @@ class Sending:
         extra = Extra(operands.output, along, operands.out_bytes, in_place=operands.c == "in place")
         return self._reader(extra, self.product.c, at)
 
-    def _writes(self, rows: Any) -> tuple[Any, list[tuple[int, int, int]]]:
+    def _writes(self, rows: PointerValue) -> tuple[PointerValue, list[tuple[int, int, int]]]:
         """The address of a thread's first value; of all pairs of neighbours the distance from it in bytes, and which
         registers they are."""
         type, layout = self.store.operands.staged, self.store.sums
@@ -89,7 +90,7 @@ class Sending:
         pairs = [(at, low, distances[at + type.bytes]) for at, low in distances.items() if at % (2 * type.bytes) == 0]
         return corner, pairs
 
-    def _reads(self, rows: Any) -> tuple[Any, Any, Any]:
+    def _reads(self, rows: PointerValue) -> tuple[PointerValue, Scalar, Scalar]:
         """The address of a thread's first chunk, and its row and column."""
         store, type = self.store, self.store.operands.staged
         width, lanes = min(WIDEST, store.chunk * type.bytes), Layout((store.step, store.lanes), (store.lanes, 1))
@@ -98,19 +99,19 @@ class Sending:
         row, column = (c(0, 0, 0) for c in slice.coordinates((store.sums.rows, store.sums.warp[1])))
         return rows + slice.partition_s(store.staged, "shared", bytes=True)(0, 0, 0), row, column
 
-    def stage(self, registers: list[Any]) -> None:
+    def stage(self, registers: Sequence[Scalar]) -> None:
         """Brings a group to shared memory, in pairs of neighbours on a row."""
         values, type = [self._scaled(register) for register in registers], self.store.operands.staged
         for distance, low, high in self.written:
             write_words((self.corner + distance).bitcast(type), pack([values[low], values[high]], type))
 
-    def _scaled(self, value: Any) -> Any:
+    def _scaled(self, value: Scalar) -> Scalar:
         """alpha times a sum; the function too, where it needs nothing else."""
         scalar = self.store.operands.scalar
         value = (value if value.type is scalar else value.to(scalar)) * self.product.alpha
         return self._apply(value) if self.store.is_final else value
 
-    def _apply(self, value: Any, *extras: Any) -> Any:
+    def _apply(self, value: Scalar, *extras: Scalar) -> Scalar:
         function = self.store.epilogue
         return traced(function, value, *extras) if function else value
 
@@ -132,7 +133,7 @@ class Sending:
         readers = [*filter(None, [self.c]), *self.extras]
         return [reader.running for reader in readers if reader.extra.along == "mn"]
 
-    def _finished(self, values: list[Any], first: int, column: int) -> Iterator[Any]:
+    def _finished(self, values: Sequence[Scalar], first: int, column: int) -> Iterator[Scalar]:
         """The elements of a chunk, in the type of alpha."""
         if self.c:
             before = self.c.read(first, column)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import ptxdsl as pd
 from ptxdsl.kernels.store.words import WIDEST
 from ptxdsl.layout import Layout, TiledMma
+from ptxdsl.trace.value import Var
 from ptxdsl.types import Type
 
 
@@ -78,11 +78,11 @@ class Sums:
         self.groups = [[pd.var(layout.type, zero) for _ in range(layout.each)] for _ in range(groups or layout.groups)]
 
     @property
-    def registers(self) -> list[Any]:
+    def registers(self) -> list[Var]:
         """Those of all groups, in a row."""
         return [register for group in self.groups for register in group]
 
-    def words(self) -> Iterator[tuple[int, list[Any]]]:
+    def words(self) -> Iterator[tuple[int, list[Var]]]:
         """(number of the first register, registers): as many as are moved at a time."""
         registers = self.registers
         for first in range(0, len(registers), self.layout.word):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import ptxdsl as pd
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 from ptxdsl.types import Type
 
 WIDEST = 16  # bytes of one access
 
 
-def pack(values: list[Any], type: Type) -> list[Any]:
+def pack(values: Sequence[Scalar], type: Type) -> list[Scalar]:
     """Values as registers hold them in memory: two 16-bit floats, one of 32 or 64 bits, or a single 16-bit one."""
     if type.bits > 16:
         return [value if value.type is type else value.to(type) for value in values]
@@ -19,21 +21,21 @@ def pack(values: list[Any], type: Type) -> list[Any]:
     return [pd.ptx(f"cvt.rn.{type}x2.f32", high, low) for low, high in zip(values[::2], values[1::2], strict=True)]
 
 
-def unpack(words: list[Any], type: Type) -> list[Any]:
+def unpack(words: Sequence[Scalar], type: Type) -> list[Scalar]:
     """The opposite of `pack`."""
     if type.bits > 16 or words[0].type.bits == 16:
-        return words
+        return [*words]
     return [half for word in words for half in pd.unpack(word, type)]
 
 
-def read(place: Any, count: int, type: Type, scalar: Type, most: int = WIDEST) -> list[Any]:
+def read(place: PointerValue, count: int, type: Type, scalar: Type, most: int = WIDEST) -> list[Scalar]:
     """`count` neighbouring elements, converted to `scalar`, in accesses of at most `most` bytes."""
     each = max(1, min(count, most // type.bytes))
     words = [unpack(read_words(place + i, each, type), type) for i in range(0, count, each)]
     return [value if value.type is scalar else value.to(scalar) for values in words for value in values]
 
 
-def _access(place: Any, count: int) -> tuple[str, str, int, int]:
+def _access(place: PointerValue, count: int) -> tuple[str, str, int, int]:
     """(space, type in the mnemonic, registers of an access, accesses) of `count` elements of 4 bytes or more in all."""
     type = place.element
     kind = type if type.bits > 16 else pd.b32
@@ -42,7 +44,7 @@ def _access(place: Any, count: int) -> tuple[str, str, int, int]:
     return place.space, str(kind), each, words // each
 
 
-def read_words(place: Any, count: int, type: Type) -> list[Any]:
+def read_words(place: PointerValue, count: int, type: Type) -> list[Scalar]:
     """`count` neighbouring elements in as many registers as `pack` makes of them."""
     if count * type.bytes < 4:
         return [place.load()]
@@ -53,7 +55,7 @@ def read_words(place: Any, count: int, type: Type) -> list[Any]:
     return [word for i in range(accesses) for word in pd.ptx(f"ld.{space}.v{each}.{kind}", place + i * step)]
 
 
-def write_words(place: Any, words: list[Any]) -> None:
+def write_words(place: PointerValue, words: Sequence[Scalar]) -> None:
     """Stores what `read_words` reads."""
     if words[0].type.bits < 32:
         place.store(words[0])

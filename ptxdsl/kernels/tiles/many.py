@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import ptxdsl as pd
 from ptxdsl import u32
@@ -14,6 +14,9 @@ from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots
 from ptxdsl.kernels.tiles.product import Part, Work
 from ptxdsl.kernels.tiles.schedule import TileAfterTile, TileSchedule
 from ptxdsl.kernels.tiles.split_k import sums_in_last
+from ptxdsl.kernels.tiles.visitor import Visitor
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 
 
 @dataclass(frozen=True)
@@ -31,26 +34,26 @@ AHEAD, IN_TURN = Dealt(True), Dealt(False)
 
 
 class Slice(NamedTuple):
-    """A part of a tile's K, from the `begin`-th to before the `end`-th iteration: the `number`-th of `count`.
+    """A part of a tile's K, from the `begin`-th to before the `end`-th iteration: the `number`-th of `parts`.
 
     The sums of the parts lie side by side in the workspace, from `slot` on.
     """
 
-    begin: Any
-    end: Any
-    slot: Any
-    number: Any
-    count: Any
+    begin: Scalar
+    end: Scalar
+    slot: Scalar
+    number: Scalar
+    parts: Scalar
 
 
 class VisitorWalk(TileAfterTile):
     """Takes the tiles that a visitor finds. `locate` makes what its `work` gives a Work: anew where that is needed, so
     that the loop need not keep it in registers."""
 
-    def __init__(self, visitor: Any, locate: Callable[..., Work], ahead: bool) -> None:
+    def __init__(self, visitor: Visitor, locate: Callable[..., Work], ahead: bool) -> None:
         self.visitor, self.locate, self.ahead = visitor, locate, ahead
 
-    def has_tile(self) -> Any:
+    def has_tile(self) -> Scalar:
         return self.visitor.next_tile()
 
     def work(self) -> Work:
@@ -68,7 +71,12 @@ class PartsWalk(VisitorWalk):
     """The same of tiles in parts: an item is the problem, the tile, and the words of a Slice."""
 
     def __init__(
-        self, visitor: Any, locate: Callable[..., Work], ahead: bool, memory: tuple[Any, Any], scratch: Any
+        self,
+        visitor: Visitor,
+        locate: Callable[..., Work],
+        ahead: bool,
+        memory: tuple[PointerValue, PointerValue],
+        scratch: PointerValue,
     ) -> None:
         """Parts meet in `memory`, sums and semaphores; `scratch` is shared memory that is free then."""
         super().__init__(visitor, locate, ahead)
@@ -81,12 +89,12 @@ class PartsWalk(VisitorWalk):
         with pd.if_(self._is_complete(sums, part)):
             yield Part(located, sums)
 
-    def _is_complete(self, sums: Sums, part: Slice) -> Any:
-        complete: Any = pd.var(u32, 1)
-        with pd.if_(part.count > 1):
+    def _is_complete(self, sums: Sums, part: Slice) -> Scalar:
+        complete = pd.var(u32, 1)
+        with pd.if_(part.parts > 1):
             complete.set(0)
             partial, semaphore = PartialSums(sums.layout, self.memory[0]), self.memory[1] + part.slot
-            slots = SumSlots(part.slot, part.count, 1)
+            slots = SumSlots(part.slot, part.parts, 1)
             with pd.if_(sums_in_last(sums, partial, semaphore, self.scratch, part.number, slots)):
                 complete.set(1)
         return complete == 1

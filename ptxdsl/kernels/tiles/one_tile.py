@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import ptxdsl as pd
 from ptxdsl.kernels.tiles.product import Products, Tile, Work
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
 from ptxdsl.schedule import ThreadblockSwizzle
+from ptxdsl.trace.instruction import Scalar
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class OneTileWalk(Walk):
         yield work
 
 
-def located(order: ThreadblockSwizzle, products: Products) -> tuple[Tile, Any, Any]:
+def located(order: ThreadblockSwizzle, products: Products) -> tuple[Tile, Scalar, Scalar]:
     """The tile of this block, its slice of K or its batch (z of the grid), and how many of these there are."""
     depth = pd.nctaid.z if products.count is None else products.count
     i, j, z = order.tile_offset(pd.ctaid, tiled_shape=(*products.tiles, depth))
     return (i, j), z, depth
 
 
-def leave_without(products: Products, tile: Tile, z: Any, depth: Any) -> None:
+def leave_without(products: Products, tile: Tile, z: Scalar, depth: Scalar) -> None:
     """Ends blocks that have no tile."""
     outside = ~products.has(tile)
     with pd.if_(outside if products.count is None else outside | (z >= depth)):

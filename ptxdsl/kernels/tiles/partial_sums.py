@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.kernels.store.sums import Sums, SumsLayout
 from ptxdsl.kernels.store.words import read_words, write_words
+from ptxdsl.kernels.tiles.product import Index
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 
 IN_FLIGHT = 64  # sums that a thread reads before it adds the first
 
 
 class SumSlots(NamedTuple):
-    """`count` slots, `apart` from each other."""
+    """`size` slots, `apart` from each other."""
 
-    first: Any
-    count: Any
-    apart: Any
+    first: Scalar
+    size: Index
+    apart: Index
 
 
 class PartialSums:
     """Slots in global memory, each with room for the sums of a tile: 16 bytes of each thread side by side."""
 
-    def __init__(self, layout: SumsLayout, memory: Any, thread: Any = None) -> None:
+    def __init__(self, layout: SumsLayout, memory: PointerValue, thread: Scalar | None = None) -> None:
         """`thread` is the one whose sums are meant, if not this one's."""
         self.layout = layout
         self.memory = memory + (pd.tid.x if thread is None else thread) * layout.word
 
-    def _address(self, slot: Any, sums: Sums, group: Any) -> Any:
+    def _address(self, slot: Scalar, sums: Sums, group: Index) -> PointerValue:
         """Of the first word; `sums` are the `group`-th of as many."""
         tile_m, tile_n = self.layout.tile
         distance = group * (len(sums.registers) * self.layout.holders)
         return self.memory + slot.to(pd.u64) * (tile_m * tile_n) + distance
 
-    def store(self, sums: Sums, slot: Any) -> None:
+    def store(self, sums: Sums, slot: Scalar) -> None:
         with self.layout.holding():
             address = self._address(slot, sums, 0)
             for number, word in sums.words():
                 write_words(address + number * self.layout.holders, word)
 
-    def add(self, sums: Sums, slot: Any, group: Any = 0) -> None:
+    def add(self, sums: Sums, slot: Scalar, group: Index = 0) -> None:
         """Adds the sums of a slot to these, which are the `group`-th of as many."""
         with self.layout.holding():
             address = self._address(slot, sums, group)
@@ -49,14 +52,14 @@ class PartialSums:
                 for register, other in zip(word, others, strict=True):
                     register += other
 
-    def add_all(self, sums: Sums, slots: SumSlots, group: Any = 0) -> None:
+    def add_all(self, sums: Sums, slots: SumSlots, group: Index = 0) -> None:
         """Adds those of all slots in their order; several are read before the first is added."""
-        end = slots.first + slots.count * slots.apart
+        end = slots.first + slots.size * slots.apart
         for slot in pd.range(slots.first, end, slots.apart, unroll=max(1, IN_FLIGHT // len(sums.registers))):
             self.add(sums, slot, group)
 
 
-def wait_for(semaphore: Any, value: Any) -> None:
+def wait_for(semaphore: PointerValue, value: Index) -> None:
     """Until a semaphore has this value; all threads then see what was written before it got that."""
     with pd.if_(pd.tid.x == 0):
         seen = pd.var(u32, pd.ptx.ld.acquire.gpu.global_.u32(semaphore))
@@ -65,7 +68,7 @@ def wait_for(semaphore: Any, value: Any) -> None:
     pd.ptx.bar.sync(0)
 
 
-def announce(semaphore: Any, value: Any) -> None:
+def announce(semaphore: PointerValue, value: Index) -> None:
     """Sets a semaphore, behind all that the block's threads have written."""
     pd.ptx.bar.sync(0)
     with pd.if_(pd.tid.x == 0):

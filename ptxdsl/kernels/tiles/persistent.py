@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.errors import ScheduleError
 from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.tiles.product import Tile, Work
+from ptxdsl.kernels.tiles.product import Index, Tile, Work
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileAfterTile, TileSchedule, Walk
 from ptxdsl.schedule import ClusterRaster, PersistentScheduler
+from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type
 
 MOST_ITEMS = 1 << 31
@@ -60,16 +60,16 @@ class PersistentWalk(TileAfterTile):
         self.ahead, self.products, self.raster, self.of_batch = scene.ahead, scene.products, raster, raster.items
         count = self.products.count
         self.items = self.of_batch * (1 if count is None else count)
-        self.item: Any = pd.var(u32, pd.ctaid.x)
+        self.item = pd.var(u32, pd.ctaid.x)
 
-    def has_tile(self) -> Any:
+    def has_tile(self) -> Scalar:
         return self.item < self.items
 
     def work(self) -> Work:
         batch, tile = self._located()
         return self.products.work(tile, batch)
 
-    def _located(self) -> tuple[Any, Tile]:
+    def _located(self) -> tuple[Index, Tile]:
         """The batch and the tile of this item, which may be none."""
         batch = 0 if self.products.count is None else self.item // self.of_batch
         return batch, self.raster.tile(self.item - batch * self.of_batch)

@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.schedule.arithmetic import ceil_div
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 
-Tile = tuple[Any, Any]
+Index: TypeAlias = "Scalar | int"
+"""A number in a register, or one that is known while tracing."""
+Tile: TypeAlias = "tuple[Index, Index]"
 """The (row, column) of a tile among those of a product."""
 
 
 class View(NamedTuple):
     """A matrix in global memory: its first element, and the elements between lines."""
 
-    pointer: Any
-    stride: Any
+    pointer: PointerValue
+    stride: Scalar
 
 
 class Product(NamedTuple):
     """epilogue(alpha·a@b + beta·c): sizes are u32; c and out are row-major. `extras` are the operands of the epilogue:
     a View of each (of a vector the stride says nothing), or None for the output itself."""
 
-    m: Any
-    n: Any
-    k: Any
-    a: Any
-    b: Any
-    c: Any
-    out: Any
-    alpha: Any
-    beta: Any
+    m: Scalar
+    n: Scalar
+    k: Scalar
+    a: View
+    b: View
+    c: View
+    out: View
+    alpha: Index
+    beta: Index
     extras: tuple[Any, ...] = ()
 
 
@@ -42,22 +46,22 @@ class Work(NamedTuple):
 
     product: Product
     tile: Tile
-    begin: Any
-    end: Any
+    begin: Index
+    end: Index
     extents: tuple[int, int, int]
     item: Any = None
 
     @property
-    def iterations(self) -> Any:
+    def iterations(self) -> Index:
         return self.end - self.begin
 
     @property
-    def first(self) -> tuple[Any, Any]:
+    def first(self) -> tuple[Index, Index]:
         """(M, N) of its first element."""
         return self.tile[0] * self.extents[0], self.tile[1] * self.extents[1]
 
     @property
-    def k_extent(self) -> tuple[Any, Any]:
+    def k_extent(self) -> tuple[Index, Index]:
         """Where it begins and ends along K, in elements."""
         tile_k = self.extents[2]
         return self.begin * tile_k, pd.min(self.end * tile_k, self.product.k)
@@ -71,25 +75,25 @@ class Products:
         self,
         product: Product,
         extents: tuple[int, int, int],
-        count: Any = None,
-        batch: Callable[[Any], Product] | None = None,
+        count: Scalar | None = None,
+        batch: Callable[[Scalar], Product] | None = None,
     ) -> None:
         self.product, self.extents, self.count, self._batch = product, extents, count, batch
         self.tiles = ceil_div(product.m, extents[0]), ceil_div(product.n, extents[1])
         self.iterations = ceil_div(product.k, extents[2])
 
-    def of(self, batch: Any) -> Product:
+    def of(self, batch: Index) -> Product:
         """The product of one batch."""
-        return self.product if self._batch is None else self._batch(batch)
+        return self.product if self._batch is None or isinstance(batch, int) else self._batch(batch)
 
-    def has(self, tile: Tile) -> Any:
+    def has(self, tile: Tile) -> Scalar:
         return (tile[0] < self.tiles[0]) & (tile[1] < self.tiles[1])
 
-    def number(self, tile: Tile) -> Any:
+    def number(self, tile: Tile) -> Scalar:
         """Of a tile, among all of a product."""
         return tile[0] + tile[1] * self.tiles[0]
 
-    def work(self, tile: Tile, batch: Any = 0, k: tuple[Any, Any] | None = None, item: Any = None) -> Work:
+    def work(self, tile: Tile, batch: Index = 0, k: tuple[Index, Index] | None = None, item: Any = None) -> Work:
         """A tile, of all iterations along K or of those from k[0] to k[1]."""
         begin, end = k or (0, self.iterations)
         return Work(self.of(batch), tile, begin, end, self.extents, item)
@@ -101,5 +105,5 @@ class Part(NamedTuple):
 
     work: Work
     sums: Sums
-    group: Any = 0
-    warp: Any = None
+    group: Index = 0
+    warp: Scalar | None = None

@@ -9,16 +9,17 @@ adds them: results never change from run to run.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import u32, u64
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.tiles.one_tile import leave_without, located
 from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots
-from ptxdsl.kernels.tiles.product import Part, Work
+from ptxdsl.kernels.tiles.product import Index, Part, Work
 from ptxdsl.kernels.tiles.schedule import Scene, Start, Walk
 from ptxdsl.schedule import ThreadblockSwizzle, slice_of_k
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 
 # A tile's semaphore counts in 16 bits each the blocks that need it no more, that have left their sums, that have begun,
 # and that began after another one had left its sums
@@ -31,10 +32,10 @@ EVERYTHING, NOTHING = 1, 0
 class TileSemaphore:
     """The `blocks` of one tile. Their semaphore, of 64 bits, is 0 before and after; one thread of each block counts."""
 
-    def __init__(self, semaphore: Any, blocks: Any) -> None:
+    def __init__(self, semaphore: PointerValue, blocks: Scalar) -> None:
         self.semaphore, self.blocks = semaphore, blocks
         self.is_counter = pd.tid.x == 0
-        self.seen: Any = pd.var(u64, 0)  # what that thread has seen of the semaphore
+        self.seen = pd.var(u64, 0)  # what that thread has seen of the semaphore
 
     def begin(self) -> None:
         """From now on others may wait for this block."""
@@ -47,7 +48,7 @@ class TileSemaphore:
         """Counts this block; `seen` is then what was counted before it."""
         pd.ptx(f"atom.{order}.gpu.global.add.u64", self.semaphore, event, out=self.seen)
 
-    def share(self, scratch: Any) -> Any:
+    def share(self, scratch: PointerValue) -> Scalar:
         """The share of this block, for all its threads, when all of them have left their sums: each `blocks`-th piece
         if all blocks of the tile run, else EVERYTHING for the last one and NOTHING for the others.
 
@@ -76,12 +77,12 @@ class TileSemaphore:
             pd.ptx.st.relaxed.gpu.global_.u64(self.semaphore, 0)  # others have read it as loosely
 
 
-def left(seen: Any) -> Any:
+def left(seen: Scalar) -> Scalar:
     """How many blocks have left their sums."""
     return (seen >> 16).to(u32) & COUNT
 
 
-def begun(seen: Any) -> Any:
+def begun(seen: Scalar) -> Scalar:
     """How many blocks have begun, if none came late; else, with the count of those above it, more than there are."""
     return (seen >> 32).to(u32)
 
@@ -113,15 +114,15 @@ class ScatterWalk(Walk):
         yield from self._pieces(work, sums, slots, pd.select(share == EVERYTHING, 0, slice), share)
         meeting.end()
 
-    def _work(self) -> tuple[Work, Any, Any]:
+    def _work(self) -> tuple[Work, Scalar, Scalar]:
         tile, slice, slices = located(self.order, self.products)
         k = slice_of_k(slice, slices, self.products.product.k, self.products.extents[2])
         return self.products.work(tile, k=k), slice, slices
 
-    def _meeting(self, work: Work, slices: Any) -> TileSemaphore:
+    def _meeting(self, work: Work, slices: Scalar) -> TileSemaphore:
         return TileSemaphore(self.scene.fields.semaphores.bitcast(u64) + self.products.number(work.tile), slices)
 
-    def _pieces(self, work: Work, sums: Sums, slots: SumSlots, first: Any, step: Any) -> Iterator[Part]:
+    def _pieces(self, work: Work, sums: Sums, slots: SumSlots, first: Index, step: Scalar) -> Iterator[Part]:
         """Each `step`-th piece from the `first` on, none if `step` is 0: groups of a warp's sums, which any warp may
         add up."""
         layout = sums.layout

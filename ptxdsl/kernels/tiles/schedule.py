@@ -15,6 +15,8 @@ from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.store.sums import Sums, SumsLayout
 from ptxdsl.kernels.tiles.product import Part, Products, Work
 from ptxdsl.schedule.problems import GemmShape
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 from ptxdsl.types import Type
 
 Extents = tuple[int, int, int]
@@ -53,7 +55,7 @@ class TileSchedule:
         """Whether the copies of the next tile begin before one is stored, which takes memory beside the ring."""
         return False
 
-    def fields(self) -> Mapping[str, Any]:
+    def fields(self) -> Mapping[str, Type]:
         """What the kernel is told: names and types."""
         return {}
 
@@ -82,7 +84,7 @@ class Scene:
     products: Products
     fields: Any
     layout: SumsLayout
-    scratch: Any
+    scratch: PointerValue
     ahead: bool = False
 
 
@@ -136,7 +138,7 @@ class TileAfterTile(Walk):
     def seek(self) -> None:
         """Goes to the first tile, where there is one."""
 
-    def has_tile(self) -> Any:
+    def has_tile(self) -> Scalar:
         """Whether there is a tile left for this block. For the condition of a loop, in which all threads meet."""
         raise NotImplementedError
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.tiles.one_tile import leave_without, located
 from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots, announce, wait_for
-from ptxdsl.kernels.tiles.product import Part, Work
+from ptxdsl.kernels.tiles.product import Index, Part, Work
 from ptxdsl.kernels.tiles.scatter import ScatterWalk
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
 from ptxdsl.schedule import ThreadblockSwizzle, slice_of_k
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 
 ANY = 2  # slices: a kernel serves any number
 
@@ -66,13 +67,13 @@ class SplitKWalk(Walk):
         with pd.if_(self._meet(sums, partial, semaphore, number, tiles)):
             yield Part(work, sums)
 
-    def _meet(self, sums: Sums, partial: PartialSums, semaphore: Any, number: Any, tiles: Any) -> Any:
+    def _meet(self, sums: Sums, partial: PartialSums, semaphore: PointerValue, number: Scalar, tiles: Index) -> Scalar:
         """Whether this block is the last of its tile, whose sums are then those of all."""
         raise NotImplementedError
 
 
 class ParallelWalk(SplitKWalk):
-    def _meet(self, sums: Sums, partial: PartialSums, semaphore: Any, number: Any, tiles: Any) -> Any:
+    def _meet(self, sums: Sums, partial: PartialSums, semaphore: PointerValue, number: Scalar, tiles: Index) -> Scalar:
         slots = SumSlots(number, self.slices, tiles)
         return sums_in_last(sums, partial, semaphore, self.scene.scratch, self.slice, slots)
 
@@ -80,7 +81,7 @@ class ParallelWalk(SplitKWalk):
 class SerialWalk(SplitKWalk):
     """Each block waits for the one before it, and adds its sums to those of all before."""
 
-    def _meet(self, sums: Sums, partial: PartialSums, semaphore: Any, number: Any, tiles: Any) -> Any:
+    def _meet(self, sums: Sums, partial: PartialSums, semaphore: PointerValue, number: Scalar, tiles: Index) -> Scalar:
         wait_for(semaphore, self.slice)
         with pd.if_(self.slice > 0):
             partial.add(sums, number)
@@ -98,7 +99,9 @@ WALKS: dict[str, Callable[[ThreadblockSwizzle, Scene], Walk]] = {
 }
 
 
-def sums_in_last(sums: Sums, partial: PartialSums, semaphore: Any, scratch: Any, number: Any, slots: SumSlots) -> Any:
+def sums_in_last(
+    sums: Sums, partial: PartialSums, semaphore: PointerValue, scratch: PointerValue, number: Scalar, slots: SumSlots
+) -> Scalar:
     """Each block leaves its sums in the slot of its number; the one that comes last adds up those of all, the first
     slot first. Whether this block is the last.
 
@@ -111,10 +114,10 @@ def sums_in_last(sums: Sums, partial: PartialSums, semaphore: Any, scratch: Any,
     with pd.if_(pd.tid.x == 0):
         arrived = pd.ptx.atom.acq_rel.gpu.global_.add.u32(semaphore, 1)
         order.store(arrived)
-        with pd.if_(arrived == slots.count - 1):
+        with pd.if_(arrived == slots.size - 1):
             semaphore.store(0)
     pd.ptx.bar.sync(0)
-    is_last = order.load() == slots.count - 1
+    is_last = order.load() == slots.size - 1
     pd.ptx.bar.sync(0)
     with pd.if_(is_last):
         sums.clear()

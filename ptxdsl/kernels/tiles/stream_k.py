@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import u32
@@ -17,9 +16,10 @@ from ptxdsl.errors import ScheduleError
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.store.sums import Sums, SumsLayout
 from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots, announce, wait_for
-from ptxdsl.kernels.tiles.product import Part, Work
+from ptxdsl.kernels.tiles.product import Index, Part, Work
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileAfterTile, TileSchedule, Walk
 from ptxdsl.schedule import StreamKNumbers, StreamKPlan, StreamKThreadblockSwizzle
+from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type
 
 WIDE_BYTES = 16  # of a copy: narrower ones are many, and leave no registers to go ahead
@@ -84,10 +84,10 @@ class StreamKWalk(TileAfterTile):
         self.product = self.products.of(pd.ctaid.z)
         self.reduces_apart = plan.active_blocks > plan.first_reduction_block
         self.share = plan.share(self.number)
-        self.tile: Any = pd.var(u32, self.share.tile)
-        self.left: Any = pd.var(u32, self.share.count)
+        self.tile = pd.var(u32, self.share.tile)
+        self.left = pd.var(u32, self.share.count)
 
-    def has_tile(self) -> Any:
+    def has_tile(self) -> Scalar:
         return self.left > 0
 
     def work(self) -> Work:
@@ -119,11 +119,11 @@ class StreamKWalk(TileAfterTile):
             partial.store(sums, slot)
             announce(self.semaphores + slot, 1)
         with pd.else_():
-            with pd.if_(~begins):
+            with pd.if_(~begins):  # type: ignore[arg-type]  # a register: no block begins each of its tiles
                 self._add_peers(sums, partial, work.item)
             yield Part(work, sums)
 
-    def _add_peers(self, sums: Sums, partial: PartialSums, tile: Any) -> None:
+    def _add_peers(self, sums: Sums, partial: PartialSums, tile: Index) -> None:
         """The parts that blocks before this one have left, when they have."""
         first = self.plan.block_of(tile * self.plan.iterations)
         for peer in pd.range(first, self.number):
@@ -153,11 +153,11 @@ class StreamKWalk(TileAfterTile):
             yield Part(work, rows, group)
         self._clear(tile, first, last)
 
-    def _slot(self, peer: Any, last: Any) -> Any:
+    def _slot(self, peer: Scalar, last: Scalar) -> Scalar:
         """Where a peer of a tile has left its part."""
         return peer + pd.select(peer == last, self.plan.sk_blocks, 0)
 
-    def _clear(self, tile: Any, first: Any, last: Any) -> None:
+    def _clear(self, tile: Index, first: Index, last: Scalar) -> None:
         """The last of a tile's reduction blocks sets the semaphores back."""
         done = self.semaphores + (self.plan.sk_blocks * 2 + tile)
         pd.ptx.bar.sync(0)

@@ -11,11 +11,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import ptxdsl as pd
 from ptxdsl import s32, u32
+from ptxdsl.kernels.tiles.product import Index
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 
 WARP = 32
 DISTANCES = 1, 2, 4, 8, 16  # of the lanes that meet in a prefix
@@ -23,7 +26,7 @@ EVERY_LANE = 0xFFFFFFFF
 ENDS, COUNTERS = 2, 256  # counters of `seat`: for all blocks, and with those of the multiprocessors
 
 
-def seat(counters: Any) -> Any:
+def seat(counters: PointerValue) -> Scalar:
     """A number for this block: the first blocks on their multiprocessors have the lowest ones, the others the highest.
 
     A GPU may give a multiprocessor its second block before another has its first one. Where the longest tiles have the
@@ -32,7 +35,7 @@ def seat(counters: Any) -> Any:
     """
     found = pd.dynamic_shared(u32, 1)
     with pd.if_(pd.tid.x == 0):
-        place: Any = pd.var(u32, 0)
+        place = pd.var(u32, 0)
         neighbours = _count(counters + (ENDS + pd.special("%smid") % (COUNTERS - ENDS)))
         with pd.if_(neighbours == 0):
             place.set(_count(counters))
@@ -43,27 +46,42 @@ def seat(counters: Any) -> Any:
     return found[0]
 
 
-def _count(counter: Any) -> Any:
+def _count(counter: PointerValue) -> Scalar:
     """How many came before this thread."""
     return pd.ptx.atom.relaxed.gpu.global_.add.u32(counter, 1)
+
+
+class Visitor(Protocol):
+    """Finds the tiles of a block, one after another."""
+
+    def next_tile(self) -> Scalar:
+        """Whether there is a tile left for this block. For the condition of a loop."""
+
+    def work(self) -> Sequence[Scalar]:
+        """Which tile it is: the words from which its kernel locates it."""
+
+    def advance(self) -> None:
+        """Goes on to the next one."""
 
 
 class DeviceVisitor:
     """Each warp finds its problem by itself: a prefix sum over the tiles of 32 problems, one a lane, and a vote."""
 
-    def __init__(self, problems: Any, tiles_of: Callable[[Any], tuple[Any, Any]], block: Any = pd.ctaid.x) -> None:
+    def __init__(
+        self, problems: Scalar, tiles_of: Callable[[Scalar], tuple[Scalar, Scalar]], block: Scalar = pd.ctaid.x
+    ) -> None:
         """`tiles_of(problem)` is how many tiles a problem has along m and n, each a u32; lanes ask for different ones.
 
         Problems past the last one are not asked for. `block` is the number of this one.
         """
         self.problems, self.tiles_of = problems, tiles_of
-        self.index: Any = pd.var(u32, block)
-        self.following: Any = pd.var(u32, 0)  # the first problem behind the window of 32
-        self.last: Any = pd.var(u32, 0)  # where the tiles of the window end, in the row of all tiles
-        self.end: Any = pd.var(u32, 0)  # and those of this lane's problem
-        self.count: Any = pd.var(u32, 0)
+        self.index = pd.var(u32, block)
+        self.following = pd.var(u32, 0)  # the first problem behind the window of 32
+        self.last = pd.var(u32, 0)  # where the tiles of the window end, in the row of all tiles
+        self.end = pd.var(u32, 0)  # and those of this lane's problem
+        self.count = pd.var(u32, 0)
 
-    def next_tile(self) -> Any:
+    def next_tile(self) -> Scalar:
         """Whether there is a tile left for this block. For the condition of a loop."""
         with pd.while_(lambda: (self.index >= self.last) & (self.following < self.problems)):
             self._next_window()
@@ -75,14 +93,14 @@ class DeviceVisitor:
         self.last.set(from_lane(self.end, WARP - 1))
         self.following += WARP
 
-    def _measure(self, problem: Any) -> None:
+    def _measure(self, problem: Scalar) -> None:
         """Sets how many tiles this lane's problem has."""
         self.count.set(0)
         with pd.if_(problem < self.problems):
             down, across = self.tiles_of(problem)
             self.count.set(down * across)
 
-    def work(self) -> tuple[Any, Any]:
+    def work(self) -> Sequence[Scalar]:
         """The problem of this round, and the number of the tile in it."""
         before = pd.ptx.popc.b32(pd.ptx.vote.sync.ballot.b32(self.end <= self.index, EVERY_LANE)).to(u32)
         return self.following - WARP + before, self.index - from_lane(self.end - self.count, before)
@@ -91,29 +109,29 @@ class DeviceVisitor:
         self.index += pd.nctaid.x
 
 
-def prefix_sum(value: Any) -> Any:
+def prefix_sum(value: Scalar) -> Scalar:
     """The sum of this lane's u32 and those of all lanes before it."""
-    total: Any = pd.var(u32, value)
+    total = pd.var(u32, value)
     for distance in DISTANCES:
         before = from_before(total, distance)
         total += pd.select(pd.laneid >= distance, before, 0)
     return total
 
 
-def prefix_max(value: Any) -> Any:
+def prefix_max(value: Scalar) -> Scalar:
     """The largest of this lane's u32 and those of all lanes before it."""
-    largest: Any = pd.var(u32, value)
+    largest = pd.var(u32, value)
     for distance in DISTANCES:
         largest.set(pd.max(largest, from_before(largest, distance)))
     return largest
 
 
-def from_before(value: Any, distance: int) -> Any:
+def from_before(value: Scalar, distance: int) -> Scalar:
     """The u32 of the lane so far before this one; its own, where there is none."""
     return pd.ptx.shfl.sync.up.b32(value, distance, 0, EVERY_LANE).bitcast(u32)
 
 
-def from_lane(value: Any, lane: Any) -> Any:
+def from_lane(value: Scalar, lane: Index) -> Scalar:
     """The u32 of another lane."""
     return pd.ptx.shfl.sync.idx.b32(value, lane, WARP - 1, EVERY_LANE).bitcast(u32)
 
@@ -121,13 +139,13 @@ def from_lane(value: Any, lane: Any) -> Any:
 class TableVisitor:
     """The host has worked out what a block does; the block brings its entries to shared memory, `threads` at a time."""
 
-    def __init__(self, row: Any, count: Any, words: int, threads: int) -> None:
+    def __init__(self, row: PointerValue, count: Scalar, words: int, threads: int) -> None:
         """`row` points at this block's `count` entries of `words` s32 each."""
         self.row, self.count, self.words, self.threads = row, count, words, threads
-        self.number: Any = pd.var(u32, 0)
+        self.number = pd.var(u32, 0)
         self.held = pd.dynamic_shared(s32, threads * words)
 
-    def next_tile(self) -> Any:
+    def next_tile(self) -> Scalar:
         """Whether there is an entry left for this block. For the condition of a loop, in which all threads meet."""
         with pd.if_((self.number % self.threads == 0) & (self.number < self.count)):
             self._refill()
@@ -141,7 +159,7 @@ class TableVisitor:
                 self.held[pd.tid.x * self.words + word] = self.row[mine * self.words + word]
         pd.ptx.bar.sync(0)
 
-    def work(self) -> list[Any]:
+    def work(self) -> Sequence[Scalar]:
         """The words of this round's entry, as u32."""
         first = self.number % self.threads * self.words
         return [self.held[first + word].bitcast(u32) for word in range(self.words)]

@@ -54,6 +54,21 @@ one instruction; rows are phase.wavefront, columns banks
  2.0   T18   T19   T16   T17   T22   T23   T20   T21
  3.0   T27   T26   T25   T24   T31   T30   T29   T28
 """
+DESCRIBED = """\
+B of wgmma.m64n8k16.f32.bf16: K-major, 128-byte swizzle, leading 16 bytes, stride 1024 bytes, descriptor \
+0x4000004000010000 | address / 16
+
+byte of each chunk, by row; starts of the parts of N: 8:64, of K: 4:2
+   chunk 0 chunk 1
+ 0       0      16
+ 1     144     128
+ 2     288     304
+ 3     432     416
+ 4     576     592
+ 5     720     704
+ 6     864     880
+ 7    1008     992
+"""
 COPIES = (
     "write ldmatrix.x1|x2|x4[.trans], stmatrix.x1|x2|x4[.trans], cp.async.4|8|16, "
     "or ld|st[.global|.shared] with 1, 2, 4, 8 or 16 bytes as .16, .b128 or .v4.b32"
@@ -89,6 +104,7 @@ def stripped(text):
         (["Sw<1,2,1>", "--bits", "32"], SWIZZLE_OF_F32),
         (["(8,64):(64,1)", "--banks", "ldmatrix.x1"], ROWS_OF_128_BYTES),
         ([SWIZZLED, "--banks", "ldmatrix.x4"], SWIZZLED_ROWS),
+        (["Sw<3,3,3> o 0 o (64,64):(64,1)", "--b", "wgmma.m64n8k16.f32.bf16"], DESCRIBED),
     ],
 )
 def test_it_prints(run, arguments, printed):
@@ -104,6 +120,32 @@ def test_every_kind_of_spec_in_every_form(run, spec):
     svg = run(spec, "--svg", "-").out
     assert svg == to_svg(value)
     assert ElementTree.fromstring(svg).tag.endswith("svg")
+
+
+@pytest.mark.parametrize("arguments, message, help", [
+    (
+        ["(64,64):(64,1)", "--a", "wgmma.m64n8k16.f32.bf16"],
+        "wgmma reads operand A of wgmma.m64n8k16.f32.bf16 in atoms of 8 rows of 16 bytes along K or M, at one distance "
+        "each way, with no swizzle: (64,64):(64,1) has no such atoms in each (64,16)",
+        "this one would do: Sw<3,3,3> o 0 o (64,64):(64,1)",
+    ),
+    (
+        ["(64,64):(64,1)", "--a", "wgmma.m64n8k16.f32.bf16", "--b", "wgmma.m64n8k16.f32.bf16"],
+        "--a and --b draw different pictures",
+        "draw each with its own command",
+    ),
+])  # fmt: skip
+def test_descriptors_that_are_not_drawn(run, arguments, message, help):
+    done = run(*arguments)
+    assert (done.code, done.err) == (2, f"ptxdsl: {message}\n  help: {help}\n")
+
+
+def test_operands_in_shared_memory_are_drawn_by_their_bytes(run):
+    lines = run("wgmma.m64n8k16.f32.bf16").out.splitlines()
+    a = lines.index("A (M x K) in shared memory: bytes of a K-major tile, 128-byte swizzle")
+    assert lines[a + 3].split() == ["1", *(str(144 + 2 * k) for k in range(8)), *(str(128 + 2 * k) for k in range(8))]
+    assert "B (K x N) in shared memory: bytes of a K-major tile, 128-byte swizzle" in lines
+    assert "C (M x N)" in lines
 
 
 def test_a_short_name_is_the_usual_instruction(run):

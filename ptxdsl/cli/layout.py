@@ -8,10 +8,21 @@ from typing import Any
 from ptxdsl.cli.output import STDOUT, write
 from ptxdsl.cli.process import UsageError
 from ptxdsl.errors import LayoutError
-from ptxdsl.layout import ComposedLayout, Layout, Swizzle, bank_wavefronts, parse, to_latex, to_svg, to_text
+from ptxdsl.layout import (
+    ComposedLayout,
+    Layout,
+    Swizzle,
+    bank_wavefronts,
+    parse,
+    shared_operand,
+    to_latex,
+    to_svg,
+    to_text,
+)
 from ptxdsl.layout.grid import Picture
 
 BITS = (8, 16, 32, 64, 128)
+OPERANDS = ("a", "b")
 MOST_CELLS = 1 << 16  # 256 x 256: more is neither legible nor drawn at once
 SPECS = """\
 SPEC is one of
@@ -25,6 +36,7 @@ examples
   ptxdsl layout '((4,8),(2,2)):((32,1),(16,8))' --svg out.svg
   ptxdsl layout mma.m16n8k16 --latex mma.tex
   ptxdsl layout '(64,64):(64,1)' 'Sw<3,3,3> o 0 o (64,64):(64,1)' --banks ldmatrix.x4
+  ptxdsl layout 'Sw<3,3,3> o 0 o (128,64):(64,1)' --a wgmma.m64n256k16.f32.bf16
 """
 
 
@@ -46,6 +58,12 @@ def add(commands: Any) -> None:
         "--bits", type=int, choices=BITS, default=16, help="of an element, where banks are shown (default 16)"
     )
     parser.add_argument("--banks", metavar="ATOM", help="the wavefronts of ldmatrix.x4, ld.shared.16, … on the layout")
+    for operand in OPERANDS:
+        parser.add_argument(
+            f"--{operand}",
+            metavar="ATOM",
+            help=f"the descriptor by which wgmma reads the layout as operand {operand.upper()}",
+        )
     parser.add_argument("-o", "--output", metavar="FILE", help="write to a file, not to stdout")
     parser.set_defaults(command=run)
 
@@ -53,7 +71,7 @@ def add(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     check(options)
     try:
-        pictures = [picture(spec, options.banks, options.bits) for spec in options.specs]
+        pictures = [_drawn(spec, options) for spec in options.specs]
     except LayoutError as error:  # its place would be a line of the script that starts the command
         raise UsageError(error.message, help=error.help) from None
     if options.svg is None and options.latex is None:
@@ -63,6 +81,17 @@ def run(options: argparse.Namespace) -> int:
         if file is not None:
             write(options.output if file == STDOUT else file, draw(pictures[0]).encode())
     return 0
+
+
+def _drawn(spec: str, options: argparse.Namespace) -> Picture:
+    """A picture of a SPEC: of the descriptor that wgmma reads it by, where an option asks for one."""
+    asked = [(operand, getattr(options, operand)) for operand in OPERANDS if getattr(options, operand)]
+    if not asked:
+        return picture(spec, options.banks, options.bits)
+    if options.banks or len(asked) > 1:
+        given = " and ".join(f"--{name}" for name in (*(["banks"] if options.banks else []), *(o for o, _ in asked)))
+        raise UsageError(f"{given} draw different pictures", help="draw each with its own command")
+    return shared_operand(asked[0][1], asked[0][0], parse(spec)).picture()
 
 
 def check(options: argparse.Namespace) -> None:

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
+from ptxdsl.layout.descriptors import usual_byte
 from ptxdsl.layout.draw import Drawable
-from ptxdsl.layout.grid import Grid, Picture, thread_value_grid
+from ptxdsl.layout.grid import Cell, Grid, Picture, thread_value_grid
 from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.mma_shapes import BITS, MMA, WGMMA, WGMMA_M, MmaShape, WarpgroupProduct
 from ptxdsl.layout.recast import upcast
 from ptxdsl.layout.shape import check_int, kind_of, refusal
+from ptxdsl.layout.swizzle import bank_colour
 
 WARP = 32
 WARPGROUP = 128
@@ -68,8 +70,8 @@ class MmaAtom(Drawable):
         return self.name
 
     def picture(self) -> Picture:
-        """A left of C, B above it, as in the product; thread and value of each element."""
-        return product_picture(self.name, self.shape, {"a": self.a, "b": self.b, "c": self.c})
+        """A left of C, B above it, as in the product; thread and value of each element, or its byte if shared."""
+        return product_picture(self, self.name, self.shape, {"a": self.a, "b": self.b, "c": self.c})
 
 
 @dataclass(frozen=True)
@@ -153,10 +155,29 @@ def held(layout_tv: Layout) -> list[tuple[int, int, int]]:
     return [(i % threads, i // threads, position) for i, position in enumerate(layout_tv.offsets())]
 
 
-def product_picture(title: str, shape: tuple[int, int, int], layouts: dict[str, Layout]) -> Picture:
+def product_picture(atom: MmaAtom, title: str, shape: tuple[int, int, int], layouts: dict[str, Layout]) -> Picture:
     """The thread-value layouts of A, B and C as the product is written: A left of C, B above it."""
     places = {"a": (0, 1), "b": (1, 0), "c": (1, 1)}
-    return Picture(title, tuple(_operand_grid(name, shape, layouts[name], at) for name, at in places.items()))
+    grids = (
+        _operand_grid(name, shape, layouts[name], at)
+        if atom.in_registers(name)
+        else _shared_grid(name, shape, atom.a_bits, at)
+        for name, at in places.items()
+    )
+    return Picture(title, tuple(grids))
+
+
+def _shared_grid(operand: str, shape: tuple[int, int, int], bits: int, at: tuple[int, int]) -> Grid:
+    """An operand in shared memory as it lies there most often; a colour is four banks."""
+    rows, k = (shape[d] for d in DIMENSIONS[operand])
+    names = [NAMES[d] for d in DIMENSIONS[operand]]
+    bytes_of = [[usual_byte(row, column, rows, bits) for column in range(k)] for row in range(rows)]
+    if operand == "b":  # with K downwards, so that it stands over C
+        bytes_of = [list(column) for column in zip(*bytes_of, strict=True)]
+        names.reverse()
+    cells = tuple(tuple(Cell((str(byte),), bank_colour(byte)) for byte in line) for line in bytes_of)
+    title = f"{operand.upper()} ({names[0]} x {names[1]}) in shared memory: bytes of a K-major tile, 128-byte swizzle"
+    return Grid(title, cells, at)
 
 
 def _operand_grid(operand: str, shape: tuple[int, int, int], layout_tv: Layout, at: tuple[int, int]) -> Grid:

@@ -103,6 +103,14 @@ def swizzled(address: Number, span: int, base_offset: int = 0) -> Number:
     return address ^ (rows & swizzle.source) >> swizzle.shift if swizzle.bits else address
 
 
+def usual_byte(row: int, k: int, rows: int, bits: int) -> int:
+    """The byte of an element in a K-major tile of `rows` rows with the 128-byte swizzle, columns of 128 bytes."""
+    span = max(SPANS.values())
+    column, inside = divmod(k * bits // 8, span)
+    byte = column * rows * span + row * span + inside
+    return int(swizzled(byte - byte % CHUNK_BYTES, span)) + byte % CHUNK_BYTES
+
+
 def element_address(fields: Fields, row: int, k: int, bits: int, transposed: bool) -> int:
     """The byte address of element (row of M or N, k) of one instruction's operand, of `bits` bits: 8, 16 or 32."""
     line, along = (k, row) if transposed else (row, k)

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from ptxdsl.layout.algebra import coalesce, composition
-from ptxdsl.layout.atoms import DIMENSIONS, NAMES, MmaAtom, mma_atom
+from ptxdsl.layout.atoms import DIMENSIONS, NAMES, MmaAtom
 from ptxdsl.layout.descriptors import (
     ADDRESS_MASK,
     ATOM_ROWS,
@@ -34,7 +34,7 @@ from ptxdsl.layout.number import Number
 from ptxdsl.layout.recast import in_bytes
 from ptxdsl.layout.shape import map_leaves, refusal, show
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Start, bank_colour
-from ptxdsl.layout.tiled_mma import check_tiles
+from ptxdsl.layout.tiled_mma import TiledMma, as_tiled_mma, check_tiles
 from ptxdsl.layout.vector import layout_of
 
 TRANSPOSED_BITS = 16
@@ -104,12 +104,13 @@ class SharedOperand(Drawable):
         return Cell((str(place),), bank_colour(place))
 
 
-def shared_operand(atom: MmaAtom | str, operand: str, tile: Any) -> SharedOperand:
+def shared_operand(mma: TiledMma | MmaAtom | str, operand: str, tile: Any) -> SharedOperand:
     """How wgmma reads operand "a" (M, K) or "b" (N, K) from `tile`, a layout of its elements or an array with one.
 
-    Raises LayoutError where no descriptor says how the tile lies; its help has a layout that would do.
+    Of a tiled MMA its atom counts. Raises LayoutError where no descriptor says how the tile lies; its help has a layout
+    that would do.
     """
-    atom = mma_atom(atom)
+    atom = as_tiled_mma(mma).atom
     _check_atom(atom, operand)
     layout = layout_of(tile)
     if layout.rank != 2:

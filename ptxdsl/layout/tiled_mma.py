@@ -108,8 +108,10 @@ class TiledMma(Drawable):
     __repr__ = __str__
 
     def picture(self) -> Picture:
-        """A left of C, B above it, as in the product; thread and value of each element."""
-        return product_picture(str(self), self.tile, {operand: self.layout_tv(operand) for operand in DIMENSIONS})
+        """A left of C, B above it, as in the product; thread and value of each element, or its byte if shared."""
+        return product_picture(
+            self.atom, str(self), self.tile, {operand: self.layout_tv(operand) for operand in DIMENSIONS}
+        )
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,19 @@ import numpy as np
 import pytest
 
 from ptxdsl.errors import LayoutError
-from ptxdsl.layout import ComposedLayout, Layout, Swizzle, in_bytes, parse, shared_operand, slice_, tile_layout, to_text
-from ptxdsl.layout.descriptors import MODES, Fields, decode, element_address, encode
+from ptxdsl.layout import (
+    ComposedLayout,
+    Layout,
+    Swizzle,
+    in_bytes,
+    make_tiled_mma,
+    parse,
+    shared_operand,
+    slice_,
+    tile_layout,
+    to_text,
+)
+from ptxdsl.layout.descriptors import MODES, Fields, decode, element_address, encode, usual_byte
 from ptxdsl.layout.mma_shapes import BITS
 
 F16, TF32, S8 = "wgmma.m64n64k16.f32.f16", "wgmma.m64n64k8.f32.tf32", "wgmma.m64n64k32.s32.s8"
@@ -73,6 +84,18 @@ def test_arrays_of_addresses_make_arrays_of_descriptors():
 def test_a_stage_of_a_ring_is_an_address():
     shared = shared_operand(F16, "a", tile_layout(64, 64, 16))
     assert shared.advanced(shared.descriptor(0), 0, 1) == shared.descriptor(0, 0, 1)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_the_usual_bytes_are_those_of_the_usual_tile(bits):
+    tile = in_bytes(tile_layout(16, 256, bits), bits // 8)
+    assert all(usual_byte(row, k, 16, bits) == tile(row, k) for row in range(16) for k in range(256))
+
+
+def test_of_a_tiled_mma_the_atom_counts():
+    mma = make_tiled_mma(F16, (2, 1, 1))
+    tile = tile_layout(128, 64, 16)
+    assert shared_operand(mma, "a", tile) == shared_operand(F16, "a", tile)
 
 
 def test_a_descriptor_is_drawn():

@@ -32,7 +32,7 @@ START = np.uint64(14)  # bits of a descriptor that are its start
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Factors:
-    """What an instruction takes beside registers in flight: of each warp its descriptors (None for A in registers).
+    """What an instruction takes beside registers in flight: where its operands lie (`places`; None: A is in registers).
 
     `accumulates` (warps,) says where the product is added to the sums; the others are the instruction's constants.
     """
@@ -45,10 +45,11 @@ class Factors:
 
     def part(self, which: np.ndarray) -> Self:
         """Those of some of the warps."""
-        a = None if self.a is None else self.a[which]
-        return replace(self, a=a, b=self.b[which], accumulates=self.accumulates[which])
+        a = None if self.a is None else self.a[:, which]
+        return replace(self, a=a, b=self.b[:, which], accumulates=self.accumulates[which])
 
 
+@cache
 def extents(i: Opcode) -> tuple[int, int]:
     """(N, K) of one instruction."""
     n, _, k = i.shape.partition("n")[2].partition("k")
@@ -107,42 +108,33 @@ def chunk_addresses(descriptors: np.ndarray, rows: int, transposed: bool) -> np.
     return addresses
 
 
-def _shares(order: np.ndarray, addresses: np.ndarray) -> np.ndarray:
-    """Addresses (products, warpgroups, chunks) as an access of the warps, each of which reads its share: (…, 32)."""
-    products, _, chunks = addresses.shape
-    share = chunks // order.shape[1]
-    by_warp = np.empty((products, order.size, share), np.uint64)
-    by_warp[:, order.reshape(-1)] = addresses.reshape(products, order.size, share)
-    if share <= WARP:
-        return by_warp if products > 1 else by_warp[0]
-    lines = -(-share // WARP)
-    padded = by_warp[:, :, np.arange(lines * WARP) % share].reshape(products, order.size, lines, WARP)
-    return padded.transpose(0, 2, 1, 3).reshape(products * lines, order.size, WARP)
+def places(order: np.ndarray, descriptors: np.ndarray, rows: int, transposed: bool) -> np.ndarray:
+    """The addresses of the chunks of an operand, (chunks of each warp, warps, 1): a warpgroup's warps share them.
+
+    `descriptors` (warps,) are the same in all warps of a warpgroup.
+    """
+    addresses = chunk_addresses(descriptors[order[:, 0]], rows, transposed)
+    by_warp = np.empty((addresses.shape[1] // order.shape[1], order.size), np.uint64)
+    by_warp[:, order.reshape(-1)] = addresses.reshape(order.size, -1).T
+    return by_warp[..., np.newaxis]
 
 
-def _together(order: np.ndarray, words: np.ndarray, products: int, chunks: int) -> np.ndarray:
-    """What an access of `_shares` gave, as (products, warpgroups, chunks * 16) bytes."""
-    share = chunks // order.shape[1]
-    lines = max(1, -(-share // WARP))
-    by_warp = words.reshape(products, lines, order.size, -1, 2).transpose(0, 2, 1, 3, 4)
-    by_warp = by_warp.reshape(products, order.size, -1, 2)[:, order.reshape(-1), :share]
-    return np.ascontiguousarray(by_warp).view(np.uint8).reshape(products, len(order), -1)
+def _octets(m: Step, order: np.ndarray, addresses: Sequence[np.ndarray]) -> np.ndarray:
+    """The bytes (products, warpgroups, bytes) of operands at `places`."""
+    words = m.load("shared", np.concatenate(addresses), b128, 1, ASYNC).reshape(len(addresses), -1, order.size, 2)
+    by_warp = words[:, :, order.reshape(-1)].transpose(0, 2, 1, 3)
+    return np.ascontiguousarray(by_warp).view(np.uint8).reshape(len(addresses), len(order), -1)
 
 
 def operands(
-    m: Step, order: np.ndarray, descriptors: np.ndarray, rows: int, type: Type, transposed: bool
+    m: Step, order: np.ndarray, addresses: Sequence[np.ndarray], rows: int, type: Type, transposed: bool
 ) -> np.ndarray:
-    """Operands that descriptors (products, warps) name, as f64 matrices (products, warpgroups, rows, K)."""
-    products, chunks = len(descriptors), rows * 2
-    addresses = chunk_addresses(descriptors[:, order[:, 0]], rows, transposed)
-    words = m.load("shared", _shares(order, addresses), b128, 1, ASYNC)
-    octets = _together(order, words, products, chunks)
+    """Operands of products, at `places`, as f64 matrices (products, warpgroups, rows, K)."""
+    octets = _octets(m, order, addresses)
+    shape = octets.shape[:2]
     if transposed:
-        columns = values(octets.reshape(products, len(order), -1, rows * 2), type)
-        return columns.transpose(0, 1, 3, 2)
-    return values(octets.reshape(products, len(order), rows, OPERAND_K_BYTES), type).reshape(
-        products, len(order), rows, -1
-    )
+        return values(octets.reshape(*shape, -1, rows * 2), type).transpose(0, 1, 3, 2)
+    return values(octets.reshape(*shape, rows, OPERAND_K_BYTES), type).reshape(*shape, rows, -1)
 
 
 def factor_a(
@@ -153,8 +145,8 @@ def factor_a(
         k = extents(i)[1]
         fragments = [matrix_a(a[:, np.newaxis], shape(f"m{WARP_ROWS}n8k{k}", i.atype), i.atype) for a in held]
         return np.stack([a[order].reshape(len(order), -1, k) for a in fragments])
-    descriptors = np.stack([f.a for f in factors if f.a is not None])
-    whole = operands(m, order, descriptors, WGMMA_M, i.atype, factors[0].transposed[0])
+    addresses = [f.a for f in factors if f.a is not None]
+    whole = operands(m, order, addresses, WGMMA_M, i.atype, factors[0].transposed[0])
     if order.shape[1] == WARPS:
         return whole
     ranks = m.special("%warpid").reshape(m.shape)[order[:, 0], 0] % WARPS
@@ -175,7 +167,7 @@ def multiply_add(
     `held` are the fragments of A (4, warps, 32) of those that have it in registers.
     """
     a = factor_a(m, i, order, factors, held)
-    b = operands(m, order, np.stack([f.b for f in factors]), extents(i)[0], i.btype, factors[0].transposed[1])
+    b = operands(m, order, [f.b for f in factors], extents(i)[0], i.btype, factors[0].transposed[1])
     dtype = i.dtype.dtype
     total = np.zeros((*a.shape[1:3], b.shape[2]), dtype) if sums is None else sums
     for number, each in enumerate(factors):

@@ -20,7 +20,7 @@ from .matrix import HELD_IN
 from .opcode import Op, Opcode
 from .operand import Problem
 from .step import Step
-from .warpgroup import WARPS, Factors, multiply_add, to_matrix, to_registers
+from .warpgroup import WARPS, Factors, extents, multiply_add, places, to_matrix, to_registers
 
 FLOATS = ("f16", "bf16", "tf32", "e4m3", "e5m2")
 TRANSPOSED = ("f16", "bf16")
@@ -111,10 +111,14 @@ class WgmmaMmaAsync(Op):
                 help="run this kernel on a GPU; `ptxdsl dump` prints and assembles it anywhere",
             )
         named = dict(zip((o.name for o in i.operands if o.read or o.role == "both"), inputs, strict=True))
-        a, b = (None if name not in named else uniform(m, name, named[name]) for name in ("a_desc", "b_desc"))
-        accumulates = uniform(m, "scale_d", np.asarray(named["scale_d"]))
-        negated = named.get("scale_a", 1) * named.get("scale_b", 1) < 0
         transposed = bool(named.get("trans_a", 0)), bool(named.get("trans_b", 0))
+        order, n = m.warpgroups(), extents(i)[0]
+        a, b = (
+            places(order, uniform(m, order, name, named[name]), rows, turned) if name in named else None
+            for name, rows, turned in zip(("a_desc", "b_desc"), (WGMMA_M, n), transposed, strict=True)
+        )
+        accumulates = uniform(m, order, "scale_d", np.asarray(named["scale_d"]))
+        negated = named.get("scale_a", 1) * named.get("scale_b", 1) < 0
         assert b is not None
         m.multiply_late(Factors(a, b, accumulates, negated, transposed))
 
@@ -139,16 +143,21 @@ class WgmmaMmaAsync(Op):
         return multiply_add(m, i, order, sums, factors, held)
 
 
-def uniform(m: Step, name: str, values: np.ndarray) -> np.ndarray:
+def uniform(m: Step, order: np.ndarray, name: str, values: np.ndarray) -> np.ndarray:
     """The one value that all lanes of a warpgroup bring, for each warp; reports those that bring several."""
     by_warp = np.broadcast_to(values, m.shape)
-    order = m.warpgroups()
-    first = by_warp[order[:, 0], 0]
-    same = np.empty(len(by_warp), first.dtype)
-    same[order] = first[:, np.newaxis]
-    differ = by_warp != same[:, np.newaxis]
-    if differ.any():
-        m.fail("divergent-collective", f"the threads of a warpgroup come with different `{name}`", differ)
+    same = by_warp[:, 0]
+    firsts = same[order]
+    if (by_warp == same[:, np.newaxis]).all() and (firsts == firsts[:, :1]).all():
+        return same
+    same = same.copy()
+    same[order] = firsts[:, :1]
+    m.fail(
+        "divergent-collective",
+        f"the threads of a warpgroup come with different `{name}`",
+        by_warp != same[:, np.newaxis],
+        "compute it from what is the same in all 128 threads",
+    )
     return same
 
 

@@ -141,30 +141,31 @@ class ProductQueue:
 
     def _check_free(self, x: Executor, rows: np.ndarray) -> None:
         """The sums of products under way may only be those of this one, in the same shape."""
-        step, key = x.step, (x.frame, x.step.outputs)
-        busy = False
-        for product in self._under_way(x.frame, rows):
-            same = product.step.outputs == step.outputs and product.step.opcode.shape == step.opcode.shape
-            busy |= same
-            slots = {*step.outputs, *step.fragment}
-            if not same and not slots.isdisjoint(product.step.outputs):
-                self._report(x, "takes", product, slots & set(product.step.outputs), rows)
-        if not busy and key not in self.sums:
+        step, busy = x.step, False
+        for product in self.queue:
+            if product.frame is not x.frame:
+                continue
+            other = product.step
+            if other.outputs == step.outputs and other.opcode.shape == step.opcode.shape:
+                busy = True
+            elif taken := {*step.outputs, *step.fragment}.intersection(other.outputs):
+                self._report(x, "takes", product, taken, rows)
+        if not busy and (x.frame, step.outputs) not in self.sums:
             self.settle(x, x.frame, (*step.outputs, *step.fragment))
 
     def _check_idle(self, x: Executor, step: Decoded, rows: np.ndarray) -> None:
-        for product in self._under_way(x.frame, rows):
-            sums, fragment = set(product.step.outputs), set(product.step.fragment)
-            written = set(step.outputs) & (sums | fragment)
-            if written:
+        for product in self.queue:
+            sums = set(product.step.outputs)
+            if product.frame is not x.frame or sums.union(product.step.fragment).isdisjoint(step.touched):
+                continue
+            if written := sums.union(product.step.fragment).intersection(step.outputs):
                 self._report(x, "writes", product, written, rows)
-            elif read := set(step.inputs) & sums:
+            elif read := sums.intersection(step.inputs):
                 self._report(x, "reads", product, read, rows)
 
-    def _under_way(self, frame: Frame, rows: np.ndarray) -> Iterator[LateProduct]:
-        return (p for p in self.queue if p.frame is frame and np.isin(p.rows, rows).any())
-
     def _report(self, x: Executor, verb: str, product: LateProduct, slots: set[int], rows: np.ndarray) -> None:
+        if not np.isin(product.rows, rows).any():
+            return
         register = x.frame.code.slots.registers[min(slots)]
         what = "sums" if slots & set(product.step.outputs) else "fragments of A"
         message = (

@@ -71,6 +71,15 @@ class Requests(Results):
         self.copies.wait(self, self.lanes_now, None)
 
     def warpgroups(self) -> np.ndarray:
+        if isinstance(self.index, np.ndarray):
+            key: object = self.index.tobytes()
+        else:
+            key = None if self.index is None else (self.index.start, self.index.stop)
+        if key not in self.orders:
+            self.orders[key] = self._warpgroups()
+        return self.orders[key]
+
+    def _warpgroups(self) -> np.ndarray:
         warps = self.lanes_now[::WARP]
         number = self.residents.warp[warps].astype(np.int64)
         key = (number // WARPGROUP * self.residents.slots + self.residents.slot[warps]) * WARPGROUP + number % WARPGROUP

@@ -25,6 +25,7 @@ class State:
     out. `kept` marks those of the current lanes whose results count. `departed` are lanes that left the group.
     `rounds` counts backward jumps since others were last brought on.
     `unwritten` are lanes that have just read what nobody wrote, `carried` those that store such a value.
+    `orders` remembers which lanes make which warpgroups.
     `met` is empty but for lanes that come to a collective in different places: for each place its lanes as they will
     stand behind the instruction, the instruction, and which lanes of the warps they are.
     """
@@ -59,6 +60,7 @@ class State:
         self.residents = residents
         self.living = int(self.alive.sum())
         self.constants: dict[tuple[int, np.dtype], np.ndarray] = {}
+        self.orders: dict[object, np.ndarray] = {}
         self.everybody = np.ones((residents.lanes // WARP, WARP), bool)
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from .. import ir
+from ..errors import EmulationError
+from .atomic import INTEGER
 from .bulk import BYTES, MBARRIER_BYTES
 from .cluster_address import RANK_BITS, RANKS
 from .form import Form
 from .memory import ADDRESSES, access_bytes, alignment_problems
-from .opaque import GpuOnly
 from .opcode import Op, Opcode
 from .operand import Problem
-from .step import Step
+from .step import Ordering, PhaseArrival, Step
 from .target import CLUSTER_BLOCKS
+from .transactions import count_bytes
 
 
 class Mapa(Op):
@@ -54,10 +56,30 @@ class GetCtaRank(Op):
         return np.where(named == 0, m.special("%cluster_ctarank"), named - np.uint32(1))
 
 
-class AsyncAccess(GpuOnly):
+class AsyncAccess(Op):
     """Base of the stores and reductions that another block sees by its mbarrier, or by an acquire."""
 
     stores = "a"
+
+    def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray, mbarrier: np.ndarray | None = None) -> None:
+        if mbarrier is None:
+            raise EmulationError(
+                f"`{i.text}` cannot be emulated yet: stores that no mbarrier waits for are for sm_100",
+                help="run this kernel on a GPU, or store by st.release",
+            )
+        a, b, mbarrier = a.copy(), b.copy(), mbarrier.copy()  # registers change before it is done
+        size, space = access_bytes(i), i.space or "generic"
+
+        def land(m: Step) -> None:
+            self.change(i, m, a, b)
+            m.order(PhaseArrival(space, mbarrier, Ordering("release", "cluster")))
+            count_bytes(m, space, mbarrier, np.full(mbarrier.shape, -size, np.int64))
+
+        m.store_async(a, land)
+
+    def change(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray) -> None:
+        """Changes memory."""
+        raise NotImplementedError
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
@@ -89,6 +111,9 @@ class StoreAsync(AsyncAccess):
             sm=100,
         ),
     )
+
+    def change(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray) -> None:
+        m.store(i.space or "generic", a, i.type, b)
 
 
 REDUCED = {
@@ -122,3 +147,8 @@ class RedAsync(AsyncAccess):
             **COMBINED,
         ),
     )
+
+    def change(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray) -> None:
+        update = INTEGER[i.operation]
+        scan = update if isinstance(update, np.ufunc) else None
+        m.atomic(i.space or "generic", a, i.type, update, b, scan=scan, ordering=Ordering("relaxed", "cluster"))

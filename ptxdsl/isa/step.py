@@ -190,6 +190,9 @@ class Step(Protocol):
     def change_registers(self, count: int, more: bool) -> None:
         """Each thread has `count` registers now; with `more`, once others have given enough of them back."""
 
+    def store_async(self, address: np.ndarray, action: Callable[[Step], object]) -> None:
+        """Runs `action` for these lanes, which writes to addresses in shared::cluster, as late as may be."""
+
     def suspend(self, ready: np.ndarray) -> None:
         """Lanes where `ready` is false run this instruction again when memory has changed; no output is kept."""
 

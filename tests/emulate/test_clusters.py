@@ -312,3 +312,209 @@ def test_a_block_that_ends_early_is_found():
     assert finding.help == (
         "let no block end before a barrier.cluster.arrive and .wait behind the last access to its shared memory"
     )
+
+
+# Each thread stores its number to the next block by st.async; the block waits for all the bytes.
+SENT = (
+    NEXT
+    + """
+    setp.eq.u32 %p0, %r1, 0;
+    @%p0 mbarrier.init.shared.b64 [mbar], 1;
+    {init}
+    @%p0 mbarrier.arrive.expect_tx.shared.b64 %rd5, [mbar], 128;
+    mov.u32 %r10, mbar; mapa.shared::cluster.u32 %r10, %r10, %r4;
+    {send}
+    wait: mbarrier.try_wait.parity.shared.b64 %p1, [mbar], 0;
+    @!%p1 bra wait;
+    {read}
+"""
+)
+SEND = {
+    "init": MEET,
+    "send": "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r5], %r7, [%r10];",
+    "read": "ld.shared.u32 %r9, [%r6]; st.global.u32 [%rd1], %r9;",
+}
+
+
+@every_schedule
+@pytest.mark.parametrize("resident", [None, 4])
+def test_asynchronous_stores_complete_at_the_mbarrier_of_their_block(schedule, resident):
+    x, report = read(body=SENT, threads=32, cluster=4, grid=12, schedule=schedule, resident=resident, **SEND)
+    clean(report)
+    assert (x == np.roll(np.arange(12 * 32).reshape(-1, 4, 32), 1, axis=1).reshape(-1)).all()
+
+
+@every_schedule
+def test_asynchronous_reductions_add_up(schedule):
+    send = (
+        "st.shared.u32 [%r6], 5; " + MEET + " red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes"
+        ".add.u32 [%r5], %r7, [%r10];"
+    )
+    x, report = read(body=SENT, threads=32, cluster=2, grid=4, schedule=schedule, **SEND | {"send": send})
+    clean(report)
+    assert (x == np.roll(np.arange(4 * 32).reshape(-1, 2, 32), 1, axis=1).reshape(-1) + 5).all()
+
+
+def test_an_asynchronous_store_takes_effect_late():
+    """Without the wait its bytes are not there, whatever the schedule."""
+    early = SENT.replace("wait: mbarrier", "ld.shared.u32 %r9, [%r6]; st.global.u32 [%rd1], %r9; wait: mbarrier")
+    for schedule in SCHEDULES:
+        _, report = read(body=early, threads=32, cluster=2, grid=2, schedule=schedule, **SEND | {"read": ""})
+        assert report.findings[0].kind == "uninitialized", str(report)
+
+
+def test_a_block_that_ends_before_it_has_received_all():
+    body = SENT.replace("wait: mbarrier.try_wait.parity.shared.b64 %p1, [mbar], 0;\n    @!%p1 bra wait;", "")
+    for schedule in SCHEDULES:
+        _, report = read(body=body, threads=32, cluster=2, grid=2, schedule=schedule, **SEND | {"read": ""})
+        finding = report.findings[0]
+        assert finding.kind == "cluster"
+        assert finding.message in [
+            f"block ({n}, 0, 0) ends while st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 to its shared "
+            "memory is under way"
+            for n in (0, 1)
+        ]
+        assert finding.help == "let it wait for the mbarrier at which the bytes are completed"
+
+
+def test_too_few_bytes_are_a_deadlock():
+    body = SENT.replace("[mbar], 128", "[mbar], 132")
+    _, report = read(body=body, threads=32, cluster=2, grid=2, **SEND)
+    assert only(report).kind == "deadlock"
+
+
+# Findings of ranks, starts and ends
+
+
+def test_a_rank_that_the_cluster_does_not_have():
+    body = NEXT + "mapa.shared::cluster.u32 %r5, %r6, 2;" + GET
+    finding = only(launch(body, np.zeros(64, np.uint32), grid=2, module=SHARED))
+    assert (finding.kind, finding.message, finding.help) == (
+        "cluster",
+        "ld.shared::cluster.u32 reads shared memory of the block of rank 2; the launch has clusters of 2 blocks, "
+        "whose ranks are 0 to 1",
+        "the rank that mapa takes is less than %cluster_nctarank",
+    )
+
+
+def test_a_rank_where_there_are_no_clusters():
+    body = NEXT + "mapa.shared::cluster.u32 %r5, %r6, 1;" + GET
+    finding = only(launch(body, np.zeros(64, np.uint32), grid=2, module=SHARED, cluster=None))
+    assert finding.message == (
+        "ld.shared::cluster.u32 reads shared memory of the block of rank 1; the launch has no clusters"
+    )
+
+
+def test_an_address_of_another_block_in_the_own_space():
+    body = NEXT + GET.replace("shared::cluster", "shared")
+    finding = launch(body, np.zeros(64, np.uint32), grid=2, module=SHARED).findings[0]
+    assert finding.kind == "out-of-bounds"
+    assert finding.message.endswith("an address in shared memory of the block of rank 1 in the cluster, not in .shared")
+    assert finding.help == "write .shared::cluster"
+
+
+def test_an_index_beyond_the_memory_of_another_block():
+    body = READ.replace("[%r5]", "[%r5+256]")
+    _, report = read(body=body, threads=32)
+    finding = report.findings[0]
+    assert finding.kind == "out-of-bounds"
+    assert finding.message == "ld.shared::cluster.u32 reads 4 bytes at buf[64]; buf has 64 b32"
+
+
+def test_a_block_that_may_not_have_started():
+    _, report = read(between="", behind="", threads=32, body=NEXT + "st.shared::cluster.u32 [%r5], %r7;" + BARRIER)
+    finding = report.findings[0]
+    assert (finding.kind, finding.message, finding.help) == (
+        "cluster",
+        "st.shared::cluster.u32 writes buf[0] of block (1, 0, 0), which may not have started",
+        "a barrier.cluster.arrive and .wait before the first access",
+    )
+
+
+def test_a_block_that_has_ended():
+    body = (
+        NEXT
+        + f"""
+        setp.eq.u32 %p0, %r2, 1;
+        {MEET}
+        @%p0 ret;
+        nanosleep.u32 100; bar.sync 0;
+        {{wait}}
+        ld.shared::cluster.u32 %r9, [%r5]; st.global.u32 [%rd1], %r9;
+    """
+    )
+    x = np.zeros(64, np.uint32)
+    body = body.format(wait="")
+    report = launch(body, x, grid=2, block=32, module=SHARED, schedule="skewed")
+    finding = report.findings[0]
+    assert (finding.kind, finding.message) == (
+        "cluster", "ld.shared::cluster.u32 reads buf[0] of the block of rank 1 in the cluster, which has ended"
+    )  # fmt: skip
+
+
+# Races between blocks of a cluster
+
+FLAG = (
+    NEXT
+    + """
+    setp.ne.u32 %p0, %r2, 0;
+    mov.u32 %r10, mbar; mapa.shared::cluster.u32 %r10, %r10, 0;
+    st.shared.u32 [mbar], 0; st.shared.u32 [%r6], 7;
+"""
+    + f"    {MEET}"
+    + """
+    @%p0 bra reader;
+    st.shared.u32 [%r6], 9;
+    {release} [mbar], 1;
+    bra done;
+    reader: {acquire} %r11, [%r10];
+    setp.eq.u32 %p1, %r11, 0;
+    @%p1 bra reader;
+    ld.shared::cluster.u32 %r9, [%r5];
+    st.global.u32 [%rd1], %r9;
+    done:
+"""
+    + f"    {MEET}"
+)
+
+
+@every_schedule
+@pytest.mark.parametrize(
+    "release, acquire, reason",
+    [
+        ("st.release.cluster.shared.u32", "ld.acquire.cluster.shared::cluster.u32", None),
+        ("st.release.gpu.shared.u32", "ld.acquire.cluster.shared::cluster.u32", None),
+        ("fence.acq_rel.cluster; st.relaxed.cluster.shared.u32", "ld.acquire.cluster.shared::cluster.u32", None),
+        ("st.release.cta.shared.u32", "ld.acquire.cluster.shared::cluster.u32", ".cta orders nothing"),
+        ("fence.acq_rel.cta; st.relaxed.cluster.shared.u32", "ld.acquire.cluster.shared::cluster.u32", "side by side"),
+        ("st.relaxed.cluster.shared.u32", "ld.acquire.cluster.shared::cluster.u32", "side by side"),
+        ("st.release.cluster.shared.u32", "ld.relaxed.cluster.shared::cluster.u32", "side by side"),
+    ],
+)
+def test_a_flag_orders_what_its_scope_reaches(release, acquire, reason, schedule):
+    x, report = read(body=FLAG, threads=1, cluster=2, grid=4, schedule=schedule, release=release, acquire=acquire)
+    if reason is None:
+        clean(report)
+        assert x.tolist() == [0, 9, 0, 9]
+    else:
+        assert report.findings[0].kind == "race"
+        assert reason in report.findings[0].message
+
+
+def test_a_race_between_blocks_of_a_cluster_in_words():
+    _, report = read(threads=32, cluster=2, grid=2, between=BARRIER + "st.shared.u32 [%r6], 5;\n")
+    finding = only(report)
+    assert finding.kind == "race"
+    assert finding.message == (
+        "ld.shared::cluster.u32 reads buf[0] of block (1, 0, 0), written by thread (0, 0, 0) of block (1, 0, 0) with "
+        "st.shared.u32; nothing orders the two: the blocks of a cluster run side by side"
+    )
+    assert finding.help == ("a `barrier.cluster.arrive` and a `barrier.cluster.wait` between line 14 and line 15")
+
+
+def test_a_write_races_with_a_read_by_another_block():
+    _, report = read(threads=32, cluster=2, grid=2, behind="\nst.shared.u32 [%r6], 5;" + BARRIER)
+    finding = only(report)
+    assert finding.kind == "race"
+    assert "st.shared.u32 writes buf[0], read by" in finding.message
+    assert "with ld.shared::cluster.u32" in finding.message

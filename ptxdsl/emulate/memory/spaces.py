@@ -18,6 +18,7 @@ from .regions import POISON, Region, Table
 
 WINDOW_BITS = 40
 WINDOWS = {"shared": 0x7E, "local": 0x7D, "param": 0x7C}
+WINDOW = (1 << WINDOW_BITS) - 1
 GLOBAL = 0x7F << WINDOW_BITS
 CODE = 0x7B << WINDOW_BITS
 FRAME_PARAMETERS = 1 << 32

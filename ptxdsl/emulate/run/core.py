@@ -12,6 +12,7 @@ from ... import config, ir
 from ...errors import EmulationError, Location
 from ..asynchronous.copies import CopyQueue
 from ..asynchronous.products import ProductQueue
+from ..asynchronous.remote import RemoteStores
 from ..memory.regions import Region, Table, spread
 from ..memory.spaces import FRAME_PARAMETERS, Memory
 from ..report import SHOWN_THREADS, Finding, Index, Report
@@ -73,6 +74,7 @@ class Core:
     barriers: Barriers
     cluster_barriers: ClusterBarriers
     copies: CopyQueue
+    remote: RemoteStores
     products: ProductQueue
     pool: RegisterPool
     entry: Frame

@@ -127,7 +127,7 @@ class Flow(Requests):
         self.departed.append(lanes)
         self.alive[lanes] = False
         self.living -= len(lanes)
-        if self.residents.cluster_blocks > 1:
+        if self.residents.cluster_blocks > 1 or self.remote.under_way:
             self._end_blocks(lanes)
         self.barriers.complete(self)
         self.cluster_barriers.complete(self)
@@ -357,6 +357,14 @@ class Flow(Requests):
         slots = slots[self.living_warps()[slots] == 0]
         if slots.size:
             self.order(BlockExit(slots))
+        for slot in slots.tolist():
+            store = self.remote.towards(slot)
+            if store is not None:
+                block = self.residents.numbered(int(self.residents.ordinals[slot]), 0).block_text
+                message = f"block {block} ends while {store.origin.name} to its shared memory is under way"
+                others = [store.origin.location] if store.origin.location is not None else []
+                help = "let it wait for the mbarrier at which the bytes are completed"
+                self.finding("cluster", message, np.ones(self.lanes_now.shape, bool), others, help)
 
     def _who_run(self) -> np.ndarray:
         """The lanes that run this instruction; of a collective, those of its warps that take part."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..asynchronous.copies import CopyQueue
 from ..asynchronous.products import ProductQueue
+from ..asynchronous.remote import RemoteStores
 from ..memory.spaces import Memory
 from ..observe.bounds import Bounds
 from ..observe.contents import Contents
@@ -98,7 +99,7 @@ class Machine(Core):
         self.circles = Circles()
         self.scheduler, self.barriers = Scheduler(self.schedule), Barriers(self.residents)
         self.cluster_barriers = ClusterBarriers(self.residents)
-        self.copies = CopyQueue(self.memory, self.residents.lanes)
+        self.copies, self.remote = CopyQueue(self.memory, self.residents.lanes), RemoteStores()
         self.products = ProductQueue(self.residents.lanes // WARP)
         self.pool = RegisterPool(self.residents, at_launch(self.program.kernel))
         self.processor = Processor(self)
@@ -120,7 +121,7 @@ class Machine(Core):
 
     def _stir(self) -> bool:
         """When nothing is ready: what waits for memory, late copies, more blocks; whether anything can go on."""
-        woken = self.scheduler.wake(self.memory.state) or self.copies.flush(self.processor)
+        woken = self.scheduler.wake(self.memory.state) or self._land()
         return woken or meet_elsewhere(self.processor) or self._join()
 
     def _relieve(self) -> None:
@@ -132,11 +133,15 @@ class Machine(Core):
         woken, met = self.scheduler.wake(self.memory.state), meet_elsewhere(self.processor)
         if self._join() or woken or met:
             self.processor.rounds = 0
-        elif self.circles.closed(self, self.processor) and not self.copies.flush(self.processor):
+        elif self.circles.closed(self, self.processor) and not self._land():
             for group in self.scheduler.ready.values():
                 group.circles = True
             report_deadlock(self, self.processor, self.total - self.blocks)
             raise Abort
+
+    def _land(self) -> bool:
+        """Completes what somebody may wait for; whether there was any."""
+        return self.copies.flush(self.processor) or self.remote.flush()
 
     def _join(self) -> bool:
         """Starts more blocks beside those that wait, if a GPU would have room for them."""
@@ -145,6 +150,7 @@ class Machine(Core):
         room = min(self._capacity() - int(alive.sum()), len(alive))
         if self.blocks >= self.total or room < self.each:
             return False
+        self.remote.flush()  # by lanes that are gone when others come
         fresh = self._next(room - room % self.each)
         ordinals = np.append(r.ordinals[alive], fresh)
         self._move(Residents(self.launch.grid, self.launch.block, ordinals, self.cluster))

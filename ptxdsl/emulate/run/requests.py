@@ -11,6 +11,8 @@ from ...isa.cluster_address import RANK_BITS, RANKS
 from ...isa.step import RELAXED, WEAK, Ordering, Step
 from ...types import Type
 from ..memory.access import Event
+from ..memory.distributed import owners
+from ..memory.spaces import WINDOW
 from .residents import WARP, WARPGROUP
 from .results import Results
 
@@ -91,6 +93,14 @@ class Requests(Results):
         return order if whole else order.reshape(-1, 1)
 
     def after_copies(self, action: Callable[[Step], None]) -> None:
+        self.copies.notify(self.lanes_now, self._deferred(action))
+
+    def store_async(self, address: np.ndarray, action: Callable[[Step], None]) -> None:
+        _, _, slots = owners(self.residents, self.lanes_now, address.view(np.int64) & WINDOW)
+        self.remote.issue(self.lanes_now, slots, self._deferred(action), self.origin)
+
+    def _deferred(self, action: Callable[[Step], None]) -> Callable[[np.ndarray], None]:
+        """What lanes do later for the instruction that runs now."""
         frame, step = self.frame, self.step
 
         def run(lanes: np.ndarray) -> None:
@@ -98,7 +108,7 @@ class Requests(Results):
             with self.elsewhere(frame, lanes):
                 action(self)  # type: ignore[arg-type]
 
-        self.copies.notify(self.lanes_now, run)
+        return run
 
     def special(self, name: str) -> np.ndarray:
         values = self.machine.special(name)

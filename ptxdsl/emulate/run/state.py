@@ -34,7 +34,7 @@ class State:
         self.machine, self.memory, self.copies = machine, machine.memory, machine.copies
         self.scheduler, self.barriers, self.checks = machine.scheduler, machine.barriers, machine.checks
         self.products = machine.products
-        self.cluster_barriers = machine.cluster_barriers
+        self.cluster_barriers, self.remote = machine.cluster_barriers, machine.remote
         self.carries = np.zeros(machine.residents.lanes, np.uint8)
         self.alive = machine.residents.exists.copy()
         self._settle_in(machine.residents)

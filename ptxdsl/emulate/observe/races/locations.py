@@ -101,7 +101,10 @@ class Locations:
 
     def _leave(self, boxes: Boxes, key: tuple[str, int], lane: int, message: Message, scope: str) -> None:
         block, cluster = self._block(lane), int(self.clocks.cluster[lane // WARP])
-        self._box(boxes, key, lane).leave(message, scope, block, cluster)
+        box = self._box(boxes, key, lane)
+        box.leave(message, scope, block, cluster)
+        if scope in WIDE and self.clocks.residents.cluster_blocks > 1:  # for those who read at the scope of the cluster
+            box.leave(message, "cluster", block, cluster)
 
     def _thread(self, lane: int) -> int:
         return int(self.clocks.warp[lane // WARP]) * WARP + lane % WARP

@@ -1,0 +1,45 @@
+"""Stores and reductions to shared memory of the cluster that complete at an mbarrier (st.async, red.async).
+
+They are carried out, in the order of their issue, when no thread can go on without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..memory.access import Origin
+
+
+@dataclass(eq=False, slots=True)
+class RemoteStore:
+    """What lanes asked for by one instruction: `slots` are the blocks that receive it, `action` does it."""
+
+    lanes: np.ndarray
+    slots: np.ndarray
+    action: Callable[[np.ndarray], None]
+    origin: Origin
+
+
+class RemoteStores:
+    """Those under way."""
+
+    def __init__(self) -> None:
+        self.under_way: list[RemoteStore] = []
+
+    def issue(self, lanes: np.ndarray, slots: np.ndarray, action: Callable[[np.ndarray], None], origin: Origin) -> None:
+        """Lanes ask for stores to the shared memory of slots."""
+        self.under_way.append(RemoteStore(lanes, slots, action, origin))
+
+    def flush(self) -> bool:
+        """Carries all of them out; whether there were any."""
+        stores, self.under_way = self.under_way, []
+        for store in stores:
+            store.action(store.lanes)
+        return bool(stores)
+
+    def towards(self, slot: int) -> RemoteStore | None:
+        """The first of those that the block in a slot is yet to receive."""
+        return next((store for store in self.under_way if (store.slots == slot).any()), None)

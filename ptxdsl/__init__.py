@@ -122,12 +122,12 @@ def __getattr__(name: str) -> Any:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         raise importlib.import_module(".trace.foreign", __name__).unknown_name(name, __all__)
     module = importlib.import_module(f".{_HOME.get(name, 'types')}", __name__)
-    found = getattr(module, _SPELLED.get(name, name))
+    value = getattr(module, _SPELLED.get(name, name))
     if name in _STATEMENTS:  # not kept, so that each use comes here
         importlib.import_module(".trace.operators", __name__).refuse_uncalled(f"pd.{name}")
     else:
-        globals()[name] = found
-    return found
+        globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -110,8 +110,8 @@ class Error(Exception):
     def __str__(self) -> str:
         lines = [self.message]
         if self.at:
-            here, *callers = self.at.chain()
-            lines.append(here.excerpt())
+            innermost, *callers = self.at.chain()
+            lines.append(innermost.excerpt())
             lines += [f"  called from {caller}" for caller in callers]
         if self.help:
             lines.append(f"  help: {self.help}")

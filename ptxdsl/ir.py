@@ -359,13 +359,13 @@ class Section:
 
     def data(self) -> dict[str, bytes]:
         """Labels, and the bytes (`.b8`) behind each up to the next."""
-        found: dict[str, bytearray] = {}
+        contents: dict[str, bytearray] = {}
         for line in self.lines:
             if line.endswith(":"):
-                found[line[:-1]] = current = bytearray()
-            elif found and line.startswith(".b8"):
+                contents[line[:-1]] = current = bytearray()
+            elif contents and line.startswith(".b8"):
                 current += bytes(int(value, 0) & 255 for value in line[3:].split(","))
-        return {label: bytes(text) for label, text in found.items()}
+        return {label: bytes(text) for label, text in contents.items()}
 
 
 def text_at(data: bytes) -> str:

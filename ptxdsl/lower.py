@@ -170,13 +170,13 @@ def _site(location: Location) -> tuple[str, int, int]:
 
 def _chain(location: Location) -> list[tuple[tuple[str, int, int], str]]:
     """What `.loc` says of a place: each site, and the function there unless it is the kernel itself."""
-    return [(_site(place), place.function if place.inlined_at else "") for place in location.chain()]
+    return [(_site(site), site.function if site.inlined_at else "") for site in location.chain()]
 
 
 def _files(module: Module) -> dict[str, int]:
     """The numbers that a parsed module gives its files; new files are added behind them."""
-    given = [item.arguments for item in module.items if isinstance(item, Directive) and item.name == "file"]
-    return {str(name): index for index, name in given if isinstance(index, int)}
+    files = [item.arguments for item in module.items if isinstance(item, Directive) and item.name == "file"]
+    return {str(name): index for index, name in files if isinstance(index, int)}
 
 
 def _debug_str(module: Module) -> list[Section]:
@@ -254,11 +254,9 @@ def _families(names: list[str], taken: set[str] | frozenset[str]) -> dict[str, i
         if match := _FAMILY.search(name):
             numbers[name[: match.start()]].add(int(match[0]))
     return {
-        prefix: max(found) + 1
-        for prefix, found in numbers.items()
-        if len(found) > 2
-        and max(found) + 1 - len(found) <= (0 not in found)
-        and (0 in found or f"{prefix}0" not in taken)
+        prefix: max(used) + 1
+        for prefix, used in numbers.items()
+        if len(used) > 2 and max(used) + 1 - len(used) <= (0 not in used) and (0 in used or f"{prefix}0" not in taken)
     }
 
 

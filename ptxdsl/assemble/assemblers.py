@@ -119,10 +119,10 @@ class Ptxas:
         stems = [folder / f"module{number}" for number in range(len(modules))]
         logs = []
         for number, (text, stem) in enumerate(zip(modules, stems, strict=True)):
-            made = self._one(text, stem, *flags, "-c")
-            if made.image is None:
-                return made._replace(module=number)
-            logs.append(made.log)
+            result = self._one(text, stem, *flags, "-c")
+            if result.image is None:
+                return result._replace(module=number)
+            logs.append(result.log)
         objects = [str(stem.with_suffix(".cubin")) for stem in stems]
         linked = _run(nvlink, f"-arch={arch}", "-v", *objects, "-o", str(folder / "linked.cubin"))
         return linked._replace(log="\n".join([*logs, linked.log]))
@@ -224,5 +224,5 @@ def tool(name: str) -> str | None:
     """The path of one of NVIDIA's commands: from a wheel (nvidia/cu13/bin), else from the PATH."""
     namespace = importlib.util.find_spec("nvidia")
     folders = namespace.submodule_search_locations if namespace else None
-    found = sorted(path for folder in folders or () for path in Path(folder).glob(f"*/bin/{name}"))
-    return str(found[-1]) if found else shutil.which(name)
+    paths = sorted(path for folder in folders or () for path in Path(folder).glob(f"*/bin/{name}"))
+    return str(paths[-1]) if paths else shutil.which(name)

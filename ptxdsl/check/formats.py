@@ -42,7 +42,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "kind": finding.kind,
         "message": finding.message,
         "help": finding.help,
-        "locations": [_place(place) for place in finding.locations],
+        "locations": [_place(location) for location in finding.locations],
         "threads": finding.count,
         "first_thread": {"block": first.block, "thread": first.thread} if first else None,
     }
@@ -57,15 +57,15 @@ def _place(place: Location) -> dict[str, Any]:
 
 def as_sarif(results: Sequence[Checked]) -> str:
     """One run with a result for each finding; what takes part besides the first place are its related locations."""
-    found = [(result, finding) for result in results for finding in result.findings]
-    rules = [{"id": kind} for kind in dict.fromkeys(finding.kind for _, finding in found)]
+    located = [(result, finding) for result in results for finding in result.findings]
+    rules = [{"id": kind} for kind in dict.fromkeys(finding.kind for _, finding in located)]
     tool = {"driver": {"name": "ptxdsl", "version": __version__, "semanticVersion": __version__, "rules": rules}}
-    run = {"tool": tool, "columnKind": "unicodeCodePoints", "results": [_result(*each) for each in found]}
+    run = {"tool": tool, "columnKind": "unicodeCodePoints", "results": [_result(*each) for each in located]}
     return json.dumps({"$schema": SARIF_SCHEMA, "version": SARIF_VERSION, "runs": [run]}, indent=1) + "\n"
 
 
 def _result(result: Checked, finding: Finding) -> dict[str, Any]:
-    places = [_sarif_location(place) for place in finding.locations if place.line > 0]
+    places = [_sarif_location(location) for location in finding.locations if location.line > 0]
     related = {"relatedLocations": places[1:]} if places[1:] else {}
     return {
         "ruleId": finding.kind,
@@ -96,7 +96,7 @@ def _annotation(result: Checked, finding: Finding) -> str:
         properties |= {"file": _path(first.file), "line": str(first.line)}
         properties |= {"col": str(start + 1), "endColumn": str(end + 1)} if end else {}
     listed = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items())
-    others = "".join(f"\nand {place.excerpt().strip()}" for place in finding.locations[1:])
+    others = "".join(f"\nand {location.excerpt().strip()}" for location in finding.locations[1:])
     return f"::error {listed}::{_escaped(_told(result, finding) + others)}\n"
 
 

@@ -139,8 +139,8 @@ def _kind(form: Form, p: FormOperand) -> str:
     does = {"out": "written: ", "both": "read and written: "}.get(p.role, "")
     does = f"{PAIRED}: " if p.paired and p.optional else does
     function, _, inner = p.type.rstrip(")").partition("(")
-    what = _TYPE_WORDS[function].format(inner) if inner else _WORDS.get(p.type) or _values(form, p.type)
-    return does + (what if p.count in ("", "1") else f"{_values(form, p.count)} registers of {what}")
+    meaning = _TYPE_WORDS[function].format(inner) if inner else _WORDS.get(p.type) or _values(form, p.type)
+    return does + (meaning if p.count in ("", "1") else f"{_values(form, p.count)} registers of {meaning}")
 
 
 def _values(form: Form, name: str) -> str:

@@ -53,7 +53,7 @@ class Finding:
     help: str = ""
 
     def __str__(self) -> str:
-        lines = [f"{self.kind}: {self.message}", *(place.excerpt() for place in self.locations)]
+        lines = [f"{self.kind}: {self.message}", *(location.excerpt() for location in self.locations)]
         if self.threads:
             lines.append(f"  by {self.who}")
         if self.help:

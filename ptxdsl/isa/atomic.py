@@ -143,10 +143,10 @@ class Atomic(Op):
     stores = "a"
 
     def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
-        given = {o.name: value for o, value in zip(i.operands, operands, strict=True)}
-        yield from alignment_problems("a", given["a"], access_bytes(i))
-        if "policy" in given:
-            yield from policy_problems(i, given["policy"])
+        by_name = {o.name: value for o, value in zip(i.operands, operands, strict=True)}
+        yield from alignment_problems("a", by_name["a"], access_bytes(i))
+        if "policy" in by_name:
+            yield from policy_problems(i, by_name["policy"])
 
     def change(self, i: Opcode, m: Step, a: np.ndarray, *inputs: np.ndarray) -> np.ndarray:
         """Changes memory; what was there before."""

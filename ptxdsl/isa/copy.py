@@ -37,27 +37,27 @@ class CpAsync(Op):
     )
 
     def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
-        given = {o.name: value for o, value in zip(i.operands, operands, strict=True)}
-        if not isinstance(given["size"], ir.Immediate):
+        by_name = {o.name: value for o, value in zip(i.operands, operands, strict=True)}
+        if not isinstance(by_name["size"], ir.Immediate):
             return
-        size = given["size"].value
+        size = by_name["size"].value
         if size not in SIZES[i.cop]:
             can = "4, 8 or 16" if i.cop == "ca" else "16"
             help = "cp.async.ca copies 4, 8 or 16 bytes" if i.cop == "cg" and size in SIZES["ca"] else None
             yield Problem("size", f"`size` is {size}; cp.async.{i.cop} copies {can} bytes", help)
             return
-        source = given.get("src_size")
+        source = by_name.get("src_size")
         if isinstance(source, ir.Immediate) and not 0 <= source.value <= size:
             yield Problem("src_size", f"`src_size` is {source.value}; it must be from 0 to `size`, which is {size}")
-        if isinstance(given.get("ignore_src"), ir.Immediate):
+        if isinstance(by_name.get("ignore_src"), ir.Immediate):
             yield Problem("ignore_src", "`ignore_src` is a constant; it must be a predicate")
         for name in ("dst", "src"):
-            yield from alignment_problems(name, given[name], size)
+            yield from alignment_problems(name, by_name[name], size)
 
     def execute(self, i: Opcode, m: Step, dst: np.ndarray, src: np.ndarray, size: int, *rest: np.ndarray) -> None:
-        given = {o.name: value for o, value in zip(i.operands[3:], rest, strict=True)}
-        wanted = given.get("src_size", np.uint32(size))
-        wanted = np.where(given.get("ignore_src", False), np.uint32(0), wanted)
+        by_name = {o.name: value for o, value in zip(i.operands[3:], rest, strict=True)}
+        wanted = by_name.get("src_size", np.uint32(size))
+        wanted = np.where(by_name.get("ignore_src", False), np.uint32(0), wanted)
         m.copy_async(dst, src, size, np.broadcast_to(wanted, m.shape))
 
 

@@ -97,13 +97,13 @@ def alignment_problems(operand: str, address: ir.Operand | None, bytes: int) -> 
     """A place in a variable, or a constant address, that is certainly not aligned to the access."""
     if not isinstance(address, ir.Address):
         return
-    place = address.offset
+    address_bytes = address.offset
     if isinstance(address.base, ir.Immediate):
-        place += address.base.value
+        address_bytes += address.base.value
     elif not isinstance(address.base, ir.Variable) or (address.base.align or address.base.type.bytes) % bytes:
         return
-    if place % bytes:
-        message = f"`{operand}` is {place} bytes past an aligned place; this access takes multiples of {bytes}"
+    if address_bytes % bytes:
+        message = f"`{operand}` is {address_bytes} bytes past an aligned place; this access takes multiples of {bytes}"
         yield Problem(operand, message)
 
 
@@ -332,15 +332,15 @@ class CreatePolicy(Op):
     )
 
     def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
-        given = {
+        by_name = {
             o.name: value for o, value in zip(i.operands, operands, strict=True) if isinstance(value, ir.Immediate)
         }
-        if "fraction" in given:
-            (fraction,) = struct.unpack("<f", given["fraction"].value.to_bytes(8, "little")[:4])
+        if "fraction" in by_name:
+            (fraction,) = struct.unpack("<f", by_name["fraction"].value.to_bytes(8, "little")[:4])
             if not 0 < fraction <= 1:
                 yield Problem("fraction", f"`fraction` is {fraction:g}; it must be more than 0 and at most 1")
-        if {"primary_size", "total_size"} <= given.keys():
-            primary, total = given["primary_size"].value, given["total_size"].value
+        if {"primary_size", "total_size"} <= by_name.keys():
+            primary, total = by_name["primary_size"].value, by_name["total_size"].value
             if primary > total:
                 yield Problem("primary_size", f"`primary_size` is {primary}, more than `total_size`, which is {total}")
 

@@ -355,11 +355,11 @@ def _gaps(layout: Layout, ragged: bool) -> tuple[Modes, int]:
 
 
 def _cotarget(value: IntTuple) -> int:
-    what = "the cotarget of a complement"
+    name = "the cotarget of a complement"
     if not isinstance(value, (tuple, list)):
-        check_int(value, what, least=1)
+        check_int(value, name, least=1)
         return value
-    return product(int_tuple(value, what.removeprefix("the "), least=1))
+    return product(int_tuple(value, name.removeprefix("the "), least=1))
 
 
 def _check_forwards(layout: Layout, what: str) -> None:

@@ -57,7 +57,7 @@ class Wavefronts(Drawable):
         phases = max(self.instructions, key=lambda phases: sum(map(len, phases)))
         waves = [(p, w, wave) for p, phase in enumerate(phases) for w, wave in enumerate(phase)]
         banks = self.unit_bytes // BANK_BYTES
-        columns = tuple(_bank_names(place * banks, banks) for place in range(LINE_BYTES // self.unit_bytes))
+        columns = tuple(_bank_names(row * banks, banks) for row in range(LINE_BYTES // self.unit_bytes))
         cells = tuple(tuple(_lanes_cell(wave.get(c), p) for c in range(len(columns))) for p, _, wave in waves)
         rows = tuple(f"{p}.{w}" for p, w, _ in waves)
         grid = Grid("one instruction; rows are phase.wavefront, columns banks", cells, columns=columns, rows=rows)
@@ -91,9 +91,9 @@ def _waves(units: dict[int, int], places: int) -> tuple[Wave, ...]:
     asked: dict[int, dict[int, list[int]]] = {}
     for lane, unit in units.items():
         asked.setdefault(unit % places, {}).setdefault(unit, []).append(lane)
-    queues = {place: list(by_unit.values()) for place, by_unit in asked.items()}
+    queues = {row: list(by_unit.values()) for row, by_unit in asked.items()}
     count = max(map(len, queues.values()))
-    return tuple({place: q[i] for place, q in queues.items() if i < len(q)} for i in range(count))
+    return tuple({row: q[i] for row, q in queues.items() if i < len(q)} for i in range(count))
 
 
 def bank_wavefronts(access: TiledCopy | CopyAtom | str, tensor: object, bits: int = 16) -> Wavefronts:

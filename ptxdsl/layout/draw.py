@@ -92,11 +92,11 @@ def _cell_size(picture: Picture) -> tuple[float, float]:
 def _starts(extents: Iterable[tuple[int, float]], room: float, margin: float) -> list[float]:
     """Where the cells of each column (or row) of grids begin, and in the end how far all reach."""
     largest: dict[int, float] = defaultdict(float)
-    for place, extent in extents:
-        largest[place] = max(largest[place], extent)
+    for index, extent in extents:
+        largest[index] = max(largest[index], extent)
     starts = [margin + room]
-    for place in range(max(largest) + 1):
-        starts.append(starts[-1] + largest[place] + margin + room)
+    for index in range(max(largest) + 1):
+        starts.append(starts[-1] + largest[index] + margin + room)
     starts[-1] -= room
     return starts
 

@@ -106,8 +106,8 @@ class _Reader:
 
     def unexpected(self, expected: str) -> Exception:
         rest = self.text[self.at :].strip()
-        found = repr(rest[0]) if rest else "the end"
+        text = repr(rest[0]) if rest else "the end"
         return refusal(
-            f"cannot read the layout {self.text!r}: at column {self.at + 1} found {found}, expected {expected}",
+            f"cannot read the layout {self.text!r}: at column {self.at + 1} found {text}, expected {expected}",
             _EXAMPLE,
         )

@@ -101,16 +101,16 @@ def downcast(layout: L, factor: int) -> L:
     if not unit and factor > 1:
         raise _no_pieces(layout, factor)
     longer = max(unit, key=lambda leaf: flat[leaf][0] > 1, default=None)
-    made = [(n * factor, d) if leaf == longer else (n, d * factor) for leaf, (n, d) in enumerate(flat)]
-    return Layout(like(layout.shape, (n for n, _ in made)), like(layout.shape, (d for _, d in made)))
+    leaves = [(n * factor, d) if leaf == longer else (n, d * factor) for leaf, (n, d) in enumerate(flat)]
+    return Layout(like(layout.shape, (n for n, _ in leaves)), like(layout.shape, (d for _, d in leaves)))
 
 
 def _no_pieces(layout: Layout, factor: int) -> Exception:
     backwards = next((leaf for leaf, (n, d) in enumerate(layout.flat()) if d == -1 and n > 1), None)
-    found = "" if backwards is None else f": {mode_name(layout.shape, backwards)} runs backwards"
+    where = "" if backwards is None else f": {mode_name(layout.shape, backwards)} runs backwards"
     wider = (1, layout.shape), (1, layout.stride)
     return refusal(
-        f"{layout} has no mode of stride 1, which {factor} pieces of each element would make longer{found}",
+        f"{layout} has no mode of stride 1, which {factor} pieces of each element would make longer{where}",
         f"add one of a single element: {Layout(*wider)}",
     )
 

@@ -13,8 +13,8 @@ IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
 
 def refusal(message: str, help: str | None = None) -> LayoutError:
     """An error at the user's line that is running now."""
-    place = here().location
-    return LayoutError(message, at=place if place.line else None, help=help)
+    location = here().location
+    return LayoutError(message, at=location if location.line else None, help=help)
 
 
 def kind_of(value: Any) -> str:

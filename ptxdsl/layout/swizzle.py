@@ -120,14 +120,14 @@ class ComposedLayout(Drawable):
     layout: Layout
 
     def __post_init__(self) -> None:
-        for part, found, kinds in (
+        for part, value, kinds in (
             ("swizzle", self.swizzle, Swizzle),
             ("offset", self.offset, (int, Start)),
             ("layout", self.layout, Layout),
         ):
-            if not isinstance(found, kinds):
+            if not isinstance(value, kinds):
                 raise refusal(
-                    f"the {part} of a composed layout is no {kind_of(found)}",
+                    f"the {part} of a composed layout is no {kind_of(value)}",
                     "write ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)))",
                 )
 

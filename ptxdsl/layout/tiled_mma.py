@@ -146,10 +146,10 @@ def make_tiled_mma(
     warps = _warp_layout(atom_layout)
     least = tuple(a * product(w) for a, w in zip(atom.shape, modes(warps.shape), strict=True))
     wanted = [step if n is None else n for n, step in zip(_extents(tile), least, strict=True)]
-    for name, found, step in zip(NAMES, wanted, least, strict=True):
-        if found < 1 or found % step:
+    for name, extent, step in zip(NAMES, wanted, least, strict=True):
+        if extent < 1 or extent % step:
             raise refusal(
-                f"the tile {show(tuple(wanted))} of {atom} on {warps} warps: found {found} in {name}, "
+                f"the tile {show(tuple(wanted))} of {atom} on {warps} warps: found {extent} in {name}, "
                 f"needed a multiple of {step}",
                 f"the atom is {show(atom.shape)}, and the warps side by side make it {show(least)}",
             )
@@ -171,8 +171,8 @@ def _extents(tile: Any) -> Sequence[int | None]:
     if tile is None:
         return (None,) * 3
     if not isinstance(tile, (tuple, list)) or len(tile) != 3:
-        found = tile if isinstance(tile, (tuple, list)) else kind_of(tile)
-        raise refusal(f"the tile of a tiled MMA is (M, N, K); found {found}", "None stands for the least there is")
+        shown = tile if isinstance(tile, (tuple, list)) else kind_of(tile)
+        raise refusal(f"the tile of a tiled MMA is (M, N, K); found {shown}", "None stands for the least there is")
     for name, extent in zip(NAMES, tile, strict=True):
         if extent is not None:
             check_int(extent, f"{name} of the tile of a tiled MMA")

@@ -31,13 +31,13 @@ def check_space(atom: CopyAtom, side: str, tensor: Any, space: Any) -> None:
     needed = getattr(atom, side)
     if space is None or needed == "memory":
         return
-    found = str(getattr(space, "name", space)).lower().strip(".").split("::")[0]
-    if found != needed:
+    name = str(getattr(space, "name", space)).lower().strip(".").split("::")[0]
+    if name != needed:
         raise refusal(
-            f"{atom} {VERBS[side]} {needed} memory: found a {side} in {found}, needed {needed}",
+            f"{atom} {VERBS[side]} {needed} memory: found a {side} in {name}, needed {needed}",
             "copy the tile to shared memory first (cp.async), or load it with ld.global"
             if needed == "shared" and side == "source"
-            else f"use an instruction that {VERBS[side]} {found} memory",
+            else f"use an instruction that {VERBS[side]} {name} memory",
         )
 
 
@@ -51,9 +51,9 @@ def check_vectors(
     access = _Access(atom, bits, layout, verb, names)
     inner = partition.layout if isinstance(partition, ComposedLayout) else partition
     values, *others = inner[1]
-    found = values.offsets()[: access.length]
-    if found != list(range(access.length)):
-        raise access.not_contiguous(found)
+    offsets = values.offsets()[: access.length]
+    if offsets != list(range(access.length)):
+        raise access.not_contiguous(offsets)
     steps = [d for mode in (inner[0], *others, *list(inner)[2:]) for n, d in mode.flat() if n > 1]
     if wrong := next((d for d in steps if d % access.length), None):
         raise access.not_aligned(wrong)

@@ -32,30 +32,30 @@ class ConvProblem:
     def __post_init__(self) -> None:
         self._check()
         for name, largest in zip(self.outputs, self._largest_outputs(), strict=True):
-            found = getattr(self, name)
-            if found is None:
+            value = getattr(self, name)
+            if value is None:
                 object.__setattr__(self, name, largest)
-            elif not 0 <= found <= largest:
+            elif not 0 <= value <= largest:
                 raise ScheduleError(
-                    f"{type(self).__name__}: {name} is {found}, and the input gives 0 to {largest}",
+                    f"{type(self).__name__}: {name} is {value}, and the input gives 0 to {largest}",
                     help=f"leave {name} out: it is then {largest}",
                 )
 
     def _check(self) -> None:
-        what = type(self).__name__
+        problem = type(self).__name__
         extents = ("N", *self.inputs, "C", "K")
-        sizes(self._values(extents), what, extents)
+        sizes(self._values(extents), problem, extents)
         factors = (*self.window, "split_k", "groups")
-        sizes(self._values(factors), what, factors, least=1)
+        sizes(self._values(factors), problem, factors, least=1)
         for name, least in (("pad", 0), ("stride", 1), ("dilation", 1)):
-            given = getattr(self, name)
-            sides = _pairs(given) if name == "pad" else given
+            value = getattr(self, name)
+            sides = _pairs(value) if name == "pad" else value
             per_side = tuple(f"{n} {side}" for n in self.inputs for side in ("before", "after"))
-            sizes(sides, f"{what}: {name}", per_side if name == "pad" else self.inputs, least)
-            object.__setattr__(self, name, tuple(tuple(g) if isinstance(g, Sequence) else g for g in given))
+            sizes(sides, f"{problem}: {name}", per_side if name == "pad" else self.inputs, least)
+            object.__setattr__(self, name, tuple(tuple(g) if isinstance(g, Sequence) else g for g in value))
         if self.C % self.groups or self.K % self.groups:
             raise ScheduleError(
-                f"{what}: {self.groups} groups do not divide C = {self.C} and K = {self.K}",
+                f"{problem}: {self.groups} groups do not divide C = {self.C} and K = {self.K}",
                 help="groups split the channels of input and output evenly",
             )
 

@@ -304,7 +304,7 @@ def _deal_equal(loads: np.ndarray, cost: int, count: int) -> np.ndarray:
     """As `_deal_one_by_one` deals `count` parts of one cost: in the order of the loads that they find."""
     blocks = len(loads)
     rounds = min(count, int(loads.max() - loads.min()) // cost + -(-count // blocks) + 1)
-    found = (loads[:, None] + cost * np.arange(rounds)) * blocks + np.arange(blocks)[:, None]
-    block = np.sort(found, axis=None)[:count] % blocks
+    starts = (loads[:, None] + cost * np.arange(rounds)) * blocks + np.arange(blocks)[:, None]
+    block = np.sort(starts, axis=None)[:count] % blocks
     loads += cost * np.bincount(block, minlength=blocks)
     return block

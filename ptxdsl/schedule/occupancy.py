@@ -50,11 +50,11 @@ def blocks_per_multiprocessor(threads: int, registers: int, shared_bytes: int = 
 
 
 def _limits(arch: str) -> Limits:
-    found = re.fullmatch(r"sm_(\d+)[af]?", arch)
-    if not found or int(found[1]) not in LIMITS:
+    match = re.fullmatch(r"sm_(\d+)[af]?", arch)
+    if not match or int(match[1]) not in LIMITS:
         known = ", ".join(f"sm_{number}" for number in LIMITS)
         raise ScheduleError(f"the limits of {arch} are not known here", help=f"take one of {known}, or ask the driver")
-    return LIMITS[int(found[1])]
+    return LIMITS[int(match[1])]
 
 
 def sufficient_blocks(problems: Problems, tile: Extents, resident: int) -> int:

@@ -132,15 +132,15 @@ class PersistentScheduler:
         sizes((multiprocessors,), "the GPU", ("multiprocessors",), least=1)
         sizes((max_active_clusters,), "the GPU", ("max_active_clusters",))
         size = prod(self.cluster)
-        found = self._estimate(multiprocessors, size, max_active_clusters)
-        if found < size:
+        estimate = self._estimate(multiprocessors, size, max_active_clusters)
+        if estimate < size:
             within = min(multiprocessors, MULTIPROCESSORS_OF_GPC)
             raise ScheduleError(
                 f"a cluster of {self.cluster[0]} x {self.cluster[1]} blocks runs on {size} multiprocessors at a time, "
                 f"and at most {within} of {multiprocessors} share one",
                 help="take a smaller cluster, or say how many clusters run: max_active_clusters=…",
             )
-        return found
+        return estimate
 
     def _estimate(self, multiprocessors: int, size: int, max_active_clusters: int) -> int:
         if max_active_clusters:
@@ -221,8 +221,8 @@ class PersistentPlan:
         """What a block computes, in order; `block` is its number or its (x, y)."""
         check_place(block, self.grid)
         first = linear_block(block, self.grid, self.raster.along)
-        found = (self.tile(item) for item in range(first, self.items, prod(self.grid)))
-        return [tile for tile in found if all(t < size for t, size in zip(tile, self.tiled, strict=True))]
+        tiles = (self.tile(item) for item in range(first, self.items, prod(self.grid)))
+        return [tile for tile in tiles if all(t < size for t, size in zip(tile, self.tiled, strict=True))]
 
     def map(self) -> TileMap:
         offsets = np.stack(self.tile(np.arange(self.items)), axis=1)
@@ -290,8 +290,8 @@ class GroupPlan:
             return []
         check_place(block, self.grid)
         first = linear_block(block, self.grid, self.rasters[0].along)
-        found = map(self.tile, range(first, self.items, prod(self.grid)))
-        return [t for t in found if t.m < self.tiled[t.problem].m and t.n < self.tiled[t.problem].n]
+        tiles = map(self.tile, range(first, self.items, prod(self.grid)))
+        return [t for t in tiles if t.m < self.tiled[t.problem].m and t.n < self.tiled[t.problem].n]
 
     def tile(self, item: int) -> GroupTile:
         """The tile of a work item, which may lie outside of its problem."""

@@ -45,11 +45,11 @@ class TiledShape(NamedTuple):
 
 def sizes(values: Number, what: str, names: Sequence[str], least: int = 0) -> tuple[Number, ...]:
     """`values`, one for each of `names`, known ones as ints. Raises ScheduleError for what is no size."""
-    given = tuple(values) if isinstance(values, Iterable) else (values,)
+    extents = tuple(values) if isinstance(values, Iterable) else (values,)
     wanted = f"({', '.join(names)})"
-    if len(given) != len(names):
-        raise ScheduleError(f"{what} has {len(given)} sizes: {values}", help=f"give it as {wanted}")
-    return tuple([_size(size, what, name, least) for name, size in zip(names, given, strict=True)])
+    if len(extents) != len(names):
+        raise ScheduleError(f"{what} has {len(extents)} sizes: {values}", help=f"give it as {wanted}")
+    return tuple([_size(size, what, name, least) for name, size in zip(names, extents, strict=True)])
 
 
 def _size(size: Number, what: str, name: str, least: int) -> Number:
@@ -66,8 +66,8 @@ def _size(size: Number, what: str, name: str, least: int) -> Number:
 
 def tile_sizes(tile: Extents, names: Sequence[str] = ("M", "N", "K")) -> tuple[Number, ...]:
     """A tile's sizes, of which the last, K, may be left out where it does not matter."""
-    given = tuple(tile)
-    return sizes(given, "the tile", names[: len(given)] if len(given) == len(names) - 1 else names, least=1)
+    extents = tuple(tile)
+    return sizes(extents, "the tile", names[: len(extents)] if len(extents) == len(names) - 1 else names, least=1)
 
 
 def gemm_shape(problem: ProblemLike, op: str | None = None) -> GemmShape:

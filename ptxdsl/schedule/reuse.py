@@ -52,5 +52,5 @@ def l2_reuse(tiles: TileMap, tile: Extents, k: int, resident: int, element_bytes
 
 def _distinct(wave: np.ndarray, line: np.ndarray, slices: np.ndarray, waves: int) -> np.ndarray:
     """How many different (line, slice) each wave has."""
-    found = np.unique(np.stack([wave, line, slices], axis=1), axis=0)
-    return np.bincount(found[:, 0], minlength=waves)
+    distinct = np.unique(np.stack([wave, line, slices], axis=1), axis=0)
+    return np.bincount(distinct[:, 0], minlength=waves)

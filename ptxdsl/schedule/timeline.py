@@ -24,13 +24,13 @@ _CHARACTER_WIDTH, _FONT_SIZE, _TICKS = 6.2, 10, 8
 
 def check_rows(rows: int, row_name: str, spans: int) -> None:
     """Refuses what is too much for a picture; asked before the spans are made, with the least that there will be."""
-    for number, what, help in (
+    for number, name, help in (
         (rows, f"{row_name}s", "draw fewer blocks"),
         (spans, "pieces of work", "draw a smaller problem"),
     ):
         if number > MOST_OF_A_PICTURE:
             raise ScheduleError(
-                f"{number} {what} are too many for a picture, which shows up to {MOST_OF_A_PICTURE}", help=help
+                f"{number} {name} are too many for a picture, which shows up to {MOST_OF_A_PICTURE}", help=help
             )
 
 

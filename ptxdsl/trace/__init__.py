@@ -158,10 +158,10 @@ def signature(function: Callable[..., Any], scope: Mapping[str, object]) -> Kern
         else:
             _check_parameter(function, p)
             names.append(p.name)
-    found = KernelSignature(function, tuple(names), constants, scope)
-    if not found.depends_on_constants:
-        found.parameters({})
-    return found
+    result = KernelSignature(function, tuple(names), constants, scope)
+    if not result.depends_on_constants:
+        result.parameters({})
+    return result
 
 
 def _check_parameter(function: Callable[..., Any], p: inspect.Parameter) -> None:

@@ -34,9 +34,9 @@ def check_aliases(builder: Builder, site: Site, variable: Any) -> None:
 
 def _written(site: Site) -> str | None:
     """How the text calls the variable that is written at a site; None where that cannot be told."""
-    place = site.location
-    written = _TARGET.match(place.text[place.columns[0] :])
-    if written or place.text:
+    location = site.location
+    written = _TARGET.match(location.text[location.columns[0] :])
+    if written or location.text:
         return written and (written[1] or written[2])
     listing = bytecode(site.codes[0])
     n = bisect_right(listing, site.offset, key=lambda i: i.offset) - 1
@@ -50,8 +50,8 @@ def _written(site: Site) -> str | None:
 
 def _begins(instruction: dis.Instruction) -> tuple[int | None, int | None]:
     """The line and column of the text that an instruction stands for."""
-    place = instruction.positions
-    return (place.lineno, place.col_offset) if place else (None, None)
+    location = instruction.positions
+    return (location.lineno, location.col_offset) if location else (None, None)
 
 
 def _check(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
@@ -85,10 +85,11 @@ def _refuse(copy: str, original: str, value: Any, builder: Builder) -> NoReturn:
 
 
 def _refuse_repeated(variable: Any, site: Site) -> NoReturn:
-    made = variable.site.location
-    text = made.text[slice(*made.columns)] or f"pd.var({variable.type})"
+    declared = variable.site.location
+    text = declared.text[slice(*declared.columns)] or f"pd.var({variable.type})"
     raise TraceError(
-        f"`[{text}] * …` ({made}) is one variable several times: what is written here to one element is in all of them",
+        f"`[{text}] * …` ({declared}) is one variable several times: "
+        "what is written here to one element is in all of them",
         at=site.location,
         help=f"make a variable for each: `[pd.var({variable.type}, …) for _ in range(…)]`",
     )

@@ -83,20 +83,20 @@ def _differs(old: Any, new: Any) -> bool:
 def _refuse(name: str, old: Any, new: Any, region: ControlRegion) -> NoReturn:
     if is_memory(old) and is_memory(new) and not isinstance(old, Source):
         _refuse_memory(name, region)
-    given, written = f"{name} = {_variable(name, old, new)}", f"`{name}.set(…)` or `{name} += …`"
+    shown, written = f"{name} = {_variable(name, old, new)}", f"`{name}.set(…)` or `{name} += …`"
     if isinstance(old, tuple) and old:
         type = _type(old[0], new[0] if isinstance(new, tuple) and new else None)
-        given, written = f"{name} = [pd.var({type}, …), …]", f"`{name}[0].set(…)`"
+        shown, written = f"{name} = [pd.var({type}, …), …]", f"`{name}[0].set(…)`"
     happens = "each round would read what it was before" if region.again else "it would be the new one for all threads"
-    place = new.site.location if isinstance(new, Scalar) and new.site.location.line else None
-    help = f"make it a variable before (`{given}`), and write to that: {written}"
+    location = new.site.location if isinstance(new, Scalar) and new.site.location.line else None
+    help = f"make it a variable before (`{shown}`), and write to that: {written}"
     if getattr(old, "writable", False) and getattr(new, "writable", False):
-        place = assigning(region.opened, name)
+        location = assigning(region.opened, name)
         help = f"write to the variable: `{name}.set(…)`; to exchange two, keep what one of them holds by `.value`"
     refuse(
         f"`{name}` is bound anew in {region.words}, and read later: Python traces that once, so {happens}",
         help,
-        at=place,
+        at=location,
     )
 
 

@@ -86,8 +86,8 @@ class Builder:
         """The user's call that is running, and the names its result gets."""
         if self._fixed_site:
             return self._fixed_site
-        found = here(self.code)
-        return replace(found, names=()) if self._anonymous else found
+        site = here(self.code)
+        return replace(site, names=()) if self._anonymous else site
 
     @contextmanager
     def anonymous(self) -> Iterator[None]:
@@ -140,11 +140,11 @@ class Builder:
         if self.broken:
             raise self.broken
         if self.unentered:
-            what, where = self.unentered[-1]
+            opened, where = self.unentered[-1]
             raise TraceError(
-                f"`{what}` was called, but never entered",
+                f"`{opened}` was called, but never entered",
                 at=where,
-                help=f"write `with {what}:` and indent what it holds",
+                help=f"write `with {opened}:` and indent what it holds",
             )
 
     def finished(self) -> list[ir.Item]:
@@ -199,10 +199,10 @@ def building(builder: Builder) -> Iterator[Builder]:
             raise builder.refused from None
         raise
     except RecursionError as error:
-        place = recursion(error)
-        if place is None:
+        location = recursion(error)
+        if location is None:
             raise
-        raise _too_deep(place) from None
+        raise _too_deep(location) from None
     finally:
         _current.reset(token)
 

@@ -67,15 +67,15 @@ class Block:
     def _check_whole(self) -> None:
         """Refuses a Python statement that leaves the block: all that follows in it would be missing for all threads."""
         location = self.builder.site().location
-        found = leaving(self.entered, calls_here(self.builder.code), location)
-        if found is None:
+        left = leaving(self.entered, calls_here(self.builder.code), location)
+        if left is None:
             return
-        what = f"`{found.keyword}`" if found.keyword else "`return`, `break` or `continue`"
+        statement = f"`{left.keyword}`" if left.keyword else "`return`, `break` or `continue`"
         refuse(
-            f"a Python {what} leaves {self.region.words}: "
+            f"a Python {statement} leaves {self.region.words}: "
             "Python would skip what follows while tracing, for all threads",
-            _instead(found.keyword, found.code is self.builder.code),
-            at=found.location,
+            _instead(left.keyword, left.code is self.builder.code),
+            at=left.location,
         )
 
     def begin(self) -> None:
@@ -324,8 +324,8 @@ class range:
 
 
 def _refuse_taken(builder: Builder) -> NoReturn:
-    place = builder.site().location
-    taker = place.text[slice(*place.columns)].partition("(")[0]
+    location = builder.site().location
+    taker = location.text[slice(*location.columns)].partition("(")[0]
     called = f"`{taker}`" if taker.isidentifier() else "a function of Python"
     refuse(
         f"{called} takes the rounds of a pd.range, which is a loop of the kernel: Python sees one of them, "

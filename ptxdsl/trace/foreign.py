@@ -90,7 +90,7 @@ class Foreign:
     name: Any
 
     def __getattr__(self, name: str) -> NoReturn:
-        known = [own for own in dir(type(self)) if not own.startswith("_")]
+        known = [attribute for attribute in dir(type(self)) if not attribute.startswith("_")]
         if name.startswith("_") or name in known or name == "name":
             raise AttributeError(name)
         near = difflib.get_close_matches(name, known, 1)
@@ -120,9 +120,9 @@ class Foreign:
             called = getattr(self, operator[left is not self], None)
             if called is not None:
                 return called(right if left is self else left)
-        what = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        operation = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         refuse(
-            f"`np.{what}` of `{self.name}`, which has no value while tracing",
+            f"`np.{operation}` of `{self.name}`, which has no value while tracing",
             _HERE.get(ufunc.__name__, "write it with operators and instructions: numpy computes on the host"),
         )
 

@@ -127,8 +127,8 @@ class Scalar(Source):
     @property
     def _text(self) -> str:
         """The expression that computed it; empty where the source is not at hand."""
-        place = self.site.location
-        text = place.text[slice(*place.columns)]
+        location = self.site.location
+        text = location.text[slice(*location.columns)]
         return text if len(text) > 1 or text.isalnum() else ""
 
     def read(self) -> ir.Register | ir.Not | ir.Immediate:
@@ -247,12 +247,13 @@ def _conversion(value: Scalar, wanted: Type) -> str | None:
 
 
 def _ended(value: Scalar) -> TraceError:
-    region, place = value.region, value.site.location
+    region, location = value.region, value.site.location
     name = value.site.names[0] if value.site.names else "v"
     return TraceError(
         f"`{value.name}` was computed in {region.words}, which has ended; outside of it, it has no value",
         at=value.builder.site().location,
-        help=f"make a variable before it, `{name} = pd.var({value.type})`, and write to it at {place}: `{name}.set(…)`",
+        help=f"make a variable before it, `{name} = pd.var({value.type})`, "
+        f"and write to it at {location}: `{name}.set(…)`",
     )
 
 
@@ -390,22 +391,22 @@ class _Call:
         """The destination given for each operand; None for a fresh one."""
         if self.out is None:
             return {o.name: None for o in wanted}
-        given = [self.out] if len(wanted) == 1 or not isinstance(self.out, tuple | list) else list(self.out)
-        if len(given) != len(wanted):
+        outs = [self.out] if len(wanted) == 1 or not isinstance(self.out, tuple | list) else list(self.out)
+        if len(outs) != len(wanted):
             names = ", ".join(o.name for o in wanted) or "nothing"
-            raise Unfit(Problem("", f"writes {names}; out= gives {len(given)}"))
-        return dict(zip((o.name for o in wanted), given, strict=True))
+            raise Unfit(Problem("", f"writes {names}; out= gives {len(outs)}"))
+        return dict(zip((o.name for o in wanted), outs, strict=True))
 
     def _destination(self, bound: Binding, operand: Operand, outs: dict[str, object]) -> ir.Operand | None:
         if operand.name not in outs:
             return None
-        given = outs[operand.name]
-        if given is None:
+        destination = outs[operand.name]
+        if destination is None:
             return self._fresh(bound, operand)
-        bound.results.append((given, None))
-        if isinstance(given, (tuple, list)):
-            return ir.Vector(tuple(_written(bound, operand, variable) for variable in given))
-        return _written(bound, operand, given)
+        bound.results.append((destination, None))
+        if isinstance(destination, (tuple, list)):
+            return ir.Vector(tuple(_written(bound, operand, variable) for variable in destination))
+        return _written(bound, operand, destination)
 
     def _fresh(self, bound: Binding, operand: Operand) -> ir.Operand:
         if operand.read:
@@ -523,7 +524,7 @@ def _wrong_count(opcode: Opcode, takes: list[Operand], given: int) -> Problem:
 def _refusal(call: _Call, bindings: list[Binding], builder: Builder) -> VerifyError:
     """The sentence for the form that came closest."""
     fitting = next((b for b in bindings if b.problem is None), None)
-    place = builder.site().location
+    location = builder.site().location
     if fitting:
         return _target_refusal(fitting.opcode, builder)
     closest = min(bindings, key=call.distance)
@@ -531,7 +532,7 @@ def _refusal(call: _Call, bindings: list[Binding], builder: Builder) -> VerifyEr
     assert problem
     joined = f"{_title(closest.opcode)}: {problem.message}" if problem.operand else f"{call.text} {problem.message}"
     index = closest.source_index.get(problem.operand)
-    return VerifyError(joined, at=argument(place, index), help=problem.help)
+    return VerifyError(joined, at=argument(location, index), help=problem.help)
 
 
 def _title(opcode: Opcode) -> str:

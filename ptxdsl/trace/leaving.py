@@ -42,9 +42,9 @@ def leaving(entered: Calls, left: Calls, location: Location) -> Leaving | None:
     chain = location.chain()
     moved = [depth for depth, call in enumerate(left) if call not in entered]
     for depth in moved:
-        found = _leaving(*left[depth], chain[min(depth, len(chain) - 1)])
-        if found:
-            return Leaving(*found, left[depth][0])
+        statement = _leaving(*left[depth], chain[min(depth, len(chain) - 1)])
+        if statement:
+            return Leaving(*statement, left[depth][0])
     return None
 
 

@@ -82,8 +82,8 @@ class PointerValue(Foreign, Source):
     def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:
         self._base()
         register = self.type.register
-        place = self.base if isinstance(self.base, Scalar) else _place(self.base, register)
-        held = place.scalar(binding, operand)
+        address = self.base if isinstance(self.base, Scalar) else _place(self.base, register)
+        held = address.scalar(binding, operand)
         return binding.step(f"add.{register}", register, held, ir.Immediate(self.offset)) if self.offset else held
 
     @property
@@ -124,13 +124,13 @@ class PointerValue(Foreign, Source):
 
     def __getitem__(self, index: ScalarLike) -> Scalar:
         with operators.steps():
-            place = self._moved(index)
-        return place.load()
+            address = self._moved(index)
+        return address.load()
 
     def __setitem__(self, index: ScalarLike, value: ScalarLike) -> None:
         with operators.steps():
-            place = self._moved(index)
-        place.store(value)
+            address = self._moved(index)
+        address.store(value)
 
     def load(self) -> Scalar:
         """The element at this address."""
@@ -252,9 +252,9 @@ def _known_index(pointer: PointerValue, index: object) -> int | None:
             )
         return index.number  # type: ignore[return-value]
     if not literal.is_number(index) or isinstance(literal.plain(index), float):
-        what = f"{len(index)} indices" if isinstance(index, tuple) else repr(index)
+        described = f"{len(index)} indices" if isinstance(index, tuple) else repr(index)
         refuse(
-            f"the pointer `{pointer.name}` is indexed by {what}",
+            f"the pointer `{pointer.name}` is indexed by {described}",
             "it takes one integer; pd.view(pointer, layout) takes more",
         )
     return literal.plain(index)  # type: ignore[return-value]
@@ -355,8 +355,8 @@ class ArrayView(Foreign):
         self._check_bounds(numbers[0] if len(numbers) == 1 else numbers)
         with operators.steps():
             index = self.layout.index(*numbers)
-        place = self.pointer if index.value is None else self.pointer.__add__(index.value)
-        return place.__add__(index.constant)
+        address = self.pointer if index.value is None else self.pointer.__add__(index.value)
+        return address.__add__(index.constant)
 
     def _check_bounds(self, coordinate: Coordinate) -> None:
         try:
@@ -487,11 +487,11 @@ def dynamic_shared(element: Type, layout: Any = None, *, align: int | None = Non
     element, align = _element(element, "pd.dynamic_shared"), _alignment(element, align)
     if builder.dynamic_bytes is None:
         refuse("pd.dynamic_shared after one of unknown length, which takes all that remains", "give that one a shape")
-    found, ranked = _layout(layout) if layout is not None else (None, True)
+    known, ranked = _layout(layout) if layout is not None else (None, True)
     start = -(-builder.dynamic_bytes // align) * align
-    builder.dynamic_bytes = None if found is None else start + found.cosize * element.bytes
+    builder.dynamic_bytes = None if known is None else start + known.cosize * element.bytes
     variable = _dynamic_memory(builder, align)
-    return ArrayView(PointerValue(variable, Pointer(element, "shared"), start), found, ranked)
+    return ArrayView(PointerValue(variable, Pointer(element, "shared"), start), known, ranked)
 
 
 def _dynamic_memory(builder: Builder, align: int) -> ir.Variable:

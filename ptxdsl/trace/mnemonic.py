@@ -27,9 +27,9 @@ class Mnemonic:
         if word not in self._words:
             spelled = re.sub(r"^_(?=\d)", "", word.removesuffix("_")).replace("__", "::")
             self._words[word] = Mnemonic(f"{self._text}.{spelled}".lstrip("."), f"{self._path}.{word}")
-        made = self._words[word]
-        refuse_uncalled(made._path)
-        return made
+        known = self._words[word]
+        refuse_uncalled(known._path)
+        return known
 
     def __call__(self, *sources: object, out: object = None, guard: Scalar | None = None, pair: bool = False) -> Any:
         """Emits the instruction. Sources in PTX order, without destinations; returns the destinations.

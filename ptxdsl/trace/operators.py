@@ -564,5 +564,5 @@ def unpack(value: Scalar, type: Type) -> tuple[Scalar, ...]:
             "it takes a register of 32 or 64 bits, and a type of half or quarter as many",
         )
     count = value.type.bits // type.bits
-    ((made, _),) = emit(f"mov.b{value.type.bits}", (value,), count=count, type=type)
-    return tuple(current("pd.unpack").value(made, type))
+    ((registers, _),) = emit(f"mov.b{value.type.bits}", (value,), count=count, type=type)
+    return tuple(current("pd.unpack").value(registers, type))

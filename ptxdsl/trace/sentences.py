@@ -70,10 +70,10 @@ def leaving_statement(block: Location, line: int) -> tuple[str, tuple[int, int]]
     tree = _tree(block.file, "".join(linecache.getlines(block.file)))
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.With) and node.lineno == block.line:
-            for found in _leaving(node):
-                if found.lineno <= line <= (found.end_lineno or 0):
-                    end = found.end_col_offset if found.end_lineno == found.lineno else found.col_offset + 1
-                    return type(found).__name__.lower(), (found.col_offset, end or 0)
+            for inner in _leaving(node):
+                if inner.lineno <= line <= (inner.end_lineno or 0):
+                    end = inner.end_col_offset if inner.end_lineno == inner.lineno else inner.col_offset + 1
+                    return type(inner).__name__.lower(), (inner.col_offset, end or 0)
     return None
 
 
@@ -144,14 +144,14 @@ def truth(place: Location, name: str) -> tuple[str, str]:
     """(message, help) for a traced value that is asked whether it is true."""
     if not place.text:
         return f"Python asks whether `{name}` is true, {_UNKNOWN}", _WITHOUT_SOURCE
-    found = [(kind, n) for parent, n in _nodes(place) if _here(place, n) and (kind := _asker(parent, n))]
-    kind, node = found[-1] if found else ("call", None)
+    askers = [(kind, n) for parent, n in _nodes(place) if _here(place, n) and (kind := _asker(parent, n))]
+    kind, node = askers[-1] if askers else ("call", None)
     if isinstance(node, ast.UnaryOp):
         name = ast.unparse(node.operand)
     message, help = _TRUTH[kind]
-    what = f"a {kind}" if " " in kind or kind == "comprehension" else f"`{kind}`"
+    asker = f"a {kind}" if " " in kind or kind == "comprehension" else f"`{kind}`"
     source = place.text[slice(*place.columns)]
-    return message.format(what=what, name=name, source=source), help.format(name=name)
+    return message.format(what=asker, name=name, source=source), help.format(name=name)
 
 
 def _asker(parent: ast.AST, node: ast.AST) -> str | None:

@@ -192,8 +192,8 @@ class Members(Entries):
     """Classes of the user's: what they hold besides functions."""
 
     def copy(self, holder: Any) -> Any:
-        own = vars(holder).items()
-        return {name: value for name, value in own if not name.startswith("__") and not hasattr(value, "__get__")}
+        members = vars(holder).items()
+        return {name: value for name, value in members if not name.startswith("__") and not hasattr(value, "__get__")}
 
     def same(self, holder: Any, copy: Any) -> bool:
         return super().same(self.copy(holder), copy)

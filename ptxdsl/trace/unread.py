@@ -21,10 +21,10 @@ def warn_unread(builder: Builder) -> None:
     """Warns, at the user's line, of each instruction whose results are thrown away."""
     for registers, instruction, site in builder.computed:
         if builder.used.isdisjoint(map(id, registers)) and _is_dropped(site):
-            place = site.location
-            registry = _registries.setdefault(place.file, {})
-            text = _message(instruction, place.text[slice(*place.columns)])
-            warnings.warn_explicit(text, UnusedResultWarning, place.file, place.line, registry=registry)
+            location = site.location
+            registry = _registries.setdefault(location.file, {})
+            text = _message(instruction, location.text[slice(*location.columns)])
+            warnings.warn_explicit(text, UnusedResultWarning, location.file, location.line, registry=registry)
 
 
 def _is_dropped(site: Site) -> bool:

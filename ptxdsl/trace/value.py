@@ -272,8 +272,8 @@ class Value(Foreign, Scalar):
 
     def _stands_at(self, place: Location) -> bool:
         """Whether this value was read by the statement at a place: an element of an array that `+=` updates."""
-        own = self.site.location
-        return own.line == place.line and own.columns[0] == place.columns[0] and self.name.endswith("]")
+        read = self.site.location
+        return read.line == place.line and read.columns[0] == place.columns[0] and self.name.endswith("]")
 
 
 class Var(Value):
@@ -362,24 +362,24 @@ def var(type: Type, init: ScalarLike | None = None, *, name: str | None = None) 
     site = builder.site()
     names = (name,) if name else site.names
     register = builder.register(register_type(type).register, names[0] if len(names) == 1 else "")
-    made = Var(register, type, builder)
-    made.site = Site(site.location, names)
+    variable = Var(register, type, builder)
+    variable.site = Site(site.location, names)
     if init is not None:
-        made.set(init)
-    made.repeated = is_repeated_here()
-    return made
+        variable.set(init)
+    variable.repeated = is_repeated_here()
+    return variable
 
 
 def special(register: str) -> Scalar:
     """The value that a special register has here, such as `pd.special("%clock64")`."""
-    found = SPECIAL_REGISTERS.get(str(register))
-    if found is None:
+    special = SPECIAL_REGISTERS.get(str(register))
+    if special is None:
         near = difflib.get_close_matches(str(register), SPECIAL_REGISTERS, 3)
         refuse(
             f"PTX has no special register `{register}` that we know",
             f"did you mean {' or '.join(near)}?" if near else "they are written with a percent sign: %clock64",
         )
-    return operators.operate(operators.move(found.type), current("pd.special").value(found, found.type))
+    return operators.operate(operators.move(special.type), current("pd.special").value(special, special.type))
 
 
 def _register(label: str, register: str) -> Special:

@@ -90,13 +90,13 @@ def lists_of(a: Any, b: Any, c: Any, out: Any) -> dict[str, Sequence[Any]]:
     Raises LaunchError for what is neither a list nor a single matrix.
     """
     beside = {name: operand for name, operand in (("c", c), ("out", out)) if operand is not None}
-    given = {"a": a, "b": b, **beside}
-    listed = next(name for name, operand in given.items() if is_list(operand))
-    for name, operand in given.items():
+    operands = {"a": a, "b": b, **beside}
+    listed = next(name for name, operand in operands.items() if is_list(operand))
+    for name, operand in operands.items():
         if not is_list(operand) and (name == "out" or getattr(operand, "ndim", None) != 2):
             _check_single(name, operand, listed)
-    count = len(given[listed])
-    return {name: operand if is_list(operand) else [operand] * count for name, operand in given.items()}
+    count = len(operands[listed])
+    return {name: operand if is_list(operand) else [operand] * count for name, operand in operands.items()}
 
 
 def _check_single(name: str, owner: Any, listed: str) -> None:

@@ -71,8 +71,8 @@ def geometry_of(problem: Convolution, tile_k: int) -> Geometry:
     sizes, a = problem.sizes, problem.product.a
     each = a.type.bytes
     channels = max(sizes.C, 1)  # a divisor: without channels there is no tile of k
-    place, step_c = divmod(tile_k, channels)
-    step_r, step_s = divmod(place, sizes.S)
+    position, step_c = divmod(tile_k, channels)
+    step_r, step_s = divmod(position, sizes.S)
     dilation_h, dilation_w = sizes.dilation
     image, line, pixel, _ = a.array.strides
     m, n, k = sizes.implicit_gemm("fprop")
@@ -111,12 +111,12 @@ def geometry_of(problem: Convolution, tile_k: int) -> Geometry:
 def plan_of(kernel: Kernel, problem: Convolution, traits: Traits) -> LaunchPlan:
     """The launch of a convolution."""
     product = problem.product
-    made = scheduled.schedule(product, traits, kernel)
-    values = conv2d_parameters(made.traits)(
+    launch = scheduled.schedule(product, traits, kernel)
+    values = conv2d_parameters(launch.traits)(
         x=product.a,
         w=product.b,
         out=product.out,
         geometry=geometry_of(problem, traits.tile[2]),
-        **shared_values(product, made),
+        **shared_values(product, launch),
     )
-    return LaunchPlan(kernel, made.grid, traits.threads, values, {"traits": made.traits}, stream=made.stream)
+    return LaunchPlan(kernel, launch.grid, traits.threads, values, {"traits": launch.traits}, stream=launch.stream)

@@ -114,7 +114,7 @@ def convolution_of(
             help="pass one of these, and convert it afterwards",
         )
     check_function(epilogue, operands)
-    beside = tuple(_operand(f"operands[{n}]", given, shape, written) for n, given in enumerate(operands))
+    beside = tuple(_operand(f"operands[{n}]", extra, shape, written) for n, extra in enumerate(operands))
     m, _, k = sizes.implicit_gemm("fprop")
     pixels = Pixels("x", images.owner, images.array, (m, k), "row", max(k, 1))
     packed = _filters(filters)
@@ -174,7 +174,7 @@ def _sizes(x: Tensor, w: Tensor, moves: Window) -> Conv2dProblem:
             help="pad more, or dilate less; out would have no pixels",
         )
     sizes = Conv2dProblem(n, h, w_in, c, k, r, s, pad=moves.pad, stride=moves.stride, dilation=moves.dilation)
-    for what, count, most in (
+    for counted, count, most in (
         ("pixels in out", sizes.output_size, MOST),
         ("products in a sum", sizes.window_size * c, MOST),
         ("lines in a padded image", padded[0], MOST_ALONG),
@@ -182,7 +182,7 @@ def _sizes(x: Tensor, w: Tensor, moves: Window) -> Conv2dProblem:
     ):
         if count >= most:
             help = "compute it in parts"
-            raise LaunchError(f"there are {count} {what}; conv2d counts to {most - 1}", help=help)
+            raise LaunchError(f"there are {count} {counted}; conv2d counts to {most - 1}", help=help)
     return sizes
 
 

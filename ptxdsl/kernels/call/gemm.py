@@ -107,10 +107,10 @@ def plan_of(kernel: Kernel, problem: GemmProblem, choice: Choice, factors: tuple
     _check_factors(factors, traits)
     if not problem.m or not problem.n or problem.batches == 0:
         return None
-    made = scheduled.schedule(problem, traits, kernel)
-    values = gemm_values(problem, made, factors)
+    launch = scheduled.schedule(problem, traits, kernel)
+    values = gemm_values(problem, launch, factors)
     return LaunchPlan(
-        kernel, made.grid, traits.threads, values, {"traits": made.traits}, ("alpha", "beta"), made.stream
+        kernel, launch.grid, traits.threads, values, {"traits": launch.traits}, ("alpha", "beta"), launch.stream
     )
 
 
@@ -140,9 +140,9 @@ def _run_lists(
             "operands of the epilogue are given, and the matrices are lists",
             help="pass arrays of three dimensions, whose products all take the same operands",
         )
-    given = lists_given(lists["a"], lists["b"], lists.get("c"), lists.get("out"))
-    key = key_of_lists(kernel, (choice, factors[1] == 0), given.lengths)
-    launched: Sequence[Any] | None = CALLS.launch(key, given.out, given.arrays, factors)
+    listed = lists_given(lists["a"], lists["b"], lists.get("c"), lists.get("out"))
+    key = key_of_lists(kernel, (choice, factors[1] == 0), listed.lengths)
+    launched: Sequence[Any] | None = CALLS.launch(key, listed.out, listed.arrays, factors)
     if launched is not None:
         return launched
     batch = batch_of(lists, factors[1])
@@ -153,9 +153,9 @@ def _run_lists(
     traits = configure(config_of(problem, choice, device), batch.facts, device)
     _check_factors(factors, traits)
     if problem.m and problem.n:
-        made = scheduled.schedule(problem, traits, kernel)
-        sent = batch.launch(kernel, made, *factors)
-        launch = sent and list_launch(batch.group, given, *sent, made.stream)
+        planned = scheduled.schedule(problem, traits, kernel)
+        sent = batch.launch(kernel, planned, *factors)
+        launch = sent and list_launch(batch.group, listed, *sent, planned.stream)
         if launch:
             CALLS.keep(key, launch)
     return lists.get("out", batch.group.out.owners)

@@ -93,10 +93,10 @@ def matrices(name: str, owners: Sequence[Any]) -> Matrices:
     both = {order: strides for order, (fits, strides) in orders.items() if fits.all()}
     if not both:
         _refuse_orders(name, owners, orders)
-    made = np.array(shapes, np.int64)
+    extents = np.array(shapes, np.int64)
     major = next(iter(both))
     places = np.array(pointers, np.uint64).view(np.int64)
-    result = Matrices(name, owners, element, device, made, places, both, major, readonly)
+    result = Matrices(name, owners, element, device, extents, places, both, major, readonly)
     _check_addresses(result)
     return result
 
@@ -225,8 +225,8 @@ class ProblemGroup:
 
 def group_of(a: Any, b: Any, c: Any, out: Any, beta: float) -> ProblemGroup | None:
     """The arrays of a call; out is made where it is not given. None for no problems; raises LaunchError for misfits."""
-    given = {"a": a, "b": b, **({"c": c} if c is not None else {}), **({"out": out} if out is not None else {})}
-    _check_lengths(given)
+    operands = {"a": a, "b": b, **({"c": c} if c is not None else {}), **({"out": out} if out is not None else {})}
+    _check_lengths(operands)
     if c is None and beta != 0:
         raise LaunchError(f"beta is {beta}, and `c` is not given", help="pass the arrays that beta multiplies as c=")
     if not len(a):

@@ -57,9 +57,9 @@ def run(
     check_is_bool("sort", sort)
     config = settled(config)
     factors = factor("alpha", alpha), factor("beta", beta)
-    given = lists_given(a, b, c, out)
-    key = key_of_lists(kernel, (config, schedule, sort, balance, factors[1] == 0), given.lengths)
-    launched = CALLS.launch(key, given.out, given.arrays, factors)
+    listed = lists_given(a, b, c, out)
+    key = key_of_lists(kernel, (config, schedule, sort, balance, factors[1] == 0), listed.lengths)
+    launched = CALLS.launch(key, listed.out, listed.arrays, factors)
     if launched is not None:
         return list(launched)
     group = group_of(a, b, c, out, factors[1])
@@ -79,7 +79,7 @@ def run(
         send = _sender(kernel, constants, deal, device)
         rows = describe(problems) if deal.order is None else describe(problems)[deal.order]
         send(rows, factors, stream)
-        launch = list_launch(group, given, ProblemTable(rows, ADDRESSES, deal.order), send)
+        launch = list_launch(group, listed, ProblemTable(rows, ADDRESSES, deal.order), send)
         if launch:
             CALLS.keep(key, launch)
     return list(group.out.owners)

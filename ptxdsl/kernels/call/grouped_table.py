@@ -59,8 +59,8 @@ def address_table(group: ProblemGroup, rows: np.ndarray, order: np.ndarray | Non
     order = np.arange(len(rows)) if order is None else order
     table = rows[order].view(AddressTable)
     table.holders = [
-        (place * ROW + column, f"{operand.name}[{number}]", operand.array(number))
-        for place, number in enumerate(order.tolist())
+        (row * ROW + column, f"{operand.name}[{number}]", operand.array(number))
+        for row, number in enumerate(order.tolist())
         for column, operand in zip(ADDRESSES, group.operands, strict=True)
     ]
     return table

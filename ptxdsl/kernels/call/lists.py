@@ -101,7 +101,7 @@ class ListLaunch:
         return not (used & (start[1:] < np.where(written[1:], until, until_written))).any()
 
 
-class Given(NamedTuple):
+class CallLists(NamedTuple):
     """The lists of a call: `arrays` has all that are given, out first."""
 
     c: Sequence[Any] | None
@@ -110,7 +110,7 @@ class Given(NamedTuple):
     arrays: list[Any]
 
 
-def lists_given(a: Any, b: Any, c: Any, out: Any) -> Given:
+def lists_given(a: Any, b: Any, c: Any, out: Any) -> CallLists:
     """The lists of a call; one that is not given has no length, and what is no list has one that no list has."""
     arrays: list[Any] = []
     lengths: list[int | None] = []
@@ -120,11 +120,11 @@ def lists_given(a: Any, b: Any, c: Any, out: Any) -> Given:
             lengths.append(len(owners))
         else:
             lengths.append(None if owners is None else -1)
-    return Given(c, out, lengths, arrays)
+    return CallLists(c, out, lengths, arrays)
 
 
 def list_launch(
-    group: ProblemGroup, given: Given, table: ProblemTable, send: Send, stream: int | None = None
+    group: ProblemGroup, given: CallLists, table: ProblemTable, send: Send, stream: int | None = None
 ) -> ListLaunch | None:
     """A launch that has just been made on a GPU, for other lists like these.
 

@@ -158,8 +158,8 @@ def matrix(name: str, owner: Any, vector_help: str = "reshape it", batched: bool
 
     Raises LaunchError for what is no array, has other dimensions, or lies with gaps.
     """
-    what = "a matrix has two dimensions, a batch of them three" if batched else "a matrix has two dimensions"
-    array = tensor(name, owner, (2, 3) if batched else 2, what, vector_help, types).array
+    expected = "a matrix has two dimensions, a batch of them three" if batched else "a matrix has two dimensions"
+    array = tensor(name, owner, (2, 3) if batched else 2, expected, vector_help, types).array
     major, stride = _order(name, array)
     *batches, rows, columns = array.shape
     if not batches:

@@ -102,10 +102,10 @@ def problem_of(
     known = outputs(left.type)
     results = empty(left, shape, known[0]) if out is None else out
     written = matrix("out", results, batched=True, types=describe_types(known))
-    given = matrix("c", c, batched=True, types=describe_types(known)) if c is not None else None
-    for argument in filter(None, (written, given)):
+    addend = matrix("c", c, batched=True, types=describe_types(known)) if c is not None else None
+    for argument in filter(None, (written, addend)):
         _check_result(argument, shape, left.type, written)
-    added = given if beta != 0 else None
+    added = addend if beta != 0 else None
     check_function(epilogue, operands)
     beside = tuple(_operand(f"operands[{n}]", operand, written) for n, operand in enumerate(operands))
     problem = GemmProblem(left, right, added, written, beside)
@@ -237,14 +237,14 @@ def matrix_operand(operand: Matrix, out: Matrix) -> EpilogueOperand:
 def vector_operand(name: str, operand: VectorOperand, out: Matrix) -> EpilogueOperand:
     """An operand of the epilogue with one value a row or column. Raises LaunchError for what does not fit."""
     along, length = ("m", out.shape[0]) if isinstance(operand, per_row) else ("n", out.shape[1])
-    what = "row" if along == "m" else "column"
-    help = f"pass {length} values without gaps, one for each {what} of the output"
+    line = "row" if along == "m" else "column"
+    help = f"pass {length} values without gaps, one for each {line} of the output"
     argument = tensor(
-        name, operand.array, 1, f"per_{what} takes one dimension", help, describe_types(types_read(out.type))
+        name, operand.array, 1, f"per_{line} takes one dimension", help, describe_types(types_read(out.type))
     )
     (extent,), (stride,) = argument.array.shape, argument.array.strides
     if extent != length:
-        raise LaunchError(f"`{name}` has {extent} values; the output has {length} {what}s", help=help)
+        raise LaunchError(f"`{name}` has {extent} values; the output has {length} {line}s", help=help)
     if stride != 1 and extent > 1:
         raise LaunchError(f"`{name}` has a stride of {stride} elements", help=help)
     _check_operand_type(name, argument.type, out.type)

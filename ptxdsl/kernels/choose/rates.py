@@ -108,8 +108,8 @@ def _scaled(rates: Mapping[str, float], factor: float) -> dict[str, float]:
 @cache
 def known() -> dict[str, Rates]:
     """The rates of all GPUs that were measured, by name."""
-    found = map(read, sorted(FOLDER.glob("*.json")))
-    return {rates.gpu.name: rates for rates in found}
+    measured = map(read, sorted(FOLDER.glob("*.json")))
+    return {rates.gpu.name: rates for rates in measured}
 
 
 def read(path: Path) -> Rates:

@@ -69,8 +69,8 @@ class OperandTile:
     def layout(self) -> AnyLayout:
         """(mn, k) → element."""
         strides = (self.k, 1) if self.major == "k" else (1, self.mn)
-        found: AnyLayout = composition(self.swizzle, Layout((self.mn, self.k), strides))
-        return found
+        swizzled: AnyLayout = composition(self.swizzle, Layout((self.mn, self.k), strides))
+        return swizzled
 
     def copy(self, threads: int) -> TiledCopy:
         """The copy to shared memory by at most so many threads: neighbours on a row, as many rows as that gives."""

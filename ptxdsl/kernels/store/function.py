@@ -111,8 +111,8 @@ def _check_callable(function: Any) -> None:
 
 
 def _name(function: Any) -> str:
-    own = function.__wrapped__ if type(function) is Known else function
-    return f"`{getattr(own, '__name__', type(own).__name__)}`"
+    original = function.__wrapped__ if type(function) is Known else function
+    return f"`{getattr(original, '__name__', type(original).__name__)}`"
 
 
 def sequence_of(operands: Any) -> Sequence[Any]:

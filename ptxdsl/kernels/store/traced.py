@@ -58,8 +58,8 @@ def _unknown_name(function: Any, error: NameError | AttributeError) -> TraceErro
         known = dir(error.obj)
     else:
         code = getattr(function, "__code__", None)
-        own = (*code.co_varnames, *code.co_freevars) if code else ()
-        known = [*own, *getattr(function, "__globals__", ()), *dir(builtins)]
+        names = (*code.co_varnames, *code.co_freevars) if code else ()
+        known = [*names, *getattr(function, "__globals__", ()), *dir(builtins)]
     near = get_close_matches(error.name or "", known, 1)
     return TraceError(
         f"`epilogue` cannot be traced: {error}",
@@ -91,8 +91,8 @@ def _converted(result: Any, scalar: Type) -> Any:
 
 def _in_own_lines(at: Location | None) -> Location | None:
     """A place in a function of the caller, as called by the caller: without the lines of this kernel in between."""
-    place = caller()
+    called_at = caller()
     own = takewhile(lambda location: not location.file.startswith(KERNELS), at.chain() if at else ())
     for location in reversed(list(own)):
-        place = replace(location, inlined_at=place)
-    return place
+        called_at = replace(location, inlined_at=called_at)
+    return called_at

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from ptxdsl import config
 from tests.emulate.support import clean, launch, only
 
 SUMS = "{%f0, %f1, %f2, %f3}"
@@ -162,6 +163,26 @@ def test_a_loop_of_products():
     report, x = run(*body)
     clean(report)
     assert (x == 1 + 40 * 16).all()
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "skewed", "random:5"])
+def test_whoever_runs_first(schedule):
+    body = (
+        FENCE,
+        mma(),
+        mma(OTHERS),
+        COMMIT,
+        mma(),
+        COMMIT,
+        wait(1),
+        "mov.f32 %f9, %f4;",
+        wait(),
+        "add.f32 %f0, %f0, %f9;",
+    )
+    with config.using(schedule=schedule):
+        report, x = run(*body, block=256, grid=2)
+    clean(report)
+    assert (x == 33 + 17).all()
 
 
 def test_two_warpgroups_go_their_own_ways():

@@ -198,7 +198,8 @@ class Case:
             sums[value, thread] = c[position % 64, position // 64]
         packed = HELD[self.sums][2]
         together = sums.reshape(-1, packed, THREADS).transpose(0, 2, 1)
-        return in_a, self._tile(b, "b"), np.ascontiguousarray(together).view(np.uint8).reshape(-1)
+        arrays = in_a, self._tile(b, "b"), np.ascontiguousarray(together).view(np.uint8)
+        return tuple(x.flatten() for x in arrays)  # each with memory of its own
 
     def _tile(self, values: np.ndarray, operand: str) -> np.ndarray:
         layout = self.layout(operand)

@@ -518,3 +518,44 @@ def test_a_write_races_with_a_read_by_another_block():
     assert finding.kind == "race"
     assert "st.shared.u32 writes buf[0], read by" in finding.message
     assert "with ld.shared::cluster.u32" in finding.message
+
+
+@every_schedule
+def test_an_arrival_in_another_block_orders_writes_at_the_scope_of_the_cluster_alone(schedule):
+    narrow = TOLD | {"arrive": "mbarrier.arrive.shared::cluster.b64 _, [%r10];"}
+    _, report = read(body=REMOTE, threads=32, cluster=2, grid=2, schedule=schedule, **narrow)
+    assert report.findings[0].kind == "race"
+
+
+# A block reads what the next one wrote, and tells it so by an mbarrier there: then that one writes again.
+RELEASED = (
+    NEXT
+    + """
+    setp.eq.u32 %p0, %r1, 0;
+    @%p0 mbarrier.init.shared.b64 [mbar], 1;
+    st.shared.u32 [%r6], %r7;
+"""
+    + f"    {MEET}"
+    + """
+    ld.shared::cluster.u32 %r9, [%r5]; st.global.u32 [%rd1], %r9;
+    mov.u32 %r10, mbar; mapa.shared::cluster.u32 %r10, %r10, %r4;
+    {meet}
+    @%p0 mbarrier.arrive.shared::cluster.b64 _, [%r10];
+    wait: mbarrier.try_wait.parity.shared.b64 %p1, [mbar], 0;
+    @!%p1 bra wait;
+    st.shared.u32 [%r6], 0;
+"""
+)
+
+
+@every_schedule
+@pytest.mark.parametrize("threads, meet", [(32, "bar.warp.sync -1;"), (64, "bar.sync 0;")])
+def test_an_arrival_in_another_block_says_that_memory_was_read(threads, meet, schedule):
+    x, report = read(body=RELEASED, threads=threads, cluster=2, grid=4, meet=meet, schedule=schedule)
+    clean(report)
+    assert (x == neighbours(4, 2, threads)).all()
+
+
+def test_threads_that_did_not_meet_have_not_said_that_they_have_read():
+    _, report = read(body=RELEASED, threads=64, cluster=2, grid=2, meet="bar.warp.sync -1;")
+    assert report.findings[0].kind == "race"

@@ -59,7 +59,7 @@ def kernel(i: Spelled) -> Any:
     out = f", out={outs[0]}" if outs else ""
     needed = dict.fromkeys(registers_in(value for o, value in operands if not o.written or o.role == "both"))
     lines = [*map(initial, needed), f'_ = pd.ptx("{i.opcode.text}", {", ".join(sources)}{out})']
-    return source_kernel("\n".join(lines), "n: u32", "(reqntid=384)")
+    return source_kernel("\n".join(lines), "n: u32", "(reqntid=384, min_blocks=1)")
 
 
 def last(module: ir.Module) -> ir.Instruction:

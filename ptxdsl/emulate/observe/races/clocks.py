@@ -17,10 +17,15 @@ from .stamps import LANE_MASK, STAMP
 
 @dataclass(eq=False, slots=True)
 class Message:
-    """What a release makes known: stamps by warp of the grid, and of single threads beyond that."""
+    """What a release makes known: stamps by warp of the grid, and of single threads beyond that.
+
+    `reads` has the same of reads alone: an arrival at an mbarrier of another block, if its scope is not the cluster,
+    comes when the thread has read what it read, but its writes may come later.
+    """
 
     warps: np.ndarray
     threads: dict[int, int] = field(default_factory=dict)
+    reads: Message | None = None
 
     def joined(self, other: Message | None) -> Message:
         if other is None or other is self:
@@ -28,27 +33,36 @@ class Message:
         threads = dict(self.threads)
         for thread, stamp in other.threads.items():
             threads[thread] = max(stamp, threads.get(thread, 0))
-        return Message(np.maximum(self.warps, other.warps), threads)
+        reads = other.reads if self.reads is None else self.reads.joined(other.reads)
+        return Message(np.maximum(self.warps, other.warps), threads, reads)
 
     def within(self, first: int, warps: int) -> Message:
         """Only what it tells of some warps of the grid."""
         part = np.zeros_like(self.warps)
         part[first : first + warps] = self.warps[first : first + warps]
         low, high = first * WARP, (first + warps) * WARP
-        return Message(part, {t: stamp for t, stamp in self.threads.items() if low <= t < high})
+        reads = self.reads.within(first, warps) if self.reads is not None else None
+        return Message(part, {t: stamp for t, stamp in self.threads.items() if low <= t < high}, reads)
 
     def until(self, limit: int) -> Message:
         """What was known up to a stamp."""
         threads = {thread: min(stamp, limit) for thread, stamp in self.threads.items()}
-        return Message(np.minimum(self.warps, STAMP.type(limit)), threads)
+        reads = self.reads.until(limit) if self.reads is not None else None
+        return Message(np.minimum(self.warps, STAMP.type(limit)), threads, reads)
 
-    def knows(self, warps: np.ndarray, stamps: np.ndarray) -> np.ndarray:
-        """Which accesses, by warp of the grid and stamp, it covers."""
+    def of_reads(self) -> Message:
+        """Only what it tells of reads."""
+        return Message(np.zeros_like(self.warps), {}, Message(self.warps, self.threads).joined(self.reads))
+
+    def knows(self, warps: np.ndarray, stamps: np.ndarray, reads: bool = False) -> np.ndarray:
+        """Which accesses, by warp of the grid and stamp, it covers; with `reads` they are reads."""
         covered = self.warps[warps] >= stamps
         if self.threads:
             for n in np.flatnonzero(~covered):
                 thread = int(warps[n]) * WARP + int(stamps[n] & LANE_MASK)
                 covered[n] = self.threads.get(thread, 0) >= stamps[n]
+        if reads and self.reads is not None:
+            covered |= self.reads.knows(warps, stamps)
         return covered
 
 
@@ -236,8 +250,11 @@ class Clocks:
         cluster, number = np.divmod(warps, STAMP.type(self.width))
         return np.where(cluster == self.cluster[rows], self.seen[rows, number], STAMP.type(0))
 
-    def unordered(self, lanes: np.ndarray, warps: np.ndarray, stamps: np.ndarray) -> np.ndarray:
-        """Of accesses by warps that the rows of lanes do not know of: those that the lanes do not know of either."""
+    def unordered(self, lanes: np.ndarray, warps: np.ndarray, stamps: np.ndarray, reads: bool) -> np.ndarray:
+        """Of accesses by warps that the rows of lanes do not know of: those that the lanes do not know of either.
+
+        With `reads` these accesses are reads.
+        """
         late = np.ones(len(lanes), bool)
         if self.pairs is not None:
             same = np.flatnonzero(self.warp[lanes // WARP] == warps)
@@ -245,7 +262,7 @@ class Clocks:
             late[same] = known < stamps[same]
         for number, message in self._messages(lanes):
             which = late & number
-            late[which] = ~message.knows(warps[which], stamps[which])
+            late[which] = ~message.knows(warps[which], stamps[which], reads)
         return late
 
     def _messages(self, lanes: np.ndarray) -> Iterator[tuple[np.ndarray, Message]]:

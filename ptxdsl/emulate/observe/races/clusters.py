@@ -6,14 +6,14 @@ first, and the second behind the access.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from ...memory.access import ClusterArrival
 from ...run.residents import WARP, Residents
 from .clocks import Clocks, Message, joined
-from .shadow import Cells, SharedShadow
+from .shadow import Cells, Shadow, SharedShadow
 from .stamps import STAMP
 
 STARTED = STAMP.type(1)  # less than the stamp of any access: all that is known of a warp is that it runs
@@ -118,17 +118,25 @@ def unstarted(clocks: Clocks, lanes: np.ndarray, slots: np.ndarray) -> np.ndarra
     return strange
 
 
-def strangers(clocks: Clocks, shadow: SharedShadow, slot: int) -> Iterator[tuple[int, int, int]]:
-    """(place, stamp, warp) of accesses to a slot's shared memory by other blocks, of which no thread there knows."""
+def strangers(
+    clocks: Clocks, shadow: SharedShadow, slot: int, wrote: Callable[[int], bool]
+) -> Iterator[tuple[int, int, int]]:
+    """(place, stamp, warp) of accesses to a slot's shared memory by other blocks, of which no thread there knows.
+
+    `wrote` says of a stamp whether that access was a plain write.
+    """
     remote = shadow.remote
-    yield from _unknown(clocks, shadow.writes, shadow.stride // shadow.grain, shadow.grain, slot)
+    yield from _unknown(clocks, shadow.writes, shadow, slot, wrote, shadow.stride)
     if remote is not None:
         for readers in remote.readers:
-            yield from _unknown(clocks, readers, shadow.stride // remote.grain, remote.grain, slot)
+            yield from _unknown(clocks, readers, remote, slot, wrote, shadow.stride)
 
 
-def _unknown(clocks: Clocks, cells: Cells, each: int, grain: int, slot: int) -> Iterator[tuple[int, int, int]]:
-    r = clocks.residents
+def _unknown(
+    clocks: Clocks, cells: Cells, shadow: Shadow, slot: int, wrote: Callable[[int], bool], stride: int
+) -> Iterator[tuple[int, int, int]]:
+    r, grain = clocks.residents, shadow.grain
+    each = stride // grain
     part = slice(slot * each, (slot + 1) * each)
     stamps, warps = cells.stamp.data[part], cells.warp.data[part]
     rows = np.arange(r.warps) * r.slots + slot
@@ -141,5 +149,7 @@ def _unknown(clocks: Clocks, cells: Cells, each: int, grain: int, slot: int) -> 
     messages = [m for warp, m in clocks.far.items() if first <= warp < first + r.warps]
     messages += [m for thread, m in clocks.near.items() if first <= thread // WARP < first + r.warps]
     if messages:
-        late = late[~joined(messages).knows(warps[late], stamps[late])]
+        message, done = joined(messages), np.array([not wrote(int(stamp)) for stamp in stamps[late]])
+        unknown = ~message.knows(warps[late], stamps[late])
+        late = late[unknown & ~(done & message.knows(warps[late], stamps[late], True))]
     yield from ((int(n) * grain, int(stamps[n]), int(warps[n])) for n in late[:1])

@@ -262,9 +262,14 @@ class Races(Observer):
     def _end_blocks(self, slots: np.ndarray, by: Requester) -> None:
         """Reports blocks that end while other blocks may not be done with their shared memory."""
         for slot in slots.tolist():
-            for place, stamp, warp in strangers(self.clocks, self.shared, slot):
+            for place, stamp, warp in strangers(self.clocks, self.shared, slot, self._wrote):
                 tell_early_exit(by, self.residents, slot, self.shared_region, place, self.told[stamp // TICK], warp)
                 return
+
+    def _wrote(self, stamp: int) -> bool:
+        """Whether an access wrote what it did not read too."""
+        earlier = self.told[stamp // TICK]
+        return earlier is not None and earlier.kind == WRITES
 
     def _in_global(self, access: Access) -> None:
         flat, lanes, number = self._parts(access)
@@ -348,7 +353,7 @@ class Races(Observer):
             racy &= ~_leaves_the_same(access)[who.number[entry]]
         if racy.any():
             entry, stamps, warps = entry[racy], stamps[racy], warps[racy]
-            racy = self.clocks.unordered(who.lanes[entry], warps, stamps)
+            racy = self.clocks.unordered(who.lanes[entry], warps, stamps, kind == READS)
         if racy.any():
             self.conflicts.append((who, entry[racy], stamps[racy], warps[racy]))
 
@@ -491,7 +496,8 @@ class Races(Observer):
         place, _, slots = owners(self.residents, lanes, address.reshape(-1))
         flat = place + np.maximum(slots, 0) * self.shared_region.stride
         if isinstance(event, PhaseArrival):
-            self.locations.arrive(event, "shared", flat, lanes, now + TICK)  # the count follows, and is known with it
+            near = slots == self.residents.slot[lanes]
+            self.locations.arrive(event, "shared", flat, lanes, near, now + TICK)  # the count follows, known with it
             return
         done = event.complete.reshape(-1)
         if isinstance(event, PhaseCompletion):

@@ -219,12 +219,20 @@ class Locations:
 
     # mbarriers
 
-    def arrive(self, event: PhaseArrival, space: str, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
-        """Lanes arrive at mbarriers: what they know goes to those who see the phase complete."""
+    def arrive(
+        self, event: PhaseArrival, space: str, flat: np.ndarray, lanes: np.ndarray, near: np.ndarray, now: int
+    ) -> None:
+        """Lanes arrive at mbarriers: what they know goes to those who see the phase complete.
+
+        Where an mbarrier is not `near`, but of another block, and the scope not the cluster, that is what they read.
+        """
         if event.ordering.sem == "relaxed":
             return
-        for place, lane in zip(flat.tolist(), lanes.tolist(), strict=True):
-            self._leave(self.arrived, (space, place), lane, self.clocks.tell(lane, now), "gpu")
+        whole = near | (event.ordering.scope != "cta")
+        for place, lane, all_of_it in zip(flat.tolist(), lanes.tolist(), whole.tolist(), strict=True):
+            message = self.clocks.tell(lane, now)
+            message = message if all_of_it else message.of_reads()
+            self._leave(self.arrived, (space, place), lane, message, "gpu")
 
     def complete(self, space: str, flat: np.ndarray) -> None:
         """Phases of mbarriers are complete."""

@@ -291,17 +291,20 @@ def is_dropped_here() -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_dropped(code: CodeType, offset: int) -> bool:
+    running, following, *_ = _from(code, offset)
+    return running.opname == "LOAD_ATTR" and following.opname == "POP_TOP"
+
+
+def _from(code: CodeType, offset: int) -> list[dis.Instruction]:
+    """The instruction of a function that runs, and all behind it."""
     listing = bytecode(code)
-    n = bisect_right(listing, offset, key=lambda i: i.offset)
-    return listing[n - 1].opname == "LOAD_ATTR" and listing[n].opname == "POP_TOP"
+    return listing[bisect_right(listing, offset, key=lambda i: i.offset) - 1 :]
 
 
 def is_looped_here() -> bool:
     """Whether a loop of Python, or a generator, asks the function that calls this for an iterator; not a function."""
     frame = sys._getframe(2)
-    listing = bytecode(frame.f_code)
-    n = bisect_right(listing, frame.f_lasti, key=lambda i: i.offset) - 1
-    return listing[n].opname in ("GET_ITER", "GET_YIELD_FROM_ITER", "FOR_ITER")
+    return _from(frame.f_code, frame.f_lasti)[0].opname in ("GET_ITER", "GET_YIELD_FROM_ITER", "FOR_ITER")
 
 
 def is_repeated_here() -> bool:
@@ -312,11 +315,10 @@ def is_repeated_here() -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_repeated(code: CodeType, offset: int) -> bool:
-    listing = bytecode(code)
-    n = bisect_right(listing, offset, key=lambda i: i.offset)
-    if n + 1 >= len(listing) or listing[n].opname not in ("BUILD_LIST", "BUILD_TUPLE") or listing[n].arg != 1:
+    _, *following = _from(code, offset)
+    if len(following) < 2 or following[0].opname not in ("BUILD_LIST", "BUILD_TUPLE") or following[0].arg != 1:
         return False
-    first, *rest = listing[n:]
+    first, *rest = following
     return _multiplies(rest[0]) or any(_multiplies(i) and _begins(i) == _begins(first) for i in rest)
 
 

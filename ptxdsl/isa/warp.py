@@ -7,7 +7,7 @@ The lanes that `membermask` names come together; they are `m.active`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -218,18 +218,18 @@ class _Present:
         self.m.fail(kind, message, where[self.places], help)
 
 
+def _old(syntax: str, instead: str, **slots: Any) -> Form:
+    """A form of targets before sm_70."""
+    return Form(syntax, until=70, note=f"write {instead}, with a mask of the lanes that take part", **slots)
+
+
 class OldShfl(Unsynchronised):
     """d = a of another lane, p = whether that lane is in reach; if not, d = a of the lane itself."""
 
     like = Shfl()
     forms = (
-        Form(
-            "shfl.mode.b32 d=b32{|p=pred}, a:b32, b:u32, c:u32",
-            mode="up down bfly idx",
-            ptx="3.0",
-            sm=30,
-            until=70,
-            note="write shfl.sync, with a mask of the lanes that take part",
+        _old(
+            "shfl.mode.b32 d=b32{|p=pred}, a:b32, b:u32, c:u32", "shfl.sync", mode="up down bfly idx", ptx="3.0", sm=30
         ),
     )
 
@@ -238,31 +238,14 @@ class OldVote(Unsynchronised):
     """d = whether `a` holds in all lanes, in any, or in all or none (uni)."""
 
     like = Vote()
-    forms = (
-        Form(
-            "vote.mode.pred d=pred, {!}a:pred",
-            mode="all any uni",
-            ptx="1.2",
-            sm=12,
-            until=70,
-            note="write vote.sync, with a mask of the lanes that take part",
-        ),
-    )
+    forms = (_old("vote.mode.pred d=pred, {!}a:pred", "vote.sync", mode="all any uni", ptx="1.2", sm=12),)
 
 
 class OldBallot(Unsynchronised):
     """d = the lanes in which `a` holds, a bit for each."""
 
     like = Ballot()
-    forms = (
-        Form(
-            "vote.ballot.b32 d=b32, {!}a:pred",
-            ptx="2.0",
-            sm=20,
-            until=70,
-            note="write vote.sync.ballot.b32, with a mask of the lanes that take part",
-        ),
-    )
+    forms = (_old("vote.ballot.b32 d=b32, {!}a:pred", "vote.sync.ballot.b32", ptx="2.0", sm=20),)
 
 
 class Elect(Exchange):

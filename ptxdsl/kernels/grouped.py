@@ -62,7 +62,7 @@ def grouped_kernel(
     copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
     if sort:
         block, entries = seat(entries.bitcast(u32)), entries + COUNTERS
-    visitor = VISITORS[mode](traits, p.table, entries, p.problems, p.total, block)
+    visitor = VISITORS[mode](p, entries, block, traits)
 
     def locate(number: Scalar, tile: Scalar, begin: Index = 0, end: Scalar | None = None, *_: Scalar) -> Work:
         product = load_product(p.table, number, traits.operands, p.alpha, p.beta)
@@ -79,33 +79,23 @@ def grouped_kernel(
     compute(traits, memory, copies, walk)
 
 
-def of_device(
-    traits: Traits, table: PointerValue, schedule: PointerValue, problems: Scalar, total: Scalar, block: Scalar
-) -> DeviceVisitor:
+def of_device(p: Any, entries: PointerValue, block: Scalar, traits: Traits) -> DeviceVisitor:
     """Finds problems by their sizes in the table."""
 
     def tiles_of(number: Scalar) -> tuple[Scalar, Scalar]:
-        m, n = pd.ptx.ld.global_.v2.s64(table + number.to(s64) * ROW)
+        m, n = pd.ptx.ld.global_.v2.s64(p.table + number.to(s64) * ROW)
         return ceil_div(m.to(u32), traits.tile[0]), ceil_div(n.to(u32), traits.tile[1])
 
-    return DeviceVisitor(problems, tiles_of, block)
+    return DeviceVisitor(p.problems, tiles_of, block)
 
 
 class RoundsVisitor(TableVisitor):
     """Reads the table of GroupedProblemVisitor: entry i of block b is for tile b + i·blocks."""
 
-    def __init__(
-        self,
-        traits: Traits,
-        table: PointerValue,
-        schedule: PointerValue,
-        problems: Scalar,
-        total: Scalar,
-        block: Scalar,
-    ) -> None:
+    def __init__(self, p: Any, entries: PointerValue, block: Scalar, traits: Traits) -> None:
         self.block, blocks = block, pd.nctaid.x
-        rounds, mine = ((left + (blocks - 1)) // blocks for left in (total, total - block))
-        super().__init__(schedule + (block * rounds).to(s64) * ENTRY, mine, ENTRY, traits.threads)
+        rounds, mine = ((left + (blocks - 1)) // blocks for left in (p.total, p.total - block))
+        super().__init__(entries + (block * rounds).to(s64) * ENTRY, mine, ENTRY, traits.threads)
 
     def work(self) -> Sequence[Scalar]:
         problem, start = super().work()
@@ -115,17 +105,9 @@ class RoundsVisitor(TableVisitor):
 class PartsVisitor(TableVisitor):
     """Reads the table of `parts_table`: where the entries of each block begin, then all entries."""
 
-    def __init__(
-        self,
-        traits: Traits,
-        table: PointerValue,
-        schedule: PointerValue,
-        problems: Scalar,
-        total: Scalar,
-        block: Scalar,
-    ) -> None:
-        begin, end = (schedule[block + i].bitcast(u32) for i in (0, 1))
-        entries = schedule + (pd.nctaid.x + 1).to(s64)
+    def __init__(self, p: Any, entries: PointerValue, block: Scalar, traits: Traits) -> None:
+        begin, end = (entries[block + i].bitcast(u32) for i in (0, 1))
+        entries = entries + (pd.nctaid.x + 1).to(s64)
         super().__init__(entries + begin.to(s64) * PART, end - begin, PART, traits.threads)
 
     def work(self) -> Sequence[Scalar]:

@@ -54,10 +54,15 @@ for other in (
     tile_schedule.register(other, tile_schedule.dispatch(object))
 
 
+def check_whole(split_k: int, why: str) -> None:
+    """Raises Misfit where blocks should share the K of a tile."""
+    if split_k > 1:
+        raise Misfit(f"split_k is {split_k}, and {why}")
+
+
 @tile_schedule.register
 def _(schedule: TileSchedule, split_k: int, reduction: str) -> TileSchedule:
-    if split_k > 1:
-        raise Misfit(f"split_k is {split_k}, and {schedule!r} says itself how blocks share a tile")
+    check_whole(split_k, f"{schedule!r} says itself how blocks share a tile")
     return schedule
 
 
@@ -70,21 +75,15 @@ def _(schedule: ThreadblockSwizzle, split_k: int, reduction: str) -> TileSchedul
 
 @tile_schedule.register
 def _(schedule: BatchedIdentityThreadblockSwizzle, split_k: int, reduction: str) -> TileSchedule:
-    if split_k > 1:
-        raise Misfit(
-            f"split_k is {split_k}, and z of the {schedule.name} grid is the batch; "
-            "take SplitKIdentityThreadblockSwizzle, whose z is the slice of K"
-        )
+    name = "SplitKIdentityThreadblockSwizzle, whose z is the slice of K"
+    check_whole(split_k, f"z of the {schedule.name} grid is the batch; take {name}")
     return OneTile(schedule)
 
 
 @tile_schedule.register
 def _(schedule: PersistentScheduler, split_k: int, reduction: str) -> TileSchedule:
-    if split_k > 1:
-        raise Misfit(
-            f"split_k is {split_k}, and persistent blocks compute whole tiles; "
-            "take StreamKThreadblockSwizzle, whose blocks share them"
-        )
+    name = "StreamKThreadblockSwizzle, whose blocks share them"
+    check_whole(split_k, f"persistent blocks compute whole tiles; take {name}")
     return Persistent(schedule)
 
 

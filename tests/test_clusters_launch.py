@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import linecache
+import sys
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -218,3 +222,39 @@ def test_a_rank_that_is_not_there():
         "mapa.shared::cluster.u32: `rank` is 4; the clusters of the kernel have 4 blocks, counted from 0",
         None,
     )
+
+
+# The example
+
+
+def example(tmp_path, monkeypatch, missing=None):
+    """The module of examples/13_cluster.py, without one of the barriers of the cluster."""
+    folder = Path(__file__).parent.parent / "examples"
+    text = (folder / "13_cluster.py").read_text()
+    first, *rest = text.split("    meet()\n")
+    assert len(rest) == 2
+    kept = ["    meet()\n" if n != missing else "    pass\n" for n in range(len(rest))]
+    path = tmp_path / f"cluster{missing}.py"
+    path.write_text(first + "".join(a + b for a, b in zip(kept, rest, strict=True)))
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setitem(sys.modules, "arrays", ModuleType("arrays"))
+    sys.modules["arrays"].__dict__.update(check=None, to_device=None, to_host=None)
+    linecache.clearcache()
+    module = ModuleType("example")
+    exec(compile(path.read_text(), str(path), "exec"), module.__dict__)
+    return module
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "skewed", "random:1"])
+@pytest.mark.parametrize(
+    "missing, kinds", [(None, set()), (0, {"cluster", "race"}), (1, {"cluster", "race"})], ids=["all", "first", "last"]
+)
+def test_each_barrier_of_the_example_is_needed_under_every_schedule(
+    tmp_path, monkeypatch, rng, missing, kinds, schedule
+):
+    module = example(tmp_path, monkeypatch, missing)
+    x, bins = rng.integers(0, 1000, 5000).astype(np.uint32), np.zeros(1000, np.uint32)
+    report = pd.emulate(module.histogram, 6, 96, x, bins, len(x), schedule=schedule)
+    assert {f.kind for f in report.findings} - {"uninitialized"} == kinds
+    if missing is None:
+        assert (bins == np.bincount(x, minlength=1000)).all()

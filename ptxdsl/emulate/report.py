@@ -41,8 +41,8 @@ class Finding:
 
     `kind` is 'out-of-bounds', 'misaligned', 'read-only', 'uninitialized', 'unwaited-async', 'race', 'barrier',
     'mbarrier', 'cluster', 'registers', 'deadlock', 'divergent-collective', 'assert', 'trap', 'call' or 'limit'.
-    `locations` are the instructions that take part, the one that was caught first. `threads` are the first of the `count` threads that did it. `help` says how to
-    mend it, where that does not follow from the message.
+    `locations` are the instructions that take part, the one that was caught first. `threads` are the first of the
+    `count` threads that did it. `help` says how to mend it, where that does not follow from the message.
     """
 
     kind: str

@@ -88,6 +88,13 @@ def _update(operation: str, type: Type) -> Update:
     return _add_f32 if type is f32 else INTEGER[operation]
 
 
+def reduction(operation: str, type: Type) -> Update:
+    """What a bulk reduction does to an element of memory."""
+    if type is f32:
+        return lambda old, value: _add_f32(old, value, np.array(True))
+    return _update(operation, type)
+
+
 def _scalar(i: Values) -> bool:
     return str(i.type) in TYPES_OF[i.operation] and (i.hint is None or i.space in (None, "global"))
 

@@ -7,14 +7,20 @@ to a bulk group of the thread.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from .. import ir
+from ..errors import EmulationError
+from ..types import b64
+from .atomic import reduction
+from .cluster_address import OFFSET, RANK_BITS
 from .form import Form, Needs
 from .memory import alignment_problems
-from .opaque import GpuOnly
-from .opcode import Opcode
+from .opcode import Op, Opcode
 from .operand import Problem
+from .step import Pieces, Step
 
 BYTES = "mbarrier::complete_tx::bytes"
 HINTED, POLICY = "{.L2::cache_hint}", "{, policy:b64 if L2_cache_hint}"
@@ -36,7 +42,7 @@ REDUCED_SHARED = {
 """The types that each operation combines in shared memory."""
 
 
-class Bulk(GpuOnly):
+class Bulk(Op):
     """Base of the bulk copies, and what is true of their operands by their names."""
 
     alignment = ALIGNMENT
@@ -49,6 +55,40 @@ class Bulk(GpuOnly):
                 yield from alignment_problems(declared.name, value, MBARRIER_BYTES)
             elif isinstance(value, ir.Immediate):
                 yield from _constant_problems(declared.name, value.value)
+
+
+def by_name(i: Opcode, inputs: Sequence[Any]) -> dict[str, Any]:
+    """The inputs of an instruction by the names of its operands."""
+    return {operand.name: value for operand, value in zip(i.operands, inputs, strict=True)}
+
+
+Destinations: TypeAlias = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+
+def destinations(v: dict[str, Any]) -> Destinations:
+    """Where copies to shared memory go: lanes (a mask), addresses there and of the mbarriers beside them.
+
+    With .multicast::cluster they go to the same places in the shared memory of all blocks in `cta_mask`.
+    """
+    dst, mbarrier, mask = v["dst"], v["mbarrier"], v.get("cta_mask")
+    if mask is None:
+        yield np.ones(dst.shape, bool), dst, mbarrier
+        return
+    for rank in range(int(np.bitwise_or.reduce(mask)).bit_length()):
+        which = (mask >> np.uint16(rank) & np.uint16(1)).astype(bool)
+        if which.any():
+            block = np.uint64((rank + 1) << RANK_BITS)
+            yield which, dst & np.uint64(OFFSET) | block, mbarrier & np.uint64(OFFSET) | block
+
+
+def spans(m: Step, size: np.ndarray, unit: int = ALIGNMENT) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Lanes that move as many bytes, and where these begin, `unit` at a time: offsets (n, 1). Reports odd sizes."""
+    crooked = size % unit != 0
+    if crooked.any():
+        message = f"`size` is {int(size[crooked][0])} bytes, which is no multiple of {unit}"
+        m.fail("misaligned", message, crooked, "copy the bytes that remain by ld and st")
+    for bytes in np.unique(size[~crooked & (size > 0)]):
+        yield size == bytes, np.arange(0, bytes, unit, dtype=np.uint64)[:, np.newaxis]
 
 
 def _constant_problems(name: str, value: int) -> Iterator[Problem]:
@@ -86,6 +126,16 @@ class BulkCopyToShared(Bulk):
         ),
     )
 
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
+        v = by_name(i, inputs)
+        space = "global" if ".global." in i.text else "shared::cta"
+        for alike, offsets in spans(m, v["size"]):
+            for receives, dst, mbarrier in destinations(v):
+                which = alike & receives
+                with m.only(which):
+                    source = Pieces(space, v["src"][which] + offsets, ALIGNMENT)
+                    m.load_bulk(i.dst or "shared::cluster", dst[which] + offsets, source, mbarrier[which])
+
 
 class BulkCopyToGlobal(Bulk):
     """Copies `size` bytes to global memory; done when the thread waits for its group."""
@@ -104,11 +154,32 @@ class BulkCopyToGlobal(Bulk):
         ),
     )
 
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
+        v = by_name(i, inputs)
+        for which, offsets in spans(m, v["size"]):
+            with m.only(which):
+                target = Pieces("global", v["dst"][which] + offsets, ALIGNMENT)
+                if "byte_mask" in v:
+                    target = _masked(target, v["byte_mask"][which])
+                m.store_bulk(v["src"][which] + offsets, target)
+
+
+def _masked(pieces: Pieces, mask: np.ndarray) -> Pieces:
+    """The bytes of chunks whose bits are set in a mask of 16 bits."""
+    each = np.arange(ALIGNMENT)[:, np.newaxis]
+    address = (pieces.address[:, np.newaxis] + each.astype(np.uint64)).reshape(-1, pieces.address.shape[-1])
+    inside = np.tile((mask >> each & 1).astype(bool), (len(pieces.address), 1))
+    return Pieces(pieces.space, address, 1, inside)
+
 
 class BulkPrefetch(Bulk):
     """Brings `size` bytes of global memory into L2."""
 
     forms = (Form(f"cp.async.bulk.prefetch.L2.global{HINTED} [src:global], size:u32{POLICY}", **LEAST),)
+
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
+        """Nothing comes of it but what is wrong with its size."""
+        list(spans(m, by_name(i, inputs)["size"]))
 
 
 class BulkReduceShared(Bulk):
@@ -125,6 +196,12 @@ class BulkReduceShared(Bulk):
             **LEAST,
         ),
     )
+
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
+        raise EmulationError(
+            f"`{i.text}` cannot be emulated yet: reductions go to global memory, not to blocks of the cluster",
+            help="run this kernel on a GPU, or use red.shared::cluster",
+        )
 
 
 class BulkReduceGlobal(Bulk):
@@ -148,11 +225,21 @@ class BulkReduceGlobal(Bulk):
         ),
     )
 
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
+        v = by_name(i, inputs)
+        for which, offsets in spans(m, v["size"]):
+            with m.only(which):
+                target = Pieces("global", v["dst"][which] + offsets, ALIGNMENT)
+                m.store_bulk(v["src"][which] + offsets, target, i.type, reduction(i.operation or "add", i.type))
+
 
 class BulkCommitGroup(Bulk):
     """Makes a group of the thread's bulk copies since the last one."""
 
     forms = (Form("cp.async.bulk.commit_group", **LEAST),)
+
+    def execute(self, i: Opcode, m: Step) -> None:
+        m.commit_bulk_group()
 
 
 class BulkWaitGroup(Bulk):
@@ -160,12 +247,21 @@ class BulkWaitGroup(Bulk):
 
     forms = (Form("cp.async.bulk.wait_group{.read} n:imm", **LEAST),)
 
+    def execute(self, i: Opcode, m: Step, n: int) -> None:
+        m.wait_bulk_group(n, bool(i.read))
+
 
 class StoreBulk(Bulk):
     """Fills `size` bytes of shared memory with zeros."""
 
     stores = "dst"
     forms = (Form("st.bulk{.weak}{.space} [dst:space], size:u64, value:imm", space="shared::cta", ptx="8.6", sm=100),)
+
+    def execute(self, i: Opcode, m: Step, dst: np.ndarray, size: np.ndarray, value: int) -> None:
+        for which, offsets in spans(m, size, b64.bytes):
+            with m.only(which):
+                address = dst[which] + offsets
+                m.store(i.space or "generic", address, b64, np.zeros(address.shape, np.uint64))
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         _, size, value = operands

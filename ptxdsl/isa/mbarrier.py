@@ -7,8 +7,8 @@ bits from 61 on count phases.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from ..types import b64
 from .form import Form
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem
-from .step import RELAXED, Ordering, PhaseArrival, PhaseCompletion, PhaseWait, Step
-
-Update: TypeAlias = Callable[..., np.ndarray]
+from .step import RELAXED, Ordering, PhaseArrival, PhaseCompletion, PhaseWait, Step, Update
 
 MOST = (1 << 20) - 1
 COUNT = np.uint64(MOST)

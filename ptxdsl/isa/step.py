@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeAlias
 
@@ -26,6 +27,7 @@ class Ordering:
 
 
 WEAK = Ordering()
+ASYNC = Ordering(proxy="async")
 RELAXED = Ordering("relaxed", "gpu")
 
 
@@ -69,6 +71,8 @@ class PhaseWait:
     ordering: Ordering
 
 
+Update: TypeAlias = Callable[..., np.ndarray]
+
 OrderingEvent: TypeAlias = Fence | PhaseArrival | PhaseCompletion | PhaseWait
 """What instructions tell of order beside their accesses."""
 
@@ -84,6 +88,27 @@ class LateInputs(Protocol):
 
     def part(self, which: np.ndarray) -> Self:
         """That of some of the warps."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pieces:
+    """The other side of bulk copies, one for each lane: items of `unit` bytes, 16 or a power of two below.
+
+    `address` (items, lanes) are addresses in `space`, in the order in which the bytes lie in shared memory. Where
+    `inside`, of the same shape, is false (None: nowhere), a load reads `fill`, and a store leaves the bytes out.
+    """
+
+    space: str
+    address: np.ndarray
+    unit: int
+    inside: np.ndarray | None = None
+    fill: bytes = b""
+
+
+class AsyncReading(Protocol):
+    """Bytes of shared memory that the async proxy reads: begun by `Step.begin_reading`, until `Step.end_reading`."""
+
+    lanes: np.ndarray
 
 
 class Step(Protocol):
@@ -192,6 +217,41 @@ class Step(Protocol):
 
     def store_async(self, address: np.ndarray, action: Callable[[Step], object]) -> None:
         """Runs `action` for these lanes, which writes to addresses in shared::cluster, as late as may be."""
+
+    def begin_reading(self, address: np.ndarray) -> AsyncReading:
+        """The async proxy reads, from now on, 16 bytes of shared memory at each address, (n, *shape).
+
+        What the lanes do not know of, or have not fenced from the generic proxy, is reported now; what writes to these
+        bytes before `end_reading` is reported when it does. Of a collective the last axis may be 1, for whole warps.
+        An instruction that reads at once, as the products of wgmma do until their group is waited for, begins when it
+        is issued and ends at the wait.
+        """
+
+    def end_reading(self, reading: AsyncReading) -> np.ndarray:
+        """Ends it for all its lanes: the bytes as they are now, uint8 (n, *shape, 16). May run for other lanes."""
+
+    def load_bulk(self, space: str, destination: np.ndarray, source: Pieces, mbarrier: np.ndarray) -> None:
+        """Queues copies to shared memory, 16 bytes to each address (n, lanes), and completes all bytes at mbarriers.
+
+        They take effect when a thread waits for the mbarrier and none can run.
+        """
+
+    def store_bulk(
+        self, source: np.ndarray, destination: Pieces, type: Type | None = None, update: Update | None = None
+    ) -> None:
+        """Queues copies from shared memory, 16 bytes from each address (n, lanes), in the lanes' open bulk groups.
+
+        With `update` each element of `type` at the destination becomes update(element, element of the source).
+        """
+
+    def commit_bulk_group(self) -> None:
+        """Closes the lanes' bulk group."""
+
+    def wait_bulk_group(self, pending: int, read: bool) -> None:
+        """Completes all but the newest `pending` bulk groups of each lane; with `read` only their reading."""
+
+    def only(self, which: np.ndarray) -> AbstractContextManager[None]:
+        """Narrows the lanes to those of a mask of `shape`, for what is asked of the machine in the meantime."""
 
     def suspend(self, ready: np.ndarray) -> None:
         """Lanes where `ready` is false run this instruction again when memory has changed; no output is kept."""

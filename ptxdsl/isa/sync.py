@@ -190,7 +190,8 @@ class FenceProxy(Op):
 
     def execute(self, i: Opcode, m: Step, *inputs: np.ndarray) -> None:
         """The lanes see what other proxies did, and these what the lanes did."""
-        m.order(Fencing("acq_rel", i.scope or "cta", "alias" if ".alias" in i.text else "async"))
+        proxy = i.text.split(".")[2].partition("::")[0]
+        m.order(Fencing("acq_rel", i.scope or "cta", proxy))
 
 
 class Membar(Op):

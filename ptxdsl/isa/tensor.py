@@ -7,22 +7,29 @@ begins, the coordinate of the contiguous dimension first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from .. import ir
-from .bulk import BYTES, CTA, HINTED, LEAST, MASK, MASKED, POLICY, Bulk
+from ..errors import EmulationError
+from ..types import b64
+from .atomic import reduction
+from .boxes import box_pieces, chunk_addresses
+from .bulk import BYTES, CTA, HINTED, LEAST, MASK, MASKED, POLICY, Bulk, by_name, destinations
+from .bulk import REDUCED as REDUCED_TYPES
 from .form import Form, Needs
 from .memory import alignment_problems
-from .opaque import GpuOnly
-from .opcode import Opcode
+from .opcode import Op, Opcode
 from .operand import Problem
+from .step import Fence, Step
+from .tensor_map import MAP_BYTES, TensorMapDescription, decoded, replaced
 
 BOX = "[map:generic, {coordinates:s32*rank}]"
 OFFSETS = "{, offsets:u16*offset_count if offset_count}"
 RANKS = "1d 2d 3d 4d 5d"
 ROWS_OF_FOUR = ("tile::gather4", "tile::scatter4")  # one column, and four rows
 BLACKWELL = "100f 110f"
-MAP_BYTES = 128
 
 
 def _rank(i: Any) -> int:
@@ -52,10 +59,65 @@ IM2COL_W: Needs = {"im2col::w": ("8.6", 100), "im2col::w::128": ("8.6", BLACKWEL
 GROUPS: Needs = dict.fromkeys(("cta_group::1", "cta_group::2"), ("8.6", BLACKWELL))
 
 
+MapLanes: TypeAlias = Iterator[tuple[np.ndarray, TensorMapDescription]]
+"""Lanes, a mask, that name the same tensor map, and what it says."""
+
+_NO_MAP = "pass a tensor map by its address: a parameter of the kernel, or its 128 bytes in global memory"
+
+
+def read_maps(m: Step, space: str, address: np.ndarray) -> MapLanes:
+    """The tensor maps at these addresses. Reports what is no tensor map."""
+    offsets = np.arange(0, MAP_BYTES, b64.bytes, dtype=np.uint64)[:, np.newaxis]
+    words = np.ascontiguousarray(m.load(space, address + offsets, b64).T)
+    contents = [row.tobytes() for row in words]
+    for content in dict.fromkeys(contents):
+        which = np.array([each == content for each in contents])
+        description = decoded(content)
+        if description is None:
+            m.fail("tensor-map", f"the 128 bytes at {int(address[which][0]):#x} are not a tensor map", which, _NO_MAP)
+        else:
+            yield which, description
+
+
 class TensorCopy(Bulk):
     """Base of the copies by a tensor map; in shared memory a box begins at a multiple of 128 bytes."""
 
     alignment = 128
+
+    def boxes(self, i: Opcode, m: Step, address: np.ndarray, shared: np.ndarray | None) -> MapLanes:
+        """The tensor maps at these addresses by which the lanes can copy boxes."""
+        if i.mode not in (None, "tile"):
+            raise EmulationError(
+                f"`{i.text}` cannot be emulated yet: boxes are tiles on the emulator, not .{i.mode}",
+                help="run this kernel on a GPU",
+            )
+        for which, description in read_maps(m, "generic", address):
+            if self.fits(i, m, description, which) and self.begins_well(m, shared, which):
+                yield which, description
+
+    def fits(self, i: Opcode, m: Step, description: TensorMapDescription, which: np.ndarray) -> bool:
+        """Whether a map is one for this instruction, and one that the driver would have made."""
+        if description.interleave:
+            raise EmulationError(
+                f"`{i.text}` cannot be emulated yet: the tensor map has interleaved channels",
+                help="run this kernel on a GPU",
+            )
+        problem = next(description.problems(), None)
+        if int(i.dim[0]) != description.rank:
+            problem = f"the tensor map has {description.rank} dimensions, and the instruction takes boxes of {i.dim[0]}"
+        if problem is not None:
+            m.fail("tensor-map", problem, which)
+        return problem is None
+
+    def begins_well(self, m: Step, shared: np.ndarray | None, which: np.ndarray) -> bool:
+        """Whether the boxes begin where they may in shared memory."""
+        if shared is None:
+            return True
+        crooked = which & (shared % np.uint64(self.alignment) != 0)
+        if crooked.any():
+            message = f"the box begins at {int(shared[crooked][0]):#x} in shared memory, no multiple of 128 bytes"
+            m.fail("misaligned", message, crooked, "align the buffer to 128 bytes, under a swizzle of 128 to 1024")
+        return not crooked.any()
 
 
 class TensorCopyToShared(TensorCopy):
@@ -81,6 +143,16 @@ class TensorCopyToShared(TensorCopy):
         ),
     )
 
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
+        v = by_name(i, inputs)
+        space = "shared::cta" if ".shared::cta." in i.text else "shared::cluster"
+        for alike, description in self.boxes(i, m, v["map"], v["dst"]):
+            for receives, dst, mbarrier in destinations(v):
+                which = alike & receives
+                with m.only(which):
+                    pieces = box_pieces(description, v["coordinates"][:, which])
+                    m.load_bulk(space, chunk_addresses(description, dst[which]), pieces, mbarrier[which])
+
 
 class TensorCopyToGlobal(TensorCopy):
     """Copies shared memory to a box of a tensor; what lies outside of the tensor is left out."""
@@ -94,6 +166,13 @@ class TensorCopyToGlobal(TensorCopy):
             **TENSOR,
         ),
     )
+
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
+        v = by_name(i, inputs)
+        for which, description in self.boxes(i, m, v["map"], v["src"]):
+            with m.only(which):
+                pieces = box_pieces(description, v["coordinates"][:, which])
+                m.store_bulk(chunk_addresses(description, v["src"][which]), pieces)
 
 
 class TensorReduce(TensorCopy):
@@ -110,6 +189,26 @@ class TensorReduce(TensorCopy):
         ),
     )
 
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
+        v = by_name(i, inputs)
+        for which, description in self.boxes(i, m, v["map"], v["src"]):
+            with m.only(which):
+                pieces = box_pieces(description, v["coordinates"][:, which])
+                update = reduction(i.operation, description.type)
+                m.store_bulk(chunk_addresses(description, v["src"][which]), pieces, description.type, update)
+
+    def fits(self, i: Opcode, m: Step, description: TensorMapDescription, which: np.ndarray) -> bool:
+        if not super().fits(i, m, description, which):
+            return False
+        type = description.type
+        names = {str(type), f"b{type.bits}"} if i.operation in ("and", "or", "xor") else {str(type)}
+        if names & set(REDUCED_TYPES[i.operation].split()) or (
+            i.operation == "add" and type.bits == 16 and type.is_float
+        ):
+            return True
+        m.fail("tensor-map", f"the tensor map has elements of {type}, which .{i.operation} cannot combine", which)
+        return False
+
 
 class TensorPrefetch(TensorCopy):
     """Brings a box of a tensor into L2."""
@@ -122,6 +221,10 @@ class TensorPrefetch(TensorCopy):
             **TENSOR,
         ),
     )
+
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
+        """Nothing comes of it but what is wrong with the map."""
+        list(self.boxes(i, m, by_name(i, inputs)["map"], None))
 
 
 class Field(NamedTuple):
@@ -164,7 +267,7 @@ def _replace(operands: str, fits: Callable[[Field], bool], **more: Any) -> Form:
     )
 
 
-class TensormapReplace(GpuOnly):
+class TensormapReplace(Op):
     """Changes a field of a tensor map in memory."""
 
     stores = "map"
@@ -173,6 +276,15 @@ class TensormapReplace(GpuOnly):
         _replace("ord:imm, value:type", lambda f: f.count > 1),
         _replace("value:imm", lambda f: f.constant, needs={"swizzle_atomicity": ("8.6", "100f 110f 120f")}),
     )
+
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
+        v = by_name(i, inputs)
+        space, value = i.space or "generic", np.broadcast_to(v["value"], m.shape)
+        for which, description in read_maps(m, space, v["map"]):
+            for lane in np.flatnonzero(which):
+                with m.only(np.arange(len(which)) == lane):
+                    changed = replaced(description, i.field, int(v.get("ord", 0)), int(value[lane]))
+                    _write_map(m, space, v["map"][lane : lane + 1], changed.encode())
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         field = FIELDS[i.field]
@@ -186,8 +298,15 @@ class TensormapReplace(GpuOnly):
                 yield Problem(declared.name, message, help)
 
 
-class TensormapCopyFence(GpuOnly):
+def _write_map(m: Step, space: str, address: np.ndarray, content: bytes) -> None:
+    words = np.frombuffer(content, np.uint64)[:, np.newaxis]
+    m.store(space, address + np.arange(0, MAP_BYTES, b64.bytes, dtype=np.uint64)[:, np.newaxis], b64, words)
+
+
+class TensormapCopyFence(Op):
     """Copies a tensor map from shared to global memory, where copies by it then see the change; for a whole warp."""
+
+    collective = True
 
     stores = "dst"
     forms = (
@@ -199,6 +318,12 @@ class TensormapCopyFence(GpuOnly):
             sm=90,
         ),
     )
+
+    def execute(self, i: Opcode, m: Step, dst: np.ndarray, src: np.ndarray, size: int) -> None:
+        offsets = np.arange(0, MAP_BYTES, b64.bytes, dtype=np.uint64)[:, np.newaxis, np.newaxis]
+        words = m.load("shared", src[:, :1] + offsets, b64)
+        m.store("global", dst[:, :1] + offsets, b64, words)
+        m.order(Fence("release", i.scope))
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         yield from (p for n in range(2) for p in alignment_problems(i.operands[n].name, operands[n], MAP_BYTES))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from ..types import TYPES, Type
 
@@ -28,6 +29,9 @@ ALIASES = {
     "b8": "u8", "s8": "u8", "e4m3": "u8", "e5m2": "u8", "b16": "u16", "s16": "u16", "b32": "u32", "b64": "u64",
 }  # fmt: skip
 """Types that the driver does not know, and those under which their bits are copied."""
+
+FIELD_ELEMENTS = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32", "f64", "bf16", "tf32", "tf32")
+"""Types by their numbers in tensormap.replace, where those that flush subnormals stand behind the others."""
 
 _MAGIC = b"ptxdsl\0\1"
 _LAYOUT = struct.Struct("<8s Q 5I 4Q 5I 5H 6B")
@@ -172,3 +176,50 @@ class TensorMapDescription:
 
 def _padded(numbers: tuple[int, ...] | list[int], count: int) -> list[int]:
     return [*numbers, *[0] * (count - len(numbers))]
+
+
+@lru_cache(maxsize=1024)
+def decoded(data: bytes) -> TensorMapDescription | None:
+    """What 128 bytes say, None if they are no tensor map."""
+    try:
+        return TensorMapDescription.decode(data)
+    except ValueError:
+        return None
+
+
+def replaced(d: TensorMapDescription, field: str, index: int, value: int) -> TensorMapDescription:
+    """A description with one field changed, as tensormap.replace names and counts them."""
+    match field:
+        case "global_address":
+            return replace(d, address=value)
+        case "rank":
+            return _of_rank(d, value + 1)
+        case "box_dim":
+            return replace(d, box=_changed(d.box, index, value))
+        case "global_dim":
+            return replace(d, dims=_changed(d.dims, index, value or MOST_ELEMENTS))
+        case "global_stride":
+            return replace(d, strides=_changed(d.strides, index, value))
+        case "element_stride":
+            return replace(d, element_strides=_changed(d.element_strides, index, value))
+        case "elemtype":
+            return replace(d, type=TYPES[FIELD_ELEMENTS[value]])
+        case "interleave_layout":
+            return replace(d, interleave=INTERLEAVES[value])
+        case "swizzle_mode":
+            return replace(d, swizzle=SWIZZLES[value])
+        case "fill_mode":
+            return replace(d, fill=FILLS[value])
+    return d
+
+
+def _changed(numbers: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:
+    return tuple(value if n == index else number for n, number in enumerate(numbers))
+
+
+def _of_rank(d: TensorMapDescription, rank: int) -> TensorMapDescription:
+    """More dimensions have one element each."""
+    ones = (1,) * rank
+    dims, box, steps = ((*numbers, *ones)[:rank] for numbers in (d.dims, d.box, d.element_strides))
+    strides = (*d.strides, *(16,) * rank)[: rank - 1]
+    return replace(d, dims=dims, strides=strides, box=box, element_strides=steps)

@@ -171,9 +171,39 @@ class Landing:
     origin: Origin
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class ReadingEnd:
+    """The async proxy has read 16 bytes at each place of shared memory, (chunks, …), for lanes, or their warps."""
+
+    lanes: np.ndarray
+    places: np.ndarray
+    whole_warps: bool
+    origin: Origin
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BulkLanding:
+    """Bulk copies of lanes end: 16 bytes at each place of shared memory, (chunks, lanes), are written.
+
+    Their bytes are complete at `mbarrier`, (lanes,); `phases` are the mbarriers whose phases are complete with them.
+    `sources` are items of `unit` bytes that were read, (items,), and by which of the lanes.
+    """
+
+    lanes: np.ndarray
+    places: np.ndarray
+    mbarrier: np.ndarray
+    phases: np.ndarray
+    source_space: str
+    sources: np.ndarray
+    readers: np.ndarray
+    unit: int
+    origin: Origin
+
+
 BarrierEvent: TypeAlias = BarrierArrival | BarrierCompletion
 ClusterEvent: TypeAlias = ClusterArrival | ClusterCompletion | ClusterWait | BlockExit
-Event: TypeAlias = OrderingEvent | Convergence | BarrierEvent | ClusterEvent | Landing
+AsyncEvent: TypeAlias = Landing | ReadingEnd | BulkLanding
+Event: TypeAlias = OrderingEvent | Convergence | BarrierEvent | ClusterEvent | AsyncEvent
 
 
 class Observer:

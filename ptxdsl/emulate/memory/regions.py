@@ -18,6 +18,7 @@ _ITEMS: dict[int, np.dtype] = {
     16: np.dtype("c16"),
 }
 _SHIFTS = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
+CHUNK = 16  # bytes that a bulk copy moves, or a product of matrices reads, at a time
 _WORD = 4  # the least size of an asynchronous copy: bytes for each flag of `Region.flying`
 
 
@@ -109,6 +110,9 @@ class Region:
         self.fresh: np.ndarray | None = np.ones(len(self.data), np.uint8) if tracked else None
         self.flying = np.zeros(len(self.data) // _WORD, np.uint8)
         self.in_flight = 0
+        self.bulk_in_flight = 0
+        self.readings = 0
+        self.reading: np.ndarray | None = None
         self._scans = 16
         self._reads = 0
         self._see()
@@ -132,7 +136,11 @@ class Region:
         """Takes over the contents of some owners of another region, whose stride is the same or less."""
         for mine, theirs in zip(self.rows(), old.rows(), strict=True):
             mine[destination, : theirs.shape[1]] = theirs[source]
-        self.in_flight = old.in_flight
+        self.in_flight, self.bulk_in_flight, self.readings = old.in_flight, old.bulk_in_flight, old.readings
+        if old.reading is not None:
+            self.reading = np.zeros(len(self.data) // CHUNK, np.uint16)
+            theirs = old.reading.reshape(old.owners, -1)
+            self.reading.reshape(self.owners, -1)[destination, : theirs.shape[1]] = theirs[source]
 
     def like(self, owners: int, numbers: np.ndarray) -> Region:
         """An empty region of the same kind for other owners."""
@@ -182,7 +190,7 @@ class Region:
 
     def awaited(self, flat: np.ndarray, size: int) -> np.ndarray | None:
         """Which of the items have a byte that a copy in flight will write; None if none has."""
-        if not self.in_flight:
+        if not (self.in_flight or self.bulk_in_flight):
             return None
         size = max(size, _WORD)
         flags = self._flying[size].take(flat >> _SHIFTS[size])
@@ -197,6 +205,38 @@ class Region:
         """An asynchronous copy to these places ends."""
         self.in_flight -= 1
         self._flying[size][flat >> _SHIFTS[size]] = 0
+
+    def launch_bulk(self, flat: np.ndarray, size: int) -> None:
+        """A bulk copy to these places begins; what is less than a word is not kept."""
+        self.bulk_in_flight += 1
+        if size >= _WORD:
+            self._flying[size][flat >> _SHIFTS[size]] = {4: 1, 8: 0x0101, 16: 0x01010101}[size]
+
+    def land_bulk(self, flat: np.ndarray, size: int, last: bool) -> None:
+        """A bulk copy to these places, or the `last` part of it, ends."""
+        self.bulk_in_flight -= last
+        if size >= _WORD:
+            self._flying[size][flat >> _SHIFTS[size]] = 0
+
+    def begin_reading(self, flat: np.ndarray) -> None:
+        """The async proxy begins to read chunks."""
+        if self.reading is None:
+            self.reading = np.zeros(len(self.data) // CHUNK, np.uint16)
+        self.readings += 1
+        np.add.at(self.reading, flat // CHUNK, 1)
+
+    def end_reading(self, flat: np.ndarray, last: bool) -> None:
+        """The async proxy has read chunks, or the `last` of those that it began to read together."""
+        assert self.reading is not None
+        self.readings -= last
+        np.subtract.at(self.reading, flat // CHUNK, 1)
+
+    def being_read(self, flat: np.ndarray) -> np.ndarray | None:
+        """Which of the items the async proxy reads; None if it reads none."""
+        if not self.readings or self.reading is None:
+            return None
+        flags = self.reading.take(flat // CHUNK)
+        return flags != 0 if np.count_nonzero(flags) else None
 
 
 def _views(data: np.ndarray) -> dict[int, np.ndarray]:

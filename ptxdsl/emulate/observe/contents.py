@@ -7,29 +7,31 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...errors import Location
-from ..memory.access import UPDATES, WRITES, Access, Observer, bytes_text
+from ..memory.access import READS, UPDATES, WRITES, Access, Observer, bytes_text
 
 
 class Contents(Observer):
     """Notes reads of bytes that nobody wrote, and reports accesses to bytes that an asynchronous copy will write.
 
-    `under_way` gives the instructions whose copies are under way.
+    `under_way` gives the instructions whose copies are under way, `readers` those that still read shared memory.
     """
 
-    def __init__(self, under_way: Callable[[], Sequence[Location]]) -> None:
-        self.under_way = under_way
+    def __init__(self, under_way: Callable[[], Sequence[Location]], readers: Callable[[], Sequence[Location]]) -> None:
+        self.under_way, self.readers = under_way, readers
 
     def access(self, access: Access) -> None:
         region = access.region
         if access.kind == WRITES and access.by.carried is not None and not access.asynchronous:
             _carry(access, access.by.carried)
-        if region.fresh is None and not region.in_flight:
+        if region.fresh is None and not (region.in_flight or region.bulk_in_flight or region.readings):
             return
         flat = access.flat if access.allowed is None else access.flat[access.allowed]
         flying = region.awaited(flat, access.size)
         if flying is not None:
             self._report_flying(access, flying)
-        if access.kind == WRITES:
+        if access.kind != READS and (read := region.being_read(flat)) is not None:
+            self._report_read(access, read)
+        if access.kind == WRITES or access.asynchronous:
             return
         unwritten = region.unwritten(flat, access.size)
         if unwritten is not None and flying is not None:
@@ -43,6 +45,13 @@ class Contents(Observer):
             "to which an asynchronous copy is still under way"
         )
         access.by.finding("unwaited-async", message, _spread(which, access.allowed), self.under_way())
+
+    def _report_read(self, access: Access, which: np.ndarray) -> None:
+        message = (
+            f"{access.by.name} {access.kind} {bytes_text(access.size)} at {_where(access, which)}, "
+            "which an asynchronous operation still reads"
+        )
+        access.by.finding("unwaited-async", message, _spread(which, access.allowed), self.readers())
 
 
 def _carry(access: Access, carried: np.ndarray) -> None:

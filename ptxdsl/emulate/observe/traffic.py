@@ -32,6 +32,8 @@ class TrafficCounter(Observer):
         space = access.space.partition("::")[0]
         if space not in ("shared", "global") or (access.asynchronous and space == "global"):
             return
+        if access.ordering.proxy == "async":
+            return
         number, flat = np.arange(access.flat.size), access.flat.reshape(-1)
         if access.allowed is not None:
             number = np.flatnonzero(access.allowed)

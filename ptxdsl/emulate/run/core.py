@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import config, ir
 from ...errors import EmulationError, Location
+from ..asynchronous.bulk import BulkCopies
 from ..asynchronous.copies import CopyQueue
 from ..asynchronous.products import ProductQueue
 from ..asynchronous.remote import RemoteStores
@@ -81,6 +82,7 @@ class Core:
 
     def __init__(self, launch: EmulatedLaunch, memory: Memory) -> None:
         self.launch, self.memory, self.program = launch, memory, launch.program
+        self.bulk = BulkCopies(memory, launch.shared_bytes)
         self.checks, self.shared_bytes = launch.checks, launch.dynamic_bytes
         self.total_shared_bytes = sum(v.bytes for v in self.program.of_space("shared")) + launch.dynamic_bytes
         reserved = self.program.reserved

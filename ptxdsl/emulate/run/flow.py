@@ -127,6 +127,8 @@ class Flow(Requests):
         self.departed.append(lanes)
         self.alive[lanes] = False
         self.living -= len(lanes)
+        if not self.bulk.idle:
+            self.bulk.end_blocks(self, self.living_warps() == 0)
         if self.residents.cluster_blocks > 1 or self.remote.under_way:
             self._end_blocks(lanes)
         self.barriers.complete(self)

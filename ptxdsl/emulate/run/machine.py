@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...errors import Location
 from ..asynchronous.copies import CopyQueue
 from ..asynchronous.products import ProductQueue
 from ..asynchronous.remote import RemoteStores
@@ -38,10 +39,11 @@ class Machine(Core):
         self.total, self.each = int(np.prod(launch.grid)), int(np.prod(self.cluster))
         self.blocks = 0
         memory.subscribe(Bounds())
+        memory.subscribe(self.bulk)
         if launch.traffic:
             memory.subscribe(TrafficCounter(self.report))
         if launch.checks:
-            memory.subscribe(Contents(lambda: self.copies.places()))
+            memory.subscribe(Contents(self._under_way, self.bulk.readings.locations))
             memory.subscribe(Races(lambda: (memory.spaces["shared"], memory.spaces["global"])))
 
     def run(self) -> Report:
@@ -141,7 +143,10 @@ class Machine(Core):
 
     def _land(self) -> bool:
         """Completes what somebody may wait for; whether there was any."""
-        return self.copies.flush(self.processor) or self.remote.flush()
+        return self.copies.flush(self.processor) or self.remote.flush() or self.bulk.flush(self.processor)
+
+    def _under_way(self) -> list[Location]:
+        return [*self.copies.places(), *self.bulk.locations()]
 
     def _join(self) -> bool:
         """Starts more blocks beside those that wait, if a GPU would have room for them."""

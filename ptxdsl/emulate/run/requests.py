@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import ir
 from ...isa.cluster_address import RANK_BITS, RANKS
-from ...isa.step import RELAXED, WEAK, Ordering, Step
+from ...isa.step import RELAXED, WEAK, AsyncReading, Ordering, Pieces, Step, Update
 from ...types import Type
 from ..memory.access import Event
 from ..memory.distributed import owners
@@ -109,6 +109,26 @@ class Requests(Results):
                 action(self)  # type: ignore[arg-type]
 
         return run
+
+    def begin_reading(self, address: np.ndarray) -> AsyncReading:
+        return self.bulk.readings.begin(self, address)
+
+    def end_reading(self, reading: AsyncReading) -> np.ndarray:
+        return self.bulk.readings.end(self, reading)
+
+    def load_bulk(self, space: str, destination: np.ndarray, source: Pieces, mbarrier: np.ndarray) -> None:
+        self.bulk.load(self, space, destination, source, mbarrier)
+
+    def store_bulk(
+        self, source: np.ndarray, destination: Pieces, type: Type | None = None, update: Update | None = None
+    ) -> None:
+        self.bulk.store(self, source, destination, type, update)
+
+    def commit_bulk_group(self) -> None:
+        self.bulk.commit(self.lanes_now)
+
+    def wait_bulk_group(self, pending: int, read: bool) -> None:
+        self.bulk.wait(self, self.lanes_now, pending, read)
 
     def special(self, name: str) -> np.ndarray:
         values = self.machine.special(name)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class State:
 
     def __init__(self, machine: Core) -> None:
         self.machine, self.memory, self.copies = machine, machine.memory, machine.copies
+        self.bulk = machine.bulk
         self.scheduler, self.barriers, self.checks = machine.scheduler, machine.barriers, machine.checks
         self.products = machine.products
         self.cluster_barriers, self.remote = machine.cluster_barriers, machine.remote
@@ -132,6 +133,22 @@ class State:
         finally:
             self.frame, index, self.shape, self.kept = now
             self.aim(index)
+
+    def resumption(self) -> Callable[[np.ndarray], AbstractContextManager[None]]:
+        """How lanes do later what the running instruction asks for."""
+        step = self.step
+        return lambda lanes: self._acting(step, lanes)
+
+    @contextmanager
+    def _acting(self, step: Decoded, lanes: np.ndarray) -> Iterator[None]:
+        """Lanes do what an earlier instruction of theirs asked for."""
+        now = self.step, self.carried, self.batch
+        self.step, self.carried, self.batch = step, None, None
+        try:
+            with self.elsewhere(self.frame, lanes):
+                yield
+        finally:
+            self.step, self.carried, self.batch = now
 
     # Values that nobody wrote
 

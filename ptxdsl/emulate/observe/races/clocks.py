@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...run.residents import WARP, Residents
-from .stamps import LANE_MASK, STAMP
+from .stamps import ASYNC_LANE, LANDED, LANDINGS, LANE_MASK, STAMP
 
 
 @dataclass(eq=False, slots=True)
@@ -21,11 +21,13 @@ class Message:
 
     `reads` has the same of reads alone: an arrival at an mbarrier of another block, if its scope is not the cluster,
     comes when the thread has read what it read, but its writes may come later.
+    `proxies` has, by block, what it makes known of the async proxy: a row as those of `Clocks.proxies`.
     """
 
     warps: np.ndarray
     threads: dict[int, int] = field(default_factory=dict)
     reads: Message | None = None
+    proxies: dict[int, np.ndarray] = field(default_factory=dict)
 
     def joined(self, other: Message | None) -> Message:
         if other is None or other is self:
@@ -34,7 +36,10 @@ class Message:
         for thread, stamp in other.threads.items():
             threads[thread] = max(stamp, threads.get(thread, 0))
         reads = other.reads if self.reads is None else self.reads.joined(other.reads)
-        return Message(np.maximum(self.warps, other.warps), threads, reads)
+        proxies = self.proxies | other.proxies
+        for block in self.proxies.keys() & other.proxies.keys():
+            proxies[block] = np.maximum(self.proxies[block], other.proxies[block])
+        return Message(np.maximum(self.warps, other.warps), threads, reads, proxies)
 
     def within(self, first: int, warps: int) -> Message:
         """Only what it tells of some warps of the grid."""
@@ -42,13 +47,14 @@ class Message:
         part[first : first + warps] = self.warps[first : first + warps]
         low, high = first * WARP, (first + warps) * WARP
         reads = self.reads.within(first, warps) if self.reads is not None else None
-        return Message(part, {t: stamp for t, stamp in self.threads.items() if low <= t < high}, reads)
+        return Message(part, {t: stamp for t, stamp in self.threads.items() if low <= t < high}, reads, self.proxies)
 
     def until(self, limit: int) -> Message:
         """What was known up to a stamp."""
         threads = {thread: min(stamp, limit) for thread, stamp in self.threads.items()}
         reads = self.reads.until(limit) if self.reads is not None else None
-        return Message(np.minimum(self.warps, STAMP.type(limit)), threads, reads)
+        proxies = {block: np.minimum(row, STAMP.type(limit)) for block, row in self.proxies.items()}
+        return Message(np.minimum(self.warps, STAMP.type(limit)), threads, reads, proxies)
 
     def of_reads(self) -> Message:
         """Only what it tells of reads."""
@@ -56,14 +62,32 @@ class Message:
 
     def knows(self, warps: np.ndarray, stamps: np.ndarray, reads: bool = False) -> np.ndarray:
         """Which accesses, by warp of the grid and stamp, it covers; with `reads` they are reads."""
+        landed = warps >= LANDED
+        if landed.any():
+            covered = np.empty(len(warps), bool)
+            covered[landed] = self._knows_landings(warps[landed], stamps[landed])
+            covered[~landed] = self.knows(warps[~landed], stamps[~landed], reads)
+            return covered
         covered = self.warps[warps] >= stamps
         if self.threads:
             for n in np.flatnonzero(~covered):
-                thread = int(warps[n]) * WARP + int(stamps[n] & LANE_MASK)
+                thread = thread_number(int(warps[n]), int(stamps[n] & LANE_MASK))
                 covered[n] = self.threads.get(thread, 0) >= stamps[n]
         if reads and self.reads is not None:
             covered |= self.reads.knows(warps, stamps)
         return covered
+
+    def _knows_landings(self, warps: np.ndarray, stamps: np.ndarray) -> np.ndarray:
+        block, number = np.divmod(warps - LANDED, STAMP.type(LANDINGS))
+        covered = np.zeros(len(warps), bool)
+        for each, row in self.proxies.items():
+            covered |= (block == each) & (row[number] >= stamps)
+        return covered
+
+
+def thread_number(warp: int, lane: int) -> int:
+    """The number of a thread in messages; the async proxy of a warp has one of its own."""
+    return -1 - warp if lane == ASYNC_LANE else warp * WARP + lane
 
 
 class Clocks:
@@ -72,6 +96,8 @@ class Clocks:
     `seen` (rows, warps of a cluster): all accesses of a warp of the same cluster up to that stamp came before; for the
     warp itself, those of all its lanes. `pairs` has the same for lanes of a warp that met without the others.
     `far` is what warps, and `near` what single threads, learned by acquiring; both by number in the grid.
+    `proxies`, once the async proxy was used: up to which stamps a warp knows the copies that completed at each mbarrier
+    of its block (`LANDINGS` columns), and that accesses of each thread of the block were fenced for the async proxy.
     """
 
     def __init__(self, residents: Residents) -> None:
@@ -91,15 +117,24 @@ class Clocks:
         self.column = self.block % r.cluster_blocks * r.warps + self.own
         self.seen = np.zeros((self.rows, self.width), STAMP)
         self.pairs: np.ndarray | None = None
+        self.proxies: np.ndarray | None = None
         self._floors: np.ndarray | None = None
+
+    def proxy_table(self) -> np.ndarray:
+        """`proxies`, which are there from now on."""
+        if self.proxies is None:
+            self.proxies = np.zeros((self.rows, LANDINGS + self.residents.warps * WARP), STAMP)
+        return self.proxies
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
         """Rows go to their places among those of other residents."""
-        seen, pairs = self.seen, self.pairs
+        seen, pairs, proxies = self.seen, self.pairs, self.proxies
         self._fill(residents)
         self.seen[destination] = seen[source]
         if pairs is not None:
             self._pairs()[destination] = pairs[source]
+        if proxies is not None:
+            self.proxy_table()[destination] = proxies[source]
 
     @property
     def floors(self) -> np.ndarray:
@@ -161,6 +196,9 @@ class Clocks:
         else:
             self._meet_in_clusters()
         self._floors = None
+        if self.proxies is not None:
+            of_blocks = self.proxies.reshape(self.residents.warps, self.residents.slots, -1)
+            of_blocks[:] = of_blocks.max(0)
         if self.far:
             for block in np.unique(self.block):
                 self._share([int(row) for row in np.flatnonzero(self.block == block)])
@@ -185,6 +223,11 @@ class Clocks:
         self.seen[rows] = np.maximum(self.seen[rows], seen)
         self._floors = None
 
+    def learn_proxies(self, rows: np.ndarray, known: np.ndarray) -> None:
+        """Warps learn what was known of the async proxy elsewhere in their blocks."""
+        table = self.proxy_table()
+        table[rows] = np.maximum(table[rows], known)
+
     # Messages
 
     def teach(self, row: int, message: Message) -> None:
@@ -196,6 +239,8 @@ class Clocks:
         local = message.warps[first : first + self.width].copy()
         local[self.column[row]] = 0  # of their own warp the lanes know only what they met for
         self.learn(np.array([row]), local[np.newaxis])
+        if (known := message.proxies.get(int(self.block[row]))) is not None:
+            self.learn_proxies(np.array([row]), known)
         self.far[warp] = message.joined(self.far.get(warp))
 
     def blank(self) -> Message:
@@ -211,6 +256,8 @@ class Clocks:
         first = int(self.cluster[row]) * self.width
         message.warps[first : first + self.width] = self.seen[row]
         message.threads[thread] = now
+        if self.proxies is not None:
+            message.proxies[int(self.block[row])] = self.proxies[row].copy()
         if self.pairs is not None:
             known = self.pairs[row, number]
             better = np.flatnonzero(known > self.seen[row, self.column[row]])
@@ -230,6 +277,8 @@ class Clocks:
             for lane in members % WARP:
                 thread = first + int(lane)
                 self.near[thread] = message.joined(self.near.get(thread))
+            if (known := message.proxies.get(int(self.block[row]))) is not None:  # of the fences, the warp at once
+                self.proxy_table()[row, LANDINGS:] = np.maximum(self.proxy_table()[row, LANDINGS:], known[LANDINGS:])
 
     def nearby(self, lane: int, reach: int) -> tuple[int, int]:
         """The first warp of a lane's block (reach 0) or cluster (1), and how many warps that has."""
@@ -248,7 +297,14 @@ class Clocks:
     def limits(self, rows: np.ndarray, warps: np.ndarray) -> np.ndarray:
         """The stamps up to which rows know the accesses of warps of the grid, apart from what came from farther."""
         cluster, number = np.divmod(warps, STAMP.type(self.width))
-        return np.where(cluster == self.cluster[rows], self.seen[rows, number], STAMP.type(0))
+        limits = np.where(cluster == self.cluster[rows], self.seen[rows, number], STAMP.type(0))
+        if self.proxies is not None and (landed := warps >= LANDED).any():
+            limits[landed] = self._limits_of_landings(self.proxies, rows[landed], warps[landed])
+        return limits
+
+    def _limits_of_landings(self, proxies: np.ndarray, rows: np.ndarray, warps: np.ndarray) -> np.ndarray:
+        block, number = np.divmod(warps - LANDED, STAMP.type(LANDINGS))
+        return np.where(block == self.block[rows], proxies[rows, number], STAMP.type(0))
 
     def unordered(self, lanes: np.ndarray, warps: np.ndarray, stamps: np.ndarray, reads: bool) -> np.ndarray:
         """Of accesses by warps that the rows of lanes do not know of: those that the lanes do not know of either.

@@ -14,7 +14,7 @@ from ...memory.access import ClusterArrival
 from ...run.residents import WARP, Residents
 from .clocks import Clocks, Message, joined
 from .shadow import Cells, Shadow, SharedShadow
-from .stamps import STAMP
+from .stamps import LANDED, STAMP
 
 STARTED = STAMP.type(1)  # less than the stamp of any access: all that is known of a warp is that it runs
 
@@ -67,6 +67,10 @@ class ClusterClocks:
         known = np.minimum(clocks.seen[rows], limits[:, np.newaxis])
         known[np.arange(len(rows)), clocks.column[rows]] = limits
         np.maximum.at(self.coming, self._clusters(rows), known)
+        if clocks.proxies is not None:
+            for row in rows[limits == now].tolist():
+                letter = Message(clocks.blank().warps, proxies={int(clocks.block[row]): clocks.proxies[row].copy()})
+                self._post(int(self._clusters(np.array([row]))[0]), letter)
         if clocks.far:
             for row, limit in zip(rows.tolist(), limits.tolist(), strict=True):
                 message = clocks.far.get(int(clocks.warp[row]))
@@ -141,7 +145,7 @@ def _unknown(
     stamps, warps = cells.stamp.data[part], cells.warp.data[part]
     rows = np.arange(r.warps) * r.slots + slot
     known = clocks.seen[rows].max(0)
-    foreign = np.flatnonzero((stamps != 0) & (warps // r.warps != r.ordinals[slot]))
+    foreign = np.flatnonzero((stamps != 0) & (warps < LANDED) & (warps // r.warps != r.ordinals[slot]))
     late = foreign[stamps[foreign] > known[warps[foreign] % clocks.width]]
     if not late.size:
         return

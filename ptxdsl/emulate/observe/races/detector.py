@@ -11,13 +11,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ....isa.step import Fence, PhaseArrival, PhaseCompletion, PhaseWait
+from ....isa.step import ASYNC, Fence, PhaseArrival, PhaseCompletion, PhaseWait
 from ...memory.access import (
     READS,
     WRITES,
     Access,
     BarrierArrival,
     BarrierCompletion,
+    BulkLanding,
     ClusterArrival,
     ClusterCompletion,
     ClusterEvent,
@@ -26,18 +27,21 @@ from ...memory.access import (
     Event,
     Landing,
     Observer,
+    ReadingEnd,
     Requester,
 )
 from ...memory.distributed import owners
-from ...memory.regions import Allocation, Region
+from ...memory.regions import CHUNK, Allocation, Region
 from ...run.barriers import BARRIERS
 from ...run.residents import WARP, Residents
 from .clocks import Clocks, Message
 from .clusters import ClusterClocks, strangers, unstarted
+from .items import leaves_the_same, stores_the_same
 from .locations import REACH, Boxes, Locations
-from .shadow import GlobalShadow, Plane, SharedShadow, Words
-from .stamps import LANE_MASK, LATEST, SEVERAL, STAMP, TICK
-from .telling import Conflict, Told, tell, tell_early_exit
+from .proxies import Proxies
+from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, Words
+from .stamps import ASYNC_LANE, LANE_MASK, LATEST, SEVERAL, STAMP, TICK
+from .telling import Conflict, Told, tell, tell_early_exit, tell_of_fence
 
 _WEAK, _BLOCK, _CLUSTER, _DEVICE = range(4)  # whose accesses a strong access cannot race with
 _STRENGTHS = {"cta": _BLOCK, "cluster": _CLUSTER, "gpu": _DEVICE, "sys": _DEVICE}
@@ -62,6 +66,7 @@ class Races(Observer):
         self.arrays: dict[int, GlobalShadow] = {}
         self.boxes: Boxes = {}
         self.conflicts: list[tuple[Accessors, np.ndarray, np.ndarray, np.ndarray]] = []
+        self.unfenced: list[tuple[Accessors, np.ndarray, np.ndarray, np.ndarray]] = []
 
     # Residents
 
@@ -73,6 +78,8 @@ class Races(Observer):
         self.locations = Locations(self.clocks, residents.lanes, self.boxes)
         self.barriers = np.zeros((residents.slots, BARRIERS, self.clocks.width), STAMP)
         self.clusters = ClusterClocks(self.clocks)
+        self.proxies = Proxies(self.clocks)
+        self.proxy_barriers: dict[tuple[int, int], np.ndarray] = {}
         self.messages: dict[tuple[int, int], Message] = {}
         self.shared_region, self.global_region = self.regions()
         self.shared = SharedShadow(residents.slots, self.shared_region.stride, residents.warps)
@@ -91,6 +98,7 @@ class Races(Observer):
         self.barriers[slots[old_slots]] = barriers[old_slots]
         self.messages = {(int(slots[slot]), b): m for (slot, b), m in self.messages.items()}
         self.clusters.move(old, slots)
+        self.proxy_barriers = {(int(slots[slot]), b): row for (slot, b), row in self.proxy_barriers.items()}
 
     def _tick(self) -> int:
         """The stamp of what happens now."""
@@ -150,8 +158,10 @@ class Races(Observer):
             self._check_shared_readers(access, who)
         if not reads and shadow.remote is not None:
             self._check_remote_readers(access, shadow.remote)
-        if not access.asynchronous:
-            self._record_shared(access, now, who)
+        if access.asynchronous:
+            self._check_fences(access, who, shadow)
+            return
+        self._record_shared(access, now, who)
         if access.ordering.sem != "weak" or self.locations.boxes:
             self.locations.access(access, "shared", flat, self._parts(access)[1], now | SEVERAL)
 
@@ -171,14 +181,18 @@ class Races(Observer):
             return
         if access.slots is not None:
             who = self._record_remote(access, now, who)
-            words = who.words
+        self._record_reads(now, who, access.by.collective)
+
+    def _record_reads(self, now: int, who: Accessors, collective: bool) -> None:
+        """Remembers reads of shared memory."""
+        shadow, words = self.shared, who.words
         shadow.newest_read = now | SEVERAL
         places = shadow.reads_of(words, self.clocks.own[who.rows])
         shadow.readers.put(shadow.latest_reads_of(words), np.uint32(now | SEVERAL))
-        if access.by.collective:
+        if collective:
             shadow.readers.put(places, np.uint32(now | SEVERAL))
             return
-        stamps, old = self._stamps(access, now, who.lanes), shadow.readers.take(places)
+        stamps, old = (now + who.lanes % WARP).astype(STAMP), shadow.readers.take(places)
         shadow.readers.put(places, stamps)
         new = shadow.readers.take(places)
         met = self.clocks.seen[who.rows, self.clocks.column[who.rows]]
@@ -279,7 +293,7 @@ class Races(Observer):
         for allocation, which in self._allocations(access, number):
             part = flat[which], lanes[which], number[which]
             self._in_array(access, now, self._array(allocation), *part)
-        if access.ordering.sem != "weak" or self.locations.boxes:
+        if not access.asynchronous and (access.ordering.sem != "weak" or self.locations.boxes):
             self.locations.access(access, "global", flat, lanes, now | SEVERAL)
 
     def _allocations(self, access: Access, number: np.ndarray) -> list[tuple[Allocation, np.ndarray | slice]]:
@@ -314,17 +328,30 @@ class Races(Observer):
         who = Accessors(words, lanes, rows, number)
         stamps = self._stamps(access, now, lanes)
         self._check(access, who, *shadow.writes.take(words), WRITES)
+        if access.asynchronous:
+            self._check_fences(access, who, shadow)
         if access.kind == READS:
             if not access.asynchronous:
                 shadow.read(flat, access.size, stamps[:: words.repeats], self.clocks.warp[rows[:: words.repeats]])
             return
         for readers in shadow.readers:
             self._check(access, who, *readers.take(words), READS)
+        if access.asynchronous:
+            return
         warps = self.clocks.warp[rows]
         shadow.writes.put(words, stamps, warps)
         self._check_neighbours(access, who, *shadow.writes.take(words), stamps, warps)
 
     # Checks
+
+    def _check_fences(self, access: Access, who: Accessors, shadow: Shadow) -> None:
+        """Holds what the async proxy will do against what the generic proxy wrote before."""
+        if access.ordering.proxy != "async" or access.ordering.sem != "weak" or self.conflicts:
+            return
+        stamps, warps = shadow.writes.take(who.words)
+        entry, word = np.nonzero(self.proxies.unfenced(who.rows, stamps, warps))
+        if entry.size:
+            self.unfenced.append((who, entry, stamps[entry, word], warps[entry, word]))
 
     def _check(self, access: Access, who: Accessors, stamps: np.ndarray, warps: np.ndarray, kind: str) -> None:
         """Holds accesses against earlier ones, (entries, words of an entry)."""
@@ -350,7 +377,7 @@ class Races(Observer):
         """Drops what is no race: both strong, the same bytes, known from afar; reports the rest."""
         racy = ~self._both_strong(access, who.rows[entry], stamps, warps)
         if access.kind == WRITES and kind == WRITES and access.items is not None:
-            racy &= ~_leaves_the_same(access)[who.number[entry]]
+            racy &= ~leaves_the_same(access)[who.number[entry]]
         if racy.any():
             entry, stamps, warps = entry[racy], stamps[racy], warps[racy]
             racy = self.clocks.unordered(who.lanes[entry], warps, stamps, kind == READS)
@@ -383,15 +410,17 @@ class Races(Observer):
         stamps, warps = stamps[entry, 0], warps[entry, 0]
         racy = ~self._both_strong(access, who.rows[entry], stamps, warps)
         if access.items is not None:
-            racy &= ~_stores_the_same(access)[who.number[entry]]
+            racy &= ~stores_the_same(access)[who.number[entry]]
         if racy.any():
             self.conflicts.append((who, entry[racy], stamps[racy], warps[racy]))
 
     def _report(self, access: Access) -> None:
         """Reports what an access conflicts with: the first of it, for all lanes that have any."""
-        if not self.conflicts:
+        if not (self.conflicts or self.unfenced):
             return
-        conflicts, self.conflicts = self.conflicts, []
+        say = tell if self.conflicts else tell_of_fence
+        conflicts = self.conflicts or self.unfenced
+        self.conflicts, self.unfenced = [], []
         which = np.zeros(access.address.shape, bool)
         for who, entry, _, _ in conflicts:
             which.reshape(-1)[who.number[entry]] = True
@@ -404,7 +433,7 @@ class Races(Observer):
             access, int(access.address.reshape(-1)[who.number[entry[first]]]), lane, earlier, int(warps[first]),
             int(stamps[first]) % TICK, self.residents,
         )  # fmt: skip
-        tell(conflict, which)
+        say(conflict, which)
 
     # Order
 
@@ -417,8 +446,12 @@ class Races(Observer):
             self._complete(event)
         elif isinstance(event, Landing):
             self._land(event)
+        elif isinstance(event, BulkLanding):
+            self._land_bulk(event)
+        elif isinstance(event, ReadingEnd):
+            self._end_reading(event)
         elif isinstance(event, Fence):
-            self.locations.fence(event, by.lanes_now, self._tick() | SEVERAL, by.alive)
+            self._fence(event, by)
         elif isinstance(event, ClusterEvent):
             self._in_cluster(event, by)
         else:
@@ -435,6 +468,12 @@ class Races(Observer):
         else:
             self._end_blocks(event.slots, by)
 
+    def _fence(self, fence: Fence, by: Requester) -> None:
+        now = self._tick() | SEVERAL
+        if fence.proxy == "async":
+            self.proxies.fence(by.lanes_now, now)
+        self.locations.fence(fence, by.lanes_now, now, by.alive)
+
     def _arrive(self, event: BarrierArrival) -> None:
         now = self._tick() | SEVERAL
         if event.slot is None or event.warp is None or event.barrier is None:
@@ -444,6 +483,10 @@ class Races(Observer):
         self.clocks.meet_lanes_of(rows, now)
         seen = self.clocks.seen[rows]
         np.maximum.at(self.barriers, (event.slot, event.barrier), seen)
+        if self.clocks.proxies is not None:
+            for row, key in zip(rows, zip(event.slot.tolist(), event.barrier.tolist(), strict=True), strict=True):
+                known = self.clocks.proxies[row]
+                self.proxy_barriers[key] = np.maximum(known, self.proxy_barriers.get(key, known))
         if self.clocks.far:
             warps = self.clocks.warp[rows].tolist()
             for warp, slot, barrier in zip(warps, event.slot.tolist(), event.barrier.tolist(), strict=True):
@@ -454,6 +497,10 @@ class Races(Observer):
         rows = event.warp * self.residents.slots + event.slot
         self.clocks.learn(rows, self.barriers[event.slot, event.barrier])
         self.clocks.meet_lanes_of(rows, self._tick() | SEVERAL)
+        if self.proxy_barriers:
+            for row, key in zip(rows, zip(event.slot.tolist(), event.barrier.tolist(), strict=True), strict=True):
+                if key in self.proxy_barriers:
+                    self.clocks.learn_proxies(np.array([row]), self.proxy_barriers[key])
         if self.messages:
             for row, slot, barrier in zip(rows.tolist(), event.slot.tolist(), event.barrier.tolist(), strict=True):
                 if (slot, barrier) in self.messages:
@@ -461,6 +508,7 @@ class Races(Observer):
         self.barriers[event.done] = 0
         for slot, barrier in np.argwhere(event.done).tolist():
             self.messages.pop((slot, barrier), None)
+            self.proxy_barriers.pop((slot, barrier), None)
 
     def _land(self, event: Landing) -> None:
         """Bytes that were copied count as read and written now by the threads that waited for them."""
@@ -478,6 +526,37 @@ class Races(Observer):
             self._array(allocation).read(
                 event.source[whole][which], event.bytes, stamps[whole][which], warps[whole][which]
             )
+
+    def _land_bulk(self, event: BulkLanding) -> None:
+        """What bulk copies wrote is known to those who wait for their mbarriers, and so is what they read."""
+        now = self._note(Told(event.origin, WRITES, ASYNC, asynchronous=True), _WEAK)
+        stride = self.shared.stride
+        landings = self.proxies.landing(event.mbarrier // stride, event.mbarrier % stride)
+        words = self.shared.words(event.places.reshape(-1), CHUNK)
+        self.shared.writes.put(
+            words,
+            np.full(len(words.first), now | SEVERAL, STAMP),
+            words.each(np.broadcast_to(landings, event.places.shape).reshape(-1)),
+        )
+        self.shared.newest_write = now | SEVERAL
+        warps = self.clocks.warp[event.readers // WARP]
+        if event.source_space == "global" and event.sources.size:
+            stamps = np.full(event.sources.shape, now | ASYNC_LANE, STAMP)
+            for allocation, which in self._holders(event.sources, int(event.sources.min())):
+                self._array(allocation).read(event.sources[which], event.unit, stamps[which], warps[which])
+        issuers = self.clocks.warp[event.lanes // WARP]
+        for place, number in dict(zip(event.mbarrier.tolist(), landings.tolist(), strict=True)).items():
+            message = self.proxies.message(number, now, issuers[event.mbarrier == place])
+            self.locations.land("shared", place, place // stride, message)
+        self.locations.complete("shared", event.phases)
+
+    def _end_reading(self, event: ReadingEnd) -> None:
+        """Bytes that the async proxy has read count as read now by the threads for which it did."""
+        now = self._note(Told(event.origin, READS, ASYNC), _WEAK)
+        words = self.shared.words(event.places, CHUNK)
+        lanes = words.each(event.lanes)
+        rows = lanes // WARP
+        self._record_reads(now, Accessors(words, lanes, rows, np.arange(len(lanes))), event.whole_warps)
 
     def _holders(self, flat: np.ndarray, low: int) -> list[tuple[Allocation, np.ndarray | slice]]:
         """The arrays that hold places of global memory."""
@@ -510,31 +589,3 @@ def _strength(access: Access) -> int:
     if access.ordering.sem == "weak":
         return _WEAK
     return _STRENGTHS[access.ordering.scope]
-
-
-def _items(access: Access) -> np.ndarray:
-    """What a store writes, (accesses, bytes)."""
-    assert access.items is not None
-    return np.ascontiguousarray(access.items).reshape(-1, 1).view(np.uint8)
-
-
-def _leaves_the_same(access: Access) -> np.ndarray:
-    """Which accesses of a store change nothing."""
-    flat = access.flat.reshape(-1) if access.allowed is None else np.where(access.allowed, access.flat, 0).reshape(-1)
-    old = access.region.read(flat, access.size).reshape(-1, 1).view(np.uint8)
-    return (old == _items(access)).all(1)
-
-
-def _stores_the_same(access: Access) -> np.ndarray:
-    """Which accesses of a store are to places where all others of the step store the same."""
-    flat, items = access.flat.reshape(-1), _items(access)
-    order = np.argsort(flat, kind="stable")
-    starts = np.flatnonzero(np.append(True, np.diff(flat[order]) != 0))
-    group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(flat))))
-    first = items[order][starts]
-    differs = (items[order] != first[group]).any(1)
-    uniform = np.ones(len(starts), bool)
-    uniform[group[differs]] = False
-    result = np.zeros(len(flat), bool)
-    result[order] = uniform[group]
-    return result

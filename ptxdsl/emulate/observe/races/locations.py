@@ -234,6 +234,10 @@ class Locations:
             message = message if all_of_it else message.of_reads()
             self._leave(self.arrived, (space, place), lane, message, "gpu")
 
+    def land(self, space: str, place: int, slot: int, message: Message) -> None:
+        """Copies complete bytes at an mbarrier: that they landed goes to those who see the phase complete."""
+        self._leave(self.arrived, (space, place), slot * WARP, message, "gpu")
+
     def complete(self, space: str, flat: np.ndarray) -> None:
         """Phases of mbarriers are complete."""
         for place in set(flat.tolist()):

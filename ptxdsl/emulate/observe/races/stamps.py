@@ -1,7 +1,8 @@
 """Stamps: when an access was made, and by which lane of its warp, in one integer.
 
 Time counts accesses and events of order. The stamp of an access is 64 * time + its lane; `SEVERAL` stands for more than
-one lane. What a thread knows of a warp is the stamp of a time with lane 63: it covers all accesses up to that time.
+one lane, `ASYNC_LANE` for the async proxy. What a thread knows of a warp is the stamp of a time with lane 63: it covers
+all accesses up to that time.
 """
 
 from __future__ import annotations
@@ -14,3 +15,6 @@ LANE_MASK = np.uint32(TICK - 1)
 STAMP = np.dtype(np.uint32)
 LATEST = (1 << 32) - 4 * TICK  # the clock begins anew when it comes here
 NEVER = np.uint32(0)
+ASYNC_LANE = 62  # of reads that the async proxy made for a warp
+LANDED = np.uint32(1 << 31)  # numbers of warps from here on stand for the bulk copies that complete at an mbarrier
+LANDINGS = 32  # mbarriers of a block that are told apart; those beyond share the last number

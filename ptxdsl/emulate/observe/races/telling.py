@@ -11,7 +11,7 @@ from ....isa.step import WEAK, Ordering
 from ...memory.access import READS, UPDATES, WRITES, Access, Origin, Requester
 from ...memory.regions import Region
 from ...run.residents import WARP, Residents
-from .stamps import SEVERAL
+from .stamps import ASYNC_LANE, LANDED, LANDINGS, SEVERAL
 
 STAY = "let no block end before a barrier.cluster.arrive and .wait behind the last access to its shared memory"
 _PAST = {READS: "read", WRITES: "written", UPDATES: "updated"}
@@ -40,8 +40,15 @@ class Conflict:
     residents: Residents
 
     @property
+    def landed(self) -> bool:
+        """Whether the earlier access is that of a bulk copy, which no thread made."""
+        return self.warp >= int(LANDED)
+
+    @property
     def same_block(self) -> bool:
         r = self.residents
+        if self.landed:
+            return (self.warp - int(LANDED)) // LANDINGS == int(r.ordinals[r.slot[self.lane]])
         return self.warp // r.warps == int(r.ordinals[r.slot[self.lane]])
 
     @property
@@ -51,7 +58,11 @@ class Conflict:
 
     @property
     def same_warp(self) -> bool:
-        return self.same_block and self.warp % self.residents.warps == int(self.residents.warp[self.lane])
+        return (
+            self.same_block
+            and not self.landed
+            and self.warp % self.residents.warps == int(self.residents.warp[self.lane])
+        )
 
     @property
     def same_step(self) -> bool:
@@ -66,6 +77,8 @@ class Conflict:
 def _thread(residents: Residents, warp: int, lane: int) -> str:
     """A thread by its warp of the grid, or threads of that warp."""
     ordinal, number = divmod(warp, residents.warps)
+    if lane == ASYNC_LANE:
+        return f"a copy that warp {number} of block {residents.numbered(ordinal, 0).block_text} began"
     if lane == SEVERAL:
         return f"threads of warp {number} of block {residents.numbered(ordinal, 0).block_text}"
     return str(residents.numbered(ordinal, number * WARP + lane))
@@ -78,8 +91,9 @@ def tell(conflict: Conflict, which: np.ndarray) -> None:
     where = holder.at(conflict.address) if holder else f"address {conflict.address:#x}"
     if access.slots is not None:
         where += f" of block {_owner(conflict, which)}"
-    did = "filled" if earlier.asynchronous else _PAST[earlier.kind]
-    both = f"{access.by.name} {access.kind} {where}, {did} by {conflict.who} with {earlier.origin.name}"
+    did = "filled" if earlier.asynchronous and earlier.kind == WRITES else _PAST[earlier.kind]
+    by = "" if conflict.landed else f" by {conflict.who}"
+    both = f"{access.by.name} {access.kind} {where}, {did}{by} with {earlier.origin.name}"
     others = [earlier.origin.location] if earlier.origin.location is not None else []
     addresses = access.address[which]
     crowd = access.kind != READS and addresses.size > 1 and bool((addresses == addresses[0]).all())
@@ -110,7 +124,24 @@ def _owner(conflict: Conflict, which: np.ndarray) -> str:
     return r.numbered(int(r.ordinals[slot]), 0).block_text
 
 
+def tell_of_fence(conflict: Conflict, which: np.ndarray) -> None:
+    """Reports that the async proxy reads or writes what the generic proxy wrote, with no fence between them."""
+    access, earlier = conflict.access, conflict.earlier
+    holder = access.region.table.before(conflict.address)
+    where = holder.at(conflict.address) if holder else f"address {conflict.address:#x}"
+    message = (
+        f"{access.by.name} {access.kind} {where} through the async proxy, {_PAST[earlier.kind]} by {conflict.who} "
+        f"with {earlier.origin.name} through the generic proxy; no proxy fence lies between the two"
+    )
+    others = [earlier.origin.location] if earlier.origin.location is not None else []
+    between = _between(earlier.origin.location, access.by.origin.location)
+    help = f"a `fence.proxy.async` {between}, by the threads that wrote, before the barrier that others wait at"
+    access.by.finding("race", message, which, others, help)
+
+
 def _reason(conflict: Conflict) -> str:
+    if conflict.landed:
+        return "the thread has not waited for the mbarrier at which the copy completes"
     narrow = _narrow(conflict)
     if narrow:
         return f"{narrow} orders nothing for threads of other blocks"
@@ -136,6 +167,8 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
     """What would order the two; in a `crowd` many threads go to one place."""
     access, earlier = conflict.access, conflict.earlier
     first, second = _line(earlier.origin.location), _line(access.by.origin.location)
+    if conflict.landed:
+        return f"mbarrier.try_wait for the phase that the copy completes, before {second}"
     if _narrow(conflict):
         return f"write {'.cluster' if conflict.same_cluster else '.gpu'} in both"
     if (access.ordering.sem == "weak") != (earlier.ordering.sem == "weak"):

@@ -1,0 +1,407 @@
+"""Bulk copies: queued when issued, carried out as late as the program allows.
+
+A copy to shared memory lands when a thread waits for its mbarrier and none can run; what it copies is read then. A copy
+to global memory reads shared memory, and writes, when its thread waits for that. What is left at the end of a block has
+not been waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from ...errors import Location
+from ...isa.cluster_address import OFFSET
+from ...isa.mbarrier import PHASE, expect, pending_bytes
+from ...isa.step import ASYNC, RELAXED, Ordering, PhaseWait, Pieces, Update
+from ...types import Type
+from ..memory.access import READS, UPDATES, WRITES, BulkLanding, Event, Observer, Origin, Requester, bytes_text
+from ..memory.regions import CHUNK
+from ..memory.spaces import Memory
+from ..run.residents import Residents
+from .readings import Reading, Readings, moved_places
+
+ARRIVAL = Ordering("relaxed", "cta", "async")
+MBARRIER_BYTES = 8
+_MOST_NOTES = 64
+_WAIT = "wait for the phase of its mbarrier (mbarrier.try_wait) before the block ends"
+_WAIT_READ = "cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 by the thread that issued it"
+
+
+Resumption: TypeAlias = Callable[[np.ndarray], AbstractContextManager[None]]
+"""Makes lanes act for an instruction that they ran earlier."""
+
+
+class BulkRequester(Requester, Protocol):
+    """Lanes that issue bulk copies or wait for them."""
+
+    def resumption(self) -> Resumption:
+        """How lanes do later what the running instruction asks for."""
+
+
+@dataclass(eq=False, slots=True)
+class BulkLoad:
+    """Copies to shared memory that one instruction issued, one for each lane.
+
+    `places` (chunks, lanes) of shared memory; `sources` (items, lanes) of `unit` bytes, which are `fill` where `inside`
+    is false; `mbarrier` (lanes,) is where the bytes are completed.
+    """
+
+    lanes: np.ndarray
+    places: np.ndarray
+    sources: np.ndarray
+    inside: np.ndarray | None
+    mbarrier: np.ndarray
+    pieces: Pieces
+    resume: Resumption
+    origin: Origin
+
+    @property
+    def bytes(self) -> int:
+        """What each lane copies."""
+        return len(self.places) * CHUNK
+
+    def part(self, which: np.ndarray) -> BulkLoad:
+        inside = None if self.inside is None else self.inside[:, which]
+        arrays = self.lanes[which], self.places[:, which], self.sources[:, which], inside, self.mbarrier[which]
+        return BulkLoad(*arrays, self.pieces, self.resume, self.origin)
+
+
+@dataclass(eq=False, slots=True)
+class BulkStore:
+    """Copies from shared memory that one lane issued: `address` (items, 1) of `unit` bytes, in its bulk group `group`.
+
+    `data` is what was read, once it was; with `update`, elements of `type` are combined with those in memory.
+    """
+
+    lanes: np.ndarray
+    reading: Reading
+    pieces: Pieces
+    targets: np.ndarray
+    group: int
+    type: Type | None
+    update: Update | None
+    resume: Resumption
+    origin: Origin
+    data: np.ndarray | None = None
+
+
+class BulkCopies(Observer):
+    """The copies under way. `closed` counts the bulk groups that each lane has committed.
+
+    As an observer it sees for which mbarriers threads wait: `awaited` are their places.
+    """
+
+    def __init__(self, memory: Memory, stride: int) -> None:
+        self.memory, self.stride = memory, max(1, stride)
+        self.readings = Readings(memory)
+        self.closed = np.zeros(0, np.int64)
+        self.loads: list[BulkLoad] = []
+        self.stores: list[BulkStore] = []
+        self.awaited: list[np.ndarray] = []
+
+    @property
+    def idle(self) -> bool:
+        return not (self.loads or self.stores)
+
+    def locations(self) -> list[Location]:
+        """Where the copies under way were issued."""
+        origins = [*(load.origin for load in self.loads), *(store.origin for store in self.stores)]
+        return list(dict.fromkeys(origin.location for origin in origins if origin.location is not None))
+
+    def order(self, event: Event, by: Requester) -> None:
+        if isinstance(event, PhaseWait) and not event.complete.all():
+            base = self.memory.spaces["shared"].base
+            assert base is not None
+            late = ~event.complete
+            lanes = by.lanes_of(event.complete.shape)[late]
+            self.awaited.append(np.unique((event.address[late].view(np.int64) & OFFSET) + base[lanes]))
+            if len(self.awaited) > _MOST_NOTES:
+                self.awaited = [np.unique(np.concatenate(self.awaited))]
+
+    # Loads
+
+    def load(self, x: BulkRequester, space: str, destination: np.ndarray, source: Pieces, mbarrier: np.ndarray) -> None:
+        """Queues copies to shared memory."""
+        write = self.memory.reach(x, WRITES, space, destination, CHUNK, ASYNC, None, True)
+        counted = self.memory.reach(x, UPDATES, space, mbarrier, MBARRIER_BYTES, ARRIVAL, None, True)
+        sources, allowed = self._reach(x, READS, source, ASYNC)
+        for access in (write, counted):
+            if access.allowed is not None:
+                allowed &= access.allowed if access.allowed.ndim == 1 else access.allowed.all(0)
+        load = BulkLoad(x.lanes_now, write.flat, sources, source.inside, counted.flat, source, x.resumption(), x.origin)
+        if not allowed.all():
+            load = load.part(allowed)
+        if load.lanes.size:
+            self.memory.spaces["shared"].launch_bulk(load.places, CHUNK)
+            self.loads.append(load)
+
+    def _reach(self, x: Requester, kind: str, pieces: Pieces, ordering: Ordering) -> tuple[np.ndarray, np.ndarray]:
+        """Places of the other side, and for each lane whether all that it moves may be touched."""
+        lanes = pieces.address.shape[-1]
+        if pieces.inside is None:
+            access = self.memory.reach(x, kind, pieces.space, pieces.address, pieces.unit, ordering, None, True)
+            each = np.ones((1, lanes), bool) if access.allowed is None else access.allowed
+            return access.flat, np.logical_and.reduce(each)
+        flat, allowed = np.zeros(pieces.address.shape, np.int64), np.ones(lanes, bool)
+        if pieces.inside.any():
+            with x.only(pieces.inside):
+                address = pieces.address[pieces.inside]
+                access = self.memory.reach(x, kind, pieces.space, address, pieces.unit, ordering, None, True)
+            flat[pieces.inside] = access.flat
+            if access.allowed is not None:
+                allowed[np.nonzero(pieces.inside)[1][~access.allowed]] = False
+        return flat, allowed
+
+    def flush(self, x: BulkRequester) -> bool:
+        """Lands, when nothing else can run, what somebody waits for; all that there is if that is nothing."""
+        if self.idle:
+            return False
+        due = self._due(True) or self._due(False)
+        if not due and self.loads:
+            due = [np.ones(len(load.lanes), bool) for load in self.loads]
+        self.awaited.clear()
+        if due:
+            self._land(x, due)
+        else:
+            self._store(x, self.stores, False)
+        return True
+
+    def _due(self, expected: bool) -> list[np.ndarray]:
+        """Which lanes of each load complete an mbarrier for which somebody waits, the first of each block.
+
+        With `expected`, only mbarriers that wait for as many bytes.
+        """
+        if not self.awaited:
+            return []
+        shared, awaited = self.memory.spaces["shared"], np.unique(np.concatenate(self.awaited))
+        first = np.full(shared.owners, -1)
+        due = []
+        for load in self.loads:
+            which = np.isin(load.mbarrier, awaited)
+            if expected:
+                which &= pending_bytes(shared.read(load.mbarrier, MBARRIER_BYTES)) >= load.bytes
+            slot = load.mbarrier // self.stride
+            fresh = which & (first[slot] < 0)
+            first[slot[fresh]] = load.mbarrier[fresh]
+            due.append(which & (first[slot] == load.mbarrier))
+        return due if any(which.any() for which in due) else []
+
+    def _land(self, x: BulkRequester, due: Sequence[np.ndarray]) -> None:
+        """Carries out the loads of some lanes."""
+        left, landed = [], []
+        for load, which in zip(self.loads, due, strict=True):
+            if which.any():
+                landed.append((load.part(which), bool(which.all())))
+            if not which.all():
+                left.append(load.part(~which))
+        self.loads = left
+        for load, last in landed:
+            self._carry_out(x, load, last)
+        self.memory.version += 1
+
+    def _carry_out(self, x: BulkRequester, load: BulkLoad, last: bool) -> None:
+        shared, pieces, inside = self.memory.spaces["shared"], load.pieces, load.inside
+        region = self.memory.spaces[pieces.space.partition("::")[0]]
+        if inside is None:
+            items = region.read(load.sources, pieces.unit)
+        else:
+            items = np.broadcast_to(np.frombuffer(pieces.fill, np.uint8), (*inside.shape, pieces.unit))
+            items = np.ascontiguousarray(items).view(_item(pieces.unit))[..., 0]
+            items[inside] = region.read(load.sources[inside], pieces.unit)
+        rows = np.ascontiguousarray(items.T).view(_item(CHUNK))
+        shared.write(load.places, CHUNK, rows.T)
+        shared.land_bulk(load.places, CHUNK, last)
+        sources, readers = load.sources.reshape(-1), np.broadcast_to(load.lanes, load.sources.shape).reshape(-1)
+        if inside is not None:
+            sources, readers = sources[inside.reshape(-1)], readers[inside.reshape(-1)]
+        phases = self._complete(x, load)
+        self.memory.order(x, BulkLanding(
+            load.lanes, load.places, load.mbarrier, phases, pieces.space, sources, readers, pieces.unit, load.origin
+        ))  # fmt: skip
+
+    def _complete(self, x: BulkRequester, load: BulkLoad) -> np.ndarray:
+        """Completes the bytes of a load at its mbarriers; those whose phases are complete with them."""
+        shared = self.memory.spaces["shared"]
+        places, counts = np.unique(load.mbarrier, return_counts=True)
+        before = shared.read(places, MBARRIER_BYTES)
+        total = counts.astype(np.int64) * load.bytes
+        beyond = pending_bytes(before) < total
+        if beyond.any():
+            self._report_beyond(x, load, np.isin(load.mbarrier, places[beyond]), int(pending_bytes(before)[beyond][0]))
+        after = expect(before, -total)
+        shared.write(places, MBARRIER_BYTES, after)
+        phases: np.ndarray = places[after >> PHASE != before >> PHASE]
+        return phases
+
+    def _report_beyond(self, x: BulkRequester, load: BulkLoad, which: np.ndarray, expected: int) -> None:
+        lanes = load.lanes[which]
+        message = (
+            f"{load.origin.name} completes {bytes_text(load.bytes)} at {self._name(load.mbarrier[which][0])}, "
+            f"whose phase waits for {max(0, expected)}"
+        )
+        help = "mbarrier.arrive.expect_tx, once a phase, with the bytes of all copies that complete at the mbarrier"
+        with load.resume(lanes):
+            x.finding("mbarrier", message, np.ones(len(lanes), bool), help=help)
+
+    def _name(self, place: int) -> str:
+        """A place of shared memory in words."""
+        address = int(place) % self.stride
+        holder = self.memory.spaces["shared"].table.before(address)
+        return holder.at(address) if holder else f"address {address:#x}"
+
+    # Stores
+
+    def store(
+        self,
+        x: BulkRequester,
+        source: np.ndarray,
+        destination: Pieces,
+        type: Type | None,
+        update: Update | None,
+    ) -> None:
+        """Queues copies from shared memory."""
+        kind, ordering = (WRITES, ASYNC) if update is None else (UPDATES, Ordering("relaxed", "gpu", "async"))
+        for column in range(source.shape[-1]):
+            which = np.zeros(source.shape[-1], bool)
+            which[column] = True
+            inside = None if destination.inside is None else destination.inside[:, which]
+            pieces = Pieces(destination.space, destination.address[:, which], destination.unit, inside)
+            with x.only(which):
+                targets, allowed = self._reach(x, kind, pieces, ordering)
+                reading = self.readings.begin(x, source[:, which])
+                lanes = x.lanes_now
+            if reading.allowed is not None or not allowed.all():
+                self.readings.end(x, reading)
+                continue
+            group = int(self.closed[lanes[0]])
+            store = BulkStore(lanes, reading, pieces, targets, group, type, update, x.resumption(), x.origin)
+            if update is None:
+                self.memory.spaces["global"].launch_bulk(_inside(targets, inside), pieces.unit)
+            self.stores.append(store)
+
+    def commit(self, lanes: np.ndarray) -> None:
+        self.closed[lanes] += 1
+
+    def wait(self, x: BulkRequester, lanes: np.ndarray, pending: int, read: bool) -> None:
+        """Completes the stores of lanes that are in no group but the newest `pending`; with `read` their reading."""
+        limit = np.full(len(self.closed), np.iinfo(np.int64).min)
+        limit[lanes] = self.closed[lanes] - pending
+        due = [store for store in self.stores if store.group < limit[store.lanes[0]]]
+        if due:
+            self._store(x, due, read)
+
+    def _store(self, x: BulkRequester, due: Sequence[BulkStore], read: bool) -> None:
+        """Reads the sources of stores and, unless it is to `read` only, writes them."""
+        for store in due:
+            with store.resume(store.lanes):
+                if store.data is None:
+                    self._read(x, store)
+                if not read:
+                    self._write(x, store)
+        if not read:
+            done = {id(store) for store in due}
+            self.stores = [store for store in self.stores if id(store) not in done]
+
+    def _read(self, x: BulkRequester, store: BulkStore) -> None:
+        data = self.readings.end(x, store.reading)  # (chunks, 1, 16)
+        store.data = data.reshape(-1, store.pieces.unit)
+        unwritten = self.memory.spaces["shared"].unwritten(store.reading.flat, CHUNK)
+        if unwritten is None:
+            return
+        items = np.repeat(unwritten, CHUNK // store.pieces.unit, axis=0)
+        if store.pieces.inside is not None:
+            items = items & store.pieces.inside
+        if items.any():
+            where = self._name(store.reading.places[int(np.argmax(items[:, 0])) * store.pieces.unit // CHUNK, 0])
+            message = f"{store.origin.name} copies {where} to global memory, which no thread has written"
+            x.finding("uninitialized", message, np.ones(1, bool))
+
+    def _write(self, x: BulkRequester, store: BulkStore) -> None:
+        """Writes to global memory what was read."""
+        pieces, region = store.pieces, self.memory.spaces["global"]
+        assert store.data is not None
+        items = store.data.view(_item(pieces.unit))
+        inside = np.ones(items.shape, bool) if pieces.inside is None else pieces.inside
+        address, items = pieces.address[inside], items[inside]
+        if not items.size:
+            if store.update is None:
+                region.land_bulk(store.targets[inside], pieces.unit, True)
+            return
+        lanes = np.broadcast_to(store.lanes, items.shape)
+        if store.update is None:
+            region.land_bulk(store.targets[inside], pieces.unit, True)
+            with store.resume(lanes):
+                access = self.memory.reach(x, WRITES, pieces.space, address, pieces.unit, ASYNC, items)
+            region.write(access.flat, pieces.unit, items)
+            self.memory.version += 1
+            return
+        assert store.type is not None
+        each = pieces.unit // store.type.bytes
+        parts = np.arange(each, dtype=np.uint64) * np.uint64(store.type.bytes)
+        address = (address[:, np.newaxis] + parts).reshape(-1)
+        values = np.ascontiguousarray(items).view(store.type.dtype)
+        with store.resume(np.broadcast_to(store.lanes, address.shape)):
+            self.memory.atomic(x, pieces.space, address, store.type, store.update, (values,), None, RELAXED)
+
+    # Ends
+
+    def end_blocks(self, x: BulkRequester, gone: np.ndarray) -> None:
+        """Blocks have ended, `gone` (slots,): what they should have waited for is reported, the rest completed."""
+        left = []
+        for load in self.loads:
+            late = gone[load.places[0] // self.stride]
+            if late.any():
+                self._report_late(x, load, late)
+                self.memory.spaces["shared"].land_bulk(load.places[:, late], CHUNK, bool(late.all()))
+            if not late.all():
+                left.append(load.part(~late))
+        self.loads = left
+        slots = x.residents.slot
+        due = [store for store in self.stores if gone[slots[store.lanes[0]]]]
+        for store in due:
+            if store.data is None:
+                message = (
+                    f"{store.origin.name} still reads {self._name(store.reading.places.flat[0])} when its block ends"
+                )
+                with store.resume(store.lanes):
+                    x.finding("unwaited-async", message, np.ones(1, bool), help=_WAIT_READ)
+        self._store(x, due, False)
+
+    def _report_late(self, x: BulkRequester, load: BulkLoad, late: np.ndarray) -> None:
+        lanes = load.lanes[late]
+        message = f"{load.origin.name} still copies to {self._name(load.places[0, late][0])} when its block ends"
+        with load.resume(lanes):
+            x.finding("unwaited-async", message, np.ones(len(lanes), bool), help=_WAIT)
+
+    def settle(self, residents: Residents) -> None:
+        """Blocks start; nothing is under way."""
+        self.closed = np.zeros(residents.lanes, np.int64)
+        self.awaited.clear()
+
+    def move(self, residents: Residents, lanes: np.ndarray, slots: np.ndarray) -> None:
+        """Lanes and slots have other numbers; those that are gone have nothing under way."""
+        closed, remain = np.zeros(residents.lanes, np.int64), lanes >= 0
+        closed[lanes[remain]] = self.closed[remain]
+        self.closed = closed
+        self.readings.move(lanes, slots, self.stride)
+        for load in self.loads:
+            load.lanes = lanes[load.lanes]
+            load.places = moved_places(load.places, slots, self.stride)
+            load.mbarrier = moved_places(load.mbarrier, slots, self.stride)
+        for store in self.stores:
+            store.lanes = lanes[store.lanes]
+        kept = [places[slots[places // self.stride] >= 0] for places in self.awaited]
+        self.awaited = [moved_places(places, slots, self.stride) for places in kept]
+
+
+def _inside(places: np.ndarray, inside: np.ndarray | None) -> np.ndarray:
+    return places if inside is None else places[inside]
+
+
+def _item(size: int) -> np.dtype:
+    return np.dtype("c16") if size == 16 else np.dtype(f"u{size}")

@@ -1,0 +1,81 @@
+"""What the async proxy reads of shared memory while threads go on: sources of bulk stores, operands of wgmma."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import Location
+from ...isa.step import ASYNC, AsyncReading
+from ..memory.access import READS, Origin, ReadingEnd, Requester
+from ..memory.regions import CHUNK
+from ..memory.spaces import Memory
+
+
+@dataclass(eq=False, slots=True)
+class Reading:
+    """Chunks of 16 bytes of shared memory, (chunks, …), that are read for lanes, of a collective for whole warps."""
+
+    lanes: np.ndarray
+    places: np.ndarray
+    allowed: np.ndarray | None
+    whole_warps: bool
+    origin: Origin
+
+    @property
+    def flat(self) -> np.ndarray:
+        """The places that may be read."""
+        return self.places if self.allowed is None else self.places[self.allowed]
+
+    @property
+    def readers(self) -> np.ndarray:
+        """The lane for which each of them is read."""
+        lanes = np.broadcast_to(self.lanes, self.places.shape)
+        return lanes if self.allowed is None else lanes[self.allowed]
+
+
+class Readings:
+    """Those that have begun and not ended."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.pending: list[Reading] = []
+
+    def begin(self, x: Requester, address: np.ndarray, space: str = "shared") -> Reading:
+        """Lanes begin to read 16 bytes at each address."""
+        access = self.memory.reach(x, READS, space, address, CHUNK, ASYNC, None, True)
+        reading = Reading(access.lanes, access.flat, access.allowed, x.collective, x.origin)
+        access.region.begin_reading(reading.flat)
+        self.pending.append(reading)
+        return reading
+
+    def end(self, x: Requester, reading: AsyncReading) -> np.ndarray:
+        """What was read, as it is now: bytes (chunks, …, 16)."""
+        assert isinstance(reading, Reading)
+        self.pending.remove(reading)
+        region, flat = self.memory.spaces["shared"], reading.flat
+        region.end_reading(flat, True)
+        readers = reading.readers.reshape(-1)
+        self.memory.order(x, ReadingEnd(readers, flat.reshape(-1), reading.whole_warps, reading.origin))
+        result = np.full((*reading.places.shape, CHUNK), 0xFF, np.uint8)
+        items = region.read(flat, CHUNK)[..., np.newaxis].view(np.uint8)
+        result[... if reading.allowed is None else reading.allowed] = items
+        return result
+
+    def locations(self) -> list[Location]:
+        """Where those under way began."""
+        return list(dict.fromkeys(r.origin.location for r in self.pending if r.origin.location is not None))
+
+    def move(self, lanes: np.ndarray, slots: np.ndarray, stride: int) -> None:
+        """Lanes and slots have other numbers, -1 for those that are gone."""
+        for reading in self.pending:
+            reading.places = moved_places(reading.places, slots, stride)
+            reading.lanes = lanes[reading.lanes]
+        self.pending = [reading for reading in self.pending if (reading.lanes >= 0).all()]
+
+
+def moved_places(places: np.ndarray, slots: np.ndarray, stride: int) -> np.ndarray:
+    """Places of shared memory after its slots have got other numbers."""
+    result: np.ndarray = slots[places // stride] * stride + places % stride
+    return result

@@ -1,0 +1,63 @@
+"""What warps know of the async proxy: which bulk copies have landed, and what was fenced for it.
+
+A copy that lands in shared memory is no thread's access: it is known to those who waited for its mbarrier. What a
+thread wrote through the generic proxy is seen by the async proxy once a `fence.proxy.async` stands behind it on the way
+to the instruction. Both are kept in one table, and spread as other knowledge does: by barriers, releases and acquires.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...run.residents import WARP
+from .clocks import Clocks, Message, thread_number
+from .stamps import ASYNC_LANE, LANDED, LANDINGS, LANE_MASK, SEVERAL, STAMP
+
+
+class Proxies:
+    """The numbers of mbarriers, and what lanes fence."""
+
+    def __init__(self, clocks: Clocks) -> None:
+        self.clocks = clocks
+        self.numbers: dict[int, int] = {}
+
+    def landing(self, slots: np.ndarray, mbarriers: np.ndarray) -> np.ndarray:
+        """The numbers under which the landings at mbarriers, by slots and addresses there, stand for warps."""
+        numbers = [
+            self.numbers.setdefault(address, min(len(self.numbers), LANDINGS - 1)) for address in mbarriers.tolist()
+        ]
+        return LANDED | (self.clocks.block[slots] * LANDINGS + np.array(numbers)).astype(STAMP)
+
+    def message(self, landing: int, now: int, readers: np.ndarray) -> Message:
+        """What those learn who wait for an mbarrier: that copies landed, and that they have read for warps."""
+        c = self.clocks
+        block, number = divmod(landing - int(LANDED), LANDINGS)
+        row = np.zeros(c.proxy_table().shape[1], STAMP)
+        row[number] = now | SEVERAL
+        threads = {thread_number(int(warp), ASYNC_LANE): now | ASYNC_LANE for warp in np.unique(readers)}
+        return Message(c.blank().warps, threads, proxies={block: row})
+
+    def fence(self, lanes: np.ndarray, now: int) -> None:
+        """Lanes order what they know of the generic proxy before the async proxy."""
+        c, table = self.clocks, self.clocks.proxy_table()
+        rows = lanes // WARP
+        several = np.unique(rows)
+        first = c.column[several] - c.own[several]
+        seen = np.take_along_axis(c.seen[several], first[:, np.newaxis] + np.arange(c.residents.warps), axis=1)
+        table[several, LANDINGS:] = np.maximum(table[several, LANDINGS:], np.repeat(seen, WARP, axis=1))
+        table[rows, LANDINGS + c.own[rows] * WARP + lanes % WARP] = now
+
+    def unfenced(self, rows: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
+        """Which earlier writes, (entries, words), by threads of the same blocks were not fenced for the async proxy."""
+        c = self.clocks
+        block, warp = np.divmod(warps, STAMP.type(c.residents.warps))
+        late = (stamps > 0) & (warps < LANDED) & (block == c.block[rows][:, np.newaxis])
+        if not late.any():
+            return late
+        entry, word = np.nonzero(late)
+        stamp, warp, row = stamps[entry, word], warp[entry, word], rows[entry]
+        fenced = c.proxy_table()[:, LANDINGS:].reshape(c.rows, -1, WARP)
+        lane = stamp & LANE_MASK
+        limit = np.where(lane == SEVERAL, fenced.min(2)[row, warp], fenced[row, warp, lane % WARP])
+        late[entry, word] = stamp > limit
+        return late

@@ -167,7 +167,7 @@ class Tcgen05Shift(GpuOnly):
     forms = (Form("tcgen05.shift.group.down [address:tmem]", group=GROUPS, ptx="8.6", sm=ONE_ARCHITECTURE),)
 
 
-class Tcgen05Commit(Bulk):
+class Tcgen05Commit(GpuOnly, Bulk):
     """Lets an mbarrier, or that of each block in `cta_mask`, count an arrival when the thread's products are done."""
 
     forms = (

@@ -49,6 +49,7 @@ class FakeCuda:
         self.memory, self.failing, self.max_threads = {}, {}, 1024
         self.variables, self.globals, self.maps = {}, {}, []
         self.cluster, self.explicit_cluster = (0, 0, 0), 0  # what the machine code is made for
+        self.graph = None  # that streams are captured into: what it owns, (address, the function that frees it)
         self.run = lambda launch: None
 
     def __getattr__(self, name):
@@ -170,7 +171,19 @@ class FakeCuda:
         return self.result("cuStreamDestroy")
 
     def cuStreamIsCapturing(self, stream):
-        return self.result("cuStreamIsCapturing", 0)
+        return self.result("cuStreamIsCapturing", 0 if self.graph is None else 1)
+
+    def cuStreamGetCaptureInfo(self, stream):
+        return self.result("cuStreamGetCaptureInfo", 1, 5, self.graph, None, None, 0)
+
+    def cuUserObjectCreate(self, pointer, destroy, references, flags):
+        assert (references, flags) == (1, int(real.CUuserObject_flags.CU_USER_OBJECT_NO_DESTRUCTOR_SYNC))
+        return self.result("cuUserObjectCreate", (pointer, int(destroy)))
+
+    def cuGraphRetainUserObject(self, graph, owned, references, flags):
+        assert (references, flags) == (1, int(real.CUuserObjectRetain_flags.CU_GRAPH_USER_OBJECT_MOVE))
+        graph.append(owned)
+        return self.result("cuGraphRetainUserObject")
 
     def cuThreadExchangeStreamCaptureMode(self, mode):
         return self.result("cuThreadExchangeStreamCaptureMode", mode)

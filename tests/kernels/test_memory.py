@@ -1,8 +1,10 @@
 """The memory of calls: how much it remembers, and what decides whether a launch is made again."""
 
+import ctypes
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from ptxdsl import config
@@ -216,3 +218,17 @@ def test_one_matrix_for_all_is_remembered_in_lists(gpu, monkeypatch):
     made_careful(monkeypatch)
     gemm(a, b, out=[Tensor(64, 96) for _ in range(3)])
     assert len(gpu.launches) == 2
+
+
+def test_a_table_that_a_graph_reads_is_its_own_and_freed_with_it(gpu):
+    gpu.graph = []
+    table = np.arange(1000, dtype=np.int64)
+    address = upload.upload(0, 7, table[:400], table[400:])
+    ((source, free),) = gpu.graph
+    kept = table.copy()
+    table[:] = 0
+    assert ctypes.string_at(source, kept.nbytes) == ctypes.string_at(address, kept.nbytes) == kept.tobytes()
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(free)(source)  # as a thread of the driver does
+    gpu.graph = None
+    upload.upload(0, 7, table)
+    assert ctypes.string_at(address, table.nbytes) == table.tobytes()

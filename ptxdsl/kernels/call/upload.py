@@ -3,10 +3,12 @@
 The driver has copied pageable memory to memory of its own when an asynchronous copy to a GPU returns (CUDA driver API,
 "API synchronization behavior"): the table can be forgotten then. A stream has one place for tables, which the next copy
 on the same stream overwrites after the kernels before it. A graph that captures the copy reads the table whenever it is
-replayed: such tables are kept.
+replayed: it owns a copy of its own, which is freed with it.
 """
 
 from __future__ import annotations
+
+import ctypes
 
 import numpy as np
 
@@ -16,17 +18,32 @@ from ptxdsl.kernels.call.workspace import while_captured
 
 LEAST_BYTES = 1 << 16
 _PLACES: dict[tuple[int, int], tuple[int, int]] = {}  # (GPU, stream): address, bytes
-_OF_GRAPHS: list[np.ndarray] = []
+# A thread of the driver frees what a graph owned, maybe when Python has ended: these need no interpreter.
+_ALLOCATE = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(("PyMem_RawMalloc", ctypes.pythonapi))
+_FREE = ctypes.cast(ctypes.pythonapi.PyMem_RawFree, ctypes.c_void_p).value
 
 
 def upload(device: int, stream: int, *parts: np.ndarray) -> int:
     """The address of a copy of arrays, one behind the other, on a GPU, for the next launch on `stream`."""
     table = np.concatenate([part.reshape(-1).view(np.uint8) for part in parts])
     with driver.on(device):
-        address = _place(device, stream, table.nbytes)
+        address, source = _place(device, stream, table.nbytes), table.ctypes.data
         if call("asking whether a stream is captured", driver.cuda.cuStreamIsCapturing, stream):
-            _OF_GRAPHS.append(table)
-        call("copying a table", driver.cuda.cuMemcpyHtoDAsync, address, table.ctypes.data, table.nbytes, stream)
+            source = _owned_by_graph(table, stream)
+        call("copying a table", driver.cuda.cuMemcpyHtoDAsync, address, source, table.nbytes, stream)
+    return address
+
+
+def _owned_by_graph(table: np.ndarray, stream: int) -> int:
+    """The address of a copy of a table on the host, which the graph that a stream is captured into frees."""
+    doing, cuda = "keeping a table for a graph", driver.cuda
+    _, _, graph, *_ = call(doing, cuda.cuStreamGetCaptureInfo, stream)
+    address: int = _ALLOCATE(table.nbytes)
+    ctypes.memmove(address, table.ctypes.data, table.nbytes)
+    flags = cuda.CUuserObject_flags.CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
+    owned = call(doing, cuda.cuUserObjectCreate, address, cuda.CUhostFn(_FREE), 1, int(flags))
+    move = cuda.CUuserObjectRetain_flags.CU_GRAPH_USER_OBJECT_MOVE
+    call(doing, cuda.cuGraphRetainUserObject, graph, owned, 1, int(move))
     return address
 
 

@@ -189,6 +189,8 @@ class State:
     ) -> None:
         """Reports what the lanes of a mask did; `others` are the places of other instructions that take part."""
         lanes = self.lanes_of(which.shape)[which]
+        if which.ndim > len(self.shape):  # several accesses of each lane
+            lanes = np.unique(lanes)
         step = self.step
         if self.batch is not None and which.ndim == len(self.shape):
             step = self.batch.steps[int(np.argmax(which.reshape(len(which), -1).any(1)))]

@@ -158,8 +158,8 @@ class Races(Observer):
             self._check_shared_readers(access, who)
         if not reads and shadow.remote is not None:
             self._check_remote_readers(access, shadow.remote)
+        self._check_fences(access, who, shadow)
         if access.asynchronous:
-            self._check_fences(access, who, shadow)
             return
         self._record_shared(access, now, who)
         if access.ordering.sem != "weak" or self.locations.boxes:

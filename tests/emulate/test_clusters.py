@@ -559,3 +559,98 @@ def test_an_arrival_in_another_block_says_that_memory_was_read(threads, meet, sc
 def test_threads_that_did_not_meet_have_not_said_that_they_have_read():
     _, report = read(body=RELEASED, threads=64, cluster=2, grid=2, meet="bar.warp.sync -1;")
     assert report.findings[0].kind == "race"
+
+
+# A ring of one stage that both blocks of a cluster fill: each copies its half of the bytes to both, and fills again when
+# both have told it that they have read. Warp 0 fills, warp 1 adds what it reads to out.
+RING = """
+    ld.param.u64 %rd0, [x]; ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %cluster_ctarank; mov.u32 %r3, 0;
+    setp.eq.u32 %p0, %r1, 0;
+    @%p0 mbarrier.init.shared.b64 [full], 1;
+    @%p0 mbarrier.init.shared.b64 [empty], 2;
+    {init}
+    setp.ge.u32 %p1, %r1, 32;
+    @%p1 bra consumer;
+    setp.ne.u32 %p0, %r1, 0;
+    @%p0 bra done;
+    mov.u32 %r4, tile; mad.lo.u32 %r4, %r2, 128, %r4;
+    mul.wide.u32 %rd2, %r2, 128; add.u64 %rd2, %rd2, %rd0;
+    fill:
+    and.b32 %r5, %r3, 1; xor.b32 %r5, %r5, 1;
+    wait_empty: {wait_empty}
+    @!%p2 bra wait_empty;
+    mbarrier.arrive.expect_tx.shared.b64 %rd5, [full], 256;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+        [%r4], [%rd2], 128, [full], %h0;
+    add.u64 %rd2, %rd2, 256; add.u32 %r3, %r3, 1;
+    setp.lt.u32 %p2, %r3, 5;
+    @%p2 bra fill;
+    bra done;
+    consumer:
+    sub.u32 %r6, %r1, 32; mov.u32 %r7, tile; mad.lo.u32 %r7, %r6, 8, %r7; mov.u32 %r12, 0;
+    read:
+    and.b32 %r5, %r3, 1;
+    wait_full: {wait_full}
+    @!%p2 bra wait_full;
+    ld.shared.v2.u32 {{%r8, %r9}}, [%r7];
+    add.u32 %r8, %r8, %r9; mad.lo.u32 %r12, %r12, 3, %r8;
+    bar.warp.sync -1;
+    setp.lt.u32 %p0, %r6, 2;
+    mov.u32 %r10, empty; mapa.shared::cluster.u32 %r10, %r10, %r6;
+    {release}
+    add.u32 %r3, %r3, 1;
+    setp.lt.u32 %p2, %r3, 5;
+    @%p2 bra read;
+    mov.u32 %r4, %ctaid.x; mad.lo.u32 %r4, %r4, 32, %r6; mad.wide.u32 %rd1, %r4, 4, %rd1;
+    st.global.u32 [%rd1], %r12;
+    done:
+    {end}
+"""
+RING_PARTS = {
+    "init": MEET,
+    "wait_empty": "mbarrier.try_wait.parity.shared.b64 %p2, [empty], %r5;",
+    "wait_full": "mbarrier.try_wait.parity.shared.b64 %p2, [full], %r5;",
+    "release": "@%p0 mbarrier.arrive.shared::cluster.b64 _, [%r10];",
+    "end": "bar.warp.sync -1; " + MEET,
+}
+RING_SHARED = ".shared .align 128 .b8 tile[256]; .shared .align 8 .b64 full; .shared .align 8 .b64 empty;"
+
+
+def ring(schedule="lockstep", grid=4, resident=None, mask=3, **parts):
+    x, out = np.arange(5 * 64, dtype=np.uint32), np.zeros((grid, 32), np.uint32)
+    body = "mov.b16 %h0, " + f"{mask};" + RING.format(**RING_PARTS | parts)
+    report = launch(body, x, out, grid=grid, block=64, parameters="x: u64, out: u64", module=RING_SHARED,
+                    schedule=schedule, resident=resident)  # fmt: skip
+    return report, x, out
+
+
+@every_schedule
+@pytest.mark.parametrize("grid, resident", [(4, None), (12, 2), (12, 4)])
+def test_both_blocks_of_a_cluster_fill_a_ring_by_multicast(schedule, grid, resident):
+    report, x, out = ring(schedule, grid, resident)
+    clean(report)
+    pairs = x.reshape(5, 32, 2).sum(2, dtype=np.uint32)
+    expected = sum(row * np.uint32(3) ** np.uint32(4 - n) for n, row in enumerate(pairs))
+    assert (out == expected).all()
+
+
+@every_schedule
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"wait_empty": "setp.eq.u32 %p2, %r3, %r3;"},
+        {"wait_full": "setp.eq.u32 %p2, %r3, %r3;"},
+        {"release": "setp.eq.u32 %p0, %r6, 0; @%p0 mbarrier.arrive.shared::cluster.b64 _, [%r10], 2;"},
+        {"release": "@%p0 mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r10];"},
+        {"mask": 1},
+        {"mask": 7},
+        {"init": "bar.sync 0;"},
+        {"end": ""},
+    ],
+    ids=["no wait for empty", "no wait for full", "one block tells twice", "relaxed", "one block", "three blocks",
+         "no start", "no end"],
+)  # fmt: skip
+def test_what_the_ring_of_two_blocks_needs(parts, schedule):
+    report, *_ = ring(schedule, **parts)
+    assert report.findings

@@ -25,7 +25,7 @@ from ..memory.spaces import Memory
 from ..run.residents import Residents
 from .readings import Reading, Readings, moved_places
 
-ARRIVAL = Ordering("relaxed", "cta", "async")
+ARRIVAL = Ordering("relaxed", "cluster", "async")
 MBARRIER_BYTES = 8
 _MOST_NOTES = 64
 _WAIT = "wait for the phase of its mbarrier (mbarrier.try_wait) before the block ends"

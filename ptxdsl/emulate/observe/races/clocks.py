@@ -57,8 +57,9 @@ class Message:
         return Message(np.minimum(self.warps, STAMP.type(limit)), threads, reads, proxies)
 
     def of_reads(self) -> Message:
-        """Only what it tells of reads."""
-        return Message(np.zeros_like(self.warps), {}, Message(self.warps, self.threads).joined(self.reads))
+        """Only what it tells of reads, and of copies that have landed."""
+        reads = Message(self.warps, self.threads).joined(self.reads)
+        return Message(np.zeros_like(self.warps), {}, reads, self.proxies)
 
     def knows(self, warps: np.ndarray, stamps: np.ndarray, reads: bool = False) -> np.ndarray:
         """Which accesses, by warp of the grid and stamp, it covers; with `reads` they are reads."""

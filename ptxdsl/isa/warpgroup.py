@@ -15,38 +15,37 @@ import numpy as np
 
 from ..layout.descriptors import ADDRESS_MASK, OPERAND_K_BYTES, Fields, chunk_offset, decode, swizzled
 from ..layout.mma_shapes import WGMMA_M
-from ..types import Type, b128, f16, s32
+from ..types import Type, f16, s32
 from .matrix import matrix_a, shape, values
 from .numerics import NAN
 from .opcode import Opcode
-from .step import Ordering, Step
+from .step import Step
 from .tensor_core import OF_WGMMA, accumulate
 
 WARPS = 4
 WARP_ROWS = WGMMA_M // WARPS
 WARP = 32
 CHUNK_ELEMENTS = 8  # of 16 bits
-ASYNC = Ordering(proxy="async")
 START = np.uint64(14)  # bits of a descriptor that are its start
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Factors:
-    """What an instruction takes beside registers in flight: where its operands lie (`places`; None: A is in registers).
+    """What an instruction takes beside registers in flight: where its operands lie.
 
+    `places` are those of A, unless that is in registers, and of B, (n, warps, 1); the first `split` are A's.
     `accumulates` (warps,) says where the product is added to the sums; the others are the instruction's constants.
     """
 
-    a: np.ndarray | None
-    b: np.ndarray
+    places: np.ndarray
+    split: int
     accumulates: np.ndarray
     negated: bool
     transposed: tuple[bool, bool]
 
     def part(self, which: np.ndarray) -> Self:
         """Those of some of the warps."""
-        a = None if self.a is None else self.a[:, which]
-        return replace(self, a=a, b=self.b[:, which], accumulates=self.accumulates[which])
+        return replace(self, places=self.places[:, which], accumulates=self.accumulates[which])
 
 
 @cache
@@ -108,7 +107,7 @@ def chunk_addresses(descriptors: np.ndarray, rows: int, transposed: bool) -> np.
     return addresses
 
 
-def places(order: np.ndarray, descriptors: np.ndarray, rows: int, transposed: bool) -> np.ndarray:
+def places_of(order: np.ndarray, descriptors: np.ndarray, rows: int, transposed: bool) -> np.ndarray:
     """The addresses of the chunks of an operand, (chunks of each warp, warps, 1): a warpgroup's warps share them.
 
     `descriptors` (warps,) are the same in all warps of a warpgroup.
@@ -119,39 +118,36 @@ def places(order: np.ndarray, descriptors: np.ndarray, rows: int, transposed: bo
     return by_warp[..., np.newaxis]
 
 
-def _octets(m: Step, order: np.ndarray, addresses: Sequence[np.ndarray]) -> np.ndarray:
-    """The bytes (products, warpgroups, bytes) of operands at `places`."""
-    words = m.load("shared", np.concatenate(addresses), b128, 1, ASYNC).reshape(len(addresses), -1, order.size, 2)
-    by_warp = words[:, :, order.reshape(-1)].transpose(0, 2, 1, 3)
-    return np.ascontiguousarray(by_warp).view(np.uint8).reshape(len(addresses), len(order), -1)
+def _octets(order: np.ndarray, chunks: Sequence[np.ndarray]) -> np.ndarray:
+    """What was read at the `places_of` operands, as (products, warpgroups, bytes)."""
+    by_warp = np.stack(chunks)[:, :, order.reshape(-1), 0].transpose(0, 2, 1, 3)
+    return np.ascontiguousarray(by_warp).reshape(len(chunks), len(order), -1)
 
 
-def operands(
-    m: Step, order: np.ndarray, addresses: Sequence[np.ndarray], rows: int, type: Type, transposed: bool
-) -> np.ndarray:
-    """Operands of products, at `places`, as f64 matrices (products, warpgroups, rows, K)."""
-    octets = _octets(m, order, addresses)
+def operands(order: np.ndarray, chunks: Sequence[np.ndarray], rows: int, type: Type, transposed: bool) -> np.ndarray:
+    """Operands of products, as f64 matrices (products, warpgroups, rows, K); `chunks` are what was read of each."""
+    octets = _octets(order, chunks)
     shape = octets.shape[:2]
     if transposed:
         return values(octets.reshape(*shape, -1, rows * 2), type).transpose(0, 1, 3, 2)
     return values(octets.reshape(*shape, rows, OPERAND_K_BYTES), type).reshape(*shape, rows, -1)
 
 
-def factor_a(
-    m: Step, i: Opcode, order: np.ndarray, factors: Sequence[Factors], held: Sequence[np.ndarray]
-) -> np.ndarray:
-    """A of products that follow each other: (products, warpgroups, rows, K)."""
-    if factors[0].a is None:
-        k = extents(i)[1]
-        fragments = [matrix_a(a[:, np.newaxis], shape(f"m{WARP_ROWS}n8k{k}", i.atype), i.atype) for a in held]
-        return np.stack([a[order].reshape(len(order), -1, k) for a in fragments])
-    addresses = [f.a for f in factors if f.a is not None]
-    whole = operands(m, order, addresses, WGMMA_M, i.atype, factors[0].transposed[0])
+def factor_a(m: Step, i: Opcode, order: np.ndarray, chunks: Sequence[np.ndarray], transposed: bool) -> np.ndarray:
+    """A of products that follow each other, from shared memory: (products, warpgroups, rows, K)."""
+    whole = operands(order, chunks, WGMMA_M, i.atype, transposed)
     if order.shape[1] == WARPS:
         return whole
     ranks = m.special("%warpid").reshape(m.shape)[order[:, 0], 0] % WARPS
-    by_warp = whole.reshape(len(factors), len(order), WARPS, WARP_ROWS, -1)
+    by_warp = whole.reshape(len(chunks), len(order), WARPS, WARP_ROWS, -1)
     return by_warp[:, np.arange(len(order)), ranks]
+
+
+def from_registers(i: Opcode, order: np.ndarray, held: Sequence[np.ndarray]) -> np.ndarray:
+    """The same from registers: of each product a fragment (4, warps, 32)."""
+    k = extents(i)[1]
+    fragments = [matrix_a(a[:, np.newaxis], shape(f"m{WARP_ROWS}n8k{k}", i.atype), i.atype) for a in held]
+    return np.stack([a[order].reshape(len(order), -1, k) for a in fragments])
 
 
 def multiply_add(
@@ -161,13 +157,16 @@ def multiply_add(
     sums: np.ndarray | None,
     factors: Sequence[Factors],
     held: Sequence[np.ndarray],
+    chunks: Sequence[np.ndarray],
 ) -> np.ndarray:
     """The sums after products that follow each other, of like instructions on the same sums; None for zeros.
 
-    `held` are the fragments of A (4, warps, 32) of those that have it in registers.
+    `held` are the fragments of A (4, warps, 32) of those that have it in registers, `chunks` what was read of shared
+    memory for each product, (n, warps, 1, 16) bytes.
     """
-    a = factor_a(m, i, order, factors, held)
-    b = operands(m, order, [f.b for f in factors], extents(i)[0], i.btype, factors[0].transposed[1])
+    split, turned = factors[0].split, factors[0].transposed
+    a = factor_a(m, i, order, [c[:split] for c in chunks], turned[0]) if split else from_registers(i, order, held)
+    b = operands(order, [c[split:] for c in chunks], extents(i)[0], i.btype, turned[1])
     dtype = i.dtype.dtype
     total = np.zeros((*a.shape[1:3], b.shape[2]), dtype) if sums is None else sums
     for number, each in enumerate(factors):

@@ -20,7 +20,7 @@ from .matrix import HELD_IN
 from .opcode import Op, Opcode
 from .operand import Problem
 from .step import Step
-from .warpgroup import WARPS, Factors, extents, multiply_add, places, to_matrix, to_registers
+from .warpgroup import WARPS, Factors, extents, multiply_add, places_of, to_matrix, to_registers
 
 FLOATS = ("f16", "bf16", "tf32", "e4m3", "e5m2")
 TRANSPOSED = ("f16", "bf16")
@@ -113,14 +113,15 @@ class WgmmaMmaAsync(Op):
         named = dict(zip((o.name for o in i.operands if o.read or o.role == "both"), inputs, strict=True))
         transposed = bool(named.get("trans_a", 0)), bool(named.get("trans_b", 0))
         order, n = m.warpgroups(), extents(i)[0]
-        a, b = (
-            places(order, uniform(m, order, name, named[name]), rows, turned) if name in named else None
+        read = [
+            places_of(order, uniform(m, order, name, named[name]), rows, turned)
             for name, rows, turned in zip(("a_desc", "b_desc"), (WGMMA_M, n), transposed, strict=True)
-        )
+            if name in named
+        ]
         accumulates = uniform(m, order, "scale_d", np.asarray(named["scale_d"]))
         negated = named.get("scale_a", 1) * named.get("scale_b", 1) < 0
-        assert b is not None
-        m.multiply_late(Factors(a, b, accumulates, negated, transposed))
+        split = len(read[0]) if len(read) > 1 else 0
+        m.multiply_late(Factors(np.concatenate(read), split, accumulates, negated, transposed))
 
     def matrix(self, i: Opcode, held: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Sums (warpgroups, rows, N) of what registers hold; `order` as in `to_matrix`."""
@@ -138,9 +139,10 @@ class WgmmaMmaAsync(Op):
         sums: np.ndarray | None,
         factors: Sequence[Factors],
         held: Sequence[np.ndarray],
+        chunks: Sequence[np.ndarray],
     ) -> np.ndarray:
         """The sums after like products that follow each other; of `multiply_add`."""
-        return multiply_add(m, i, order, sums, factors, held)
+        return multiply_add(m, i, order, sums, factors, held, chunks)
 
 
 def uniform(m: Step, order: np.ndarray, name: str, values: np.ndarray) -> np.ndarray:

@@ -282,3 +282,86 @@ def test_many_blocks_that_start_as_others_wait(rng):
     report = launch(TEXT.format(body="\n".join(body)), x, block=128, grid=100)
     assert not [f for f in report.findings if f.kind != "race"], str(report)
     assert (x[:128] == 33).all()
+
+
+# ---- shared memory, which the async proxy reads ---------------------------------------------------------------------
+
+PROXY = "fence.proxy.async.shared::cta; "
+BARRIER = "bar.sync 0;"
+OVERWRITE = "mov.b32 %r3, 0; st.shared.b32 [%r2], %r3;"
+ONE = (FENCE, mma(), COMMIT, wait())
+
+
+def text_run(text, *body, block=128):
+    x = np.zeros(block, np.float32)
+    return launch(text.format(body="\n".join(body)), x, block=block)
+
+
+@pytest.mark.parametrize("fence, barrier", [(False, False), (False, True), (True, False), (True, True)])
+def test_what_threads_write_needs_a_proxy_fence_and_a_barrier(fence, barrier):
+    """Every subset of the two; what is missing is what is told."""
+    before, behind = PROXY + BARRIER, (PROXY if fence else "") + (BARRIER if barrier else "")
+    assert before in TEXT
+    report = text_run(TEXT.replace(before, behind), *ONE)
+    if fence and barrier:
+        clean(report)
+        return
+    finding = only(report)
+    assert finding.kind == "race"
+    lacks = "no barrier lies between the two" if not barrier else "no proxy fence lies between the two"
+    assert finding.message.endswith(lacks)
+
+
+@pytest.mark.parametrize("overwritten", [OVERWRITE, "st.shared.b32 [%r2], %r3;"])
+def test_a_tile_is_not_to_be_overwritten_before_the_wait(overwritten):
+    """Not with what it holds either."""
+    finding = only(run(FENCE, mma(), COMMIT, overwritten, wait())[0])
+    assert finding.kind == "unwaited-async"
+    assert finding.message == "st.shared.b32 writes 4 bytes at tile[0], which an asynchronous operation still reads"
+
+
+def test_a_tile_is_free_behind_the_wait():
+    clean(run(*ONE, OVERWRITE)[0])
+
+
+@pytest.mark.parametrize("between, kinds", [("", {"race"}), ("bar.sync 1, 256;", set())])
+def test_others_must_be_told_that_a_tile_is_free(between, kinds):
+    body = (
+        *("setp.lt.u32 %p1, %r0, 128; @!%p1 bra SECOND;", *ONE, between, "bra DONE;"),
+        *("SECOND:", between, OVERWRITE, "DONE:"),
+    )
+    assert {finding.kind for finding in run(*body, block=256)[0].findings} == kinds
+
+
+def test_one_thread_of_a_warpgroup_may_tell_others_that_a_tile_is_free():
+    """As rings do: an arrival of one thread speaks for all that the product has read."""
+    body = (
+        "mov.u32 %r10, flag; setp.eq.u32 %p2, %r0, 5; @%p2 mbarrier.init.shared.b64 [%r10], 1; bar.sync 2;",
+        *("setp.lt.u32 %p1, %r0, 128; @!%p1 bra SECOND;", *ONE),
+        *("@%p2 mbarrier.arrive.shared.b64 _, [%r10];", "bra DONE;", "SECOND:"),
+        "WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [%r10], 0; @!%p3 bra WAIT;",
+        *(OVERWRITE, "DONE:"),
+    )
+    text = TEXT.replace(".reg .pred", ".shared .align 8 .b64 flag;\n.reg .pred", 1)
+    clean(text_run(text, *body, block=256))
+
+
+@pytest.mark.parametrize("fence", ["", PROXY])
+def test_a_tile_that_is_filled_again_needs_another_proxy_fence(fence):
+    report = run(*ONE, BARRIER, OVERWRITE, fence, BARRIER, *ONE)[0]
+    assert [f.message.rpartition("; ")[2] for f in report.findings] == (
+        [] if fence else ["no proxy fence lies between the two"]
+    )
+
+
+def test_groups_of_two_warpgroups_end_one_by_one():
+    """What they read together is taken apart: the first may fill its tile again while the second still reads its own."""
+    body = (
+        "mov.u32 %r11, 8192; setp.lt.u32 %p1, %r0, 128;",
+        *(FENCE, mma(), COMMIT),
+        *("@!%p1 bra SECOND;", wait(), "bar.sync 1, 128;", "bra DONE;"),
+        *("SECOND:", "bar.sync 2, 128;", wait(), "DONE:"),
+    )
+    report, x = run(*body, block=256, grid=2)
+    clean(report)
+    assert (x == 17).all()

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...isa.step import LateInputs
+from ...isa.step import AsyncReading, LateInputs
+from ..memory.access import ProductsEnd
 from ..run.decode import Decoded
 from ..run.executor import Executor
 from ..run.frames import Frame, UninitializedRead, as_index
@@ -33,9 +34,15 @@ class LateProduct:
     rows: np.ndarray
     group: np.ndarray
     inputs: LateInputs
+    reading: AsyncReading
+    unwritten: tuple[np.ndarray, UninitializedRead] | None
 
-    def part(self, which: np.ndarray) -> LateProduct:
-        return LateProduct(self.frame, self.step, self.rows[which], self.group[which], self.inputs.part(which))
+    def parts(self, x: Executor, which: np.ndarray) -> Iterator[LateProduct]:
+        """That of some of the warps, and that of the others."""
+        readings = x.split_reading(self.reading, which)
+        for part, reading in zip((which, ~which), readings, strict=True):
+            rows, group, inputs = self.rows[part], self.group[part], self.inputs.part(part)
+            yield LateProduct(self.frame, self.step, rows, group, inputs, reading, self.unwritten)
 
     def like(self, other: LateProduct) -> bool:
         """Whether they are one instruction's spelling, on the same sums of the same warps."""
@@ -71,7 +78,9 @@ class ProductQueue:
         rows, step = _rows(x), x.step
         self._check_fence(x, rows)
         self._check_free(x, rows)
-        self.queue.append(LateProduct(x.frame, step, rows, self.closed[rows], inputs))
+        reading = x.begin_reading(inputs.places)
+        unwritten, x.unwritten = x.unwritten, None
+        self.queue.append(LateProduct(x.frame, step, rows, self.closed[rows], inputs, reading, unwritten))
 
     def fence(self, x: Executor) -> None:
         rows = _rows(x)
@@ -99,8 +108,9 @@ class ProductQueue:
             elif not which.any():
                 left.append(product)
             else:
-                due.append(product.part(which))
-                left.append(product.part(~which))
+                ends, stays = product.parts(x, which)
+                due.append(ends)
+                left.append(stays)
         self.queue = left
         for chain in _chains(due):
             self._carry_out(x, chain)
@@ -192,21 +202,31 @@ class ProductQueue:
             held = _fragments(x, chain)
             inputs = [product.inputs for product in chain]
             opcode = first.step.opcode
-            sums.matrix = first.step.op.carry_out(opcode, x, order, sums.matrix, inputs, held)
-            _note_unwritten(x, sums)
+            chunks = [x.end_reading(product.reading) for product in chain]
+            x.order(ProductsEnd(first.rows[order]))
+            sums.matrix = first.step.op.carry_out(opcode, x, order, sums.matrix, inputs, held, chunks)
+            for product in chain:
+                if product.unwritten is not None:
+                    _note_unwritten(x, sums, *product.unwritten)
             self.sums[key] = sums
 
     # Other residents
 
-    def move(self, lanes: np.ndarray, warps: int) -> None:
+    def move(self, x: Executor, lanes: np.ndarray, warps: int) -> None:
         """Lanes have other numbers; those that have ended are gone, and their products with them."""
         rows = lanes[::WARP] // WARP
         for name in ("closed", "fenced"):
             setattr(self, name, _moved(getattr(self, name), rows, warps))
         self.used = {key: _moved(flags, rows, warps) for key, flags in self.used.items()}
+        left = []
         for product in self.queue:
+            stays = rows[product.rows] >= 0
+            if not stays.all():
+                product, ended = product.parts(x, stays)
+                x.end_reading(ended.reading)
             product.rows = rows[product.rows]
-        self.queue = [product.part(product.rows >= 0) for product in self.queue]
+            left += [product] if product.rows.size else []
+        self.queue = left
 
 
 def _moved(values: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
@@ -284,12 +304,8 @@ def _fragments(x: Executor, chain: Sequence[LateProduct]) -> list[np.ndarray]:
     return held
 
 
-def _note_unwritten(x: Executor, sums: HeldSums) -> None:
+def _note_unwritten(x: Executor, sums: HeldSums, flags: np.ndarray, source: UninitializedRead) -> None:
     """The sums of a warpgroup hold what nobody wrote, if any of its warps has read that from memory."""
-    if x.unwritten is None:
-        return
-    flags, source = x.unwritten
-    x.unwritten = None
     rows = np.asarray(flags.reshape(-1, WARP).any(1))
     order = sums.rows[x.warpgroups()]
     rows[order[rows[order].any(1)]] = True

@@ -34,6 +34,11 @@ class Reading:
         lanes = np.broadcast_to(self.lanes, self.places.shape)
         return lanes if self.allowed is None else lanes[self.allowed]
 
+    def part(self, warps: np.ndarray) -> Reading:
+        """That of some of the warps."""
+        allowed = None if self.allowed is None else self.allowed[:, warps]
+        return Reading(self.lanes[:, warps], self.places[:, warps], allowed, self.whole_warps, self.origin)
+
 
 class Readings:
     """Those that have begun and not ended."""
@@ -62,6 +67,15 @@ class Readings:
         items = region.read(flat, CHUNK)[..., np.newaxis].view(np.uint8)
         result[... if reading.allowed is None else reading.allowed] = items
         return result
+
+    def split(self, reading: AsyncReading, warps: np.ndarray) -> tuple[Reading, Reading]:
+        """A reading of a collective, (chunks, warps, 1), as that of some of the warps and that of the others."""
+        assert isinstance(reading, Reading)
+        self.pending.remove(reading)
+        first, second = (reading.part(which) for which in (warps, ~warps))
+        self.memory.spaces["shared"].readings += 1  # each of them ends once
+        self.pending += first, second
+        return first, second
 
     def locations(self) -> list[Location]:
         """Where those under way began."""

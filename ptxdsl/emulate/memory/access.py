@@ -200,9 +200,19 @@ class BulkLanding:
     origin: Origin
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class ProductsEnd:
+    """Warps know that a product of their warpgroup has ended: `rows`, (warpgroups, warps of each), their numbers.
+
+    It needed all of them, so that each knows then what the others have done up to that.
+    """
+
+    rows: np.ndarray
+
+
 BarrierEvent: TypeAlias = BarrierArrival | BarrierCompletion
 ClusterEvent: TypeAlias = ClusterArrival | ClusterCompletion | ClusterWait | BlockExit
-AsyncEvent: TypeAlias = Landing | ReadingEnd | BulkLanding
+AsyncEvent: TypeAlias = Landing | ReadingEnd | BulkLanding | ProductsEnd
 Event: TypeAlias = OrderingEvent | Convergence | BarrierEvent | ClusterEvent | AsyncEvent
 
 

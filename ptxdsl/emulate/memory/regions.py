@@ -64,6 +64,9 @@ class Allocation:
         return f"{self.name}[{text}]" + (f" plus {extra} byte{'s' * (extra > 1)}" if extra else "")
 
 
+_ONE = np.uint16(1)  # of the type of what it is added to: a hundred times as fast
+
+
 class Table:
     """The allocations of a space, by address."""
 
@@ -223,13 +226,13 @@ class Region:
         if self.reading is None:
             self.reading = np.zeros(len(self.data) // CHUNK, np.uint16)
         self.readings += 1
-        np.add.at(self.reading, flat // CHUNK, 1)
+        np.add.at(self.reading, flat.reshape(-1) // CHUNK, _ONE)
 
     def end_reading(self, flat: np.ndarray, last: bool) -> None:
         """The async proxy has read chunks, or the `last` of those that it began to read together."""
         assert self.reading is not None
         self.readings -= last
-        np.subtract.at(self.reading, flat // CHUNK, 1)
+        np.subtract.at(self.reading, flat.reshape(-1) // CHUNK, _ONE)
 
     def being_read(self, flat: np.ndarray) -> np.ndarray | None:
         """Which of the items the async proxy reads; None if it reads none."""

@@ -31,7 +31,7 @@ class Contents(Observer):
             self._report_flying(access, flying)
         if access.kind != READS and (read := region.being_read(flat)) is not None:
             self._report_read(access, read)
-        if access.kind == WRITES or access.asynchronous:
+        if access.kind == WRITES or (access.asynchronous and access.ordering.proxy != "async"):
             return
         unwritten = region.unwritten(flat, access.size)
         if unwritten is not None and flying is not None:

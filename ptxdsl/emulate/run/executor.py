@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import ir
 from ...errors import Location
-from ...isa.step import Ordering
+from ...isa.step import AsyncReading, Ordering
 from ...types import Type
 from ..memory.access import Event, Requester
 from ..memory.spaces import Memory
@@ -80,6 +80,12 @@ class Executor(Requester, Protocol):
     def fail(self, kind: str, message: str, where: np.ndarray | None = None, help: str = ...) -> None: ...
 
     def warpgroups(self) -> np.ndarray: ...
+
+    def begin_reading(self, address: np.ndarray) -> AsyncReading: ...
+
+    def end_reading(self, reading: AsyncReading) -> np.ndarray: ...
+
+    def split_reading(self, reading: AsyncReading, warps: np.ndarray) -> tuple[AsyncReading, AsyncReading]: ...
 
     def tainted(self, slots: Sequence[int]) -> np.ndarray | None: ...
 

@@ -181,7 +181,7 @@ class Machine(Core):
             group.lanes, group.loop = np.sort(lanes[group.lanes]), None
         self.cluster_barriers.move(new, old_lanes, lanes[old_lanes])
         self.barriers.move(new, old_slots, slots[old_slots])
-        self.products.move(lanes, new.lanes // WARP)
+        self.products.move(self.processor, lanes, new.lanes // WARP)
         self.pool.move(lanes, slots, new)
         self.copies.move(lanes, slots, new.lanes, self.launch.shared_bytes)
         self.memory.move(new, lanes, slots)

@@ -113,6 +113,10 @@ class Requests(Results):
     def begin_reading(self, address: np.ndarray) -> AsyncReading:
         return self.bulk.readings.begin(self, address)
 
+    def split_reading(self, reading: AsyncReading, warps: np.ndarray) -> tuple[AsyncReading, AsyncReading]:
+        """That of some of the warps of a collective, and that of the others."""
+        return self.bulk.readings.split(reading, warps)
+
     def end_reading(self, reading: AsyncReading) -> np.ndarray:
         return self.bulk.readings.end(self, reading)
 

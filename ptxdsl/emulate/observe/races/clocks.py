@@ -204,6 +204,13 @@ class Clocks:
             for block in np.unique(self.block):
                 self._share([int(row) for row in np.flatnonzero(self.block == block)])
 
+    def meet_warpgroups(self, rows: np.ndarray, now: int) -> None:
+        """The warps of warpgroups, (warpgroups, warps of each), know what each of them has done."""
+        of_groups = self.seen[rows].max(1)
+        for warp in rows.T:
+            of_groups[np.arange(len(rows)), self.column[warp]] = now
+        self.learn(rows.reshape(-1), np.repeat(of_groups, rows.shape[1], axis=0))
+
     def _meet_in_clusters(self) -> None:
         """All warps of each block know what one of them knows, also of the other blocks of the cluster."""
         r = self.residents

@@ -27,6 +27,7 @@ from ...memory.access import (
     Event,
     Landing,
     Observer,
+    ProductsEnd,
     ReadingEnd,
     Requester,
 )
@@ -450,6 +451,8 @@ class Races(Observer):
             self._land_bulk(event)
         elif isinstance(event, ReadingEnd):
             self._end_reading(event)
+        elif isinstance(event, ProductsEnd):
+            self.clocks.meet_warpgroups(event.rows, self._tick() | SEVERAL)
         elif isinstance(event, Fence):
             self._fence(event, by)
         elif isinstance(event, ClusterEvent):

@@ -49,14 +49,17 @@ class Proxies:
 
     def unfenced(self, rows: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
         """Which earlier writes, (entries, words), by threads of the same blocks were not fenced for the async proxy."""
-        c = self.clocks
+        c, table = self.clocks, self.clocks.proxy_table()[:, LANDINGS:]
+        late = (stamps > table.min(1)[rows][:, np.newaxis]) & (warps < LANDED)
+        if not late.any():
+            return late
         block, warp = np.divmod(warps, STAMP.type(c.residents.warps))
-        late = (stamps > 0) & (warps < LANDED) & (block == c.block[rows][:, np.newaxis])
+        late &= block == c.block[rows][:, np.newaxis]
         if not late.any():
             return late
         entry, word = np.nonzero(late)
         stamp, warp, row = stamps[entry, word], warp[entry, word], rows[entry]
-        fenced = c.proxy_table()[:, LANDINGS:].reshape(c.rows, -1, WARP)
+        fenced = table.reshape(c.rows, -1, WARP)
         lane = stamp & LANE_MASK
         limit = np.where(lane == SEVERAL, fenced.min(2)[row, warp], fenced[row, warp, lane % WARP])
         late[entry, word] = stamp > limit

@@ -26,13 +26,13 @@ MOST = 2000  # holders that are looked at: the nearest ones
 MOST_BYTES = 1 << 20  # of an array
 _MADE_BY_CLASS = 1 << 9  # of a type's flags
 _OURS, _OUR_KERNELS = "ptxdsl", "ptxdsl.kernels"
-Path: TypeAlias = tuple[Any, ...]  # number of the scope, a name in it, and the keys that lead on from there
+Path: TypeAlias = tuple[object, ...]  # number of the scope, a name in it, and the keys that lead on from there
 
 
 class Kind:
     """How holders of a kind are copied, compared, restored and named. `items` of a copy are what they lead to."""
 
-    def copy(self, holder: Any) -> Any:
+    def copy(self, holder: Any) -> object:
         raise NotImplementedError
 
     def same(self, holder: Any, copy: Any) -> bool:
@@ -42,14 +42,14 @@ class Kind:
     def restore(self, holder: Any, copy: Any) -> None:
         """Makes the holder hold what was copied."""
 
-    def items(self, copy: Any) -> Iterable[tuple[Any, Any]]:
+    def items(self, copy: Any) -> Iterable[tuple[object, object]]:
         return ()
 
-    def mapped(self, copy: Any, function: Callable[[Any], Any]) -> Any:
+    def mapped(self, copy: Any, function: Callable[[object], object]) -> Any:
         """A copy with other values in it."""
         return copy
 
-    def named(self, holder: str, key: Any) -> str:
+    def named(self, holder: str, key: object) -> str:
         """How a message calls an item."""
         return holder
 
@@ -57,10 +57,10 @@ class Kind:
 class Elements(Kind):
     """Lists and deques."""
 
-    def copy(self, holder: Any) -> Any:
+    def copy(self, holder: Any) -> object:
         return tuple(holder)
 
-    def items(self, copy: Any) -> Iterable[tuple[Any, Any]]:
+    def items(self, copy: Any) -> Iterable[tuple[object, object]]:
         return enumerate(copy)
 
     def same(self, holder: Any, copy: Any) -> bool:
@@ -70,20 +70,20 @@ class Elements(Kind):
         holder.clear()
         holder.extend(copy)
 
-    def mapped(self, copy: Any, function: Callable[[Any], Any]) -> Any:
+    def mapped(self, copy: Any, function: Callable[[object], object]) -> Any:
         return tuple(map(function, copy))
 
-    def named(self, holder: str, key: Any) -> str:
+    def named(self, holder: str, key: object) -> str:
         return f"{holder}[{key}]"
 
 
 class Entries(Kind):
     """Dictionaries."""
 
-    def copy(self, holder: Any) -> Any:
+    def copy(self, holder: Any) -> object:
         return dict(holder)
 
-    def items(self, copy: Any) -> Iterable[tuple[Any, Any]]:
+    def items(self, copy: Any) -> Iterable[tuple[object, object]]:
         return copy.items()  # type: ignore[no-any-return]
 
     def same(self, holder: Any, copy: Any) -> bool:
@@ -94,17 +94,17 @@ class Entries(Kind):
         holder.clear()
         holder.update(copy)
 
-    def mapped(self, copy: Any, function: Callable[[Any], Any]) -> Any:
+    def mapped(self, copy: Any, function: Callable[[object], object]) -> Any:
         return {key: function(value) for key, value in copy.items()}
 
-    def named(self, holder: str, key: Any) -> str:
+    def named(self, holder: str, key: object) -> str:
         return f"{holder}[{key!r}]"
 
 
 class Attributes(Entries):
     """Objects with a `__dict__`."""
 
-    def copy(self, holder: Any) -> Any:
+    def copy(self, holder: Any) -> object:
         return dict(vars(holder))
 
     def same(self, holder: Any, copy: Any) -> bool:
@@ -113,7 +113,7 @@ class Attributes(Entries):
     def restore(self, holder: Any, copy: Any) -> None:
         super().restore(vars(holder), copy)
 
-    def named(self, holder: str, key: Any) -> str:
+    def named(self, holder: str, key: object) -> str:
         return f"{holder}.{key}" if key else holder
 
 
@@ -123,7 +123,7 @@ class SlotAttributes(Attributes):
     def __init__(self, names: tuple[str, ...]) -> None:
         self.names = names
 
-    def copy(self, holder: Any) -> Any:
+    def copy(self, holder: Any) -> object:
         return {name: getattr(holder, name) for name in self.names if hasattr(holder, name)}
 
     def same(self, holder: Any, copy: Any) -> bool:
@@ -140,7 +140,7 @@ class SlotAttributes(Attributes):
 class Elementary(Kind):
     """Sets."""
 
-    def copy(self, holder: Any) -> Any:
+    def copy(self, holder: Any) -> object:
         return frozenset(holder)
 
     def same(self, holder: Any, copy: Any) -> bool:
@@ -154,7 +154,7 @@ class Elementary(Kind):
 class Numbers(Kind):
     """Arrays of numpy; None for those that are large, or cannot be written."""
 
-    def copy(self, holder: Any) -> Any:
+    def copy(self, holder: Any) -> object:
         return holder.copy() if holder.flags.writeable and holder.nbytes <= MOST_BYTES else None
 
     def same(self, holder: Any, copy: Any) -> bool:
@@ -167,7 +167,7 @@ class Numbers(Kind):
 class ClosureCells(Entries):
     """The names that a function shares with the one it is defined in, and those of its module that it binds."""
 
-    def copy(self, holder: Any) -> Any:
+    def copy(self, holder: Any) -> dict[str, object]:
         shared = zip(holder.__code__.co_freevars, holder.__closure__ or (), strict=True)
         bound = {name: holder.__globals__.get(name) for name in _module_names(holder.__code__, "STORE")}
         attached = {name: getattr(holder, name) for name in ("__dict__", "__defaults__", "__kwdefaults__")}
@@ -184,14 +184,14 @@ class ClosureCells(Entries):
         for name in _module_names(holder.__code__, "STORE"):
             holder.__globals__[name] = copy[name]
 
-    def named(self, holder: str, key: Any) -> str:
-        return f"{holder}.{key}" if key.startswith("__") else str(key)
+    def named(self, holder: str, key: object) -> str:
+        return f"{holder}.{key}" if str(key).startswith("__") else str(key)
 
 
 class Members(Entries):
     """Classes of the user's: what they hold besides functions."""
 
-    def copy(self, holder: Any) -> Any:
+    def copy(self, holder: Any) -> dict[str, object]:
         members = vars(holder).items()
         return {name: value for name, value in members if not name.startswith("__") and not hasattr(value, "__get__")}
 
@@ -204,7 +204,7 @@ class Members(Entries):
         for name, value in copy.items():
             setattr(holder, name, value)
 
-    def named(self, holder: str, key: Any) -> str:
+    def named(self, holder: str, key: object) -> str:
         return f"{holder}.{key}"
 
 
@@ -219,14 +219,14 @@ def _is_bound(cell: CellType) -> bool:
 class IteratorPosition(Kind):
     """Iterators and generators: where they are, as far as that can be seen. They cannot be put back."""
 
-    def copy(self, holder: Any) -> Any:
+    def copy(self, holder: Any) -> object:
         return _position(holder)
 
     def same(self, holder: Any, copy: Any) -> bool:
         return bool(_position(holder) == copy)
 
 
-def _position(iterator: Any, depth: int = 4) -> tuple[Any, ...]:
+def _position(iterator: Any, depth: int = 4) -> tuple[object, ...]:
     if isinstance(iterator, GeneratorType):
         return _position_in(iterator, depth)
     inner = _reduced(iterator) if isinstance(iterator, itertools.cycle) else gc.get_referents(iterator)
@@ -234,7 +234,7 @@ def _position(iterator: Any, depth: int = 4) -> tuple[Any, ...]:
     return type(iterator), length_hint(iterator, -1), known, *_positions(inner, depth)
 
 
-def _position_in(generator: GeneratorType[Any, Any, Any], depth: int) -> tuple[Any, ...]:
+def _position_in(generator: GeneratorType[Any, Any, Any], depth: int) -> tuple[object, ...]:
     frame = generator.gi_frame
     if frame is None or generator.gi_running:
         return (frame is None,)
@@ -242,7 +242,7 @@ def _position_in(generator: GeneratorType[Any, Any, Any], depth: int) -> tuple[A
     return frame.f_lasti, *(v if isinstance(v, int | str) else id(v) for v in values), *_positions(values, depth)
 
 
-def _positions(values: Iterable[Any], depth: int) -> Iterator[Any]:
+def _positions(values: Iterable[object], depth: int) -> Iterator[object]:
     for value in values if depth else ():
         if isinstance(value, list | deque):
             yield len(value)
@@ -252,7 +252,7 @@ def _positions(values: Iterable[Any], depth: int) -> Iterator[Any]:
             yield _position(value, depth - 1)
 
 
-def _reduced(cycle: Any) -> Iterable[Any]:
+def _reduced(cycle: Any) -> Iterable[object]:
     """Of itertools.cycle the position in the list that it repeats; Python 3.14 does not tell it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -265,19 +265,19 @@ def _reduced(cycle: Any) -> Iterable[Any]:
 class Through(Kind):
     """What does not change itself, and leads to what does."""
 
-    def __init__(self, reached: Callable[[Any], Iterable[tuple[Any, Any]]], text: str) -> None:
+    def __init__(self, reached: Callable[[Any], Iterable[tuple[object, object]]], text: str) -> None:
         self.reached, self.text = reached, text
 
-    def copy(self, holder: Any) -> Any:
+    def copy(self, holder: Any) -> object:
         return holder
 
-    def items(self, copy: Any) -> Iterable[tuple[Any, Any]]:
+    def items(self, copy: Any) -> Iterable[tuple[object, object]]:
         return self.reached(copy)
 
     def same(self, holder: Any, copy: Any) -> bool:
         return True
 
-    def named(self, holder: str, key: Any) -> str:
+    def named(self, holder: str, key: object) -> str:
         return self.text.format(holder, key)
 
 
@@ -358,7 +358,7 @@ class Record:
             return str(self.key)
         return self.parent.kind.named(self.parent.name, self.key)
 
-    def differences(self) -> list[tuple[str, Any, Any]]:
+    def differences(self) -> list[tuple[str, object, object]]:
         """(name, old, new) of the items that are others now; of the holder itself where it has more or fewer."""
         old, new = dict(self.kind.items(self.copy)), dict(self.kind.items(self.kind.copy(self.holder)))
         both = [(self.kind.named(self.name, key), old[key], new[key]) for key in old.keys() & new.keys()]
@@ -372,13 +372,13 @@ class Snapshot:
     def __init__(self, scopes: list[Names]) -> None:
         self.scopes = scopes
         self.records: list[Record] = []
-        pending: list[tuple[Any, Kind, Any, Any]] = []
+        pending: list[tuple[object, Kind, Record | int, object]] = []
         for number, scope in enumerate(scopes):
             _queue(scope.values.items(), number, pending)
             _queue(_of_module(scope.code, scope.globals), number, pending)
         self._walk(pending)
 
-    def _walk(self, pending: list[tuple[Any, Kind, Any, Any]]) -> None:
+    def _walk(self, pending: list[tuple[object, Kind, Record | int, object]]) -> None:
         """Breadth first; `pending` grows."""
         seen: set[int] = set()
         for holder, kind, parent, key in pending:
@@ -391,7 +391,7 @@ class Snapshot:
                 _queue(kind.items(record.copy), record, pending)
             if isinstance(kind, Attributes):
                 _queue([("", type(holder))], record, pending)
-            if kind is _CELLS:
+            if isinstance(holder, FunctionType):
                 _queue(_of_module(holder.__code__, holder.__globals__), record, pending)
 
     def changed(self) -> list[Record]:
@@ -403,7 +403,7 @@ class Snapshot:
         for record in self.changed():
             record.kind.restore(record.holder, record.copy)
 
-    def paths(self) -> Iterator[tuple[Path, Any]]:
+    def paths(self) -> Iterator[tuple[Path, object]]:
         """All that was reached, by its path."""
         for number, scope in enumerate(self.scopes):
             for name, value in scope.values.items():
@@ -418,7 +418,9 @@ def _has_leaves_alone(copy: Any) -> bool:
     return isinstance(copy, tuple) and not any(_kinds.get(of, True) for of in set(map(type, copy)))
 
 
-def _queue(items: Iterable[tuple[Any, Any]], parent: Any, pending: list[tuple[Any, Kind, Any, Any]]) -> None:
+def _queue(
+    items: Iterable[tuple[object, object]], parent: Any, pending: list[tuple[object, Kind, Record | int, object]]
+) -> None:
     for key, value in items:
         of = type(value)
         if of not in _kinds:

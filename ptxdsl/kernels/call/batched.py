@@ -63,15 +63,17 @@ class ListedBatch:
             return None
         handle = prepared(kernel, made.grid, threads, device, traits=traits)
 
-        def send(rows: np.ndarray, factors: tuple[Any, ...], stream: int) -> None:
+        def send(rows: np.ndarray, factors: tuple[float, ...], stream: int) -> None:
             handle(self._values(made, factors, upload(device, stream, rows.T)).flat, stream=stream)
 
         send(addresses.T, (alpha, beta), stream)
         return ProblemTable(addresses.T, (0, 1, 2, 3)), send
 
-    def _values(self, made: Scheduled, factors: tuple[Any, ...], table: Any) -> Parameters:
+    def _values(self, made: Scheduled, factors: tuple[float, ...], table: Any) -> Parameters:
         """The parameters of the kernel."""
-        return gemm_values(self.problem, made, factors[:2], BATCHES["listed"](count=self.count, table=table))
+        return gemm_values(
+            self.problem, made, (factors[0], factors[1]), BATCHES["listed"](count=self.count, table=table)
+        )
 
     def _table(self, addresses: np.ndarray) -> AddressTable:
         """For the emulator, which gives arrays addresses of its own."""
@@ -84,7 +86,7 @@ class ListedBatch:
         return table
 
 
-def lists_of(a: Any, b: Any, c: Any, out: Any) -> dict[str, Sequence[Any]]:
+def lists_of(a: Any, b: Any, c: Any, out: Any) -> dict[str, Sequence[object]]:
     """What is given of the lists of a call; a single matrix, which is for all, as often as the lists are long.
 
     Raises LaunchError for what is neither a list nor a single matrix.
@@ -99,7 +101,7 @@ def lists_of(a: Any, b: Any, c: Any, out: Any) -> dict[str, Sequence[Any]]:
     return {name: operand if is_list(operand) else [operand] * count for name, operand in operands.items()}
 
 
-def _check_single(name: str, owner: Any, listed: str) -> None:
+def _check_single(name: str, owner: object, listed: str) -> None:
     """Raises LaunchError for what stands beside lists and is no matrix for all products."""
     shape = tensor(name, owner, (2, 3), "a matrix has two dimensions", "reshape it").array.shape
     if len(shape) == 3 or name == "out":
@@ -111,7 +113,7 @@ def _check_single(name: str, owner: Any, listed: str) -> None:
         )
 
 
-def batch_of(lists: Mapping[str, Sequence[Any]], beta: float) -> ListedBatch | None:
+def batch_of(lists: Mapping[str, Sequence[object]], beta: float) -> ListedBatch | None:
     """The lists of a call, checked; None where they are empty.
 
     Raises LaunchError for lists whose matrices are of different sizes or lie otherwise.

@@ -96,13 +96,13 @@ def narrower(out: Matrix | Matrices, c: Matrix | Matrices | None, columns: Any) 
     return out.widest(columns) if c is None else min(out.widest(columns), c.widest(columns))
 
 
-def check_is_config(config: Any) -> None:
+def check_is_config(config: object) -> None:
     """Raises LaunchError for what is no configuration; None is for one that is chosen."""
     if config is not None and not isinstance(config, GemmConfig):
         raise LaunchError(f"`config` is {config!r}", help="pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32))")
 
 
-def check_is_bool(name: str, value: Any) -> None:
+def check_is_bool(name: str, value: object) -> None:
     """Raises LaunchError for what is neither true nor false."""
     if not isinstance(value, bool | np.bool_):
         raise LaunchError(f"`{name}` is {value!r}", help="pass True or False")

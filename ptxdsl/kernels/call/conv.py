@@ -25,18 +25,18 @@ from ptxdsl.kernels.traits import Traits
 
 def run(
     kernel: Kernel,
-    x: Any,
-    w: Any,
-    out: Any,
-    pad: Any,
-    stride: Any,
-    dilation: Any,
+    x: object,
+    w: object,
+    out: object,
+    pad: object,
+    stride: object,
+    dilation: object,
     config: GemmConfig | None,
     schedule: Schedule | None,
     split_k: int | None,
     reduction: str | None,
     epilogue: Callable[..., Any] | None,
-    operands: Sequence[Any],
+    operands: Sequence[object],
 ) -> Any:
     """out = epilogue(x ∗ w, *operands) by `kernel`, as `conv2d` says. Returns out."""
     operands = sequence_of(operands)

@@ -63,7 +63,7 @@ class Convolution:
     product: GemmProblem
 
 
-def window(pad: Any, stride: Any, dilation: Any) -> Window:
+def window(pad: object, stride: object, dilation: object) -> Window:
     """The options of a call. Raises LaunchError for what is no such number."""
     sides = _pair(pad)
     pads = [_pair(side) for side in sides] if sides else []
@@ -75,7 +75,7 @@ def window(pad: Any, stride: Any, dilation: Any) -> Window:
     return Window((pads[0], pads[1]), _steps("stride", stride), _steps("dilation", dilation))
 
 
-def _pair(value: Any) -> Any:
+def _pair(value: object) -> Any:
     """A number for both, or the two of a pair; () for what is neither."""
     if is_int(value):
         return (int(value), int(value))
@@ -86,7 +86,7 @@ def _are_sizes(values: Any, least: int) -> bool:
     return all(is_int(v) and least <= v < MOST for v in values)
 
 
-def _steps(name: str, value: Any) -> Any:
+def _steps(name: str, value: object) -> Any:
     pair = _pair(value)
     if not pair or not _are_sizes(pair, 1):
         raise LaunchError(
@@ -96,7 +96,12 @@ def _steps(name: str, value: Any) -> Any:
 
 
 def convolution_of(
-    x: Any, w: Any, out: Any, moves: Window, epilogue: Callable[..., Any] | None = None, operands: Sequence[Any] = ()
+    x: object,
+    w: object,
+    out: object,
+    moves: Window,
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[object] = (),
 ) -> Convolution:
     """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
     images = tensor("x", x, 4, IMAGES, "one image of (H, W, C) is x[None]")
@@ -201,7 +206,7 @@ def _filters(operand: Tensor) -> Matrix:
     )
 
 
-def _pixels(name: str, owner: Any, shape: tuple[int, ...], what: str, types: Sequence[Type]) -> Matrix:
+def _pixels(name: str, owner: object, shape: tuple[int, ...], what: str, types: Sequence[Type]) -> Matrix:
     """An output, or what lies as one: pixels one behind the other at one distance, channels side by side."""
     dimensions, help = "an output has four dimensions, (N, P, Q, K)", f"pass `{name}` of the shape {shape}"
     operand = tensor(name, owner, 4, dimensions, help, describe_types(types))
@@ -235,7 +240,7 @@ def _common_stride(extents: Sequence[int], strides: Sequence[int], otherwise: in
     return otherwise if apart is None else apart
 
 
-def _operand(name: str, operand: Any, shape: tuple[int, ...], out: Matrix) -> EpilogueOperand:
+def _operand(name: str, operand: object, shape: tuple[int, ...], out: Matrix) -> EpilogueOperand:
     if isinstance(operand, VectorOperand):
         return vector_operand(name, operand, out)
     return matrix_operand(_pixels(name, operand, shape, "the output has", types_read(out.type)), out)

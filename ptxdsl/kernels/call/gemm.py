@@ -28,10 +28,10 @@ NO_OPERANDS: tuple[Any, ...] = ()
 
 def run(
     kernel: Kernel,
-    a: Any,
-    b: Any,
-    c: Any,
-    out: Any,
+    a: object,
+    b: object,
+    c: object,
+    out: object,
     alpha: float,
     beta: float,
     config: GemmConfig | None,
@@ -39,7 +39,7 @@ def run(
     split_k: int | None,
     reduction: str | None,
     epilogue: Callable[..., Any] | None,
-    operands: Sequence[Any],
+    operands: Sequence[object],
 ) -> Any:
     """out = epilogue(alpha·a@b + beta·c, *operands) by `kernel`, as `gemm` says. Returns out."""
     factors = factor("alpha", alpha), factor("beta", beta)
@@ -100,7 +100,7 @@ def _chosen(problem: GemmProblem, choice: Choice, device: int | None) -> GemmCon
     return choose(*shape, a.type, target(device), width, along_k, is_scheduled, model=model_of(device))
 
 
-def plan_of(kernel: Kernel, problem: GemmProblem, choice: Choice, factors: tuple[Any, Any]) -> LaunchPlan | None:
+def plan_of(kernel: Kernel, problem: GemmProblem, choice: Choice, factors: tuple[float, float]) -> LaunchPlan | None:
     """The launch of a row-major problem; None where there is nothing to write."""
     _check_hashable(choice.schedule)
     traits = traits_of(problem, choice)
@@ -114,12 +114,12 @@ def plan_of(kernel: Kernel, problem: GemmProblem, choice: Choice, factors: tuple
     )
 
 
-def _check_factors(factors: tuple[Any, Any], traits: Traits) -> None:
+def _check_factors(factors: tuple[float, float], traits: Traits) -> None:
     for name, number in zip(("alpha", "beta"), factors, strict=True):
         check_factor(name, number, traits.scalar)
 
 
-def _check_hashable(schedule: Any) -> None:
+def _check_hashable(schedule: object) -> None:
     if schedule.__hash__ is None:
         raise LaunchError(
             f"schedule is {schedule!r}; gemm takes one schedule, a value of ptxdsl.schedule",
@@ -129,11 +129,11 @@ def _check_hashable(schedule: Any) -> None:
 
 def _run_lists(
     kernel: Kernel,
-    lists: dict[str, Sequence[Any]],
+    lists: dict[str, Sequence[object]],
     choice: Choice,
-    factors: tuple[Any, Any],
-    operands: Sequence[Any],
-) -> Sequence[Any]:
+    factors: tuple[float, float],
+    operands: Sequence[object],
+) -> Sequence[object]:
     """The same of lists of matrices. Returns the list of outputs."""
     if operands:
         raise LaunchError(
@@ -142,7 +142,7 @@ def _run_lists(
         )
     listed = lists_given(lists["a"], lists["b"], lists.get("c"), lists.get("out"))
     key = key_of_lists(kernel, (choice, factors[1] == 0), listed.lengths)
-    launched: Sequence[Any] | None = CALLS.launch(key, listed.out, listed.arrays, factors)
+    launched: Sequence[object] | None = CALLS.launch(key, listed.out, listed.arrays, factors)
     if launched is not None:
         return launched
     batch = batch_of(lists, factors[1])

@@ -81,7 +81,7 @@ class Matrices:
         return array
 
 
-def matrices(name: str, owners: Sequence[Any]) -> Matrices:
+def matrices(name: str, owners: Sequence[object]) -> Matrices:
     """A list of matrices. Raises LaunchError for one that is none, and for lists whose matrices differ in kind."""
     seen = [_look(name, number, owner) for number, owner in enumerate(owners)]
     kinds, shapes, strides, pointers, readonly = zip(*seen, strict=True)
@@ -142,14 +142,14 @@ def _orders(shapes: np.ndarray, strides: np.ndarray) -> dict[str, tuple[np.ndarr
     return readings
 
 
-def _refuse_first(name: str, owners: Sequence[Any]) -> NoReturn:
+def _refuse_first(name: str, owners: Sequence[object]) -> NoReturn:
     """Raises for the first matrix that is none."""
     for number, owner in enumerate(owners):
         matrix(f"{name}[{number}]", owner)
     raise AssertionError(f"all matrices of {name} are in order")
 
 
-def _refuse_orders(name: str, owners: Sequence[Any], orders: dict[str, tuple[np.ndarray, np.ndarray]]) -> NoReturn:
+def _refuse_orders(name: str, owners: Sequence[object], orders: dict[str, tuple[np.ndarray, np.ndarray]]) -> NoReturn:
     rows, columns = (fits for fits, _ in orders.values())
     if not (rows | columns).all():
         _refuse_first(name, owners)
@@ -223,7 +223,13 @@ class ProblemGroup:
         return bool(np.all(same))
 
 
-def group_of(a: Any, b: Any, c: Any, out: Any, beta: float) -> ProblemGroup | None:
+def group_of(
+    a: Sequence[object],
+    b: Sequence[object],
+    c: Sequence[object] | None,
+    out: Sequence[object] | None,
+    beta: float,
+) -> ProblemGroup | None:
     """The arrays of a call; out is made where it is not given. None for no problems; raises LaunchError for misfits."""
     operands = {"a": a, "b": b, **({"c": c} if c is not None else {}), **({"out": out} if out is not None else {})}
     _check_lengths(operands)
@@ -257,7 +263,7 @@ def _new(left: Matrices, shapes: np.ndarray) -> list[Any]:
     return [empty(first, (m, n), outputs(left.type)[0]) for m, n in shapes.tolist()]
 
 
-def _check_lengths(given: dict[str, Any]) -> None:
+def _check_lengths(given: dict[str, Sequence[object]]) -> None:
     for name, owners in given.items():
         if not isinstance(owners, list | tuple):
             raise LaunchError(

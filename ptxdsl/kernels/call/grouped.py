@@ -40,10 +40,10 @@ class Constants(TypedDict):
 
 def run(
     kernel: Kernel,
-    a: Sequence[Any],
-    b: Sequence[Any],
-    c: Sequence[Any] | None,
-    out: Sequence[Any] | None,
+    a: Sequence[object],
+    b: Sequence[object],
+    c: Sequence[object] | None,
+    out: Sequence[object] | None,
     alpha: float,
     beta: float,
     schedule: str,
@@ -121,7 +121,9 @@ def _check_on_host(device: int | None) -> None:
         )
 
 
-def _emulate(kernel: Kernel, group: ProblemGroup, constants: Constants, deal: Deal, factors: tuple[Any, Any]) -> None:
+def _emulate(
+    kernel: Kernel, group: ProblemGroup, constants: Constants, deal: Deal, factors: tuple[float, float]
+) -> None:
     traits = constants["traits"]
     rows, schedule = describe(group), deal.table.copy()  # blocks count themselves in it
     table = address_table(group, rows, deal.order)
@@ -134,7 +136,7 @@ def _sender(kernel: Kernel, constants: Constants, deal: Deal, device: int) -> Se
     traits = constants["traits"]
     handle = prepared(kernel, deal.blocks, traits.threads, device, **constants)
 
-    def send(rows: np.ndarray, factors: tuple[Any, ...], stream: int) -> None:
+    def send(rows: np.ndarray, factors: tuple[float, ...], stream: int) -> None:
         address = upload(device, stream, rows, deal.table)
         tables = address, address + rows.nbytes
         handle(_values(constants, deal, tables, len(rows), factors, device, stream).flat, stream=stream)
@@ -147,7 +149,7 @@ def _values(
     deal: Deal,
     tables: tuple[Any, Any],
     problems: int,
-    factors: tuple[Any, ...],
+    factors: tuple[float, ...],
     device: int | None,
     stream: int,
 ) -> Parameters:

@@ -67,7 +67,7 @@ class LaunchPlan:
         first = names.index(self.numbers[0]) if self.numbers else 0
         return slice(first, first + len(self.numbers))
 
-    def for_others(self, arrays: Sequence[Any], device: int, library: Library) -> ArrayLaunch:
+    def for_others(self, arrays: Sequence[object], device: int, library: Library) -> ArrayLaunch:
         """The same launch on a GPU, of any arrays that lie as `arrays`, of which the first is the output."""
         handle = prepared(self.kernel, self.grid, self.threads, device, **self.constants)
         tensors = self.tensors
@@ -110,7 +110,7 @@ class ArrayLaunch:
     address: Callable[[Any], int]
     alignment: int
 
-    def launch(self, addresses: list[int], arrays: Sequence[Any], numbers: tuple[Any, ...]) -> Any:
+    def launch(self, addresses: list[int], arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
         """Launches with these arrays, and returns the output; None, with nothing done, where their memory may overlap,
         or where the workspace belongs to another stream."""
         stream = self.current_stream()
@@ -136,9 +136,9 @@ class ArrayLaunch:
 def carry_out(
     plan: LaunchPlan,
     call: tuple[Hashable, list[int]] | None,
-    arrays: Sequence[Any],
+    arrays: Sequence[object],
     out: Tensor,
-    numbers: tuple[Any, ...] = (),
+    numbers: tuple[float, ...] = (),
 ) -> None:
     """Makes a launch, and remembers it where all arrays are of a library that says how they lie, on a GPU."""
     device, stream = stream_of(*(tensor.array for tensor in plan.tensors.values()))

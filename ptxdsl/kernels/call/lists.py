@@ -53,7 +53,7 @@ class ListLaunch:
     current_stream: Callable[[], int]
     stream: int | None = None
 
-    def launch(self, out: Sequence[Any] | None, arrays: Sequence[Any], numbers: tuple[Any, ...]) -> Any:
+    def launch(self, out: Sequence[object] | None, arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
         """Launches with other arrays, and returns the outputs; None, with nothing done, where they lie otherwise or may
         share memory. `arrays` are all that are given, list by list, and `out` the first of the lists."""
         stream = self.current_stream()
@@ -69,7 +69,7 @@ class ListLaunch:
         self.send(rows, numbers, stream)
         return out
 
-    def _are_alike(self, arrays: Sequence[Any]) -> bool:
+    def _are_alike(self, arrays: Sequence[object]) -> bool:
         """The library's own check is for arrays of which no two are the same."""
         if not self.repeats:
             return self.alike(*arrays)
@@ -104,15 +104,15 @@ class ListLaunch:
 class CallLists(NamedTuple):
     """The lists of a call: `arrays` has all that are given, out first."""
 
-    c: Sequence[Any] | None
-    out: Sequence[Any] | None
+    c: Sequence[object] | None
+    out: Sequence[object] | None
     lengths: list[int | None]
-    arrays: list[Any]
+    arrays: list[object]
 
 
-def lists_given(a: Any, b: Any, c: Any, out: Any) -> CallLists:
+def lists_given(a: object, b: object, c: Any, out: Any) -> CallLists:
     """The lists of a call; one that is not given has no length, and what is no list has one that no list has."""
-    arrays: list[Any] = []
+    arrays: list[object] = []
     lengths: list[int | None] = []
     for owners in (out, a, b, c):
         if isinstance(owners, LISTS):
@@ -166,7 +166,7 @@ def list_launch(
     )
 
 
-def _repeats(arrays: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+def _repeats(arrays: Sequence[object]) -> tuple[tuple[int, int], ...]:
     """Where an array stands that stood before, and where that was."""
     first: dict[int, int] = {}
     positions = [(n, first.setdefault(id(array), n)) for n, array in enumerate(arrays)]

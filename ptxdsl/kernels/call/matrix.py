@@ -89,7 +89,9 @@ class Matrix(Tensor):
         return common & -common
 
 
-def tensor(name: str, owner: Any, dimensions: int | tuple[int, ...], what: str, help: str, types: str = "") -> Tensor:
+def tensor(
+    name: str, owner: object, dimensions: int | tuple[int, ...], what: str, help: str, types: str = ""
+) -> Tensor:
     """`owner` as an array with so many dimensions; `what` says what has them. Raises LaunchError for others.
 
     `types` says in the help what its elements may be, where that is not what may be multiplied.
@@ -130,7 +132,7 @@ def _of_types(name: str, types: str) -> str:
     return f"pass one of {types}" if is_output(name) else f"convert it to {types}"
 
 
-def _check_memory(name: str, owner: Any, array: arrays.Array) -> None:
+def _check_memory(name: str, owner: object, array: arrays.Array) -> None:
     assert array.type is not None
     if isinstance(owner, np.ma.MaskedArray):
         does, bare = ("writes", f"{name}.data") if is_output(name) else ("reads", f"{name}.filled(0)")
@@ -153,7 +155,7 @@ def is_output(name: str) -> bool:
     return name.partition("[")[0] == "out"
 
 
-def matrix(name: str, owner: Any, vector_help: str = "reshape it", batched: bool = False, types: str = "") -> Matrix:
+def matrix(name: str, owner: object, vector_help: str = "reshape it", batched: bool = False, types: str = "") -> Matrix:
     """`owner` as a matrix, or where `batched` as several of three dimensions; `types` is as in `tensor`.
 
     Raises LaunchError for what is no array, has other dimensions, or lies with gaps.

@@ -21,7 +21,7 @@ MOST_KEYS, MOST_OF_A_KEY = 2048, 8
 class CachedLaunch(Protocol):
     """A launch that was worked out, of arrays that may lie elsewhere the next time."""
 
-    def launch(self, addresses: Any, arrays: Any, numbers: tuple[Any, ...]) -> Any:
+    def launch(self, addresses: Any, arrays: Any, numbers: tuple[float, ...]) -> Any:
         """Launches with other arrays, and returns the output; None, with nothing done, where they do not fit."""
 
 
@@ -42,7 +42,7 @@ class LaunchCache:
         """How many launches are remembered."""
         return sum(map(len, (self._old | self._young).values()))
 
-    def launch(self, key: Hashable, addresses: Any, arrays: Any, numbers: tuple[Any, ...]) -> Any:
+    def launch(self, key: Hashable, addresses: Any, arrays: Any, numbers: tuple[float, ...]) -> Any:
         """The output of a remembered launch that has now been made with these arrays and numbers; None where there is
         none that fits, or where something is wrong, which the check of the arguments says in the caller's words."""
         try:
@@ -81,7 +81,7 @@ class LaunchCache:
 CALLS = LaunchCache()
 
 
-def key_of(kernel: object, options: Hashable, arrays: Sequence[Any]) -> tuple[Hashable, list[int]] | None:
+def key_of(kernel: object, options: Hashable, arrays: Sequence[object]) -> tuple[Hashable, list[int]] | None:
     """All that decides about a launch, with how its arrays lie and which of them are the same; and their addresses,
     below 0 for those that are not given. None where one is no array of torch or CuPy, or has no memory."""
     key: list[Hashable] = [kernel, options, config.deciding()]

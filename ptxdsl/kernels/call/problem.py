@@ -85,13 +85,13 @@ class GemmProblem:
 
 
 def problem_of(
-    a: Any,
-    b: Any,
-    c: Any,
-    out: Any,
+    a: object,
+    b: object,
+    c: object,
+    out: object,
     beta: float,
     epilogue: Callable[..., Any] | None = None,
-    operands: Sequence[Any] = (),
+    operands: Sequence[object] = (),
 ) -> GemmProblem:
     """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
     left, right = matrix("a", a, batched=True), matrix("b", b, batched=True)
@@ -212,7 +212,7 @@ def _check_result(operand: Matrix, shape: tuple[int, ...], inputs: Type, written
         )
 
 
-def _operand(name: str, operand: Any, out: Matrix) -> EpilogueOperand:
+def _operand(name: str, operand: object, out: Matrix) -> EpilogueOperand:
     """An operand of the epilogue, checked."""
     if isinstance(operand, VectorOperand):
         return vector_operand(name, operand, out)

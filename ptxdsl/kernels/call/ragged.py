@@ -56,7 +56,14 @@ class Groups:
 
 
 def run(
-    kernel: Kernel, form: str, a: Any, b: Any, sizes: Any, out: Any, config: GemmConfig | None, validate: bool
+    kernel: Kernel,
+    form: str,
+    a: object,
+    b: object,
+    sizes: object,
+    out: object,
+    config: GemmConfig | None,
+    validate: bool,
 ) -> Any:
     """The products of the groups that `sizes` tells apart, by `kernel`. Returns out."""
     check_is_config(config)
@@ -77,7 +84,7 @@ def run(
     return groups.out.owner
 
 
-def groups_of(form: str, a: Any, b: Any, sizes: Any, out: Any) -> Groups:
+def groups_of(form: str, a: object, b: object, sizes: object, out: object) -> Groups:
     """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
     name, dimensions = ("offsets", 2) if form == "ragged" else ("counts", 3)
     left = _of_rank("a", a, dimensions, "(rows, K)" if form == "ragged" else "(groups, M, K)")
@@ -93,7 +100,7 @@ def groups_of(form: str, a: Any, b: Any, sizes: Any, out: Any) -> Groups:
     return Groups(left, right, written, counted)
 
 
-def _of_rank(name: str, owner: Any, dimensions: int, wanted: str) -> Matrix:
+def _of_rank(name: str, owner: object, dimensions: int, wanted: str) -> Matrix:
     operand = matrix(name, owner, f"pass `{name}` of {wanted}", batched=True)
     if len(operand.full_shape) != dimensions:
         raise LaunchError(

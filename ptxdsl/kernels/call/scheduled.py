@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ptxdsl import Parameters
 from ptxdsl.kernel import Kernel
@@ -34,7 +34,7 @@ def schedule(problem: GemmProblem, traits: Traits, kernel: Kernel) -> Scheduled:
     device, stream = problem.place
     shape = ProblemShape(GemmShape(problem.m, problem.n, problem.k), problem.batches)
     plan = traits.schedule.plan(shape, traits.tile, lambda: resident_blocks(kernel, traits.general, device))
-    shared: dict[str, Any] = {}
+    shared: dict[str, object] = {}
     if traits.schedule.shares:
         memory = workspace(device, stream, traits.sum, plan.sums, plan.semaphores) if plan.sums else NO_WORKSPACE
         shared = {"sums": memory[0], "semaphores": memory[1]}

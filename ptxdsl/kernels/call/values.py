@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ptxdsl import Parameters
 from ptxdsl.kernels.call.matrix import Matrix
 from ptxdsl.kernels.call.problem import EpilogueOperand, GemmProblem
@@ -14,7 +12,7 @@ from ptxdsl.kernels.traits import Traits
 
 
 def gemm_values(
-    problem: GemmProblem, made: Scheduled, factors: tuple[Any, Any], batches: Parameters | None = None
+    problem: GemmProblem, made: Scheduled, factors: tuple[float, float], batches: Parameters | None = None
 ) -> Parameters:
     """Those of `gemm_kernel` for a row-major problem; with `batches`, whose addresses are in a table, no pointers."""
     operands, listed = made.traits.operands, batches is not None

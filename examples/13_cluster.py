@@ -1,17 +1,20 @@
-"""A histogram whose bins lie in the shared memory of two blocks: a cluster.
+"""A histogram in the shared memory of two blocks, and how often each element occurs: a cluster.
 
     python examples/13_cluster.py                  # on the emulator
     python examples/13_cluster.py --device cuda    # on a GPU with clusters (sm_90 or later)
 
 The blocks of a cluster run together, and each may read, write and count in the shared memory of the others. So bins
 that would not fit one block are dealt out: block r of a cluster has those from r * HALF on, and a thread counts what it
-finds in whichever block has the bin. New here: a cluster, addresses in shared memory of another block (`mapa`), and the
-barrier of the cluster. Without the first one a block could count where there are no zeros yet; without the last one it
-could end while the other still counts in its bins.
+finds in whichever block has the bin. A bulk copy may go to several blocks at once: each block fetches half of a table
+from global memory, and both receive it.
+
+New here: a cluster, addresses in shared memory of another block (`mapa`), the barrier of the cluster, and a copy with
+a mask of the blocks that receive it (`multicast`). The barriers are needed: a block must not count in bins that are not
+zero yet, nor end while the other still counts in them, nor copy to an mbarrier that is not made yet.
 """
 
 import numpy as np
-from arrays import check, to_device, to_host
+from arrays import check, to_device
 
 import ptxdsl as pd
 from ptxdsl import ptr, u32
@@ -19,6 +22,7 @@ from ptxdsl import ptr, u32
 CLUSTER, CLUSTERS, THREADS = 2, 3, 96
 BINS = 1000
 HALF = BINS // CLUSTER
+EVERYBODY = (1 << CLUSTER) - 1
 
 
 def meet():
@@ -44,14 +48,36 @@ def histogram(x: ptr[u32], bins: ptr[u32], n: u32):
         pd.ptx.red.relaxed.gpu.global_.add.u32(bins + (rank * HALF + i), own[i])
 
 
+@pd.kernel(cluster=CLUSTER, arch="sm_90")
+def frequency(x: ptr[u32], bins: ptr[u32], y: ptr[u32], n: u32):
+    """y[i] = bins[x[i]], with all bins in the shared memory of each block."""
+    table = pd.shared(u32, BINS, align=16)
+    full = pd.shared(pd.b64, 1)
+    with pd.if_(pd.tid.x == 0):
+        pd.ptx.mbarrier.init.shared.b64(full.address(0), 1)
+        _ = pd.ptx.mbarrier.arrive.expect_tx.shared.b64(full.address(0), BINS * 4)
+    meet()
+    with pd.if_(pd.tid.x == 0):
+        first = pd.special("%cluster_ctarank") * HALF
+        pd.ptx("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
+               table.address(first), bins + first, HALF * 4, full.address(0), EVERYBODY)  # fmt: skip
+    with pd.while_(lambda: ~pd.ptx.mbarrier.try_wait.parity.shared.b64(full.address(0), 0)):
+        pass
+    for i in pd.range(pd.ctaid.x * THREADS + pd.tid.x, n, pd.nctaid.x * THREADS):
+        y[i] = table[x[i]]
+
+
 def main():
     rng = np.random.default_rng(13)
     for n in (0, 1, 10_007):
         x = (rng.beta(2, 5, n) * BINS).astype(np.uint32)
-        bins = to_device(np.zeros(BINS, np.uint32))
-        histogram[CLUSTERS * CLUSTER, THREADS](to_device(x), bins, n)
-        check(f"histogram of {n} elements in {BINS} bins", bins, np.bincount(x, minlength=BINS))
-    print(f"    most in one bin: {to_host(bins).max()}")
+        bins, y = to_device(np.zeros(BINS, np.uint32)), to_device(np.zeros(n, np.uint32))
+        grid, on_device = CLUSTERS * CLUSTER, to_device(x)
+        histogram[grid, THREADS](on_device, bins, n)
+        frequency[grid, THREADS](on_device, bins, y, n)
+        counts = np.bincount(x, minlength=BINS)
+        check(f"histogram of {n} elements in {BINS} bins", bins, counts)
+        check("how often each element occurs", y, counts[x])
 
 
 if __name__ == "__main__":

@@ -145,6 +145,13 @@ class Machine(Core):
         """Completes what somebody may wait for; whether there was any."""
         return self.copies.flush(self.processor) or self.remote.flush() or self.bulk.flush(self.processor)
 
+    def _land_departed(self) -> None:
+        """Completes copies to other blocks by threads that have ended, before others come in their place."""
+        self.remote.flush()
+        alive = self.processor.alive
+        while any(not alive[load.lanes].all() for load in self.bulk.loads):
+            self.bulk.flush(self.processor)
+
     def _under_way(self) -> list[Location]:
         return [*self.copies.places(), *self.bulk.locations()]
 
@@ -155,7 +162,7 @@ class Machine(Core):
         room = min(self._capacity() - int(alive.sum()), len(alive))
         if self.blocks >= self.total or room < self.each:
             return False
-        self.remote.flush()  # by lanes that are gone when others come
+        self._land_departed()
         fresh = self._next(room - room % self.each)
         ordinals = np.append(r.ordinals[alive], fresh)
         self._move(Residents(self.launch.grid, self.launch.block, ordinals, self.cluster))

@@ -17,7 +17,7 @@ from ..types import b64
 from .form import Form
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem
-from .step import RELAXED, Ordering, PhaseArrival, PhaseCompletion, PhaseWait, Step, Update
+from .step import Ordering, PhaseArrival, PhaseCompletion, PhaseWait, Step, Update
 
 MOST = (1 << 20) - 1
 COUNT = np.uint64(MOST)
@@ -25,6 +25,7 @@ EACH = np.uint64(20)
 BYTES = np.uint64(40)  # where the bytes that the phase waits for begin
 PHASE = np.uint64(61)
 ONE = np.uint64(1)
+OBJECT = Ordering("relaxed", "gpu", "mbarrier")
 _BYTE_BITS = (1 << 21) - 1
 
 WHERE = "{.sem}{.scope}{.space}.b64"
@@ -86,7 +87,7 @@ def change_object(
     """Counts at objects; what they were before. With an `ordering` the lanes arrive there."""
     if ordering is not None:
         m.order(PhaseArrival(space, address, ordering))
-    state = m.atomic(space, address, b64, change, amount, ordering=RELAXED)
+    state = m.atomic(space, address, b64, change, amount, ordering=OBJECT)
     complete = change(state, amount) >> PHASE != state >> PHASE
     if complete.any():
         m.order(PhaseCompletion(space, address, complete))
@@ -195,7 +196,7 @@ class MbarrierTestWait(Mbarrier):
         self, i: Opcode, m: Step, address: np.ndarray, phase: np.ndarray, hint: np.ndarray | None = None
     ) -> np.ndarray:
         space = i.space or "generic"
-        now = m.load(space, address, b64, ordering=RELAXED) >> PHASE
+        now = m.load(space, address, b64, ordering=OBJECT) >> PHASE
         complete: np.ndarray = (now & ONE) != phase & ONE if i.parity else now != phase >> PHASE
         m.order(PhaseWait(space, address, complete, Ordering(i.sem or "acquire", i.scope or "cta")))
         return complete

@@ -18,7 +18,8 @@ class Ordering:
     """How an access is ordered among those of other threads (PTX ISA, "Memory Consistency Model").
 
     `sem` is "weak", "relaxed", "volatile", "acquire", "release" or "acq_rel"; `scope` "cta", "cluster", "gpu" or "sys",
-    "" for weak accesses, which no scope makes visible. `proxy` is the way to memory: "generic" or "async".
+    "" for weak accesses, which no scope makes visible. `proxy` is the way to memory: "generic", "async", or
+    "mbarrier" for an object of which `PhaseArrival` and `PhaseWait` tell what is ordered.
     """
 
     sem: str = "weak"

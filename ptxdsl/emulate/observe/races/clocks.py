@@ -240,16 +240,21 @@ class Clocks:
 
     def teach(self, row: int, message: Message) -> None:
         """All lanes of a warp learn a message."""
-        warp = int(self.warp[row])
-        if self.far.get(warp) is message:
-            return
-        first = int(self.cluster[row]) * self.width
-        local = message.warps[first : first + self.width].copy()
-        local[self.column[row]] = 0  # of their own warp the lanes know only what they met for
-        self.learn(np.array([row]), local[np.newaxis])
-        if (known := message.proxies.get(int(self.block[row]))) is not None:
-            self.learn_proxies(np.array([row]), known)
-        self.far[warp] = message.joined(self.far.get(warp))
+        self._teach(np.array([row]), message)
+
+    def _teach(self, rows: np.ndarray, message: Message) -> None:
+        """All lanes of warps learn a message."""
+        old = [self.far.get(warp) for warp in self.warp[rows].tolist()]
+        fresh = [known is not message for known in old]
+        if not all(fresh):
+            rows, old = rows[fresh], [known for known in old if known is not message]
+        local = message.warps[(self.cluster[rows] * self.width)[:, np.newaxis] + np.arange(self.width)]
+        local[np.arange(len(rows)), self.column[rows]] = 0  # of their own warp the lanes know only what they met for
+        self.learn(rows, local)
+        for block, known in message.proxies.items():
+            self.learn_proxies(rows[self.block[rows] == block], known)
+        joint = {id(known): message.joined(known) for known in old}  # warps of a block have often heard the same
+        self.far |= {warp: joint[id(known)] for warp, known in zip(self.warp[rows].tolist(), old, strict=True)}
 
     def blank(self) -> Message:
         """A message that tells nothing."""
@@ -276,11 +281,11 @@ class Clocks:
 
     def hear(self, lanes: np.ndarray, message: Message, alive: np.ndarray) -> None:
         """Lanes learn a message; a warp does, where all its lanes do that have not ended."""
-        for row in np.unique(lanes // WARP):
+        rows, counts = np.unique(np.unique(lanes) // WARP, return_counts=True)
+        whole = counts == alive.reshape(-1, WARP)[rows].sum(1)
+        self._teach(rows[whole], message)
+        for row in rows[~whole]:
             members = lanes[lanes // WARP == row]
-            if len(np.unique(members)) == int(alive.reshape(-1, WARP)[row].sum()):
-                self.teach(int(row), message)
-                continue
             first = int(self.warp[row]) * WARP
             for lane in members % WARP:
                 thread = first + int(lane)

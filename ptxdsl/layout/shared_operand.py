@@ -118,7 +118,27 @@ def shared_operand(mma: TiledMma | MmaAtom | str, operand: str, tile: Any) -> Sh
             f"operand {operand.upper()} of {atom} is read from a tile of two modes; found {layout}, of {layout.rank}",
             f"give it as ({', '.join(NAMES[d] for d in DIMENSIONS[operand])})",
         )
-    return _shared_operand(atom, operand, layout)
+    shared = _shared_operand(atom, operand, layout)
+    _check_array(shared, tile)
+    return shared
+
+
+def _check_array(shared: SharedOperand, tile: Any) -> None:
+    """Refuses an array whose elements have another width, or that may begin where its swizzle does not."""
+    bits, alignment = getattr(getattr(tile, "element", None), "bits", None), getattr(tile, "alignment", None)
+    atom, least = shared.atom, shared.alignment_bytes
+    if bits not in (None, atom.a_bits):
+        raise refusal(
+            f"operand {shared.operand.upper()} of {atom} has elements of {atom.a_bits} bits; "
+            f"those of `{tile.name}` have {bits}",
+            "take an instruction of this type, or convert the elements",
+        )
+    if alignment is not None and alignment % least:
+        raise refusal(
+            f"wgmma reads this layout from multiples of {least} bytes, where its swizzle begins; `{tile.name}` is "
+            f"aligned to {alignment}",
+            f"align it: pd.shared(TYPE, layout, align={least})",
+        )
 
 
 @cache

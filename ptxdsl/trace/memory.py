@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias
 
@@ -335,6 +336,12 @@ class ArrayView(Foreign):
     @property
     def name(self) -> str:
         return self.pointer.name
+
+    @property
+    def alignment(self) -> int | None:
+        """What its address is a multiple of, in bytes; None where only its caller knows."""
+        base = self.pointer.base
+        return math.gcd(base.align or 1, self.pointer.offset) if isinstance(base, ir.Variable) else None
 
     @property
     def shape(self) -> Any:

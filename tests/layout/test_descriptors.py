@@ -1,5 +1,7 @@
 """Descriptors of wgmma: what they say of a layout, and that this is where the layout's elements lie."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,7 @@ from ptxdsl.layout import (
 )
 from ptxdsl.layout.descriptors import MODES, Fields, decode, element_address, encode, usual_byte
 from ptxdsl.layout.mma_shapes import BITS
+from tests.tracing import source_kernel
 
 F16, TF32, S8 = "wgmma.m64n64k16.f32.f16", "wgmma.m64n64k8.f32.tf32", "wgmma.m64n64k32.s32.s8"
 ADDRESS = 0x5000  # a multiple of 1024
@@ -181,6 +184,39 @@ def test_the_layout_that_would_do_does(atom, layout):
         shared_operand(atom, "a", layout)
     from_help = parse(refusal.value.help.removeprefix("this one would do: "))
     assert shared_operand(atom, "a", from_help).fields.swizzle_bytes
+
+
+@pytest.mark.parametrize("array, message, help", [
+    (
+        {"alignment": 16},
+        "wgmma reads this layout from multiples of 1024 bytes, where its swizzle begins; `tile` is aligned to 16",
+        "align it: pd.shared(TYPE, layout, align=1024)",
+    ),
+    (
+        {"element": SimpleNamespace(bits=32)},
+        "operand A of wgmma.m64n64k16.f32.f16 has elements of 16 bits; those of `tile` have 32",
+        "take an instruction of this type, or convert the elements",
+    ),
+])  # fmt: skip
+def test_arrays_that_no_descriptor_can_be_of(array, message, help):
+    tile = SimpleNamespace(name="tile", layout=tile_layout(64, 64, 16), **array)
+    with pytest.raises(LayoutError) as refusal:
+        shared_operand(F16, "a", tile)
+    assert (refusal.value.message, refusal.value.help) == (message, help)
+
+
+def test_an_array_of_a_kernel_knows_its_alignment():
+    body = (
+        "tile = pd.shared(f16, tile_layout(64, 64, 16)LINE)\n"
+        'd = shared_operand("wgmma.m64n64k16.f32.f16", "b", tile).descriptor(tile.address().value.to(u64))\n'
+        "x[0] = d\n"
+    )
+    names = {"tile_layout": tile_layout, "shared_operand": shared_operand}
+    text = source_kernel(body.replace("LINE", ", align=1024"), "x: ptr[u64]", **names).ptx()
+    assert f"{0x4000004000010000}" in text
+    with pytest.raises(LayoutError) as refusal:
+        source_kernel(body.replace("LINE", ""), "x: ptr[u64]", **names).ptx()
+    assert refusal.value.message.endswith("`tile` is aligned to 16")
 
 
 def test_a_traced_start_is_refused():

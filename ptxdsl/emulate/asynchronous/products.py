@@ -185,7 +185,8 @@ class ProductQueue:
         others = [product.step.location] if product.step.location is not None else []
         busy = np.zeros(len(self.closed), bool)
         busy[product.rows] = True
-        x.finding("unwaited-wgmma", message, _mask(x, rows, busy), others, _WAIT)
+        lanes = x.lanes_now[busy[x.lanes_now // WARP]]
+        x.finding_elsewhere("unwaited-wgmma", message, x.step, lanes, others, _WAIT)
 
     # Carrying out
 

@@ -1,0 +1,122 @@
+"""A GEMM of Hopper: one warpgroup copies tiles by TMA, two multiply them by wgmma, and a ring of mbarriers is between.
+
+    python examples/12_warp_specialised_gemm.py                  # on the emulator
+    python examples/12_warp_specialised_gemm.py --device cuda    # and its speed, on an H100 or H200
+
+c = a @ b.T for a of (m, k) and b of (n, k), in bf16 with sums in f32. A block computes tiles of 128 x 256, one after
+another. New here: roles with registers of their own, descriptors derived from the layout of a tile, and an epilogue
+that goes through shared memory: stmatrix, a fence for the asynchronous proxy, TMA.
+"""
+
+import ml_dtypes
+import numpy as np
+from arrays import ON_GPU, check, seconds, to_device
+
+import ptxdsl as pd
+from ptxdsl import bf16, f32, u32, u64
+from ptxdsl.layout import shared_operand
+
+M, N, K = 128, 256, 64
+STAGES, CONSUMERS, WARPGROUP = 3, 2, 128
+ROWS, COLUMNS = M // CONSUMERS, 64  # of a box of c: the rows of a warpgroup, and 128 bytes
+ATOM = "wgmma.m64n256k16.f32.bf16"
+
+
+@pd.kernel(arch="sm_90a", reqntid=384)
+def gemm(
+    a: pd.TensorMap(bf16, (M, K), swizzle=128),
+    b: pd.TensorMap(bf16, (N, K), swizzle=128),
+    c: pd.TensorMap(bf16, (ROWS, COLUMNS), swizzle=128),
+    tiles_m: u32,
+    tiles: u32,
+    steps: u32,
+):
+    tiles_a, tiles_b, tiles_c = a.shared(STAGES), b.shared(STAGES), c.shared(CONSUMERS * N // COLUMNS)
+    ring = pd.Ring(STAGES, stage_bytes=a.bytes + b.bytes, consumers=CONSUMERS * WARPGROUP, each="warpgroup")
+
+    with pd.warpgroup(0, registers=40), pd.warp(0), pd.elect():
+        for tile in pd.range(pd.ctaid.x, tiles, pd.nctaid.x):
+            row, column = tile % tiles_m * M, tile // tiles_m * N
+            for k in pd.range(steps):
+                slot = ring.acquire()
+                a.load(tiles_a.address(slot.index, 0, 0), (row, k * K), slot.full)
+                b.load(tiles_b.address(slot.index, 0, 0), (column, k * K), slot.full)
+                ring.commit()
+
+    with pd.warpgroup(1, 2, registers=232) as consumer:
+        sums = [pd.var(f32) for _ in range(N // 2)]
+        leader = consumer.thread % WARPGROUP == 0
+        for tile in pd.range(pd.ctaid.x, tiles, pd.nctaid.x):
+            for k in pd.range(steps):
+                slot = ring.wait()
+                places = tiles_a.address(slot.index, 0, 0), tiles_b.address(slot.index, 0, 0)
+                multiply(a.layout, b.layout, places, consumer.index, k > 0, sums)
+                ring.release()
+            row, column = tile % tiles_m * M + consumer.index * ROWS, tile // tiles_m * N
+            store(c, tiles_c, row, column, sums, consumer, leader)
+        with pd.if_(leader):
+            pd.ptx.cp.async_.bulk.wait_group(0)
+
+
+def multiply(layout_a, layout_b, places, part, add, sums):
+    """sums = a @ b.T, added to what they are where `add`: 64 rows of a tile of a, along K of one stage."""
+    a, b = shared_operand(ATOM, "a", layout_a), shared_operand(ATOM, "b", layout_b)
+    first_a, first_b = (x.descriptor(place.value.to(u64)) for x, place in zip((a, b), places, strict=True))
+    first_a = a.advanced(first_a, part.to(u64))
+    pd.ptx.wgmma.fence.sync.aligned()
+    for step in range(K // 16):
+        pair = a.advanced(first_a, 0, step), b.advanced(first_b, 0, step)
+        adds = add if step == 0 else True
+        pd.ptx.wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16(*pair, adds, 1, 1, 0, 0, out=sums)
+    pd.ptx.wgmma.commit_group.sync.aligned()
+    pd.ptx.wgmma.wait_group.sync.aligned(0)
+
+
+def store(c, tiles_c, row, column, sums, consumer, leader):
+    """The sums of a warpgroup: as bf16 to shared memory, and from there by one thread."""
+    boxes = range(N // COLUMNS)
+    first = consumer.index * len(boxes)
+    with pd.if_(leader):
+        pd.ptx.cp.async_.bulk.wait_group.read(0)  # the boxes of the tile before have been read
+    consumer.warpgroup_barrier()
+    lane, warp = pd.laneid, consumer.thread % WARPGROUP // 32
+    for n in range(0, N, 16):  # each lane says where a row of 8 elements goes
+        words = [pd.ptx.cvt.rn.bf16x2.f32(sums[i + 1], sums[i]) for i in range(n // 2, n // 2 + 8, 2)]
+        place = tiles_c.address(first + n // COLUMNS, warp * 16 + lane % 16, n % COLUMNS + lane // 16 * 8)
+        pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(place, words)
+    pd.ptx.fence.proxy.async_.shared__cta()
+    consumer.warpgroup_barrier()
+    with pd.if_(leader):
+        for box in boxes:
+            c.store((row, column + box * COLUMNS), tiles_c.address(first + box, 0, 0))
+        pd.ptx.cp.async_.bulk.commit_group()
+
+
+def matmul(a, b, c, blocks=132):
+    """c = a @ b.T; k and n are multiples of 8."""
+    (m, k), n = a.shape, b.shape[0]
+    tiles_m, tiles_n = -(-m // M), -(-n // N)
+    gemm[min(blocks, tiles_m * tiles_n), 384](a, b, c, tiles_m, tiles_m * tiles_n, -(-k // K))
+
+
+def operands(m, n, k):
+    """a, b and room for c."""
+    rng = np.random.default_rng(12)
+    a, b = (rng.standard_normal(shape, np.float32).astype(ml_dtypes.bfloat16) for shape in ((m, k), (n, k)))
+    return a, b, np.zeros((m, n), ml_dtypes.bfloat16)
+
+
+def main():
+    a, b, c = operands(136, 264, 136)
+    on_device = [to_device(array) for array in (a, b, c)]
+    matmul(*on_device, blocks=3)
+    expected = a.astype(np.float64) @ b.astype(np.float64).T
+    check("a warp-specialised GEMM of 136 x 264 x 136", on_device[2], expected, tolerance=0.2)
+    if ON_GPU:
+        size = 4096
+        large = [to_device(array) for array in operands(size, size, size)]
+        print(f"    {2 * size**3 / seconds(lambda: matmul(*large)) / 1e12:.0f} TFLOP/s at {size} x {size} x {size}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""The examples of Hopper with one line left out or moved: the emulator finds each, and nothing in the originals."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.kernel import Kernel
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+FENCE = "    pd.ptx.fence.proxy.async_.shared__cta()"
+MEET = "    consumer.warpgroup_barrier()\n"
+LINES = {
+    "09_tma_copy": {
+        "no fence before TMA reads": (f"{FENCE}  # each thread: what it wrote is there for TMA\n", "", "race"),
+        "no barrier before TMA reads": ("    pd.ptx.bar.sync(0)\n    with pd.if_(pd.tid.x == 0):\n        y.store", "    with pd.if_(pd.tid.x == 0):\n        y.store", "race"),
+        "nobody waits for the box": ("lambda: ~pd.ptx.mbarrier.try_wait.parity.shared__cta.b64(full.address(), 0)", "lambda: pd.tid.x < 0", "unwaited-async"),
+        "too many bytes are expected": ("x.bytes, out", "x.bytes + 16, out", "deadlock"),
+    },
+    "10_mbarrier_ring": {
+        "a stage is released before it is read": ("            slot = ring.wait()\n", "            slot = ring.wait()\n            ring.release()\n", "race"),
+        "no stage is released": ("            ring.release()\n", "", "deadlock"),
+        "nobody waits for a full stage": ("slot = ring.wait()", "slot = ring._slot(ring._read.index)", "unwaited-async"),
+    },
+    "12_warp_specialised_gemm": {
+        "nobody waits for the products": ("    pd.ptx.wgmma.wait_group.sync.aligned(0)\n", "", "unwaited-wgmma"),
+        "no fence before the products": ("    pd.ptx.wgmma.fence.sync.aligned()\n", "", "unfenced-wgmma"),
+        "no fence before TMA reads": (f"{FENCE}\n", "", "race"),
+        "no barrier before TMA reads": (f"{FENCE}\n{MEET}", f"{FENCE}\n", "race"),
+        "a stage is released while it is multiplied": (
+            "                multiply(", "                ring.release()\n                multiply(", "race",
+        ),
+    },
+}  # fmt: skip
+CASES = [pytest.param(name, case, id=f"{name}: {case}") for name, cases in LINES.items() for case in cases]
+
+
+def findings(name, old="", new=""):
+    """What the emulator finds where the example launches its kernel."""
+    text = (EXAMPLES / f"{name}.py").read_text()
+    assert old in text
+    scope = {"__name__": "example"}
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        exec(compile(text.replace(old, new, 1), str(EXAMPLES / f"{name}.py"), "exec"), scope)
+    finally:
+        sys.path.remove(str(EXAMPLES))
+    kernel = next(value for value in scope.values() if isinstance(value, Kernel))
+    return pd.emulate(kernel, *launch(name, scope)).findings
+
+
+def launch(name, scope):
+    """Grid, block and arguments, small."""
+    if name == "12_warp_specialised_gemm":
+        a, b, c = scope["operands"](128, 264, 256)
+        return 1, 384, a, b, c, 1, 2, 4
+    if name == "10_mbarrier_ring":
+        return 1, 160, np.ones((96, 128), np.float32), np.zeros(128, np.float32), 128, 6
+    x = np.ones((32, 64), np.float16)
+    return 1, 64, x, np.zeros_like(x)
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_example_has_no_findings(name):
+    assert findings(name) == []
+
+
+@pytest.mark.parametrize("name, case", CASES)
+def test_a_line_left_out_is_found(name, case):
+    old, new, kind = LINES[name][case]
+    kinds = {finding.kind for finding in findings(name, old, new)}
+    assert kind in kinds

@@ -1,0 +1,103 @@
+"""Boxes that TMA moves: of every rank, type and swizzle, over the edges of arrays, on the emulator and on a GPU."""
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl import b64, bf16, f16, f32, f64, s32, u8, u16
+
+from .machines import BF16, MACHINES, machine
+
+every_machine = pytest.mark.parametrize("name", MACHINES)
+
+
+class Corner(pd.Parameters):
+    """Where a box begins."""
+
+    at: s32[5]
+
+
+@pd.kernel(arch="sm_90a", reqntid=32)
+def moved(a: "source", b: "target", corner: Corner, *, source: pd.TensorMap, target: pd.TensorMap):  # noqa: F821
+    """b = a in one box."""
+    tile, full = a.shared(), pd.shared(b64, 1)
+    with pd.if_(pd.tid.x == 0):
+        pd.ptx.mbarrier.init.shared__cta.b64(full.address(), 1)
+        pd.ptx.fence.mbarrier_init.release.cluster()
+        a.prefetch()
+        pd.ptx.mbarrier.arrive.expect_tx.shared__cta.b64(full.address(), a.bytes, out="_")
+        at = corner.at[: len(a.box)]
+        a.load(tile, at, full)
+        with pd.while_(lambda: ~pd.ptx.mbarrier.try_wait.parity.shared__cta.b64(full.address(), 0)):
+            pass
+        b.store(at, tile)
+        pd.ptx.cp.async_.bulk.commit_group()
+        pd.ptx.cp.async_.bulk.wait_group(0)
+
+
+BOXES = {
+    "one axis": (u8, (100,), (64,), None, "zeros", (48,)),
+    "rows": (f16, (40, 72), (16, 64), 128, "zeros", (8, 8)),
+    "over the end": (bf16, (20, 40), (16, 32), 64, "zeros", (10, 24)),
+    "before the start": (f32, (20, 40), (16, 8), 32, "zeros", (-5, -4)),
+    "NaN outside": (f32, (20, 40), (16, 16), None, "nan", (12, 32)),
+    "doubles": (f64, (9, 10), (4, 4), None, "zeros", (2, 3)),
+    "three axes": (s32, (3, 20, 36), (2, 8, 32), 128, "zeros", (2, 15, 7)),
+    "four axes": (u16, (2, 3, 10, 24), (2, 2, 4, 16), 32, "zeros", (1, 1, 7, 4)),
+    "five axes": (f16, (2, 3, 2, 9, 16), (1, 2, 2, 8, 8), None, "zeros", (1, 2, 0, 3, 6)),
+}
+DTYPES = {u8: np.uint8, u16: np.uint16, s32: np.int32, f16: np.float16, bf16: BF16, f32: np.float32, f64: np.float64}
+
+
+@every_machine
+@pytest.mark.parametrize("case", BOXES)
+def test_a_box_comes_and_goes_as_numpy_would_copy_it(name, case):
+    element, shape, box, swizzle, fill, at = BOXES[case]
+    where, dtype = machine(name), np.dtype(DTYPES[element])
+    padded = (*shape[:-1], -(-shape[-1] * dtype.itemsize // 16) * 16 // dtype.itemsize)
+    a = (np.arange(np.prod(padded)) % 113).reshape(padded).astype(dtype)[..., : shape[-1]]
+    wider = (shape[0] + 9, *padded[1:]) if len(shape) > 1 else (shape[0] + 60,)
+    b = np.full(wider, 7, dtype)
+    expected = np.asarray(b).astype(np.float64)
+    for index in np.ndindex(*box):
+        place = tuple(i + start for i, start in zip(index, at, strict=True))
+        if all(0 <= p < n for p, n in zip(place, wider, strict=True)):
+            inside = all(p < n for p, n in zip(place, shape, strict=True))
+            expected[place] = a[place] if inside else np.nan if fill == "nan" else 0
+    corner = Corner(at=(*at, 0, 0, 0, 0, 0)[:5])
+    out = where.array(b)
+    maps = {"source": pd.TensorMap(element, box, swizzle, fill=fill), "target": pd.TensorMap(element, box, swizzle)}
+    moved[1, 32](where.array(a), out, corner, **maps)
+    assert np.array_equal(where.values(out), expected, equal_nan=True)
+
+
+@pd.kernel(arch="sm_90a", reqntid=64)
+def written(y: pd.TensorMap(f32, (8, 32), swizzle=128), *, fenced: bool, met: bool):
+    """Threads write a box, and one of them asks TMA to add it to y."""
+    tile = y.shared()
+    for row in range(0, 8, 2):
+        tile[row + pd.tid.x // 32, pd.tid.x % 32] = pd.tid.x.to(f32)
+    if fenced:
+        pd.ptx.fence.proxy.async_.shared__cta()
+    if met:
+        pd.ptx.bar.sync(0)
+    with pd.if_(pd.tid.x == 0):
+        y.reduce("add", (0, 0), tile)
+        pd.ptx.cp.async_.bulk.commit_group()
+        pd.ptx.cp.async_.bulk.wait_group(0)
+
+
+@every_machine
+def test_a_swizzled_tile_that_threads_write_is_added_to_an_array(name):
+    where = machine(name)
+    y = where.array(np.ones((8, 32), np.float32))
+    written[1, 64](y, fenced=True, met=True)
+    assert np.array_equal(where.values(y), 1 + np.tile(np.arange(64).reshape(2, 32), (4, 1)))
+
+
+@pytest.mark.parametrize("fenced, met", [(False, True), (True, False), (False, False)])
+def test_both_the_fence_and_the_barrier_are_needed(fenced, met):
+    y = np.ones((8, 32), np.float32)
+    report = pd.emulate(written, 1, 64, y, fenced=fenced, met=met)
+    assert {finding.kind for finding in report.findings} == {"race"}
+    assert (y == 1).all()

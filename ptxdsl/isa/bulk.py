@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .. import ir
-from ..errors import EmulationError
 from ..types import b64
 from .atomic import reduction
 from .cluster_address import OFFSET, RANK_BITS
@@ -20,7 +19,8 @@ from .form import Form, Needs
 from .memory import alignment_problems
 from .opcode import Op, Opcode
 from .operand import Problem
-from .step import Pieces, Step
+from .step import Ordering, PhaseArrival, Pieces, Step
+from .transactions import count_bytes
 
 BYTES = "mbarrier::complete_tx::bytes"
 HINTED, POLICY = "{.L2::cache_hint}", "{, policy:b64 if L2_cache_hint}"
@@ -198,10 +198,26 @@ class BulkReduceShared(Bulk):
     )
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
-        raise EmulationError(
-            f"`{i.text}` cannot be emulated yet: reductions go to global memory, not to blocks of the cluster",
-            help="run this kernel on a GPU, or use red.shared::cluster",
-        )
+        v = by_name(i, inputs)
+        for which, offsets in spans(m, v["size"]):
+            with m.only(which):
+                self._reduce(i, m, v["dst"][which], v["src"][which] + offsets, v["mbarrier"][which])
+
+    def _reduce(self, i: Opcode, m: Step, dst: np.ndarray, source: np.ndarray, mbarrier: np.ndarray) -> None:
+        """Reads chunks of 16 bytes at `source` (n, lanes) from now on, and combines them late."""
+        space, update, size = "shared::cluster", reduction(i.operation, i.type), len(source) * ALIGNMENT
+        dst, mbarrier, reading = dst.copy(), mbarrier.copy(), m.begin_reading(source)
+
+        def land(m: Step) -> None:
+            octets = m.end_reading(reading)  # (n, lanes, 16)
+            values = np.ascontiguousarray(octets.transpose(0, 2, 1).reshape(size, -1).T).view(i.type.dtype)
+            for n, value in enumerate(values.T):
+                address = dst + np.uint64(n * i.type.bytes)
+                m.atomic(space, address, i.type, update, value, ordering=Ordering("relaxed", "cluster"))
+            m.order(PhaseArrival(space, mbarrier, Ordering("release", "cluster")))
+            count_bytes(m, space, mbarrier, np.full(mbarrier.shape, -size, np.int64))
+
+        m.store_async(dst, land)
 
 
 class BulkReduceGlobal(Bulk):

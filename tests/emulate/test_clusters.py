@@ -654,3 +654,25 @@ def test_both_blocks_of_a_cluster_fill_a_ring_by_multicast(schedule, grid, resid
 def test_what_the_ring_of_two_blocks_needs(parts, schedule):
     report, *_ = ring(schedule, **parts)
     assert report.findings
+
+
+@every_schedule
+def test_a_bulk_reduction_into_shared_memory_of_another_block(schedule):
+    send = (
+        "st.shared.u32 [%r6], %r7; fence.proxy.async.shared::cta; bar.warp.sync -1; mov.u32 %r11, buf;"
+        "mov.u32 %r12, sums; mapa.shared::cluster.u32 %r12, %r12, %r4;"
+        "@%p0 cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32"
+        " [%r12], [%r11], 128, [%r10];"
+    )
+    module = SHARED.replace("buf[64];", "buf[64]; .shared .align 16 .b32 sums[32];").replace(
+        ".align 8 .b32", ".align 16 .b32"
+    )
+    parts = SEND | {
+        "init": "mov.u32 %r13, sums; mad.lo.u32 %r13, %r1, 4, %r13; st.shared.u32 [%r13], 1000;" + MEET,
+        "send": send,
+        "read": "ld.shared.u32 %r9, [%r13]; st.global.u32 [%rd1], %r9;" + MEET,
+    }
+    x = np.zeros(4 * 32, np.uint32)
+    report = launch(SENT.format(**parts), x, grid=4, block=32, module=module, schedule=schedule)
+    clean(report)
+    assert (x == np.roll(np.arange(4 * 32).reshape(-1, 2, 32), 1, axis=1).reshape(-1) + 1000).all()

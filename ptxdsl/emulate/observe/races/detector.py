@@ -40,7 +40,7 @@ from .clusters import ClusterClocks, strangers, unstarted
 from .items import leaves_the_same, stores_the_same
 from .locations import REACH, Boxes, Locations
 from .proxies import Proxies
-from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, Words
+from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, Words, each_once
 from .stamps import ASYNC_LANE, LANE_MASK, LATEST, SEVERAL, STAMP, TICK
 from .telling import Conflict, Told, tell, tell_early_exit, tell_of_fence
 
@@ -349,13 +349,14 @@ class Races(Observer):
         """Holds what the async proxy will do against what the generic proxy wrote before."""
         if access.ordering.proxy != "async" or access.ordering.sem != "weak" or self.conflicts:
             return
-        stamps, warps = shadow.writes.take(who.words)
+        stamps, warps = each_once(*shadow.writes.take(who.words))
         entry, word = np.nonzero(self.proxies.unfenced(who.rows, stamps, warps))
         if entry.size:
             self.unfenced.append((who, entry, stamps[entry, word], warps[entry, word]))
 
     def _check(self, access: Access, who: Accessors, stamps: np.ndarray, warps: np.ndarray, kind: str) -> None:
         """Holds accesses against earlier ones, (entries, words of an entry)."""
+        stamps, warps = each_once(stamps, warps)
         rows = np.broadcast_to(who.rows[:, np.newaxis], stamps.shape)
         late = stamps > self.clocks.limits(rows, warps)
         if not late.any():

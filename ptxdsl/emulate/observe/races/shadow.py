@@ -70,6 +70,22 @@ def _repeated(value: np.uint32, width: int) -> np.ndarray:
     return item
 
 
+def each_once(stamps: np.ndarray, warps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Last accesses to words, (entries, words); only those to the first word of each, if the others had the same."""
+    return (stamps[:, :1], warps[:, :1]) if _uniform(stamps) and _uniform(warps) else (stamps, warps)
+
+
+def _uniform(values: np.ndarray) -> bool:
+    """Whether the words of each entry are equal."""
+    width = values.shape[1]
+    if width == _WIDEST and values.flags.c_contiguous:
+        pairs = values.view(np.uint64)
+        if (pairs[:, 0] != pairs[:, 1]).any():
+            return False
+        width = 2
+    return width == 1 or bool((values[:, 1:width] == values[:, :1]).all())
+
+
 def refined(plane: Plane, factor: int) -> Plane:
     """The same for words of fewer bytes."""
     return Plane(np.repeat(plane.data, factor))

@@ -376,6 +376,14 @@ def test_a_declaration_is_no_definition(route):
         assert assemble([CALLER, declaring, another], "sm_80").kernels.keys() == {"caller", "another"}
 
 
+def test_kernels_that_change_their_registers_are_assembled_by_ptxas_where_there_is_one(monkeypatch):
+    for assembler in assemblers.ASSEMBLERS.values():
+        monkeypatch.setattr(assembler, "why_not", lambda: None)
+    assert isinstance(assemblers.choose(), assemblers.NvJitLink)
+    assert isinstance(assemblers.choose(whole_program=True), assemblers.Ptxas)
+    assert isinstance(assemblers.choose("nvjitlink", whole_program=True), assemblers.NvJitLink)
+
+
 def test_the_first_assembler_that_can_be_used_is_taken(monkeypatch):
     class Missing(assemblers.NvJitLink):
         def why_not(self):

@@ -117,9 +117,10 @@ def test_each_step_is_needed(case):
     assert kind in {finding.kind for finding in findings}
 
 
-def test_the_ring_as_it_should_be_has_no_findings():
-    x = np.zeros(128, np.float32)
-    assert pd.emulate(source_kernel(BODY.strip(), "x: ptr[f32]", "(reqntid=64)"), 1, 64, x).findings == []
+@pytest.mark.parametrize("release", ["ring.release()", "ring.release(slot)"])
+def test_the_ring_as_it_should_be_has_no_findings(release):
+    x, body = np.zeros(128, np.float32), BODY.strip().replace("ring.release()", release)
+    assert pd.emulate(source_kernel(body, "x: ptr[f32]", "(reqntid=64)"), 1, 64, x).findings == []
     assert (x == 1).all()
 
 

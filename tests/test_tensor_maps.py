@@ -315,6 +315,16 @@ def test_a_map_is_a_field_of_a_group():
     assert values[0] is half
 
 
+def test_a_map_of_a_group_is_made_at_the_launch(gpu):
+    launch = load(Cubin(b"image", "sm_90a", {"k": Resources()}), "k", [("p", Matrices)], ("p.a",))
+    tensors = [Tensor((64, 128), (128, 1)) for _ in range(2)]
+    for tensor in (*tensors, *tensors):
+        launch(1, 128, (Matrices(a=tensor, n=4),))
+    assert [gpu.maps[n - 1][1] for n in numbers(gpu)] == [tensor.address for tensor in (*tensors, *tensors)]
+    with pytest.raises(pd.LaunchError, match=r"`p\.a` takes TensorMap\(f16, \(32, 64\), swizzle=128\); it has shape"):
+        launch(1, 128, (Matrices(a=Tensor((128, 64), (1, 128)), n=4),))
+
+
 def test_coordinates_of_another_rank_are_refused():
     message = refusal("a.load(a.shared(), (0, 0, 0), pd.shared(pd.b64, 1))", "a: pd.TensorMap(f16, (32, 64))", "sm_90a")
     assert "`a` is a TensorMap(f16, (32, 64)): its array has 2 axes; coordinates for 3 given" in message

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import b64, bf16, f16, f32, f64, s32, u8, u16
+from ptxdsl import b64, bf16, f16, f32, f64, s16, s32, u8
 
 from .machines import BF16, MACHINES, machine
 
@@ -43,10 +43,10 @@ BOXES = {
     "NaN outside": (f32, (20, 40), (16, 16), None, "nan", (12, 32)),
     "doubles": (f64, (9, 10), (4, 4), None, "zeros", (2, 3)),
     "three axes": (s32, (3, 20, 36), (2, 8, 32), 128, "zeros", (2, 15, 7)),
-    "four axes": (u16, (2, 3, 10, 24), (2, 2, 4, 16), 32, "zeros", (1, 1, 7, 4)),
+    "four axes": (s16, (2, 3, 10, 24), (2, 2, 4, 16), 32, "zeros", (1, 1, 7, 4)),
     "five axes": (f16, (2, 3, 2, 9, 16), (1, 2, 2, 8, 8), None, "zeros", (1, 2, 0, 3, 6)),
 }
-DTYPES = {u8: np.uint8, u16: np.uint16, s32: np.int32, f16: np.float16, bf16: BF16, f32: np.float32, f64: np.float64}
+DTYPES = {u8: np.uint8, s16: np.int16, s32: np.int32, f16: np.float16, bf16: BF16, f32: np.float32, f64: np.float64}
 
 
 @every_machine

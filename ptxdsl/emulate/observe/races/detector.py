@@ -225,17 +225,21 @@ class Races(Observer):
         for warp in range(self.residents.warps):
             stamps = self.shared.readers.take(self.shared.reads_of(who.words, warp))
             if (stamps > self.clocks.seen[who.rows, column + warp][:, np.newaxis]).any():
-                number = (first + warp).astype(STAMP)
+                start = self.clocks.block[who.rows] * self.residents.warps if first is None else first
+                number = (start + warp).astype(STAMP)
                 warps = np.broadcast_to(number[:, np.newaxis], stamps.shape)
                 self._check(access, who, stamps, warps, READS)
 
     # Other blocks of the cluster
 
-    def _home(self, who: Accessors) -> tuple[np.ndarray | int, np.ndarray]:
-        """Of the block in whose shared memory the words are: its first column in `seen`, and its first warp."""
+    def _home(self, who: Accessors) -> tuple[np.ndarray | int, np.ndarray | None]:
+        """Of the block in whose shared memory the words are: its first column in `seen`, and its first warp.
+
+        None stands for that of the thread's own block, where there are no others.
+        """
         r = self.residents
         if r.cluster_blocks == 1:
-            return 0, self.clocks.block[who.rows] * r.warps
+            return 0, None
         slot = who.words.first * self.shared.grain // self.shared.stride
         return r.rank[slot] * r.warps, r.ordinals[slot] * r.warps
 

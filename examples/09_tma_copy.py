@@ -22,7 +22,7 @@ MAP = pd.TensorMap(f16, BOX, swizzle=128)
 @pd.kernel(arch="sm_90a", reqntid=COLUMNS)
 def double(x: MAP, y: MAP):
     tile, full = x.shared(), pd.shared(b64, 1)
-    place = pd.ctaid.y * ROWS, pd.ctaid.x * COLUMNS
+    corner = pd.ctaid.y * ROWS, pd.ctaid.x * COLUMNS
     with pd.if_(pd.tid.x == 0):
         pd.ptx.mbarrier.init.shared__cta.b64(full.address(), 1)
         pd.ptx.fence.mbarrier_init.release.cluster()
@@ -30,7 +30,7 @@ def double(x: MAP, y: MAP):
 
     with pd.if_(pd.tid.x == 0):
         pd.ptx.mbarrier.arrive.expect_tx.shared__cta.b64(full.address(), x.bytes, out="_")
-        x.load(tile, place, full)
+        x.load(tile, corner, full)
     with pd.while_(lambda: ~pd.ptx.mbarrier.try_wait.parity.shared__cta.b64(full.address(), 0)):
         pass
 
@@ -40,7 +40,7 @@ def double(x: MAP, y: MAP):
     pd.ptx.fence.proxy.async_.shared__cta()  # each thread: what it wrote is there for TMA
     pd.ptx.bar.sync(0)
     with pd.if_(pd.tid.x == 0):
-        y.store(place, tile)
+        y.store(corner, tile)
         pd.ptx.cp.async_.bulk.commit_group()
         pd.ptx.cp.async_.bulk.wait_group(0)
 

@@ -49,8 +49,8 @@ def gemm(
         for tile in pd.range(pd.ctaid.x, tiles, pd.nctaid.x):
             for k in pd.range(steps):
                 slot = ring.wait()
-                places = tiles_a.address(slot.index, 0, 0), tiles_b.address(slot.index, 0, 0)
-                multiply(a.layout, b.layout, places, consumer.index, k > 0, sums)
+                stage = tiles_a.address(slot.index, 0, 0), tiles_b.address(slot.index, 0, 0)
+                multiply(a.layout, b.layout, stage, consumer.index, k > 0, sums)
                 ring.release()
             row, column = tile % tiles_m * M + consumer.index * ROWS, tile // tiles_m * N
             store(c, tiles_c, row, column, sums, consumer, leader)
@@ -58,10 +58,10 @@ def gemm(
             pd.ptx.cp.async_.bulk.wait_group(0)
 
 
-def multiply(layout_a, layout_b, places, part, add, sums):
+def multiply(layout_a, layout_b, stage, part, add, sums):
     """sums = a @ b.T, added to what they are where `add`: 64 rows of a tile of a, along K of one stage."""
     a, b = shared_operand(ATOM, "a", layout_a), shared_operand(ATOM, "b", layout_b)
-    first_a, first_b = (x.descriptor(place.value.to(u64)) for x, place in zip((a, b), places, strict=True))
+    first_a, first_b = (x.descriptor(tile.value.to(u64)) for x, tile in zip((a, b), stage, strict=True))
     first_a = a.advanced(first_a, part.to(u64))
     pd.ptx.wgmma.fence.sync.aligned()
     for step in range(K // 16):
@@ -82,8 +82,8 @@ def store(c, tiles_c, row, column, sums, consumer, leader):
     lane, warp = pd.laneid, consumer.thread % WARPGROUP // 32
     for n in range(0, N, 16):  # each lane says where a row of 8 elements goes
         words = [pd.ptx.cvt.rn.bf16x2.f32(sums[i + 1], sums[i]) for i in range(n // 2, n // 2 + 8, 2)]
-        place = tiles_c.address(first + n // COLUMNS, warp * 16 + lane % 16, n % COLUMNS + lane // 16 * 8)
-        pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(place, words)
+        target = tiles_c.address(first + n // COLUMNS, warp * 16 + lane % 16, n % COLUMNS + lane // 16 * 8)
+        pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(target, words)
     pd.ptx.fence.proxy.async_.shared__cta()
     consumer.warpgroup_barrier()
     with pd.if_(leader):

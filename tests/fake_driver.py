@@ -130,9 +130,9 @@ class FakeCuda:
         self.maps.append(
             (rank, address, *([int(n) for n in numbers] for numbers in (dims, strides, box, steps)), names)
         )
-        made = real.CUtensorMap()
-        made.opaque = [real.cuuint64_t(len(self.maps)), *[real.cuuint64_t(0)] * 15]
-        return self.result("cuTensorMapEncodeTiled", made)
+        map = real.CUtensorMap()
+        map.opaque = [real.cuuint64_t(len(self.maps)), *[real.cuuint64_t(0)] * 15]
+        return self.result("cuTensorMapEncodeTiled", map)
 
     def cuPointerGetAttribute(self, attribute, pointer):
         return self.result("cuPointerGetAttribute", pointer >> 40)

@@ -298,6 +298,22 @@ def test_a_method_is_one_instruction_whose_coordinates_go_innermost_first():
     ]
 
 
+@pd.kernel(cluster=2)
+def shared_out(a: pd.TensorMap(f16, (32, 64)), policy: pd.u64):
+    a.load(a.shared(), (0, 0), pd.shared(pd.b64, 1), multicast=3, policy=policy)
+    a.load(a.shared(), (0, 0), pd.shared(pd.b64, 1), policy=policy)
+
+
+def test_a_box_may_go_to_several_blocks_and_say_how_long_it_is_kept():
+    load = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+    several, one = emitted(shared_out, "sm_90a")
+    assert several.startswith(f"{load}.multicast::cluster.L2::cache_hint [dynamic_shared], [%a, {{0, 0}}], [")
+    assert several.endswith("], 3, %policy;")
+    assert one.startswith(f"{load}.L2::cache_hint [dynamic_shared+4096], [%a, {{0, 0}}], [")
+    assert one.endswith("], %policy;")
+    assert shared_out.cubin("sm_90a").warnings == ()
+
+
 def test_a_map_is_passed_by_value_and_its_array_is_written_only_by_stores():
     text = copies.ptx("sm_90a")
     assert ".param .align 64 .b8 a[128]," in text
@@ -310,8 +326,8 @@ def test_a_map_is_a_field_of_a_group():
     text = grouped.ptx("sm_90a")
     assert ".param .align 64 .b8 p_a[128]," in text
     assert "prefetch.tensormap [%p_a];" in text
-    given = Matrices(a=half, n=4)
-    values = Signature("k", [("p", Matrices)]).flat([given])
+    group = Matrices(a=half, n=4)
+    values = Signature("k", [("p", Matrices)]).flat([group])
     assert values[0] is half
 
 

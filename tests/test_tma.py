@@ -60,10 +60,10 @@ def test_a_box_comes_and_goes_as_numpy_would_copy_it(name, case):
     b = np.full(wider, 7, dtype)
     expected = np.asarray(b).astype(np.float64)
     for index in np.ndindex(*box):
-        place = tuple(i + start for i, start in zip(index, at, strict=True))
-        if all(0 <= p < n for p, n in zip(place, wider, strict=True)):
-            inside = all(p < n for p, n in zip(place, shape, strict=True))
-            expected[place] = a[place] if inside else np.nan if fill == "nan" else 0
+        target = tuple(i + start for i, start in zip(index, at, strict=True))
+        if all(0 <= p < n for p, n in zip(target, wider, strict=True)):
+            inside = all(p < n for p, n in zip(target, shape, strict=True))
+            expected[target] = a[target] if inside else np.nan if fill == "nan" else 0
     corner = Corner(at=(*at, 0, 0, 0, 0, 0)[:5])
     out = where.array(b)
     maps = {"source": pd.TensorMap(element, box, swizzle, fill=fill), "target": pd.TensorMap(element, box, swizzle)}

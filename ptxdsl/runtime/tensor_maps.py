@@ -116,7 +116,7 @@ def _encoded(d: TensorMapDescription) -> bytes:
     kind = _DATA_TYPES[ALIASES.get(str(d.type), str(d.type))]
     swizzle = f"{d.swizzle}B" if d.swizzle else "NONE"
     promotion = f"L2_{d.l2_promotion}B" if d.l2_promotion else "NONE"
-    made = call(
+    encoded = call(
         "making a tensor map", cuda.cuTensorMapEncodeTiled,
         getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}"), d.rank, d.address, *wide, *narrow,
         cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
@@ -124,4 +124,4 @@ def _encoded(d: TensorMapDescription) -> bytes:
         getattr(cuda.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{promotion}"),
         getattr(cuda.CUtensorMapFloatOOBfill, f"CU_TENSOR_MAP_FLOAT_OOB_FILL_{_FILLS[d.fill]}"),
     )  # fmt: skip
-    return ctypes.string_at(made.getPtr(), MAP_BYTES)
+    return ctypes.string_at(encoded.getPtr(), MAP_BYTES)

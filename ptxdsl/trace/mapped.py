@@ -75,13 +75,20 @@ class MappedTensor(Foreign, Source):
         """Brings the tensor map itself into the cache, before the first copy needs it."""
         emit("prefetch.tensormap", (self,))
 
-    def load(self, destination: Any, coordinates: Any, mbarrier: Any) -> None:
+    def load(
+        self, destination: Any, coordinates: Any, mbarrier: Any, *, multicast: Any = None, policy: Any = None
+    ) -> None:
         """Copies the box that begins at `coordinates` to shared memory; completes `bytes` at an mbarrier.
 
-        What lies outside of the array is filled; coordinates may be negative.
+        What lies outside of the array is filled; coordinates may be negative. `multicast` is a mask of 16 bits: in each
+        block of the cluster whose bit is set the box comes to the same place, and completes at the mbarrier there.
+        `policy` is a u64 of `createpolicy`, for the L2 cache.
         """
-        space = f"{self.type.rank}d.shared::cluster.global.tile.{COMPLETES}"
-        emit(f"cp.async.bulk.tensor.{space}", (_at(destination), self, self._inner_first(coordinates), _at(mbarrier)))
+        options = [(".multicast::cluster", multicast), (".L2::cache_hint", policy)]
+        flags = "".join(flag for flag, value in options if value is not None)
+        text = f"cp.async.bulk.tensor.{self.type.rank}d.shared::cluster.global.tile.{COMPLETES}{flags}"
+        more = [value for _, value in options if value is not None]
+        emit(text, (_at(destination), self, self._inner_first(coordinates), _at(mbarrier), *more))
 
     def store(self, coordinates: Any, source: Any) -> None:
         """Copies shared memory to the box that begins at `coordinates`; what lies outside of the array is left out.
@@ -111,10 +118,10 @@ class MappedTensor(Foreign, Source):
         return written[::-1]
 
 
-def _at(place: Any) -> Any:
+def _at(memory: Any) -> Any:
     """Where an array begins; a pointer as it is."""
-    if isinstance(place, ArrayView):
-        return place.address()
-    if not isinstance(place, Source):
-        refuse(f"a bulk copy takes an array or a pointer in shared memory; found {shown(place)}")
-    return place
+    if isinstance(memory, ArrayView):
+        return memory.address()
+    if not isinstance(memory, Source):
+        refuse(f"a bulk copy takes an array or a pointer in shared memory; found {shown(memory)}")
+    return memory

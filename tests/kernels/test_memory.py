@@ -2,6 +2,7 @@
 
 import ctypes
 import sys
+from collections import OrderedDict
 from types import SimpleNamespace
 
 import numpy as np
@@ -31,8 +32,8 @@ def gpu(monkeypatch):
         monkeypatch.setattr(kernel, "handles", {})
         monkeypatch.setattr(kernel, "_variants", {})
         monkeypatch.setattr(kernel, "_asked", {})
-    monkeypatch.setattr(upload, "_PLACES", {})  # the memory of one stand-in is none of the next one's
-    monkeypatch.setattr(workspace, "_OWNED", {})
+    monkeypatch.setattr(workspace, "_KEPT", {})  # the memory of one stand-in is none of the next one's
+    monkeypatch.setattr(workspace, "_PASSING", OrderedDict())
     with installed(FakeCuda(gpus=2)) as fake:
         yield fake
     CALLS.clear()
@@ -232,3 +233,18 @@ def test_a_table_that_a_graph_reads_is_its_own_and_freed_with_it(gpu):
     gpu.graph = None
     upload.upload(0, 7, table)
     assert ctypes.string_at(address, table.nbytes) == table.tobytes()
+
+
+def test_of_many_streams_the_first_ones_keep_their_workspaces_and_the_others_the_last_ones(gpu, monkeypatch):
+    monkeypatch.setattr(workspace, "MOST_STREAMS", 2)
+    first = [workspace.memory(0, stream, "sums", 100) for stream in range(4)]
+    assert [workspace.is_kept(0, stream) for stream in range(4)] == [True, True, False, False]
+    workspace.memory(0, 2, "sums", 100)  # now the third one is the last that was asked for
+    workspace.memory(0, 4, "sums", 100)
+    assert [address in gpu.memory for address in first] == [True, True, True, False]
+    gpu.graph = []
+    assert workspace.memory(0, 2, "sums", 100) == first[2] and workspace.is_kept(0, 2)
+    gpu.graph = None
+    for stream in range(5, 9):
+        workspace.memory(0, stream, "sums", 100)
+    assert first[2] in gpu.memory and len(gpu.memory) == 5

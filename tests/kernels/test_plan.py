@@ -25,7 +25,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(gemm_kernel, "handles", {})
     monkeypatch.setattr(gemm_kernel, "_variants", {})
     monkeypatch.setattr(gemm_kernel, "_asked", {})
-    monkeypatch.setattr(workspace, "_OWNED", {})
+    monkeypatch.setattr(workspace, "_KEPT", {})
     with installed(FakeCuda(widths=WIDTHS, gpus=2)) as fake:
         yield fake
 

@@ -15,6 +15,7 @@ from ptxdsl.kernels.call.lists import list_launch, lists_given
 from ptxdsl.kernels.call.memory import CALLS, key_of, key_of_lists
 from ptxdsl.kernels.call.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.values import gemm_values
+from ptxdsl.kernels.call.workspace import is_kept
 from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.config import GemmConfig
@@ -156,6 +157,6 @@ def _run_lists(
         planned = scheduled.schedule(problem, traits, kernel)
         sent = batch.launch(kernel, planned, *factors)
         launch = sent and list_launch(batch.group, listed, *sent, planned.stream)
-        if launch:
+        if launch and is_kept(device, planned.stream):
             CALLS.keep(key, launch)
     return lists.get("out", batch.group.out.owners)

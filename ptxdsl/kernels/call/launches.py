@@ -14,6 +14,7 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.matrix import Tensor, maker
 from ptxdsl.kernels.call.memory import ALIGNMENT, CALLS
 from ptxdsl.kernels.call.residency import prepared, stream_of
+from ptxdsl.kernels.call.workspace import is_kept
 from ptxdsl.runtime.launch import Compiled, gpu_of
 from ptxdsl.trace.parameters import Definition, Parameters, assembled
 
@@ -147,7 +148,7 @@ def carry_out(
         return
     _check_located(plan.tensors.values(), device)
     library = library_of(type(out.owner))
-    if call and library:
+    if call and library and is_kept(device, plan.stream):
         key, addresses = call
         arrays = out.owner, *arrays[1:]
         launch = plan.for_others(arrays, device, library)

@@ -14,10 +14,9 @@ import numpy as np
 
 from ptxdsl import driver
 from ptxdsl.driver import call
-from ptxdsl.kernels.call.workspace import while_captured
+from ptxdsl.kernels.call.workspace import memory
 
 LEAST_BYTES = 1 << 16
-_PLACES: dict[tuple[int, int], tuple[int, int]] = {}  # (GPU, stream): address, bytes
 # A thread of the driver frees what a graph owned, maybe when Python has ended: these need no interpreter.
 _ALLOCATE = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(("PyMem_RawMalloc", ctypes.pythonapi))
 _FREE = ctypes.cast(ctypes.pythonapi.PyMem_RawFree, ctypes.c_void_p).value
@@ -26,8 +25,8 @@ _FREE = ctypes.cast(ctypes.pythonapi.PyMem_RawFree, ctypes.c_void_p).value
 def upload(device: int, stream: int, *parts: np.ndarray) -> int:
     """The address of a copy of arrays, one behind the other, on a GPU, for the next launch on `stream`."""
     table = np.concatenate([part.reshape(-1).view(np.uint8) for part in parts])
+    address, source = memory(device, stream, "tables", table.nbytes, LEAST_BYTES), table.ctypes.data
     with driver.on(device):
-        address, source = _place(device, stream, table.nbytes), table.ctypes.data
         if call("asking whether a stream is captured", driver.cuda.cuStreamIsCapturing, stream):
             source = _owned_by_graph(table, stream)
         call("copying a table", driver.cuda.cuMemcpyHtoDAsync, address, source, table.nbytes, stream)
@@ -44,14 +43,4 @@ def _owned_by_graph(table: np.ndarray, stream: int) -> int:
     owned = call(doing, cuda.cuUserObjectCreate, address, cuda.CUhostFn(_FREE), 1, int(flags))
     move = cuda.CUuserObjectRetain_flags.CU_GRAPH_USER_OBJECT_MOVE
     call(doing, cuda.cuGraphRetainUserObject, graph, owned, 1, int(move))
-    return address
-
-
-def _place(device: int, stream: int, bytes: int) -> int:
-    address, owned = _PLACES.get((device, stream), (0, 0))
-    if bytes > owned:
-        owned = max(LEAST_BYTES, 1 << (bytes - 1).bit_length())
-        with while_captured():
-            address = int(call(f"allocating {owned} bytes for tables", driver.cuda.cuMemAlloc, owned))
-        _PLACES[device, stream] = address, owned
     return address

@@ -1,15 +1,17 @@
-"""Memory that kernels need beside their arrays: sums of split-K, and semaphores that are 0 between launches.
+"""Memory that kernels need beside their arrays: sums of split-K, semaphores that are 0 between launches, tables.
 
-On a GPU one stream has one workspace, which grows and is kept: launches on a stream follow each other, and a captured
-graph may still use the old one. Graphs that were captured on one stream share its workspace, so that they are not to be
-replayed at the same time.
+On a GPU one stream has one workspace, which grows: launches on a stream follow each other. The workspaces of the first
+streams are kept for good, as a captured graph or a launch that is remembered may use them at any time; so are those of
+streams that are captured. Of all other streams the last ones are kept, and their launches are not remembered. Graphs
+that were captured on one stream share its workspace, so that they are not to be replayed at the same time.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,7 +20,11 @@ from ptxdsl.driver import call
 from ptxdsl.types import Type, u32
 
 LEAST_BYTES = 1 << 20
-_OWNED: dict[tuple[int, int, str], tuple[int, int]] = {}  # (GPU, stream, use): address, bytes
+MOST_STREAMS = 64  # that are kept for good, and as many others
+Blocks: TypeAlias = dict[str, tuple[int, int]]
+"""Of a stream, by their use: address and bytes."""
+_KEPT: dict[tuple[int, int], Blocks] = {}  # by (GPU, stream)
+_PASSING: OrderedDict[tuple[int, int], Blocks] = OrderedDict()
 
 
 def workspace(device: int | None, stream: int, type: Type, elements: int, semaphores: int) -> tuple[Any, Any]:
@@ -28,18 +34,47 @@ def workspace(device: int | None, stream: int, type: Type, elements: int, semaph
     """
     if device is None:
         return np.empty(elements, type.dtype), np.zeros(semaphores, u32.dtype)
-    sums = _memory(device, stream, "sums", elements * type.bytes)
-    return sums, _memory(device, stream, "semaphores", semaphores * u32.bytes)
+    sums = memory(device, stream, "sums", elements * type.bytes)
+    return sums, memory(device, stream, "semaphores", semaphores * u32.bytes)
 
 
-def _memory(device: int, stream: int, use: str, bytes: int) -> int:
-    address, owned = _OWNED.get((device, stream, use), (0, 0))
-    if bytes > owned:
-        owned = max(LEAST_BYTES, 1 << (bytes - 1).bit_length())
+def memory(device: int, stream: int, use: str, bytes: int, least: int = LEAST_BYTES) -> int:
+    """The address of a stream's memory for a use. It is all 0 when it is new."""
+    blocks = _blocks(device, stream)
+    address, size = blocks.get(use, (0, 0))
+    if bytes > size:
+        size = max(least, 1 << (bytes - 1).bit_length())
         with driver.on(device), while_captured():
-            address = _cleared(owned)
-        _OWNED[device, stream, use] = address, owned
+            address = _cleared(size)
+        blocks[use] = address, size
     return address
+
+
+def is_kept(device: int | None, stream: int | None) -> bool:
+    """Whether a launch may be remembered: it has no workspace, or that of a stream whose workspace stays."""
+    return stream is None or (device, stream) in _KEPT
+
+
+def _blocks(device: int, stream: int) -> Blocks:
+    key = device, stream
+    if key in _KEPT:
+        return _KEPT[key]
+    if len(_KEPT) < MOST_STREAMS or _is_captured(device, stream):
+        return _KEPT.setdefault(key, _PASSING.pop(key, {}))
+    blocks = _PASSING.setdefault(key, {})
+    _PASSING.move_to_end(key)
+    if len(_PASSING) > MOST_STREAMS:
+        (of_device, _), forgotten = _PASSING.popitem(last=False)
+        with driver.on(of_device), while_captured():
+            for address, _ in forgotten.values():
+                call("freeing a workspace", driver.cuda.cuMemFree, address)  # which waits for the kernels that use it
+    return blocks
+
+
+def _is_captured(device: int, stream: int) -> bool:
+    """Whether what is launched on a stream becomes part of a graph."""
+    with driver.on(device):
+        return bool(call("asking whether a stream is captured", driver.cuda.cuStreamIsCapturing, stream))
 
 
 def _cleared(bytes: int) -> int:

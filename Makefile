@@ -14,7 +14,7 @@ ifneq ($(shell $(BIN)/python -c 'import pip, sys; print(sys.version_info >= (3, 
 BROKEN := FORCE
 endif
 
-.PHONY: help demo test lint golden gpu bench corpus clean FORCE
+.PHONY: help demo test lint golden stubs gpu bench corpus clean FORCE
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -34,6 +34,9 @@ lint: $(READY)-lint ## ruff check, ruff format and mypy
 
 golden: $(READY)-test ## write the golden PTX files again: look at the difference before you commit it
 	PTXDSL_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 -k golden
+
+stubs: $(READY)-test ## write the stub of pd.ptx again, after a change of the table
+	$(BIN)/python -m tests.stubs
 
 gpu: $(READY)-test ## the tests that need a GPU
 	$(BIN)/python -m pytest -m gpu

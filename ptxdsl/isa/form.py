@@ -190,7 +190,8 @@ class Form:
     def combinations(self) -> Iterator[tuple[Choice | None, ...]]:
         """Every choice of all modifiers that `when` permits, in the order of the syntax; None for one left out."""
         spaces = [(*([None] if m.optional else []), *m.choices) for m in self.modifiers]
-        return (chosen for chosen in product(*spaces) if self.permits(self.named(chosen)))
+        every = product(*spaces)
+        return every if self.when is None else (chosen for chosen in every if self.permits(self.named(chosen)))
 
     def named(self, chosen: Sequence[Choice | None]) -> dict[str, Chosen]:
         """Choices of all modifiers, by name."""

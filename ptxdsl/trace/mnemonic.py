@@ -3,11 +3,49 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Any, cast
 
+from ptxdsl.isa.page import attribute, page, refusal
+from ptxdsl.isa.spelling import call_of, following
 from ptxdsl.trace.builder import current
 from ptxdsl.trace.instruction import Scalar, emit
 from ptxdsl.trace.operators import refuse, refuse_uncalled
+
+if TYPE_CHECKING:
+    from ptxdsl.trace.instructions import Ptx
+
+
+class PerMnemonic:
+    """What `help` and editors ask of a mnemonic, worked out when they do; the class has an answer of its own."""
+
+    def __init__(self, answer: Callable[[str], object], of_class: object = None) -> None:
+        self._answer, self._of_class = answer, of_class
+
+    def __get__(self, mnemonic: Mnemonic | None, owner: type) -> object:
+        if mnemonic is None or not mnemonic._text:
+            return self._of_class
+        return self._answer(mnemonic._text)
+
+
+def _documentation(text: str) -> str:
+    """The page of the table, or what is said of a mnemonic that it lacks."""
+    return page(text) or "; ".join(filter(None, refusal(text)))
+
+
+def _signature(text: str) -> Signature | None:
+    """The sources by name; None for what cannot be called, or not yet."""
+    call = call_of(text)
+    if call is None:
+        return None
+    defaults = [Parameter.empty] * call.required + [None] * (len(call.sources) - call.required)
+    sources = [
+        Parameter(attribute(name), Parameter.POSITIONAL_ONLY, default=default)
+        for name, default in zip(call.sources, defaults, strict=True)
+    ]
+    options = {"out": None, "guard": None, "pair": False}
+    return Signature([*sources, *(Parameter(n, Parameter.KEYWORD_ONLY, default=d) for n, d in options.items())])
 
 
 class Mnemonic:
@@ -17,12 +55,15 @@ class Mnemonic:
     digit is dropped (`_2d`). `pd.ptx("cp.async.cg.shared.global.L2::128B", …)` spells it out.
     """
 
+    __doc__ = PerMnemonic(_documentation, __doc__)  # type: ignore[assignment]
+    __signature__ = PerMnemonic(_signature)
+
     def __init__(self, text: str = "", path: str = "pd.ptx") -> None:
         self._text, self._path = text, path
         self._words: dict[str, Mnemonic] = {}
 
     def __getattr__(self, word: str) -> Mnemonic:
-        if word.startswith("__") and word.endswith("__"):
+        if re.match(r"_(?!\d)", word):  # asked by Python, an editor or a notebook; no mnemonic begins so
             raise AttributeError(word)
         if word not in self._words:
             spelled = re.sub(r"^_(?=\d)", "", word.removesuffix("_")).replace("__", "::")
@@ -48,8 +89,11 @@ class Mnemonic:
         results = tuple(given if type is None else builder.value(given, type) for given, type in made)
         return results if len(results) > 1 else results[0] if results else None
 
+    def __dir__(self) -> list[str]:
+        return [attribute(word) for word in following(self._text)]
+
     def __repr__(self) -> str:
         return f"pd.ptx.{self._text}" if self._text else "pd.ptx"
 
 
-ptx = Mnemonic()
+ptx = cast("Ptx", Mnemonic())

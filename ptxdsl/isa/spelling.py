@@ -1,0 +1,158 @@
+"""Mnemonics word by word: what may follow, and how what is spelled is called. Editors and `dir` ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, product
+
+from .form import Choice, Derived, Form, FormOperand, Modifier
+from .lookup import lookup
+from .opcode import Op
+from .operand import resolve
+from .target import Requirement
+
+COMBINATIONS = 20_000
+"""So many continuations of a word are looked at for one that is permitted."""
+EXACT = (2, 4)
+"""Vectors of which the type says how long they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """How an instruction is called in Python: sources by name, those behind the first `required` may be left out.
+
+    `result` is what it returns: "None", "Scalar", "Vector" (a tuple of these), "Vector4" (of so many), a tuple of such,
+    or "Any" where operands decide.
+    """
+
+    meaning: str
+    sources: tuple[str, ...]
+    required: int
+    result: str
+    requires: Requirement
+
+
+@dataclass(slots=True)
+class Prefix:
+    """The beginning of a mnemonic: the words that may follow, and how it is called if it may end here."""
+
+    words: dict[str, Prefix] = field(default_factory=dict)
+    calls: list[Call] = field(default_factory=list)
+
+    @property
+    def call(self) -> Call | None:
+        return _joined(self.calls) if self.calls else None
+
+
+def spellings(name: str) -> Prefix:
+    """All spellings of an instruction, their words in the order of the syntax."""
+    root = Prefix()
+    for op, form in Op.table.get(name, ()):
+        calls = _Calls(op, form)
+        for chosen in form.combinations():
+            at = root
+            for choice in chosen:
+                if choice is not None:
+                    at = at.words.setdefault(str(choice), Prefix())
+            if (call := calls.of(chosen)) not in at.calls:
+                at.calls.append(call)
+    return root
+
+
+class _Calls:
+    """How the spellings of a form are called: most alike, as few modifiers say what the operands are."""
+
+    def __init__(self, op: Op, form: Form) -> None:
+        self._op, self._form = op, form
+        self._known: dict[tuple[Choice | None, ...], Call] = {}
+        deciding = {name for p in form.parameters for name in (p.count, p.condition)}
+        every = bool(deciding & form.derived.keys())
+        self._deciding = [n for n, modifier in enumerate(form.modifiers) if every or modifier.name in deciding]
+
+    def of(self, chosen: tuple[Choice | None, ...]) -> Call:
+        key = tuple([chosen[n] for n in self._deciding])
+        if key not in self._known:
+            values = self._form.complete(dict(self._form.named(chosen)))
+            self._known[key] = _call(self._op, self._form, values)
+        return self._known[key]
+
+
+def following(text: str) -> list[str]:
+    """The words that may follow what was spelled so far: names of instructions where that is nothing."""
+    if not text:
+        return list(Op.table)
+    name, *words = text.split(".")
+    forms = (form for _, form in Op.table.get(name, ()))
+    return list(dict.fromkeys(word for form in forms for word in _following(form, words)))
+
+
+def _following(form: Form, words: Sequence[str]) -> Iterator[str]:
+    for chosen in _choices(form.modifiers, words):
+        rest = form.modifiers[len(chosen) :]
+        for n, modifier in enumerate(rest):
+            after = [(*([None] if m.optional else []), *m.choices) for m in rest[n + 1 :]]
+            left_out = (*chosen, *[None] * n)
+            yield from (str(c) for c in modifier.choices if _permitted(form, (*left_out, c), after))
+            if not modifier.optional:
+                break
+
+
+def _choices(modifiers: Sequence[Modifier], words: Sequence[str]) -> Iterator[tuple[Choice | None, ...]]:
+    """What the first modifiers may have been chosen to be by some words, up to the last that a word chooses."""
+    if not words:
+        yield ()
+    elif modifiers:
+        first, *rest = modifiers
+        choice = first.chosen(words[0])
+        if choice is not None:
+            yield from ((choice, *others) for others in _choices(rest, words[1:]))
+        if first.optional:
+            yield from ((None, *others) for others in _choices(rest, words))
+
+
+def _permitted(form: Form, chosen: Sequence[Choice | None], after: Sequence[Sequence[Choice | None]]) -> bool:
+    """Whether there is a spelling with these choices, and others for the modifiers behind."""
+    complete = islice(product(*after), COMBINATIONS)
+    return any(form.permits(form.named((*chosen, *others))) for others in complete)
+
+
+def call_of(text: str) -> Call | None:
+    """How a mnemonic is called; None for one that the table does not have."""
+    calls = [_call(opcode.op, opcode.form, opcode.values) for opcode in lookup(text)]
+    return _joined(calls) if calls else None
+
+
+def _joined(each: Sequence[Call]) -> Call:
+    """How what one form spells is called, or several with operands of their own."""
+    calls = list(dict.fromkeys(each))
+    longest = max(calls, key=lambda each: len(each.sources))
+    results = {each.result for each in calls}
+    return Call(
+        "; or ".join(dict.fromkeys(each.meaning.removesuffix(".") for each in calls)) + ".",
+        longest.sources,
+        min(each.required for each in calls),
+        results.pop() if len(results) == 1 else "Any",
+        min((each.requires for each in calls), key=lambda requires: (requires.sm, requires.version)),
+    )
+
+
+def _call(op: Op, form: Form, values: Mapping[str, Derived]) -> Call:
+    present = [p for p in form.parameters if not p.condition or values[p.condition]]
+    sources = [p for p in present if p.role in ("in", "address")]
+    required = sum(not p.optional for p in sources)
+    return Call(op.meaning, tuple(p.name for p in sources), required, _result(present, values), form.requires)
+
+
+def _result(present: Sequence[FormOperand], values: Mapping[str, Derived]) -> str:
+    written = [p for p in present if p.role in ("out", "both") and p.type != "sink"]
+    if any(p.paired and p.optional for p in written):
+        return "Any"
+    results = list(_results(written, values))
+    return f"tuple[{', '.join(results)}]" if len(results) > 1 else results[0] if results else "None"
+
+
+def _results(written: Sequence[FormOperand], values: Mapping[str, Derived]) -> Iterator[str]:
+    for p in written:
+        count = resolve(p, values).count if p.count else 1
+        yield "Scalar" if count == 1 else f"Vector{count}" if count in EXACT else "Vector"

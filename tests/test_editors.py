@@ -1,0 +1,101 @@
+"""What editors, type checkers and `help` learn of `pd.ptx`: the same that the table says."""
+
+import inspect
+import os
+import pydoc
+import random
+import re
+import subprocess
+import sys
+
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.isa.opcode import Op
+from ptxdsl.isa.spelling import following, spellings
+from tests.stubs import STUB, stub
+
+
+@pytest.fixture(scope="module")
+def cache(request):
+    return request.config.cache.mkdir("mypy")
+
+
+@pytest.fixture
+def mypy(cache, tmp_path):
+    """Runs mypy on a file of a user; the complaints, by line."""
+
+    def check(text):
+        file = tmp_path / "user.py"
+        file.write_text(text)
+        options = ["--strict", "--follow-imports=silent", "--cache-dir", str(cache), "--no-error-summary"]
+        command = [sys.executable, "-m", "mypy", *options, file.name]
+        environment = {**os.environ, "MYPYPATH": str(STUB.parents[2])}
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+        return [re.sub(r"^.*user\.py:", "", line) for line in done.stdout.splitlines()]
+
+    return check
+
+
+class TestStub:
+    def test_it_is_what_the_table_says(self):
+        assert STUB.read_text() == stub(), "write it again: make stubs"
+
+    def test_a_misspelt_mnemonic_and_a_wrong_number_of_operands_are_errors_of_mypy(self, mypy):
+        assert mypy(
+            """
+import ptxdsl as pd
+from ptxdsl import f32, pred, u32
+
+def helper() -> None:
+    a, b = pd.var(u32, 1), pd.var(u32, 2)
+    c = pd.ptx.add.u32(a, b, guard=a < b)
+    pd.ptx.ad.u32(a, b)
+    pd.ptx.add.u33(a, b)
+    pd.ptx.add.u32(a)
+    pd.ptx.add(a, b)
+    low, high = pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(c)
+    d = pd.ptx.bar.sync(0)
+    pd.ptx("add.u32", a, b)
+"""
+        ) == [
+            '8: error: "Ptx" has no attribute "ad"; maybe "add", "mad", or "sad"?  [attr-defined]',
+            '9: error: "add_11" has no attribute "u33"  [attr-defined]',
+            '10: error: Too few arguments for "__call__" of "C8"  [call-arg]',
+            '11: error: "add_11" not callable  [operator]',
+            "12: error: Too many values to unpack (2 expected, 4 provided)  [misc]",
+            "13: error: Function does not return a value (it only ever returns None)  [func-returns-value]",
+        ]
+
+
+class TestAtRuntime:
+    def test_dir_lists_what_may_follow(self):
+        assert {"add", "and_", "ldmatrix", "wgmma"} <= set(dir(pd.ptx))
+        assert dir(pd.ptx.mma) == ["sp", "sp__ordered_metadata", "sync"]
+        assert dir(pd.ptx.shfl.sync.bfly.b32) == dir(pd.ptx.nonsense) == []
+
+    def test_what_may_follow_is_what_the_spellings_have(self):
+        draw = random.Random(0)
+        for name in Op.table.keys() - {"ld", "st", "atom"}:
+            text, prefix = name, spellings(name)
+            while prefix.words:
+                assert set(following(text)) == set(prefix.words), text
+                word = draw.choice(list(prefix.words))
+                text, prefix = f"{text}.{word}", prefix.words[word]
+
+    def test_help_is_the_page_of_the_table(self):
+        shown = pydoc.plain(pydoc.render_doc(pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16))
+        assert "d = pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(address)" in shown
+        assert "needs    PTX 6.5, sm_75" in shown
+        assert pd.ptx.mma.__doc__.startswith("mma: d = a * b + c, on matrices spread over the registers of a warp.")
+        assert pd.ptx.mam.__doc__ == "the table has no instruction `mam`; did you mean `mma` or `max` or `mad`?"
+        assert "attributes spell the mnemonic" in type(pd.ptx).__doc__
+
+    def test_signatures_name_the_sources(self):
+        assert str(inspect.signature(pd.ptx.fma.rn.f32)) == "(a, b, c, /, *, out=None, guard=None, pair=False)"
+        assert str(inspect.signature(pd.ptx.cp.async_.cg.shared.global_)).startswith("(dst, src, size, ")
+        assert "sources" in str(inspect.signature(pd.ptx.add))
+
+    def test_names_that_notebooks_ask_for_are_no_mnemonics(self):
+        assert not hasattr(pd.ptx, "_repr_html_")
+        assert repr(pd.ptx.cp.async_.bulk.tensor._2d) == "pd.ptx.cp.async.bulk.tensor.2d"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ptxdsl import config, ir
 from ptxdsl.driver import Late
@@ -45,18 +46,19 @@ RESERVED = ("stream", "cluster", "cooperative", "dependent", "overlap", "arch", 
 class Options:
     """Promises about launches, printed as directives: threads of a block (exact or at most), blocks an SM holds.
 
-    `cluster` is the blocks of a cluster along each axis; `arch` what the kernel is made for where nobody asks for more.
+    `reqntid` may be a function of some of the kernel's constants, by their names. `cluster` is the blocks of a cluster
+    along each axis; `arch` what the kernel is made for where nobody asks for more.
     """
 
-    reqntid: int | tuple[int, ...] | None = None
+    reqntid: int | tuple[int, ...] | Callable[..., int | tuple[int, ...]] | None = None
     max_threads: int | tuple[int, ...] | None = None
     min_blocks: int | None = None
     cluster: int | tuple[int, ...] | None = None
     arch: str | None = None
 
-    def directives(self) -> tuple[ir.Directive, ...]:
+    def directives(self, constants: Mapping[str, object]) -> tuple[ir.Directive, ...]:
         promises = (
-            ("reqntid", self.reqntid),
+            ("reqntid", self._block(constants)),
             ("maxntid", self.max_threads),
             ("minnctapersm", self.min_blocks),
             ("reqnctapercluster", self.cluster),
@@ -66,6 +68,11 @@ class Options:
             for name, value in promises
             if value is not None
         )
+
+    def _block(self, constants: Mapping[str, object]) -> int | tuple[int, ...] | None:
+        if not callable(self.reqntid):
+            return self.reqntid
+        return self.reqntid(**{name: constants[name] for name in inspect.signature(self.reqntid).parameters})
 
 
 class AnyKernel:
@@ -184,7 +191,7 @@ class Kernel(AnyKernel):
 
     def _trace(self, arch: str, lineinfo: bool, values: dict[str, object]) -> Variant:
         assembling.check_arch(arch)
-        traced = trace(self.signature, values, arch=arch, directives=self.options.directives())
+        traced = trace(self.signature, values, arch=arch, directives=self.options.directives(values))
         parameters = [(p.name, p.type) for p in traced.parameters]
         check_blocks(traced.module)
         text = lower(traced.module, lineinfo=lineinfo)
@@ -245,21 +252,36 @@ def _find(module: str, qualname: str) -> Any:
     return value
 
 
+@overload
+def kernel(function: Callable[..., Any]) -> Kernel: ...
+
+
+@overload
+def kernel(
+    *,
+    reqntid: int | tuple[int, ...] | Callable[..., int | tuple[int, ...]] | None = None,
+    max_threads: int | tuple[int, ...] | None = None,
+    min_blocks: int | None = None,
+    cluster: int | tuple[int, ...] | None = None,
+) -> Callable[[Callable[..., Any]], Kernel]: ...
+
+
 def kernel(
     function: Callable[..., Any] | None = None,
     *,
-    reqntid: int | tuple[int, ...] | None = None,
+    reqntid: int | tuple[int, ...] | Callable[..., int | tuple[int, ...]] | None = None,
     max_threads: int | tuple[int, ...] | None = None,
     min_blocks: int | None = None,
     cluster: int | tuple[int, ...] | None = None,
     arch: str | None = None,
-) -> Any:
+) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
     """Makes a kernel of a function: `@pd.kernel`, or `@pd.kernel(max_threads=256, min_blocks=2)`.
 
     Parameters are annotated with what they take (`ptr[f32]`, `u32`); keyword-only parameters are constants: hashable
-    Python values that the kernel is traced for. `reqntid` promises the exact block, `max_threads` its largest size,
-    `min_blocks` how many blocks shall fit a multiprocessor, `cluster` how many blocks along each axis are a cluster.
-    `arch` is the target without a GPU and without PTXDSL_ARCH, such as "sm_90a"; sm_80 without it.
+    Python values that the kernel is traced for. `reqntid` promises the exact block, which may be a function of
+    constants (`lambda tiles: 32 * tiles`), `max_threads` its largest size, `min_blocks` how many blocks shall fit a
+    multiprocessor, `cluster` how many blocks along each axis are a cluster. `arch` is the target without a GPU and
+    without PTXDSL_ARCH, such as "sm_90a"; sm_80 without it.
     """
     names = names_here()
     scope = names.values if names else {}

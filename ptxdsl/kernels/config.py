@@ -11,12 +11,16 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.operands import Operands, either, quoted
 from ptxdsl.kernels.sm80.tiling import WarpTiling, misfit_count, misfits, usual_atom
 from ptxdsl.kernels.sm80.traits import WarpTraits, traits_of
+from ptxdsl.kernels.sm90.tiling import WarpgroupTiling, warpgroup_misfits
+from ptxdsl.kernels.sm90.traits import warpgroup_traits_of
 from ptxdsl.kernels.tiles.choice import REDUCTIONS, Misfit, Schedule, tile_schedule
 from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.kernels.traits import Tiling, Traits
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 
 ROWS_OF_EIGHT = GroupedRowsThreadblockSwizzle(8)
 HALVES = Operands()
+WGMMA = "wgmma"
 
 
 @dataclass(frozen=True)
@@ -25,15 +29,18 @@ class GemmConfig:
 
     | field | what it is | takes |
     |---|---|---|
-    | `tile` | M, N and K of a thread block | powers of two |
-    | `warp` | M and N of a warp, and K where several share the K of a tile | powers of two, M and N of 16 or more |
+    | `tile` | M, N and K of a thread block | powers of two; of "wgmma" M of 64 or 128, N a multiple of 16 up to 256, \
+128 bytes of K |
+    | `warp` | M and N of a warp, and K where several share the K of a tile | powers of two, M and N of 16 or more; \
+none of "wgmma" |
     | `stages` | the length of the ring in shared memory, in tiles along K | 2 or more |
     | `schedule` | which tile a block computes, and when | a threadblock swizzle, a PersistentScheduler or a \
 StreamKThreadblockSwizzle of ptxdsl.schedule, or a TileSchedule of one's own |
     | `split_k` | how many blocks share the K of a tile | 1 or more |
     | `reduction` | how these add up: one after another, all in the last one, a share of the tile each | "serial", \
 "parallel", "scatter" |
-    | `atom` | the tensor core instruction; "" is the usual one of the inputs and the GPU | "", or the name of an atom |
+    | `atom` | the tensor core instruction; "" is the usual one of the inputs and the GPU | "", the name of an atom, \
+or "wgmma": on sm_90a, products of warpgroups with tensor copies |
     | `epilogue` | a function of each element before it is written | a function on traced values, such as gelu |
 
     The arguments of `gemm` of the same name replace `schedule`, `split_k`, `reduction` and `epilogue`. Raises
@@ -54,21 +61,29 @@ StreamKThreadblockSwizzle of ptxdsl.schedule, or a TileSchedule of one's own |
             raise LaunchError(f"GemmConfig: {message}")
 
     @cached_property
-    def tiling(self) -> WarpTiling:
+    def tiling(self) -> Tiling:
+        if self.atom == WGMMA:
+            return WarpgroupTiling(self.tile, self.stages)
         return WarpTiling(self.tile, self.warp, self.stages, self.atom)
 
     @cached_property
     def tile_schedule(self) -> TileSchedule:
         return tile_schedule(self.schedule, self.split_k, self.reduction)
 
-    def traits(self, operands: Operands = HALVES, arch: str = "sm_80") -> WarpTraits:
+    def traits(self, operands: Operands = HALVES, arch: str = "sm_80") -> Traits:
         """What the kernel for such operands is made for."""
+        if isinstance(self.tiling, WarpgroupTiling):
+            return warpgroup_traits_of(self.tiling, operands, self.tile_schedule, self.epilogue)
+        return self.warp_traits(operands, arch)
+
+    def warp_traits(self, operands: Operands = HALVES, arch: str = "sm_80") -> WarpTraits:
+        """The same on the sm_80 path."""
         atom = self.atom or usual_atom(operands.inputs, arch)
-        tiling = self.tiling if atom == self.atom else WarpTiling(self.tile, self.warp, self.stages, atom)
+        tiling = WarpTiling(self.tile, self.warp, self.stages, atom)
         return traits_of(tiling, operands, self.tile_schedule, self.epilogue)
 
     def _misfits(self) -> Iterator[str]:
-        yield from misfits(self)
+        yield from warpgroup_misfits(self) if self.atom == WGMMA else misfits(self)
         yield from misfit_count("split_k", self.split_k, 1, "it takes 1 or more blocks a tile")
         if self.reduction not in REDUCTIONS:
             yield f"reduction is {self.reduction!r}; it takes {either(map(quoted, REDUCTIONS))}"

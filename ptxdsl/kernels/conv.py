@@ -25,7 +25,7 @@ from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.tiles.product import Product, Products, View
 from ptxdsl.kernels.tiles.schedule import Scene
 
-USUAL = DEEP.traits()
+USUAL = DEEP.warp_traits()
 
 
 @pd.kernel

@@ -14,7 +14,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl.errors import public
-from ptxdsl.kernels.call.gemm import NO_OPERANDS, run
+from ptxdsl.kernels.call.gemm import NO_OPERANDS, Kernels, run
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.parameters import parameters, products_of
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
@@ -22,13 +22,21 @@ from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.mma import WarpMma
 from ptxdsl.kernels.sm80.ring import Ring
 from ptxdsl.kernels.sm80.traits import WarpTraits
+from ptxdsl.kernels.sm90.copies import TensorCopies
+from ptxdsl.kernels.sm90.memory import SharedTiles
+from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of
+from ptxdsl.kernels.sm90.store import warpgroup_store
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.tiles.choice import Schedule
+from ptxdsl.kernels.tiles.persistent import Persistent
 from ptxdsl.kernels.tiles.product import Index, Work
-from ptxdsl.kernels.tiles.schedule import Scene, Walk
+from ptxdsl.kernels.tiles.schedule import Scene, Walk, started_elsewhere
+from ptxdsl.schedule import PersistentScheduler
 
-USUAL = GemmConfig().traits()
+USUAL, HOPPER = GemmConfig().warp_traits(), WarpgroupTraits(schedule=Persistent(PersistentScheduler()))
 
 
 @pd.kernel
@@ -86,6 +94,52 @@ def multiply(ring: Ring, copies: Copies, mma: WarpMma, iterations: Index) -> Sum
     return sums
 
 
+@pd.kernel(reqntid=lambda traits: traits.threads)
+def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
+    """The same on sm_90a: one thread copies; warpgroups multiply 64 rows of a tile each, and store them meanwhile."""
+    memory, tiling = SharedTiles(traits), traits.tiling
+    ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
+    scene = Scene(tensor_products_of(p, traits), p.schedule, traits.sums, memory.staging, ahead=True)
+    copying, multiplying = tiling.role_registers
+    with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
+        copy_tiles(ring, TensorCopies(traits, memory), traits.schedule.walk(scene))
+    with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
+        mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
+        walk = traits.schedule.walk(scene)
+        for work in walk.tiles(started_elsewhere):
+            sums = multiply_tiles(ring, mma, work.iterations)
+            for part in walk.complete(work, sums):
+                store(part)
+        store.finish()
+
+
+def copy_tiles(ring: pd.Ring, copies: TensorCopies, walk: Walk) -> None:
+    """Fills the ring with the tiles of A and B of all work, and waits until they have been read."""
+    for work in walk.tiles(started_elsewhere):
+        for iteration in pd.range(work.begin, work.end, unroll=1):
+            copies.fetch(work, iteration, ring.acquire())
+            ring.commit()
+        walk.skip(work)
+    ring.drain()
+
+
+def multiply_tiles(ring: pd.Ring, mma: WarpgroupMma, iterations: Any) -> Sums:
+    """The sums of a tile, over so many tiles of A and B along K, at least one. The products of one slot of the ring
+    are under way while those of the next begin; then it is free."""
+    sums = Sums(mma.layout)
+    mma.multiply(sums, ring.wait(), accumulate=False)
+    for _ in pd.range(iterations - 1, unroll=1):
+        mma.multiply(sums, ring.wait())
+        mma.wait(1)
+        ring.release()
+    mma.wait(0)
+    ring.release()
+    return sums
+
+
+KERNELS = Kernels(gemm_kernel, warpgroup_gemm_kernel)
+
+
 @public
 def gemm(
     a: Any,
@@ -126,7 +180,7 @@ def gemm(
 
     Raises LaunchError for arrays that do not fit and ScheduleError for schedules that do not run, and writes nothing.
     """
-    return run(gemm_kernel, a, b, c, out, alpha, beta, config, schedule, split_k, reduction, epilogue, operands)
+    return run(KERNELS, a, b, c, out, alpha, beta, config, schedule, split_k, reduction, epilogue, operands)
 
 
 gemm.kernel = gemm_kernel  # type: ignore[attr-defined]  # what `ptxdsl dump ptxdsl.kernels.gemm:gemm` shows

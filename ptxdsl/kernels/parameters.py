@@ -14,6 +14,7 @@ from ptxdsl.kernels.traits import Traits
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type
 
+MATRICES = ("a", "b", "c", "out")
 Group: TypeAlias = Callable[..., pd.Parameters]
 """A class of pd.Parameters whose fields follow from types."""
 
@@ -26,21 +27,16 @@ def view(type: Type) -> Group:
 @lru_cache(maxsize=1024)
 def parameters(traits: Traits) -> Group:
     """Those of `gemm_kernel`: A is m×k, B is k×n, C and out are m×n and row-major."""
-    operands = traits.operands
-    inputs, output = view(operands.inputs), view(operands.output)
-    return pd.Parameters.of(
-        "Gemm",
-        a=inputs,
-        b=inputs,
-        c=output,
-        out=output,
-        m=u32,
-        n=u32,
-        k=u32,
-        alpha=operands.scalar,
-        beta=operands.scalar,
-        **shared_parameters(traits),
-    )
+    inputs = view(traits.operands.inputs)
+    return pd.Parameters.of("Gemm", **gemm_fields(traits, inputs, inputs))
+
+
+def gemm_fields(traits: Traits, a: Any, b: Any, out: Any = None) -> dict[str, Any]:
+    """The fields of a kernel that computes products, which takes A and B, and maybe out, as such fields."""
+    output, scalar = view(traits.operands.output), traits.operands.scalar
+    matrices = {"a": a, "b": b, "c": output, "out": output if out is None else out}
+    numbers = {"m": u32, "n": u32, "k": u32, "alpha": scalar, "beta": scalar}
+    return {**matrices, **numbers, **shared_parameters(traits)}
 
 
 def shared_parameters(traits: Traits) -> dict[str, Group]:
@@ -96,18 +92,20 @@ def extra_values(p: Any, operands: Operands) -> tuple[Any, ...]:
 def products_of(p: Any, traits: Traits) -> Products:
     """What a kernel with the parameters of `parameters` computes."""
     operands = traits.operands
-    product = Product(p.m, p.n, p.k, p.a, p.b, p.c, p.out, p.alpha, p.beta, extra_values(p, operands))
+    product = product_of(p, operands, p.a, p.b)
     if operands.batches == "none":
         return Products(product, traits.tile)
     return Products(product, traits.tile, p.batches.count, partial(batch, p, product, operands))
 
 
-def batch(p: Any, product: Product, operands: Operands, number: Scalar) -> Product:
-    """The product of one batch, of which `product` is the first."""
-    names = ("a", "b", "c", "out")
-    moved: dict[str, Any] = {
-        name: _moved(p.batches, operands, n, name, getattr(product, name), number) for n, name in enumerate(names)
-    }
+def product_of(p: Any, operands: Operands, a: Any, b: Any) -> Product:
+    """The product, or the first of a batch, of these A and B."""
+    return Product(p.m, p.n, p.k, a, b, p.c, p.out, p.alpha, p.beta, extra_values(p, operands))
+
+
+def batch(p: Any, product: Product, operands: Operands, number: Scalar, moving: tuple[str, ...] = MATRICES) -> Product:
+    """The product of one batch, of which `product` is the first; `moving` are the matrices that lie by addresses."""
+    moved: dict[str, Any] = {name: _moved(p.batches, operands, name, getattr(product, name), number) for name in moving}
     extras = tuple(
         View(value.pointer + number.to(s64) * value.batch, value.stride) if extra.is_batched else value
         for extra, value in zip(operands.extras, product.extras, strict=True)
@@ -115,8 +113,9 @@ def batch(p: Any, product: Product, operands: Operands, number: Scalar) -> Produ
     return product._replace(**moved, extras=extras)
 
 
-def _moved(batches: Any, operands: Operands, row: int, name: str, matrix: View, number: Scalar) -> View:
+def _moved(batches: Any, operands: Operands, name: str, matrix: View, number: Scalar) -> View:
     """A matrix of a batch: by their distance, or by the table of their addresses."""
+    row = MATRICES.index(name)
     if operands.batches == "strided":
         return View(matrix.pointer + number.to(s64) * getattr(batches, name), matrix.stride)
     return View(pd.pointer(batches.table[row * batches.count + number], matrix.pointer.element), matrix.stride)

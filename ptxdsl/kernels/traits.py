@@ -130,7 +130,7 @@ class Traits:
     def shared_bytes(self) -> int:
         """The ring, and where the output is staged: a group of each warp's rows."""
         m, n = self.sums.warps
-        staged = m * n * self.sums.rows * (self.sums.warp[1] + PAD) * self.operands.staged.bytes
+        staged = m * n * self.sums.rows * (self.sums.strip + PAD) * self.operands.staged.bytes
         return max(self.tiling.ring_bytes(self.operands), self.staged_at + staged)
 
     @property

@@ -70,6 +70,8 @@ def value_of(name: str, kind: Kind, argument: object, stream: int) -> Value:
     if isinstance(kind, Bytes):
         return _struct_bytes(name, kind, argument)
     if isinstance(kind, TensorMap):
+        if isinstance(argument, bytes) and len(argument) == MAP_BYTES:  # as the driver encodes one
+            return argument
         return mapped_array(name, kind, _typed_array(name, kind, argument, stream))
     if isinstance(kind, Pointer) or (kind.bits == 64 and not kind.is_float and not _is_number(argument)):
         return _pointer(name, kind, argument, stream)

@@ -10,7 +10,7 @@ import numpy as np
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.group import Matrices
 from ptxdsl.kernels.call.matrix import Matrix
-from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig, specialise
+from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.operands import Extra, Operands
 from ptxdsl.kernels.store.function import canonical
 from ptxdsl.kernels.tiles.choice import Schedule
@@ -55,8 +55,16 @@ def for_batches(config: GemmConfig) -> GemmConfig:
     return specialise(config, schedule=BatchedIdentityThreadblockSwizzle())
 
 
-def configure(config: GemmConfig, operands: Operands, device: int | None) -> Traits:
-    """What the kernel is made for, by a configuration, on a GPU. Raises LaunchError for what that has not enough of."""
+def configure(config: GemmConfig, operands: Operands, device: int | None, takes_warpgroups: bool = False) -> Traits:
+    """What the kernel is made for, by a configuration, on a GPU.
+
+    Raises LaunchError for what that has not enough of, and for a path on which there is no such kernel.
+    """
+    if config.atom == WGMMA and not takes_warpgroups:
+        raise LaunchError(
+            'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array',
+            help="leave atom out here",
+        )
     arch = target(device)
     traits = config.traits(operands, arch)
     traits.check(arch)

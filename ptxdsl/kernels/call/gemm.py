@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
@@ -12,13 +13,19 @@ from ptxdsl.kernels.call.batched import batch_of, is_list, lists_of
 from ptxdsl.kernels.call.configure import Choice, configure, facts, for_batches, narrower
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.lists import list_launch, lists_given
+from ptxdsl.kernels.call.matrix import WIDEST_ACCESS
 from ptxdsl.kernels.call.memory import CALLS, key_of, key_of_lists
 from ptxdsl.kernels.call.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.values import gemm_values
 from ptxdsl.kernels.call.workspace import is_kept
 from ptxdsl.kernels.choose.gemm import choose
-from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.choose.model import candidate, model_of
+from ptxdsl.kernels.choose.warpgroups import ProductFacts, choose_warpgroups
+from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.sm90.tiling import ARCH
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.function import array_of, canonical, check_factor, epilogue_of, factor, sequence_of
 from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.traits import Traits
@@ -27,8 +34,18 @@ from ptxdsl.runtime.dispatch import target
 NO_OPERANDS: tuple[Any, ...] = ()
 
 
+class Kernels(NamedTuple):
+    """The kernels of a product, by the path that its traits are of."""
+
+    warps: Kernel
+    warpgroups: Kernel
+
+    def of(self, traits: Traits) -> Kernel:
+        return self.warpgroups if isinstance(traits, WarpgroupTraits) else self.warps
+
+
 def run(
-    kernel: Kernel,
+    kernels: Kernels,
     a: object,
     b: object,
     c: object,
@@ -42,7 +59,7 @@ def run(
     epilogue: Callable[..., Any] | None,
     operands: Sequence[object],
 ) -> Any:
-    """out = epilogue(alpha·a@b + beta·c, *operands) by `kernel`, as `gemm` says. Returns out."""
+    """out = epilogue(alpha·a@b + beta·c, *operands) by one of `kernels`, as `gemm` says. Returns out."""
     factors = factor("alpha", alpha), factor("beta", beta)
     operands = sequence_of(operands)
     epilogue = canonical(epilogue_of(config, epilogue), len(operands))
@@ -52,22 +69,25 @@ def run(
     if operands:
         options += tuple(map(type, operands))
         arrays += tuple(map(array_of, operands))
-    call = key_of(kernel, options, arrays)
+    call = key_of(kernels, options, arrays)
     if call:
         launched = CALLS.launch(*call, arrays, factors)
         if launched is not None:
             return launched
     elif is_list(a, b):
-        return _run_lists(kernel, lists_of(a, b, c, out), choice, factors, operands)
+        return _run_lists(kernels.warps, lists_of(a, b, c, out), choice, factors, operands)
     problem = problem_of(a, b, c, out, factors[1], epilogue, operands)
-    plan = plan_of(kernel, problem.row_major, choice, factors)
+    plan = plan_of(kernels, problem.row_major, choice, factors)
     if plan:
         carry_out(plan, call, arrays, problem.out, factors)
     return problem.out.owner
 
 
-def traits_of(problem: GemmProblem, choice: Choice) -> Traits:
-    """What the kernel for a row-major problem is made for. Raises LaunchError for what its GPU has not enough of."""
+def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = False) -> Traits:
+    """What the kernel for a row-major problem is made for, on the sm_80 path unless it `takes_warpgroups`.
+
+    Raises LaunchError for what its GPU has not enough of.
+    """
     a, b, c, out = problem.a, problem.b, problem.c, problem.out
     device, _ = problem.place
     operands = facts(
@@ -76,12 +96,27 @@ def traits_of(problem: GemmProblem, choice: Choice) -> Traits:
         batches="none" if problem.batches is None else "strided",
         extras=tuple(operand.extra for operand in problem.operands),
     )  # fmt: skip
-    return configure(config_of(problem, choice, device), operands, device)
+    config = config_of(problem, choice, operands, device, takes_warpgroups)
+    if config.atom == WGMMA and _is_stored_in_boxes(problem, config):
+        operands = replace(operands, out_boxes=True)
+    traits = configure(config, operands, device, takes_warpgroups)
+    if isinstance(traits, WarpgroupTraits):
+        _check_mappable(problem, traits)
+    return traits
 
 
-def config_of(problem: GemmProblem, choice: Choice, device: int | None) -> GemmConfig:
+def _is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
+    """Whether tensor copies can store the output: what is staged is what is written, in lines of 128 bytes."""
+    out = problem.out
+    is_alone = problem.c is None and not problem.operands
+    return is_alone and out.type.bits == 16 and out.is_mappable and config.tile[1] * out.type.bytes % LINE_BYTES == 0
+
+
+def config_of(
+    problem: GemmProblem, choice: Choice, operands: Operands, device: int | None, takes_warpgroups: bool = False
+) -> GemmConfig:
     """The tiles and the schedule: those that the caller chooses, else those that should take the least time."""
-    config = choice.of(choice.config or _chosen(problem, choice, device))
+    config = choice.of(choice.config or _chosen(problem, choice, operands, device, takes_warpgroups))
     if problem.batches is None:
         return config
     if config.split_k > 1:
@@ -92,22 +127,53 @@ def config_of(problem: GemmProblem, choice: Choice, device: int | None) -> GemmC
     return for_batches(config)
 
 
-def _chosen(problem: GemmProblem, choice: Choice, device: int | None) -> GemmConfig:
+def _chosen(
+    problem: GemmProblem, choice: Choice, operands: Operands, device: int | None, takes_warpgroups: bool
+) -> GemmConfig:
     a, b, batches = problem.a, problem.b, problem.batches
     along_k = a.major == "row" and b.major == "column"
     width = min(a.widest(a.length), b.widest(b.length))
     is_scheduled = choice.is_scheduled or batches is not None
     shape = problem.m * (batches or 1), problem.n, problem.k
-    return choose(*shape, a.type, target(device), width, along_k, is_scheduled, model=model_of(device))
+    model, arch = model_of(device), target(device)
+    config = choose(*shape, a.type, arch, width, along_k, is_scheduled, model=model)
+    if not takes_warpgroups or choice.is_scheduled or arch != ARCH or not _is_mappable(problem):
+        return config
+    other = model.product(candidate(config, a.type), shape, width)
+    product = ProductFacts(problem.m, problem.n, problem.k, batches or 1, operands)
+    return choose_warpgroups(product, model.multiprocessors, other) or config
 
 
-def plan_of(kernel: Kernel, problem: GemmProblem, choice: Choice, factors: tuple[float, float]) -> LaunchPlan | None:
+def _is_mappable(problem: GemmProblem) -> bool:
+    return problem.k > 0 and problem.a.is_mappable and problem.b.is_mappable
+
+
+def _check_mappable(problem: GemmProblem, traits: WarpgroupTraits) -> None:
+    """Raises LaunchError for matrices that tensor copies cannot address, and schedules whose blocks share tiles."""
+    if traits.schedule.shares:
+        raise LaunchError(
+            f'atom is "wgmma", whose blocks compute whole tiles; by {traits.schedule} they share them',
+            help="take a PersistentScheduler or a threadblock swizzle, or leave atom out",
+        )
+    if problem.k == 0:
+        raise LaunchError('atom is "wgmma", and K is 0: there is nothing to multiply', help="leave atom out")
+    for matrix in (problem.a, problem.b):
+        if not matrix.is_mappable:
+            raise LaunchError(
+                f"`{matrix.name}` has lines {matrix.stride * matrix.type.bytes} bytes apart from the address "
+                f"{matrix.array.pointer:#x} on; tensor copies take multiples of {WIDEST_ACCESS} bytes",
+                help="pad its lines, or leave atom out: then such arrays are copied otherwise",
+            )
+
+
+def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tuple[float, float]) -> LaunchPlan | None:
     """The launch of a row-major problem; None where there is nothing to write."""
     _check_hashable(choice.schedule)
-    traits = traits_of(problem, choice)
+    traits = traits_of(problem, choice, takes_warpgroups=True)
     _check_factors(factors, traits)
     if not problem.m or not problem.n or problem.batches == 0:
         return None
+    kernel = kernels.of(traits)
     launch = scheduled.schedule(problem, traits, kernel)
     values = gemm_values(problem, launch, factors)
     return LaunchPlan(
@@ -151,7 +217,7 @@ def _run_lists(
         return []
     problem, (device, _) = batch.problem, batch.group.place
     _check_hashable(choice.schedule)
-    traits = configure(config_of(problem, choice, device), batch.facts, device)
+    traits = configure(config_of(problem, choice, batch.facts, device), batch.facts, device)
     _check_factors(factors, traits)
     if problem.m and problem.n:
         planned = scheduled.schedule(problem, traits, kernel)

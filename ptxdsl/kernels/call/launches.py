@@ -11,7 +11,7 @@ from ptxdsl import config
 from ptxdsl.arrays import Library, library_of, strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.matrix import Tensor, maker
+from ptxdsl.kernels.call.matrix import MappedMatrix, Tensor, maker
 from ptxdsl.kernels.call.memory import ALIGNMENT, CALLS
 from ptxdsl.kernels.call.residency import prepared, stream_of
 from ptxdsl.kernels.call.workspace import is_kept
@@ -50,7 +50,7 @@ class LaunchPlan:
     @property
     def group(self) -> Parameters:
         """The parameters with the arrays themselves, as a user of the kernel would give them."""
-        arguments = (strided(v.owner) if isinstance(v, Tensor) else v for v in self.arguments)
+        arguments = (strided(_owner(v)) if isinstance(v, Tensor) else v for v in self.arguments)
         return cast(Parameters, assembled(cast(Definition, type(self.parameters)), arguments))
 
     def run(self) -> None:
@@ -60,7 +60,7 @@ class LaunchPlan:
     def launch(self, device: int, stream: int) -> None:
         """Launches on the GPU of the arrays."""
         handle = prepared(self.kernel, self.grid, self.threads, device, **self.constants)
-        handle([v.array.pointer if isinstance(v, Tensor) else v for v in self.arguments], stream=stream)
+        handle([_address(v) if isinstance(v, Tensor) else v for v in self.arguments], stream=stream)
 
     def _span(self) -> slice:
         """Where the numbers are among the arguments."""
@@ -82,7 +82,8 @@ class LaunchPlan:
             handle=handle,
             arguments=tuple(0 if isinstance(v, Tensor) else v for v in self.arguments),
             numbers=self._span(),
-            positions=tuple(position.items()),
+            positions=tuple((n, p) for n, p in position.items() if not isinstance(tensors[n], MappedMatrix)),
+            maps=tuple((n, p, v.encoder()) for n, p in position.items() if isinstance(v := tensors[n], MappedMatrix)),
             apart=tuple((*pair, *_overlaps(*(by_array[n] for n in pair))) for pair in pairs),
             current_stream=library.current_stream(device),
             stream=self.stream,
@@ -94,7 +95,8 @@ class LaunchPlan:
 
 @dataclass(frozen=True, slots=True)
 class ArrayLaunch:
-    """A launch of a kernel with other arrays: `positions` says which argument is the address of which of these.
+    """A launch of a kernel with other arrays: `positions` says which argument is the address of which of these, `maps`
+    which is a tensor map of one, with what makes it of an address.
 
     `apart` are pairs of arrays that may not share memory, and between which distances of their addresses they would.
     Where the output, the first array, is not given, it is made like the second one.
@@ -104,6 +106,7 @@ class ArrayLaunch:
     arguments: tuple[Any, ...]
     numbers: slice
     positions: tuple[tuple[int, int], ...]
+    maps: tuple[tuple[int, int, Callable[[int], bytes]], ...]
     apart: tuple[tuple[int, int, int, int], ...]
     current_stream: Callable[[], int]
     stream: int | None
@@ -129,6 +132,8 @@ class ArrayLaunch:
         arguments = list(self.arguments)
         for n, position in self.positions:
             arguments[n] = addresses[position]
+        for n, position, encoded in self.maps:
+            arguments[n] = encoded(addresses[position])
         arguments[self.numbers] = numbers
         self.handle(arguments, stream=stream)
         return out
@@ -167,6 +172,16 @@ def _check_located(tensors: Iterable[Tensor], device: int) -> None:
                 f"`{tensor.name}` is on cuda:{actual}; other arrays are on cuda:{device}",
                 help="move it to that GPU",
             )
+
+
+def _owner(tensor: Tensor) -> Any:
+    """The array as its parameter takes it."""
+    return tensor.lines if isinstance(tensor, MappedMatrix) else tensor.owner
+
+
+def _address(tensor: Tensor) -> int | bytes:
+    """What the parameter gets on a GPU."""
+    return tensor.encoder()(tensor.array.pointer) if isinstance(tensor, MappedMatrix) else tensor.array.pointer
 
 
 def _overlaps(one: Tensor, other: Tensor) -> tuple[int, int]:

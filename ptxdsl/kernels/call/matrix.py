@@ -12,7 +12,11 @@ import numpy as np
 
 from ptxdsl import arrays
 from ptxdsl.errors import LaunchError
+from ptxdsl.runtime.tensor_maps import quick_map
+from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Type
+
+WIDEST_ACCESS = 16  # bytes
 
 NAMES = {
     "f16": "float16",
@@ -77,6 +81,19 @@ class Matrix(Tensor):
         other = "row" if self.major == "column" else "column"
         return replace(self, shape=(self.shape[1], self.shape[0]), major=other)
 
+    def mapped(self, kind: TensorMap) -> MappedMatrix:
+        """The matrix, or its batches, as the tensor of a tensor map."""
+        lines, length = self.shape if self.major == "row" else self.shape[::-1]
+        planes, apart = ((self.batches or 1,), (self.batch_stride,)) if kind.rank > 2 else ((), ())
+        return MappedMatrix(self.name, self.owner, self.array, kind, (*planes, lines, length), (*apart, self.stride, 1))
+
+    @property
+    def is_mappable(self) -> bool:
+        """Whether tensor copies can address it: by lines that begin at multiples of 16 bytes."""
+        lines = self.shape[0] if self.major == "row" else self.shape[1]
+        known = self if lines > 1 else replace(self, stride=0)  # a single one has no next
+        return bool(self.array.size) and known.widest() == WIDEST_ACCESS
+
     @property
     def length(self) -> int:
         """Elements of a row, or of a column where it is column-major."""
@@ -87,6 +104,27 @@ class Matrix(Tensor):
         apart = self.stride, self.batch_stride, *extents
         common = gcd(most, self.array.pointer, *(n * self.type.bytes for n in apart))
         return common & -common
+
+
+@dataclass(frozen=True)
+class MappedMatrix(Tensor):
+    """A matrix that a kernel takes by a tensor map: its planes, lines and elements, the last of stride 1."""
+
+    kind: TensorMap
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def lines(self) -> Any:
+        """The array itself in this order."""
+        major, _ = _order(self.name, self.array)
+        lines = self.owner if major == "row" else self.owner.swapaxes(-1, -2)
+        return lines[None] if len(self.array.shape) < len(self.shape) else lines
+
+    def encoder(self) -> Callable[[int], bytes]:
+        """What makes the tensor map for a GPU, given the address of an array that lies so."""
+        encode = quick_map(self.kind, self.array.itemsize)
+        return lambda address: encode(address, self.shape, self.strides, self.array.itemsize)
 
 
 def tensor(

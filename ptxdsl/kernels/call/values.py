@@ -7,7 +7,9 @@ from ptxdsl.kernels.call.matrix import Matrix
 from ptxdsl.kernels.call.problem import EpilogueOperand, GemmProblem
 from ptxdsl.kernels.call.scheduled import Scheduled
 from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.parameters import BATCHES, extra_view, extras, parameters, view
+from ptxdsl.kernels.parameters import BATCHES, Group, extra_view, extras, parameters, view
+from ptxdsl.kernels.sm90.parameters import tensor_parameters
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.traits import Traits
 
 
@@ -18,11 +20,12 @@ def gemm_values(
     operands, listed = made.traits.operands, batches is not None
     c = problem.c if operands.c == "separate" else None
     nothing = view(operands.output)(pointer=0, stride=0)  # a null address, which is not read
-    return parameters(made.traits)(
-        a=_view(problem.a, listed),
-        b=_view(problem.b, listed),
+    group, a, b, out = _matrices(made.traits, problem, listed)
+    return group(
+        a=a,
+        b=b,
         c=nothing if c is None else _view(c, listed),
-        out=_view(problem.out, listed),
+        out=out,
         m=problem.m,
         n=problem.n,
         k=problem.k,
@@ -32,6 +35,15 @@ def gemm_values(
         batches=batches or _batches(problem, operands),
         extras=extra_values(problem.operands, operands),
     )
+
+
+def _matrices(traits: Traits, problem: GemmProblem, listed: bool) -> tuple[Group, Any, Any, Any]:
+    """What the kernel of a path takes, and A, B and out as it does."""
+    a, b, out = problem.a, problem.b, problem.out
+    if not isinstance(traits, WarpgroupTraits):
+        return parameters(traits), _view(a, listed), _view(b, listed), _view(out, listed)
+    stored = out.mapped(traits.out_map) if traits.operands.out_boxes else _view(out, listed)
+    return tensor_parameters(traits), a.mapped(traits.a.map), b.mapped(traits.b.map), stored
 
 
 def _view(matrix: Matrix, listed: bool) -> Parameters:

@@ -20,6 +20,7 @@ from ptxdsl.kernels.choose.rates import Rates, rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.operands import Operands, outputs
 from ptxdsl.kernels.sm80.tiling import LEAST_ASYNCHRONOUS, MOST_REGISTERS
+from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.schedule import StreamKThreadblockSwizzle, blocks_per_multiprocessor
 from ptxdsl.schedule.arithmetic import ceil_div
@@ -73,8 +74,9 @@ class Candidate:
 
 @lru_cache(maxsize=4096)
 def candidate(config: GemmConfig, inputs: Type) -> Candidate:
-    """A configuration for such inputs, with the usual output."""
-    tiling, traits = config.tiling, made(config, inputs)
+    """A configuration of the sm_80 path for such inputs, with the usual output."""
+    traits = made(config, inputs)
+    tiling = traits.tiling
     registers = traits.registers + sum(config.warp[:2]) // 4
     warps = prod(tiling.warps)
     return Candidate(
@@ -92,9 +94,9 @@ def candidate(config: GemmConfig, inputs: Type) -> Candidate:
 
 
 @lru_cache(maxsize=4096)
-def made(config: GemmConfig, inputs: Type) -> Traits:
+def made(config: GemmConfig, inputs: Type) -> WarpTraits:
     """What its kernel for such inputs is made for, with the usual output."""
-    return config.traits(Operands(inputs, outputs(inputs)[0]))
+    return config.warp_traits(Operands(inputs, outputs(inputs)[0]))
 
 
 def _resident(traits: Traits, registers: int) -> int:

@@ -28,18 +28,25 @@ class Store:
         operands, layout = traits.operands, traits.sums
         self.operands, self.sums, self.epilogue, self.staging = operands, layout, traits.epilogue, staging
         self.chunk = operands.out_bytes // operands.output.bytes
-        self.lanes = max(min(layout.warp[1] // self.chunk, layout.lanes), layout.lanes // layout.rows)
+        self.lanes = max(min(layout.strip // self.chunk, layout.lanes), layout.lanes // layout.rows)
         self.step = layout.lanes // self.lanes  # rows that a warp sends at a time
-        self.columns = range(0, layout.warp[1], self.lanes * self.chunk)
-        self.pitch = layout.warp[1] + PAD
-        self.staged = Layout((layout.rows, layout.warp[1]), (self.pitch, 1))  # of a warp
+        self.columns = range(0, layout.strip, self.lanes * self.chunk)
+        self.pitch = layout.strip + PAD
+        self.staged = Layout((layout.rows, layout.strip), (self.pitch, 1))  # of a warp
         self.is_final = operands.c == "none" and not operands.extras  # what is staged is what is written
 
     def __call__(self, part: Part) -> None:
         """Stores sums that are complete; uses the shared memory."""
-        sending = Sending(self, part)
+        for strip in range(self.sums.strips):
+            self._store_strip(part, strip)
+
+    def finish(self) -> None:
+        """Behind the last sums: all have been stored."""
+
+    def _store_strip(self, part: Part, strip: int) -> None:
+        sending = Sending(self, part, strip * self.sums.strip)
         with self.sums.holding():
-            for number, registers in enumerate(part.sums.groups):
+            for number, registers in enumerate(part.sums.strip(strip)):
                 sending.stage(registers)
                 pd.ptx.bar.warp.sync(0xFFFFFFFF)
                 for row in range(0, self.sums.rows, self.step):
@@ -48,12 +55,12 @@ class Store:
 
 
 class Sending:
-    """A thread's share in storing a part of a tile."""
+    """A thread's share in storing a part of a tile: the strip of each warp that begins at a column."""
 
-    def __init__(self, store: Store, part: Part) -> None:
+    def __init__(self, store: Store, part: Part, first_column: int) -> None:
         self.store, self.product, layout = store, part.work.product, store.sums
         first_m, first_n = part.work.first
-        first = first_m + part.group * layout.rows, first_n
+        first = first_m + part.group * layout.rows, first_n + first_column if first_column else first_n
         rows = store.staging.bitcast(b8) + pd.warpid * (layout.rows * store.pitch * store.operands.staged.bytes)
         self.corner, self.written = self._writes(rows)
         self.chunks, row, column = self._reads(rows)
@@ -96,7 +103,7 @@ class Sending:
         width, lanes = min(WIDEST, store.chunk * type.bytes), Layout((store.step, store.lanes), (store.lanes, 1))
         copy = make_tiled_copy(f"ld.shared.{width}", lanes, (1, store.chunk), type.bits)
         slice = copy.get_slice(pd.laneid)
-        row, column = (c(0, 0, 0) for c in slice.coordinates((store.sums.rows, store.sums.warp[1])))
+        row, column = (c(0, 0, 0) for c in slice.coordinates((store.sums.rows, store.sums.strip)))
         return rows + slice.partition_s(store.staged, "shared", bytes=True)(0, 0, 0), row, column
 
     def stage(self, registers: Sequence[Scalar]) -> None:

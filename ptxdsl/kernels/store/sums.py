@@ -19,7 +19,8 @@ class SumsLayout:
 
     The registers of a group are in the order of `mma`, one warp's tiled MMA of a group: those of an atom, then atoms
     along M, then along N; `order` says which row and column of the group the MMA's are. Of `threads` in a block, the
-    first hold sums in the end, where warps share the K of a tile.
+    first hold sums in the end, where warps share the K of a tile. A group is stored in strips of `columns` columns, or
+    at once; the MMA is that of a strip.
     """
 
     type: Type
@@ -29,6 +30,7 @@ class SumsLayout:
     mma: TiledMma
     order: tuple[Layout, Layout]
     threads: int
+    columns: int = 0
 
     @property
     def warps(self) -> tuple[int, int]:
@@ -38,6 +40,15 @@ class SumsLayout:
     @property
     def groups(self) -> int:
         return self.warp[0] // self.rows
+
+    @property
+    def strip(self) -> int:
+        """The columns of a group that are stored at a time."""
+        return self.columns or self.warp[1]
+
+    @property
+    def strips(self) -> int:
+        return self.warp[1] // self.strip
 
     @property
     def lanes(self) -> int:
@@ -76,6 +87,11 @@ class Sums:
         zero = 0 if layout.type.is_integer else 0.0
         self.layout = layout
         self.groups = [[pd.var(layout.type, zero) for _ in range(layout.each)] for _ in range(groups or layout.groups)]
+
+    def strip(self, number: int) -> list[list[Any]]:
+        """Of each group the registers of one strip."""
+        each = self.layout.each // self.layout.strips
+        return [group[number * each :][:each] for group in self.groups]
 
     @property
     def registers(self) -> list[Var]:

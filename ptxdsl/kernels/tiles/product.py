@@ -25,16 +25,17 @@ class View(NamedTuple):
 
 
 class Product(NamedTuple):
-    """epilogue(alpha·a@b + beta·c): sizes are u32; c and out are row-major. `extras` are the operands of the epilogue:
-    a View of each (of a vector the stride says nothing), or None for the output itself."""
+    """epilogue(alpha·a@b + beta·c): sizes are u32; c and out are row-major. A, B and out are a View each, or what else
+    their path takes of a matrix. `extras` are the operands of the epilogue: a View of each (of a vector the stride says
+    nothing), or None for the output itself."""
 
     m: Scalar
     n: Scalar
     k: Scalar
-    a: View
-    b: View
+    a: Any
+    b: Any
     c: View
-    out: View
+    out: Any
     alpha: Index
     beta: Index
     extras: tuple[Any, ...] = ()

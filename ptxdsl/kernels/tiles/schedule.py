@@ -24,6 +24,10 @@ Start: TypeAlias = Callable[[Work], None]
 """Begins the copies of a tile, to a ring that is free."""
 
 
+def started_elsewhere(work: Work) -> None:
+    """Copies are the work of other warps."""
+
+
 class ProblemShape(NamedTuple):
     """What is computed: the (M, N, K) of a product, and how many of it; no batches are None."""
 
@@ -99,6 +103,9 @@ class Walk:
         """What can be stored when the sums of a tile are there: the tile, where no other block has a part in it."""
         yield Part(work, sums)
 
+    def skip(self, work: Work) -> None:
+        """Goes on behind a tile that others multiply and store."""
+
     def leftovers(self) -> Iterator[Part]:
         """What is to be stored at the end, of tiles that others have multiplied."""
         return iter(())
@@ -131,7 +138,12 @@ class TileAfterTile(Walk):
             pd.ptx.bar.sync(0)  # the next copies overwrite the staged output
             self.advance()
 
+    def skip(self, work: Work) -> None:
+        self.advance()
+
     def _start_next(self) -> None:
+        if self.start is started_elsewhere:
+            return
         with pd.if_(self.has_tile()):
             self.start(self.work())
 

@@ -1,0 +1,66 @@
+"""The configuration of one product on the sm_90a path, where that should take less time than the sm_80 path."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.sm90.tiling import ARCH, WarpgroupTiling
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.persistent import Persistent
+from ptxdsl.schedule import PersistentScheduler
+from ptxdsl.schedule.arithmetic import ceil_div
+
+TILES = {(128, 256, 64): 0.95, (128, 192, 64): 0.92, (128, 128, 64): 0.85, (64, 256, 64): 0.75, (64, 128, 64): 0.65}
+"""Tiles, and the part of the rate of wgmma that they reach: small ones wait for shared memory and for copies."""
+RATE = 889e6 / 132  # floating-point operations of a multiprocessor in a microsecond: wgmma alone, on an H200
+READING = 3.8e6  # bytes of memory in a microsecond
+BEGINNING, BETWEEN_TILES = 4.0, 1.0  # microseconds, of a launch with its first copies, and of a tile that is stored
+MOST_STAGES, LEAST_STAGES = 8, 3
+PERSISTENT = PersistentScheduler(max_swizzle=8)
+
+
+class ProductFacts(NamedTuple):
+    """What the choice depends on: sizes, and types."""
+
+    m: int
+    n: int
+    k: int
+    batches: int
+    operands: Operands
+
+
+def choose_warpgroups(facts: ProductFacts, multiprocessors: int, other_time: float) -> GemmConfig | None:
+    """The configuration that should take the least time; None where another path takes less, `other_time` in
+    microseconds."""
+    timed = [(estimate(facts, tile, multiprocessors), tile) for tile in TILES if _takes(facts.operands, tile)]
+    time, tile = min(timed, default=(other_time, None))
+    if tile is None or time >= other_time:
+        return None
+    return GemmConfig(tile=tile, stages=stages_of(tile, facts.operands), atom=WGMMA, schedule=PERSISTENT)
+
+
+def estimate(facts: ProductFacts, tile: tuple[int, int, int], multiprocessors: int) -> float:
+    """Microseconds: rounds of tiles at the rate of the tensor cores, or reading and writing everything once."""
+    m, n, k, batches, operands = facts
+    tiles = ceil_div(m, tile[0]) * ceil_div(n, tile[1]) * batches
+    rounds, iterations = ceil_div(tiles, multiprocessors), ceil_div(k, tile[2])
+    multiplying = rounds * (iterations * 2 * prod(tile) / (RATE * TILES[tile]) + BETWEEN_TILES)
+    moved = batches * ((m + n) * k * operands.inputs.bytes + m * n * operands.output.bytes)
+    return float(BEGINNING + max(multiplying, moved / READING))
+
+
+def _takes(operands: Operands, tile: tuple[int, int, int]) -> bool:
+    return not any(WarpgroupTiling(tile).misfits(operands.inputs)) and stages_of(tile, operands) >= LEAST_STAGES
+
+
+@lru_cache(maxsize=1024)
+def stages_of(tile: tuple[int, int, int], operands: Operands) -> int:
+    """As many stages as shared memory has room for beside the staged output, up to MOST_STAGES; 0 for too few."""
+    for stages in range(MOST_STAGES, 1, -1):
+        if WarpgroupTraits(WarpgroupTiling(tile, stages), operands, Persistent(PERSISTENT)).fits(ARCH):
+            return stages
+    return 0

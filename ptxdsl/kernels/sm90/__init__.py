@@ -1,0 +1,1 @@
+"""The path of Hopper: tensor copies by one thread, products of warpgroups, mbarriers between them."""

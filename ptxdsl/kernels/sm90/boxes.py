@@ -1,0 +1,64 @@
+"""A tile of an operand as tensor copies bring it: boxes of a tensor map, and how wgmma finds them in shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl.layout.shared_operand import tile_layout
+from ptxdsl.layout.swizzle import AnyLayout
+from ptxdsl.types import Type
+
+LINE_BYTES = 128  # of a line of a box, which the swizzle permutes
+L2_PROMOTION = 256
+
+
+@dataclass(frozen=True)
+class TileBoxes:
+    """A tile of `mn` rows of A, or columns of B, and `k` of K, of a matrix that is contiguous along `major`, "k" or
+    "mn". Along k one box is the tile; along mn boxes of 128 bytes of mn lie one behind the other. The matrices of
+    batches are planes of one tensor."""
+
+    type: Type
+    mn: int
+    k: int
+    major: str
+    is_batched: bool = False
+
+    @property
+    def line(self) -> int:
+        """Elements of a line of a box."""
+        return LINE_BYTES // self.type.bytes
+
+    @property
+    def box(self) -> tuple[int, int]:
+        """Lines, and the elements of each."""
+        return (self.mn, self.line) if self.major == "k" else (self.k, self.line)
+
+    @property
+    def boxes(self) -> int:
+        return 1 if self.major == "k" else self.mn // self.line
+
+    @property
+    def bytes(self) -> int:
+        return self.mn * self.k * self.type.bytes
+
+    @cached_property
+    def map(self) -> pd.TensorMap:
+        """What a kernel takes of the matrix."""
+        box = (1, *self.box) if self.is_batched else self.box
+        return pd.TensorMap(self.type, box, swizzle=LINE_BYTES, l2_promotion=L2_PROMOTION)
+
+    @cached_property
+    def layout(self) -> AnyLayout:
+        """The (mn, k) of the tile in shared memory, in elements."""
+        return tile_layout(self.mn, self.k, self.type.bits, LINE_BYTES, self.major == "mn")
+
+    def load(self, source: Any, destination: Any, mn: Any, k: Any, mbarrier: Any) -> None:
+        """Copies the tile that begins at (mn, k) to shared memory, by one thread; completes `bytes` at an mbarrier."""
+        for number in range(self.boxes):
+            at = (mn, k) if self.major == "k" else (k, mn + number * self.line)
+            part = destination + number * (self.bytes // self.boxes // self.type.bytes)
+            source.map.load(part, (source.batch, *at) if self.is_batched else at, mbarrier)

@@ -1,0 +1,46 @@
+"""From the ring to the sums of a tile: products of a warpgroup, one k step of the instruction behind the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl import u64
+from ptxdsl.kernels.sm90.memory import SharedTiles
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.store.sums import Sums
+from ptxdsl.layout.shared_operand import shared_operand
+from ptxdsl.trace.ring import Slot
+
+UNIT = 16  # bytes that a descriptor counts
+
+
+class WarpgroupMma:
+    """The tensor cores of a warpgroup, which multiplies 64 rows of the tile of A by the tile of B."""
+
+    def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, number: Any) -> None:
+        """`number` is that of the warpgroup among those that multiply."""
+        self.layout, atom = traits.sums, traits.atom
+        self.a, self.b = shared_operand(atom, "a", traits.a.layout), shared_operand(atom, "b", traits.b.layout)
+        self.stage_units = traits.stage_bytes // UNIT
+        self.steps = traits.tile[2] // self.a.atom.shape[2]
+        self.first_a = self.a.descriptor(memory.a.value.to(u64), pd.cast(number, u64))
+        self.first_b = self.b.descriptor(memory.b.value.to(u64))
+        _, shape, sums, inputs = atom.split(".")
+        self.mnemonic = f"wgmma.mma_async.sync.aligned.{shape}.{sums}.{inputs}.{inputs}"
+
+    def multiply(self, sums: Sums, slot: Slot, accumulate: bool = True) -> None:
+        """Begins to multiply the tiles in a slot of the ring: one group of wgmma. The first product of a tile does not
+        `accumulate`: what the registers held before does not count."""
+        behind = (slot.index * self.stage_units).to(u64)
+        a, b, registers = self.first_a + behind, self.first_b + behind, sums.registers
+        pd.ptx.wgmma.fence.sync.aligned()
+        for step in range(self.steps):
+            operands = self.a.advanced(a, 0, step), self.b.advanced(b, 0, step)
+            majors = int(self.a.transposed), int(self.b.transposed)
+            pd.ptx(self.mnemonic, *operands, step > 0 or accumulate, 1, 1, *majors, out=registers)
+        pd.ptx.wgmma.commit_group.sync.aligned()
+
+    def wait(self, under_way: int) -> None:
+        """Until so many groups are under way at most."""
+        pd.ptx.wgmma.wait_group.sync.aligned(under_way)

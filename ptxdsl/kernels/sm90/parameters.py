@@ -1,0 +1,38 @@
+"""What kernels of the sm_90a path take: A and B as tensor maps, all else as on every path."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl.kernels.parameters import Group, batch, gemm_fields, product_of
+from ptxdsl.kernels.sm90.copies import TensorView
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.product import Product, Products
+
+
+@lru_cache(maxsize=1024)
+def tensor_parameters(traits: WarpgroupTraits) -> Group:
+    """Those of `warpgroup_gemm_kernel`: the tensors of A, m×k, and B, k×n, and of an out that is stored in boxes;
+    else C and out are m×n and row-major."""
+    out = traits.out_map if traits.operands.out_boxes else None
+    return pd.Parameters.of("TensorGemm", **gemm_fields(traits, traits.a.map, traits.b.map, out))
+
+
+def tensor_products_of(p: Any, traits: WarpgroupTraits) -> Products:
+    """What a kernel with these parameters computes. Batches are planes of the tensors; of a single matrix for all of
+    them the first is the only one."""
+    product, in_boxes = product_of(p, traits.operands, TensorView(p.a), TensorView(p.b)), traits.operands.out_boxes
+    if in_boxes:
+        product = product._replace(out=TensorView(p.out))
+    if traits.operands.batches == "none":
+        return Products(product, traits.tile)
+
+    def of_batch(number: Any) -> Product:
+        tensors = (p.a, p.batches.a), (p.b, p.batches.b)
+        a, b = (TensorView(map, pd.select(apart == 0, 0, number)) for map, apart in tensors)
+        of_batch = batch(p, product, traits.operands, number, ("c",) if in_boxes else ("c", "out"))
+        return of_batch._replace(a=a, b=b, out=TensorView(p.out, number) if in_boxes else of_batch.out)
+
+    return Products(product, traits.tile, p.batches.count, of_batch)

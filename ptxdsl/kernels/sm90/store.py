@@ -1,0 +1,85 @@
+"""From sums to memory by tensor copies, where rows of the output begin at multiples of 16 bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.sm90.memory import SharedTiles
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.store.store import Store
+from ptxdsl.kernels.store.traced import traced
+from ptxdsl.kernels.store.words import pack
+from ptxdsl.kernels.tiles.product import Part
+
+MATRIX = 8  # rows and columns of a matrix of stmatrix
+COLUMNS = 2 * MATRIX  # of the four matrices that a warp stores at once
+
+
+class TensorStore:
+    """A warpgroup's way from its sums to memory: alpha and a function of one element, then boxes of 64 rows and 128
+    bytes that one thread copies, while the warpgroup goes on to multiply.
+
+    A box must have been read from shared memory before it is written again: that thread waits for it, and then all.
+    """
+
+    def __init__(self, traits: WarpgroupTraits, staging: Any, consumer: pd.warpgroup) -> None:
+        self.traits, self.consumer, self.type = traits, consumer, traits.operands.output
+        self.columns = LINE_BYTES // self.type.bytes
+        self.boxes = traits.staged_boxes
+        self.origin = (0,) * (traits.out_map.rank - 2)
+        number = consumer.index * (self.boxes * GROUP_ROWS * self.columns)
+        self.staged = pd.view(staging.bitcast(self.type) + number, traits.out_map.boxes_layout(self.boxes))
+        lane = pd.laneid
+        self.row = consumer.thread % WARPGROUP // WARP * WARP_ROWS + lane % WARP_ROWS
+        self.column = lane // WARP_ROWS * MATRIX
+        self.leads = consumer.thread % WARPGROUP == 0
+
+    def __call__(self, part: Part) -> None:
+        """Begins to store sums that are complete."""
+        (first_m, first_n), out = part.work.first, part.work.product.out
+        row = first_m + self.consumer.index * GROUP_ROWS
+        registers = part.sums.registers
+        for first in range(0, self.traits.tile[1], self.boxes * self.columns):
+            self._await_read()
+            for box in range(self.boxes):
+                self._stage(box, registers, first + box * self.columns, part.work.product.alpha)
+            pd.ptx.fence.proxy.async_.shared__cta()
+            self.consumer.warpgroup_barrier()
+            with pd.if_(self.leads):
+                for box in range(self.boxes):
+                    at = row, first_n + first + box * self.columns
+                    planes = (out.batch,) if self.origin else ()
+                    out.map.store((*planes, *at), self.staged.address(box, *self.origin, 0, 0))
+                pd.ptx.cp.async_.bulk.commit_group()
+
+    def finish(self) -> None:
+        """Until all is in memory: shared memory may be given to another block then."""
+        with pd.if_(self.leads):
+            pd.ptx.cp.async_.bulk.wait_group(0)
+
+    def _await_read(self) -> None:
+        with pd.if_(self.leads):
+            pd.ptx.cp.async_.bulk.wait_group.read(0)
+        self.consumer.warpgroup_barrier()
+
+    def _stage(self, box: int, registers: list[Any], first: int, alpha: Any) -> None:
+        """Writes the columns of a box to shared memory, 16 rows and 16 columns of a warp at a time."""
+        for column in range(0, self.columns, COLUMNS):
+            begin = (first + column) // MATRIX * 4  # a thread holds four of each 16×8 sums
+            values = [self._finished(value, alpha) for value in registers[begin : begin + MATRIX]]
+            address = self.staged.address(box, *self.origin, self.row, self.column + column)
+            pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(address, pack(values, self.type))
+
+    def _finished(self, value: Any, alpha: Any) -> Any:
+        value, function = value * alpha, self.traits.epilogue
+        return traced(function, value) if function else value
+
+
+def warpgroup_store(traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> Store | TensorStore:
+    """In boxes, where the output can be stored so; else by the warps, each its rows."""
+    if traits.operands.out_boxes:
+        return TensorStore(traits, memory.staging, consumer)
+    return Store(traits, memory.staging)

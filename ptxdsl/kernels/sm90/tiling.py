@@ -1,0 +1,131 @@
+"""How a product is cut on the sm_90a path: tiles for warpgroups that multiply, and stages of the ring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.operands import Operands, either
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES, TileBoxes
+from ptxdsl.kernels.store.sums import SumsLayout
+from ptxdsl.layout import Layout, make_tiled_mma
+from ptxdsl.runtime.limits import capability_of
+from ptxdsl.types import Type, bf16, f16
+
+WARP, WARPGROUP = 32, 128
+WARP_ROWS = 16  # of the 64 that a warpgroup multiplies at a time
+GROUP_ROWS = 64
+MOST_CONSUMERS = 2  # more leave each thread too few registers
+MOST_COLUMNS, COLUMNS = 256, 16  # of a product of a warpgroup: at most, and in steps of
+INPUTS = {f16: "f16", bf16: "bf16"}  # types, and how the instruction names them
+DEPTH_BYTES = 32  # of K in one instruction
+ARCH = "sm_90a"
+# Registers of a thread that copies, and of one that multiplies, with one or two warpgroups of the latter
+REGISTERS = {1: (40, 232), 2: (40, 232)}
+OWN_REGISTERS = 24  # addresses and counters, at least
+
+
+@dataclass(frozen=True)
+class WarpgroupTiling:
+    """`tile` is the (M, N, K) of a thread block, of which each warpgroup multiplies 64 rows; `stages` is the length of
+    the ring in shared memory. One warpgroup more copies. Raises LaunchError for what the path is not written for."""
+
+    tile: tuple[int, int, int] = (128, 256, 64)
+    stages: int = 4
+
+    def __post_init__(self) -> None:
+        for message in warpgroup_misfits(self):
+            raise LaunchError(f"WarpgroupTiling: {message}")
+
+    @property
+    def consumers(self) -> int:
+        """The warpgroups that multiply."""
+        return self.tile[0] // GROUP_ROWS
+
+    @property
+    def threads(self) -> int:
+        return WARPGROUP * (self.consumers + 1)
+
+    @property
+    def producer(self) -> int:
+        """The warpgroup that copies: the last one, so that those that hold sums are the first."""
+        return self.consumers
+
+    @property
+    def copying_warp(self) -> int:
+        return self.producer * WARPGROUP // WARP
+
+    @property
+    def holders(self) -> int:
+        """The threads that hold sums."""
+        return WARPGROUP * self.consumers
+
+    @property
+    def role_registers(self) -> tuple[int, int]:
+        """Of a thread that copies, and of one that multiplies."""
+        return REGISTERS[self.consumers]
+
+    def tiles(self, m: int, n: int) -> tuple[int, int]:
+        """How many tiles an m×n output has along M and N."""
+        return -(-m // self.tile[0]), -(-n // self.tile[1])
+
+    def atom(self, inputs: Type) -> str:
+        """The product of a warpgroup."""
+        return f"wgmma.m{GROUP_ROWS}n{self.tile[1]}k{DEPTH_BYTES // inputs.bytes}.f32.{INPUTS[inputs]}"
+
+    def a(self, operands: Operands) -> TileBoxes:
+        return TileBoxes(operands.inputs, self.tile[0], self.tile[2], operands.a_major, operands.batches != "none")
+
+    def b(self, operands: Operands) -> TileBoxes:
+        return TileBoxes(operands.inputs, self.tile[1], self.tile[2], operands.b_major, operands.batches != "none")
+
+    def sums(self, operands: Operands) -> SumsLayout:
+        """Each warp has 16 rows, as wide as the tile, which lie as those of mma.m16n8k16; they are stored in strips of
+        which a line has up to 128 bytes."""
+        columns = gcd(self.tile[1], LINE_BYTES // operands.staged.bytes)
+        mma = make_tiled_mma("mma.m16n8k16.f32.f16", tile=(WARP_ROWS, columns, None))
+        order = Layout(WARP_ROWS), Layout(columns)
+        warp = WARP_ROWS, self.tile[1]
+        return SumsLayout(operands.sum, self.tile[:2], warp, WARP_ROWS, mma, order, self.holders, columns)
+
+    def stage_bytes(self, inputs: Type) -> int:
+        """Shared memory of one stage: a tile of A, and a tile of B behind it."""
+        return (self.tile[0] + self.tile[1]) * self.tile[2] * inputs.bytes
+
+    def ring_bytes(self, operands: Operands) -> int:
+        return self.stages * self.stage_bytes(operands.inputs)
+
+    def registers(self, operands: Operands) -> int:
+        """Of a thread that multiplies: at least so many are held at the same time."""
+        return GROUP_ROWS * self.tile[1] // WARPGROUP + OWN_REGISTERS
+
+    def misfits(self, inputs: Type) -> Iterator[str]:
+        """What is wrong with it for such inputs."""
+        if inputs not in INPUTS:
+            yield f"the tiles are those of wgmma, which this path has for {either(INPUTS)} inputs; they are {inputs}"
+        elif self.tile[2] * inputs.bytes != LINE_BYTES:
+            yield f"tile is {self.tile}; with wgmma its K is {LINE_BYTES // inputs.bytes}, {LINE_BYTES} bytes of a line"
+
+    def shortages(self, operands: Operands, arch: str) -> Iterator[tuple[str, str]]:
+        """What a GPU lacks for it beside shared memory, and how to mend that."""
+        if arch != ARCH and capability_of(arch) // 10 != capability_of(ARCH) // 10:
+            yield (
+                f"atom is {self.atom(operands.inputs)}, which takes {ARCH}; the kernel is for {arch}",
+                f"leave atom out; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
+            )
+
+
+def warpgroup_misfits(choice: Any) -> Iterator[str]:
+    """What is wrong with a choice of tile and stages, whatever the inputs."""
+    tile = choice.tile
+    if not isinstance(tile, tuple) or len(tile) != 3 or any(type(n) is not int or n < 1 for n in tile):
+        yield f"tile is {tile!r}; it takes a tuple of three ints, (M, N, K)"
+    elif tile[0] not in [GROUP_ROWS * n for n in range(1, MOST_CONSUMERS + 1)]:
+        yield f"tile is {tile}; with wgmma its M is {GROUP_ROWS} or {GROUP_ROWS * MOST_CONSUMERS}"
+    elif tile[1] % COLUMNS or tile[1] > MOST_COLUMNS:
+        yield f"tile is {tile}; with wgmma its N is a multiple of {COLUMNS}, {MOST_COLUMNS} at most"
+    if type(choice.stages) is not int or choice.stages < 2:
+        yield f"stages is {choice.stages!r}; the ring takes 2 or more"

@@ -1,0 +1,66 @@
+"""What a kernel of the sm_90a path is made for: beside the traits of all paths, those of tensor copies and wgmma."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES, TileBoxes
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WarpgroupTiling
+from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.kernels.traits import Traits
+
+
+@dataclass(frozen=True)
+class WarpgroupTraits(Traits):
+    """Traits whose tiling is one of warpgroups."""
+
+    tiling: WarpgroupTiling = field(default_factory=WarpgroupTiling)
+
+    @cached_property
+    def a(self) -> TileBoxes:
+        return self.tiling.a(self.operands)
+
+    @cached_property
+    def b(self) -> TileBoxes:
+        return self.tiling.b(self.operands)
+
+    @property
+    def atom(self) -> str:
+        return self.tiling.atom(self.operands.inputs)
+
+    @cached_property
+    def out_map(self) -> pd.TensorMap:
+        """What a kernel takes of an output that is stored in boxes: those of a warpgroup."""
+        output = self.operands.output
+        box = GROUP_ROWS, LINE_BYTES // output.bytes
+        return pd.TensorMap(output, (1, *box) if self.operands.batches != "none" else box, swizzle=LINE_BYTES)
+
+    @property
+    def staged_boxes(self) -> int:
+        """How many of them each warpgroup stages at a time."""
+        return next(n for n in (2, 1) if self.tile[1] % (n * self.out_map.box[-1]) == 0)
+
+    @property
+    def shared_bytes(self) -> int:
+        """The ring, and where the output is staged."""
+        if not self.operands.out_boxes:
+            return super().shared_bytes
+        return self.staged_at + self.tiling.consumers * self.staged_boxes * self.out_map.bytes
+
+    @property
+    def staged_at(self) -> int:
+        """Behind the ring, through which the tiles of the next product go while one is stored."""
+        return self.tiling.ring_bytes(self.operands)
+
+
+@lru_cache(maxsize=4096)
+def warpgroup_traits_of(
+    tiling: WarpgroupTiling, operands: Operands, schedule: TileSchedule, epilogue: Callable[..., Any] | None
+) -> WarpgroupTraits:
+    """The same object for the same kernel, so that what follows from it is worked out once."""
+    return WarpgroupTraits(tiling, operands, schedule, epilogue)

@@ -1,0 +1,212 @@
+"""The sm_90a path of gemm() against numpy in float64, on the emulator and on a GPU, from the same body."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.kernels.call.configure import Choice
+from ptxdsl.kernels.call.gemm import traits_of
+from ptxdsl.kernels.call.problem import problem_of
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.conv import conv2d
+from ptxdsl.kernels.epilogue import add_relu, per_column, relu
+from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
+from ptxdsl.kernels.grouped import grouped_gemm
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.persistent import Persistent
+from ptxdsl.schedule import HorizontalThreadblockSwizzle, PersistentScheduler, StreamKThreadblockSwizzle
+from ptxdsl.types import bf16, f16, f32
+from tests.kernels.test_gemm import check
+from tests.kernels.test_schedules import few_blocks
+from tests.machines import MACHINES, machine
+
+__all__ = ["few_blocks"]  # a fixture for all tests here
+ARCH = "sm_90a"
+every_machine = pytest.mark.parametrize("name", MACHINES)
+ORDERS = [(a, b, out) for a in ("row", "column") for b in ("row", "column") for out in ("row", "column")]
+SIZES = [7, 8, 63, 64, 65, 127, 129, 200]
+PERSISTENT = PersistentScheduler(max_swizzle=2)
+
+
+def tiles(m, n, stages=3, **more):
+    return GemmConfig(tile=(m, n, 64), stages=stages, atom="wgmma", **{"schedule": PERSISTENT, **more})
+
+
+WIDE, SQUARE, LOW = tiles(128, 256, 2), tiles(128, 128), tiles(64, 64)
+CONFIGS = {"wide": WIDE, "square": SQUARE, "low": LOW}
+
+
+@pytest.fixture(autouse=True)
+def hopper(monkeypatch):
+    monkeypatch.setenv("PTXDSL_ARCH", ARCH)
+
+
+def aligned(*lengths):
+    """What brings lines to a multiple of 16 bytes."""
+    return tuple(-length % 8 for length in lengths)
+
+
+def run(name, rng, m, n, k, orders=("row", "column", "row"), **how):
+    lines = [(k, m), (n, k), (n, m)]
+    padding = aligned(*(pair[order == "column"] for pair, order in zip(lines, orders, strict=True)))
+    check(machine(name), rng, m, n, k, orders=orders, padding=padding, **how)
+
+
+@every_machine
+@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("orders", ORDERS, ids="-".join)
+def test_all_layouts_at_sizes_around_the_tiles(name, config, orders, rng):
+    for _ in range(1 if name == "emulator" else 12):
+        m, n, k = (int(size) for size in rng.choice(SIZES, 3))
+        run(name, rng, m, n, k, orders, config=CONFIGS[config])
+
+
+@every_machine
+@pytest.mark.parametrize("inputs", ["f16", "bf16"])
+@pytest.mark.parametrize("output", ["f16", "bf16", "f32"])
+@pytest.mark.parametrize("factors", [(1.0, 0.0), (-0.75, 1.5)], ids=["alone", "with c"])
+def test_all_types(name, inputs, output, factors, rng):
+    alpha, beta = factors
+    run(name, rng, 130, 72, 136, inputs=inputs, output=output, alpha=alpha, beta=beta, config=LOW)
+
+
+@every_machine
+def test_c_may_be_the_output(name, rng):
+    run(name, rng, 100, 136, 72, beta=2.0, in_place=True, config=LOW)
+
+
+@every_machine
+@pytest.mark.parametrize("schedule", [PERSISTENT, HorizontalThreadblockSwizzle()], ids=["persistent", "one tile"])
+def test_many_tiles_and_a_ring_that_goes_round_many_times(name, schedule, rng):
+    run(name, rng, 150, 200, 600, config=tiles(64, 64, schedule=schedule))
+
+
+@every_machine
+@pytest.mark.parametrize("columns", [16, 48, 80, 192])
+def test_tiles_of_any_width(name, columns, rng):
+    run(name, rng, 150, 2 * columns + 8, 100, config=tiles(128, columns))
+
+
+@every_machine
+def test_a_single_row(name, rng):
+    run(name, rng, 1, 72, 127, config=LOW)
+
+
+@every_machine
+@pytest.mark.parametrize("shape", [(3, 96, 136), (96, 136)], ids=["each its own", "one for all"])
+def test_batches(name, shape, rng):
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((3, 70, 96), shape))
+    where, out = machine(name), np.full((3, 70, 136), np.nan, np.float16)
+    result = where.values(gemm(where.array(a), where.array(b), out=where.array(out), config=LOW))
+    assert np.allclose(result, a.astype(np.float64) @ b.astype(np.float64), rtol=2e-3, atol=2e-2)
+
+
+@every_machine
+@pytest.mark.parametrize("epilogue", ["function", "operands"])
+def test_epilogues(name, epilogue, rng):
+    a, b, bias = (rng.standard_normal(shape).astype(np.float16) for shape in ((100, 64), (64, 136), (136,)))
+    where, out = machine(name), np.full((100, 136), np.nan, np.float16)
+    how = (
+        {"epilogue": relu}
+        if epilogue == "function"
+        else {"epilogue": add_relu, "operands": [per_column(where.array(bias))]}
+    )
+    found = where.values(gemm(where.array(a), where.array(b), out=where.array(out), config=SQUARE, **how))
+    expected = a.astype(np.float64) @ b.astype(np.float64) + (bias.astype(np.float64) if epilogue == "operands" else 0)
+    assert np.allclose(found, np.maximum(expected, 0), rtol=2e-3, atol=2e-2)
+
+
+@pytest.mark.parametrize("output", [f16, bf16, f32])
+@pytest.mark.parametrize("tile", [(128, 256), (128, 192), (128, 128), (64, 256), (64, 128)])
+@pytest.mark.parametrize("boxes", [True, False], ids=["boxes", "warps"])
+def test_kernels_that_are_chosen_spill_nothing(output, tile, boxes):
+    if boxes and output is f32:
+        pytest.skip("float32 is stored by the warps")
+    traits = WarpgroupTraits(
+        WarpgroupTiling((*tile, 64), 4), Operands(output=output, out_boxes=boxes), Persistent(PERSISTENT)
+    )
+    resources = warpgroup_gemm_kernel.resources(ARCH, traits=traits)
+    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+
+
+class TestChoice:
+    def chosen(self, m, n, k, order="C"):
+        a, b = np.zeros((m, k), np.float16, order), np.zeros((k, n), np.float16)
+        return traits_of(problem_of(a, b, None, None, 0.0), Choice(), takes_warpgroups=True)
+
+    def test_large_products_go_by_warpgroups(self):
+        traits = self.chosen(1024, 2048, 512)
+        assert isinstance(traits, WarpgroupTraits)
+        assert traits.operands.out_boxes
+
+    def test_lines_that_tensor_copies_cannot_address_go_another_way(self):
+        assert not isinstance(self.chosen(1024, 2048, 513), WarpgroupTraits)
+
+    def test_no_k(self):
+        assert not isinstance(self.chosen(1024, 2048, 0), WarpgroupTraits)
+
+    def test_other_gpus(self, monkeypatch):
+        monkeypatch.setenv("PTXDSL_ARCH", "sm_80")
+        assert not isinstance(self.chosen(1024, 2048, 512), WarpgroupTraits)
+
+
+A, B = np.zeros((64, 64), np.float16), np.zeros((64, 64), np.float16)
+ALONE = 'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array'
+REFUSED = {
+    "lines": (
+        lambda: gemm(np.zeros((64, 65), np.float16), np.zeros((65, 64), np.float16), config=LOW),
+        "`a` has lines 130 bytes apart",
+        "pad its lines, or leave atom out: then such arrays are copied otherwise",
+    ),
+    "schedule": (
+        lambda: gemm(A, B, config=LOW, schedule=StreamKThreadblockSwizzle(4)),
+        'atom is "wgmma", whose blocks compute whole tiles; by StreamK',
+        "take a PersistentScheduler or a threadblock swizzle, or leave atom out",
+    ),
+    "lists": (
+        lambda: gemm([A], [B], config=LOW),
+        ALONE,
+        "leave atom out here",
+    ),
+    "convolutions": (
+        lambda: conv2d(np.zeros((1, 4, 4, 8), np.float16), np.zeros((8, 1, 1, 8), np.float16), config=LOW),
+        ALONE,
+        "leave atom out here",
+    ),
+    "groups": (
+        lambda: grouped_gemm([A], [B], config=replace(LOW, schedule=GemmConfig().schedule)),
+        ALONE,
+        "leave atom out here",
+    ),
+    "no K": (
+        lambda: gemm(np.zeros((64, 0), np.float16), np.zeros((0, 64), np.float16), config=LOW),
+        'atom is "wgmma", and K is 0: there is nothing to multiply',
+        "leave atom out",
+    ),
+    "types": (
+        lambda: gemm(A.astype(np.float32), B.astype(np.float32), config=LOW),
+        "GemmConfig: the tiles are those of wgmma, which this path has for f16 or bf16 inputs; they are f32",
+        None,
+    ),
+    "rows": (lambda: tiles(96, 64), "GemmConfig: tile is (96, 64, 64); with wgmma its M is 64 or 128", None),
+    "columns": (
+        lambda: tiles(64, 72),
+        "GemmConfig: tile is (64, 72, 64); with wgmma its N is a multiple of 16, 256 at most",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("which", REFUSED)
+def test_refusals(which):
+    call, message, help = REFUSED[which]
+    with pytest.raises(pd.LaunchError) as caught:
+        call()
+    assert caught.value.message.startswith(message)
+    assert caught.value.help == help

@@ -209,7 +209,11 @@ def test_registers_that_nobody_gets_are_refused():
     body = "  .loc 1 42 5\n  setmaxnreg.dec.sync.aligned.u32 40;\n" + FENCED + MULTIPLIED
     for route, code, help in (
         ("ptxas", "(C7508)", "say how large a block is and how many a multiprocessor holds"),
-        ("nvjitlink", "(C7504)", "let the command ptxas of the CUDA toolkit assemble it"),
+        (
+            "nvjitlink",
+            "(C7504)",
+            "let the command ptxas assemble it, which pip install 'ptxdsl[ptxas]' or the CUDA toolkit brings",
+        ),
     ):
         with config.using(assembler=route), pytest.raises(AssembleError) as refusal:
             assemble(SERIALISED.replace("BODY", body), "sm_90a")

@@ -1,9 +1,10 @@
-"""out = epilogue(alpha·a@b + beta·c) on every GPU since Ampere: cp.async, ldmatrix, mma.sync.
+"""out = epilogue(alpha·a@b + beta·c): by cp.async, ldmatrix and mma.sync on every GPU since Ampere, by wgmma on Hopper.
 
 A thread block computes tiles of the output, by its schedule one or several. The tiles of A and B go through a ring of
-stages in shared memory, several copies ahead of the tensor cores. All threads copy, multiply and store. One kernel of
-its Traits serves every M, N and K. Elsewhere stands what this page is made of: `sm80` the ring, the copies and the
-tensor cores, `tiles` the schedules, `store` the way from sums to memory.
+stages in shared memory, several copies ahead of the tensor cores. In `gemm_kernel` all threads copy, multiply and
+store; in `warpgroup_gemm_kernel` each has its role. One kernel of its Traits serves every M, N and K. Elsewhere stands
+what this page is made of: `sm80` and `sm90` the copies and the tensor cores, `tiles` the schedules, `store` the way
+from sums to memory.
 """
 
 from __future__ import annotations

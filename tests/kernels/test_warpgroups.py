@@ -131,7 +131,11 @@ def test_kernels_that_are_chosen_spill_nothing(output, tile, boxes):
     traits = WarpgroupTraits(
         WarpgroupTiling((*tile, 64), 4), Operands(output=output, out_boxes=boxes), Persistent(PERSISTENT)
     )
-    resources = warpgroup_gemm_kernel.resources(ARCH, traits=traits)
+    try:
+        resources = warpgroup_gemm_kernel.resources(ARCH, traits=traits)
+    except pd.AssembleError as refusal:
+        assert "(C7504)" in refusal.message
+        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
     assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
 
 

@@ -18,8 +18,9 @@ TILES = {(128, 256, 64): 0.95, (128, 192, 64): 0.92, (128, 128, 64): 0.85, (64, 
 """Tiles, and the part of the rate of wgmma that they reach: small ones wait for shared memory and for copies."""
 RATE = 889e6 / 132  # floating-point operations of a multiprocessor in a microsecond: wgmma alone, on an H200
 READING = 3.8e6  # bytes of memory in a microsecond
-BEGINNING, BETWEEN_TILES = 4.0, 1.0  # microseconds, of a launch with its first copies, and of a tile that is stored
+BEGINNING, BETWEEN_TILES = 4.5, 1.0  # microseconds, of a launch with its first copies, and of a tile that is stored
 MOST_STAGES, LEAST_STAGES = 8, 3
+CLEARLY = 0.9  # of the other path's time: the estimate is a rough one
 PERSISTENT = PersistentScheduler(max_swizzle=8)
 
 
@@ -38,7 +39,7 @@ def choose_warpgroups(facts: ProductFacts, multiprocessors: int, other_time: flo
     microseconds."""
     timed = [(estimate(facts, tile, multiprocessors), tile) for tile in TILES if _takes(facts.operands, tile)]
     time, tile = min(timed, default=(other_time, None))
-    if tile is None or time >= other_time:
+    if tile is None or time >= CLEARLY * other_time:
         return None
     return GemmConfig(tile=tile, stages=stages_of(tile, facts.operands), atom=WGMMA, schedule=PERSISTENT)
 

@@ -47,7 +47,7 @@ def emulate(
     An argument is a numpy array or an `arrays.Array` in host memory for a pointer, a number for a scalar, or bytes for
     a struct. Bounds and alignment are always checked; `checks` adds reads of what was never written and of copies not
     waited for. `resident` limits how many blocks run at once; without it, as many as an H200 holds. `variables` keeps
-    what the module's variables hold from one launch to the next. `traffic` counts wavefronts and sectors. `cluster`
+    what the module's variables hold from one launch to the next. `traffic` counts what each line does. `cluster`
     counts the blocks of a cluster, into which the grid divides; without it the kernel's own promise holds.
     """
     with _enough_memory(function, module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -9,6 +10,7 @@ from ..errors import Location
 
 Index = tuple[int, int, int]
 SHOWN_THREADS = 64
+_HEADINGS = ("line", "instructions", "bytes", "wavefronts", "sectors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,43 @@ class Traffic:
 
 
 @dataclass(slots=True)
+class LineCounters:
+    """What the threads did at one line of Python, or of PTX where a kernel has no other lines.
+
+    `instructions` counts thread instructions by opcode, `bytes` those that were read and written by state space;
+    wavefronts are of shared memory, sectors (32 bytes) of global memory, each with the least that would have done.
+    """
+
+    location: Location | None
+    instructions: Counter[str]
+    bytes: Counter[str]
+    wavefronts: int = 0
+    ideal_wavefronts: int = 0
+    sectors: int = 0
+    ideal_sectors: int = 0
+
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """The line, its instructions, its bytes, wavefronts and sectors as text."""
+        most = self.instructions.most_common()
+        return (
+            str(self.location or "(no line)"),
+            ", ".join(f"{count} {name}" for name, count in most),
+            ", ".join(f"{count} {space}" for space, count in self.bytes.items() if count),
+            _against(self.wavefronts, self.ideal_wavefronts),
+            _against(self.sectors, self.ideal_sectors),
+        )
+
+
+def _against(taken: int, ideal: int) -> str:
+    return f"{taken} ({ideal})" if taken else ""
+
+
+@dataclass(slots=True)
 class Report:
     """The result of an emulation: findings, executed thread instructions, and what the kernel printed.
 
     Where traffic was counted, `bank_conflicts` has the wavefronts of each instruction that accesses shared memory,
-    `global_sectors` the 32-byte sectors of each that accesses global memory.
+    `global_sectors` the 32-byte sectors of each that accesses global memory, and `counters` what each line did.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -90,6 +124,7 @@ class Report:
     output: str = ""
     bank_conflicts: list[Traffic] = field(default_factory=list)
     global_sectors: list[Traffic] = field(default_factory=list)
+    counters: list[LineCounters] = field(default_factory=list)
 
     def of_kind(self, kind: str) -> Sequence[Finding]:
         return [f for f in self.findings if f.kind == kind]
@@ -97,3 +132,9 @@ class Report:
     def __str__(self) -> str:
         summary = f"{counted(self.instructions, 'thread instruction')}, {counted(len(self.findings), 'finding')}"
         return "\n".join([summary, *map(str, self.findings)])
+
+    def table(self) -> str:
+        """The counters, a line of text for each line of the kernel; what would be the least stands in brackets."""
+        rows = [_HEADINGS, *(line.cells() for line in self.counters)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)

@@ -62,9 +62,9 @@ def emulate(
     Arrays are numpy's, and are written only if there are no findings. `checks` False leaves out races, reads of what
     was never written and copies not waited for. `schedule` is "lockstep", "skewed", "random" or "random:SEED"; after
     `max_steps` steps or `max_seconds` the kernel is stopped, which is a finding of kind 'limit'. Without them the
-    settings PTXDSL_SCHEDULE, PTXDSL_STEPS and PTXDSL_SECONDS hold. `traffic` fills `report.bank_conflicts` and
-    `report.global_sectors`. `cluster` counts the blocks of a cluster, as in a launch. Raises LaunchError for arguments
-    that do not fit.
+    settings PTXDSL_SCHEDULE, PTXDSL_STEPS and PTXDSL_SECONDS hold. `traffic` fills `report.bank_conflicts`,
+    `report.global_sectors` and `report.counters`. `cluster` counts the blocks of a cluster, as in a launch. Raises
+    LaunchError for arguments that do not fit.
     """
     if not hasattr(kernel, "variant"):
         raise LaunchError(

@@ -1,14 +1,19 @@
-"""How memory is used: wavefronts of shared accesses and sectors of global ones, against the least that would do."""
+"""How memory is used: wavefronts of shared accesses and sectors of global ones, against the least that would do.
+
+With that go the instructions of each line, and the bytes that they move.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..memory.access import Access, Observer, Origin
+from ..memory.access import UPDATES, WRITES, Access, Event, Landing, Observer, Origin, Requester
 from ..report import Report, Traffic
 from ..run.residents import WARP
+from .lines import by_line
 
 BANKS, BANK_BYTES, SECTOR_BYTES = 32, 4, 32
 
@@ -22,36 +27,68 @@ class _Sums:
 
 
 class TrafficCounter(Observer):
-    """Adds up the wavefronts and sectors of each instruction; they stand in the report when the kernel has ended."""
+    """Adds up what each instruction does; `tell` writes it into the report when the kernel has ended.
+
+    Global memory that is copied asynchronously counts when the copy lands: so many bytes of it are read then.
+    """
 
     def __init__(self, report: Report) -> None:
         self.report = report
         self.sums: dict[tuple[Origin, str], _Sums] = {}
+        self.instructions: Counter[Origin] = Counter()
+        self.bytes: Counter[tuple[Origin, str]] = Counter()
+
+    def count(self, origin: Origin, lanes: int) -> None:
+        """Lanes have run an instruction."""
+        self.instructions[origin] += lanes
 
     def access(self, access: Access) -> None:
         space = access.space.partition("::")[0]
-        if space not in ("shared", "global") or (access.asynchronous and space == "global"):
-            return
-        if access.ordering.proxy == "async":
+        if access.asynchronous and _counts_later(access, space):
             return
         number, flat = np.arange(access.flat.size), access.flat.reshape(-1)
         if access.allowed is not None:
             number = np.flatnonzero(access.allowed)
             flat = flat[number]
-        count = _wavefronts if space == "shared" else _sectors
-        taken, ideal = count(_groups(access, number, space), flat, access.size)
-        sums = self.sums.setdefault((access.by.origin, space), _Sums())
+        self.bytes[access.by.origin, space] += flat.size * access.size
+        if space == "global" or (space == "shared" and access.ordering.proxy != "async"):
+            count = _wavefronts if space == "shared" else _sectors
+            self._add(access.by.origin, space, *count(_groups(access, number, space), flat, access.size))
+
+    def order(self, event: Event, by: Requester) -> None:
+        if isinstance(event, Landing):
+            used = np.full(event.source.size, event.bytes) if event.used is None else event.used
+            reads = used > 0
+            self.bytes[event.origin, "global"] += int(used.sum())
+            counts = _sectors((event.lanes // WARP)[reads], event.source[reads], event.bytes)
+            self._add(event.origin, "global", *counts)
+
+    def _add(self, origin: Origin, space: str, taken: int, ideal: int) -> None:
+        sums = self.sums.setdefault((origin, space), _Sums())
         sums.taken += taken
         sums.ideal += ideal
-        self.report.bank_conflicts = self._told("shared")
-        self.report.global_sectors = self._told("global")
 
-    def _told(self, wanted: str) -> list[Traffic]:
+    def tell(self) -> None:
+        """Writes into the report what was counted."""
+        self.report.bank_conflicts = self._traffic("shared")
+        self.report.global_sectors = self._traffic("global")
+        self.report.counters = by_line(
+            self.instructions, self.bytes, self.report.bank_conflicts, self.report.global_sectors
+        )
+
+    def _traffic(self, wanted: str) -> list[Traffic]:
         return [
             Traffic(origin.name, origin.location, sums.taken, sums.ideal)
             for (origin, space), sums in self.sums.items()
             if space == wanted
         ]
+
+
+def _counts_later(access: Access, space: str) -> bool:
+    """Whether an asynchronous access counts when it is carried out; what arrives at an mbarrier moves nothing."""
+    if access.ordering.proxy != "async":
+        return space == "global"
+    return access.kind == UPDATES or (access.kind == WRITES and space == "global")
 
 
 def _groups(access: Access, number: np.ndarray, space: str) -> np.ndarray:

@@ -16,6 +16,7 @@ from ..asynchronous.products import ProductQueue
 from ..asynchronous.remote import RemoteStores
 from ..memory.regions import Region, Table, spread
 from ..memory.spaces import FRAME_PARAMETERS, Memory
+from ..observe.traffic import TrafficCounter
 from ..report import SHOWN_THREADS, Finding, Index, Report
 from .barriers import Barriers
 from .cluster_barriers import ClusterBarriers
@@ -78,6 +79,7 @@ class Core:
     remote: RemoteStores
     products: ProductQueue
     pool: RegisterPool
+    traffic: TrafficCounter | None = None
     entry: Frame
 
     def __init__(self, launch: EmulatedLaunch, memory: Memory) -> None:

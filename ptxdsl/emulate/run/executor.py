@@ -65,8 +65,8 @@ class Executor(Requester, Protocol):
     def order(self, event: Event) -> None:
         """Something that the lanes do orders accesses."""
 
-    def count(self, instructions: int) -> None:
-        """Lanes have run instructions."""
+    def count(self, step: Decoded, lanes: int) -> None:
+        """Lanes have run a step."""
 
     def finding_elsewhere(
         self, kind: str, message: str, step: Decoded, lanes: np.ndarray, others: Sequence[Location], help: str

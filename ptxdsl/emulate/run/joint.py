@@ -108,7 +108,7 @@ def _go_on(
         with x.elsewhere(behind.frame, as_index(lanes)):
             x.shape, x.kept = (len(lanes) // WARP, WARP), mine
             x.deliver(step, result)
-    x.count(int(mine.sum()))
+    x.count(step, int(mine.sum()))
     behind.lanes = behind.lanes[~stays[behind.lanes]]
     if behind.lanes.size:
         x.scheduler.add(behind)

@@ -41,7 +41,8 @@ class Machine(Core):
         memory.subscribe(Bounds())
         memory.subscribe(self.bulk)
         if launch.traffic:
-            memory.subscribe(TrafficCounter(self.report))
+            self.traffic = TrafficCounter(self.report)
+            memory.subscribe(self.traffic)
         if launch.checks:
             memory.subscribe(Contents(self._under_way, self.bulk.readings.locations))
             memory.subscribe(Races(lambda: (memory.spaces["shared"], memory.spaces["global"])))
@@ -57,6 +58,9 @@ class Machine(Core):
         except KeyboardInterrupt as interruption:
             interruption.add_note(self._whereabouts())
             raise
+        finally:
+            if self.traffic is not None:
+                self.traffic.tell()
         return self.report
 
     def _whereabouts(self) -> str:

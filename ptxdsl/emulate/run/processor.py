@@ -89,7 +89,7 @@ class Processor(Flow):
 
     def _compute(self, step: Decoded) -> None:
         """An instruction that reads and writes registers only."""
-        self.count(self.width)
+        self.count(step, self.width)
         if self.dense and not self.partial:
             self.index, self.width = None, self.residents.lanes
         self.shape = (self.width,)
@@ -106,7 +106,7 @@ class Processor(Flow):
     def _effect(self, step: Decoded) -> None:
         """An instruction that touches the machine."""
         self.shape = (self.width,)
-        self.count(self.width)
+        self.count(step, self.width)
         inputs = [operand.read(self) for operand in step.reads]
         self.refuse_undefined(step.decisive)
         self.carried = self.tainted(step.carried) if self.frame.undefined else None
@@ -125,7 +125,8 @@ class Processor(Flow):
             self.aim(meeting.index)
             self.shape, self.active, self.kept = (meeting.warps, WARP), meeting.active, meeting.kept
             self.order(Convergence(meeting.rows, meeting.active))
-            self.count(meeting.count * (len(step.batch.steps) if step.batch else 1))
+            for each in step.batch.steps if step.batch else (step,):
+                self.count(each, meeting.count)
             if step.batch is not None:
                 self._run_batch(step.batch)
             else:

@@ -13,6 +13,7 @@ from ...types import Type
 from ..memory.access import Event
 from ..memory.distributed import owners
 from ..memory.spaces import WINDOW
+from .decode import Decoded
 from .residents import WARP, WARPGROUP
 from .results import Results
 
@@ -43,9 +44,11 @@ class Requests(Results):
     def order(self, event: Event) -> None:
         self.memory.order(self, event)
 
-    def count(self, instructions: int) -> None:
-        """Lanes have run instructions."""
-        self.machine.report.instructions += instructions
+    def count(self, step: Decoded, lanes: int) -> None:
+        """Lanes have run a step."""
+        self.machine.report.instructions += lanes
+        if self.machine.traffic is not None:
+            self.machine.traffic.count(step.origin, lanes)
 
     def generic(self, space: str, address: np.ndarray) -> np.ndarray:
         return self.memory.generic(space, address)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ptxdsl.isa.opcode import Op
 from ptxdsl.isa.page import attribute
-from ptxdsl.isa.spelling import Call, Prefix, spellings
+from ptxdsl.isa.spelling import Prefix, PythonCall, spellings
 from ptxdsl.isa.target import Requirement
 
 DEFAULT_ARCH = "sm_80"
@@ -58,7 +58,7 @@ class Classes:
             self.lines += _class(self.names[name, state], *state)
         return self.names[name, state]
 
-    def _caller(self, ending: Call) -> str:
+    def _caller(self, ending: PythonCall) -> str:
         """The class that has the `__call__`."""
         text = f"{_signature(ending)}\n        {_quoted(_needing(ending.meaning, ending.requires))}"
         if text not in self.callers:
@@ -73,7 +73,7 @@ def _class(name: str, caller: str, words: Sequence[tuple[str, str]]) -> list[str
     return [f"class {name}({caller}):" if caller else f"class {name}:", f"    {attributes}"]
 
 
-def _signature(ending: Call) -> str:
+def _signature(ending: PythonCall) -> str:
     sources = [f"{attribute(n)}: In{'' if k < ending.required else ' = ...'}" for k, n in enumerate(ending.sources)]
     front = ["self", *sources, "/"] if sources else ["self"]
     options = ["guard: Guard = ..."] if ending.result == "None" else ["out: Out = ...", "guard: Guard = ..."]

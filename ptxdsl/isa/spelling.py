@@ -19,7 +19,7 @@ EXACT = (2, 4)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class PythonCall:
     """How an instruction is called in Python: sources by name, those behind the first `required` may be left out.
 
     `result` is what it returns: "None", "Scalar", "Vector" (a tuple of these), "Vector4" (of so many), a tuple of such,
@@ -38,10 +38,10 @@ class Prefix:
     """The beginning of a mnemonic: the words that may follow, and how it is called if it may end here."""
 
     words: dict[str, Prefix] = field(default_factory=dict)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[PythonCall] = field(default_factory=list)
 
     @property
-    def call(self) -> Call | None:
+    def call(self) -> PythonCall | None:
         return _joined(self.calls) if self.calls else None
 
 
@@ -65,12 +65,12 @@ class _Calls:
 
     def __init__(self, op: Op, form: Form) -> None:
         self._op, self._form = op, form
-        self._known: dict[tuple[Choice | None, ...], Call] = {}
+        self._known: dict[tuple[Choice | None, ...], PythonCall] = {}
         deciding = {name for p in form.parameters for name in (p.count, p.condition)}
         every = bool(deciding & form.derived.keys())
         self._deciding = [n for n, modifier in enumerate(form.modifiers) if every or modifier.name in deciding]
 
-    def of(self, chosen: tuple[Choice | None, ...]) -> Call:
+    def of(self, chosen: tuple[Choice | None, ...]) -> PythonCall:
         key = tuple([chosen[n] for n in self._deciding])
         if key not in self._known:
             values = self._form.complete(dict(self._form.named(chosen)))
@@ -117,18 +117,18 @@ def _permitted(form: Form, chosen: Sequence[Choice | None], after: Sequence[Sequ
     return any(form.permits(form.named((*chosen, *others))) for others in complete)
 
 
-def call_of(text: str) -> Call | None:
+def call_of(text: str) -> PythonCall | None:
     """How a mnemonic is called; None for one that the table does not have."""
     calls = [_call(opcode.op, opcode.form, opcode.values) for opcode in lookup(text)]
     return _joined(calls) if calls else None
 
 
-def _joined(each: Sequence[Call]) -> Call:
+def _joined(each: Sequence[PythonCall]) -> PythonCall:
     """How what one form spells is called, or several with operands of their own."""
     calls = list(dict.fromkeys(each))
     longest = max(calls, key=lambda each: len(each.sources))
     results = {each.result for each in calls}
-    return Call(
+    return PythonCall(
         "; or ".join(dict.fromkeys(each.meaning.removesuffix(".") for each in calls)) + ".",
         longest.sources,
         min(each.required for each in calls),
@@ -137,11 +137,11 @@ def _joined(each: Sequence[Call]) -> Call:
     )
 
 
-def _call(op: Op, form: Form, values: Mapping[str, Derived]) -> Call:
+def _call(op: Op, form: Form, values: Mapping[str, Derived]) -> PythonCall:
     present = [p for p in form.parameters if not p.condition or values[p.condition]]
     sources = [p for p in present if p.role in ("in", "address")]
     required = sum(not p.optional for p in sources)
-    return Call(op.meaning, tuple(p.name for p in sources), required, _result(present, values), form.requires)
+    return PythonCall(op.meaning, tuple(p.name for p in sources), required, _result(present, values), form.requires)
 
 
 def _result(present: Sequence[FormOperand], values: Mapping[str, Derived]) -> str:

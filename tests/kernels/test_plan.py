@@ -10,7 +10,8 @@ from ptxdsl.kernels.call import gemm as module
 from ptxdsl.kernels.call import workspace
 from ptxdsl.kernels.call.memory import CALLS
 from ptxdsl.kernels.choose.candidates import SMALL
-from ptxdsl.kernels.gemm import gemm, gemm_kernel
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.gemm import gemm, gemm_kernel, warpgroup_gemm_kernel
 from tests.fake_driver import FakeCuda, installed
 from tests.kernels import tensors
 from tests.kernels.tensors import Tensor
@@ -22,9 +23,9 @@ WIDTHS = (8, 8, 8, 8, 4, 4, 4, 8, 8, 8, 8, 4, 4)
 def gpu(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", tensors.torch())
     CALLS.clear()
-    monkeypatch.setattr(gemm_kernel, "handles", {})
-    monkeypatch.setattr(gemm_kernel, "_variants", {})
-    monkeypatch.setattr(gemm_kernel, "_asked", {})
+    for kernel in (gemm_kernel, warpgroup_gemm_kernel):
+        for remembered in ("handles", "_variants", "_asked"):
+            monkeypatch.setattr(kernel, remembered, {})
     monkeypatch.setattr(workspace, "_KEPT", {})
     with installed(FakeCuda(widths=WIDTHS, gpus=2)) as fake:
         yield fake
@@ -66,6 +67,18 @@ def test_a_planned_launch_is_that_of_the_careful_way(gpu, monkeypatch, case):
     _, plan, careful = gpu.launches
     assert plan == careful
     assert careful["stream"] == 70 + careful["device"]
+
+
+def test_tensor_maps_are_those_of_the_arrays_of_each_call(gpu, monkeypatch):
+    gpu.widths, config = (8, 8), GemmConfig(tile=(64, 64, 64), stages=3, atom="wgmma")
+    first, second = CASES["column-major"](), CASES["column-major"]()
+    gemm(**first, config=config)
+    planned(monkeypatch, lambda: gemm(**second, config=config))
+    for launch, arrays in zip(gpu.launches, (first, second), strict=True):
+        maps = [gpu.maps[int.from_bytes(parameter, "little") - 1] for parameter in launch["parameters"][:2]]
+        assert [(address, dims) for _, address, dims, *_ in maps] == [
+            (arrays["b"].address, [32, 96]), (arrays["a"].address, [64, 32]),
+        ]  # fmt: skip
 
 
 def test_c_in_the_memory_of_out_has_a_plan_of_its_own(gpu, monkeypatch):

@@ -13,7 +13,7 @@ from ptxdsl import errors
 from ptxdsl.driver import why_no_gpu
 
 SEED = "PTXDSL_TEST_SEED"
-LONGEST_TEST = 240  # seconds; what takes longer hangs, and its process ends with a traceback of all threads
+LIMIT = "PTXDSL_TEST_SECONDS"  # what takes longer hangs: its process ends with a traceback of all threads
 
 # No time limit for one example: the first call of many functions here compiles or fills a cache.
 hypothesis.settings.register_profile("ptxdsl", deadline=None)
@@ -42,7 +42,7 @@ def pytest_sessionfinish(session):
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     with os.fdopen(os.dup(2), "w") as stderr:
-        faulthandler.dump_traceback_later(LONGEST_TEST, exit=True, file=stderr)
+        faulthandler.dump_traceback_later(float(os.environ.get(LIMIT, 240)), exit=True, file=stderr)
         try:
             return (yield)
         finally:

@@ -33,17 +33,7 @@ if TYPE_CHECKING:
     from ptxdsl.kernel import Kernel, Module, kernel, parse
     from ptxdsl.runtime.emulation import emulate
     from ptxdsl.trace import var
-    from ptxdsl.trace.control import break_, continue_, else_, if_, return_, while_
-    from ptxdsl.trace.control import range as range
-    from ptxdsl.trace.memory import dynamic_shared, pointer, shared, view
-    from ptxdsl.trace.mnemonic import ptx
-    from ptxdsl.trace.operators import cast, fma, maximum, minimum, pack, select, unpack
-    from ptxdsl.trace.parameters import Parameters
-    from ptxdsl.trace.ring import Ring
-    from ptxdsl.trace.roles import elect, warp, warpgroup
-    from ptxdsl.trace.tensor_map import TensorMap
-    from ptxdsl.trace.value import ctaid, laneid, nctaid, ntid, special, tid, warpid
-    from ptxdsl.types import (
+    from ptxdsl.trace.annotations import (
         b1,
         b8,
         b16,
@@ -76,6 +66,16 @@ if TYPE_CHECKING:
         u32,
         u64,
     )
+    from ptxdsl.trace.control import break_, continue_, else_, if_, return_, while_
+    from ptxdsl.trace.control import range as range
+    from ptxdsl.trace.memory import dynamic_shared, pointer, shared, view
+    from ptxdsl.trace.mnemonic import ptx
+    from ptxdsl.trace.operators import cast, fma, maximum, minimum, pack, select, unpack
+    from ptxdsl.trace.parameters import Parameters
+    from ptxdsl.trace.ring import Ring
+    from ptxdsl.trace.roles import elect, warp, warpgroup
+    from ptxdsl.trace.tensor_map import TensorMap
+    from ptxdsl.trace.value import ctaid, laneid, nctaid, ntid, special, tid, warpid
 
     max, min = maximum, minimum
 

@@ -37,6 +37,39 @@ def mypy(cache, tmp_path):
     return check
 
 
+class TestUsersFile:
+    def test_kernels_are_free_of_errors(self, mypy):
+        assert (
+            mypy(
+                """
+import numpy as np
+import ptxdsl as pd
+from ptxdsl import f32, ptr, u32
+
+class Row(pd.Parameters):
+    data: ptr[f32]
+    stride: u32
+
+@pd.kernel
+def saxpy(x: ptr[f32], row: Row, a: f32, n: u32) -> None:
+    i = pd.ctaid.x * pd.ntid.x + pd.tid.x
+    tile, total, at = pd.shared(f32, 256), pd.var(f32, 0.0), pd.var(ptr[f32])
+    with pd.if_(i < n):
+        tile[pd.tid.x] = a * x[i] + row.data[i * row.stride]
+        total += tile[0].to(u32).bitcast(f32)
+        pd.ptx.st.global_.f32(x + i, total)
+
+saxpy[(8,), (128,)](np.zeros(4), Row(data=np.zeros(4), stride=1), 2.0, 1000)
+"""
+            )
+            == []
+        )
+
+    def test_what_a_group_has_not_is_an_error(self, mypy):
+        text = "import ptxdsl as pd\nclass Row(pd.Parameters):\n    n: pd.u32\nRow(n=1).m\n"
+        assert mypy(text) == ['4: error: "Row" has no attribute "m"  [attr-defined]']
+
+
 class TestStub:
     def test_it_is_what_the_table_says(self):
         assert STUB.read_text() == stub(), "write it again: make stubs"

@@ -18,7 +18,7 @@ Epilogue = Callable[..., Any]
 class VectorOperand:
     """An operand of `epilogue` that is no matrix."""
 
-    array: Scalar
+    array: Any  # at a launch an array, in the kernel a value
 
 
 class per_row(VectorOperand):

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self, TypeAlias, dataclass_transform, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self, TypeAlias, get_origin
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -350,7 +350,6 @@ def brief(value: object) -> str:
     return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=False)
 class Parameters(metaclass=Definition):
     """A group of parameters: derive from it, and annotate the fields.
 
@@ -390,7 +389,11 @@ class Parameters(metaclass=Definition):
         cls: Any = type(self)
         return cls(**{field.name: getattr(self, field.name) for field in cls.fields_} | changes)  # type: ignore[no-any-return]
 
-    if not TYPE_CHECKING:  # type checkers know which fields there are
+    if TYPE_CHECKING:  # what fills a field, an array or a number, is not of the type that a kernel reads
+
+        def __init__(self, **fields: object) -> None: ...
+
+    else:
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_"):

@@ -66,11 +66,13 @@ if TYPE_CHECKING:
         u32,
         u64,
     )
-    from ptxdsl.trace.control import break_, continue_, else_, if_, return_, while_
+    from ptxdsl.trace.arrays import constant, local
+    from ptxdsl.trace.choice import select
+    from ptxdsl.trace.control import break_, continue_, elif_, else_, if_, return_, while_
     from ptxdsl.trace.control import range as range
     from ptxdsl.trace.memory import dynamic_shared, pointer, shared, view
     from ptxdsl.trace.mnemonic import ptx
-    from ptxdsl.trace.operators import cast, fma, maximum, minimum, pack, select, unpack
+    from ptxdsl.trace.operators import cast, fma, maximum, minimum, pack, unpack
     from ptxdsl.trace.parameters import Parameters
     from ptxdsl.trace.ring import Ring
     from ptxdsl.trace.roles import elect, warp, warpgroup
@@ -84,23 +86,25 @@ __version__ = "0.1.0"
 __all__ = [
     "AssembleError", "EmulationError", "Error", "Kernel", "LaunchError", "LayoutError", "Module", "Parameters",
     "ParseError", "Ring", "ScheduleError", "TensorMap", "TraceError", "UnusedResultWarning", "VerifyError", "b1", "b8",
-    "b16", "b32", "b64", "b128", "bf16", "bf16x2", "break_", "cast", "continue_", "ctaid", "dynamic_shared", "e4m3",
-    "e4m3x2", "e5m2", "e5m2x2", "elect", "else_", "emulate", "f16", "f16x2", "f32", "f64", "fma", "if_", "kernel",
-    "laneid", "nctaid", "ntid", "pack", "parse", "pointer", "pred", "ptr", "ptx", "return_", "s4", "s8", "s16",
-    "s16x2", "s32", "s64", "select", "shared", "special", "tf32", "tid", "u4", "u8", "u16", "u16x2", "u32", "u64",
-    "unpack", "var", "view", "warp", "warpgroup", "warpid", "while_",
+    "b16", "b32", "b64", "b128", "bf16", "bf16x2", "break_", "cast", "constant", "continue_", "ctaid",
+    "dynamic_shared", "e4m3", "e4m3x2", "e5m2", "e5m2x2", "elect", "elif_", "else_", "emulate", "f16", "f16x2", "f32",
+    "f64", "fma", "if_", "kernel", "laneid", "local", "nctaid", "ntid", "pack", "parse", "pointer", "pred", "ptr",
+    "ptx", "return_", "s4", "s8", "s16", "s16x2", "s32", "s64", "select", "shared", "special", "tf32", "tid", "u4",
+    "u8", "u16", "u16x2", "u32", "u64", "unpack", "var", "view", "warp", "warpgroup", "warpid", "while_",
 ]  # fmt: skip
 
 _SHADOWING = ("max", "min", "range")  # names of Python's own: `from ptxdsl import *` leaves those alone
 _HOMES = {
     "runtime.emulation": "emulate",
-    "trace.control": "break_ continue_ else_ if_ range return_ while_",
+    "trace.arrays": "constant local",
+    "trace.choice": "select",
+    "trace.control": "break_ continue_ elif_ else_ if_ range return_ while_",
     "errors": "AssembleError EmulationError Error LaunchError LayoutError ParseError ScheduleError TraceError "
     "UnusedResultWarning VerifyError",
     "kernel": "Kernel Module kernel parse",
     "trace.memory": "dynamic_shared pointer shared view",
     "trace.mnemonic": "ptx",
-    "trace.operators": "cast fma max min pack select unpack",
+    "trace.operators": "cast fma max min pack unpack",
     "trace.parameters": "Parameters",
     "trace.ring": "Ring",
     "trace.roles": "elect warp warpgroup",

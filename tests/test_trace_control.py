@@ -31,6 +31,29 @@ def test_if_and_else_choose_by_thread():
     assert np.array_equal(out, np.where(i < 10, np.where(i == 0, 5, np.where(i % 2 == 0, 6, 1)), 2))
 
 
+def test_elif_runs_and_computes_its_predicate_where_no_branch_before_was_taken():
+    @pd.kernel
+    def k(x: ptr[s32], out: ptr[u32]):
+        i = pd.tid.x
+        last, before = i == 31, i == 30
+        with pd.if_(i >= 24):
+            with pd.if_(last):
+                out[i] = 9
+            with pd.elif_(before):
+                out[i] = 8
+        with pd.elif_(lambda: x[i] < 0):  # x has 24 elements: the other threads do not read it
+            out[i] = 2
+        with pd.elif_(lambda: x[i] % 2 == 0):
+            out[i] = 3
+        with pd.else_():
+            out[i] = 4
+
+    x, out = np.arange(24, dtype=np.int32) - 5, np.ones(32, np.uint32)
+    k[1, 32](x, out)
+    assert out[:24].tolist() == [2 if v < 0 else 3 if v % 2 == 0 else 4 for v in x]
+    assert out[24:].tolist() == [1] * 6 + [8, 9]
+
+
 @pd.kernel
 def visited(out: ptr[s32], start: s32, stop: s32, *, step: int = 1, unroll: int | None = None):
     count = pd.var(s32, 0)

@@ -148,30 +148,83 @@ class if_(Block):
 
     def end(self) -> None:
         self.builder.append(self.behind)
-        self.builder.memory[else_] = (self, len(self.builder.body))
+        self.builder.memory[BranchEnd] = BranchEnd(self.behind, None, len(self.builder.body))
 
 
-class else_(Block):
-    """`with pd.else_(): …` right behind an if_: its body runs in the threads where the predicate did not hold."""
+@dataclass(frozen=True, slots=True)
+class BranchEnd:
+    """Where a branch ended that an else_ or elif_ may continue: its last labels, and how long the kernel was."""
+
+    unless: ir.Label  # where those threads go on whose predicate did not hold
+    behind: ir.Label | None  # behind all branches, where there are several
+    length: int
+
+
+class _Otherwise(Block):
+    """A block for the threads for which no predicate in front of it held."""
+
+    def __init__(self) -> None:
+        builder = current(self._called)
+        before = builder.memory.pop(BranchEnd, None)
+        if before is None or before.length != len(builder.body) or builder.unentered:
+            refuse(*self._misplaced(before))
+        self.before: BranchEnd = before
+        super().__init__()
+
+    @property
+    def _called(self) -> str:
+        return self.words.partition("(")[0]
+
+    def _misplaced(self, before: BranchEnd | None) -> tuple[str, str]:
+        place = "put it behind the body of its pd.if_"
+        return f"`{self._called}` does not stand right behind a `with pd.if_(…)`", place
+
+    def begin(self) -> None:
+        """The label behind the branch before becomes the start of this body."""
+        body = self.builder.body
+        del body[-1 if self.before.behind is None else -2 :]
+        self.behind = self.before.behind or self.builder.function.label("$endelse")
+        branch(self.behind)
+        self.builder.append(self.before.unless)
+
+
+class else_(_Otherwise):
+    """`with pd.else_(): …` right behind an if_ or elif_: its body runs in the threads where no predicate held."""
 
     words = "pd.else_()"
 
-    def __init__(self) -> None:
-        builder = current("pd.else_")
-        self.before, length = builder.memory.pop(else_, (None, -1))
-        if length != len(builder.body) or builder.unentered:
-            refuse("`pd.else_` does not stand right behind a `with pd.if_(…)`", "put it behind the body of its pd.if_")
-        super().__init__()
-
-    def begin(self) -> None:
-        """The label behind the if_ becomes the start of this body."""
-        start = self.builder.body.pop()
-        self.behind = self.builder.function.label("$endelse")
-        branch(self.behind)
-        self.builder.append(start)
-
     def end(self) -> None:
         self.builder.append(self.behind)
+
+
+class elif_(_Otherwise):
+    """`with pd.elif_(lambda: p): …` right behind an if_ or elif_: where no predicate held so far, and this one does.
+
+    The function computes the predicate, in those threads alone; one that was computed before the if_ may stand for it.
+    """
+
+    words = "pd.elif_(…)"
+
+    def __init__(self, predicate: Callable[[], Scalar] | Scalar) -> None:
+        self.predicate = predicate
+        super().__init__()
+
+    def _misplaced(self, before: BranchEnd | None) -> tuple[str, str]:
+        if before is None or not isinstance(self.predicate, Scalar):
+            return super()._misplaced(before)
+        message = "something is computed between `pd.elif_` and the branch before it, such as its predicate"
+        return message, "give it a function, which only threads without a branch compute: `with pd.elif_(lambda: …):`"
+
+    def body(self) -> None:
+        predicate = self.predicate
+        computed = predicate if isinstance(predicate, Scalar) or not callable(predicate) else predicate()
+        self.unless = self.builder.function.label("$endif")
+        branch(self.unless, unless=condition("pd.elif_", computed))
+
+    def end(self) -> None:
+        self.builder.append(self.unless)
+        self.builder.append(self.behind)
+        self.builder.memory[BranchEnd] = BranchEnd(self.unless, self.behind, len(self.builder.body))
 
 
 class while_(Block):

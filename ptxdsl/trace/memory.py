@@ -139,6 +139,8 @@ class PointerValue(Foreign, Source):
 
     def store(self, value: ScalarLike) -> None:
         """Writes a value of the element's type, or a number that fits it."""
+        if self.space == "const":
+            refuse(f"`{self.name}` lies in constant memory, which no kernel writes", "write to a pd.shared or pd.local")
         text = f"st{_dotted(self.space)}.{_held(self)}"
         if not operators.is_operand(value):
             refuse(
@@ -413,7 +415,7 @@ def _numbers(coordinate: Coordinate) -> Coordinate:
     return coordinate.number if isinstance(coordinate, Scalar) and coordinate.number is not None else coordinate
 
 
-def _layout(layout: Any) -> tuple[Any, bool]:
+def layout_of(layout: Any) -> tuple[Any, bool]:
     """(layout, whether it was a plain shape): a plain shape is row-major and takes one coordinate for each extent."""
     if hasattr(layout, "index") and hasattr(layout, "cosize"):
         return layout, False
@@ -435,10 +437,11 @@ def view(pointer: PointerValue, layout: Any) -> ArrayView:
         refuse(
             f"pd.view takes a pointer first; found {shown(pointer)}", "make one of an address: pd.pointer(address, f32)"
         )
-    return ArrayView(pointer, *_layout(layout))
+    return ArrayView(pointer, *layout_of(layout))
 
 
-def _alignment(element: Type, align: int | None) -> int:
+def alignment_of(element: Type, align: int | None) -> int:
+    """In bytes; 16 or more where nothing is said."""
     align = max(16, element.bytes) if align is None else align
     if align < element.bytes or align & (align - 1):
         refuse(
@@ -448,7 +451,8 @@ def _alignment(element: Type, align: int | None) -> int:
     return align
 
 
-def _element(element: object, what: str) -> Type:
+def element_of(element: object, what: str) -> Type:
+    """The type of an array's elements, which memory must have."""
     if not isinstance(element, Type):
         refuse(f"{what} takes the type of its elements first; found {element!r}", "for example f16")
     if element.bits % 8 or element is pred:
@@ -462,16 +466,16 @@ def shared(element: Type, layout: Any, *, align: int | None = None, name: str | 
     `align` is in bytes; 16 without it, which all vector and matrix loads are content with.
     """
     builder = current("pd.shared")
-    element, (layout, ranked) = _element(element, "pd.shared"), _layout(layout)
+    element, (layout, ranked) = element_of(element, "pd.shared"), layout_of(layout)
     variable = ir.Variable(
-        _variable_name(builder, name, "shared"),
+        variable_name(builder, name, "shared"),
         "shared",
         bits(element.bits),
         (layout.cosize,),
-        _alignment(element, align),
+        alignment_of(element, align),
     )
     builder.variables.append(variable)
-    total = sum(v.bytes for v in builder.variables)
+    total = sum(v.bytes for v in shared_variables(builder))
     if total > STATIC_BYTES:
         refuse(
             f"`{variable.name}` makes {total} bytes of shared memory; a kernel can declare {STATIC_BYTES}",
@@ -480,7 +484,13 @@ def shared(element: Type, layout: Any, *, align: int | None = None, name: str | 
     return ArrayView(PointerValue(variable, Pointer(element, "shared")), layout, ranked)
 
 
-def _variable_name(builder: Builder, name: str | None, otherwise: str) -> str:
+def shared_variables(builder: Builder) -> list[ir.Variable]:
+    """The arrays in shared memory whose size the kernel says."""
+    return [variable for variable in builder.variables if variable.space == "shared"]
+
+
+def variable_name(builder: Builder, name: str | None, otherwise: str) -> str:
+    """What PTX calls a variable: as it is said, as Python calls it, or otherwise."""
     names = (name,) if name else builder.site().names
     return builder.function.unique(names[0] if len(names) == 1 and is_name(names[0]) else otherwise)
 
@@ -491,10 +501,10 @@ def dynamic_shared(element: Type, layout: Any = None, *, align: int | None = Non
     Without a layout its length is what remains: no other can follow it. Launches give the sum of the sizes by default.
     """
     builder = current("pd.dynamic_shared")
-    element, align = _element(element, "pd.dynamic_shared"), _alignment(element, align)
+    element, align = element_of(element, "pd.dynamic_shared"), alignment_of(element, align)
     if builder.dynamic_bytes is None:
         refuse("pd.dynamic_shared after one of unknown length, which takes all that remains", "give that one a shape")
-    known, ranked = _layout(layout) if layout is not None else (None, True)
+    known, ranked = layout_of(layout) if layout is not None else (None, True)
     start = -(-builder.dynamic_bytes // align) * align
     builder.dynamic_bytes = None if known is None else start + known.cosize * element.bytes
     variable = _dynamic_memory(builder, align)
@@ -503,10 +513,12 @@ def dynamic_shared(element: Type, layout: Any = None, *, align: int | None = Non
 
 def _dynamic_memory(builder: Builder, align: int) -> ir.Variable:
     """The one symbol that all dynamic arrays are offsets into, since all such symbols have one address."""
-    if not builder.globals:
+    variable: ir.Variable | None = builder.memory.get(dynamic_shared)
+    if variable is None:
         name = builder.function.unique("dynamic_shared")
-        builder.globals.append(ir.Variable(name, "shared", b8, (None,), align, linkage="extern"))
-    variable = builder.globals[0]
+        variable = ir.Variable(name, "shared", b8, (None,), align, linkage="extern")
+        builder.memory[dynamic_shared] = variable
+        builder.globals.append(variable)
     variable.align = max(variable.align or 1, align)
     return variable
 
@@ -517,12 +529,14 @@ def align_dynamic(builder: Builder) -> None:
     Not every assembler sees to that for more than 16 bytes; a swizzled ring off its alignment costs half its speed.
     """
     least = 16
-    align = builder.globals[0].align or least if builder.globals else least
-    if align <= least or not builder.variables:
+    dynamic: ir.Variable | None = builder.memory.get(dynamic_shared)
+    align = (dynamic.align if dynamic else None) or least
+    arrays = shared_variables(builder)
+    if align <= least or not arrays:
         return
-    for variable in builder.variables:
+    for variable in arrays:
         _round_up(variable, least, variable.bytes)
-    _round_up(builder.variables[-1], align, sum(variable.bytes for variable in builder.variables))
+    _round_up(arrays[-1], align, sum(variable.bytes for variable in arrays))
 
 
 def _round_up(variable: ir.Variable, align: int, end: int) -> None:

@@ -1,0 +1,97 @@
+"""Arrays beside shared memory: a thread's own, and constant tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ptxdsl import ir
+from ptxdsl.trace import literal
+from ptxdsl.trace.builder import current
+from ptxdsl.trace.instruction import Source, shown
+from ptxdsl.trace.memory import ArrayView, PointerValue, alignment_of, element_of, layout_of, variable_name
+from ptxdsl.trace.operators import refuse
+from ptxdsl.types import Pointer, Type, bits, from_dtype
+
+CONSTANT_BYTES = 64 * 1024  # of constant memory that a module can declare
+LOCAL_BYTES = 512 * 1024  # of local memory that a thread has
+
+
+def local(element: Type, layout: Any, *, align: int | None = None, name: str | None = None) -> ArrayView:
+    """An array of the thread's own, for indices that are known in the kernel only; it lies in local memory.
+
+    Its room is for all offsets of a layout, or of a row-major shape. Where Python knows the indices, a list of `pd.var`
+    stays in registers.
+    """
+    builder = current("pd.local")
+    element, (layout, ranked) = element_of(element, "pd.local"), layout_of(layout)
+    called, align = variable_name(builder, name, "local"), alignment_of(element, align)
+    variable = ir.Variable(called, "local", bits(element.bits), (layout.cosize,), align)
+    builder.variables.append(variable)
+    total = sum(v.bytes for v in builder.variables if v.space == "local")
+    if total > LOCAL_BYTES:
+        refuse(
+            f"`{called}` makes {total} bytes of local memory; a thread has {LOCAL_BYTES}",
+            "give the kernel an array in global memory, with room for each thread",
+        )
+    return ArrayView(PointerValue(variable, Pointer(element, "local")), layout, ranked)
+
+
+def constant(values: ArrayLike, element: Type | None = None, *, name: str | None = None) -> ArrayView:
+    """A table of numbers that are known while tracing, in constant memory: quick where a warp reads one element.
+
+    `values` is an array of numpy, or nested lists; its shape is that of the table. `element` is the type of its
+    elements, by default that of the array (lists need it). The kernel reads it, and cannot write it.
+    """
+    builder = current("pd.constant")
+    array = _array(values)
+    element = _table_element(values, array, element)
+    encoded = tuple(_encoded(value, element) for value in array.reshape(-1).tolist())
+    key = constant, element, array.shape, encoded
+    if key not in builder.memory:
+        called = variable_name(builder, name, "table")
+        variable = ir.Variable(
+            called, "const", bits(element.bits), (len(encoded),), alignment_of(element, None), encoded
+        )
+        builder.globals.append(variable)
+        builder.memory[key] = variable
+    total = sum(variable.bytes for variable in builder.globals if variable.space == "const")
+    if total > CONSTANT_BYTES:
+        refuse(
+            f"`{builder.memory[key]}` makes {total} bytes of constant memory; a module has {CONSTANT_BYTES}",
+            "pass the array to the kernel: `table: ptr[f32]`",
+        )
+    return ArrayView(PointerValue(builder.memory[key], Pointer(element, "const")), *layout_of(array.shape))
+
+
+def _array(values: ArrayLike) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        refuse("pd.constant takes rows of one length; these differ", "fill the shorter ones up")
+
+
+def _table_element(values: object, array: np.ndarray, element: Type | None) -> Type:
+    if element is not None:
+        return element_of(element, "pd.constant")
+    known = from_dtype(array.dtype) if isinstance(values, np.ndarray) else None
+    if known is None:
+        found = f"an array of {array.dtype}" if isinstance(values, np.ndarray) else f"a {type(values).__name__}"
+        refuse(f"pd.constant takes an array of numpy, or the type of its elements; found {found}", _MEND)
+    return known
+
+
+_MEND = "say the type: `pd.constant([0.5, 0.25], f32)`"
+
+
+def _encoded(value: object, element: Type) -> int:
+    """The bits of a number, unsigned."""
+    if not literal.is_number(value):
+        help = "what the kernel computes goes into a pd.local or a pd.shared" if isinstance(value, Source) else _MEND
+        refuse(f"pd.constant of {shown(value)}, which is not known while tracing", help)
+    try:
+        return literal.encode(literal.plain(value), element).value & (1 << element.bits) - 1
+    except ValueError as why:
+        refuse(f"pd.constant: {why}", "give the table a type that holds all of its numbers")

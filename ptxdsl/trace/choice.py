@@ -1,0 +1,33 @@
+"""`pd.select`: of two values, or of two pointers."""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+from ptxdsl.trace import operators
+from ptxdsl.trace.instruction import Scalar, ScalarLike, shown
+from ptxdsl.trace.memory import PointerValue
+from ptxdsl.trace.operators import refuse
+
+
+@overload
+def select(condition: Scalar, a: PointerValue, b: PointerValue) -> PointerValue: ...  # type: ignore[overload-overlap]
+
+
+@overload
+def select(condition: Scalar, a: ScalarLike, b: ScalarLike) -> Scalar: ...
+
+
+def select(condition: Scalar, a: Any, b: Any) -> Scalar | PointerValue:
+    """`a` where the predicate holds, else `b`; both are computed. Pointers are of one element type and space."""
+    if not (isinstance(a, PointerValue) or isinstance(b, PointerValue)):
+        return operators.select(condition, a, b)
+    if not (isinstance(a, PointerValue) and isinstance(b, PointerValue)):
+        pointer, other = (a, b) if isinstance(a, PointerValue) else (b, a)
+        refuse(f"pd.select of a pointer, {pointer.type}, and {shown(other)}", "give it two pointers, or two values")
+    if a.type != b.type:
+        help = "one register holds the address of elements of one type, in one state space"
+        refuse(f"pd.select of two kinds of pointers: `{a.name}` is {a.type}, `{b.name}` is {b.type}", help)
+    with operators.steps():
+        first, second = a.value, b.value
+    return PointerValue(operators.select(condition, first, second), a.type)

@@ -10,7 +10,7 @@ from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.sm90.tiling import ARCH, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.persistent import Persistent
+from ptxdsl.kernels.tiles.persistent import EvenPersistent
 from ptxdsl.schedule import PersistentScheduler
 from ptxdsl.schedule.arithmetic import ceil_div
 
@@ -21,7 +21,7 @@ READING = 3.8e6  # bytes of memory in a microsecond
 BEGINNING, BETWEEN_TILES = 4.5, 1.0  # microseconds, of a launch with its first copies, and of a tile that is stored
 MOST_STAGES, LEAST_STAGES = 8, 3
 CLEARLY = 0.9  # of the other path's time: the estimate is a rough one
-PERSISTENT = PersistentScheduler(max_swizzle=8)
+PERSISTENT = EvenPersistent(PersistentScheduler(max_swizzle=8))
 
 
 class ProductFacts(NamedTuple):
@@ -62,6 +62,6 @@ def _takes(operands: Operands, tile: tuple[int, int, int]) -> bool:
 def stages_of(tile: tuple[int, int, int], operands: Operands) -> int:
     """As many stages as shared memory has room for beside the staged output, up to MOST_STAGES; 0 for too few."""
     for stages in range(MOST_STAGES, 1, -1):
-        if WarpgroupTraits(WarpgroupTiling(tile, stages), operands, Persistent(PERSISTENT)).fits(ARCH):
+        if WarpgroupTraits(WarpgroupTiling(tile, stages), operands, PERSISTENT).fits(ARCH):
             return stages
     return 0

@@ -13,6 +13,7 @@ from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.tiles.product import Index, Tile, Work
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileAfterTile, TileSchedule, Walk
 from ptxdsl.schedule import ClusterRaster, PersistentScheduler
+from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type
 
@@ -51,6 +52,18 @@ class Persistent(TileSchedule):
         along = raster if raster in ("m", "n") else fields.along_m == 1
         clusters = fields.clusters_m, fields.clusters_n
         return PersistentWalk(scene, ClusterRaster(self.scheduler.cluster, along, fields.log, clusters))
+
+
+@dataclass(frozen=True)
+class EvenPersistent(Persistent):
+    """As few blocks as need no more rounds than all resident ones: others would only share memory and power in the
+    last round."""
+
+    def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
+        m, n, _ = problem.shape
+        tiles = max(1, ceil_div(m, tile[0]) * ceil_div(n, tile[1]) * (problem.batches or 1))
+        blocks = max(1, resident())
+        return super().plan(problem, tile, lambda: ceil_div(tiles, ceil_div(tiles, blocks)))
 
 
 class PersistentWalk(TileAfterTile):

@@ -105,23 +105,35 @@ def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTrai
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
         copy_tiles(ring, TensorCopies(traits, memory), traits.schedule.walk(scene))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
-        walk = traits.schedule.walk(scene)
-        for work in walk.tiles(started_elsewhere):
-            sums = multiply_tiles(ring, mma, work.iterations)
-            for part in walk.complete(work, sums):
-                store(part)
-        store.finish()
+        compute_tiles(traits, memory, ring, consumer, lambda: traits.schedule.walk(scene))
 
 
 def copy_tiles(ring: pd.Ring, copies: TensorCopies, walk: Walk) -> None:
     """Fills the ring with the tiles of A and B of all work, and waits until they have been read."""
     for work in walk.tiles(started_elsewhere):
-        for iteration in pd.range(work.begin, work.end, unroll=1):
-            copies.fetch(work, iteration, ring.acquire())
-            ring.commit()
+        copy_tile(ring, copies, work)
         walk.skip(work)
     ring.drain()
+
+
+def copy_tile(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
+    """Fills the ring with the tiles of A and B of some work."""
+    for iteration in pd.range(work.begin, work.end, unroll=1):
+        copies.fetch(work, iteration, ring.acquire())
+        ring.commit()
+
+
+def compute_tiles(
+    traits: WarpgroupTraits, memory: SharedTiles, ring: pd.Ring, consumer: pd.warpgroup, walked: Callable[[], Walk]
+) -> None:
+    """What warpgroups do that multiply: tiles, one after another, as the walk has them that is `walked` by each."""
+    mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
+    walk = walked()
+    for work in walk.tiles(started_elsewhere):
+        sums = multiply_tiles(ring, mma, work.iterations)
+        for part in walk.complete(work, sums):
+            store(part)
+    store.finish()
 
 
 def multiply_tiles(ring: pd.Ring, mma: WarpgroupMma, iterations: Any) -> Sums:

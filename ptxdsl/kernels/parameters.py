@@ -179,10 +179,14 @@ def grouped_parameters(traits: Traits, mode: str) -> Group:
 def ragged_parameters(traits: Traits) -> Group:
     """Those of `ragged_kernel`: matrices, with the elements from one group's to the next, and the sizes of the groups;
     `rows` is how many there are of a, or of each of its matrices."""
-    inputs, output = group_view(traits.operands.inputs), group_view(traits.operands.output)
-    return pd.Parameters.of(
-        "Ragged", a=inputs, b=inputs, out=output, sizes=ptr[s32], groups=u32, rows=u32, n=u32, k=u32
-    )
+    inputs = group_view(traits.operands.inputs)
+    return pd.Parameters.of("Ragged", **ragged_fields(traits, inputs, inputs))
+
+
+def ragged_fields(traits: Traits, a: Any, b: Any) -> dict[str, Any]:
+    """The fields of a kernel for groups of rows, which takes A and B as such fields."""
+    numbers = {"groups": u32, "rows": u32, "n": u32, "k": u32}
+    return {"a": a, "b": b, "out": group_view(traits.operands.output), "sizes": ptr[s32], **numbers}
 
 
 def group_view(type: Type) -> Group:

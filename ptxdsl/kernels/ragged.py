@@ -1,33 +1,43 @@
 """Products of groups of rows whose sizes only the GPU knows, as mixtures of experts have them: no copy, no waiting.
 
 The groups lie one behind the other (`grouped_gemm_ragged`), or each at the start of a matrix of its own
-(`grouped_gemm_masked`).
+(`grouped_gemm_masked`). As for a single product there is a kernel for every GPU, and one for Hopper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import s32, s64, u32
 from ptxdsl.errors import public
+from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.ragged import run
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.gemm import compute
+from ptxdsl.kernels.gemm import compute, compute_tiles, copy_tile
+from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.parameters import ragged_parameters
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
+from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
+from ptxdsl.kernels.sm90.memory import SharedTiles
+from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
 from ptxdsl.kernels.tiles.product import Product, View, Work
+from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
 from ptxdsl.kernels.tiles.visitor import EVERY_LANE, WARP, DeviceVisitor, from_before, from_lane, prefix_max
+from ptxdsl.kernels.traits import Traits
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 
 USUAL = WarpTraits(schedule=AHEAD)
+HOPPER = WarpgroupTraits(operands=Operands(batches="strided"), schedule=AHEAD)
 STRIPS = GroupedRowsThreadblockSwizzle(8)  # the tiles of a group: down the rows first, for what L2 still holds of B
 
 
@@ -41,20 +51,66 @@ def ragged_kernel(
     """
     if validate:
         _check(p.sizes, p.groups, p.rows, form)
-    (tile_m, tile_n, tile_k), memory = traits.tile, SharedMemory(traits)
+    memory = SharedMemory(traits)
     copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
+
+    def inputs(group: Scalar, first: Scalar) -> tuple[View, View]:
+        a = _rows(p.a, first, group, traits.operands.a_major == "mn")
+        return a, View(p.b.pointer + group.to(s64) * p.b.apart, p.b.stride)
+
+    compute(traits, memory, copies, _walk(p, traits, form, inputs))
+
+
+@pd.kernel(reqntid=lambda traits: traits.threads)
+def warpgroup_ragged_kernel(
+    p: tensor_ragged_parameters(traits),
+    *,
+    traits: WarpgroupTraits = HOPPER,
+    form: str = "ragged",
+    validate: bool = False,
+) -> None:
+    """The same on sm_90a, as `warpgroup_gemm_kernel`. A tile that reaches over the end of its group is multiplied with
+    the rows behind it, which are not stored."""
+    if validate:
+        _check(p.sizes, p.groups, p.rows, form)
+    memory, tiling = SharedTiles(traits), traits.tiling
+    ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
+
+    def inputs(group: Scalar, first: Scalar) -> tuple[TensorView, TensorView]:
+        a = TensorView(p.a, 0, first) if form == "ragged" else TensorView(p.a, group)
+        return a, TensorView(p.b, group)
+
+    walked = partial(_walk, p, traits, form, inputs)
+    copying, multiplying = tiling.role_registers
+    with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
+        _copy_tiles(ring, TensorCopies(traits, memory), walked())
+    with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
+        compute_tiles(traits, memory, ring, consumer, walked)
+
+
+def _copy_tiles(ring: pd.Ring, copies: TensorCopies, walk: Walk) -> None:
+    """As `gemm.copy_tiles`, by a warp: all of its lanes find the tiles, and one of them, always the same, copies."""
+    for work in walk.tiles(started_elsewhere):
+        with pd.elect():
+            copy_tile(ring, copies, work)
+        walk.skip(work)
+    with pd.elect():
+        ring.drain()
+
+
+def _walk(p: Any, traits: Traits, form: str, inputs: Callable[[Scalar, Scalar], tuple[Any, Any]]) -> VisitorWalk:
+    """The tiles of all groups; `inputs` are A and B of a group, given which row of all is its first."""
+    tile_m, tile_n, tile_k = traits.tile
     across, iterations = ceil_div(p.n, tile_n), ceil_div(p.k, tile_k)
     visitor = VISITORS[form](p.sizes, p.groups, p.rows, (tile_m, across))
 
     def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:
-        count = visitor.size(group) - first
-        a, out = _rows(p.a, first, group, traits.operands.a_major == "mn"), _rows(p.out, first, group)
-        b = View(p.b.pointer + group.to(s64) * p.b.apart, p.b.stride)
-        product = Product(count, p.n, p.k, a, b, out, out, 1, 0)
+        count, out = visitor.size(group) - first, _rows(p.out, first, group)
+        product = Product(count, p.n, p.k, *inputs(group, first), out, out, 1, 0)
         i, j, _ = STRIPS.tile_offset((tile, 0, 0), tiled_shape=(ceil_div(count, tile_m), across, 1))
         return Work(product, (i, j), 0, iterations, traits.tile)
 
-    compute(traits, memory, copies, VisitorWalk(visitor, locate, traits.is_ahead))
+    return VisitorWalk(visitor, locate, traits.is_ahead)
 
 
 def _rows(matrix: Any, first: Scalar, group: Scalar, by_column: bool = False) -> View:
@@ -127,6 +183,9 @@ def _check(sizes: PointerValue, groups: Scalar, rows: Scalar, form: str) -> None
             pd.ptx.trap()
 
 
+KERNELS = Kernels(ragged_kernel, warpgroup_ragged_kernel)
+
+
 @public
 def grouped_gemm_ragged(
     a: Any,
@@ -150,7 +209,7 @@ def grouped_gemm_ragged(
     Raises LaunchError for arrays that do not fit, and with `validate` for such offsets in host memory; nothing is
     written then.
     """
-    return run(ragged_kernel, "ragged", a, b, offsets, out, config, validate)
+    return run(KERNELS, "ragged", a, b, offsets, out, config, validate)
 
 
 @public
@@ -169,4 +228,4 @@ def grouped_gemm_masked(
     same GPU, say how many rows of each matrix count. Other rows are not written. A count below 0 is taken for 0, one
     above M for M; with `validate`, these are errors as those of `grouped_gemm_ragged`.
     """
-    return run(ragged_kernel, "masked", a, b, counts, out, config, validate)
+    return run(KERNELS, "masked", a, b, counts, out, config, validate)

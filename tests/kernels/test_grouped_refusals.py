@@ -15,7 +15,7 @@ from ptxdsl.kernels.call.grouped_table import deal
 from ptxdsl.kernels.call.ragged import groups_of, plan_of, traits_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged
-from ptxdsl.kernels.ragged import ragged_kernel
+from ptxdsl.kernels.ragged import KERNELS
 from ptxdsl.schedule import HorizontalThreadblockSwizzle
 
 TINY = GemmConfig(tile=(16, 16, 32), warp=(16, 16))
@@ -442,5 +442,5 @@ def test_kernels_stop_at_sizes_that_only_they_read(case):
     out = np.full(shape, np.nan, np.float16)
     groups = groups_of(form, ones(*shape[:-1], 6), ones(2, 6, 8), np.array(sizes, np.int32), out)
     with pytest.raises(pd.EmulationError, match="ragged_kernel: the kernel reached a trap, by thread"):
-        plan_of(ragged_kernel, form, groups, traits_of(groups, form, None), True).run()
+        plan_of(KERNELS, form, groups, traits_of(groups, form, None), True).run()
     assert np.isnan(out).all()

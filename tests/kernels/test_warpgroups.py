@@ -170,7 +170,10 @@ class TestChoice:
 
 
 A, B = np.zeros((64, 64), np.float16), np.zeros((64, 64), np.float16)
-ALONE = 'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array'
+ALONE = (
+    'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array, and '
+    "grouped_gemm_ragged and grouped_gemm_masked for groups of rows"
+)
 REFUSED = {
     "lines": (
         lambda: gemm(np.zeros((64, 65), np.float16), np.zeros((65, 64), np.float16), config=LOW),

@@ -9,7 +9,7 @@ import numpy as np
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.group import Matrices
-from ptxdsl.kernels.call.matrix import Matrix
+from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, Matrix
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.operands import Extra, Operands
 from ptxdsl.kernels.store.function import canonical
@@ -62,13 +62,30 @@ def configure(config: GemmConfig, operands: Operands, device: int | None, takes_
     """
     if config.atom == WGMMA and not takes_warpgroups:
         raise LaunchError(
-            'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array',
+            'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array, and '
+            "grouped_gemm_ragged and grouped_gemm_masked for groups of rows",
             help="leave atom out here",
         )
     arch = target(device)
     traits = config.traits(operands, arch)
     traits.check(arch)
     return traits
+
+
+def check_mappable(k: int, *inputs: Matrix) -> None:
+    """Raises LaunchError for A and B that tensor copies cannot address."""
+    if k == 0:
+        raise LaunchError('atom is "wgmma", and K is 0: there is nothing to multiply', help="leave atom out")
+    for matrix in inputs:
+        if matrix.is_mappable:
+            continue
+        apart, planes = matrix.stride * matrix.type.bytes, matrix.batch_stride * matrix.type.bytes
+        matrices = f", and matrices {planes} bytes apart" if (matrix.batches or 1) > 1 else ""
+        raise LaunchError(
+            f"`{matrix.name}` has lines {apart} bytes apart{matrices} from the address {matrix.array.pointer:#x} on; "
+            f"tensor copies take multiples of {WIDEST_ACCESS} bytes{', 0 or more' if planes < 0 else ''}",
+            help="pad its lines, or leave atom out: then such arrays are copied otherwise",
+        )
 
 
 def facts(

@@ -10,10 +10,9 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call import scheduled
 from ptxdsl.kernels.call.batched import batch_of, is_list, lists_of
-from ptxdsl.kernels.call.configure import Choice, configure, facts, for_batches, narrower
+from ptxdsl.kernels.call.configure import Choice, check_mappable, configure, facts, for_batches, narrower
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.lists import list_launch, lists_given
-from ptxdsl.kernels.call.matrix import WIDEST_ACCESS
 from ptxdsl.kernels.call.memory import CALLS, key_of, key_of_lists
 from ptxdsl.kernels.call.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.values import gemm_values
@@ -101,7 +100,8 @@ def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = Fal
         operands = replace(operands, out_boxes=True)
     traits = configure(config, operands, device, takes_warpgroups)
     if isinstance(traits, WarpgroupTraits):
-        _check_mappable(problem, traits)
+        _check_shares(traits)
+        check_mappable(problem.k, problem.a, problem.b)
     return traits
 
 
@@ -148,22 +148,13 @@ def _is_mappable(problem: GemmProblem) -> bool:
     return problem.k > 0 and problem.a.is_mappable and problem.b.is_mappable
 
 
-def _check_mappable(problem: GemmProblem, traits: WarpgroupTraits) -> None:
-    """Raises LaunchError for matrices that tensor copies cannot address, and schedules whose blocks share tiles."""
+def _check_shares(traits: WarpgroupTraits) -> None:
+    """Raises LaunchError for schedules whose blocks share tiles."""
     if traits.schedule.shares:
         raise LaunchError(
             f'atom is "wgmma", whose blocks compute whole tiles; by {traits.schedule} they share them',
             help="take a PersistentScheduler or a threadblock swizzle, or leave atom out",
         )
-    if problem.k == 0:
-        raise LaunchError('atom is "wgmma", and K is 0: there is nothing to multiply', help="leave atom out")
-    for matrix in (problem.a, problem.b):
-        if not matrix.is_mappable:
-            raise LaunchError(
-                f"`{matrix.name}` has lines {matrix.stride * matrix.type.bytes} bytes apart from the address "
-                f"{matrix.array.pointer:#x} on; tensor copies take multiples of {WIDEST_ACCESS} bytes",
-                help="pad its lines, or leave atom out: then such arrays are copied otherwise",
-            )
 
 
 def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tuple[float, float]) -> LaunchPlan | None:

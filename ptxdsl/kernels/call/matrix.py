@@ -92,7 +92,7 @@ class Matrix(Tensor):
         """Whether tensor copies can address it: by lines that begin at multiples of 16 bytes."""
         lines = self.shape[0] if self.major == "row" else self.shape[1]
         known = self if lines > 1 else replace(self, stride=0)  # a single one has no next
-        return bool(self.array.size) and known.widest() == WIDEST_ACCESS
+        return bool(self.array.size) and self.batch_stride >= 0 and known.widest() == WIDEST_ACCESS
 
     @property
     def length(self) -> int:

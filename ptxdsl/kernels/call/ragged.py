@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,18 +11,29 @@ import numpy as np
 from ptxdsl import Parameters, s32
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.configure import check_is_bool, check_is_config, configure, facts, settled
+from ptxdsl.kernels.call.configure import (
+    check_is_bool,
+    check_is_config,
+    check_mappable,
+    configure,
+    facts,
+    settled,
+)
+from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.matrix import Matrix, Tensor, describe_type, empty, matrix, tensor
 from ptxdsl.kernels.call.memory import CALLS, key_of
 from ptxdsl.kernels.call.problem import check_devices
 from ptxdsl.kernels.call.residency import resident_blocks, stream_of
-from ptxdsl.kernels.choose.grouped import choose_tiles, of_groups
+from ptxdsl.kernels.choose.grouped import choose_tiles, choose_warpgroup_tiles, of_groups
 from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.operands import INPUTS, outputs
-from ptxdsl.kernels.parameters import group_view, ragged_parameters
+from ptxdsl.kernels.choose.warpgroups import GroupFacts
+from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.operands import INPUTS, Operands, outputs
+from ptxdsl.kernels.parameters import Group, group_view, ragged_parameters
+from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
+from ptxdsl.kernels.sm90.tiling import ARCH
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.runtime.arguments import overlap
@@ -56,7 +67,7 @@ class Groups:
 
 
 def run(
-    kernel: Kernel,
+    kernels: Kernels,
     form: str,
     a: object,
     b: object,
@@ -65,12 +76,12 @@ def run(
     config: GemmConfig | None,
     validate: bool,
 ) -> Any:
-    """The products of the groups that `sizes` tells apart, by `kernel`. Returns out."""
+    """The products of the groups that `sizes` tells apart, by one of `kernels`. Returns out."""
     check_is_config(config)
     check_is_bool("validate", validate)
     config = settled(config)
     arrays = out, a, b, sizes
-    call = key_of(kernel, (form, config, bool(validate)), arrays)
+    call = key_of(kernels, (form, config, bool(validate)), arrays)
     if call:
         launched = CALLS.launch(*call, arrays, ())
         if launched is not None:
@@ -79,7 +90,7 @@ def run(
     if validate and groups.sizes.array.device == HOST:
         _check_values(form, groups)
     if groups.out.array.size and groups.b.batches:
-        plan = plan_of(kernel, form, groups, traits_of(groups, form, config), bool(validate))
+        plan = plan_of(kernels, form, groups, traits_of(groups, form, config), bool(validate))
         carry_out(plan, call, arrays, groups.out)
     return groups.out.owner
 
@@ -184,19 +195,32 @@ def _check_values(form: str, groups: Groups) -> None:
 def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
     """What the kernel is made for: `config` gives the tiles, else they are chosen."""
     a, b, out = groups.a, groups.b, groups.out
-    rows, n, k = groups.shape
+    _, n, k = groups.shape
     of_a = a.widest(a.length) if a.major == "row" or form == "masked" else a.type.bytes  # a group begins at any row
     operands = facts(a, b, None, out, (of_a, b.widest(b.length), out.widest(n)))
     device, _ = groups.place
-    if config is not None:
-        return configure(of_groups(config, AHEAD), operands, device)
-    count = b.batches or 1
-    sizes = np.full(count, rows if form == "masked" else rows / count), n, np.full(count, k)
-    tiles = choose_tiles(sizes, target(device), operands, AHEAD, model_of(device), average=True)
-    return configure(tiles, operands, device)
+    config = _chosen(groups, form, operands, device) if config is None else of_groups(config, AHEAD)
+    if config.atom != WGMMA:
+        return configure(config, operands, device)
+    traits = configure(config, replace(operands, batches="strided"), device, takes_warpgroups=True)
+    check_mappable(k, a, b)
+    return traits
 
 
-def plan_of(kernel: Kernel, form: str, groups: Groups, traits: Traits, validate: bool) -> LaunchPlan:
+def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -> GemmConfig:
+    """The configuration that should take the least time for groups of average size."""
+    (rows, n, k), count, model, arch = groups.shape, groups.b.batches or 1, model_of(device), target(device)
+    average = rows if form == "masked" else rows / count
+    sizes = np.full(count, average), n, np.full(count, k)
+    config = choose_tiles(sizes, arch, operands, AHEAD, model, average=True)
+    if arch != ARCH or not k or not groups.a.is_mappable or not groups.b.is_mappable:
+        return config
+    computing = model.group(config, operands.inputs, sizes, average=True)
+    known = GroupFacts(average, n, k, count, replace(operands, batches="strided"))
+    return choose_warpgroup_tiles(known, AHEAD, model.multiprocessors, computing) or config
+
+
+def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validate: bool) -> LaunchPlan:
     """The launch: as many blocks as are resident, or as there can be tiles."""
     a, b, out, count = groups.a, groups.b, groups.out, groups.b.batches or 0
     rows, n, k = groups.shape
@@ -208,10 +232,18 @@ def plan_of(kernel: Kernel, form: str, groups: Groups, traits: Traits, validate:
             f"{count} groups in {rows} rows and {n} columns may have {tiles} tiles, more than 2**31",
             help="take larger tiles, or compute the groups in parts",
         )
+    kernel = kernels.of(traits)
     blocks = min(tiles, resident_blocks(kernel, traits.threads, groups.place[0], **constants))
-    views = {name: _view(matrix) for name, matrix in (("a", a), ("b", b), ("out", out))}
-    values = ragged_parameters(traits)(**views, sizes=groups.sizes, groups=count, rows=rows, n=n, k=k)
+    group, of_a, of_b = _inputs(traits, a, b)
+    values = group(a=of_a, b=of_b, out=_view(out), sizes=groups.sizes, groups=count, rows=rows, n=n, k=k)
     return LaunchPlan(kernel, blocks, traits.threads, values, constants)
+
+
+def _inputs(traits: Traits, a: Matrix, b: Matrix) -> tuple[Group, Any, Any]:
+    """What the kernel of a path takes, and A and B as it does."""
+    if isinstance(traits, WarpgroupTraits):
+        return tensor_ragged_parameters(traits), a.mapped(traits.a.map), b.mapped(traits.b.map)
+    return ragged_parameters(traits), _view(a), _view(b)
 
 
 def _view(matrix: Matrix) -> Parameters:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.choose import candidates
 from ptxdsl.kernels.choose.model import CostModel, Sizes, model_of
+from ptxdsl.kernels.choose.warpgroups import BEGINNING, READING, GroupFacts, choose_warpgroups
 from ptxdsl.kernels.config import GemmConfig, specialise
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.tiles.schedule import TileSchedule
@@ -50,3 +51,12 @@ def choose_tiles(
     scheduled = {config: specialise(config, schedule=schedule) for config in known}
     fitting = (config for config in known if scheduled[config].traits(operands, arch).fits(arch))
     return scheduled[min(fitting, key=lambda config: costs.group(config, operands.inputs, sizes, balanced, average))]
+
+
+def choose_warpgroup_tiles(
+    facts: GroupFacts, schedule: TileSchedule, multiprocessors: int, computing: float
+) -> GemmConfig | None:
+    """The configuration by this schedule on the sm_90a path; None where another path, whose tensor cores are busy for
+    `computing` microseconds, should take less time."""
+    config = choose_warpgroups(facts, multiprocessors, BEGINNING + max(computing, facts.moved / READING))
+    return config and specialise(config, schedule=schedule)

@@ -1,9 +1,10 @@
-"""The configuration of one product on the sm_90a path, where that should take less time than the sm_80 path."""
+"""The configuration of a product, or of groups of rows, on the sm_90a path, where that should take less time
+than the sm_80 path."""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from math import prod
+from math import ceil, prod
 from typing import NamedTuple
 
 from ptxdsl.kernels.config import WGMMA, GemmConfig
@@ -33,8 +34,41 @@ class ProductFacts(NamedTuple):
     batches: int
     operands: Operands
 
+    def tiles(self, tile: tuple[int, int, int]) -> float:
+        """How many there are of all batches."""
+        return float(ceil_div(self.m, tile[0]) * ceil_div(self.n, tile[1]) * self.batches)
 
-def choose_warpgroups(facts: ProductFacts, multiprocessors: int, other_time: float) -> GemmConfig | None:
+    @property
+    def moved(self) -> float:
+        """Bytes that are read and written."""
+        return self.batches * _bytes_of(self.m, self.n, self.k, self.operands)
+
+
+class GroupFacts(NamedTuple):
+    """The same of groups, of so many rows on average, each with a matrix of B."""
+
+    rows: float
+    n: int
+    k: int
+    groups: int
+    operands: Operands
+
+    def tiles(self, tile: tuple[int, int, int]) -> float:
+        """How many there are of all groups: the last tile of a group is half empty on average."""
+        return max(1.0, self.rows / tile[0] + 0.5) * ceil_div(self.n, tile[1]) * self.groups
+
+    @property
+    def moved(self) -> float:
+        """Bytes that are read and written."""
+        return self.groups * _bytes_of(self.rows, self.n, self.k, self.operands)
+
+
+def _bytes_of(m: float, n: int, k: int, operands: Operands) -> float:
+    """Of one product."""
+    return (m + n) * k * operands.inputs.bytes + m * n * operands.output.bytes
+
+
+def choose_warpgroups(facts: ProductFacts | GroupFacts, multiprocessors: int, other_time: float) -> GemmConfig | None:
     """The configuration that should take the least time; None where another path takes less, `other_time` in
     microseconds."""
     timed = [(estimate(facts, tile, multiprocessors), tile) for tile in TILES if _takes(facts.operands, tile)]
@@ -44,14 +78,11 @@ def choose_warpgroups(facts: ProductFacts, multiprocessors: int, other_time: flo
     return GemmConfig(tile=tile, stages=stages_of(tile, facts.operands), atom=WGMMA, schedule=PERSISTENT)
 
 
-def estimate(facts: ProductFacts, tile: tuple[int, int, int], multiprocessors: int) -> float:
+def estimate(facts: ProductFacts | GroupFacts, tile: tuple[int, int, int], multiprocessors: int) -> float:
     """Microseconds: rounds of tiles at the rate of the tensor cores, or reading and writing everything once."""
-    m, n, k, batches, operands = facts
-    tiles = ceil_div(m, tile[0]) * ceil_div(n, tile[1]) * batches
-    rounds, iterations = ceil_div(tiles, multiprocessors), ceil_div(k, tile[2])
+    rounds, iterations = ceil(facts.tiles(tile) / multiprocessors), ceil_div(facts.k, tile[2])
     multiplying = rounds * (iterations * 2 * prod(tile) / (RATE * TILES[tile]) + BETWEEN_TILES)
-    moved = batches * ((m + n) * k * operands.inputs.bytes + m * n * operands.output.bytes)
-    return float(BEGINNING + max(multiplying, moved / READING))
+    return float(BEGINNING + max(multiplying, facts.moved / READING))
 
 
 def _takes(operands: Operands, tile: tuple[int, int, int]) -> bool:

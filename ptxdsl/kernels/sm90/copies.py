@@ -11,10 +11,12 @@ from ptxdsl.trace.ring import Slot
 
 
 class TensorView(NamedTuple):
-    """A matrix in global memory, or one of a batch: its tensor map, and its plane there."""
+    """A matrix in global memory, or one of a batch: its tensor map, its plane there, and which of the rows there is
+    its first."""
 
     map: Any
     batch: Any = 0
+    row: Any = None
 
 
 class TensorCopies:
@@ -27,6 +29,6 @@ class TensorCopies:
         """Begins to copy the tiles of an iteration along K to a slot of the ring."""
         (first_m, first_n), k = work.first, iteration * self.depth
         behind = slot.index * self.memory.stage
-        a, b = self.memory.a + behind, self.memory.b + behind
-        self.a.load(work.product.a, a, first_m, k, slot.full)
+        a, b, rows = self.memory.a + behind, self.memory.b + behind, work.product.a
+        self.a.load(rows, a, first_m if rows.row is None else rows.row + first_m, k, slot.full)
         self.b.load(work.product.b, b, first_n, k, slot.full)

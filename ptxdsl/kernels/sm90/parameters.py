@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl.kernels.parameters import Group, batch, gemm_fields, product_of
+from ptxdsl.kernels.parameters import Group, batch, gemm_fields, product_of, ragged_fields
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.product import Product, Products
@@ -18,6 +18,13 @@ def tensor_parameters(traits: WarpgroupTraits) -> Group:
     else C and out are m×n and row-major."""
     out = traits.out_map if traits.operands.out_boxes else None
     return pd.Parameters.of("TensorGemm", **gemm_fields(traits, traits.a.map, traits.b.map, out))
+
+
+@lru_cache(maxsize=1024)
+def tensor_ragged_parameters(traits: WarpgroupTraits) -> Group:
+    """Those of `warpgroup_ragged_kernel`: the tensor of all rows of A, as one plane or as one of each group, and that
+    of B, a plane of each group; else as `ragged_kernel`."""
+    return pd.Parameters.of("TensorRagged", **ragged_fields(traits, traits.a.map, traits.b.map))
 
 
 def tensor_products_of(p: Any, traits: WarpgroupTraits) -> Products:

@@ -1,0 +1,188 @@
+"""Groups of rows on the sm_90a path against numpy in float64, on the emulator and on a GPU, from the same body."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.kernels.call import ragged as call
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.ragged import KERNELS, warpgroup_ragged_kernel
+from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.many import AHEAD
+from ptxdsl.types import f16, f32
+from tests.kernels.test_grouped_ragged import check_ragged, ends_of, near, normal, weights
+from tests.machines import MACHINES, NAMES, machine
+
+ARCH = "sm_90a"
+every_machine = pytest.mark.parametrize("name", MACHINES)
+LOW = GemmConfig(tile=(64, 64, 64), stages=3, atom="wgmma")
+SQUARE = GemmConfig(tile=(128, 128, 64), stages=2, atom="wgmma")
+ENDS = [0, 1, 1, 66, 130, 131, 131, 259, 300, 300]  # groups of 0, 1, 65, 64, 1, 0, 128, 41 and 0 rows
+ROWS = 312
+
+
+@pytest.fixture(autouse=True)
+def hopper(monkeypatch):
+    """With few blocks, each of which has several tiles of several groups."""
+    monkeypatch.setenv("PTXDSL_ARCH", ARCH)
+    monkeypatch.setattr(call, "resident_blocks", lambda *_, **__: 3)
+
+
+@every_machine
+@pytest.mark.parametrize("config, order", [(LOW, "row"), (SQUARE, "column")], ids=["one consumer", "two consumers"])
+def test_groups_end_anywhere_and_no_row_is_written_by_two(name, config, order, rng):
+    check_ragged(machine(name), rng, ENDS, ROWS, 136, 72, order=order, config=config)
+
+
+@every_machine
+def test_a_whose_rows_lie_side_by_side(name, rng):
+    """A tile of them begins at any element of a line, as a group does."""
+    check_ragged(machine(name), rng, [3, 3, 70, 77], 80, 72, 136, order="row", a_order="column", config=LOW)
+
+
+@every_machine
+def test_bfloat16_and_rows_of_the_output_at_any_address(name, rng):
+    check_ragged(machine(name), rng, [1, 66, 67], 70, 65, 200, dtype="bf16", config=LOW)
+
+
+@every_machine
+@pytest.mark.parametrize("output", ["f32", "bf16"])
+def test_other_outputs(name, output, rng):
+    where, ends = machine(name), [10, 75, 80]
+    a, b = normal(rng, (80, 64), "f16"), weights(rng, 3, 64, 48, "column", "f16")
+    out = np.full((80, 48), np.nan).astype(NAMES[output])
+    given = [where.array(x) for x in (a, b, np.array(ends, np.int32), out)]
+    values, begin = where.values(grouped_gemm_ragged(*given[:3], out=given[3], config=LOW)), 0
+    for group, end in enumerate(ends):
+        assert near(values[begin:end], a[begin:end], b[group], output)
+        begin = end
+
+
+@every_machine
+@pytest.mark.parametrize("order", ["row", "column"])
+def test_masked_rows_are_not_written(name, order, rng):
+    where, counts = machine(name), np.array([0, 70, 1, 64, 65, -3, 99], np.int32)
+    a, b = normal(rng, (7, 70, 72), "bf16"), weights(rng, 7, 72, 40, order, "bf16")
+    out = np.full((7, 70, 40), np.nan).astype(NAMES["bf16"])
+    given = [where.array(x) for x in (a, b, counts, out)]
+    values = where.values(grouped_gemm_masked(*given[:3], out=given[3], config=LOW))
+    for group, count in enumerate(np.clip(counts, 0, 70)):
+        assert near(values[group, :count], a[group, :count], b[group], "bf16")
+        assert np.isnan(values[group, count:]).all()
+
+
+@every_machine
+def test_offsets_that_decrease_in_more_groups_than_lanes(name, rng):
+    where, groups = machine(name), 40
+    offsets = rng.integers(-20, 130, groups).astype(np.int32)
+    a, b = normal(rng, (100, 40), "f16"), normal(rng, (groups, 40, 24), "f16")
+    out = np.full((100, 24), np.nan, np.float16)
+    given = [where.array(x) for x in (a, b, offsets, out)]
+    values, begin = where.values(grouped_gemm_ragged(*given[:3], out=given[3], config=LOW)), 0
+    for group, end in enumerate(ends_of(offsets, 100)):
+        assert near(values[begin:end], a[begin:end], b[group], "f16"), (offsets.tolist(), group)
+        begin = end
+    assert np.isnan(values[begin:]).all()
+
+
+@every_machine
+def test_one_matrix_of_b_for_all_groups(name, rng):
+    where, b = machine(name), normal(rng, (64, 40), "f16")
+    a, out = normal(rng, (70, 64), "f16"), np.full((70, 40), np.nan, np.float16)
+    given = [where.array(x) for x in (a, np.broadcast_to(b, (2, 64, 40)), np.array([3, 70], np.int32), out)]
+    assert near(where.values(grouped_gemm_ragged(*given[:3], out=given[3], config=LOW)), a, b, "f16")
+
+
+@every_machine
+def test_an_epilogue(name, rng):
+    where, config = (
+        machine(name),
+        GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma", epilogue=lambda x: pd.max(x, 0)),
+    )
+    a, b = normal(rng, (10, 64), "f16"), normal(rng, (1, 64, 16), "f16")
+    given = [where.array(x) for x in (a, b, np.array([10], np.int32))]
+    expected = np.maximum(a.astype(np.float64) @ b[0].astype(np.float64), 0)
+    assert np.allclose(where.values(grouped_gemm_ragged(*given, config=config)), expected, rtol=2e-3, atol=2e-2)
+
+
+@pytest.mark.parametrize("form, sizes", [("ragged", [6, 5]), ("masked", [6, 11])])
+def test_a_kernel_that_validates_stops_at_sizes_that_make_no_sense(form, sizes):
+    shape = (10, 8) if form == "ragged" else (2, 10, 8)
+    a, b, out = np.ones(shape, np.float16), np.ones((2, 8, 8), np.float16), np.zeros(shape, np.float16)
+    groups = call.groups_of(form, a, b, np.array(sizes, np.int32), out)
+    plan = call.plan_of(KERNELS, form, groups, call.traits_of(groups, form, LOW), validate=True)
+    with pytest.raises(pd.EmulationError, match="warpgroup_ragged_kernel: the kernel reached a trap, by thread"):
+        plan.run()
+    assert not out.any()
+
+
+class TestChoice:
+    def chosen(self, rows, n, k, groups, form="ragged"):
+        shape = (rows, k) if form == "ragged" else (groups, rows, k)
+        a, b, sizes = np.zeros(shape, np.float16), np.zeros((groups, k, n), np.float16), np.zeros(groups, np.int32)
+        return call.traits_of(call.groups_of(form, a, b, sizes, None), form, None)
+
+    @pytest.mark.parametrize("form", ["ragged", "masked"])
+    def test_large_groups_go_by_warpgroups(self, form):
+        traits = self.chosen(2048, 1024, 512, 4, form)
+        assert isinstance(traits, WarpgroupTraits) and traits.schedule is AHEAD
+
+    def test_small_groups_go_another_way(self):
+        assert not isinstance(self.chosen(64, 64, 64, 4), WarpgroupTraits)
+
+    def test_lines_that_tensor_copies_cannot_address_go_another_way(self):
+        assert not isinstance(self.chosen(2048, 1024, 513, 4), WarpgroupTraits)
+
+    def test_other_gpus(self, monkeypatch):
+        monkeypatch.setenv("PTXDSL_ARCH", "sm_90")
+        assert not isinstance(self.chosen(2048, 1024, 512, 4), WarpgroupTraits)
+
+
+def ones(*shape):
+    return np.ones(shape, np.float16)
+
+
+LEFT_OUT = "pad its lines, or leave atom out: then such arrays are copied otherwise"
+REFUSED = {
+    "lines of a": (ones(64, 65), ones(1, 65, 64), "`a` has lines 130 bytes apart", LEFT_OUT),
+    "lines of b": (ones(64, 64), ones(1, 64, 65), "`b` has lines 130 bytes apart", LEFT_OUT),
+    "groups that run backwards": (
+        ones(64, 64),
+        ones(2, 64, 64)[::-1],
+        "`b` has lines 128 bytes apart, and matrices -8192 bytes apart from",
+        LEFT_OUT,
+    ),
+    "no K": (
+        ones(64, 0),
+        ones(1, 0, 64),
+        'atom is "wgmma", and K is 0: there is nothing to multiply',
+        "leave atom out",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", REFUSED)
+def test_refusals(which):
+    a, b, message, help = REFUSED[which]
+    with pytest.raises(pd.LaunchError) as caught:
+        grouped_gemm_ragged(a, b, np.zeros(len(b), np.int32), config=LOW)
+    assert caught.value.message.startswith(message)
+    assert caught.value.help == help
+
+
+@pytest.mark.parametrize("output", [f16, f32])
+@pytest.mark.parametrize("tile", [(128, 256), (128, 192), (128, 128), (64, 256), (64, 128)])
+def test_kernels_that_are_chosen_spill_nothing(output, tile):
+    operands = Operands(output=output, batches="strided")
+    traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3), operands, AHEAD)
+    try:
+        resources = warpgroup_ragged_kernel.resources(ARCH, traits=traits)
+    except pd.AssembleError as refusal:
+        assert "(C7504)" in refusal.message
+        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
+    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from ptxdsl.trace.mnemonic import ptx
     from ptxdsl.trace.operators import cast, fma, maximum, minimum, pack, unpack
     from ptxdsl.trace.parameters import Parameters
+    from ptxdsl.trace.printing import assert_, printf
     from ptxdsl.trace.ring import Ring
     from ptxdsl.trace.roles import elect, warp, warpgroup
     from ptxdsl.trace.tensor_map import TensorMap
@@ -85,12 +86,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AssembleError", "EmulationError", "Error", "Kernel", "LaunchError", "LayoutError", "Module", "Parameters",
-    "ParseError", "Ring", "ScheduleError", "TensorMap", "TraceError", "UnusedResultWarning", "VerifyError", "b1", "b8",
-    "b16", "b32", "b64", "b128", "bf16", "bf16x2", "break_", "cast", "constant", "continue_", "ctaid",
+    "ParseError", "Ring", "ScheduleError", "TensorMap", "TraceError", "UnusedResultWarning", "VerifyError", "assert_",
+    "b1", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "break_", "cast", "constant", "continue_", "ctaid",
     "dynamic_shared", "e4m3", "e4m3x2", "e5m2", "e5m2x2", "elect", "elif_", "else_", "emulate", "f16", "f16x2", "f32",
-    "f64", "fma", "if_", "kernel", "laneid", "local", "nctaid", "ntid", "pack", "parse", "pointer", "pred", "ptr",
-    "ptx", "return_", "s4", "s8", "s16", "s16x2", "s32", "s64", "select", "shared", "special", "tf32", "tid", "u4",
-    "u8", "u16", "u16x2", "u32", "u64", "unpack", "var", "view", "warp", "warpgroup", "warpid", "while_",
+    "f64", "fma", "if_", "kernel", "laneid", "local", "nctaid", "ntid", "pack", "parse", "pointer", "pred", "printf",
+    "ptr", "ptx", "return_", "s4", "s8", "s16", "s16x2", "s32", "s64", "select", "shared", "special", "tf32", "tid",
+    "u4", "u8", "u16", "u16x2", "u32", "u64", "unpack", "var", "view", "warp", "warpgroup", "warpid", "while_",
 ]  # fmt: skip
 
 _SHADOWING = ("max", "min", "range")  # names of Python's own: `from ptxdsl import *` leaves those alone
@@ -106,6 +107,7 @@ _HOMES = {
     "trace.mnemonic": "ptx",
     "trace.operators": "cast fma max min pack unpack",
     "trace.parameters": "Parameters",
+    "trace.printing": "assert_ printf",
     "trace.ring": "Ring",
     "trace.roles": "elect warp warpgroup",
     "trace.tensor_map": "TensorMap",

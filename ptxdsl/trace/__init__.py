@@ -207,7 +207,7 @@ def trace(
             after.restore()
     warn_unread(builder)
     builder.function.body = builder.finished()
-    module = ir.Module((arch,), items=[*builder.globals, builder.function])
+    module = ir.Module((arch,), items=[*builder.globals, *builder.declared.values(), builder.function])
     return Traced(module, parameters, builder.dynamic_bytes)
 
 

@@ -45,6 +45,7 @@ class Builder:
     value: Callable[[Any, Type], Any]  # makes a traced value of a register
     function: ir.Function = field(init=False)
     globals: list[ir.Variable] = field(default_factory=list)
+    declared: dict[str, ir.Function] = field(default_factory=dict)  # functions that the driver provides
     variables: list[ir.Variable] = field(default_factory=list)
     prologue: list[ir.Item] = field(default_factory=list)
     body: list[ir.Item] = field(default_factory=list)

@@ -131,5 +131,5 @@ class Foreign:
             return repr(self)
         refuse(
             f"`{self.name}` is formatted as `{spec}`, but has no value while tracing",
-            f"`{{{self.name}}}` shows what is known of it; to see its value, write it to memory, and print that",
+            f"`{{{self.name}}}` shows what is known of it; pd.printf prints its value in the kernel",
         )

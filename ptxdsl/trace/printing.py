@@ -1,0 +1,188 @@
+"""`pd.printf` and `pd.assert_`: what a kernel says while it runs, by the functions that CUDA's driver has for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ptxdsl import ir
+from ptxdsl.isa.lookup import lookup
+from ptxdsl.trace import literal
+from ptxdsl.trace.builder import Builder, current
+from ptxdsl.trace.control import branch, condition
+from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
+from ptxdsl.trace.memory import PointerValue, variable_name
+from ptxdsl.trace.operators import cast, constant, operate, refuse, steps
+from ptxdsl.types import TYPES, Type, b8, b32, bits, f64, pred, s32, s64, u32, u64
+
+_CONVERSION = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(ll|l|h)?([a-zA-Z%]?)")
+_VALUE = re.compile(rf"<(?:{'|'.join(TYPES)}|ptr\[[^\]]*\]) [^>]*>")  # as an f-string shows a traced value
+_SIGNED, _UNSIGNED, _FLOATING = "di", "uoxX", "eEfFgGaA"
+_HELP = "%d and %u print integers of 32 bits, %lld and %llu of 64, %x in base 16; %f, %g and %e floats; %p pointers"
+_NAMES = {**{code: s32 for code in _SIGNED}, **{code: u32 for code in _UNSIGNED}}
+_WIDE = {s32: s64, u32: u64}
+MOST_VALUES = 32
+
+
+def printf(text: str, *values: ScalarLike | PointerValue) -> None:
+    """Prints a line for each thread that comes here, as C's printf does: `pd.printf("%d: %f", i, x)`.
+
+    %d, %u, %x are for integers of up to 32 bits, %lld, %llu, %llx for those of 64; %f, %e, %g for floats of all types;
+    %c for a character, %p for a pointer, %% for a percent sign; a predicate is the integer 0 or 1. On the emulator the text goes to stdout when the launch
+    has ended, and is `report.output` of `pd.emulate`. On a GPU the driver prints it when the host waits for the kernel.
+    """
+    builder = current("pd.printf")
+    _check_text("pd.printf", text)
+    wanted = [_type_of(match) for match in _CONVERSION.finditer(text) if match[2] != "%"]
+    if len(wanted) != len(values):
+        plural = "s" * (len(wanted) != 1)
+        refuse(f"the text of pd.printf has {len(wanted)} conversion{plural}; {len(values)} given", _HELP)
+    if len(values) > MOST_VALUES:
+        refuse(f"pd.printf of {len(values)} values; it takes {MOST_VALUES}", "print them by several calls")
+    with steps():
+        converted = [_converted(*pair) for pair in zip(wanted, values, strict=True)]
+        arguments = _stored(builder, converted) if converted else constant(0, u64)
+        _call(builder, "vprintf", (_text(builder, text), arguments), result=b32)
+
+
+def assert_(predicate: Scalar | bool, message: str | None = None) -> None:
+    """Ends the launch with an error where a thread comes here for which the predicate does not hold.
+
+    The error says the Python line, and `message` or the text of the predicate: a finding of kind 'assert' on the
+    emulator; on a GPU the driver prints it, and the launch fails with CUDA_ERROR_ASSERT.
+    """
+    builder = current("pd.assert_")
+    if isinstance(predicate, bool):
+        refuse(f"pd.assert_ of {predicate}, which is known while tracing", "write Python's `assert`")
+    if message is not None:
+        _check_text("pd.assert_", message)
+    holds = condition("pd.assert_", predicate)
+    location = builder.site().location
+    behind = builder.function.label("$holds")
+    branch(behind, when=holds)
+    with steps():
+        said = _text(builder, holds.name if message is None else message)
+        file, function = _text(builder, Path(location.file).name), _text(builder, location.function or builder.name)
+        line, size = constant(location.line, u32), constant(1, u64)
+        _call(builder, "__assertfail", (said, file, line, function, size))
+    builder.append(behind)
+
+
+def _check_text(what: str, text: object) -> None:
+    if not isinstance(text, str):
+        refuse(f"{what} takes a text; found {shown(text)}", 'for example `pd.printf("%f\\n", x)`')
+    if shows := _VALUE.search(text):
+        help = 'give it to printf behind the text: `pd.printf("%d\\n", i)`'
+        refuse(f"the text of {what} holds `{shows[0]}`: a value that is not known while tracing", help)
+    if "\0" in text:
+        refuse(f"the text of {what} has a zero in it, where C's texts end", "leave it out")
+
+
+def _type_of(conversion: re.Match[str]) -> Type:
+    """What a conversion prints: s32, u32, s64, u64 or f64; u64 for a pointer."""
+    length, code = conversion[1], conversion[2]
+    if code in _FLOATING and code and not length:
+        return f64
+    if code == "p" and not length:
+        return u64
+    if code == "c" and not length:
+        return u32
+    if code not in _NAMES or length == "h":
+        refuse(f"pd.printf has no conversion `{conversion[0]}`", f"{_HELP}; a percent sign is %%")
+    return _WIDE[_NAMES[code]] if length else _NAMES[code]
+
+
+def _converted(wanted: Type, value: object) -> Scalar:
+    """A value as printf takes it: the same number, in 4 or 8 bytes."""
+    if isinstance(value, PointerValue) and wanted is u64:
+        return cast(value.value, u64)
+    if literal.is_number(value):
+        return constant(_fitting(wanted, literal.plain(value)), wanted)
+    if not isinstance(value, Scalar):
+        refuse(f"pd.printf prints numbers and pointers; found {shown(value)}", _HELP)
+    integer = value.type is pred or (value.type.is_integer and value.type.bits <= wanted.bits)
+    if not (value.type.is_float if wanted is f64 else integer):
+        kind = "floats" if wanted is f64 else f"integers of up to {wanted.bits} bits"
+        refuse(f"`{value.name}` is {value.type}, where the text of pd.printf has a conversion for {kind}", _HELP)
+    if value.type.is_integer and value.type.bits == wanted.bits:
+        return value.bitcast(wanted)
+    return cast(value, wanted)
+
+
+def _fitting(wanted: Type, number: int | float) -> int | float:
+    if wanted is f64:
+        return float(number)
+    if isinstance(number, float):
+        refuse(f"pd.printf of {number}, where its text has a conversion for integers", _HELP)
+    return number
+
+
+def _stored(builder: Builder, values: Sequence[Scalar]) -> Scalar:
+    """The address of a thread's own memory that holds these values as C lays a struct of them out."""
+    memory: ir.Variable | None = builder.memory.get(printf)
+    if memory is None:
+        memory = ir.Variable(builder.function.unique("printed"), "local", b8, (0,), 8)
+        builder.memory[printf] = memory
+        builder.variables.append(memory)
+    end = 0
+    for value in values:
+        size = value.type.bytes
+        end = -(-end // size) * size
+        emit(f"st.local.{value.type}", (ir.Address(memory, end), value))
+        end += size
+    memory.shape = (max(memory.bytes, end),)
+    return operate("cvta.local.u64", operate("mov.u64", memory, type=u64), type=u64)
+
+
+def _text(builder: Builder, text: str) -> Scalar:
+    """The generic address of a zero-ended text."""
+    key = printf, text
+    if key not in builder.memory:
+        content = (*text.encode(errors="replace"), 0)
+        variable = ir.Variable(variable_name(builder, "text", "text"), "global", b8, (len(content),), 1, content)
+        builder.globals.append(variable)
+        builder.memory[key] = variable
+    return operate("cvta.global.u64", operate("mov.u64", builder.memory[key], type=u64), type=u64)
+
+
+def _call(builder: Builder, name: str, arguments: Sequence[Scalar], result: Type | None = None) -> None:
+    """Calls a function of the driver: arguments and result lie in .param variables around the call."""
+    outer, scope = builder.body, ir.Scope()
+    builder.body = scope.body
+    try:
+        passed = tuple(_passed(builder, value) for value in arguments)
+        results = tuple(_parameters(builder, [result] if result else []))
+        scope.body += results
+        opcode = lookup("call")[3 if results else 1]
+        operands = (ir.Arguments(results), *_callee(builder, name, passed, results), ir.Arguments(passed))
+        location = builder.site().location
+        builder.append(ir.Instruction(opcode, operands if results else operands[1:], None, location))
+    finally:
+        builder.body = outer
+    builder.append(scope)
+
+
+def _parameters(builder: Builder, types: Sequence[Type]) -> list[ir.Variable]:
+    return [ir.Variable(builder.function.unique("param"), "param", bits(type.bits)) for type in types]
+
+
+def _passed(builder: Builder, value: Scalar) -> ir.Variable:
+    """A .param variable that holds a value."""
+    (variable,) = _parameters(builder, [value.type])
+    builder.body.append(variable)
+    emit(f"st.param.{variable.type}", (ir.Address(variable), value))
+    return variable
+
+
+def _callee(
+    builder: Builder, name: str, passed: Sequence[ir.Variable], results: Sequence[ir.Variable]
+) -> tuple[ir.Function]:
+    """The function of a name, declared once a kernel."""
+    if name not in builder.declared:
+        function = ir.Function(name, "func", body=None, linkage="extern")
+        function.parameters += [ir.Variable(f"p{n}", "param", each.type) for n, each in enumerate(passed)]
+        function.returns += [ir.Variable("result", "param", each.type) for each in results]
+        builder.declared[name] = function
+        builder.function.unique(name)
+    return (builder.declared[name],)

@@ -18,8 +18,9 @@ class Ordering:
     """How an access is ordered among those of other threads (PTX ISA, "Memory Consistency Model").
 
     `sem` is "weak", "relaxed", "volatile", "acquire", "release" or "acq_rel"; `scope` "cta", "cluster", "gpu" or "sys",
-    "" for weak accesses, which no scope makes visible. `proxy` is the way to memory: "generic", "async", or
-    "mbarrier" for an object of which `PhaseArrival` and `PhaseWait` tell what is ordered.
+    "" for weak accesses, which no scope makes visible. `proxy` is the way to memory: "generic", "async",
+    "tensormap" for the tensor map of a copy, or "mbarrier" for an object of which `PhaseArrival` and `PhaseWait` tell
+    what is ordered.
     """
 
     sem: str = "weak"
@@ -29,6 +30,7 @@ class Ordering:
 
 WEAK = Ordering()
 ASYNC = Ordering(proxy="async")
+TENSOR_MAP = Ordering(proxy="tensormap")
 RELAXED = Ordering("relaxed", "gpu")
 
 
@@ -42,6 +44,13 @@ class Fence:
     sem: str
     scope: str
     proxy: str = ""
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class TensorMapAcquire(Fence):
+    """Copies by the tensor maps at generic addresses, (lanes,), see behind it what was released of them."""
+
+    address: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -11,7 +11,7 @@ from .form import Form
 from .opcode import Op, Opcode, Results
 from .operand import OperandList, Problem
 from .step import Fence as Fencing
-from .step import Step
+from .step import Step, TensorMapAcquire
 
 
 class Barrier(Op):
@@ -191,7 +191,14 @@ class FenceProxy(Op):
     def execute(self, i: Opcode, m: Step, *inputs: np.ndarray) -> None:
         """The lanes see what other proxies did, and these what the lanes did."""
         proxy = i.text.split(".")[2].partition("::")[0]
-        m.order(Fencing("acq_rel", i.scope or "cta", proxy))
+        if proxy != "tensormap":
+            m.order(Fencing("acq_rel", i.scope or "cta", proxy))
+        elif inputs:
+            m.order(Fencing("acquire", i.scope))
+            m.order(TensorMapAcquire("acquire", i.scope, proxy, address=inputs[0]))
+        else:
+            m.order(Fencing("release", i.scope))
+            m.order(Fencing("release", i.scope, proxy))
 
 
 class Membar(Op):

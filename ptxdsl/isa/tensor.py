@@ -22,8 +22,8 @@ from .form import Form, Needs
 from .memory import alignment_problems
 from .opcode import Op, Opcode
 from .operand import Problem
-from .step import Fence, Step
-from .tensor_map import MAP_BYTES, TensorMapDescription, decoded, replaced
+from .step import TENSOR_MAP, WEAK, Fence, Ordering, Step
+from .tensor_map import MAP_ALIGNMENT, MAP_BYTES, TensorMapDescription, decoded, replaced
 
 BOX = "[map:generic, {coordinates:s32*rank}]"
 OFFSETS = "{, offsets:u16*offset_count if offset_count}"
@@ -65,10 +65,10 @@ MapLanes: TypeAlias = Iterator[tuple[np.ndarray, TensorMapDescription]]
 _NO_MAP = "pass a tensor map by its address: a parameter of the kernel, or its 128 bytes in global memory"
 
 
-def read_maps(m: Step, space: str, address: np.ndarray) -> MapLanes:
+def read_maps(m: Step, space: str, address: np.ndarray, ordering: Ordering = WEAK) -> MapLanes:
     """The tensor maps at these addresses. Reports what is no tensor map."""
     offsets = np.arange(0, MAP_BYTES, b64.bytes, dtype=np.uint64)[:, np.newaxis]
-    words = np.ascontiguousarray(m.load(space, address + offsets, b64).T)
+    words = np.ascontiguousarray(m.load(space, address + offsets, b64, ordering=ordering).T)
     contents = [row.tobytes() for row in words]
     for content in dict.fromkeys(contents):
         which = np.array([each == content for each in contents])
@@ -77,6 +77,20 @@ def read_maps(m: Step, space: str, address: np.ndarray) -> MapLanes:
             m.fail("tensor-map", f"the 128 bytes at {int(address[which][0]):#x} are not a tensor map", which, _NO_MAP)
         else:
             yield which, description
+
+
+def _lies_well(m: Step, address: np.ndarray) -> bool:
+    """Whether tensor maps lie where copies can take them from."""
+    crooked = address % np.uint64(MAP_ALIGNMENT) != 0
+    if crooked.any():
+        message = f"the tensor map lies at {int(address[crooked][0]):#x}, no multiple of {MAP_ALIGNMENT} bytes"
+        m.fail("misaligned", message, crooked, "align the variable that holds it to 128 bytes")
+    in_shared = ~crooked & m.within("shared", address)
+    if in_shared.any():
+        message = "the tensor map lies in shared memory; copies take it from global, constant or parameter memory"
+        help = "tensormap.cp_fenceproxy copies it to global memory, where copies by it see it"
+        m.fail("tensor-map", message, in_shared, help)
+    return not (crooked | in_shared).any()
 
 
 class TensorCopy(Bulk):
@@ -91,7 +105,9 @@ class TensorCopy(Bulk):
                 f"`{i.text}` cannot be emulated yet: boxes are tiles on the emulator, not .{i.mode}",
                 help="run this kernel on a GPU",
             )
-        for which, description in read_maps(m, "generic", address):
+        if not _lies_well(m, address):
+            return
+        for which, description in read_maps(m, "generic", address, TENSOR_MAP):
             if self.fits(i, m, description, which) and self.begins_well(m, shared, which):
                 yield which, description
 
@@ -324,6 +340,7 @@ class TensormapCopyFence(Op):
         words = m.load("shared", src[:, :1] + offsets, b64)
         m.store("global", dst[:, :1] + offsets, b64, words)
         m.order(Fence("release", i.scope))
+        m.order(Fence("release", i.scope, "tensormap"))
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         yield from (p for n in range(2) for p in alignment_problems(i.operands[n].name, operands[n], MAP_BYTES))

@@ -160,20 +160,95 @@ def test_element_strides_leave_elements_out():
     assert (image == box_of(array, (9, 4, 8), (3, 28, 5), (2, 3, 1))).all()
 
 
-def test_a_map_in_global_memory():
+RELEASE, ACQUIRE = (
+    "@%p1 fence.proxy.tensormap::generic.release.gpu;",
+    "fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;",
+)
+COPIED = """
+    .reg .b64 %w<17>; .reg .pred %q<4>; mov.b64 %rd7, kept; mov.b64 %rd8, flag;
+    mov.u32 %r6, %ctaid.x; setp.eq.u32 %q1, %r6, 0; and.pred %q0, %q1, %p1; {moves}
+    {release} {barrier} mov.b64 %rd1, %rd7; {acquire}
+"""
+
+
+def copied(release=RELEASE, acquire=ACQUIRE, barrier="bar.sync 0;", writer="%p1", grid=1):
+    """The report of a copy by a map that thread 0 wrote to global memory, and whether the box is right."""
     array = numbers((9, 32), "f4")
     description, parameter = mapping(array, (4, 8))
-    copy = """
-        mov.b64 %rd1, map; mov.b64 %rd7, kept;
-        .reg .b64 %w<17>; {moves} mov.b64 %rd1, %rd7; fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;
-    """
     moves = " ".join(f"ld.param.b64 %w{n}, [map+{8 * n}]; @%p1 st.global.b64 [%rd7+{8 * n}], %w{n};" for n in range(16))
+    moves = moves.replace("%p1", writer)
     y = np.zeros(description.box_bytes, np.uint8)
-    text = kernel(LOAD, description, map=copy.format(moves=moves))
-    module = BUFFERS + " .global .align 128 .b8 kept[128];"
+    text = kernel(LOAD, description, map=COPIED.format(moves=moves, release=release, barrier=barrier, acquire=acquire))
+    module = BUFFERS + " .global .align 128 .b8 kept[128]; .global .u32 flag;"
     content = np.array([3, 2, 0, 0, 0], np.int32).tobytes()
-    clean(run(text, parameter, y, content, block=64, parameters=PARAMETERS, module=module))
-    assert (y.view("f4").reshape(4, 8) == box_of(array, (4, 8), (2, 3))).all()
+    report = run(text, parameter, y, content, grid=grid, block=64, parameters=PARAMETERS, module=module)
+    return report, bool((y.view("f4").reshape(4, 8) == box_of(array, (4, 8), (2, 3))).all())
+
+
+def test_a_map_in_global_memory():
+    report, right = copied()
+    clean(report)
+    assert right
+
+
+@pytest.mark.parametrize(
+    ("release", "acquire"),
+    [
+        ("", ""), (RELEASE, ""), ("", ACQUIRE), (ACQUIRE.replace("rd1", "rd7"), RELEASE), ("fence.proxy.async;", "fence.proxy.async;"),
+        (RELEASE, ACQUIRE.replace("[%rd1]", "[%rd2]")), (RELEASE.replace("%p1", "!%p1"), ACQUIRE),
+        ("fence.acq_rel.gpu;", ACQUIRE), (RELEASE, "fence.acq_rel.gpu;"),
+    ],
+)  # fmt: skip
+def test_a_map_that_was_written_takes_both_fences_of_its_proxy(release, acquire):
+    report, _ = copied(release, acquire)
+    assert {finding.kind for finding in report.findings} == {"race"}
+
+
+@pytest.mark.parametrize("scope", ["cta", "cluster", "sys"])
+def test_any_scope_reaches_threads_of_the_same_block(scope):
+    clean(copied(RELEASE.replace("gpu", scope), ACQUIRE)[0])
+
+
+def test_an_acquire_reaches_those_of_the_block_that_know_of_it():
+    """A barrier lies between them and the copy."""
+    clean(copied(acquire="@!%p1 " + ACQUIRE)[0])
+
+
+BETWEEN_BLOCKS = """
+    @%q0 st.release.gpu.global.u32 [%rd8], 1; @%q1 bra END;
+    SPIN: ld.acquire.gpu.global.u32 %r7, [%rd8]; setp.eq.u32 %q2, %r7, 0; @%q2 bra SPIN;
+"""
+
+
+@pytest.mark.parametrize(("scopes", "reaches"), [
+    ("gpu gpu", True), ("sys gpu", True), ("cta gpu", False), ("gpu cta", False), ("cluster gpu", False),
+])  # fmt: skip
+def test_a_map_that_another_block_wrote(scopes, reaches):
+    releases, acquires = scopes.split()
+    release = RELEASE.replace("%p1", "%q0").replace("gpu", releases)
+    report, right = copied(release, ACQUIRE.replace("gpu", acquires), BETWEEN_BLOCKS, "%q0", 2)
+    assert {finding.kind for finding in report.findings} == (set() if reaches else {"race"})
+    assert right == reaches
+
+
+def test_a_map_that_nobody_released_in_words():
+    report, _ = copied(release="")
+    assert str(report.findings[0]) == (
+        "race: cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes takes the tensor map kept[0], "
+        "written by thread (0, 0, 0) of block (0, 0, 0) with st.global.b64; no tensor map proxy release of it lies behind that\n"
+        "  <ptx>:17\n"
+        "  <ptx>:11\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0)\n"
+        "  help: behind line 11 a `fence.proxy.tensormap::generic.release.gpu` by the thread that wrote, or a "
+        "`tensormap.cp_fenceproxy` from shared memory; then, behind a barrier, a "
+        "`fence.proxy.tensormap::generic.acquire.gpu [map], 128` before line 17"
+    )
+
+
+def test_a_map_that_was_released_and_not_acquired_in_words():
+    first = copied(acquire="")[0].findings[0]
+    assert first.message.endswith("with st.global.b64; no tensor map proxy acquire of it lies between the two")
+    assert first.help == "a `fence.proxy.tensormap::generic.acquire.gpu [map], 128` before line 17"
 
 
 @pytest.mark.parametrize(("shape", "box", "at"), [
@@ -260,6 +335,28 @@ def test_a_box_that_begins_at_no_multiple_of_128_bytes():
     )
 
 
+def test_a_map_that_lies_crooked():
+    description, parameter = mapping(numbers((9, 32), "f4"), (4, 8))
+    text = kernel(LOAD, description, map=MAP + "add.u64 %rd1, %rd1, 32;").replace("AGAIN:", "bra END; AGAIN:")
+    found = launched(text, parameter, np.zeros(512, np.uint8), (0, 0)).findings[0]
+    assert found.kind == "misaligned"
+    assert found.message.startswith("the tensor map lies at 0x")
+    assert found.message.endswith(", no multiple of 64 bytes")
+    assert found.help == "align the variable that holds it to 128 bytes"
+
+
+def test_a_map_in_shared_memory():
+    description, parameter = mapping(numbers((9, 32), "f4"), (4, 8))
+    text = kernel(LOAD, description, map="cvt.u64.u32 %rd1, %r2; cvta.shared.u64 %rd1, %rd1;")
+    found = launched(text.replace("AGAIN:", "bra END; AGAIN:"), parameter, np.zeros(512, np.uint8), (0, 0)).findings[0]
+    assert str(found) == (
+        "tensor-map: the tensor map lies in shared memory; copies take it from global, constant or parameter memory\n"
+        "  <ptx>:13\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0)\n"
+        "  help: tensormap.cp_fenceproxy copies it to global memory, where copies by it see it"
+    )
+
+
 def test_a_map_that_reaches_beyond_its_array():
     found = refused(lambda d: replace(d, dims=(32, 90), box=(8, 20)))
     assert found.kind == "out-of-bounds"
@@ -279,21 +376,45 @@ CHANGED: bar.sync 0; mov.b64 %rd1, %rd7; fence.proxy.tensormap::generic.acquire.
 """
 
 
-def test_a_map_that_the_kernel_changes():
+def changed(drop=""):
+    """The report of a copy by a map that thread 0 changes in shared memory, and whether the box is right."""
     array, other = numbers((9, 32), "f4"), np.arange(24 * 10, dtype="f4")
     description, parameter = mapping(array, (4, 8))
     moves = ".reg .b64 %w<17>; " + " ".join(
         f"ld.param.b64 %w{n}, [map+{8 * n}]; @%p1 st.shared.b64 [%m1+{8 * n}], %w{n};" for n in range(16)
     )
-    changed = replace(description, box=(8, 2), swizzle=32)
-    begin = kernel(LOAD, changed, map=REPLACE.replace("{moves}", moves))
+    box = replace(description, box=(8, 2), swizzle=32)
+    text = kernel(LOAD, box, map=REPLACE.replace("{moves}", moves).replace(drop, ""))
     module = BUFFERS + " .global .align 128 .b8 kept[128]; .shared .align 128 .b8 m[128];"
     content = np.array([16, 3, 0, 0, 0], np.int32).tobytes()
-    clean(run(begin, parameter, other, content, block=64, parameters=PARAMETERS, module=module))
-    image = other[:16].view(np.uint8)
+    report = run(text, parameter, other, content, block=64, parameters=PARAMETERS, module=module)
+    image = unswizzled(other[:16].view(np.uint8), 32).view("f4").reshape(2, 8)
+    return report, bool((image == np.arange(240, dtype="f4").reshape(10, 24)[3:5, 16:]).all())
+
+
+def test_a_map_that_the_kernel_changes():
+    report, right = changed("nothing")
+    clean(report)
+    assert right
+
+
+def test_a_changed_map_that_is_not_acquired():
+    report, _ = changed("fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;")
+    assert [finding.kind for finding in report.findings] == ["race"]
     assert (
-        unswizzled(image, 32).view("f4").reshape(2, 8) == np.arange(240, dtype="f4").reshape(10, 24)[3:5, 16:]
-    ).all()
+        "takes the tensor map kept[0], written by threads of warp 0 of block (0, 0, 0) with tensormap.cp_fenceproxy"
+        in (report.findings[0].message)
+    )
+
+
+@pytest.mark.parametrize("released", [True, False])
+def test_a_map_that_is_changed_in_global_memory(released):
+    """tensormap.replace there is released by the thread that did it."""
+    change = "@%p1 tensormap.replace.tile.box_dim.global.b1024.b32 [%rd7], 1, 4;"
+    release = f"{RELEASE} bar.sync 0; {change} " + (RELEASE if released else "")
+    report, right = copied(release)
+    assert {finding.kind for finding in report.findings} == (set() if released else {"race"})
+    assert right == released
 
 
 def test_what_only_a_gpu_copies():

@@ -11,7 +11,7 @@ from ..asynchronous.remote import RemoteStores
 from ..memory.spaces import Memory
 from ..observe.bounds import Bounds
 from ..observe.contents import Contents
-from ..observe.races import Races
+from ..observe.races import MapFences, Races
 from ..observe.traffic import TrafficCounter
 from ..report import Report
 from .barriers import Barriers
@@ -45,7 +45,9 @@ class Machine(Core):
             memory.subscribe(self.traffic)
         if launch.checks:
             memory.subscribe(Contents(self._under_way, self.bulk.readings.locations))
-            memory.subscribe(Races(lambda: (memory.spaces["shared"], memory.spaces["global"])))
+            races = Races(lambda: (memory.spaces["shared"], memory.spaces["global"]))
+            memory.subscribe(races)
+            memory.subscribe(MapFences(races))
 
     def run(self) -> Report:
         """Runs all blocks. Raises Found with `only_first`, EmulationError for what cannot be emulated."""

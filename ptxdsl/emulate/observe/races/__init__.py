@@ -1,5 +1,6 @@
 """Data races, by vector clocks: which accesses of different threads nothing orders."""
 
 from .detector import Races
+from .map_fences import MapFences
 
-__all__ = ["Races"]
+__all__ = ["MapFences", "Races"]

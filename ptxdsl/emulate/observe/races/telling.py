@@ -139,6 +139,25 @@ def tell_of_fence(conflict: Conflict, which: np.ndarray) -> None:
     access.by.finding("race", message, which, others, help)
 
 
+def tell_of_map(conflict: Conflict, which: np.ndarray, released: bool) -> None:
+    """Reports a copy by a tensor map that the generic proxy wrote, where the tensor map proxy need not see that."""
+    access, earlier = conflict.access, conflict.earlier
+    holder = access.region.table.before(conflict.address)
+    where = holder.at(conflict.address) if holder else f"at {conflict.address:#x}"
+    missing = "acquire of it lies between the two" if released else "release of it lies behind that"
+    message = (
+        f"{access.by.name} takes the tensor map {where}, {_PAST[earlier.kind]} by {conflict.who} "
+        f"with {earlier.origin.name}; no tensor map proxy {missing}"
+    )
+    acquire = f"`fence.proxy.tensormap::generic.acquire.gpu [map], 128` before {_line(access.by.origin.location)}"
+    release = (
+        f"behind {_line(earlier.origin.location)} a `fence.proxy.tensormap::generic.release.gpu` by the thread that "
+        "wrote, or a `tensormap.cp_fenceproxy` from shared memory; then, behind a barrier, a "
+    )
+    others = [earlier.origin.location] if earlier.origin.location is not None else []
+    access.by.finding("race", message, which, others, f"a {acquire}" if released else release + acquire)
+
+
 def _reason(conflict: Conflict) -> str:
     if conflict.landed:
         return "the thread has not waited for the mbarrier at which the copy completes"

@@ -1,0 +1,153 @@
+"""Tensor maps that a kernel changes: which copies by them see the change.
+
+A copy reads its tensor map through a proxy of its own. What the generic proxy wrote there is seen behind a release by a
+thread that knows of the write (`fence.proxy.tensormap::generic.release`, `tensormap.cp_fenceproxy`), and an acquire of
+that very map by a thread of the block that copies, which knows of the release.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....isa.step import Fence, TensorMapAcquire
+from ....isa.tensor_map import MAP_BYTES
+from ...memory.access import Access, Event, Observer, Requester
+from ...memory.regions import CHUNK
+from ...run.residents import WARP
+from .clocks import Message
+from .detector import Races
+from .locations import REACH
+from .stamps import SEVERAL, STAMP, TICK
+from .telling import Conflict, tell_of_map
+
+_ITEMS = MAP_BYTES // 8  # by which a copy reads its map
+_KEPT = 16  # releases of each thread, and acquires of each map by a block
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ProxyFence:
+    """A release or an acquire by a thread of a warp of the grid: when, what it knew, and how far it reaches."""
+
+    stamp: int
+    warp: int
+    block: int
+    cluster: int
+    known: Message
+    reach: int
+
+    def known_to(self, message: Message) -> bool:
+        """Whether a thread that knows this knows of the fence."""
+        return bool(message.knows(np.array([self.warp], STAMP), np.array([self.stamp], STAMP))[0])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class MapWrites:
+    """Who wrote the words of a tensor map last, (words,): stamps, 0 for nobody in this launch, and their warps."""
+
+    stamps: np.ndarray
+    warps: np.ndarray
+
+    def released(self, fence: ProxyFence) -> np.ndarray:
+        """Which words hold what a release covers."""
+        return fence.known.knows(self.warps, self.stamps) | (self.stamps == 0)
+
+
+class MapFences(Observer):
+    """Holds copies by tensor maps against writes to these maps; stands behind `races`, which sees both."""
+
+    def __init__(self, races: Races) -> None:
+        self.races = races
+        self.newest = 0
+        self.releases: dict[int, deque[ProxyFence]] = {}  # by the number of the thread
+        self.acquires: dict[tuple[int, int], deque[ProxyFence]] = {}  # by block and address
+
+    def order(self, event: Event, by: Requester) -> None:
+        if not isinstance(event, Fence) or event.proxy != "tensormap":
+            return
+        self._follow_the_clock()
+        lanes, reach = by.lanes_now.reshape(-1).tolist(), REACH[event.scope]
+        if isinstance(event, TensorMapAcquire):
+            for lane, address in zip(lanes, event.address.reshape(-1).tolist(), strict=True):
+                self._acquire(self._fence(lane, reach, by.collective), address)
+            return
+        for lane, thread in zip(lanes, self.races.clocks.threads(np.array(lanes)), strict=True):
+            self.releases.setdefault(thread, deque(maxlen=_KEPT)).append(self._fence(lane, reach, by.collective))
+
+    def _follow_the_clock(self) -> None:
+        """Forgets everything when the clock has begun anew."""
+        if self.races.now < self.newest:
+            self.releases.clear()
+            self.acquires.clear()
+        self.newest = self.races.now
+
+    def _fence(self, lane: int, reach: int, collective: bool) -> ProxyFence:
+        """A fence by a thread, which knows what its warp did if that runs it together."""
+        clocks, now = self.races.clocks, self.races.now
+        row = lane // WARP
+        known = clocks.tell(lane, now | SEVERAL)
+        if collective:
+            known.warps[clocks.warp[row]] = now | SEVERAL
+        where = int(clocks.warp[row]), int(clocks.block[row]), int(clocks.cluster[row])
+        return ProxyFence(now + lane % WARP, *where, known, reach)
+
+    def _writes(self, address: int) -> MapWrites | None:
+        """The writes to a tensor map in global memory, if there were any."""
+        holder = self.races.global_region.table.holder(address, address + MAP_BYTES)
+        shadow = self.races.arrays.get(id(holder))
+        if holder is None or shadow is None or not shadow.written or address % CHUNK:
+            return None
+        places = np.arange(0, MAP_BYTES, CHUNK) + (address - holder.delta)
+        stamps, warps = shadow.writes.take(shadow.words(places, CHUNK))
+        return MapWrites(stamps.reshape(-1), warps.reshape(-1)) if stamps.any() else None
+
+    def _acquire(self, acquire: ProxyFence, address: int) -> None:
+        """A thread acquires a map: that counts if all that was written there was released for it."""
+        writes = self._writes(address)
+        if writes is not None and self._released(writes, acquire):
+            self.acquires.setdefault((acquire.block, address), deque(maxlen=_KEPT)).append(acquire)
+
+    def _released(self, writes: MapWrites, acquire: ProxyFence | None) -> bool:
+        """Whether all writes to a map were released, so that an acquire knows of it."""
+        missing = np.ones(len(writes.stamps), bool)
+        for fences in self.releases.values():
+            for fence in fences:
+                if acquire is None or (_reaches(fence, acquire) and fence.known_to(acquire.known)):
+                    missing &= ~writes.released(fence)
+        return not missing.any()
+
+    def access(self, access: Access) -> None:
+        if access.ordering.proxy != "tensormap" or access.region is not self.races.global_region:
+            return
+        self._follow_the_clock()
+        address, lanes = access.address.reshape(_ITEMS, -1), access.lanes.reshape(_ITEMS, -1)
+        for lane, first in zip(lanes[0].tolist(), address[0].tolist(), strict=True):
+            writes = self._writes(first)
+            if writes is not None and not self._acquired(writes, lane, first):
+                self._report(access, writes, lane, first)
+                return
+
+    def _acquired(self, writes: MapWrites, lane: int, address: int) -> bool:
+        """Whether a lane knows of an acquire behind all writes to a map."""
+        clocks = self.races.clocks
+        known, latest = clocks.tell(lane, self.races.now | SEVERAL), int(writes.stamps.max())
+        acquires = self.acquires.get((int(clocks.block[lane // WARP]), address), ())
+        return any(acquire.stamp > latest and acquire.known_to(known) for acquire in acquires)
+
+    def _report(self, access: Access, writes: MapWrites, lane: int, address: int) -> None:
+        word = int(np.argmax(writes.stamps))
+        stamp = int(writes.stamps[word])
+        earlier = self.races.told[stamp // TICK]
+        assert earlier is not None
+        which = np.zeros(access.address.shape, bool)
+        which.reshape(_ITEMS, -1)[:] = access.address.reshape(_ITEMS, -1)[0] == address
+        conflict = Conflict(access, address, lane, earlier, int(writes.warps[word]), stamp % TICK, self.races.residents)
+        tell_of_map(conflict, which, self._released(writes, None))
+
+
+def _reaches(release: ProxyFence, acquire: ProxyFence) -> bool:
+    """Whether the scopes of two fences hold both threads."""
+    same = (release.block == acquire.block, release.cluster == acquire.cluster, True)
+    return same[min(release.reach, acquire.reach)]

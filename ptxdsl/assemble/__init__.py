@@ -10,7 +10,7 @@ import json
 import re
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from ptxdsl.assemble import assembler_log, assemblers, cache, sections
 from ptxdsl.assemble.assembler_log import Remark, Resources, WarpgroupLoss
 from ptxdsl.errors import AssembleError, Error, Location
 
-__all__ = ["Cubin", "Resources", "assemble", "check_arch"]
+__all__ = ["Cubin", "Resources", "assemble", "check_arch", "kept"]
 
 _FORMAT = "cubin 3"  # of a cache entry; part of its key
 
@@ -206,6 +206,12 @@ def _entry(remark: Remark, text: str, prefix: str) -> str:
     location = _python_location(remark, text)
     python = f" ({location})" if location else ""
     return f"  {prefix}PTX line {remark.line}{python}: {remark.message}\n    {lines[remark.line - 1].strip()}"
+
+
+def kept(settings: config.Config) -> Iterator[tuple[cache.CacheEntry, Cubin | None]]:
+    """The entries of the cache, the last written first; without a cubin those that this version does not use."""
+    for entry in cache.entries(settings.cache_dir):
+        yield entry, _unpack(cache.load(settings.cache_dir, entry.name))
 
 
 def _pack(cubin: Cubin) -> bytes:

@@ -8,15 +8,19 @@ read or written, nothing is kept.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import re
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 _MAGIC = b"ptxdsl 2\n"
+_NAME = re.compile(r"[0-9a-f]{64}")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 # A FIFO must not make us wait, and a link is somebody's choice of another file.
 _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -53,6 +57,39 @@ def store(folder: Path | None, name: str, content: bytes) -> bool:
         _replace(_path(folder, name), _head(name, content) + content)
     except OSError:
         return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """What is kept under a name: its size, and when it was written, in seconds since 1970."""
+
+    name: str
+    bytes: int
+    written: float
+
+
+def entries(folder: Path | None) -> list[CacheEntry]:
+    """All entries of this user, the last written first. Files that are none are left out."""
+    known = []
+    for path in folder.glob("??/*") if folder else ():
+        name = path.parent.name + path.name
+        with contextlib.suppress(OSError):  # another process has removed it
+            status = path.lstat()
+            if _NAME.fullmatch(name) and _is_ours(status):
+                known.append(CacheEntry(name, status.st_size, status.st_mtime))
+    return sorted(known, key=lambda entry: (-entry.written, entry.name))
+
+
+def remove(folder: Path, entry: CacheEntry) -> bool:
+    """Removes an entry, and its folder if that is empty then; False where that is not possible."""
+    path = _path(folder, entry.name)
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return False
+    with contextlib.suppress(OSError):  # it holds other entries
+        path.parent.rmdir()
     return True
 
 

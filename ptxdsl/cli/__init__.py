@@ -1,5 +1,5 @@
 """The command `ptxdsl`: dump what a kernel becomes, run a GEMM, draw layouts and schedules, read the instruction table,
-see the demo.
+list the cubins that are kept, see the demo.
 
 `process` says how it exits.
 """
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from ptxdsl import __version__, config, driver, ir
-from ptxdsl.cli import check, demo, layout, manual, process, schedule
+from ptxdsl.cli import cached, check, demo, layout, manual, process, schedule
 from ptxdsl.cli.numbers import at_most, seed
 from ptxdsl.cli.output import write
 from ptxdsl.cli.process import FAILURE, UsageError
@@ -72,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add(commands)
     layout.add(commands)
     schedule.add(commands)
+    cached.add(commands)
     isa = commands.add_parser("isa", help="what the table knows of an instruction", description=manual.__doc__)
     isa.add_argument("name", nargs="?", help="ldmatrix, or one form such as add.rn.f32; without it, the list of all")
     isa.set_defaults(command=_isa)

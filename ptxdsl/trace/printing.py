@@ -29,8 +29,9 @@ def printf(text: str, *values: ScalarLike | PointerValue) -> None:
     """Prints a line for each thread that comes here, as C's printf does: `pd.printf("%d: %f", i, x)`.
 
     %d, %u, %x are for integers of up to 32 bits, %lld, %llu, %llx for those of 64; %f, %e, %g for floats of all types;
-    %c for a character, %p for a pointer, %% for a percent sign; a predicate is the integer 0 or 1. On the emulator the text goes to stdout when the launch
-    has ended, and is `report.output` of `pd.emulate`. On a GPU the driver prints it when the host waits for the kernel.
+    %c for a character, %p for a pointer, %% for a percent sign; a predicate is the integer 0 or 1. On the emulator the
+    text goes to stdout when the launch has ended, and is `report.output` of `pd.emulate`. On a GPU the driver prints it
+    when the host waits for the kernel.
     """
     builder = current("pd.printf")
     _check_text("pd.printf", text)

@@ -1,0 +1,103 @@
+"""The cubins that are kept on disk: `ptxdsl cache`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptxdsl import assemble, config
+from ptxdsl.assemble import cache
+from ptxdsl.cli.process import UsageError
+
+_DAY = 24 * 60 * 60
+_AGES = (("day", _DAY), ("hour", 60 * 60), ("minute", 60), ("second", 1))
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCubin:
+    """An entry of the cache with the kernels that it holds; none if this version of ptxdsl does not use it."""
+
+    entry: cache.CacheEntry
+    kernels: tuple[str, ...]
+    arch: str
+    seconds: float
+
+    def facts(self) -> dict[str, object]:
+        """For JSON."""
+        entry = self.entry
+        return {
+            "name": entry.name, "kernels": self.kernels, "arch": self.arch or None,
+            "bytes": entry.bytes, "age_seconds": round(self.seconds),
+        }  # fmt: skip
+
+    def line(self) -> str:
+        """For people."""
+        holds = f"{', '.join(self.kernels)} for {self.arch}" if self.arch else "of another version, not used"
+        return f"{self.entry.bytes:>10} bytes  {age(self.seconds):>10}  {holds}"
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command `cache`."""
+    parser = commands.add_parser(
+        "cache", help="the cubins that are kept on disk", description="Lists the cubins that are kept, or clears them."
+    )
+    parser.add_argument("action", nargs="?", choices=("list", "clear"), default="list", help="default list")
+    parser.add_argument("--older-than", type=_days, metavar="DAYS", default=0.0, help="those alone that are as old")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(command=_run)
+
+
+def age(seconds: float) -> str:
+    """The largest unit of which it has one: `3 days`."""
+    unit, size = next(((unit, size) for unit, size in _AGES if seconds >= size), _AGES[-1])
+    count = max(0, int(seconds // size))
+    return f"{count} {unit}{'s' * (count != 1)}"
+
+
+def _days(text: str) -> float:
+    try:
+        days = float(text)
+    except ValueError:
+        days = -1.0
+    if not 0 <= days < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of days")
+    return days
+
+
+def _run(options: argparse.Namespace) -> int:
+    settings = config.current()
+    folder = settings.cache_dir
+    if folder is None:
+        raise UsageError("the cache is switched off", help="PTXDSL_CACHE_DIR says where it is; it is `off` now")
+    now = time.time()
+    cubins = [
+        KeptCubin(entry, tuple(cubin.kernels) if cubin else (), cubin.arch if cubin else "", now - entry.written)
+        for entry, cubin in assemble.kept(settings)
+        if now - entry.written >= options.older_than * _DAY
+    ]
+    if options.action == "clear":
+        _clear(folder, cubins)
+    print(_json(folder, cubins, options.action) if options.json else _text(folder, cubins, options.action))
+    return 0
+
+
+def _clear(folder: Path, cubins: Sequence[KeptCubin]) -> None:
+    left = [cubin for cubin in cubins if not cache.remove(folder, cubin.entry)]
+    if left:
+        raise UsageError(f"{len(left)} of {len(cubins)} entries of {folder} cannot be removed")
+
+
+def _json(folder: Path, cubins: Sequence[KeptCubin], action: str) -> str:
+    key = "entries" if action == "list" else "removed"
+    return json.dumps({"folder": str(folder), key: [cubin.facts() for cubin in cubins]}, indent=2)
+
+
+def _text(folder: Path, cubins: Sequence[KeptCubin], action: str) -> str:
+    total = sum(cubin.entry.bytes for cubin in cubins)
+    did = "removed" if action == "clear" else "kept"
+    summary = f"{len(cubins)} {'entry' if len(cubins) == 1 else 'entries'} {did}, {total} bytes, in {folder}"
+    return "\n".join([*(cubin.line() for cubin in cubins if action == "list"), summary])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -192,7 +193,7 @@ def visited(table: ptr[pd.s64], schedule: ptr[s32], problems: u32, total: u32, o
             rounds: u32, *, traits: Traits, mode: str, strip: int):  # fmt: skip
     """Writes down what the visitors of the kernel say, and where the tile is."""
     done = pd.var(u32, 0)
-    visitor = VISITORS[mode](traits, table, schedule, problems, total, pd.ctaid.x)
+    visitor = VISITORS[mode](SimpleNamespace(table=table, problems=problems, total=total), schedule, pd.ctaid.x, traits)
     with pd.while_(visitor.next_tile):
         number, tile, *_ = visitor.work()
         m, n = (table[number.to(pd.s64) * 12 + i].to(u32) for i in (0, 1))

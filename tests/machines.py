@@ -11,8 +11,10 @@ import pytest
 BF16 = np.dtype(ml_dtypes.bfloat16)
 NAMES = {
     **{"f16": np.dtype(np.float16), "bf16": BF16, "f32": np.dtype(np.float32), "f64": np.dtype(np.float64)},
+    **{"e4m3": np.dtype(ml_dtypes.float8_e4m3fn), "e5m2": np.dtype(ml_dtypes.float8_e5m2)},
     **{"s8": np.dtype(np.int8), "u8": np.dtype(np.uint8), "s32": np.dtype(np.int32)},
 }
+OF_TORCH = [NAMES[name] for name in ("bf16", "e4m3", "e5m2")]  # that torch takes from numpy as bits alone
 
 
 class Emulator:
@@ -44,8 +46,9 @@ class Gpu:
         return whole.as_strided(values.shape, [s // values.itemsize for s in values.strides], offset)
 
     def _whole(self, base: np.ndarray) -> object:
-        if base.dtype == BF16:
-            return self.torch.from_numpy(base.view(np.int16).copy(order="K")).cuda().view(self.torch.bfloat16)
+        if base.dtype in OF_TORCH:
+            bits = base.view(f"i{base.itemsize}").copy(order="K")
+            return self.torch.from_numpy(bits).cuda().view(getattr(self.torch, base.dtype.name))
         return self.torch.from_numpy(base.copy(order="K")).cuda()
 
     def values(self, array: object) -> np.ndarray:

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.types import Type, bf16, f16, f32, f64, s8, s32, u8
+from ptxdsl.types import Type, bf16, e4m3, e5m2, f16, f32, f64, s8, s32, u8
 
-INPUTS = (f16, bf16, f32, f64, s8, u8)  # types that are multiplied, f32 as tf32
+INPUTS = (f16, bf16, f32, f64, s8, u8)  # types that every path multiplies, f32 as tf32
+FP8 = (e4m3, e5m2)  # of which only wgmma multiplies at its full rate
 # Of an input type: the type of sums, and those of outputs, where these are not f32 and FLOATS
 SUMS = {f64: f64, s8: s32, u8: s32}
-OUTPUTS = {f64: (f64,), s8: (s32, f32, f16, bf16), u8: (s32, f32, f16, bf16)}
+OUTPUTS = {
+    f64: (f64,),
+    **dict.fromkeys((s8, u8), (s32, f32, f16, bf16)),
+    **dict.fromkeys(FP8, (f32, f16, bf16)),
+}
 FLOATS = (f16, bf16, f32)
 WIDTHS = (1, 2, 4, 8, 16)  # bytes of a copy
 MODES = {
@@ -93,8 +98,8 @@ class Operands:
         return min(self.a_bytes, self.b_bytes)
 
     def _misfits(self) -> Iterator[str]:
-        if self.inputs not in INPUTS:
-            yield f"inputs is {self.inputs!r}; it takes {either(INPUTS)}"
+        if self.inputs not in (*INPUTS, *FP8):
+            yield f"inputs is {self.inputs!r}; it takes {either((*INPUTS, *FP8))}"
         elif self.output not in OUTPUTS.get(self.inputs, FLOATS):
             yield f"output is {self.output!r}; of {self.inputs} inputs it takes {either(outputs(self.inputs))}"
         for field, modes in MODES.items():

@@ -61,9 +61,9 @@ OPERANDS = [
     ({"b_bytes": 1}, "b_bytes is 1; of f16 elements it takes 2, 4, 8 or 16"),
     ({"c": "here"}, 'c is \'here\'; it takes "none", "separate" or "in place"'),
     ({"extras": [1]}, "extras is [1]; it takes a tuple of Extra, which gemm makes of `operands`"),
-    ({"inputs": pd.s32}, "inputs is s32; it takes f16, bf16, f32, f64, s8 or u8"),
-    ({"inputs": "f16"}, "inputs is 'f16'; it takes f16, bf16, f32, f64, s8 or u8"),
-    ({"inputs": [pd.f16]}, "inputs is [f16]; it takes f16, bf16, f32, f64, s8 or u8"),
+    ({"inputs": pd.s32}, "inputs is s32; it takes f16, bf16, f32, f64, s8, u8, e4m3 or e5m2"),
+    ({"inputs": "f16"}, "inputs is 'f16'; it takes f16, bf16, f32, f64, s8, u8, e4m3 or e5m2"),
+    ({"inputs": [pd.f16]}, "inputs is [f16]; it takes f16, bf16, f32, f64, s8, u8, e4m3 or e5m2"),
     ({"output": "f16"}, "output is 'f16'; of f16 inputs it takes f16, bf16 or f32"),
     ({"output": pd.f64}, "output is f64; of f16 inputs it takes f16, bf16 or f32"),
 ]  # fmt: skip

@@ -206,8 +206,9 @@ REFUSED = {
         "leave atom out",
     ),
     "types": (
-        lambda: gemm(A.astype(np.float32), B.astype(np.float32), config=LOW),
-        "GemmConfig: the tiles are those of wgmma, which this path has for f16 or bf16 inputs; they are f32",
+        lambda: gemm(A.astype(np.float64), B.astype(np.float64), config=LOW),
+        "GemmConfig: the tiles are those of wgmma, which this path has for f16, bf16, f32, s8, u8, e4m3 or e5m2 "
+        "inputs; they are f64",
         None,
     ),
     "rows": (lambda: tiles(96, 64), "GemmConfig: tile is (96, 64, 64); with wgmma its M is 64 or 128", None),

@@ -9,14 +9,16 @@ import numpy as np
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.group import Matrices
-from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, Matrix
+from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, Matrix, describe_type
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
-from ptxdsl.kernels.operands import Extra, Operands
+from ptxdsl.kernels.operands import FP8, Extra, Operands
+from ptxdsl.kernels.sm90.tiling import TURNED
 from ptxdsl.kernels.store.function import canonical
 from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule import BatchedIdentityThreadblockSwizzle
+from ptxdsl.types import Type
 
 
 class Choice(NamedTuple):
@@ -72,20 +74,44 @@ def configure(config: GemmConfig, operands: Operands, device: int | None, takes_
     return traits
 
 
-def check_mappable(k: int, *inputs: Matrix) -> None:
-    """Raises LaunchError for A and B that tensor copies cannot address."""
+def by_wgmma(inputs: Type) -> tuple[str, str]:
+    """Why a product goes by wgmma, and how its help ends where there is another way for such inputs."""
+    if inputs in FP8:
+        return f"`a` and `b` are {describe_type(inputs)}, which takes wgmma", ""
+    return 'atom is "wgmma"', ", or leave atom out"
+
+
+def are_mappable(k: int, a: Matrix, b: Matrix) -> bool:
+    """Whether tensor copies can bring A and B as wgmma reads them."""
+    is_read = a.type in TURNED or (a.major == "row" and b.major == "column")
+    return is_read and k > 0 and a.is_mappable and b.is_mappable
+
+
+def check_mappable(k: int, a: Matrix, b: Matrix) -> None:
+    """Raises LaunchError for A and B that tensor copies cannot address, or that wgmma does not read."""
+    cause, otherwise = by_wgmma(a.type)
     if k == 0:
-        raise LaunchError('atom is "wgmma", and K is 0: there is nothing to multiply', help="leave atom out")
-    for matrix in inputs:
-        if matrix.is_mappable:
-            continue
-        apart, planes = matrix.stride * matrix.type.bytes, matrix.batch_stride * matrix.type.bytes
-        matrices = f", and matrices {planes} bytes apart" if (matrix.batches or 1) > 1 else ""
-        raise LaunchError(
-            f"`{matrix.name}` has lines {apart} bytes apart{matrices} from the address {matrix.array.pointer:#x} on; "
-            f"tensor copies take multiples of {WIDEST_ACCESS} bytes{', 0 or more' if planes < 0 else ''}",
-            help="pad its lines, or leave atom out: then such arrays are copied otherwise",
-        )
+        help = "leave atom out" if otherwise else "scale c by beta without gemm"
+        raise LaunchError(f"{cause}, and K is 0: there is nothing to multiply", help=help)
+    for matrix, along_k in ((a, "row"), (b, "column")):
+        if a.type not in TURNED and matrix.major != along_k:
+            raise LaunchError(
+                f"`{matrix.name}` is not contiguous along K; of {describe_type(a.type)} wgmma reads matrices that are",
+                help=f"pass a row-major `a` and a column-major `b`{otherwise}",
+            )
+        _check_lines(matrix, f"{otherwise}: then such arrays are copied otherwise" if otherwise else "")
+
+
+def _check_lines(matrix: Matrix, otherwise: str) -> None:
+    if matrix.is_mappable:
+        return
+    apart, planes = matrix.stride * matrix.type.bytes, matrix.batch_stride * matrix.type.bytes
+    matrices = f", and matrices {planes} bytes apart" if (matrix.batches or 1) > 1 else ""
+    raise LaunchError(
+        f"`{matrix.name}` has lines {apart} bytes apart{matrices} from the address {matrix.array.pointer:#x} on; "
+        f"tensor copies take multiples of {WIDEST_ACCESS} bytes{', 0 or more' if planes < 0 else ''}",
+        help=f"pad its lines{otherwise}",
+    )
 
 
 def facts(

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any, NamedTuple
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call import scheduled
 from ptxdsl.kernels.call.batched import batch_of, is_list, lists_of
-from ptxdsl.kernels.call.configure import Choice, check_mappable, configure, facts, for_batches, narrower
+from ptxdsl.kernels.call.configure import (
+    Choice,
+    are_mappable,
+    by_wgmma,
+    check_mappable,
+    configure,
+    facts,
+    for_batches,
+    narrower,
+)
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.lists import list_launch, lists_given
+from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.call.memory import CALLS, key_of, key_of_lists
 from ptxdsl.kernels.call.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.values import gemm_values
@@ -21,7 +32,7 @@ from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.choose.model import candidate, model_of
 from ptxdsl.kernels.choose.warpgroups import ProductFacts, choose_warpgroups
 from ptxdsl.kernels.config import WGMMA, GemmConfig
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.operands import FP8, Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -130,6 +141,8 @@ def config_of(
 def _chosen(
     problem: GemmProblem, choice: Choice, operands: Operands, device: int | None, takes_warpgroups: bool
 ) -> GemmConfig:
+    if problem.a.type in FP8:
+        return _chosen_fp8(problem, operands, device)
     a, b, batches = problem.a, problem.b, problem.batches
     along_k = a.major == "row" and b.major == "column"
     width = min(a.widest(a.length), b.widest(b.length))
@@ -137,23 +150,36 @@ def _chosen(
     shape = problem.m * (batches or 1), problem.n, problem.k
     model, arch = model_of(device), target(device)
     config = choose(*shape, a.type, arch, width, along_k, is_scheduled, model=model)
-    if not takes_warpgroups or choice.is_scheduled or arch != ARCH or not _is_mappable(problem):
+    if not takes_warpgroups or choice.is_scheduled or arch != ARCH or not are_mappable(problem.k, problem.a, problem.b):
         return config
     other = model.product(candidate(config, a.type), shape, width)
-    product = ProductFacts(problem.m, problem.n, problem.k, batches or 1, operands)
-    return choose_warpgroups(product, model.multiprocessors, other) or config
+    return choose_warpgroups(_product_facts(problem, operands), model.multiprocessors, other) or config
 
 
-def _is_mappable(problem: GemmProblem) -> bool:
-    return problem.k > 0 and problem.a.is_mappable and problem.b.is_mappable
+def _chosen_fp8(problem: GemmProblem, operands: Operands, device: int | None) -> GemmConfig:
+    """The same of types that wgmma alone multiplies. Raises LaunchError on GPUs that have it not."""
+    arch = target(device)
+    config = choose_warpgroups(_product_facts(problem, operands), model_of(device).multiprocessors, inf)
+    if arch != ARCH or config is None:
+        raise LaunchError(
+            f"`a` and `b` are {describe_type(problem.a.type)}, which gemm multiplies on {ARCH}; "
+            f"the kernel is for {arch}",
+            help=f"convert them to float16 before; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
+        )
+    return config
+
+
+def _product_facts(problem: GemmProblem, operands: Operands) -> ProductFacts:
+    return ProductFacts(problem.m, problem.n, problem.k, problem.batches or 1, operands)
 
 
 def _check_shares(traits: WarpgroupTraits) -> None:
     """Raises LaunchError for schedules whose blocks share tiles."""
+    cause, otherwise = by_wgmma(traits.operands.inputs)
     if traits.schedule.shares:
         raise LaunchError(
-            f'atom is "wgmma", whose blocks compute whole tiles; by {traits.schedule} they share them',
-            help="take a PersistentScheduler or a threadblock swizzle, or leave atom out",
+            f"{cause}, whose blocks compute whole tiles; by {traits.schedule} they share them",
+            help=f"take a PersistentScheduler or a threadblock swizzle{otherwise}",
         )
 
 

@@ -12,7 +12,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrix import Matrix, Tensor, describe_type, describe_types, empty, matrix, tensor
 from ptxdsl.kernels.call.residency import stream_of
 from ptxdsl.kernels.epilogue import VectorOperand, per_row
-from ptxdsl.kernels.operands import INPUTS, Extra, outputs
+from ptxdsl.kernels.operands import FP8, INPUTS, Extra, outputs
 from ptxdsl.kernels.store.function import check_function
 from ptxdsl.runtime.arguments import overlap
 from ptxdsl.types import Type, f16, f64, s32
@@ -160,10 +160,11 @@ def _apart(name: str) -> str:
 
 
 def _check_inputs(left: Matrix, right: Matrix) -> None:
-    if left.type not in INPUTS or left.type is not right.type:
+    known = (*INPUTS, *FP8)
+    if left.type not in known or left.type is not right.type:
         raise LaunchError(
             f"`a` is {describe_type(left.type)} and `b` is {describe_type(right.type)}",
-            help=f"gemm takes two matrices of one type, {describe_types(INPUTS)}; convert them before",
+            help=f"gemm takes two matrices of one type, {describe_types(known)}; convert them before",
         )
     if left.shape[1] != right.shape[0]:
         raise LaunchError(

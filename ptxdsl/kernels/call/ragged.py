@@ -12,6 +12,7 @@ from ptxdsl import Parameters, s32
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.configure import (
+    are_mappable,
     check_is_bool,
     check_is_config,
     check_mappable,
@@ -213,7 +214,7 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
     average = rows if form == "masked" else rows / count
     sizes = np.full(count, average), n, np.full(count, k)
     config = choose_tiles(sizes, arch, operands, AHEAD, model, average=True)
-    if arch != ARCH or not k or not groups.a.is_mappable or not groups.b.is_mappable:
+    if arch != ARCH or not are_mappable(k, groups.a, groups.b):
         return config
     computing = model.group(config, operands.inputs, sizes, average=True)
     known = GroupFacts(average, n, k, count, replace(operands, batches="strided"))

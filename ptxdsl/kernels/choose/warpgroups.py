@@ -9,15 +9,16 @@ from typing import NamedTuple
 
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import ARCH, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import EvenPersistent
 from ptxdsl.schedule import PersistentScheduler
 from ptxdsl.schedule.arithmetic import ceil_div
 
-TILES = {(128, 256, 64): 0.95, (128, 192, 64): 0.92, (128, 128, 64): 0.85, (64, 256, 64): 0.75, (64, 128, 64): 0.65}
-"""Tiles, and the part of the rate of wgmma that they reach: small ones wait for shared memory and for copies."""
-RATE = 889e6 / 132  # floating-point operations of a multiprocessor in a microsecond: wgmma alone, on an H200
+TILES = {(128, 256): 0.95, (128, 192): 0.92, (128, 128): 0.85, (64, 256): 0.75, (64, 128): 0.65}
+"""M and N, and the part of the rate of wgmma that they reach: small tiles wait for shared memory and for copies."""
+RATE = 2 * 889e6 / 132  # bytes of inputs that a multiprocessor multiplies and adds in a microsecond, on an H200
 READING = 3.8e6  # bytes of memory in a microsecond
 BEGINNING, BETWEEN_TILES = 4.5, 1.0  # microseconds, of a launch with its first copies, and of a tile that is stored
 MOST_STAGES, LEAST_STAGES = 8, 3
@@ -71,7 +72,9 @@ def _bytes_of(m: float, n: int, k: int, operands: Operands) -> float:
 def choose_warpgroups(facts: ProductFacts | GroupFacts, multiprocessors: int, other_time: float) -> GemmConfig | None:
     """The configuration that should take the least time; None where another path takes less, `other_time` in
     microseconds."""
-    timed = [(estimate(facts, tile, multiprocessors), tile) for tile in TILES if _takes(facts.operands, tile)]
+    depth = LINE_BYTES // facts.operands.inputs.bytes
+    tiles = [(m, n, depth) for m, n in TILES]
+    timed = [(estimate(facts, tile, multiprocessors), tile) for tile in tiles if _takes(facts.operands, tile)]
     time, tile = min(timed, default=(other_time, None))
     if tile is None or time >= CLEARLY * other_time:
         return None
@@ -81,7 +84,8 @@ def choose_warpgroups(facts: ProductFacts | GroupFacts, multiprocessors: int, ot
 def estimate(facts: ProductFacts | GroupFacts, tile: tuple[int, int, int], multiprocessors: int) -> float:
     """Microseconds: rounds of tiles at the rate of the tensor cores, or reading and writing everything once."""
     rounds, iterations = ceil(facts.tiles(tile) / multiprocessors), ceil_div(facts.k, tile[2])
-    multiplying = rounds * (iterations * 2 * prod(tile) / (RATE * TILES[tile]) + BETWEEN_TILES)
+    multiplied = 2 * prod(tile) * facts.operands.inputs.bytes  # half of the rate for tf32, twice the rate for 8 bits
+    multiplying = rounds * (iterations * multiplied / (RATE * TILES[tile[:2]]) + BETWEEN_TILES)
     return float(BEGINNING + max(multiplying, facts.moved / READING))
 
 

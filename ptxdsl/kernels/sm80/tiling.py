@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from ptxdsl.errors import LaunchError, LayoutError
-from ptxdsl.kernels.operands import SUMS, Operands, either
+from ptxdsl.kernels.operands import FP8, SUMS, Operands, either
 from ptxdsl.kernels.sm80.tile import WARP_TILE, OperandTile
 from ptxdsl.kernels.store.sums import SumsLayout
 from ptxdsl.layout import Layout, TiledMma, make_tiled_mma, mma_atom
@@ -113,6 +113,9 @@ class WarpTiling:
         Operands are read by ldmatrix.x4, and sums are of the type that the output is computed from. Fragments are
         loaded in pairs along k, one k step ahead, and swizzles exchange chunks of a power of two.
         """
+        if inputs in FP8:
+            yield f'the tiles are those of mma.sync, which does not multiply {inputs}; with atom="wgmma" sm_90a does'
+            return
         usual = atom_of(inputs)
         known = (usual, *MORE_ATOMS) if inputs is f64 else (usual,)
         label = _label(self.atom or usual)

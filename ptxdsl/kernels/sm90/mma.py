@@ -7,10 +7,12 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import u64
 from ptxdsl.kernels.sm90.memory import SharedTiles
+from ptxdsl.kernels.sm90.tiling import TURNED
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.layout.shared_operand import shared_operand
 from ptxdsl.trace.ring import Slot
+from ptxdsl.types import Type
 
 UNIT = 16  # bytes that a descriptor counts
 
@@ -28,6 +30,7 @@ class WarpgroupMma:
         self.first_b = self.b.descriptor(memory.b.value.to(u64))
         _, shape, sums, inputs = atom.split(".")
         self.mnemonic = f"wgmma.mma_async.sync.aligned.{shape}.{sums}.{inputs}.{inputs}"
+        self.flags = self._flags(traits.operands.inputs)
 
     def multiply(self, sums: Sums, slot: Slot, accumulate: bool = True) -> None:
         """Begins to multiply the tiles in a slot of the ring: one group of wgmma. The first product of a tile does not
@@ -37,9 +40,13 @@ class WarpgroupMma:
         pd.ptx.wgmma.fence.sync.aligned()
         for step in range(self.steps):
             operands = self.a.advanced(a, 0, step), self.b.advanced(b, 0, step)
-            majors = int(self.a.transposed), int(self.b.transposed)
-            pd.ptx(self.mnemonic, *operands, step > 0 or accumulate, 1, 1, *majors, out=registers)
+            pd.ptx(self.mnemonic, *operands, step > 0 or accumulate, *self.flags, out=registers)
         pd.ptx.wgmma.commit_group.sync.aligned()
+
+    def _flags(self, inputs: Type) -> tuple[int, ...]:
+        """What the instruction says of its operands: no float is negated, and those of 16 bits may be transposed."""
+        signs = (1, 1) if inputs.is_float else ()
+        return (*signs, int(self.a.transposed), int(self.b.transposed)) if inputs in TURNED else signs
 
     def wait(self, under_way: int) -> None:
         """Until so many groups are under way at most."""

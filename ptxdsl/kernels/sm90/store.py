@@ -74,7 +74,8 @@ class TensorStore:
             pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(address, pack(values, self.type))
 
     def _finished(self, value: Any, alpha: Any) -> Any:
-        value, function = value * alpha, self.traits.epilogue
+        scalar, function = self.traits.scalar, self.traits.epilogue
+        value = (value if value.type is scalar else value.to(scalar)) * alpha
         return traced(function, value) if function else value
 
 

@@ -13,14 +13,19 @@ from ptxdsl.kernels.sm90.boxes import LINE_BYTES, TileBoxes
 from ptxdsl.kernels.store.sums import SumsLayout
 from ptxdsl.layout import Layout, make_tiled_mma
 from ptxdsl.runtime.limits import capability_of
-from ptxdsl.types import Type, bf16, f16
+from ptxdsl.types import Type, bf16, e4m3, e5m2, f16, f32, s8, u8
 
 WARP, WARPGROUP = 32, 128
 WARP_ROWS = 16  # of the 64 that a warpgroup multiplies at a time
 GROUP_ROWS = 64
 MOST_CONSUMERS = 2  # more leave each thread too few registers
 MOST_COLUMNS, COLUMNS = 256, 16  # of a product of a warpgroup: at most, and in steps of
-INPUTS = {f16: "f16", bf16: "bf16"}  # types, and how the instruction names them
+# Types, and how the instruction names those of sums and of inputs
+INPUTS = {
+    **{f16: "f32.f16", bf16: "f32.bf16", f32: "f32.tf32"},
+    **{s8: "s32.s8", u8: "s32.u8", e4m3: "f32.e4m3", e5m2: "f32.e5m2"},
+}
+TURNED = (f16, bf16)  # types of which A and B may be contiguous along M and N; the others are along K
 DEPTH_BYTES = 32  # of K in one instruction
 ARCH = "sm_90a"
 # Registers of a thread that copies, and of one that multiplies, with one or two warpgroups of the latter
@@ -74,7 +79,7 @@ class WarpgroupTiling:
 
     def atom(self, inputs: Type) -> str:
         """The product of a warpgroup."""
-        return f"wgmma.m{GROUP_ROWS}n{self.tile[1]}k{DEPTH_BYTES // inputs.bytes}.f32.{INPUTS[inputs]}"
+        return f"wgmma.m{GROUP_ROWS}n{self.tile[1]}k{DEPTH_BYTES // inputs.bytes}.{INPUTS[inputs]}"
 
     def a(self, operands: Operands) -> TileBoxes:
         return TileBoxes(operands.inputs, self.tile[0], self.tile[2], operands.a_major, operands.batches != "none")

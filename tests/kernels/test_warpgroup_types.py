@@ -1,0 +1,278 @@
+"""gemm() of 8-bit types and tf32 on the sm_90a path, on the emulator and on a GPU, from the same body.
+
+Integers, and floats that are small integers, are exact: whatever the accumulators drop, they drop nothing of these.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.kernels.call.configure import Choice
+from ptxdsl.kernels.call.gemm import traits_of
+from ptxdsl.kernels.call.problem import problem_of
+from ptxdsl.kernels.choose.warpgroups import stages_of
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.epilogue import add_relu, per_column
+from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
+from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_ragged
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.persistent import Persistent
+from ptxdsl.schedule import PersistentScheduler, StreamKThreadblockSwizzle
+from ptxdsl.types import TYPES
+from tests.kernels.test_schedules import few_blocks
+from tests.machines import MACHINES, NAMES, machine
+
+__all__ = ["few_blocks"]  # a fixture for all tests here
+FLOATS, INTEGERS = ("f32", "f16", "bf16"), ("s32", "f32", "f16", "bf16")
+OUTPUTS = {"f32": FLOATS, "e4m3": FLOATS, "e5m2": FLOATS, "s8": INTEGERS, "u8": INTEGERS}
+PAIRS = [(inputs, output) for inputs in ("f32", "e4m3", "s8") for output in OUTPUTS[inputs]]
+PAIRS += [("u8", "s32"), ("e5m2", "f32")]
+RANGES = {"s8": (-128, 128), "u8": (0, 256)}
+SMALL = (-3, 4)  # integers that all types hold, and whose sums here float16 holds
+PERSISTENT = PersistentScheduler(max_swizzle=2)
+TRUNCATED = 2.0**-10  # of a float32, at most, that wgmma reads as tf32
+# Of fp8, relative to the largest product or sum of an instruction: what each of its 33 terms may lose on a GPU
+DROPPED = 33 * 2.0**-13
+every_machine = pytest.mark.parametrize("name", MACHINES)
+every_input = pytest.mark.parametrize("inputs", OUTPUTS)
+
+
+@pytest.fixture(autouse=True)
+def hopper(monkeypatch):
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
+
+
+def tiles(inputs, m=64, n=64, **more):
+    depth = 128 // TYPES[inputs].bytes
+    return GemmConfig(tile=(m, n, depth), stages=3, atom="wgmma", **{"schedule": PERSISTENT, **more})
+
+
+def integers(rng, shape, name, bounds=SMALL, order="row"):
+    """Integers in rows, or columns, that begin at multiples of 16 bytes."""
+    lines, length = shape if order == "row" else shape[::-1]
+    padded = length + -length % 16
+    values = rng.integers(max(bounds[0], 0) if name == "u8" else bounds[0], bounds[1], (lines, padded))
+    view = values.astype(NAMES[name])[:, :length]
+    return view if order == "row" else view.T
+
+
+def operands(rng, sizes, inputs, bounds=SMALL):
+    m, n, k = sizes
+    return integers(rng, (m, k), inputs, bounds), integers(rng, (k, n), inputs, bounds, "column")
+
+
+def exact(a, b):
+    return a.astype(np.float64) @ b.astype(np.float64)
+
+
+@every_machine
+@pytest.mark.parametrize("inputs, output", PAIRS, ids=["-".join(pair) for pair in PAIRS])
+def test_every_output_with_alpha_beta_and_c(name, inputs, output, rng):
+    where, (a, b) = machine(name), operands(rng, (70, 72, 136), inputs)
+    c = integers(rng, (70, 72), output)
+    alpha, beta = (2, -3) if output == "s32" else (0.5, -1)
+    expected = (alpha * exact(a, b) + beta * c.astype(np.float64)).astype(NAMES[output])
+    given = where.array(c)
+    result = gemm(where.array(a), where.array(b), given, out=given, alpha=alpha, beta=beta, config=tiles(inputs))
+    assert np.array_equal(where.values(result), expected.astype(np.float64))
+
+
+@every_machine
+@pytest.mark.parametrize("inputs, order", [*((inputs, "row") for inputs in OUTPUTS), ("e4m3", "column")])
+def test_sizes_around_the_tiles_and_a_ring_that_goes_round(name, inputs, order, rng):
+    where, line = machine(name), 128 // TYPES[inputs].bytes
+    for _ in range(1 if name == "emulator" else 12):
+        m, n, k = int(rng.choice([1, 63, 65, 130])), int(rng.choice([2, 40, 96, 97])), int(rng.choice([1, 4, 5])) * line
+        a, b = operands(rng, (m, n, k + int(rng.choice([-1, 0, 1]))), inputs)
+        out = where.array(integers(rng, (m, n), "f32", order=order))
+        result = gemm(where.array(a), where.array(b), out=out, config=tiles(inputs, 128, 48))
+        assert np.array_equal(where.values(result), exact(a, b))
+
+
+@every_machine
+@pytest.mark.parametrize("inputs", RANGES)
+def test_integers_of_all_values(name, inputs, rng):
+    where, (a, b) = machine(name), operands(rng, (66, 34, 300), inputs, RANGES[inputs])
+    result = gemm(where.array(a), where.array(b), config=tiles(inputs))
+    assert np.array_equal(where.values(result), exact(a, b))
+
+
+@every_machine
+def test_sums_of_integers_wrap(name):
+    where, a = machine(name), np.full((2, 128), 255, np.uint8)
+    scaled = gemm(where.array(a), where.array(a).T, alpha=10**3, config=tiles("u8", n=16))
+    assert (where.values(scaled) == 10**3 * 255 * 255 * 128 - 2 * 2**32).all()
+
+
+@every_machine
+@pytest.mark.parametrize("inputs", ["f32", "e4m3", "e5m2"])
+def test_normal_numbers(name, inputs, rng):
+    where, (m, n, k) = machine(name), (66, 80, 256)
+    a, b = (rng.standard_normal(shape).astype(NAMES[inputs]) for shape in ((m, k), (n, k)))
+    result = where.values(gemm(where.array(a), where.array(b).T, config=tiles(inputs)))
+    x, y = a.astype(np.float64), b.astype(np.float64).T
+    scale = np.abs(x) @ np.abs(y)
+    steps = k * TYPES[inputs].bytes / 32
+    dropped = 2 * TRUNCATED * scale if inputs == "f32" else 0
+    if inputs != "f32" and name == "gpu":
+        largest = np.abs(x[:, :, np.newaxis] * y).max(axis=1)
+        dropped = steps * DROPPED * np.maximum(largest, 4 * np.sqrt(k))
+    assert np.all(np.abs(result - x @ y) <= dropped + (steps + 2) * 2.0**-21 * scale)
+
+
+@every_machine
+def test_float32_loses_its_low_bits(name, rng):
+    """Products with 1 show what the tensor cores read: unlike those of mma.sync here, numbers cut off."""
+    where, a = machine(name), np.zeros((64, 32), np.float32)
+    a[:, 0] = rng.standard_normal(64)
+    a[:4, 0] = 1 + 2.0**-11, -1 - 2.0**-11, 1.9999, np.inf
+    expected = (a[:, :1].view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    b = np.zeros((16, 32), np.float32)
+    b[:, 0] = 1
+    result = where.values(gemm(where.array(a), where.array(b).T, config=tiles("f32")))
+    assert np.array_equal(result[:3], np.broadcast_to(expected[:3], (3, 16)))
+    assert np.array_equal(result[4:], np.broadcast_to(expected[4:], (60, 16)))
+    assert np.isinf(result[3]).all()
+
+
+@every_machine
+@pytest.mark.parametrize("inputs", ["s8", "e4m3"])
+def test_batches_with_an_operand_of_the_epilogue(name, inputs, rng):
+    where, output = machine(name), "s32" if inputs == "s8" else "f16"
+    a, b = (rng.integers(-3, 4, shape).astype(NAMES[inputs]) for shape in ((2, 70, 144), (2, 40, 144)))
+    bias, out = rng.integers(-30, 30, 40).astype(NAMES[output]), np.zeros((2, 70, 40), NAMES[output])
+    how = {"epilogue": add_relu, "operands": [per_column(where.array(bias))], "config": tiles(inputs)}
+    turned = where.array(b).transpose(1, 2) if name == "gpu" else b.transpose(0, 2, 1)
+    result = where.values(gemm(where.array(a), turned, out=where.array(out), **how))
+    expected = exact(a, b.transpose(0, 2, 1)) + bias.astype(np.float64)
+    assert np.array_equal(result, np.maximum(expected, 0))
+
+
+@every_machine
+@pytest.mark.parametrize("inputs", ["s8", "f32"])
+def test_groups_of_rows(name, inputs, rng):
+    where, ends = machine(name), np.array([10, 75, 80], np.int32)
+    a, b = (rng.integers(-3, 4, shape).astype(NAMES[inputs]) for shape in ((80, 144), (3, 48, 144)))
+    turned = where.array(b).transpose(1, 2) if name == "gpu" else b.transpose(0, 2, 1)
+    config = GemmConfig(tile=tiles(inputs, 64, 48).tile, stages=3, atom="wgmma")
+    result = where.values(grouped_gemm_ragged(where.array(a), turned, where.array(ends), config=config))
+    of_row = np.searchsorted(ends, np.arange(80), side="right")
+    expected = np.einsum("mk,mnk->mn", a.astype(np.float64), b.astype(np.float64)[of_row])
+    assert np.array_equal(result, expected)
+
+
+CHOSEN = [
+    ("f32", "f32", "none"), ("s8", "s32", "separate"), ("u8", "bf16", "none"), ("e4m3", "f32", "none"),
+    ("e5m2", "f16", "separate"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("inputs, output, c", CHOSEN, ids="-".join)
+def test_kernels_that_are_chosen_spill_nothing(inputs, output, c):
+    tile = (128, 256, 128 // TYPES[inputs].bytes)
+    operands = Operands(TYPES[inputs], TYPES[output], c=c, out_boxes=output == "bf16")
+    traits = WarpgroupTraits(WarpgroupTiling(tile, stages_of(tile, operands)), operands, Persistent(PERSISTENT))
+    try:
+        resources = warpgroup_gemm_kernel.resources("sm_90a", traits=traits)
+    except pd.AssembleError as refusal:
+        assert "(C7504)" in refusal.message
+        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
+    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+
+
+class TestChoice:
+    def chosen(self, inputs, m, n, k, orders=("C", "F")):
+        a, b = np.zeros((m, k), NAMES[inputs], orders[0]), np.zeros((k, n), NAMES[inputs], orders[1])
+        return traits_of(problem_of(a, b, None, None, 0.0), Choice(), takes_warpgroups=True)
+
+    @every_input
+    def test_large_products_go_by_warpgroups(self, inputs):
+        assert isinstance(self.chosen(inputs, 4096, 4096, 4096), WarpgroupTraits)
+
+    @pytest.mark.parametrize("orders", ["CC", "FF", "FC"])
+    @pytest.mark.parametrize("inputs", ["f32", "s8", "u8"])
+    def test_matrices_that_are_not_contiguous_along_k_go_another_way(self, inputs, orders):
+        assert not isinstance(self.chosen(inputs, 2048, 4096, 512, orders), WarpgroupTraits)
+
+    def test_fp8_of_any_size_goes_by_warpgroups(self):
+        assert isinstance(self.chosen("e4m3", 1, 2, 16), WarpgroupTraits)
+
+
+A = {inputs: np.zeros((64, 64), NAMES[inputs]) for inputs in ("f32", "s8", "e4m3", "e5m2")}
+FP8 = "`a` and `b` are float8_e4m3fn, which"
+REFUSED = {
+    "float32 along N": (
+        lambda: gemm(A["f32"], A["f32"], config=tiles("f32")),
+        "`b` is not contiguous along K; of float32 wgmma reads matrices that are",
+        "pass a row-major `a` and a column-major `b`, or leave atom out",
+    ),
+    "int8 along M": (
+        lambda: gemm(A["s8"].T, A["s8"].T, config=tiles("s8")),
+        "`a` is not contiguous along K; of int8 wgmma reads matrices that are",
+        "pass a row-major `a` and a column-major `b`, or leave atom out",
+    ),
+    "fp8 along N": (
+        lambda: gemm(A["e4m3"], A["e4m3"]),
+        "`b` is not contiguous along K; of float8_e4m3fn wgmma reads matrices that are",
+        "pass a row-major `a` and a column-major `b`",
+    ),
+    "lines": (
+        lambda: gemm(A["e4m3"][:, :33].copy(), A["e4m3"].T[:33]),
+        "`a` has lines 33 bytes apart from the address ",
+        "pad its lines",
+    ),
+    "no K": (
+        lambda: gemm(A["e4m3"][:, :0], A["e4m3"].T[:0]),
+        f"{FP8} takes wgmma, and K is 0: there is nothing to multiply",
+        "scale c by beta without gemm",
+    ),
+    "stream-K": (
+        lambda: gemm(A["e4m3"], A["e4m3"].T, schedule=StreamKThreadblockSwizzle(4)),
+        f"{FP8} takes wgmma, whose blocks compute whole tiles; by StreamK",
+        "take a PersistentScheduler or a threadblock swizzle",
+    ),
+    "tiles of warps": (
+        lambda: gemm(A["e4m3"], A["e4m3"].T, config=GemmConfig()),
+        'GemmConfig: the tiles are those of mma.sync, which does not multiply e4m3; with atom="wgmma" sm_90a does',
+        None,
+    ),
+    "K of the tile": (
+        lambda: gemm(A["s8"], A["s8"].T, config=tiles("f32")),
+        "GemmConfig: tile is (64, 64, 32); with wgmma its K is 128, 128 bytes of a line",
+        None,
+    ),
+    "two types": (
+        lambda: gemm(A["e4m3"], A["e5m2"].T),
+        "`a` is float8_e4m3fn and `b` is float8_e5m2",
+        "gemm takes two matrices of one type, float16, bfloat16, float32, float64, int8, uint8, float8_e4m3fn or "
+        "float8_e5m2; convert them before",
+    ),
+    "groups": (
+        lambda: grouped_gemm([A["e4m3"]], [A["e4m3"].T]),
+        "`a` is float8_e4m3fn and `b` is float8_e4m3fn",
+        "grouped_gemm takes two lists of one type, one of float16, bfloat16, float32, float64, int8, uint8",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", REFUSED)
+def test_refusals(which):
+    call, message, help = REFUSED[which]
+    with pytest.raises(pd.LaunchError) as caught:
+        call()
+    assert caught.value.message.startswith(message)
+    assert caught.value.help == help
+
+
+def test_fp8_on_other_gpus(monkeypatch):
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_89")
+    with pytest.raises(pd.LaunchError) as caught:
+        gemm(A["e4m3"], A["e4m3"].T)
+    assert caught.value.message == f"{FP8} gemm multiplies on sm_90a; the kernel is for sm_89"
+    assert caught.value.help == (
+        "convert them to float16 before; on the emulator, PTXDSL_ARCH=sm_90a says that it is such a GPU"
+    )

@@ -1,5 +1,7 @@
 """Accesses that nothing orders, and those that something does: what is reported, and what is not."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -39,12 +41,12 @@ def test_a_reversal_without_its_barrier():
     assert race(report) == (
         "race: ld.shared.f32 reads tile[255], written by thread (255, 0, 0) of block (0, 0, 0) with st.shared.f32; "
         "no barrier lies between the two\n"
-        "  test_races.py:33 | y[pd.tid.x] = tile[255 - pd.tid.x]\n"
+        "  test_races.py:35 | y[pd.tid.x] = tile[255 - pd.tid.x]\n"
         "                                   ^\n"
-        "  test_races.py:30 | tile[pd.tid.x] = x[pd.tid.x]\n"
+        "  test_races.py:32 | tile[pd.tid.x] = x[pd.tid.x]\n"
         "                     ^\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 255 more threads\n"
-        "  help: a `bar.sync` between line 30 and line 33"
+        "  help: a `bar.sync` between line 32 and line 35"
     )
     clean(pd.emulate(reversal, 1, 256, x, y, barrier=True))
     assert (y == x[::-1]).all()
@@ -427,3 +429,66 @@ def counter(flag: ptr[u32], *, relaxed: bool):
 def test_strong_stores_do_not_race():
     clean(pd.emulate(counter, 4, 1, np.zeros(1, np.uint32), relaxed=True))
     assert pd.emulate(counter, 4, 1, np.zeros(1, np.uint32), relaxed=False).findings
+
+
+READERS = 5
+
+
+@pd.kernel
+def read_by_many(x: ptr[f32], y: ptr[f32], *, late: int, at_once: bool):
+    """Warps 1 to 5 read y[0]; warp 0 writes it behind a barrier to which all of them come but `late`."""
+    warp = pd.tid.x // 32
+    if at_once:
+        with pd.if_(warp > 0):
+            x[pd.tid.x] = y[0]
+    else:
+        for reader in range(1, READERS + 1):
+            with pd.if_(warp == reader):
+                x[pd.tid.x] = y[0]
+    threads = 32 * (READERS + (not late))
+    with pd.if_((warp > 0) & (warp != late)):
+        pd.ptx.bar.arrive(1, threads)
+    with pd.if_(warp == 0):
+        pd.ptx.bar.sync(1, threads)
+        with pd.if_(pd.laneid == 0):
+            y[0] = 1.0
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "skewed", "random:3"])
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("late", range(READERS + 1))
+def test_every_reader_of_a_global_word_is_remembered(late, at_once, schedule):
+    arrays = np.zeros(192, np.float32), np.zeros(3, np.float32)
+    report = pd.emulate(read_by_many, 1, 192, *arrays, late=late, at_once=at_once, schedule=schedule)
+    if not late:
+        clean(report)
+        return
+    told = race(report)
+    assert schedule != "lockstep" or told.startswith("race: st.global.f32 writes y[0], read by")
+    if told.startswith("race: st.global.f32 writes y[0], read by"):
+        assert reader(told) == late
+    else:
+        assert told.startswith("race: ld.global.f32 reads y[0], written by thread (0, 0, 0) of block (0, 0, 0)")
+
+
+def reader(told):
+    """The warp that a race names as the reader."""
+    warp, thread = re.search(r"read by (?:threads of warp (\d+)|thread \((\d+), 0, 0\))", told).groups()
+    return int(warp or int(thread) // 32)
+
+
+def test_readers_of_parts_of_words_and_of_wide_ones_are_remembered():
+    body = (
+        OWN
+        + """mov.u32 %r2, %tid.x; shr.u32 %r2, %r2, 5; setp.eq.u32 %p1, %r2, 0; setp.eq.u32 %p2, %r2, {late};
+        @!%p1 ld.global.v2.u32 {{%r4, %r5}}, [%rd1+8];
+        @!%p1 ld.global.u8 %h1, [%rd1+13];
+        @%p2 bra end; @!%p1 bar.arrive 1, 128; @%p1 bar.sync 1, 128;
+        setp.eq.u32 %p3, %r1, 0; @%p3 st.global.u8 [%rd1+13], 1;
+        end: ret;"""
+    )
+    for late in (1, 2, 3, 4):
+        report = run(body.format(late=late), np.zeros(8, np.uint32), block=160)
+        told = race(report)
+        assert told.startswith("race: st.global.u8 writes x[3] plus 1 byte, read by thread")
+        assert reader(told) == late

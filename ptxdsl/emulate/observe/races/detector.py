@@ -2,7 +2,7 @@
 
 Follows the memory model of PTX: two accesses race if they are of different threads, neither happens before the other,
 and they are not both strong (relaxed, volatile, acquire, release, atomic) with scopes that include each other's thread.
-Two stores of the same bytes are not reported: compute-sanitizer does not warn of them either.
+Two stores of the same bytes are not reported: whichever comes last, memory holds the same.
 """
 
 from __future__ import annotations
@@ -54,6 +54,9 @@ class Accessors:
 
     def __init__(self, words: Words, lanes: np.ndarray, rows: np.ndarray, number: np.ndarray) -> None:
         self.words, self.lanes, self.rows, self.number = words, lanes, rows, number
+
+    def only(self, which: np.ndarray | slice) -> Accessors:
+        return Accessors(self.words.only(which), self.lanes[which], self.rows[which], self.number[which])
 
 
 class Races(Observer):
@@ -212,9 +215,7 @@ class Races(Observer):
     def _late(self, who: Accessors, plane: Plane, places: Words) -> Accessors | None:
         """Those of the accesses to words with stamps that not all warps of the block know."""
         late = (plane.take(places) > self.clocks.floors[who.rows][:, np.newaxis]).any(1)
-        if not late.any():
-            return None
-        return Accessors(who.words.only(late), who.lanes[late], who.rows[late], who.number[late])
+        return who.only(late) if late.any() else None
 
     def _check_shared_readers(self, access: Access, everyone: Accessors) -> None:
         """Holds a write against the reads of all warps of the block."""
@@ -250,8 +251,7 @@ class Races(Observer):
         if remote.any():
             stamps, warps = self._stamps(access, now, lanes[remote]), self.clocks.warp[lanes[remote] // WARP]
             self.shared.read_remotely(flat[remote], access.size, stamps, warps)
-        near = who.words.each(~remote)
-        return Accessors(who.words.only(near), who.lanes[near], who.rows[near], who.number[near])
+        return who.only(who.words.each(~remote))
 
     def _check_remote_readers(self, access: Access, remote: GlobalShadow) -> None:
         """Holds a write against the reads of other blocks."""
@@ -259,8 +259,8 @@ class Races(Observer):
         words = remote.words(flat, access.size)
         lanes = words.each(lanes)
         who = Accessors(words, lanes, lanes // WARP, words.each(number))
-        for readers in remote.readers:
-            self._check(access, who, *readers.take(words), READS)
+        for which, stamps, warps in remote.reads_of(words):
+            self._check(access, who.only(which), stamps, warps, READS)
 
     def _check_started(self, access: Access) -> None:
         """Reports accesses to shared memory of blocks that may not have started yet."""
@@ -339,12 +339,12 @@ class Races(Observer):
             if not access.asynchronous:
                 shadow.read(flat, access.size, stamps[:: words.repeats], self.clocks.warp[rows[:: words.repeats]])
             return
-        for readers in shadow.readers:
-            self._check(access, who, *readers.take(words), READS)
+        for which, read, readers in shadow.reads_of(words):
+            self._check(access, who.only(which), read, readers, READS)
         if access.asynchronous:
             return
         warps = self.clocks.warp[rows]
-        shadow.writes.put(words, stamps, warps)
+        shadow.overwrite(words, stamps, warps)
         self._check_neighbours(access, who, *shadow.writes.take(words), stamps, warps)
 
     # Checks

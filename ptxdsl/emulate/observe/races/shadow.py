@@ -5,10 +5,12 @@ A word has `grain` bytes: four, until an access of fewer bytes shows that its pa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from .readers import MoreReaders
 from .stamps import LANE_MASK, STAMP
 
 _ITEMS: dict[int, np.dtype] = {1: STAMP, 2: np.dtype(np.uint64), 4: np.dtype(np.complex128)}
@@ -33,8 +35,13 @@ class Words:
         """The same words in other planes."""
         return Words(self.first + offset, self.width, self.repeats)
 
-    def only(self, which: np.ndarray) -> Words:
+    def only(self, which: np.ndarray | slice) -> Words:
         return Words(self.first[which], self.width, self.repeats)
+
+    @property
+    def all(self) -> np.ndarray:
+        """Every word, one entry after another."""
+        return (self.first[:, np.newaxis] + np.arange(self.width)).reshape(-1)
 
 
 class Plane:
@@ -194,7 +201,7 @@ class SharedShadow(Shadow):
 
 
 class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks of the cluster
-    """An array in global memory: of each word, the last reader, and the one before of another warp.
+    """An array in global memory: of each word, the last reader, the one before of another warp, and in `more` others.
 
     Until somebody writes to the array its reads are only kept in `pending`, up to a limit.
     """
@@ -205,10 +212,17 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
         self.pending: list[tuple[np.ndarray, int, np.ndarray, np.ndarray]] = []
         self.pending_bytes = 0
         self.written = False
+        self.more: MoreReaders | None = None
 
     def refine(self, factor: int) -> None:
         super().refine(factor)
         self.readers = (self.readers[0].refined(factor), self.readers[1].refined(factor))
+        if self.more is not None:
+            self.more = self.more.refined(factor, self._word_count)
+
+    @property
+    def _word_count(self) -> int:
+        return len(self.readers[0].stamp.data)
 
     def read(self, flat: np.ndarray, size: int, stamps: np.ndarray, warps: np.ndarray) -> None:
         """Remembers reads."""
@@ -230,7 +244,26 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
             for theirs, planes in ((old.stamp, fresh.stamp), (old.warp, fresh.warp)):
                 rows = theirs.data[: len(theirs.data) // each * each].reshape(-1, each)
                 planes.data[: slots * each].reshape(slots, each)[destination] = rows[source]
+        if self.more is not None:
+            places = np.full(self.bytes // stride + 1, -1)
+            places[source] = destination
+            new.more = self.more.moved(each, places, new._word_count)
         return new
+
+    def reads_of(self, words: Words) -> Iterator[tuple[np.ndarray | slice, np.ndarray, np.ndarray]]:
+        """Reads of words: of which of the entries, their stamps and warps, (entries, words of an entry or 1)."""
+        for readers in self.readers:
+            yield slice(None), *readers.take(words)
+        if self.more is not None:
+            entry, stamps, warps = self.more.of(words.all)
+            if entry.size:
+                yield entry // words.width, stamps[:, np.newaxis], warps[:, np.newaxis]
+
+    def overwrite(self, words: Words, stamps: np.ndarray, warps: np.ndarray) -> None:
+        """Remembers writes."""
+        self.writes.put(words, stamps, warps)
+        if self.more is not None:
+            self.more.forget(words.all)
 
     def settle(self) -> None:
         """Takes the reads that are pending to the words."""
@@ -245,6 +278,7 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
         old_stamps, old_warps = last.take(words)
         others = (old_warps != warps[:, np.newaxis]).any(1) & (old_stamps != 0).any(1)
         if others.any():
+            self._keep(words.only(others), old_warps[others], warps[others])
             before.put(words.only(others), old_stamps[others], old_warps[others])
         last.put(words, stamps, warps)
         new_stamps, new_warps = last.take(words)
@@ -257,4 +291,20 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
         last, before = self.readers
         same = warps == winners
         last.stamp.put(words.only(same), stamps[same] | LANE_MASK)
-        before.put(words.only(~same), stamps[~same], warps[~same])
+        rest = words.only(~same)
+        if rest.first.size:
+            self._keep(rest, warps[~same][:, np.newaxis], winners[~same])
+            before.put(rest, stamps[~same], warps[~same])
+            self._add(rest.all, np.repeat(stamps[~same], rest.width), np.repeat(warps[~same], rest.width))
+
+    def _keep(self, words: Words, new: np.ndarray, last: np.ndarray) -> None:
+        """Takes the readers before the last ones elsewhere, where others of warps `new` will stand in their place."""
+        stamps, warps = self.readers[1].take(words)
+        lost = (stamps != 0) & (warps != new) & (warps != last[:, np.newaxis])
+        if lost.any():
+            self._add(words.all.reshape(lost.shape)[lost], stamps[lost], warps[lost])
+
+    def _add(self, words: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
+        if self.more is None:
+            self.more = MoreReaders(self._word_count)
+        self.more.add(words, stamps, warps)

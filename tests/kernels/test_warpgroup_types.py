@@ -153,6 +153,16 @@ def test_batches_with_an_operand_of_the_epilogue(name, inputs, rng):
 
 
 @every_machine
+@pytest.mark.parametrize("m, n, order", [(5, 1, "row"), (1, 1, "row"), (1, 6, "column")])
+def test_fp8_vectors_lie_along_k_either_way(name, m, n, order, rng):
+    where, k = machine(name), 33 if m == n else 48
+    a, b = (rng.integers(-3, 4, shape).astype(NAMES["e4m3"]) for shape in ((m, k), (n, k)))
+    column = where.array(b.reshape(k, 1) if n == 1 else b.T)
+    out = where.array(np.zeros((m, n), np.float32, "C" if order == "row" else "F"))
+    assert np.array_equal(where.values(gemm(where.array(a), column, out=out)), exact(a, b.T))
+
+
+@every_machine
 @pytest.mark.parametrize("inputs", ["s8", "f32"])
 def test_groups_of_rows(name, inputs, rng):
     where, ends = machine(name), np.array([10, 75, 80], np.int32)

@@ -81,6 +81,13 @@ class Matrix(Tensor):
         other = "row" if self.major == "column" else "column"
         return replace(self, shape=(self.shape[1], self.shape[0]), major=other)
 
+    @property
+    def along_column(self) -> Matrix:
+        """The same; a single column without gaps as a column-major matrix, which it is as well."""
+        if self.major == "column" or self.shape[1] != 1 or self.stride != 1:
+            return self
+        return replace(self, major="column", stride=max(1, self.shape[0]))
+
     def mapped(self, kind: TensorMap) -> MappedMatrix:
         """The matrix, or its batches, as the tensor of a tensor map."""
         lines, length = self.shape if self.major == "row" else self.shape[::-1]
@@ -118,7 +125,8 @@ class MappedMatrix(Tensor):
     def lines(self) -> Any:
         """The array itself in this order."""
         major, _ = _order(self.name, self.array)
-        lines = self.owner if major == "row" else self.owner.swapaxes(-1, -2)
+        lies_so = major == "row" and tuple(self.array.shape[-2:]) == self.shape[-2:]
+        lines = self.owner if lies_so else self.owner.swapaxes(-1, -2)
         return lines[None] if len(self.array.shape) < len(self.shape) else lines
 
     def encoder(self) -> Callable[[int], bytes]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from .step import Pieces
-from .tensor_map import TensorMapDescription
+from .tensor_map import PixelBox, TensorMapDescription
 
 CHUNK = 16  # bytes that keep together under a swizzle
 _ROW = 128  # bytes of a row of the swizzle pattern
@@ -30,28 +31,57 @@ def chunk_addresses(description: TensorMapDescription, start: np.ndarray) -> np.
     return swizzled(start + offsets[:, np.newaxis], description.swizzle)
 
 
-def box_pieces(description: TensorMapDescription, coordinates: Sequence[np.ndarray]) -> Pieces:
+def box_pieces(
+    description: TensorMapDescription, coordinates: Sequence[np.ndarray], offsets: Sequence[np.ndarray] = ()
+) -> Pieces:
     """The bytes of boxes of a tensor, one for each lane, that begin at these coordinates, s32, innermost first.
 
-    In shared memory the innermost dimension varies fastest; element strides skip elements along the others.
+    In shared memory the innermost dimension varies fastest. Where the map has columns of pixels, `offsets`, u16, go
+    from the corner of the filter to one of its elements, along width, height and depth; no offsets are zeros.
     """
     d, size = description, description.type.bytes
     first = [c.astype(np.int64) for c in coordinates]
     unit = _unit(d, first[0])
     each = unit // size
-    extents = (d.box_shape[0] // each, *d.box_shape[1:])
-    steps = (each, *d.element_strides[1:])
-    strides = (size, *d.strides)
-    count = int(np.prod(extents))
-    address = np.full((count, len(first[0])), d.address, np.int64)
-    inside = np.ones(address.shape, bool)
-    number = np.arange(count)
-    for extent, step, stride, start, limit in zip(extents, steps, strides, first, d.dims, strict=True):
-        number, along = np.divmod(number, extent)
-        index = start + (along * step)[:, np.newaxis]
-        address += index * stride
-        inside &= (index >= 0) & (index < limit)
+    indices = _tile(d, first, each) if d.pixel_box is None else _pixels(d, d.pixel_box, first, offsets, each)
+    address, inside = np.full(1, d.address, np.int64), np.ones(1, bool)
+    for index, stride, limit in zip(indices, (size, *d.strides), d.dims, strict=True):
+        address = address + index * stride
+        inside = inside & (index >= 0) & (index < limit)
     return Pieces("global", address.view(np.uint64), unit, None if inside.all() else inside, fill(d) * each)
+
+
+def _tile(d: TensorMapDescription, first: Sequence[np.ndarray], each: int) -> Iterator[np.ndarray]:
+    """Along each dimension the indices, (items, lanes), of items of `each` elements; element strides skip elements."""
+    extents = (d.box_shape[0] // each, *d.box_shape[1:])
+    number = np.arange(math.prod(extents))
+    for extent, step, start in zip(extents, (each, *d.element_strides[1:]), first, strict=True):
+        number, along = np.divmod(number, extent)
+        yield start + (along * step)[:, np.newaxis]
+
+
+def _pixels(
+    d: TensorMapDescription, box: PixelBox, first: Sequence[np.ndarray], offsets: Sequence[np.ndarray], each: int
+) -> Iterator[np.ndarray]:
+    """The same of columns of pixels: the corner of a filter goes through the box, then to the next row, and image."""
+    pixel, chunk = np.divmod(np.arange(box.pixels * box.channels // each), box.channels // each)
+    yield first[0] + (chunk * each)[:, np.newaxis]
+    ahead, lasts = pixel[:, np.newaxis], last_corners(d, box)
+    for n, (start, low, last, step) in enumerate(
+        zip(first[1:-1], box.lower, lasts, d.element_strides[1:-1], strict=True)
+    ):
+        count = (last - low) // step + 1
+        passed = count - ((last - start) // step + 1)
+        rounds, number = np.divmod(passed + ahead, count)
+        corner = np.where(rounds > 0, low + number * step, start + ahead * step)
+        yield corner + (offsets[n].astype(np.int64) if len(offsets) else 0)
+        ahead = rounds
+    yield first[-1] + ahead
+
+
+def last_corners(d: TensorMapDescription, box: PixelBox) -> tuple[int, ...]:
+    """Where the corner of a filter stands last along width, height and depth."""
+    return tuple(extent - 1 + high for extent, high in zip(d.dims[1:-1], box.upper, strict=True))
 
 
 def _unit(d: TensorMapDescription, start: np.ndarray) -> int:

@@ -15,19 +15,20 @@ from .. import ir
 from ..errors import EmulationError
 from ..types import b64
 from .atomic import reduction
-from .boxes import box_pieces, chunk_addresses
+from .boxes import box_pieces, chunk_addresses, last_corners
 from .bulk import BYTES, CTA, HINTED, LEAST, MASK, MASKED, POLICY, Bulk, by_name, destinations
 from .bulk import REDUCED as REDUCED_TYPES
 from .form import Form, Needs
 from .memory import alignment_problems
 from .opcode import Op, Opcode
 from .operand import Problem
-from .step import TENSOR_MAP, WEAK, Fence, Ordering, Step
-from .tensor_map import MAP_ALIGNMENT, MAP_BYTES, TensorMapDescription, decoded, replaced
+from .step import TENSOR_MAP, WEAK, Fence, Ordering, Pieces, Step
+from .tensor_map import MAP_ALIGNMENT, MAP_BYTES, OFFSET_BITS, PixelBox, TensorMapDescription, decoded, replaced
 
 BOX = "[map:generic, {coordinates:s32*rank}]"
 OFFSETS = "{, offsets:u16*offset_count if offset_count}"
 RANKS = "1d 2d 3d 4d 5d"
+PIXEL_MODES = ("im2col", "im2col_no_offs")
 ROWS_OF_FOUR = ("tile::gather4", "tile::scatter4")  # one column, and four rows
 BLACKWELL = "100f 110f"
 
@@ -98,18 +99,28 @@ class TensorCopy(Bulk):
 
     alignment = 128
 
-    def boxes(self, i: Opcode, m: Step, address: np.ndarray, shared: np.ndarray | None) -> MapLanes:
-        """The tensor maps at these addresses by which the lanes can copy boxes."""
-        if i.mode not in (None, "tile"):
+    def boxes(self, i: Opcode, m: Step, v: dict[str, Any], shared: np.ndarray | None) -> MapLanes:
+        """The tensor maps by which the lanes can copy boxes."""
+        if i.mode not in (None, "tile", *PIXEL_MODES):
             raise EmulationError(
-                f"`{i.text}` cannot be emulated yet: boxes are tiles on the emulator, not .{i.mode}",
+                f"`{i.text}` cannot be emulated yet: .{i.mode} is for targets that the emulator does not know",
                 help="run this kernel on a GPU",
             )
+        address = v["map"]
         if not _lies_well(m, address):
             return
         for which, description in read_maps(m, "generic", address, TENSOR_MAP):
-            if self.fits(i, m, description, which) and self.begins_well(m, shared, which):
+            if (
+                self.fits(i, m, description, which)
+                and _pixels_fit(m, description, v, which)
+                and self.begins_well(m, shared, which)
+            ):
                 yield which, description
+
+    def pieces(self, v: dict[str, Any], description: TensorMapDescription, which: np.ndarray) -> Pieces:
+        """The boxes of some lanes."""
+        offsets = v["offsets"][:, which] if v.get("offsets") is not None else ()
+        return box_pieces(description, v["coordinates"][:, which], offsets)
 
     def fits(self, i: Opcode, m: Step, description: TensorMapDescription, which: np.ndarray) -> bool:
         """Whether a map is one for this instruction, and one that the driver would have made."""
@@ -118,7 +129,7 @@ class TensorCopy(Bulk):
                 f"`{i.text}` cannot be emulated yet: the tensor map has interleaved channels",
                 help="run this kernel on a GPU",
             )
-        problem = next(description.problems(), None)
+        problem = next(description.problems(), None) or _mode_problem(i, description)
         if int(i.dim[0]) != description.rank:
             problem = f"the tensor map has {description.rank} dimensions, and the instruction takes boxes of {i.dim[0]}"
         if problem is not None:
@@ -134,6 +145,54 @@ class TensorCopy(Bulk):
             message = f"the box begins at {int(shared[crooked][0]):#x} in shared memory, no multiple of 128 bytes"
             m.fail("misaligned", message, crooked, "align the buffer to 128 bytes, under a swizzle of 128 to 1024")
         return not crooked.any()
+
+
+def _mode_problem(i: Opcode, description: TensorMapDescription) -> str | None:
+    """Why a map is none for the mode of an instruction."""
+    box, pixels = description.pixel_box, i.mode in PIXEL_MODES
+    if pixels and box is None:
+        return f"the tensor map has boxes, and .{i.mode} takes one that has columns of pixels (cuTensorMapEncodeIm2col)"
+    if not pixels and box is not None:
+        return "the tensor map has columns of pixels, and the instruction copies boxes: write .im2col"
+    if box is None or i.mode == "im2col" or "prefetch" in i.text:
+        return None
+    for d, (low, high) in enumerate(zip(box.lower, box.upper, strict=True), 1):
+        if low < 0 or high > 0:
+            return f"the pixel box reaches beyond the tensor along dimension {d}; copies to global memory stay within"
+    return None
+
+
+def _pixels_fit(m: Step, description: TensorMapDescription, v: dict[str, Any], which: np.ndarray) -> bool:
+    """Whether the corners of filters lie in the pixel box, and offsets are some that the instruction has."""
+    if (box := description.pixel_box) is None:
+        return True
+    return _corners_fit(m, description, box, v["coordinates"], which) and _offsets_fit(m, description, v, which)
+
+
+def _corners_fit(
+    m: Step, description: TensorMapDescription, box: PixelBox, coordinates: np.ndarray, which: np.ndarray
+) -> bool:
+    for d, (low, last) in enumerate(zip(box.lower, last_corners(description, box), strict=True), 1):
+        beyond = which & ((coordinates[d] < low) | (coordinates[d] > last))
+        if beyond.any():
+            corner = int(coordinates[d][beyond][0])
+            message = f"the copy begins at {corner} along dimension {d}; the pixel box goes from {low} to {last}"
+            help = "coordinates are those of the filter's corner; offsets go from there to its elements"
+            m.fail("tensor-map", message, beyond, help)
+            return False
+    return True
+
+
+def _offsets_fit(m: Step, description: TensorMapDescription, v: dict[str, Any], which: np.ndarray) -> bool:
+    rank = description.rank
+    for offset in v.get("offsets", ()):
+        beyond = which & (offset >> OFFSET_BITS[rank] != 0)
+        if beyond.any():
+            most = (1 << OFFSET_BITS[rank]) - 1
+            message = f"`offsets` has {int(offset[beyond][0])}; with {rank} dimensions {most} is the most"
+            m.fail("tensor-map", message, beyond)
+            return False
+    return True
 
 
 class TensorCopyToShared(TensorCopy):
@@ -162,11 +221,11 @@ class TensorCopyToShared(TensorCopy):
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
         v = by_name(i, inputs)
         space = "shared::cta" if ".shared::cta." in i.text else "shared::cluster"
-        for alike, description in self.boxes(i, m, v["map"], v["dst"]):
+        for alike, description in self.boxes(i, m, v, v["dst"]):
             for receives, dst, mbarrier in destinations(v):
                 which = alike & receives
                 with m.only(which):
-                    pieces = box_pieces(description, v["coordinates"][:, which])
+                    pieces = self.pieces(v, description, which)
                     m.load_bulk(space, chunk_addresses(description, dst[which]), pieces, mbarrier[which])
 
 
@@ -185,9 +244,9 @@ class TensorCopyToGlobal(TensorCopy):
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
         v = by_name(i, inputs)
-        for which, description in self.boxes(i, m, v["map"], v["src"]):
+        for which, description in self.boxes(i, m, v, v["src"]):
             with m.only(which):
-                pieces = box_pieces(description, v["coordinates"][:, which])
+                pieces = self.pieces(v, description, which)
                 m.store_bulk(chunk_addresses(description, v["src"][which]), pieces)
 
 
@@ -207,9 +266,9 @@ class TensorReduce(TensorCopy):
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
         v = by_name(i, inputs)
-        for which, description in self.boxes(i, m, v["map"], v["src"]):
+        for which, description in self.boxes(i, m, v, v["src"]):
             with m.only(which):
-                pieces = box_pieces(description, v["coordinates"][:, which])
+                pieces = self.pieces(v, description, which)
                 update = reduction(i.operation, description.type)
                 m.store_bulk(chunk_addresses(description, v["src"][which]), pieces, description.type, update)
 
@@ -240,7 +299,7 @@ class TensorPrefetch(TensorCopy):
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
         """Nothing comes of it but what is wrong with the map."""
-        list(self.boxes(i, m, by_name(i, inputs)["map"], None))
+        list(self.boxes(i, m, by_name(i, inputs), None))
 
 
 class Field(NamedTuple):

@@ -1,7 +1,8 @@
 """What a tensor map says: where a tensor lies in global memory, and the box of it that one instruction copies.
 
-A tensor map is 128 bytes that the driver encodes (CUDA driver API, "cuTensorMapEncodeTiled"); their meaning is NVIDIA's
-secret. On the emulator they hold a `TensorMapDescription`, in a layout of ours.
+A tensor map is 128 bytes that the driver encodes (CUDA driver API, "cuTensorMapEncodeTiled", and for columns of pixels
+of images "cuTensorMapEncodeIm2col"); their meaning is NVIDIA's secret. On the emulator they hold a
+`TensorMapDescription`, in a layout of ours.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ MAP_BYTES = 128
 MAP_ALIGNMENT = 64
 MOST_DIMENSIONS = 5
 MOST_IN_BOX = 256  # elements of a box along a dimension
+MOST_PIXELS = 1024  # of a column
+CORNER_BITS = {3: 16, 4: 8, 5: 5}  # of a number of a pixel box's corners, by the dimensions of the tensor
+OFFSET_BITS = {3: 16, 4: 8, 5: 5}  # of an offset of im2col copies
 MOST_ELEMENTS = 1 << 32  # of a tensor along a dimension
 MOST_STRIDE = 1 << 40  # bytes; strides are less
 MOST_ELEMENT_STRIDE = 8
@@ -35,7 +39,44 @@ FIELD_ELEMENTS = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32", 
 
 _MAGIC = b"ptxdsl\0\1"
 _LAYOUT = struct.Struct("<8s Q 5I 4Q 5I 5H 6B")
+_PIXEL_LAYOUT = struct.Struct("<2H 3h 3h")  # behind that, zeros for a map of tiles
 _TYPES = (*ELEMENTS, *ALIASES)
+
+
+@dataclass(frozen=True, slots=True)
+class PixelBox:
+    """What an im2col copy brings: `channels` of each of `pixels`, which run through the images of a batch.
+
+    Along width, height and depth (in this order) the corner of a filter stands at `lower` first and at extent - 1 +
+    `upper` last.
+    """
+
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    channels: int
+    pixels: int
+
+    def problems(self, dims: tuple[int, ...]) -> Iterator[str]:
+        """What the driver would refuse for a tensor of these extents, each a sentence."""
+        rank = len(dims)
+        if rank not in CORNER_BITS:
+            yield f"im2col takes a tensor of 3 to {MOST_DIMENSIONS} dimensions, this one has {rank}"
+            return
+        for name, corner in (("lower", self.lower), ("upper", self.upper)):
+            if len(corner) != rank - 2:
+                yield f"`{name}` has {len(corner)} numbers; im2col of a tensor of {rank} dimensions takes {rank - 2}"
+                return
+            limit = 1 << (CORNER_BITS[rank] - 1)
+            for n in corner:
+                if not -limit <= n < limit:
+                    yield f"`{name}` has {n}; with {rank} dimensions it is from {-limit} to {limit - 1}"
+        for d, (extent, low, high) in enumerate(zip(dims[1:-1], self.lower, self.upper, strict=True), 1):
+            if extent + high - low < 1:
+                yield f"the pixel box is empty along dimension {d}: from {low} to {extent - 1 + high}"
+        if not 1 <= self.channels <= MOST_IN_BOX:
+            yield f"a pixel has {self.channels} channels; it can have 1 to {MOST_IN_BOX}"
+        if not 1 <= self.pixels <= MOST_PIXELS:
+            yield f"a column has {self.pixels} pixels; it can have 1 to {MOST_PIXELS}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +88,7 @@ class TensorMapDescription:
     side. `box` is what is copied, along dimension d only every `element_strides[d]`-th element of it. `swizzle` is the
     bytes of the span in which 16-byte chunks change places in shared memory, 0 for none; `interleave` 0, or 16 or 32
     bytes of channels. `fill` is what elements outside of the tensor read as, "zeros" or "nan". `l2_promotion` is the
-    bytes that the L2 cache fetches, 0 for the default.
+    bytes that the L2 cache fetches, 0 for the default. A map for im2col copies has a `pixel_box`, and no `box`.
     """
 
     address: int
@@ -60,6 +101,7 @@ class TensorMapDescription:
     interleave: int = 0
     fill: str = "zeros"
     l2_promotion: int = 0
+    pixel_box: PixelBox | None = None
 
     @property
     def rank(self) -> int:
@@ -67,14 +109,16 @@ class TensorMapDescription:
 
     @property
     def box_shape(self) -> tuple[int, ...]:
-        """The elements along each dimension that one instruction copies."""
+        """The elements along each dimension that one instruction copies; of im2col, channels and pixels."""
+        if self.pixel_box is not None:
+            return self.pixel_box.channels, self.pixel_box.pixels
         along = zip(self.box, self.element_strides, strict=True)
         return tuple(n if d == 0 and not self.interleave else -(-n // step) for d, (n, step) in enumerate(along))
 
     @property
     def inner_bytes(self) -> int:
         """The bytes of the innermost dimension of a box, which lie side by side in shared memory."""
-        return self.interleave or self.box[0] * self.type.bytes
+        return self.interleave or self.box_shape[0] * self.type.bytes
 
     @property
     def box_bytes(self) -> int:
@@ -92,7 +136,8 @@ class TensorMapDescription:
         if not 1 <= self.rank <= MOST_DIMENSIONS:
             yield f"a tensor map has 1 to {MOST_DIMENSIONS} dimensions, this one {self.rank}"
             return
-        lengths = {"strides": self.rank - 1, "box": self.rank, "element_strides": self.rank}
+        lengths = {"strides": self.rank - 1, "element_strides": self.rank}
+        lengths["box"] = self.rank if self.pixel_box is None else 0
         wrong = [name for name, length in lengths.items() if len(getattr(self, name)) != length]
         for name in wrong:
             count, length = len(getattr(self, name)), lengths[name]
@@ -128,15 +173,17 @@ class TensorMapDescription:
                 yield f"the stride of dimension {d} is {stride} bytes; a tensor map takes less than 2^40"
 
     def _box_problems(self) -> Iterator[str]:
+        if self.pixel_box is not None:
+            yield from self.pixel_box.problems(self.dims)
         for d, extent in enumerate(self.box):
             if not 1 <= extent <= MOST_IN_BOX:
                 yield f"the box has {extent} elements along dimension {d}; it can have 1 to {MOST_IN_BOX}"
         for d, step in enumerate(self.element_strides):
             if not 1 <= step <= MOST_ELEMENT_STRIDE:
                 yield f"the element stride of dimension {d} is {step}; it can be 1 to {MOST_ELEMENT_STRIDE}"
-        inner = self.box[0] * self.type.bytes
         if self.interleave:
             return
+        inner = self.inner_bytes
         if inner % 16:
             yield f"the innermost dimension of the box has {inner} bytes, which is no multiple of 16"
         if self.swizzle in SWIZZLES[1:] and inner > self.swizzle:
@@ -154,7 +201,10 @@ class TensorMapDescription:
         last = [extent - 1 for extent in self.dims]
         numbers = (*_padded(last, 5), *_padded(self.strides, 4), *_padded(self.box, 5))
         packed = _LAYOUT.pack(_MAGIC, self.address, *numbers, *_padded(self.element_strides, 5), *modes)
-        return packed.ljust(MAP_BYTES, b"\0")
+        pixels = b""
+        if (p := self.pixel_box) is not None:
+            pixels = _PIXEL_LAYOUT.pack(p.channels, p.pixels, *_padded(p.lower, 3), *_padded(p.upper, 3))
+        return (packed + pixels).ljust(MAP_BYTES, b"\0")
 
     @classmethod
     def decode(cls, data: bytes) -> TensorMapDescription:
@@ -167,10 +217,14 @@ class TensorMapDescription:
         if any(mode >= limit for mode, limit in zip(modes, limits, strict=True)):
             raise ValueError("not a tensor map")
         type_index, rank, swizzle, interleave, fill, promotion = modes
+        channels, pixels, *corners = _PIXEL_LAYOUT.unpack_from(data, _LAYOUT.size)
+        pixel_box = None
+        if channels:
+            pixel_box = PixelBox(tuple(corners[: rank - 2]), tuple(corners[3 : rank + 1]), channels, pixels)
         return cls(
             address, TYPES[_TYPES[type_index]], tuple(n + 1 for n in numbers[:rank]), tuple(numbers[5 : 4 + rank]),
-            tuple(numbers[9 : 9 + rank]), tuple(numbers[14 : 14 + rank]), SWIZZLES[swizzle], INTERLEAVES[interleave],
-            FILLS[fill], PROMOTIONS[promotion],
+            () if pixel_box else tuple(numbers[9 : 9 + rank]), tuple(numbers[14 : 14 + rank]), SWIZZLES[swizzle],
+            INTERLEAVES[interleave], FILLS[fill], PROMOTIONS[promotion], pixel_box,
         )  # fmt: skip
 
 

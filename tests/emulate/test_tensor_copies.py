@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from ptxdsl.arrays import Struct, describe
-from ptxdsl.errors import EmulationError
 from ptxdsl.isa.tensor_map import TensorMapDescription
 from ptxdsl.types import TYPES
 from tests.emulate.support import clean, run
@@ -415,14 +414,6 @@ def test_a_map_that_is_changed_in_global_memory(released):
     report, right = copied(release)
     assert {finding.kind for finding in report.findings} == (set() if released else {"race"})
     assert right == released
-
-
-def test_what_only_a_gpu_copies():
-    description, parameter = mapping(numbers((5, 9, 32), "f4"), (2, 4, 8))
-    text = kernel(LOAD, description).replace("global.mbarrier", "global.im2col.mbarrier")
-    text = text.replace("}], [%r3];", "}], [%r3], {%h1}; mov.b16 %h1, 0;")
-    with pytest.raises(EmulationError, match=r"boxes are tiles on the emulator, not \.im2col"):
-        launched(text, parameter, np.zeros(512, np.uint8), (0, 0, 0))
 
 
 MULTICAST = """

@@ -4,18 +4,28 @@ from dataclasses import replace
 
 import pytest
 
-from ptxdsl.isa.tensor_map import MAP_BYTES, TensorMapDescription
+from ptxdsl.isa.tensor_map import MAP_BYTES, PixelBox, TensorMapDescription
 from ptxdsl.types import b128, bf16, e4m3, f16, f32, s4, u8, u32
 
 PLAIN = TensorMapDescription(0x7F0000001000, f16, (1000, 77), (2000,), (64, 32), (1, 1), swizzle=128)
 DEEP = TensorMapDescription(
     1 << 40, u8, (1 << 32, 2, 3, 4, 5), (16, 32, 48, 64), (256, 1, 2, 3, 4), (1, 8, 1, 2, 3), 0, 16, "zeros", 256
 )
+PIXELS = TensorMapDescription(
+    1 << 30,
+    bf16,
+    (64, 14, 9, 5),
+    (128, 1792, 16128),
+    (),
+    (1, 2, 1, 1),
+    128,
+    pixel_box=PixelBox((-1, -2), (-1, 0), 64, 1024),
+)
 
 
 @pytest.mark.parametrize(
     "description",
-    [PLAIN, DEEP, TensorMapDescription(16, e4m3, (5,), (), (16,), (1,), fill="nan", l2_promotion=64),
+    [PLAIN, DEEP, PIXELS, TensorMapDescription(16, e4m3, (5,), (), (16,), (1,), fill="nan", l2_promotion=64),
      replace(PLAIN, type=bf16, swizzle=32, box=(16, 1))],
 )  # fmt: skip
 def test_descriptions_survive_encoding(description):
@@ -67,6 +77,31 @@ def test_what_a_box_holds():
 ])  # fmt: skip
 def test_what_the_driver_would_refuse(changes, problem):
     assert list(replace(PLAIN, **changes).problems()) == [problem]
+
+
+@pytest.mark.parametrize(("changes", "problem"), [
+    ({"lower": (-1,)}, "`lower` has 1 numbers; im2col of a tensor of 4 dimensions takes 2"),
+    ({"upper": (0, 0, 0)}, "`upper` has 3 numbers; im2col of a tensor of 4 dimensions takes 2"),
+    ({"upper": (0, 128)}, "`upper` has 128; with 4 dimensions it is from -128 to 127"),
+    ({"upper": (-15, 0)}, "the pixel box is empty along dimension 1: from -1 to -2"),
+    ({"pixels": 1025}, "a column has 1025 pixels; it can have 1 to 1024"),
+    ({"channels": 0}, "a pixel has 0 channels; it can have 1 to 256"),
+    ({"channels": 12}, "the innermost dimension of the box has 24 bytes, which is no multiple of 16"),
+    ({"channels": 128}, "the innermost dimension of the box has 256 bytes; a swizzle of 128 takes no more"),
+])  # fmt: skip
+def test_what_the_driver_would_refuse_of_pixels(changes, problem):
+    assert next(replace(PIXELS, pixel_box=replace(PIXELS.pixel_box, **changes)).problems()) == problem
+
+
+def test_images_have_three_dimensions_or_more():
+    matrix = replace(PIXELS, dims=(64, 14), strides=(128,), element_strides=(1, 1))
+    assert list(matrix.problems()) == ["im2col takes a tensor of 3 to 5 dimensions, this one has 2"]
+
+
+def test_a_column_of_pixels_has_the_same_bytes_whatever_the_strides():
+    assert PIXELS.box_shape == (64, 1024)
+    assert PIXELS.box_bytes == 64 * 1024 * 2
+    assert not list(PIXELS.problems())
 
 
 def test_interleaved_channels_of_32_bytes_lie_stricter():

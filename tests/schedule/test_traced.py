@@ -170,10 +170,18 @@ def test_stream_k_blocks_of_a_kernel_do_the_iterations_of_the_host(problem, occu
     assert found.tolist() == [[b, *plan.extent(b), *plan.tile_offset(b)] for b in numbers]
 
 
+PlanNumbers = pd.Parameters.of("PlanNumbers", **dict.fromkeys(StreamKNumbers._fields, u32))
+
+
+def numbers_in(p):
+    """The numbers of a plan in a kernel that is given them."""
+    return StreamKNumbers(*(getattr(p, name) for name in StreamKNumbers._fields))
+
+
 @pd.kernel
-def stream_k_by_numbers(out: ptr[u32], *numbers: (u32,) * len(StreamKNumbers._fields)):
+def stream_k_by_numbers(out: ptr[u32], p: PlanNumbers):
     """Everything that a kernel asks of a plan, of which it knows nothing while it is traced."""
-    plan = StreamKNumbers(*numbers)
+    plan = numbers_in(p)
     block = plan.mapped(pd.ctaid.x)
     share = plan.share(block)
     has, is_stream_k = (pd.select(p, pd.cast(1, u32), 0) for p in (plan.has(share, share.tile), share.is_stream_k))
@@ -185,7 +193,7 @@ def stream_k_by_numbers(out: ptr[u32], *numbers: (u32,) * len(StreamKNumbers._fi
 @pytest.mark.parametrize("gpu", [(3, 1), (6, 3), (12, 2)], ids=str)
 def test_a_kernel_finds_its_share_by_the_numbers_of_a_plan(problem, gpu):
     plan = StreamKThreadblockSwizzle(*gpu, fragments=2).plan(problem, (1, 1, 1))
-    found = rows_of(stream_k_by_numbers, plan.grid, *plan.numbers, width=10).tolist()
+    found = rows_of(stream_k_by_numbers, plan.grid, PlanNumbers(**plan.numbers._asdict()), width=10).tolist()
     for block, (mapped, is_stream_k, tile, count, has, m, n, begin, end, following) in enumerate(found):
         share = plan.numbers.share(plan.mapped(block))
         assert (mapped, is_stream_k, count) == (plan.mapped(block), share.is_stream_k, share.count)
@@ -197,14 +205,14 @@ def test_a_kernel_finds_its_share_by_the_numbers_of_a_plan(problem, gpu):
 
 
 @pd.kernel
-def stream_k_peers(out: ptr[u32], *numbers: (u32,) * len(StreamKNumbers._fields)):
-    write(out, StreamKNumbers(*numbers).peers(pd.ctaid.x))
+def stream_k_peers(out: ptr[u32], p: PlanNumbers):
+    write(out, numbers_in(p).peers(pd.ctaid.x))
 
 
 def test_a_kernel_finds_the_peers_of_a_tile_by_the_numbers_of_a_plan():
     for problem, gpu in (((3, 7, 20), (5, 1)), ((2, 2, 60), (6, 3)), ((1, 2, 20), (6, 2))):
         plan = StreamKThreadblockSwizzle(*gpu).plan(problem, (1, 1, 1))
-        found = rows_of(stream_k_peers, (plan.sk_tiles, 1, 1), *plan.numbers, width=2).tolist()
+        found = rows_of(stream_k_peers, (plan.sk_tiles, 1, 1), PlanNumbers(**plan.numbers._asdict()), width=2).tolist()
         assert found == [[plan.peers(tile)[0], plan.peers(tile)[-1]] for tile in range(plan.sk_tiles)]
 
 

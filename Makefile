@@ -14,7 +14,7 @@ ifneq ($(shell $(BIN)/python -c 'import pip, sys; print(sys.version_info >= (3, 
 BROKEN := FORCE
 endif
 
-.PHONY: help demo test lint golden stubs gpu bench corpus clean FORCE
+.PHONY: help demo test lint golden stubs wheel gpu bench corpus clean FORCE
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -37,6 +37,11 @@ golden: $(READY)-test ## write the golden PTX files again: look at the differenc
 
 stubs: $(READY)-test ## write the stub of pd.ptx again, after a change of the table
 	$(BIN)/python -m tests.stubs
+
+wheel: $(READY)-package ## build wheel and sdist, look into them, and use the wheel in an empty environment
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m tests.wheel dist
 
 gpu: $(READY)-test ## the tests that need a GPU
 	$(BIN)/python -m pytest -m gpu

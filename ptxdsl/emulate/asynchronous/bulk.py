@@ -73,21 +73,29 @@ class BulkLoad:
 
 @dataclass(eq=False, slots=True)
 class BulkStore:
-    """Copies from shared memory that one lane issued: `address` (items, 1) of `unit` bytes, in its bulk group `group`.
+    """Copies from shared memory that one instruction issued, one for each lane, in the bulk groups `group` (lanes,).
 
-    `data` is what was read, once it was; with `update`, elements of `type` are combined with those in memory.
+    `targets` (items, lanes) of `unit` bytes of global memory. `data` (items, lanes) is what was read, once it was; with
+    `update`, elements of `type` are combined with those in memory.
     """
 
     lanes: np.ndarray
     reading: Reading
     pieces: Pieces
     targets: np.ndarray
-    group: int
+    group: np.ndarray
     type: Type | None
     update: Update | None
     resume: Resumption
     origin: Origin
     data: np.ndarray | None = None
+
+    def part(self, which: np.ndarray, reading: Reading) -> BulkStore:
+        """Those of some lanes, whose reading is `reading`."""
+        data = None if self.data is None else self.data[:, which]
+        targets, pieces = self.targets[:, which], _of_lanes(self.pieces, which)
+        arrays = self.lanes[which], reading, pieces, targets, self.group[which]
+        return BulkStore(*arrays, self.type, self.update, self.resume, self.origin, data)
 
 
 class BulkCopies(Observer):
@@ -266,23 +274,23 @@ class BulkCopies(Observer):
     ) -> None:
         """Queues copies from shared memory."""
         kind, ordering = (WRITES, ASYNC) if update is None else (UPDATES, Ordering("relaxed", "gpu", "async"))
-        for column in range(source.shape[-1]):
-            which = np.zeros(source.shape[-1], bool)
-            which[column] = True
-            inside = None if destination.inside is None else destination.inside[:, which]
-            pieces = Pieces(destination.space, destination.address[:, which], destination.unit, inside)
-            with x.only(which):
-                targets, allowed = self._reach(x, kind, pieces, ordering)
-                reading = self.readings.begin(x, source[:, which])
-                lanes = x.lanes_now
-            if reading.allowed is not None or not allowed.all():
-                self.readings.end(x, reading)
-                continue
-            group = int(self.closed[lanes[0]])
-            store = BulkStore(lanes, reading, pieces, targets, group, type, update, x.resumption(), x.origin)
-            if update is None:
-                self.memory.spaces["global"].launch_bulk(_inside(targets, inside), pieces.unit)
-            self.stores.append(store)
+        targets, allowed = self._reach(x, kind, destination, ordering)
+        reading, lanes = self.readings.begin(x, source), x.lanes_now
+        if reading.allowed is not None:
+            allowed &= reading.allowed.all(0)
+        if not allowed.all():
+            reading, refused = self.readings.split(reading, allowed)
+            self.readings.end(x, refused)
+            destination, targets, lanes = _of_lanes(destination, allowed), targets[:, allowed], lanes[allowed]
+        if not lanes.size:
+            self.readings.end(x, reading)
+            return
+        group = self.closed[lanes]
+        self.stores.append(
+            BulkStore(lanes, reading, destination, targets, group, type, update, x.resumption(), x.origin)
+        )
+        if update is None:
+            self.memory.spaces["global"].launch_bulk(_inside(targets, destination.inside), destination.unit)
 
     def commit(self, lanes: np.ndarray) -> None:
         self.closed[lanes] += 1
@@ -291,9 +299,32 @@ class BulkCopies(Observer):
         """Completes the stores of lanes that are in no group but the newest `pending`; with `read` their reading."""
         limit = np.full(len(self.closed), np.iinfo(np.int64).min)
         limit[lanes] = self.closed[lanes] - pending
-        due = [store for store in self.stores if store.group < limit[store.lanes[0]]]
+        due = self._take(lambda store: store.group < limit[store.lanes])
         if due:
             self._store(x, due, read)
+
+    def _take(self, which: Callable[[BulkStore], np.ndarray]) -> list[BulkStore]:
+        """The stores of lanes of which `which` holds, apart from those of others; all of them stay in the queue."""
+        due, stores = [], []
+        for store in self.stores:
+            chosen = which(store)
+            if chosen.any() and not chosen.all():
+                store, other = self._split(store, chosen)
+                stores.append(other)
+                chosen = chosen[chosen]
+            stores.append(store)
+            due += [store] if chosen.all() else []
+        self.stores = stores
+        return due
+
+    def _split(self, store: BulkStore, which: np.ndarray) -> tuple[BulkStore, BulkStore]:
+        """A store as that of some of its lanes and that of the others."""
+        if store.data is None:
+            readings = self.readings.split(store.reading, which)
+        else:
+            readings = store.reading.part(which), store.reading.part(~which)
+        self.memory.spaces["global"].bulk_in_flight += store.update is None  # each of them lands once
+        return store.part(which, readings[0]), store.part(~which, readings[1])
 
     def _store(self, x: BulkRequester, due: Sequence[BulkStore], read: bool) -> None:
         """Reads the sources of stores and, unless it is to `read` only, writes them."""
@@ -308,33 +339,34 @@ class BulkCopies(Observer):
             self.stores = [store for store in self.stores if id(store) not in done]
 
     def _read(self, x: BulkRequester, store: BulkStore) -> None:
-        data = self.readings.end(x, store.reading)  # (chunks, 1, 16)
-        store.data = data.reshape(-1, store.pieces.unit)
+        data, unit = self.readings.end(x, store.reading), store.pieces.unit  # (chunks, lanes, 16)
+        by_lane = np.ascontiguousarray(data.transpose(1, 0, 2)).reshape(len(store.lanes), -1)
+        store.data = by_lane.view(_item(unit)).T
         unwritten = self.memory.spaces["shared"].unwritten(store.reading.flat, CHUNK)
         if unwritten is None:
             return
-        items = np.repeat(unwritten, CHUNK // store.pieces.unit, axis=0)
+        items = np.repeat(unwritten, CHUNK // unit, axis=0)
         if store.pieces.inside is not None:
             items = items & store.pieces.inside
         if items.any():
-            where = self._name(store.reading.places[int(np.argmax(items[:, 0])) * store.pieces.unit // CHUNK, 0])
+            late = np.logical_or.reduce(items)
+            lane = int(np.argmax(late))
+            where = self._name(store.reading.places[int(np.argmax(items[:, lane])) * unit // CHUNK, lane])
             message = f"{store.origin.name} copies {where} to global memory, which no thread has written"
-            x.finding("uninitialized", message, np.ones(1, bool))
+            x.finding("uninitialized", message, late)
 
     def _write(self, x: BulkRequester, store: BulkStore) -> None:
         """Writes to global memory what was read."""
-        pieces, region = store.pieces, self.memory.spaces["global"]
-        assert store.data is not None
-        items = store.data.view(_item(pieces.unit))
+        pieces, region, items = store.pieces, self.memory.spaces["global"], store.data
+        assert items is not None
         inside = np.ones(items.shape, bool) if pieces.inside is None else pieces.inside
-        address, items = pieces.address[inside], items[inside]
-        if not items.size:
-            if store.update is None:
-                region.land_bulk(store.targets[inside], pieces.unit, True)
-            return
-        lanes = np.broadcast_to(store.lanes, items.shape)
+        address, lanes = pieces.address[inside], np.broadcast_to(store.lanes, items.shape)[inside]
+        items = items[inside]
         if store.update is None:
             region.land_bulk(store.targets[inside], pieces.unit, True)
+        if not items.size:
+            return
+        if store.update is None:
             with store.resume(lanes):
                 access = self.memory.reach(x, WRITES, pieces.space, address, pieces.unit, ASYNC, items)
             region.write(access.flat, pieces.unit, items)
@@ -345,7 +377,7 @@ class BulkCopies(Observer):
         parts = np.arange(each, dtype=np.uint64) * np.uint64(store.type.bytes)
         address = (address[:, np.newaxis] + parts).reshape(-1)
         values = np.ascontiguousarray(items).view(store.type.dtype)
-        with store.resume(np.broadcast_to(store.lanes, address.shape)):
+        with store.resume(np.repeat(lanes, each)):
             self.memory.atomic(x, pieces.space, address, store.type, store.update, (values,), None, RELAXED)
 
     # Ends
@@ -362,14 +394,14 @@ class BulkCopies(Observer):
                 left.append(load.part(~late))
         self.loads = left
         slots = x.residents.slot
-        due = [store for store in self.stores if gone[slots[store.lanes[0]]]]
+        due = self._take(lambda store: gone[slots[store.lanes]])
         for store in due:
             if store.data is None:
                 message = (
                     f"{store.origin.name} still reads {self._name(store.reading.places.flat[0])} when its block ends"
                 )
                 with store.resume(store.lanes):
-                    x.finding("unwaited-async", message, np.ones(1, bool), help=_WAIT_READ)
+                    x.finding("unwaited-async", message, np.ones(len(store.lanes), bool), help=_WAIT_READ)
         self._store(x, due, False)
 
     def _report_late(self, x: BulkRequester, load: BulkLoad, late: np.ndarray) -> None:
@@ -397,6 +429,12 @@ class BulkCopies(Observer):
             store.lanes = lanes[store.lanes]
         kept = [places[slots[places // self.stride] >= 0] for places in self.awaited]
         self.awaited = [moved_places(places, slots, self.stride) for places in kept]
+
+
+def _of_lanes(pieces: Pieces, which: np.ndarray) -> Pieces:
+    """The other side of the copies of some lanes."""
+    inside = None if pieces.inside is None else pieces.inside[:, which]
+    return Pieces(pieces.space, pieces.address[:, which], pieces.unit, inside, pieces.fill)
 
 
 def _inside(places: np.ndarray, inside: np.ndarray | None) -> np.ndarray:

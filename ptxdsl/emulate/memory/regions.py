@@ -19,6 +19,7 @@ _ITEMS: dict[int, np.dtype] = {
 }
 _SHIFTS = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
 CHUNK = 16  # bytes that a bulk copy moves, or a product of matrices reads, at a time
+PAGE = 1024  # the shared memory of a block is a multiple of so many bytes
 _WORD = 4  # the least size of an asynchronous copy: bytes for each flag of `Region.flying`
 
 

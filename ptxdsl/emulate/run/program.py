@@ -10,7 +10,7 @@ import numpy as np
 from ... import ir
 from ...errors import EmulationError
 from ...types import b8
-from ..memory.regions import Allocation, elements, spread
+from ..memory.regions import PAGE, Allocation, elements, spread
 from ..memory.spaces import CODE, GLOBAL, WINDOW_BITS, WINDOWS
 from .decode import decode
 from .special import RESERVED_BYTES
@@ -89,7 +89,7 @@ def shared_allocations(
     places, end = spread([(v.bytes, max(16, _alignment(v))) for v in fixed], SHARED_ZONE)
     where = dict(zip(fixed, places, strict=True))
     allocations = [allocation(v, where[v], where[v]) for v in fixed]
-    first = -(-end // 1024) * 1024 if dynamic else end
+    first = -(-end // PAGE) * PAGE if dynamic else end
     where |= dict.fromkeys(dynamic, first)
     if dynamic:
         like = dynamic[0]
@@ -97,7 +97,7 @@ def shared_allocations(
         allocations.append(
             Allocation(like.name, first, dynamic_bytes, first, str(like.type), _element_bytes(like), (count,))
         )
-    return where, allocations, -(-(first + dynamic_bytes) // 16) * 16
+    return where, allocations, -(-(first + dynamic_bytes) // PAGE) * PAGE
 
 
 def allocation(variable: ir.Variable, start: int, place: int) -> Allocation:

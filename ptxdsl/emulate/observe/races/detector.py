@@ -35,28 +35,20 @@ from ...memory.distributed import owners
 from ...memory.regions import CHUNK, Allocation, Region
 from ...run.barriers import BARRIERS
 from ...run.residents import WARP, Residents
+from .accesses import Accesses, Accessors, allowed
 from .clocks import Clocks, Message
 from .clusters import ClusterClocks, strangers, unstarted
 from .items import leaves_the_same, stores_the_same
 from .locations import REACH, Boxes, Locations
+from .pages import ALL, Doubts, Knowledge
 from .proxies import Proxies
 from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, Words, each_once
 from .stamps import ASYNC_LANE, LANE_MASK, LATEST, SEVERAL, STAMP, TICK
-from .telling import Conflict, Told, tell, tell_early_exit, tell_of_fence
+from .telling import Conflict, Told, tell, tell_early_exit, tell_of_fence, tell_unstarted
 
 _WEAK, _BLOCK, _CLUSTER, _DEVICE = range(4)  # whose accesses a strong access cannot race with
 _STRENGTHS = {"cta": _BLOCK, "cluster": _CLUSTER, "gpu": _DEVICE, "sys": _DEVICE}
 _WINDOW = (1 << 40) - 1
-
-
-class Accessors:
-    """The accesses of one event, one entry for each group of words: who makes them and what they know."""
-
-    def __init__(self, words: Words, lanes: np.ndarray, rows: np.ndarray, number: np.ndarray) -> None:
-        self.words, self.lanes, self.rows, self.number = words, lanes, rows, number
-
-    def only(self, which: np.ndarray | slice) -> Accessors:
-        return Accessors(self.words.only(which), self.lanes[which], self.rows[which], self.number[which])
 
 
 class Races(Observer):
@@ -137,37 +129,39 @@ class Races(Observer):
             self._in_global(access)
         self._report(access)
 
-    def _parts(self, access: Access) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Places, lanes and numbers of the allowed accesses, (accesses,)."""
-        flat, lanes = access.flat.reshape(-1), access.lanes.reshape(-1)
-        if access.allowed is None:
-            return flat, lanes, np.arange(len(flat))
-        number = np.flatnonzero(access.allowed)
-        return flat[number], lanes[number], number
-
     def _in_shared(self, access: Access) -> None:
-        shadow, reads = self.shared, access.kind == READS
-        flat, lanes, number = self._parts(access)
+        shadow = self.shared
+        accesses = Accesses(shadow, access.size, *allowed(access))
         now = self._note(Told(access.by.origin, access.kind, access.ordering), _strength(access))
-        words = shadow.words(flat, access.size)
-        lanes, number = words.each(lanes), words.each(number)
-        rows = lanes // WARP
-        who = Accessors(words, lanes, rows, number)
         if access.slots is not None:
             self._check_started(access)
-        floor = self.clocks.floor
-        if shadow.newest_write > floor:
-            self._check_shared_writers(access, who)
-        if not reads and shadow.newest_read > floor:
-            self._check_shared_readers(access, who)
-        if not reads and shadow.remote is not None:
+        doubts = self._doubts(access, accesses.flat)
+        checks = (doubts.writers, self._check_shared_writers), (doubts.readers, self._check_shared_readers)
+        for which, check in checks:
+            if which is not None:
+                check(access, accesses.those(which))
+        if access.kind != READS and shadow.remote is not None:
             self._check_remote_readers(access, shadow.remote)
-        self._check_fences(access, who, shadow)
+        if doubts.fences is not None:
+            self._check_fences(access, accesses.those(doubts.fences), shadow)
         if access.asynchronous:
             return
-        self._record_shared(access, now, who)
+        self._record_shared(access, now, accesses.those(ALL))
         if access.ordering.sem != "weak" or self.locations.boxes:
-            self.locations.access(access, "shared", flat, self._parts(access)[1], now | SEVERAL)
+            self.locations.access(access, "shared", accesses.flat, accesses.lanes, now | SEVERAL)
+
+    def _doubts(self, access: Access, flat: np.ndarray) -> Doubts:
+        """For which accesses to look up words: of pages with accesses that the threads do not know."""
+        shadow, writes = self.shared, access.kind != READS
+        if access.slots is not None:
+            return Doubts(ALL, ALL if writes else None, ALL)
+        fences = access.ordering.proxy == "async" and access.ordering.sem == "weak"
+        if shadow.pages is None and access.ordering.proxy != "generic":
+            shadow.begin_pages(self.clocks)
+        late, read = shadow.newest_write > self.clocks.floor, writes and shadow.newest_read > self.clocks.floor
+        if shadow.pages is None or not (late or read or fences):
+            return Doubts(ALL if late else None, ALL if read else None)
+        return shadow.pages.doubts(Knowledge(self.clocks, access.by.lanes_now), flat, writes, fences)
 
     def _stamps(self, access: Access, now: int, lanes: np.ndarray) -> np.ndarray:
         """The stamps of accesses; a collective makes them for all lanes of a warp."""
@@ -181,6 +175,8 @@ class Races(Observer):
             shadow.newest_write = now | SEVERAL
             stamps, warps = self._stamps(access, now, who.lanes), self.clocks.warp[who.rows]
             shadow.writes.put(words, stamps, warps)
+            if shadow.pages is not None:
+                shadow.pages.note_writes(self.clocks, words.first * shadow.grain, warps, now | SEVERAL)
             self._check_neighbours(access, who, *shadow.writes.take(words), stamps, warps)
             return
         if access.slots is not None:
@@ -191,6 +187,8 @@ class Races(Observer):
         """Remembers reads of shared memory."""
         shadow, words = self.shared, who.words
         shadow.newest_read = now | SEVERAL
+        if shadow.pages is not None:
+            shadow.pages.note_reads(words.first * shadow.grain, self.clocks.own[who.rows], now | SEVERAL)
         places = shadow.reads_of(words, self.clocks.own[who.rows])
         shadow.readers.put(shadow.latest_reads_of(words), np.uint32(now | SEVERAL))
         if collective:
@@ -246,7 +244,7 @@ class Races(Observer):
 
     def _record_remote(self, access: Access, now: int, who: Accessors) -> Accessors:
         """Remembers reads of other blocks' shared memory; returns the others."""
-        flat, lanes, _ = self._parts(access)
+        flat, lanes, _ = allowed(access)
         remote = self.residents.slot[lanes] != flat // self.shared.stride
         if remote.any():
             stamps, warps = self._stamps(access, now, lanes[remote]), self.clocks.warp[lanes[remote] // WARP]
@@ -255,7 +253,7 @@ class Races(Observer):
 
     def _check_remote_readers(self, access: Access, remote: GlobalShadow) -> None:
         """Holds a write against the reads of other blocks."""
-        flat, lanes, number = self._parts(access)
+        flat, lanes, number = allowed(access)
         words = remote.words(flat, access.size)
         lanes = words.each(lanes)
         who = Accessors(words, lanes, lanes // WARP, words.each(number))
@@ -264,19 +262,15 @@ class Races(Observer):
 
     def _check_started(self, access: Access) -> None:
         """Reports accesses to shared memory of blocks that may not have started yet."""
-        flat, lanes, number = self._parts(access)
+        flat, lanes, number = allowed(access)
         slots = flat // self.shared.stride
         strange = unstarted(self.clocks, lanes, slots)
         if not strange.any():
             return
         first = int(np.argmax(strange))
-        holder = access.region.table.before(int(access.address.reshape(-1)[number[first]]))
-        block = self.residents.numbered(int(self.residents.ordinals[slots[first]]), 0).block_text
-        where = holder.at(int(access.address.reshape(-1)[number[first]])) if holder else "shared memory"
         which = np.zeros(access.address.shape, bool)
         which.reshape(-1)[number[strange]] = True
-        message = f"{access.by.name} {access.kind} {where} of block {block}, which may not have started"
-        access.by.finding("cluster", message, which, help="a barrier.cluster.arrive and .wait before the first access")
+        tell_unstarted(access, which, int(access.address.reshape(-1)[number[first]]), int(slots[first]))
 
     def _end_blocks(self, slots: np.ndarray, by: Requester) -> None:
         """Reports blocks that end while other blocks may not be done with their shared memory."""
@@ -291,7 +285,7 @@ class Races(Observer):
         return earlier is not None and earlier.kind == WRITES
 
     def _in_global(self, access: Access) -> None:
-        flat, lanes, number = self._parts(access)
+        flat, lanes, number = allowed(access)
         if not flat.size:
             return
         now = self._note(Told(access.by.origin, access.kind, access.ordering), _strength(access))
@@ -526,6 +520,8 @@ class Races(Observer):
         words = self.shared.words(event.destination, event.bytes)
         self.shared.writes.put(words, words.each(stamps), words.each(warps))
         self.shared.newest_write = now | SEVERAL
+        if self.shared.pages is not None:
+            self.shared.pages.note_writes(self.clocks, event.destination, warps, now | SEVERAL)
         whole = slice(None) if event.used is None else event.used == event.bytes
         if not len(event.source[whole]):
             return
@@ -540,13 +536,12 @@ class Races(Observer):
         now = self._note(Told(event.origin, WRITES, ASYNC, asynchronous=True), _WEAK)
         stride = self.shared.stride
         landings = self.proxies.landing(event.mbarrier // stride, event.mbarrier % stride)
-        words = self.shared.words(event.places.reshape(-1), CHUNK)
-        self.shared.writes.put(
-            words,
-            np.full(len(words.first), now | SEVERAL, STAMP),
-            words.each(np.broadcast_to(landings, event.places.shape).reshape(-1)),
-        )
+        places, writers = event.places.reshape(-1), np.broadcast_to(landings, event.places.shape).reshape(-1)
+        words = self.shared.words(places, CHUNK)
+        self.shared.writes.put(words, np.full(len(words.first), now | SEVERAL, STAMP), words.each(writers))
         self.shared.newest_write = now | SEVERAL
+        if self.shared.pages is not None:
+            self.shared.pages.note_writes(self.clocks, places, writers, now | SEVERAL)
         warps = self.clocks.warp[event.readers // WARP]
         if event.source_space == "global" and event.sources.size:
             stamps = np.full(event.sources.shape, now | ASYNC_LANE, STAMP)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .clocks import Clocks
+from .pages import Pages
 from .readers import MoreReaders
 from .stamps import LANE_MASK, STAMP
 
@@ -154,6 +156,7 @@ class SharedShadow(Shadow):
         super().__init__(0, slots * stride)
         self.slots, self.stride, self.warps = slots, stride, warps
         self.readers = Plane.empty(self.plane * (warps + 1))
+        self.pages: Pages | None = None  # once mbarriers or the async proxy are used
         self.remote: GlobalShadow | None = None  # reads by other blocks of the cluster, once there is one
 
     @property
@@ -164,6 +167,13 @@ class SharedShadow(Shadow):
     def refine(self, factor: int) -> None:
         super().refine(factor)
         self.readers = refined(self.readers, factor)
+
+    def begin_pages(self, clocks: Clocks) -> None:
+        """From now on pages are remembered; the newest read is taken to be of all of them, by all warps."""
+        self.pages = Pages(self.slots, self.stride, self.warps)
+        self.pages.reads[:] = self.newest_read
+        written = np.flatnonzero(self.writes.stamp.data)
+        self.pages.note_writes(clocks, written * self.grain, self.writes.warp.data[written], self.newest_write)
 
     def reads_of(self, words: Words, warp: np.ndarray | int) -> Words:
         """Where the reads of warps (of the block) are kept."""
@@ -183,6 +193,8 @@ class SharedShadow(Shadow):
             new._rows(theirs, 0)[destination] = self._rows(mine, 0)[source]
         for warp in range(self.warps + 1):
             new._rows(new.readers, warp)[destination] = self._rows(self.readers, warp)[source]
+        if self.pages is not None:
+            new.pages = self.pages.moved(slots, source, destination)
         if self.remote is not None:
             new.remote = self.remote.moved(self.stride, slots, source, destination)
         return new

@@ -100,6 +100,16 @@ def tell(conflict: Conflict, which: np.ndarray) -> None:
     access.by.finding("race", f"{both}; {_reason(conflict)}", which, others, _mend(conflict, crowd))
 
 
+def tell_unstarted(access: Access, which: np.ndarray, address: int, slot: int) -> None:
+    """Reports accesses to shared memory of a block that may not have started yet; the first of them is at `address`."""
+    holder = access.region.table.before(address)
+    residents = access.by.residents
+    block = residents.numbered(int(residents.ordinals[slot]), 0).block_text
+    where = holder.at(address) if holder else "shared memory"
+    message = f"{access.by.name} {access.kind} {where} of block {block}, which may not have started"
+    access.by.finding("cluster", message, which, help="a barrier.cluster.arrive and .wait before the first access")
+
+
 def tell_early_exit(
     by: Requester, residents: Residents, slot: int, shared: Region, place: int, earlier: Told | None, warp: int
 ) -> None:

@@ -27,7 +27,7 @@ from ptxdsl.kernels.sm90.copies import TensorCopies
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of
-from ptxdsl.kernels.sm90.store import warpgroup_store
+from ptxdsl.kernels.sm90.store import WarpgroupStore, warpgroup_store
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.store.sums import Sums
@@ -105,7 +105,8 @@ def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTrai
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
         copy_tiles(ring, TensorCopies(traits, memory), traits.schedule.walk(scene))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        compute_tiles(traits, memory, ring, consumer, lambda: traits.schedule.walk(scene))
+        mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
+        compute_tiles(ring, mma, store, traits.schedule.walk(scene))
 
 
 def copy_tiles(ring: pd.Ring, copies: TensorCopies, walk: Walk) -> None:
@@ -123,12 +124,8 @@ def copy_tile(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
         ring.commit()
 
 
-def compute_tiles(
-    traits: WarpgroupTraits, memory: SharedTiles, ring: pd.Ring, consumer: pd.warpgroup, walked: Callable[[], Walk]
-) -> None:
-    """What warpgroups do that multiply: tiles, one after another, as the walk has them that is `walked` by each."""
-    mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
-    walk = walked()
+def compute_tiles(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk) -> None:
+    """What warpgroups do that multiply: tiles, one after another, as their walk has them."""
     for work in walk.tiles(started_elsewhere):
         sums = multiply_tiles(ring, mma, work.iterations)
         for part in walk.complete(work, sums):

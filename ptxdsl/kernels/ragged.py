@@ -7,7 +7,6 @@ The groups lie one behind the other (`grouped_gemm_ragged`), or each at the star
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import ptxdsl as pd
@@ -22,9 +21,11 @@ from ptxdsl.kernels.parameters import ragged_parameters
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
+from ptxdsl.kernels.sm90.copies import GroupRows, TensorCopies, TensorView
 from ptxdsl.kernels.sm90.memory import SharedTiles
+from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
+from ptxdsl.kernels.sm90.store import group_store
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
 from ptxdsl.kernels.tiles.product import Product, View, Work
@@ -54,11 +55,11 @@ def ragged_kernel(
     memory = SharedMemory(traits)
     copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
 
-    def inputs(group: Scalar, first: Scalar) -> tuple[View, View]:
+    def matrices(group: Scalar, first: Scalar) -> tuple[View, View, View]:
         a = _rows(p.a, first, group, traits.operands.a_major == "mn")
-        return a, View(p.b.pointer + group.to(s64) * p.b.apart, p.b.stride)
+        return a, View(p.b.pointer + group.to(s64) * p.b.apart, p.b.stride), _rows(p.out, first, group)
 
-    compute(traits, memory, copies, _walk(p, traits, form, inputs))
+    compute(traits, memory, copies, _walk(p, traits, form, matrices))
 
 
 @pd.kernel(reqntid=lambda traits: traits.threads)
@@ -76,16 +77,17 @@ def warpgroup_ragged_kernel(
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
 
-    def inputs(group: Scalar, first: Scalar) -> tuple[TensorView, TensorView]:
-        a = TensorView(p.a, 0, first) if form == "ragged" else TensorView(p.a, group)
-        return a, TensorView(p.b, group)
+    def matrices(group: Scalar, first: Scalar) -> tuple[TensorView, TensorView, View | GroupRows]:
+        at, out = (0, first) if form == "ragged" else (group, None), _rows(p.out, first, group)
+        stored = GroupRows(*out, TensorView(p.boxes, *at)) if traits.operands.out_boxes else out
+        return TensorView(p.a, *at), TensorView(p.b, group), stored
 
-    walked = partial(_walk, p, traits, form, inputs)
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
-        _copy_tiles(ring, TensorCopies(traits, memory), walked())
+        _copy_tiles(ring, TensorCopies(traits, memory), _walk(p, traits, form, matrices))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        compute_tiles(traits, memory, ring, consumer, walked)
+        mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer)
+        compute_tiles(ring, mma, store, _walk(p, traits, form, matrices))
 
 
 def _copy_tiles(ring: pd.Ring, copies: TensorCopies, walk: Walk) -> None:
@@ -98,15 +100,15 @@ def _copy_tiles(ring: pd.Ring, copies: TensorCopies, walk: Walk) -> None:
         ring.drain()
 
 
-def _walk(p: Any, traits: Traits, form: str, inputs: Callable[[Scalar, Scalar], tuple[Any, Any]]) -> VisitorWalk:
-    """The tiles of all groups; `inputs` are A and B of a group, given which row of all is its first."""
+def _walk(p: Any, traits: Traits, form: str, matrices: Callable[[Scalar, Scalar], tuple[Any, ...]]) -> VisitorWalk:
+    """The tiles of all groups; `matrices` are A, B and out of a group, given which row of all is its first."""
     tile_m, tile_n, tile_k = traits.tile
     across, iterations = ceil_div(p.n, tile_n), ceil_div(p.k, tile_k)
     visitor = VISITORS[form](p.sizes, p.groups, p.rows, (tile_m, across))
 
     def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:
-        count, out = visitor.size(group) - first, _rows(p.out, first, group)
-        product = Product(count, p.n, p.k, *inputs(group, first), out, out, 1, 0)
+        count, (a, b, out) = visitor.size(group) - first, matrices(group, first)
+        product = Product(count, p.n, p.k, a, b, out, out, 1, 0)
         i, j, _ = STRIPS.tile_offset((tile, 0, 0), tiled_shape=(ceil_div(count, tile_m), across, 1))
         return Work(product, (i, j), 0, iterations, traits.tile)
 

@@ -130,8 +130,12 @@ class Traits:
     def shared_bytes(self) -> int:
         """The ring, and where the output is staged: a group of each warp's rows."""
         m, n = self.sums.warps
-        staged = m * n * self.sums.rows * (self.sums.strip + PAD) * self.operands.staged.bytes
-        return max(self.tiling.ring_bytes(self.operands), self.staged_at + staged)
+        return max(self.tiling.ring_bytes(self.operands), self.staged_at + m * n * self.warp_staged_bytes)
+
+    @property
+    def warp_staged_bytes(self) -> int:
+        """What a warp stages at a time."""
+        return self.sums.rows * (self.sums.strip + PAD) * self.operands.staged.bytes
 
     @property
     def registers(self) -> int:

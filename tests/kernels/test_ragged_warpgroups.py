@@ -22,6 +22,7 @@ ARCH = "sm_90a"
 every_machine = pytest.mark.parametrize("name", MACHINES)
 LOW = GemmConfig(tile=(64, 64, 64), stages=3, atom="wgmma")
 SQUARE = GemmConfig(tile=(128, 128, 64), stages=2, atom="wgmma")
+NARROW = GemmConfig(tile=(128, 48, 64), stages=2, atom="wgmma")  # no whole box
 ENDS = [0, 1, 1, 66, 130, 131, 131, 259, 300, 300]  # groups of 0, 1, 65, 64, 1, 0, 128, 41 and 0 rows
 ROWS = 312
 
@@ -34,7 +35,9 @@ def hopper(monkeypatch):
 
 
 @every_machine
-@pytest.mark.parametrize("config, order", [(LOW, "row"), (SQUARE, "column")], ids=["one consumer", "two consumers"])
+@pytest.mark.parametrize(
+    "config, order", [(LOW, "row"), (NARROW, "column"), (SQUARE, "column")], ids=["one box", "by rows", "two boxes"]
+)
 def test_groups_end_anywhere_and_no_row_is_written_by_two(name, config, order, rng):
     check_ragged(machine(name), rng, ENDS, ROWS, 136, 72, order=order, config=config)
 
@@ -70,7 +73,7 @@ def test_masked_rows_are_not_written(name, order, rng):
     a, b = normal(rng, (7, 70, 72), "bf16"), weights(rng, 7, 72, 40, order, "bf16")
     out = np.full((7, 70, 40), np.nan).astype(NAMES["bf16"])
     given = [where.array(x) for x in (a, b, counts, out)]
-    values = where.values(grouped_gemm_masked(*given[:3], out=given[3], config=LOW))
+    values = where.values(grouped_gemm_masked(*given[:3], out=given[3], config=SQUARE if order == "row" else LOW))
     for group, count in enumerate(np.clip(counts, 0, 70)):
         assert near(values[group, :count], a[group, :count], b[group], "bf16")
         assert np.isnan(values[group, count:]).all()
@@ -130,7 +133,7 @@ class TestChoice:
     @pytest.mark.parametrize("form", ["ragged", "masked"])
     def test_large_groups_go_by_warpgroups(self, form):
         traits = self.chosen(2048, 1024, 512, 4, form)
-        assert isinstance(traits, WarpgroupTraits) and traits.schedule is AHEAD
+        assert isinstance(traits, WarpgroupTraits) and traits.schedule is AHEAD and traits.operands.out_boxes
 
     def test_small_groups_go_another_way(self):
         assert not isinstance(self.chosen(64, 64, 64, 4), WarpgroupTraits)
@@ -178,7 +181,7 @@ def test_refusals(which):
 @pytest.mark.parametrize("output", [f16, f32])
 @pytest.mark.parametrize("tile", [(128, 256), (128, 192), (128, 128), (64, 256), (64, 128)])
 def test_kernels_that_are_chosen_spill_nothing(output, tile):
-    operands = Operands(output=output, batches="strided")
+    operands = Operands(output=output, batches="strided", out_boxes=output is f16)
     traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3), operands, AHEAD)
     try:
         resources = warpgroup_ragged_kernel.resources(ARCH, traits=traits)

@@ -205,7 +205,14 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
         return configure(config, operands, device)
     traits = configure(config, replace(operands, batches="strided"), device, takes_warpgroups=True)
     check_mappable(k, a, b)
-    return traits
+    return _in_boxes(traits, device) if out.type.bits == 16 and out.is_mappable else traits
+
+
+def _in_boxes(traits: Traits, device: int | None) -> Traits:
+    """The same with an output that tensor copies store, where there is shared memory to stage it."""
+    assert isinstance(traits, WarpgroupTraits)
+    boxes = replace(traits, operands=replace(traits.operands, out_boxes=True))
+    return boxes if boxes.tile[1] % boxes.out_map.box[-1] == 0 and boxes.fits(target(device)) else traits
 
 
 def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -> GemmConfig:
@@ -235,16 +242,18 @@ def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validat
         )
     kernel = kernels.of(traits)
     blocks = min(tiles, resident_blocks(kernel, traits.threads, groups.place[0], **constants))
-    group, of_a, of_b = _inputs(traits, a, b)
-    values = group(a=of_a, b=of_b, out=_view(out), sizes=groups.sizes, groups=count, rows=rows, n=n, k=k)
+    group, matrices = _matrices(traits, a, b, out)
+    values = group(**matrices, sizes=groups.sizes, groups=count, rows=rows, n=n, k=k)
     return LaunchPlan(kernel, blocks, traits.threads, values, constants)
 
 
-def _inputs(traits: Traits, a: Matrix, b: Matrix) -> tuple[Group, Any, Any]:
-    """What the kernel of a path takes, and A and B as it does."""
-    if isinstance(traits, WarpgroupTraits):
-        return tensor_ragged_parameters(traits), a.mapped(traits.a.map), b.mapped(traits.b.map)
-    return ragged_parameters(traits), _view(a), _view(b)
+def _matrices(traits: Traits, a: Matrix, b: Matrix, out: Matrix) -> tuple[Group, dict[str, Any]]:
+    """What the kernel of a path takes, and the matrices as it does."""
+    if not isinstance(traits, WarpgroupTraits):
+        return ragged_parameters(traits), {"a": _view(a), "b": _view(b), "out": _view(out)}
+    boxes = {"boxes": out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
+    mapped = {"a": a.mapped(traits.a.map), "b": b.mapped(traits.b.map), "out": _view(out), **boxes}
+    return tensor_ragged_parameters(traits), mapped
 
 
 def _view(matrix: Matrix) -> Parameters:

@@ -18,6 +18,18 @@ class TensorView(NamedTuple):
     batch: Any = 0
     row: Any = None
 
+    def line(self, row: Any) -> Any:
+        """Where a row of the matrix is in the tensor."""
+        return row if self.row is None else self.row + row
+
+
+class GroupRows(NamedTuple):
+    """The rows of a group in the output: its first element, the elements between rows, and the tensor that has them."""
+
+    pointer: Any
+    stride: Any
+    tensor: TensorView
+
 
 class TensorCopies:
     """The copies of both operands, tile after tile along the K of some work; for one thread."""
@@ -29,6 +41,6 @@ class TensorCopies:
         """Begins to copy the tiles of an iteration along K to a slot of the ring."""
         (first_m, first_n), k = work.first, iteration * self.depth
         behind = slot.index * self.memory.stage
-        a, b, rows = self.memory.a + behind, self.memory.b + behind, work.product.a
-        self.a.load(rows, a, first_m if rows.row is None else rows.row + first_m, k, slot.full)
+        a, b = self.memory.a + behind, self.memory.b + behind
+        self.a.load(work.product.a, a, work.product.a.line(first_m), k, slot.full)
         self.b.load(work.product.b, b, first_n, k, slot.full)

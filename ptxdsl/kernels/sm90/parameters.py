@@ -23,8 +23,9 @@ def tensor_parameters(traits: WarpgroupTraits) -> Group:
 @lru_cache(maxsize=1024)
 def tensor_ragged_parameters(traits: WarpgroupTraits) -> Group:
     """Those of `warpgroup_ragged_kernel`: the tensor of all rows of A, as one plane or as one of each group, and that
-    of B, a plane of each group; else as `ragged_kernel`."""
-    return pd.Parameters.of("TensorRagged", **ragged_fields(traits, traits.a.map, traits.b.map))
+    of B, a plane of each group; `boxes` is out as a tensor, where it is stored so; else as `ragged_kernel`."""
+    boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
+    return pd.Parameters.of("TensorRagged", **ragged_fields(traits, traits.a.map, traits.b.map), **boxes)
 
 
 def tensor_products_of(p: Any, traits: WarpgroupTraits) -> Products:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
@@ -30,7 +30,7 @@ class TensorStore:
         self.columns = LINE_BYTES // self.type.bytes
         self.boxes = traits.staged_boxes
         self.origin = (0,) * (traits.out_map.rank - 2)
-        number = consumer.index * (self.boxes * GROUP_ROWS * self.columns)
+        number = consumer.index * (traits.staged_bytes // self.type.bytes)
         self.staged = pd.view(staging.bitcast(self.type) + number, traits.out_map.boxes_layout(self.boxes))
         lane = pd.laneid
         self.row = consumer.thread % WARPGROUP // WARP * WARP_ROWS + lane % WARP_ROWS
@@ -40,10 +40,10 @@ class TensorStore:
     def __call__(self, part: Part) -> None:
         """Begins to store sums that are complete."""
         (first_m, first_n), out = part.work.first, part.work.product.out
-        row = first_m + self.consumer.index * GROUP_ROWS
+        row = out.line(first_m + self.consumer.index * GROUP_ROWS)
         registers = part.sums.registers
         for first in range(0, self.traits.tile[1], self.boxes * self.columns):
-            self._await_read()
+            self.await_read()
             for box in range(self.boxes):
                 self._stage(box, registers, first + box * self.columns, part.work.product.alpha)
             pd.ptx.fence.proxy.async_.shared__cta()
@@ -60,7 +60,8 @@ class TensorStore:
         with pd.if_(self.leads):
             pd.ptx.cp.async_.bulk.wait_group(0)
 
-    def _await_read(self) -> None:
+    def await_read(self) -> None:
+        """Until the warpgroup may write to the shared memory of its boxes."""
         with pd.if_(self.leads):
             pd.ptx.cp.async_.bulk.wait_group.read(0)
         self.consumer.warpgroup_barrier()
@@ -79,7 +80,40 @@ class TensorStore:
         return traced(function, value) if function else value
 
 
-def warpgroup_store(traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> Store | TensorStore:
+class GroupStore:
+    """The same of groups of rows, whose out is a GroupRows: in boxes where the group has all rows of a warpgroup; else
+    by its warps, so that those of the next group are left alone. Both stage the output in the same shared memory."""
+
+    def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> None:
+        self.consumer, self.boxes = consumer, TensorStore(traits, memory.staging, consumer)
+        apart = traits.staged_bytes - WARPGROUP // WARP * traits.warp_staged_bytes
+        self.rows = Store(traits, memory.staging + consumer.index * (apart // traits.operands.inputs.bytes))
+
+    def __call__(self, part: Part) -> None:
+        """Stores sums that are complete, or begins to."""
+        product = part.work.product
+        whole = part._replace(work=part.work._replace(product=product._replace(out=product.out.tensor)))
+        row = part.work.first[0] + self.consumer.index * GROUP_ROWS
+        with pd.if_(product.m >= row + GROUP_ROWS):
+            self.boxes(whole)
+        with pd.else_(), pd.if_(product.m > row):
+            self.boxes.await_read()
+            self.rows(part)
+
+    def finish(self) -> None:
+        """Until all is in memory."""
+        self.boxes.finish()
+
+
+WarpgroupStore: TypeAlias = Store | TensorStore | GroupStore
+
+
+def group_store(traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> WarpgroupStore:
+    """For groups of rows: in boxes where that can be."""
+    return (GroupStore if traits.operands.out_boxes else warpgroup_store)(traits, memory, consumer)
+
+
+def warpgroup_store(traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> WarpgroupStore:
     """In boxes, where the output can be stored so; else by the warps, each its rows."""
     if traits.operands.out_boxes:
         return TensorStore(traits, memory.staging, consumer)

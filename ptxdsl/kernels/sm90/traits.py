@@ -10,7 +10,7 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES, TileBoxes
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WarpgroupTiling
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARPGROUP, WarpgroupTiling
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits import Traits
 
@@ -46,11 +46,16 @@ class WarpgroupTraits(Traits):
         return next(n for n in (2, 1) if self.tile[1] % (n * self.out_map.box[-1]) == 0)
 
     @property
+    def staged_bytes(self) -> int:
+        """What a warpgroup has to stage boxes, or what its warps do where a group of rows ends in a tile."""
+        return max(self.staged_boxes * self.out_map.bytes, WARPGROUP // WARP * self.warp_staged_bytes)
+
+    @property
     def shared_bytes(self) -> int:
         """The ring, and where the output is staged."""
         if not self.operands.out_boxes:
             return super().shared_bytes
-        return self.staged_at + self.tiling.consumers * self.staged_boxes * self.out_map.bytes
+        return self.staged_at + self.tiling.consumers * self.staged_bytes
 
     @property
     def staged_at(self) -> int:

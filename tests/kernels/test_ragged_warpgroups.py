@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,18 @@ def test_other_outputs(name, output, rng):
     for group, end in enumerate(ends):
         assert near(values[begin:end], a[begin:end], b[group], output)
         begin = end
+
+
+@every_machine
+@pytest.mark.parametrize("inputs, depth, output", [("f32", 32, "f32"), ("s8", 128, "s32"), ("s8", 128, "f16")])
+def test_inputs_of_other_types(name, inputs, depth, output, rng):
+    """Small integers, whose sums are exact in all types."""
+    where, config = machine(name), replace(LOW, tile=(64, 64, depth))
+    a, b = (rng.integers(-3, 4, shape).astype(NAMES[inputs]) for shape in ((70, 48), (2, 40, 48)))
+    b, out = b.swapaxes(1, 2), np.zeros((70, 40), NAMES[output])
+    given = [where.array(x) for x in (a, b, np.array([3, 70], np.int32), out)]
+    values = where.values(grouped_gemm_ragged(*given[:3], out=given[3], config=config))
+    assert (values == np.concatenate([a[:3].astype(np.float64) @ b[0], a[3:].astype(np.float64) @ b[1]])).all()
 
 
 @every_machine

@@ -29,7 +29,7 @@ from ptxdsl.types import TYPES
 
 SIGNIFICANT_BITS = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
 LEAST_EXPONENT = {"f16": -14, "bf16": -126, "f32": -126, "f64": -1022}  # of normal numbers; below, steps stay the same
-READ_BITS = {"f32": 11}  # of operands, where tensor cores round them
+READ_BITS = {"f32": 10}  # of operands that are right: mma.sync rounds to 11 bits, wgmma cuts off behind them
 MMA_K = {"f64": 1}  # products that are added up before their sum is rounded
 USUAL_MMA_K = 16
 WHOLE = ("s8", "u8")

@@ -29,7 +29,7 @@ OUTPUTS = {
 }
 PAIRS = [(inputs, output) for inputs, outputs in OUTPUTS.items() for output in outputs]
 # Of one rounding, relative: of an operand as the tensor cores read it, of a step of a sum, of an output.
-READ = {"f32": 2.0**-11}
+READ = {"f32": 2.0**-11}  # by mma.sync, as small products are; of large ones by wgmma the cut errors cancel
 SUMMED = {"f64": 2.0**-53, "s8": 0.0, "u8": 0.0}
 WRITTEN = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53, "s32": 0.0}
 WHOLE = ("s8", "u8", "s32")

@@ -14,7 +14,7 @@ ifneq ($(shell $(BIN)/python -c 'import pip, sys; print(sys.version_info >= (3, 
 BROKEN := FORCE
 endif
 
-.PHONY: help demo test lint golden stubs wheel gpu bench corpus clean FORCE
+.PHONY: help demo test lint golden stubs wheel docs gpu bench corpus clean FORCE
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -53,8 +53,11 @@ bench: $(READY)-test ## every benchmark; each prints the machine, the shapes and
 corpus: $(READY)-test $(READY)-corpus ## the corpus with Triton and numba (1.7 GB); its CUDA C++ takes nvcc on the PATH
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 tests/corpus
 
+docs: $(READY)-docs ## the documentation as pages in site/: tutorial, how-to pages, reference
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 clean: ## remove .venv and all caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis site
 
 $(BIN)/python: $(BROKEN)
 	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or newer was not found; say make PYTHON=/path/to/python3" >&2; exit 1; }

@@ -25,11 +25,11 @@ def _chapters() -> dict[str, set[str]]:
     chapters: dict[str, set[str]] = {}
     for name, entries in Op.table.items():
         for op, _ in entries:
-            chapters.setdefault(_chapter(op), set()).add(name)
+            chapters.setdefault(chapter(op), set()).add(name)
     return chapters
 
 
-def _chapter(op: Op) -> str:
+def chapter(op: Op) -> str:
     """The subject of the file that an instruction stands in."""
     title = (importlib.import_module(type(op).__module__).__doc__ or "").partition("\n")[0]
     return re.split(r" \(|[.:]( |$)", title)[0]

@@ -45,7 +45,7 @@ def page(text: str) -> str:
     name, *words = text.split(".")
     rows = forms_with(words, name) if name in Op.table else forms_with([name, *words])
     rows = [row for row in rows if row[-1].syntax.startswith(f"{text}.")] or rows
-    return "\n\n".join(_family(name, op, forms) for name, op, forms in _by_op(rows))
+    return "\n\n".join(family(name, op, forms) for name, op, forms in by_op(rows))
 
 
 def refusal(text: str) -> tuple[str, str | None]:
@@ -62,7 +62,7 @@ def wrapped(text: str, indent: str = INDENT, hanging: str = "") -> list[str]:
     return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + hanging, break_on_hyphens=False)
 
 
-def _by_op(rows: Iterable[tuple[str, Op, Form]]) -> list[tuple[str, Op, list[Form]]]:
+def by_op(rows: Iterable[tuple[str, Op, Form]]) -> list[tuple[str, Op, list[Form]]]:
     """Forms by their meaning; of an instruction, those of the plain name before those of `add.cc`."""
     groups = groupby(rows, key=lambda row: row[:2])
     meanings = [(name, op, [form for *_, form in group]) for (name, op), group in groups]
@@ -71,7 +71,7 @@ def _by_op(rows: Iterable[tuple[str, Op, Form]]) -> list[tuple[str, Op, list[For
     return sorted(meanings, key=lambda meaning: (names.index(meaning[0]), literals[meaning[1]]))
 
 
-def _family(name: str, op: Op, forms: Iterable[Form]) -> str:
+def family(name: str, op: Op, forms: Iterable[Form]) -> str:
     """The forms of an instruction that have one meaning."""
     head = wrapped(f"{name}: {op.meaning}", "", INDENT)
     return "\n\n".join(["\n".join(head), *("\n".join(_form(form)) for form in forms)])

@@ -1,0 +1,37 @@
+"""All code of the pages in docs/ runs in its order, and prints what the pages say."""
+
+import re
+
+import pytest
+
+from tests.snippets import BLOCK, ROOT, blocks, run_page
+
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+WITH_CODE = [page for page in PAGES if any(blocks(page.read_text()))]
+GENERATED = ("instructions/", "pictures/")
+
+
+def name_of(page):
+    return page.relative_to(ROOT / "docs").as_posix()
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=name_of)
+def test_every_block_runs_and_prints_what_is_shown(page, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    run_page(page.read_text(), capfd)
+
+
+def test_the_tutorial_has_ten_chapters():
+    assert [name_of(page)[9:11] for page in WITH_CODE if "tutorial" in page.parts] == [f"{n:02}" for n in range(1, 11)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_what_it_links_to_exists(page):
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", BLOCK.sub("", page.read_text()))
+    written = [link for link in links if not any(folder in link for folder in GENERATED)]
+    assert [link for link in written if not (page.parent / link).exists()] == []
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    assert [name_of(page) for page in PAGES if name_of(page) not in navigation] == []

@@ -139,6 +139,15 @@ def test_ptx(check, tmp_path):
         assert vars(check(target, *launch)) == {"code": 1, "out": expected, "err": ""}
 
 
+def test_what_kernels_print_stays_out_of_what_programs_read(check, tmp_path):
+    kernel = '@pd.kernel\ndef told(x: pd.ptr[pd.f32]):\n    pd.printf("%g;", x[pd.tid.x])\n'
+    (tmp_path / "told.py").write_text(f"import ptxdsl as pd\n{kernel}")
+    launch = ("told.py:told", "--grid", 1, "--block", 2, "--arg", "f32[2]=1")
+    done = check(*launch, "--json")
+    assert json.loads(done.out)
+    assert done.err == "1;1;"
+
+
 def test_json(check, tmp_path):
     assert check("mine.py:reversed_rows", "--json").code == 1
     done = check("mine.py:reversed_rows", "--json", "findings.json")

@@ -17,7 +17,7 @@ from ..layout.descriptors import ADDRESS_MASK, OPERAND_K_BYTES, Fields, chunk_of
 from ..layout.mma_shapes import WGMMA_M
 from ..types import Type, f16, s32
 from .matrix import matrix_a, shape, values
-from .numerics import NAN
+from .numerics import canonical
 from .opcode import Opcode
 from .step import Step
 from .tensor_core import OF_WGMMA, accumulate
@@ -173,7 +173,7 @@ def multiply_add(
         if not each.accumulates.all():
             total = np.where(each.accumulates[order[:, 0]][:, np.newaxis, np.newaxis], total, dtype.type(0))
         total = _added(m, i, -a[number] if each.negated else a[number], b[number], total)
-    return total
+    return total if i.dtype is s32 else canonical(total)
 
 
 def _added(m: Step, i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray) -> np.ndarray:
@@ -186,8 +186,4 @@ def _added(m: Step, i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray) ->
         if i.satfinite:
             np.clip(total, -(2.0**31), 2.0**31 - 1, out=total)
         return total.astype(np.int64).astype(np.int32)
-    new = total.astype(old.dtype)
-    nan = new != new
-    if nan.any():
-        new[nan] = NAN[new.dtype]
-    return new
+    return total.astype(old.dtype)

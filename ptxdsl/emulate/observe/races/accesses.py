@@ -36,6 +36,15 @@ class Accesses:
             self._everyone = self._words(ALL)
         return self._everyone
 
+    def by_warps(self) -> Accesses | None:
+        """One for each warp, if all lanes of each access one place."""
+        if self.flat.size % WARP:
+            return None
+        flat, lanes = self.flat.reshape(-1, WARP), self.lanes.reshape(-1, WARP)
+        if (flat != flat[:, :1]).any() or (lanes != lanes[:, :1] // WARP * WARP + np.arange(WARP)).any():
+            return None
+        return Accesses(self.shadow, self.size, flat[:, 0], lanes[:, 0], self.number[::WARP])
+
     def _words(self, which: np.ndarray | slice) -> Accessors:
         words = self.shadow.words(self.flat[which], self.size)
         lanes = words.each(self.lanes[which])

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
+from math import prod
 
 import numpy as np
 
@@ -21,6 +23,7 @@ class Message:
 
     `reads` has the same of reads alone: an arrival at an mbarrier of another block, if its scope is not the cluster,
     comes when the thread has read what it read, but its writes may come later.
+    `serial` tells messages apart.
     `proxies` has, by block, what it makes known of the async proxy: a row as those of `Clocks.proxies`.
     """
 
@@ -28,13 +31,14 @@ class Message:
     threads: dict[int, int] = field(default_factory=dict)
     reads: Message | None = None
     proxies: dict[int, np.ndarray] = field(default_factory=dict)
+    serial: int = field(default_factory=count(1).__next__)
 
     def joined(self, other: Message | None) -> Message:
         if other is None or other is self:
             return self
-        threads = dict(self.threads)
-        for thread, stamp in other.threads.items():
-            threads[thread] = max(stamp, threads.get(thread, 0))
+        threads = self.threads | other.threads
+        for thread in self.threads.keys() & other.threads.keys():
+            threads[thread] = max(self.threads[thread], other.threads[thread])
         reads = other.reads if self.reads is None else self.reads.joined(other.reads)
         proxies = self.proxies | other.proxies
         for block in self.proxies.keys() & other.proxies.keys():
@@ -258,7 +262,7 @@ class Clocks:
 
     def blank(self) -> Message:
         """A message that tells nothing."""
-        return Message(np.zeros(self.residents.warps * int(np.prod(self.residents.grid)), STAMP))
+        return Message(np.zeros(self.residents.warps * prod(self.residents.grid), STAMP))
 
     def tell(self, lane: int, now: int, limit: int | None = None) -> Message:
         """What a lane knows, or knew up to a stamp."""
@@ -281,8 +285,11 @@ class Clocks:
 
     def hear(self, lanes: np.ndarray, message: Message, alive: np.ndarray) -> None:
         """Lanes learn a message; a warp does, where all its lanes do that have not ended."""
-        rows, counts = np.unique(np.unique(lanes) // WARP, return_counts=True)
-        whole = counts == alive.reshape(-1, WARP)[rows].sum(1)
+        listens = np.zeros(len(alive), bool)
+        listens[lanes] = True
+        by_warp = listens.reshape(-1, WARP)
+        rows = np.flatnonzero(by_warp.any(1))
+        whole = by_warp[rows].sum(1) == alive.reshape(-1, WARP)[rows].sum(1)
         self._teach(rows[whole], message)
         for row in rows[~whole]:
             members = lanes[lanes // WARP == row]

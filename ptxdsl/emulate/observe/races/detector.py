@@ -146,7 +146,7 @@ class Races(Observer):
             self._check_fences(access, accesses.those(doubts.fences), shadow)
         if access.asynchronous:
             return
-        self._record_shared(access, now, accesses.those(ALL))
+        self._record_shared(access, now, accesses)
         if access.ordering.sem != "weak" or self.locations.boxes:
             self.locations.access(access, "shared", accesses.flat, accesses.lanes, now | SEVERAL)
 
@@ -169,8 +169,13 @@ class Races(Observer):
             return np.full(len(lanes), now | SEVERAL, STAMP)
         return (now + lanes % WARP).astype(STAMP)
 
-    def _record_shared(self, access: Access, now: int, who: Accessors) -> None:
-        shadow, words = self.shared, who.words
+    def _record_shared(self, access: Access, now: int, accesses: Accesses) -> None:
+        shadow = self.shared
+        if access.kind == READS and access.slots is None and (warps := accesses.by_warps()) is not None:
+            self._record_reads(now, warps.those(ALL), True)
+            return
+        who = accesses.those(ALL)
+        words = who.words
         if access.kind != READS:
             shadow.newest_write = now | SEVERAL
             stamps, warps = self._stamps(access, now, who.lanes), self.clocks.warp[who.rows]

@@ -8,7 +8,6 @@ and accesses that do not order by themselves.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import compress
 from typing import TypeAlias
 
 import numpy as np
@@ -62,7 +61,8 @@ Boxes: TypeAlias = dict[tuple[str, int], Mailbox]
 class Locations:
     """Mailboxes by space and place, and what lanes fenced or have yet to fence.
 
-    `latest` has the message that each thread read last, by whether it acquired it: spinning threads read it again.
+    `latest` has the serial of the message that each lane read last, by whether it acquired it: spinning threads read it
+    again.
     """
 
     def __init__(self, clocks: Clocks, lanes: int, boxes: Boxes) -> None:
@@ -70,15 +70,16 @@ class Locations:
         self.boxes = boxes
         self.arrived: Boxes = {}
         self.heard: dict[int, Message] = {}
-        self.latest: dict[bool, dict[int, Message]] = {False: {}, True: {}}
+        self.latest = [np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)]
         self.fenced = [np.zeros(lanes, np.int64) for _ in range(3)]  # by reach
         self.any_fenced = False
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
         """Lanes go to their places among other residents."""
-        for reach, old in enumerate(self.fenced):
-            self.fenced[reach] = np.zeros(residents.lanes, np.int64)
-            self.fenced[reach][destination] = old[source]
+        for kept in (self.fenced, self.latest):
+            for number, old in enumerate(kept):
+                kept[number] = np.zeros(residents.lanes, np.int64)
+                kept[number][destination] = old[source]
 
     def relocate(self, slots: np.ndarray, stride: int) -> None:
         """Slots of shared memory have other numbers, -1 for those that are gone."""
@@ -161,17 +162,16 @@ class Locations:
         """Lanes read a message."""
         if message is None:
             return
-        threads = self.clocks.threads(lanes)
         acquires = ordering.sem in ("acquire", "acq_rel")
         latest = self.latest[acquires]
-        news = [latest.get(thread) is not message for thread in threads]
-        if not any(news):
+        lanes = lanes[latest[lanes] != message.serial]
+        if not lanes.size:
             return
-        latest |= dict.fromkeys(threads, message)
+        latest[lanes] = message.serial
         if acquires:
-            self.clocks.hear(lanes[news], message, alive)
+            self.clocks.hear(lanes, message, alive)
             return
-        for thread in compress(threads, news):
+        for thread in self.clocks.threads(lanes):
             self.heard[thread] = message.joined(self.heard.get(thread))
 
     def _exchange(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:

@@ -34,7 +34,7 @@ class Proxies:
         block, number = divmod(landing - int(LANDED), LANDINGS)
         row = np.zeros(c.proxy_table().shape[1], STAMP)
         row[number] = now | SEVERAL
-        threads = {thread_number(int(warp), ASYNC_LANE): now | ASYNC_LANE for warp in np.unique(readers)}
+        threads = {thread_number(warp, ASYNC_LANE): now | ASYNC_LANE for warp in set(readers.tolist())}
         return Message(c.blank().warps, threads, proxies={block: row})
 
     def fence(self, lanes: np.ndarray, now: int) -> None:

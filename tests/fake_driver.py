@@ -134,6 +134,14 @@ class FakeCuda:
         map.opaque = [real.cuuint64_t(len(self.maps)), *[real.cuuint64_t(0)] * 15]
         return self.result("cuTensorMapEncodeTiled", map)
 
+    def cuTensorMapEncodeIm2col(
+        self, type, rank, address, dims, strides, lower, upper, channels, pixels, steps, *modes
+    ):
+        """As for tiles; corners are ints, as the driver's bindings take them."""
+        assert all(isinstance(n, int) for n in (*lower, *upper))
+        self.pixels = lower, upper, int(channels), int(pixels)
+        return self.cuTensorMapEncodeTiled(type, rank, address, dims, strides, [], steps, *modes)
+
     def cuPointerGetAttribute(self, attribute, pointer):
         return self.result("cuPointerGetAttribute", pointer >> 40)
 

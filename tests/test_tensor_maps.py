@@ -10,9 +10,11 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import bf16, f16, f32, s32, u32
 from ptxdsl.assemble import Cubin, Resources
-from ptxdsl.isa.tensor_map import TensorMapDescription
+from ptxdsl.isa.tensor_map import PixelBox, TensorMapDescription
 from ptxdsl.runtime.arguments import Signature
 from ptxdsl.runtime.launch import load
+from ptxdsl.runtime.tensor_maps import description as description_of
+from ptxdsl.runtime.tensor_maps import for_driver
 from ptxdsl.verify.effects import written
 
 from .fake_driver import FakeCuda, installed
@@ -70,6 +72,32 @@ BAD_MAPS = {
         lambda: pd.TensorMap(s32, (8, 8), fill="nan"),
         'a tensor map of s32 has fill="nan", and s32 has no NaN', 'fill with "zeros"',
     ),
+    "a corner that is a number": (
+        lambda: pd.TensorMap.im2col(f16, 64, 64, -1, -1),
+        "a corner of the pixel box is -1; it is a tuple of 1 to 3 ints",
+        "one for each axis of an image: (-1, -1) for a padding of 1",
+    ),
+    "corners of other images": (
+        lambda: pd.TensorMap.im2col(f16, 64, 64, (-1, -1), (-1,)),
+        "the corners of the pixel box are (-1, -1) and (-1,)", "give both for each axis of an image",
+    ),
+    "a corner far away": (
+        lambda: pd.TensorMap.im2col(f16, 64, 64, (0, 0, -17), (0, 0, 0)),
+        "a corner of the pixel box is -17; with 5 axes it is from -16 to 15", "it is a padding, or that less the filter",
+    ),
+    "too many pixels": (
+        lambda: pd.TensorMap.im2col(f16, 1025, 64, (0,), (0,)),
+        "a column of 1025 pixels; 1024 is the most", "copy several columns one after the other",
+    ),
+    "too many channels": (
+        lambda: pd.TensorMap.im2col(f16, 64, 128, (0,), (0,), swizzle=128),
+        "the last axis of a box of (64, 128) has 256 bytes of f16; swizzle=128 takes no more than 128",
+        "make it 64 elements, and copy several boxes",
+    ),
+    "strides of other images": (
+        lambda: pd.TensorMap.im2col(f16, 64, 64, (0, 0), (0, 0), (2,)),
+        "the strides of the filter are (2,); they are 2 ints of 1 to 8", "one for each axis of an image",
+    ),
     "no such promotion": (
         lambda: pd.TensorMap(f16, (8, 8), l2_promotion=96),
         "the l2_promotion of a tensor map is 96", "it is 0, 64, 128 or 256 bytes",
@@ -122,6 +150,27 @@ def test_an_array_is_described_innermost_first():
         address=array.ctypes.data, type=f16, dims=(72, 67, 5), strides=(192, 192 * 70), box=(64, 32, 2),
         element_strides=(1, 1, 1), swizzle=128, fill="nan", l2_promotion=256,
     )  # fmt: skip
+
+
+def test_images_are_described_innermost_first():
+    images = np.zeros((5, 9, 14, 64), np.float16)
+    map = pd.TensorMap.im2col(f16, 128, 32, (-1, -2), (-3, 0), (1, 2), swizzle=64)
+    assert described(map, images) == TensorMapDescription(
+        address=images.ctypes.data, type=f16, dims=(64, 14, 9, 5), strides=(128, 1792, 16128), box=(),
+        element_strides=(1, 2, 1, 1), swizzle=64, l2_promotion=128, pixel_box=PixelBox((-2, -1), (0, -3), 32, 128),
+    )  # fmt: skip
+    assert map.bytes == described(map, images).box_bytes == 128 * 32 * 2
+
+
+def test_images_that_are_less_than_the_filter_are_refused():
+    map = pd.TensorMap.im2col(f16, 64, 64, (0, 0), (-2, -2))
+    with pytest.raises(pd.LaunchError) as refused:
+        Signature("k", [("a", map)]).check([np.zeros((4, 9, 2, 64), np.float16)], -1)
+    assert refused.value.message == (
+        "`a` takes TensorMap.im2col(f16, 64, 64, (0, 0), (-2, -2)); its images are (9, 2): "
+        "the pixel box is empty along dimension 1: from 0 to -1"
+    )
+    assert refused.value.help == "pass larger images"
 
 
 def test_what_is_described_is_what_the_driver_takes():
@@ -242,6 +291,15 @@ def test_the_driver_encodes_the_map_once_for_an_array_and_each_launch_hands_it_o
     assert {launch["parameters"][1] for launch in gpu.launches} == {(4).to_bytes(4, "little")}
 
 
+def test_the_driver_encodes_columns_of_pixels_in_its_own_way(gpu):
+    images = pd.TensorMap.im2col(f16, 64, 32, (-1, 0), (-1, -2), (2, 1))
+    description = description_of(images, 1 << 20, (2, 9, 14, 64), (16128, 1792, 128, 2))
+    assert for_driver(description.encode())
+    modes = ["DATA_TYPE_FLOAT16", "INTERLEAVE_NONE", "SWIZZLE_NONE", "L2_PROMOTION_L2_128B", "FLOAT_OOB_FILL_NONE"]
+    assert gpu.maps == [(4, 1 << 20, [64, 14, 9, 2], [128, 1792, 16128], [], [1, 1, 2, 1], modes)]
+    assert gpu.pixels == ([0, -1], [-2, -1], 32, 64)
+
+
 def test_an_array_that_no_longer_fits_is_refused_also_after_a_good_launch(gpu):
     launch, x = handle(), Tensor((64, 128), (128, 1))
     launch(1, 128, (x, 4))
@@ -287,6 +345,44 @@ def copies(a: pd.TensorMap(f16, (32, 64), swizzle=128), b: pd.TensorMap(f16, (32
     a.load(tile, (pd.ctaid.x, 64), full)
     b.store((0, -8), tile)
     b.reduce("add", (0, 0), tile.address(8, 0))
+
+
+@pd.kernel
+def columns(a: pd.TensorMap.im2col(f16, 64, 64, (-1, -1), (-1, -1), swizzle=128), s: u32):
+    tile, full = a.shared(), pd.shared(pd.b64, 1)
+    a.load(tile, (0, -1, 3, 64), full, offsets=(2, s.to(pd.u16)))
+    a.load(tile, (0, -1, 3, 64), full, multicast=3)
+    a.store((0, 1, 2, 0), tile)
+
+
+def test_columns_of_pixels_take_offsets_to_elements_of_the_filter():
+    load = "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+    lines = [line for line in emitted(columns, "sm_90a") if "bulk" in line]
+    assert lines[0].startswith(f"{load} [dynamic_shared], [%a, {{64, 3, -1, 0}}], [full], {{%")
+    assert lines[0].endswith(", 2};")
+    assert lines[1:] == [
+        f"{load}.multicast::cluster [dynamic_shared], [%a, {{64, 3, -1, 0}}], [full], {{0, 0}}, 3;",
+        "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%a, {0, 2, 1, 0}], [dynamic_shared];",
+    ]
+
+
+IMAGES = "a: pd.TensorMap.im2col(f16, 64, 64, (0, 0), (0, 0))"
+
+
+@pytest.mark.parametrize("offsets", ["(1,)", "3"])
+def test_offsets_of_other_images_are_refused(offsets):
+    message = refusal(f"a.load(a.shared(), (0, 0, 0, 0), pd.shared(pd.b64, 1), offsets={offsets})", IMAGES, "sm_90a")
+    assert message.startswith(
+        "`a` is a TensorMap.im2col(f16, 64, 64, (0, 0), (0, 0)): `offsets` has one number for each of 2 axes of an image\n"
+    )
+    assert message.endswith("  help: give the element of the filter times the dilation, outermost axis first")
+
+
+def test_boxes_have_no_offsets():
+    body = "a.load(a.shared(), (0, 0), pd.shared(pd.b64, 1), offsets=(0,))"
+    message = refusal(body, "a: pd.TensorMap(f16, (32, 64))", "sm_90a")
+    assert message.startswith("`a` is a TensorMap(f16, (32, 64)), whose boxes have no offsets\n")
+    assert message.endswith("  help: leave `offsets` out, or use .im2col")
 
 
 def test_a_method_is_one_instruction_whose_coordinates_go_innermost_first():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import b64, bf16, f16, f32, f64, s16, s32, u8
+from ptxdsl import b64, bf16, f16, f32, f64, ptr, s16, s32, u8
 
 from .machines import BF16, MACHINES, machine
 
@@ -101,3 +101,39 @@ def test_both_the_fence_and_the_barrier_are_needed(fenced, met):
     report = pd.emulate(written, 1, 64, y, fenced=fenced, met=met)
     assert {finding.kind for finding in report.findings} == {"race"}
     assert (y == 1).all()
+
+
+@pd.kernel(arch="sm_90a", reqntid=128)
+def convolved(x: "images", w: ptr[f32], y: ptr[f32], *, images: pd.TensorMap, filter: int):  # noqa: F821
+    """y = one filter of `filter` by `filter` over images: thread i has the i-th corner of the filter."""
+    tile, full = x.shared(), pd.shared(b64, 1)
+    elect = pd.tid.x == 0
+    with pd.if_(elect):
+        pd.ptx.mbarrier.init.shared__cta.b64(full.address(), 1)
+        pd.ptx.fence.mbarrier_init.release.cluster()
+    pd.ptx.bar.sync(0)
+    total = pd.var(f32, 0)
+    for n, (r, s) in enumerate((r, s) for r in range(filter) for s in range(filter)):
+        with pd.if_(elect):
+            pd.ptx.mbarrier.arrive.expect_tx.shared__cta.b64(full.address(), x.bytes, out="_")
+            x.load(tile, (0, -1, -1, 0), full, offsets=(r, s))
+        with pd.while_(lambda n=n: ~pd.ptx.mbarrier.try_wait.parity.shared__cta.b64(full.address(), n % 2)):
+            pass
+        for channel in range(x.box[1]):
+            total += tile[pd.tid.x, channel] * w[n * x.box[1] + channel]
+        pd.ptx.bar.sync(0)
+    y[pd.tid.x] = total
+
+
+@every_machine
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_convolution_by_columns_of_pixels(name, stride):
+    """Two images of 9 by 11 with padding 1, and what lies behind them is zeros."""
+    where = machine(name)
+    x, w = np.arange(2 * 9 * 11 * 8, dtype=np.float32).reshape(2, 9, 11, 8) % 7, np.arange(72, dtype=np.float32) % 5
+    y = where.array(np.zeros(128, np.float32))
+    images = pd.TensorMap.im2col(f32, 128, 8, (-1, -1), (-1, -1), (stride, stride), swizzle=32)
+    convolved[1, 128](where.array(x), where.array(w), y, images=images, filter=3)
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))), (3, 3), (1, 2))
+    expected = np.einsum("npqcrs,rsc->npq", windows[:, ::stride, ::stride], w.reshape(3, 3, 8)).reshape(-1)
+    assert np.array_equal(where.values(y), np.concatenate([expected, np.zeros(128)])[:128])

@@ -40,11 +40,12 @@ def description(
         type=kind.element,
         dims=tuple(shape[::-1]),
         strides=tuple(strides[-2::-1]),
-        box=kind.box[::-1],
-        element_strides=(1,) * kind.rank,
+        box=kind.box[::-1] if kind.pixel_box is None else (),
+        element_strides=(1,) * kind.rank if kind.pixel_box is None else (1, *kind.steps[::-1], 1),
         swizzle=kind.swizzle or 0,
         fill=kind.fill,
         l2_promotion=kind.l2_promotion,
+        pixel_box=kind.pixel_box,
     )
 
 
@@ -72,6 +73,8 @@ def _check(name: str, kind: TensorMap, array: Array) -> None:
                 "not negative and less than 2^40",
                 f"pad its rows to a multiple of {UNIT} bytes, or copy with cp.async",
             )  # fmt: skip
+    if kind.pixel_box is not None and (problem := next(kind.pixel_box.problems(array.shape[::-1]), None)):
+        _refuse(name, kind, f"its images are {array.shape[1:-1]}: {problem}", "pass larger images")
     if array.pointer % UNIT:
         _refuse(
             name, kind, f"it starts at {array.pointer:#x}; TMA takes addresses that are multiples of {UNIT} bytes",
@@ -112,13 +115,16 @@ def _encoded(d: TensorMapDescription) -> bytes:
     """The 128 bytes that the driver makes of a description."""
     cuda = driver.cuda
     wide = [cuda.cuuint64_t(n) for n in d.dims], [cuda.cuuint64_t(n) for n in d.strides or (UNIT,)]
-    narrow = [cuda.cuuint32_t(n) for n in d.box], [cuda.cuuint32_t(n) for n in d.element_strides]
+    encode, box = cuda.cuTensorMapEncodeTiled, [[cuda.cuuint32_t(n) for n in d.box]]
+    if (p := d.pixel_box) is not None:
+        encode = cuda.cuTensorMapEncodeIm2col
+        box = [list(p.lower), list(p.upper), cuda.cuuint32_t(p.channels), cuda.cuuint32_t(p.pixels)]
     kind = _DATA_TYPES[ALIASES.get(str(d.type), str(d.type))]
     swizzle = f"{d.swizzle}B" if d.swizzle else "NONE"
     promotion = f"L2_{d.l2_promotion}B" if d.l2_promotion else "NONE"
     encoded = call(
-        "making a tensor map", cuda.cuTensorMapEncodeTiled,
-        getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}"), d.rank, d.address, *wide, *narrow,
+        "making a tensor map", encode, getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}"), d.rank,
+        d.address, *wide, *box, [cuda.cuuint32_t(n) for n in d.element_strides],
         cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle}"),
         getattr(cuda.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{promotion}"),

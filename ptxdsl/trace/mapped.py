@@ -76,19 +76,44 @@ class MappedTensor(Foreign, Source):
         emit("prefetch.tensormap", (self,))
 
     def load(
-        self, destination: Any, coordinates: Any, mbarrier: Any, *, multicast: Any = None, policy: Any = None
+        self,
+        destination: Any,
+        coordinates: Any,
+        mbarrier: Any,
+        *,
+        offsets: Any = None,
+        multicast: Any = None,
+        policy: Any = None,
     ) -> None:
         """Copies the box that begins at `coordinates` to shared memory; completes `bytes` at an mbarrier.
 
         What lies outside of the array is filled; coordinates may be negative. `multicast` is a mask of 16 bits: in each
         block of the cluster whose bit is set the box comes to the same place, and completes at the mbarrier there.
-        `policy` is a u64 of `createpolicy`, for the L2 cache.
+        `policy` is a u64 of `createpolicy`, for the L2 cache. Of a `TensorMap.im2col` the coordinates are those of the
+        filter's corner where the column begins, and of the first channel; `offsets` go from there to an element of the
+        filter, one for each axis of an image, ints or u16 (zeros if they are left out).
         """
         options = [(".multicast::cluster", multicast), (".L2::cache_hint", policy)]
         flags = "".join(flag for flag, value in options if value is not None)
-        text = f"cp.async.bulk.tensor.{self.type.rank}d.shared::cluster.global.tile.{COMPLETES}{flags}"
+        mode, pixels = ("tile", ()) if self.type.pixel_box is None else ("im2col", (self._offsets(offsets),))
+        if offsets is not None and not pixels:
+            refuse(
+                f"`{self.name}` is a {self.type}, whose boxes have no offsets", "leave `offsets` out, or use .im2col"
+            )
+        text = f"cp.async.bulk.tensor.{self.type.rank}d.shared::cluster.global.{mode}.{COMPLETES}{flags}"
         more = [value for _, value in options if value is not None]
-        emit(text, (_at(destination), self, self._inner_first(coordinates), _at(mbarrier), *more))
+        emit(text, (_at(destination), self, self._inner_first(coordinates), _at(mbarrier), *pixels, *more))
+
+    def _offsets(self, offsets: Any) -> tuple[Any, ...]:
+        """From a filter's corner to one of its elements, as the instruction takes it."""
+        axes = self.type.rank - 2
+        written = (0,) * axes if offsets is None else offsets
+        if not isinstance(written, tuple | list) or len(written) != axes:
+            refuse(
+                f"`{self.name}` is a {self.type}: `offsets` has one number for each of {axes} axes of an image",
+                "give the element of the filter times the dilation, outermost axis first",
+            )
+        return tuple(written[::-1])
 
     def store(self, coordinates: Any, source: Any) -> None:
         """Copies shared memory to the box that begins at `coordinates`; what lies outside of the array is left out.
@@ -103,7 +128,8 @@ class MappedTensor(Foreign, Source):
         self._copy("cp.reduce.async.bulk", coordinates, source, f".{operation}")
 
     def _copy(self, name: str, coordinates: Any, source: Any, operation: str) -> None:
-        text = f"{name}.tensor.{self.type.rank}d.global.shared::cta{operation}.tile.bulk_group"
+        mode = "tile" if self.type.pixel_box is None else "im2col_no_offs"
+        text = f"{name}.tensor.{self.type.rank}d.global.shared::cta{operation}.{mode}.bulk_group"
         emit(text, (self, self._inner_first(coordinates), _at(source)))
 
     def _inner_first(self, coordinates: Any) -> tuple[Any, ...]:

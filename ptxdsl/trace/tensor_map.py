@@ -9,7 +9,19 @@ from typing import Any
 
 from ptxdsl.driver import Late
 from ptxdsl.errors import TraceError, here
-from ptxdsl.isa.tensor_map import ALIASES, ELEMENTS, FILLS, MOST_DIMENSIONS, MOST_IN_BOX, PROMOTIONS, SWIZZLES
+from ptxdsl.isa.tensor_map import (
+    ALIASES,
+    CORNER_BITS,
+    ELEMENTS,
+    FILLS,
+    MOST_DIMENSIONS,
+    MOST_ELEMENT_STRIDE,
+    MOST_IN_BOX,
+    MOST_PIXELS,
+    PROMOTIONS,
+    SWIZZLES,
+    PixelBox,
+)
 from ptxdsl.types import FixedArray, Type
 
 layouts: Any = Late("ptxdsl.layout.layout")
@@ -33,7 +45,8 @@ class TensorMap:
     rows that lie one behind the other as they are. `fill` is what is copied for elements outside of the array: "zeros"
     or "nan". `l2_promotion` is how many bytes L2 fetches at a time: 64, 128, 256, or 0 for what is asked.
 
-    In the kernel `a` is a `MappedTensor`. Raises TraceError for a box that no tensor map has.
+    `pd.TensorMap.im2col` makes a map of columns of pixels. In the kernel `a` is a `MappedTensor`. Raises TraceError for
+    a box that no tensor map has.
     """
 
     element: Type
@@ -41,6 +54,8 @@ class TensorMap:
     swizzle: int | None
     fill: str
     l2_promotion: int
+    pixel_box: PixelBox | None
+    steps: tuple[int, ...]
 
     def __init__(
         self,
@@ -51,14 +66,48 @@ class TensorMap:
         fill: str = "zeros",
         l2_promotion: int = 128,
     ) -> None:
-        box = (box,) if isinstance(box, int) else box
-        for field, value in zip(self.__slots__, (element, box, swizzle, fill, l2_promotion), strict=True):
+        self._set(element, (box,) if isinstance(box, int) else box, swizzle, fill, l2_promotion, None, ())
+
+    @classmethod
+    def im2col(
+        cls,
+        element: Type,
+        pixels: int,
+        channels: int,
+        lower: tuple[int, ...],
+        upper: tuple[int, ...],
+        strides: tuple[int, ...] | None = None,
+        swizzle: int | None = None,
+        *,
+        fill: str = "zeros",
+        l2_promotion: int = 128,
+    ) -> TensorMap:
+        """A parameter for images, (n, h, w, c) or with one axis less or more, that TMA copies in columns of pixels.
+
+        A copy brings `channels` of `pixels` pixels, `(pixels, channels)` in shared memory: what a filter's element sees
+        when its corner goes through the images. Along each axis of an image the corner stands at `lower` first, at
+        extent - 1 + `upper` last, and goes on by `strides` (ones if they are left out). A convolution with padding p
+        and a filter of r elements, d apart, has lower = -p and upper = p - (r - 1) d. Axes are those of the array,
+        outermost first. Raises TraceError for what no tensor map has.
+        """
+        _check_corners(lower, upper)
+        steps = (1,) * len(lower) if strides is None else tuple(strides)
+        box = PixelBox(lower[::-1], upper[::-1], channels, pixels)
+        kind: TensorMap = object.__new__(cls)
+        kind._set(element, (pixels, channels), swizzle, fill, l2_promotion, box, steps)
+        return kind
+
+    def _set(self, *values: object) -> None:
+        for field, value in zip(self.__slots__, values, strict=True):
             object.__setattr__(self, field, value)
         for message, help in self._problems():
             raise TraceError(message, at=here().location, help=help)
 
     def __str__(self) -> str:
         swizzle = f", swizzle={self.swizzle}" if self.swizzle else ""
+        if self.pixel_box is not None:
+            corners = f"{self.pixel_box.lower[::-1]}, {self.pixel_box.upper[::-1]}"
+            return f"TensorMap.im2col({self.element}, {self.box[0]}, {self.box[1]}, {corners}{swizzle})"
         return f"TensorMap({self.element}, {self.box}{swizzle})"
 
     __repr__ = __str__
@@ -69,7 +118,8 @@ class TensorMap:
 
     @property
     def rank(self) -> int:
-        return len(self.box)
+        """The axes of the array."""
+        return len(self.box) if self.pixel_box is None else len(self.pixel_box.lower) + 2
 
     @property
     def bytes(self) -> int:
@@ -125,7 +175,8 @@ class TensorMap:
             yield f"the l2_promotion of a tensor map is {self.l2_promotion!r}", "it is 0, 64, 128 or 256 bytes"
 
     def _extent_problems(self) -> Iterator[tuple[str, str]]:
-        for extent in self.box:
+        yield from self._pixel_problems()
+        for extent in self.box if self.pixel_box is None else self.box[1:]:
             if extent > MOST_IN_BOX:
                 yield (
                     f"a box of {self.box} has {extent} elements along an axis; {MOST_IN_BOX} is the most",
@@ -140,10 +191,50 @@ class TensorMap:
             )
         if self.swizzle and inner > self.swizzle:
             fits = self.swizzle // self.element.bytes
-            turned = self.rank > 1 and self.box[0] <= fits
+            turned = len(self.box) > 1 and self.box[0] <= fits and self.pixel_box is None
             help = f"make it {fits} elements, and copy several boxes"
             yield (
                 f"the last axis of a box of {self.box} has {inner} bytes of {self.element}; "
                 f"swizzle={self.swizzle} takes no more than {self.swizzle}",
                 f"a box is written as the array's axes, outermost first: {self.box[::-1]}?" if turned else help,
             )
+
+    def _pixel_problems(self) -> Iterator[tuple[str, str]]:
+        """What columns of pixels cannot be."""
+        if (box := self.pixel_box) is None:
+            return
+        if box.pixels > MOST_PIXELS:
+            yield (
+                f"a column of {box.pixels} pixels; {MOST_PIXELS} is the most",
+                "copy several columns one after the other",
+            )
+        limit = 1 << (CORNER_BITS[self.rank] - 1)
+        beyond = [n for n in (*box.lower, *box.upper) if not -limit <= n < limit]
+        if beyond:
+            message = (
+                f"a corner of the pixel box is {beyond[0]}; with {self.rank} axes it is from {-limit} to {limit - 1}"
+            )
+            yield message, "it is a padding, or that less the filter"
+        if len(self.steps) != self.rank - 2 or not all(
+            type(n) is int and 1 <= n <= MOST_ELEMENT_STRIDE for n in self.steps
+        ):
+            yield (
+                f"the strides of the filter are {self.steps!r}; "
+                f"they are {self.rank - 2} ints of 1 to {MOST_ELEMENT_STRIDE}",
+                "one for each axis of an image",
+            )
+
+
+def _check_corners(lower: tuple[int, ...], upper: tuple[int, ...]) -> None:
+    """Raises TraceError for what are no two corners of a box in images of one, two or three axes."""
+    for corner in (lower, upper):
+        if not isinstance(corner, tuple) or not 1 <= len(corner) <= 3 or not all(type(n) is int for n in corner):
+            raise TraceError(
+                f"a corner of the pixel box is {corner!r}; it is a tuple of 1 to 3 ints", at=here().location,
+                help="one for each axis of an image: (-1, -1) for a padding of 1",
+            )  # fmt: skip
+    if len(lower) != len(upper):
+        raise TraceError(
+            f"the corners of the pixel box are {lower!r} and {upper!r}", at=here().location,
+            help="give both for each axis of an image",
+        )  # fmt: skip

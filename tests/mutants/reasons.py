@@ -1,0 +1,67 @@
+"""Why mutants make no difference, where the reason is known and no run can show it."""
+
+import re
+from dataclasses import replace
+
+from .trial import MISSED, SAME, Verdict
+
+ANYWHERE = (
+    (r"commit_group", r"(before|behind) (?!cp\.async)", "it crosses no copy: the groups are the same"),
+    (r"commit_group", r"behind cp\.async", "the copy joins the group before its own: threads wait for it no later"),
+    (
+        r"fence\.proxy\.async",
+        r"behind bar",
+        "a proxy fence may stand anywhere between the write and the asynchronous read, and the thread that issues runs it",
+    ),
+)
+"""Instruction, change, reason."""
+
+OF_KERNELS = (
+    (
+        r"ring\.py.*|visitor\.py.*",
+        r"wait_all",
+        r"behind bar",
+        "what is staged lies behind the ring, and a thread fills the same bytes of a slot, behind its own wait",
+        r"persistent|stream-K|grouped",
+    ),
+    (
+        r"ring\.py",
+        r"bar\.sync",
+        r"behind st\.shared",
+        "the warp alone reads what that store overwrites",
+        r"gemm|conv2d",
+    ),
+    (
+        r"ring\.py",
+        r"bar\.sync",
+        r"behind ldmatrix",
+        "elements that go through registers were stored before the barrier of the round before",
+        r"odd sizes",
+    ),
+    (r"visitor\.py", r"bar\.sync", r"removed", "the table is brought once: nobody has read entries before", r"table"),
+    (
+        r"ring\.py",
+        r"bar\.sync",
+        r"behind ld\.global",
+        "it loads from arrays that this block does not write",
+        r"table",
+    ),
+    (r"store\.py", r"bar\.warp\.sync", r"before st\.shared", "those columns lie outside of the matrix", r"conv2d"),
+    (r"store\.py", r"bar\.warp\.sync", r"removed", "the warp meets again before it stages anything", r"table"),
+)
+"""File, instruction, change, reason, subject."""
+
+
+def explained(subject: str, verdict: Verdict) -> Verdict:
+    """The verdict, with its reason if the mutant seemed to be missed and one is known."""
+    mutant = verdict.mutant
+    if verdict.verdict != MISSED:
+        return verdict
+    for instruction, change, reason in ANYWHERE:
+        if re.search(instruction, mutant.instruction) and re.match(change, mutant.change):
+            return replace(verdict, verdict=SAME, reason=reason)
+    for file, instruction, change, reason, subjects in OF_KERNELS:
+        at = re.match(file, mutant.source) and re.search(instruction, mutant.instruction)
+        if at and re.match(change, mutant.change) and re.search(subjects, subject):
+            return replace(verdict, verdict=SAME, reason=reason)
+    return verdict

@@ -1,0 +1,156 @@
+"""The kernels that are mutated, each on a small problem of small whole numbers: sums are exact in every order."""
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from unittest.mock import patch
+
+import numpy as np
+
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call import residency
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.conv import conv2d
+from ptxdsl.kernels.gemm import gemm
+from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_ragged
+from ptxdsl.schedule import PersistentScheduler, StreamKThreadblockSwizzle
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CONFIG = GemmConfig(tile=(32, 32, 32), warp=(16, 32), stages=3)
+SIZES = ((40, 40, 200), (33, 24, 72), (24, 40, 160))  # as many iterations along K as leave the ring at each stage
+SMALL = ((20, 24, 40), (9, 33, 1))
+GROUP = ((40, 40, 64), (7, 40, 8), (33, 24, 304))
+
+
+def whole(*shape: int, seed: int = 0, dtype: type = np.float16) -> np.ndarray:
+    """Whole numbers from -2 to 2."""
+    return np.random.default_rng(seed).integers(-2, 3, shape).astype(dtype)
+
+
+def example(name: str) -> ModuleType:
+    """The program `examples/NAME.py` as a module."""
+    sys.path.insert(0, str(EXAMPLES))
+    try:
+        spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        return module
+    finally:
+        sys.path.remove(str(EXAMPLES))
+
+
+@contextmanager
+def multiprocessors(count: int) -> Iterator[None]:
+    """On a GPU of so few, the blocks of a grid take several tiles each."""
+    residency._resident_blocks.cache_clear()
+    with patch.object(residency, "EMULATED", count):
+        yield
+    residency._resident_blocks.cache_clear()
+
+
+def product(sizes: Sequence[tuple[int, int, int]] = SIZES, **options: object) -> None:
+    with multiprocessors(1):
+        for m, n, k in sizes:
+            gemm(whole(m, k), whole(k, n, seed=1), config=CONFIG, **options)
+
+
+def group(**options: object) -> None:
+    for deeper in (0, 32, 64):
+        sizes = [(m, n, k + deeper) for m, n, k in GROUP]
+        lists = [[whole(m, k, seed=i), whole(k, n, seed=i + 9)] for i, (m, n, k) in enumerate(sizes)]
+        with multiprocessors(1):
+            grouped_gemm([a for a, _ in lists], [b for _, b in lists], config=CONFIG, **options)
+
+
+def ragged() -> None:
+    offsets = np.array([20, 20, 90], np.int32)
+    with multiprocessors(1):
+        for k in (64, 96, 160):
+            grouped_gemm_ragged(whole(90, k), whole(3, k, 40, seed=1), offsets, config=CONFIG)
+
+
+def convolution() -> None:
+    for channels in (8, 16, 24):
+        conv2d(whole(1, 6, 6, channels), whole(24, 3, 3, channels, seed=1), pad=1, config=CONFIG)
+
+
+def reduction() -> None:
+    module = example("02_reduce")
+    module.total[module.BLOCKS, module.THREADS](whole(1300, dtype=np.float32), np.zeros(1, np.float32), 1300)
+
+
+def transposition() -> None:
+    module = example("03_transpose")
+    target = np.zeros((45, 70), np.float32)
+    module.transpose[(2, 3), (module.TILE, module.ROWS)](whole(70, 45, dtype=np.float32), target, 70, 45)
+
+
+def steps(name: str) -> Callable[[], None]:
+    def run() -> None:
+        module = example("05_gemm_steps")
+        for m, n, k in SMALL if name == "naive" else SIZES:
+            arrays = whole(m, k), whole(n, k, seed=1), np.zeros((m, n), np.float32)
+            module.launch(module.STEPS[name], arrays, (m, n, k))
+
+    return run
+
+
+def warpgroup() -> None:
+    module = example("11_one_wgmma")
+    d = np.zeros((50, 57), np.float32)
+    module.one_wgmma[1, module.WARPGROUP](whole(50, 39), whole(57, 39, seed=1), d, 50, 57, 39)
+
+
+def boxes() -> None:
+    module = example("09_tma_copy")
+    x = whole(40, 72)
+    module.double[(2, 2), module.COLUMNS](x, np.zeros_like(x))
+
+
+def warp_specialised() -> None:
+    module = example("12_warp_specialised_gemm")
+    kernel = next(value for value in vars(module).values() if isinstance(value, Kernel))
+    kernel[1, 384](*module.operands(128, 264, 256), 1, 2, 4)
+
+
+def ring() -> None:
+    module = example("10_mbarrier_ring")
+    kernel = next(value for value in vars(module).values() if isinstance(value, Kernel))
+    kernel[1, 160](whole(96, 128, dtype=np.float32), np.zeros(128, np.float32), 128, 6)
+
+
+def cluster() -> None:
+    module = example("13_cluster")
+    x = np.random.default_rng(3).integers(0, module.BINS, 1500).astype(np.uint32)
+    module.histogram[4, module.THREADS](x, np.zeros(module.BINS, np.uint32), len(x))
+
+
+SUBJECTS: dict[str, Callable[[], None]] = {
+    "gemm": product,
+    "gemm, odd sizes": lambda: product([(35, 37, 71), (33, 5, 97), (24, 33, 151)]),
+    "gemm, split K in turn": lambda: product(split_k=2),
+    "gemm, split K, last block adds": lambda: product(split_k=2, reduction="parallel"),
+    "gemm, split K, shares": lambda: product(split_k=2, reduction="scatter"),
+    "gemm, stream-K": lambda: product([*SIZES, (104, 40, 96)], schedule=StreamKThreadblockSwizzle(3)),
+    "gemm, persistent": lambda: product([(72, 40, 104), (72, 40, 72), (40, 72, 160)], schedule=PersistentScheduler()),
+    "grouped, device": lambda: group(schedule="device"),
+    "grouped, table, balanced": lambda: group(schedule="host", balance="k"),
+    "grouped, ragged": ragged,
+    "conv2d": convolution,
+    "02_reduce": reduction,
+    "03_transpose": transposition,
+    "05_gemm_steps, naive": steps("naive"),
+    "05_gemm_steps, cp.async": steps("cp.async"),
+    "05_gemm_steps, swizzled": steps("swizzled"),
+    "05_gemm_steps, pipelined": steps("pipelined"),
+    "09_tma_copy": boxes,
+    "10_mbarrier_ring": ring,
+    "11_one_wgmma": warpgroup,
+    "12_warp_specialised_gemm": warp_specialised,
+    "13_cluster": cluster,
+}

@@ -1,0 +1,168 @@
+"""Launches that are run again with other texts, under several schedules, and what became of each mutant."""
+
+import ctypes
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from unittest.mock import patch
+
+from ptxdsl import config
+from ptxdsl.arrays import AddressTable, Array, Struct
+from ptxdsl.errors import Error
+from ptxdsl.lower import lower
+from ptxdsl.parse import parse
+from ptxdsl.runtime import emulation
+
+from .mutate import ACCESS, COPY, ORDERING, SHARED_ACCESS, Kernel, Lines, Mutant
+
+SCHEDULES = ("lockstep", "skewed", "random:1")
+STEPS = 40_000  # of a launch; the intact ones take less than a tenth of it
+FINDING, NUMBER, SAME, NOT_REACHED, DOUBLED, MISSED = (
+    "finding", "another number", "no difference", "not reached", "doubled", "missed",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a launch ended with: the first finding, or the bytes of all arrays."""
+
+    finding: str
+    contents: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a mutant, and how that is known."""
+
+    mutant: Mutant
+    verdict: str
+    reason: str
+
+
+class Launch:
+    """A launch as the emulator got it, with what its arrays held before."""
+
+    def __init__(self, positional: tuple, options: dict) -> None:
+        function, module, self.grid, self.block, self.arguments, self.shared_bytes, *_ = positional
+        self.kernel, self.cluster = function.name, options.get("cluster")
+        self.text = lower(module)
+        self.arrays = list(_arrays(self.arguments))
+        self.before = [_bytes(array) for array in self.arrays]
+
+    def run(self, text: str, schedule: str) -> Outcome:
+        """Runs a text of the kernel on arrays that hold what they held."""
+        for array, content in zip(self.arrays, self.before, strict=True):
+            ctypes.memmove(array.span[0], content, len(content))
+        try:
+            module = parse(text)
+            function = next(f for f in module.kernels if f.name == self.kernel)
+            with config.using(schedule=schedule, steps=str(STEPS)):
+                importlib.import_module("ptxdsl.emulate").run(
+                    function, module, self.grid, self.block, self.arguments, self.shared_bytes, cluster=self.cluster
+                )
+        except Error as error:
+            return Outcome(str(error).partition("\n")[0])
+        return Outcome("", tuple(map(_bytes, self.arrays)))
+
+
+def _arrays(arguments: Sequence[object]) -> Iterator[Array]:
+    """All arrays among arguments, those in structs and tables too; once each."""
+    for argument in arguments:
+        if isinstance(argument, Struct):
+            yield from (array for *_, array in argument.holders)
+        elif isinstance(argument, Array):
+            yield argument
+            if isinstance(argument.owner, AddressTable):
+                yield from (array for *_, array in argument.owner.holders)
+
+
+def _bytes(array: Array) -> bytes:
+    low, high = array.span
+    return ctypes.string_at(low, high - low)
+
+
+def launches(run: Callable[[], object]) -> list[list[Launch]]:
+    """All launches that a function makes, those of one kernel together."""
+    caught: dict[str, list[Launch]] = {}
+    real = importlib.import_module("ptxdsl.emulate").run
+
+    def spy(*positional: object, **options: object) -> object:
+        launch = Launch(positional, options)
+        caught.setdefault(launch.text, []).append(launch)
+        return real(*positional, **options)
+
+    with patch.object(emulation.emulator, "run", spy):
+        run()
+    return list(caught.values())
+
+
+class Trial:
+    """All mutants of a kernel, each on all problems and under all schedules until something shows."""
+
+    def __init__(self, problems: Sequence[Launch], most: int = 1000) -> None:
+        self.most, self.kernel = most, Kernel(problems[0].text)
+        self.runs = [(launch, schedule) for schedule in SCHEDULES for launch in problems]
+        self.intact = [launch.run(launch.text, schedule) for launch, schedule in self.runs]
+
+    @property
+    def accused(self) -> list[str]:
+        """What is wrong with the intact kernel: it must be nothing."""
+        wrong = [f"{s}: {o.finding}" for (_, s), o in zip(self.runs, self.intact, strict=True) if o.finding]
+        first = {id(launch): outcome for (launch, _), outcome in reversed([*zip(self.runs, self.intact, strict=True)])}
+        differ = [s for (at, s), o in zip(self.runs, self.intact, strict=True) if o.contents != first[id(at)].contents]
+        return wrong + [f"{schedule}: another number" for schedule in differ]
+
+    def mutants(self) -> list[Mutant]:
+        return list(self.kernel.mutants(self.most))
+
+    def _finds(self, lines: Lines) -> bool:
+        """Whether a change shows in lockstep."""
+        text = self.kernel.with_lines(lines)
+        return any(launch.run(text, s).finding for launch, s in self.runs if s == SCHEDULES[0])
+
+    def verdict(self, mutant: Mutant) -> Verdict:
+        text, number = self.kernel.with_lines(mutant.changed), ""
+        for (launch, schedule), intact in zip(self.runs, self.intact, strict=True):
+            if mutant.kind not in ORDERING and schedule != SCHEDULES[0]:
+                break  # what a thread computes from its own values is the same under each
+            outcome = launch.run(text, schedule)
+            if outcome.finding:
+                return Verdict(mutant, FINDING, f"{outcome.finding} [{schedule}]")
+            if outcome.contents != intact.contents:
+                number = number or schedule
+                if mutant.kind not in ORDERING:
+                    break
+        if number:
+            return Verdict(mutant, NUMBER, f"under {number}")
+        return self._quiet(mutant)
+
+    def _quiet(self, mutant: Mutant) -> Verdict:
+        """Why a mutant makes no difference."""
+        if not self._finds(mutant.reached):
+            return Verdict(mutant, NOT_REACHED, "no thread comes there")
+        if mutant.same is not None and not self._finds(mutant.same):
+            return Verdict(mutant, SAME, "every thread has the same value")
+        if mutant.kind not in ORDERING:
+            return Verdict(mutant, SAME, "other values, which reach no result")
+        if mutant.kind == "wait" and not self._finds(self.kernel.traps_at(COPY)):
+            return Verdict(mutant, SAME, "no thread makes an asynchronous copy")
+        if mutant.kind in ("barrier", "wait"):
+            for watched, what in ((ACCESS, "memory"), (SHARED_ACCESS, "shared memory")):
+                if not self._finds(self.kernel.until_next(mutant, watched)):
+                    return Verdict(mutant, SAME, f"no thread touches {what} before it meets the others again, or ends")
+        return Verdict(mutant, MISSED, "")
+
+    def verdicts(self, mutants: Sequence[Mutant]) -> list[Verdict]:
+        """Of all mutants; ordering that is quiet alone is then taken away with another that is."""
+        verdicts = [self.verdict(mutant) for mutant in mutants]
+        quiet = [v.mutant for v in verdicts if v.verdict in (MISSED, SAME) and v.mutant.kind in ORDERING]
+        gone = [m for m in quiet if m.change == "removed"]
+        return [self._doubled(v, gone) if v.verdict == MISSED else v for v in verdicts]
+
+    def _doubled(self, verdict: Verdict, others: Sequence[Mutant]) -> Verdict:
+        """Ordering that makes a difference where another one is gone too."""
+        mutant = verdict.mutant
+        for other in others:
+            if other.line not in mutant.changed and self._finds(mutant.changed | other.changed):
+                return Verdict(mutant, DOUBLED, f"`{other.instruction}` ({other.source}) does it too")
+        return verdict

@@ -9,7 +9,7 @@ import hypothesis
 import numpy as np
 import pytest
 
-from ptxdsl import errors
+from ptxdsl import config, errors
 from ptxdsl.driver import why_no_gpu
 
 SEED = "PTXDSL_TEST_SEED"
@@ -72,3 +72,10 @@ def pytest_runtest_makereport(item):
 def rng(request):
     """A generator whose numbers differ from run to run, and depend on the seed and the test alone within one."""
     return np.random.default_rng([int(os.environ[SEED]), zlib.crc32(request.node.nodeid.encode())])
+
+
+@pytest.fixture
+def lockstep():
+    """For tests of a text that names who came first: it is that of this schedule, whatever PTXDSL_SCHEDULE says."""
+    with config.using(schedule="lockstep"):
+        yield

@@ -121,6 +121,7 @@ def test_counts_that_do_not_agree():
 
 
 @pytest.mark.parametrize(("count", "shown"), [(40, 40), (0, 0), (128, 128)])
+@pytest.mark.usefixtures("lockstep")
 def test_counts_that_cannot_be(count, shown):
     body = f"mov.u32 %r2, {count};\nbar.sync 1, %r2;"
     finding = only(run(body, parameters="", block=96))
@@ -137,6 +138,7 @@ def test_a_barrier_that_does_not_exist():
     assert finding.message == "bar.sync: barrier 16 does not exist; a block has barriers 0 to 15"
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_coming_again_before_the_others_have_come():
     body = """
         mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32;
@@ -151,6 +153,7 @@ def test_coming_again_before_the_others_have_come():
     assert report.findings[0].message == ("bar.sync: the warp came to barrier 1 already and it has not completed")
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_a_barrier_in_one_branch_is_a_deadlock():
     body = """
         mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32;

@@ -387,6 +387,7 @@ def test_nothing_is_written_after_a_finding():
 
 
 @pytest.mark.parametrize("block", [(8, 2, 2), (4, 8, 1)])
+@pytest.mark.usefixtures("lockstep")
 def test_threads_are_named_in_three_dimensions(block):
     body = "mov.u32 %r1, %tid.y; setp.eq.u32 %p1, %r1, 1;\n@%p1 trap;"
     finding = only(run(body, parameters="", grid=(2, 3, 2), block=block))

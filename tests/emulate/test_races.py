@@ -35,6 +35,7 @@ def reversal(x: ptr[f32], y: ptr[f32], *, barrier: bool):
     y[pd.tid.x] = tile[255 - pd.tid.x]
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_a_reversal_without_its_barrier():
     x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
     report = pd.emulate(reversal, 1, 256, x, y, barrier=False)
@@ -52,6 +53,7 @@ def test_a_reversal_without_its_barrier():
     assert (y == x[::-1]).all()
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_a_launch_raises_for_a_race_and_writes_nothing():
     x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
     with pytest.raises(pd.EmulationError, match="written by thread"):
@@ -88,6 +90,7 @@ def test_a_membermask_orders_only_the_lanes_that_it_names():
     assert "bar.warp.sync" in race(shared(apart, block=32))
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_warps_meet_only_at_a_barrier_of_the_block():
     text = race(shared("st.shared.u32 [%r2], %r1; bar.warp.sync -1;\nld.shared.u32 %r5, [%r4];", flip=128))
     assert text == (
@@ -100,6 +103,7 @@ def test_warps_meet_only_at_a_barrier_of_the_block():
     )
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_a_read_before_a_write_needs_a_barrier_too():
     body = "st.shared.u32 [%r2], %r1; bar.sync 0; ld.shared.u32 %r5, [%r4];\n{}st.shared.u32 [%r2], %r5;"
     assert race(shared(body.format(""), flip=128)) == (
@@ -125,6 +129,7 @@ AGAIN:
 """
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_a_tree_reduction_with_and_without_its_barrier():
     clean(shared(TREE.format(first="bar.sync 0;", last="")))
     text = race(shared(TREE.format(first="", last="")))
@@ -133,6 +138,7 @@ def test_a_tree_reduction_with_and_without_its_barrier():
     assert "ld.shared.u32 reads s[64], written by thread (64, 0, 0)" in text
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_one_buffer_where_two_are_needed():
     body = """mov.u32 %r6, 3; mov.u32 %r5, %r1;
     AGAIN:
@@ -146,6 +152,7 @@ def test_one_buffer_where_two_are_needed():
     clean(shared(body.format("bar.sync 0;"), flip=128))
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_many_threads_at_one_place():
     body = OWN + "ld.global.u32 %r2, [%rd1]; add.u32 %r2, %r2, %r1;\nst.global.u32 [%rd1], %r2;"
     text = race(run(body, np.zeros(1, np.uint32), block=64))
@@ -168,6 +175,7 @@ def test_stores_of_the_same_value_are_not_told():
     assert "let one thread do it" in text
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_parts_of_a_word_are_different_places():
     body = "ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; cvt.u64.u32 %rd2, %r1; add.u64 %rd2, %rd1, %rd2; "
     clean(run(body + "ld.global.u8 %r2, [%rd2]; st.global.u8 [%rd2], %r2;", np.zeros(64, np.uint8), block=64))
@@ -175,6 +183,7 @@ def test_parts_of_a_word_are_different_places():
     assert "ld.global.u32 reads x[0], written by thread (1, 0, 0)" in text
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_a_copy_of_another_warp_needs_a_barrier_behind_its_wait():
     body = (
         "ld.param.u64 %rd1, [x];"
@@ -197,6 +206,7 @@ def test_a_copy_of_another_warp_needs_a_barrier_behind_its_wait():
     clean(run(body.format("bar.sync 0;"), x, block=128, module=TILE))
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_a_copy_must_not_begin_before_others_have_read():
     body = (
         "ld.param.u64 %rd1, [x];"
@@ -217,6 +227,7 @@ HISTOGRAM = """@%p1 st.shared.u32 [%r2], 0; {} and.b32 %r5, %r1, 7; shl.b32 %r5,
     red.shared.add.u32 [%r5], 1;"""
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_a_histogram_zeroed_without_a_barrier():
     text = race(shared("setp.lt.u32 %p1, %r1, 8;\n" + HISTOGRAM.format("")))
     assert text == (
@@ -325,6 +336,7 @@ def test_a_flag_of_the_wrong_scope_is_told_so():
     ) or text.startswith("race: st.release.cta.global.u32 writes x[0], read by thread")
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_a_flag_without_its_release_is_told_with_both_ends():
     text = race(flag(store="st.relaxed.gpu.global"))
     assert text == (
@@ -378,6 +390,7 @@ def test_the_last_block_with_its_fences():
 
 
 @pytest.mark.parametrize("fences", [("", ""), ("", "fence.acq_rel.gpu;"), ("fence.acq_rel.gpu;", "")])
+@pytest.mark.usefixtures("lockstep")
 def test_the_last_block_without_one_of_its_fences(fences):
     assert "ld.global.u32 reads x[0], written by thread (0, 0, 0) of block (0, 0, 0)" in race(last_block(*fences))
 

@@ -11,7 +11,7 @@ from mkdocs.structure.files import File, Files
 
 from ptxdsl import isa
 from ptxdsl.cli.manual import chapter
-from ptxdsl.isa.form import Form
+from ptxdsl.isa.form import Form, Modifier
 from ptxdsl.isa.opcode import Op
 from ptxdsl.isa.page import by_op, family
 from ptxdsl.layout import Layout, Swizzle, atom, bank_wavefronts, composition, shared_operand, tile_layout, to_svg
@@ -73,14 +73,18 @@ def _page(title: str, rows: Rows) -> str:
 def _section(row: tuple[str, Op, list[Form]]) -> str:
     name, op, forms = row
     text = textwrap.dedent(family(name, op, forms).partition("\n\n")[2])
-    return f"## {_stem(name, forms)}\n\n{op.meaning}\n\n```text\n{text}\n```\n"
+    return f"## {_stem(name, forms)}\n\n{op.meaning}\n\n```\n{text}\n```\n"
 
 
 def _stem(name: str, forms: list[Form]) -> str:
     """The words with which all forms begin: cp.async, mbarrier.arrive."""
-    words = [[str(m.choices[0]) for m in takewhile(lambda m: m.literal, form.modifiers)] for form in forms]
+    words = [[str(m.choices[0]) for m in takewhile(_is_fixed, form.modifiers)] for form in forms]
     common = takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False))
     return ".".join([name, *(column[0] for column in common)])
+
+
+def _is_fixed(modifier: Modifier) -> bool:
+    return modifier.literal and not modifier.optional
 
 
 def _contents(chapters: list[tuple[str, str, Rows]]) -> str:

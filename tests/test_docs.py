@@ -1,14 +1,16 @@
 """All code of the pages in docs/ runs in its order, and prints what the pages say."""
 
 import re
+import runpy
 
 import pytest
 
+from ptxdsl.isa import Op
 from tests.snippets import BLOCK, ROOT, blocks, run_page
 
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 WITH_CODE = [page for page in PAGES if any(blocks(page.read_text()))]
-GENERATED = ("instructions/", "pictures/")
+GENERATED = ("instructions/", "pictures/")  # by docs/generated.py
 
 
 def name_of(page):
@@ -36,3 +38,20 @@ def test_what_it_links_to_exists(page):
 def test_every_page_is_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text()
     assert [name_of(page) for page in PAGES if name_of(page) not in navigation] == []
+
+
+@pytest.fixture(scope="module")
+def generated():
+    return runpy.run_path(str(ROOT / "docs" / "generated.py"))
+
+
+def test_every_picture_is_drawn(generated):
+    shown = {name for page in PAGES for name in re.findall(r"pictures/([\w-]+)\.svg", page.read_text())}
+    assert shown == set(generated["PICTURES"])
+    assert all(draw().startswith("<svg ") for draw in generated["PICTURES"].values())
+
+
+def test_every_instruction_has_its_section(generated):
+    pages = "".join(generated["page"](title, rows) for _, title, rows in generated["chapters"]())
+    sections = {heading.partition(".")[0] for heading in re.findall(r"^## (\S+)$", pages, re.MULTILINE)}
+    assert sections == set(Op.table)

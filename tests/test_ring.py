@@ -188,3 +188,35 @@ def test_a_ring_that_cannot_be_is_refused(case):
         source_kernel(body, "x: ptr[f32]", "(reqntid=256)").ptx("sm_90a")
     assert (refused.value.message, refused.value.help) == (message, help)
     assert refused.value.at.line == 2 + len(body.splitlines())
+
+
+@pd.kernel(reqntid=64)
+def broadcast(x: ptr[f32], y: ptr[f32], n: u32, *, readers: int):
+    """y[t] = the sum of the first elements of all rows: all threads of a warp read one word, and each releases."""
+    rows = pd.shared(f32, (2, ROW))
+    ring = pd.Ring(2, producers=ROW, consumers=readers)
+    with pd.warp(0):
+        for i in pd.range(n):
+            slot = ring.acquire()
+            rows[slot.index, pd.laneid] = x[i * ROW + pd.laneid]
+            ring.commit()
+    with pd.warp(1) as reader:
+        total = pd.var(f32, 0.0)
+        for _ in pd.range(n):
+            slot = ring.wait()
+            total += rows[slot.index, 0]
+            with pd.if_(reader.thread < readers):
+                ring.release(slot)
+        y[reader.thread] = total
+
+
+def test_threads_that_read_one_word_release_it_together():
+    x, y = np.arange(5 * ROW, dtype=np.float32).reshape(5, ROW), np.zeros(ROW, np.float32)
+    assert pd.emulate(broadcast, 1, 64, x, y, 5, readers=ROW).findings == []
+    assert (y == x[:, 0].sum()).all()
+
+
+def test_one_thread_that_does_not_release_what_all_read():
+    x, y = np.ones((5, ROW), np.float32), np.zeros(ROW, np.float32)
+    report = pd.emulate(broadcast, 1, 64, x, y, 5, readers=ROW - 1)
+    assert {finding.kind for finding in report.findings} == {"race"}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
+from ptxdsl.isa.cluster_size import clusters_of
 from ptxdsl.isa.mbarrier import MOST as MOST_BYTES
 from ptxdsl.trace import control
 from ptxdsl.trace.builder import Builder, current
 from ptxdsl.trace.instruction import Scalar, emit
-from ptxdsl.trace.memory import ArrayView, PointerValue, shared
+from ptxdsl.trace.memory import ArrayView, PointerValue, pointer, shared
 from ptxdsl.trace.operators import operate, refuse, select, steps
 from ptxdsl.trace.roles import SINK, WARP, WARPGROUP, Role, thread_of
 from ptxdsl.trace.value import Var, tid, var
@@ -66,6 +68,11 @@ class Ring:
     with `each="warp"` or `each="warpgroup"` one lane arrives for all of its warp or warpgroup, the latter for stages
     that are read by `wgmma` alone, when the thread has waited for its products.
 
+    With `cluster`, the number of blocks of a cluster, every block fills a part of the stages of all: its copies go to
+    them by `multicast=ring.mask`, and `stage_bytes` counts what comes to one block from all of them. A stage is empty
+    when the consumers of all blocks have released it, who arrive in every block, and no block ends before its filling
+    role has called `drain`.
+
     A kernel makes its rings before its roles, in all threads: the mbarriers are initialised here, and the block meets.
     Positions and phases are kept by the ring, those of the filling side apart from those of the reading side.
     """
@@ -78,21 +85,28 @@ class Ring:
         producers: int | None = None,
         consumers: int,
         each: str = "thread",
+        cluster: int = 1,
     ) -> None:
         builder = current("pd.Ring")
         _check_place(builder)
         _check(stages, stage_bytes, producers, consumers, each)
-        self.stages, self.stage_bytes, self.each = stages, stage_bytes, each
+        _check_cluster(builder, cluster, stage_bytes)
+        self.stages, self.stage_bytes, self.each, self.cluster = stages, stage_bytes, each, cluster
         self._mbarriers = shared(b64, 2 * stages, name="mbarriers")
         self._written, self._read = Position(stages, 1), Position(stages, 0)
         self._held: Var = var(u32, 0)
-        self._arrives = None if each == "thread" else _leads(builder, ARRIVALS[each])
-        self._initialise(producers or 1, consumers // ARRIVALS[each])
+        self._arrives = None if each == "thread" else _leads(builder, ARRIVALS[each], cluster)
+        self._initialise(producers or 1, consumers // ARRIVALS[each] * cluster)
+
+    @property
+    def mask(self) -> int:
+        """All blocks of the cluster, as the mask of a multicast copy."""
+        return (1 << self.cluster) - 1
 
     def acquire(self, expected_bytes: int | None = None) -> Slot:
         """The slot to be filled next, when nobody reads it any more; expects the stage's bytes, or other ones."""
         slot = self._slot(self._written.index)
-        _wait(slot.empty, self._written.parity)
+        self._wait_empty(slot)
         expected = self.stage_bytes if expected_bytes is None else expected_bytes
         if expected is not None:
             emit("mbarrier.arrive.expect_tx.shared::cta.b64", (slot.full, expected), out=SINK)
@@ -119,7 +133,15 @@ class Ring:
         empty = self._slot(self._held).empty if slot is None else slot.empty
         if self.each == "warp":
             emit("bar.warp.sync", (0xFFFFFFFF,))
-        emit("mbarrier.arrive.shared::cta.b64", (empty,), out=SINK, guard=self._arrives)
+        if self.cluster == 1:
+            emit("mbarrier.arrive.shared::cta.b64", (empty,), out=SINK, guard=self._arrives)
+        elif self._arrives is None:
+            for rank in range(self.cluster):
+                _arrive_remotely(empty, rank, None)
+        else:  # the first threads of the warp or warpgroup, each in a block of its own
+            with steps():
+                rank = thread_of(current("pd.Ring")) & ARRIVALS[self.each] - 1
+                _arrive_remotely(empty, rank % self.cluster, self._arrives)
         with steps():
             self._held += 1
             self._held.set(select(self._held == self.stages, 0, self._held))
@@ -127,10 +149,14 @@ class Ring:
     def drain(self) -> None:
         """For the filling side: waits until all that was committed has been read. The ring can be filled on."""
         for _ in control.range(self.stages):
-            _wait(self._slot(self._written.index).empty, self._written.parity)
+            self._wait_empty(self._slot(self._written.index))
             self._written.advance()
         with steps():
             self._written.parity.set(self._written.parity ^ 1)
+
+    def _wait_empty(self, slot: Slot) -> None:
+        """Until the consumers, of all blocks of the cluster, have released a slot."""
+        _wait(slot.empty, self._written.parity, "" if self.cluster == 1 else ".acquire.cluster")
 
     def _slot(self, index: Var) -> Slot:
         """The empty mbarriers lie behind the full ones."""
@@ -146,19 +172,30 @@ class Ring:
                 _init(self._mbarriers, stage, fillers)
                 _init(self._mbarriers, self.stages + stage, readers)
             emit("fence.mbarrier_init.release.cluster")
-        emit("bar.sync", (0,))
+        if self.cluster == 1:
+            emit("bar.sync", (0,))
+            return
+        emit("barrier.cluster.arrive.release.aligned")
+        emit("barrier.cluster.wait.acquire.aligned")
 
 
 def _init(mbarriers: ArrayView, number: int, count: int) -> None:
     emit("mbarrier.init.shared::cta.b64", (mbarriers.address(number), count))
 
 
-def _wait(mbarrier: PointerValue, parity: Var) -> None:
+def _arrive_remotely(empty: PointerValue, rank: Any, guard: Any) -> None:
+    """At the mbarrier that lies at the same place in the block of a rank."""
+    with steps():
+        remote = pointer(operate("mapa.shared::cluster.u32", empty, rank), b64, "shared::cluster")
+    emit("mbarrier.arrive.release.cluster.shared::cluster.b64", (remote,), guard=guard)
+
+
+def _wait(mbarrier: PointerValue, parity: Var, ordering: str = "") -> None:
     """Until the phase of that parity is complete."""
     builder = current("pd.Ring")
     again = builder.function.label("$wait")
     builder.append(again)
-    complete = operate("mbarrier.try_wait.parity.shared::cta.b64", mbarrier, parity, type=pred)
+    complete = operate(f"mbarrier.try_wait.parity{ordering}.shared::cta.b64", mbarrier, parity, type=pred)
     control.branch(again, unless=complete)
 
 
@@ -172,10 +209,11 @@ def _is_first(builder: Builder) -> Any:
         return together == 0
 
 
-def _leads(builder: Builder, threads: int) -> Any:
-    """Whether a thread is the first of its warp or warpgroup."""
+def _leads(builder: Builder, threads: int, count: int) -> Any:
+    """Whether a thread is one of the first `count` of its warp or warpgroup."""
     with steps():
-        return (thread_of(builder) & threads - 1) == 0
+        number: Any = thread_of(builder) & threads - 1
+        return number == 0 if count == 1 else number < count
 
 
 def _check_place(builder: Builder) -> None:
@@ -185,6 +223,22 @@ def _check_place(builder: Builder) -> None:
             f"pd.Ring stands inside of {inside}, {builder.region.words}: all threads of the block initialise it",
             "make it before, at the beginning of the kernel",
         )
+
+
+def _check_cluster(builder: Builder, cluster: Any, stage_bytes: Any) -> None:
+    if type(cluster) is not int or cluster < 1:
+        refuse(f"pd.Ring takes cluster={cluster!r}", "it is how many blocks a cluster has, such as 2")
+    if cluster == 1:
+        return
+    if stage_bytes is None:
+        refuse(
+            "pd.Ring has producers that write, and cluster=: only bulk copies fill stages of other blocks",
+            "give `stage_bytes` of the copies that fill a stage",
+        )
+    extents = clusters_of(builder.function).required
+    if extents is None or math.prod(extents) != cluster:
+        blocks = "does not say how many blocks its clusters have" if extents is None else f"has clusters of {extents}"
+        refuse(f"pd.Ring takes cluster={cluster}; the kernel {blocks}", f"write @pd.kernel(cluster={cluster})")
 
 
 def _check(stages: Any, stage_bytes: Any, producers: Any, consumers: Any, each: Any) -> None:

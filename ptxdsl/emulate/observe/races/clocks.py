@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from ...run.residents import WARP, Residents
-from .stamps import ASYNC_LANE, LANDED, LANDINGS, LANE_MASK, STAMP
+from .stamps import ASYNC_LANE, LANDED, LANDINGS, LANE_MASK, SEVERAL, STAMP
 
 
 @dataclass(eq=False, slots=True)
@@ -76,11 +76,16 @@ class Message:
         covered = self.warps[warps] >= stamps
         if self.threads:
             for n in np.flatnonzero(~covered):
-                thread = thread_number(int(warps[n]), int(stamps[n] & LANE_MASK))
-                covered[n] = self.threads.get(thread, 0) >= stamps[n]
+                covered[n] = self._of_threads(int(warps[n]), int(stamps[n] & LANE_MASK)) >= stamps[n]
         if reads and self.reads is not None:
             covered |= self.reads.knows(warps, stamps)
         return covered
+
+    def _of_threads(self, warp: int, lane: int) -> int:
+        """Up to when it covers the accesses of a thread; of several in a warp, those of all its threads."""
+        if lane == SEVERAL:
+            return min(self.threads.get(thread, 0) for thread in range(warp * WARP, (warp + 1) * WARP))
+        return self.threads.get(thread_number(warp, lane), 0)
 
     def _knows_landings(self, warps: np.ndarray, stamps: np.ndarray) -> np.ndarray:
         block, number = np.divmod(warps - LANDED, STAMP.type(LANDINGS))

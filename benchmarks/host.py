@@ -27,7 +27,7 @@ from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.choose.candidates import MEDIUM
 from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.conv import conv2d
-from ptxdsl.kernels.gemm import gemm, gemm_kernel
+from ptxdsl.kernels.gemm import KERNELS, gemm, gemm_kernel
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.lower import lower
 
@@ -84,7 +84,7 @@ def emulated(size: int, checks: bool) -> Callable[[], object]:
     rng = np.random.default_rng(size)
     a, b = (rng.standard_normal((size, size)).astype(np.float16) for _ in range(2))
     out = np.empty((size, size), np.float16)
-    plan = plan_of(gemm_kernel, problem_of(a, b.T, None, out, 0.0), Choice(MEDIUM), (1.0, 0.0))
+    plan = plan_of(KERNELS, problem_of(a, b.T, None, out, 0.0), Choice(MEDIUM), (1.0, 0.0))
     return lambda: pd.emulate(plan.kernel, plan.grid, plan.threads, plan.group, checks=checks, **plan.constants)
 
 

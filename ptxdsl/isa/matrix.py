@@ -183,7 +183,8 @@ def table(type: Type) -> np.ndarray:
         numbers = decode(fields.astype(f"u{type.bytes}").view(type.dtype), type)
     else:
         numbers = fields - (fields >> type.bits - 1 << type.bits if type.is_signed else 0)
-    return np.squeeze(numbers.astype(np.float64))
+    with np.errstate(invalid="ignore"):  # of signaling NaN
+        return np.squeeze(numbers.astype(np.float64))
 
 
 def accumulators(held: np.ndarray, type: Type, s: FragmentShape, count: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from .. import ir
 from ..errors import EmulationError
 from ..types import b64
 from .atomic import reduction
-from .boxes import box_pieces, chunk_addresses, last_corners
+from .boxes import CHUNK, box_pieces, chunk_addresses, last_corners
 from .bulk import BYTES, CTA, HINTED, LEAST, MASK, MASKED, POLICY, Bulk, by_name, destinations
 from .bulk import REDUCED as REDUCED_TYPES
 from .form import Form, Needs
@@ -113,6 +113,7 @@ class TensorCopy(Bulk):
             if (
                 self.fits(i, m, description, which)
                 and _pixels_fit(m, description, v, which)
+                and _line_is_met(m, description, v["coordinates"][0], which)
                 and self.begins_well(m, shared, which)
             ):
                 yield which, description
@@ -160,6 +161,18 @@ def _mode_problem(i: Opcode, description: TensorMapDescription) -> str | None:
         if low < 0 or high > 0:
             return f"the pixel box reaches beyond the tensor along dimension {d}; copies to global memory stay within"
     return None
+
+
+def _line_is_met(m: Step, description: TensorMapDescription, start: np.ndarray, which: np.ndarray) -> bool:
+    """Whether boxes begin at whole chunks of the lines of a tensor, which the manual leaves out and GPUs ask for."""
+    each = description.type.bytes
+    crooked = which & (start.astype(np.int64) * each % CHUNK != 0)
+    if crooked.any():
+        first = int(start[crooked][0])
+        message = f"the box begins at element {first} of its lines, which is no multiple of {CHUNK} bytes"
+        help = f"begin boxes at multiples of {CHUNK // each} elements of {description.type}"
+        m.fail("misaligned", message, crooked, help)
+    return not crooked.any()
 
 
 def _pixels_fit(m: Step, description: TensorMapDescription, v: dict[str, Any], which: np.ndarray) -> bool:

@@ -45,9 +45,16 @@ def test_groups_end_anywhere_and_no_row_is_written_by_two(name, config, order, r
 
 
 @every_machine
-def test_a_whose_rows_lie_side_by_side(name, rng):
-    """A tile of them begins at any element of a line, as a group does."""
-    check_ragged(machine(name), rng, [3, 3, 70, 77], 80, 72, 136, order="row", a_order="column", config=LOW)
+def test_a_whose_rows_lie_side_by_side_goes_another_way(name, rng):
+    """A tile of them would begin at any element of a line, as a group does."""
+    check_ragged(machine(name), rng, [3, 3, 70, 77], 80, 72, 136, order="row", a_order="column")
+    with pytest.raises(pd.LaunchError) as caught:
+        check_ragged(machine(name), rng, [3, 3, 70, 77], 80, 72, 136, order="row", a_order="column", config=LOW)
+    assert caught.value.message == (
+        'atom is "wgmma", and `a` is column-major: its groups begin anywhere on a line, and tensor copies at multiples '
+        "of 16 bytes"
+    )
+    assert caught.value.help == "pass a row-major `a`, or leave atom out: then such arrays are copied otherwise"
 
 
 @every_machine

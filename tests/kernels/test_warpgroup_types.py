@@ -201,7 +201,8 @@ class TestChoice:
 
     @every_input
     def test_large_products_go_by_warpgroups(self, inputs):
-        assert isinstance(self.chosen(inputs, 4096, 4096, 4096), WarpgroupTraits)
+        """But for float32, whose low bits they would lose."""
+        assert isinstance(self.chosen(inputs, 4096, 4096, 4096), WarpgroupTraits) == (inputs != "f32")
 
     @pytest.mark.parametrize("orders", ["CC", "FF", "FC"])
     @pytest.mark.parametrize("inputs", ["f32", "s8", "u8"])

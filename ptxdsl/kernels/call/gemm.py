@@ -40,6 +40,7 @@ from ptxdsl.kernels.store.function import array_of, canonical, check_factor, epi
 from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.runtime.dispatch import target
+from ptxdsl.types import f32
 
 NO_OPERANDS: tuple[Any, ...] = ()
 
@@ -150,7 +151,8 @@ def _chosen(
     shape = problem.m * (batches or 1), problem.n, problem.k
     model, arch = model_of(device), target(device)
     config = choose(*shape, a.type, arch, width, along_k, is_scheduled, model=model)
-    if not takes_warpgroups or choice.is_scheduled or arch != ARCH or not are_mappable(problem.k, problem.a, problem.b):
+    by_warps = choice.is_scheduled or a.type is f32  # whose low bits wgmma cuts off: mma.sync gets them rounded
+    if not takes_warpgroups or by_warps or arch != ARCH or not are_mappable(problem.k, a, b):
         return config
     other = model.product(candidate(config, a.type), shape, width)
     return choose_warpgroups(_product_facts(problem, operands), model.multiprocessors, other) or config

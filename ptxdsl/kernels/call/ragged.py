@@ -40,6 +40,7 @@ from ptxdsl.kernels.traits import Traits
 from ptxdsl.runtime.arguments import overlap
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule.problems import MOST_TILES
+from ptxdsl.types import f32
 
 HELP_OF_SIZES = {
     "ragged": "pass where each group ends: an empty one ends where the one before it does",
@@ -205,6 +206,12 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
         return configure(config, operands, device)
     traits = configure(config, replace(operands, batches="strided"), device, takes_warpgroups=True)
     check_mappable(k, a, b)
+    if not _begins_well(groups, form):
+        raise LaunchError(
+            'atom is "wgmma", and `a` is column-major: its groups begin anywhere on a line, and tensor copies at '
+            "multiples of 16 bytes",
+            help="pass a row-major `a`, or leave atom out: then such arrays are copied otherwise",
+        )
     return _in_boxes(traits, device) if out.type.bits == 16 and out.is_mappable else traits
 
 
@@ -221,11 +228,17 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
     average = rows if form == "masked" else rows / count
     sizes = np.full(count, average), n, np.full(count, k)
     config = choose_tiles(sizes, arch, operands, AHEAD, model, average=True)
-    if arch != ARCH or not are_mappable(k, groups.a, groups.b):
+    is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
+    if arch != ARCH or not is_read or groups.a.type is f32:  # whose low bits wgmma cuts off
         return config
     computing = model.group(config, operands.inputs, sizes, average=True)
     known = GroupFacts(average, n, k, count, replace(operands, batches="strided"))
     return choose_warpgroup_tiles(known, AHEAD, model.multiprocessors, computing) or config
+
+
+def _begins_well(groups: Groups, form: str) -> bool:
+    """Whether tensor copies can begin where groups do."""
+    return groups.a.major == "row" or form == "masked"
 
 
 def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validate: bool) -> LaunchPlan:

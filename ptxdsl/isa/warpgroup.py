@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from ..layout.descriptors import ADDRESS_MASK, OPERAND_K_BYTES, Fields, chunk_offset, decode, swizzled
+from ..layout.descriptors import ADDRESS_MASK, CHUNK_BYTES, OPERAND_K_BYTES, Fields, chunk_offset, decode, swizzled
 from ..layout.mma_shapes import WGMMA_M
 from ..types import Type, f16, s32
 from .matrix import matrix_a, shape, values
@@ -34,7 +34,8 @@ class Factors:
     """What an instruction takes beside registers in flight: where its operands lie.
 
     `places` are those of A, unless that is in registers, and of B, (n, warps, 1); the first `split` are A's.
-    `accumulates` (warps,) says where the product is added to the sums; the others are the instruction's constants.
+    `accumulates` (warps,) says where the product is added to the sums. `columns` (warps, 16, K / 2) are where along K
+    the numbers of a sparse A stand, None for a dense one; the others are the instruction's constants.
     """
 
     places: np.ndarray
@@ -42,10 +43,12 @@ class Factors:
     accumulates: np.ndarray
     negated: bool
     transposed: tuple[bool, bool]
+    columns: np.ndarray | None = None
 
     def part(self, which: np.ndarray) -> Self:
         """Those of some of the warps."""
-        return replace(self, places=self.places[:, which], accumulates=self.accumulates[which])
+        columns = None if self.columns is None else self.columns[which]
+        return replace(self, places=self.places[:, which], accumulates=self.accumulates[which], columns=columns)
 
 
 @cache
@@ -82,37 +85,42 @@ def to_registers(i: Opcode, sums: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 
 @cache
-def _chunks(leading: int, stride: int, span: int, rows: int, transposed: bool) -> np.ndarray:
+def _chunks(leading: int, stride: int, span: int, rows: int, transposed: bool, depth: int) -> np.ndarray:
     """Bytes from the start of an operand to each of its chunks, before the swizzle: row by row, or k by k."""
-    fields = Fields(0, leading, stride, span)
+    fields, count = Fields(0, leading, stride, span), rows * depth // CHUNK_BYTES
     if transposed:
-        k, chunk = np.divmod(np.arange(rows * 2), rows // CHUNK_ELEMENTS)
+        k, chunk = np.divmod(np.arange(count), rows // CHUNK_ELEMENTS)
         return np.asarray(chunk_offset(fields, k, chunk, True))
-    row, chunk = np.divmod(np.arange(rows * 2), 2)
+    row, chunk = np.divmod(np.arange(count), depth // CHUNK_BYTES)
     return np.asarray(chunk_offset(fields, row, chunk, False))
 
 
-def chunk_addresses(descriptors: np.ndarray, rows: int, transposed: bool) -> np.ndarray:
-    """The addresses (…, chunks) in shared memory of the 16-byte chunks of operands of `rows` rows of M or N."""
+def chunk_addresses(descriptors: np.ndarray, rows: int, transposed: bool, depth: int = OPERAND_K_BYTES) -> np.ndarray:
+    """The addresses (…, chunks) in shared memory of the 16-byte chunks of operands of `rows` rows of M or N.
+
+    `depth` is the bytes of a row along K.
+    """
     kinds = descriptors >> START
     if (kinds == kinds.flat[0]).all():
         fields = decode(int(descriptors.flat[0]))
         starts = (descriptors & np.uint64((1 << 14) - 1)).astype(np.int64) << 4
-        offsets = _chunks(fields.leading_bytes, fields.stride_bytes, fields.swizzle_bytes, rows, transposed)
+        offsets = _chunks(fields.leading_bytes, fields.stride_bytes, fields.swizzle_bytes, rows, transposed, depth)
         places = swizzled(starts[..., np.newaxis] + offsets, fields.swizzle_bytes, fields.base_offset)
         return np.asarray(places & ADDRESS_MASK).astype(np.uint64)
-    addresses = np.empty((*descriptors.shape, rows * 2), np.uint64)
+    addresses = np.empty((*descriptors.shape, rows * depth // CHUNK_BYTES), np.uint64)
     for kind in np.unique(kinds):
-        addresses[kinds == kind] = chunk_addresses(descriptors[kinds == kind], rows, transposed)
+        addresses[kinds == kind] = chunk_addresses(descriptors[kinds == kind], rows, transposed, depth)
     return addresses
 
 
-def places_of(order: np.ndarray, descriptors: np.ndarray, rows: int, transposed: bool) -> np.ndarray:
+def places_of(
+    order: np.ndarray, descriptors: np.ndarray, rows: int, transposed: bool, depth: int = OPERAND_K_BYTES
+) -> np.ndarray:
     """The addresses of the chunks of an operand, (chunks of each warp, warps, 1): a warpgroup's warps share them.
 
     `descriptors` (warps,) are the same in all warps of a warpgroup.
     """
-    addresses = chunk_addresses(descriptors[order[:, 0]], rows, transposed)
+    addresses = chunk_addresses(descriptors[order[:, 0]], rows, transposed, depth)
     by_warp = np.empty((addresses.shape[1] // order.shape[1], order.size), np.uint64)
     by_warp[:, order.reshape(-1)] = addresses.reshape(order.size, -1).T
     return by_warp[..., np.newaxis]
@@ -130,7 +138,7 @@ def operands(order: np.ndarray, chunks: Sequence[np.ndarray], rows: int, type: T
     shape = octets.shape[:2]
     if transposed:
         return values(octets.reshape(*shape, -1, rows * 2), type).transpose(0, 1, 3, 2)
-    return values(octets.reshape(*shape, rows, OPERAND_K_BYTES), type).reshape(*shape, rows, -1)
+    return values(octets.reshape(*shape, rows, -1), type).reshape(*shape, rows, -1)
 
 
 def factor_a(m: Step, i: Opcode, order: np.ndarray, chunks: Sequence[np.ndarray], transposed: bool) -> np.ndarray:
@@ -145,9 +153,47 @@ def factor_a(m: Step, i: Opcode, order: np.ndarray, chunks: Sequence[np.ndarray]
 
 def from_registers(i: Opcode, order: np.ndarray, held: Sequence[np.ndarray]) -> np.ndarray:
     """The same from registers: of each product a fragment (4, warps, 32)."""
-    k = extents(i)[1]
+    k = extents(i)[1] // (2 if is_sparse(i) else 1)
     fragments = [matrix_a(a[:, np.newaxis], shape(f"m{WARP_ROWS}n8k{k}", i.atype), i.atype) for a in held]
     return np.stack([a[order].reshape(len(order), -1, k) for a in fragments])
+
+
+def is_sparse(i: Opcode) -> bool:
+    """Whether A holds half of its numbers, and metadata say which."""
+    return ".sp." in i.text
+
+
+def nibbles(i: Opcode, metadata: np.ndarray, selector: int) -> np.ndarray:
+    """The metadata of each four neighbours along K (of each two, of 32 bits): 4 bits (warps, 16 rows, fours).
+
+    Of `metadata` (warps, 32), two of four neighbouring threads have those of two rows, each for half of K; of 8-bit
+    types all four, each for half a row.
+    """
+    row, half = np.arange(WARP_ROWS)[:, np.newaxis], np.arange(2)
+    if i.atype.bits == 8:
+        lane, first, count = row % 8 * 4 + row // 8 + 2 * half, 0 * row, 8
+    else:
+        lane, first, count = row % 8 * 4 + half + 2 * selector, row // 8 * 16, 4
+    shifts = (first[..., np.newaxis] + 4 * np.arange(count)).astype(np.uint32)
+    fours: np.ndarray = metadata[:, lane][..., np.newaxis] >> shifts & np.uint32(15)
+    return fours.reshape(len(metadata), WARP_ROWS, -1).astype(np.int64)
+
+
+def columns(i: Opcode, fours: np.ndarray) -> np.ndarray:
+    """Where along K the numbers of a sparse A stand, (warps, 16, K / 2), by its `nibbles`."""
+    number = np.arange(fours.shape[2])
+    if i.atype.bits == 32:
+        return 2 * number + (fours >> 1 & 1)
+    pairs = np.stack([fours & 3, fours >> 2], axis=-1) + 4 * number[:, np.newaxis]
+    return np.asarray(pairs.reshape(*fours.shape[:2], -1))
+
+
+def _expanded(i: Opcode, order: np.ndarray, a: np.ndarray, factors: Sequence[Factors]) -> np.ndarray:
+    """A sparse A (products, warpgroups, rows, K / 2) with the zeros that it leaves out."""
+    where = np.stack([each.columns[order] for each in factors if each.columns is not None]).reshape(a.shape)
+    whole = np.zeros((*a.shape[:3], extents(i)[1]))
+    np.put_along_axis(whole, where, a, axis=3)
+    return whole
 
 
 def multiply_add(
@@ -167,6 +213,8 @@ def multiply_add(
     split, turned = factors[0].split, factors[0].transposed
     a = factor_a(m, i, order, [c[:split] for c in chunks], turned[0]) if split else from_registers(i, order, held)
     b = operands(order, [c[split:] for c in chunks], extents(i)[0], i.btype, turned[1])
+    if is_sparse(i):
+        a = _expanded(i, order, a, factors)
     dtype = i.dtype.dtype
     total = np.zeros((*a.shape[1:3], b.shape[2]), dtype) if sums is None else sums
     for number, each in enumerate(factors):
@@ -178,7 +226,7 @@ def multiply_add(
 
 def _added(m: Step, i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray) -> np.ndarray:
     """a * b + old, rounded once or as on an H200; of integers modulo 2**32 or clamped."""
-    if m.numerics == "h200" and i.atype in OF_WGMMA:
+    if m.numerics == "h200" and i.atype in OF_WGMMA and not is_sparse(i):
         return accumulate(a, b, old, (i.atype, i.btype), OF_WGMMA[i.atype])
     total = a @ b.transpose(0, 2, 1)
     total += old

@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import ir
 from ..errors import EmulationError
+from ..layout.descriptors import OPERAND_K_BYTES, decode
 from ..layout.mma_shapes import WGMMA, WGMMA_M, WarpgroupProduct
 from ..types import TYPES, Type, b32
 from .form import Form
@@ -20,7 +21,18 @@ from .matrix import HELD_IN
 from .opcode import Op, Opcode
 from .operand import Problem
 from .step import Step
-from .warpgroup import WARPS, Factors, extents, multiply_add, places_of, to_matrix, to_registers
+from .warpgroup import (
+    WARPS,
+    Factors,
+    columns,
+    extents,
+    is_sparse,
+    multiply_add,
+    nibbles,
+    places_of,
+    to_matrix,
+    to_registers,
+)
 
 FLOATS = ("f16", "bf16", "tf32", "e4m3", "e5m2")
 TRANSPOSED = ("f16", "bf16")
@@ -30,6 +42,8 @@ A_REGISTERS = 4
 DESCRIPTORS, REGISTERS = "a_desc:b64, b_desc:b64", f"a:held*{A_REGISTERS}, b_desc:b64"
 METADATA = ", metadata:b32, selector:imm"
 CONSTANTS = {"scale_a": (-1, 1), "scale_b": (-1, 1), "trans_a": (0, 1), "trans_b": (0, 1)}
+TWO_OF_FOUR, ONE_OF_TWO = (4, 8, 9, 12, 13, 14), (4, 14)
+"""What four bits of metadata can be: two places among four, or one among two as two halves."""
 WIDE_SELECTORS, NARROW_SELECTORS = (0, 1), (0,)
 """Which threads of each four hand over the metadata of a sparse A; of 8-bit types all do."""
 
@@ -105,23 +119,22 @@ class WgmmaMmaAsync(Op):
                 yield Problem(declared.name, f"`{declared.name}` is {value.value}; it must be {numbers}")
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
-        if i.text.startswith("wgmma.mma_async.sp"):
-            raise EmulationError(
-                f"`{i.text}` cannot be emulated yet: products of a sparse A have no meaning there",
-                help="run this kernel on a GPU; `ptxdsl dump` prints and assembles it anywhere",
-            )
         named = dict(zip((o.name for o in i.operands if o.read or o.role == "both"), inputs, strict=True))
         transposed = bool(named.get("trans_a", 0)), bool(named.get("trans_b", 0))
+        if is_sparse(i):
+            _check_span(i, np.asarray(named["b_desc"]), transposed[1])
         order, n = m.warpgroups(), extents(i)[0]
+        depths = OPERAND_K_BYTES, OPERAND_K_BYTES * (2 if is_sparse(i) else 1)
         read = [
-            places_of(order, uniform(m, order, name, named[name]), rows, turned)
-            for name, rows, turned in zip(("a_desc", "b_desc"), (WGMMA_M, n), transposed, strict=True)
+            places_of(order, uniform(m, order, name, named[name]), rows, turned, depth)
+            for name, rows, turned, depth in zip(("a_desc", "b_desc"), (WGMMA_M, n), transposed, depths, strict=True)
             if name in named
         ]
         accumulates = uniform(m, order, "scale_d", np.asarray(named["scale_d"]))
         negated = named.get("scale_a", 1) * named.get("scale_b", 1) < 0
         split = len(read[0]) if len(read) > 1 else 0
-        m.multiply_late(Factors(np.concatenate(read), split, accumulates, negated, transposed))
+        sparse = _columns(i, m, named) if is_sparse(i) else None
+        m.multiply_late(Factors(np.concatenate(read), split, accumulates, negated, transposed, sparse))
 
     def matrix(self, i: Opcode, held: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Sums (warpgroups, rows, N) of what registers hold; `order` as in `to_matrix`."""
@@ -143,6 +156,33 @@ class WgmmaMmaAsync(Op):
     ) -> np.ndarray:
         """The sums after like products that follow each other; of `multiply_add`."""
         return multiply_add(m, i, order, sums, factors, held, chunks)
+
+
+def _check_span(i: Opcode, descriptors: np.ndarray, transposed: bool) -> None:
+    """Refuses a B that has more bytes along K than its swizzle: where the second half lies nobody says."""
+    span = decode(int(descriptors.flat[0])).swizzle_bytes
+    if not transposed and 0 < span < 2 * OPERAND_K_BYTES:
+        raise EmulationError(
+            f"`{i.text}` cannot be emulated yet: B is K-major under a swizzle of {span} bytes, and has "
+            f"{2 * OPERAND_K_BYTES} bytes along K",
+            help="let B have a swizzle of 64 or 128 bytes, or run this kernel on a GPU",
+        )
+
+
+def _columns(i: Opcode, m: Step, named: dict[str, Any]) -> np.ndarray:
+    """Where the numbers of a sparse A stand; reports metadata that say nothing."""
+    fours = nibbles(i, np.broadcast_to(named["metadata"], m.shape), int(named["selector"]))
+    known = ONE_OF_TWO if i.atype.bits == 32 else TWO_OF_FOUR
+    wrong: np.ndarray = ~np.isin(fours, known)
+    if wrong.any():
+        numbers = ", ".join(f"{n:#06b}" for n in known)
+        m.fail(
+            "sparse-metadata",
+            f"`metadata` has {int(fours[wrong][0]):#06b} for a group of neighbours along K; it can be {numbers}",
+            np.broadcast_to(np.asarray(wrong.any((1, 2)))[:, np.newaxis], m.shape),
+            "write the places of the numbers that A holds, the lesser one in the low bits",
+        )
+    return columns(i, fours)
 
 
 def uniform(m: Step, order: np.ndarray, name: str, values: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from ptxdsl.errors import EmulationError
 from ptxdsl.layout.descriptors import MODES
 from ptxdsl.types import TYPES
 
-from ..emulate.support import launch
+from ..emulate.support import clean, launch
 from ..machines import MACHINES, machine
 from .wgmma_kernels import Case
 
@@ -105,15 +106,105 @@ def test_the_assembler_warns_of_nothing(case):
     assert assemble(case.text(), "sm_90a").warnings == ()
 
 
-def test_a_sparse_a_is_refused():
-    text = Case(8, a="f16", steps=1).text()
-    sparse = text.replace("mma_async.sync", "mma_async.sp.sync").replace("n8k16", "n8k32")
-    text = sparse.replace("%tb, %scale", "%tb, %v0, 0, %scale").replace(
-        "setp.ge.u32 %scale", "mov.b32 %v0, 0;\nsetp.ge.u32 %scale"
+PLACES = {4: (0, 1), 8: (0, 2), 12: (0, 3), 9: (1, 2), 13: (1, 3), 14: (2, 3)}
+"""The places of two numbers among four, by four bits of metadata."""
+
+
+def sparse(case, rng, selector=0, nibbles=tuple(PLACES)):
+    """The text of one product of a sparse A, what it takes, and A with its zeros.
+
+    Metadata as CUTLASS lays them out: of four neighbouring threads, the thread number says the row or the part of K.
+    """
+    halves = 256 // case.bits  # numbers of a row of A
+    whole = replace(case, steps=2)  # B is twice as deep
+    a, _, c = case.inputs(rng)
+    _, b, _ = whole.inputs(rng)
+    picks = (4, 14) if case.bits == 32 else nibbles
+    fours = rng.choice(picks, (64, halves // (1 if case.bits == 32 else 2)))
+    full = np.zeros((64, 2 * halves))
+    metadata = np.zeros(128, np.uint32)
+    for row, group in np.ndindex(*fours.shape):
+        bits = int(fours[row, group])
+        if case.bits == 32:
+            full[row, 2 * group + (bits == 14)] = case.numbers(a, case.a)[row, group]
+        else:
+            for n, place in enumerate(PLACES[bits]):
+                full[row, 4 * group + place] = case.numbers(a, case.a)[row, 2 * group + n]
+        part, inside = divmod(group, fours.shape[1] // 2)
+        quad = row // 16 * 32 + row % 8 * 4
+        if case.bits == 8:
+            metadata[quad + row % 16 // 8 + 2 * part] |= np.uint32(bits << 4 * inside)
+        else:
+            metadata[quad + part + 2 * selector] |= np.uint32(bits << 4 * inside + row % 16 // 8 * 16)
+    text = sparse_text(case, whole, selector)
+    arrays = [*case.memory(a, b[:, : b.shape[1] // 2], c), metadata]
+    arrays[1] = whole.memory(np.concatenate([a, a], 1), b, c)[1]
+    return text, arrays, full @ whole.numbers(b, whole.types[1]).T + c
+
+
+def sparse_text(case, whole, selector):
+    """The kernel of a case with a B of twice the depth, and metadata as its fourth array."""
+    text = case.text()
+    bytes_b = case.layout("b").size * case.bits // 8
+    text = text.replace(f"tile_b[{bytes_b}]", f"tile_b[{whole.layout('b').size * case.bits // 8}]")
+    text = text.replace(
+        f"setp.ge.u32 %p, %i, {bytes_b};\n@%p bra DONE_b",
+        f"setp.ge.u32 %p, %i, {whole.layout('b').size * case.bits // 8};\n@%p bra DONE_b",
     )
+    text = text.replace("mma_async.sync", "mma_async.sp.sync").replace(
+        f"n{case.n}k{case.k}.", f"n{case.n}k{2 * case.k}."
+    )
+    text = text.replace(f"n{case.n}k{case.k}.sat", f"n{case.n}k{2 * case.k}.sat")
+    text = text.replace("%tb, %scale", f"%tb, %v0, {selector}, %scale").replace(
+        ".param .u64 d)", ".param .u64 d, .param .u64 e)"
+    )
+    load = "ld.param.u64 %x, [e];\nmul.wide.u32 %a, %thread, 4;\nadd.u64 %x, %x, %a;\nld.global.b32 %v0, [%x];\n"
+    return text.replace("setp.ge.u32 %scale", load + "setp.ge.u32 %scale")
+
+
+SPARSE = [
+    (Case(16, span=64, steps=1), 0),
+    (Case(16, span=0, steps=1), 0),
+    (Case(64, steps=1, transposed=(False, True)), 0),
+    (Case(64, span=64, steps=1, transposed=(True, False)), 1),
+    (Case(16, steps=1), 0),
+    (Case(16, steps=1), 1),
+    (Case(8, a="bf16", steps=1), 1),
+    (Case(8, a="tf32", steps=1), 0),
+    (Case(8, a="tf32", steps=1), 1),
+    (Case(16, a="e4m3", steps=1), 0),
+    (Case(16, "s32", "s8", steps=1), 0),
+    (Case(16, steps=1, from_registers=True), 1),
+    (Case(16, a="e5m2", steps=1, from_registers=True), 0),
+]
+
+
+@pytest.mark.parametrize("case, selector", SPARSE)
+def test_a_sparse_a_is_that_of_its_metadata(case, selector, rng):
+    text, arrays, expected = sparse(case, rng, selector)
+    clean(launch(text, *arrays, block=128))
+    result = case.result(arrays[2])
+    np.testing.assert_allclose(result, expected.astype(result.dtype), rtol=1e-5, atol=1e-4)
+
+
+def test_a_sparse_product_with_a_narrow_swizzle_is_refused(rng):
+    text, arrays, _ = sparse(Case(8, span=32, steps=1), rng)
     with pytest.raises(EmulationError) as refusal:
-        launch(text, *(np.zeros(1 << 14, np.uint8) for _ in range(3)), block=128)
+        launch(text, *arrays, block=128)
     assert refusal.value.message == (
-        "`wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16` cannot be emulated yet: products of a sparse A have no "
-        "meaning there"
+        "`wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16` cannot be emulated yet: B is K-major under a swizzle of "
+        "32 bytes, and has 64 bytes along K"
     )
+    assert refusal.value.help == "let B have a swizzle of 64 or 128 bytes, or run this kernel on a GPU"
+
+
+def test_metadata_that_name_a_place_twice_are_found(rng):
+    text, arrays, _ = sparse(Case(8, steps=1), rng)
+    arrays[3][33] = 0x5555_5555
+    finding = launch(text, *arrays, block=128).findings[0]
+    assert finding.kind == "sparse-metadata"
+    assert finding.message == (
+        "`metadata` has 0b0101 for a group of neighbours along K; "
+        "it can be 0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110"
+    )
+    assert finding.help == "write the places of the numbers that A holds, the lesser one in the low bits"

@@ -198,6 +198,10 @@ def test_wgmma_that_had_to_be_serialised_is_refused_with_kernel_and_python_line(
     assert refusal.value.help == help
 
 
+needs_ptxas = pytest.mark.skipif(assemblers.Ptxas().why_not() is not None, reason="there is no ptxas")
+
+
+@needs_ptxas
 def test_a_missing_fence_is_refused():
     with config.using(assembler="ptxas"), pytest.raises(AssembleError) as refusal:
         assemble(SERIALISED.replace("BODY", MULTIPLIED), "sm_90a")
@@ -205,6 +209,7 @@ def test_a_missing_fence_is_refused():
     assert refusal.value.help.startswith("write wgmma.fence between")
 
 
+@needs_ptxas
 def test_registers_that_nobody_gets_are_refused():
     body = "  .loc 1 42 5\n  setmaxnreg.dec.sync.aligned.u32 40;\n" + FENCED + MULTIPLIED
     for route, code, help in (

@@ -21,7 +21,7 @@ __device__ bool elect() {
     return p;
 }
 
-__global__ void __launch_bounds__(256) __cluster_dims__(2, 1, 1) skeleton(const __grid_constant__ CUtensorMap map, float *out, int k) {
+__global__ void __launch_bounds__(256, 1) __cluster_dims__(2, 1, 1) skeleton(const __grid_constant__ CUtensorMap map, float *out, int k) {
     extern __shared__ __align__(1024) char smem[];
     u32 base = (u32)__cvta_generic_to_shared(smem), bar = base + 65536;
     if (threadIdx.x == 0) {

@@ -114,6 +114,7 @@ class TensorCopy(Bulk):
                 self.fits(i, m, description, which)
                 and _pixels_fit(m, description, v, which)
                 and _line_is_met(m, description, v["coordinates"][0], which)
+                and (self.stores != "map" or _begins_inside(m, v["coordinates"], which))
                 and self.begins_well(m, shared, which)
             ):
                 yield which, description
@@ -173,6 +174,16 @@ def _line_is_met(m: Step, description: TensorMapDescription, start: np.ndarray, 
         help = f"begin boxes at multiples of {CHUNK // each} elements of {description.type}"
         m.fail("misaligned", message, crooked, help)
     return not crooked.any()
+
+
+def _begins_inside(m: Step, coordinates: np.ndarray, which: np.ndarray) -> bool:
+    """Whether boxes that are written begin at no negative coordinates: those alone that are read may."""
+    before = which & (coordinates < 0).any(0)
+    if before.any():
+        corner = ", ".join(str(int(c[before][0])) for c in coordinates)
+        message = f"the box begins at {{{corner}}}; copies to global memory begin at 0 or more along each dimension"
+        m.fail("out-of-bounds", message, before, "begin it at 0, and copy a smaller box from shared memory")
+    return not before.any()
 
 
 def _pixels_fit(m: Step, description: TensorMapDescription, v: dict[str, Any], which: np.ndarray) -> bool:

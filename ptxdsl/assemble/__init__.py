@@ -168,7 +168,7 @@ def _refusal(outcome: assemblers.Outcome, modules: Sequence[str], arch: str) -> 
 
 
 _LOSS_HELP = {
-    7504: "let the command ptxas of the CUDA toolkit assemble it, which `pip install nvidia-cuda-nvcc` brings too",
+    7504: "let the command ptxas assemble it, which pip install 'ptxdsl[ptxas]' or the CUDA toolkit brings",
     7508: "say how large a block is and how many a multiprocessor holds: @pd.kernel(reqntid=384, min_blocks=1)",
     7509: "call no function between the first wgmma.mma_async and its wgmma.wait_group",
     7510: "call no function between the first wgmma.mma_async and its wgmma.wait_group",

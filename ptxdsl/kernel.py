@@ -263,6 +263,7 @@ def kernel(
     max_threads: int | tuple[int, ...] | None = None,
     min_blocks: int | None = None,
     cluster: int | tuple[int, ...] | None = None,
+    arch: str | None = None,
 ) -> Callable[[Callable[..., Any]], Kernel]: ...
 
 

@@ -16,6 +16,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import bf16, config, f16, f32, f64, ptr, s32, u8, u32, u64
+from ptxdsl.driver import why_no_gpu
 from ptxdsl.errors import EmulationError, Error, LaunchError
 from ptxdsl.verify.effects import written
 
@@ -228,7 +229,7 @@ def test_an_output_that_is_read_only_or_overlaps_is_refused():
 
 
 def test_a_gpu_is_asked_for_in_words_where_there_is_none(monkeypatch):
-    if not pd.runtime.launch.driver.why_no_gpu():
+    if not why_no_gpu():
         pytest.skip("there is a GPU")
     monkeypatch.setenv("PTXDSL_DEVICE", "cuda")
     x = np.ones(4, np.float32)

@@ -138,6 +138,11 @@ class Traits:
         return self.sums.rows * (self.sums.strip + PAD) * self.operands.staged.bytes
 
     @property
+    def static_bytes(self) -> int:
+        """Shared memory that the kernel declares beside it."""
+        return 0
+
+    @property
     def registers(self) -> int:
         """Of a thread: at least so many are held at the same time."""
         return self.tiling.registers(self.operands)
@@ -145,7 +150,7 @@ class Traits:
     def _shortages(self, arch: str) -> Iterator[tuple[str, str]]:
         """What is wrong, and how to mend it."""
         yield from self.tiling.shortages(self.operands, arch)
-        most = shared_bytes(arch)
+        most = shared_bytes(arch) - self.static_bytes
         if self.shared_bytes > most:
             ring = f"{self.tiling.stages} stages of {self.stage_bytes} bytes"
             message = f"{ring} take {self.shared_bytes} bytes of shared memory; a block of {arch} has {most}"

@@ -12,6 +12,7 @@ from ptxdsl.layout.swizzle import AnyLayout
 from ptxdsl.types import Type
 
 LINE_BYTES = 128  # of a line of a box, which the swizzle permutes
+PATTERN_BYTES = 8 * LINE_BYTES  # after which the swizzle repeats
 L2_PROMOTION = 256
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ptxdsl as pd
+from ptxdsl.kernels.sm90.boxes import PATTERN_BYTES
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-
-PATTERN_BYTES = 1024  # after which the swizzle repeats
 
 
 class SharedTiles:

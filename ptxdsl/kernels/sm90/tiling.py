@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
-from typing import Any
+from typing import Any, ClassVar
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.operands import Operands, either
@@ -28,8 +28,6 @@ INPUTS = {
 TURNED = (f16, bf16)  # types of which A and B may be contiguous along M and N; the others are along K
 DEPTH_BYTES = 32  # of K in one instruction
 ARCH = "sm_90a"
-# Registers of a thread that copies, and of one that multiplies, with one or two warpgroups of the latter
-REGISTERS = {1: (40, 232), 2: (40, 232)}
 OWN_REGISTERS = 24  # addresses and counters, at least
 
 
@@ -40,6 +38,7 @@ class WarpgroupTiling:
 
     tile: tuple[int, int, int] = (128, 256, 64)
     stages: int = 4
+    role_registers: ClassVar[tuple[int, int]] = (40, 232)  # of a thread that copies, and of one that multiplies
 
     def __post_init__(self) -> None:
         for message in warpgroup_misfits(self):
@@ -67,11 +66,6 @@ class WarpgroupTiling:
     def holders(self) -> int:
         """The threads that hold sums."""
         return WARPGROUP * self.consumers
-
-    @property
-    def role_registers(self) -> tuple[int, int]:
-        """Of a thread that copies, and of one that multiplies."""
-        return REGISTERS[self.consumers]
 
     def tiles(self, m: int, n: int) -> tuple[int, int]:
         """How many tiles an m×n output has along M and N."""

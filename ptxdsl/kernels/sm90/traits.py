@@ -9,7 +9,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.sm90.boxes import LINE_BYTES, TileBoxes
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES, PATTERN_BYTES, TileBoxes
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARPGROUP, WarpgroupTiling
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits import Traits
@@ -56,6 +56,11 @@ class WarpgroupTraits(Traits):
         if not self.operands.out_boxes:
             return super().shared_bytes
         return self.staged_at + self.tiling.consumers * self.staged_bytes
+
+    @property
+    def static_bytes(self) -> int:
+        """The mbarriers of the ring, rounded up to where the tiles behind them may begin."""
+        return PATTERN_BYTES
 
     @property
     def staged_at(self) -> int:

@@ -1,48 +1,76 @@
 """Measures candidates over many problems on this GPU, and fits the rates of the model by which kernels are chosen.
 
-`fit.py measure` writes what each took to benchmarks/results/fit.json; `fit.py fit` turns such rows into the file of the
+`fit.py measure` writes what each took to benchmarks/results/fit.json, and with `--budget SECONDS` ends in time:
+problems come in a random order, so that fewer are fewer of each kind. `fit.py fit` turns such rows into the file of the
 GPU in ptxdsl/kernels/choose/, and says how far off the model is then. Without either, both.
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import math
+import multiprocessing
 import pathlib
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 import common
-from fitting import Row, fit, quality
-from protocols import Local, TorchGpu, rest, warm
+from fitting import Row, fit, predicted, quality
+from protocols import REST_SECONDS, Budget, Gpu, Local, TorchGpu, rest, warm
 
 from ptxdsl import driver
 from ptxdsl.kernels.choose import rates as choose_rates
 from ptxdsl.kernels.choose.candidates import of_convolutions, of_groups, of_products
 from ptxdsl.kernels.choose.gemm import shared, shared_config
-from ptxdsl.kernels.choose.model import candidate, made
-from ptxdsl.kernels.choose.rates import DEFAULT, Gpu, known
+from ptxdsl.kernels.choose.model import CostModel, candidate, made, model_of
+from ptxdsl.kernels.choose.rates import DEFAULT, known
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.conv import conv2d
+from ptxdsl.kernels.gemm import gemm
+from ptxdsl.kernels.grouped import grouped_gemm
 from ptxdsl.types import TYPES, Type
 
 MOST_OPTIONS = 8  # candidates of one problem, side by side
-MOST_OPERATIONS = 2e13
-PRODUCTS, GROUPS, LAYERS = 400, 60, 60  # problems
+MOST_US = 2000  # of the fastest of them, by the model as it is: longer ones heat the GPU, and tell no more
+MOST_ELEMENTS = 2**28  # of an array
+PRODUCTS, GROUPS, LAYERS = 480, 80, 80  # problems
+RESTED = 10  # times what a problem takes is the rest before it
+PROCESSES = 8  # that assemble
 # Types, the width of copies, and how often they come
 TYPES_OF_PRODUCTS = [("f16", 16, 6), ("f16", 2, 1), ("f32", 16, 2), ("f64", 16, 1), ("s8", 16, 2)]
 
 
 class Trial(NamedTuple):
-    """A row that is still to be measured, and its launch."""
+    """A row that is still to be measured, and the configuration that tells all of it."""
 
     row: Row
-    run: Callable[[], object]
+    config: GemmConfig
+
+    @property
+    def kernel(self) -> tuple[object, ...]:
+        """What trials have in common that run the same machine code."""
+        row = self.row
+        return row.kind, row.inputs, row.width, row.tile, row.warp, row.stages, row.slices > 1, row.is_streamed
 
 
-def extent(rng: random.Random, most: int, multiple: int = 8) -> int:
-    """Any size up to `most`, small ones as often as large ones; most of them are round."""
-    size = 2 ** rng.uniform(3, most.bit_length() - 1)
+Launch = Callable[[Trial], Callable[[], object]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Ways to compute one problem. `start` makes its arrays, and gives what makes the launches of a trial of them."""
+
+    trials: list[Trial]
+    start: Callable[[], Launch]
+
+
+def extent(rng: random.Random, least: int, most: int, multiple: int = 8) -> int:
+    """Any multiple from `least` to `most`, small ones as often as large ones."""
+    size = 2 ** rng.uniform(math.log2(least), math.log2(most))
     return max(multiple, round(size / multiple) * multiple)
 
 
@@ -56,96 +84,142 @@ def arrays(type: Type, *shapes: tuple[int, ...]) -> list[object]:
     return [torch.randn(*shape, dtype=dtype, device="cuda") for shape in shapes]
 
 
-def sampled(rng: random.Random, options: Sequence[object]) -> list[object]:
+def launcher(function: Callable[..., object], *inputs: object, **options: object) -> Launch:
+    """Launches of a trial, again and again into one output."""
+
+    def launches(trial: Trial) -> Callable[[], object]:
+        out = function(*inputs, config=trial.config, **options)
+        return lambda: function(*inputs, out=out, config=trial.config, **options)
+
+    return launches
+
+
+def sampled(rng: random.Random, options: Sequence[Trial]) -> list[Trial]:
     return rng.sample(list(options), min(MOST_OPTIONS, len(options)))
 
 
-def products(rng: random.Random, gpu: Gpu, arch: str) -> Iterator[list[Trial]]:
+def products(rng: random.Random, model: CostModel, arch: str) -> Iterator[Problem]:
     """Products, each with some of the ways to compute it."""
-    from ptxdsl.kernels.gemm import gemm
-
     weights = [weight for *_, weight in TYPES_OF_PRODUCTS]
     for _ in range(PRODUCTS):
         name, width, _ = rng.choices(TYPES_OF_PRODUCTS, weights)[0]
         inputs, odd = TYPES[name], int(width < 16)
-        shape = m, n, k = extent(rng, 8192), extent(rng, 16384), extent(rng, 16384, 16) + odd
-        if 2.0 * m * n * k > MOST_OPERATIONS:
-            continue
-        a, b = arrays(inputs, (m, k), (n, k))
+        shape = m, n, k = extent(rng, 8, 8192), extent(rng, 64, 16384), extent(rng, 64, 16384, 16) + odd
         configs = [c for c in of_products(inputs, width, True) if made(c, inputs).fits(arch)]
         options = [
             option
             for config in configs
-            for option in shared(candidate(config, inputs), shape, width, True, gpu.multiprocessors)
+            for option in shared(candidate(config, inputs), shape, width, True, model.multiprocessors)
         ]
-        yield [
+        trials = [
             Trial(
                 Row("product", name, (shape,), o.tile, o.config.warp, o.stages, 0.0, width, o.split_k, o.is_streamed),
-                launcher(gemm, a, b.T, config=shared_config(o, gpu.multiprocessors)),  # type: ignore[attr-defined]
+                shared_config(o, model.multiprocessors),
             )
-            for o in sampled(rng, options)
-        ]  # fmt: skip
+            for o in options
+        ]
+        yield Problem(sampled(rng, trials), functools.partial(of_product, inputs, m, n, k))
 
 
-def groups(rng: random.Random, gpu: Gpu, arch: str) -> Iterator[list[Trial]]:
+def of_product(inputs: Type, m: int, n: int, k: int) -> Launch:
+    a, b = arrays(inputs, (m, k), (n, k))
+    return launcher(gemm, a, b.T)  # type: ignore[attr-defined]
+
+
+def groups(rng: random.Random, model: CostModel, arch: str) -> Iterator[Problem]:
     """Groups of products of one N and K, as mixtures of experts have them."""
-    from ptxdsl.kernels.grouped import grouped_gemm
-
     inputs = TYPES["f16"]
     for _ in range(GROUPS):
-        n, k, most = extent(rng, 8192, 64), extent(rng, 8192, 64), extent(rng, 2048)
+        n, k, most = extent(rng, 64, 8192, 64), extent(rng, 64, 8192, 64), extent(rng, 8, 2048)
         sizes = tuple((rng.randrange(1, most + 1), n, k) for _ in range(rng.choice([4, 8, 16, 64, 128])))
-        a, b = ([x for shape in shapes for x in arrays(inputs, shape)] for shapes in (
-            [(m, k) for m, _, _ in sizes], [(k, n)] * len(sizes)
-        ))  # fmt: skip
-        yield [
-            Trial(Row("group", "f16", sizes, c.tile, c.warp, c.stages, 0.0), launcher(grouped_gemm, a, b, config=c))
-            for c in of_groups(inputs, 16, True)
+        trials = [
+            Trial(Row("group", "f16", sizes, c.tile, c.warp, c.stages, 0.0), c) for c in of_groups(inputs, 16, True)
         ]
+        yield Problem(trials, functools.partial(of_group, inputs, sizes))
 
 
-def convolutions(rng: random.Random, gpu: Gpu, arch: str) -> Iterator[list[Trial]]:
+def of_group(inputs: Type, sizes: Sequence[tuple[int, int, int]]) -> Launch:
+    a = [x for m, _, k in sizes for x in arrays(inputs, (m, k))]
+    b = [x for _, n, k in sizes for x in arrays(inputs, (k, n))]
+    return launcher(grouped_gemm, a, b)
+
+
+def convolutions(rng: random.Random, model: CostModel, arch: str) -> Iterator[Problem]:
     """Convolutions with windows of 1 and 3 pixels, whose sums one block or several compute."""
-    from ptxdsl.kernels.conv import conv2d
-
     for _ in range(LAYERS):
         name = rng.choice(["f16", "f16", "f32", "s8"])
         inputs, side, batch = TYPES[name], rng.choice([7, 14, 28, 56]), rng.choice([1, 8, 32])
-        channels, filters, window = extent(rng, 1024, 32), extent(rng, 1024, 32), rng.choice([1, 3])
-        x, w = arrays(inputs, (batch, side, side, channels), (filters, window, window, channels))
+        channels, filters, window = extent(rng, 32, 1024, 32), extent(rng, 32, 1024, 32), rng.choice([1, 3])
+        images, weights = (batch, side, side, channels), (filters, window, window, channels)
         shape = batch * side * side, filters, window * window * channels
-        options = [(config, slices) for config in of_convolutions(inputs, True) for slices in (1, 2, 4)]
-        yield [
+        trials = [
             Trial(
                 Row("convolution", name, (shape,), c.tile, c.warp, c.stages, 0.0, slices=slices),
-                launcher(conv2d, x, w, pad=window // 2, config=replace(c, split_k=slices)),
+                replace(c, split_k=slices),
             )
-            for c, slices in options
+            for c in of_convolutions(inputs, True)
+            for slices in (1, 2, 4)
         ]
+        yield Problem(sampled(rng, trials), functools.partial(of_convolution, inputs, images, weights))
 
 
-def launcher(
-    function: Callable[..., object], *inputs: object, config: GemmConfig, **options: object
-) -> Callable[[], object]:
-    """Launches into one output again and again."""
-    out = function(*inputs, config=config, **options)
-    return lambda: function(*inputs, out=out, config=config, **options)
+def of_convolution(inputs: Type, images: tuple[int, ...], weights: tuple[int, ...]) -> Launch:
+    x, w = arrays(inputs, images, weights)
+    return launcher(conv2d, x, w, pad=weights[1] // 2)
 
 
-def measure(seed: int, rounds: int) -> Iterator[Row]:
-    """The rows of all problems: medians at rest, candidates of a problem in turn."""
-    rng, timer, facts = random.Random(seed), TorchGpu(), gpu_facts()
-    for problems in (products, groups, convolutions):
-        for trials in problems(rng, facts, driver.device_arch(0)):
-            contenders = {str(n): Local(timer, trial.run) for n, trial in enumerate(trials)}
-            warm(timer, contenders)
-            times = rest(timer, contenders, rounds)
-            yield from (replace(trial.row, us=1000 * times[str(n)]) for n, trial in enumerate(trials))
+def problems(seed: int, model: CostModel, arch: str) -> list[Problem]:
+    """All of them in a random order, but for those that take too long or too much memory."""
+    rng = random.Random(seed)
+    every = [problem for kind in (products, groups, convolutions) for problem in kind(rng, model, arch)]
+    rng.shuffle(every)
+    return [problem for problem in every if is_short(model, problem)]
 
 
-def gpu_facts() -> Gpu:
+def is_short(model: CostModel, problem: Problem) -> bool:
+    sizes = problem.trials[0].row.sizes
+    elements = max(max(sum(m for m, _, _ in sizes) * max(n, k), len(sizes) * n * k) for _, n, k in sizes)
+    return elements <= MOST_ELEMENTS and min(predicted(model, trial.row) for trial in problem.trials) <= MOST_US
+
+
+def measure(seed: int, rounds: int, seconds: float | None) -> Iterator[Row]:
+    """The rows of as many problems as `seconds` allow: medians at rest, candidates of a problem in turn."""
+    with ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as pool:
+        assembled = pool.map(assemble, [seed] * PROCESSES, range(PROCESSES))
+        print(f"{sum(assembled)} kernels assembled", flush=True)
+    timer = TorchGpu()
+    budget = Budget(timer, seconds, common.START)
+    for problem in problems(seed, model_of(0), driver.device_arch(0)):
+        if budget.left() < 0:
+            return
+        yield from rows_of(timer, problem, rounds)
+
+
+def rows_of(timer: Gpu, problem: Problem, rounds: int) -> Iterator[Row]:
+    """One problem."""
+    launch = problem.start()
+    contenders = {str(n): Local(timer, launch(trial)) for n, trial in enumerate(problem.trials)}
+    seconds = warm(timer, contenders)
+    times = rest(timer, contenders, rounds, min(REST_SECONDS, RESTED * seconds))
+    return (replace(trial.row, us=1000 * times[str(n)]) for n, trial in enumerate(problem.trials))
+
+
+def assemble(seed: int, process: int) -> int:
+    """Runs a share of all kernels once, in a process of its own, which leaves their machine code in the cache."""
+    kernels: dict[tuple[object, ...], tuple[Problem, Trial]] = {}
+    for problem in problems(seed, model_of(0), driver.device_arch(0)):
+        for trial in problem.trials:
+            kernels.setdefault(trial.kernel, (problem, trial))
+    share = list(kernels.values())[process::PROCESSES]
+    for problem, trial in share:
+        problem.start()(trial)()
+    driver.synchronize()
+    return len(share)
+
+
+def gpu_facts() -> choose_rates.Gpu:
     device = driver.device(0)
-    return Gpu(device.name, device.multiprocessors, driver.clock_khz(0), driver.memory_bandwidth(0))
+    return choose_rates.Gpu(device.name, device.multiprocessors, driver.clock_khz(0), driver.memory_bandwidth(0))
 
 
 def save(path: pathlib.Path, rows: Iterable[Row]) -> None:
@@ -154,7 +228,6 @@ def save(path: pathlib.Path, rows: Iterable[Row]) -> None:
     try:
         for row in rows:
             lines.append(json.dumps(asdict(row)))
-            print(f"{len(lines)} rows", end="\r", flush=True)
     finally:
         environment, gpu, body = json.dumps(common.environment()), json.dumps(asdict(gpu_facts())), ",\n".join(lines)
         path.write_text(f'{{"environment": {environment},\n"gpu": {gpu},\n"rows": [\n{body}\n]}}\n')
@@ -167,7 +240,7 @@ def fit_file(path: pathlib.Path, out: pathlib.Path | None) -> pathlib.Path:
     What rows tell nothing about is left as it was for this GPU, or as it follows from the rates of the default one.
     """
     data = json.loads(path.read_text())
-    rows, gpu = [Row.of(row) for row in data["rows"]], Gpu(**data["gpu"])
+    rows, gpu = [Row.of(row) for row in data["rows"]], choose_rates.Gpu(**data["gpu"])
     start = known()[gpu.name] if gpu.name in known() else known()[DEFAULT].on(gpu)
     start = replace(start, gpu=gpu)
     rates = fit(start, rows)
@@ -185,10 +258,11 @@ def main() -> None:
     parser.add_argument("step", nargs="?", choices=["measure", "fit"], help="default: both")
     parser.add_argument("--out", type=pathlib.Path, help="the file of rates (default: that of the GPU of the rows)")
     parser.add_argument("--seed", type=int, default=1, help="of the random problems")
+    parser.add_argument("--budget", type=float, metavar="SECONDS", help="for all that is measured; fewer problems")
     options = parser.parse_args()
     rows = options.json or common.RESULTS / "fit.json"
     if options.step != "fit":
-        save(rows, measure(options.seed, options.rounds))
+        save(rows, measure(options.seed, options.rounds, options.budget))
     if options.step != "measure":
         fit_file(rows, options.out)
 

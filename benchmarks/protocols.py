@@ -139,9 +139,10 @@ class Extent:
         )
 
 
-def rest(gpu: Gpu, contenders: Contenders, rounds: int) -> dict[str, float]:
-    """Median milliseconds of single launches. The first round after the rest wakes the GPU, and does not count."""
-    gpu.rest(REST_SECONDS)
+def rest(gpu: Gpu, contenders: Contenders, rounds: int, seconds: float = REST_SECONDS) -> dict[str, float]:
+    """Median milliseconds of single launches. The first round after the rest of so many seconds wakes the GPU, and does
+    not count."""
+    gpu.rest(seconds)
     turns = [{name: contender.single_ms() for name, contender in contenders.items()} for _ in range(rounds + 1)]
     return _medians(turns[1:])
 

@@ -12,8 +12,11 @@ import pytest
 from ptxdsl import f16, f32
 from ptxdsl.kernels.choose.candidates import GROUPED, of_convolutions
 from ptxdsl.kernels.choose.gemm import shared
-from ptxdsl.kernels.choose.model import CostModel, candidate
+from ptxdsl.kernels.choose.model import CostModel, candidate, model_of
 from ptxdsl.kernels.choose.rates import DEFAULT, known, read
+
+from ..benchmarks.fake_gpu import FakeGpu
+from ..fake_driver import FakeCuda, installed
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SHAPES = [(1, 4096, 4096), (64, 2048, 7168), (256, 256, 256), (1024, 1024, 1024), (4096, 4096, 4096), (2048, 512, 8192)]
@@ -118,15 +121,75 @@ def test_a_file_of_rows_becomes_a_file_of_rates(fitting, tmp_path, capsys):
     assert "fitted: {'kind': 'product'" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("problems", ["products", "groups", "convolutions"])
-def test_the_rows_that_are_measured_are_such_as_the_model_knows(fitting, monkeypatch, problems):
-    fit, rates = importlib.import_module("fit"), known()[DEFAULT]
-    monkeypatch.setattr(fit, "arrays", lambda inputs, *shapes: [np.empty((0, 0)) for _ in shapes])
-    monkeypatch.setattr(fit, "launcher", lambda function, *inputs, config, **options: config)
-    monkeypatch.setattr(fit, problems.upper() if problems != "convolutions" else "LAYERS", 12)
-    trials = [trial for case in getattr(fit, problems)(random.Random(1), rates.gpu, "sm_90a") for trial in case]
-    assert len(trials) > 50
+@pytest.fixture
+def fit(fitting, monkeypatch):
+    """The script, on arrays that take no memory and launches that are not made."""
+    script = importlib.import_module("fit")
+    monkeypatch.setattr(script, "arrays", lambda inputs, *shapes: [np.empty((0, 0)) for _ in shapes])
+    monkeypatch.setattr(script, "launcher", lambda function, *inputs, **options: lambda trial: lambda: None)
+    for kind in ("PRODUCTS", "GROUPS", "LAYERS"):
+        monkeypatch.setattr(script, kind, 12)
+    return script
+
+
+@pytest.mark.parametrize("kind", ["products", "groups", "convolutions"])
+def test_the_rows_that_are_measured_are_such_as_the_model_knows(fitting, fit, kind):
+    model = model_of()
+    problems = list(getattr(fit, kind)(random.Random(1), model, "sm_90a"))
+    trials = [trial for problem in problems for trial in problem.trials]
+    assert len(problems) == 12 and len(trials) > 50
     for row, config in trials:
-        assert fitting.predicted(CostModel(rates), row) > 0
+        assert fitting.predicted(model, row) > 0
         assert (config.tile, config.warp, config.stages) == (row.tile, row.warp, row.stages)
         assert fitting.Row.of(json.loads(json.dumps(asdict(row)))) == row
+
+
+def test_problems_come_in_an_order_of_the_seed_and_none_takes_long(fitting, fit, monkeypatch):
+    model = model_of()
+    rows = [[trial.row for trial in problem.trials] for problem in fit.problems(3, model, "sm_90a")]
+    assert rows == [[trial.row for trial in problem.trials] for problem in fit.problems(3, model, "sm_90a")]
+    kinds = [of_problem[0].kind for of_problem in rows]
+    assert kinds != sorted(kinds) and {*kinds} == {"product", "group", "convolution"}
+    monkeypatch.setattr(fit, "MOST_US", 50)
+    short = [problem.trials for problem in fit.problems(3, model, "sm_90a")]
+    assert 0 < len(short) < len(rows)
+    assert all(min(fitting.predicted(model, trial.row) for trial in trials) <= 50 for trials in short)
+
+
+def test_a_problem_is_measured_at_rest_in_turns(fit, monkeypatch):
+    gpu = FakeGpu()
+    problem = next(fit.products(random.Random(1), model_of(), "sm_90a"))
+    times = {id(trial): gpu.takes(str(n), n + 1) for n, trial in enumerate(problem.trials)}
+    rows = list(fit.rows_of(gpu, replace(problem, start=lambda: lambda trial: times[id(trial)]), 3))
+    assert [row.us for row in rows] == pytest.approx([1000 * (n + 1) for n in range(len(problem.trials))])
+    assert [replace(row, us=0.0) for row in rows] == [trial.row for trial in problem.trials]
+    assert "rest 0.5" not in gpu.log and any(entry.startswith("rest") for entry in gpu.log)
+
+
+def test_a_budget_ends_the_measurement(fit, monkeypatch):
+    gpu = FakeGpu()
+    monkeypatch.setattr(fit, "ProcessPoolExecutor", InThisProcess)
+    monkeypatch.setattr(fit, "TorchGpu", lambda: gpu)
+    monkeypatch.setattr(fit.common, "START", 0.0)
+    launch = gpu.takes("launch", 100.0)
+    monkeypatch.setattr(fit, "launcher", lambda function, *inputs, **options: lambda trial: launch)
+    with installed(FakeCuda()):
+        rows = list(fit.measure(1, 1, 30.0))
+        every = sum(len(problem.trials) for problem in fit.problems(1, model_of(0), "sm_90a"))
+    assert 0 < len(rows) < every and 30 < gpu.seconds < 40
+
+
+class InThisProcess:
+    """A pool of one process."""
+
+    def __init__(self, processes, context):
+        self.processes = processes
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+    def map(self, function, *arguments):
+        return [function(*each) for each in zip(*arguments, strict=True)]

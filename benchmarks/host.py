@@ -1,7 +1,7 @@
 """Times on the host: import, trace + lower, parse, assemble, a choice of tiles, and the emulator on GEMMs; with a GPU
 and torch, also what a call of each public function takes until it returns, with and without `out`.
 
-On one core: `OPENBLAS_NUM_THREADS=1 taskset -c 2 python benchmarks/host.py`.
+On one core: `OPENBLAS_NUM_THREADS=1 taskset -c 2 python benchmarks/host.py`; `host.py calls` times the calls alone.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from ptxdsl.kernels.call.gemm import plan_of
 from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.choose.candidates import MEDIUM
 from ptxdsl.kernels.choose.gemm import choose
+from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.gemm import KERNELS, gemm, gemm_kernel
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged
+from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.lower import lower
 
 CALLS = 1000  # of a timing
@@ -102,8 +104,10 @@ def public_calls() -> dict[str, Callable[[], object]]:
     ends = torch.tensor([16, 32, 48, 64], dtype=torch.int32, device="cuda")
     batch, batches = half(4, 64, 64), half(4, 64, 64)
     a_list, b_list = lists
+    by_tensor_copies = {"config": GemmConfig(tile=(64, 128, 64), stages=4, atom=WGMMA)} if on_hopper() else {}
     calls = {
         "gemm": (gemm, (a, b), {}, out),
+        "gemm by wgmma": (gemm, (a, b), by_tensor_copies, out),
         "gemm of batches": (gemm, (batch, experts), {}, batches),
         "gemm of lists of 8": (gemm, (a_list, b_list), {}, outs),
         "conv2d": (conv2d, (x, w), {"pad": 1}, y),
@@ -112,8 +116,8 @@ def public_calls() -> dict[str, Callable[[], object]]:
         "grouped_gemm_masked": (grouped_gemm_masked, (batch, experts, ends), {}, batches),
     }
     runs: dict[str, Callable[[], object]] = {}
-    for name, (function, inputs, options, given) in calls.items():
-        runs[f"{name}, out given, us"] = functools.partial(function, *inputs, **options, out=given)
+    for name, (function, inputs, options, output) in calls.items():
+        runs[f"{name}, out given, us"] = functools.partial(function, *inputs, **options, out=output)
         runs[f"{name}, us"] = functools.partial(function, *inputs, **options)
     return runs | {"torch mm, out given, us": functools.partial(torch.mm, a, b, out=out),
                    "torch mm, us": functools.partial(torch.mm, a, b),
@@ -133,20 +137,24 @@ def microseconds(runs: dict[str, Callable[[], object]], rounds: int) -> dict[str
     return {name: statistics.median(each[1:]) for name, each in times.items()}
 
 
+def on_hopper() -> bool:
+    """Whether the GPU has wgmma."""
+    return driver.device_arch(0) == ARCH
+
+
 def has_torch_on_a_gpu() -> bool:
     return driver.why_no_gpu() is None and importlib.util.find_spec("torch") is not None
 
 
-def main() -> None:
-    options = common.parser(__doc__ or "").parse_args()
-    os.environ["PTXDSL_CACHE_DIR"] = "off"
+def on_the_host(rounds: int) -> dict[str, float]:
+    """What needs no GPU, in the unit that its name says."""
     text = gemm_kernel.ptx(traits=MEDIUM.traits())
     long = text + "".join(text[text.index(".visible") :].replace("gemm_kernel", f"gemm_{i}") for i in range(20))
-    rounds = max(3, options.rounds // 3)
+    few = max(3, rounds // 3)
     rows = {
-        "start python, ms": milliseconds(started, options.rounds),
-        "import ptxdsl, ms": milliseconds(imported, options.rounds),
-        "trace + lower of the GEMM, ms": milliseconds(traced, rounds),
+        "start python, ms": milliseconds(started, rounds),
+        "import ptxdsl, ms": milliseconds(imported, rounds),
+        "trace + lower of the GEMM, ms": milliseconds(traced, few),
         "parse, MB/s": len(long) / 1e3 / milliseconds(lambda: pd.parse(long), 3),
         "assemble the GEMM, ms": milliseconds(assembled(text), 3),
         "choose tiles, ms": milliseconds(chosen(), 20),
@@ -154,7 +162,16 @@ def main() -> None:
     for size in (128, 256, 512, 1024):
         for checks in (True, False):
             name = f"emulate {size}^3, checks {'on' if checks else 'off'}, ms"
-            rows[name] = milliseconds(emulated(size, checks), 3 if size > 512 else rounds)
+            rows[name] = milliseconds(emulated(size, checks), 3 if size > 512 else few)
+    return rows
+
+
+def main() -> None:
+    parser = common.parser(__doc__ or "")
+    parser.add_argument("part", nargs="?", choices=["calls"], help="the calls of public functions alone (default: all)")
+    options = parser.parse_args()
+    os.environ["PTXDSL_CACHE_DIR"] = "off"
+    rows = {} if options.part == "calls" else on_the_host(options.rounds)
     if has_torch_on_a_gpu():
         calls = microseconds(public_calls(), options.rounds)
         TARGETS.update((name, WITHOUT_OUT) for name in calls if "torch" not in name and " of " not in name)

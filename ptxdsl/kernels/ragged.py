@@ -15,7 +15,7 @@ from ptxdsl.errors import public
 from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.ragged import run
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.gemm import compute, compute_tiles, copy_tile
+from ptxdsl.kernels.gemm import compute, copy_tile, multiply_tiles
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.parameters import ragged_parameters
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
@@ -25,12 +25,22 @@ from ptxdsl.kernels.sm90.copies import GroupRows, TensorCopies, TensorView
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
-from ptxdsl.kernels.sm90.store import group_store
+from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.sm90.turns import TileTurns
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
-from ptxdsl.kernels.tiles.product import Product, View, Work
+from ptxdsl.kernels.tiles.product import Index, Product, View, Work
 from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
-from ptxdsl.kernels.tiles.visitor import EVERY_LANE, WARP, DeviceVisitor, from_before, from_lane, prefix_max
+from ptxdsl.kernels.tiles.visitor import (
+    EVERY_LANE,
+    WARP,
+    DeviceVisitor,
+    Succeeding,
+    from_before,
+    from_lane,
+    prefix_max,
+)
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
@@ -77,6 +87,8 @@ def warpgroup_ragged_kernel(
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
 
+    turns = TileTurns(p.turns, tiling.holders)
+
     def matrices(group: Scalar, first: Scalar) -> tuple[TensorView, TensorView, View | GroupRows]:
         at, out = (0, first) if form == "ragged" else (group, None), _rows(p.out, first, group)
         stored = GroupRows(*out, TensorView(p.boxes, *at)) if traits.operands.out_boxes else out
@@ -84,27 +96,58 @@ def warpgroup_ragged_kernel(
 
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
-        _copy_tiles(ring, TensorCopies(traits, memory), _walk(p, traits, form, matrices))
+        walk = _walk(p, traits, form, matrices, turns.taken)
+        copy_in_turn(ring, TensorCopies(traits, memory), walk, turns)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer)
-        compute_tiles(ring, mma, store, _walk(p, traits, form, matrices))
+        compute_rows(ring, mma, store, _walk(p, traits, form, matrices, turns.heard), consumer)
 
 
-def _copy_tiles(ring: pd.Ring, copies: TensorCopies, walk: Walk) -> None:
+def copy_in_turn(ring: pd.Ring, copies: TensorCopies, walk: Walk, turns: TileTurns) -> None:
     """As `gemm.copy_tiles`, by a warp: all of its lanes find the tiles, and one of them, always the same, copies."""
     for work in walk.tiles(started_elsewhere):
         with pd.elect():
+            taken = turns.take()
             copy_tile(ring, copies, work)
+            turns.tell(taken)
         walk.skip(work)
     with pd.elect():
         ring.drain()
+        turns.close()
 
 
-def _walk(p: Any, traits: Traits, form: str, matrices: Callable[[Scalar, Scalar], tuple[Any, ...]]) -> VisitorWalk:
+def compute_rows(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk, consumer: pd.warpgroup) -> None:
+    """As `gemm.compute_tiles`. A warpgroup lets a tile pass whose rows of it are all behind the last one: the other one
+    has the tensor cores for itself then, and the tile takes half the time."""
+    for work in walk.tiles(started_elsewhere):
+        with pd.if_(work.product.m > work.first[0] + consumer.index * GROUP_ROWS):
+            sums = multiply_tiles(ring, mma, work.iterations)
+            for part in walk.complete(work, sums):
+                store(part)
+        with pd.else_():
+            pass_tiles(ring, work.iterations)
+            walk.skip(work)
+    store.finish()
+
+
+def pass_tiles(ring: pd.Ring, iterations: Index) -> None:
+    """Releases the slots of a tile that are not read."""
+    for _ in pd.range(iterations, unroll=1):
+        ring.wait()
+        ring.release()
+
+
+def _walk(
+    p: Any,
+    traits: Traits,
+    form: str,
+    matrices: Callable[[Scalar, Scalar], tuple[Any, ...]],
+    succeeding: Succeeding | None = None,
+) -> VisitorWalk:
     """The tiles of all groups; `matrices` are A, B and out of a group, given which row of all is its first."""
     tile_m, tile_n, tile_k = traits.tile
     across, iterations = ceil_div(p.n, tile_n), ceil_div(p.k, tile_k)
-    visitor = VISITORS[form](p.sizes, p.groups, p.rows, (tile_m, across))
+    visitor = VISITORS[form](p.sizes, p.groups, p.rows, (tile_m, across), succeeding)
 
     def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:
         count, (a, b, out) = visitor.size(group) - first, matrices(group, first)
@@ -124,10 +167,17 @@ def _rows(matrix: Any, first: Scalar, group: Scalar, by_column: bool = False) ->
 class CountsVisitor(DeviceVisitor):
     """Finds groups by how many rows of each count, s32. Its work is (group, tile, 0): each is a matrix of its own."""
 
-    def __init__(self, sizes: PointerValue, groups: Scalar, rows: Scalar, tile: tuple[int, Scalar]) -> None:
+    def __init__(
+        self,
+        sizes: PointerValue,
+        groups: Scalar,
+        rows: Scalar,
+        tile: tuple[int, Scalar],
+        succeeding: Succeeding | None = None,
+    ) -> None:
         """`tile` is (rows of a tile, tiles across)."""
         self.sizes, self.most, self.tile = sizes, rows.to(s32), tile
-        super().__init__(groups, lambda group: self._tiles(self.size(group)))
+        super().__init__(groups, lambda group: self._tiles(self.size(group)), succeeding=succeeding)
 
     def size(self, group: Scalar) -> Scalar:
         """Of a group, between 0 and the rows that there are."""
@@ -147,8 +197,15 @@ class OffsetsVisitor(CountsVisitor):
     the largest offset up to its own, and ends there: what one before it has left is all that must be kept.
     """
 
-    def __init__(self, sizes: PointerValue, groups: Scalar, rows: Scalar, tile: tuple[int, Scalar]) -> None:
-        super().__init__(sizes, groups, rows, tile)
+    def __init__(
+        self,
+        sizes: PointerValue,
+        groups: Scalar,
+        rows: Scalar,
+        tile: tuple[int, Scalar],
+        succeeding: Succeeding | None = None,
+    ) -> None:
+        super().__init__(sizes, groups, rows, tile, succeeding)
         self.first = pd.var(u32, 0)  # row of this lane's group
         self.reached = pd.var(u32, 0)  # the end of all groups up to the window's last
 

@@ -145,6 +145,17 @@ def test_a_kernel_that_validates_stops_at_sizes_that_make_no_sense(form, sizes):
     assert not out.any()
 
 
+def test_blocks_take_tiles_in_turn_and_leave_the_counters_as_they_were(rng):
+    """Each of 3 blocks takes one number behind the last tile."""
+    a, b, out = ones(300, 64), ones(2, 64, 128), np.zeros((300, 128), np.float16)
+    groups = call.groups_of("ragged", a, b, np.array([170, 300], np.int32), out)
+    plan = call.plan_of(KERNELS, "ragged", groups, call.traits_of(groups, "ragged", LOW), validate=False)
+    for _ in range(2):
+        plan.run()
+        assert plan.parameters.turns.tolist() == [0, 0] and (out == 64).all()
+        out[:] = 0
+
+
 class TestChoice:
     def chosen(self, rows, n, k, groups, form="ragged"):
         shape = (rows, k) if form == "ragged" else (groups, rows, k)

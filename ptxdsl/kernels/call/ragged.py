@@ -26,6 +26,7 @@ from ptxdsl.kernels.call.matrix import Matrix, Tensor, describe_type, empty, mat
 from ptxdsl.kernels.call.memory import CALLS, key_of
 from ptxdsl.kernels.call.problem import check_devices
 from ptxdsl.kernels.call.residency import resident_blocks, stream_of
+from ptxdsl.kernels.call.workspace import workspace
 from ptxdsl.kernels.choose.grouped import choose_tiles, choose_warpgroup_tiles, of_groups
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import GroupFacts
@@ -35,12 +36,13 @@ from ptxdsl.kernels.parameters import Group, group_view, ragged_parameters
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.sm90.turns import COUNTERS
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.runtime.arguments import overlap
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule.problems import MOST_TILES
-from ptxdsl.types import f32
+from ptxdsl.types import f32, u32
 
 HELP_OF_SIZES = {
     "ragged": "pass where each group ends: an empty one ends where the one before it does",
@@ -243,8 +245,7 @@ def _begins_well(groups: Groups, form: str) -> bool:
 
 def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validate: bool) -> LaunchPlan:
     """The launch: as many blocks as are resident, or as there can be tiles."""
-    a, b, out, count = groups.a, groups.b, groups.out, groups.b.batches or 0
-    rows, n, k = groups.shape
+    (rows, n, k), count = groups.shape, groups.b.batches or 0
     constants = {"traits": traits, "form": form, "validate": validate}
     down = count * -(-rows // traits.tile[0]) if form == "masked" else rows // traits.tile[0] + min(count, rows)
     tiles = down * -(-n // traits.tile[1])
@@ -255,18 +256,21 @@ def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validat
         )
     kernel = kernels.of(traits)
     blocks = min(tiles, resident_blocks(kernel, traits.threads, groups.place[0], **constants))
-    group, matrices = _matrices(traits, a, b, out)
+    group, matrices = _matrices(traits, groups)
     values = group(**matrices, sizes=groups.sizes, groups=count, rows=rows, n=n, k=k)
-    return LaunchPlan(kernel, blocks, traits.threads, values, constants)
+    bound = groups.place[1] if isinstance(traits, WarpgroupTraits) else None  # to the stream of its workspace
+    return LaunchPlan(kernel, blocks, traits.threads, values, constants, stream=bound)
 
 
-def _matrices(traits: Traits, a: Matrix, b: Matrix, out: Matrix) -> tuple[Group, dict[str, Any]]:
+def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
     """What the kernel of a path takes, and the matrices as it does."""
+    a, b, out = groups.a, groups.b, groups.out
     if not isinstance(traits, WarpgroupTraits):
         return ragged_parameters(traits), {"a": _view(a), "b": _view(b), "out": _view(out)}
     boxes = {"boxes": out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
     mapped = {"a": a.mapped(traits.a.map), "b": b.mapped(traits.b.map), "out": _view(out), **boxes}
-    return tensor_ragged_parameters(traits), mapped
+    _, turns = workspace(*groups.place, u32, 0, COUNTERS)
+    return tensor_ragged_parameters(traits), {**mapped, "turns": turns}
 
 
 def _view(matrix: Matrix) -> Parameters:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import ptxdsl as pd
+from ptxdsl import ptr, u32
 from ptxdsl.kernels.parameters import Group, batch, gemm_fields, product_of, ragged_fields
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -23,9 +24,11 @@ def tensor_parameters(traits: WarpgroupTraits) -> Group:
 @lru_cache(maxsize=1024)
 def tensor_ragged_parameters(traits: WarpgroupTraits) -> Group:
     """Those of `warpgroup_ragged_kernel`: the tensor of all rows of A, as one plane or as one of each group, and that
-    of B, a plane of each group; `boxes` is out as a tensor, where it is stored so; else as `ragged_kernel`."""
+    of B, a plane of each group; `turns` are the counters of TileTurns; `boxes` is out as a tensor, where it is stored
+    so; else as `ragged_kernel`."""
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
-    return pd.Parameters.of("TensorRagged", **ragged_fields(traits, traits.a.map, traits.b.map), **boxes)
+    fields = ragged_fields(traits, traits.a.map, traits.b.map)
+    return pd.Parameters.of("TensorRagged", **fields, turns=ptr[u32], **boxes)
 
 
 def tensor_products_of(p: Any, traits: WarpgroupTraits) -> Products:

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import s32, u32
@@ -24,6 +24,10 @@ WARP = 32
 DISTANCES = 1, 2, 4, 8, 16  # of the lanes that meet in a prefix
 EVERY_LANE = 0xFFFFFFFF
 ENDS, COUNTERS = 2, 256  # counters of `seat`: for all blocks, and with those of the multiprocessors
+
+
+Succeeding: TypeAlias = Callable[[], Scalar]
+"""The number of a block's next tile."""
 
 
 def seat(counters: PointerValue) -> Scalar:
@@ -68,13 +72,18 @@ class DeviceVisitor:
     """Each warp finds its problem by itself: a prefix sum over the tiles of 32 problems, one a lane, and a vote."""
 
     def __init__(
-        self, problems: Scalar, tiles_of: Callable[[Scalar], tuple[Scalar, Scalar]], block: Scalar = pd.ctaid.x
+        self,
+        problems: Scalar,
+        tiles_of: Callable[[Scalar], tuple[Scalar, Scalar]],
+        block: Scalar = pd.ctaid.x,
+        succeeding: Succeeding | None = None,
     ) -> None:
         """`tiles_of(problem)` is how many tiles a problem has along m and n, each a u32; lanes ask for different ones.
 
-        Problems past the last one are not asked for. `block` is the number of this one.
+        Problems past the last one are not asked for. `block` is the number of this one, and of its first tile; without
+        `succeeding` each block takes one of as many neighbouring tiles as there are blocks.
         """
-        self.problems, self.tiles_of = problems, tiles_of
+        self.problems, self.tiles_of, self.succeeding = problems, tiles_of, succeeding
         self.index = pd.var(u32, block)
         self.following = pd.var(u32, 0)  # the first problem behind the window of 32
         self.last = pd.var(u32, 0)  # where the tiles of the window end, in the row of all tiles
@@ -106,7 +115,10 @@ class DeviceVisitor:
         return self.following - WARP + before, self.index - from_lane(self.end - self.count, before)
 
     def advance(self) -> None:
-        self.index += pd.nctaid.x
+        if self.succeeding:
+            self.index.set(self.succeeding())
+        else:
+            self.index += pd.nctaid.x
 
 
 def prefix_sum(value: Scalar) -> Scalar:

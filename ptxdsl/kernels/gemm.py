@@ -24,7 +24,7 @@ from ptxdsl.kernels.sm80.mma import WarpMma
 from ptxdsl.kernels.sm80.ring import Ring
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import TensorCopies
-from ptxdsl.kernels.sm90.memory import SharedTiles
+from ptxdsl.kernels.sm90.memory import SharedTiles, after_others
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of
 from ptxdsl.kernels.sm90.store import WarpgroupStore, warpgroup_store
@@ -32,12 +32,11 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.tiles.choice import Schedule
-from ptxdsl.kernels.tiles.persistent import Persistent
+from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.tiles.product import Index, Work
 from ptxdsl.kernels.tiles.schedule import Scene, Walk, started_elsewhere
-from ptxdsl.schedule import PersistentScheduler
 
-USUAL, HOPPER = GemmConfig().warp_traits(), WarpgroupTraits(schedule=Persistent(PersistentScheduler()))
+USUAL, HOPPER = GemmConfig().warp_traits(), WarpgroupTraits(schedule=Strips())
 
 
 @pd.kernel
@@ -101,6 +100,7 @@ def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTrai
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
     scene = Scene(tensor_products_of(p, traits), p.schedule, traits.sums, memory.staging, ahead=True)
+    after_others()
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
         copy_tiles(ring, TensorCopies(traits, memory), traits.schedule.walk(scene))

@@ -64,6 +64,11 @@ class Variant:
     def function(self) -> ir.Function:
         return next(f for f in self.read.kernels if f.name == self.name)
 
+    @cached_property
+    def waits_for_others(self) -> bool:
+        """Whether it waits for the kernels before it on its stream, so that it may be launched as their dependent."""
+        return "griddepcontrol.wait;" in self.text
+
     @property
     def cubin(self) -> Cubin:
         """The text assembled for its own target."""

@@ -7,6 +7,7 @@ from ptxdsl.schedule.persistent import ClusterRaster, GroupPlan, GroupScheduler,
 from ptxdsl.schedule.problems import GemmShape, TiledShape, slice_of_k
 from ptxdsl.schedule.raster import GroupedRowsThreadblockSwizzle, HilbertThreadblockSwizzle
 from ptxdsl.schedule.reuse import Reuse, l2_reuse
+from ptxdsl.schedule.serpentine import Serpentine, strip_width
 from ptxdsl.schedule.stream_k import StreamKCoverage, StreamKNumbers, StreamKPlan, StreamKThreadblockSwizzle, TileWork
 from ptxdsl.schedule.swizzle import (
     BatchedIdentityThreadblockSwizzle,
@@ -49,6 +50,7 @@ __all__ = [
     "PersistentPlan",
     "PersistentScheduler",
     "Reuse",
+    "Serpentine",
     "Span",
     "SplitKHorizontalThreadblockSwizzle",
     "SplitKIdentityThreadblockSwizzle",
@@ -69,6 +71,7 @@ __all__ = [
     "blocks_per_multiprocessor",
     "l2_reuse",
     "slice_of_k",
+    "strip_width",
     "sufficient_blocks",
     "tile_of",
 ]

@@ -19,7 +19,7 @@ from ptxdsl.kernels.grouped import grouped_gemm
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.persistent import EvenPersistent, Persistent
+from ptxdsl.kernels.tiles.persistent import Persistent, Strips
 from ptxdsl.kernels.tiles.schedule import ProblemShape
 from ptxdsl.schedule import HorizontalThreadblockSwizzle, PersistentScheduler, StreamKThreadblockSwizzle
 from ptxdsl.schedule.problems import GemmShape
@@ -156,7 +156,7 @@ class TestChoice:
     )
     def test_no_more_blocks_run_than_the_rounds_of_tiles_need(self, m, n, blocks):
         problem = ProblemShape(GemmShape(m, n, 64))
-        assert EvenPersistent(PERSISTENT).plan(problem, (128, 256, 64), lambda: 132).grid == (blocks, 1, 1)
+        assert Strips().plan(problem, (128, 256, 64), lambda: 132).grid == (blocks, 1, 1)
 
     def test_lines_that_tensor_copies_cannot_address_go_another_way(self):
         assert not isinstance(self.chosen(1024, 2048, 513), WarpgroupTraits)

@@ -61,4 +61,5 @@ def prepared(kernel: Kernel, grid: int | tuple[int, ...], threads: int, device: 
     arch = driver.device(device).arch
     variant = kernel.variant(config.current().arch or arch, constants)
     shared_bytes = variant.shared_bytes(None)
-    return partial(variant.compiled(arch), grid, threads, shared_bytes=shared_bytes, device=device)
+    handle, dependent = variant.compiled(arch), variant.waits_for_others
+    return partial(handle, grid, threads, shared_bytes=shared_bytes, dependent=dependent, device=device)

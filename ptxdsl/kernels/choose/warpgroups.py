@@ -12,8 +12,7 @@ from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import ARCH, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.persistent import EvenPersistent
-from ptxdsl.schedule import PersistentScheduler
+from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule.arithmetic import ceil_div
 
 TILES = {(128, 256): 0.95, (128, 192): 0.92, (128, 128): 0.85, (64, 256): 0.75, (64, 128): 0.65}
@@ -23,7 +22,7 @@ READING = 3.8e6  # bytes of memory in a microsecond
 BEGINNING, BETWEEN_TILES = 4.5, 1.0  # microseconds, of a launch with its first copies, and of a tile that is stored
 MOST_STAGES, LEAST_STAGES = 8, 3
 CLEARLY = 0.9  # of the other path's time: the estimate is a rough one
-PERSISTENT = EvenPersistent(PersistentScheduler(max_swizzle=8))
+PERSISTENT = Strips()
 
 
 class ProductFacts(NamedTuple):

@@ -1,4 +1,5 @@
-"""The shared memory of a block on the sm_90a path: the ring, and behind it where the output is staged."""
+"""The memory of a block on the sm_90a path: shared, the ring and behind it where the output is staged; and global, from
+when the kernels before have written it."""
 
 from __future__ import annotations
 
@@ -16,3 +17,10 @@ class SharedTiles:
         self.staging = self.a + traits.staged_at // inputs.bytes
         self.b = self.a + traits.a.bytes // inputs.bytes
         self.stage = traits.stage_bytes // inputs.bytes
+
+
+def after_others() -> None:
+    """Until the kernels before this one have ended, where it was launched as their dependent: a block begins, with all
+    that touches no global memory, while the last blocks of the one before still run. So may the next kernel."""
+    pd.ptx.griddepcontrol.wait()
+    pd.ptx.griddepcontrol.launch_dependents()

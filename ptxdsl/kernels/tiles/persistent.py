@@ -1,4 +1,4 @@
-"""Persistent blocks: as many as are resident compute tile after tile, in the order of a PersistentScheduler."""
+"""Persistent blocks: as many as are resident compute tile after tile, in the order of a raster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxdsl.errors import ScheduleError
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.tiles.product import Index, Tile, Work
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileAfterTile, TileSchedule, Walk
-from ptxdsl.schedule import ClusterRaster, PersistentScheduler
+from ptxdsl.schedule import ClusterRaster, PersistentScheduler, Serpentine, strip_width
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type
@@ -51,25 +51,43 @@ class Persistent(TileSchedule):
         fields, raster = scene.fields, self.scheduler.raster
         along = raster if raster in ("m", "n") else fields.along_m == 1
         clusters = fields.clusters_m, fields.clusters_n
-        return PersistentWalk(scene, ClusterRaster(self.scheduler.cluster, along, fields.log, clusters))
+        return ClusterWalk(scene, ClusterRaster(self.scheduler.cluster, along, fields.log, clusters))
 
 
 @dataclass(frozen=True)
-class EvenPersistent(Persistent):
-    """As few blocks as need no more rounds than all resident ones: others would only share memory and power in the
-    last round."""
+class Strips(TileSchedule):
+    """As few persistent blocks as need no more rounds than all resident ones would, since others only share memory and
+    power in the last round; they take the tiles of a Serpentine whose strips are as wide as saves most reads."""
+
+    width: int = 0  # tiles of M that a strip has; 0 is the one that blocks at work have least to read with
+
+    def is_ahead(self, operands: Operands) -> bool:
+        return True
+
+    def general(self) -> TileSchedule:
+        return Strips()
+
+    def fields(self) -> dict[str, Type]:
+        return dict.fromkeys(("width",), u32)
 
     def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
         m, n, _ = problem.shape
-        tiles = max(1, ceil_div(m, tile[0]) * ceil_div(n, tile[1]) * (problem.batches or 1))
+        tiles_m, tiles_n = ceil_div(m, tile[0]), ceil_div(n, tile[1])
+        tiles = max(1, tiles_m * tiles_n * (1 if problem.batches is None else problem.batches))
+        if tiles > MOST_ITEMS:
+            raise ScheduleError(f"{tiles} tiles are more than 2**31", help="take larger tiles, or compute parts")
         blocks = max(1, resident())
-        return super().plan(problem, tile, lambda: ceil_div(tiles, ceil_div(tiles, blocks)))
+        blocks = ceil_div(tiles, ceil_div(tiles, blocks))
+        return Plan((blocks, 1, 1), {"width": self.width or strip_width(blocks, (tiles_m, tiles_n), tile)})
+
+    def walk(self, scene: Scene) -> Walk:
+        return PersistentWalk(scene, Serpentine(scene.products.tiles, scene.fields.width))
 
 
 class PersistentWalk(TileAfterTile):
-    """Block b of G takes the work items b, b + G, b + 2G, …; those outside of the problem are passed over."""
+    """Block b of G takes the work items b, b + G, b + 2G, …"""
 
-    def __init__(self, scene: Scene, raster: ClusterRaster) -> None:
+    def __init__(self, scene: Scene, raster: ClusterRaster | Serpentine) -> None:
         self.ahead, self.products, self.raster, self.of_batch = scene.ahead, scene.products, raster, raster.items
         count = self.products.count
         self.items = self.of_batch * (1 if count is None else count)
@@ -87,10 +105,14 @@ class PersistentWalk(TileAfterTile):
         batch = 0 if self.products.count is None else self.item // self.of_batch
         return batch, self.raster.tile(self.item - batch * self.of_batch)
 
-    def seek(self) -> None:
-        with pd.while_(lambda: self.has_tile() & ~self.products.has(self._located()[1])):
-            self.item += pd.nctaid.x
-
     def advance(self) -> None:
         self.item += pd.nctaid.x
         self.seek()
+
+
+class ClusterWalk(PersistentWalk):
+    """The same of items of which some are outside of the problem: they are passed over."""
+
+    def seek(self) -> None:
+        with pd.while_(lambda: self.has_tile() & ~self.products.has(self._located()[1])):
+            self.item += pd.nctaid.x

@@ -1,0 +1,40 @@
+"""Tiles in strips that are walked to and fro: blocks that work at the same time share rows of A and columns of B."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import NamedTuple
+
+from ptxdsl.layout.number import Extents, Number
+from ptxdsl.schedule.arithmetic import minimum, where
+
+
+class Serpentine(NamedTuple):
+    """The `tiles` along m and n of a problem, in strips of `width` tiles of m, the last of them maybe narrower. A strip
+    is walked along n, across the strip first; every second one backwards, where the columns of the last one are still
+    in the L2 cache. A NamedTuple of ints on the host; in a kernel they may be registers."""
+
+    tiles: tuple[Number, Number]
+    width: Number
+
+    @property
+    def items(self) -> Number:
+        return self.tiles[0] * self.tiles[1]
+
+    def tile(self, item: Number) -> tuple[Number, Number]:
+        """The (m, n) of a work item."""
+        strip = item // (self.width * self.tiles[1])
+        first = strip * self.width
+        across = minimum(self.width, self.tiles[0] - first)
+        in_strip = item - first * self.tiles[1]
+        column = in_strip // across
+        row = first + in_strip - column * across
+        return row, where((strip & 1) == 1, self.tiles[1] - 1 - column, column)
+
+
+def strip_width(blocks: int, tiles: tuple[int, int], tile: Extents) -> int:
+    """The width of strips with which so many blocks at work read the fewest rows of A and columns of B: together they
+    are about a square of the output. All strips are about as wide."""
+    square = sqrt(blocks * tile[1] / tile[0])
+    strips = max(1, round(tiles[0] / square))
+    return max(1, -(-tiles[0] // strips))

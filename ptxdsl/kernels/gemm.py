@@ -24,9 +24,9 @@ from ptxdsl.kernels.sm80.mma import WarpMma
 from ptxdsl.kernels.sm80.ring import Ring
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import TensorCopies
-from ptxdsl.kernels.sm90.memory import SharedTiles, after_others
+from ptxdsl.kernels.sm90.memory import SharedTiles, begin
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
-from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of
+from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of, tensors_of
 from ptxdsl.kernels.sm90.store import WarpgroupStore, warpgroup_store
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.store import Store
@@ -100,7 +100,7 @@ def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTrai
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
     scene = Scene(tensor_products_of(p, traits), p.schedule, traits.sums, memory.staging, ahead=True)
-    after_others()
+    begin(*tensors_of(p, traits))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
         copy_tiles(ring, TensorCopies(traits, memory), traits.schedule.walk(scene))

@@ -3,6 +3,8 @@ when the kernels before have written it."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import ptxdsl as pd
 from ptxdsl.kernels.sm90.boxes import PATTERN_BYTES
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -19,8 +21,12 @@ class SharedTiles:
         self.stage = traits.stage_bytes // inputs.bytes
 
 
-def after_others() -> None:
-    """Until the kernels before this one have ended, where it was launched as their dependent: a block begins, with all
-    that touches no global memory, while the last blocks of the one before still run. So may the next kernel."""
+def begin(*maps: Any) -> None:
+    """What a block does before its roles: it asks for the tensor maps, and waits until the kernels before this one have
+    ended, where it was launched as their dependent: blocks begin while the last ones of the kernel before still run.
+    The same then holds for the kernel after it."""
+    with pd.if_(pd.tid.x == 0):
+        for map in maps:
+            map.prefetch()
     pd.ptx.griddepcontrol.wait()
     pd.ptx.griddepcontrol.launch_dependents()

@@ -31,6 +31,11 @@ def tensor_ragged_parameters(traits: WarpgroupTraits) -> Group:
     return pd.Parameters.of("TensorRagged", **fields, turns=ptr[u32], **boxes)
 
 
+def tensors_of(p: Any, traits: WarpgroupTraits) -> list[Any]:
+    """The tensor maps among them."""
+    return [p.a, p.b, p.out] if traits.operands.out_boxes else [p.a, p.b]
+
+
 def tensor_products_of(p: Any, traits: WarpgroupTraits) -> Products:
     """What a kernel with these parameters computes. Batches are planes of the tensors; of a single matrix for all of
     them the first is the only one."""

@@ -56,9 +56,10 @@ class TensorStore:
                 pd.ptx.cp.async_.bulk.commit_group()
 
     def finish(self) -> None:
-        """Until all is in memory: shared memory may be given to another block then."""
+        """Until all has been read: shared memory may be given to another block then. The kernel ends when it is all in
+        memory."""
         with pd.if_(self.leads):
-            pd.ptx.cp.async_.bulk.wait_group(0)
+            pd.ptx.cp.async_.bulk.wait_group.read(0)
 
     def await_read(self) -> None:
         """Until the warpgroup may write to the shared memory of its boxes."""

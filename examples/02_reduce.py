@@ -23,8 +23,7 @@ def total(x: ptr[f32], result: ptr[f32], n: u32):
     for i in pd.range(pd.ctaid.x * pd.ntid.x + pd.tid.x, n, pd.nctaid.x * pd.ntid.x):
         mine += x[i]
     for distance in (16, 8, 4, 2, 1):  # a Python loop: it is gone in the PTX, which has five shuffles
-        theirs = pd.ptx.shfl.sync.bfly.b32(mine, distance, 31, ALL_LANES)
-        mine += theirs.bitcast(f32)
+        mine += pd.ptx.shfl.sync.bfly.b32(mine, distance, 31, ALL_LANES)
     with pd.if_(pd.laneid == 0):
         pd.ptx.red.global_.add.f32(result, mine)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Protocol, TypeAlias
 
 from ptxdsl.errors import Location
 from ptxdsl.types import Type, f32, f64
@@ -216,6 +216,29 @@ Operand: TypeAlias = (
     "Register | SpecialRegister | Immediate | Label | Symbol | Offset | Address | Vector | Pair | Not | Negative | Lane"
     " | Arguments | Sink | Variable | Function"
 )
+
+
+def registers_of(operand: Any) -> Iterator[Register]:
+    """Every register in an operand, those of addresses and vectors included."""
+    if isinstance(operand, Register):
+        yield operand
+    elif is_dataclass(operand) and not isinstance(operand, Variable | Label | Function | type):
+        yield from (register for each in fields(operand) for register in registers_of(getattr(operand, each.name)))
+    elif isinstance(operand, tuple):
+        yield from (register for each in operand for register in registers_of(each))
+
+
+def substituted(operand: Any, instead: Mapping[Any, Any]) -> Any:
+    """An operand with other registers, labels and variables in it, by those that they replace."""
+    if isinstance(operand, Register | Label | Variable | Function):
+        return instead.get(operand, operand)
+    if isinstance(operand, tuple):
+        return tuple([substituted(each, instead) for each in operand])
+    if not is_dataclass(operand) or isinstance(operand, Immediate | SpecialRegister | Symbol | type):
+        return operand
+    parts = {each.name: getattr(operand, each.name) for each in fields(operand)}
+    changed = {name: substituted(part, instead) for name, part in parts.items()}
+    return operand if all(changed[name] is parts[name] for name in parts) else replace(operand, **changed)
 
 
 class TableEntry(Protocol):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import inspect
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, overload
 
 from ptxdsl import config, ir
@@ -16,9 +18,10 @@ from ptxdsl.errors import Error, LaunchError, TraceError, here, names_here, publ
 from ptxdsl.lower import lower
 from ptxdsl.runtime.dispatch import KeptLaunch, Launch
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
-from ptxdsl.trace import REQUIRED, KernelSignature, signature, trace
+from ptxdsl.trace import trace
 from ptxdsl.trace.builder import is_name
-from ptxdsl.trace.captured import Captures, captures, constant_key
+from ptxdsl.trace.captured import Captures, Traceable, captures, constant_key
+from ptxdsl.trace.signature import REQUIRED, KernelSignature, signature
 from ptxdsl.verify import check_blocks, check_operands
 
 if TYPE_CHECKING:
@@ -148,6 +151,7 @@ class Kernel(AnyKernel):
         functools.update_wrapper(self, function)
         self.name, self.signature, self.options = function.__name__, signature, options
         self._variants: dict[Any, Variant] = {}
+        self._bound: dict[int, tuple[weakref.ref[Any], Kernel]] = {}  # by the addresses of objects
         self._read: Captures | None = None
         self._asked: dict[Any, tuple[Variant, tuple[Any, ...]]] = {}  # by the addresses of constants, which stay alive
 
@@ -155,7 +159,21 @@ class Kernel(AnyKernel):
         return f"<kernel {self.__qualname__}>"  # type: ignore[attr-defined]
 
     def __reduce__(self) -> Any:
+        if isinstance(self.signature.function, MethodType):
+            return getattr, (self.signature.function.__self__, self.name)
         return _find, (self.__module__, self.__qualname__)  # type: ignore[attr-defined]
+
+    def __get__(self, instance: object, owner: type | None = None) -> Kernel:
+        """Of a method, the kernel that takes an object as its `self`; else the kernel itself."""
+        if instance is None or not self.signature.is_method:
+            return self
+        known = self._bound.get(id(instance))
+        if known is not None and known[0]() is instance:
+            return known[1]
+        bound = Kernel(self.signature.function, self.signature.bound(instance), self.options)
+        with contextlib.suppress(TypeError):  # an object that nothing can refer to weakly is bound anew each time
+            self._bound[id(instance)] = weakref.ref(instance, lambda _: self._bound.pop(id(instance), None)), bound
+        return bound
 
     def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:
         settings = config.current()
@@ -170,6 +188,12 @@ class Kernel(AnyKernel):
 
     def _exact(self, arch: str, lineinfo: bool, constants: dict[str, Any]) -> Variant:
         """The variant for constants as they are, and for what the kernel reads now."""
+        if self.signature.is_method:
+            raise TraceError(
+                f"kernel `{self.name}` is a method, and has no object",
+                at=here().location,
+                help=f"take it from an object of its class: `o.{self.name}[grid, block](…)`",
+            )
         values = self._constants(constants)
         read = self._captures(list(_functions(values.values())))
         key = arch, lineinfo, *map(constant_key, values.values()), read.key
@@ -181,7 +205,7 @@ class Kernel(AnyKernel):
         variant.captures = read
         return variant
 
-    def _captures(self, functions: list[FunctionType]) -> Captures:
+    def _captures(self, functions: list[object]) -> Captures:
         """What the kernel reads now, and what functions among its constants read."""
         if functions:
             return captures([self.signature.function, *self.signature.captured, *functions])
@@ -236,11 +260,11 @@ class Kernel(AnyKernel):
             ) from None
 
 
-def _functions(values: Iterable[object]) -> Iterator[FunctionType]:
+def _functions(values: Iterable[object]) -> Iterator[object]:
     """Functions among constants, which are traced too."""
     for value in values:
         function = value.func if isinstance(value, functools.partial) else value
-        if isinstance(function, FunctionType):
+        if isinstance(function, FunctionType | Traceable):
             yield function
 
 
@@ -283,6 +307,9 @@ def kernel(
     constants (`lambda tiles: 32 * tiles`), `max_threads` its largest size, `min_blocks` how many blocks shall fit a
     multiprocessor, `cluster` how many blocks along each axis are a cluster. `arch` is the target without a GPU and
     without PTXDSL_ARCH, such as "sm_90a"; sm_80 without it.
+
+    A method is a kernel of each object: what it reads of `self` is in its text, and where that changes it is traced
+    anew.
     """
     names = names_here()
     scope = names.values if names else {}

@@ -289,7 +289,7 @@ OF_K = "of kernel `k`"
 UNRESOLVED = "of parameter `x` cannot be resolved"
 DEFINITIONS = {
     "no annotation": ("def k(x): pass", f"parameter `x` {OF_K} has no type"),
-    "a method": ("def k(self, x: u32): pass", "kernel `k` is a method: it takes `self`"),
+    "a class method": ("def k(cls, x: u32): pass", "kernel `k` is a class method: it takes `cls`"),
     "a Python type": ("def k(x: int): pass", f"parameter `x` {OF_K} is annotated <class 'int'>, which no kernel takes"),
     "a predicate": ("def k(x: pd.pred): pass", f"parameter `x` {OF_K} is annotated pred, which no kernel takes"),
     "a default": ("def k(x: u32 = 3): pass", f"parameter `x` {OF_K} has a default"),

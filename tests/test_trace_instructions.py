@@ -53,9 +53,9 @@ def test_destinations_are_returned():
     assert seen["one"].type is u32
     assert [v.type for v in seen["vector"]] == [f32] * 4
     assert seen["nothing"] is None
-    assert seen["first"].type is b32
-    assert [v.type for v in seen["both"]] == [b32, pred]
-    assert listing[-1].startswith("shfl.sync.idx.b32 %b") and "|%p0, %n" in listing[-1]
+    assert seen["first"].type is u32
+    assert [v.type for v in seen["both"]] == [u32, pred]
+    assert listing[-1].startswith("shfl.sync.idx.b32 %r") and "|%p0, %n" in listing[-1]
 
 
 def test_variables_take_results():

@@ -22,7 +22,7 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.lower import lower
 from ptxdsl.parse import parse
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
-from ptxdsl.trace import REQUIRED
+from ptxdsl.trace.signature import REQUIRED
 from ptxdsl.types import TYPES
 from ptxdsl.verify import least_version
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
@@ -34,6 +34,7 @@ class Op:
     `computes` says that nothing happens but its results; that is so of those that have only a `run`.
     `carries` names the operands whose values decide nothing: they are stored, exchanged or summed as they are.
     With `exchanges` the first of them goes from lane to lane unchanged; with `selects` the third decides between two.
+    `gives` says more of a destination than `.b32` does, for kernels in Python: an operand whose type it has, or a type.
     `warps` is how many warps of a warpgroup, from a multiple of it on, a collective needs together.
     With `late`, registers are read and written behind the instruction, up to a wait: see `Step.multiply_late`.
     `batchable` lets the machine run k consecutive independent instructions of one opcode at once, by `execute_batch`.
@@ -51,6 +52,7 @@ class Op:
     reads: ClassVar[tuple[type, ...]] = ()
     carries: ClassVar[tuple[str, ...]] = ()
     exchanges: ClassVar[bool] = False
+    gives: ClassVar[Mapping[str, str]] = {}
     selects: ClassVar[bool] = False
     table: ClassVar[dict[str, list[tuple[Op, Form]]]] = {}
     check: ClassVar[OperandCheck] = OperandCheck()

@@ -12,6 +12,7 @@ from .opcode import Op, Opcode, Results
 from .operand import OperandList, Problem
 from .step import Fence as Fencing
 from .step import Step, TensorMapAcquire
+from .warp import LANES_SET
 
 
 class Barrier(Op):
@@ -137,6 +138,7 @@ class BarWarpSync(Op):
 class Activemask(Op):
     """d = the lanes of the warp that run this instruction together."""
 
+    gives = LANES_SET
     forms = (Form("activemask.b32 d=b32", ptx="6.2", sm=30),)
 
     def execute(self, i: Opcode, m: Step) -> Results | None:

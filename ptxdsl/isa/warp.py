@@ -19,6 +19,7 @@ from .step import Step
 
 LANES = np.arange(32)
 BITS = np.uint32(1) << LANES.astype(np.uint32)
+SAME, LANES_SET = {"d": "a"}, {"d": "u32"}
 POISON = np.uint32(0xFFFFFFFF)  # what a lane hears from one that does not take part: a NaN
 
 
@@ -42,6 +43,7 @@ class Shfl(Exchange):
 
     carries = ("a",)
     exchanges = True
+    gives = SAME
     forms = (
         Form(
             "shfl.sync.mode.b32 d=b32{|p=pred}, a:b32, b:u32, c:u32, membermask:b32",
@@ -113,6 +115,7 @@ class Vote(Exchange):
 class Ballot(Exchange):
     """d = the lanes in which `a` holds, a bit for each."""
 
+    gives = LANES_SET
     forms = (Form("vote.sync.ballot.b32 d=b32, {!}a:pred, membermask:b32", ptx="6.0", sm=30),)
 
     def execute(self, i: Opcode, m: Step, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -122,6 +125,7 @@ class Ballot(Exchange):
 class MatchAny(Exchange):
     """d = the lanes whose `a` is the same as this lane's, a bit for each."""
 
+    gives = LANES_SET
     forms = (Form("match.any.sync.type d=b32, a:type, membermask:b32", type="b32 b64", ptx="6.0", sm=70),)
 
     def execute(self, i: Opcode, m: Step, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -132,6 +136,7 @@ class MatchAny(Exchange):
 class MatchAll(Exchange):
     """d = the member mask and p = true where all lanes have the same `a`, else 0 and false."""
 
+    gives = LANES_SET
     forms = (Form("match.all.sync.type d=b32{|p=pred}, a:type, membermask:b32", type="b32 b64", ptx="6.0", sm=70),)
 
     def execute(self, i: Opcode, m: Step, a: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -145,6 +150,7 @@ class Redux(Exchange):
     """d = the sum, least, greatest, and, or, xor of `a` over the lanes."""
 
     carries = ("a",)
+    gives = SAME
     forms = (
         Form(
             "redux.sync.operation.type d=type, a:type, membermask:b32",
@@ -227,6 +233,7 @@ class OldShfl(Unsynchronised):
     """d = a of another lane, p = whether that lane is in reach; if not, d = a of the lane itself."""
 
     like = Shfl()
+    gives = SAME
     forms = (
         _old(
             "shfl.mode.b32 d=b32{|p=pred}, a:b32, b:u32, c:u32", "shfl.sync", mode="up down bfly idx", ptx="3.0", sm=30
@@ -245,12 +252,14 @@ class OldBallot(Unsynchronised):
     """d = the lanes in which `a` holds, a bit for each."""
 
     like = Ballot()
+    gives = LANES_SET
     forms = (_old("vote.ballot.b32 d=b32, {!}a:pred", "vote.sync.ballot.b32", ptx="2.0", sm=20),)
 
 
 class Elect(Exchange):
     """p = true in one of the lanes, the lowest; d = its number."""
 
+    gives = LANES_SET
     forms = (Form("elect.sync d=b32|p=pred, membermask:b32", ptx="8.0", sm=90),)
 
     def execute(self, i: Opcode, m: Step, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -51,13 +51,13 @@ def constant(values: ArrayLike, element: Type | None = None, *, name: str | None
     encoded = tuple(_encoded(value, element) for value in array.reshape(-1).tolist())
     key = constant, element, array.shape, encoded
     if key not in builder.memory:
-        called = variable_name(builder, name, "table")
+        called = variable_name(builder, name, "table", is_global=True)
         variable = ir.Variable(
             called, "const", bits(element.bits), (len(encoded),), alignment_of(element, None), encoded
         )
-        builder.globals.append(variable)
+        builder.module.globals.append(variable)
         builder.memory[key] = variable
-    total = sum(variable.bytes for variable in builder.globals if variable.space == "const")
+    total = sum(variable.bytes for variable in builder.module.globals if variable.space == "const")
     if total > CONSTANT_BYTES:
         refuse(
             f"`{builder.memory[key]}` makes {total} bytes of constant memory; a module has {CONSTANT_BYTES}",

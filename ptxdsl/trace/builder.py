@@ -34,18 +34,46 @@ class ControlRegion:
     reads: set[int] = field(default_factory=set)  # the identities of the values that were read in it
 
 
+@dataclass(eq=False, slots=True)
+class ModuleScope:
+    """What the functions of a module share: variables, functions that others define, device functions by their keys.
+
+    `functions` has declarations and definitions in the order of the text.
+    """
+
+    globals: list[ir.Variable] = field(default_factory=list)
+    declared: dict[str, ir.Function] = field(default_factory=dict)
+    functions: list[ir.Function] = field(default_factory=list)
+    known: dict[Any, ir.Function] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+
+    def items(self, kernel: ir.Function) -> list[ir.Function | ir.Variable | ir.Directive | ir.Section]:
+        """All of the module, the kernel last."""
+        return [*self.globals, *self.declared.values(), *self.functions, kernel]
+
+    def copy(self) -> ModuleScope:
+        """The same, to be added to by a trace that only looks."""
+        return ModuleScope([*self.globals], {**self.declared}, [*self.functions], {**self.known}, {*self.names})
+
+
 @dataclass(eq=False)
 class Builder:
-    """Collects one kernel. `code` is the user's function: frames up to it are the place of an instruction."""
+    """Collects one kernel or device function.
+
+    `code` is the user's function: frames up to it are the place of an instruction. `caller` is what a device function
+    is traced for; `give` takes what it returns, where it has results.
+    """
 
     name: str
     arch: str
     code: CodeType | None
     where: Location
     value: Callable[[Any, Type], Any]  # makes a traced value of a register
+    noun: str = "kernel"
+    caller: Builder | None = None
+    module: ModuleScope = field(default_factory=ModuleScope)
+    give: Callable[[Any], None] | None = None
     function: ir.Function = field(init=False)
-    globals: list[ir.Variable] = field(default_factory=list)
-    declared: dict[str, ir.Function] = field(default_factory=dict)  # functions that the driver provides
     variables: list[ir.Variable] = field(default_factory=list)
     prologue: list[ir.Item] = field(default_factory=list)
     body: list[ir.Item] = field(default_factory=list)
@@ -65,8 +93,13 @@ class Builder:
 
     def __post_init__(self) -> None:
         self.function = ir.Function(self.name)
-        self.function.names.update(dict.fromkeys(sorted(RESERVED), 0))
-        self.regions = [ControlRegion("the kernel", self.where)]
+        self.function.names.update(dict.fromkeys(self.reserved(), 0))
+        self.regions = [ControlRegion(f"the {self.noun}", self.where)]
+
+    @staticmethod
+    def reserved() -> list[str]:
+        """Names that PTX has for itself."""
+        return sorted(RESERVED)
 
     @property
     def region(self) -> ControlRegion:
@@ -80,8 +113,43 @@ class Builder:
     @property
     def block(self) -> tuple[int, ...] | None:
         """The extents of a block, where the kernel says them."""
-        extents = next((d.arguments for d in self.function.directives if d.name == "reqntid"), None)
+        kernel = [*self.callers][-1].function
+        extents = next((d.arguments for d in kernel.directives if d.name == "reqntid"), None)
         return None if extents is None else tuple(int(str(extent)) for extent in extents)
+
+    @property
+    def callers(self) -> Iterator[Builder]:
+        """This function, and those that are being traced around it, the kernel last."""
+        builder: Builder | None = self
+        while builder is not None:
+            yield builder
+            builder = builder.caller
+
+    def names(self, variable: ir.Variable) -> bool:
+        """Whether the text of this function may name a variable."""
+        return variable in self.variables or variable in self.module.globals
+
+    def check_kernel(self, words: str, help: str) -> None:
+        """Refuses what belongs to a kernel in a device function."""
+        if self.caller:
+            message = f"`{words}` stands in the function `{self.name}`: it belongs to a kernel as a whole"
+            raise TraceError(message, at=self.site().location, help=help)
+
+    def unique(self, hint: str) -> str:
+        """A name for something of this function, which hides nothing of the module."""
+        name = self.function.unique(hint)
+        while name in self.module.names:
+            name = self.function.unique(hint)
+        return name
+
+    def unique_global(self, hint: str) -> str:
+        """A name for something of the module, which nothing of the functions that are being traced hides."""
+        name, number = hint, 0
+        while name in self.module.names or any(name in builder.function.names for builder in self.callers):
+            number += 1
+            name = f"{hint}_{number}"
+        self.module.names.add(name)
+        return name
 
     def site(self) -> Site:
         """The user's call that is running, and the names its result gets."""

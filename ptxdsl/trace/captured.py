@@ -40,6 +40,15 @@ class UnsteadyError(Exception):
     """A function reads what may change without a trace in its variables."""
 
 
+class Traceable:
+    """Base of what stands for functions of the user's that are traced where it is called."""
+
+    @property
+    def traced(self) -> tuple[object, ...]:
+        """The function, and what else is read where it is traced."""
+        raise NotImplementedError
+
+
 class Read(NamedTuple):
     """A global or free variable that code names, and the attributes that it reads of it: `settings.tile.m`."""
 
@@ -92,6 +101,17 @@ def captures(functions: Iterable[object]) -> Captures:
     return Captures(key, keys.alive, keys.guard)
 
 
+def attributes_of(instance: object) -> FunctionType:
+    """A function that reads all attributes that an object holds now, for the key of a method."""
+    slots = [name for kind in type(instance).__mro__ for name in getattr(kind, "__slots__", ())]
+    names = sorted({*getattr(instance, "__dict__", {}), *slots} - {"__dict__", "__weakref__"})
+    read = ", ".join([f"instance.{name}" for name in names if name.isidentifier() and hasattr(instance, name)])
+    scope: dict[str, Any] = {}
+    exec(f"def around(instance):\n return lambda: ({read})", scope)
+    reader: FunctionType = scope["around"](instance)
+    return reader
+
+
 def constant_key(value: object) -> Key:
     """What tells the value of a constant, which is hashable, from others."""
     return _Constants().key(value)
@@ -121,6 +141,8 @@ class Keys:
             return _CONTAINERS[kind](self, value)
         if kind is FunctionType and not is_ours(value):
             return self.function(value)
+        if isinstance(value, Traceable):
+            return *self.known(value), *map(self.key, value.traced)
         if is_steady(value):
             return self.known(value)
         return self.other(value)

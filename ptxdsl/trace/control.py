@@ -74,7 +74,7 @@ class Block:
         refuse(
             f"a Python {statement} leaves {self.region.words}: "
             "Python would skip what follows while tracing, for all threads",
-            _instead(left.keyword, left.code is self.builder.code),
+            _instead(left.keyword, left.code is self.builder.code, self.builder.noun),
             at=left.location,
         )
 
@@ -88,16 +88,17 @@ class Block:
         """What stands behind the block."""
 
 
-def _instead(keyword: str, in_kernel: bool) -> str:
+def _instead(keyword: str, in_kernel: bool, noun: str) -> str:
     """What to write instead of a Python statement that leaves a block."""
     if keyword == "break":
         return "`pd.break_()` leaves the pd.range or pd.while_ loop for the threads that come there"
     if keyword == "continue":
         return "`pd.continue_()` goes on with the next round of the pd.range or pd.while_ loop"
+    value = "value=…" if noun == "function" else ""
     if keyword and in_kernel:
-        return "`pd.return_()` ends the kernel for the threads that come there"
+        return f"`pd.return_({value})` ends the {noun} for the threads that come there"
     if keyword:
-        return "`pd.return_()` ends the whole kernel for these threads; results of a function go into a pd.var"
+        return f"`pd.return_({value})` ends the whole {noun} for these threads; results of a function go into a pd.var"
     return "write `pd.return_()`, `pd.break_()` or `pd.continue_()`"
 
 
@@ -275,10 +276,22 @@ def _jump(what: str, where: str, guard: Scalar | None) -> None:
     branch(getattr(loops[-1], where), when=None if guard is None else condition(what, guard))
 
 
-def return_(guard: Scalar | None = None) -> None:
-    """Ends the kernel for the threads that come here, where `guard` holds."""
-    current("pd.return_")
-    emit("ret", guard=None if guard is None else condition("pd.return_", guard))
+def return_(guard: Scalar | None = None, *, value: object = None) -> None:
+    """Ends the kernel for the threads that come here, where `guard` holds; of a device function, with its result."""
+    builder = current("pd.return_")
+    holds = None if guard is None else condition("pd.return_", guard)
+    if builder.give is None:
+        if value is not None:
+            refuse("`pd.return_` of a value in a kernel, which returns nothing", "write results to memory")
+        emit("ret", guard=holds)
+        return
+    behind = builder.function.label("$endif")
+    if holds is not None:
+        branch(behind, unless=holds)
+    builder.give(value)
+    emit("ret")
+    if holds is not None:
+        builder.append(behind)
 
 
 @dataclass(slots=True)

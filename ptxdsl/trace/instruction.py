@@ -134,11 +134,7 @@ class Scalar(Source):
     def read(self) -> ir.Register | ir.Not | ir.Immediate:
         """The operand, if it may be read here."""
         if self.builder is not peek():
-            raise TraceError(
-                f"`{self.name}` belongs to another kernel, or to an earlier tracing of this one",
-                at=current(self.name).site().location,
-                help="compute it inside of this kernel; keep no traced values between kernels",
-            )
+            raise _elsewhere(self)
         if not self.region.open:
             raise _ended(self)
         self.builder.region.reads.add(id(self))
@@ -246,6 +242,20 @@ def _conversion(value: Scalar, wanted: Type) -> str | None:
     return f"convert it: `{value.code}.to({wanted})`"
 
 
+def _elsewhere(value: Scalar) -> TraceError:
+    builder = current(value.name)
+    location = builder.site().location
+    if value.builder in builder.callers:
+        caller = f"the {value.builder.noun} `{value.builder.name}`"
+        message = f"`{value.name}` is computed in {caller}, and read in the function `{builder.name}`, which it calls"
+        return TraceError(message, at=location, help="pass it to the function as a parameter")
+    return TraceError(
+        f"`{value.name}` belongs to another kernel, or to an earlier tracing of this one",
+        at=location,
+        help="compute it inside of this kernel; keep no traced values between kernels",
+    )
+
+
 def _ended(value: Scalar) -> TraceError:
     region, location = value.region, value.site.location
     name = value.site.names[0] if value.site.names else "v"
@@ -275,7 +285,7 @@ def emit(
     builder = current(text)
     candidates = lookup(text)
     if not candidates:
-        raise _unknown(text, builder.site())
+        raise unknown_instruction(text, builder.site())
     call = _Call(text, sources, out, pair, guard is not None, count, type)
     bindings = []
     for opcode in candidates:
@@ -416,12 +426,23 @@ class _Call:
             help = "write to a variable that has a value already: `v = pd.var(…)`, out=v"
             raise Unfit(Problem(operand.name, f"`{operand.name}` has no value where the guard is false", help))
         assert operand.type is not None
-        precise = self.type is not None and compatible(operand.type, register_type(self.type).register)
-        held = register_type(self.type if precise and self.type else operand.type).register
+        told = self._told(bound.opcode, operand)
+        wanted = self.type or told
+        precise = wanted is not None and compatible(operand.type, register_type(wanted).register)
+        held = register_type(wanted if precise and wanted else operand.type).register
         registers = tuple(ir.Register("", held) for _ in range(operand.count))
         bound.fresh += [(r, operand.name) for r in registers]
-        bound.results.append((registers if operand.count > 1 else registers[0], operand.type))
+        bound.results.append((registers if operand.count > 1 else registers[0], told or operand.type))
         return ir.Vector(registers) if operand.vector else registers[0]
+
+    def _told(self, opcode: Opcode, operand: Operand) -> Type | None:
+        """The type that a destination has beyond its bits: that of the value that is exchanged, or one of the table."""
+        like = opcode.op.gives.get(operand.name)
+        if like is None or operand.type is None or like in TYPES:
+            return TYPES.get(like or "")
+        takes = [o.name for o in opcode.operands if not o.written]
+        source = self.sources[takes.index(like)]
+        return source.type if isinstance(source, Scalar) and source.type.bits == operand.type.bits else None
 
 
 def _is_result(operand: Operand) -> bool:
@@ -526,7 +547,7 @@ def _refusal(call: _Call, bindings: list[Binding], builder: Builder) -> VerifyEr
     fitting = next((b for b in bindings if b.problem is None), None)
     location = builder.site().location
     if fitting:
-        return _target_refusal(fitting.opcode, builder)
+        return target_refusal(fitting.opcode, builder)
     closest = min(bindings, key=call.distance)
     problem = closest.problem
     assert problem
@@ -551,7 +572,7 @@ def _title(opcode: Opcode) -> str:
     return ".".join(words)
 
 
-def _target_refusal(opcode: Opcode, builder: Builder) -> VerifyError:
+def target_refusal(opcode: Opcode, builder: Builder) -> VerifyError:
     least = opcode.requires.least
     if opcode.form is not None and opcode.requires.supports(builder.arch):
         return VerifyError(
@@ -566,7 +587,7 @@ def _target_refusal(opcode: Opcode, builder: Builder) -> VerifyError:
     )
 
 
-def _unknown(text: str, site: Site) -> VerifyError:
+def unknown_instruction(text: str, site: Site) -> VerifyError:
     """An unknown mnemonic, with the nearest known ones."""
     name, near = text.partition(".")[0], nearest(text)
     help = "did you mean " + " or ".join(f"`{n}`" for n in near) + "?" if near else None

@@ -65,8 +65,13 @@ class PointerValue(Foreign, Source):
 
     def _base(self) -> ir.Register | ir.Not | ir.Immediate | ir.Variable:
         """The register or variable that the address is in, if it may be read here."""
-        current(self.name).region.reads.add(id(self))
-        return self.base.read() if isinstance(self.base, Scalar) else self.base
+        builder = current(self.name)
+        builder.region.reads.add(id(self))
+        if isinstance(self.base, Scalar):
+            return self.base.read()
+        if not builder.names(self.base):
+            _refuse_elsewhere(builder, self.base)
+        return self.base
 
     def _misplaced(self, binding: Binding, operand: Operand) -> Problem:
         verb = "reads" if any(o.written for o in binding.opcode.operands) else "takes"
@@ -190,6 +195,19 @@ class PointerValue(Foreign, Source):
 
     def __hash__(self) -> int:
         return id(self)
+
+
+def _refuse_elsewhere(builder: Builder, variable: ir.Variable) -> NoReturn:
+    caller = next((each for each in builder.callers if each.names(variable)), None)
+    if caller is None:
+        help = "make it inside of this kernel; keep no arrays between kernels"
+        refuse(f"the array `{variable}` belongs to another kernel, or to an earlier tracing of this one", help)
+    pointer = f'p: ptr[…, "{variable.space}"]'
+    refuse(
+        f"the array `{variable}` is made in the {caller.noun} `{caller.name}`, and used in the function "
+        f"`{builder.name}`, which it calls",
+        f"pass the address of its first element as a parameter, `{pointer}`: `{variable}.address(0)`",
+    )
 
 
 class PointerVar(PointerValue):
@@ -489,10 +507,11 @@ def shared_variables(builder: Builder) -> list[ir.Variable]:
     return [variable for variable in builder.variables if variable.space == "shared"]
 
 
-def variable_name(builder: Builder, name: str | None, otherwise: str) -> str:
+def variable_name(builder: Builder, name: str | None, otherwise: str, *, is_global: bool = False) -> str:
     """What PTX calls a variable: as it is said, as Python calls it, or otherwise."""
     names = (name,) if name else builder.site().names
-    return builder.function.unique(names[0] if len(names) == 1 and is_name(names[0]) else otherwise)
+    hint = names[0] if len(names) == 1 and is_name(names[0]) else otherwise
+    return builder.unique_global(hint) if is_global else builder.unique(hint)
 
 
 def dynamic_shared(element: Type, layout: Any = None, *, align: int | None = None) -> ArrayView:
@@ -501,6 +520,9 @@ def dynamic_shared(element: Type, layout: Any = None, *, align: int | None = Non
     Without a layout its length is what remains: no other can follow it. Launches give the sum of the sizes by default.
     """
     builder = current("pd.dynamic_shared")
+    builder.check_kernel(
+        "pd.dynamic_shared", 'make the array there, and pass the function a pointer into it: `p: ptr[f32, "shared"]`'
+    )
     element, align = element_of(element, "pd.dynamic_shared"), alignment_of(element, align)
     if builder.dynamic_bytes is None:
         refuse("pd.dynamic_shared after one of unknown length, which takes all that remains", "give that one a shape")
@@ -515,10 +537,10 @@ def _dynamic_memory(builder: Builder, align: int) -> ir.Variable:
     """The one symbol that all dynamic arrays are offsets into, since all such symbols have one address."""
     variable: ir.Variable | None = builder.memory.get(dynamic_shared)
     if variable is None:
-        name = builder.function.unique("dynamic_shared")
+        name = builder.unique_global("dynamic_shared")
         variable = ir.Variable(name, "shared", b8, (None,), align, linkage="extern")
         builder.memory[dynamic_shared] = variable
-        builder.globals.append(variable)
+        builder.module.globals.append(variable)
     variable.align = max(variable.align or 1, align)
     return variable
 

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ptxdsl import ir
-from ptxdsl.isa.lookup import lookup
-from ptxdsl.trace import literal
+from ptxdsl.trace import calls, literal
 from ptxdsl.trace.builder import Builder, current
 from ptxdsl.trace.control import branch, condition
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.memory import PointerValue, variable_name
 from ptxdsl.trace.operators import cast, constant, operate, refuse, steps
-from ptxdsl.types import TYPES, Type, b8, b32, bits, f64, pred, s32, s64, u32, u64
+from ptxdsl.types import TYPES, Type, b8, b32, f64, pred, s32, s64, u32, u64
 
 _CONVERSION = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(ll|l|h)?([a-zA-Z%]?)")
 _VALUE = re.compile(rf"<(?:{'|'.join(TYPES)}|ptr\[[^\]]*\]) [^>]*>")  # as an f-string shows a traced value
@@ -123,7 +122,7 @@ def _stored(builder: Builder, values: Sequence[Scalar]) -> Scalar:
     """The address of a thread's own memory that holds these values as C lays a struct of them out."""
     memory: ir.Variable | None = builder.memory.get(printf)
     if memory is None:
-        memory = ir.Variable(builder.function.unique("printed"), "local", b8, (0,), 8)
+        memory = ir.Variable(builder.unique("printed"), "local", b8, (0,), 8)
         builder.memory[printf] = memory
         builder.variables.append(memory)
     end = 0
@@ -141,49 +140,17 @@ def _text(builder: Builder, text: str) -> Scalar:
     key = printf, text
     if key not in builder.memory:
         content = (*text.encode(errors="replace"), 0)
-        variable = ir.Variable(variable_name(builder, "text", "text"), "global", b8, (len(content),), 1, content)
-        builder.globals.append(variable)
+        variable = ir.Variable(
+            variable_name(builder, "text", "text", is_global=True), "global", b8, (len(content),), 1, content
+        )
+        builder.module.globals.append(variable)
         builder.memory[key] = variable
     return operate("cvta.global.u64", operate("mov.u64", builder.memory[key], type=u64), type=u64)
 
 
 def _call(builder: Builder, name: str, arguments: Sequence[Scalar], result: Type | None = None) -> None:
-    """Calls a function of the driver: arguments and result lie in .param variables around the call."""
-    outer, scope = builder.body, ir.Scope()
-    builder.body = scope.body
-    try:
-        passed = tuple(_passed(builder, value) for value in arguments)
-        results = tuple(_parameters(builder, [result] if result else []))
-        scope.body += results
-        opcode = lookup("call")[3 if results else 1]
-        operands = (ir.Arguments(results), *_callee(builder, name, passed, results), ir.Arguments(passed))
-        location = builder.site().location
-        builder.append(ir.Instruction(opcode, operands if results else operands[1:], None, location))
-    finally:
-        builder.body = outer
-    builder.append(scope)
-
-
-def _parameters(builder: Builder, types: Sequence[Type]) -> list[ir.Variable]:
-    return [ir.Variable(builder.function.unique("param"), "param", bits(type.bits)) for type in types]
-
-
-def _passed(builder: Builder, value: Scalar) -> ir.Variable:
-    """A .param variable that holds a value."""
-    (variable,) = _parameters(builder, [value.type])
-    builder.body.append(variable)
-    emit(f"st.param.{variable.type}", (ir.Address(variable), value))
-    return variable
-
-
-def _callee(
-    builder: Builder, name: str, passed: Sequence[ir.Variable], results: Sequence[ir.Variable]
-) -> tuple[ir.Function]:
-    """The function of a name, declared once a kernel."""
-    if name not in builder.declared:
-        function = ir.Function(name, "func", body=None, linkage="extern")
-        function.parameters += [ir.Variable(f"p{n}", "param", each.type) for n, each in enumerate(passed)]
-        function.returns += [ir.Variable("result", "param", each.type) for each in results]
-        builder.declared[name] = function
-        builder.function.unique(name)
-    return (builder.declared[name],)
+    """Calls a function of the driver."""
+    types = [argument.type for argument in arguments]
+    function = calls.declared(builder, name, types, [result] if result else [])
+    with calls.scope(builder):
+        calls.call(builder, function, types, arguments)

@@ -88,6 +88,7 @@ class Ring:
         cluster: int = 1,
     ) -> None:
         builder = current("pd.Ring")
+        builder.check_kernel("pd.Ring", "make the ring in the kernel")
         _check_place(builder)
         _check(stages, stage_bytes, producers, consumers, each)
         _check_cluster(builder, cluster, stage_bytes)

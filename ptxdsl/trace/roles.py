@@ -93,6 +93,7 @@ class Role(Block):
         shown = [*map(repr, numbers), *([f"registers={registers!r}"] if registers is not None else [])]
         self.words = f"pd.{self.noun}({', '.join(shown)})"
         builder = current(f"pd.{self.noun}")
+        builder.check_kernel(f"pd.{self.noun}", "call the function inside of a role of the kernel")
         self._check_block(builder.block)
         self._check_numbers(numbers, math.prod(builder.block or ()) // self.size)
         self.first, self.count, self.registers = numbers[0], len(numbers), registers

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ptxdsl.errors import Names, bytecode
+from ptxdsl.trace.captured import Traceable
 from ptxdsl.trace.instruction import Source
 
 MOST = 2000  # holders that are looked at: the nearest ones
@@ -287,9 +288,11 @@ _TUPLE = Through(enumerate, "{}[{}]")
 _FROZEN = Through(lambda holder: getattr(holder, "__dict__", {}).items(), "{}.{}")
 _METHOD = Through(lambda method: [("", method.__self__)], "{}")
 _PARTIAL = Through(lambda call: [(name, getattr(call, name)) for name in ("func", "args", "keywords")], "{}.{}")
+_TRACED = Through(lambda traceable: [("", each) for each in traceable.traced], "{}")
 _STANDARD: list[tuple[Any, Kind | None]] = [
     ((list, deque), _ELEMENTS), (dict, _ENTRIES), (set, _SET), (tuple, _TUPLE), (np.ndarray, _NUMBERS),
-    (FunctionType, _CELLS), (MethodType, _METHOD), (partial, _PARTIAL), (type, _CLASS), ((ModuleType, Source), None),
+    (FunctionType, _CELLS), (MethodType, _METHOD),
+    (Traceable, _TRACED), (partial, _PARTIAL), (type, _CLASS), ((ModuleType, Source), None),
 ]  # fmt: skip
 _kinds: dict[type, Kind | None] = {}
 

@@ -140,12 +140,12 @@ def prefix_max(value: Scalar) -> Scalar:
 
 def from_before(value: Scalar, distance: int) -> Scalar:
     """The u32 of the lane so far before this one; its own, where there is none."""
-    return pd.ptx.shfl.sync.up.b32(value, distance, 0, EVERY_LANE).bitcast(u32)
+    return pd.ptx.shfl.sync.up.b32(value, distance, 0, EVERY_LANE)
 
 
 def from_lane(value: Scalar, lane: Index) -> Scalar:
     """The u32 of another lane."""
-    return pd.ptx.shfl.sync.idx.b32(value, lane, WARP - 1, EVERY_LANE).bitcast(u32)
+    return pd.ptx.shfl.sync.idx.b32(value, lane, WARP - 1, EVERY_LANE)
 
 
 class TableVisitor:

@@ -1,0 +1,362 @@
+"""`@pd.function` and `pd.extern`: device functions that stay functions, called by kernels and by each other."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import GenericAlias
+from typing import Any, NoReturn
+
+from ptxdsl import ir
+from ptxdsl.errors import Location, Names, Site, TraceError, here, names_here
+from ptxdsl.trace import calls, literal
+from ptxdsl.trace.builder import Builder, ModuleScope, building, current, is_name
+from ptxdsl.trace.captured import Traceable, constant_key
+from ptxdsl.trace.instruction import Scalar, emit, shown
+from ptxdsl.trace.mapped import MappedTensor
+from ptxdsl.trace.memory import ArrayView, PointerValue
+from ptxdsl.trace.operators import constant, conversion, refuse
+from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, assembled, is_alike, leaves, ptx_name
+from ptxdsl.trace.rounds import Rounds, check_rounds
+from ptxdsl.trace.signature import FUNCTION, REQUIRED, KernelSignature, Parameter, place_of, signature
+from ptxdsl.trace.state import Snapshot
+from ptxdsl.trace.tensor_map import TensorMap
+from ptxdsl.trace.unread import warn_unread
+from ptxdsl.trace.value import make_value
+from ptxdsl.types import Pointer, Type
+
+Results = tuple[FieldType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """What a function takes and gives, with all types known. `is_tuple` says that Python gets its results as one."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    results: Results
+    is_tuple: bool
+
+    @property
+    def passed(self) -> list[Leaf]:
+        """The values that a call passes."""
+        return [leaf for parameter in self.parameters for leaf in parameter.leaves]
+
+    @property
+    def returned(self) -> list[calls.Passed]:
+        """The types of the values that a call gives."""
+        return [leaf.type for type in self.results for leaf in leaves("result", type)]
+
+    def flat(self, arguments: Sequence[object]) -> list[Any]:
+        """The values of a call's arguments. Raises TraceError for those that do not fit their parameters."""
+        if len(arguments) != len(self.parameters):
+            names = ", ".join(f"{p.name}: {p.type}" for p in self.parameters) or "nothing"
+            refuse(f"`{self.name}` takes {names}; {_counted(len(arguments))} given")
+        pairs = zip(self.parameters, arguments, strict=True)
+        return [value for p, argument in pairs for value in _flat(f"`{self.name}` takes", p.name, p.type, argument)]
+
+    def returned_values(self, result: object) -> list[Any]:
+        """The values of what a Python function returns."""
+        values = (result,) if not self.is_tuple else result
+        if not isinstance(values, tuple | list) or len(values) != len(self.results):
+            refuse(f"`{self.name}` returns {_shown(result)}; it gives {self._given()}", "return one value for each")
+        pairs = zip(self.results, values, strict=True)
+        return [value for type, each in pairs for value in _flat(f"`{self.name}` gives", "its result", type, each)]
+
+    def _given(self) -> str:
+        listed = ", ".join(map(str, self.results))
+        return f"({listed})" if self.is_tuple else listed or "nothing"
+
+    def from_call(self, variables: Sequence[ir.Variable]) -> Any:
+        """What Python gets of a call whose results lie in these variables."""
+        if not self.results:
+            return None
+        values = iter([calls.load(member) for member in calls.members(variables, self.returned)])
+        gathered = tuple([assembled(type, values) for type in self.results])
+        return gathered if self.is_tuple else gathered[0]
+
+
+def _counted(count: int) -> str:
+    return f"{count} argument{'s' * (count != 1)}"
+
+
+def _shown(result: object) -> str:
+    return "nothing" if result is None else shown(result)
+
+
+def _flat(takes: str, name: str, type: FieldType, value: object) -> Iterator[Any]:
+    """The values that an argument or result stands for. `takes` begins the message for what does not fit."""
+    if isinstance(type, Definition):
+        if not isinstance(value, Parameters) or not is_alike(value, type):
+            refuse(f"{takes} a group {type} as {_called(name)}; found {_shown(value)}")
+        for leaf, part in zip(type.leaves_, value.flat, strict=True):
+            yield _fitting(takes, f"{name}.{leaf.path}", leaf.type, part)
+    else:
+        yield _fitting(takes, name, type, value)
+
+
+def _called(name: str) -> str:
+    return name if " " in name else f"`{name}`"
+
+
+def _fitting(takes: str, name: str, type: Any, value: object) -> Any:
+    if isinstance(type, Type) and literal.is_number(value):
+        number = literal.plain(value)
+        try:
+            literal.encode(number, type)
+        except ValueError as why:
+            refuse(f"{takes} {type} as {_called(name)}; {why}")
+        return constant(number, type)
+    if isinstance(value, Scalar | PointerValue | MappedTensor) and value.type == type:
+        return value
+    help = None
+    if isinstance(value, Scalar) and isinstance(type, Type):
+        help = conversion(value, type)
+    elif isinstance(value, ArrayView):
+        help = f"pass the address of its first element: `{value.name}.address(0)`"
+    elif isinstance(value, PointerValue) and isinstance(type, Pointer):
+        help = "bitcast() changes the element type; an address stays in its state space"
+    refuse(f"{takes} {type} as {_called(name)}; found {_shown(value)}", help)
+
+
+class DeviceFunction(Traceable):
+    """A function that `@pd.function` decorates: traced once a module, into a `.func` that kernels call."""
+
+    def __init__(self, function: Callable[..., Any], signature: KernelSignature) -> None:
+        functools.update_wrapper(self, function)
+        self.signature, self.name = signature, function.__name__
+
+    def __repr__(self) -> str:
+        return f"<device function {self.name}>"
+
+    @property
+    def traced(self) -> tuple[object, ...]:
+        return self.signature.function, *self.signature.captured
+
+    def __call__(self, *arguments: object, **constants: object) -> Any:
+        """Calls it, in a kernel or in another device function."""
+        builder = current(f"{self.name}(…)")
+        interface, values = self.interface(constants)
+        passed = interface.flat(arguments)
+        function = self._in(builder, interface, values)
+        with calls.scope(builder):
+            types = [leaf.type for leaf in interface.passed]
+            return interface.from_call(calls.call(builder, function, types, passed))
+
+    def interface(self, constants: Mapping[str, object]) -> tuple[Interface, dict[str, object]]:
+        """What it takes and gives with these constants, and all of its constants."""
+        known = self.signature.constants
+        for name in constants:
+            if name not in known:
+                listed = f"it takes {', '.join(known)}" if known else "its parameters are given in their order"
+                _refuse(f"the function `{self.name}` has no constant `{name}`", listed)
+        values = {name: constants.get(name, default) for name, default in known.items()}
+        for name, value in values.items():
+            if value is REQUIRED:
+                _refuse(f"the function `{self.name}` needs its constant `{name}`", f"pass it by name: `{name}=…`")
+        results, is_tuple = self._results(values)
+        return Interface(self.name, self.signature.parameters(values), results, is_tuple), values
+
+    def check_results(self) -> None:
+        """Raises TraceError, at the definition, for results that no function can give."""
+        self._results({})
+
+    def _results(self, constants: Mapping[str, object]) -> tuple[Results, bool]:
+        annotation = self.signature.returned(constants)
+        is_tuple = isinstance(annotation, GenericAlias) and annotation.__origin__ is tuple
+        listed = annotation.__args__ if is_tuple else () if annotation is None else (annotation,)
+        for type in listed:
+            if not self.signature.can_pass(type):
+                raise TraceError(
+                    f"function `{self.name}` is annotated to give {type!r}, which no function can",
+                    at=place_of(self.signature.function),
+                    help="annotate a type such as `-> u32`, or several: `-> tuple[u32, f32]`",
+                )
+        return tuple(listed), is_tuple
+
+    def _in(self, builder: Builder, interface: Interface, constants: dict[str, object]) -> ir.Function:
+        """The function of PTX in the module that is being traced; traced where it is called first."""
+        scope = builder.module
+        key = id(self), *map(constant_key, constants.values())
+        known = scope.known.get(key)
+        if known is None:
+            return self._traced(builder, interface, constants, key)
+        is_open = known is not builder.function and any(known is caller.function for caller in builder.callers)
+        if is_open and not any(each.name == known.name for each in scope.functions):
+            declaration = ir.Function(known.name, "func", known.parameters, known.returns, body=None, linkage="")
+            scope.functions.insert(0, declaration)  # it is called before the text comes to it
+        return known
+
+    def _traced(
+        self, builder: Builder, interface: Interface, constants: dict[str, object], key: tuple[Any, ...]
+    ) -> ir.Function:
+        function = self.signature.function
+        outside = Names(function.__code__, 0, {self.name: function, **constants}, function.__globals__)
+        state, untouched = Snapshot([outside]), builder.module.copy()
+
+        def traced(rounds: Rounds, scope: ModuleScope) -> Builder:
+            return self._run(builder, interface, constants, key, rounds, scope)
+
+        first = traced(Rounds(), builder.module)
+        self._check_unchanged(state)
+        if first.memory[Rounds].suspects:
+            check_rounds(first, lambda rounds: traced(rounds, untouched.copy()))
+        warn_unread(first)
+        first.function.body = first.finished()
+        builder.module.functions.append(first.function)
+        return first.function
+
+    def _check_unchanged(self, state: Snapshot) -> None:
+        changed = state.changed()
+        if changed:
+            name = changed[0].differences()[0][0]
+            state.restore()
+            refuse(
+                f"the function `{self.name}` changes `{name}` of Python: it is traced once, however often it is called",
+                "let it give what it computes as its result; a helper without @pd.function is traced at each call",
+            )
+
+    def _run(
+        self,
+        caller: Builder,
+        interface: Interface,
+        constants: dict[str, object],
+        key: tuple[Any, ...],
+        rounds: Rounds,
+        scope: ModuleScope,
+    ) -> Builder:
+        """The function as its Python emits it, once."""
+        function = self.signature.function
+        builder = Builder(
+            self.name, caller.arch, function.__code__, place_of(function), make_value, FUNCTION, caller, scope
+        )
+        builder.function = target = ir.Function(builder.unique_global(self.name), "func", linkage="")
+        target.names.update(dict.fromkeys(builder.reserved(), 0))
+        scope.known[key] = target
+        builder.memory[Rounds] = rounds
+        target.returns += calls.results(builder.unique("result"), interface.returned)
+        builder.give = functools.partial(_give, builder, interface)
+        with building(builder):
+            arguments = [_argument(builder, parameter) for parameter in interface.parameters]
+            result = function(*arguments, **constants)
+            builder.check_whole()
+            builder.at_end()
+            if interface.results or result is not None:
+                _check_given(builder, interface, result)
+                builder.give(result)
+            emit("ret")
+        return builder
+
+
+def _refuse(message: str, help: str) -> NoReturn:
+    raise TraceError(message, at=here().location, help=help)
+
+
+def _check_given(builder: Builder, interface: Interface, result: object) -> None:
+    name, where = interface.name, builder.where
+    if not interface.results:
+        help = "say what it gives: `-> u32` behind its parameters"
+        refuse(
+            f"the function `{name}` returns {shown(result)}, and its annotation says nothing of that", help, at=where
+        )
+    if result is None:
+        help = "end it by a `return`; `pd.return_(p, value=…)` leaves it before, for the threads where `p` holds"
+        listed = ", ".join(map(str, interface.results))
+        refuse(f"the function `{name}` is annotated to give {listed}, and ends without a result", help, at=where)
+
+
+def _give(builder: Builder, interface: Interface, result: object) -> None:
+    """Stores what the function returns for its caller."""
+    returns: list[Any] = builder.function.returns
+    values = interface.returned_values(result) if interface.results else []
+    members = calls.members(returns, interface.returned)
+    for member, value in zip(members, values, strict=True):
+        calls.store(member, value)
+
+
+def _argument(builder: Builder, parameter: Parameter) -> Any:
+    """What the Python function gets for a parameter."""
+    return assembled(parameter.type, iter([_load(builder, leaf) for leaf in parameter.leaves]))
+
+
+def _load(builder: Builder, leaf: Leaf) -> Any:
+    path, type = leaf
+    variable = calls.parameter(builder.unique(ptx_name(path)), type)
+    builder.function.parameters.append(variable)
+    with builder.at_start(ptx_name(path)):
+        value = calls.load(calls.Member(variable, 0, type))
+    scalar: Any = value.pointer.base if isinstance(value, MappedTensor) else getattr(value, "base", value)
+    scalar.site = Site(builder.where, (path,))
+    return value
+
+
+def function(function: Callable[..., Any]) -> DeviceFunction:
+    """Makes a device function of a Python function: `@pd.function`, with typed parameters and results.
+
+        @pd.function
+        def gcd(a: u32, b: u32) -> u32:
+            pd.return_(b == 0, value=a)
+            return gcd(b, a % b)
+
+    It stays a `.func` in the PTX, is traced once a module however often it is called, and may call itself; what it
+    may do to the state of Python is nothing. Parameters are annotated as those of a kernel; keyword-only ones are
+    constants. `-> tuple[u32, f32]` gives two results. Plain Python functions are traced where they are called instead.
+    """
+    if not inspect.isfunction(function):
+        _refuse(f"pd.function decorates a function; found {function!r}", "put it above a `def`")
+    if not is_name(function.__name__):
+        _refuse(f"PTX cannot call a function `{function.__name__}`", "name it by letters, digits and underscores")
+    names = names_here()
+    device = DeviceFunction(function, signature(function, names.values if names else {}, FUNCTION))
+    if not device.signature.depends_on_constants:
+        device.check_results()
+    return device
+
+
+class ExternFunction:
+    """A function that another module of a `pd.link` defines; kernels call it as one of their own."""
+
+    def __init__(self, interface: Interface, where: Location) -> None:
+        self.interface, self.name, self.where = interface, interface.name, where
+
+    def __repr__(self) -> str:
+        return f"<extern function {self.name}>"
+
+    def __call__(self, *arguments: object) -> Any:
+        """Calls it, in a kernel or in a device function."""
+        builder = current(f"{self.name}(…)")
+        passed = self.interface.flat(arguments)
+        types = [leaf.type for leaf in self.interface.passed]
+        for caller in builder.callers:
+            if self.name in caller.function.names:
+                refuse(
+                    f"`{self.name}` is a function of another module, and a name in the {caller.noun} `{caller.name}`",
+                    "rename the parameter or the array",
+                )
+        function = calls.declared(builder, self.name, types, self.interface.returned)
+        with calls.scope(builder):
+            return self.interface.from_call(calls.call(builder, function, types, passed))
+
+
+def extern(
+    name: str, parameters: Sequence[FieldType] | Mapping[str, FieldType] = (), results: Any = None
+) -> ExternFunction:
+    """Declares a function that another module defines: `smooth = pd.extern("smooth", (ptr[f32], u32), f32)`.
+
+    Kernels call it; `pd.link(kernel, module)` brings the definition. `name` is that of the symbol, for C++ the
+    mangled one, or `extern "C"`. `parameters` are types, or names with types; `results` is a type, a tuple of types (a
+    struct in C++), or None. Values lie as C++ compilers pass them.
+    """
+    if not (isinstance(name, str) and is_name(name.replace("$", "_"))):
+        _refuse(
+            f"pd.extern takes the name of a symbol; found {name!r}", 'for example `pd.extern("smooth", (u32,), f32)`'
+        )
+    named = parameters if isinstance(parameters, Mapping) else {f"p{n}": type for n, type in enumerate(parameters)}
+    returned = tuple(results) if isinstance(results, tuple | list) else () if results is None else (results,)
+    for type in (*named.values(), *returned):
+        if not isinstance(type, Type | Pointer | TensorMap | Definition):
+            _refuse(f"pd.extern of `{name}`: {type!r} is no type that is passed", "such as u32, f32 or ptr[f32]")
+    listed = tuple([Parameter(each, type) for each, type in named.items()])
+    return ExternFunction(Interface(name, listed, returned, isinstance(results, tuple | list)), here().location)

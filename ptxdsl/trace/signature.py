@@ -1,0 +1,196 @@
+"""What kernels and device functions take: parameters with their types, and constants."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import FunctionType, MethodType
+from typing import Any
+
+from ptxdsl.errors import Error, Location, TraceError
+from ptxdsl.trace.captured import attributes_of
+from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, leaves, passable, ptx_name
+from ptxdsl.types import Pointer, pred
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a kernel, given at each launch: a number, an array, or a group of them."""
+
+    name: str
+    type: FieldType
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The parameters in PTX that it stands for."""
+        return leaves(self.name, self.type)
+
+
+class Required:
+    """The default of a constant that has none."""
+
+    def __repr__(self) -> str:
+        return "required"
+
+
+REQUIRED = Required()
+FUNCTION = "function"  # the noun of device functions
+_PASSABLE = "annotate ptr[f32] and the like for arrays, a scalar type such as u32 or f32 for numbers"
+
+
+@dataclass(frozen=True)
+class KernelSignature:
+    """What a kernel takes: `names` at each launch, `constants` (name: default or REQUIRED) while it is traced.
+
+    The types of parameters may depend on constants: `a: ptr[config.inputs]`. A method takes its object before them.
+    """
+
+    function: Callable[..., Any]
+    names: tuple[str, ...]
+    constants: Mapping[str, object]
+    scope: Mapping[str, object]  # local names at the definition
+    noun: str = "kernel"
+    is_method: bool = False
+
+    def parameters(self, constants: Mapping[str, object]) -> tuple[Parameter, ...]:
+        """The parameters with their types. Raises TraceError at the definition for one that no kernel can take."""
+        annotations = [(name, self._annotation(name, constants)) for name in self.names]
+        parameters = tuple(Parameter(name, self._passable(name, type)) for name, type in annotations)
+        self._check_distinct(parameters)
+        return parameters
+
+    def _check_distinct(self, parameters: Sequence[Parameter]) -> None:
+        """PTX has no dots in names: `p.a` and `p_a` would be one."""
+        known: dict[str, str] = {}
+        for path, _ in (leaf for parameter in parameters for leaf in parameter.leaves):
+            other = known.setdefault(ptx_name(path), path)
+            if other != path:
+                raise TraceError(
+                    f"parameters `{other}` and `{path}` of {self.noun} `{self.function.__name__}` would both be "
+                    f"`{ptx_name(path)}` in PTX",
+                    at=place_of(self.function),
+                    help="rename one of them",
+                )
+
+    def _annotation(self, name: str, constants: Mapping[str, object]) -> Any:
+        type = self.function.__annotations__[name]
+        return self._resolve(name, type, constants) if isinstance(type, str) else type
+
+    def _passable(self, name: str, type: Any) -> FieldType:
+        if not self.can_pass(type):
+            called = type.__name__ if isinstance(type, Definition) else repr(type)
+            annotated = f"parameter `{name}` of {self.noun} `{self.function.__name__}` is annotated {called}"
+            raise TraceError(
+                f"{annotated}, which no {self.noun} takes",
+                at=place_of(self.function),
+                help="derive a class from it, and annotate its fields" if type is Parameters else _PASSABLE,
+            )
+        return type  # type: ignore[no-any-return]
+
+    def can_pass(self, type: Any) -> bool:
+        """Whether it is a type of numbers, addresses or groups that can be passed."""
+        if isinstance(type, Definition):
+            return type is not Parameters
+        if self.noun == FUNCTION and (type is pred or (isinstance(type, Pointer) and type.space == "local")):
+            return True
+        return passable(type)
+
+    def returned(self, constants: Mapping[str, object]) -> Any:
+        """What the annotation says of the results; None where there is none."""
+        known = "return" in self.function.__annotations__
+        return self._annotation("return", constants) if known else None
+
+    def _resolve(self, name: str, text: str, constants: Mapping[str, object]) -> Any:
+        """An annotation that is text, as `from __future__ import annotations` makes them all."""
+        try:
+            return eval(text, self.function.__globals__, {**self.scope, **constants})
+        except Error as why:
+            message = f"{_annotated(name)} of {self.noun} `{self.function.__name__}`: {why.message}"
+            raise TraceError(message, at=place_of(self.function), help=why.help) from None
+        except Exception as why:
+            raise TraceError(
+                f"the annotation `{text}` of {_annotated(name)} cannot be resolved: {type(why).__name__}: {why}",
+                at=place_of(self.function),
+                help="it may name types, what is known where the kernel is defined, and the kernel's constants",
+            ) from None
+
+    @property
+    def _annotations(self) -> list[Any]:
+        known = self.function.__annotations__
+        return [known[name] for name in (*self.names, "return") if name in known]
+
+    @cached_property
+    def captured(self) -> tuple[object, ...]:
+        """What annotations read, as functions: those that are text are evaluated anew for each set of constants."""
+        annotations = tuple(
+            FunctionType(compile(each, "annotation", "eval"), self.function.__globals__)
+            if isinstance(each, str)
+            else each
+            for each in self._annotations
+            if isinstance(each, str | Definition)
+        )
+        instance = getattr(self.function, "__self__", None)
+        return annotations if instance is None else (*annotations, attributes_of(instance))
+
+    def bound(self, instance: object) -> KernelSignature:
+        """That of a method as it is for an object."""
+        return replace(self, function=MethodType(self.function, instance), is_method=False)
+
+    @property
+    def depends_on_constants(self) -> bool:
+        """Whether annotations name constants, so that they are known only when these are."""
+        texts = [text for text in self._annotations if isinstance(text, str)]
+        return any(set(compile(text, "annotation", "eval").co_names) & self.constants.keys() for text in texts)
+
+
+def _annotated(name: str) -> str:
+    return "the result" if name == "return" else f"parameter `{name}`"
+
+
+def place_of(function: Callable[..., Any]) -> Location:
+    """Where a function is defined."""
+    code = function.__code__
+    return Location(code.co_filename, code.co_firstlineno, function=code.co_name)
+
+
+def signature(function: Callable[..., Any], scope: Mapping[str, object], noun: str = "kernel") -> KernelSignature:
+    """The parameters and constants of a kernel or function; `scope` holds local names at its definition.
+
+    Raises TraceError at the definition for a parameter that it cannot take.
+    """
+    names, constants = [], {}
+    parameters = list(inspect.signature(function).parameters.values())
+    is_method = bool(parameters) and parameters[0].name == "self" and parameters[0].annotation is inspect._empty
+    for p in parameters[is_method and noun == "kernel" :]:
+        if p.kind is p.KEYWORD_ONLY:
+            constants[p.name] = REQUIRED if p.default is p.empty else p.default
+        else:
+            _check_parameter(function, p, noun)
+            names.append(p.name)
+    result = KernelSignature(function, tuple(names), constants, scope, noun, is_method)
+    if not result.depends_on_constants:
+        result.parameters({})
+    return result
+
+
+def _check_parameter(function: Callable[..., Any], p: inspect.Parameter, noun: str) -> None:
+    of, where = f"of {noun} `{function.__name__}`", place_of(function)
+    at_each = "launch" if noun == "kernel" else "call"
+    if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+        help = "name each parameter, or take a group of them: pd.Parameters.of makes one whose fields are computed"
+        raise TraceError(
+            f"`{p.replace(annotation=p.empty)}` {of}: the number of its parameters must be known", at=where, help=help
+        )
+    if p.default is not p.empty:
+        help = f"parameters are given at each {at_each}; constants of a {noun} are keyword-only, behind a `*`"
+        raise TraceError(f"parameter `{p.name}` {of} has a default", at=where, help=help)
+    if p.annotation is p.empty and p.name in ("self", "cls"):
+        takes = f"{noun} `{function.__name__}` is a {'class ' * (p.name == 'cls')}method: it takes `{p.name}`"
+        help = f"define the {noun} outside of the class, and pass what it needs: arrays and numbers as parameters, "
+        help += "what decides its text as keyword-only constants"
+        raise TraceError(takes, at=where, help=help)
+    if p.annotation is p.empty:
+        help = f"annotate it: `{p.name}: ptr[f32]` for an array, `{p.name}: u32` for a number"
+        raise TraceError(f"parameter `{p.name}` {of} has no type", at=where, help=help)

@@ -13,8 +13,8 @@ from ptxdsl.assemble import Cubin, Resources
 from ptxdsl.isa.tensor_map import PixelBox, TensorMapDescription
 from ptxdsl.runtime.arguments import Signature
 from ptxdsl.runtime.launch import load
+from ptxdsl.runtime.tensor_maps import address_encoder, for_driver
 from ptxdsl.runtime.tensor_maps import description as description_of
-from ptxdsl.runtime.tensor_maps import for_driver
 from ptxdsl.verify.effects import written
 
 from .fake_driver import FakeCuda, installed
@@ -289,6 +289,22 @@ def test_the_driver_encodes_the_map_once_for_an_array_and_each_launch_hands_it_o
     assert [gpu.maps[n - 1][1] for n in seen] == [t.address for t in (x, x, x, y, x, y)]
     assert len(gpu.maps) == 3  # x carefully, then each of them quickly
     assert {launch["parameters"][1] for launch in gpu.launches} == {(4).to_bytes(4, "little")}
+
+
+def test_arrays_that_lie_alike_differ_by_their_address_alone(gpu):
+    encode = address_encoder(pd.TensorMap(f16, (32, 64), swizzle=128), 2, (64, 128), (160, 1), 2)
+    assert [encode(address)[:1] for address in (1 << 20, 3 << 20)] == [b"\1", b"\2"]
+    (*first, _), (*second, _) = gpu.maps
+    assert first == [2, 1 << 20, [128, 64], [320], [64, 32], [1, 1]]
+    assert second == [2, 3 << 20, *first[2:]]
+    with pytest.raises(ValueError):
+        encode((1 << 20) + 8)
+
+
+@pytest.mark.parametrize("shape, strides", [((64, 128, 1), (160, 1, 1)), ((64, 128), (1, 160)), ((64, 128), (161, 1))])
+def test_what_a_map_cannot_address_has_no_encoder(gpu, shape, strides):
+    with pytest.raises(ValueError):
+        address_encoder(pd.TensorMap(f16, (32, 64), swizzle=128), 2, shape, strides, 2)
 
 
 def test_the_driver_encodes_columns_of_pixels_in_its_own_way(gpu):

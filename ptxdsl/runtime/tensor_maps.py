@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -89,7 +90,8 @@ def _refuse(name: str, kind: TensorMap, why: str, help: str | None = None) -> No
 @lru_cache(maxsize=1024)
 def for_driver(content: bytes) -> bytes:
     """The tensor map of a GPU, from the bytes of a description."""
-    return _encoded(TensorMapDescription.decode(content))
+    described = TensorMapDescription.decode(content)
+    return encoder(described)(described.address)
 
 
 def quick_map(kind: TensorMap, itemsize: int) -> Any:
@@ -98,21 +100,45 @@ def quick_map(kind: TensorMap, itemsize: int) -> Any:
     It raises ValueError for an array that TMA cannot address.
     """
 
+    @lru_cache(maxsize=64)
+    def of_shape(shape: tuple[int, ...], strides: tuple[int, ...], unit: int) -> Callable[[int], bytes]:
+        return address_encoder(kind, itemsize, shape, strides, unit)
+
     @lru_cache(maxsize=1024)
     def encoded(address: int, shape: tuple[int, ...], strides: tuple[int, ...], unit: int) -> bytes:
-        bytes_of = tuple(UNIT if n == 1 else stride * unit for n, stride in zip(shape, strides, strict=True))
-        if len(shape) != kind.rank or (shape[-1] != 1 and bytes_of[-1] != itemsize):
-            raise ValueError
-        described = description(kind, address, tuple(shape), bytes_of)
-        if any(described.problems()):
-            raise ValueError
-        return _encoded(described)
+        return of_shape(shape, strides, unit)(address)
 
     return encoded
 
 
-def _encoded(d: TensorMapDescription) -> bytes:
-    """The 128 bytes that the driver makes of a description."""
+def address_encoder(
+    kind: TensorMap, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...], unit: int
+) -> Callable[[int], bytes]:
+    """The same for arrays that lie alike: a function of the address alone. `strides` count `unit` bytes.
+
+    It raises ValueError for an address that TMA cannot take, and so does this for the shape or the strides.
+    """
+    bytes_of = tuple(UNIT if n == 1 else stride * unit for n, stride in zip(shape, strides, strict=True))
+    if len(shape) != kind.rank or (shape[-1] != 1 and bytes_of[-1] != itemsize):
+        raise ValueError
+    described = description(kind, 0, tuple(shape), bytes_of)
+    if any(described.problems()):
+        raise ValueError
+    encode = encoder(described)
+
+    def encoded(address: int) -> bytes:
+        if address % UNIT:
+            raise ValueError
+        return encode(address)
+
+    return encoded
+
+
+def encoder(d: TensorMapDescription) -> Callable[[int], bytes]:
+    """What makes the 128 bytes of the driver for such a description of an array at some address.
+
+    All but the address is turned into the driver's types once: that takes ten times as long as to encode.
+    """
     cuda = driver.cuda
     wide = [cuda.cuuint64_t(n) for n in d.dims], [cuda.cuuint64_t(n) for n in d.strides or (UNIT,)]
     encode, box = cuda.cuTensorMapEncodeTiled, [[cuda.cuuint32_t(n) for n in d.box]]
@@ -122,12 +148,17 @@ def _encoded(d: TensorMapDescription) -> bytes:
     kind = _DATA_TYPES[ALIASES.get(str(d.type), str(d.type))]
     swizzle = f"{d.swizzle}B" if d.swizzle else "NONE"
     promotion = f"L2_{d.l2_promotion}B" if d.l2_promotion else "NONE"
-    encoded = call(
-        "making a tensor map", encode, getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}"), d.rank,
-        d.address, *wide, *box, [cuda.cuuint32_t(n) for n in d.element_strides],
+    first = getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}"), d.rank
+    rest = (
+        *wide, *box, [cuda.cuuint32_t(n) for n in d.element_strides],
         cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle}"),
         getattr(cuda.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{promotion}"),
         getattr(cuda.CUtensorMapFloatOOBfill, f"CU_TENSOR_MAP_FLOAT_OOB_FILL_{_FILLS[d.fill]}"),
     )  # fmt: skip
-    return ctypes.string_at(encoded.getPtr(), MAP_BYTES)
+
+    def encoded(address: int) -> bytes:
+        map = call("making a tensor map", encode, *first, address, *rest)
+        return ctypes.string_at(map.getPtr(), MAP_BYTES)
+
+    return encoded

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import gcd
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from ptxdsl import arrays
 from ptxdsl.errors import LaunchError
-from ptxdsl.runtime.tensor_maps import quick_map
+from ptxdsl.runtime.tensor_maps import address_encoder
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Type
 
@@ -131,8 +132,8 @@ class MappedMatrix(Tensor):
 
     def encoder(self) -> Callable[[int], bytes]:
         """What makes the tensor map for a GPU, given the address of an array that lies so."""
-        encode = quick_map(self.kind, self.array.itemsize)
-        return lambda address: encode(address, self.shape, self.strides, self.array.itemsize)
+        each = self.array.itemsize
+        return lru_cache(maxsize=1024)(address_encoder(self.kind, each, self.shape, self.strides, each))
 
 
 def tensor(

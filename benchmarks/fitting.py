@@ -24,6 +24,7 @@ OF_KIND = {
     "convolution": ("convolution", "alone", "write", "meet"),
 }
 OUTLIER = 0.25  # of a logarithm: rows further off count less
+SHARED = 0.3  # what counts of an error that all candidates of a case have: the choice between them does not see it
 STEPS, LEAST_GAIN = 60, 1e-7
 DAMPING, MOST_DAMPING = 1e-2, 1e8
 Values: TypeAlias = dict[str, float]  # of rates by name; those of a table are `table.entry`
@@ -119,25 +120,45 @@ def names_of(rows: Sequence[Row], rates: Rates) -> list[str]:
 
 
 def fit(rates: Rates, rows: Sequence[Row]) -> Rates:
-    """The rates that explain the rows best, beginning at others. Products come first: what a launch takes is theirs."""
+    """The rates that explain the rows best, beginning at others, which stay for a kind whose choices would get worse.
+
+    Products come first: what a launch takes is theirs.
+    """
     for kind in KINDS:
         known = [row for row in rows if row.kind == kind]
-        rates = _fit_kind(rates, known) if known else rates
+        fitted = _fit_kind(rates, known) if known else rates
+        if sum(regrets(CostModel(fitted), known)) <= sum(regrets(CostModel(rates), known)):
+            rates = fitted
     return rates
 
 
 def _fit_kind(rates: Rates, rows: Sequence[Row]) -> Rates:
-    names = names_of(rows, rates)
-    start = np.log([values_of(rates)[name] for name in names])
+    """First all of the errors count, then less of what the candidates of a case have in common."""
+    names, cases = names_of(rows, rates), _cases(rows)
 
     def rates_at(point: np.ndarray) -> Rates:
         return with_values(rates, dict(zip(names, np.exp(point).tolist(), strict=True)))
 
-    def residuals(point: np.ndarray) -> np.ndarray:
+    def errors(point: np.ndarray) -> np.ndarray:
         model = CostModel(rates_at(point))
         return np.log([predicted(model, row) / row.us for row in rows])
 
-    return rates_at(least_squares(residuals, start))
+    def within_cases(point: np.ndarray) -> np.ndarray:
+        off = errors(point)
+        for numbers in cases:
+            off[numbers] -= (1 - SHARED) * median(off[numbers])
+        return off
+
+    start = np.log([values_of(rates)[name] for name in names])
+    return rates_at(least_squares(within_cases, least_squares(errors, start)))
+
+
+def _cases(rows: Sequence[Row]) -> list[list[int]]:
+    """The numbers of the rows of each case."""
+    cases: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        cases[row.case].append(number)
+    return list(cases.values())
 
 
 def least_squares(residuals: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
@@ -190,9 +211,5 @@ def quality(rates: Rates, rows: Sequence[Row]) -> list[dict[str, object]]:
 
 def regrets(model: CostModel, rows: Sequence[Row]) -> list[float]:
     """What the candidate that the model prefers took, over what the best one did, case by case."""
-    cases: defaultdict[tuple[object, ...], list[Row]] = defaultdict(list)
-    for row in rows:
-        cases[row.case].append(row)
-    return [
-        min(case, key=lambda row: predicted(model, row)).us / min(row.us for row in case) for case in cases.values()
-    ]
+    cases = [[rows[number] for number in numbers] for numbers in _cases(rows)]
+    return [min(case, key=lambda row: predicted(model, row)).us / min(row.us for row in case) for case in cases]

@@ -8,8 +8,9 @@ live until the kernel has run, which torch and CuPy see to on their own streams.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from ptxdsl import driver
@@ -158,6 +159,13 @@ class Compiled:
         if device not in self._loaded:
             self._loaded[device] = Loaded(self.image, self.signature, device)
         return self._loaded[device]
+
+    def unchecked(
+        self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *, shared_bytes: int, device: int
+    ) -> Callable[[Sequence[int | float | bytes], int], None]:
+        """What launches on a stream, by its handle, values like those that a launch has checked: a number, an address
+        or a tensor map for each parameter of PTX."""
+        return partial(self.on(device).launch, launch_shape(grid, block, shared_bytes))
 
     def occupancy(self, block: int | tuple[int, ...], *, shared_bytes: int = 0, device: int = 0) -> int:
         """How many blocks of this shape one multiprocessor holds at a time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, TypeAlias, cast
 
@@ -74,12 +74,14 @@ class LaunchPlan:
         tensors = self.tensors
         position = {n: _position(v.owner, arrays) for n, v in tensors.items()}
         by_array = {position[n]: v for n, v in tensors.items()}
-        signature = cast(Compiled, handle.func).signature
+        compiled = cast(Compiled, handle.func)
+        signature = compiled.signature
         written = {position[n] for n in tensors if signature.names[n] in signature.written}
         pairs = [pair for pair in combinations(by_array, 2) if written & {*pair}]
         out = by_array[0]
         return ArrayLaunch(
-            handle=handle,
+            checked=handle,
+            unchecked=compiled.unchecked(*handle.args, **handle.keywords),
             arguments=tuple(0 if isinstance(v, Tensor) else v for v in self.arguments),
             numbers=self._span(),
             positions=tuple((n, p) for n, p in position.items() if not isinstance(tensors[n], MappedMatrix)),
@@ -99,10 +101,12 @@ class ArrayLaunch:
     which is a tensor map of one, with what makes it of an address.
 
     `apart` are pairs of arrays that may not share memory, and between which distances of their addresses they would.
-    Where the output, the first array, is not given, it is made like the second one.
+    Where the output, the first array, is not given, it is made like the second one. Numbers that a launch has checked
+    are `known`: with them there is nothing left to check.
     """
 
-    handle: Callable[..., None]
+    checked: Callable[..., None]
+    unchecked: Callable[[Sequence[Any], int], None]
     arguments: tuple[Any, ...]
     numbers: slice
     positions: tuple[tuple[int, int], ...]
@@ -113,6 +117,7 @@ class ArrayLaunch:
     make: Callable[[Any], Any]
     address: Callable[[Any], int]
     alignment: int
+    known: tuple[float, ...] | None = None
 
     def launch(self, addresses: list[int], arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
         """Launches with these arrays, and returns the output; None, with nothing done, where their memory may overlap,
@@ -135,7 +140,10 @@ class ArrayLaunch:
         for n, position, encoded in self.maps:
             arguments[n] = encoded(addresses[position])
         arguments[self.numbers] = numbers
-        self.handle(arguments, stream=stream)
+        if numbers == self.known:
+            self.unchecked(arguments, stream)
+        else:
+            self.checked(arguments, stream=stream)
         return out
 
 
@@ -158,7 +166,7 @@ def carry_out(
         arrays = out.owner, *arrays[1:]
         launch = plan.for_others(arrays, device, library)
         if launch.launch([out.array.pointer, *addresses[1:]], arrays, numbers) is not None:
-            CALLS.keep(key, launch)
+            CALLS.keep(key, replace(launch, known=numbers))
             return
     plan.launch(device, stream)
 

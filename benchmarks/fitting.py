@@ -120,20 +120,18 @@ def names_of(rows: Sequence[Row], rates: Rates) -> list[str]:
 
 
 def fit(rates: Rates, rows: Sequence[Row]) -> Rates:
-    """The rates that explain the rows best, beginning at others, which stay for a kind whose choices would get worse.
-
-    Products come first: what a launch takes is theirs.
-    """
+    """The rates that explain the rows and choose best among them, beginning at others, which stay where none chooses
+    better. Products come first: what a launch takes is theirs."""
     for kind in KINDS:
         known = [row for row in rows if row.kind == kind]
-        fitted = _fit_kind(rates, known) if known else rates
-        if sum(regrets(CostModel(fitted), known)) <= sum(regrets(CostModel(rates), known)):
-            rates = fitted
+        if known:
+            rates = min([*_fits(rates, known), rates], key=lambda each: sum(regrets(CostModel(each), known)))
     return rates
 
 
-def _fit_kind(rates: Rates, rows: Sequence[Row]) -> Rates:
-    """First all of the errors count, then less of what the candidates of a case have in common."""
+def _fits(rates: Rates, rows: Sequence[Row]) -> list[Rates]:
+    """Where errors are least, of which that part counts less which the candidates of a case have in common; begun at
+    the rates, and where errors are least as they are."""
     names, cases = names_of(rows, rates), _cases(rows)
 
     def rates_at(point: np.ndarray) -> Rates:
@@ -150,7 +148,10 @@ def _fit_kind(rates: Rates, rows: Sequence[Row]) -> Rates:
         return off
 
     start = np.log([values_of(rates)[name] for name in names])
-    return rates_at(least_squares(within_cases, least_squares(errors, start)))
+    plain = least_squares(errors, start)
+    return [
+        rates_at(point) for point in (least_squares(within_cases, plain), least_squares(within_cases, start), plain)
+    ]
 
 
 def _cases(rows: Sequence[Row]) -> list[list[int]]:

@@ -84,7 +84,7 @@ def test_the_fit_finds_what_explains_the_rows(fitting):
 def test_rows_that_are_far_off_do_not_bend_the_others(fitting):
     start = known()[DEFAULT]
     rows = rows_of(fitting, other(start))
-    rows[3] = replace(rows[3], us=50 * rows[3].us)
+    rows = [replace(row, us=50 * row.us) if n == 3 else row for n, row in enumerate(rows) if row.kind == "product"]
     assert fitting.quality(fitting.fit(start, rows), rows)[0]["off, median"] < 0.02
 
 
@@ -107,7 +107,7 @@ def test_least_squares_of_a_line(fitting):
 def test_a_file_of_rows_becomes_a_file_of_rates(fitting, tmp_path, capsys):
     fit = importlib.import_module("fit")
     start = known()[DEFAULT]
-    rows = rows_of(fitting, other(start))
+    rows = [row for row in rows_of(fitting, other(start)) if row.kind == "product"]
     environment = {"gpu": "NVIDIA Test", "command": "python benchmarks/fit.py"}
     gpu = {**asdict(start.gpu), "name": "NVIDIA Test"}
     (tmp_path / "rows.json").write_text(

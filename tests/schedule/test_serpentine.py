@@ -29,7 +29,14 @@ def test_a_strip_is_walked_along_n_and_the_next_one_back():
 
 @pytest.mark.parametrize(
     ("blocks", "tiles", "width"),
-    [(128, (32, 16), 16), (128, (64, 32), 16), (125, (40, 20), 14), (128, (4, 64), 4), (1, (1, 1), 1), (132, (3, 0), 3)],
+    [
+        (128, (32, 16), 16),
+        (128, (64, 32), 16),
+        (125, (40, 20), 14),
+        (128, (4, 64), 4),
+        (1, (1, 1), 1),
+        (132, (3, 0), 3),
+    ],
 )
 def test_blocks_at_work_are_about_a_square_of_the_output(blocks, tiles, width):
     assert strip_width(blocks, tiles, (128, 256, 64)) == width

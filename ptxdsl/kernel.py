@@ -49,22 +49,22 @@ RESERVED = ("stream", "cluster", "cooperative", "dependent", "overlap", "arch", 
 class Options:
     """Promises about launches, printed as directives: threads of a block (exact or at most), blocks an SM holds.
 
-    `reqntid` may be a function of some of the kernel's constants, by their names. `cluster` is the blocks of a cluster
-    along each axis; `arch` what the kernel is made for where nobody asks for more.
+    `reqntid` and `cluster`, the blocks of a cluster along each axis, may be functions of some of the kernel's
+    constants, by their names; `arch` is what the kernel is made for where nobody asks for more.
     """
 
     reqntid: int | tuple[int, ...] | Callable[..., int | tuple[int, ...]] | None = None
     max_threads: int | tuple[int, ...] | None = None
     min_blocks: int | None = None
-    cluster: int | tuple[int, ...] | None = None
+    cluster: int | tuple[int, ...] | Callable[..., int | tuple[int, ...] | None] | None = None
     arch: str | None = None
 
     def directives(self, constants: Mapping[str, object]) -> tuple[ir.Directive, ...]:
         promises = (
-            ("reqntid", self._block(constants)),
+            ("reqntid", _extents(self.reqntid, constants)),
             ("maxntid", self.max_threads),
             ("minnctapersm", self.min_blocks),
-            ("reqnctapercluster", self.cluster),
+            ("reqnctapercluster", _extents(self.cluster, constants)),
         )
         return tuple(
             ir.Directive(name, value if isinstance(value, tuple) else (value,))
@@ -72,10 +72,14 @@ class Options:
             if value is not None
         )
 
-    def _block(self, constants: Mapping[str, object]) -> int | tuple[int, ...] | None:
-        if not callable(self.reqntid):
-            return self.reqntid
-        return self.reqntid(**{name: constants[name] for name in inspect.signature(self.reqntid).parameters})
+
+def _extents(
+    promise: int | tuple[int, ...] | Callable[..., int | tuple[int, ...] | None] | None, constants: Mapping[str, object]
+) -> int | tuple[int, ...] | None:
+    """What is promised for a kernel with such constants."""
+    if not callable(promise):
+        return promise
+    return promise(**{name: constants[name] for name in inspect.signature(promise).parameters})
 
 
 class AnyKernel:
@@ -286,7 +290,7 @@ def kernel(
     reqntid: int | tuple[int, ...] | Callable[..., int | tuple[int, ...]] | None = None,
     max_threads: int | tuple[int, ...] | None = None,
     min_blocks: int | None = None,
-    cluster: int | tuple[int, ...] | None = None,
+    cluster: int | tuple[int, ...] | Callable[..., int | tuple[int, ...] | None] | None = None,
     arch: str | None = None,
 ) -> Callable[[Callable[..., Any]], Kernel]: ...
 
@@ -297,7 +301,7 @@ def kernel(
     reqntid: int | tuple[int, ...] | Callable[..., int | tuple[int, ...]] | None = None,
     max_threads: int | tuple[int, ...] | None = None,
     min_blocks: int | None = None,
-    cluster: int | tuple[int, ...] | None = None,
+    cluster: int | tuple[int, ...] | Callable[..., int | tuple[int, ...] | None] | None = None,
     arch: str | None = None,
 ) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
     """Makes a kernel of a function: `@pd.kernel`, or `@pd.kernel(max_threads=256, min_blocks=2)`.
@@ -305,8 +309,8 @@ def kernel(
     Parameters are annotated with what they take (`ptr[f32]`, `u32`); keyword-only parameters are constants: hashable
     Python values that the kernel is traced for. `reqntid` promises the exact block, which may be a function of
     constants (`lambda tiles: 32 * tiles`), `max_threads` its largest size, `min_blocks` how many blocks shall fit a
-    multiprocessor, `cluster` how many blocks along each axis are a cluster. `arch` is the target without a GPU and
-    without PTXDSL_ARCH, such as "sm_90a"; sm_80 without it.
+    multiprocessor, `cluster` how many blocks along each axis are a cluster, also as a function of constants. `arch` is
+    the target without a GPU and without PTXDSL_ARCH, such as "sm_90a"; sm_80 without it.
 
     A method is a kernel of each object: what it reads of `self` is in its text, and where that changes it is traced
     anew.
@@ -340,7 +344,7 @@ def kernel(
 def _check_cluster(name: str, cluster: object) -> None:
     """Raises TraceError for clusters that no launch can have."""
     try:
-        if cluster is not None:
+        if cluster is not None and not callable(cluster):
             shapes.cluster_extents(cluster)
     except LaunchError as refusal:
         message = f"kernel `{name}`: {refusal.message}"

@@ -37,10 +37,12 @@ none of "wgmma" |
     | `schedule` | which tile a block computes, and when | a threadblock swizzle, a PersistentScheduler or a \
 StreamKThreadblockSwizzle of ptxdsl.schedule, or a TileSchedule of one's own |
     | `split_k` | how many blocks share the K of a tile | 1 or more |
-    | `reduction` | how these add up: one after another, all in the last one, a share of the tile each | "serial", \
-"parallel", "scatter" |
+    | `reduction` | how these add up: one after another, all in the last one, a share of the tile each, by way of \
+global memory or, of "wgmma", of a cluster's shared memory | "serial", "parallel", "scatter", "cluster" |
     | `atom` | the tensor core instruction; "" is the usual one of the inputs and the GPU | "", the name of an atom, \
 or "wgmma": on sm_90a, products of warpgroups with tensor copies |
+    | `swap_ab` | whether tensor cores multiply the transposes, for products of few rows: BᵀAᵀ | True or False; with \
+"wgmma" alone, whose N is then 64 or 128 and M 8 or a multiple of 16 up to 256 |
     | `epilogue` | a function of each element before it is written | a function on traced values, such as gelu |
 
     The arguments of `gemm` of the same name replace `schedule`, `split_k`, `reduction` and `epilogue`. Raises
@@ -54,6 +56,7 @@ or "wgmma": on sm_90a, products of warpgroups with tensor copies |
     split_k: int = 1
     reduction: str = "parallel"
     atom: str = ""
+    swap_ab: bool = False
     epilogue: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
@@ -63,7 +66,7 @@ or "wgmma": on sm_90a, products of warpgroups with tensor copies |
     @cached_property
     def tiling(self) -> Tiling:
         if self.atom == WGMMA:
-            return WarpgroupTiling(self.tile, self.stages)
+            return WarpgroupTiling(self.tile, self.stages, self.swap_ab)
         return WarpTiling(self.tile, self.warp, self.stages, self.atom)
 
     @cached_property
@@ -84,6 +87,10 @@ or "wgmma": on sm_90a, products of warpgroups with tensor copies |
 
     def _misfits(self) -> Iterator[str]:
         yield from warpgroup_misfits(self) if self.atom == WGMMA else misfits(self)
+        if self.reduction == "cluster" and self.atom != WGMMA:
+            yield 'reduction is "cluster"; only blocks of "wgmma" add up in the shared memory of a cluster'
+        if self.swap_ab is not False and self.atom != WGMMA:
+            yield f"swap_ab is {self.swap_ab!r}; only wgmma takes the transposes of A and B"
         yield from misfit_count("split_k", self.split_k, 1, "it takes 1 or more blocks a tile")
         if self.reduction not in REDUCTIONS:
             yield f"reduction is {self.reduction!r}; it takes {either(map(quoted, REDUCTIONS))}"

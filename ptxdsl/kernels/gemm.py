@@ -94,12 +94,13 @@ def multiply(ring: Ring, copies: Copies, mma: WarpMma, iterations: Index) -> Sum
     return sums
 
 
-@pd.kernel(reqntid=lambda traits: traits.threads)
+@pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
 def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
     """The same on sm_90a: one thread copies; warpgroups multiply 64 rows of a tile each, and store them meanwhile."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
-    scene = Scene(tensor_products_of(p, traits), p.schedule, traits.sums, memory.staging, ahead=True)
+    products = tensor_products_of(p, traits)
+    scene = Scene(products, p.schedule, traits.sums, memory.staging, ahead=True, ring=memory.a)
     begin(*tensors_of(p, traits))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
@@ -127,9 +128,10 @@ def copy_tile(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
 def compute_tiles(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk) -> None:
     """What warpgroups do that multiply: tiles, one after another, as their walk has them."""
     for work in walk.tiles(started_elsewhere):
-        sums = multiply_tiles(ring, mma, work.iterations)
-        for part in walk.complete(work, sums):
+        for part in walk.complete(work, multiply_tiles(ring, mma, work.iterations)):
             store(part)
+    for part in walk.leftovers():
+        store(part)
     store.finish()
 
 
@@ -174,9 +176,7 @@ def gemm(
     int32; those of float8 keep 13 fraction bits on a GPU. Each matrix may be row- or column-major with any leading
     dimension; M, N and K may be 0. numpy arrays run on the emulator, CUDA arrays on their GPU, on torch's current
     stream. Without `out` a row-major array is made. c may be out itself. With a beta of 0, the default, c is checked
-    and not read.
-
-    mma.sync multiplies float32 that was rounded to 11 significant bits. By wgmma, on sm_90a, it is cut off there.
+    and not read. mma.sync multiplies float32 that was rounded to 11 significant bits; by wgmma it is cut off there.
 
     `epilogue` is a function of one element, and of one of each of `operands`: matrices (M, N), of which one may be out,
     per_row(…) of (M,), per_column(…) of (N,), of float16, bfloat16, float32, float64 or int32; of int32 only for an
@@ -190,7 +190,7 @@ def gemm(
     `schedule`, `split_k` and `reduction` say which block computes what, and replace what `config` says. `schedule` is a
     threadblock swizzle of ptxdsl.schedule, a PersistentScheduler or a StreamKThreadblockSwizzle. With a swizzle,
     split_k blocks share the K of each tile, and add up one after another ("serial"), all in the last ("parallel"), or a
-    share of the tile each ("scatter"); stream-K chooses what is shared. Results are the same each time.
+    share of the tile each ("scatter", "cluster"); stream-K chooses what is shared. Results are the same each time.
 
     Raises LaunchError for arrays that do not fit and ScheduleError for schedules that do not run, and writes nothing.
     """

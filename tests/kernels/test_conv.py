@@ -428,7 +428,7 @@ REFUSALS = [
      "`out` has elements of type bool, which are not multiplied nor added here\n"
      "  help: pass one of float16, bfloat16 or float32"),
     (lambda x, w: conv2d(x, w, split_k=2, reduction="x"),
-     "GemmConfig: reduction is 'x'; it takes \"serial\", \"parallel\" or \"scatter\""),
+     "GemmConfig: reduction is 'x'; it takes \"serial\", \"parallel\", \"scatter\" or \"cluster\""),
     (lambda x, w: conv2d(x, w.transpose(0, 3, 1, 2)), "`x` has 8 channels and `w` takes 3\n"
      "  help: filters of torch, (K, C, R, S), are w.permute(0, 2, 3, 1) here"),
     (lambda x, w: conv2d(np.ascontiguousarray(x.transpose(0, 3, 1, 2)).transpose(0, 2, 3, 1), w),

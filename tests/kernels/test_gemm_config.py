@@ -37,7 +37,7 @@ REFUSED = [
     ({"split_k": 2.0}, "split_k is 2.0; it takes an int"),
     ({"split_k": "2"}, "split_k is '2'; it takes an int"),
     ({"split_k": True}, "split_k is True; it takes an int"),
-    ({"reduction": "tree"}, 'reduction is \'tree\'; it takes "serial", "parallel" or "scatter"'),
+    ({"reduction": "tree"}, 'reduction is \'tree\'; it takes "serial", "parallel", "scatter" or "cluster"'),
     ({"schedule": 8}, "schedule is 8; it takes a threadblock swizzle of GEMM, a PersistentScheduler or a "
      "StreamKThreadblockSwizzle of ptxdsl.schedule"),
     ({"schedule": DepthwiseThreadblockSwizzle()}, "schedule is DepthwiseThreadblockSwizzle(n=1); it takes a threadblock "

@@ -21,7 +21,7 @@ from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Persistent
-from ptxdsl.schedule import PersistentScheduler, StreamKThreadblockSwizzle
+from ptxdsl.schedule import PersistentScheduler
 from ptxdsl.types import TYPES
 from tests.kernels.test_schedules import few_blocks
 from tests.machines import MACHINES, NAMES, machine
@@ -240,11 +240,6 @@ REFUSED = {
         lambda: gemm(A["e4m3"][:, :0], A["e4m3"].T[:0]),
         f"{FP8} takes wgmma, and K is 0: there is nothing to multiply",
         "scale c by beta without gemm",
-    ),
-    "stream-K": (
-        lambda: gemm(A["e4m3"], A["e4m3"].T, schedule=StreamKThreadblockSwizzle(4)),
-        f"{FP8} takes wgmma, whose blocks compute whole tiles; by StreamK",
-        "take a PersistentScheduler or a threadblock swizzle",
     ),
     "tiles of warps": (
         lambda: gemm(A["e4m3"], A["e4m3"].T, config=GemmConfig()),

@@ -21,7 +21,7 @@ from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Persistent, Strips
 from ptxdsl.kernels.tiles.schedule import ProblemShape
-from ptxdsl.schedule import HorizontalThreadblockSwizzle, PersistentScheduler, StreamKThreadblockSwizzle
+from ptxdsl.schedule import HorizontalThreadblockSwizzle, PersistentScheduler
 from ptxdsl.schedule.problems import GemmShape
 from ptxdsl.types import bf16, f16, f32
 from tests.kernels.test_gemm import check
@@ -179,11 +179,6 @@ REFUSED = {
         lambda: gemm(np.zeros((64, 65), np.float16), np.zeros((65, 64), np.float16), config=LOW),
         "`a` has lines 130 bytes apart",
         "pad its lines, or leave atom out: then such arrays are copied otherwise",
-    ),
-    "schedule": (
-        lambda: gemm(A, B, config=LOW, schedule=StreamKThreadblockSwizzle(4)),
-        'atom is "wgmma", whose blocks compute whole tiles; by StreamK',
-        "take a PersistentScheduler or a threadblock swizzle, or leave atom out",
     ),
     "lists": (
         lambda: gemm([A], [B], config=LOW),

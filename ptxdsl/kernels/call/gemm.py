@@ -14,7 +14,6 @@ from ptxdsl.kernels.call.batched import batch_of, is_list, lists_of
 from ptxdsl.kernels.call.configure import (
     Choice,
     are_mappable,
-    by_wgmma,
     check_mappable,
     configure,
     facts,
@@ -112,7 +111,6 @@ def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = Fal
         operands = replace(operands, out_boxes=True)
     traits = configure(config, operands, device, takes_warpgroups)
     if isinstance(traits, WarpgroupTraits):
-        _check_shares(traits)
         check_mappable(problem.k, problem.a, problem.b)
     return traits
 
@@ -120,7 +118,8 @@ def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = Fal
 def _is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
     """Whether tensor copies can store the output: what is staged is what is written, in lines of 128 bytes."""
     out = problem.out
-    is_alone = problem.c is None and not problem.operands
+    is_whole = not config.swap_ab and not config.tile_schedule.shares and config.tile_schedule.cluster is None
+    is_alone = problem.c is None and not problem.operands and is_whole
     return is_alone and out.type.bits == 16 and out.is_mappable and config.tile[1] * out.type.bytes % LINE_BYTES == 0
 
 
@@ -173,16 +172,6 @@ def _chosen_fp8(problem: GemmProblem, operands: Operands, device: int | None) ->
 
 def _product_facts(problem: GemmProblem, operands: Operands) -> ProductFacts:
     return ProductFacts(problem.m, problem.n, problem.k, problem.batches or 1, operands)
-
-
-def _check_shares(traits: WarpgroupTraits) -> None:
-    """Raises LaunchError for schedules whose blocks share tiles."""
-    cause, otherwise = by_wgmma(traits.operands.inputs)
-    if traits.schedule.shares:
-        raise LaunchError(
-            f"{cause}, whose blocks compute whole tiles; by {traits.schedule} they share them",
-            help=f"take a PersistentScheduler or a threadblock swizzle{otherwise}",
-        )
 
 
 def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tuple[float, float]) -> LaunchPlan | None:

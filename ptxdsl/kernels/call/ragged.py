@@ -220,6 +220,8 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
 def _in_boxes(traits: Traits, device: int | None) -> Traits:
     """The same with an output that tensor copies store, where there is shared memory to stage it."""
     assert isinstance(traits, WarpgroupTraits)
+    if traits.tiling.swap_ab:
+        return traits
     boxes = replace(traits, operands=replace(traits.operands, out_boxes=True))
     return boxes if boxes.tile[1] % boxes.out_map.box[-1] == 0 and boxes.fits(target(device)) else traits
 

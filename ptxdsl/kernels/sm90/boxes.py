@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import gcd
 from typing import Any
 
 import ptxdsl as pd
@@ -11,7 +12,7 @@ from ptxdsl.layout.shared_operand import tile_layout
 from ptxdsl.layout.swizzle import AnyLayout
 from ptxdsl.types import Type
 
-LINE_BYTES = 128  # of a line of a box, which the swizzle permutes
+LINE_BYTES, LEAST_LINE_BYTES = 128, 32  # of a line of a box, which the swizzle permutes
 PATTERN_BYTES = 8 * LINE_BYTES  # after which the swizzle repeats
 L2_PROMOTION = 256
 
@@ -19,8 +20,8 @@ L2_PROMOTION = 256
 @dataclass(frozen=True)
 class TileBoxes:
     """A tile of `mn` rows of A, or columns of B, and `k` of K, of a matrix that is contiguous along `major`, "k" or
-    "mn". Along k one box is the tile; along mn boxes of 128 bytes of mn lie one behind the other. The matrices of
-    batches are planes of one tensor."""
+    "mn". Along k one box is the tile; along mn boxes of 128 bytes of mn, or of fewer where mn is no multiple of them,
+    lie one behind the other. The matrices of batches are planes of one tensor."""
 
     type: Type
     mn: int
@@ -29,9 +30,15 @@ class TileBoxes:
     is_batched: bool = False
 
     @property
+    def line_bytes(self) -> int:
+        """Of a line of a box, which the swizzle permutes."""
+        across = LINE_BYTES if self.major == "k" else self.mn * self.type.bytes
+        return gcd(across, LINE_BYTES)
+
+    @property
     def line(self) -> int:
         """Elements of a line of a box."""
-        return LINE_BYTES // self.type.bytes
+        return self.line_bytes // self.type.bytes
 
     @property
     def box(self) -> tuple[int, int]:
@@ -50,12 +57,12 @@ class TileBoxes:
     def map(self) -> pd.TensorMap:
         """What a kernel takes of the matrix."""
         box = (1, *self.box) if self.is_batched else self.box
-        return pd.TensorMap(self.type, box, swizzle=LINE_BYTES, l2_promotion=L2_PROMOTION)
+        return pd.TensorMap(self.type, box, swizzle=self.line_bytes, l2_promotion=L2_PROMOTION)
 
     @cached_property
     def layout(self) -> AnyLayout:
         """The (mn, k) of the tile in shared memory, in elements."""
-        return tile_layout(self.mn, self.k, self.type.bits, LINE_BYTES, self.major == "mn")
+        return tile_layout(self.mn, self.k, self.type.bits, self.line_bytes, self.major == "mn")
 
     def load(self, source: Any, destination: Any, mn: Any, k: Any, mbarrier: Any) -> None:
         """Copies the tile that begins at (mn, k) to shared memory, by one thread; completes `bytes` at an mbarrier."""

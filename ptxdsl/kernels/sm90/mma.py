@@ -18,16 +18,19 @@ UNIT = 16  # bytes that a descriptor counts
 
 
 class WarpgroupMma:
-    """The tensor cores of a warpgroup, which multiplies 64 rows of the tile of A by the tile of B."""
+    """The tensor cores of a warpgroup, which multiplies 64 rows of the tile of A by the tile of B; of the transpose, 64
+    columns of B by the tile of A."""
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, number: Any) -> None:
         """`number` is that of the warpgroup among those that multiply."""
         self.layout, atom = traits.sums, traits.atom
-        self.a, self.b = shared_operand(atom, "a", traits.a.layout), shared_operand(atom, "b", traits.b.layout)
+        tiles = (traits.a.layout, memory.a), (traits.b.layout, memory.b)
+        (a, first_a), (b, first_b) = tiles[::-1] if traits.tiling.swap_ab else tiles
+        self.a, self.b = shared_operand(atom, "a", a), shared_operand(atom, "b", b)
         self.stage_units = traits.stage_bytes // UNIT
         self.steps = traits.tile[2] // self.a.atom.shape[2]
-        self.first_a = self.a.descriptor(memory.a.value.to(u64), pd.cast(number, u64))
-        self.first_b = self.b.descriptor(memory.b.value.to(u64))
+        self.first_a = self.a.descriptor(first_a.value.to(u64), pd.cast(number, u64))
+        self.first_b = self.b.descriptor(first_b.value.to(u64))
         _, shape, sums, inputs = atom.split(".")
         self.mnemonic = f"wgmma.mma_async.sync.aligned.{shape}.{sums}.{inputs}.{inputs}"
         self.flags = self._flags(traits.operands.inputs)

@@ -10,7 +10,7 @@ from ptxdsl import ptr, u32
 from ptxdsl.kernels.parameters import Group, batch, gemm_fields, product_of, ragged_fields
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.product import Product, Products
+from ptxdsl.kernels.tiles.product import Index, Product, Products, Tile, Work
 
 
 @lru_cache(maxsize=1024)
@@ -36,6 +36,14 @@ def tensors_of(p: Any, traits: WarpgroupTraits) -> list[Any]:
     return [p.a, p.b, p.out] if traits.operands.out_boxes else [p.a, p.b]
 
 
+class TensorProducts(Products):
+    """Products of which a slice of K is never empty: one that would be multiplies the zeros that tensor copies bring
+    from behind the end of K."""
+
+    def work(self, tile: Tile, batch: Index = 0, k: tuple[Index, Index] | None = None, item: Any = None) -> Work:
+        return super().work(tile, batch, k and (k[0], pd.max(k[1], k[0] + 1)), item)
+
+
 def tensor_products_of(p: Any, traits: WarpgroupTraits) -> Products:
     """What a kernel with these parameters computes. Batches are planes of the tensors; of a single matrix for all of
     them the first is the only one."""
@@ -43,7 +51,7 @@ def tensor_products_of(p: Any, traits: WarpgroupTraits) -> Products:
     if in_boxes:
         product = product._replace(out=TensorView(p.out))
     if traits.operands.batches == "none":
-        return Products(product, traits.tile)
+        return TensorProducts(product, traits.tile)
 
     def of_batch(number: Any) -> Product:
         tensors = (p.a, p.batches.a), (p.b, p.batches.b)
@@ -51,4 +59,4 @@ def tensor_products_of(p: Any, traits: WarpgroupTraits) -> Products:
         of_batch = batch(p, product, traits.operands, number, ("c",) if in_boxes else ("c", "out"))
         return of_batch._replace(a=a, b=b, out=TensorView(p.out, number) if in_boxes else of_batch.out)
 
-    return Products(product, traits.tile, p.batches.count, of_batch)
+    return TensorProducts(product, traits.tile, p.batches.count, of_batch)

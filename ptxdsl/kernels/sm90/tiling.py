@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
-from typing import Any, ClassVar
+from typing import Any
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.operands import Operands, either
-from ptxdsl.kernels.sm90.boxes import LINE_BYTES, TileBoxes
+from ptxdsl.kernels.sm90.boxes import LEAST_LINE_BYTES, LINE_BYTES, TileBoxes
 from ptxdsl.kernels.store.sums import SumsLayout
 from ptxdsl.layout import Layout, make_tiled_mma
 from ptxdsl.runtime.limits import capability_of
 from ptxdsl.types import Type, bf16, e4m3, e5m2, f16, f32, s8, u8
 
 WARP, WARPGROUP = 32, 128
+HOLDERS_BARRIER = 15  # at which warps that multiply meet: the last one, as roles take the first
 WARP_ROWS = 16  # of the 64 that a warpgroup multiplies at a time
 GROUP_ROWS = 64
 MOST_CONSUMERS = 2  # more leave each thread too few registers
 MOST_COLUMNS, COLUMNS = 256, 16  # of a product of a warpgroup: at most, and in steps of
+LEAST_COLUMNS = {"wgmma": 16, "swapped wgmma": 8}
 # Types, and how the instruction names those of sums and of inputs
 INPUTS = {
     **{f16: "f32.f16", bf16: "f32.bf16", f32: "f32.tf32"},
@@ -28,17 +30,21 @@ INPUTS = {
 TURNED = (f16, bf16)  # types of which A and B may be contiguous along M and N; the others are along K
 DEPTH_BYTES = 32  # of K in one instruction
 ARCH = "sm_90a"
+ROLE_REGISTERS, FEW_COLUMNS = (40, 232), 128
 OWN_REGISTERS = 24  # addresses and counters, at least
 
 
 @dataclass(frozen=True)
 class WarpgroupTiling:
     """`tile` is the (M, N, K) of a thread block, of which each warpgroup multiplies 64 rows; `stages` is the length of
-    the ring in shared memory. One warpgroup more copies. Raises LaunchError for what the path is not written for."""
+    the ring in shared memory. One warpgroup more copies.
+
+    With `swap_ab` wgmma computes the transpose of a tile, BᵀAᵀ: each warpgroup has 64 of its columns, and M, of which
+    wgmma takes few as well, may be small. Raises LaunchError for what the path is not written for."""
 
     tile: tuple[int, int, int] = (128, 256, 64)
     stages: int = 4
-    role_registers: ClassVar[tuple[int, int]] = (40, 232)  # of a thread that copies, and of one that multiplies
+    swap_ab: bool = False
 
     def __post_init__(self) -> None:
         for message in warpgroup_misfits(self):
@@ -47,7 +53,13 @@ class WarpgroupTiling:
     @property
     def consumers(self) -> int:
         """The warpgroups that multiply."""
-        return self.tile[0] // GROUP_ROWS
+        return self.multiplied[0] // GROUP_ROWS
+
+    @property
+    def multiplied(self) -> tuple[int, int]:
+        """The rows and columns of the products of wgmma: those of a tile, or of its transpose."""
+        m, n, _ = self.tile
+        return (n, m) if self.swap_ab else (m, n)
 
     @property
     def threads(self) -> int:
@@ -63,6 +75,11 @@ class WarpgroupTiling:
         return self.producer * WARPGROUP // WARP
 
     @property
+    def role_registers(self) -> tuple[int, int] | tuple[None, None]:
+        """Of a thread that copies, and of one that multiplies; where sums are few, what a launch gives is enough."""
+        return ROLE_REGISTERS if self.multiplied[1] > FEW_COLUMNS else (None, None)
+
+    @property
     def holders(self) -> int:
         """The threads that hold sums."""
         return WARPGROUP * self.consumers
@@ -73,7 +90,7 @@ class WarpgroupTiling:
 
     def atom(self, inputs: Type) -> str:
         """The product of a warpgroup."""
-        return f"wgmma.m{GROUP_ROWS}n{self.tile[1]}k{DEPTH_BYTES // inputs.bytes}.{INPUTS[inputs]}"
+        return f"wgmma.m{GROUP_ROWS}n{self.multiplied[1]}k{DEPTH_BYTES // inputs.bytes}.{INPUTS[inputs]}"
 
     def a(self, operands: Operands) -> TileBoxes:
         return TileBoxes(operands.inputs, self.tile[0], self.tile[2], operands.a_major, operands.batches != "none")
@@ -83,12 +100,20 @@ class WarpgroupTiling:
 
     def sums(self, operands: Operands) -> SumsLayout:
         """Each warp has 16 rows, as wide as the tile, which lie as those of mma.m16n8k16; they are stored in strips of
-        which a line has up to 128 bytes."""
+        which a line has up to 128 bytes. Of a transpose it has 16 columns, in groups of up to 16 rows."""
+        if self.swap_ab:
+            rows, warp = gcd(self.tile[0], WARP_ROWS), (self.tile[0], WARP_ROWS)
+            mma = make_tiled_mma("mma.m16n8k16.f32.f16", tile=(WARP_ROWS, rows, None))
+            order = Layout(WARP_ROWS), Layout(rows)
+            return SumsLayout(
+                operands.sum, self.tile[:2], warp, rows, mma, order, self.holders, 0, HOLDERS_BARRIER, is_turned=True
+            )
         columns = gcd(self.tile[1], LINE_BYTES // operands.staged.bytes)
         mma = make_tiled_mma("mma.m16n8k16.f32.f16", tile=(WARP_ROWS, columns, None))
         order = Layout(WARP_ROWS), Layout(columns)
         warp = WARP_ROWS, self.tile[1]
-        return SumsLayout(operands.sum, self.tile[:2], warp, WARP_ROWS, mma, order, self.holders, columns)
+        threads, barrier = self.holders, HOLDERS_BARRIER
+        return SumsLayout(operands.sum, self.tile[:2], warp, WARP_ROWS, mma, order, threads, columns, barrier)
 
     def stage_bytes(self, inputs: Type) -> int:
         """Shared memory of one stage: a tile of A, and a tile of B behind it."""
@@ -99,7 +124,7 @@ class WarpgroupTiling:
 
     def registers(self, operands: Operands) -> int:
         """Of a thread that multiplies: at least so many are held at the same time."""
-        return GROUP_ROWS * self.tile[1] // WARPGROUP + OWN_REGISTERS
+        return GROUP_ROWS * self.multiplied[1] // WARPGROUP + OWN_REGISTERS
 
     def misfits(self, inputs: Type) -> Iterator[str]:
         """What is wrong with it for such inputs."""
@@ -115,6 +140,12 @@ class WarpgroupTiling:
                 f"atom is {self.atom(operands.inputs)}, which takes {ARCH}; the kernel is for {arch}",
                 f"leave atom out; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
             )
+        if operands.a_major == "mn" and self.a(operands).line_bytes < LEAST_LINE_BYTES:
+            yield (
+                f"tile is {self.tile}, and `a` is column-major: tensor copies would bring lines of "
+                f"{self.a(operands).line_bytes} bytes, and swizzle {LEAST_LINE_BYTES} or more",
+                f"take a tile of {COLUMNS} rows, or pass a row-major `a`",
+            )
 
 
 def warpgroup_misfits(choice: Any) -> Iterator[str]:
@@ -122,9 +153,21 @@ def warpgroup_misfits(choice: Any) -> Iterator[str]:
     tile = choice.tile
     if not isinstance(tile, tuple) or len(tile) != 3 or any(type(n) is not int or n < 1 for n in tile):
         yield f"tile is {tile!r}; it takes a tuple of three ints, (M, N, K)"
-    elif tile[0] not in [GROUP_ROWS * n for n in range(1, MOST_CONSUMERS + 1)]:
-        yield f"tile is {tile}; with wgmma its M is {GROUP_ROWS} or {GROUP_ROWS * MOST_CONSUMERS}"
-    elif tile[1] % COLUMNS or tile[1] > MOST_COLUMNS:
-        yield f"tile is {tile}; with wgmma its N is a multiple of {COLUMNS}, {MOST_COLUMNS} at most"
+    elif type(choice.swap_ab) is not bool:
+        yield f"swap_ab is {choice.swap_ab!r}; it takes True or False"
+    elif choice.swap_ab:
+        yield from _misfit_extents(tile, "swapped wgmma", "N", "M")
+    else:
+        yield from _misfit_extents(tile, "wgmma", "M", "N")
     if type(choice.stages) is not int or choice.stages < 2:
         yield f"stages is {choice.stages!r}; the ring takes 2 or more"
+
+
+def _misfit_extents(tile: tuple[int, int, int], name: str, rows: str, columns: str) -> Iterator[str]:
+    """`rows` and `columns` are the extents of a tile that give wgmma its own."""
+    extents, least = dict(zip("MNK", tile, strict=True)), LEAST_COLUMNS[name]
+    if extents[rows] not in [GROUP_ROWS * n for n in range(1, MOST_CONSUMERS + 1)]:
+        yield f"tile is {tile}; with {name} its {rows} is {GROUP_ROWS} or {GROUP_ROWS * MOST_CONSUMERS}"
+    elif (extents[columns] % COLUMNS and extents[columns] != least) or extents[columns] > MOST_COLUMNS:
+        few = f"{least} or " if least < COLUMNS else ""
+        yield f"tile is {tile}; with {name} its {columns} is {few}a multiple of {COLUMNS}, {MOST_COLUMNS} at most"

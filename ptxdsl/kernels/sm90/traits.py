@@ -54,7 +54,8 @@ class WarpgroupTraits(Traits):
     def shared_bytes(self) -> int:
         """The ring, and where the output is staged."""
         if not self.operands.out_boxes:
-            return super().shared_bytes
+            m, n = self.sums.warps
+            return self.staged_at + m * n * self.warp_staged_bytes
         return self.staged_at + self.tiling.consumers * self.staged_bytes
 
     @property
@@ -64,8 +65,11 @@ class WarpgroupTraits(Traits):
 
     @property
     def staged_at(self) -> int:
-        """Behind the ring, through which the tiles of the next product go while one is stored."""
-        return self.tiling.ring_bytes(self.operands)
+        """Behind the ring, through which the tiles of the next product go while one is stored, or by which the blocks
+        of a cluster leave each other their sums."""
+        m, n, _ = self.tile
+        exchanged = m * n * self.sum.bytes if self.schedule.cluster else 0
+        return max(self.tiling.ring_bytes(self.operands), exchanged)
 
 
 @lru_cache(maxsize=4096)

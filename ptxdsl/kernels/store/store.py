@@ -27,12 +27,13 @@ class Store:
         """`staging` is free for all threads where sums are stored."""
         operands, layout = traits.operands, traits.sums
         self.operands, self.sums, self.epilogue, self.staging = operands, layout, traits.epilogue, staging
-        self.chunk = operands.out_bytes // operands.output.bytes
+        self.chunk = min(operands.out_bytes // operands.output.bytes, layout.rows * layout.strip // layout.lanes)
         self.lanes = max(min(layout.strip // self.chunk, layout.lanes), layout.lanes // layout.rows)
         self.step = layout.lanes // self.lanes  # rows that a warp sends at a time
         self.columns = range(0, layout.strip, self.lanes * self.chunk)
         self.pitch = layout.strip + PAD
         self.staged = Layout((layout.rows, layout.strip), (self.pitch, 1))  # of a warp
+        self.held = Layout((layout.strip, layout.rows), (1, self.pitch)) if layout.is_turned else self.staged
         self.is_final = operands.c == "none" and not operands.extras  # what is staged is what is written
 
     def __call__(self, part: Part) -> None:
@@ -85,17 +86,18 @@ class Sending:
         extra = Extra(operands.output, along, operands.out_bytes, in_place=operands.c == "in place")
         return self._reader(extra, self.product.c, at)
 
-    def _writes(self, rows: PointerValue) -> tuple[PointerValue, list[tuple[int, int, int]]]:
+    def _writes(self, rows: PointerValue) -> tuple[PointerValue, list[tuple[int, list[int]]]]:
         """The address of a thread's first value; of all pairs of neighbours the distance from it in bytes, and which
-        registers they are."""
+        registers they are. A thread has no neighbours on a row where sums are turned."""
         type, layout = self.store.operands.staged, self.store.sums
         copy = make_tiled_copy_c(f"st.shared.{type.bytes}", layout.mma, type.bits)
-        held = composition(self.store.staged, layout.order)
+        held = composition(self.store.held, layout.order)
         partition = in_bytes(copy.partition_d(held, "shared"), type.bytes)
         corner = rows + copy.get_slice(pd.laneid).partition_d(held, "shared", bytes=True)(0, 0, 0)
         distances = {partition(0, (0, i), 0, 0): i for i in range(copy.values)}
-        pairs = [(at, low, distances[at + type.bytes]) for at, low in distances.items() if at % (2 * type.bytes) == 0]
-        return corner, pairs
+        together = 1 if layout.is_turned else 2
+        first = [at for at in distances if at % (together * type.bytes) == 0]
+        return corner, [(at, [distances[at + n * type.bytes] for n in range(together)]) for at in first]
 
     def _reads(self, rows: PointerValue) -> tuple[PointerValue, Scalar, Scalar]:
         """The address of a thread's first chunk, and its row and column."""
@@ -109,8 +111,8 @@ class Sending:
     def stage(self, registers: Sequence[Scalar]) -> None:
         """Brings a group to shared memory, in pairs of neighbours on a row."""
         values, type = [self._scaled(register) for register in registers], self.store.operands.staged
-        for distance, low, high in self.written:
-            write_words((self.corner + distance).bitcast(type), pack([values[low], values[high]], type))
+        for distance, neighbours in self.written:
+            write_words((self.corner + distance).bitcast(type), pack([values[n] for n in neighbours], type))
 
     def _scaled(self, value: Scalar) -> Scalar:
         """alpha times a sum; the function too, where it needs nothing else."""

@@ -20,7 +20,8 @@ class SumsLayout:
     The registers of a group are in the order of `mma`, one warp's tiled MMA of a group: those of an atom, then atoms
     along M, then along N; `order` says which row and column of the group the MMA's are. Of `threads` in a block, the
     first hold sums in the end, where warps share the K of a tile. A group is stored in strips of `columns` columns, or
-    at once; the MMA is that of a strip.
+    at once; the MMA is that of a strip. `barrier` is the one at which these threads meet. Where sums are `is_turned`,
+    rows of the MMA are columns of the group.
     """
 
     type: Type
@@ -31,6 +32,8 @@ class SumsLayout:
     order: tuple[Layout, Layout]
     threads: int
     columns: int = 0
+    barrier: int = 0
+    is_turned: bool = False
 
     @property
     def warps(self) -> tuple[int, int]:
@@ -68,6 +71,13 @@ class SumsLayout:
     def word(self) -> int:
         """Registers that are moved at a time."""
         return WIDEST // self.type.bytes
+
+    def meet(self) -> None:
+        """Waits for all threads of the block, or of those that hold sums where others have other work."""
+        if self.barrier:
+            pd.ptx.bar.sync(self.barrier, self.holders)
+        else:
+            pd.ptx.bar.sync(0)
 
     @contextmanager
     def holding(self) -> Iterator[None]:

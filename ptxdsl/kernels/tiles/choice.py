@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import singledispatch
 
+from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS, ClusterSplitK
 from ptxdsl.kernels.tiles.one_tile import OneTile
 from ptxdsl.kernels.tiles.persistent import Persistent
 from ptxdsl.kernels.tiles.schedule import TileSchedule
@@ -25,8 +26,9 @@ from ptxdsl.schedule import (
 )
 
 Schedule = ThreadblockSwizzle | PersistentScheduler | StreamKThreadblockSwizzle | TileSchedule
-# How blocks that share the K of a tile add up: one after another; the last one all; each of them a share of the tile
-REDUCTIONS = ("serial", "parallel", "scatter")
+# How blocks that share the K of a tile add up: one after another; the last one all; each of them a share of the tile,
+# by way of global memory or of the shared memory of a cluster
+REDUCTIONS = ("serial", "parallel", "scatter", "cluster")
 
 
 class Misfit(Exception):
@@ -70,6 +72,10 @@ def _(schedule: TileSchedule, split_k: int, reduction: str) -> TileSchedule:
 def _(schedule: ThreadblockSwizzle, split_k: int, reduction: str) -> TileSchedule:
     if type(schedule) is ThreadblockSwizzle:
         return tile_schedule.dispatch(object)(schedule, split_k, reduction)
+    if split_k > 1 and reduction == "cluster":
+        if split_k > MOST_BLOCKS:
+            raise Misfit(f'split_k is {split_k}, and reduction is "cluster", of {MOST_BLOCKS} blocks at most')
+        return ClusterSplitK(schedule, split_k)
     return SplitK(schedule, split_k, reduction) if split_k > 1 else OneTile(schedule)
 
 

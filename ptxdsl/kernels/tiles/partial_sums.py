@@ -24,26 +24,28 @@ class SumSlots(NamedTuple):
 
 
 class PartialSums:
-    """Slots in global memory, each with room for the sums of a tile: 16 bytes of each thread side by side."""
+    """Slots in memory, each with room for the sums of a tile: 16 bytes of each thread side by side."""
 
     def __init__(self, layout: SumsLayout, memory: PointerValue, thread: Scalar | None = None) -> None:
         """`thread` is the one whose sums are meant, if not this one's."""
         self.layout = layout
         self.memory = memory + (pd.tid.x if thread is None else thread) * layout.word
 
-    def _address(self, slot: Scalar, sums: Sums, group: Index) -> PointerValue:
-        """Of the first word; `sums` are the `group`-th of as many."""
+    def _address(self, slot: Index, sums: Sums, group: Index) -> PointerValue:
+        """Of the first word; `sums` are the `group`-th of as many. In shared memory 0 is the only slot."""
         tile_m, tile_n = self.layout.tile
         distance = group * (len(sums.registers) * self.layout.holders)
+        if isinstance(slot, int):
+            return self.memory + distance
         return self.memory + slot.to(pd.u64) * (tile_m * tile_n) + distance
 
-    def store(self, sums: Sums, slot: Scalar) -> None:
+    def store(self, sums: Sums, slot: Index) -> None:
         with self.layout.holding():
             address = self._address(slot, sums, 0)
             for number, word in sums.words():
                 write_words(address + number * self.layout.holders, word)
 
-    def add(self, sums: Sums, slot: Scalar, group: Index = 0) -> None:
+    def add(self, sums: Sums, slot: Index, group: Index = 0) -> None:
         """Adds the sums of a slot to these, which are the `group`-th of as many."""
         with self.layout.holding():
             address = self._address(slot, sums, group)
@@ -59,17 +61,17 @@ class PartialSums:
             self.add(sums, slot, group)
 
 
-def wait_for(semaphore: PointerValue, value: Index) -> None:
-    """Until a semaphore has this value; all threads then see what was written before it got that."""
+def wait_for(layout: SumsLayout, semaphore: PointerValue, value: Index) -> None:
+    """Until a semaphore has this value; all threads of a layout then see what was written before it got that."""
     with pd.if_(pd.tid.x == 0):
         seen = pd.var(u32, pd.ptx.ld.acquire.gpu.global_.u32(semaphore))
         with pd.while_(lambda: seen != value):
             pd.ptx.ld.acquire.gpu.global_.u32(semaphore, out=seen)
-    pd.ptx.bar.sync(0)
+    layout.meet()
 
 
-def announce(semaphore: PointerValue, value: Index) -> None:
-    """Sets a semaphore, behind all that the block's threads have written."""
-    pd.ptx.bar.sync(0)
+def announce(layout: SumsLayout, semaphore: PointerValue, value: Index) -> None:
+    """Sets a semaphore, behind all that the threads of a layout have written."""
+    layout.meet()
     with pd.if_(pd.tid.x == 0):
         pd.ptx.st.release.gpu.global_.u32(semaphore, value)

@@ -8,7 +8,7 @@ adds them: results never change from run to run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import ptxdsl as pd
 from ptxdsl import u32, u64
@@ -30,10 +30,11 @@ EVERYTHING, NOTHING = 1, 0
 
 
 class TileSemaphore:
-    """The `blocks` of one tile. Their semaphore, of 64 bits, is 0 before and after; one thread of each block counts."""
+    """The `blocks` of one tile, each with threads that `meet`. Their semaphore, of 64 bits, is 0 before and after; one
+    thread of each block counts."""
 
-    def __init__(self, semaphore: PointerValue, blocks: Scalar) -> None:
-        self.semaphore, self.blocks = semaphore, blocks
+    def __init__(self, semaphore: PointerValue, blocks: Scalar, meet: Callable[[], None]) -> None:
+        self.semaphore, self.blocks, self.meet = semaphore, blocks, meet
         self.is_counter = pd.tid.x == 0
         self.seen = pd.var(u64, 0)  # what that thread has seen of the semaphore
 
@@ -53,7 +54,7 @@ class TileSemaphore:
         if all blocks of the tile run, else EVERYTHING for the last one and NOTHING for the others.
 
         `scratch` is free shared memory, through which the counting thread tells the others."""
-        pd.ptx.bar.sync(0)
+        self.meet()
         with pd.if_(self.is_counter):
             self._count(LEFT, "acq_rel")
             self.seen += LEFT
@@ -64,11 +65,11 @@ class TileSemaphore:
             ):
                 pd.ptx.ld.acquire.gpu.global_.u64(self.semaphore, out=self.seen)
             scratch.store(pd.select(begun(self.seen) == self.blocks, self.blocks, alone))
-        pd.ptx.bar.sync(0)
+        self.meet()
         share = scratch.load()
         with pd.if_(self.is_counter):
             self._count(DONE)
-        pd.ptx.bar.sync(0)
+        self.meet()
         return share
 
     def end(self) -> None:
@@ -120,7 +121,8 @@ class ScatterWalk(Walk):
         return self.products.work(tile, k=k), slice, slices
 
     def _meeting(self, work: Work, slices: Scalar) -> TileSemaphore:
-        return TileSemaphore(self.scene.fields.semaphores.bitcast(u64) + self.products.number(work.tile), slices)
+        semaphores = self.scene.fields.semaphores.bitcast(u64)
+        return TileSemaphore(semaphores + self.products.number(work.tile), slices, self.scene.layout.meet)
 
     def _pieces(self, work: Work, sums: Sums, slots: SumSlots, first: Index, step: Scalar) -> Iterator[Part]:
         """Each `step`-th piece from the `first` on, none if `step` is 0: groups of a warp's sums, which any warp may

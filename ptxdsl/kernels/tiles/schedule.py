@@ -51,6 +51,11 @@ class TileSchedule:
 
     shares = False  # whether blocks meet: the kernel then has the fields `sums` and `semaphores`, pointers to memory
 
+    @property
+    def cluster(self) -> tuple[int, int, int] | None:
+        """How many blocks along each axis are a cluster, where some are."""
+        return None
+
     def general(self) -> TileSchedule:
         """The schedule that the kernel is made for: without the numbers that a launch tells it."""
         return self
@@ -83,13 +88,15 @@ class TileSchedule:
 @dataclass(frozen=True)
 class Scene:
     """What a walk may use in a kernel: its products, the fields of its schedule, the layout of sums, whether it goes
-    `ahead`, and `scratch`, a pointer to shared memory that is free when the sums of a tile are complete."""
+    `ahead`, and `scratch`, a pointer to shared memory that is free when the sums of a tile are complete; `ring` is that
+    of the ring on a path whose copies go on meanwhile."""
 
     products: Products
     fields: Any
     layout: SumsLayout
     scratch: PointerValue
     ahead: bool = False
+    ring: PointerValue | None = None
 
 
 class Walk:

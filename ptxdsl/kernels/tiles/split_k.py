@@ -82,13 +82,13 @@ class SerialWalk(SplitKWalk):
     """Each block waits for the one before it, and adds its sums to those of all before."""
 
     def _meet(self, sums: Sums, partial: PartialSums, semaphore: PointerValue, number: Scalar, tiles: Index) -> Scalar:
-        wait_for(semaphore, self.slice)
+        wait_for(sums.layout, semaphore, self.slice)
         with pd.if_(self.slice > 0):
             partial.add(sums, number)
         is_last = self.slice == self.slices - 1
         with pd.if_(~is_last):
             partial.store(sums, number)
-        announce(semaphore, pd.select(is_last, 0, self.slice + 1))
+        announce(sums.layout, semaphore, pd.select(is_last, 0, self.slice + 1))
         return is_last
 
 
@@ -110,15 +110,15 @@ def sums_in_last(
     """
     order = scratch.bitcast(u32)
     partial.store(sums, number * slots.apart + slots.first)
-    pd.ptx.bar.sync(0)
+    sums.layout.meet()
     with pd.if_(pd.tid.x == 0):
         arrived = pd.ptx.atom.acq_rel.gpu.global_.add.u32(semaphore, 1)
         order.store(arrived)
         with pd.if_(arrived == slots.size - 1):
             semaphore.store(0)
-    pd.ptx.bar.sync(0)
+    sums.layout.meet()
     is_last = order.load() == slots.size - 1
-    pd.ptx.bar.sync(0)
+    sums.layout.meet()
     with pd.if_(is_last):
         sums.clear()
         partial.add_all(sums, slots)

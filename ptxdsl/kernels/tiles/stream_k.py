@@ -117,7 +117,7 @@ class StreamKWalk(TileAfterTile):
         with pd.if_(~ends | (self.reduces_apart & ~begins)):
             slot = self.number + pd.select(ends, self.plan.sk_blocks, 0)
             partial.store(sums, slot)
-            announce(self.semaphores + slot, 1)
+            announce(sums.layout, self.semaphores + slot, 1)
         with pd.else_():
             with pd.if_(~begins):  # type: ignore[arg-type]  # a register: no block begins each of its tiles
                 self._add_peers(sums, partial, work.item)
@@ -127,7 +127,7 @@ class StreamKWalk(TileAfterTile):
         """The parts that blocks before this one have left, when they have."""
         first = self.plan.block_of(tile * self.plan.iterations)
         for peer in pd.range(first, self.number):
-            wait_for(self.semaphores + peer, 1)
+            wait_for(self.layout, self.semaphores + peer, 1)
             with pd.if_(pd.tid.x == 0):
                 (self.semaphores + peer).store(0)
         partial.add_all(sums, SumSlots(first, self.number - first, 1))
@@ -144,7 +144,7 @@ class StreamKWalk(TileAfterTile):
         tile, fragment = plan.reduction(self.number)
         first, last = plan.peers(tile)
         for peer in pd.range(first, last + 1):
-            wait_for(self.semaphores + self._slot(peer, last), 1)
+            wait_for(layout, self.semaphores + self._slot(peer, last), 1)
         for group in pd.range(fragment, layout.groups, plan.fragments):
             rows = Sums(layout, groups=1)
             for peer in pd.range(first, last + 1):
@@ -160,7 +160,7 @@ class StreamKWalk(TileAfterTile):
     def _clear(self, tile: Index, first: Index, last: Scalar) -> None:
         """The last of a tile's reduction blocks sets the semaphores back."""
         done = self.semaphores + (self.plan.sk_blocks * 2 + tile)
-        pd.ptx.bar.sync(0)
+        self.layout.meet()
         with pd.if_(pd.tid.x == 0):
             count = pd.ptx.atom.acq_rel.gpu.global_.add.u32(done, 1)
             with pd.if_(count == self.plan.fragments - 1):

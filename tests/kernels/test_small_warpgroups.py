@@ -1,0 +1,141 @@
+"""Small and skinny products on the sm_90a path: A and B swapped, and blocks that share the K of a tile."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.epilogue import add_relu, per_column, per_row
+from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.schedule import IdentityThreadblockSwizzle, PersistentScheduler, StreamKThreadblockSwizzle
+from ptxdsl.types import bf16, f16, f32
+from tests.kernels.test_schedules import few_blocks
+from tests.kernels.test_warpgroups import hopper, run
+from tests.machines import MACHINES, machine
+
+__all__ = ["few_blocks", "hopper"]  # fixtures for all tests here
+every_machine = pytest.mark.parametrize("name", MACHINES)
+IN_COLUMNS, PERSISTENT = IdentityThreadblockSwizzle(1), PersistentScheduler(max_swizzle=2)
+SIZES = [1, 7, 16, 17, 64, 65, 127, 200]
+LAYOUTS = [("row", "column", "row"), ("row", "row", "row"), ("column", "column", "row"), ("column", "row", "column")]
+WAYS = ["serial", "parallel", "scatter", "cluster"]
+
+
+def tiles(m, n, swap_ab=True, stages=3, schedule=IN_COLUMNS, **more):
+    return GemmConfig(tile=(m, n, 64), stages=stages, atom="wgmma", swap_ab=swap_ab, schedule=schedule, **more)
+
+
+@every_machine
+@pytest.mark.parametrize("orders", LAYOUTS, ids="-".join)
+@pytest.mark.parametrize("tile", [(16, 64), (48, 128), (128, 64)], ids=str)
+def test_swapped_tiles_at_sizes_around_them(name, tile, orders, rng):
+    for _ in range(1 if name == "emulator" else 12):
+        m, n, k = (int(size) for size in rng.choice(SIZES, 3))
+        m, k = (m, k) if orders[0] == "row" else (m + 1, k + 1)  # a single line is contiguous both ways
+        run(name, rng, m, n + (orders[1] == "column"), k, orders, config=tiles(*tile))
+
+
+@every_machine
+@pytest.mark.parametrize("output", ["bf16", "f32"])
+@pytest.mark.parametrize("factors", [(1.0, 0.0), (-0.75, 1.5)], ids=["alone", "with c"])
+def test_eight_rows(name, output, factors, rng):
+    alpha, beta = factors
+    run(name, rng, 5, 200, 136, inputs="bf16", output=output, alpha=alpha, beta=beta, config=tiles(8, 128))
+
+
+@every_machine
+def test_swapped_tiles_of_persistent_blocks(name, rng):
+    run(name, rng, 70, 600, 300, config=tiles(32, 64, schedule=PERSISTENT))
+
+
+@every_machine
+@pytest.mark.parametrize("along", [per_row, per_column])
+def test_operands_of_an_epilogue(name, along, rng):
+    m, n, where = 20, 136, machine(name)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((m, 128), (128, n)))
+    bias = rng.standard_normal(m if along is per_row else n).astype(np.float16)
+    config = tiles(16, 64, split_k=2, reduction="cluster")
+    out = gemm(where.array(a), where.array(b), epilogue=add_relu, operands=[along(where.array(bias))], config=config)
+    beside = bias[:, None] if along is per_row else bias
+    expected = np.maximum(a.astype(np.float64) @ b.astype(np.float64) + beside.astype(np.float64), 0)
+    assert np.allclose(where.values(out), expected, rtol=2e-3, atol=2e-2)
+
+
+@every_machine
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("tile, swap", [((16, 64), True), ((64, 128), True), ((128, 64), False)], ids=str)
+def test_blocks_share_k(name, way, tile, swap, rng):
+    run(name, rng, 100, 72, 640, config=tiles(*tile, swap, split_k=4, reduction=way))
+
+
+@every_machine
+@pytest.mark.parametrize("way", WAYS)
+def test_slices_of_k_that_would_be_empty(name, way, rng):
+    """Five steps of K in four slices are two, two, one and none; one in four leaves three empty."""
+    for k in (320, 8):
+        run(name, rng, 16, 64, k, beta=0.5, config=tiles(16, 64, split_k=4, reduction=way))
+
+
+@every_machine
+@pytest.mark.parametrize("tile, swap", [((16, 64), True), ((64, 64), False)], ids=str)
+@pytest.mark.parametrize("swizzle", [(4, 1), (12, 2, 3)], ids=["stream-K", "reduction blocks"])
+def test_stream_k(name, tile, swap, swizzle, rng):
+    blocks, *fragments = swizzle
+    schedule = StreamKThreadblockSwizzle(blocks, *fragments[:1])
+    run(name, rng, 70, 150, 700, config=tiles(*tile, swap, schedule=schedule))
+
+
+def test_all_ways_add_in_the_order_of_k(rng):
+    """To the last bit: but for the cluster, which adds the first slice to 0 as they do."""
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((30, 600), (600, 72)))
+    results = [gemm(a, b, config=tiles(16, 64, split_k=3, reduction=way)) for way in WAYS]
+    assert all(np.array_equal(results[0], other) for other in results[1:])
+
+
+@pytest.mark.parametrize("output", [bf16, f32])
+@pytest.mark.parametrize("tile, swap", [((16, 64), True), ((128, 128), True), ((128, 128), False)], ids=str)
+@pytest.mark.parametrize("way", [None, "cluster", "scatter"])
+def test_kernels_that_share_k_spill_nothing(output, tile, swap, way):
+    config = tiles(*tile, swap, 4, **({"split_k": 2, "reduction": way} if way else {}))
+    resources = warpgroup_gemm_kernel.resources("sm_90a", traits=config.traits(Operands(bf16, output), "sm_90a"))
+    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+
+
+def test_sums_of_a_cluster_have_room_where_the_ring_is_short():
+    traits = tiles(128, 256, False, 2, split_k=2, reduction="cluster").traits(Operands(f16, f16), "sm_90a")
+    assert traits.staged_at == 128 * 256 * 4
+
+
+REFUSED = {
+    "rows": (lambda: tiles(24, 64), "GemmConfig: tile is (24, 64, 64); with swapped wgmma its M is 8 or a multiple of 16, 256 at most"),
+    "columns": (lambda: tiles(16, 96), "GemmConfig: tile is (16, 96, 64); with swapped wgmma its N is 64 or 128"),
+    "no bool": (lambda: tiles(16, 64, 1), "GemmConfig: swap_ab is 1; it takes True or False"),
+    "swapped mma.sync": (
+        lambda: GemmConfig(swap_ab=True),
+        "GemmConfig: swap_ab is True; only wgmma takes the transposes of A and B",
+    ),
+    "a cluster of mma.sync": (
+        lambda: GemmConfig(split_k=2, reduction="cluster"),
+        'GemmConfig: reduction is "cluster"; only blocks of "wgmma" add up in the shared memory of a cluster',
+    ),
+    "a large cluster": (
+        lambda: tiles(16, 64, split_k=9, reduction="cluster"),
+        'GemmConfig: split_k is 9, and reduction is "cluster", of 8 blocks at most',
+    ),
+    "eight rows of a column-major a": (
+        lambda: gemm(np.zeros((64, 8), np.float16).T, np.zeros((64, 64), np.float16), config=tiles(8, 64)),
+        "GemmConfig: tile is (8, 64, 64), and `a` is column-major: tensor copies would bring lines of 16 bytes, and "
+        "swizzle 32 or more",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("which", REFUSED)
+def test_refusals(which):
+    call, message = REFUSED[which]
+    with pytest.raises(pd.LaunchError) as caught:
+        call()
+    assert caught.value.message == message

@@ -9,7 +9,8 @@ import stat
 import sys
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, wraps
 from itertools import islice
@@ -195,6 +196,22 @@ def names_of_calls(outermost: CodeType | None, wanted: Callable[[CodeType], bool
 
 def _names(frame: FrameType) -> Names:
     return Names(frame.f_code, frame.f_lasti, dict(frame.f_locals), frame.f_globals)
+
+
+@contextmanager
+def local_names(collect: Callable[[CodeType, dict[str, object]], None]) -> Iterator[None]:
+    """Within, `collect` is told the local names of each of the user's functions when it returns."""
+
+    def look(frame: FrameType, event: str, argument: object) -> None:
+        if event == "return" and not _is_library(frame.f_code.co_filename):
+            collect(frame.f_code, dict(frame.f_locals))
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
 
 
 def here(outermost: CodeType | None = None) -> Site:

@@ -33,12 +33,15 @@ if TYPE_CHECKING:
     from ptxdsl.runtime import variables as module_variables
     from ptxdsl.runtime.launch import Compiled
     from ptxdsl.runtime.variables import ModuleMemory, ModuleVariable
+    from ptxdsl.trace import named as naming
+    from ptxdsl.trace.named import PythonNames
 else:
     assembling = Late("ptxdsl.assemble")
     parsing = Late("ptxdsl.parse")
     module_variables = Late("ptxdsl.runtime.variables")
     shapes = Late("ptxdsl.runtime.shape")
     values = Late("ptxdsl.runtime.values")
+    naming = Late("ptxdsl.trace.named")
 
 
 MOST_VARIANTS = 1024  # of a kernel, that are remembered
@@ -223,7 +226,13 @@ class Kernel(AnyKernel):
         parameters = [(p.name, p.type) for p in traced.parameters]
         check_blocks(traced.module)
         text = lower(traced.module, lineinfo=lineinfo)
-        return Variant(self.name, arch, traced.module, text, parameters, traced.dynamic_bytes)
+        return Variant(self.name, arch, traced.module, text, parameters, traced.dynamic_bytes, arrays=traced.arrays)
+
+    def python_names(self, arch: str, constants: Mapping[str, object]) -> PythonNames:
+        """What Python calls the registers and arrays of a variant, for debuggers."""
+        values = self._constants(constants)
+        known: PythonNames = naming.python_names(self.signature, values, arch, self.options.directives(values))
+        return known
 
     def _constants(self, chosen: Mapping[str, object]) -> dict[str, Any]:
         """The constants by name, defaults filled in, in the order of the signature."""

@@ -18,7 +18,7 @@ def test_every_snippet_runs_and_prints_what_is_shown(tmp_path, monkeypatch, capf
 
 def test_there_are_as_many_snippets_as_seen_here():
     """So that a block whose fence is misspelled does not go untested."""
-    assert README.count("\n```python\n") == sum(language == "python" for language, _, _ in blocks(README)) == 21
+    assert README.count("\n```python\n") == sum(language == "python" for language, _, _ in blocks(README)) == 22
     assert README.count("\n```console\n") == sum(language == "console" for language, _, _ in blocks(README)) == 2
 
 

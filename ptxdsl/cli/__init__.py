@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from ptxdsl import __version__, config, driver, ir
-from ptxdsl.cli import cached, check, demo, layout, manual, process, schedule
+from ptxdsl.cli import cached, check, debug, demo, layout, manual, process, schedule
 from ptxdsl.cli.numbers import at_most, seed
 from ptxdsl.cli.output import write
 from ptxdsl.cli.process import FAILURE, UsageError
@@ -70,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_dump(commands)
     _add_run(commands)
     check.add(commands)
+    debug.add(commands)
     layout.add(commands)
     schedule.add(commands)
     cached.add(commands)

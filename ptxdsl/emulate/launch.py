@@ -18,7 +18,7 @@ from .memory.regions import Allocation, Region, Table, spread
 from .memory.spaces import Memory
 from .report import Index, Report
 from .run.core import EmulatedLaunch, Found
-from .run.machine import Machine
+from .run.machine import Machine, MachineWatcher
 from .run.program import Arena, Program, allocation, initial_bytes, shared_allocations
 
 _PARAMETER_ZONE = 16
@@ -41,6 +41,7 @@ def emulate(
     variables: dict[ir.Variable, bytes] | None = None,
     traffic: bool = False,
     cluster: Index | None = None,
+    watchers: Sequence[MachineWatcher] = (),
 ) -> Report:
     """Runs a kernel and reports what it did wrong; arrays are written only if that is nothing.
 
@@ -48,11 +49,12 @@ def emulate(
     a struct. Bounds and alignment are always checked; `checks` adds reads of what was never written and of copies not
     waited for. `resident` limits how many blocks run at once; without it, as many as an H200 holds. `variables` keeps
     what the module's variables hold from one launch to the next. `traffic` counts what each line does. `cluster`
-    counts the blocks of a cluster, into which the grid divides; without it the kernel's own promise holds.
+    counts the blocks of a cluster, into which the grid divides; without it the kernel's own promise holds. `watchers`
+    see each step.
     """
     with _enough_memory(function, module):
         return _Emulation(function, module, arguments, shared_bytes, variables).run(
-            grid, block, cluster, checks, resident, False, traffic
+            grid, block, cluster, checks, resident, False, traffic, watchers
         )
 
 
@@ -125,15 +127,18 @@ class _Emulation:
         resident: int | None,
         only_first: bool,
         traffic: bool = False,
+        watchers: Sequence[MachineWatcher] = (),
     ) -> Report:
         _, shared, stride = shared_allocations(self.program.of_space("shared"), self.dynamic_bytes)
         table = Table(shared)
         launch = EmulatedLaunch(
             self.program, grid, block, self.places, table, stride, self.dynamic_bytes, self.workspace, checks, resident,
-            only_first, traffic, cluster or clusters_of(self.function).required,
+            only_first, traffic, cluster or clusters_of(self.function).required, watchers,
         )  # fmt: skip
         memory = Memory(self._spaces(), Table(self.constants))
         machine = Machine(launch, memory)
+        for watcher in watchers:
+            watcher.attach(machine)
         try:
             with np.errstate(all="ignore"):
                 machine.run()

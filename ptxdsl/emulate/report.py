@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from ..errors import Location
+from ..errors import Error, Location
 
 Index = tuple[int, int, int]
 SHOWN_THREADS = 64
@@ -112,6 +113,37 @@ def _against(taken: int, ideal: int) -> str:
     return f"{taken} ({ideal})" if taken else ""
 
 
+@dataclass(frozen=True, slots=True)
+class ExecutedStep:
+    """A step of a thread: the instruction, its line, and what it left in registers. Where the guard did not hold it
+    `ran` not."""
+
+    location: Location | None
+    instruction: str
+    results: tuple[tuple[str, object], ...] = ()
+    ran: bool = True
+
+    def __str__(self) -> str:
+        values = ", ".join(f"{name} = {shown(value)}" for name, value in self.results)
+        return f"{self.location or '(no line)'}  {self.instruction}  {values if self.ran else '(not taken)'}".rstrip()
+
+
+class KeptSteps(Protocol):
+    """What threads did, as far as it was kept."""
+
+    def of(self, thread: object) -> Sequence[ExecutedStep]:
+        """The steps of a thread. Raises Error for one of which none were kept."""
+
+
+def shown(value: object) -> str:
+    """A value of a register in few digits: floats with nine at most, true and false."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return "(" + ", ".join(map(shown, value)) + ")"
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
 @dataclass(slots=True)
 class Report:
     """The result of an emulation: findings, executed thread instructions, and what the kernel printed.
@@ -126,6 +158,14 @@ class Report:
     bank_conflicts: list[Traffic] = field(default_factory=list)
     global_sectors: list[Traffic] = field(default_factory=list)
     counters: list[LineCounters] = field(default_factory=list)
+    traces: KeptSteps | None = field(default=None, repr=False)
+
+    def trace(self, thread: object = 0) -> Sequence[ExecutedStep]:
+        """The steps of a thread that `pd.emulate(…, trace=thread)` kept, in their order; `print(*steps, sep="\n")`
+        shows them. A thread is named as there. Raises Error for one that was not kept."""
+        if self.traces is None:
+            raise Error("the report has no trace", help="ask for it: pd.emulate(…, trace=thread)")
+        return self.traces.of(thread)
 
     def of_kind(self, kind: str) -> Sequence[Finding]:
         return [f for f in self.findings if f.kind == kind]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl import config, ir
@@ -18,12 +18,18 @@ from ptxdsl.runtime.variant import Variant
 if TYPE_CHECKING:
     import ptxdsl.emulate as emulator
     from ptxdsl.emulate import Report
+    from ptxdsl.emulate import threads as naming
+    from ptxdsl.emulate.observe import steps as recording
+    from ptxdsl.emulate.run.machine import MachineWatcher
+    from ptxdsl.emulate.threads import ThreadName
     from ptxdsl.runtime import shape as shapes
     from ptxdsl.runtime import values as checking
     from ptxdsl.runtime.shape import Shape
     from ptxdsl.runtime.values import Kind, Value
 else:
     emulator = Late("ptxdsl.emulate")
+    naming = Late("ptxdsl.emulate.threads")
+    recording = Late("ptxdsl.emulate.observe.steps")
     shapes = Late("ptxdsl.runtime.shape")
     checking = Late("ptxdsl.runtime.values")
 
@@ -41,6 +47,62 @@ def run(variant: Variant, shape: tuple[Any, ...], arguments: Sequence[Any], over
     )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class EmulatorCall:
+    """A launch on the emulator that was checked: the kernel, the shape, the arguments and what was asked for."""
+
+    variant: Variant
+    shape: Shape
+    arguments: Sequence[Array | Struct | bytes]
+    checks: bool
+    traffic: bool
+    settings: Mapping[str, str]
+
+    def run(self, watchers: Sequence[MachineWatcher] = ()) -> Report:
+        """Runs it; watchers see each step."""
+        variant, shape = self.variant, self.shape
+        with config.using(**self.settings):
+            return emulator.emulate(
+                variant.function, variant.read, shape.grid, shape.block, self.arguments, shape.shared_bytes,
+                self.checks, variables=_variables(variant), traffic=self.traffic, cluster=shape.cluster,
+                watchers=watchers,
+            )  # fmt: skip
+
+
+def emulator_call(
+    called: str,
+    kernel: object,
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    arguments: Sequence[object],
+    *,
+    shared_bytes: int | None = None,
+    checks: bool = True,
+    overlap: bool = False,
+    schedule: str | None = None,
+    max_steps: int | None = None,
+    max_seconds: float | None = None,
+    traffic: bool = False,
+    cluster: int | tuple[int, ...] | None = None,
+    constants: Mapping[str, object],
+) -> EmulatorCall:
+    """A launch as `pd.emulate` takes it, for the function that is `called` so. Raises LaunchError for what does not
+    fit."""
+    if not hasattr(kernel, "variant"):
+        raise LaunchError(
+            f"{called} takes a kernel first; found {kernel!r}",
+            at=here().location,
+            help="decorate the function with @pd.kernel, or take the kernel of a module: pd.parse(text)[name]",
+        )
+    variant = kernel.variant(config.current().arch, dict(constants))
+    shape = _in_clusters(variant, shapes.launch_shape(grid, block, variant.shared_bytes(shared_bytes), cluster))
+    filled = _checked(variant, shape, arguments, overlap)
+    limits_given = {"schedule": schedule, "steps": max_steps, "seconds": max_seconds}
+    settings = {name: str(value) for name, value in limits_given.items() if value is not None}
+    with config.using(**settings):  # refuses what they cannot be, before anything runs
+        return EmulatorCall(variant, shape, filled, checks, traffic, settings)
+
+
 @public
 def emulate(
     kernel: object,
@@ -54,6 +116,7 @@ def emulate(
     max_steps: int | None = None,
     max_seconds: float | None = None,
     traffic: bool = False,
+    trace: bool | ThreadName | list[ThreadName] = False,
     cluster: int | tuple[int, ...] | None = None,
     **constants: object,
 ) -> Report:
@@ -63,24 +126,19 @@ def emulate(
     was never written and copies not waited for. `schedule` is "lockstep", "skewed", "random" or "random:SEED"; after
     `max_steps` steps or `max_seconds` the kernel is stopped, which is a finding of kind 'limit'. Without them the
     settings PTXDSL_SCHEDULE, PTXDSL_STEPS and PTXDSL_SECONDS hold. `traffic` fills `report.bank_conflicts`,
-    `report.global_sectors` and `report.counters`. `cluster` counts the blocks of a cluster, as in a launch. Raises
-    LaunchError for arguments that do not fit.
+    `report.global_sectors` and `report.counters`. `trace` keeps the steps of threads for `report.trace(thread)`: of a
+    thread of block 0 by its number, of ((block), (thread)), of several in a list, of all of them with True. `cluster`
+    counts the blocks of a cluster, as in a launch. Raises LaunchError for arguments that do not fit.
     """
-    if not hasattr(kernel, "variant"):
-        raise LaunchError(
-            f"pd.emulate takes a kernel first; found {kernel!r}",
-            at=here().location,
-            help="decorate the function with @pd.kernel, or take the kernel of a module: pd.parse(text)[name]",
-        )
-    variant = kernel.variant(config.current().arch, constants)
-    shape = _in_clusters(variant, shapes.launch_shape(grid, block, variant.shared_bytes(shared_bytes), cluster))
-    filled = _checked(variant, shape, arguments, overlap)
-    limits_given = {"schedule": schedule, "steps": max_steps, "seconds": max_seconds}
-    with config.using(**{name: str(value) for name, value in limits_given.items() if value is not None}):
-        return emulator.emulate(
-            variant.function, variant.read, shape.grid, shape.block, filled, shape.shared_bytes, checks,
-            variables=_variables(variant), traffic=traffic, cluster=shape.cluster,
-        )  # fmt: skip
+    call = emulator_call(
+        "pd.emulate", kernel, grid, block, arguments, shared_bytes=shared_bytes, checks=checks, overlap=overlap,
+        schedule=schedule, max_steps=max_steps, max_seconds=max_seconds, traffic=traffic, cluster=cluster,
+        constants=constants,
+    )  # fmt: skip
+    if trace is False:
+        return call.run()
+    threads = naming.Threads(call.shape.grid, call.shape.block)
+    return call.run([recording.StepRecorder(threads, threads.all_of(trace, "trace"))])
 
 
 def _in_clusters(variant: Variant, shape: Shape) -> Shape:

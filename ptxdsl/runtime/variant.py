@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ptxdsl.runtime.launch import Compiled
     from ptxdsl.runtime.loaded import Image
     from ptxdsl.runtime.variables import ModuleMemory
+    from ptxdsl.trace.memory import SharedArray
 else:
     arguments = Late("ptxdsl.runtime.arguments")
     assembling = Late("ptxdsl.assemble")
@@ -41,6 +42,7 @@ class Variant:
 
     `dynamic_bytes` of shared memory are needed at launch; None leaves that to the caller. `captures` is what the
     kernel's function read of Python when it was traced; `memory` holds the variables of a module that was parsed.
+    `arrays` are those in shared memory that the function declared.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Variant:
     parsed: ir.Module | None = field(default=None, repr=False)
     captures: Captures = field(default=NOTHING, repr=False)
     memory: ModuleMemory | None = field(default=None, repr=False)
+    arrays: tuple[SharedArray, ...] = field(default=(), repr=False)
     _cubins: dict[str, Cubin] = field(default_factory=dict, repr=False)
     _compiled: dict[str, Compiled] = field(default_factory=dict, repr=False)
 

@@ -12,7 +12,7 @@ from ptxdsl.isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES
 from ptxdsl.trace.builder import Builder, building, is_name
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.mapped import MappedTensor
-from ptxdsl.trace.memory import PointerValue, PointerVar, align_dynamic
+from ptxdsl.trace.memory import PointerValue, PointerVar, SharedArray, align_dynamic, shared_arrays
 from ptxdsl.trace.operators import operate
 from ptxdsl.trace.parameters import Leaf, assembled, ptx_name
 from ptxdsl.trace.roles import check_roles
@@ -28,11 +28,15 @@ from ptxdsl.types import Pointer, Type, b8, bits, u64
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A traced kernel; `dynamic_bytes` of shared memory are needed at launch, None if that is for the caller to say."""
+    """A traced kernel; `dynamic_bytes` of shared memory are needed at launch, None if that is for the caller to say.
+
+    `arrays` are those in shared memory, by their names in Python.
+    """
 
     module: ir.Module
     parameters: tuple[Parameter, ...]
     dynamic_bytes: int | None
+    arrays: tuple[SharedArray, ...] = ()
 
 
 def trace(
@@ -60,7 +64,7 @@ def trace(
     warn_unread(builder)
     builder.function.body = builder.finished()
     module = ir.Module((arch,), items=builder.module.items(builder.function))
-    return Traced(module, parameters, builder.dynamic_bytes)
+    return Traced(module, parameters, builder.dynamic_bytes, shared_arrays(builder))
 
 
 def _outside(found: KernelSignature, constants: Mapping[str, object]) -> Names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 from ptxdsl import ir
@@ -433,6 +434,37 @@ def _numbers(coordinate: Coordinate) -> Coordinate:
     return coordinate.number if isinstance(coordinate, Scalar) and coordinate.number is not None else coordinate
 
 
+@dataclass(frozen=True, slots=True)
+class SharedArray:
+    """An array in shared memory as Python has it: its name, the variable it lies in, bytes from there, its layout.
+
+    The layout is None for an array of unknown length.
+    """
+
+    name: str
+    variable: str
+    offset: int
+    element: Type
+    layout: Any
+
+
+def _remembered(builder: Builder, view: ArrayView, name: str) -> ArrayView:
+    """The array, of which those who look at shared memory will know the layout."""
+    known: dict[str, SharedArray] = builder.memory.setdefault(SharedArray, {})
+    called, number = name, 0
+    while called in known:
+        number += 1
+        called = f"{name}_{number}"
+    pointer = view.pointer
+    known[called] = SharedArray(called, str(pointer.base), pointer.offset, view.element, view.layout)
+    return view
+
+
+def shared_arrays(builder: Builder) -> tuple[SharedArray, ...]:
+    """The arrays in shared memory that a kernel declares."""
+    return tuple(builder.memory.get(SharedArray, {}).values())
+
+
 def layout_of(layout: Any) -> tuple[Any, bool]:
     """(layout, whether it was a plain shape): a plain shape is row-major and takes one coordinate for each extent."""
     if hasattr(layout, "index") and hasattr(layout, "cosize"):
@@ -499,7 +531,8 @@ def shared(element: Type, layout: Any, *, align: int | None = None, name: str | 
             f"`{variable.name}` makes {total} bytes of shared memory; a kernel can declare {STATIC_BYTES}",
             "use pd.dynamic_shared, whose size is given at launch",
         )
-    return ArrayView(PointerValue(variable, Pointer(element, "shared")), layout, ranked)
+    view = ArrayView(PointerValue(variable, Pointer(element, "shared")), layout, ranked)
+    return _remembered(builder, view, variable.name)
 
 
 def shared_variables(builder: Builder) -> list[ir.Variable]:
@@ -530,7 +563,9 @@ def dynamic_shared(element: Type, layout: Any = None, *, align: int | None = Non
     start = -(-builder.dynamic_bytes // align) * align
     builder.dynamic_bytes = None if known is None else start + known.cosize * element.bytes
     variable = _dynamic_memory(builder, align)
-    return ArrayView(PointerValue(variable, Pointer(element, "shared"), start), known, ranked)
+    names = builder.site().names
+    view = ArrayView(PointerValue(variable, Pointer(element, "shared"), start), known, ranked)
+    return _remembered(builder, view, names[0] if len(names) == 1 else variable.name)
 
 
 def _dynamic_memory(builder: Builder, align: int) -> ir.Variable:

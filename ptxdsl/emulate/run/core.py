@@ -28,6 +28,7 @@ from .residents import ONE, Residents
 from .scheduler import Scheduler
 from .schedules import schedule
 from .special import changes, special_register
+from .watching import Watcher
 
 MULTIPROCESSORS = 132  # of an H200
 LOCAL_ZONE = 16
@@ -49,7 +50,8 @@ class EmulatedLaunch:
     """What is launched.
 
     `shared` are the allocations of a block, `places` the addresses of module variables and parameters, `workspace` the
-    address of memory that the driver gives to a grid. `cluster` is None for a launch without clusters.
+    address of memory that the driver gives to a grid. `cluster` is None for a launch without clusters. `watchers` see
+    each step before it runs.
     """
 
     program: Program
@@ -65,6 +67,7 @@ class EmulatedLaunch:
     only_first: bool = False
     traffic: bool = False
     cluster: Index | None = None
+    watchers: Sequence[Watcher] = ()
 
 
 class Core:
@@ -149,7 +152,12 @@ class Core:
     # Limits
 
     def look_up(self, step: Decoded, lanes: np.ndarray) -> None:
-        """Ends the launch, which is at this step, where it has run for too long; says when to look again."""
+        """Ends the launch, which is at this step, where it has run for too long; says when to look again.
+
+        Watchers see the step; with any, each step is looked at, which is what they cost.
+        """
+        for watcher in self.launch.watchers:
+            watcher.before(step, lanes)
         if self.clock > self.last_step:
             raise Abort
         limit = ""
@@ -163,6 +171,8 @@ class Core:
         self.pause = min(self.last_step, self.clock + STEPS_BETWEEN_LOOKS)
         if self.most_steps is not None:
             self.pause = min(self.pause, self.most_steps)
+        if self.launch.watchers:
+            self.pause = self.clock
 
     # Findings
 
@@ -185,6 +195,8 @@ class Core:
         first = self._in_order(lanes)[:SHOWN_THREADS]
         threads = tuple(self.residents.name(int(lane)) for lane in first)
         self.report.findings.append(Finding(kind, message, locations, threads, len(lanes), help))
+        for watcher in self.launch.watchers:
+            watcher.found(self.report.findings[-1])
         if self.launch.only_first:
             raise Found
         self.last_step = min(self.last_step, self.clock + STEPS_AFTER_FINDING)

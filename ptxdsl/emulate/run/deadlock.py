@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +36,8 @@ def report_deadlock(machine: Core, x: Executor, late: int) -> None:
 
     `late` blocks have not started.
     """
-    waits = _waits(machine, x)
+    scheduler = machine.scheduler
+    waits = all_waits(machine, x, (*scheduler.parked.values(), *scheduler.ready.values()))
     held = machine.scheduler.held.values()
     if held:
         _report_collective(machine, x, min(held, key=lambda group: group.order), waits)
@@ -50,13 +52,35 @@ def report_deadlock(machine: Core, x: Executor, late: int) -> None:
     machine.find("deadlock", "\n".join(lines), None, lanes, places)
 
 
+def standing_lines(machine: Core, x: Executor, running: np.ndarray | None) -> list[str]:
+    """Who runs, is ready or waits where, a line of text each; `running` are the lanes of the group that runs."""
+    lines = [] if running is None else [_standing(machine, running, "running", x.step)]
+    for group in machine.scheduler.ready.values():
+        lines.append(_standing(machine, group.lanes, "ready", group.frame.code.steps[group.pc]))
+    waits = all_waits(machine, x, machine.scheduler.parked.values())
+    return lines + [f"waiting  {_named(machine, wait.lanes)}, {wait.what}" for wait in waits]
+
+
+def _standing(machine: Core, lanes: np.ndarray, does: str, step: Decoded) -> str:
+    return f"{does:<8} {_named(machine, lanes)}, at {step.opcode.text}{_at(step.location)}"
+
+
+def _named(machine: Core, lanes: np.ndarray) -> str:
+    """Lanes in words: 'threads 0–31 of block (0, 0, 0)', or how many there are of several blocks."""
+    r = machine.residents
+    if len(np.unique(r.slot[lanes])) > 1:
+        return f"{len(lanes)} threads of {_blocks(machine, lanes)}"
+    return f"{threads_text(r, lanes)} of {_blocks(machine, lanes)}"
+
+
 def _line(machine: Core, wait: Wait) -> str:
     many = len(wait.lanes) > 1
     who = f"{len(wait.lanes)} thread{'s' * many} of {_blocks(machine, wait.lanes)}"
     return f"  {who} wait{'s' * (not many)} {wait.what}"
 
 
-def _waits(machine: Core, x: Executor) -> list[Wait]:
+def all_waits(machine: Core, x: Executor, groups: Iterable[Group]) -> list[Wait]:
+    """Lanes that wait at barriers, for others of their warps, or as one of these groups."""
     scheduler, barriers = machine.scheduler, machine.barriers
     waits = [
         Wait(entry.group.lanes, f"{barriers.describe(entry, x)}{_at(entry.step.location)}", entry.step)
@@ -70,7 +94,7 @@ def _waits(machine: Core, x: Executor) -> list[Wait]:
     for group in scheduler.held.values():
         step = group.frame.code.steps[group.pc]
         waits.append(Wait(group.lanes, f"at {step.opcode.text}{_at(step.location)}", step))
-    for group in (*scheduler.parked.values(), *scheduler.ready.values()):
+    for group in groups:
         step = group.frame.code.steps[group.pc]
         what = "in a loop that changes nothing" if group.circles else f"at {step.opcode.text}"
         waits.append(Wait(group.lanes, what + _at(step.location) + _lacking(machine, x, group), step))
@@ -134,13 +158,13 @@ def _report_warpgroup(machine: Core, group: Group, step: Decoded, waits: list[Wa
     members = by_warpgroup(r, rows == group.lanes[0] // WARP)[r.all // WARP] > 0
     here = group.lanes[members[group.lanes]]
     away = [(wait, wait.lanes[members[wait.lanes]]) for wait in waits if wait.step is not step]
-    others = [f"{_threads(r, lanes)} wait {wait.what}" for wait, lanes in away if lanes.size]
-    message = f"{step.opcode.text}: {_threads(r, here)} of a warpgroup wait for its others; " + " and ".join(others)
+    others = [f"{threads_text(r, lanes)} wait {wait.what}" for wait, lanes in away if lanes.size]
+    message = f"{step.opcode.text}: {threads_text(r, here)} of a warpgroup wait for its others; " + " and ".join(others)
     places = [wait.step.location for wait, lanes in away if lanes.size and wait.step.location is not None]
     machine.find("divergent-collective", message, step, here, places)
 
 
-def _threads(residents: Residents, lanes: np.ndarray) -> str:
+def threads_text(residents: Residents, lanes: np.ndarray) -> str:
     """Lanes in words, by their numbers in the block: 'threads 0–63'."""
     return lane_list(np.bincount(residents.thread[lanes])).replace("lane", "thread")
 

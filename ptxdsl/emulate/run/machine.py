@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from ...errors import Location
@@ -25,6 +27,7 @@ from .processor import Processor
 from .registers import RegisterPool, at_launch
 from .residents import WARP, Residents
 from .scheduler import ROUNDS_BEFORE_OTHERS, Group, Scheduler
+from .watching import Watcher
 
 LANES = 8192
 """Lanes that run together: more make an instruction cheaper for each, until arrays leave the cache."""
@@ -63,6 +66,8 @@ class Machine(Core):
         finally:
             if self.traffic is not None:
                 self.traffic.tell()
+        for watcher in self.launch.watchers:
+            watcher.ended()
         return self.report
 
     def _whereabouts(self) -> str:
@@ -199,3 +204,10 @@ class Machine(Core):
         self.copies.move(lanes, slots, new.lanes, self.launch.shared_bytes)
         self.memory.move(new, lanes, slots)
         self.processor.move(new, old_lanes, lanes[old_lanes])
+
+
+class MachineWatcher(Watcher, Protocol):
+    """A watcher that looks at the machine."""
+
+    def attach(self, machine: Machine) -> None:
+        """The launch is about to begin."""

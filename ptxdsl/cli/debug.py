@@ -1,0 +1,298 @@
+"""The command `ptxdsl debug`: one launch on the emulator, stopped, stepped and looked at from the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import cmd
+import linecache
+import re
+import sys
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
+
+from ptxdsl import config
+from ptxdsl.check.examples import Example
+from ptxdsl.cli.launches import TARGETS, Launchable, add_launch, launches
+from ptxdsl.cli.process import FAILURE, UsageError
+from ptxdsl.cli.user_code import user_code
+from ptxdsl.debug import Debugger, Stop, debug
+from ptxdsl.debug.inspection import UNWRITTEN
+from ptxdsl.emulate.report import counted, shown
+from ptxdsl.emulate.threads import ThreadName
+from ptxdsl.errors import Error
+
+DESCRIPTION = "Runs a launch on the emulator, and stops it where you want to look."
+AROUND = 5  # lines and instructions before and behind
+A_ROW = 8  # lanes of a warp in a line of text
+MOST_ELEMENTS = 4096  # of an array, that are printed
+EPILOG = f"""{TARGETS}
+Commands are read from the terminal, from stdin, or from --command. The launch stands at its first instruction.
+
+  break LINE [thread T]       stop at a line: 12, or file.py:12        (b)
+  clear [N]                   take a breakpoint away, or all of them
+  continue                    to a breakpoint, a finding or the end    (c)
+  step, next                  to another line; next: of the kernel     (s, n)
+  stepi                       to the next instruction                  (si)
+  thread [T]                  the thread to look at: 3, 3,1 or 3 of 0,1
+  print NAME [as TYPE]        a register by its name in Python or PTX  (p)
+  registers [all]             those that the thread has written        (r)
+  warp NAME [as TYPE]         a register in all lanes of the warp      (w)
+  shared [NAME]               shared memory, through its layout
+  memory NAME [FIRST [COUNT]] an array of the launch, as it is now     (m)
+  where                       who runs and waits where                 (bt)
+  list, ptx                   the lines, the instructions around       (l)
+  findings, breaks, quit                                               (q)
+
+exit code: 0 nothing was found, 1 something was, 2 the command, or one of its commands, cannot be meant
+
+examples
+  ptxdsl debug kernels.py:saxpy
+  ptxdsl debug kernels.py:saxpy -c "break 9" -c continue -c "warp i" -c where
+"""
+
+
+def add(commands: Any) -> None:
+    """Adds the command to those of `ptxdsl`."""
+    parser = commands.add_parser(
+        "debug",
+        help="stop, step and look at a kernel, on the emulator",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_launch(parser)
+    parser.add_argument("--example", type=_number, default=1, metavar="N", help="which of several (default 1)")
+    parser.add_argument("-c", "--command", action="append", dest="lines", metavar="COMMAND", help="in their order")
+    parser.set_defaults(command=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """1 where something was found."""
+    if options.target == "-" and not options.lines:
+        raise UsageError("stdin is the PTX, so that no commands come from there", help="give them by --command")
+    with config.using(**({"arch": options.arch} if options.arch else {})):
+        name, kernel, example = one_launch(options)
+        with user_code(f"`{name}` cannot be run"):
+            session = debug(kernel, example.grid, example.block, *example.arguments, **example.keywords)
+        with session:
+            terminal = DebuggerTerminal(session)
+            print(f"{name}{example}\n{session.stop}")
+            if options.lines is None and sys.stdin.isatty():
+                terminal.cmdloop()
+            else:
+                terminal.run_script(options.lines if options.lines is not None else sys.stdin.read().splitlines())
+            return FAILURE if terminal.findings() else 0
+
+
+def one_launch(options: argparse.Namespace) -> tuple[str, Launchable, Example]:
+    """The kernel and the launch that a command is for. Raises UsageError where there are several kernels."""
+    (name, kernel, examples), *others = launches(options)
+    if others:
+        names = ", ".join([name, *(other for other, _, _ in others)])
+        raise UsageError(
+            f"{options.target} has several kernels with examples: {names}", help=f"say which: {options.target}:{name}"
+        )
+    known = list(examples)
+    if options.example > len(known):
+        raise UsageError(f"--example {options.example}: {name} has {counted(len(known), 'example')}")
+    return name, kernel, known[options.example - 1]
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or int(text[:9]) < 1:
+        raise UsageError(f"--example {text} is no number from 1 on")
+    return int(text[:9])
+
+
+class DebuggerTerminal(cmd.Cmd):
+    """Reads commands and prints what a debugger says to them."""
+
+    prompt = "(ptxdsl) "
+
+    def __init__(self, session: Debugger) -> None:
+        super().__init__()
+        self.session = session
+
+    # Reading
+
+    def run_script(self, lines: Sequence[str]) -> None:
+        """Commands one after another, printed with what they say. Raises UsageError for one that is refused."""
+        for line in filter(str.strip, lines):
+            print(f"{self.prompt}{line}")
+            try:
+                if self._obey(line):
+                    return
+            except Error as error:
+                raise UsageError(error.message, at=error.at, help=error.help) from error
+
+    def onecmd(self, line: str) -> bool:
+        """One command of a terminal, where a refusal is only printed."""
+        if line == "EOF":
+            print()
+            return True
+        line = line.strip() or self.lastcmd  # an empty line says the last command again, as debuggers do
+        if not line:
+            return False
+        self.lastcmd = line
+        try:
+            return self._obey(line)
+        except Error as error:
+            print(error)
+            return False
+
+    def _obey(self, line: str) -> bool:
+        """Whether that was the last command."""
+        word, _, rest = line.strip().partition(" ")
+        name = SHORT.get(word, word)
+        if name not in COMMANDS:
+            raise Error(f"there is no command `{word}`", help=f"there is {', '.join(COMMANDS)}")
+        return bool(COMMANDS[name](self, rest.strip()))
+
+    def completenames(self, text: str, *_: Any) -> list[str]:
+        return [name for name in COMMANDS if name.startswith(text)]
+
+    # Running
+
+    def findings(self) -> bool:
+        """Whether something was found so far."""
+        report = self.session.report or self.session.machine.report
+        return any(finding.kind != "closed" for finding in report.findings)
+
+    def _tell(self, stop: Stop) -> None:
+        print(stop)
+        if stop.is_end and self.session.report is not None:
+            report = self.session.report
+            print(f"{counted(report.instructions, 'thread instruction')}, {counted(len(report.findings), 'finding')}")
+
+    def do_break(self, text: str) -> None:
+        place, _, thread = text.partition(" thread ")
+        if not text:
+            raise Error("break takes a line", help="such as 12, or file.py:12")
+        print(self.session.stop_at(place, _thread(thread) if thread else None))
+
+    def do_breaks(self, text: str) -> None:
+        print("\n".join(map(str, self.session.breaks)) or "no breakpoints")
+
+    def do_clear(self, text: str) -> None:
+        if text and not text.isdecimal():
+            raise Error(f"clear takes the number of a breakpoint; found `{text}`")
+        self.session.clear(int(text) if text else None)
+        self.do_breaks("")
+
+    def do_continue(self, text: str) -> None:
+        self._tell(self.session.resume())
+
+    def do_step(self, text: str) -> None:
+        self._tell(self.session.step())
+
+    def do_next(self, text: str) -> None:
+        self._tell(self.session.next())
+
+    def do_stepi(self, text: str) -> None:
+        self._tell(self.session.step_instruction())
+
+    def do_quit(self, text: str) -> bool:
+        return True
+
+    def do_help(self, arg: str) -> None:
+        print(EPILOG.partition("first instruction.\n\n")[2].partition("\n\nexit code")[0])
+
+    # Looking
+
+    def do_thread(self, text: str) -> None:
+        if text:
+            self.session.select(_thread(text))
+        print(self.session.focus)
+        if text and (standing := self.session.inspection.standing(self.session.focus)) is not None:
+            step = standing.step
+            print(f"  {step.location or '(no line)'}  {step.instruction}{'  (waits)' * standing.waits}")
+
+    def do_print(self, text: str) -> None:
+        name, type = _typed("print", text)
+        for each in self.session.inspection.values(name, self.session.focus, type):
+            print(each)
+
+    def do_registers(self, text: str) -> None:
+        if text not in ("", "all"):
+            raise Error(f"registers takes `all` or nothing; found `{text}`")
+        known = self.session.inspection.registers(self.session.focus, numbered=text == "all")
+        print("\n".join(map(str, known)) or "no register is written yet")
+
+    def do_warp(self, text: str) -> None:
+        name, type = _typed("warp", text)
+        row = [UNWRITTEN if v is None else shown(v) for v in self.session.warp(name, type=type)]
+        width = max(map(len, row))
+        for first in range(0, len(row), A_ROW):
+            print(f"lanes {first:2}-{first + A_ROW - 1:2}  " + " ".join(f"{v:>{width}}" for v in row[first:][:A_ROW]))
+
+    def do_shared(self, text: str) -> None:
+        inspection = self.session.inspection
+        if not text:
+            print(", ".join(inspection.shared_names()) or "the kernel has no shared memory")
+            return
+        content = self.session.shared(text)
+        if content.values.size > MOST_ELEMENTS:
+            raise Error(f"{text} has {content.values.size} elements, too many for a terminal", help="use pd.debug")
+        print(content)
+
+    def do_memory(self, text: str) -> None:
+        match = re.fullmatch(r"(\S+)(?:\s+(\d{1,12}))?(?:\s+(\d{1,6}))?", text)
+        if match is None:
+            raise Error("memory takes an array, and where to begin", help="such as `memory x 128 16`")
+        first, count = int(match[2] or 0), int(match[3] or A_ROW)
+        values = self.session.inspection.memory(match[1], first, count)
+        print(f"{match[1]}[{first}:{first + len(values)}] = {' '.join(map(shown, values))}")
+
+    def do_where(self, text: str) -> None:
+        print("\n".join(self.session.inspection.where()))
+
+    def do_findings(self, text: str) -> None:
+        report = self.session.report or self.session.machine.report
+        print("\n".join(map(str, report.findings)) or "nothing was found")
+
+    def do_list(self, text: str) -> None:
+        at = self.session.stop.location
+        if at is None:
+            raise Error("the launch stands at no line", help="ptx shows instructions")
+        for line in range(max(1, at.line - AROUND), at.line + AROUND + 1):
+            if source := linecache.getline(at.file, line):
+                print(f"{'->' if line == at.line else '  '} {line:4} {source}".rstrip())
+
+    def do_ptx(self, text: str) -> None:
+        standing = self.session.inspection.standing(self.session.focus)
+        if standing is None:
+            raise Error(f"{self.session.focus} does not run")
+        first = max(0, standing.pc - AROUND)
+        steps = list(enumerate(standing.frame.code.steps[first : standing.pc + AROUND + 1], first))
+        for place, group in groupby(steps, key=lambda numbered: str(numbered[1].location or "")):
+            print(f"{place}:")
+            for pc, step in group:
+                print(f"{'->' if pc == standing.pc else '  '}   {step.instruction}")
+
+
+COMMANDS: dict[str, Callable[[DebuggerTerminal, str], bool | None]] = {
+    name.removeprefix("do_"): function for name, function in vars(DebuggerTerminal).items() if name.startswith("do_")
+}
+SHORT = {
+    "b": "break", "c": "continue", "s": "step", "n": "next", "si": "stepi", "p": "print", "r": "registers", "w": "warp",
+    "m": "memory", "bt": "where", "l": "list", "q": "quit", "?": "help",
+}  # fmt: skip
+
+
+def _typed(command: str, text: str) -> tuple[str, str | None]:
+    """A name, and the type behind `as`."""
+    match = re.fullmatch(r"(\S+)(?:\s+as\s+(\w+))?", text)
+    if match is None:
+        raise Error(f"{command} takes a register", help=f"such as `{command} i`, or `{command} words as f16x2`")
+    return match[1], match[2]
+
+
+def _thread(text: str) -> ThreadName:
+    """`3`, `3,1` or `3 of 0,1`: a thread, and its block."""
+    thread, _, block = text.partition(" of ")
+    parts = [tuple(map(int, re.findall(r"\d{1,9}", part))) for part in (block or "0", thread)]
+    if not all(1 <= len(part) <= 3 for part in parts):
+        raise Error(f"`{text}` is no thread", help="write 3, 3,1 for (3, 1), or 3 of 0,1 with its block")
+    of_block, of_thread = (part[0] if len(part) == 1 else part for part in parts)
+    return of_block, of_thread

@@ -1,0 +1,262 @@
+"""What a launch that stands still holds: registers by their names, shared memory by its layouts, who waits where."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxdsl import ir
+from ptxdsl.emulate.memory.regions import Allocation
+from ptxdsl.emulate.report import Thread, shown
+from ptxdsl.emulate.run.deadlock import standing_lines
+from ptxdsl.emulate.run.frames import Frame
+from ptxdsl.emulate.run.machine import Machine
+from ptxdsl.emulate.run.residents import WARP
+from ptxdsl.emulate.run.view import MachineView, Number, Standing, decoded
+from ptxdsl.errors import Error
+from ptxdsl.runtime.variant import Variant
+from ptxdsl.trace.memory import SharedArray
+from ptxdsl.trace.named import PythonNames
+from ptxdsl.types import TYPES, Type
+
+_NUMBERED = re.compile(r"%?[a-z]{1,3}\d+")  # of registers that have no name in Python
+Value = Number | tuple[Number, ...]
+UNWRITTEN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterValue:
+    """A register of a thread: its name in PTX, its type, and its value, None where the thread has not written it.
+
+    `points` says which element an address is, where it is one of an array.
+    """
+
+    name: str
+    type: Type
+    value: Value | None
+    points: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.text}"
+
+    @property
+    def text(self) -> str:
+        if self.value is None:
+            return "not written yet"
+        if self.type.kind == "b" and isinstance(self.value, int):
+            return f"{self.value:#0{self.type.bits // 4 + 2}x}"
+        return f"{shown(self.value)} -> {self.points}" if self.points else shown(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedContent:
+    """An array in shared memory: `values` in the shape of its layout, and which elements somebody wrote."""
+
+    name: str
+    type: Type
+    values: np.ndarray
+    written: np.ndarray
+
+    def __str__(self) -> str:
+        rows = self.values.reshape(-1, self.values.shape[-1] if self.values.ndim > 1 else self.values.size)
+        flags = self.written.reshape(rows.shape)
+        texts = [
+            [shown(value) if is_written else UNWRITTEN for value, is_written in zip(*row, strict=True)]
+            for row in zip(rows.tolist(), flags, strict=True)
+        ]
+        width = max((len(text) for row in texts for text in row), default=1)
+        labels = [str(index) for index in np.ndindex(self.values.shape[:-1])] if self.values.ndim > 1 else [""]
+        margin = max(map(len, labels), default=0)
+        shape = " x ".join(map(str, self.values.shape))
+        lines = [
+            f"{label.strip('(),'):>{margin}} " + " ".join(f"{text:>{width}}" for text in row)
+            for label, row in zip(labels, texts, strict=True)
+        ]
+        return "\n".join([f"{self.name}: {shape} {self.type}", *(line.rstrip() for line in lines)])
+
+
+class Inspection:
+    """Looks at a launch that stands."""
+
+    def __init__(self, machine: Machine, variant: Variant, names: Callable[[], PythonNames]) -> None:
+        self.machine, self.variant, self.view, self.names = machine, variant, MachineView(machine), names
+        traced = [f for f in variant.module.functions if f.name == variant.name]
+        self.types = {r.name: r.type for f in traced for r in f.registers}
+
+    @staticmethod
+    def lane_of(machine: Machine, thread: Thread) -> int | None:
+        return MachineView(machine).lane(thread)
+
+    def standing(self, thread: Thread) -> Standing | None:
+        """Where a thread stands; None where it has ended or its block has not begun."""
+        lane = self.view.lane(thread)
+        return None if lane is None else self.view.standing(lane)
+
+    def where(self) -> list[str]:
+        """Who runs, is ready or waits where."""
+        x = self.machine.processor
+        return standing_lines(self.machine, x, None if x.group is None else x.group.lanes)
+
+    # Registers
+
+    def registers(self, thread: Thread, numbered: bool = False) -> list[RegisterValue]:
+        """The registers that a thread has written; of those that have a name in Python, without `numbered`."""
+        lane, frame = self._frame_of(thread)
+        slots = enumerate(frame.code.slots.registers)
+        named = [slot for slot, register in slots if numbered or not _NUMBERED.fullmatch(register.name)]
+        return [self._read(frame, slot, lane, None) for slot in named if self.view.written(frame, slot, lane)]
+
+    def values(self, name: str, thread: Thread, type: str | None = None) -> list[RegisterValue]:
+        """The registers that a name means, for a thread: several where Python had it more than once."""
+        lane, frame = self._frame_of(thread)
+        return [self._read(frame, slot, lane, _type(type)) for slot in self._slots(frame, name)]
+
+    def value(self, name: str, thread: Thread, type: str | None = None) -> Value:
+        """The value of one register: of several, the last that the thread has written."""
+        known = self.values(name, thread, type)
+        written = [each.value for each in known if each.value is not None]
+        if not written:
+            raise Error(f"{thread} has not written `{name}` ({known[0].name}) yet", help="step to the line behind it")
+        return written[-1]
+
+    def warp(self, name: str, thread: Thread, type: str | None = None) -> list[Value | None]:
+        """A register in the lanes of the warp of a thread."""
+        lane, frame = self._frame_of(thread)
+        first, wanted = lane // WARP * WARP, _type(type)
+        slots = self._slots(frame, name)
+        last = max(slots, key=lambda slot: (self.view.written(frame, slot, lane), slot))
+        exists = self.machine.residents.exists
+        lanes = range(first, first + WARP)
+        return [self._read(frame, last, each, wanted).value if exists[each] else None for each in lanes]
+
+    def _read(self, frame: Frame, slot: int, lane: int, wanted: Type | None) -> RegisterValue:
+        register: ir.Register = frame.code.slots.registers[slot]
+        type = wanted or self.types.get(register.name, register.type)
+        if not self.view.written(frame, slot, lane):
+            return RegisterValue(register.name, type, None)
+        raw = self.view.raw(frame, slot, lane)
+        if type.bits > 8 * len(raw):
+            raise Error(f"{register.name} has {8 * len(raw)} bits; {type} has {type.bits}")
+        values = decoded(raw, type)
+        points = self._points(values[0]) if type.name in ("u64", "s64", "b64") else ""
+        return RegisterValue(register.name, type, values[0] if len(values) == 1 else values, points)
+
+    def _points(self, address: Number) -> str:
+        holder = self.machine.memory.spaces["global"].table.holder(int(address), int(address))
+        return "" if holder is None else holder.at(int(address))
+
+    def _slots(self, frame: Frame, name: str) -> list[int]:
+        """The registers that a name means, in their order in the text."""
+        registers = frame.code.slots.registers
+        exact = [slot for slot, r in enumerate(registers) if r.name == name]
+        if exact and (name.startswith("%") or _NUMBERED.fullmatch(name)):
+            return exact
+        same, known = re.compile(rf"%?{re.escape(name)}(_\d+)?"), self.names().registers
+        wanted = known.get(name, ())
+        slots = [slot for slot, r in enumerate(registers) if r.name in wanted or same.fullmatch(r.name)]
+        if not slots:
+            named = (r.name.lstrip("%") for r in registers if not _NUMBERED.fullmatch(r.name))
+            names = dict.fromkeys([*named, *known])
+            raise Error(f"{frame.code.function.name} has no register `{name}`", help=_nearest(name, list(names)))
+        return slots
+
+    def _frame_of(self, thread: Thread) -> tuple[int, Frame]:
+        lane = self.view.lane(thread)
+        standing = None if lane is None else self.view.standing(lane)
+        if lane is None or standing is None:
+            state = "has ended" if self.view.has_started(thread) else "has not begun"
+            raise Error(f"{thread} {state}, and has no registers", help="choose another thread")
+        return lane, standing.frame
+
+    # Memory
+
+    def shared(self, name: str, thread: Thread) -> SharedContent:
+        """An array in the shared memory of a thread's block."""
+        lane = self.view.lane(thread)
+        if lane is None:
+            raise Error(f"block {thread.block_text} does not run, and has no shared memory", help="choose another one")
+        array = self._shared_array(name)
+        holder = next(a for a in self._allocations() if a.name == array.variable)
+        bytes = max(1, array.element.bytes)
+        offsets = _offsets(array, (holder.bytes - array.offset) // bytes)
+        slot = int(self.machine.residents.slot[lane])
+        count = (int(offsets.max(initial=-1)) + 1) * bytes
+        data, written = self.view.bytes_of("shared", holder.place + array.offset, count, slot)
+        values = np.array([decoded(data[o * bytes :][:bytes].tobytes(), array.element)[0] for o in offsets.flat])
+        flags = np.all(written.reshape(-1, bytes), axis=1)
+        return SharedContent(array.name, array.element, values.reshape(offsets.shape), flags[offsets])
+
+    def memory(self, name: str, first: int = 0, count: int = 8) -> list[Value]:
+        """Elements of an array among the arguments, or of a variable in global memory."""
+        table = self.machine.memory.spaces["global"].table
+        known = {a.name: a for a in table.allocations if a.name != "workspace"}
+        if name not in known:
+            raise Error(f"there is no array `{name}`", help=_nearest(name, list(known)))
+        array, size = known[name], known[name].element_bytes
+        if first * size >= array.bytes:
+            raise Error(f"{name}[{first}] lies behind its end: {name} has {array.elements}")
+        end = min(array.bytes, (first + count) * size)
+        data, _ = self.view.bytes_of("global", array.place + first * size, end - first * size)
+        type = TYPES.get(array.element) or TYPES[f"b{8 * size}"]
+        values = [decoded(data[at : at + size].tobytes(), type) for at in range(0, len(data), size)]
+        return [each[0] if len(each) == 1 else each for each in values]
+
+    def _allocations(self) -> Sequence[Allocation]:
+        return self.machine.launch.shared.allocations
+
+    def shared_names(self) -> list[str]:
+        return [array.name for array in self._arrays()]
+
+    def _arrays(self) -> Iterator[SharedArray]:
+        """Those of the kernel's function, by the names that Python has for them; of PTX, its variables."""
+        known = self.names().arrays
+        yield from known.values()
+        places = {(array.variable, array.offset) for array in known.values()}
+        yield from (array for array in self.variant.arrays if (array.variable, array.offset) not in places)
+        if not known and not self.variant.arrays:
+            for a in self._allocations():
+                yield SharedArray(a.name, a.name, 0, TYPES.get(a.element, TYPES["b8"]), None)
+
+    def _shared_array(self, name: str) -> SharedArray:
+        known = {array.name: array for array in self._arrays()}
+        if name not in known:
+            raise Error(f"{self.variant.name} has no shared array `{name}`", help=_nearest(name, list(known)))
+        return known[name]
+
+
+def _offsets(array: SharedArray, count: int) -> np.ndarray:
+    """Where the elements lie, in the shape of the layout: an array of elements, from the first on."""
+    if array.layout is None:
+        return np.arange(count)
+    extents = [int(np.prod(_flat(mode))) for mode in _modes(array.layout.shape)]
+    whole = int(np.prod(extents))
+    if len(extents) == 1:
+        return np.array([int(array.layout(i)) for i in range(whole)])
+    return np.array([int(array.layout(*index)) for index in np.ndindex(*extents)]).reshape(extents)
+
+
+def _modes(shape: object) -> list[object]:
+    return list(shape) if isinstance(shape, tuple) else [shape]
+
+
+def _flat(mode: object) -> list[int]:
+    return [n for part in mode for n in _flat(part)] if isinstance(mode, tuple) else [int(mode)]  # type: ignore[call-overload]
+
+
+def _type(name: str | None) -> Type | None:
+    if name is None:
+        return None
+    if name not in TYPES or TYPES[name].bits % 8:
+        raise Error(f"there is no type `{name}` to read a register as", help="such as f32, s16, f16x2 or b64")
+    return TYPES[name]
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, 3)
+    if near:
+        return "did you mean " + " or ".join(f"`{n}`" for n in near) + "?"
+    return f"there is {', '.join(known)}" if known else "there is none"

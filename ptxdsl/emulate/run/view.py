@@ -1,0 +1,132 @@
+"""A look at a machine that stands: where a thread is, what its registers hold, what memory holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...isa.numerics import decode as floats_of
+from ...types import Type, bits, lanes
+from ..report import Index, Thread
+from .decode import Decoded
+from .frames import Frame
+from .machine import Machine
+from .residents import WARP
+
+Number = bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a lane stands: the step it runs, waits at or will run, in a frame."""
+
+    frame: Frame
+    pc: int
+    waits: bool = False
+
+    @property
+    def step(self) -> Decoded:
+        return self.frame.code.steps[self.pc]
+
+
+class MachineView:
+    """Looks at a machine between two steps, or while one makes a finding. Changes nothing."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    # Threads
+
+    def lane(self, thread: Thread) -> int | None:
+        """The lane of a thread; None where its block does not run, yet or any more."""
+        r = self.machine.residents
+        slots = np.flatnonzero(r.blocks == _number(thread.block, r.grid))
+        if not slots.size:
+            return None
+        number = _number(thread.thread, r.block)
+        return (number // WARP * r.slots + int(slots[0])) * WARP + number % WARP
+
+    def thread(self, lane: int) -> Thread:
+        return self.machine.residents.name(lane)
+
+    def is_alive(self, lane: int) -> bool:
+        return bool(self.machine.processor.alive[lane])
+
+    def has_started(self, thread: Thread) -> bool:
+        """Whether the block of a thread has begun: it runs, or has ended."""
+        number = _number(thread.block, self.machine.launch.grid)
+        r = self.machine.residents
+        if self.machine.cluster == (1, 1, 1):
+            return number < self.machine.blocks
+        return number in r.blocks or self.machine.blocks >= self.machine.total
+
+    def standing(self, lane: int) -> Standing | None:
+        """Where a lane stands; None once it has ended."""
+        for frame, pc, group, waits in self.groups():
+            if _holds(group, lane):
+                return Standing(frame, pc, waits)
+        return None
+
+    def groups(self) -> Iterator[tuple[Frame, int, np.ndarray, bool]]:
+        """Lanes that stand together: their frame, the step, the lanes, and whether they wait for others."""
+        machine = self.machine
+        x, scheduler = machine.processor, machine.scheduler
+        if x.group is not None:
+            yield x.frame, x.pc - 1, x.group.lanes, False
+        for group in scheduler.ready.values():
+            yield group.frame, group.pc, group.lanes, False
+        for group in scheduler.waiting():
+            yield group.frame, group.pc, group.lanes, True
+        behind = [entry.group for entry in machine.barriers.waiting]
+        for group in (*behind, *(entry.group for entry in machine.cluster_barriers.waiting)):
+            yield group.frame, group.pc - 1, group.lanes, True
+
+    # Registers
+
+    def written(self, frame: Frame, slot: int, lane: int) -> bool:
+        """Whether a lane has written a register."""
+        if frame.registers[slot] is None:
+            return False
+        undefined = frame.undefined.get(slot)
+        return undefined is None or not undefined[lane]
+
+    def raw(self, frame: Frame, slot: int, lane: int) -> bytes:
+        """The bytes of a register of a lane."""
+        array = frame.registers[slot]
+        assert array is not None
+        return array[lane].tobytes()
+
+    # Memory
+
+    def bytes_of(self, space: str, place: int, count: int, slot: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """What a space holds from a place on, of the copy of a block in `slot`, and which bytes somebody wrote."""
+        region = self.machine.memory.spaces[space]
+        data, _, fresh = region.rows()
+        row = slot if region.owners > 1 else 0
+        return data[row, place : place + count].copy(), fresh[row, place : place + count] == 0
+
+
+def decoded(raw: bytes, type: Type) -> tuple[Number, ...]:
+    """The values that bytes hold: one, or the elements of a packed type. Floats are exact; bits are integers."""
+    element, count = lanes(type)
+    if element.kind == "p":
+        return (raw[0] != 0,)
+    if type.bits > 64:
+        return (int.from_bytes(raw, "little"),)
+    items = np.frombuffer(raw[: max(1, element.bytes) * count], bits(max(8, element.bits)).dtype)
+    if element.is_float and element.name in ("f16", "f32", "f64"):
+        return tuple(n.item() for n in items.view(element.dtype))
+    if element.is_float:
+        return tuple(float(n) for n in floats_of(items, element))
+    return tuple(n.item() for n in items.view(element.dtype))
+
+
+def _holds(group: np.ndarray, lane: int) -> bool:
+    index = int(np.searchsorted(group, lane))
+    return index < len(group) and int(group[index]) == lane
+
+
+def _number(index: Index, extents: Index) -> int:
+    return index[0] + extents[0] * (index[1] + extents[1] * index[2])

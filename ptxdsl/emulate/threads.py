@@ -1,0 +1,79 @@
+"""Threads as users name them: a number in block 0, a pair of block and thread, or one of a report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ..errors import LaunchError, here
+from .report import ExecutedStep, Index, Thread
+
+ThreadName: TypeAlias = "int | Thread | tuple[Any, Any]"
+"""The number of a thread in block 0, ((block), (thread)), or one of a finding."""
+HELP = "name a thread by its number in block 0, by ((block), (thread)), or as a finding has it"
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """The threads of a launch, by its grid and its block."""
+
+    grid: Index
+    block: Index
+
+    def all_of(self, value: object, called: str) -> list[Thread] | None:
+        """The threads that a caller names; None for True, which is all. Raises LaunchError for what is none."""
+        if value is True:
+            return None
+        return [self.named(each, called) for each in (value if isinstance(value, list) else [value])]
+
+    def named(self, value: object, called: str) -> Thread:
+        """One thread. Raises LaunchError where there is none such."""
+        if isinstance(value, Thread):
+            pair: tuple[object, object] = value.block, value.thread
+        elif isinstance(value, tuple) and len(value) == 2:
+            pair = value
+        else:
+            pair = 0, value
+        thread = Thread(_index(pair[0], self.grid, called, value), _index(pair[1], self.block, called, value))
+        for name, index, extents in (("grid", thread.block, self.grid), ("block", thread.thread, self.block)):
+            if any(i >= extent for i, extent in zip(index, extents, strict=True)):
+                raise LaunchError(f"`{called}` names {thread}; the {name} is {extents}", at=here().location)
+        return thread
+
+
+@dataclass(frozen=True, slots=True)
+class StepTraces:
+    """The steps that were kept, by thread; `wanted` are the threads that were asked for, None for all."""
+
+    threads: Threads
+    steps: dict[Thread, list[ExecutedStep]]
+    wanted: tuple[Thread, ...] | None
+
+    def of(self, thread: object) -> Sequence[ExecutedStep]:
+        """The steps of a thread. Raises LaunchError for one of which none were kept."""
+        named = self.threads.named(thread, "thread")
+        if self.wanted is not None and named not in self.wanted:
+            known = " and ".join(map(str, self.wanted))
+            raise LaunchError(f"{named} was not traced", help=f"pd.emulate(…, trace=[…]) takes several; it had {known}")
+        if named not in self.steps:
+            raise LaunchError(f"{named} ran no step", help="the kernel ended before its block began")
+        return self.steps[named]
+
+
+def _index(value: object, extents: Index, called: str, whole: object) -> Index:
+    """Coordinates (x, y, z), of which the later ones may be left out, or a number that counts x fastest."""
+    if isinstance(value, tuple) and len(value) <= 3 and all(_is_number(n) for n in value):
+        x, y, z = (*value, 0, 0, 0)[:3]
+        return x, y, z
+    if not _is_number(value):
+        raise LaunchError(f"`{called}` is {whole!r}, which is no thread", at=here().location, help=HELP)
+    number = int(value)  # type: ignore[call-overload]
+    if number >= math.prod(extents):
+        return number, 0, 0  # there is none such, whatever the extents are
+    return number % extents[0], number // extents[0] % extents[1], number // (extents[0] * extents[1])
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

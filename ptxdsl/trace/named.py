@@ -1,0 +1,79 @@
+"""What Python calls the registers and arrays of a kernel: the local names of its functions, for debuggers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import CodeType
+
+from ptxdsl import ir
+from ptxdsl.errors import local_names
+from ptxdsl.trace import trace
+from ptxdsl.trace.builder import peek
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import ArrayView, PointerValue, SharedArray
+from ptxdsl.trace.signature import KernelSignature
+from ptxdsl.trace.value import Special
+
+DEEPEST = 3  # of lists in lists
+
+
+@dataclass(frozen=True)
+class PythonNames:
+    """Names in PTX of the registers that a name means (`total`, `sums[0][1]`, `slot.index`), and arrays in shared
+    memory."""
+
+    registers: dict[str, list[str]] = field(default_factory=dict)
+    arrays: dict[str, SharedArray] = field(default_factory=dict)
+
+    def add(self, name: str, value: object, depth: int = 0) -> None:
+        """A name, and what it stood for; of lists, tuples and plain objects what they hold."""
+        if isinstance(value, PointerValue):
+            value = value.base
+        if isinstance(value, Scalar):
+            register = _register(value)
+            if isinstance(register, ir.Register):
+                known = self.registers.setdefault(name, [])
+                known += [register.name] * (register.name not in known)
+        elif isinstance(value, ArrayView):
+            self._add_array(name, value)
+        elif depth < DEEPEST:
+            for suffix, part in _parts(value):
+                self.add(name + suffix, part, depth + 1)
+
+    def _add_array(self, name: str, view: ArrayView) -> None:
+        pointer = view.pointer
+        if view.space == "shared" and isinstance(pointer.base, ir.Variable):
+            self.arrays[name] = SharedArray(name, str(pointer.base), pointer.offset, view.element, view.layout)
+
+
+def _register(value: Scalar) -> object:
+    """Where a value is; a special register in the one that it was read to, if it was."""
+    builder = peek()
+    if isinstance(value, Special):
+        return builder.memory.get(value.name) if builder is not None else None
+    return value.operand
+
+
+def _parts(value: object) -> Iterator[tuple[str, object]]:
+    if isinstance(value, list | tuple):
+        yield from ((f"[{number}]", part) for number, part in enumerate(value))
+    elif not isinstance(value, type) and hasattr(value, "__dict__") and not callable(value):
+        yield from ((f".{attribute}", part) for attribute, part in vars(value).items())
+
+
+def python_names(
+    found: KernelSignature, constants: Mapping[str, object], arch: str, directives: tuple[ir.Directive, ...]
+) -> PythonNames:
+    """The names of a kernel, which is traced once more for them; of several functions, the kernel's own last."""
+    names = PythonNames()
+
+    def collect(code: CodeType, values: Mapping[str, object]) -> None:
+        for name, value in values.items():
+            names.add(name, value)
+
+    with warnings.catch_warnings(), local_names(collect):
+        warnings.simplefilter("ignore")
+        trace(found, constants, arch=arch, directives=directives)
+    return names

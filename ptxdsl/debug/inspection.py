@@ -19,8 +19,8 @@ from ptxdsl.emulate.run.residents import WARP
 from ptxdsl.emulate.run.view import MachineView, Number, Standing, decoded
 from ptxdsl.errors import Error
 from ptxdsl.runtime.variant import Variant
-from ptxdsl.trace.memory import SharedArray
 from ptxdsl.trace.named import PythonNames
+from ptxdsl.trace.shared_arrays import SharedArray
 from ptxdsl.types import TYPES, Type
 
 _NUMBERED = re.compile(r"%?[a-z]{1,3}\d+")  # of registers that have no name in Python

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ptxdsl.runtime.launch import Compiled
     from ptxdsl.runtime.loaded import Image
     from ptxdsl.runtime.variables import ModuleMemory
-    from ptxdsl.trace.memory import SharedArray
+    from ptxdsl.trace.shared_arrays import SharedArray
 else:
     arguments = Late("ptxdsl.runtime.arguments")
     assembling = Late("ptxdsl.assemble")

@@ -12,11 +12,12 @@ from ptxdsl.isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES
 from ptxdsl.trace.builder import Builder, building, is_name
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.mapped import MappedTensor
-from ptxdsl.trace.memory import PointerValue, PointerVar, SharedArray, align_dynamic, shared_arrays
+from ptxdsl.trace.memory import PointerValue, PointerVar, align_dynamic
 from ptxdsl.trace.operators import operate
 from ptxdsl.trace.parameters import Leaf, assembled, ptx_name
 from ptxdsl.trace.roles import check_roles
 from ptxdsl.trace.rounds import Rounds, check_rounds
+from ptxdsl.trace.shared_arrays import SharedArray, shared_arrays
 from ptxdsl.trace.signature import KernelSignature, Parameter, place_of
 from ptxdsl.trace.state import Snapshot
 from ptxdsl.trace.tensor_map import TensorMap

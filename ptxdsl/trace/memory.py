@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
 
 from ptxdsl import ir
@@ -16,6 +15,7 @@ from ptxdsl.trace.builder import Builder, current, is_name
 from ptxdsl.trace.foreign import Foreign
 from ptxdsl.trace.instruction import Binding, Scalar, ScalarLike, Source, Unfit, emit, shown
 from ptxdsl.trace.operators import operate, refuse
+from ptxdsl.trace.shared_arrays import SharedArray, remember
 from ptxdsl.types import Pointer, Type, b8, bits, pred, s64, u32
 
 layouts: Any = Late("ptxdsl.layout.layout")
@@ -434,37 +434,6 @@ def _numbers(coordinate: Coordinate) -> Coordinate:
     return coordinate.number if isinstance(coordinate, Scalar) and coordinate.number is not None else coordinate
 
 
-@dataclass(frozen=True, slots=True)
-class SharedArray:
-    """An array in shared memory as Python has it: its name, the variable it lies in, bytes from there, its layout.
-
-    The layout is None for an array of unknown length.
-    """
-
-    name: str
-    variable: str
-    offset: int
-    element: Type
-    layout: Any
-
-
-def _remembered(builder: Builder, view: ArrayView, name: str) -> ArrayView:
-    """The array, of which those who look at shared memory will know the layout."""
-    known: dict[str, SharedArray] = builder.memory.setdefault(SharedArray, {})
-    called, number = name, 0
-    while called in known:
-        number += 1
-        called = f"{name}_{number}"
-    pointer = view.pointer
-    known[called] = SharedArray(called, str(pointer.base), pointer.offset, view.element, view.layout)
-    return view
-
-
-def shared_arrays(builder: Builder) -> tuple[SharedArray, ...]:
-    """The arrays in shared memory that a kernel declares."""
-    return tuple(builder.memory.get(SharedArray, {}).values())
-
-
 def layout_of(layout: Any) -> tuple[Any, bool]:
     """(layout, whether it was a plain shape): a plain shape is row-major and takes one coordinate for each extent."""
     if hasattr(layout, "index") and hasattr(layout, "cosize"):
@@ -531,8 +500,8 @@ def shared(element: Type, layout: Any, *, align: int | None = None, name: str | 
             f"`{variable.name}` makes {total} bytes of shared memory; a kernel can declare {STATIC_BYTES}",
             "use pd.dynamic_shared, whose size is given at launch",
         )
-    view = ArrayView(PointerValue(variable, Pointer(element, "shared")), layout, ranked)
-    return _remembered(builder, view, variable.name)
+    remember(builder, SharedArray(variable.name, variable.name, 0, element, layout))
+    return ArrayView(PointerValue(variable, Pointer(element, "shared")), layout, ranked)
 
 
 def shared_variables(builder: Builder) -> list[ir.Variable]:
@@ -564,8 +533,9 @@ def dynamic_shared(element: Type, layout: Any = None, *, align: int | None = Non
     builder.dynamic_bytes = None if known is None else start + known.cosize * element.bytes
     variable = _dynamic_memory(builder, align)
     names = builder.site().names
-    view = ArrayView(PointerValue(variable, Pointer(element, "shared"), start), known, ranked)
-    return _remembered(builder, view, names[0] if len(names) == 1 else variable.name)
+    name = names[0] if len(names) == 1 else variable.name
+    remember(builder, SharedArray(name, variable.name, start, element, known))
+    return ArrayView(PointerValue(variable, Pointer(element, "shared"), start), known, ranked)
 
 
 def _dynamic_memory(builder: Builder, align: int) -> ir.Variable:

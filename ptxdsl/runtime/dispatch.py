@@ -184,8 +184,11 @@ def _run(
         return
     handle = variant.compiled(driver.device(device or 0).arch)
     if device is None:
-        named = dict(zip(("shared_bytes", "cluster", "cooperative", "dependent"), shape[2:], strict=True))
-        handle.launch_on_copies(launch.grid, launch.block, arguments, **named, overlap=overlap)
+        cluster, cooperative, dependent = options
+        handle.launch_on_copies(
+            launch.grid, launch.block, arguments, overlap=overlap,
+            shared_bytes=shape[2], cluster=cluster, cooperative=cooperative, dependent=dependent,
+        )  # fmt: skip
         return
     handle.launch(shape, variant.signature.flat(arguments), stream, device, overlap)
     captures = variant.captures

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from ptxdsl import driver
 from ptxdsl.arrays import HOST, Array, Library, Struct, library_of, unwrapped
@@ -21,7 +21,7 @@ from ptxdsl.runtime.arguments import Parameter, Signature
 from ptxdsl.runtime.copies import copied, copy_back, moved
 from ptxdsl.runtime.loaded import Image, Loaded
 from ptxdsl.runtime.quick import Launcher, launcher, never
-from ptxdsl.runtime.shape import launch_shape, refuse
+from ptxdsl.runtime.shape import ShapeOptions, launch_shape, refuse
 from ptxdsl.runtime.streams import current_stream, stream_handle
 from ptxdsl.runtime.tensor_maps import for_driver
 from ptxdsl.runtime.values import Kind, Value
@@ -161,11 +161,11 @@ class Compiled:
         return self._loaded[device]
 
     def unchecked(
-        self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *, shared_bytes: int, device: int
+        self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *, device: int, **options: Unpack[ShapeOptions]
     ) -> Callable[[Sequence[int | float | bytes], int], None]:
         """What launches on a stream, by its handle, values like those that a launch has checked: a number, an address
         or a tensor map for each parameter of PTX."""
-        return partial(self.on(device).launch, launch_shape(grid, block, shared_bytes))
+        return partial(self.on(device).launch, launch_shape(grid, block, **options))
 
     def occupancy(self, block: int | tuple[int, ...], *, shared_bytes: int = 0, device: int = 0) -> int:
         """How many blocks of this shape one multiprocessor holds at a time."""
@@ -177,12 +177,9 @@ class Compiled:
         block: int | tuple[int, ...],
         arguments: Sequence[object],
         *,
-        shared_bytes: int = 0,
-        cluster: int | tuple[int, ...] | None = None,
-        cooperative: bool = False,
-        dependent: bool = False,
         device: int = 0,
         overlap: bool = False,
+        **options: Unpack[ShapeOptions],
     ) -> None:
         """Launch with numpy arrays: copy them to a GPU, wait for the kernel, copy back those that it writes.
 
@@ -196,7 +193,7 @@ class Compiled:
                 f"it is not known which arrays {signature.kernel} writes, so none can be copied back",
                 "name them when it is loaded: load(cubin, name, parameters, written={'y'})",
             )
-        shape = launch_shape(grid, block, shared_bytes, cluster, cooperative, dependent)
+        shape = launch_shape(grid, block, **options)
         values = signature.check(arguments, HOST, may_overlap=overlap)
         arrays = [array for _, array, _ in signature.arrays(values)]
         with driver.on(device), copied(arrays) as copies:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypedDict
 
 import numpy as np
 
@@ -33,6 +33,15 @@ class Shape(NamedTuple):
     def threads(self) -> int:
         """Threads of one block."""
         return math.prod(self.block)
+
+
+class ShapeOptions(TypedDict, total=False):
+    """What a launch may say beside grid and block, as `launch_shape` takes it."""
+
+    shared_bytes: int
+    cluster: int | tuple[int, ...] | None
+    cooperative: bool
+    dependent: bool
 
 
 def launch_shape(

@@ -124,7 +124,7 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _SPELLED = {"max": "maximum", "min": "minimum"}
 _STATEMENTS = ("break_", "continue_", "return_")
-_MODULES = ("assemble", "config", "errors", "kernels", "layout", "runtime", "schedule", "types")
+_MODULES = ("assemble", "config", "errors", "kernels", "layout", "runtime", "schedule", "types", "torch", "jax")
 
 
 def __getattr__(name: str) -> Any:

@@ -21,11 +21,17 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 _LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_NUMPY = os.path.join("", "site-packages", "numpy", "")  # its functions written in Python call ours
+# Their functions written in Python call ours.
+_CALLING = tuple(
+    os.path.join("", packages, name, "")
+    for packages in ("site-packages", "dist-packages")
+    for name in ("numpy", "torch", "jax")
+)
 _SHIPPED_KERNELS = os.path.join(_LIBRARY, "kernels") + os.sep
 EXCERPT_COLUMNS = 200  # of a source line, at most, in a message
 SOURCE_BYTES = 16 << 20  # of a file whose lines messages show
-_BETWEEN = ("ptxdsl", "contextlib", "dataclasses", "functools", "numpy")  # packages that call ours for the user
+# Packages that call ours for the user.
+_BETWEEN = ("ptxdsl", "contextlib", "dataclasses", "functools", "numpy", "torch", "jax")
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +383,7 @@ def _user_frames(frame: FrameType | None, outermost: CodeType | None) -> list[Fr
 @cache
 def _is_library(file: str) -> bool:
     ours = file.startswith(_LIBRARY) and not file.startswith(_SHIPPED_KERNELS)
-    return ours or "contextlib" in file or _NUMPY in file
+    return ours or "contextlib" in file or any(folder in file for folder in _CALLING)
 
 
 def _location(code: CodeType, offset: int) -> Location:

@@ -27,6 +27,7 @@ LAYERS = (
     {"check"},
     {"testing"},
     {"kernels"},
+    {"torch", "jax"},
     {"cli"},
     {"__main__"},
 )
@@ -126,6 +127,12 @@ def test_leaves_reach_nothing_else(leaf):
 def test_only_the_modules_that_launch_import_cuda(path):
     names = [name for name in imported_names(path) if name.partition(".")[0] == "cuda"]
     assert module_of(path) in CUDA or not names
+
+
+@every_file
+def test_a_framework_is_imported_only_by_its_module(path):
+    names = {name.partition(".")[0] for name in imported_names(path)} & {"torch", "jax", "cupy", "triton"}
+    assert names <= {module_of(path)}
 
 
 def test_importing_the_package_loads_neither_cuda_nor_a_framework():

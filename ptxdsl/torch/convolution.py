@@ -1,0 +1,117 @@
+"""Convolution as an operator of torch, with its gradients, which are convolutions too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from ptxdsl.kernels import conv
+from ptxdsl.kernels.call.conv_problem import window
+from ptxdsl.kernels.epilogue import add, per_column
+from ptxdsl.torch.operator import op
+from ptxdsl.torch.products import output_dtype
+
+# pad is (before, after) along the height, then along the width; stride and dilation are of (height, width).
+Numbers: TypeAlias = Sequence[int]
+WIDE = 8  # channels: copies of 16 bytes of 16-bit elements
+
+
+def _conv2d(x: Tensor, w: Tensor, bias: Tensor | None, pad: Numbers, stride: Numbers, dilation: Numbers) -> Tensor:
+    """x ∗ w + bias: images (N, H, W, C), filters (K, R, S, C), bias (K,), output (N, P, Q, K)."""
+    beside: dict[str, Any] = {} if bias is None else {"epilogue": add, "operands": (per_column(bias),)}
+    return conv.conv2d(x, w, pad=_pairs(pad), stride=tuple(stride), dilation=tuple(dilation), **beside)
+
+
+def _pairs(pad: Numbers) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (pad[0], pad[1]), (pad[2], pad[3])
+
+
+def _conv2d_fake(x: Tensor, w: Tensor, bias: Tensor | None, pad: Numbers, stride: Numbers, dilation: Numbers) -> Tensor:
+    moved = [
+        (x.shape[1 + n] + pad[2 * n] + pad[2 * n + 1] - dilation[n] * (w.shape[1 + n] - 1) - 1) // stride[n] + 1
+        for n in (0, 1)
+    ]
+    return x.new_empty((x.shape[0], *moved, w.shape[0]), dtype=output_dtype(x))
+
+
+def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    (x, w, _), moves, gradient = ctx.saved_tensors, ctx.options, gradient.contiguous()
+    of_x, of_w, of_bias, *_ = ctx.needs_input_grad
+    return (
+        conv2d_dx(gradient, w, list(x.shape[1:3]), *moves) if of_x else None,
+        conv2d_dw(gradient, x, list(w.shape[1:3]), *moves) if of_w else None,
+        gradient.sum((0, 1, 2)) if of_bias else None,
+        None, None, None,
+    )  # fmt: skip
+
+
+conv2d_nhwc = op("ptxdsl::conv2d", _conv2d, fake=_conv2d_fake, backward=_backward)
+
+
+def conv2d(
+    x: Tensor, w: Tensor, bias: Tensor | None = None, *, pad: Any = 0, stride: Any = 1, dilation: Any = 1
+) -> Tensor:
+    """x ∗ w + bias: images (N, H, W, C), filters (K, R, S, C), bias (K,), output (N, P, Q, K).
+
+    `pad`, `stride` and `dilation` are one number, or one for height and one for width; either of `pad` may be a pair
+    (before, after). Raises LaunchError for what is none of these.
+    """
+    moves = window(pad, stride, dilation)
+    return conv2d_nhwc(x, w, bias, [*moves.pad[0], *moves.pad[1]], list(moves.stride), list(moves.dilation))
+
+
+def _dx(gradient: Tensor, w: Tensor, size: Numbers, pad: Numbers, stride: Numbers, dilation: Numbers) -> Tensor:
+    """The gradient of images of `size`: a convolution of that of the output, with the filters turned round.
+
+    A stride leaves zeros between the pixels of the gradient; what it skipped at the end is padded.
+    """
+    reach = [dilation[n] * (w.shape[1 + n] - 1) for n in (0, 1)]
+    spread = _spread(gradient, stride)
+    pads = []
+    for n in (0, 1):
+        before = reach[n] - pad[2 * n]
+        pads += [before, size[n] + reach[n] - spread.shape[1 + n] - before]
+    if min(pads) < 0:
+        cut = [min(0, side) for side in pads]
+        spread = torch.nn.functional.pad(spread, (0, 0, *cut[2:], *cut[:2])).contiguous()
+    turned = w.flip(1, 2).permute(3, 1, 2, 0).contiguous()
+    return _conv2d(spread, turned, None, [max(0, side) for side in pads], (1, 1), dilation)
+
+
+def _spread(gradient: Tensor, stride: Numbers) -> Tensor:
+    """The pixels at multiples of `stride`, with zeros between them."""
+    if max(stride) == 1:
+        return gradient
+    n, p, q, k = gradient.shape
+    spread = gradient.new_zeros((n, (p - 1) * stride[0] + 1, (q - 1) * stride[1] + 1, k))
+    spread[:, :: stride[0], :: stride[1]] = gradient
+    return spread
+
+
+def _dx_fake(gradient: Tensor, w: Tensor, size: Numbers, pad: Numbers, stride: Numbers, dilation: Numbers) -> Tensor:
+    return gradient.new_empty((gradient.shape[0], *size, w.shape[3]))
+
+
+def _dw(gradient: Tensor, x: Tensor, size: Numbers, pad: Numbers, stride: Numbers, dilation: Numbers) -> Tensor:
+    """The gradient of filters of `size`: a convolution of the images by that of the output, in which the channels are
+    the images, and stride and dilation are exchanged."""
+    images, filters = (_images_last(each) for each in (x, gradient))
+    out = _conv2d(images, filters, None, pad, dilation, stride)
+    return out[:, : size[0], : size[1]].permute(3, 1, 2, 0).contiguous()
+
+
+def _images_last(x: Tensor) -> Tensor:
+    """(C, H, W, N) of (N, H, W, C), with images of zeros up to a multiple of WIDE."""
+    missing = -x.shape[0] % WIDE
+    return torch.nn.functional.pad(x.permute(3, 1, 2, 0), (0, missing)).contiguous()
+
+
+def _dw_fake(gradient: Tensor, x: Tensor, size: Numbers, pad: Numbers, stride: Numbers, dilation: Numbers) -> Tensor:
+    return x.new_empty((gradient.shape[3], *size, x.shape[3]))
+
+
+conv2d_dx = op("ptxdsl::conv2d_dx", _dx, fake=_dx_fake)
+conv2d_dw = op("ptxdsl::conv2d_dw", _dw, fake=_dw_fake)

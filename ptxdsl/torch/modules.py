@@ -1,0 +1,95 @@
+"""Modules of torch whose products are those of ptxdsl: a linear layer, and a mixture of experts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ptxdsl.torch.products import grouped_gemm_ragged, linear
+
+
+class Linear(nn.Linear):
+    """torch.nn.Linear by `linear`: the same parameters, the same state."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return linear(x, self.weight, self.bias)
+
+
+class Routes(NamedTuple):
+    """Where rows go that are sorted by expert: `source` says which token each row is, `ends` where the rows of each
+    expert end (int32), `weights` (tokens, chosen) what each choice counts, `rank` (tokens, chosen) which row it is."""
+
+    source: Tensor
+    ends: Tensor
+    weights: Tensor
+    rank: Tensor
+
+
+def route(scores: Tensor, chosen: int) -> Routes:
+    """The best experts of each token by scores (tokens, experts). The host waits for nothing."""
+    weights, experts = scores.softmax(-1, dtype=torch.float32).topk(chosen, dim=-1)
+    ordered, order = experts.flatten().sort(stable=True)
+    ends = torch.searchsorted(ordered, torch.arange(scores.shape[1], device=scores.device), right=True)
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(len(order), device=order.device)
+    weights = weights / weights.sum(-1, keepdim=True)
+    return Routes(order // chosen, ends.to(torch.int32), weights, rank.view_as(experts))
+
+
+def combine(rows: Tensor, routes: Routes) -> Tensor:
+    """The rows of each token, (tokens, width), each times its weight, added up."""
+    weighted = rows[routes.rank] * routes.weights[..., None].to(rows.dtype)
+    return weighted.sum(1)
+
+
+class Experts(nn.Module):
+    """As many two-layer networks as there are groups of rows: `experts(rows, ends)`, (rows, width) to the same.
+
+    The weights are `up` (experts, width, hidden) and `down` (experts, hidden, width).
+    """
+
+    def __init__(
+        self,
+        experts: int,
+        width: int,
+        hidden: int,
+        activation: Callable[[Tensor], Tensor] = nn.functional.silu,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.activation = activation
+        self.up = nn.Parameter(torch.empty(experts, width, hidden, device=device, dtype=dtype))
+        self.down = nn.Parameter(torch.empty(experts, hidden, width, device=device, dtype=dtype))
+        for weight in (self.up, self.down):
+            nn.init.uniform_(weight, -1 / sqrt(weight.shape[1]), 1 / sqrt(weight.shape[1]))
+
+    def forward(self, rows: Tensor, ends: Tensor) -> Tensor:
+        hidden = self.activation(grouped_gemm_ragged(rows, self.up, ends))
+        return grouped_gemm_ragged(hidden, self.down, ends)
+
+
+class MixtureOfExperts(nn.Module):
+    """Each token goes through `chosen` of the experts, those that `router` scores best: (tokens, width) to the same."""
+
+    def __init__(
+        self,
+        experts: int,
+        chosen: int,
+        width: int,
+        hidden: int,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.chosen = chosen
+        self.router = Linear(width, experts, bias=False, device=device, dtype=dtype)
+        self.experts = Experts(experts, width, hidden, device=device, dtype=dtype)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        routes = route(self.router(tokens), self.chosen)
+        return combine(self.experts(tokens[routes.source], routes.ends), routes)

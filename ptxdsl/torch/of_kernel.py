@@ -1,0 +1,128 @@
+"""A kernel as an operator of torch: its schema, the outputs that are made for it, and its launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeAlias
+
+import torch
+
+from ptxdsl.arrays import type_of
+from ptxdsl.errors import LaunchError, here
+from ptxdsl.kernel import AnyKernel
+from ptxdsl.runtime.values import elements
+from ptxdsl.trace.tensor_map import TensorMap
+from ptxdsl.types import Pointer, Type, pred
+
+Shape: TypeAlias = "int | tuple[int, ...] | Callable[..., int | tuple[int, ...]]"
+TORCH_TYPES = frozenset(
+    type_of(dtype) for dtype in vars(torch).values() if isinstance(dtype, torch.dtype) and not dtype.is_complex
+) - {None}
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """A kernel and how it is launched by the arguments of an operator: those of the kernel less its outputs.
+
+    `positions` says of each parameter which argument it is, or ~n for the output number n; `outputs` make these.
+    """
+
+    kernel: AnyKernel
+    grid: Shape
+    block: Shape
+    constants: Mapping[str, Any]
+    positions: tuple[int, ...]
+    outputs: tuple[Callable[..., Any], ...]
+    mutated: tuple[str, ...]
+    schema: str
+
+    def empty(self, *arguments: Any) -> Any:
+        """The outputs, not set: what the operator returns for fake tensors."""
+        made = tuple(make(*arguments) for make in self.outputs)
+        return made if len(made) > 1 else made[0] if made else None
+
+    def run(self, *arguments: Any) -> Any:
+        """Makes the outputs, launches the kernel and returns them."""
+        outputs = tuple(make(*arguments) for make in self.outputs)
+        grid = self.grid(*arguments) if callable(self.grid) else self.grid
+        block = self.block(*arguments) if callable(self.block) else self.block
+        given = [outputs[~p] if p < 0 else arguments[p] for p in self.positions]
+        self.kernel[grid, block](*given, **self.constants)
+        return outputs if len(outputs) > 1 else outputs[0] if outputs else None
+
+
+def call_of(
+    name: str,
+    kernel: AnyKernel,
+    grid: Shape | None,
+    block: Shape | None,
+    out: Mapping[str, Callable[..., Any]],
+    constants: Mapping[str, object],
+) -> KernelCall:
+    """How an operator launches a kernel. Raises LaunchError where torch cannot give what the kernel takes."""
+    if grid is None or block is None:
+        _refuse(
+            f"operator `{name}` launches kernel `{kernel.name}`, and has no `{'grid' if grid is None else 'block'}`",
+            "pass `grid=` and `block=`: numbers, or functions of the operator's arguments",
+        )
+    variant = kernel.variant(None, dict(constants))
+    parameters = {called: (kind, _schema_type(name, called, kind)) for called, kind in variant.parameters}
+    written = [called for called in parameters if called in variant.written]
+    _check_outputs(name, kernel, out, list(parameters), written)
+    inputs = [called for called in parameters if called not in out]
+    mutated = tuple(called for called in written if called not in out)
+    marks = {called: f"(a{n}!)" for n, called in enumerate(mutated)}
+    takes = ", ".join(f"{parameters[called][1]}{marks.get(called, '')} {called}" for called in inputs)
+    names = list(out)
+    return KernelCall(
+        kernel, grid, block, constants,
+        tuple(~names.index(called) if called in out else inputs.index(called) for called in parameters),
+        tuple(out.values()), mutated, f"({takes}) -> {_returned(len(out))}",
+    )  # fmt: skip
+
+
+def _returned(count: int) -> str:
+    return "Tensor" if count == 1 else f"({', '.join(['Tensor'] * count)})"
+
+
+def _schema_type(operator: str, called: str, kind: object) -> str:
+    """What torch calls an argument for a parameter. Raises LaunchError where it has no such argument."""
+    if isinstance(kind, Pointer | TensorMap):
+        if not TORCH_TYPES.isdisjoint(elements(kind.element)):
+            return "Tensor"
+        _refuse(
+            f"operator `{operator}`: parameter `{called}` is {kind}, and torch has no tensors of {kind.element}",
+            "let the kernel take a pointer to another type, such as the bits of these: ptr[b8], ptr[b32]",
+        )
+    if isinstance(kind, Type):
+        return "bool" if kind is pred else "float" if kind.is_float else "SymInt"
+    _refuse(
+        f"operator `{operator}`: parameter `{called}` is {kind}, and torch passes tensors and numbers alone",
+        "write a launcher, a function of tensors and numbers that fills it and launches the kernel",
+    )
+
+
+def _check_outputs(
+    name: str, kernel: AnyKernel, out: Mapping[str, object], parameters: Sequence[str], written: Sequence[str]
+) -> None:
+    for called, make in out.items():
+        if called not in parameters:
+            _refuse(
+                f"operator `{name}` has the output `{called}`; kernel `{kernel.name}` takes {', '.join(parameters)}",
+                "name pointers of the kernel",
+            )
+        if called not in written:
+            _refuse(
+                f"operator `{name}` has the output `{called}`, which kernel `{kernel.name}` does not write",
+                f"it writes {', '.join(written)}" if written else "it writes nothing",
+            )
+        if not callable(make):
+            _refuse(
+                f"operator `{name}`: the output `{called}` is made by {make!r}",
+                "pass a function of the operator's arguments, such as `lambda x: torch.empty_like(x)`",
+            )
+
+
+def _refuse(message: str, help: str) -> NoReturn:
+    raise LaunchError(message, at=here().location, help=help)

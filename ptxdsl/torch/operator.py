@@ -1,0 +1,238 @@
+"""Operators of torch that a launcher or a kernel carries out, and eager calls that leave out torch's dispatcher.
+
+The dispatcher knows each operator as a `torch.library.custom_op`, with what fake tensors and autograd need: compiled
+graphs, exports, `vmap` and tensor subclasses go through it. It costs more than a launch. So an eager call with plain
+tensors calls the launcher itself, within an autograd function where a gradient is wanted.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeAlias
+
+import torch
+import torch.autograd.forward_ad as forward_mode
+
+from ptxdsl.errors import LaunchError, here, public
+from ptxdsl.kernel import AnyKernel
+from ptxdsl.torch.of_kernel import KernelCall, Shape, call_of
+
+Launcher: TypeAlias = Callable[..., Any]
+PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, type(None)})
+
+
+def save_arguments(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    """`ctx.saved_tensors` are the tensors among the arguments and None, `ctx.options` the others, in their order."""
+    is_kept = [argument is None or isinstance(argument, torch.Tensor) for argument in inputs]
+    ctx.save_for_backward(*(a for a, kept in zip(inputs, is_kept, strict=True) if kept))
+    ctx.options = tuple(a for a, kept in zip(inputs, is_kept, strict=True) if not kept)
+
+
+class Operator:
+    """A function of tensors: `operator(x, 2)` in eager code and in compiled code; made by `op`.
+
+    `dispatched` is the operator that torch knows by `name`, for `torch.library.opcheck` and graphs; `launcher` is the
+    function that computes it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        launcher: Launcher,
+        fake: Launcher,
+        written: Collection[str],
+        schema: str | None,
+        backward: Launcher | None,
+        setup_context: Launcher,
+    ) -> None:
+        self.name, self.launcher, self.__doc__ = name, launcher, launcher.__doc__
+        registered = torch.library.custom_op(name, launcher, mutates_args=tuple(written), schema=schema)
+        registered.register_fake(fake)
+        if backward:
+            registered.register_autograd(backward, setup_context=setup_context)
+        namespace, _, short = name.partition("::")
+        self.dispatched = getattr(getattr(torch.ops, namespace), short).default
+        arguments = self.dispatched._schema.arguments
+        self._tensors = tuple(n for n, a in enumerate(arguments) if str(a.type) in ("Tensor", "Optional[Tensor]"))
+        self._written = tuple(n for n, a in enumerate(arguments) if a.alias_info is not None and a.alias_info.is_write)
+        self._is_direct = not any("List[" in str(a.type) and "Tensor" in str(a.type) for a in arguments)
+        self._defaults = {a.name: a.default_value for a in arguments if a.has_default_value()}
+        self._names = tuple(a.name for a in arguments)
+        self._differentiable = _autograd_function(name, launcher, backward, setup_context)
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Computes it: directly with plain tensors, else as torch's dispatcher has it.
+
+        Raises LaunchError where the launcher does.
+        """
+        if torch.compiler.is_compiling() or not self._is_direct or _is_observed():
+            return self.dispatched(*arguments, **named)
+        if named or len(arguments) != len(self._names):
+            arguments = self._positional(arguments, named)
+        wants_gradient = False
+        for n in self._tensors:
+            tensor = arguments[n]
+            if type(tensor) not in PLAIN:
+                return self.dispatched(*arguments)
+            if tensor is not None:
+                if tensor.is_meta or tensor.is_neg():
+                    return self.dispatched(*arguments)
+                wants_gradient |= tensor.requires_grad
+        if wants_gradient and torch.is_grad_enabled():
+            return self.dispatched(*arguments) if self._written else self._differentiable(*arguments)
+        result = self.launcher(*arguments)
+        if self._written:
+            torch.autograd.graph.increment_version([arguments[n] for n in self._written if arguments[n] is not None])
+        return result
+
+    def _positional(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """All arguments in their order, defaults filled in. Raises TypeError for one that is unknown or missing."""
+        values = {**dict(zip(self._names, arguments, strict=False)), **named}
+        unknown = [*named.keys() - set(self._names), *(set(self._names[: len(arguments)]) & named.keys())]
+        missing = [name for name in self._names if name not in values and name not in self._defaults]
+        if unknown or missing or len(arguments) > len(self._names):
+            raise TypeError(f"{self.name} takes ({', '.join(self._names)}); call it with each of these once")
+        return tuple(values.get(name, self._defaults.get(name)) for name in self._names)
+
+
+def _is_observed() -> bool:
+    """Whether torch looks on at what eager code does: fake tensors, tracing, functional transforms, forward mode."""
+    return bool(
+        torch._C._len_torch_dispatch_stack()
+        or torch._C._len_torch_function_stack()
+        or torch._C._are_functorch_transforms_active()
+        or forward_mode._current_level >= 0
+    )
+
+
+def _autograd_function(
+    name: str, launcher: Launcher, backward: Launcher | None, setup_context: Launcher
+) -> Callable[..., Any]:
+    """The launcher, with its gradient where it has one."""
+    if backward is None:
+        return _without_gradient(name, launcher)
+
+    def forward(ctx: Any, *arguments: Any) -> Any:
+        result = launcher(*arguments)
+        setup_context(ctx, arguments, result)
+        return result
+
+    short = name.replace("::", "_")
+    functions = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    function: Any = type(short, (torch.autograd.Function,), functions)
+    applied: Callable[..., Any] = function.apply
+    return applied
+
+
+def _without_gradient(name: str, launcher: Launcher) -> Callable[..., Any]:
+    """As torch's dispatcher has it: the result wants a gradient, and backward() then says that there is none."""
+
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise LaunchError(
+            f"operator `{name}` has no gradient",
+            help="make it with `backward=`, or call it with `x.detach()` or within `torch.no_grad()`",
+        )
+
+    return _autograd_function(name, launcher, backward, lambda ctx, inputs, output: None)
+
+
+@public
+def op(
+    name: str,
+    target: AnyKernel | Launcher | None = None,
+    *,
+    fake: Launcher | None = None,
+    mutates: Collection[str] = (),
+    grid: Shape | None = None,
+    block: Shape | None = None,
+    out: Mapping[str, Launcher] | None = None,
+    constants: Mapping[str, object] | None = None,
+    backward: Launcher | None = None,
+    setup_context: Launcher | None = None,
+) -> Any:
+    """An operator of torch, `namespace::name`: of a launcher or of a kernel. Returns it; without `target`, a decorator.
+
+    A launcher is a function with annotations of `torch.Tensor`, int, float, bool or str that makes its outputs and
+    launches kernels; `fake` takes the same arguments and returns empty tensors as it would, and `mutates` names the
+    arguments that it writes. None of its outputs may share memory with an argument.
+
+    A kernel is launched with `grid` and `block`, numbers or functions of the operator's arguments. `out` names the
+    pointers that are its outputs, with a function of the other arguments each that makes an empty tensor: it is the
+    fake, too. Pointers that are written and not in `out` are tensors that the operator mutates. `constants` are the
+    kernel's.
+
+    `backward(ctx, *gradients)` returns a gradient for each argument, None where there is none. It finds what
+    `setup_context(ctx, inputs, output)` left; without that, `ctx.saved_tensors` are the tensors among the arguments
+    and `ctx.options` the others. Build it of operators, and it compiles as well.
+
+    Raises LaunchError for a kernel that takes what torch cannot give, a launcher without `fake`, and a gradient of
+    what is mutated.
+    """
+    if target is None:
+        return lambda function: op(name, function, fake=fake, mutates=mutates, grid=grid, block=block, out=out,
+                                   constants=constants, backward=backward, setup_context=setup_context)  # fmt: skip
+    _check_name(name)
+    context = setup_context or save_arguments
+    if not isinstance(target, AnyKernel):
+        _check_launcher(name, target, fake, mutates, grid, block, out, constants)
+        _check_gradient(name, backward, mutates)
+        return Operator(name, target, fake or _nothing, mutates, None, backward, context)
+    if fake or mutates:
+        raise LaunchError(
+            f"operator `{name}` is a kernel, and is made with {'`fake`' if fake else '`mutates`'}",
+            at=here().location,
+            help="name its outputs by `out={'y': lambda x: torch.empty_like(x)}`; what else it writes is mutated",
+        )
+    call: KernelCall = call_of(name, target, grid, block, out or {}, constants or {})
+    _check_gradient(name, backward, call.mutated)
+    return Operator(name, call.run, call.empty, call.mutated, call.schema, backward, context)
+
+
+def _nothing(*arguments: object) -> None:
+    """The fake of a launcher that only mutates."""
+
+
+def _check_name(name: str) -> None:
+    parts = name.split("::")
+    if len(parts) != 2 or not all(part.isidentifier() for part in parts):
+        raise LaunchError(
+            f"an operator is called {name!r}", at=here().location, help='torch takes "namespace::name", two identifiers'
+        )
+
+
+def _check_launcher(
+    name: str, target: Launcher, fake: Launcher | None, mutates: Collection[str], *of_kernels: object
+) -> None:
+    """Raises LaunchError for what is no launcher, has no fake or has options of kernels."""
+    if not callable(target):
+        raise LaunchError(
+            f"operator `{name}` is made of {target!r}",
+            at=here().location,
+            help="pass a kernel (@pd.kernel) or a function that launches kernels",
+        )
+    if any(option is not None for option in of_kernels):
+        raise LaunchError(
+            f"operator `{name}` is a launcher, and is made with `grid`, `block`, `out` or `constants`",
+            at=here().location,
+            help="the launcher itself makes its outputs and launches its kernels: leave these out",
+        )
+    returns = inspect.signature(target).return_annotation
+    if fake is None and not (mutates and returns in (None, "None")):
+        raise LaunchError(
+            f"operator `{name}` has no fake: nothing says which outputs it gives where tensors have no memory",
+            at=here().location,
+            help="pass `fake=lambda x: torch.empty_like(x)`, or what gives empty tensors as its outputs are",
+        )
+
+
+def _check_gradient(name: str, backward: Launcher | None, mutated: Collection[str]) -> None:
+    if backward and mutated:
+        raise LaunchError(
+            f"operator `{name}` writes {', '.join(f'`{m}`' for m in mutated)} and has a `backward`",
+            at=here().location,
+            help="autograd differentiates operators that make their outputs: let it return a new tensor",
+        )

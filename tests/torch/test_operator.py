@@ -1,0 +1,269 @@
+"""Operators of torch: what `op` makes of kernels and launchers, in eager code, in compiled code and in autograd."""
+
+import pytest
+
+import ptxdsl as pd
+from ptxdsl import LaunchError, Parameters, f32, ptr, s4, u32
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+op = pytest.importorskip("ptxdsl.torch").op
+
+# opcheck itself looks at gradients that torch warns of
+pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
+on_each = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+
+
+@pd.kernel
+def scaled_square(x: ptr[f32], y: ptr[f32], a: f32, n: u32):
+    i = pd.ctaid.x * pd.ntid.x + pd.tid.x
+    with pd.if_(i < n):
+        y[i] = a * x[i] * x[i]
+
+
+@pd.kernel
+def scaled_square_gradient(dx: ptr[f32], x: ptr[f32], dy: ptr[f32], a: f32, n: u32):
+    i = pd.ctaid.x * pd.ntid.x + pd.tid.x
+    with pd.if_(i < n):
+        dx[i] = 2 * a * x[i] * dy[i]
+
+
+@pd.kernel
+def double_in_place(x: ptr[f32]):
+    x[pd.tid.x] = 2 * x[pd.tid.x]
+
+
+gradient = op(
+    "ptxdsl_tests::square_gradient",
+    scaled_square_gradient,
+    grid=lambda x, dy, a, n: -(-n // 128),
+    block=128,
+    out={"dx": lambda x, dy, a, n: torch.empty_like(x)},
+)
+
+
+def square_backward(ctx, dy):
+    (x,), (a, n) = ctx.saved_tensors, ctx.options
+    return gradient(x, dy.contiguous(), a, n), None, None
+
+
+square = op(
+    "ptxdsl_tests::square",
+    scaled_square,
+    grid=lambda x, a, n: -(-n // 128),
+    block=128,
+    out={"y": lambda x, a, n: torch.empty_like(x)},
+    backward=square_backward,
+)
+double = op("ptxdsl_tests::double", double_in_place, grid=1, block=64)
+
+
+@op("ptxdsl_tests::halves", fake=lambda x: (torch.empty_like(x), torch.empty_like(x)))
+def halves(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """x / 2, twice."""
+    return x / 2, x / 2
+
+
+@on_each
+def test_a_kernel_with_its_gradient(device):
+    x = torch.randn(300, device=device, requires_grad=True)
+    y = square(x, 3.0, 300)
+    y.sum().backward()
+    assert torch.allclose(y, 3 * x * x)
+    assert torch.allclose(x.grad, 6 * x)
+
+
+@on_each
+@pytest.mark.parametrize("operator, options", [(square, (2.0, 64)), (double, ()), (halves, ())])
+def test_opcheck(operator, options, device):
+    wants = operator is square
+    x = torch.randn(64, device=device, requires_grad=wants)
+    torch.library.opcheck(operator.dispatched, (x, *options))
+
+
+@on_each
+def test_compiled_with_its_gradient_in_one_graph(device):
+    x = torch.randn(40, device=device, requires_grad=True)
+    compiled = torch.compile(lambda x: square(x + 1, 2.0, x.numel()).sum(), fullgraph=True, backend="aot_eager")
+    compiled(x).backward()
+    assert torch.allclose(x.grad, 4 * (x + 1))
+
+
+def test_a_compiled_graph_calls_the_operator_and_runs_for_other_lengths():
+    graphs = []
+
+    def keep(graph, inputs):
+        graphs.append([str(node.target) for node in graph.graph.nodes if node.op == "call_function"])
+        return graph.forward
+
+    compiled = torch.compile(lambda x: square(x, 2.0, x.numel()), fullgraph=True, dynamic=True, backend=keep)
+    for n in (20, 50):
+        x = torch.randn(n)
+        assert torch.allclose(compiled(x), 2 * x * x)
+    assert len(graphs) == 1 and "ptxdsl_tests.square.default" in graphs[0]
+
+
+@pytest.mark.gpu
+def test_a_cuda_graph_captures_it():
+    x = torch.randn(300, device="cuda")
+    square(x, 2.0, 300)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = square(x, 2.0, 300)
+    x.fill_(3)
+    graph.replay()
+    assert torch.equal(y, torch.full_like(y, 18))
+
+
+def test_eager_calls_leave_the_dispatcher_out(monkeypatch):
+    x = torch.randn(64)
+    monkeypatch.setattr(halves, "dispatched", None)
+    assert torch.equal(halves(x)[1], x / 2)
+    wants = x.clone().requires_grad_()
+    monkeypatch.setattr(square, "dispatched", None)
+    assert square(wants, 2.0, 64).requires_grad
+    with torch.no_grad():
+        assert not square(wants, 2.0, 64).requires_grad
+
+
+def test_what_the_dispatcher_alone_can_do_goes_there():
+    with torch._subclasses.FakeTensorMode():
+        assert square(torch.empty(30), 2.0, 30).shape == (30,)
+    assert square(torch.empty(30, device="meta"), 2.0, 30).device.type == "meta"
+
+
+def test_arguments_by_name_and_wrong_ones():
+    x = torch.randn(64)
+    assert torch.equal(square(x, n=64, a=2.0), square(x, 2.0, 64))
+    for wrong in ({}, {"a": 2.0}, {"a": 2.0, "n": 64, "b": 1}, {"a": 2.0, "n": 64, "x": x}):
+        with pytest.raises(TypeError) as raised:
+            square(x, **wrong)
+        assert str(raised.value) == "ptxdsl_tests::square takes (x, a, n); call it with each of these once"
+
+
+def test_what_is_mutated_counts_as_changed():
+    x = torch.randn(64, requires_grad=True)
+    y = x * 1
+    kept = (y * y).sum()
+    with torch.no_grad():
+        double(y)
+    assert torch.equal(y, 2 * x)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        kept.backward()
+
+
+def test_backward_of_an_operator_without_one():
+    x = torch.randn(64, requires_grad=True)
+    with pytest.raises(LaunchError) as raised:
+        halves(x)[0].sum().backward()
+    assert raised.value.message == "operator `ptxdsl_tests::halves` has no gradient"
+    assert raised.value.help == "make it with `backward=`, or call it with `x.detach()` or within `torch.no_grad()`"
+    assert "halves(x)[0].sum().backward()" in str(raised.value)
+
+
+def test_the_launch_refuses_what_does_not_fit():
+    with pytest.raises(LaunchError, match="`x` takes ptr\\[f32\\]; it is a torch array of f16"):
+        square(torch.zeros(64, dtype=torch.float16), 2.0, 64)
+
+
+class Matrix(Parameters):
+    data: ptr[f32]
+    stride: u32
+
+
+@pd.kernel
+def takes_a_group(m: Matrix, y: ptr[f32]):
+    y[0] = m.data[m.stride]
+
+
+@pd.kernel
+def writes_nothing(x: ptr[f32]):
+    pd.printf("%f", x[0])
+
+
+def plain(x: torch.Tensor) -> torch.Tensor:
+    return x + 1
+
+
+REFUSED = {
+    "a group": (
+        (takes_a_group,), {"grid": 1, "block": 1},
+        "operator `a::b`: parameter `m` is Matrix, and torch passes tensors and numbers alone",
+        "write a launcher, a function of tensors and numbers that fills it and launches the kernel",
+    ),
+    "no fake": (
+        (plain,), {},
+        "operator `a::b` has no fake: nothing says which outputs it gives where tensors have no memory",
+        "pass `fake=lambda x: torch.empty_like(x)`, or what gives empty tensors as its outputs are",
+    ),
+    "no block": (
+        (double_in_place,), {"grid": 1},
+        "operator `a::b` launches kernel `double_in_place`, and has no `block`",
+        "pass `grid=` and `block=`: numbers, or functions of the operator's arguments",
+    ),
+    "a fake of a kernel": (
+        (double_in_place,), {"fake": plain},
+        "operator `a::b` is a kernel, and is made with `fake`",
+        "name its outputs by `out={'y': lambda x: torch.empty_like(x)}`; what else it writes is mutated",
+    ),
+    "an unknown output": (
+        (double_in_place,), {"grid": 1, "block": 1, "out": {"z": plain}},
+        "operator `a::b` has the output `z`; kernel `double_in_place` takes x",
+        "name pointers of the kernel",
+    ),
+    "an output that is read": (
+        (scaled_square,), {"grid": 1, "block": 1, "out": {"x": plain}},
+        "operator `a::b` has the output `x`, which kernel `scaled_square` does not write",
+        "it writes y",
+    ),
+    "an output of a kernel without any": (
+        (writes_nothing,), {"grid": 1, "block": 1, "out": {"x": plain}},
+        "operator `a::b` has the output `x`, which kernel `writes_nothing` does not write",
+        "it writes nothing",
+    ),
+    "an output that nothing makes": (
+        (double_in_place,), {"grid": 1, "block": 1, "out": {"x": 3}},
+        "operator `a::b`: the output `x` is made by 3",
+        "pass a function of the operator's arguments, such as `lambda x: torch.empty_like(x)`",
+    ),
+    "a gradient of what is mutated": (
+        (double_in_place,), {"grid": 1, "block": 1, "backward": plain},
+        "operator `a::b` writes `x` and has a `backward`",
+        "autograd differentiates operators that make their outputs: let it return a new tensor",
+    ),
+    "options of kernels": (
+        (plain,), {"fake": plain, "grid": 1},
+        "operator `a::b` is a launcher, and is made with `grid`, `block`, `out` or `constants`",
+        "the launcher itself makes its outputs and launches its kernels: leave these out",
+    ),
+    "a number": ((3,), {}, "operator `a::b` is made of 3", "pass a kernel (@pd.kernel) or a function that launches kernels"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case):
+    target, options, message, help = REFUSED[case]
+    with pytest.raises(LaunchError) as raised:
+        op("a::b", *target, **options)
+    assert (raised.value.message, raised.value.help) == (message, help)
+    assert "test_operator.py" in str(raised.value)
+
+
+def test_s4_lie_in_int8():
+    @pd.kernel
+    def packed(x: ptr[s4], y: ptr[f32]):
+        y[0] = 1
+
+    operator = op("ptxdsl_tests::packed", packed, grid=1, block=1, out={"y": lambda x: x.new_empty(1)})
+    assert str(operator.dispatched._schema) == "ptxdsl_tests::packed(Tensor x) -> Tensor"  # s4 lie in int8
+
+
+@pytest.mark.parametrize("name", ["square", "a::b::c", "a::1", ""])
+def test_a_name_that_torch_does_not_take(name):
+    with pytest.raises(LaunchError) as raised:
+        op(name, plain, fake=plain)
+    assert raised.value.message == f"an operator is called {name!r}"
+    assert raised.value.help == 'torch takes "namespace::name", two identifiers'
+
+
+def test_pd_torch_is_the_module():
+    assert pd.torch.op is op

@@ -1,0 +1,171 @@
+"""The products that ship as operators of torch: results and gradients as torch's, in eager and in compiled code."""
+
+import pytest
+
+from ptxdsl import LaunchError
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+ours = pytest.importorskip("ptxdsl.torch")
+functional = torch.nn.functional
+
+pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
+on_each = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+
+
+def normal(device, *shape, dtype=torch.float16):
+    return torch.randn(shape, device=device).to(dtype)
+
+
+def assert_same(ours, reference, *tensors):
+    """Both functions have the same result and gradients, up to the rounding of f16."""
+    results = []
+    for function in (ours, reference):
+        leaves = [tensor.detach().clone().requires_grad_() for tensor in tensors]
+        result = function(*leaves)
+        torch.manual_seed(1)
+        result.backward(torch.randn(result.shape).to(result))
+        results.append([result, *(leaf.grad for leaf in leaves)])
+    for found, expected in zip(*results, strict=True):
+        assert found.shape == expected.shape and found.dtype is expected.dtype
+        scale = expected.double().abs().max().item()
+        assert (found.double() - expected.double()).abs().max().item() <= 4e-3 * scale
+
+
+@on_each
+@pytest.mark.parametrize("shapes", [((40, 24), (24, 56)), ((3, 40, 24), (3, 24, 56)), ((3, 40, 24), (24, 56))])
+def test_gemm(shapes, device):
+    assert_same(ours.gemm, torch.matmul, *(normal(device, *shape) for shape in shapes))
+
+
+@on_each
+def test_gemm_of_transposed_views_and_of_a_gradient_without_strides(device):
+    a, b = normal(device, 24, 40), normal(device, 56, 24)
+    assert_same(lambda a, b: ours.gemm(a.t(), b.t()), lambda a, b: a.t() @ b.t(), a, b)
+    wants = a.clone().requires_grad_()
+    ours.gemm(wants.t(), b.t()).sum().backward()
+    assert torch.allclose(wants.grad, b.sum(0)[:, None].expand_as(wants), atol=0.05)
+
+
+@on_each
+@pytest.mark.parametrize("shape", [(20, 24), (2, 10, 24)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_linear(shape, bias, device):
+    beside = [normal(device, 56)] if bias else []
+    assert_same(ours.linear, functional.linear, normal(device, *shape), normal(device, 56, 24), *beside)
+
+
+def by_groups(a, b, ends):
+    begins = [0, *ends]
+    return torch.cat([a[begins[n] : end] @ b[n] for n, end in enumerate(ends)])
+
+
+@on_each
+def test_grouped_gemm_ragged(device):
+    ends = [10, 10, 33]  # an empty group, and rows behind the last one
+    offsets = torch.tensor(ends, dtype=torch.int32, device=device)
+    a, b = normal(device, 40, 24), normal(device, 3, 24, 16)
+    assert_same(lambda a, b: ours.grouped_gemm_ragged(a, b, offsets)[:33], lambda a, b: by_groups(a, b, ends), a, b)
+
+
+WINDOWS = [
+    {"pad": 1}, {"pad": 1, "stride": 2}, {"pad": (2, 1), "stride": (1, 2), "dilation": (2, 1)}, {"stride": 3},
+]  # fmt: skip
+
+
+@on_each
+@pytest.mark.parametrize("moves", WINDOWS)
+def test_conv2d(moves, device):
+    def reference(x, w, bias):
+        named = {"padding" if name == "pad" else name: value for name, value in moves.items()}
+        x, w = (t.permute(0, 3, 1, 2).float() for t in (x, w))
+        return functional.conv2d(x, w, bias.float(), **named).permute(0, 2, 3, 1).half()
+
+    x, w, bias = normal(device, 2, 9, 12, 8), normal(device, 16, 3, 3, 8), normal(device, 16)
+    assert_same(lambda *tensors: ours.conv2d(*tensors, **moves), reference, x, w, bias)
+
+
+@on_each
+def test_conv2d_that_pads_more_than_its_filters_reach(device):
+    x, w = normal(device, 8, 5, 6, 8), normal(device, 16, 1, 1, 8)
+
+    def padded(x, w):
+        return functional.pad(x, (0, 0, 0, 2, 1, 0)) @ w[:, 0, 0].t()
+
+    assert_same(lambda x, w: ours.conv2d(x, w, pad=((1, 0), (0, 2))), padded, x, w)
+
+
+def arguments(device):
+    def wants(*shape):
+        return normal(device, *shape).requires_grad_()
+
+    offsets = torch.tensor([3, 8], dtype=torch.int32, device=device)
+    moves = [0, 1, 1, 0], [1, 2], [1, 1]
+    return {
+        "gemm": (wants(8, 16), wants(16, 8)),
+        "linear": (wants(8, 16), wants(24, 16), wants(24)),
+        "grouped_gemm_ragged": (wants(8, 16), wants(2, 16, 8), offsets),
+        "grouped_gemm_ragged_k": (normal(device, 8, 16), normal(device, 8, 24), offsets),
+        "conv2d": (wants(1, 4, 5, 8), wants(8, 2, 2, 8), wants(8), *moves),
+        "conv2d_dx": (normal(device, 1, 4, 3, 8), normal(device, 8, 2, 2, 8), [4, 5], *moves),
+        "conv2d_dw": (normal(device, 1, 4, 3, 8), normal(device, 1, 4, 5, 8), [2, 2], *moves),
+    }
+
+
+@on_each
+@pytest.mark.parametrize("name", arguments("cpu"))
+def test_opcheck(name, device):
+    torch.library.opcheck(getattr(torch.ops.ptxdsl, name).default, arguments(device)[name], atol=0.1, rtol=0.1)
+
+
+@on_each
+def test_a_compiled_model_trains_as_the_eager_one(device):
+    torch.manual_seed(2)
+    model = torch.nn.Sequential(ours.Linear(16, 32), torch.nn.ReLU(), ours.Linear(32, 8)).to(device, torch.float16)
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    x, gradients = normal(device, 24, 16), []
+    for each in (model, compiled):
+        model.zero_grad()
+        each(x).float().square().mean().backward()
+        gradients.append([parameter.grad.clone() for parameter in model.parameters()])
+    assert all(torch.equal(*pair) for pair in zip(*gradients, strict=True))
+
+
+@pytest.mark.gpu
+def test_a_model_in_cuda_graphs():
+    model = torch.nn.Sequential(ours.Linear(64, 128), torch.nn.ReLU(), ours.Linear(128, 64)).to("cuda", torch.bfloat16)
+    compiled = torch.compile(model, fullgraph=True, mode="reduce-overhead")
+    x = normal("cuda", 96, 64, dtype=torch.bfloat16)
+    for _ in range(4):
+        found = compiled(x).clone()
+    assert torch.allclose(found, model(x), atol=2e-2)
+
+
+def by_expert(mixture, tokens):
+    """What a mixture of experts is, one token and one expert after another."""
+    weights, chosen = mixture.router(tokens).float().softmax(-1).topk(mixture.chosen)
+    weights = weights / weights.sum(-1, keepdim=True)
+    up, down = mixture.experts.up, mixture.experts.down
+    rows = []
+    for n, token in enumerate(tokens):
+        parts = [functional.silu(token @ up[e]) @ down[e] for e in chosen[n]]
+        rows.append(sum(w.to(p) * p for w, p in zip(weights[n], parts, strict=True)))
+    return torch.stack(rows)
+
+
+@on_each
+def test_a_mixture_of_experts(device):
+    torch.manual_seed(3)
+    mixture = ours.MixtureOfExperts(4, 2, 16, 24, device=device, dtype=torch.float32)
+    tokens, gradients = torch.randn(12, 16, device=device), []
+    for function in (mixture, lambda tokens: by_expert(mixture, tokens)):
+        mixture.zero_grad()
+        result = function(tokens)
+        result.square().sum().backward()
+        gradients.append([result.detach(), *(p.grad.clone() for p in mixture.parameters())])
+    for found, expected in zip(*gradients, strict=True):  # in tf32
+        assert (found - expected).abs().max() <= 5e-3 * expected.abs().max()
+
+
+def test_a_product_of_other_types_is_refused():
+    with pytest.raises(LaunchError, match="`a` is float16 and `b` is float32"):
+        ours.gemm(torch.zeros(8, 8).half(), torch.zeros(8, 8))

@@ -1,5 +1,6 @@
 """Every example runs as a program, on the emulator and on a GPU, and checks its own result."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -12,7 +13,14 @@ ROOT = Path(__file__).parent.parent
 PYTHONPATH = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 
-every_example = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+
+def example(path):
+    """An example, which is skipped where torch is missing and it uses that."""
+    lacks = "import torch\n" in path.read_text() and importlib.util.find_spec("torch") is None
+    return pytest.param(path, marks=[pytest.mark.skip(reason="torch is not installed")] if lacks else [], id=path.stem)
+
+
+every_example = pytest.mark.parametrize("path", [example(path) for path in EXAMPLES])
 
 
 def run(path, *arguments, **environment):

@@ -13,10 +13,10 @@ from ptxdsl.torch.products import grouped_gemm_ragged, linear
 
 
 class Linear(nn.Linear):
-    """torch.nn.Linear by `linear`: the same parameters, the same state."""
+    """torch.nn.Linear by `linear`: the same parameters, the same state. They are converted to the type of x."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return linear(x, self.weight, self.bias)
+        return linear(x, self.weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
 
 
 class Routes(NamedTuple):
@@ -49,7 +49,7 @@ def combine(rows: Tensor, routes: Routes) -> Tensor:
 class Experts(nn.Module):
     """As many two-layer networks as there are groups of rows: `experts(rows, ends)`, (rows, width) to the same.
 
-    The weights are `up` (experts, width, hidden) and `down` (experts, hidden, width).
+    The weights are `up` (experts, width, hidden) and `down` (experts, hidden, width), converted to the type of rows.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class Experts(nn.Module):
             nn.init.uniform_(weight, -1 / sqrt(weight.shape[1]), 1 / sqrt(weight.shape[1]))
 
     def forward(self, rows: Tensor, ends: Tensor) -> Tensor:
-        hidden = self.activation(grouped_gemm_ragged(rows, self.up, ends))
-        return grouped_gemm_ragged(hidden, self.down, ends)
+        up, down = (weight.to(rows.dtype) for weight in (self.up, self.down))
+        return grouped_gemm_ragged(self.activation(grouped_gemm_ragged(rows, up, ends)), down, ends)
 
 
 class MixtureOfExperts(nn.Module):

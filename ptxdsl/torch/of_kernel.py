@@ -39,17 +39,16 @@ class KernelCall:
 
     def empty(self, *arguments: Any) -> Any:
         """The outputs, not set: what the operator returns for fake tensors."""
-        made = tuple(make(*arguments) for make in self.outputs)
-        return made if len(made) > 1 else made[0] if made else None
+        return _result([make(*arguments) for make in self.outputs])
 
     def run(self, *arguments: Any) -> Any:
         """Makes the outputs, launches the kernel and returns them."""
-        outputs = tuple(make(*arguments) for make in self.outputs)
+        outputs = [make(*arguments) for make in self.outputs]
         grid = self.grid(*arguments) if callable(self.grid) else self.grid
         block = self.block(*arguments) if callable(self.block) else self.block
-        given = [outputs[~p] if p < 0 else arguments[p] for p in self.positions]
-        self.kernel[grid, block](*given, **self.constants)
-        return outputs if len(outputs) > 1 else outputs[0] if outputs else None
+        values = [outputs[~p] if p < 0 else arguments[p] for p in self.positions]
+        self.kernel[grid, block](*values, **self.constants)
+        return _result(outputs)
 
 
 def call_of(
@@ -80,6 +79,11 @@ def call_of(
         tuple(~names.index(called) if called in out else inputs.index(called) for called in parameters),
         tuple(out.values()), mutated, f"({takes}) -> {_returned(len(out))}",
     )  # fmt: skip
+
+
+def _result(outputs: list[Any]) -> Any:
+    """What an operator with these outputs returns."""
+    return tuple(outputs) if len(outputs) > 1 else outputs[0] if outputs else None
 
 
 def _returned(count: int) -> str:

@@ -1,0 +1,139 @@
+"""Training a mixture of experts whose products are ptxdsl's, to the losses of the same model in plain torch.
+
+    python examples/19_train_experts.py                  # on the emulator
+    python examples/19_train_experts.py --device cuda    # on the GPU, larger and longer
+    torchrun --nproc_per_node=2 examples/19_train_experts.py [--device cuda] [--fsdp]    # DDP, or sharded parameters
+
+The model predicts the next symbol of a sequence of a hidden rule: an embedding, experts beside a shortcut, a linear
+layer. Both models begin with the same weights and see the same batches. Weights are float32, products are bfloat16.
+New here: modules of ptxdsl.torch, whose operators have gradients; DDP and FSDP hand them local tensors.
+"""
+
+import os
+import sys
+import time
+from itertools import pairwise
+
+import torch
+import torch.distributed as dist
+from arrays import ON_GPU, check
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
+
+from ptxdsl.torch import Linear, MixtureOfExperts
+
+DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if ON_GPU else torch.device("cpu")
+RANKS = int(os.environ.get("WORLD_SIZE", "1"))
+SYMBOLS, EXPERTS, CHOSEN = 64, 8, 2
+WIDTH, HIDDEN, BATCH, STEPS = (512, 1024, 4096, 200) if ON_GPU else (16, 24, 64, 6)
+LEARNING_RATE = 2e-3 if ON_GPU else 2e-2
+
+
+class PlainLinear(nn.Linear):
+    """What `ptxdsl.torch.Linear` replaces."""
+
+    def forward(self, x):
+        return nn.functional.linear(x, self.weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
+
+
+class PlainExperts(nn.Module):
+    """What `ptxdsl.torch.Experts` replaces: one expert after another."""
+
+    def __init__(self, experts, width, hidden):
+        super().__init__()
+        self.up, self.down = (
+            nn.Parameter(torch.empty(experts, *shape)) for shape in ((width, hidden), (hidden, width))
+        )
+
+    def forward(self, rows, ends):
+        begins = [0, *ends.tolist()]
+        up, down = self.up.to(rows.dtype), self.down.to(rows.dtype)
+        groups = [rows[begin:end] for begin, end in pairwise(begins)]
+        return torch.cat([nn.functional.silu(x @ up[n]) @ down[n] for n, x in enumerate(groups)])
+
+
+class Model(nn.Module):
+    """(tokens,) symbols to (tokens, SYMBOLS) scores of the next one."""
+
+    def __init__(self, plain):
+        super().__init__()
+        self.embedding = nn.Embedding(SYMBOLS, WIDTH)
+        self.mixture = MixtureOfExperts(EXPERTS, CHOSEN, WIDTH, HIDDEN)
+        self.head = (PlainLinear if plain else Linear)(WIDTH, SYMBOLS)
+        if plain:
+            self.mixture.router = PlainLinear(WIDTH, EXPERTS, bias=False)
+            self.mixture.experts = PlainExperts(EXPERTS, WIDTH, HIDDEN)
+
+    def forward(self, symbols):
+        x = self.embedding(symbols).bfloat16()
+        return self.head(x + self.mixture(x)).float()
+
+
+def parallel(model):
+    """The model as it is, or with its parameters the same on all ranks, or shards of them on each."""
+    if RANKS == 1:
+        return model
+    if "--fsdp" in sys.argv:
+        fully_shard(model)
+        return model
+    return DistributedDataParallel(model)
+
+
+def batches(steps):
+    """Symbols and the ones that follow, of which one in eight is any: each rank has its share."""
+    generator = torch.Generator().manual_seed(19)
+    rule = torch.randperm(SYMBOLS, generator=generator)
+    rank = dist.get_rank() if RANKS > 1 else 0
+    for _ in range(steps):
+        symbols = torch.randint(SYMBOLS, (BATCH,), generator=generator)
+        noise = torch.randint(SYMBOLS, (BATCH,), generator=generator)
+        following = torch.where(torch.rand(BATCH, generator=generator) < 0.125, noise, rule[symbols])
+        yield tuple(each.chunk(RANKS)[rank].to(DEVICE) for each in (symbols, following))
+
+
+def train(plain, state):
+    """The loss after each step."""
+    model = Model(plain)
+    model.load_state_dict(state)
+    model = parallel(model.to(DEVICE))
+    optimizer = torch.optim.AdamW(model.parameters(), LEARNING_RATE)
+    losses = []
+    for symbols, following in batches(STEPS):
+        loss = nn.functional.cross_entropy(model(symbols), following)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    losses = torch.stack(losses)
+    if RANKS > 1:
+        dist.all_reduce(losses)
+    return losses / RANKS
+
+
+def timed(plain, state):
+    """The losses, and the steps that are made in a second."""
+    if ON_GPU:
+        train(plain, state)  # the first time, kernels are made
+    begin = time.perf_counter()
+    losses = train(plain, state).double().cpu()
+    return losses, STEPS / (time.perf_counter() - begin)
+
+
+def main():
+    if RANKS > 1:
+        dist.init_process_group("nccl" if ON_GPU else "gloo")
+    torch.manual_seed(19)
+    state = Model(plain=False).state_dict()
+    losses, rate = timed(False, state)
+    expected, plain_rate = timed(True, state)
+    if RANKS == 1 or dist.get_rank() == 0:
+        title = f"losses of {STEPS} steps, from {losses[0]:.3f} to {losses[-1]:.3f}, in torch to {expected[-1]:.3f}"
+        check(title, losses.to(DEVICE), expected.numpy(), tolerance=0.05 if ON_GPU else 0.02)
+        print(f"    {rate:.1f} steps a second, in plain torch {plain_rate:.1f}")
+    if RANKS > 1:
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -25,8 +25,8 @@ from ptxdsl.torch import Linear, MixtureOfExperts
 
 DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if ON_GPU else torch.device("cpu")
 RANKS = int(os.environ.get("WORLD_SIZE", "1"))
-SYMBOLS, EXPERTS, CHOSEN = 64, 8, 2
-WIDTH, HIDDEN, BATCH, STEPS = (512, 1024, 4096, 200) if ON_GPU else (16, 24, 64, 6)
+SYMBOLS, EXPERTS, CHOSEN = 64, 8 if ON_GPU else 3, 2
+WIDTH, HIDDEN, BATCH, STEPS = (512, 1024, 4096, 200) if ON_GPU else (16, 24, 48, 4)
 LEARNING_RATE = 2e-3 if ON_GPU else 2e-2
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -232,7 +233,59 @@ class _Cupy:
         return lambda: int(get_current_stream().ptr)
 
 
-_LIBRARIES: dict[tuple[str, str], Library] = {("torch", "Tensor"): _Torch(), ("cupy", "ndarray"): _Cupy()}
+@dataclass(frozen=True, slots=True)
+class DeviceBuffer:
+    """Row-major memory of a GPU that XLA hands over for one call."""
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    device: int
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return _row_major(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+class _Xla:
+    name = "jax"
+    unlike = "{0}.dtype != {dtype} or {0}.device != device"
+    gaps = "False"
+    pointer = "{0}.address"
+    steps = "{0}.strides, {0}.itemsize"
+    stream = threading.local()  # `.handle` is where XLA runs the call that this thread is in
+
+    def address(self, array: Any) -> int:
+        return int(array.address)
+
+    def look(self, array: Any) -> tuple[Any, int]:
+        return (array.dtype, array.device, array.shape), array.address
+
+    def device(self, array: Any) -> int | str:
+        return int(array.device)
+
+    def strides(self, array: Any) -> tuple[int, ...]:
+        return tuple(array.strides)
+
+    def alike(self, arrays: Sequence[object]) -> Callable[..., bool] | None:
+        return None
+
+    def current_stream(self, device: int) -> Callable[[], int]:
+        return lambda: getattr(self.stream, "handle", 0)
+
+
+XLA = _Xla()
+_LIBRARIES: dict[tuple[str, str], Library] = {
+    ("torch", "Tensor"): _Torch(), ("cupy", "ndarray"): _Cupy(), ("ptxdsl", "DeviceBuffer"): XLA,
+}  # fmt: skip
 
 
 _library_of: dict[type, Library | None] = {}

@@ -256,8 +256,8 @@ def empty(like: Tensor, shape: tuple[int, ...], type: Type) -> Any:
 
 def maker(library: str, shape: Sequence[int], dtype: Any) -> Callable[[Any], Any]:
     """What makes row-major arrays, given an array of the library on the device where they shall be."""
-    make, extents = _MAKE[library], tuple(shape)
-    return lambda like: make(like, extents, dtype)
+    extents = tuple(shape)
+    return lambda like: _MAKE[library](like, extents, dtype)
 
 
 def _of_torch(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:

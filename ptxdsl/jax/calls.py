@@ -1,0 +1,164 @@
+"""Kernels and launchers as functions of JAX arrays, inside `jax.jit` and outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NoReturn, TypeAlias
+
+import jax
+import numpy as np
+
+from ptxdsl.arrays import XLA, type_of
+from ptxdsl.errors import LaunchError, here, public
+from ptxdsl.jax.ffi import CALLS, TARGET, Call
+from ptxdsl.kernel import AnyKernel
+from ptxdsl.runtime.values import elements
+from ptxdsl.trace.tensor_map import TensorMap
+from ptxdsl.types import Pointer, Type
+
+Shape: TypeAlias = "int | tuple[int, ...] | Callable[..., int | tuple[int, ...]]"
+Output: TypeAlias = "jax.ShapeDtypeStruct | Callable[..., jax.ShapeDtypeStruct]"
+NUMBERS = (bool, int, float, np.generic)
+
+
+@public
+def call(
+    target: AnyKernel | Callable[..., object],
+    *,
+    out: Output | Sequence[Output] | Mapping[str, Output],
+    grid: Shape | None = None,
+    block: Shape | None = None,
+    constants: Mapping[str, object] | None = None,
+) -> Callable[..., Any]:
+    """A kernel or a launcher as a function of JAX arrays. Returns the function; that returns its outputs.
+
+    A kernel is launched with `grid` and `block`: numbers, or functions of the arguments. `out` names the pointers that
+    are its outputs: `{"y": jax.ShapeDtypeStruct((n,), jnp.float32)}`, or a function of the arguments that returns one.
+    The function takes the other parameters in their order. `constants` are the kernel's. A launcher is a Python
+    function of arrays and numbers, then of its outputs, which it fills; `out` is one struct, or a sequence of them.
+
+    On a GPU it runs on XLA's stream, on a CPU on the emulator. Numbers are Python's: they are part of the program, as
+    shapes are. Under `jax.vmap` the call is made for one element after another. It has no gradient: `jax.custom_vjp`
+    gives it that of another call.
+
+    Raises LaunchError for a kernel that writes what is no output, or takes what JAX cannot give; and while a program
+    is traced, for arrays of other types. What goes wrong in a launch is an error of JAX that says the same.
+    """
+    if isinstance(target, AnyKernel):
+        if grid is None or block is None:
+            _refuse(
+                f"kernel `{target.name}` is called from JAX, and has no `{'grid' if grid is None else 'block'}`",
+                "pass `grid=` and `block=`: numbers, or functions of the arguments",
+            )
+        return _Function(*_of_kernel(target, grid, block, out, dict(constants or {})))
+    if grid is not None or block is not None or constants is not None:
+        _refuse(
+            "a launcher is called from JAX with `grid`, `block` or `constants`",
+            "the launcher itself launches its kernels: leave these out",
+        )
+    outputs = (out,) if callable(out) or isinstance(out, jax.ShapeDtypeStruct) else tuple(out)
+    return _Function(target, outputs, lambda arguments: None)
+
+
+class _Function:
+    """A launcher, `launch(*arguments, *outputs)`, as a function of JAX arrays."""
+
+    def __init__(
+        self,
+        launch: Callable[..., object],
+        outputs: Sequence[Any],
+        check: Callable[[Sequence[Any]], None],
+    ) -> None:
+        self.launch, self.outputs, self.check = launch, outputs, check
+        self._known: dict[Hashable, int] = {}  # calls by the shapes and numbers that they are made for
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Its outputs. Raises LaunchError for arguments that do not fit."""
+        self.check(arguments)
+        is_number = [isinstance(argument, NUMBERS) for argument in arguments]
+        arrays = [jax.numpy.asarray(a) for a, number in zip(arguments, is_number, strict=True) if not number]
+        inputs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays]
+        outputs = [make(*arguments) if callable(make) else make for make in self.outputs]
+        numbers = [a for a, number in zip(arguments, is_number, strict=True) if number]
+        key = tuple((s.shape, s.dtype) for s in (*inputs, *outputs)), tuple(map(repr, numbers)), tuple(is_number)
+        if key not in self._known:
+            self._known[key] = len(CALLS)
+            CALLS.append(Call(self._launcher(arguments, is_number), inputs, outputs))
+        results = jax.ffi.ffi_call(TARGET, outputs, vmap_method="sequential")(*arrays, call=np.int64(self._known[key]))
+        return results if len(results) > 1 else results[0]
+
+    def _launcher(self, arguments: Sequence[Any], is_number: Sequence[bool]) -> Callable[..., None]:
+        """Puts the numbers among the arrays of a call."""
+        values = [a if number else None for a, number in zip(arguments, is_number, strict=True)]
+
+        def launch(*arrays: Any) -> None:
+            rest = iter(arrays)
+            inputs = [value if number else next(rest) for value, number in zip(values, is_number, strict=True)]
+            self.launch(*inputs, *rest)
+
+        return launch
+
+
+def _of_kernel(
+    kernel: AnyKernel, grid: Shape, block: Shape, out: Any, constants: dict[str, Any]
+) -> tuple[Callable[..., None], Sequence[Any], Callable[[Sequence[Any]], None]]:
+    """What launches a kernel, what its outputs are, and what checks its arguments."""
+    variant = kernel.variant(None, constants)
+    parameters = dict(variant.parameters)
+    _check_outputs(kernel, out, list(parameters), [name for name in parameters if name in variant.written])
+    for name, kind in parameters.items():
+        if not isinstance(kind, Pointer | TensorMap | Type):
+            _refuse(
+                f"kernel `{kernel.name}`: parameter `{name}` is {kind}, and JAX passes arrays and numbers alone",
+                "write a launcher, a function of arrays and numbers that fills it and launches the kernel",
+            )
+    inputs, outputs = [name for name in parameters if name not in out], list(out)
+
+    def check(arguments: Sequence[Any]) -> None:
+        if len(arguments) != len(inputs):
+            _refuse(f"kernel `{kernel.name}` takes {len(inputs)} arguments, {len(arguments)} given",
+                    f"call it with ({', '.join(inputs)})")  # fmt: skip
+        for name, argument in zip(inputs, arguments, strict=True):
+            _check_argument(name, parameters[name], argument)
+
+    def launch(*arguments: Any) -> None:
+        named = dict(zip([*inputs, *outputs], arguments, strict=True))
+        shape = [each(*arguments[: len(inputs)]) if callable(each) else each for each in (grid, block)]
+        kernel[shape[0], shape[1]](*(named[name] for name in parameters), **constants)
+
+    return launch, tuple(out.values()), check
+
+
+def _check_outputs(kernel: AnyKernel, out: Any, parameters: Sequence[str], written: Sequence[str]) -> None:
+    if not isinstance(out, Mapping) or not out or not set(out) <= set(written):
+        _refuse(
+            f"kernel `{kernel.name}` is called from JAX with `out` of {_named(out)}; it writes {_named(written)}",
+            "name what it writes: `out={'y': jax.ShapeDtypeStruct((n,), jnp.float32)}`",
+        )
+    if kept := [name for name in written if name not in out]:
+        _refuse(
+            f"kernel `{kernel.name}` writes `{kept[0]}`, which is no output: arrays of JAX do not change",
+            f"name it in `out`, or let the kernel read one array and write another (it takes {', '.join(parameters)})",
+        )
+
+
+def _named(names: Any) -> str:
+    return ", ".join(f"`{name}`" for name in names) if isinstance(names, Mapping | list) and names else "no names"
+
+
+def _check_argument(name: str, kind: Any, argument: Any) -> None:
+    """Raises LaunchError for an argument that the launch would refuse, or that is not known yet."""
+    is_number, takes_number = isinstance(argument, NUMBERS), isinstance(kind, Type)
+    if takes_number and not is_number:
+        _refuse(
+            f"`{name}` takes {kind}, a number; it is an array of JAX, whose value a launch does not know",
+            "pass a Python number (static_argnums of jax.jit), or let the kernel take a pointer and read it",
+        )
+    if not takes_number and is_number:
+        _refuse(f"`{name}` takes {kind}; it is the number {argument}", "pass an array")
+    if not takes_number and type_of(np.dtype(argument.dtype)) not in elements(kind.element):
+        _refuse(f"`{name}` takes {kind}; it is a {XLA.name} array of {argument.dtype}", "convert it by .astype first")
+
+
+def _refuse(message: str, help: str) -> NoReturn:
+    raise LaunchError(message, at=here().location, help=help)

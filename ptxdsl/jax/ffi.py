@@ -1,0 +1,184 @@
+"""XLA's foreign functions in Python: one function for all calls, to which XLA hands a frame of buffers.
+
+The layout of the frame is that of `xla/ffi/api/c_api.h`, whose major version is 0; fields are added behind the others
+alone. On a CPU the buffers become numpy arrays, on a GPU DeviceBuffers, and the call runs on XLA's stream.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from contextvars import Context, copy_context
+from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import jax
+import numpy as np
+
+from ptxdsl import driver
+from ptxdsl.arrays import XLA, DeviceBuffer
+from ptxdsl.errors import Error, LaunchError
+
+TARGET = "ptxdsl_call"
+MAJOR, METADATA, EXECUTE = 0, 1, 3  # the version of the API, an extension, and a stage
+INVALID_ARGUMENT, INTERNAL = 3, 13  # codes of errors
+_BEGIN = (("struct_size", c_size_t), ("extension", c_void_p))  # of every struct
+
+
+class _Version(Structure):
+    _fields_ = (*_BEGIN, ("major", c_int), ("minor", c_int))
+
+
+class _Metadata(Structure):
+    _fields_ = (("struct_size", c_size_t), ("version", _Version), ("traits", ctypes.c_uint32))
+
+
+class _Extension(Structure):
+    _fields_ = (
+        ("struct_size", c_size_t), ("type", c_int), ("next", c_void_p), ("metadata", POINTER(_Metadata)),
+    )  # fmt: skip
+
+
+class _Buffer(Structure):
+    _fields_ = (*_BEGIN, ("dtype", c_int), ("data", c_void_p), ("rank", c_int64), ("dims", POINTER(c_int64)))
+
+
+class _Buffers(Structure):
+    """Arguments, or results."""
+
+    _fields_ = (*_BEGIN, ("size", c_int64), ("types", c_void_p), ("buffers", POINTER(POINTER(_Buffer))))
+
+
+class _Scalar(Structure):
+    _fields_ = (("dtype", c_int), ("value", POINTER(c_int64)))
+
+
+class _Attributes(Structure):
+    _fields_ = (
+        *_BEGIN, ("size", c_int64), ("types", c_void_p), ("names", c_void_p), ("values", POINTER(POINTER(_Scalar))),
+    )  # fmt: skip
+
+
+class _ErrorArguments(Structure):
+    _fields_ = (*_BEGIN, ("message", c_char_p), ("code", c_int))
+
+
+class _StreamArguments(Structure):
+    _fields_ = (*_BEGIN, ("context", c_void_p), ("stream", c_void_p))
+
+
+class _DeviceArguments(Structure):
+    _fields_ = (*_BEGIN, ("context", c_void_p), ("ordinal", c_int32))
+
+
+_MakeError = ctypes.CFUNCTYPE(c_void_p, POINTER(_ErrorArguments))
+_GetStream = ctypes.CFUNCTYPE(c_void_p, POINTER(_StreamArguments))
+_GetDevice = ctypes.CFUNCTYPE(c_void_p, POINTER(_DeviceArguments))
+
+
+class _Api(Structure):
+    _fields_ = (
+        *_BEGIN, ("version", _Version), ("internal", c_void_p), ("make_error", _MakeError),
+        ("between", c_void_p * 3), ("get_stream", _GetStream), ("behind", c_void_p * 12), ("get_device", _GetDevice),
+    )  # fmt: skip
+
+
+class _Frame(Structure):
+    _fields_ = (
+        ("struct_size", c_size_t), ("extension", POINTER(_Extension)), ("api", POINTER(_Api)), ("context", c_void_p),
+        ("stage", c_int), ("arguments", _Buffers), ("results", _Buffers), ("attributes", _Attributes),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Call:
+    """What XLA calls: `launch` takes the inputs, then the outputs, whose types and shapes are those of the others."""
+
+    launch: Callable[..., None]
+    inputs: Sequence[jax.ShapeDtypeStruct]
+    outputs: Sequence[jax.ShapeDtypeStruct]
+    context: Context = field(default_factory=copy_context)  # settings of `config.using`, for threads of XLA
+
+    def run(self, arrays: Sequence[object]) -> None:
+        self.context.copy().run(self.launch, *arrays)
+
+
+CALLS: list[Call] = []  # compiled programs name them by their positions
+
+
+def _host_array(address: int, like: jax.ShapeDtypeStruct, is_output: bool) -> np.ndarray:
+    dtype, size = np.dtype(like.dtype), prod(like.shape)
+    memory = (ctypes.c_char * (size * dtype.itemsize)).from_address(address) if size else b""
+    array = np.frombuffer(memory, dtype).reshape(like.shape)
+    array.flags.writeable = is_output
+    return array
+
+
+def _run_on_host(frame: _Frame, call: Call) -> None:
+    inputs = zip(_addresses(frame.arguments), call.inputs, strict=True)
+    outputs = zip(_addresses(frame.results), call.outputs, strict=True)
+    arrays = [_host_array(*each, is_output=False) for each in inputs]
+    call.run(arrays + [_host_array(*each, is_output=True) for each in outputs])
+
+
+def _run_on_gpu(frame: _Frame, call: Call) -> None:
+    api = frame.api.contents
+    stream = _StreamArguments(ctypes.sizeof(_StreamArguments), None, frame.context, None)
+    ordinal = _DeviceArguments(ctypes.sizeof(_DeviceArguments), None, frame.context, 0)
+    if api.get_stream(stream) or api.get_device(ordinal):
+        raise LaunchError("XLA names no stream and no GPU for the call")
+    addresses = [*_addresses(frame.arguments), *_addresses(frame.results)]
+    arrays = [
+        DeviceBuffer(address, like.shape, np.dtype(like.dtype), ordinal.ordinal)
+        for address, like in zip(addresses, [*call.inputs, *call.outputs], strict=True)
+    ]
+    XLA.stream.handle = stream.stream or 0
+    with driver.on(ordinal.ordinal):
+        call.run(arrays)
+
+
+def _addresses(buffers: _Buffers) -> list[int]:
+    return [buffers.buffers[n].contents.data or 0 for n in range(buffers.size)]
+
+
+def _handler(run: Callable[[_Frame, Call], None]) -> Any:
+    """The function that XLA calls: with a frame to carry out, or to be told the version of the API."""
+
+    def handle(pointer: Any) -> int | None:
+        frame = pointer.contents
+        try:
+            if frame.extension and frame.extension.contents.type == METADATA:
+                _describe(frame)
+            elif frame.stage == EXECUTE:
+                run(frame, _call_of(frame.attributes))
+        except Exception as error:
+            code, text = (INVALID_ARGUMENT, str(error)) if isinstance(error, Error) else (INTERNAL, repr(error))
+            arguments = _ErrorArguments(ctypes.sizeof(_ErrorArguments), None, text.encode(), code)
+            message: int | None = frame.api.contents.make_error(arguments)
+            return message
+        return None
+
+    return ctypes.CFUNCTYPE(c_void_p, POINTER(_Frame))(handle)
+
+
+def _describe(frame: _Frame) -> None:
+    """Says that we are of XLA's version, since the fields used here are in all of this major one."""
+    known, ours = frame.api.contents.version, frame.extension.contents.metadata.contents
+    ours.version.major, ours.version.minor, ours.traits = MAJOR, known.minor, 0
+
+
+def _call_of(attributes: _Attributes) -> Call:
+    number = attributes.values[0].contents.value[0]
+    if not 0 <= number < len(CALLS):
+        raise LaunchError(
+            f"the program was compiled in another process, which has the kernel of call {number}",
+            help="trace and compile it in this one: kernels are not part of a serialized program",
+        )
+    return CALLS[number]
+
+
+HANDLERS = {"cpu": _handler(_run_on_host), "CUDA": _handler(_run_on_gpu)}  # which live as long as XLA
+for _platform, _function in HANDLERS.items():
+    jax.ffi.register_ffi_target(TARGET, jax.ffi.pycapsule(_function), platform=_platform)

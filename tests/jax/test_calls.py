@@ -1,0 +1,259 @@
+"""Kernels as functions of JAX arrays: inside jit, under vmap and grad, on the emulator and on a GPU."""
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl import LaunchError, Parameters, config, f16, f32, ptr, u32
+from ptxdsl.kernels import gemm as products
+
+jax = pytest.importorskip("jax", reason="jax is not installed")
+jnp = jax.numpy
+ours = pytest.importorskip("ptxdsl.jax")
+on_each = pytest.mark.parametrize("platform", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+
+
+@pytest.fixture(autouse=True)
+def where(request):
+    """JAX computes on the platform of the test."""
+    platform = getattr(request.node, "callspec", None) and request.node.callspec.params.get("platform")
+    with jax.default_device(jax.devices(platform or "cpu")[0]):
+        yield
+
+
+@pd.kernel
+def saxpy(x: ptr[f32], z: ptr[f32], y: ptr[f32], a: f32, n: u32):
+    i = pd.ctaid.x * pd.ntid.x + pd.tid.x
+    with pd.if_(i < n):
+        z[i] = a * x[i] + y[i]
+
+
+@pd.kernel
+def sum_and_difference(x: ptr[f16], y: ptr[f16], plus: ptr[f16], minus: ptr[f16]):
+    i = pd.tid.x
+    plus[i] = x[i] + y[i]
+    minus[i] = x[i] - y[i]
+
+
+@pd.kernel
+def beyond(x: ptr[f32], z: ptr[f32]):
+    z[pd.tid.x + 5] = x[pd.tid.x]
+
+
+scaled = ours.call(
+    saxpy,
+    grid=lambda x, y, a, n: -(-n // 128),
+    block=128,
+    out={"z": lambda x, y, a, n: jax.ShapeDtypeStruct(x.shape, x.dtype)},
+)
+
+
+def operands(*shape, dtype=jnp.float32):
+    return [jax.random.normal(jax.random.key(n), shape).astype(dtype) for n in (1, 2)]
+
+
+@on_each
+def test_a_kernel_called_and_jitted(platform):
+    x, y = operands(300)
+    assert jnp.allclose(scaled(x, y, 2.0, 300), 2 * x + y, atol=1e-6)
+    jitted = jax.jit(lambda x, y: scaled(x * 2, y, 3.0, 300).sum())
+    assert jnp.allclose(jitted(x, y), (6 * x + y).sum(), rtol=1e-3, atol=1e-3)
+
+
+@on_each
+def test_it_runs_anew_with_other_numbers_shapes_and_arrays(platform):
+    for n in (40, 300):
+        for factor in (1.0, 2.5):
+            x, y = operands(n)
+            for _ in range(2):
+                x = scaled(x, y, factor, n)
+            x0, _ = operands(n)
+            assert jnp.allclose(x, factor * (factor * x0 + y) + y, atol=1e-5)
+
+
+@on_each
+def test_two_outputs(platform):
+    out = dict.fromkeys(("minus", "plus"), jax.ShapeDtypeStruct((64,), jnp.float16))
+    x, y = operands(64, dtype=jnp.float16)
+    minus, plus = jax.jit(ours.call(sum_and_difference, grid=1, block=64, out=out))(x, y)
+    assert jnp.array_equal(minus, x - y) and jnp.array_equal(plus, x + y)
+
+
+@on_each
+def test_vmap_calls_it_for_each(platform):
+    x, y = operands(3, 200)
+    mapped = jax.vmap(lambda x: scaled(x, y[0], 3.0, 200))(x)
+    assert jnp.allclose(mapped, 3 * x + y[0], atol=1e-5)
+
+
+@on_each
+@pytest.mark.parametrize("shapes", [((40, 24), (24, 56)), ((2, 40, 24), (2, 24, 56))])
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_gemm_and_its_gradient(shapes, dtype, platform):
+    a, b = (operands(*shape, dtype=dtype)[0] for shape in shapes)
+
+    def loss(product):
+        return lambda a, b: jnp.square(product(a, b).astype(jnp.float32)).mean()
+
+    found, expected = (jax.jit(jax.value_and_grad(loss(f), (0, 1)))(a, b) for f in (ours.gemm, jnp.matmul))
+    assert jnp.allclose(found[0], expected[0], rtol=1e-2)
+    for one, other in zip(found[1], expected[1], strict=True):
+        assert one.dtype == other.dtype
+        assert jnp.abs(one - other).max() <= 0.02 * jnp.abs(other).max()
+
+
+def test_a_launcher_of_several_kernels():
+    def twice(a, b, factor, out):
+        hidden = products.gemm(a, b)
+        products.gemm(hidden, b, out=out, alpha=factor)
+
+    a, b = operands(24, 24, dtype=jnp.float16)
+    out = jax.ShapeDtypeStruct((24, 24), jnp.float16)
+    found = jax.jit(lambda a, b: ours.call(twice, out=out)(a, b, 0.5))(a, b)
+    expected = 0.5 * ((a @ b).astype(jnp.float32) @ b.astype(jnp.float32))
+    assert jnp.abs(found - expected).max() < 0.05 * jnp.abs(expected).max()
+
+
+def test_settings_in_force_where_it_is_traced_hold_where_it_runs():
+    seen = []
+
+    def launch(x, out):
+        seen.append(config.current().arch)
+        out[...] = x
+
+    copy = ours.call(launch, out=lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype))
+    with config.using(arch="sm_90a"):
+        compiled = jax.jit(copy).lower(jnp.ones(4)).compile()
+    compiled(jnp.ones(4)).block_until_ready()
+    assert seen == ["sm_90a"]
+
+
+def test_inputs_cannot_be_written():
+    def launch(x, out):
+        x[0] = 1
+
+    with pytest.raises(Exception, match="read-only"):
+        ours.call(launch, out=jax.ShapeDtypeStruct((4,), jnp.float32))(jnp.ones(4)).block_until_ready()
+
+
+def test_what_a_kernel_does_wrong_is_an_error_of_jax():
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"beyond: st.global.f32 writes 4 bytes at z\[64\]") as raised:
+        out = {"z": jax.ShapeDtypeStruct((64,), jnp.float32)}
+        ours.call(beyond, grid=1, block=64, out=out)(jnp.ones(64)).block_until_ready()
+    assert "z[pd.tid.x + 5] = x[pd.tid.x]" in str(raised.value)
+
+
+def test_empty_arrays():
+    def launch(x, out):
+        assert x.shape == (0, 4) and out.shape == (4,)
+        out[...] = 1
+
+    assert ours.call(launch, out=jax.ShapeDtypeStruct((4,), jnp.float32))(jnp.zeros((0, 4))).sum() == 4
+
+
+class Matrix(Parameters):
+    data: ptr[f32]
+    stride: u32
+
+
+@pd.kernel
+def takes_a_group(m: Matrix, y: ptr[f32]):
+    y[0] = m.data[m.stride]
+
+
+@pd.kernel
+def in_place(x: ptr[f32], y: ptr[f32]):
+    x[pd.tid.x] = 1
+    y[pd.tid.x] = 2
+
+
+STRUCT = jax.ShapeDtypeStruct((64,), jnp.float32)
+REFUSED = {
+    "no grid": (
+        (saxpy,), {"block": 1, "out": {"z": STRUCT}},
+        "kernel `saxpy` is called from JAX, and has no `grid`",
+        "pass `grid=` and `block=`: numbers, or functions of the arguments",
+    ),
+    "a group": (
+        (takes_a_group,), {"grid": 1, "block": 1, "out": {"y": STRUCT}},
+        "kernel `takes_a_group`: parameter `m` is Matrix, and JAX passes arrays and numbers alone",
+        "write a launcher, a function of arrays and numbers that fills it and launches the kernel",
+    ),
+    "an output that is read": (
+        (saxpy,), {"grid": 1, "block": 1, "out": {"x": STRUCT}},
+        "kernel `saxpy` is called from JAX with `out` of `x`; it writes `z`",
+        "name what it writes: `out={'y': jax.ShapeDtypeStruct((n,), jnp.float32)}`",
+    ),
+    "an output without a name": (
+        (saxpy,), {"grid": 1, "block": 1, "out": STRUCT},
+        "kernel `saxpy` is called from JAX with `out` of no names; it writes `z`",
+        "name what it writes: `out={'y': jax.ShapeDtypeStruct((n,), jnp.float32)}`",
+    ),
+    "an argument that changes": (
+        (in_place,), {"grid": 1, "block": 1, "out": {"y": STRUCT}},
+        "kernel `in_place` writes `x`, which is no output: arrays of JAX do not change",
+        "name it in `out`, or let the kernel read one array and write another (it takes x, y)",
+    ),
+    "options of kernels": (
+        (lambda x, out: None,), {"grid": 1, "out": STRUCT},
+        "a launcher is called from JAX with `grid`, `block` or `constants`",
+        "the launcher itself launches its kernels: leave these out",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case):
+    target, options, message, help = REFUSED[case]
+    with pytest.raises(LaunchError) as raised:
+        ours.call(*target, **options)
+    assert (raised.value.message, raised.value.help) == (message, help)
+    assert "test_calls.py" in str(raised.value)
+
+
+ARGUMENTS = {
+    "too few": (
+        lambda x: (x, x, 2.0),
+        "kernel `saxpy` takes 4 arguments, 3 given", "call it with (x, y, a, n)",
+    ),
+    "an array for a number": (
+        lambda x: (x, x, x[0], 64),
+        "`a` takes f32, a number; it is an array of JAX, whose value a launch does not know",
+        "pass a Python number (static_argnums of jax.jit), or let the kernel take a pointer and read it",
+    ),
+    "a number for an array": (lambda x: (x, 1.0, 2.0, 64), "`y` takes ptr[f32]; it is the number 1.0", "pass an array"),
+    "another type": (
+        lambda x: (x, x.astype(jnp.float16), 2.0, 64),
+        "`y` takes ptr[f32]; it is a jax array of float16", "convert it by .astype first",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ARGUMENTS)
+@pytest.mark.parametrize("is_jitted", [True, False])
+def test_arguments_are_refused_while_it_is_traced(case, is_jitted):
+    arguments, message, help = ARGUMENTS[case]
+    run = (lambda x: scaled(*arguments(x))) if not is_jitted else jax.jit(lambda x: scaled(*arguments(x)))
+    with pytest.raises(LaunchError) as raised:
+        run(jnp.ones(64))
+    assert (raised.value.message, raised.value.help) == (message, help)
+
+
+@pytest.mark.parametrize(
+    "a, b, message",
+    [
+        (np.zeros((4, 8), np.float16), np.zeros((4, 8), np.float16), "`a` has the shape (4, 8) and `b` (4, 8)"),
+        (np.zeros((4, 8), np.float16), np.zeros((8, 4), np.float32), "`a` is float16 and `b` is float32"),
+        (np.zeros((4, 8), np.int16), np.zeros((8, 4), np.int16), "`a` is int16 and `b` is int16"),
+    ],
+)
+def test_products_that_are_refused(a, b, message):
+    with pytest.raises(LaunchError) as raised:
+        ours.gemm(jnp.asarray(a), jnp.asarray(b))
+    assert raised.value.message == message
+
+
+def test_a_program_of_another_process_is_refused():
+    structs = [jax.ShapeDtypeStruct((4,), jnp.float32)]
+    with pytest.raises(jax.errors.JaxRuntimeError, match="the program was compiled in another process"):
+        jax.ffi.ffi_call("ptxdsl_call", structs)(call=np.int64(1 << 40))[0].block_until_ready()

@@ -12,7 +12,7 @@ from ptxdsl.kernels.call.group import Matrices
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, Matrix, describe_type
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.operands import FP8, Extra, Operands
-from ptxdsl.kernels.sm90.tiling import TURNED
+from ptxdsl.kernels.sm90.tiling import INPUTS, TURNED
 from ptxdsl.kernels.store.function import canonical
 from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.traits import Traits
@@ -83,8 +83,12 @@ def by_wgmma(inputs: Type) -> tuple[str, str]:
 
 def are_mappable(k: int, a: Matrix, b: Matrix) -> bool:
     """Whether tensor copies can bring A and B as wgmma reads them."""
-    is_read = a.type in TURNED or (a.major == "row" and b.major == "column")
-    return is_read and k > 0 and a.is_mappable and b.is_mappable
+    return is_read_by_wgmma(a, b) and k > 0 and a.is_mappable and b.is_mappable
+
+
+def is_read_by_wgmma(a: Matrix, b: Matrix) -> bool:
+    """Whether wgmma reads such types that lie so."""
+    return a.type in TURNED or (a.type in INPUTS and a.major == "row" and b.major == "column")
 
 
 def check_mappable(k: int, a: Matrix, b: Matrix) -> None:

@@ -18,18 +18,20 @@ from ptxdsl.kernels.call.configure import (
     configure,
     facts,
     for_batches,
+    is_read_by_wgmma,
     narrower,
 )
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.lines import copied_bytes, lined, takes_lines
 from ptxdsl.kernels.call.lists import list_launch, lists_given
-from ptxdsl.kernels.call.matrix import describe_type
+from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, describe_type
 from ptxdsl.kernels.call.memory import CALLS, key_of, key_of_lists
 from ptxdsl.kernels.call.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.values import gemm_values
 from ptxdsl.kernels.call.workspace import is_kept
 from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.choose.model import candidate, model_of
-from ptxdsl.kernels.choose.warpgroups import ProductFacts, choose_warpgroups
+from ptxdsl.kernels.choose.warpgroups import BEGINNING, READING, ProductFacts, choose_warpgroups
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.operands import FP8, Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
@@ -143,18 +145,28 @@ def _chosen(
 ) -> GemmConfig:
     if problem.a.type in FP8:
         return _chosen_fp8(problem, operands, device)
+    time, config = _time_by_warps(problem, choice, device)
+    is_open = takes_warpgroups and _may_take_warpgroups(problem, choice, device)
+    if not is_open or not are_mappable(problem.k, problem.a, problem.b):
+        return config
+    return choose_warpgroups(_product_facts(problem, operands), model_of(device).multiprocessors, time) or config
+
+
+def _may_take_warpgroups(problem: GemmProblem, choice: Choice, device: int | None) -> bool:
+    """Whether wgmma is for a call that does not ask for it: not where blocks are said, nor for float32, whose low bits
+    it cuts off: mma.sync gets them rounded."""
+    return not choice.is_scheduled and problem.a.type is not f32 and target(device) == ARCH
+
+
+def _time_by_warps(problem: GemmProblem, choice: Choice, device: int | None) -> tuple[float, GemmConfig]:
+    """The best configuration of the sm_80 path, and the microseconds that it should take."""
     a, b, batches = problem.a, problem.b, problem.batches
     along_k = a.major == "row" and b.major == "column"
     width = min(a.widest(a.length), b.widest(b.length))
     is_scheduled = choice.is_scheduled or batches is not None
-    shape = problem.m * (batches or 1), problem.n, problem.k
-    model, arch = model_of(device), target(device)
-    config = choose(*shape, a.type, arch, width, along_k, is_scheduled, model=model)
-    by_warps = choice.is_scheduled or a.type is f32  # whose low bits wgmma cuts off: mma.sync gets them rounded
-    if not takes_warpgroups or by_warps or arch != ARCH or not are_mappable(problem.k, a, b):
-        return config
-    other = model.product(candidate(config, a.type), shape, width)
-    return choose_warpgroups(_product_facts(problem, operands), model.multiprocessors, other) or config
+    shape, model = (problem.m * (batches or 1), problem.n, problem.k), model_of(device)
+    config = choose(*shape, a.type, target(device), width, along_k, is_scheduled, model=model)
+    return model.product(candidate(config, a.type), shape, width), config
 
 
 def _chosen_fp8(problem: GemmProblem, operands: Operands, device: int | None) -> GemmConfig:
@@ -177,16 +189,31 @@ def _product_facts(problem: GemmProblem, operands: Operands) -> ProductFacts:
 def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tuple[float, float]) -> LaunchPlan | None:
     """The launch of a row-major problem; None where there is nothing to write."""
     _check_hashable(choice.schedule)
-    traits = traits_of(problem, choice, takes_warpgroups=True)
+    problem, before, config = _with_lines(problem, choice)
+    traits = traits_of(problem, choice._replace(config=config), takes_warpgroups=True)
     _check_factors(factors, traits)
     if not problem.m or not problem.n or problem.batches == 0:
         return None
     kernel = kernels.of(traits)
     launch = scheduled.schedule(problem, traits, kernel)
     values = gemm_values(problem, launch, factors)
-    return LaunchPlan(
-        kernel, launch.grid, traits.threads, values, {"traits": launch.traits}, ("alpha", "beta"), launch.stream
-    )
+    stream = problem.place[1] if before else launch.stream
+    constants = {"traits": launch.traits}
+    return LaunchPlan(kernel, launch.grid, traits.threads, values, constants, ("alpha", "beta"), stream, before)
+
+
+def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tuple[LaunchPlan, ...], GemmConfig | None]:
+    """The problem with copies of operands that tensor copies cannot address, where wgmma takes less time with these
+    than another path without; the launches that make them, and the configuration."""
+    a, b, device = problem.a, problem.b, problem.place[0]
+    is_open = not choice.config and _may_take_warpgroups(problem, choice, device) and is_read_by_wgmma(a, b)
+    if not is_open or are_mappable(problem.k, a, b) or not takes_lines(problem):
+        return problem, (), choice.config
+    operands = facts(a, b, problem.c, problem.out, (WIDEST_ACCESS, WIDEST_ACCESS, WIDEST_ACCESS))
+    other = inf if a.type in FP8 else _time_by_warps(problem, choice, device)[0]
+    time = copied_bytes(problem) / READING + BEGINNING
+    config = choose_warpgroups(_product_facts(problem, operands), model_of(device).multiprocessors, other - time)
+    return (problem, (), None) if config is None else (*lined(problem), config)
 
 
 def _check_factors(factors: tuple[float, float], traits: Traits) -> None:

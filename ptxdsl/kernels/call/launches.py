@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Any, TypeAlias, cast
 
@@ -26,7 +27,7 @@ class LaunchPlan:
     """A launch with all that it is given: tensors and numbers, and the constants that the kernel is made for.
 
     `numbers` are the names of neighbouring parameters that may be others the next time. A launch with a workspace is
-    bound to the `stream` that it belongs to.
+    bound to the `stream` that it belongs to. Those of `before` go first: they write what this one reads.
     """
 
     kernel: Kernel
@@ -36,6 +37,7 @@ class LaunchPlan:
     constants: Mapping[str, Any]
     numbers: tuple[str, ...] = ()
     stream: int | None = None
+    before: tuple[LaunchPlan, ...] = ()
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
@@ -55,11 +57,15 @@ class LaunchPlan:
 
     def run(self) -> None:
         """Launches by the kernel's own call, which decides between the emulator and copies of numpy arrays on a GPU."""
+        for plan in self.before:
+            plan.run()
         self.kernel[self.grid, self.threads](self.group, **self.constants)
 
     def launch(self, device: int, stream: int) -> None:
         """Launches on the GPU of the arrays."""
-        handle = prepared(self.kernel, self.grid, self.threads, device, **self.constants)
+        for plan in self.before:
+            plan.launch(device, stream)
+        handle = self._handle(device)
         handle([_address(v) if isinstance(v, Tensor) else v for v in self.arguments], stream=stream)
 
     def _span(self) -> slice:
@@ -70,22 +76,13 @@ class LaunchPlan:
 
     def for_others(self, arrays: Sequence[object], device: int, library: Library) -> ArrayLaunch:
         """The same launch on a GPU, of any arrays that lie as `arrays`, of which the first is the output."""
-        handle = prepared(self.kernel, self.grid, self.threads, device, **self.constants)
-        tensors = self.tensors
-        position = {n: _position(v.owner, arrays) for n, v in tensors.items()}
-        by_array = {position[n]: v for n, v in tensors.items()}
-        compiled = cast(Compiled, handle.func)
-        signature = compiled.signature
-        written = {position[n] for n in tensors if signature.names[n] in signature.written}
+        plans = *self.before, self
+        by_array = {_position(v.owner, arrays): v for plan in plans for v in plan.tensors.values()}
+        written = {_position(v.owner, arrays) for v in self._written(device)}
         pairs = [pair for pair in combinations(by_array, 2) if written & {*pair}]
         out = by_array[0]
         return ArrayLaunch(
-            checked=handle,
-            unchecked=compiled.unchecked(*handle.args, **handle.keywords),
-            arguments=tuple(0 if isinstance(v, Tensor) else v for v in self.arguments),
-            numbers=self._span(),
-            positions=tuple((n, p) for n, p in position.items() if not isinstance(tensors[n], MappedMatrix)),
-            maps=tuple((n, p, v.encoder()) for n, p in position.items() if isinstance(v := tensors[n], MappedMatrix)),
+            launches=tuple(plan._for_others(arrays, device) for plan in plans),
             apart=tuple((*pair, *_overlaps(*(by_array[n] for n in pair))) for pair in pairs),
             current_stream=library.current_stream(device),
             stream=self.stream,
@@ -94,16 +91,32 @@ class LaunchPlan:
             alignment=out.array.pointer % ALIGNMENT,
         )
 
+    def _handle(self, device: int) -> partial[None]:
+        return prepared(self.kernel, self.grid, self.threads, device, **self.constants)
+
+    def _written(self, device: int) -> list[Tensor]:
+        """The arrays that the kernel writes."""
+        signature = cast(Compiled, self._handle(device).func).signature
+        return [tensor for n, tensor in self.tensors.items() if signature.names[n] in signature.written]
+
+    def _for_others(self, arrays: Sequence[object], device: int) -> KernelLaunch:
+        """The launch of this kernel alone."""
+        handle, tensors = self._handle(device), self.tensors
+        position = {n: _position(v.owner, arrays) for n, v in tensors.items()}
+        return KernelLaunch(
+            checked=handle,
+            unchecked=cast(Compiled, handle.func).unchecked(*handle.args, **handle.keywords),
+            arguments=tuple(0 if isinstance(v, Tensor) else v for v in self.arguments),
+            numbers=self._span(),
+            positions=tuple((n, p) for n, p in position.items() if not isinstance(tensors[n], MappedMatrix)),
+            maps=tuple((n, p, v.encoder()) for n, p in position.items() if isinstance(v := tensors[n], MappedMatrix)),
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class ArrayLaunch:
+class KernelLaunch:
     """A launch of a kernel with other arrays: `positions` says which argument is the address of which of these, `maps`
-    which is a tensor map of one, with what makes it of an address.
-
-    `apart` are pairs of arrays that may not share memory, and between which distances of their addresses they would.
-    Where the output, the first array, is not given, it is made like the second one. Numbers that a launch has checked
-    are `known`: with them there is nothing left to check.
-    """
+    which is a tensor map of one, with what makes it of an address."""
 
     checked: Callable[..., None]
     unchecked: Callable[[Sequence[Any], int], None]
@@ -111,6 +124,32 @@ class ArrayLaunch:
     numbers: slice
     positions: tuple[tuple[int, int], ...]
     maps: tuple[tuple[int, int, Callable[[int], bytes]], ...]
+
+    def launch(self, addresses: list[int], numbers: tuple[float, ...], stream: int, is_known: bool) -> None:
+        """Launches with arrays at these addresses; numbers that are known were checked before."""
+        arguments = list(self.arguments)
+        for n, position in self.positions:
+            arguments[n] = addresses[position]
+        for n, position, encoded in self.maps:
+            arguments[n] = encoded(addresses[position])
+        if self.numbers.stop:
+            arguments[self.numbers] = numbers
+        if is_known:
+            self.unchecked(arguments, stream)
+        else:
+            self.checked(arguments, stream=stream)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayLaunch:
+    """Launches with other arrays, one behind the other.
+
+    `apart` are pairs of arrays that may not share memory, and between which distances of their addresses they would.
+    Where the output, the first array, is not given, it is made like the second one. Numbers that a launch has checked
+    are `known`: with them there is nothing left to check.
+    """
+
+    launches: tuple[KernelLaunch, ...]
     apart: tuple[tuple[int, int, int, int], ...]
     current_stream: Callable[[], int]
     stream: int | None
@@ -134,16 +173,9 @@ class ArrayLaunch:
         for one, other, low, high in self.apart:
             if low < addresses[one] - addresses[other] < high:
                 return None
-        arguments = list(self.arguments)
-        for n, position in self.positions:
-            arguments[n] = addresses[position]
-        for n, position, encoded in self.maps:
-            arguments[n] = encoded(addresses[position])
-        arguments[self.numbers] = numbers
-        if numbers == self.known:
-            self.unchecked(arguments, stream)
-        else:
-            self.checked(arguments, stream=stream)
+        is_known = numbers == self.known
+        for launch in self.launches:
+            launch.launch(addresses, numbers, stream, is_known)
         return out
 
 
@@ -155,11 +187,12 @@ def carry_out(
     numbers: tuple[float, ...] = (),
 ) -> None:
     """Makes a launch, and remembers it where all arrays are of a library that says how they lie, on a GPU."""
-    device, stream = stream_of(*(tensor.array for tensor in plan.tensors.values()))
+    tensors = [tensor for each in (*plan.before, plan) for tensor in each.tensors.values()]
+    device, stream = stream_of(*(tensor.array for tensor in tensors))
     if device is None or config.current().device == "emulator":
         plan.run()
         return
-    _check_located(plan.tensors.values(), device)
+    _check_located(tensors, device)
     library = library_of(type(out.owner))
     if call and library and is_kept(device, plan.stream):
         key, addresses = call

@@ -1,0 +1,49 @@
+"""Matrices whose lines tensor copies cannot address, copied to lines that they can: a word of 16 bytes a thread."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import ptxdsl as pd
+from ptxdsl import b32, s64, u8, u16, u32
+from ptxdsl.kernels.parameters import Group, view
+from ptxdsl.schedule.arithmetic import ceil_div
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.types import Type
+
+WORD_BYTES, REGISTER_BYTES = 16, 4
+THREADS = 256
+BITS = {1: u8, 2: u16, 4: u32}  # elements by their bytes, as they are copied
+
+
+@lru_cache(maxsize=64)
+def lines_parameters(type: Type) -> Group:
+    """Lines of `length` elements of such a type, from one matrix to another, whose strides are multiples of a word."""
+    return pd.Parameters.of("Lines", source=view(type), lined=view(type), lines=u32, length=u32)
+
+
+@pd.kernel(reqntid=THREADS)
+def lines_kernel(p: lines_parameters(type), *, type: Type = u16) -> None:
+    """What lies behind the end of a line in its last word is its last element."""
+    each = WORD_BYTES // type.bytes
+    words = ceil_div(p.length, each)
+    item = pd.ctaid.x * THREADS + pd.tid.x
+    with pd.if_(item < p.lines * words):
+        line = item // words
+        first = (item - line * words) * each
+        source = (p.source.pointer + line.to(s64) * p.source.stride).bitcast(BITS[type.bytes])
+        elements = [source[pd.min(first + i, p.length - 1)].to(u32) for i in range(each)]
+        target = p.lined.pointer + (line.to(s64) * p.lined.stride + first.to(s64))
+        pd.ptx.st.global_.v4.b32(target, packed(elements, type.bytes))
+
+
+def packed(elements: list[Scalar], bytes: int) -> list[Scalar]:
+    """Elements of so many bytes, each in a register, as the registers that hold them side by side."""
+    each = REGISTER_BYTES // bytes
+    registers = []
+    for first in range(0, len(elements), each):
+        register = elements[first]
+        for i in range(1, each):
+            register = register | (elements[first + i] << (8 * bytes * i))
+        registers.append(register.bitcast(b32))
+    return registers

@@ -1,0 +1,112 @@
+"""Operands whose lines tensor copies cannot address are copied to lines that they can, where that takes less time."""
+
+from math import inf
+
+import numpy as np
+import pytest
+
+from ptxdsl.arrays import strided
+from ptxdsl.kernels.call import gemm as call
+from ptxdsl.kernels.call.configure import Choice
+from ptxdsl.kernels.call.problem import problem_of
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.gemm import KERNELS, gemm
+from ptxdsl.kernels.parameters import view
+from ptxdsl.kernels.sm90.lines import THREADS, lines_kernel, lines_parameters
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.types import f16, f32, s8
+from tests.kernels.test_gemm import check
+from tests.machines import MACHINES, machine
+
+every_machine = pytest.mark.parametrize("name", MACHINES)
+SMALL = GemmConfig(tile=(64, 64, 64), stages=3, atom="wgmma")
+
+
+@pytest.fixture(autouse=True)
+def hopper(monkeypatch):
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
+
+
+@pytest.fixture
+def copied(monkeypatch):
+    """Where any product is said to take less time with copies."""
+    monkeypatch.setattr(call, "_time_by_warps", lambda *_: (inf, GemmConfig()))
+    monkeypatch.setattr(call, "choose_warpgroups", lambda *_: SMALL)
+
+
+@pytest.mark.parametrize("type", [f16, f32, s8], ids=str)
+@pytest.mark.parametrize(("lines", "length"), [(1, 1), (3, 37), (17, 100)])
+def test_lines_are_copied_to_multiples_of_a_word(type, lines, length, rng):
+    room = rng.integers(-100, 100, (lines, length + 3)).astype(type.dtype)
+    source, each = room[:, :length], 16 // type.bytes
+    words = -(-length // each)
+    target = np.zeros((lines, words * each), type.dtype)
+    matrices = {
+        "source": view(type)(pointer=strided(source), stride=length + 3),
+        "lined": view(type)(pointer=target, stride=words * each),
+    }
+    p = lines_parameters(type)(**matrices, lines=lines, length=length)
+    lines_kernel[-(-lines * words // THREADS), THREADS](p, type=type)
+    assert (target[:, :length] == source).all()
+
+
+def plan(m, n, k, type=np.float16, config=None):
+    a, b = np.zeros((m, k), type), np.zeros((n, k), type).T
+    return call.plan_of(KERNELS, problem_of(a, b, None, None, 0.0).row_major, Choice(config), (1.0, 0.0))
+
+
+@pytest.mark.parametrize("k", [4095, 4100])
+def test_large_products_are_worth_copies_of_both(k):
+    launch = plan(4097, 4096, k)
+    assert isinstance(launch.constants["traits"], WarpgroupTraits)
+    assert [each.kernel for each in launch.before] == [lines_kernel] * 2
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k", "type"),
+    [(4096, 4096, 4096, np.float16), (65, 65, 65, np.float16), (4097, 4096, 4095, np.float32)],
+    ids=["aligned", "small", "float32"],
+)
+def test_others_are_not_copied(m, n, k, type):
+    assert plan(m, n, k, type).before == ()
+
+
+def test_who_chooses_a_configuration_gets_no_copies():
+    assert plan(4097, 4096, 4095, config=GemmConfig()).before == ()
+
+
+@every_machine
+@pytest.mark.parametrize(
+    ("orders", "padding"),
+    [
+        (("row", "column", "row"), (0, 0, 0)),
+        (("row", "row", "row"), (2, 0, 1)),
+        (("column", "row", "row"), (0, 5, 0)),
+        (("column", "column", "column"), (1, 1, 1)),
+    ],
+    ids=lambda value: "-".join(map(str, value)),
+)
+def test_products_of_copies(name, orders, padding, copied, rng):
+    check(machine(name), rng, 67, 75, 131, orders=orders, padding=padding)
+
+
+@every_machine
+def test_one_of_both_is_copied(name, copied, rng):
+    check(machine(name), rng, 70, 72, 136, orders=("row", "column", "row"), padding=(1, 0, 0), alpha=0.5, beta=2.0)
+
+
+@every_machine
+def test_float8_of_any_lines(name, rng):
+    fp8 = pytest.importorskip("ml_dtypes").float8_e4m3fn
+    a, b = (rng.standard_normal(shape).astype(fp8) for shape in ((33, 71), (40, 71)))
+    where = machine(name)
+    out = where.values(gemm(where.array(a), where.array(b).T, out=where.array(np.full((33, 40), np.nan, np.float32))))
+    assert np.allclose(out, a.astype(np.float64) @ b.astype(np.float64).T, rtol=2e-3, atol=2e-2)
+
+
+@pytest.mark.gpu
+def test_a_call_that_is_repeated_copies_its_own_operands(copied, rng):
+    torch = pytest.importorskip("torch")
+    for _ in range(3):
+        a, b = (torch.randn(shape, device="cuda", dtype=torch.float16) for shape in ((67, 131), (131, 75)))
+        assert torch.allclose(gemm(a, b).float(), a.float() @ b.float(), rtol=2e-3, atol=5e-2)

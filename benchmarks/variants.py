@@ -60,7 +60,7 @@ def tiles_for(m: int, n: int) -> Iterator[tuple[tuple[int, int], bool]]:
         yield from (((128, 48), False), ((128, 64), False), ((64, 128), True))
     if m >= 256:
         yield from (((64, 128), False), ((128, 64), False), ((128, 128), False))
-    if 256 <= m and n <= 1024:
+    if m >= 256 and n <= 1024:
         yield from (((64, 64), False), ((64, 32), False), ((32, 64), True), ((64, 96), False))
     if m >= 256 and n > 4096:
         yield from (((128, 112), False), ((128, 224), False), ((128, 256), False))
@@ -90,7 +90,7 @@ def variants(m: int, n: int, k: int, families: set[str]) -> Iterator[tuple[str, 
             deep = deepest(tile, swap, MOST_STAGES[swap], **how)
             if deep is None:
                 continue
-            depths = {deep.stages} if blocks <= MULTIPROCESSORS or "cluster" not in name and name else set()
+            depths = {deep.stages} if blocks <= MULTIPROCESSORS or ("cluster" not in name and name) else set()
             if m <= 128 and ("cluster" in name or not name):
                 depths |= {max(3, (deep.stages - 1) // 2)} | ({10} if blocks <= MULTIPROCESSORS and m <= 64 else set())
             for stages in sorted(depths):

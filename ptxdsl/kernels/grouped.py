@@ -1,30 +1,40 @@
 """Many products in one launch: persistent blocks take tile after tile of problems of any sizes.
 
-What a block does with a tile is that of `gemm.py`; here is which tile, and where its matrices are.
+What a block does with a tile is that of `gemm.py`; here is which tile, and where its matrices are. On Hopper a block
+rewrites tensor maps for the problem of its next tile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import s64, u32, u64
 from ptxdsl.errors import public
+from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.grouped import run
 from ptxdsl.kernels.call.grouped_table import ENTRY, PART, ROW, STRIP
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.parameters import grouped_parameters
-from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
+from ptxdsl.kernels.ragged import compute_rows, copy_in_turn, grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.tiles.many import IN_TURN, PartsWalk, VisitorWalk
+from ptxdsl.kernels.sm90.copies import TensorCopies
+from ptxdsl.kernels.sm90.maps import RewrittenMaps
+from ptxdsl.kernels.sm90.memory import SharedTiles
+from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters
+from ptxdsl.kernels.sm90.store import warpgroup_store
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.sm90.turns import TileTurns
+from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN, PartsWalk, VisitorWalk
 from ptxdsl.kernels.tiles.product import Index, Product, View, Work
 from ptxdsl.kernels.tiles.schedule import Walk
-from ptxdsl.kernels.tiles.visitor import COUNTERS, DeviceVisitor, TableVisitor, seat
+from ptxdsl.kernels.tiles.visitor import COUNTERS, DeviceVisitor, Succeeding, TableVisitor, seat
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.schedule import tile_of
 from ptxdsl.schedule.arithmetic import ceil_div
@@ -33,7 +43,7 @@ from ptxdsl.trace.memory import PointerValue
 
 __all__ = ["grouped_gemm", "grouped_gemm_masked", "grouped_gemm_ragged"]
 
-USUAL = WarpTraits(schedule=IN_TURN)
+USUAL, HOPPER = WarpTraits(schedule=IN_TURN), WarpgroupTraits(schedule=AHEAD)
 
 
 def load_product(table: PointerValue, number: Scalar, operands: Operands, alpha: Scalar, beta: Scalar) -> Product:
@@ -64,6 +74,35 @@ def grouped_kernel(
         block, entries = seat(entries.bitcast(u32)), entries + COUNTERS
     visitor = VISITORS[mode](p, entries, block, traits)
 
+    locate = locator(p, traits)
+    if mode == "parts":
+        walk: Walk = PartsWalk(visitor, locate, traits.is_ahead, (p.sums, p.semaphores), memory.staging)
+    else:
+        walk = VisitorWalk(visitor, locate, traits.is_ahead)
+    compute(traits, memory, copies, walk)
+
+
+@pd.kernel(reqntid=lambda traits: traits.threads)
+def warpgroup_grouped_kernel(p: tensor_grouped_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
+    """The same on sm_90a, as `warpgroup_ragged_kernel`: tiles are dealt in turn, in the order of the table."""
+    memory, tiling, locate = SharedTiles(traits), traits.tiling, locator(p, traits)
+    ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
+    turns = TileTurns(p.turns, tiling.holders)
+    maps = RewrittenMaps(traits, (p.a, p.b), p.maps)
+    copying, multiplying = tiling.role_registers
+    with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
+        maps.begin()
+        walk = VisitorWalk(of_device(p, p.table, pd.ctaid.x, traits, turns.taken), locate, ahead=True)
+        copy_in_turn(ring, TensorCopies(traits, memory), walk, turns, maps.of)
+    with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
+        mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
+        walk = VisitorWalk(of_device(p, p.table, pd.ctaid.x, traits, turns.heard), locate, ahead=True)
+        compute_rows(ring, mma, store, walk, consumer)
+
+
+def locator(p: Any, traits: Traits) -> Callable[..., Work]:
+    """What makes a problem of the table, and one of its tiles, a Work."""
+
     def locate(number: Scalar, tile: Scalar, begin: Index = 0, end: Scalar | None = None, *_: Scalar) -> Work:
         product = load_product(p.table, number, traits.operands, p.alpha, p.beta)
         down, across, iterations = (
@@ -72,21 +111,19 @@ def grouped_kernel(
         place = tile_of(tile, across, down, STRIP)
         return Work(product, place, begin, iterations if end is None else end, traits.tile)
 
-    if mode == "parts":
-        walk: Walk = PartsWalk(visitor, locate, traits.is_ahead, (p.sums, p.semaphores), memory.staging)
-    else:
-        walk = VisitorWalk(visitor, locate, traits.is_ahead)
-    compute(traits, memory, copies, walk)
+    return locate
 
 
-def of_device(p: Any, entries: PointerValue, block: Scalar, traits: Traits) -> DeviceVisitor:
+def of_device(
+    p: Any, entries: PointerValue, block: Scalar, traits: Traits, succeeding: Succeeding | None = None
+) -> DeviceVisitor:
     """Finds problems by their sizes in the table."""
 
     def tiles_of(number: Scalar) -> tuple[Scalar, Scalar]:
         m, n = pd.ptx.ld.global_.v2.s64(p.table + number.to(s64) * ROW)
         return ceil_div(m.to(u32), traits.tile[0]), ceil_div(n.to(u32), traits.tile[1])
 
-    return DeviceVisitor(p.problems, tiles_of, block)
+    return DeviceVisitor(p.problems, tiles_of, block, succeeding)
 
 
 class RoundsVisitor(TableVisitor):
@@ -121,6 +158,7 @@ class DealtVisitor(PartsVisitor):
         return super().work()[:2]
 
 
+KERNELS = Kernels(grouped_kernel, warpgroup_grouped_kernel)
 VISITORS: dict[str, Any] = {"device": of_device, "host": RoundsVisitor, "parts": PartsVisitor, "dealt": DealtVisitor}
 
 
@@ -154,4 +192,4 @@ def grouped_gemm(
 
     Raises LaunchError for arrays that do not fit; nothing is written then.
     """
-    return run(grouped_kernel, a, b, c, out, alpha, beta, schedule, config, sort, balance)
+    return run(KERNELS, a, b, c, out, alpha, beta, schedule, config, sort, balance)

@@ -103,9 +103,17 @@ def warpgroup_ragged_kernel(
         compute_rows(ring, mma, store, _walk(p, traits, form, matrices, turns.heard), consumer)
 
 
-def copy_in_turn(ring: pd.Ring, copies: TensorCopies, walk: Walk, turns: TileTurns) -> None:
-    """As `gemm.copy_tiles`, by a warp: all of its lanes find the tiles, and one of them, always the same, copies."""
+def copy_in_turn(
+    ring: pd.Ring,
+    copies: TensorCopies,
+    walk: Walk,
+    turns: TileTurns,
+    mapped: Callable[[Work], Work] = lambda work: work,
+) -> None:
+    """As `gemm.copy_tiles`, by a warp: all of its lanes find the tiles, and one of them, always the same, copies.
+    `mapped` makes a work one whose A and B have tensor maps."""
     for work in walk.tiles(started_elsewhere):
+        work = mapped(work)
         with pd.elect():
             taken = turns.take()
             copy_tile(ring, copies, work)

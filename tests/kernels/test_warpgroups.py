@@ -171,8 +171,8 @@ class TestChoice:
 
 A, B = np.zeros((64, 64), np.float16), np.zeros((64, 64), np.float16)
 ALONE = (
-    'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array, and '
-    "grouped_gemm_ragged and grouped_gemm_masked for groups of rows"
+    'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array, grouped_gemm '
+    'with schedule="device", and grouped_gemm_ragged and grouped_gemm_masked for groups of rows'
 )
 REFUSED = {
     "lines": (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypedDict
 
 import numpy as np
@@ -13,21 +14,37 @@ from ptxdsl import config as settings
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.configure import check_is_bool, check_is_config, configure, facts, narrower, settled
+from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.grouped_table import ADDRESSES, Deal, address_table, deal, describe
+from ptxdsl.kernels.call.grouped_warpgroups import (
+    ListValues,
+    are_lists_mappable,
+    check_lists_mappable,
+    deal_in_turn,
+    widen_single_lines,
+)
+from ptxdsl.kernels.call.launches import LaunchPlan, address_of
 from ptxdsl.kernels.call.lists import ProblemTable, Send, list_launch, lists_given
+from ptxdsl.kernels.call.matrix import Tensor
 from ptxdsl.kernels.call.memory import CALLS, key_of_lists
 from ptxdsl.kernels.call.residency import prepared, resident_blocks
 from ptxdsl.kernels.call.upload import upload
 from ptxdsl.kernels.call.workspace import workspace
-from ptxdsl.kernels.choose.grouped import choose_tiles, of_groups
+from ptxdsl.kernels.choose.grouped import choose_tiles, choose_warpgroup_tiles, of_groups
 from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.choose.warpgroups import ListFacts
+from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.parameters import grouped_parameters
+from ptxdsl.kernels.sm90.tiling import ARCH
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.function import check_factor, factor
 from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN
+from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.runtime.dispatch import target
+from ptxdsl.types import f32
 
 
 class Constants(TypedDict):
@@ -39,7 +56,7 @@ class Constants(TypedDict):
 
 
 def run(
-    kernel: Kernel,
+    kernels: Kernels,
     a: Sequence[object],
     b: Sequence[object],
     c: Sequence[object] | None,
@@ -51,14 +68,14 @@ def run(
     sort: bool,
     balance: str | None,
 ) -> list[Any]:
-    """out[i] = alpha·a[i]@b[i] + beta·c[i] by `kernel`, as `grouped_gemm` says. Returns the list of outputs."""
+    """out[i] = alpha·a[i]@b[i] + beta·c[i] by one of `kernels`, as `grouped_gemm` says. Returns the list of outputs."""
     _check_schedule(schedule, balance)
     check_is_config(config)
     check_is_bool("sort", sort)
     config = settled(config)
     factors = factor("alpha", alpha), factor("beta", beta)
     listed = lists_given(a, b, c, out)
-    key = key_of_lists(kernel, (config, schedule, sort, balance, factors[1] == 0), listed.lengths)
+    key = key_of_lists(kernels, (config, schedule, sort, balance, factors[1] == 0), listed.lengths)
     launched = CALLS.launch(key, listed.out, listed.arrays, factors)
     if launched is not None:
         return list(launched)
@@ -68,20 +85,20 @@ def run(
     problems = group.row_major
     device, stream = problems.place
     _check_on_host(device)
-    traits = traits_of(problems, config, balance is not None)
+    traits = traits_of(problems, config, schedule, balance is not None)
     for name, number in zip(("alpha", "beta"), factors, strict=True):
         check_factor(name, number, traits.scalar)
     if problems.out.shapes.all(axis=1).any():
-        constants, deal = deal_of(kernel, problems, traits, device, "parts" if balance else schedule, bool(sort))
+        launch = launch_of(kernels, problems, traits, "parts" if balance else schedule, bool(sort))
         if device is None:
-            _emulate(kernel, problems, constants, deal, factors)
+            _emulate(launch, problems, factors)
             return list(group.out.owners)
-        send = _sender(kernel, constants, deal, device)
-        rows = describe(problems) if deal.order is None else describe(problems)[deal.order]
+        send, order = _sender(launch, device), launch.deal.order
+        rows = launch.rows(problems) if order is None else launch.rows(problems)[order]
         send(rows, factors, stream)
-        launch = list_launch(group, listed, ProblemTable(rows, ADDRESSES, deal.order), send)
-        if launch:
-            CALLS.keep(key, launch)
+        kept = list_launch(group, listed, ProblemTable(rows, ADDRESSES, order), send)
+        if kept:
+            CALLS.keep(key, kept)
     return list(group.out.owners)
 
 
@@ -97,19 +114,46 @@ def _check_schedule(schedule: str, balance: str | None) -> None:
         )
 
 
-def traits_of(group: ProblemGroup, config: GemmConfig | None, balanced: bool = False) -> Traits:
+def traits_of(
+    group: ProblemGroup, config: GemmConfig | None, schedule: str = "device", balanced: bool = False
+) -> Traits:
     """What the kernel for row-major problems is made for: `config` gives the tiles, else they are chosen."""
     a, b, c, out = group.a, group.b, group.c, group.out
     widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, out.shapes[:, 1])
     operands = facts(a, b, c, out, widths, in_place=group.in_place)
-    schedule = AHEAD if c is None and not balanced else IN_TURN
-    sizes, (device, _) = (group.shapes[:, 0], group.shapes[:, 1], group.shapes[:, 2]), group.place
-    tiles = (
-        of_groups(config, schedule)
-        if config
-        else choose_tiles(sizes, target(device), operands, schedule, model_of(device), balanced=balanced)
-    )
-    return configure(tiles, operands, device)
+    device, _ = group.place
+    takes_warpgroups = schedule == "device" and not balanced
+    if config is not None and config.atom == WGMMA:
+        traits = configure(of_groups(config, AHEAD), operands, device, takes_warpgroups)
+        check_lists_mappable(group)
+        return traits
+    usual = AHEAD if c is None and not balanced else IN_TURN
+    if config is not None:
+        return configure(of_groups(config, usual), operands, device)
+    tiles = _chosen(group, operands, usual, device, balanced)
+    by_warps = not takes_warpgroups or target(device) != ARCH or a.type is f32  # whose low bits wgmma cuts off
+    if not by_warps and are_lists_mappable(group):
+        tiles = _by_warpgroups(group, operands, tiles, device) or tiles
+    return configure(tiles, operands, device, takes_warpgroups)
+
+
+def _by_warpgroups(group: ProblemGroup, operands: Operands, other: GemmConfig, device: int | None) -> GemmConfig | None:
+    """The tiles of the sm_90a path; None where the `other` ones should take less time."""
+    sizes, model = _sizes(group), model_of(device)
+    computing = model.group(other, operands.inputs, sizes)
+    return choose_warpgroup_tiles(ListFacts(sizes, operands), AHEAD, model.multiprocessors, computing)
+
+
+def _sizes(group: ProblemGroup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns of M, N and K."""
+    return group.shapes[:, 0], group.shapes[:, 1], group.shapes[:, 2]
+
+
+def _chosen(
+    group: ProblemGroup, operands: Operands, schedule: TileSchedule, device: int | None, balanced: bool
+) -> GemmConfig:
+    """The tiles of the sm_80 path that should cost least."""
+    return choose_tiles(_sizes(group), target(device), operands, schedule, model_of(device), balanced=balanced)
 
 
 def _check_on_host(device: int | None) -> None:
@@ -121,25 +165,60 @@ def _check_on_host(device: int | None) -> None:
         )
 
 
-def _emulate(
-    kernel: Kernel, group: ProblemGroup, constants: Constants, deal: Deal, factors: tuple[float, float]
-) -> None:
-    traits = constants["traits"]
-    rows, schedule = describe(group), deal.table.copy()  # blocks count themselves in it
-    table = address_table(group, rows, deal.order)
-    values = _values(constants, deal, (table, schedule), len(rows), factors, None, 0)
-    kernel[deal.blocks, traits.threads](values, **constants)
+@dataclass(frozen=True)
+class ListKernel:
+    """A kernel for a list of problems, and who does what in it. `values` are its parameters, given the addresses of the
+    two tables, the factors and where it runs."""
+
+    kernel: Kernel
+    constants: Mapping[str, Any]
+    traits: Traits
+    deal: Deal
+    values: Callable[[Any, Any, tuple[float, ...], int | None, int], Parameters]
+
+    def rows(self, group: ProblemGroup) -> np.ndarray:
+        """What the table of the problems says, a row for each."""
+        rows = describe(group)
+        if isinstance(self.traits, WarpgroupTraits):
+            widen_single_lines(rows, group)
+        return rows
 
 
-def _sender(kernel: Kernel, constants: Constants, deal: Deal, device: int) -> Send:
+def launch_of(kernels: Kernels, group: ProblemGroup, traits: Traits, mode: str, sort: bool) -> ListKernel:
+    """What is launched for row-major problems."""
+    device, _ = group.place
+    if isinstance(traits, WarpgroupTraits):
+        return _warpgroup_launch_of(kernels.warpgroups, group, traits, device)
+    constants, dealt = deal_of(kernels.warps, group, traits, device, mode, sort)
+    values = partial(_values, constants, dealt, len(group.shapes))
+    return ListKernel(kernels.warps, constants, constants["traits"], dealt, values)
+
+
+def _warpgroup_launch_of(
+    kernel: Kernel, group: ProblemGroup, traits: WarpgroupTraits, device: int | None
+) -> ListKernel:
+    """The same on the sm_90a path, which deals tiles of the longest K first."""
+    resident = resident_blocks(kernel, traits.threads, device, traits=traits)
+    dealt = deal_in_turn(group.shapes, traits.tile, resident)
+    return ListKernel(kernel, {"traits": traits}, traits, dealt, ListValues(traits, group, dealt.blocks))
+
+
+def _emulate(launch: ListKernel, group: ProblemGroup, factors: tuple[float, float]) -> None:
+    rows, schedule = launch.rows(group), launch.deal.table.copy()  # blocks count themselves in it
+    table = address_table(group, rows, launch.deal.order)
+    values = launch.values(table, schedule, factors, None, 0)
+    LaunchPlan(launch.kernel, launch.deal.blocks, launch.traits.threads, values, launch.constants).run()
+
+
+def _sender(launch: ListKernel, device: int) -> Send:
     """What launches such problems on a GPU, wherever their matrices are."""
-    traits = constants["traits"]
-    handle = prepared(kernel, deal.blocks, traits.threads, device, **constants)
+    deal = launch.deal
+    handle = prepared(launch.kernel, deal.blocks, launch.traits.threads, device, **launch.constants)
 
     def send(rows: np.ndarray, factors: tuple[float, ...], stream: int) -> None:
         address = upload(device, stream, rows, deal.table)
-        tables = address, address + rows.nbytes
-        handle(_values(constants, deal, tables, len(rows), factors, device, stream).flat, stream=stream)
+        values = launch.values(address, address + rows.nbytes, factors, device, stream)
+        handle([address_of(v) if isinstance(v, Tensor) else v for v in values.flat], stream=stream)
 
     return send
 
@@ -147,19 +226,19 @@ def _sender(kernel: Kernel, constants: Constants, deal: Deal, device: int) -> Se
 def _values(
     constants: Constants,
     deal: Deal,
-    tables: tuple[Any, Any],
     problems: int,
+    table: Any,
+    schedule: Any,
     factors: tuple[float, ...],
     device: int | None,
     stream: int,
 ) -> Parameters:
-    """The parameters of the kernel: `tables` are that of the problems, and that of who does what."""
+    """The parameters of the kernel of the sm_80 path: tables of the problems, and of who does what."""
     traits, shared = constants["traits"], {}
     if constants["mode"] == "parts":
         elements = deal.slots * traits.tile[0] * traits.tile[1]
         sums, semaphores = workspace(device, stream, traits.sum, elements, deal.slots)
         shared = {"sums": sums, "semaphores": semaphores}
-    table, schedule = tables
     alpha, beta = factors
     kind = grouped_parameters(traits, constants["mode"])
     return kind(table=table, schedule=schedule, problems=problems, total=deal.total, alpha=alpha, beta=beta, **shared)

@@ -66,7 +66,7 @@ class LaunchPlan:
         for plan in self.before:
             plan.launch(device, stream)
         handle = self._handle(device)
-        handle([_address(v) if isinstance(v, Tensor) else v for v in self.arguments], stream=stream)
+        handle([address_of(v) if isinstance(v, Tensor) else v for v in self.arguments], stream=stream)
 
     def _span(self) -> slice:
         """Where the numbers are among the arguments."""
@@ -220,7 +220,7 @@ def _owner(tensor: Tensor) -> Any:
     return tensor.lines if isinstance(tensor, MappedMatrix) else tensor.owner
 
 
-def _address(tensor: Tensor) -> int | bytes:
+def address_of(tensor: Tensor) -> int | bytes:
     """What the parameter gets on a GPU."""
     return tensor.encoder()(tensor.array.pointer) if isinstance(tensor, MappedMatrix) else tensor.array.pointer
 

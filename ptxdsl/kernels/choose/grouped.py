@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.choose import candidates
 from ptxdsl.kernels.choose.model import CostModel, Sizes, model_of
-from ptxdsl.kernels.choose.warpgroups import BEGINNING, READING, GroupFacts, choose_warpgroups
+from ptxdsl.kernels.choose.warpgroups import BEGINNING, READING, GroupFacts, ListFacts, choose_warpgroups
 from ptxdsl.kernels.config import GemmConfig, specialise
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.tiles.schedule import TileSchedule
@@ -54,7 +54,7 @@ def choose_tiles(
 
 
 def choose_warpgroup_tiles(
-    facts: GroupFacts, schedule: TileSchedule, multiprocessors: int, computing: float
+    facts: GroupFacts | ListFacts, schedule: TileSchedule, multiprocessors: int, computing: float
 ) -> GemmConfig | None:
     """The configuration by this schedule on the sm_90a path; None where another path, whose tensor cores are busy for
     `computing` microseconds, should take less time."""

@@ -3,9 +3,12 @@ than the sm_80 path."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
 
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.operands import Operands
@@ -63,12 +66,40 @@ class GroupFacts(NamedTuple):
         return self.groups * _bytes_of(self.rows, self.n, self.k, self.operands)
 
 
+@dataclass(frozen=True)
+class ListFacts:
+    """The same of a list of problems: columns of M, N and K."""
+
+    sizes: tuple[np.ndarray, np.ndarray, np.ndarray]
+    operands: Operands
+
+    @property
+    def k(self) -> int:
+        """The K of all together: that of each counts as often as its outputs."""
+        m, n, k = self.sizes
+        return int((m * n * k).sum() // max(1, (m * n).sum()))
+
+    def tiles(self, tile: tuple[int, int, int]) -> float:
+        """How many there are of all problems."""
+        m, n, _ = self.sizes
+        return float((-(-m // tile[0]) * -(-n // tile[1])).sum())
+
+    @property
+    def moved(self) -> float:
+        """Bytes that are read and written."""
+        m, n, k = self.sizes
+        return float(((m + n) * k).sum() * self.operands.inputs.bytes + (m * n).sum() * self.operands.output.bytes)
+
+
+Facts: TypeAlias = ProductFacts | GroupFacts | ListFacts
+
+
 def _bytes_of(m: float, n: int, k: int, operands: Operands) -> float:
     """Of one product."""
     return (m + n) * k * operands.inputs.bytes + m * n * operands.output.bytes
 
 
-def choose_warpgroups(facts: ProductFacts | GroupFacts, multiprocessors: int, other_time: float) -> GemmConfig | None:
+def choose_warpgroups(facts: Facts, multiprocessors: int, other_time: float) -> GemmConfig | None:
     """The configuration that should take the least time; None where another path takes less, `other_time` in
     microseconds."""
     depth = LINE_BYTES // facts.operands.inputs.bytes
@@ -80,7 +111,7 @@ def choose_warpgroups(facts: ProductFacts | GroupFacts, multiprocessors: int, ot
     return GemmConfig(tile=tile, stages=stages_of(tile, facts.operands), atom=WGMMA, schedule=PERSISTENT)
 
 
-def estimate(facts: ProductFacts | GroupFacts, tile: tuple[int, int, int], multiprocessors: int) -> float:
+def estimate(facts: Facts, tile: tuple[int, int, int], multiprocessors: int) -> float:
     """Microseconds: rounds of tiles at the rate of the tensor cores, or reading and writing everything once."""
     rounds, iterations = ceil(facts.tiles(tile) / multiprocessors), ceil_div(facts.k, tile[2])
     multiplied = 2 * prod(tile) * facts.operands.inputs.bytes  # half of the rate for tf32, twice the rate for 8 bits

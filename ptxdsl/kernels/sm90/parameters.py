@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl import ptr, u32
+from ptxdsl import b8, ptr, s64, u32
 from ptxdsl.kernels.parameters import Group, batch, gemm_fields, product_of, ragged_fields
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -42,6 +42,15 @@ class TensorProducts(Products):
 
     def work(self, tile: Tile, batch: Index = 0, k: tuple[Index, Index] | None = None, item: Any = None) -> Work:
         return super().work(tile, batch, k and (k[0], pd.max(k[1], k[0] + 1)), item)
+
+
+@lru_cache(maxsize=1024)
+def tensor_grouped_parameters(traits: WarpgroupTraits) -> Group:
+    """Those of `warpgroup_grouped_kernel`: A and B of one of the problems, whose tensor maps are the patterns of all;
+    `maps` is memory for RewrittenMaps; `turns` are the counters of TileTurns; else as `grouped_kernel`."""
+    numbers = {"problems": u32, "alpha": traits.scalar, "beta": traits.scalar}
+    memory = {"maps": ptr[b8], "turns": ptr[u32], "table": ptr[s64]}
+    return pd.Parameters.of("TensorGrouped", a=traits.a.map, b=traits.b.map, **memory, **numbers)
 
 
 def tensor_products_of(p: Any, traits: WarpgroupTraits) -> Products:

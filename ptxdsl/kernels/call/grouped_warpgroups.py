@@ -1,0 +1,105 @@
+"""A call of grouped_gemm() on the sm_90a path: which lists tensor copies can address, and what its kernel takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ptxdsl import Parameters
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.group import Matrices, ProblemGroup
+from ptxdsl.kernels.call.grouped_table import ADDRESSES, NO_TABLE, Deal
+from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, describe_type
+from ptxdsl.kernels.call.workspace import memory, workspace
+from ptxdsl.kernels.sm90.maps import map_bytes
+from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters
+from ptxdsl.kernels.sm90.tiling import TURNED
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.sm90.turns import COUNTERS
+from ptxdsl.trace.tensor_map import TensorMap
+from ptxdsl.types import u32
+
+LEAVE_OUT = "or leave atom out: then such arrays are copied otherwise"
+
+
+def are_lists_mappable(group: ProblemGroup) -> bool:
+    """Whether tensor copies can bring all A and B of row-major problems, as wgmma reads them."""
+    along_k = group.a.type in TURNED or (group.a.major == "row" and group.b.major == "column")
+    is_addressed = group.a.widest() == group.b.widest() == WIDEST_ACCESS
+    return along_k and is_addressed and not _without_k(group).any()
+
+
+def _without_k(group: ProblemGroup) -> np.ndarray:
+    """Which problems have an output, and nothing to multiply."""
+    m, n, k = group.shapes.T
+    return np.asarray((m > 0) & (n > 0) & (k == 0))
+
+
+def check_lists_mappable(group: ProblemGroup) -> None:
+    """Raises LaunchError for lists of which tensor copies cannot address a matrix, or wgmma cannot read it."""
+    if _without_k(group).any():
+        number = int(_without_k(group).argmax())
+        raise LaunchError(
+            f'atom is "wgmma", and K of problem {number} is 0: there is nothing to multiply', help="leave atom out"
+        )
+    for operand, along_k in ((group.a, "row"), (group.b, "column")):
+        if operand.type not in TURNED and operand.major != along_k:
+            raise LaunchError(
+                f"matrices of `{operand.name}` are not contiguous along K; of {describe_type(operand.type)} wgmma "
+                "reads matrices that are",
+                help="pass row-major `a` and column-major `b`, or leave atom out",
+            )
+        _check_lines(operand)
+
+
+def _check_lines(operand: Matrices) -> None:
+    apart = np.where(operand.lines > 1, operand.strides, 0) * operand.type.bytes
+    wrong = (operand.bytes > 0) & ((operand.pointers | apart) % WIDEST_ACCESS != 0)
+    for number in np.flatnonzero(wrong)[:1].tolist():
+        raise LaunchError(
+            f"`{operand.name}[{number}]` has lines {apart[number]} bytes apart from the address "
+            f"{operand.pointers[number]:#x} on; tensor copies take multiples of {WIDEST_ACCESS} bytes",
+            help=f"pad its lines, {LEAVE_OUT}",
+        )
+
+
+def widen_single_lines(rows: np.ndarray, group: ProblemGroup) -> None:
+    """Gives matrices of one line, in a table of problems, a distance to the next that a tensor map can have."""
+    for column, operand in zip(ADDRESSES, (group.a, group.b), strict=False):
+        unit = WIDEST_ACCESS // operand.type.bytes
+        rows[:, column + 1] = -(-operand.strides // unit) * unit
+
+
+def deal_in_turn(shapes: np.ndarray, tile: tuple[int, int, int], resident: int) -> Deal:
+    """Tiles of the longest K first, dealt while the kernel runs."""
+    tiles = int((-(-shapes[:, 0] // tile[0]) * -(-shapes[:, 1] // tile[1])).sum())
+    longest = np.argsort(-shapes[:, 2], kind="stable")
+    is_sorted = bool((longest == np.arange(len(shapes))).all())
+    return Deal(min(resident, tiles), tiles, None if is_sorted else longest, NO_TABLE, 0)
+
+
+class ListValues:
+    """The parameters of `warpgroup_grouped_kernel` for row-major problems, given the address of their table."""
+
+    def __init__(self, traits: WarpgroupTraits, group: ProblemGroup, blocks: int) -> None:
+        number = int(group.out.bytes.argmax())  # of a problem with all its matrices
+        self.kind, self.problems = tensor_grouped_parameters(traits), len(group.shapes)
+        self.patterns = {"a": _pattern(group.a, number, traits.a.map), "b": _pattern(group.b, number, traits.b.map)}
+        self.map_bytes = blocks * map_bytes(traits.tiling.stages)
+
+    def __call__(
+        self, table: Any, schedule: Any, factors: tuple[float, ...], device: int | None, stream: int
+    ) -> Parameters:
+        alpha, beta = factors
+        _, turns = workspace(device, stream, u32, 0, COUNTERS)
+        maps = np.zeros(self.map_bytes, np.uint8) if device is None else memory(device, stream, "maps", self.map_bytes)
+        numbers = {"problems": self.problems, "alpha": alpha, "beta": beta}
+        return self.kind(**self.patterns, maps=maps, turns=turns, table=table, **numbers)
+
+
+def _pattern(operand: Matrices, number: int, kind: TensorMap) -> MappedMatrix:
+    """One of the matrices by its tensor map."""
+    lines, length = int(operand.lines[number]), int(operand.lengths[number])
+    name, owner, array = f"{operand.name}[{number}]", operand.owners[number], operand.array(number)
+    return MappedMatrix(name, owner, array, kind, (lines, length), (int(operand.strides[number]), 1))

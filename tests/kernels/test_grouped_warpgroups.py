@@ -1,0 +1,156 @@
+"""Lists of products on the sm_90a path against numpy in float64, on the emulator and on a GPU, from the same body."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.kernels.call import grouped as call
+from ptxdsl.kernels.call.group import group_of
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.grouped import KERNELS, grouped_gemm, warpgroup_grouped_kernel
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.many import AHEAD
+from ptxdsl.types import f16, f32
+from tests.kernels.test_grouped import check
+from tests.kernels.test_ragged_warpgroups import LOW, SQUARE
+from tests.machines import MACHINES, machine
+
+every_machine = pytest.mark.parametrize("name", MACHINES)
+SIZES = [(1, 8, 8), (0, 16, 24), (65, 72, 136), (64, 0, 8), (3, 136, 72)]
+EVERY_ORDER = [("row", "column", "row"), ("column", "row", "row"), ("row", "row", "column"), ("column",) * 3]
+
+
+@pytest.fixture(autouse=True)
+def hopper(monkeypatch):
+    """With few blocks, each of which has tiles of several problems."""
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
+    monkeypatch.setattr(call, "resident_blocks", lambda *_, **__: 2)
+
+
+def padded(sizes, unit=8):
+    """Sizes whose lines tensor copies can address, whatever the orders."""
+    return [tuple(-(-extent // unit) * unit for extent in size) for size in sizes]
+
+
+@every_machine
+@pytest.mark.parametrize("orders", EVERY_ORDER, ids="-".join)
+def test_problems_of_all_sizes_in_all_orders(name, orders, rng):
+    sizes = SIZES if orders == ("row", "column", "row") else padded(SIZES)
+    check(machine(name), rng, sizes, orders=orders, config=SQUARE if orders[0] == "row" else LOW)
+
+
+@every_machine
+@pytest.mark.parametrize("in_place", [False, True])
+def test_alpha_beta_and_c(name, in_place, rng):
+    check(machine(name), rng, SIZES[2:], alpha=-0.5, beta=2.0, inputs="bf16", in_place=in_place, config=LOW)
+
+
+@every_machine
+def test_lines_that_are_padded(name, rng):
+    check(machine(name), rng, padded(SIZES[2:]), padding=(8, 16, 3), output="f32", config=LOW)
+
+
+@every_machine
+def test_an_epilogue(name, rng):
+    where, config = machine(name), GemmConfig((64, 64, 64), stages=2, atom="wgmma", epilogue=lambda x: pd.max(x, 0))
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((70, 64), (64, 72)))
+    (out,) = grouped_gemm([where.array(a)], [where.array(b)], config=config)
+    exact = np.maximum(a.astype(np.float64) @ b.astype(np.float64), 0)
+    assert np.allclose(where.values(out), exact, rtol=2e-3, atol=2e-2)
+
+
+@every_machine
+def test_more_problems_than_versions_of_maps(name, rng):
+    """A block of two has more of them than stages: versions are written again."""
+    check(machine(name), rng, [(8, 8, 8 * (1 + n % 3)) for n in range(10 if name == "emulator" else 70)], config=LOW)
+
+
+@every_machine
+def test_integers(name, rng):
+    where, config = machine(name), GemmConfig((64, 64, 128), stages=2, atom="wgmma")
+    a = [rng.integers(-3, 4, (m, 48)).astype(np.int8) for m in (5, 70)]
+    b = [rng.integers(-3, 4, (n, 48)).astype(np.int8).T for n in (9, 66)]
+    results = grouped_gemm([where.array(x) for x in a], [where.array(x) for x in b], config=config)
+    for x, y, z in zip(a, b, results, strict=True):
+        assert (where.values(z) == x.astype(np.int64) @ y.astype(np.int64)).all()
+
+
+def ones(*shape):
+    return np.ones(shape, np.float16)
+
+
+class TestChoice:
+    def chosen(self, sizes, schedule="device", config=None):
+        a, b = [ones(m, k) for m, _, k in sizes], [ones(n, k).T for _, n, k in sizes]
+        return call.traits_of(group_of(a, b, None, None, 0.0).row_major, config, schedule)
+
+    def test_large_problems_go_by_warpgroups(self):
+        assert isinstance(self.chosen([(1024, 1024, 512), (512, 2048, 256)]), WarpgroupTraits)
+
+    @pytest.mark.parametrize("sizes", [[(64, 64, 64)], [(1024, 1024, 513)], [(1024, 1024, 512), (8, 8, 0)]])
+    def test_small_ones_and_lines_that_no_tensor_copy_can_address_go_another_way(self, sizes):
+        assert not isinstance(self.chosen(sizes), WarpgroupTraits)
+
+    def test_tables_of_the_host_go_another_way(self):
+        assert not isinstance(self.chosen([(1024, 1024, 512)], "host"), WarpgroupTraits)
+
+
+def test_the_longest_k_is_dealt_first():
+    a, b = [ones(8, k) for k in (64, 128, 64, 256)], [ones(k, 8) for k in (64, 128, 64, 256)]
+    group = group_of(a, b, None, None, 0.0)
+    launch = call.launch_of(KERNELS, group, call.traits_of(group, LOW), "device", sort=False)
+    assert launch.deal.order.tolist() == [3, 1, 0, 2]
+
+
+REFUSED = {
+    "lines": (
+        lambda: grouped_gemm([ones(4, 64), ones(4, 65)], [ones(64, 8), ones(65, 8)], config=LOW),
+        "`a[1]` has lines 130 bytes apart from the address",
+        "pad its lines, or leave atom out: then such arrays are copied otherwise",
+    ),
+    "no K": (
+        lambda: grouped_gemm([ones(4, 64), ones(4, 0)], [ones(64, 8), ones(0, 8)], config=LOW),
+        'atom is "wgmma", and K of problem 1 is 0: there is nothing to multiply',
+        "leave atom out",
+    ),
+    "not along K": (
+        lambda: grouped_gemm(
+            [np.ones((4, 128), np.int8)],
+            [np.ones((128, 16), np.int8)],
+            config=GemmConfig((64, 64, 128), stages=2, atom="wgmma"),
+        ),
+        "matrices of `b` are not contiguous along K; of int8 wgmma reads matrices that are",
+        "pass row-major `a` and column-major `b`, or leave atom out",
+    ),
+    "schedule": (
+        lambda: grouped_gemm([ones(4, 64)], [ones(64, 8)], config=LOW, schedule="host"),
+        'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array, grouped_gemm '
+        'with schedule="device", and grouped_gemm_ragged and grouped_gemm_masked for groups of rows',
+        "leave atom out here",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", REFUSED)
+def test_refusals(which):
+    run, message, help = REFUSED[which]
+    with pytest.raises(pd.LaunchError) as caught:
+        run()
+    assert caught.value.message.startswith(message)
+    assert caught.value.help == help
+
+
+@pytest.mark.parametrize("output", [f16, f32])
+@pytest.mark.parametrize("tile", [(128, 256), (64, 128)])
+def test_kernels_spill_nothing(output, tile):
+    traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3), Operands(output=output, c="separate"), AHEAD)
+    try:
+        resources = warpgroup_grouped_kernel.resources("sm_90a", traits=traits)
+    except pd.AssembleError as refusal:
+        assert "(C7504)" in refusal.message
+        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
+    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0

@@ -20,6 +20,7 @@ from ptxdsl.kernels.gemm import compute
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.parameters import grouped_parameters
 from ptxdsl.kernels.ragged import compute_rows, copy_in_turn, grouped_gemm_masked, grouped_gemm_ragged
+from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
@@ -41,7 +42,7 @@ from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 
-__all__ = ["grouped_gemm", "grouped_gemm_masked", "grouped_gemm_ragged"]
+__all__ = ["grouped_gemm", "grouped_gemm_masked", "grouped_gemm_ragged", "grouped_gemm_ragged_k"]
 
 USUAL, HOPPER = WarpTraits(schedule=IN_TURN), WarpgroupTraits(schedule=AHEAD)
 

@@ -189,6 +189,19 @@ def ragged_fields(traits: Traits, a: Any, b: Any) -> dict[str, Any]:
     return {"a": a, "b": b, "out": group_view(traits.operands.output), "sizes": ptr[s32], **numbers}
 
 
+@lru_cache(maxsize=1024)
+def ragged_k_parameters(traits: Traits) -> Group:
+    """Those of `ragged_k_kernel`: A and B of all rows, a matrix of out for each group, and where their rows end."""
+    return pd.Parameters.of("RaggedK", **ragged_k_fields(traits))
+
+
+def ragged_k_fields(traits: Traits) -> dict[str, Any]:
+    """The fields of a kernel for groups of rows that are the K of products."""
+    inputs, output = group_view(traits.operands.inputs), group_view(traits.operands.output)
+    numbers = {"groups": u32, "rows": u32, "m": u32, "n": u32}
+    return {"a": inputs, "b": inputs, "out": output, "sizes": ptr[s32], **numbers}
+
+
 def group_view(type: Type) -> Group:
     """Matrices of groups, `apart` elements from each other."""
     return pd.Parameters.of("GroupView", pointer=ptr[type], stride=s64, apart=s64)

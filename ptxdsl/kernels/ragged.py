@@ -61,7 +61,7 @@ def ragged_kernel(
     Sizes that make no sense are taken for others that do; with `validate` the kernel stops instead.
     """
     if validate:
-        _check(p.sizes, p.groups, p.rows, form)
+        check_sizes(p.sizes, p.groups, p.rows, form)
     memory = SharedMemory(traits)
     copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
 
@@ -83,7 +83,7 @@ def warpgroup_ragged_kernel(
     """The same on sm_90a, as `warpgroup_gemm_kernel`. A tile that reaches over the end of its group is multiplied with
     the rows behind it, which are not stored."""
     if validate:
-        _check(p.sizes, p.groups, p.rows, form)
+        check_sizes(p.sizes, p.groups, p.rows, form)
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
 
@@ -235,7 +235,7 @@ class OffsetsVisitor(CountsVisitor):
 VISITORS = {"ragged": OffsetsVisitor, "masked": CountsVisitor}
 
 
-def _check(sizes: PointerValue, groups: Scalar, rows: Scalar, form: str) -> None:
+def check_sizes(sizes: PointerValue, groups: Scalar, rows: Scalar, form: str) -> None:
     """Stops the kernel at sizes that make no sense, before any block has written."""
     for first in pd.range(pd.cast(0, u32), groups, WARP):
         group = first + pd.laneid

@@ -11,7 +11,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.group import Matrices, ProblemGroup
 from ptxdsl.kernels.call.grouped_table import ADDRESSES, NO_TABLE, Deal
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, describe_type
-from ptxdsl.kernels.call.workspace import memory, workspace
+from ptxdsl.kernels.call.workspace import room, workspace
 from ptxdsl.kernels.sm90.maps import map_bytes
 from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters
 from ptxdsl.kernels.sm90.tiling import TURNED
@@ -93,7 +93,7 @@ class ListValues:
     ) -> Parameters:
         alpha, beta = factors
         _, turns = workspace(device, stream, u32, 0, COUNTERS)
-        maps = np.zeros(self.map_bytes, np.uint8) if device is None else memory(device, stream, "maps", self.map_bytes)
+        maps = room(device, stream, "maps", self.map_bytes)
         numbers = {"problems": self.problems, "alpha": alpha, "beta": beta}
         return self.kind(**self.patterns, maps=maps, turns=turns, table=table, **numbers)
 

@@ -91,8 +91,8 @@ def run(
         if launched is not None:
             return launched
     groups = groups_of(form, a, b, sizes, out)
-    if validate and groups.sizes.array.device == HOST:
-        _check_values(form, groups)
+    if validate:
+        check_values(form, groups.sizes, groups.shape[0])
     if groups.out.array.size and groups.b.batches:
         plan = plan_of(kernels, form, groups, traits_of(groups, form, config), bool(validate))
         carry_out(plan, call, arrays, groups.out)
@@ -102,20 +102,23 @@ def run(
 def groups_of(form: str, a: object, b: object, sizes: object, out: object) -> Groups:
     """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
     name, dimensions = ("offsets", 2) if form == "ragged" else ("counts", 3)
-    left = _of_rank("a", a, dimensions, "(rows, K)" if form == "ragged" else "(groups, M, K)")
-    right = _of_rank("b", b, 3, "(groups, K, N)")
+    left = matrix_of_rank("a", a, dimensions, "(rows, K)" if form == "ragged" else "(groups, M, K)")
+    right = matrix_of_rank("b", b, 3, "(groups, K, N)")
     _check_inputs(left, right)
     counted = tensor(name, sizes, 1, "it has one number for each group", f"pass {name} of the shape (groups,)")
-    _check_sizes(counted, right)
+    check_size_array(counted, right.batches or 0, f"`b` has {right.batches} groups")
     shape = (*left.full_shape[:-1], right.shape[1])
-    written = _of_rank("out", empty(left, shape, outputs(left.type)[0]) if out is None else out, dimensions, str(shape))
-    _check_output(written, shape, left)
+    written = matrix_of_rank(
+        "out", empty(left, shape, outputs(left.type)[0]) if out is None else out, dimensions, str(shape)
+    )
+    check_output(written, shape, left)
     check_devices([left, right, written, counted])
-    _check_written(written, [left, right, counted])
+    check_written(written, [left, right, counted])
     return Groups(left, right, written, counted)
 
 
-def _of_rank(name: str, owner: object, dimensions: int, wanted: str) -> Matrix:
+def matrix_of_rank(name: str, owner: object, dimensions: int, wanted: str) -> Matrix:
+    """An array as one or several matrices. Raises LaunchError for other dimensions."""
     operand = matrix(name, owner, f"pass `{name}` of {wanted}", batched=True)
     if len(operand.full_shape) != dimensions:
         raise LaunchError(
@@ -143,20 +146,22 @@ def _check_inputs(left: Matrix, right: Matrix) -> None:
         )
 
 
-def _check_sizes(operand: Tensor, right: Matrix) -> None:
+def check_size_array(operand: Tensor, groups: int, known: str) -> None:
+    """Raises LaunchError for sizes that are not one number for each group; `known` says how many of these there are."""
     if operand.type is not s32:
         raise LaunchError(
             f"`{operand.name}` is {describe_type(operand.type)}; it takes int32", help="convert it before"
         )
-    if operand.array.shape != (right.batches,) or not operand.array.contiguous:
+    if operand.array.shape != (groups,) or not operand.array.contiguous:
         raise LaunchError(
             f"`{operand.name}` has the shape {operand.array.shape} and strides of {operand.array.strides} elements; "
-            f"`b` has {right.batches} groups",
-            help=f"pass {right.batches} numbers without gaps, one for each group",
+            f"{known}",
+            help=f"pass {groups} numbers without gaps, one for each group",
         )
 
 
-def _check_output(operand: Matrix, shape: tuple[int, ...], left: Matrix) -> None:
+def check_output(operand: Matrix, shape: tuple[int, ...], left: Matrix) -> None:
+    """Raises LaunchError for an output of another shape or type, or that lies otherwise."""
     if operand.full_shape != shape:
         raise LaunchError(f"`out` has the shape {operand.full_shape}; a@b has {shape}", help="pass `out` of that shape")
     if operand.type not in outputs(left.type):
@@ -172,7 +177,8 @@ def _check_output(operand: Matrix, shape: tuple[int, ...], left: Matrix) -> None
         )
 
 
-def _check_written(out: Matrix, others: Sequence[Tensor]) -> None:
+def check_written(out: Matrix, others: Sequence[Tensor]) -> None:
+    """Raises LaunchError for an output that may not be written, or shares memory with what is read."""
     if out.array.readonly:
         raise LaunchError("`out` is read-only", help="pass an array that may be written")
     for other in others:
@@ -182,10 +188,11 @@ def _check_written(out: Matrix, others: Sequence[Tensor]) -> None:
             )
 
 
-def _check_values(form: str, groups: Groups) -> None:
+def check_values(form: str, counted: Tensor, rows: int) -> None:
     """Raises LaunchError for the first size in host memory that makes no sense."""
-    name, rows = groups.sizes.name, groups.shape[0]
-    sizes = groups.sizes.array.view().view(np.int32)
+    if counted.array.device != HOST:
+        return
+    name, sizes = counted.name, counted.array.view().view(np.int32)
     least = np.append(0, sizes[:-1]) if form == "ragged" else np.zeros_like(sizes)
     for group in np.flatnonzero((sizes < least) | (sizes > rows))[:1]:
         most = f"the {rows} rows of `a`" if form == "ragged" else f"the {rows} rows of each matrix"
@@ -214,10 +221,10 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
             "multiples of 16 bytes",
             help="pass a row-major `a`, or leave atom out: then such arrays are copied otherwise",
         )
-    return _in_boxes(traits, device) if out.type.bits == 16 and out.is_mappable else traits
+    return in_boxes(traits, device) if out.type.bits == 16 and out.is_mappable else traits
 
 
-def _in_boxes(traits: Traits, device: int | None) -> Traits:
+def in_boxes(traits: Traits, device: int | None) -> Traits:
     """The same with an output that tensor copies store, where there is shared memory to stage it."""
     assert isinstance(traits, WarpgroupTraits)
     if traits.tiling.swap_ab:
@@ -268,12 +275,13 @@ def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
     """What the kernel of a path takes, and the matrices as it does."""
     a, b, out = groups.a, groups.b, groups.out
     if not isinstance(traits, WarpgroupTraits):
-        return ragged_parameters(traits), {"a": _view(a), "b": _view(b), "out": _view(out)}
+        return ragged_parameters(traits), {"a": group_values(a), "b": group_values(b), "out": group_values(out)}
     boxes = {"boxes": out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
-    mapped = {"a": a.mapped(traits.a.map), "b": b.mapped(traits.b.map), "out": _view(out), **boxes}
+    mapped = {"a": a.mapped(traits.a.map), "b": b.mapped(traits.b.map), "out": group_values(out), **boxes}
     _, turns = workspace(*groups.place, u32, 0, COUNTERS)
     return tensor_ragged_parameters(traits), {**mapped, "turns": turns}
 
 
-def _view(matrix: Matrix) -> Parameters:
+def group_values(matrix: Matrix) -> Parameters:
+    """The matrices of groups as a kernel takes them."""
     return group_view(matrix.type)(pointer=matrix, stride=matrix.stride, apart=matrix.batch_stride)

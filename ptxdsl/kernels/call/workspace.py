@@ -38,6 +38,11 @@ def workspace(device: int | None, stream: int, type: Type, elements: int, semaph
     return sums, memory(device, stream, "semaphores", semaphores * u32.bytes)
 
 
+def room(device: int | None, stream: int, use: str, bytes: int) -> Any:
+    """Memory of a stream for a use, as an address; a numpy array where `device` is None."""
+    return np.zeros(bytes, np.uint8) if device is None else memory(device, stream, use, bytes)
+
+
 def memory(device: int, stream: int, use: str, bytes: int, least: int = LEAST_BYTES) -> int:
     """The address of a stream's memory for a use. It is all 0 when it is new."""
     blocks = _blocks(device, stream)

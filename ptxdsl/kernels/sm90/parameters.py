@@ -7,7 +7,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b8, ptr, s64, u32
-from ptxdsl.kernels.parameters import Group, batch, gemm_fields, product_of, ragged_fields
+from ptxdsl.kernels.parameters import Group, batch, gemm_fields, product_of, ragged_fields, ragged_k_fields
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.product import Index, Product, Products, Tile, Work
@@ -42,6 +42,15 @@ class TensorProducts(Products):
 
     def work(self, tile: Tile, batch: Index = 0, k: tuple[Index, Index] | None = None, item: Any = None) -> Work:
         return super().work(tile, batch, k and (k[0], pd.max(k[1], k[0] + 1)), item)
+
+
+@lru_cache(maxsize=1024)
+def tensor_ragged_k_parameters(traits: WarpgroupTraits) -> Group:
+    """Those of `warpgroup_ragged_k_kernel`: beside those of `ragged_k_kernel` the tensors of all rows of A and B, whose
+    maps are the patterns of those of groups, memory for these, and the counters of TileTurns."""
+    boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
+    maps = {"a_map": traits.a.map, "b_map": traits.b.map, "maps": ptr[b8], "turns": ptr[u32]}
+    return pd.Parameters.of("TensorRaggedK", **ragged_k_fields(traits), **maps, **boxes)
 
 
 @lru_cache(maxsize=1024)

@@ -1,0 +1,137 @@
+"""Products along groups of rows whose sizes only the GPU knows, as gradients of the weights of experts are.
+
+Each group has an output of its own, and its rows are the K of its product: what differs from `ragged.py` is where tiles
+along K end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl import s64, u32
+from ptxdsl.errors import public
+from ptxdsl.kernels.call.gemm import Kernels
+from ptxdsl.kernels.call.ragged_k import run
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.gemm import compute
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.parameters import ragged_k_parameters
+from ptxdsl.kernels.ragged import OffsetsVisitor, check_sizes, compute_rows, copy_in_turn
+from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
+from ptxdsl.kernels.sm80.memory import SharedMemory
+from ptxdsl.kernels.sm80.traits import WarpTraits
+from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
+from ptxdsl.kernels.sm90.maps import RewrittenMaps
+from ptxdsl.kernels.sm90.memory import SharedTiles
+from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
+from ptxdsl.kernels.sm90.store import warpgroup_store
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.sm90.turns import TileTurns
+from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
+from ptxdsl.kernels.tiles.product import Product, View, Work
+from ptxdsl.kernels.tiles.visitor import Succeeding
+from ptxdsl.kernels.traits import Traits
+from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
+from ptxdsl.schedule.arithmetic import ceil_div
+from ptxdsl.trace.instruction import Scalar
+
+USUAL = WarpTraits(operands=Operands(a_major="mn", b_major="mn"), schedule=AHEAD)
+HOPPER = WarpgroupTraits(operands=Operands(a_major="mn", b_major="mn", batches="strided"), schedule=AHEAD)
+STRIPS = GroupedRowsThreadblockSwizzle(8)
+
+
+@pd.kernel
+def ragged_k_kernel(p: ragged_k_parameters(traits), *, traits: WarpTraits = USUAL, validate: bool = False) -> None:
+    """`p.sizes` are the end offsets of the groups, which are the K of products of m×k and k×n."""
+    if validate:
+        check_sizes(p.sizes, p.groups, p.rows, "ragged")
+    memory = SharedMemory(traits)
+    copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
+    compute(traits, memory, copies, _walk(p, traits))
+
+
+@pd.kernel(reqntid=lambda traits: traits.threads)
+def warpgroup_ragged_k_kernel(
+    p: tensor_ragged_k_parameters(traits), *, traits: WarpgroupTraits = HOPPER, validate: bool = False
+) -> None:
+    """The same on sm_90a: tensor maps that are rewritten for each group end where it does, and fill with zeros."""
+    if validate:
+        check_sizes(p.sizes, p.groups, p.rows, "ragged")
+    memory, tiling = SharedTiles(traits), traits.tiling
+    ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
+    turns = TileTurns(p.turns, tiling.holders)
+    maps = RewrittenMaps(traits, (p.a_map, p.b_map), p.maps)
+    copying, multiplying = tiling.role_registers
+    with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
+        maps.begin()
+        copy_in_turn(ring, TensorCopies(traits, memory), _walk(p, traits, turns.taken), turns, maps.of)
+    with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
+        mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
+        compute_rows(ring, mma, store, _walk(p, traits, turns.heard), consumer)
+
+
+def _walk(p: Any, traits: Traits, succeeding: Succeeding | None = None) -> VisitorWalk:
+    """The tiles of all groups. On sm_90a a group without rows has one iteration, behind the end of the only row that
+    its maps have: zeros."""
+    tile_m, tile_n, tile_k = traits.tile
+    tiled = ceil_div(p.m, tile_m), ceil_div(p.n, tile_n)
+    visitor = GroupsVisitor(p.sizes, p.groups, p.rows, tiled, succeeding)
+    is_mapped = isinstance(traits, WarpgroupTraits)
+
+    def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:
+        k, begin = pd.max(visitor.size(group), first) - first, pd.cast(0, u32)
+        end = ceil_div(k, tile_k)
+        if is_mapped:
+            is_empty = k == 0
+            first, begin = pd.select(is_empty, 0, first), pd.select(is_empty, 1, begin)
+            k, end = pd.max(k, 1), pd.max(end, begin + 1)
+        a, b = (
+            View(m.pointer + (first.to(s64) * m.stride if by_row else first.to(s64)), m.stride)
+            for m, by_row in ((p.a, traits.operands.a_major == "mn"), (p.b, traits.operands.b_major == "mn"))
+        )
+        out = View(p.out.pointer + group.to(s64) * p.out.apart, p.out.stride)
+        stored = TensorView(p.boxes, group) if traits.operands.out_boxes else out
+        product = Product(p.m, p.n, k, a, b, out, stored, 1, 0)
+        i, j, _ = STRIPS.tile_offset((tile, 0, 0), tiled_shape=(*tiled, 1))
+        return Work(product, (i, j), begin, end, traits.tile)
+
+    return VisitorWalk(visitor, locate, traits.is_ahead)
+
+
+class GroupsVisitor(OffsetsVisitor):
+    """Finds groups of rows, each of which has as many tiles, of its output. Its work is (group, tile, first row)."""
+
+    def _tiles(self, rows: Scalar) -> tuple[Scalar, Scalar]:
+        down, across = self.tile
+        return pd.cast(down, u32), across
+
+    def _measure(self, problem: Scalar) -> None:
+        super()._measure(problem)
+        self.count.set(pd.select(problem < self.problems, self.count, 0))
+
+
+KERNELS = Kernels(ragged_k_kernel, warpgroup_ragged_k_kernel)
+
+
+@public
+def grouped_gemm_ragged_k(
+    a: Any,
+    b: Any,
+    offsets: Any,
+    *,
+    out: Any = None,
+    config: GemmConfig | None = None,
+    validate: bool = False,
+) -> Any:
+    """out[i] = a[offsets[i - 1]:offsets[i]].T @ b[offsets[i - 1]:offsets[i]] for each group i. Returns out.
+
+    a is (rows, M), b (rows, N), out (groups, M, N) with row-major matrices; `offsets`, int32 (groups,) on the same GPU,
+    say where the rows of each group end: with `a` of activations and `b` of gradients, the gradients of the weights of
+    a mixture of experts. The output of a group without rows is 0. Offsets that make no sense are taken for others, or
+    are errors with `validate`, as in `grouped_gemm_ragged`; nothing waits for them either.
+
+    Raises LaunchError for arrays that do not fit, and with `validate` for such offsets in host memory.
+    """
+    return run(KERNELS, a, b, offsets, out, config, validate)

@@ -1,0 +1,183 @@
+"""Products along groups of rows against numpy in float64, on the emulator and on a GPU, from the same body."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.kernels.call import ragged_k as call
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.grouped import grouped_gemm_ragged_k
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.ragged_k import KERNELS, warpgroup_ragged_k_kernel
+from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.many import AHEAD
+from ptxdsl.types import bf16, f32
+from tests.kernels.test_grouped_ragged import ends_of, near, normal
+from tests.machines import MACHINES, NAMES, machine
+
+every_machine = pytest.mark.parametrize("name", MACHINES)
+SMALL = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=3)
+LOW = GemmConfig(tile=(64, 64, 64), stages=3, atom="wgmma")
+SQUARE = GemmConfig(tile=(128, 128, 64), stages=2, atom="wgmma")
+OFFSETS = [0, 1, 1, 66, 130, 200, 200]  # groups of 0, 1, 0, 65, 64, 70 and 0 rows
+ROWS = 210
+
+
+@pytest.fixture(autouse=True)
+def hopper(monkeypatch):
+    """With few blocks, each of which has tiles of several groups."""
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
+    monkeypatch.setattr(call, "resident_blocks", lambda *_, **__: 3)
+
+
+def reference(a, b, offsets):
+    """What `grouped_gemm_ragged_k` computes."""
+    ends = ends_of(np.array(offsets), len(a))
+    parts = zip(np.append(0, ends[:-1]), ends, strict=True)
+    return [(a[begin:end], b[begin:end]) for begin, end in parts]
+
+
+def check(where, rng, offsets, rows, m, n, *, orders=("row", "row"), dtype="f16", output=None, **options):
+    a, b = (
+        normal(rng, (rows, extent), dtype) if order == "row" else normal(rng, (extent, rows), dtype).T
+        for extent, order in zip((m, n), orders, strict=True)
+    )
+    a[offsets[-1] :] = np.nan  # rows of no group are not read
+    out = np.full((len(offsets), m, n), np.nan).astype(NAMES[output or dtype])
+    given = [where.array(x) for x in (a, b, np.array(offsets, np.int32), out)]
+    assert grouped_gemm_ragged_k(*given[:3], out=given[3], **options) is given[3]
+    values = where.values(given[3])
+    for group, (x, y) in enumerate(reference(a, b, offsets)):
+        assert near(values[group], x.T, y, output or dtype), group
+
+
+@every_machine
+@pytest.mark.parametrize("orders", [("row", "row"), ("column", "row"), ("row", "column")], ids="-".join)
+def test_groups_of_any_number_of_rows(name, orders, rng):
+    check(machine(name), rng, OFFSETS, ROWS, 72, 40, orders=orders, config=SMALL)
+
+
+@every_machine
+@pytest.mark.parametrize("config, dtype, output", [(LOW, "f16", "f16"), (SQUARE, "bf16", "f32")])
+def test_groups_by_warpgroups(name, config, dtype, output, rng):
+    """Rows of the next group are not added up, whatever they are."""
+    check(machine(name), rng, OFFSETS, ROWS, 72, 40, dtype=dtype, output=output, config=config)
+
+
+@every_machine
+@pytest.mark.parametrize("config, groups", [(SMALL, 34), (LOW, 14)], ids=["lanes", "versions of maps"])
+def test_more_groups_than(config, groups, name, rng):
+    check(machine(name), rng, [*range(groups)], 40, 8, 8, config=config)
+
+
+@every_machine
+@pytest.mark.parametrize("inputs", ["f32", "s8"])
+def test_other_types_go_another_way(name, inputs, rng):
+    where, (a, b) = machine(name), (rng.integers(-3, 4, (50, n)).astype(NAMES[inputs]) for n in (24, 16))
+    given = [where.array(x) for x in (a, b, np.array([20, 50], np.int32))]
+    values = where.values(grouped_gemm_ragged_k(*given))
+    exact = a.astype(np.float64), b.astype(np.float64)
+    assert (values[0] == exact[0][:20].T @ exact[1][:20]).all() and (values[1] == exact[0][20:].T @ exact[1][20:]).all()
+
+
+@every_machine
+@pytest.mark.parametrize("config", [SMALL, LOW], ids=["warps", "warpgroups"])
+def test_offsets_that_decrease_or_run_past_the_rows(name, config, rng):
+    where, offsets = machine(name), np.array([-4, 30, 20, 99], np.int32)
+    a, b = normal(rng, (50, 16), "f16"), normal(rng, (50, 8), "f16")
+    values = where.values(grouped_gemm_ragged_k(*[where.array(x) for x in (a, b, offsets)], config=config))
+    assert all(near(values[g], x.T, y, "f16") for g, (x, y) in enumerate(reference(a, b, offsets)))
+
+
+@every_machine
+def test_no_rows_at_all_are_zeros(name):
+    where = machine(name)
+    given = np.zeros((0, 8), np.float16), np.zeros((0, 16), np.float16), np.zeros(2, np.int32)
+    assert not where.values(grouped_gemm_ragged_k(*[where.array(x) for x in given])).any()
+
+
+def ones(*shape):
+    return np.ones(shape, np.float16)
+
+
+class TestChoice:
+    def chosen(self, rows, m, n, dtype=np.float16):
+        groups = call.groups_of(np.ones((rows, m), dtype), np.ones((rows, n), dtype), np.zeros(4, np.int32), None)
+        return call.traits_of(groups, None)
+
+    def test_large_outputs_go_by_warpgroups(self):
+        traits = self.chosen(4096, 1024, 2048)
+        assert isinstance(traits, WarpgroupTraits) and traits.operands.out_boxes
+
+    @pytest.mark.parametrize("sizes, dtype", [((4096, 1024, 2047), np.float16), ((4096, 1024, 2048), np.int8)])
+    def test_what_wgmma_cannot_read_goes_another_way(self, sizes, dtype):
+        assert not isinstance(self.chosen(*sizes, dtype), WarpgroupTraits)
+
+
+ENDS = np.array([4], np.int32)
+REFUSED = {
+    "rows": (
+        lambda: grouped_gemm_ragged_k(ones(4, 8), ones(5, 8), ENDS),
+        "`a` has the shape (4, 8) and `b` (5, 8): 4 rows meet 5",
+        "pass a of (rows, M) and b of (rows, N): the rows of a group are the K of its product",
+    ),
+    "types": (
+        lambda: grouped_gemm_ragged_k(ones(4, 8), ones(4, 8).astype(np.float32), ENDS),
+        "`a` is float16 and `b` is float32",
+        "pass two arrays of one type, one of float16, bfloat16, float32, float64, int8, uint8",
+    ),
+    "column-major a": (
+        lambda: grouped_gemm_ragged_k(ones(8, 8).T, ones(8, 8), ENDS, config=LOW),
+        'atom is "wgmma", and `a` is column-major: its groups begin anywhere on a line, and tensor copies at multiples '
+        "of 16 bytes",
+        "pass a row-major `a`, or leave atom out: then such arrays are copied otherwise",
+    ),
+    "int8": (
+        lambda: grouped_gemm_ragged_k(
+            np.ones((8, 16), np.int8), np.ones((8, 16), np.int8), ENDS, config=replace(LOW, tile=(64, 64, 128))
+        ),
+        'atom is "wgmma", and `a` and `b` are int8, which it multiplies along lines, and here lines are rows of K',
+        "leave atom out, or convert them to float16 or bfloat16",
+    ),
+    "an offset past the rows": (
+        lambda: grouped_gemm_ragged_k(ones(4, 8), ones(4, 8), np.array([5], np.int32), validate=True),
+        "`offsets[0]` is 5; group 0 takes a number from 0 to the 4 rows of `a`",
+        "pass where each group ends: an empty one ends where the one before it does",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", REFUSED)
+def test_refusals(which):
+    run, message, help = REFUSED[which]
+    with pytest.raises(pd.LaunchError) as caught:
+        run()
+    assert (caught.value.message, caught.value.help) == (message, help)
+
+
+@pytest.mark.parametrize("config", [SMALL, LOW], ids=["warps", "warpgroups"])
+def test_a_kernel_that_validates_stops_at_offsets_that_make_no_sense(config):
+    out = np.zeros((2, 8, 8), np.float16)
+    groups = call.groups_of(ones(10, 8), ones(10, 8), np.array([6, 5], np.int32), out)
+    plan = call.plan_of(KERNELS, groups, call.traits_of(groups, config), validate=True)
+    with pytest.raises(pd.EmulationError, match="the kernel reached a trap, by thread"):
+        plan.run()
+    assert not out.any()
+
+
+@pytest.mark.parametrize("output", [bf16, f32])
+@pytest.mark.parametrize("tile", [(128, 256), (64, 128)])
+def test_kernels_spill_nothing(output, tile):
+    operands = Operands(bf16, output, a_major="mn", b_major="mn", batches="strided", out_boxes=output is bf16)
+    traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3), operands, AHEAD)
+    try:
+        resources = warpgroup_ragged_k_kernel.resources("sm_90a", traits=traits)
+    except pd.AssembleError as refusal:
+        assert "(C7504)" in refusal.message
+        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
+    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0

@@ -23,7 +23,7 @@ from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
 from ptxdsl.kernels.sm90.maps import RewrittenMaps
-from ptxdsl.kernels.sm90.memory import SharedTiles
+from ptxdsl.kernels.sm90.memory import SharedTiles, begin
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.store import warpgroup_store
@@ -57,12 +57,13 @@ def warpgroup_ragged_k_kernel(
     p: tensor_ragged_k_parameters(traits), *, traits: WarpgroupTraits = HOPPER, validate: bool = False
 ) -> None:
     """The same on sm_90a: tensor maps that are rewritten for each group end where it does, and fill with zeros."""
-    if validate:
-        check_sizes(p.sizes, p.groups, p.rows, "ragged")
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
     turns = TileTurns(p.turns, tiling.holders)
     maps = RewrittenMaps(traits, (p.a_map, p.b_map), p.maps)
+    begin(*([p.boxes] if traits.operands.out_boxes else []))
+    if validate:
+        check_sizes(p.sizes, p.groups, p.rows, "ragged")
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         maps.begin()

@@ -191,7 +191,7 @@ REFUSED = {
         "leave atom out here",
     ),
     "groups": (
-        lambda: grouped_gemm([A], [B], config=replace(LOW, schedule=GemmConfig().schedule)),
+        lambda: grouped_gemm([A], [B], schedule="host", config=replace(LOW, schedule=GemmConfig().schedule)),
         ALONE,
         "leave atom out here",
     ),

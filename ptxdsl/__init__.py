@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Error,
         LaunchError,
         LayoutError,
+        LinkError,
         ParseError,
         ScheduleError,
         TraceError,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     )
     from ptxdsl.inline import inline
     from ptxdsl.kernel import Kernel, Module, kernel, parse
+    from ptxdsl.link import LinkedProgram, link
     from ptxdsl.runtime.emulation import emulate
     from ptxdsl.trace import var
     from ptxdsl.trace.annotations import (
@@ -88,14 +90,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "AssembleError", "EmulationError", "Error", "Kernel", "LaunchError", "LayoutError", "Module", "Parameters",
-    "ParseError", "Ring", "ScheduleError", "TensorMap", "TraceError", "UnusedResultWarning", "VerifyError", "assert_",
-    "b1", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "break_", "cast", "constant", "continue_", "ctaid",
-    "debug", "dynamic_shared", "e4m3", "e4m3x2", "e5m2", "e5m2x2", "elect", "elif_", "else_", "emulate", "extern",
-    "f16", "f16x2", "f32", "f64", "fma", "function", "if_", "inline", "kernel", "laneid", "local", "nctaid", "ntid",
-    "pack", "parse", "pointer", "pred", "printf", "ptr", "ptx", "return_", "s4", "s8", "s16", "s16x2", "s32", "s64",
-    "select", "shared", "special", "tf32", "tid", "u4", "u8", "u16", "u16x2", "u32", "u64", "unpack", "var", "view",
-    "warp", "warpgroup", "warpid", "while_",
+    "AssembleError", "EmulationError", "Error", "Kernel", "LaunchError", "LayoutError", "LinkError", "LinkedProgram",
+    "Module", "Parameters", "ParseError", "Ring", "ScheduleError", "TensorMap", "TraceError", "UnusedResultWarning",
+    "VerifyError", "assert_", "b1", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "break_", "cast", "constant",
+    "continue_", "ctaid", "debug", "dynamic_shared", "e4m3", "e4m3x2", "e5m2", "e5m2x2", "elect", "elif_", "else_",
+    "emulate", "extern", "f16", "f16x2", "f32", "f64", "fma", "function", "if_", "inline", "kernel", "laneid", "link",
+    "local", "nctaid", "ntid", "pack", "parse", "pointer", "pred", "printf", "ptr", "ptx", "return_", "s4", "s8",
+    "s16", "s16x2", "s32", "s64", "select", "shared", "special", "tf32", "tid", "u4", "u8", "u16", "u16x2", "u32",
+    "u64", "unpack", "var", "view", "warp", "warpgroup", "warpid", "while_",
 ]  # fmt: skip
 
 _SHADOWING = ("max", "min", "range")  # names of Python's own: `from ptxdsl import *` leaves those alone
@@ -105,11 +107,12 @@ _HOMES = {
     "trace.arrays": "constant local",
     "trace.choice": "select",
     "trace.control": "break_ continue_ elif_ else_ if_ range return_ while_",
-    "errors": "AssembleError EmulationError Error LaunchError LayoutError ParseError ScheduleError TraceError "
-    "UnusedResultWarning VerifyError",
+    "errors": "AssembleError EmulationError Error LaunchError LayoutError LinkError ParseError ScheduleError "
+    "TraceError UnusedResultWarning VerifyError",
     "inline": "inline",
     "kernel": "Kernel Module kernel parse",
     "trace.functions": "extern function",
+    "link": "LinkedProgram link",
     "trace.memory": "dynamic_shared pointer shared view",
     "trace.mnemonic": "ptx",
     "trace.operators": "cast fma max min pack unpack",

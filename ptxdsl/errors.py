@@ -141,6 +141,10 @@ class AssembleError(Error):
     """The assembler refused a module, or a kernel does not fit the target."""
 
 
+class LinkError(Error):
+    """Modules that cannot be one program: what is declared and not defined, or defined twice."""
+
+
 class LaunchError(Error):
     """A launch was refused before anything ran, or the driver reported a failure: at the user's call, if not said."""
 

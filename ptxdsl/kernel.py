@@ -385,11 +385,15 @@ class ParsedKernel(AnyKernel):
             self._variants[arch] = self._variant(arch)
         return self._variants[arch]
 
+    @property
+    def parameters(self) -> list[tuple[str, Any]]:
+        """The names of the parameters, and what a launch takes for each."""
+        return [(p.name, _kind(p)) for p in self.function.parameters]
+
     def _variant(self, arch: str) -> Variant:
         check_operands(f for f in self.module.functions if f.kind == "func" or f is self.function)
-        parameters = [(p.name, _kind(p)) for p in self.function.parameters]
         text = lower(self.module)
-        return Variant(self.name, arch, self.module, text, parameters, 0, parsed=self.module, memory=self.memory)
+        return Variant(self.name, arch, self.module, text, self.parameters, 0, parsed=self.module, memory=self.memory)
 
 
 def _kind(parameter: ir.Variable | ir.Register) -> Any:

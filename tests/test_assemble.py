@@ -303,7 +303,7 @@ def test_a_function_that_nobody_defines_is_named(route):
     with config.using(assembler=route), pytest.raises(AssembleError) as refused:
         assemble(CALLER, "sm_80")
     assert "'helper'" in refused.value.message
-    assert refused.value.help == "assemble it together with the module that defines it: assemble([a, b], arch)"
+    assert refused.value.help == "link it with the module that defines it: pd.link(kernel, module)"
 
 
 @every_route

@@ -148,8 +148,8 @@ _HELP = (
     ("Unsupported .version", "update the assembler (pip install -U 'ptxdsl[asm]'), or emit a lower .version"),
     ("cannot be compiled to architecture", "assemble for the architecture that `.target` names, or a later one"),
     ("declares", "declare it `.extern .shared` without a size, and give the launch `shared_bytes`"),
-    ("Undefined reference", "assemble it together with the module that defines it: assemble([a, b], arch)"),
-    ("Unresolved extern", "assemble it together with the module that defines it: assemble([a, b], arch)"),
+    ("Undefined reference", "link it with the module that defines it: pd.link(kernel, module)"),
+    ("Unresolved extern", "link it with the module that defines it: pd.link(kernel, module)"),
     ("Parsing error", "ptxas names the place where it stopped reading; a missing `;` is on the line before"),
 )
 

@@ -112,6 +112,18 @@ def attributes_of(instance: object) -> FunctionType:
     return reader
 
 
+def combined(parts: Sequence[Captures]) -> Captures:
+    """What several functions read."""
+    if not any(part.key for part in parts):
+        return NOTHING
+
+    def make_guard() -> Guard | None:
+        guards = [part.guard for part in parts if part.guard is not None]
+        return (lambda: all([guard() for guard in guards])) if guards else None
+
+    return Captures(tuple(part.key for part in parts), [each for part in parts for each in part.alive], make_guard)
+
+
 def constant_key(value: object) -> Key:
     """What tells the value of a constant, which is hashable, from others."""
     return _Constants().key(value)

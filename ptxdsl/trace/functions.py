@@ -140,7 +140,7 @@ class DeviceFunction(Traceable):
         builder = current(f"{self.name}(…)")
         interface, values = self.interface(constants)
         passed = interface.flat(arguments)
-        function = self._in(builder, interface, values)
+        function = self.traced_in(builder, interface, values)
         with calls.scope(builder):
             types = [leaf.type for leaf in interface.passed]
             return interface.from_call(calls.call(builder, function, types, passed))
@@ -176,7 +176,7 @@ class DeviceFunction(Traceable):
                 )
         return tuple(listed), is_tuple
 
-    def _in(self, builder: Builder, interface: Interface, constants: dict[str, object]) -> ir.Function:
+    def traced_in(self, builder: Builder, interface: Interface, constants: dict[str, object]) -> ir.Function:
         """The function of PTX in the module that is being traced; traced where it is called first."""
         scope = builder.module
         key = id(self), *map(constant_key, constants.values())
@@ -290,6 +290,15 @@ def _load(builder: Builder, leaf: Leaf) -> Any:
     scalar: Any = value.pointer.base if isinstance(value, MappedTensor) else getattr(value, "base", value)
     scalar.site = Site(builder.where, (path,))
     return value
+
+
+def module_of(function: DeviceFunction, arch: str) -> ir.Module:
+    """A module with a device function, for other modules to call."""
+    builder = Builder(function.name, arch, None, place_of(function.signature.function), make_value)
+    interface, constants = function.interface({})
+    function.traced_in(builder, interface, constants).linkage = "visible"
+    scope = builder.module
+    return ir.Module((arch,), items=[*scope.globals, *scope.declared.values(), *scope.functions])
 
 
 def function(function: Callable[..., Any]) -> DeviceFunction:

@@ -1,0 +1,211 @@
+"""Modules of PTX as one: names that a module keeps to itself are made distinct, shared ones are defined once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ptxdsl import ir
+from ptxdsl.emulate.run.library import BUILTINS
+from ptxdsl.errors import LinkError, Location, here
+from ptxdsl.isa.target import capability
+
+Named: TypeAlias = "ir.Function | ir.Variable"
+_MERGED = ("weak", "common")  # linkages of which several modules may have a definition
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A module that becomes a part of a program; `name` is what messages call it. Its items are changed."""
+
+    name: str
+    module: ir.Module
+
+
+def join(parts: Sequence[Part], arch: str) -> ir.Module:
+    """One module for a target. Raises LinkError for what is defined by none or by two, or not as it is declared."""
+    for part in parts:
+        _check_target(part, arch)
+    return _Join(parts).module(arch)
+
+
+def _check_target(part: Part, arch: str) -> None:
+    made_for = part.module.target[0]
+    if part.module.address_size != 64:
+        raise _refusal(f"{part.name} has addresses of {part.module.address_size} bits", "programs of today have 64")
+    (number, feature), (least, needed) = capability(arch), capability(made_for)
+    if number < least or (needed and (number, feature) != (least, needed)):
+        raise _refusal(
+            f"{part.name} is made for {made_for}; the program is linked for {arch}", f'ask for arch="{made_for}"'
+        )
+
+
+def _refusal(message: str, help: str) -> LinkError:
+    return LinkError(message, at=here().location, help=help)
+
+
+@dataclass(slots=True)
+class _Join:
+    """The definitions of shared names, and who has them."""
+
+    parts: Sequence[Part]
+    defined: dict[str, tuple[Part, Named]] = field(default_factory=dict)
+
+    def module(self, arch: str) -> ir.Module:
+        self._separate()
+        for part in self.parts:
+            for item in _named(part.module):
+                if _is_shared(item) and _defines(item):
+                    self._define(part, item)
+        self._check_declarations()
+        words = dict.fromkeys(word for part in self.parts for word in part.module.target[1:])
+        version = max((part.module.version or (0, 0) for part in self.parts), default=None)
+        return ir.Module((arch, *words), version, items=[*self._declarations(), *self._variables(), *self._bodies()])
+
+    def _separate(self) -> None:
+        """Gives what a module keeps to itself a name that no other module has."""
+        taken = {item.name for part in self.parts for item in _named(part.module) if _is_shared(item)}
+        for part in self.parts:
+            local = {name for function in part.module.functions for name in function.names}
+            renamed: dict[str, str] = {}
+            for item in _named(part.module):
+                if _is_shared(item):
+                    continue
+                if item.name not in renamed:
+                    renamed[item.name] = _distinct(item.name, taken, local)
+                    taken.add(renamed[item.name])
+                item.name = renamed[item.name]
+
+    def _define(self, part: Part, item: Named) -> None:
+        other, known = self.defined.setdefault(item.name, (part, item))
+        if known is item or item.linkage in _MERGED:
+            return
+        if known.linkage not in _MERGED:
+            help = "leave one of them out, or rename one; functions that may be in many modules are .weak (C++: inline)"
+            what = f"`{item.name}` is defined by {other.name} and by {part.name}"
+            raise _refusal(f"`{item.name}` is defined twice by {part.name}" if other is part else what, help)
+        self.defined[item.name] = part, item
+
+    def _check_declarations(self) -> None:
+        aliases = {str(d.arguments[0]) for part in self.parts for d in _directives(part.module) if d.name == "alias"}
+        for part in self.parts:
+            for item in _named(part.module):
+                if _defines(item) or item.name in aliases or _is_dynamic(item):
+                    continue
+                if item.name in self.defined:
+                    self._check_alike(part, item, *self.defined[item.name])
+                elif item.name not in BUILTINS and not _has_body(part.module, item):
+                    raise self._missing(part, item)
+
+    def _check_alike(self, part: Part, item: Named, other: Part, known: Named) -> None:
+        declared, defined = _kind(item), _kind(known)
+        if declared != defined:
+            raise _refusal(
+                f"`{item.name}` is declared by {part.name} as {declared}; {other.name} defines {defined}",
+                "declare it as it is defined",
+            )
+
+    def _missing(self, part: Part, item: Named) -> LinkError:
+        near = difflib.get_close_matches(item.name, list(self.defined), 1)
+        help = f"did you mean `{near[0]}`, of {self.defined[near[0]][0].name}?" if near else None
+        place = _place_of_use(part.module, item)
+        at = f" ({place})" if place else ""
+        used = f"`{item.name}` is {'called' if isinstance(item, ir.Function) else 'used'} by {part.name}{at}"
+        return _refusal(
+            f"{used}, and no part of the link defines it", help or "give pd.link the module that defines it"
+        )
+
+    def _declarations(self) -> Iterator[ir.Function]:
+        """Functions are declared before the text comes to them."""
+        known: set[str] = set()
+        for part in self.parts:
+            for item in part.module.functions:
+                if item.body is None and item.name not in known:
+                    known.add(item.name)
+                    if item.name in self.defined:
+                        item.linkage = self.defined[item.name][1].linkage
+                    yield item
+
+    def _variables(self) -> Iterator[ir.Variable | ir.Directive | ir.Section]:
+        known: dict[str, ir.Variable] = {}
+        for part in self.parts:
+            for item in part.module.items:
+                if isinstance(item, ir.Variable):
+                    if item.name not in known or (_defines(item) and self._is_the_one(item)):
+                        known.setdefault(item.name, item)
+                        yield item
+                    elif _is_dynamic(item):
+                        known[item.name].align = max(known[item.name].align or 1, item.align or 1)
+                elif isinstance(item, ir.Directive) and item.name == "pragma":
+                    yield item
+
+    def _bodies(self) -> Iterator[ir.Function | ir.Directive]:
+        for part in self.parts:
+            for item in part.module.items:
+                if isinstance(item, ir.Function) and item.body is not None:
+                    if not _is_shared(item) or self._is_the_one(item):
+                        yield item
+                elif isinstance(item, ir.Directive) and item.name == "alias":
+                    yield item
+
+    def _is_the_one(self, item: Named) -> bool:
+        """Whether this is the definition that the program has of a shared name."""
+        return item.name in self.defined and self.defined[item.name][1] is item
+
+
+def _named(module: ir.Module) -> Iterator[Named]:
+    return (item for item in module.items if isinstance(item, ir.Function | ir.Variable))
+
+
+def _directives(module: ir.Module) -> Iterator[ir.Directive]:
+    return (item for item in module.items if isinstance(item, ir.Directive))
+
+
+def _is_shared(item: Named) -> bool:
+    """Whether other modules know it by its name. Arrays of a launch's shared memory lie in one place by any name."""
+    return bool(item.linkage) and not _is_dynamic(item)
+
+
+def _is_dynamic(item: Named) -> bool:
+    return isinstance(item, ir.Variable) and item.space == "shared" and item.linkage == "extern"
+
+
+def _defines(item: Named) -> bool:
+    return item.body is not None if isinstance(item, ir.Function) else item.linkage != "extern"
+
+
+def _has_body(module: ir.Module, declaration: Named) -> bool:
+    return any(each.name == declaration.name and each.body is not None for each in module.functions)
+
+
+def _distinct(name: str, taken: set[str], local: set[str]) -> str:
+    number, distinct = 0, name
+    while distinct in taken or (number and distinct in local):
+        number += 1
+        distinct = f"{name}_{number}"
+    return distinct
+
+
+def _kind(item: Named) -> str:
+    """What two modules must agree on: of a function what is passed, by size; of a variable space, type and size."""
+    if isinstance(item, ir.Variable):
+        extents = "".join(f"[{extent}]" for extent in item.shape if extent is not None)
+        return f"a .{item.type}{extents} in .{item.space}"
+    passed, returned = (" and ".join(map(_bytes, each)) or "nothing" for each in (item.parameters, item.returns))
+    return f"a function that takes {passed} and gives {returned}"
+
+
+def _bytes(variable: ir.Variable | ir.Register) -> str:
+    count = variable.bytes if isinstance(variable, ir.Variable) else variable.type.bytes
+    return f"{count} byte{'s' * (count != 1)}"
+
+
+def _place_of_use(module: ir.Module, item: Named) -> Location | None:
+    """The first line that names something."""
+    for function in module.functions:
+        for instruction in function.walk():
+            if any(getattr(operand, "name", None) == item.name for operand in instruction.operands):
+                return instruction.location
+    return None

@@ -1,0 +1,258 @@
+"""`pd.link`: several kernels and PTX modules as one program, for the emulator and as one cubin.
+
+Modules are joined as PTX, before they are assembled: the emulator runs the very text that an assembler takes, all
+assemblers do, and functions of other modules can be inlined.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ptxdsl import config, ir
+from ptxdsl.driver import Late
+from ptxdsl.errors import Error, LaunchError, LinkError, here, public
+from ptxdsl.join import Part, join
+from ptxdsl.kernel import AnyKernel, Kernel, Module, ParsedKernel, parse
+from ptxdsl.lower import lower
+from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
+from ptxdsl.trace.captured import combined
+from ptxdsl.trace.functions import DeviceFunction, ExternFunction, module_of
+
+if TYPE_CHECKING:
+    import ptxdsl.assemble as assembling
+    import ptxdsl.parse as parsing
+    from ptxdsl.assemble import Cubin
+    from ptxdsl.runtime import variables as module_variables
+    from ptxdsl.runtime.arguments import Parameter
+    from ptxdsl.runtime.variables import ModuleMemory, ModuleVariable
+else:
+    assembling = Late("ptxdsl.assemble")
+    module_variables = Late("ptxdsl.runtime.variables")
+    parsing = Late("ptxdsl.parse")
+
+Linkable: TypeAlias = "Kernel | ParsedKernel | Module | DeviceFunction | str | bytes"
+_NUMBER = re.compile(r"sm_(\d+)([af]?)")
+
+
+@public
+def link(*parts: Linkable, **constants: object) -> LinkedProgram:
+    """Joins kernels and PTX modules to one program: `pd.link(kernel, pd.parse(text))["kernel"][grid, block](…)`.
+
+    A part is a kernel, a module that `pd.parse` read, the text of one, or a `pd.function` that others call. What one
+    declares (`pd.extern`, `.extern`) another one defines; kernels share variables. `constants` are those of the traced
+    kernels, by name. Raises LinkError for what is defined by none or by two of them, or otherwise than it is declared.
+    """
+    sources = [_source(part) for part in parts]
+    program = LinkedProgram(sources, constants)
+    program.joined(None)
+    return program
+
+
+@dataclass(frozen=True, slots=True)
+class TracedSource:
+    """A traced kernel among the parts of a link."""
+
+    kernel: Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSource:
+    """A device function among the parts of a link, which others call by its name."""
+
+    function: DeviceFunction
+
+
+@dataclass(frozen=True, slots=True)
+class TextSource:
+    """The text of a PTX module among the parts of a link, and the target that it names."""
+
+    text: str
+    target: str
+
+
+Source: TypeAlias = "TracedSource | FunctionSource | TextSource"
+
+
+def _source(part: object) -> Source:
+    if isinstance(part, Kernel):
+        return TracedSource(part)
+    if isinstance(part, DeviceFunction):
+        return FunctionSource(part)
+    module = parse(part) if isinstance(part, str | bytes) else part
+    if isinstance(module, ParsedKernel):
+        return TextSource(lower(module.module), module.module.target[0])
+    if isinstance(module, Module):
+        return TextSource(module.ptx(), module.ir.target[0])
+    help = "take kernels, modules of pd.parse, texts of PTX and functions of pd.function"
+    if isinstance(part, ExternFunction):
+        help = f"give pd.link the module that defines `{part.name}`; the kernel that calls it knows the declaration"
+    raise LinkError(f"pd.link takes kernels and PTX; found {part!r}", at=here().location, help=help)
+
+
+@dataclass(eq=False, slots=True)
+class Joined:
+    """The program for a target, and what it was made of."""
+
+    variants: list[Variant | None]
+    text: str
+    read: ir.Module
+    parameters: dict[str, tuple[Sequence[Parameter], int | None]]
+
+
+class LinkedProgram:
+    """What `pd.link` makes: `program[name]` is a kernel or a variable; one cubin, and one program on the emulator.
+
+    Where a kernel is traced anew because what it reads of Python has changed, variables begin anew, too.
+    """
+
+    def __init__(self, sources: Sequence[Source], constants: Mapping[str, object]) -> None:
+        self._sources, self._constants = sources, dict(constants)
+        self._joined: dict[str, Joined] = {}
+        self._memory: ModuleMemory = module_variables.ModuleMemory(self._assembled)
+        self._kernels: dict[str, LinkedKernel] = {}
+        self._check_constants()
+
+    def _check_constants(self) -> None:
+        known = [name for s in self._sources if isinstance(s, TracedSource) for name in s.kernel.signature.constants]
+        for name in self._constants:
+            if name not in known:
+                listed = f"they take {', '.join(known)}" if known else "they have none"
+                raise LinkError(f"no kernel of the link has a constant `{name}`", at=here().location, help=listed)
+
+    def __reduce__(self) -> Any:
+        return LinkedProgram, (self._sources, self._constants)
+
+    def __repr__(self) -> str:
+        return f"<linked program with {', '.join(self.kernels)}>"
+
+    def joined(self, arch: str | None) -> Joined:
+        """The program for a target; joined anew where a kernel among its parts has changed."""
+        arch = arch or self._default_arch()
+        variants = [self._variant(source, arch) for source in self._sources]
+        known = self._joined.get(arch)
+        if known is not None and all(a is b for a, b in zip(known.variants, variants, strict=True)):
+            return known
+        if known is not None:
+            self._joined.clear()
+            self._memory = module_variables.ModuleMemory(self._assembled)
+        self._joined[arch] = made = self._join(arch, variants)
+        return made
+
+    def _default_arch(self) -> str:
+        """The target where nobody names one: the most that a part was made for."""
+        if asked := config.current().arch:
+            return asked
+        named = [source.target for source in self._sources if isinstance(source, TextSource)]
+        named += [s.kernel.options.arch or DEFAULT_ARCH for s in self._sources if isinstance(s, TracedSource)]
+        return max([DEFAULT_ARCH, *filter(config.ARCHITECTURES.__contains__, named)], key=_rank)
+
+    def _variant(self, source: Source, arch: str) -> Variant | None:
+        if not isinstance(source, TracedSource):
+            return None
+        known = source.kernel.signature.constants
+        return source.kernel.variant(arch, {name: v for name, v in self._constants.items() if name in known})
+
+    def _join(self, arch: str, variants: list[Variant | None]) -> Joined:
+        parts: list[Part] = []
+        parameters: dict[str, tuple[Sequence[Parameter], int | None]] = {}
+        for number, (source, variant) in enumerate(zip(self._sources, variants, strict=True), start=1):
+            if variant is not None:
+                parts.append(Part(f"kernel `{variant.name}`", parsing.parse(variant.text)))
+                parameters[variant.name] = variant.parameters, variant.dynamic_bytes
+            elif isinstance(source, FunctionSource):
+                text = lower(module_of(source.function, arch))
+                parts.append(Part(f"function `{source.function.name}`", parsing.parse(text)))
+            elif isinstance(source, TextSource):
+                parts.append(Part(f"module {number}", parsing.parse(source.text, file=f"<module {number}>")))
+        text = lower(join(parts, arch))
+        read = parsing.parse(text)
+        for kernel in read.kernels:
+            parameters.setdefault(kernel.name, (ParsedKernel(read, kernel, self._memory).parameters, 0))
+        return Joined(variants, text, read, parameters)
+
+    def variant(self, name: str, arch: str | None) -> Variant:
+        """A kernel of the program for a target."""
+        joined = self.joined(arch)
+        parameters, dynamic_bytes = joined.parameters[name]
+        variant = Variant(
+            name, arch or self._default_arch(), joined.read, joined.text, parameters, dynamic_bytes,
+            parsed=joined.read, memory=self._memory,
+        )  # fmt: skip
+        variant.captures = combined([part.captures for part in joined.variants if part is not None])
+        return variant
+
+    def _assembled(self, arch: str) -> Cubin:
+        return assembling.assemble(self.joined(arch).text, arch)
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The names of the kernels."""
+        return tuple(self.joined(None).parameters)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of the variables in .global and .const."""
+        return tuple(variable.name for variable in self._shared())
+
+    def _shared(self) -> list[ir.Variable]:
+        known = self.joined(None).read.globals
+        return [v for v in known if v.space in ("global", "const") and v.linkage != "extern"]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kernels)
+
+    def __getitem__(self, name: str) -> LinkedKernel | ModuleVariable:
+        """A kernel, which is launched, or a variable, which is read and written."""
+        if name in self.kernels:
+            return self._kernels.setdefault(name, LinkedKernel(self, name))
+        for variable in self._shared():
+            if variable.name == name:
+                shared: ModuleVariable = module_variables.ModuleVariable(self._memory, variable)
+                return shared
+        variables = f"; its variables: {', '.join(self.variables)}" if self.variables else ""
+        message = f"the linked program has no kernel or variable `{name}`"
+        raise Error(message, at=here().location, help=f"it has {', '.join(self.kernels) or 'no kernels'}{variables}")
+
+    @public
+    def ptx(self, arch: str | None = None) -> str:
+        """The text of the whole program."""
+        return self.joined(arch).text
+
+    @public
+    def cubin(self, arch: str | None = None) -> Cubin:
+        """The machine code of all kernels."""
+        return self._memory.image(arch or self._default_arch()).cubin
+
+
+def _rank(arch: str) -> tuple[int, str]:
+    match = _NUMBER.fullmatch(arch)
+    return (int(match[1]), match[2]) if match else (0, "")
+
+
+class LinkedKernel(AnyKernel):
+    """A kernel of a linked program, launched and emulated as any other."""
+
+    def __init__(self, program: LinkedProgram, name: str) -> None:
+        super().__init__()
+        self.program, self.name = program, name
+        self._variants: dict[str, tuple[Joined, Variant]] = {}
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name} of a linked program>"
+
+    def __reduce__(self) -> Any:
+        return LinkedKernel, (self.program, self.name)
+
+    def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:
+        if constants:
+            message = f"kernel `{self.name}` is linked, and its constants are chosen; {', '.join(constants)} given"
+            help = "give them to pd.link: `pd.link(…, tile=64)`"
+            raise LaunchError(message, at=here().location, help=help)
+        joined = self.program.joined(arch)
+        known = self._variants.get(arch or "")
+        if known is None or known[0] is not joined:
+            known = self._variants[arch or ""] = joined, self.program.variant(self.name, arch)
+        return known[1]

@@ -90,7 +90,7 @@ def test_many_tiles_and_a_ring_that_goes_round_many_times(name, schedule, rng):
 
 
 @every_machine
-@pytest.mark.parametrize("columns", [16, 48, 80, 192])
+@pytest.mark.parametrize("columns", [16, 48, 80, 192, 224])
 def test_tiles_of_any_width(name, columns, rng):
     run(name, rng, 150, 2 * columns + 8, 100, config=tiles(128, columns))
 

@@ -34,7 +34,6 @@ from ptxdsl.kernels.choose.model import candidate, model_of
 from ptxdsl.kernels.choose.warpgroups import BEGINNING, READING, ProductFacts, choose_warpgroups
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.operands import FP8, Operands
-from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.function import array_of, canonical, check_factor, epilogue_of, factor, sequence_of
@@ -118,11 +117,11 @@ def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = Fal
 
 
 def _is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
-    """Whether tensor copies can store the output: what is staged is what is written, in lines of 128 bytes."""
+    """Whether tensor copies can store the output: what is staged is what is written."""
     out = problem.out
     is_whole = not config.swap_ab and not config.tile_schedule.shares and config.tile_schedule.cluster is None
     is_alone = problem.c is None and not problem.operands and is_whole
-    return is_alone and out.type.bits == 16 and out.is_mappable and config.tile[1] * out.type.bytes % LINE_BYTES == 0
+    return is_alone and out.type.bits == 16 and out.is_mappable
 
 
 def config_of(

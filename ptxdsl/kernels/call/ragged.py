@@ -230,7 +230,7 @@ def in_boxes(traits: Traits, device: int | None) -> Traits:
     if traits.tiling.swap_ab:
         return traits
     boxes = replace(traits, operands=replace(traits.operands, out_boxes=True))
-    return boxes if boxes.tile[1] % boxes.out_map.box[-1] == 0 and boxes.fits(target(device)) else traits
+    return boxes if boxes.fits(target(device)) else traits
 
 
 def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -> GemmConfig:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import ptxdsl as pd
-from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -19,15 +18,15 @@ COLUMNS = 2 * MATRIX  # of the four matrices that a warp stores at once
 
 
 class TensorStore:
-    """A warpgroup's way from its sums to memory: alpha and a function of one element, then boxes of 64 rows and 128
-    bytes that one thread copies, while the warpgroup goes on to multiply.
+    """A warpgroup's way from its sums to memory: alpha and a function of one element, then boxes of 64 rows and up
+    to 128 bytes that one thread copies, while the warpgroup goes on to multiply.
 
     A box must have been read from shared memory before it is written again: that thread waits for it, and then all.
     """
 
     def __init__(self, traits: WarpgroupTraits, staging: Any, consumer: pd.warpgroup) -> None:
         self.traits, self.consumer, self.type = traits, consumer, traits.operands.output
-        self.columns = LINE_BYTES // self.type.bytes
+        self.columns = traits.out_map.box[-1]
         self.boxes = traits.staged_boxes
         self.origin = (0,) * (traits.out_map.rank - 2)
         number = consumer.index * (traits.staged_bytes // self.type.bytes)
@@ -42,15 +41,17 @@ class TensorStore:
         (first_m, first_n), out = part.work.first, part.work.product.out
         row = out.line(first_m + self.consumer.index * GROUP_ROWS)
         registers = part.sums.registers
-        for first in range(0, self.traits.tile[1], self.boxes * self.columns):
+        tile_n, columns = self.traits.tile[1], self.columns
+        for first in range(0, tile_n, self.boxes * columns):
+            boxes = range(min(self.boxes, (tile_n - first) // columns))
             self.await_read()
-            for box in range(self.boxes):
-                self._stage(box, registers, first + box * self.columns, part.work.product.alpha)
+            for box in boxes:
+                self._stage(box, registers, first + box * columns, part.work.product.alpha)
             pd.ptx.fence.proxy.async_.shared__cta()
             self.consumer.warpgroup_barrier()
             with pd.if_(self.leads):
-                for box in range(self.boxes):
-                    at = row, first_n + first + box * self.columns
+                for box in boxes:
+                    at = row, first_n + first + box * columns
                     planes = (out.batch,) if self.origin else ()
                     out.map.store((*planes, *at), self.staged.address(box, *self.origin, 0, 0))
                 pd.ptx.cp.async_.bulk.commit_group()

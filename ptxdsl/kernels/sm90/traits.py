@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from math import gcd
 from typing import Any
 
 import ptxdsl as pd
@@ -13,6 +14,8 @@ from ptxdsl.kernels.sm90.boxes import LINE_BYTES, PATTERN_BYTES, TileBoxes
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARPGROUP, WarpgroupTiling
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits import Traits
+
+MOST_STAGED_BYTES = 16384  # of a warpgroup
 
 
 @dataclass(frozen=True)
@@ -35,15 +38,17 @@ class WarpgroupTraits(Traits):
 
     @cached_property
     def out_map(self) -> pd.TensorMap:
-        """What a kernel takes of an output that is stored in boxes: those of a warpgroup."""
+        """What a kernel takes of an output that is stored in boxes: those of a warpgroup, whose lines are as long as
+        the rows of a tile allow."""
         output = self.operands.output
-        box = GROUP_ROWS, LINE_BYTES // output.bytes
-        return pd.TensorMap(output, (1, *box) if self.operands.batches != "none" else box, swizzle=LINE_BYTES)
+        line_bytes = gcd(self.tile[1] * output.bytes, LINE_BYTES)
+        box = GROUP_ROWS, line_bytes // output.bytes
+        return pd.TensorMap(output, (1, *box) if self.operands.batches != "none" else box, swizzle=line_bytes)
 
     @property
     def staged_boxes(self) -> int:
-        """How many of them each warpgroup stages at a time."""
-        return next(n for n in (2, 1) if self.tile[1] % (n * self.out_map.box[-1]) == 0)
+        """How many of them each warpgroup stages at a time, at most."""
+        return min(MOST_STAGED_BYTES // self.out_map.bytes, self.tile[1] // self.out_map.box[-1])
 
     @property
     def staged_bytes(self) -> int:

@@ -10,7 +10,7 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from ptxdsl.errors import Location
 from ptxdsl.types import Type, f32, f64
@@ -143,13 +143,28 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Vector:
-    """`{a, b}`"""
+class _Enclosed:
+    """Operands between two `brackets`."""
 
     elements: tuple[Operand, ...]
+    brackets: ClassVar[str]
 
     def __str__(self) -> str:
-        return "{" + ", ".join(map(str, self.elements)) + "}"
+        return f"{self.brackets[0]}{', '.join(map(str, self.elements))}{self.brackets[1]}"
+
+
+class Vector(_Enclosed):
+    """`{a, b}`"""
+
+    __slots__ = ()
+    brackets = "{}"
+
+
+class Arguments(_Enclosed):
+    """The parenthesised list of a call."""
+
+    __slots__ = ()
+    brackets = "()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,23 +179,28 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class _Signed:
+    """A register behind a `sign`."""
+
+    register: Register
+    sign: ClassVar[str]
+
+    def __str__(self) -> str:
+        return f"{self.sign}{self.register}"
+
+
+class Not(_Signed):
     """A predicate operand read negated: `!p`."""
 
-    register: Register
-
-    def __str__(self) -> str:
-        return f"!{self.register}"
+    __slots__ = ()
+    sign = "!"
 
 
-@dataclass(frozen=True, slots=True)
-class Negative:
+class Negative(_Signed):
     """An operand of a video instruction read negated: `-r`."""
 
-    register: Register
-
-    def __str__(self) -> str:
-        return f"-{self.register}"
+    __slots__ = ()
+    sign = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,16 +212,6 @@ class Lane:
 
     def __str__(self) -> str:
         return f"{self.register}.{self.selector}"
-
-
-@dataclass(frozen=True, slots=True)
-class Arguments:
-    """The parenthesised list of a call."""
-
-    elements: tuple[Operand, ...]
-
-    def __str__(self) -> str:
-        return "(" + ", ".join(map(str, self.elements)) + ")"
 
 
 @dataclass(frozen=True, slots=True)

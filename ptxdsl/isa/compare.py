@@ -77,19 +77,25 @@ def compare(i: Opcode, a: Array, b: Array, c: Array | None = None) -> tuple[Arra
     return BOOLEANS[i.bool](result, c), BOOLEANS[i.bool](~result, c)
 
 
+def _setp(syntax: str, destinations: str, **slots: Any) -> tuple[Form, Form]:
+    """The forms of setp with and without a Boolean operation."""
+    name, rest = syntax[: len("setp.cmp")], syntax[len("setp.cmp") :]
+    plain = Form(f"{name}{rest} {destinations}, a:type, b:type", **slots)
+    return plain, Form(f"{name}.bool{rest} {destinations}, a:type, b:type, {{!}}c:pred", bool="and or xor", **slots)
+
+
+def _setp_of_halves(destinations: str, f16: str, bf16: str) -> tuple[Form, ...]:
+    """The forms of 16-bit floats, alone or in pairs; those of bfloat16 are never flushed."""
+    return (
+        *_setp("setp.cmp{.ftz}.type", destinations, cmp=FLOATS, type=f16, ptx="4.2", sm=53),
+        *_setp("setp.cmp.type", destinations, cmp=FLOATS, type=bf16, ptx="7.8", sm=90),
+    )
+
+
 class Setp(Op):
     """p = whether a compares so to b, q = whether not; with a Boolean operation, each joined with c."""
 
-    forms = (
-        Form(
-            "setp.cmp{.ftz}.type p=pred{|q=pred}, a:type, b:type",
-            cmp=COMPARISONS, type=PLAIN, needs=FTZ, when=comparable,
-        ),
-        Form(
-            "setp.cmp.bool{.ftz}.type p=pred{|q=pred}, a:type, b:type, {!}c:pred",
-            cmp=COMPARISONS, bool="and or xor", type=PLAIN, needs=FTZ, when=comparable,
-        ),
-    )  # fmt: skip
+    forms = _setp("setp.cmp{.ftz}.type", "p=pred{|q=pred}", cmp=COMPARISONS, type=PLAIN, needs=FTZ, when=comparable)
 
     def run(self, i: Opcode, a: Array, b: Array, c: Array | None = None) -> Results:
         return compare(i, a, b, c)
@@ -98,18 +104,7 @@ class Setp(Op):
 class SetpHalf(Op):
     """p = whether a compares so to b, joined with c if there is a Boolean operation."""
 
-    forms = (
-        Form("setp.cmp{.ftz}.type p=pred, a:type, b:type", cmp=FLOATS, type="f16", ptx="4.2", sm=53),
-        Form(
-            "setp.cmp.bool{.ftz}.type p=pred, a:type, b:type, {!}c:pred",
-            cmp=FLOATS, bool="and or xor", type="f16", ptx="4.2", sm=53,
-        ),
-        Form("setp.cmp.type p=pred, a:type, b:type", cmp=FLOATS, type="bf16", ptx="7.8", sm=90),
-        Form(
-            "setp.cmp.bool.type p=pred, a:type, b:type, {!}c:pred",
-            cmp=FLOATS, bool="and or xor", type="bf16", ptx="7.8", sm=90,
-        ),
-    )  # fmt: skip
+    forms = _setp_of_halves("p=pred", "f16", "bf16")
 
     def run(self, i: Opcode, a: Array, b: Array, c: Array | None = None) -> Array:
         return compare(i, a, b, c)[0]
@@ -118,18 +113,7 @@ class SetpHalf(Op):
 class SetpPair(Op):
     """p, q = whether the low and the high half of a compare so to those of b, joined with c if so said."""
 
-    forms = (
-        Form("setp.cmp{.ftz}.type p=pred{|q=pred}, a:type, b:type", cmp=FLOATS, type="f16x2", ptx="4.2", sm=53),
-        Form(
-            "setp.cmp.bool{.ftz}.type p=pred{|q=pred}, a:type, b:type, {!}c:pred",
-            cmp=FLOATS, bool="and or xor", type="f16x2", ptx="4.2", sm=53,
-        ),
-        Form("setp.cmp.type p=pred{|q=pred}, a:type, b:type", cmp=FLOATS, type="bf16x2", ptx="7.8", sm=90),
-        Form(
-            "setp.cmp.bool.type p=pred{|q=pred}, a:type, b:type, {!}c:pred",
-            cmp=FLOATS, bool="and or xor", type="bf16x2", ptx="7.8", sm=90,
-        ),
-    )  # fmt: skip
+    forms = _setp_of_halves("p=pred{|q=pred}", "f16x2", "bf16x2")
 
     def run(self, i: Opcode, a: Array, b: Array, c: Array | None = None) -> Results:
         result, _ = compare(i, a, b, c)

@@ -8,80 +8,50 @@ from __future__ import annotations
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.types import Type, f32, f64
 
-LARGE = GemmConfig(tile=(128, 256, 64), stages=3)
-SQUARE = GemmConfig(tile=(128, 128, 64), stages=3)
-MEDIUM = GemmConfig(tile=(128, 128, 32), stages=4)
-SMALL = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=4)
-OF_HALVES = (
-    LARGE,
-    GemmConfig(tile=(128, 256, 64), stages=4),
-    SQUARE,
-    MEDIUM,
-    SMALL,
-    GemmConfig(tile=(128, 128, 64), warp=(64, 64, 32), stages=6),
-    GemmConfig(tile=(128, 64, 128), warp=(64, 32, 64), stages=4),
-    GemmConfig(tile=(64, 128, 64), warp=(32, 64), stages=4),
-    GemmConfig(tile=(64, 128, 64), warp=(32, 64), stages=8),
-    GemmConfig(tile=(64, 64, 64), warp=(32, 32), stages=5),
-    GemmConfig(tile=(64, 64, 128), warp=(64, 32, 64), stages=6),
-    GemmConfig(tile=(64, 32, 128), warp=(32, 32, 64), stages=4),
-    GemmConfig(tile=(32, 64, 128), warp=(32, 32, 64), stages=8),
-    GemmConfig(tile=(32, 64, 64), warp=(32, 32, 32), stages=6),
-    GemmConfig(tile=(32, 32, 256), warp=(32, 32, 64), stages=6),
-    GemmConfig(tile=(16, 64, 256), warp=(16, 64, 64), stages=4),
-    GemmConfig(tile=(16, 64, 128), warp=(16, 32, 32), stages=5),
-    GemmConfig(tile=(16, 32, 256), warp=(16, 32, 64), stages=8),
-    GemmConfig(tile=(32, 16, 256), warp=(32, 16, 64), stages=6),
-)
+
+def label(config: GemmConfig) -> str:
+    """Tile, warp and stages as the data of a GPU have them: 128x256x64/64x64/3."""
+    return f"{'x'.join(map(str, config.tile))}/{'x'.join(map(str, config.warp))}/{config.stages}"
+
+
+def labelled(labels: str) -> tuple[GemmConfig, ...]:
+    """The configurations with these labels, between which there are spaces."""
+    return tuple(_of_label(*each.split("/")) for each in labels.split())
+
+
+def _of_label(tile: str, warp: str, stages: str) -> GemmConfig:
+    m, n, k = map(int, tile.split("x"))
+    return GemmConfig(tile=(m, n, k), warp=tuple(map(int, warp.split("x"))), stages=int(stages))
+
+
+LARGE, SQUARE, MEDIUM, SMALL = labelled("128x256x64/64x64/3 128x128x64/64x64/3 128x128x32/64x64/4 64x64x32/32x32/4")
+OF_HALVES = labelled("""
+    128x256x64/64x64/3 128x256x64/64x64/4 128x128x64/64x64/3 128x128x32/64x64/4 64x64x32/32x32/4 128x128x64/64x64x32/6
+    128x64x128/64x32x64/4 64x128x64/32x64/4 64x128x64/32x64/8 64x64x64/32x32/5 64x64x128/64x32x64/6
+    64x32x128/32x32x64/4 32x64x128/32x32x64/8 32x64x64/32x32x32/6 32x32x256/32x32x64/6 16x64x256/16x64x64/4
+    16x64x128/16x32x32/5 16x32x256/16x32x64/8 32x16x256/32x16x64/6
+""")
 # Rows that begin at odd elements are copied one element at a time, through registers: more threads a tile.
-OF_ODD_HALVES = (
-    GemmConfig(tile=(128, 128, 32), warp=(32, 32), stages=3),
-    GemmConfig(tile=(128, 64, 32), warp=(32, 32), stages=3),
-    GemmConfig(tile=(64, 64, 64), warp=(32, 16), stages=3),
-    SMALL,
-)
-LARGE_TF32 = GemmConfig(tile=(256, 128, 16), stages=4)
-MEDIUM_TF32 = GemmConfig(tile=(128, 128, 16), warp=(32, 64), stages=4)
-SMALL_TF32 = GemmConfig(tile=(64, 64, 16), warp=(32, 32), stages=4)
-LARGE_F64 = GemmConfig(tile=(128, 128, 16), warp=(64, 32), stages=3)
-MEDIUM_F64 = GemmConfig(tile=(64, 128, 16), warp=(32, 32), stages=3)
-SMALL_F64 = GemmConfig(tile=(64, 64, 16), warp=(32, 32), stages=3)
-TINY_F64 = GemmConfig(tile=(32, 32, 32), warp=(16, 16), stages=3)
-LARGE_S8 = GemmConfig(tile=(256, 128, 128), stages=3)
-MEDIUM_S8 = GemmConfig(tile=(128, 128, 128), stages=3)
-SMALL_S8 = GemmConfig(tile=(64, 64, 64), warp=(32, 32), stages=4)
-OF_BYTES = (LARGE_S8, MEDIUM_S8, SMALL_S8)
-OF_WORDS = {f32: (LARGE_TF32, MEDIUM_TF32, SMALL_TF32), f64: (LARGE_F64, MEDIUM_F64, SMALL_F64, TINY_F64)}
-
-# Of persistent blocks, which take tiles of many problems of 16-bit types
-GROUPED = (
-    GemmConfig(tile=(128, 256, 64), stages=3),
-    GemmConfig(tile=(256, 128, 64), stages=3),
-    GemmConfig(tile=(64, 128, 64), warp=(64, 64, 32), stages=4),
-    GemmConfig(tile=(128, 64, 64), warp=(64, 64, 32), stages=4),
-    GemmConfig(tile=(64, 64, 64), warp=(32, 32), stages=4),
-    GemmConfig(tile=(16, 64, 128), warp=(16, 16), stages=3),
-    GemmConfig(tile=(64, 16, 128), warp=(16, 16), stages=3),
-)
-
-# Of convolutions
-DEEP = GemmConfig(tile=(128, 128, 64), warp=(64, 64), stages=3)
-TALL = GemmConfig(tile=(256, 64, 32), warp=(64, 64), stages=4)
-NARROW = GemmConfig(tile=(128, 64, 32), warp=(64, 32), stages=4)
-CUBE = GemmConfig(tile=(64, 64, 64), warp=(32, 32), stages=4)
-FLAT = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=3)
-SQUARE_TF32 = GemmConfig(tile=(128, 128, 16), warp=(64, 64), stages=4)
-TALL_TF32 = GemmConfig(tile=(256, 64, 16), warp=(64, 64), stages=4)
-DEEP_S8 = GemmConfig(tile=(128, 128, 128), warp=(64, 64), stages=3)
-TALL_S8 = GemmConfig(tile=(256, 64, 64), warp=(64, 64), stages=3)
-NARROW_S8 = GemmConfig(tile=(128, 64, 128), warp=(64, 32), stages=3)
-CONVOLUTIONS = {
-    8: (DEEP_S8, TALL_S8, NARROW_S8, CUBE),
-    16: (DEEP, TALL, NARROW, CUBE),
-    32: (SQUARE_TF32, TALL_TF32, NARROW, FLAT),
-    64: (FLAT,),
+OF_ODD_HALVES = labelled("128x128x32/32x32/3 128x64x32/32x32/3 64x64x64/32x16/3 64x64x32/32x32/4")
+OF_BYTES = labelled("256x128x128/64x64/3 128x128x128/64x64/3 64x64x64/32x32/4")
+OF_WORDS = {
+    f32: labelled("256x128x16/64x64/4 128x128x16/32x64/4 64x64x16/32x32/4"),
+    f64: labelled("128x128x16/64x32/3 64x128x16/32x32/3 64x64x16/32x32/3 32x32x32/16x16/3"),
 }
-FOR_NARROW_COPIES = (NARROW, CUBE, FLAT)  # the others have no registers left for many copies of a thread
+# Of persistent blocks, which take tiles of many problems of 16-bit types
+GROUPED = labelled("""
+    128x256x64/64x64/3 256x128x64/64x64/3 64x128x64/64x64x32/4 128x64x64/64x64x32/4 64x64x64/32x32/4
+    16x64x128/16x16/3 64x16x128/16x16/3
+""")
+# Of convolutions, by the bits of the inputs
+CONVOLUTIONS = {
+    8: labelled("128x128x128/64x64/3 256x64x64/64x64/3 128x64x128/64x32/3 64x64x64/32x32/4"),
+    16: labelled("128x128x64/64x64/3 256x64x32/64x64/4 128x64x32/64x32/4 64x64x64/32x32/4"),
+    32: labelled("128x128x16/64x64/4 256x64x16/64x64/4 128x64x32/64x32/4 64x64x32/32x32/3"),
+    64: labelled("64x64x32/32x32/3"),
+}
+DEEP, TALL, NARROW, CUBE = CONVOLUTIONS[16]
+FOR_NARROW_COPIES = (NARROW, CUBE, *CONVOLUTIONS[64])  # the others have no registers left for many copies of a thread
 
 
 def of_products(inputs: Type, width: int, along_k: bool) -> tuple[GemmConfig, ...]:
@@ -105,8 +75,3 @@ def of_convolutions(inputs: Type, is_wide: bool) -> tuple[GemmConfig, ...]:
     """The same for convolutions, whose images are copied in 16 bytes where `is_wide`."""
     known = CONVOLUTIONS[inputs.bits]
     return known if is_wide else tuple(config for config in known if config in FOR_NARROW_COPIES)
-
-
-def label(config: GemmConfig) -> str:
-    """Tile, warp and stages as the data of a GPU have them: 128x256x64/64x64/3."""
-    return f"{'x'.join(map(str, config.tile))}/{'x'.join(map(str, config.warp))}/{config.stages}"

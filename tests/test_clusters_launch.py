@@ -15,6 +15,7 @@ import ptxdsl as pd
 from ptxdsl import config, ptr, u32
 from ptxdsl.errors import Error, LaunchError, TraceError, VerifyError
 from tests.fake_driver import FakeCuda, installed
+from tests.machines import MACHINES, machine
 
 _addresses = itertools.count(1 << 30, 1 << 20)
 
@@ -54,6 +55,27 @@ def parsed(directives):
     return pd.parse(text)["k"]
 
 
+RANKS = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 x)
+{directives}
+{{
+    .reg .b32 %r<4>; .reg .b64 %x<2>;
+    ld.param.u64 %x0, [x];
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %nctaid.x;
+    mov.u32 %r3, %ctaid.y;
+    mad.lo.u32 %r0, %r2, %r3, %r1;
+    mul.wide.u32 %x1, %r0, 4;
+    add.u64 %x0, %x0, %x1;
+    mov.u32 %r1, %cluster_ctarank;
+    st.global.u32 [%x0], %r1;
+    ret;
+}}
+"""
+
+
 def refused(run):
     with pytest.raises(Error) as caught:
         run()
@@ -85,6 +107,21 @@ def test_no_cluster_is_a_cluster_of_one():
     with config.using(arch="sm_90"):
         ranks()[4, 1](x)
     assert (x == 0).all()
+
+
+PROMISED = [(".reqnctapercluster 2, 3", None), ("", (2, 3)), ("", 16), (".maxclusterrank 8", 8), (".maxclusterrank 3", (1, 3)),
+            (".explicitcluster", 4)]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("directives, asked", PROMISED)
+def test_blocks_know_their_rank(name, directives, asked):
+    """16 blocks are more than every GPU has room for: the driver is told that this kernel may have them."""
+    where = machine(name)
+    across, down = asked if isinstance(asked, tuple) else (asked, 1) if asked else (2, 3)
+    x = where.array(np.full((2 * down, 2 * across), 99, np.int32))
+    pd.parse(RANKS.format(directives=directives))["k"][(2 * across, 2 * down), 1](x, cluster=asked)
+    assert (where.values(x) == np.tile(np.arange(across * down).reshape(down, across), (2, 2))).all()
 
 
 # On a GPU

@@ -1,4 +1,8 @@
-"""What a kernel prints and asserts, on the emulator; that assemblers take it for GPUs."""
+"""What a kernel prints and asserts, on the emulator and on a GPU; that assemblers take it for GPUs."""
+
+import os
+import subprocess
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -7,6 +11,8 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import bf16, f16, f32, f64, ptr, s16, s64, u32
 from ptxdsl.errors import here
+
+from .machines import MACHINES, machine
 
 
 @pd.kernel
@@ -27,9 +33,12 @@ def output(kernel, *arguments):
     return report.output
 
 
-def test_each_thread_that_comes_there_prints(capsys):
-    told[1, 4](np.arange(4, dtype=np.float32), 4)
-    assert capsys.readouterr().out == "0:  0.00 of 4\n1:  1.00 of 4\n"
+@pytest.mark.parametrize("name", MACHINES)
+def test_each_thread_that_comes_there_prints(name, capfd):
+    x = machine(name).array(np.arange(4, dtype=np.float32))
+    told[1, 4](x, 4)
+    machine(name).values(x)  # waits for the kernel
+    assert capfd.readouterr().out == "0:  0.00 of 4\n1:  1.00 of 4\n"
 
 
 def test_values_of_all_types_are_printed_as_they_are():
@@ -63,6 +72,25 @@ def test_a_failed_assertion_is_a_finding_with_the_python_line():
     assert finding.message.startswith("assertion `x[i] < 10.0` failed in told (")
     with pytest.raises(pd.EmulationError, match="assertion `more threads than numbers` failed"):
         told[1, 4](np.zeros(4, np.float32), 3)
+
+
+FAILS = """
+import numpy as np
+import ptxdsl as pd
+from tests.test_trace_printing import told
+told[1, 4](np.full(4, 12, np.float32), 4)
+"""
+
+
+@pytest.mark.gpu
+def test_a_gpu_stops_at_a_failed_assertion_and_says_its_line():
+    """In a process of its own, whose context is lost."""
+    with_gpu = {**os.environ, "PTXDSL_DEVICE": "cuda"}
+    done = subprocess.run([sys.executable, "-c", FAILS], capture_output=True, text=True, check=False, env=with_gpu)
+    said = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert f"test_trace_printing.py:{ASSERTED}: " in said
+    assert "Assertion `x[i] < 10.0` failed." in said
 
 
 def test_assertions_that_hold_do_nothing():

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import ptxdsl as pd
 from ptxdsl import config
 from ptxdsl.assemble import assemble
 from ptxdsl.errors import EmulationError
@@ -179,11 +180,14 @@ SPARSE = [
 ]
 
 
+@pytest.mark.parametrize("on", MACHINES)
 @pytest.mark.parametrize("case, selector", SPARSE)
-def test_a_sparse_a_is_that_of_its_metadata(case, selector, rng):
+def test_a_sparse_a_is_that_of_its_metadata(case, selector, on, rng):
     text, arrays, expected = sparse(case, rng, selector)
-    clean(launch(text, *arrays, block=128))
-    result = case.result(arrays[2])
+    where = machine(on)
+    there = [where.array(x.view(np.uint8)) for x in arrays]
+    pd.parse(text)["k"][1, 128](*there)
+    result = case.result(np.ascontiguousarray(where.values(there[2]).astype(np.uint8)))
     np.testing.assert_allclose(result, expected.astype(result.dtype), rtol=1e-5, atol=1e-4)
 
 

@@ -25,7 +25,7 @@ from .numerics import NAN, decode
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem
 from .step import Step
-from .tensor_core import WIDE, accumulate
+from .tensor_core import WIDE, Accumulation, accumulate
 
 ROW = np.complex128  # 16 bytes that are moved as one: what the four lanes of a row hold in a 32-bit register
 CHUNK_BYTES = 1 << 21  # products computed at a time, so that they stay in the cache
@@ -248,6 +248,22 @@ def whole(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndar
     if i.satfinite:
         total = np.clip(total, -(2.0**31), 2.0**31 - 1)
     new[...] = total.astype(np.int64)
+
+
+def added(i: Opcode, how: Accumulation | None, a: np.ndarray, b: np.ndarray, old: np.ndarray) -> np.ndarray:
+    """a (batch, m, k) * bᵀ (batch, n, k) + old (batch, m, n): as tensor cores add up, or (None) rounded once.
+
+    Sums of integers are those modulo 2^32, or clamped.
+    """
+    if how is not None:
+        return accumulate(a, b, old, (i.atype, i.btype), how)
+    total = a @ b.transpose(0, 2, 1)
+    total += old
+    if i.dtype is s32:
+        if i.satfinite:
+            np.clip(total, -(2.0**31), 2.0**31 - 1, out=total)
+        return total.astype(np.int64).astype(np.int32)
+    return total.astype(old.dtype)
 
 
 Sums = Callable[[Opcode, np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]

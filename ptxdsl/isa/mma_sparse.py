@@ -7,18 +7,26 @@ have a factor in common.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .. import ir
-from ..types import TYPES
+from ..types import TYPES, s32
 from .form import Form, Values
-from .matrix import HELD_IN
+from .matrix import HELD_IN, FragmentShape, accumulators, added, arranged, matrix_a, matrix_b, shape
+from .numerics import Array, canonical
 from .opaque import GpuOnly
-from .opcode import Opcode
+from .opcode import Op, Opcode
 from .operand import OperandList, Problem
+from .sparse import checked_columns, nibbles, sparse_product
+from .step import Step
+from .tensor_core import WIDE
 
 NARROW = "e4m3 e5m2 e3m2 e2m3 e2m1"
 CONSUMER = "120f"
+N = 8  # columns of B
 ROW_COLUMN = ".row.col"
 METADATA = ", metadata:b32, selector:imm"
 SCALES = ", scale_a:b32, part_a:u16*2, scale_b:b32, part_b:u16*2"
@@ -74,16 +82,18 @@ def _sparse(row: Sparse, name: str) -> Form:
         atype=row.inputs,
         btype=row.inputs,
         when=_same,
-        derived={**DERIVED, "most": lambda i: row.selector},
+        derived={**DERIVED, "most": lambda i: row.selector, "k": lambda i: row.k},
         ptx=max(row.ptx, "8.5") if ordered else row.ptx,
         sm=row.sm,
     )
 
 
-class MmaSparse(GpuOnly):
+class MmaSparse(Op):
     """d = a * b + c, where `metadata` say which half of a row's elements A holds; the others are zeros."""
 
     collective = True
+    computes = True
+    carries = ("a", "b", "c")
     forms = tuple(_sparse(row, name) for name in ("mma.sp", "mma.sp::ordered_metadata") for row in SPARSE)
 
     def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
@@ -92,6 +102,25 @@ class MmaSparse(GpuOnly):
         if isinstance(selector, ir.Immediate) and not 0 <= selector.value <= most:
             numbers = f"from 0 to {most}" if most else "0, for all lanes hand over metadata"
             yield Problem("selector", f"`selector` is {selector.value}; in this form it is {numbers}")
+
+    def execute(self, i: Opcode, m: Step, a: Array, b: Array, c: Array, metadata: Array, selector: int) -> Array:
+        whole = shape(f"m16n8k{i.k}", i.btype)
+        half = FragmentShape(whole.m, whole.k // 2, whole.packed)
+        left, right = matrix_a(a[:, np.newaxis], half, i.atype), matrix_b(b[:, np.newaxis], whole, i.btype)
+        fours = nibbles(i.atype, whole.k, np.broadcast_to(metadata, m.shape), selector)
+        where = checked_columns(m, i.atype, fours, "ordered_metadata" in i.text)
+        d = np.empty_like(c)
+        old, new = (accumulators(x[:, np.newaxis], i.dtype, whole, 1) for x in (c, d))
+        sums = np.empty((len(left), whole.m, N), old.dtype)
+        arranged(sums, old)[...] = old
+        sums = sparse_product(left, where, right, sums, partial(_added, i, m.numerics))
+        new[...] = arranged(sums if i.dtype is s32 else canonical(sums), old)
+        return d
+
+
+def _added(i: Opcode, numerics: str, a: Array, b: Array, c: Array) -> Array:
+    """a * bᵀ + c of dense matrices."""
+    return added(i, WIDE if numerics == "h200" and i.dtype is not s32 else None, a, b, c)
 
 
 NARROW_SLOTS: dict[str, Any] = {"dtype": "f32 f16", "ctype": "f32 f16", "atype": NARROW, "btype": NARROW}

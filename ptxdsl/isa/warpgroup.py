@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Self
 
 import numpy as np
@@ -16,11 +16,12 @@ import numpy as np
 from ..layout.descriptors import ADDRESS_MASK, CHUNK_BYTES, OPERAND_K_BYTES, Fields, chunk_offset, decode, swizzled
 from ..layout.mma_shapes import WGMMA_M
 from ..types import Type, f16, s32
-from .matrix import matrix_a, shape, values
+from .matrix import added, matrix_a, shape, values
 from .numerics import canonical
 from .opcode import Opcode
+from .sparse import sparse_product
 from .step import Step
-from .tensor_core import OF_WGMMA, accumulate
+from .tensor_core import OF_WGMMA
 
 WARPS = 4
 WARP_ROWS = WGMMA_M // WARPS
@@ -163,39 +164,6 @@ def is_sparse(i: Opcode) -> bool:
     return ".sp." in i.text
 
 
-def nibbles(i: Opcode, metadata: np.ndarray, selector: int) -> np.ndarray:
-    """The metadata of each four neighbours along K (of each two, of 32 bits): 4 bits (warps, 16 rows, fours).
-
-    Of `metadata` (warps, 32), two of four neighbouring threads have those of two rows, each for half of K; of 8-bit
-    types all four, each for half a row.
-    """
-    row, half = np.arange(WARP_ROWS)[:, np.newaxis], np.arange(2)
-    if i.atype.bits == 8:
-        lane, first, count = row % 8 * 4 + row // 8 + 2 * half, 0 * row, 8
-    else:
-        lane, first, count = row % 8 * 4 + half + 2 * selector, row // 8 * 16, 4
-    shifts = (first[..., np.newaxis] + 4 * np.arange(count)).astype(np.uint32)
-    fours: np.ndarray = metadata[:, lane][..., np.newaxis] >> shifts & np.uint32(15)
-    return fours.reshape(len(metadata), WARP_ROWS, -1).astype(np.int64)
-
-
-def columns(i: Opcode, fours: np.ndarray) -> np.ndarray:
-    """Where along K the numbers of a sparse A stand, (warps, 16, K / 2), by its `nibbles`."""
-    number = np.arange(fours.shape[2])
-    if i.atype.bits == 32:
-        return 2 * number + (fours >> 1 & 1)
-    pairs = np.stack([fours & 3, fours >> 2], axis=-1) + 4 * number[:, np.newaxis]
-    return np.asarray(pairs.reshape(*fours.shape[:2], -1))
-
-
-def _expanded(i: Opcode, order: np.ndarray, a: np.ndarray, factors: Sequence[Factors]) -> np.ndarray:
-    """A sparse A (products, warpgroups, rows, K / 2) with the zeros that it leaves out."""
-    where = np.stack([each.columns[order] for each in factors if each.columns is not None]).reshape(a.shape)
-    whole = np.zeros((*a.shape[:3], extents(i)[1]))
-    np.put_along_axis(whole, where, a, axis=3)
-    return whole
-
-
 def multiply_add(
     m: Step,
     i: Opcode,
@@ -213,25 +181,15 @@ def multiply_add(
     split, turned = factors[0].split, factors[0].transposed
     a = factor_a(m, i, order, [c[:split] for c in chunks], turned[0]) if split else from_registers(i, order, held)
     b = operands(order, [c[split:] for c in chunks], extents(i)[0], i.btype, turned[1])
-    if is_sparse(i):
-        a = _expanded(i, order, a, factors)
     dtype = i.dtype.dtype
+    add_up = partial(added, i, OF_WGMMA.get(i.atype) if m.numerics == "h200" else None)
     total = np.zeros((*a.shape[1:3], b.shape[2]), dtype) if sums is None else sums
     for number, each in enumerate(factors):
         if not each.accumulates.all():
             total = np.where(each.accumulates[order[:, 0]][:, np.newaxis, np.newaxis], total, dtype.type(0))
-        total = _added(m, i, -a[number] if each.negated else a[number], b[number], total)
+        left = -a[number] if each.negated else a[number]
+        if each.columns is None:
+            total = add_up(left, b[number], total)
+        else:
+            total = sparse_product(left, each.columns[order].reshape(left.shape), b[number], total, add_up)
     return total if i.dtype is s32 else canonical(total)
-
-
-def _added(m: Step, i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray) -> np.ndarray:
-    """a * b + old, rounded once or as on an H200; of integers modulo 2**32 or clamped."""
-    if m.numerics == "h200" and i.atype in OF_WGMMA and not is_sparse(i):
-        return accumulate(a, b, old, (i.atype, i.btype), OF_WGMMA[i.atype])
-    total = a @ b.transpose(0, 2, 1)
-    total += old
-    if i.dtype is s32:
-        if i.satfinite:
-            np.clip(total, -(2.0**31), 2.0**31 - 1, out=total)
-        return total.astype(np.int64).astype(np.int32)
-    return total.astype(old.dtype)

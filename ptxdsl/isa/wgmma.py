@@ -20,15 +20,14 @@ from .form import Form
 from .matrix import HELD_IN
 from .opcode import Op, Opcode
 from .operand import Problem
+from .sparse import checked_columns, nibbles
 from .step import Step
 from .warpgroup import (
     WARPS,
     Factors,
-    columns,
     extents,
     is_sparse,
     multiply_add,
-    nibbles,
     places_of,
     to_matrix,
     to_registers,
@@ -42,8 +41,6 @@ A_REGISTERS = 4
 DESCRIPTORS, REGISTERS = "a_desc:b64, b_desc:b64", f"a:held*{A_REGISTERS}, b_desc:b64"
 METADATA = ", metadata:b32, selector:imm"
 CONSTANTS = {"scale_a": (-1, 1), "scale_b": (-1, 1), "trans_a": (0, 1), "trans_b": (0, 1)}
-TWO_OF_FOUR, ONE_OF_TWO = (4, 8, 9, 12, 13, 14), (4, 14)
-"""What four bits of metadata can be: two places among four, or one among two as two halves."""
 WIDE_SELECTORS, NARROW_SELECTORS = (0, 1), (0,)
 """Which threads of each four hand over the metadata of a sparse A; of 8-bit types all do."""
 
@@ -171,18 +168,8 @@ def _check_span(i: Opcode, descriptors: np.ndarray, transposed: bool) -> None:
 
 def _columns(i: Opcode, m: Step, named: dict[str, Any]) -> np.ndarray:
     """Where the numbers of a sparse A stand; reports metadata that say nothing."""
-    fours = nibbles(i, np.broadcast_to(named["metadata"], m.shape), int(named["selector"]))
-    known = ONE_OF_TWO if i.atype.bits == 32 else TWO_OF_FOUR
-    wrong: np.ndarray = ~np.isin(fours, known)
-    if wrong.any():
-        numbers = ", ".join(f"{n:#06b}" for n in known)
-        m.fail(
-            "sparse-metadata",
-            f"`metadata` has {int(fours[wrong][0]):#06b} for a group of neighbours along K; it can be {numbers}",
-            np.broadcast_to(np.asarray(wrong.any((1, 2)))[:, np.newaxis], m.shape),
-            "write the places of the numbers that A holds, the lesser one in the low bits",
-        )
-    return columns(i, fours)
+    metadata = np.broadcast_to(named["metadata"], m.shape)
+    return checked_columns(m, i.atype, nibbles(i.atype, extents(i)[1], metadata, int(named["selector"])), True)
 
 
 def uniform(m: Step, order: np.ndarray, name: str, values: np.ndarray) -> np.ndarray:

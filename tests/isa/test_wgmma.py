@@ -15,7 +15,7 @@ from ptxdsl.errors import EmulationError
 from ptxdsl.layout.descriptors import MODES
 from ptxdsl.types import TYPES
 
-from ..emulate.support import clean, launch
+from ..emulate.support import launch
 from ..machines import MACHINES, machine
 from .wgmma_kernels import Case
 
@@ -185,7 +185,7 @@ SPARSE = [
 def test_a_sparse_a_is_that_of_its_metadata(case, selector, on, rng):
     text, arrays, expected = sparse(case, rng, selector)
     where = machine(on)
-    there = [where.array(x.view(np.uint8)) for x in arrays]
+    there = [where.array(x.view(np.uint8).copy()) for x in arrays]
     pd.parse(text)["k"][1, 128](*there)
     result = case.result(np.ascontiguousarray(where.values(there[2]).astype(np.uint8)))
     np.testing.assert_allclose(result, expected.astype(result.dtype), rtol=1e-5, atol=1e-4)

@@ -8,7 +8,7 @@
 | PTXDSL_DEVICE | device | `emulator` or `cuda`; default: where the arrays are |
 | PTXDSL_ARCH | arch | `sm_80` … `sm_121f`; default: that of the GPU |
 | PTXDSL_LINEINFO | lineinfo | `on` or `off`: Python lines in the PTX and the cubin; default on |
-| PTXDSL_NUMERICS | numerics | `rounded` (default) or `h200`: sums of mma on the emulator, bit for bit as an H200's |
+| PTXDSL_NUMERICS | numerics | `rounded` (default) or `h200`: mma and .approx on the emulator, bit for bit as an H200 |
 | PTXDSL_CHECKS | checks | `on` or `off`: what launches on the emulator check beside bounds and alignment; default on |
 | PTXDSL_SCHEDULE | schedule | `lockstep` (default), `skewed`, `random` or `random:SEED`: who runs first |
 | PTXDSL_STEPS | steps | how many steps a launch on the emulator may take; default: no limit |

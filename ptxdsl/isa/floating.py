@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..types import Type, f32, f64, lanes
-from . import numerics
+from ..types import Type, f16, f32, f64, lanes
+from . import numerics, special_functions
 from .form import Form, Values
 from .numerics import Array, odd_sum
 from .opcode import Op, Opcode
@@ -193,9 +193,20 @@ class Approximate(Floating):
     """Base of the fast functions: computed in f64 and rounded to nearest, which is within every bound of the manual."""
 
     function: ClassVar[Callable[..., Array]]
+    as_on_h200: ClassVar[Callable[[Array, bool], Array] | None] = None
 
     def compute(self, i: Opcode, *values: Array) -> Array:
         return type(self).function(*(v.astype(np.float64, copy=False) for v in values))
+
+    def run_h200(self, i: Opcode, *inputs: Array) -> Array:
+        """By the special function unit of f32; what f16 and bf16 do not hold of its results is cut off."""
+        unit, type_ = type(self).as_on_h200, types_of(i)[0]
+        if unit is None or type_ is f64:
+            return self.run(i, *inputs)
+        result = unit(numerics.decode(inputs[0], type_), type_ is not f32 or bool(i.values.get("ftz")))
+        if lanes(type_)[0] is f16:
+            result = np.where(np.abs(result) >= 2.0**16, np.copysign(np.inf, result), result)
+        return numerics.encode(result, type_, "rn" if type_ is f32 else "rz")
 
 
 class DivApproximate(Approximate):
@@ -210,12 +221,17 @@ class DivApproximate(Approximate):
             b = np.where(np.abs(b) > 2.0**126, np.copysign(np.float32(np.inf), b), b)
         return super().compute(i, a, b)
 
+    def run_h200(self, i: Opcode, *inputs: Array) -> Array:
+        a, b = inputs
+        return special_functions.divided(a, b, i.how == "full", bool(i.ftz))
+
 
 class RcpApproximate(Approximate):
     """d = 1 / a, within 1 unit in the last place."""
 
     forms = (Form("rcp.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
     function = np.reciprocal
+    as_on_h200 = staticmethod(special_functions.rcp)
 
 
 class SqrtApproximate(Approximate):
@@ -223,6 +239,7 @@ class SqrtApproximate(Approximate):
 
     forms = (Form("sqrt.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
     function = np.sqrt
+    as_on_h200 = staticmethod(special_functions.sqrt)
 
 
 class Rsqrt(Approximate):
@@ -233,13 +250,21 @@ class Rsqrt(Approximate):
         Form("rsqrt.approx.f64 d=f64, a:f64", ptx="1.4"),
     )
     function = staticmethod(lambda a: np.reciprocal(np.sqrt(a)))
+    as_on_h200 = staticmethod(special_functions.rsqrt)
 
 
 class Gross(Approximate):
     """Base of the f64 functions that take and give only the high 32 bits of a number."""
 
+    of_words: ClassVar[Callable[[Array], Array]]
+
     def run(self, i: Opcode, *inputs: Array) -> Array:
         return _high_word(super().run(i, *map(_high_word, inputs)))
+
+    def run_h200(self, i: Opcode, *inputs: Array) -> Array:
+        """By the unit of f32, from and to high words."""
+        high = (inputs[0].view(np.uint64) >> np.uint64(32)).astype(np.uint32)
+        return (type(self).of_words(high).astype(np.uint64) << np.uint64(32)).view(np.float64)
 
 
 def _high_word(x: Array) -> Array:
@@ -250,12 +275,14 @@ class RcpGross(Gross, RcpApproximate):
     """d = 1 / a, from and to the high 32 bits of f64 numbers."""
 
     forms = (Form("rcp.approx.ftz.f64 d=f64, a:f64", ptx="2.1", sm=20),)
+    of_words = staticmethod(special_functions.rcp_gross)
 
 
 class RsqrtGross(Gross, Rsqrt):
     """d = 1 / the square root of a, from and to the high 32 bits of f64 numbers."""
 
     forms = (Form("rsqrt.approx.ftz.f64 d=f64, a:f64", ptx="4.0", sm=20),)
+    of_words = staticmethod(special_functions.rsqrt_gross)
 
 
 class Sin(Approximate):
@@ -263,6 +290,7 @@ class Sin(Approximate):
 
     forms = (Form("sin.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
     function = np.sin
+    as_on_h200 = staticmethod(special_functions.sin)
 
 
 class Cos(Approximate):
@@ -270,6 +298,7 @@ class Cos(Approximate):
 
     forms = (Form("cos.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
     function = np.cos
+    as_on_h200 = staticmethod(special_functions.cos)
 
 
 class Lg2(Approximate):
@@ -277,6 +306,7 @@ class Lg2(Approximate):
 
     forms = (Form("lg2.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
     function = np.log2
+    as_on_h200 = staticmethod(special_functions.lg2)
 
 
 class Ex2(Approximate):
@@ -284,6 +314,7 @@ class Ex2(Approximate):
 
     forms = (Form("ex2.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
     function = np.exp2
+    as_on_h200 = staticmethod(special_functions.ex2)
 
 
 class Tanh(Approximate):
@@ -291,6 +322,7 @@ class Tanh(Approximate):
 
     forms = (Form("tanh.approx.f32 d=f32, a:f32", ptx="7.0", sm=75),)
     function = np.tanh
+    as_on_h200 = staticmethod(special_functions.tanh)
 
 
 class AbsFloat(Floating):

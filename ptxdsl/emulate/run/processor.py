@@ -97,7 +97,8 @@ class Processor(Flow):
         tainted = self.tainted(step.inputs) if self.frame.undefined else None
         if tainted is not None and step.op.selects:
             tainted = self.selected(step, inputs)
-        self.deliver(step, step.op.run(step.opcode, *inputs))
+        run = step.op.run_h200 if self.numerics == "h200" else step.op.run
+        self.deliver(step, run(step.opcode, *inputs))
         if tainted is not None:
             self.taint(step.outputs, tainted, self.source_of(step.inputs))
 

@@ -188,13 +188,13 @@ def divided(a: Array, b: Array, full: bool, ftz: bool) -> Array:
 def rsqrt(x: Array, ftz: bool) -> Array:
     """rsqrt.approx.f32: without .ftz, subnormal numbers are scaled."""
     small = _subnormal(x, ftz)
-    return rsqrt_unit(_times(x, small, 2.0**24)) * _times(np.float32(1), small, 2.0**12)
+    return rsqrt_unit(_times(x, small, 2.0**24)) * _times(np.ones_like(x), small, 2.0**12)
 
 
 def sqrt(x: Array, ftz: bool) -> Array:
     """sqrt.approx.f32: without .ftz, subnormal numbers are scaled."""
     small = _subnormal(x, ftz)
-    return sqrt_unit(_times(x, small, 2.0**24)) * _times(np.float32(1), small, 2.0**-12)
+    return sqrt_unit(_times(x, small, 2.0**24)) * _times(np.ones_like(x), small, 2.0**-12)
 
 
 def lg2(x: Array, ftz: bool) -> Array:

@@ -12,8 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from ptxdsl import config
-from ptxdsl.check.examples import Example
-from ptxdsl.cli.launches import TARGETS, Launchable, add_launch, launches
+from ptxdsl.cli.launches import TARGETS, add_example, add_launch, one_launch
 from ptxdsl.cli.process import FAILURE, UsageError
 from ptxdsl.cli.user_code import user_code
 from ptxdsl.debug import Debugger, Stop, debug
@@ -62,7 +61,7 @@ def add(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_launch(parser)
-    parser.add_argument("--example", type=_number, default=1, metavar="N", help="which of several (default 1)")
+    add_example(parser)
     parser.add_argument("-c", "--command", action="append", dest="lines", metavar="COMMAND", help="in their order")
     parser.set_defaults(command=run)
 
@@ -83,26 +82,6 @@ def run(options: argparse.Namespace) -> int:
             else:
                 terminal.run_script(options.lines if options.lines is not None else sys.stdin.read().splitlines())
             return FAILURE if terminal.findings() else 0
-
-
-def one_launch(options: argparse.Namespace) -> tuple[str, Launchable, Example]:
-    """The kernel and the launch that a command is for. Raises UsageError where there are several kernels."""
-    (name, kernel, examples), *others = launches(options)
-    if others:
-        names = ", ".join([name, *(other for other, _, _ in others)])
-        raise UsageError(
-            f"{options.target} has several kernels with examples: {names}", help=f"say which: {options.target}:{name}"
-        )
-    known = list(examples)
-    if options.example > len(known):
-        raise UsageError(f"--example {options.example}: {name} has {counted(len(known), 'example')}")
-    return name, kernel, known[options.example - 1]
-
-
-def _number(text: str) -> int:
-    if not text.isdecimal() or int(text[:9]) < 1:
-        raise UsageError(f"--example {text} is no number from 1 on")
-    return int(text[:9])
 
 
 class DebuggerTerminal(cmd.Cmd):

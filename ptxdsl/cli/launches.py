@@ -16,6 +16,7 @@ from ptxdsl.cli.numbers import at_most, seed
 from ptxdsl.cli.process import UsageError
 from ptxdsl.cli.targets import find_kernel, is_ptx, kernel_in, kernels_of, load_module, read_ptx
 from ptxdsl.cli.user_code import user_code
+from ptxdsl.emulate.report import counted
 from ptxdsl.errors import Error
 from ptxdsl.kernel import Kernel, Module, ParsedKernel
 
@@ -52,6 +53,11 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--arch", choices=config.ARCHITECTURES, metavar="ARCH", help="sm_80, sm_90a, …")
 
 
+def add_example(parser: argparse.ArgumentParser) -> None:
+    """The option of commands that take one launch."""
+    parser.add_argument("--example", type=_number, default=1, metavar="N", help="which of several (default 1)")
+
+
 def has_launch(options: argparse.Namespace) -> bool:
     """Whether the options say a launch."""
     return bool(options.grid or options.block or options.arg) or options.shared is not None
@@ -72,6 +78,26 @@ def launches(options: argparse.Namespace) -> Iterator[tuple[str, Launchable, Ite
         yield name or traced.name, traced, iter([_launch(options)])
     else:
         yield from _with_examples(source, name, options.seed)
+
+
+def one_launch(options: argparse.Namespace) -> tuple[str, Launchable, Example]:
+    """The kernel and the launch that a command is for. Raises UsageError where there are several kernels."""
+    (name, kernel, examples), *others = launches(options)
+    if others:
+        names = ", ".join([name, *(other for other, _, _ in others)])
+        raise UsageError(
+            f"{options.target} has several kernels with examples: {names}", help=f"say which: {options.target}:{name}"
+        )
+    known = list(examples)
+    if options.example > len(known):
+        raise UsageError(f"--example {options.example}: {name} has {counted(len(known), 'example')}")
+    return name, kernel, known[options.example - 1]
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or int(text[:9]) < 1:
+        raise UsageError(f"--example {text} is no number from 1 on")
+    return int(text[:9])
 
 
 def _parts(target: str) -> tuple[str, str]:

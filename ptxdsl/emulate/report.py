@@ -149,7 +149,8 @@ class Report:
     """The result of an emulation: findings, executed thread instructions, and what the kernel printed.
 
     Where traffic was counted, `bank_conflicts` has the wavefronts of each instruction that accesses shared memory,
-    `global_sectors` the 32-byte sectors of each that accesses global memory, and `counters` what each line did.
+    `global_sectors` the 32-byte sectors of each that accesses global memory, `counters` what each line did, and
+    `touched_bytes` the distinct sectors of global memory that "reads" and "writes" touched, in bytes.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -158,6 +159,7 @@ class Report:
     bank_conflicts: list[Traffic] = field(default_factory=list)
     global_sectors: list[Traffic] = field(default_factory=list)
     counters: list[LineCounters] = field(default_factory=list)
+    touched_bytes: dict[str, int] = field(default_factory=dict)
     traces: KeptSteps | None = field(default=None, repr=False)
 
     def trace(self, thread: object = 0) -> Sequence[ExecutedStep]:

@@ -8,8 +8,8 @@ live until the kernel has run, which torch and CuPy see to on their own streams.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Unpack
 
@@ -21,7 +21,7 @@ from ptxdsl.runtime.arguments import Parameter, Signature
 from ptxdsl.runtime.copies import copied, copy_back, moved
 from ptxdsl.runtime.loaded import Image, Loaded
 from ptxdsl.runtime.quick import Launcher, launcher, never
-from ptxdsl.runtime.shape import ShapeOptions, launch_shape, refuse
+from ptxdsl.runtime.shape import Shape, ShapeOptions, launch_shape, refuse
 from ptxdsl.runtime.streams import current_stream, stream_handle
 from ptxdsl.runtime.tensor_maps import for_driver
 from ptxdsl.runtime.values import Kind, Value
@@ -202,6 +202,19 @@ class Compiled:
             for copy, (_, array, is_written) in zip(copies, signature.arrays(values), strict=True):
                 if copy is not None and is_written:
                     copy_back(copy, array)
+
+    @contextmanager
+    def on_copies(
+        self, shape: Shape, arguments: Sequence[object], *, device: int = 0, overlap: bool = False
+    ) -> Iterator[Callable[[], None]]:
+        """What launches again and again with copies of numpy arrays on a GPU, in whose context the body of the `with`
+        runs: to measure it. The arrays stay as they are."""
+        signature = self.signature
+        values = signature.check(signature.flat(arguments), HOST, may_overlap=overlap)
+        arrays = [array for _, array, _ in signature.arrays(values)]
+        with driver.on(device), copied(arrays) as copies:
+            parameters = self._parameters(moved(values, copies))
+            yield partial(self.on(device).launch, shape, parameters, 0)
 
 
 def load(

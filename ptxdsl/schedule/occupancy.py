@@ -41,7 +41,7 @@ def blocks_per_multiprocessor(threads: int, registers: int, shared_bytes: int = 
     """How many blocks of so many threads, registers a thread and bytes of shared memory fit on a multiprocessor."""
     names = ("threads", "registers", "shared_bytes")
     threads, registers, shared_bytes = sizes((threads, registers, shared_bytes), "a block", names)
-    limits = _limits(arch)
+    limits = limits_of(arch)
     warps = max(1, -(-threads // WARP))
     of_warp = max(1, -(-registers * WARP // REGISTER_UNIT)) * REGISTER_UNIT
     resident_warps = min(limits.warps, REGISTERS // QUARTERS // of_warp * QUARTERS)
@@ -49,7 +49,8 @@ def blocks_per_multiprocessor(threads: int, registers: int, shared_bytes: int = 
     return min(limits.blocks, resident_warps // warps, limits.shared_bytes // shared)
 
 
-def _limits(arch: str) -> Limits:
+def limits_of(arch: str) -> Limits:
+    """Of a multiprocessor of a target. Raises ScheduleError for one that is not known."""
     match = re.fullmatch(r"sm_(\d+)[af]?", arch)
     if not match or int(match[1]) not in LIMITS:
         known = ", ".join(f"sm_{number}" for number in LIMITS)

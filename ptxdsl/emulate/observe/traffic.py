@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..memory.access import UPDATES, WRITES, Access, Event, Landing, Observer, Origin, Requester
+from ..memory.access import READS, UPDATES, WRITES, Access, Event, Landing, Observer, Origin, Requester
 from ..report import Report, Traffic
 from ..run.residents import WARP
 from .lines import by_line
@@ -37,6 +37,7 @@ class TrafficCounter(Observer):
         self.sums: dict[tuple[Origin, str], _Sums] = {}
         self.instructions: Counter[Origin] = Counter()
         self.bytes: Counter[tuple[Origin, str]] = Counter()
+        self.touched: dict[str, np.ndarray] = {}  # for reads and writes, a bool for each sector of global memory
 
     def count(self, origin: Origin, lanes: int) -> None:
         """Lanes have run an instruction."""
@@ -51,6 +52,8 @@ class TrafficCounter(Observer):
             number = np.flatnonzero(access.allowed)
             flat = flat[number]
         self.bytes[access.by.origin, space] += flat.size * access.size
+        if space == "global":
+            self._touch(access.kind, flat, access.size)
         if space == "global" or (space == "shared" and access.ordering.proxy != "async"):
             count = _wavefronts if space == "shared" else _sectors
             self._add(access.by.origin, space, *count(_groups(access, number, space), flat, access.size))
@@ -62,6 +65,20 @@ class TrafficCounter(Observer):
             self.bytes[event.origin, "global"] += int(used.sum())
             counts = _sectors((event.lanes // WARP)[reads], event.source[reads], event.bytes)
             self._add(event.origin, "global", *counts)
+            self._touch(READS, event.source[reads], event.bytes)
+
+    def _touch(self, kind: str, flat: np.ndarray, size: int) -> None:
+        """Marks the sectors of accesses; atomic operations read and write theirs."""
+        if not flat.size:
+            return
+        sectors = np.concatenate((flat // SECTOR_BYTES, (flat + size - 1) // SECTOR_BYTES))
+        end = int(sectors.max()) + 1
+        for way in (READS, WRITES) if kind == UPDATES else (kind,):
+            known = self.touched.get(way, np.zeros(0, bool))
+            if len(known) < end:
+                known = np.concatenate((known, np.zeros(2 * end - len(known), bool)))
+            known[sectors] = True
+            self.touched[way] = known
 
     def _add(self, origin: Origin, space: str, taken: int, ideal: int) -> None:
         sums = self.sums.setdefault((origin, space), _Sums())
@@ -72,6 +89,7 @@ class TrafficCounter(Observer):
         """Writes into the report what was counted."""
         self.report.bank_conflicts = self._traffic("shared")
         self.report.global_sectors = self._traffic("global")
+        self.report.touched_bytes = {way: SECTOR_BYTES * int(on.sum()) for way, on in self.touched.items()}
         self.report.counters = by_line(
             self.instructions, self.bytes, self.report.bank_conflicts, self.report.global_sectors
         )

@@ -1,0 +1,113 @@
+"""The command `ptxdsl profile`: what a launch costs, line by line, and the least that a GPU would take."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import replace
+from typing import Any
+
+from ptxdsl import config, driver
+from ptxdsl.check.examples import Example
+from ptxdsl.cli.launches import TARGETS, Launchable, add_example, add_launch, one_launch
+from ptxdsl.cli.output import STDOUT, write
+from ptxdsl.cli.process import FAILURE, UsageError
+from ptxdsl.cli.user_code import user_code
+from ptxdsl.errors import Error
+from ptxdsl.profile import KernelProfile, peaks_of, profile_of
+from ptxdsl.profile.formats import as_json, as_text
+from ptxdsl.profile.page import as_html
+from ptxdsl.profile.roofline import names
+from ptxdsl.runtime.emulation import emulator_call
+from ptxdsl.runtime.shape import launch_shape
+from ptxdsl.runtime.timing import GpuClock, at_rest
+
+DESCRIPTION = "Counts what a launch does by Python line, on the emulator, and holds it against a GPU."
+OF_THE_EMULATOR = ("checks", "overlap", "schedule", "max_steps", "max_seconds", "shared_bytes", "cluster")
+EPILOG = f"""{TARGETS}
+The table has, for each line: instructions of threads; bytes of global and shared memory; sectors (32 bytes of global
+memory) and wavefronts (of shared memory), with the least that would have done in brackets; operations. The floor is
+what the slowest part of the GPU takes at best: memory that is touched, once; wavefronts; operations of tensor cores
+and of lanes. Where there is a GPU the launch is timed on it, on copies of the arrays: after a rest, with a cold L2
+cache, the median of several.
+
+exit code: 0 all is well, 1 the emulator found something, 2 the command cannot be meant
+
+examples
+  ptxdsl profile kernels.py:saxpy
+  ptxdsl profile kernels.py:saxpy --gpu a100 --html saxpy.html
+"""
+
+
+def add(commands: Any) -> None:
+    """Adds the command to those of `ptxdsl`."""
+    parser = commands.add_parser(
+        "profile",
+        help="what a kernel costs by line, and the least that a GPU takes",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_launch(parser)
+    add_example(parser)
+    parser.add_argument("--gpu", metavar="NAME", help=f"to compare with: {', '.join(names())}; default the one here")
+    parser.add_argument("--json", nargs="?", const=STDOUT, metavar="FILE", help="JSON, to stdout or a file")
+    parser.add_argument("--html", metavar="FILE", help="a page that shows the source with its costs")
+    parser.set_defaults(command=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """1 where something was found."""
+    if STDOUT == options.json == options.html:
+        raise UsageError("--json and --html write to the same place", help="name a file for one")
+    with config.using(**({"arch": options.arch} if options.arch else {})):
+        profile = profiled(options)
+    if options.json is not None:
+        write(options.json, as_json(profile).encode(errors="surrogateescape"))
+    if options.html is not None:
+        write(options.html, as_html(profile).encode(errors="surrogateescape"))
+    if STDOUT not in (options.json, options.html):
+        write(None, as_text(profile).encode(errors="surrogateescape"))
+    return FAILURE if profile.findings else 0
+
+
+def profiled(options: argparse.Namespace) -> KernelProfile:
+    """The launch that the options name, counted and, where there is a GPU, measured."""
+    try:
+        peaks = peaks_of(options.gpu)
+    except Error as error:
+        raise UsageError(error.message, help=error.help) from None
+    name, kernel, example = one_launch(options)
+    own = {key: value for key, value in example.keywords.items() if key in OF_THE_EMULATOR}
+    constants = {key: value for key, value in example.keywords.items() if key not in (*OF_THE_EMULATOR, "traffic")}
+    with user_code(f"`{name}` cannot be run"):
+        call = emulator_call(
+            "ptxdsl profile", kernel, example.grid, example.block, example.arguments, traffic=True,
+            constants=constants, **own,
+        )  # fmt: skip
+        launch = f"{name}{example}"
+        measured, why_not = measured_us(kernel, example, constants, options)
+        profile = profile_of(name, launch, call.variant, call.shape, call.run(), peaks)
+    return replace(profile, measured=measured, why_not=why_not)
+
+
+def measured_us(
+    kernel: Launchable, example: Example, constants: dict[str, Any], options: argparse.Namespace
+) -> tuple[float | None, str]:
+    """Microseconds of the launch on the first GPU, or why it was not measured."""
+    if reason := driver.why_no_gpu():
+        return None, reason
+    gpu = driver.device(0)
+    if options.gpu is not None and peaks_of(options.gpu).name != gpu.name:
+        return None, f"the GPU here is {gpu.name}"
+    try:
+        variant = kernel.variant(options.arch or gpu.arch, constants)
+        asked = example.keywords.get("shared_bytes"), example.keywords.get("cluster")
+        shape = launch_shape(example.grid, example.block, variant.shared_bytes(asked[0]), asked[1])
+        overlap = bool(example.keywords.get("overlap"))
+        handle = variant.compiled(gpu.arch)
+        with handle.on_copies(shape, example.arguments, overlap=overlap) as launch, GpuClock() as clock:
+            (time,) = at_rest(clock, [launch])
+    except Error as error:
+        return None, error.message
+    return (time, "") if math.isfinite(time) else (None, "the driver told no time")

@@ -1,0 +1,167 @@
+"""A launch as it was counted: lines with their costs, the whole, occupancy, and the floor on a GPU."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ptxdsl.emulate.report import Finding, LineCounters, Report
+from ptxdsl.errors import Error, Location
+from ptxdsl.profile.operations import operations_of
+from ptxdsl.profile.roofline import FloorTerm, GpuPeaks, floor_of, issue_time
+from ptxdsl.runtime.shape import Shape
+from ptxdsl.runtime.variant import Variant
+from ptxdsl.schedule import blocks_per_multiprocessor
+from ptxdsl.schedule.occupancy import limits_of
+
+WARP = 32
+
+
+@dataclass(frozen=True)
+class LineCost:
+    """What the threads did at one line. Bytes and sectors are of global memory, wavefronts of shared memory; `least`
+    ones would have done."""
+
+    location: Location | None
+    instructions: int
+    by_name: dict[str, int]
+    bytes: dict[str, int]
+    wavefronts: int
+    least_wavefronts: int
+    sectors: int
+    least_sectors: int
+    operations: dict[str, float]
+
+    @classmethod
+    def of(cls, line: LineCounters) -> LineCost:
+        operations: Counter[str] = Counter()
+        for name, count in line.instructions.items():
+            unit, each = operations_of(name)
+            operations[unit] += count * each  # type: ignore[assignment]
+        operations.pop("", None)
+        return cls(
+            line.location, sum(line.instructions.values()), dict(line.instructions.most_common()),
+            {space: count for space, count in line.bytes.items() if count}, line.wavefronts, line.ideal_wavefronts,
+            line.sectors, line.ideal_sectors, {unit: float(count) for unit, count in operations.items()},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """What a block needs, how many blocks a multiprocessor holds of it, and what allows no more.
+
+    Without an assembler the registers are not known (None), and count as none.
+    """
+
+    threads: int
+    registers: int | None
+    shared_bytes: int
+    resident: int
+    limit: str
+    warps: int
+    most_warps: int
+    waves: float
+
+    def __str__(self) -> str:
+        held = "registers unknown" if self.registers is None else f"{self.registers} registers a thread"
+        blocks = f"{self.resident} block{'s' * (self.resident != 1)}"
+        return (
+            f"{self.threads} threads, {held}, {self.shared_bytes} bytes of shared memory a block: {blocks} of a "
+            f"multiprocessor, {self.warps} of {self.most_warps} warps, limited by {self.limit}; {self.waves:.3g} waves"
+        )
+
+
+@dataclass(frozen=True)
+class KernelProfile:
+    """A launch, counted. `touched` are the bytes of global memory that it reads and writes, in sectors, each once.
+
+    `floor` is in microseconds on the GPU of `peaks`; `measured` too, where there is a GPU, and `why_not` says why it
+    is not.
+    """
+
+    kernel: str
+    launch: str
+    lines: tuple[LineCost, ...]
+    findings: tuple[Finding, ...]
+    touched: int
+    occupancy: Occupancy
+    peaks: GpuPeaks
+    terms: tuple[FloorTerm, ...]
+    issue: float
+    measured: float | None = None
+    why_not: str = ""
+
+    @property
+    def instructions(self) -> int:
+        return sum(line.instructions for line in self.lines)
+
+    @property
+    def operations(self) -> dict[str, float]:
+        return dict(_sum(line.operations for line in self.lines))
+
+    @property
+    def bytes(self) -> dict[str, int]:
+        return dict(_sum(line.bytes for line in self.lines))
+
+    @property
+    def floor(self) -> float:
+        return max((term.microseconds for term in self.terms), default=0.0)
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte of global memory that is touched."""
+        return sum(self.operations.values()) / self.touched if self.touched else math.inf
+
+
+def profile_of(
+    kernel: str, launch: str, variant: Variant, shape: Shape, report: Report, peaks: GpuPeaks
+) -> KernelProfile:
+    """What the report of an emulation with `traffic` says of a launch, and the floor on a GPU."""
+    lines = tuple(map(LineCost.of, report.counters))
+    blocks = math.prod(shape.grid)
+    touched = sum(report.touched_bytes.values())
+    operations = _sum(line.operations for line in lines)
+    return KernelProfile(
+        kernel, launch, lines, tuple(report.findings), touched, occupancy_of(variant, shape, peaks), peaks,
+        tuple(floor_of(peaks, blocks, touched, sum(line.wavefronts for line in lines), operations)),
+        issue_time(peaks, blocks, sum(line.instructions for line in lines)),
+    )  # fmt: skip
+
+
+def occupancy_of(variant: Variant, shape: Shape, peaks: GpuPeaks) -> Occupancy:
+    """How many blocks of a launch a multiprocessor of a GPU holds."""
+    try:
+        registers: int | None = variant.cubin.kernels[variant.name].registers
+    except (Error, KeyError):  # no assembler; whoever asks for the machine code is told
+        registers = None
+    shared, arch = variant.static_bytes + shape.shared_bytes, peaks.arch
+    resident = blocks_per_multiprocessor(shape.threads, registers or 1, shared, arch)
+    alone = {
+        "warps or blocks": blocks_per_multiprocessor(shape.threads, 1, 0, arch),
+        "registers": blocks_per_multiprocessor(shape.threads, registers or 1, 0, arch),
+        "shared memory": blocks_per_multiprocessor(shape.threads, 1, shared, arch),
+    }
+    limit = min(alone, key=lambda name: alone[name])
+    warps = math.ceil(shape.threads / WARP)
+    waves = math.prod(shape.grid) / max(1, resident * peaks.multiprocessors)
+    most = limits_of(arch).warps
+    return Occupancy(shape.threads, registers, shared, resident, limit, warps * resident, most, waves)
+
+
+def _sum(counters: Any) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for counter in counters:
+        total.update(counter)
+    return total
+
+
+def lines_in_files(lines: Sequence[LineCost]) -> dict[str, dict[int, LineCost]]:
+    """The costs by file and line; those without a line are left out."""
+    files: dict[str, dict[int, LineCost]] = {}
+    for line in lines:
+        if line.location is not None and line.location.line > 0:
+            files.setdefault(line.location.file, {})[line.location.line] = line
+    return files

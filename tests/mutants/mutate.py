@@ -78,7 +78,8 @@ class Kernel:
     def __init__(self, text: str) -> None:
         self.lines = text.split("\n")
         self.parts = [LINE.match(line) for line in self.lines]
-        self.bodies = [n + 1 for n, line in enumerate(self.lines) if line == "{"]
+        sections = [line.startswith(".section") for line in ["", *self.lines]]
+        self.bodies = [n + 1 for n, line in enumerate(self.lines) if line == "{" and not sections[n]]
         self.sources = list(self._sources())
 
     def _sources(self) -> Iterator[str]:

@@ -24,7 +24,7 @@ def test_a_sample_of_the_mutants(name):
     mutants = trial.mutants()
     for verdict in trial.verdicts(random.Random(SEED).sample(mutants, min(EACH, len(mutants)))):
         told = explained(name, verdict)
-        assert told.verdict != MISSED or "mbarrier_init" in told.mutant.instruction, str(told.mutant)
+        assert told.verdict != MISSED, str(told.mutant)
 
 
 @pd.kernel

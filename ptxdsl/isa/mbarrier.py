@@ -17,7 +17,7 @@ from ..types import b64
 from .form import Form
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem
-from .step import Ordering, PhaseArrival, PhaseCompletion, PhaseWait, Step, Update
+from .step import INITIALISATION, Ordering, PhaseArrival, PhaseCompletion, PhaseWait, Step, Update
 
 MOST = (1 << 20) - 1
 COUNT = np.uint64(MOST)
@@ -127,7 +127,7 @@ class MbarrierInit(Mbarrier):
 
     def execute(self, i: Opcode, m: Step, address: np.ndarray, count: np.ndarray) -> None:
         wide = count.astype(np.uint64)
-        m.store(i.space or "generic", address, b64, wide | wide << EACH)
+        m.store(i.space or "generic", address, b64, wide | wide << EACH, ordering=INITIALISATION)
 
 
 class MbarrierInval(Mbarrier):

@@ -20,7 +20,7 @@ class Ordering:
     `sem` is "weak", "relaxed", "volatile", "acquire", "release" or "acq_rel"; `scope` "cta", "cluster", "gpu" or "sys",
     "" for weak accesses, which no scope makes visible. `proxy` is the way to memory: "generic", "async",
     "tensormap" for the tensor map of a copy, or "mbarrier" for an object of which `PhaseArrival` and `PhaseWait` tell
-    what is ordered.
+    what is ordered; a weak access to that initialises it.
     """
 
     sem: str = "weak"
@@ -31,6 +31,7 @@ class Ordering:
 WEAK = Ordering()
 ASYNC = Ordering(proxy="async")
 TENSOR_MAP = Ordering(proxy="tensormap")
+INITIALISATION = Ordering(proxy="mbarrier")
 RELAXED = Ordering("relaxed", "gpu")
 
 
@@ -38,7 +39,8 @@ RELAXED = Ordering("relaxed", "gpu")
 class Fence:
     """The lanes order their accesses before it and behind it: `sem` is "sc", "acq_rel", "acquire" or "release".
 
-    `proxy` names the proxy whose accesses are ordered with generic ones; "" for a fence of threads.
+    `proxy` names the proxy whose accesses are ordered with generic ones; "" for a fence of threads, "mbarrier" for one
+    of the mbarriers that the lanes initialised, which all proxies see behind it.
     """
 
     sem: str

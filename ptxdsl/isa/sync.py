@@ -166,6 +166,8 @@ class FenceThread(Op):
 
     def execute(self, i: Opcode, m: Step) -> None:
         m.order(Fencing(i.sem or ("acq_rel" if i.scope else "release"), i.scope or "cluster"))
+        if i.text.startswith("fence.mbarrier_init"):
+            m.order(Fencing("release", "cluster", "mbarrier"))
 
 
 class FenceProxy(Op):

@@ -10,7 +10,7 @@ BUFFERS = ".shared .align 128 .b8 s[4096]; .shared .align 8 .b64 bar;"
 BEGIN = """
     ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0;
     mov.u32 %r2, s; mov.u32 %r3, bar; shl.b32 %r4, %r1, 2; add.u32 %r5, %r2, %r4; mul.wide.u32 %rd4, %r1, 4;
-    add.u64 %rd5, %rd2, %rd4; @%p1 mbarrier.init.shared.b64 [%r3], 1; bar.sync 0;
+    add.u64 %rd5, %rd2, %rd4; @%p1 mbarrier.init.shared.b64 [%r3], 1; fence.mbarrier_init.release.cluster; bar.sync 0;
 """
 LOAD = """
     @!%p1 bra LOADED;

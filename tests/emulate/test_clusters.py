@@ -569,6 +569,7 @@ RING = """
     setp.eq.u32 %p0, %r1, 0;
     @%p0 mbarrier.init.shared.b64 [full], 1;
     @%p0 mbarrier.init.shared.b64 [empty], 2;
+    fence.mbarrier_init.release.cluster;
     {init}
     setp.ge.u32 %p1, %r1, 32;
     @%p1 bra consumer;

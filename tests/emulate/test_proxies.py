@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from tests.emulate.support import clean, run
+from tests.emulate.support import clean, only, run
 
 HEAD = ".version 8.6\n.target sm_90\n.address_size 64\n"
 MODULE = ".shared .align 128 .b8 s[4096]; .shared .align 8 .b64 full[2]; .shared .align 8 .b64 empty[2];"
@@ -87,7 +87,10 @@ def test_one_thread_that_writes_and_stores():
     assert {finding.kind for finding in report.findings} == {"race"}
 
 
-INIT = "@%p1 mbarrier.init.shared.b64 [%r3], 1; @%p1 mbarrier.init.shared.b64 [%r12], {count}; bar.sync 0;\n"
+INIT = (
+    "@%p1 mbarrier.init.shared.b64 [%r3], 1; @%p1 mbarrier.init.shared.b64 [%r12], {count};\n"
+    "fence.mbarrier_init.release.cluster; bar.sync 0;\n"
+)
 EXPECT = "mbarrier.arrive.expect_tx.shared.b64 %rd3, [%r3], 256;\n"
 WAIT_FULL = "F{n}: mbarrier.try_wait.parity.shared.b64 %p2, [%r3], {parity}; @!%p2 bra F{n};\n"
 WAIT_EMPTY = "E{n}: mbarrier.try_wait.parity.shared.b64 %p3, [%r12], {parity}; @!%p3 bra E{n};\n"
@@ -154,3 +157,48 @@ def test_an_array_may_be_overwritten_by_those_who_waited_for_its_copy():
     report, x, _ = launched(body + "add.u64 %rd6, %rd1, %rd4; st.global.u32 [%rd6], %r1;\n")
     clean(report)
     assert (x == np.arange(64)).all()
+
+
+OF_MBARRIERS = "fence.mbarrier_init.release.cluster;"
+OTHER = "mov.u32 %r9, %tid.x; setp.eq.u32 %p3, %r9, 32;\n"
+LANDED = "W: mbarrier.try_wait.parity.shared.b64 %p2, [%r3], 0; @!%p2 bra W;\n"
+
+
+def initialised(before="", behind="", by="%p1"):
+    """Thread 0 initialises an mbarrier, with fences before and behind the block's barrier; a thread has TMA use it."""
+    body = f"{OTHER}@!%p1 bra MEET; mbarrier.init.shared.b64 [%r3], 1;\n{before}\nMEET: bar.sync 0; {behind}\n"
+    copy = f"@!{by} bra WAIT;\n{EXPECT}{LOAD}WAIT:\n"
+    return launched(body + copy + LANDED)[0]
+
+
+@pytest.mark.parametrize(("before", "behind", "by", "seen"), [
+    (OF_MBARRIERS, "", "%p1", True),
+    (OF_MBARRIERS, "", "%p3", True),
+    (FENCE, "", "%p3", True),
+    ("", FENCE, "%p3", True),  # a thread that knows of the initialisation fences it
+    ("", OF_MBARRIERS, "%p1", True),  # the thread that initialised issues the copy itself
+    ("", OF_MBARRIERS, "%p3", False),  # the other thread need not know of the fence
+    ("", "", "%p1", False),
+    ("fence.acq_rel.gpu;", "", "%p3", False),  # orders threads, not proxies
+])  # fmt: skip
+@pytest.mark.parametrize("schedule", ["lockstep", "skewed", "random:2"])
+def test_tma_needs_a_fence_behind_the_initialisation_of_its_mbarrier(before, behind, by, seen, schedule, monkeypatch):
+    monkeypatch.setenv("PTXDSL_SCHEDULE", schedule)
+    assert {finding.kind for finding in initialised(before, behind, by).findings} == (set() if seen else {"race"})
+
+
+def test_an_initialisation_without_a_fence_in_words():
+    finding = only(initialised(by="%p3"))
+    assert finding.message == (
+        "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes updates full[0] through the async proxy, "
+        "written by thread (0, 0, 0) of block (0, 0, 0) with mbarrier.init.shared.b64 through the generic proxy; "
+        "no proxy fence lies between the two"
+    )
+    assert finding.help == (
+        "a `fence.mbarrier_init.release.cluster` between line 12 and line 17, by the thread that initialised it"
+    )
+
+
+def test_threads_of_the_block_need_no_fence_of_an_mbarrier():
+    arrive = "@!%p1 bra W; mbarrier.arrive.shared.b64 %rd3, [%r3];\n"
+    clean(launched("@%p1 mbarrier.init.shared.b64 [%r3], 1;\nbar.sync 0;\n" + arrive + LANDED)[0])

@@ -505,3 +505,40 @@ def test_readers_of_parts_of_words_and_of_wide_ones_are_remembered():
         told = race(report)
         assert told.startswith("race: st.global.u8 writes x[3] plus 1 byte, read by thread")
         assert reader(told) == late
+
+
+HIDDEN = """{head}; setp.ne.u32 %p1, %r1, 0; setp.ne.u32 %p2, %r1, 32; mov.u32 %r9, {flag};
+    @%p1 bra OTHERS; st{space}.u32 [{flag}], 1; atom{space}.add.u32 %r8, [{flag}], 1;
+OTHERS: {meet} @%p2 bra END; {second} END:"""
+
+
+@pytest.mark.parametrize(
+    "second", ["ld.relaxed.gpu{space}.u32 %r7, [{flag}];", "atom{space}.add.u32 %r7, [{flag}], 1;"]
+)
+@pytest.mark.parametrize("space", [".shared", ".global"])
+def test_a_strong_write_does_not_hide_the_weak_one_before_it(space, second):
+    flag = {".shared": "s", ".global": "%rd1"}[space]
+    head = "ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x"
+
+    def report(meet):
+        body = HIDDEN.format(head=head, flag=flag, space=space, meet=meet, second=second.format(space=space, flag=flag))
+        return run(body.replace("mov.u32 %r9, %rd1;", ""), np.zeros(1, np.uint32), module=TILE, block=64)
+
+    assert f"with st{space}.u32; no barrier lies between the two" in race(report(""))
+    clean(report("bar.sync 0;"))
+
+
+@pytest.mark.usefixtures("lockstep")
+def test_an_mbarrier_that_was_initialised_and_counted_at_by_one_thread_alone():
+    body = (
+        "mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; mov.u32 %r3, bar; @%p1 bra AGAIN;\n"
+        "mbarrier.init.shared.b64 [%r3], 1;\nmbarrier.arrive.shared.b64 %rd2, [%r3];\n" + WAIT.format(sem="")
+    )
+    report = run(body, np.zeros(1, np.uint32), module=".shared .align 8 .b64 bar;", block=64)
+    finding = only(report)
+    assert finding.message == (
+        "mbarrier.test_wait.parity.shared.b64 reads bar[0], written by thread (0, 0, 0) of block (0, 0, 0) with "
+        "mbarrier.init.shared.b64; nothing orders the two: lanes of a warp run on their own until they meet at a .sync "
+        "instruction"
+    )
+    assert finding.help == "a `bar.warp.sync` between line 7 and line 9"

@@ -20,7 +20,7 @@ BEGIN = """
     ld.param.u64 %rd2, [y]; mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, s; mov.u32 %r3, bar;
     ld.param.s32 %r10, [at]; ld.param.s32 %r11, [at+4]; ld.param.s32 %r12, [at+8]; ld.param.s32 %r13, [at+12];
     ld.param.s32 %r14, [at+16]; {map}
-    @%p1 mbarrier.init.shared.b64 [%r3], 1; bar.sync 0; @!%p1 bra OTHERS;
+    @%p1 mbarrier.init.shared.b64 [%r3], 1; fence.mbarrier_init.release.cluster; bar.sync 0; @!%p1 bra OTHERS;
 """
 LOAD = """
     mbarrier.arrive.expect_tx.shared.b64 %rd3, [%r3], {bytes};
@@ -425,7 +425,7 @@ def test_a_map_that_is_changed_in_global_memory(released):
 MULTICAST = """
     ld.param.u64 %rd2, [y]; mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, s; mov.u32 %r3, bar;
     mov.b64 %rd1, map; cvta.param.u64 %rd1, %rd1; mov.u32 %r7, %cluster_ctarank; mov.u32 %r8, %ctaid.x;
-    @%p1 mbarrier.init.shared.b64 [%r3], 1;
+    @%p1 mbarrier.init.shared.b64 [%r3], 1; fence.mbarrier_init.release.cluster;
     @%p1 mbarrier.arrive.expect_tx.shared.b64 %rd3, [%r3], {expected};
     barrier.cluster.arrive; barrier.cluster.wait;
     shl.b32 %r10, %r7, 3; mov.u32 %r11, 0; shl.b32 %r9, %r7, 9; add.u32 %r9, %r2, %r9; mov.b16 %h1, {mask};

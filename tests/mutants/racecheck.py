@@ -4,8 +4,7 @@
     python -m tests.mutants.racecheck compare hazards.json    # anywhere: the table of docs/mutants.md
 
 Racecheck sees accesses of the threads of a block to shared memory. The sample is of mutants that cannot hang, and whose
-addresses are those of the intact kernel: barriers and waits that are gone or elsewhere. Each runs under a name of its
-own, by which the reports are told apart.
+addresses are those of the intact kernel: barriers and waits that are gone or elsewhere.
 """
 
 import json
@@ -36,7 +35,6 @@ SAMPLE = (
 )  # fmt: skip
 ARCH, COPIES = "sm_80", 2
 SECONDS = 35
-NAME = re.compile(r"\b(s\d+_(?:intact|m\d+))\b")
 HEAD = "| kernel | mutants | both | emulator only | racecheck only | neither |\n|---|--:|--:|--:|--:|--:|"
 
 
@@ -114,11 +112,12 @@ def launch_all(seconds: float) -> None:
 
 
 def hazards(output: str) -> dict[str, int]:
-    """How many races racecheck reports, by the names of the kernels that were launched."""
-    counts = {line.split()[1]: 0 for line in output.splitlines() if line.startswith("launched ")}
+    """How many races racecheck reports, by the names of the kernels that ran: it reports when a kernel has ended."""
+    counts, races = {}, 0
     for line in output.splitlines():
-        if "Race reported" in line and (match := NAME.search(line)):
-            counts[match[1]] = counts.get(match[1], 0) + 1
+        races += "Race reported" in line
+        if line.startswith("launched "):
+            counts[line.split()[1]], races = races, 0
     return counts
 
 

@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ....isa.step import ASYNC, Fence, PhaseArrival, PhaseCompletion, PhaseWait
+from ....isa.step import ASYNC, INITIALISATION, Fence, PhaseArrival, PhaseCompletion, PhaseWait
 from ...memory.access import (
     READS,
+    UPDATES,
     WRITES,
     Access,
     BarrierArrival,
@@ -36,18 +37,18 @@ from ...memory.regions import CHUNK, Allocation, Region
 from ...run.barriers import BARRIERS
 from ...run.residents import WARP, Residents
 from .accesses import Accesses, Accessors, allowed
+from .checks import Checks
 from .clocks import Clocks, Message
 from .clusters import ClusterClocks, strangers, unstarted
-from .items import leaves_the_same, stores_the_same
+from .initialised import Initialised
+from .journal import Journal, strength
 from .locations import REACH, Boxes, Locations
 from .pages import ALL, Doubts, Knowledge
 from .proxies import Proxies
-from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, Words, each_once
-from .stamps import ASYNC_LANE, LANE_MASK, LATEST, SEVERAL, STAMP, TICK
-from .telling import Conflict, Told, tell, tell_early_exit, tell_of_fence, tell_unstarted
+from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, Words
+from .stamps import ASYNC_LANE, LANE_MASK, SEVERAL, STAMP, TICK
+from .telling import Told, tell_early_exit, tell_unstarted
 
-_WEAK, _BLOCK, _CLUSTER, _DEVICE = range(4)  # whose accesses a strong access cannot race with
-_STRENGTHS = {"cta": _BLOCK, "cluster": _CLUSTER, "gpu": _DEVICE, "sys": _DEVICE}
 _WINDOW = (1 << 40) - 1
 
 
@@ -56,13 +57,9 @@ class Races(Observer):
 
     def __init__(self, regions: Callable[[], tuple[Region, Region]]) -> None:
         self.regions = regions
-        self.now = 0
-        self.told: list[Told | None] = [None]
-        self.strength = np.zeros(1 << 12, np.int8)
+        self.journal = Journal()
         self.arrays: dict[int, GlobalShadow] = {}
         self.boxes: Boxes = {}
-        self.conflicts: list[tuple[Accessors, np.ndarray, np.ndarray, np.ndarray]] = []
-        self.unfenced: list[tuple[Accessors, np.ndarray, np.ndarray, np.ndarray]] = []
 
     # Residents
 
@@ -75,6 +72,8 @@ class Races(Observer):
         self.barriers = np.zeros((residents.slots, BARRIERS, self.clocks.width), STAMP)
         self.clusters = ClusterClocks(self.clocks)
         self.proxies = Proxies(self.clocks)
+        self.checks = Checks(self.journal, self.clocks, self.proxies)
+        self.initialised = Initialised(self.clocks, self.proxies)
         self.proxy_barriers: dict[tuple[int, int], np.ndarray] = {}
         self.messages: dict[tuple[int, int], Message] = {}
         self.shared_region, self.global_region = self.regions()
@@ -89,6 +88,7 @@ class Races(Observer):
         self.clocks.move(residents, rows, lanes[old_lanes[::WARP]] // WARP)
         self.locations.move(residents, old_lanes, lanes[old_lanes])
         self.locations.relocate(slots, self.shared.stride)
+        self.initialised.move(slots, self.shared.stride)
         self.shared = self.shared.moved(residents.slots, old_slots, slots[old_slots])
         barriers, self.barriers = self.barriers, np.zeros((residents.slots, BARRIERS, self.clocks.width), STAMP)
         self.barriers[slots[old_slots]] = barriers[old_slots]
@@ -98,27 +98,22 @@ class Races(Observer):
 
     def _tick(self) -> int:
         """The stamp of what happens now."""
-        self.now += TICK
-        if self.now >= LATEST:
+        if self.journal.is_full:
             self._begin_anew()
-        self.told.append(None)
-        return self.now
+        return self.journal.tick()
 
     def _begin_anew(self) -> None:
         """Forgets everything: the clock has come to its end."""
-        self.now, self.told = TICK, [None]
+        self.journal.clear()
         self.arrays.clear()
         self.boxes.clear()
         self.settle(self.residents)
 
-    def _note(self, told: Told, strength: int) -> int:
-        now = self._tick()
-        time = now // TICK
-        self.told[time] = told
-        if time >= len(self.strength):
-            self.strength = np.concatenate([self.strength, np.zeros_like(self.strength)])
-        self.strength[time] = strength
-        return now
+    def _note(self, told: Told) -> int:
+        """The stamp of an access that is made now."""
+        if self.journal.is_full:
+            self._begin_anew()
+        return self.journal.note(told)
 
     # Accesses
 
@@ -127,12 +122,12 @@ class Races(Observer):
             self._in_shared(access)
         elif access.region is self.global_region and access.space != "const":
             self._in_global(access)
-        self._report(access)
+        self.checks.report(access)
 
     def _in_shared(self, access: Access) -> None:
         shadow = self.shared
         accesses = Accesses(shadow, access.size, *allowed(access))
-        now = self._note(Told(access.by.origin, access.kind, access.ordering), _strength(access))
+        now = self._note(Told(access.by.origin, access.kind, access.ordering))
         if access.slots is not None:
             self._check_started(access)
         doubts = self._doubts(access, accesses.flat)
@@ -143,9 +138,13 @@ class Races(Observer):
         if access.kind != READS and shadow.remote is not None:
             self._check_remote_readers(access, shadow.remote)
         if doubts.fences is not None:
-            self._check_fences(access, accesses.those(doubts.fences), shadow)
+            self.checks.fences(access, accesses.those(doubts.fences), shadow)
         if access.asynchronous:
+            if access.ordering.proxy == "async" and access.kind == UPDATES:
+                self.checks.initialised(accesses.those(ALL), self.initialised.unfenced(accesses.flat, accesses.lanes))
             return
+        if access.ordering == INITIALISATION:
+            self.initialised.begin(accesses.flat, accesses.lanes, now)
         self._record_shared(access, now, accesses)
         if access.ordering.sem != "weak" or self.locations.boxes:
             self.locations.access(access, "shared", accesses.flat, accesses.lanes, now | SEVERAL)
@@ -179,10 +178,11 @@ class Races(Observer):
         if access.kind != READS:
             shadow.newest_write = now | SEVERAL
             stamps, warps = self._stamps(access, now, who.lanes), self.clocks.warp[who.rows]
+            self._keep_weaker(access, shadow, words)
             shadow.writes.put(words, stamps, warps)
             if shadow.pages is not None:
                 shadow.pages.note_writes(self.clocks, words.first * shadow.grain, warps, now | SEVERAL)
-            self._check_neighbours(access, who, *shadow.writes.take(words), stamps, warps)
+            self.checks.same_step(access, who, *shadow.writes.take(words), stamps, warps)
             return
         if access.slots is not None:
             who = self._record_remote(access, now, who)
@@ -209,11 +209,32 @@ class Races(Observer):
         if crowded.any():
             shadow.readers.put(places.only(crowded), stamps[crowded] | LANE_MASK)
 
+    def _keep_weaker(self, access: Access, shadow: Shadow, words: Words) -> None:
+        """Remembers writes behind a stronger one that comes now: other strong accesses may race with these alone."""
+        reach = strength(access.ordering)
+        if not reach:
+            shadow.reveal(words)
+            return
+        stamps, warps = shadow.writes.take(words)
+        weaker = (stamps != 0) & (self.journal.strengths_of(stamps) < reach)
+        if weaker.any():
+            shadow.hide(words, weaker, stamps, warps)
+
+    def _check_weaker(self, access: Access, who: Accessors, shadow: Shadow) -> None:
+        """Holds a strong access against weaker writes that stronger ones hide."""
+        if shadow.hidden is None or not strength(access.ordering):
+            return
+        entry, stamps, warps = shadow.hidden.of(who.words.all)
+        if entry.size:
+            hidden = stamps[:, np.newaxis], warps[:, np.newaxis]
+            self.checks.earlier(access, who.only(entry // who.words.width), *hidden, WRITES)
+
     def _check_shared_writers(self, access: Access, who: Accessors) -> None:
         """Holds an access against the last writes, but for those that the whole block knows."""
         late = self._late(who, self.shared.writes.stamp, who.words)
         if late is not None:
-            self._check(access, late, *self.shared.writes.take(late.words), WRITES)
+            self.checks.earlier(access, late, *self.shared.writes.take(late.words), WRITES)
+            self._check_weaker(access, late, self.shared)
 
     def _late(self, who: Accessors, plane: Plane, places: Words) -> Accessors | None:
         """Those of the accesses to words with stamps that not all warps of the block know."""
@@ -232,7 +253,7 @@ class Races(Observer):
                 start = self.clocks.block[who.rows] * self.residents.warps if first is None else first
                 number = (start + warp).astype(STAMP)
                 warps = np.broadcast_to(number[:, np.newaxis], stamps.shape)
-                self._check(access, who, stamps, warps, READS)
+                self.checks.earlier(access, who, stamps, warps, READS)
 
     # Other blocks of the cluster
 
@@ -263,7 +284,7 @@ class Races(Observer):
         lanes = words.each(lanes)
         who = Accessors(words, lanes, lanes // WARP, words.each(number))
         for which, stamps, warps in remote.reads_of(words):
-            self._check(access, who.only(which), stamps, warps, READS)
+            self.checks.earlier(access, who.only(which), stamps, warps, READS)
 
     def _check_started(self, access: Access) -> None:
         """Reports accesses to shared memory of blocks that may not have started yet."""
@@ -281,19 +302,21 @@ class Races(Observer):
         """Reports blocks that end while other blocks may not be done with their shared memory."""
         for slot in slots.tolist():
             for place, stamp, warp in strangers(self.clocks, self.shared, slot, self._wrote):
-                tell_early_exit(by, self.residents, slot, self.shared_region, place, self.told[stamp // TICK], warp)
+                tell_early_exit(
+                    by, self.residents, slot, self.shared_region, place, self.journal.told[stamp // TICK], warp
+                )
                 return
 
     def _wrote(self, stamp: int) -> bool:
         """Whether an access wrote what it did not read too."""
-        earlier = self.told[stamp // TICK]
+        earlier = self.journal.told[stamp // TICK]
         return earlier is not None and earlier.kind == WRITES
 
     def _in_global(self, access: Access) -> None:
         flat, lanes, number = allowed(access)
         if not flat.size:
             return
-        now = self._note(Told(access.by.origin, access.kind, access.ordering), _strength(access))
+        now = self._note(Told(access.by.origin, access.kind, access.ordering))
         for allocation, which in self._allocations(access, number):
             part = flat[which], lanes[which], number[which]
             self._in_array(access, now, self._array(allocation), *part)
@@ -331,114 +354,22 @@ class Races(Observer):
         rows = lanes // WARP
         who = Accessors(words, lanes, rows, number)
         stamps = self._stamps(access, now, lanes)
-        self._check(access, who, *shadow.writes.take(words), WRITES)
+        self.checks.earlier(access, who, *shadow.writes.take(words), WRITES)
+        self._check_weaker(access, who, shadow)
         if access.asynchronous:
-            self._check_fences(access, who, shadow)
+            self.checks.fences(access, who, shadow)
         if access.kind == READS:
             if not access.asynchronous:
                 shadow.read(flat, access.size, stamps[:: words.repeats], self.clocks.warp[rows[:: words.repeats]])
             return
         for which, read, readers in shadow.reads_of(words):
-            self._check(access, who.only(which), read, readers, READS)
+            self.checks.earlier(access, who.only(which), read, readers, READS)
         if access.asynchronous:
             return
         warps = self.clocks.warp[rows]
+        self._keep_weaker(access, shadow, words)
         shadow.overwrite(words, stamps, warps)
-        self._check_neighbours(access, who, *shadow.writes.take(words), stamps, warps)
-
-    # Checks
-
-    def _check_fences(self, access: Access, who: Accessors, shadow: Shadow) -> None:
-        """Holds what the async proxy will do against what the generic proxy wrote before."""
-        if access.ordering.proxy != "async" or access.ordering.sem != "weak" or self.conflicts:
-            return
-        stamps, warps = each_once(*shadow.writes.take(who.words))
-        entry, word = np.nonzero(self.proxies.unfenced(who.rows, stamps, warps))
-        if entry.size:
-            self.unfenced.append((who, entry, stamps[entry, word], warps[entry, word]))
-
-    def _check(self, access: Access, who: Accessors, stamps: np.ndarray, warps: np.ndarray, kind: str) -> None:
-        """Holds accesses against earlier ones, (entries, words of an entry)."""
-        stamps, warps = each_once(stamps, warps)
-        rows = np.broadcast_to(who.rows[:, np.newaxis], stamps.shape)
-        late = stamps > self.clocks.limits(rows, warps)
-        if not late.any():
-            return
-        own = (warps == self.clocks.warp[rows]) & (stamps & LANE_MASK == (who.lanes % WARP)[:, np.newaxis])
-        late &= ~own
-        if late.any():
-            entry, part = np.nonzero(late)
-            self._sift(access, who, entry, stamps[entry, part], warps[entry, part], kind)
-
-    def _sift(
-        self,
-        access: Access,
-        who: Accessors,
-        entry: np.ndarray,
-        stamps: np.ndarray,
-        warps: np.ndarray,
-        kind: str,
-    ) -> None:
-        """Drops what is no race: both strong, the same bytes, known from afar; reports the rest."""
-        racy = ~self._both_strong(access, who.rows[entry], stamps, warps)
-        if access.kind == WRITES and kind == WRITES and access.items is not None:
-            racy &= ~leaves_the_same(access)[who.number[entry]]
-        if racy.any():
-            entry, stamps, warps = entry[racy], stamps[racy], warps[racy]
-            racy = self.clocks.unordered(who.lanes[entry], warps, stamps, kind == READS)
-        if racy.any():
-            self.conflicts.append((who, entry[racy], stamps[racy], warps[racy]))
-
-    def _both_strong(self, access: Access, rows: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
-        strength = _strength(access)
-        if not strength:
-            return np.zeros(len(rows), bool)
-        common = np.minimum(self.strength[stamps // TICK], strength)
-        same_block = warps // self.residents.warps == self.clocks.block[rows]
-        same_cluster = warps // self.clocks.width == self.clocks.cluster[rows]
-        return common >= np.where(same_block, _BLOCK, np.where(same_cluster, _CLUSTER, _DEVICE))
-
-    def _check_neighbours(
-        self,
-        access: Access,
-        who: Accessors,
-        stamps: np.ndarray,
-        warps: np.ndarray,
-        own_stamps: np.ndarray,
-        own_warps: np.ndarray,
-    ) -> None:
-        """Looks for lanes whose words another lane wrote in the same step."""
-        lost = ((stamps != own_stamps[:, np.newaxis]) | (warps != own_warps[:, np.newaxis])).any(1)
-        if not lost.any():
-            return
-        entry = np.flatnonzero(lost)
-        stamps, warps = stamps[entry, 0], warps[entry, 0]
-        racy = ~self._both_strong(access, who.rows[entry], stamps, warps)
-        if access.items is not None:
-            racy &= ~stores_the_same(access)[who.number[entry]]
-        if racy.any():
-            self.conflicts.append((who, entry[racy], stamps[racy], warps[racy]))
-
-    def _report(self, access: Access) -> None:
-        """Reports what an access conflicts with: the first of it, for all lanes that have any."""
-        if not (self.conflicts or self.unfenced):
-            return
-        say = tell if self.conflicts else tell_of_fence
-        conflicts = self.conflicts or self.unfenced
-        self.conflicts, self.unfenced = [], []
-        which = np.zeros(access.address.shape, bool)
-        for who, entry, _, _ in conflicts:
-            which.reshape(-1)[who.number[entry]] = True
-        who, entry, stamps, warps = min(conflicts, key=lambda c: int(c[0].number[c[1]].min()))
-        first = int(np.argmin(who.number[entry]))
-        earlier = self.told[int(stamps[first]) // TICK]
-        assert earlier is not None
-        lane = int(who.lanes[entry[first]])
-        conflict = Conflict(
-            access, int(access.address.reshape(-1)[who.number[entry[first]]]), lane, earlier, int(warps[first]),
-            int(stamps[first]) % TICK, self.residents,
-        )  # fmt: skip
-        say(conflict, which)
+        self.checks.same_step(access, who, *shadow.writes.take(words), stamps, warps)
 
     # Order
 
@@ -479,6 +410,8 @@ class Races(Observer):
         now = self._tick() | SEVERAL
         if fence.proxy == "async":
             self.proxies.fence(by.lanes_now, now)
+        elif fence.proxy == "mbarrier":
+            self.initialised.fence(by.lanes_now, now - SEVERAL)
         self.locations.fence(fence, by.lanes_now, now, by.alive)
 
     def _arrive(self, event: BarrierArrival) -> None:
@@ -519,7 +452,7 @@ class Races(Observer):
 
     def _land(self, event: Landing) -> None:
         """Bytes that were copied count as read and written now by the threads that waited for them."""
-        now = self._note(Told(event.origin, WRITES, asynchronous=True), _WEAK)
+        now = self._note(Told(event.origin, WRITES, asynchronous=True))
         rows = event.lanes // WARP
         stamps, warps = (now + event.lanes % WARP).astype(STAMP), self.clocks.warp[rows]
         words = self.shared.words(event.destination, event.bytes)
@@ -538,7 +471,7 @@ class Races(Observer):
 
     def _land_bulk(self, event: BulkLanding) -> None:
         """What bulk copies wrote is known to those who wait for their mbarriers, and so is what they read."""
-        now = self._note(Told(event.origin, WRITES, ASYNC, asynchronous=True), _WEAK)
+        now = self._note(Told(event.origin, WRITES, ASYNC, asynchronous=True))
         stride = self.shared.stride
         landings = self.proxies.landing(event.mbarrier // stride, event.mbarrier % stride)
         places, writers = event.places.reshape(-1), np.broadcast_to(landings, event.places.shape).reshape(-1)
@@ -560,7 +493,7 @@ class Races(Observer):
 
     def _end_reading(self, event: ReadingEnd) -> None:
         """Bytes that the async proxy has read count as read now by the threads for which it did."""
-        now = self._note(Told(event.origin, READS, ASYNC), _WEAK)
+        now = self._note(Told(event.origin, READS, ASYNC))
         words = self.shared.words(event.places, CHUNK)
         lanes = words.each(event.lanes)
         rows = lanes // WARP
@@ -591,9 +524,3 @@ class Races(Observer):
             self.locations.complete("shared", flat[done])
         elif done.any():
             self.locations.wait(event, "shared", flat[done], lanes[done], by.alive)
-
-
-def _strength(access: Access) -> int:
-    if access.ordering.sem == "weak":
-        return _WEAK
-    return _STRENGTHS[access.ordering.scope]

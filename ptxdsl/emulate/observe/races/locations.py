@@ -115,11 +115,11 @@ class Locations:
     def access(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
         """Lanes read or write flags, one after another."""
         sem = access.ordering.sem
-        if access.ordering.proxy == "mbarrier" and not (self.any_fenced and access.kind != READS):
-            return
         if sem == "weak":
             if self.boxes and access.kind != READS:
                 self._drop(space, flat)
+            return
+        if access.ordering.proxy == "mbarrier" and not (self.any_fenced and access.kind != READS):
             return
         if access.kind != READS and (sem in ("release", "acq_rel") or self.any_fenced):
             self._exchange(access, space, flat, lanes, now)

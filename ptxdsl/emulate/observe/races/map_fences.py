@@ -78,14 +78,14 @@ class MapFences(Observer):
 
     def _follow_the_clock(self) -> None:
         """Forgets everything when the clock has begun anew."""
-        if self.races.now < self.newest:
+        if self.races.journal.now < self.newest:
             self.releases.clear()
             self.acquires.clear()
-        self.newest = self.races.now
+        self.newest = self.races.journal.now
 
     def _fence(self, lane: int, reach: int, collective: bool) -> ProxyFence:
         """A fence by a thread, which knows what its warp did if that runs it together."""
-        clocks, now = self.races.clocks, self.races.now
+        clocks, now = self.races.clocks, self.races.journal.now
         row = lane // WARP
         known = clocks.tell(lane, now | SEVERAL)
         if collective:
@@ -132,14 +132,14 @@ class MapFences(Observer):
     def _acquired(self, writes: MapWrites, lane: int, address: int) -> bool:
         """Whether a lane knows of an acquire behind all writes to a map."""
         clocks = self.races.clocks
-        known, latest = clocks.tell(lane, self.races.now | SEVERAL), int(writes.stamps.max())
+        known, latest = clocks.tell(lane, self.races.journal.now | SEVERAL), int(writes.stamps.max())
         acquires = self.acquires.get((int(clocks.block[lane // WARP]), address), ())
         return any(acquire.stamp > latest and acquire.known_to(known) for acquire in acquires)
 
     def _report(self, access: Access, writes: MapWrites, lane: int, address: int) -> None:
         word = int(np.argmax(writes.stamps))
         stamp = int(writes.stamps[word])
-        earlier = self.races.told[stamp // TICK]
+        earlier = self.races.journal.told[stamp // TICK]
         assert earlier is not None
         which = np.zeros(access.address.shape, bool)
         which.reshape(_ITEMS, -1)[:] = access.address.reshape(_ITEMS, -1)[0] == address

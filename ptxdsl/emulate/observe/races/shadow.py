@@ -125,7 +125,8 @@ class Cells:
 class Shadow:
     """The words of a piece of memory of `bytes` bytes from `origin` on.
 
-    `newest_write` and `newest_read` are the greatest stamps there.
+    `newest_write` and `newest_read` are the greatest stamps there. `hidden` has writes behind stronger ones: the last
+    write of a word is all that a weak access can race with, but a strong one races with no other strong one.
     """
 
     def __init__(self, origin: int, bytes: int) -> None:
@@ -133,6 +134,7 @@ class Shadow:
         self.grain = 4
         self.newest_write = self.newest_read = 0
         self.writes = Cells.empty(bytes // self.grain + 1)
+        self.hidden: MoreReaders | None = None
 
     def words(self, flat: np.ndarray, size: int) -> Words:
         """The words of accesses of `size` bytes."""
@@ -147,6 +149,19 @@ class Shadow:
     def refine(self, factor: int) -> None:
         self.grain //= factor
         self.writes = self.writes.refined(factor)
+        if self.hidden is not None:
+            self.hidden = self.hidden.refined(factor, len(self.writes.stamp.data))
+
+    def hide(self, words: Words, which: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
+        """Keeps the last writes of some words, (entries, width), which stronger ones will replace."""
+        if self.hidden is None:
+            self.hidden = MoreReaders(len(self.writes.stamp.data))
+        self.hidden.add(words.all.reshape(which.shape)[which], stamps[which], warps[which])
+
+    def reveal(self, words: Words) -> None:
+        """Weak writes replace all that came before them."""
+        if self.hidden is not None:
+            self.hidden.forget(words.all)
 
 
 class SharedShadow(Shadow):
@@ -197,6 +212,10 @@ class SharedShadow(Shadow):
             new.pages = self.pages.moved(slots, source, destination)
         if self.remote is not None:
             new.remote = self.remote.moved(self.stride, slots, source, destination)
+        if self.hidden is not None:
+            places = np.full(self.slots + 1, -1)
+            places[source] = destination
+            new.hidden = self.hidden.moved(self.stride // self.grain, places, len(new.writes.stamp.data))
         return new
 
     def read_remotely(self, flat: np.ndarray, size: int, stamps: np.ndarray, warps: np.ndarray) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....errors import Location
-from ....isa.step import WEAK, Ordering
+from ....isa.step import INITIALISATION, WEAK, Ordering
 from ...memory.access import READS, UPDATES, WRITES, Access, Origin, Requester
 from ...memory.regions import Region
 from ...run.residents import WARP, Residents
@@ -146,6 +146,8 @@ def tell_of_fence(conflict: Conflict, which: np.ndarray) -> None:
     others = [earlier.origin.location] if earlier.origin.location is not None else []
     between = _between(earlier.origin.location, access.by.origin.location)
     help = f"a `fence.proxy.async` {between}, by the threads that wrote, before the barrier that others wait at"
+    if earlier.ordering == INITIALISATION:
+        help = f"a `fence.mbarrier_init.release.cluster` {between}, by the thread that initialised it"
     access.by.finding("race", message, which, others, help)
 
 
@@ -200,7 +202,7 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
         return f"mbarrier.try_wait for the phase that the copy completes, before {second}"
     if _narrow(conflict):
         return f"write {'.cluster' if conflict.same_cluster else '.gpu'} in both"
-    if (access.ordering.sem == "weak") != (earlier.ordering.sem == "weak"):
+    if (access.ordering.sem == "weak") != (earlier.ordering.sem == "weak") and earlier.ordering != INITIALISATION:
         weak, line = (access.by.origin, second) if access.ordering.sem == "weak" else (earlier.origin, first)
         return f"{weak.name} ({line}) is weak: a flag or a counter takes .relaxed, .acquire or .release, or .volatile"
     if conflict.same_step or crowd:

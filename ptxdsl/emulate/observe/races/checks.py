@@ -1,0 +1,123 @@
+"""Whether accesses race with earlier ones: knowledge, strength, what is written; and the finding."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...memory.access import READS, WRITES, Access
+from ...run.residents import WARP
+from .accesses import Accessors
+from .clocks import Clocks
+from .initialised import Initialisation
+from .items import leaves_the_same, stores_the_same
+from .journal import BLOCK, CLUSTER, DEVICE, Journal, strength
+from .proxies import Proxies
+from .shadow import Shadow, each_once
+from .stamps import LANE_MASK, TICK
+from .telling import Conflict, tell, tell_of_fence
+
+
+class Checks:
+    """Collects what an access conflicts with, in `conflicts` and `unfenced`, until it is reported."""
+
+    def __init__(self, journal: Journal, clocks: Clocks, proxies: Proxies) -> None:
+        self.journal, self.clocks, self.proxies = journal, clocks, proxies
+        self.conflicts: list[tuple[Accessors, np.ndarray, np.ndarray, np.ndarray]] = []
+        self.unfenced: list[tuple[Accessors, np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def fences(self, access: Access, who: Accessors, shadow: Shadow) -> None:
+        """Holds what the async proxy will do against what the generic proxy wrote before."""
+        if access.ordering.proxy != "async" or access.ordering.sem != "weak" or self.conflicts:
+            return
+        stamps, warps = each_once(*shadow.writes.take(who.words))
+        entry, word = np.nonzero(self.proxies.unfenced(who.rows, stamps, warps))
+        if entry.size:
+            self.unfenced.append((who, entry, stamps[entry, word], warps[entry, word]))
+
+    def initialised(self, who: Accessors, unfenced: list[tuple[int, Initialisation]]) -> None:
+        """Copies complete at mbarriers whose initialisation the async proxy need not see."""
+        for n, known in unfenced:
+            self.unfenced.append((who.only(np.array([n])), *np.array([[0], [known.stamp], [known.warp]])))
+
+    def earlier(self, access: Access, who: Accessors, stamps: np.ndarray, warps: np.ndarray, kind: str) -> None:
+        """Holds accesses against earlier ones, (entries, words of an entry)."""
+        stamps, warps = each_once(stamps, warps)
+        rows = np.broadcast_to(who.rows[:, np.newaxis], stamps.shape)
+        late = stamps > self.clocks.limits(rows, warps)
+        if not late.any():
+            return
+        own = (warps == self.clocks.warp[rows]) & (stamps & LANE_MASK == (who.lanes % WARP)[:, np.newaxis])
+        late &= ~own
+        if late.any():
+            entry, part = np.nonzero(late)
+            self._sift(access, who, entry, stamps[entry, part], warps[entry, part], kind)
+
+    def _sift(
+        self,
+        access: Access,
+        who: Accessors,
+        entry: np.ndarray,
+        stamps: np.ndarray,
+        warps: np.ndarray,
+        kind: str,
+    ) -> None:
+        """Drops what is no race: both strong, the same bytes, known from afar; reports the rest."""
+        racy = ~self._both_strong(access, who.rows[entry], stamps, warps)
+        if access.kind == WRITES and kind == WRITES and access.items is not None:
+            racy &= ~leaves_the_same(access)[who.number[entry]]
+        if racy.any():
+            entry, stamps, warps = entry[racy], stamps[racy], warps[racy]
+            racy = self.clocks.unordered(who.lanes[entry], warps, stamps, kind == READS)
+        if racy.any():
+            self.conflicts.append((who, entry[racy], stamps[racy], warps[racy]))
+
+    def _both_strong(self, access: Access, rows: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
+        reach = strength(access.ordering)
+        if not reach:
+            return np.zeros(len(rows), bool)
+        common = np.minimum(self.journal.strengths_of(stamps), reach)
+        same_block = warps // self.clocks.residents.warps == self.clocks.block[rows]
+        same_cluster = warps // self.clocks.width == self.clocks.cluster[rows]
+        return common >= np.where(same_block, BLOCK, np.where(same_cluster, CLUSTER, DEVICE))
+
+    def same_step(
+        self,
+        access: Access,
+        who: Accessors,
+        stamps: np.ndarray,
+        warps: np.ndarray,
+        own_stamps: np.ndarray,
+        own_warps: np.ndarray,
+    ) -> None:
+        """Looks for lanes whose words another lane wrote in the same step."""
+        lost = ((stamps != own_stamps[:, np.newaxis]) | (warps != own_warps[:, np.newaxis])).any(1)
+        if not lost.any():
+            return
+        entry = np.flatnonzero(lost)
+        stamps, warps = stamps[entry, 0], warps[entry, 0]
+        racy = ~self._both_strong(access, who.rows[entry], stamps, warps)
+        if access.items is not None:
+            racy &= ~stores_the_same(access)[who.number[entry]]
+        if racy.any():
+            self.conflicts.append((who, entry[racy], stamps[racy], warps[racy]))
+
+    def report(self, access: Access) -> None:
+        """Reports what an access conflicts with: the first of it, for all lanes that have any."""
+        if not (self.conflicts or self.unfenced):
+            return
+        say = tell if self.conflicts else tell_of_fence
+        conflicts = self.conflicts or self.unfenced
+        self.conflicts, self.unfenced = [], []
+        which = np.zeros(access.address.shape, bool)
+        for who, entry, _, _ in conflicts:
+            which.reshape(-1)[who.number[entry]] = True
+        who, entry, stamps, warps = min(conflicts, key=lambda c: int(c[0].number[c[1]].min()))
+        first = int(np.argmin(who.number[entry]))
+        earlier = self.journal.told[int(stamps[first]) // TICK]
+        assert earlier is not None
+        lane = int(who.lanes[entry[first]])
+        conflict = Conflict(
+            access, int(access.address.reshape(-1)[who.number[entry[first]]]), lane, earlier, int(warps[first]),
+            int(stamps[first]) % TICK, self.clocks.residents,
+        )  # fmt: skip
+        say(conflict, which)

@@ -1,0 +1,80 @@
+"""mbarriers that were initialised, and whether the async proxy sees them so.
+
+An mbarrier is initialised through the generic proxy. A bulk copy that completes bytes there does so through the async
+proxy: the initialisation must be fenced by the thread that made it (`fence.mbarrier_init`), or by one that knows of it
+(`fence.proxy.async`), on the way to the thread that issues the copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...run.residents import WARP
+from .clocks import Clocks
+from .proxies import Proxies
+from .stamps import LANDINGS, STAMP, TICK
+
+
+@dataclass(eq=False, slots=True)
+class Initialisation:
+    """By which lane of a warp of the grid, when, and when that lane fenced it (0: not yet)."""
+
+    warp: int
+    stamp: int
+    fenced: int = 0
+
+
+class Initialised:
+    """The latest initialisation of each mbarrier, by its place in shared memory."""
+
+    def __init__(self, clocks: Clocks, proxies: Proxies) -> None:
+        self.clocks, self.proxies = clocks, proxies
+        self.at: dict[int, Initialisation] = {}
+
+    def begin(self, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
+        """Lanes initialise mbarriers."""
+        warps = self.clocks.warp[lanes // WARP].tolist()
+        for place, warp, lane in zip(flat.tolist(), warps, (lanes % WARP).tolist(), strict=True):
+            self.at[place] = Initialisation(warp, now + lane)
+
+    def fence(self, lanes: np.ndarray, now: int) -> None:
+        """Lanes fence what they initialised."""
+        threads = set(self.clocks.threads(lanes))
+        for known in self.at.values():
+            if not known.fenced and known.warp * WARP + known.stamp % TICK in threads:
+                known.fenced = now + known.stamp % TICK
+
+    def unfenced(self, flat: np.ndarray, lanes: np.ndarray) -> list[tuple[int, Initialisation]]:
+        """Of lanes that let copies complete at places: the numbers of those that may do so too early."""
+        entries = ((n, self.at.get(place)) for n, place in enumerate(flat.tolist()))
+        return [(n, known) for n, known in entries if known is not None and not self._seen(known, int(lanes[n]))]
+
+    def _seen(self, known: Initialisation, lane: int) -> bool:
+        """Whether a fence stands between an initialisation and a lane."""
+        if known.fenced and self._knows(lane, known.warp, known.fenced):
+            return True
+        row, block = lane // WARP, known.warp // self.clocks.residents.warps
+        stamp, warp = np.array([[known.stamp]], STAMP), np.array([[known.warp]], STAMP)
+        if block == self.clocks.block[row]:
+            return not self.proxies.unfenced(np.array([row]), stamp, warp).any()
+        home = self.clocks.row[self.clocks.warp == known.warp]
+        column = LANDINGS + known.warp % self.clocks.residents.warps * WARP + known.stamp % TICK
+        return bool((self.clocks.proxy_table()[home, column] >= known.stamp).any())
+
+    def _knows(self, lane: int, warp: int, stamp: int) -> bool:
+        """Whether a lane knows what a thread did at a time."""
+        row, warps, stamps = np.array([lane // WARP]), np.array([warp], STAMP), np.array([stamp], STAMP)
+        if self.clocks.warp[row] == warps and lane % WARP == stamp % TICK:
+            return True
+        known = self.clocks.limits(row, warps) >= stamps
+        return bool(known.any()) or not self.clocks.unordered(np.array([lane]), warps, stamps, False).any()
+
+    def move(self, slots: np.ndarray, stride: int) -> None:
+        """Slots of shared memory have other numbers, -1 for those that are gone."""
+        self.at = {
+            int(slots[place // stride]) * stride + place % stride: known
+            for place, known in self.at.items()
+            if slots[place // stride] >= 0
+        }

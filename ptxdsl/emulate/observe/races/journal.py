@@ -1,0 +1,54 @@
+"""The clock of the detector: what was accessed at each time, and how strongly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ....isa.step import Ordering
+from .stamps import LATEST, TICK
+from .telling import Told
+
+WEAK, BLOCK, CLUSTER, DEVICE = range(4)  # whose accesses a strong access cannot race with
+_STRENGTHS = {"cta": BLOCK, "cluster": CLUSTER, "gpu": DEVICE, "sys": DEVICE}
+
+
+def strength(ordering: Ordering) -> int:
+    """How far an access is strong: not at all, or for the threads of its scope."""
+    return WEAK if ordering.sem == "weak" else _STRENGTHS[ordering.scope]
+
+
+class Journal:
+    """`now` is the latest stamp; `told` and `strengths` have, by time, the accesses that were made then."""
+
+    def __init__(self) -> None:
+        self.strengths = np.zeros(1 << 12, np.int8)
+        self.clear()
+
+    def clear(self) -> None:
+        """The clock begins anew."""
+        self.now = TICK
+        self.told: list[Told | None] = [None, None]
+
+    @property
+    def is_full(self) -> bool:
+        return self.now + TICK >= LATEST
+
+    def tick(self) -> int:
+        """The stamp of what happens now."""
+        self.now += TICK
+        self.told.append(None)
+        return self.now
+
+    def note(self, told: Told) -> int:
+        """The stamp of an access that is made now."""
+        now, time = self.tick(), self.now // TICK
+        self.told[time] = told
+        if time >= len(self.strengths):
+            self.strengths = np.concatenate([self.strengths, np.zeros_like(self.strengths)])
+        self.strengths[time] = strength(told.ordering)
+        return now
+
+    def strengths_of(self, stamps: np.ndarray) -> np.ndarray:
+        """How strong accesses were."""
+        strengths: np.ndarray = self.strengths[stamps // TICK]
+        return strengths

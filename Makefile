@@ -14,7 +14,7 @@ ifneq ($(shell $(BIN)/python -c 'import pip, sys; print(sys.version_info >= (3, 
 BROKEN := FORCE
 endif
 
-.PHONY: help demo test lint golden stubs wheel docs gpu bench corpus clean FORCE
+.PHONY: help demo test lint mutants golden stubs wheel docs gpu bench corpus clean FORCE
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -31,6 +31,9 @@ lint: $(READY)-lint ## ruff check, ruff format and mypy
 	$(BIN)/python -m ruff check
 	$(BIN)/python -m ruff format --check
 	$(BIN)/python -m mypy
+
+mutants: $(READY)-test ## what the emulator finds in shipped kernels that lack something: docs/mutants.md (half an hour)
+	$(BIN)/python -m tests.mutants
 
 golden: $(READY)-test ## write the golden PTX files again: look at the difference before you commit it
 	PTXDSL_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 -k golden

@@ -7,6 +7,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import f32, ptr
+from tests.mutants import racecheck
 from tests.mutants.reasons import explained
 from tests.mutants.subjects import SUBJECTS
 from tests.mutants.table import table
@@ -51,7 +52,7 @@ def test_what_is_found_what_is_equivalent_and_why():
     assert told == {
         ("barrier", "removed", SAME, meets),
         ("barrier", "before st.shared.f32", SAME, meets),
-        ("barrier", "removed", DOUBLED, "`bar.sync 0;` (test_mutants.py:34) does it too"),
+        ("barrier", "removed", DOUBLED, "`bar.sync 0;` (test_mutants.py:35) does it too"),
         ("bound", "is le", NUMBER, "under lockstep"),
         ("bound", "removed", NUMBER, "under lockstep"),
         ("swizzle", "removed", NUMBER, "under lockstep"),
@@ -77,3 +78,42 @@ def test_the_table_counts_every_mutant():
     assert rows[2].startswith(f"| exchange | {count} | ")
     assert rows[3].startswith(f"| all | {count} | ")
     assert rows[-1] == "- none"
+
+
+REPORTED = """========= COMPUTE-SANITIZER
+launched s0_intact
+========= Error: Race reported between Read access at s0_m0+0x5d0 in kernel.py:41
+=========     and Write access at s0_m0+0x4d0 in kernel.py:35 [1232 hazards]
+=========
+launched s0_m0
+launched s0_m1
+========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
+"""
+
+
+def test_races_that_racecheck_reports_are_of_the_kernel_that_ended_last():
+    assert racecheck.hazards(REPORTED) == {"s0_intact": 0, "s0_m0": 1, "s0_m1": 0}
+
+
+def test_the_texts_for_racecheck_differ_in_their_names_and_in_one_line():
+    text = exchange.ptx()
+    intact, *mutants = racecheck.texts(3, text, "exchange")
+    assert intact == ("s3_intact", text.replace(".entry exchange(", ".entry s3_intact("))
+    assert [name for name, _ in mutants] == [f"s3_m{n}" for n in range(len(mutants))]
+    assert all(changed.count("bar.sync") >= 1 for _, changed in mutants)
+
+
+def test_the_table_of_both_names_what_they_judge_differently():
+    agreement = racecheck.Agreement()
+    first, second = racecheck.sample(exchange.ptx())[:2]
+    agreement.add(first, True, True)
+    agreement.add(second, True, False)
+    rows = racecheck.table({"exchange": agreement}, ["03_transpose"]).split("\n")
+    assert rows[2:] == [
+        "| exchange | 2 | 1 | 1 | 0 | 0 |",
+        "| all | 2 | 1 | 1 | 0 | 0 |",
+        "",
+        "Intact kernels that racecheck accuses: 03_transpose.",
+        "",
+        f"- exchange: emulator only: {second}",
+    ]

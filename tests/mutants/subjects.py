@@ -59,6 +59,12 @@ def product(sizes: Sequence[tuple[int, int, int]] = SIZES, **options: object) ->
             gemm(whole(m, k), whole(k, n, seed=1), config=CONFIG, **options)
 
 
+def stream_k() -> None:
+    """Blocks with a tile of their own, with parts of one, and with parts of several."""
+    product([*SIZES, (104, 40, 96)], schedule=StreamKThreadblockSwizzle(3))
+    product([(96, 32, 384), (160, 32, 400)], schedule=StreamKThreadblockSwizzle(2))
+
+
 def group(**options: object) -> None:
     for deeper in (0, 32, 64):
         sizes = [(m, n, k + deeper) for m, n, k in GROUP]
@@ -136,7 +142,7 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "gemm, split K in turn": lambda: product(split_k=2),
     "gemm, split K, last block adds": lambda: product(split_k=2, reduction="parallel"),
     "gemm, split K, shares": lambda: product(split_k=2, reduction="scatter"),
-    "gemm, stream-K": lambda: product([*SIZES, (104, 40, 96)], schedule=StreamKThreadblockSwizzle(3)),
+    "gemm, stream-K": stream_k,
     "gemm, persistent": lambda: product([(72, 40, 104), (72, 40, 72), (40, 72, 160)], schedule=PersistentScheduler()),
     "grouped, device": lambda: group(schedule="device"),
     "grouped, table, balanced": lambda: group(schedule="host", balance="k"),

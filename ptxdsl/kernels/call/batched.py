@@ -15,7 +15,7 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.configure import facts, narrower
 from ptxdsl.kernels.call.group import Matrices, ProblemGroup, group_of
 from ptxdsl.kernels.call.lists import ProblemTable, Send
-from ptxdsl.kernels.call.matrix import Matrix, tensor
+from ptxdsl.kernels.call.matrix import Matrix, array_argument
 from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.call.residency import prepared
 from ptxdsl.kernels.call.scheduled import Scheduled
@@ -103,7 +103,7 @@ def lists_of(a: Any, b: Any, c: Any, out: Any) -> dict[str, Sequence[object]]:
 
 def _check_single(name: str, owner: object, listed: str) -> None:
     """Raises LaunchError for what stands beside lists and is no matrix for all products."""
-    shape = tensor(name, owner, (2, 3), "a matrix has two dimensions", "reshape it").array.shape
+    shape = array_argument(name, owner, (2, 3), "a matrix has two dimensions", "reshape it").array.shape
     if len(shape) == 3 or name == "out":
         such = f", such as list({name})" if len(shape) == 3 else ""
         alone = "" if name == "out" else "; a single matrix is for all products"

@@ -8,7 +8,7 @@ from math import gcd
 from typing import Any, NamedTuple
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.matrix import Matrix, Tensor, describe_type, describe_types, empty, tensor
+from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument, describe_type, describe_types, empty
 from ptxdsl.kernels.call.problem import (
     EpilogueOperand,
     GemmProblem,
@@ -104,8 +104,8 @@ def convolution_of(
     operands: Sequence[object] = (),
 ) -> Convolution:
     """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
-    images = tensor("x", x, 4, IMAGES, "one image of (H, W, C) is x[None]")
-    filters = tensor("w", w, 4, FILTERS, "one filter of (R, S, C) is w[None]")
+    images = array_argument("x", x, 4, IMAGES, "one image of (H, W, C) is x[None]")
+    filters = array_argument("w", w, 4, FILTERS, "one filter of (R, S, C) is w[None]")
     _check_inputs(images, filters)
     sizes = _sizes(images, filters, moves)
     shape = sizes.N, sizes.P, sizes.Q, sizes.K
@@ -123,13 +123,13 @@ def convolution_of(
     m, _, k = sizes.implicit_gemm("fprop")
     pixels = Pixels("x", images.owner, images.array, (m, k), "row", max(k, 1))
     packed = _filters(filters)
-    check_devices([images, filters, written, *(operand.tensor for operand in beside)])
-    apart = [operand.tensor for operand in beside if not operand.extra.in_place]
+    check_devices([images, filters, written, *(operand.argument for operand in beside)])
+    apart = [operand.argument for operand in beside if not operand.extra.in_place]
     check_written(written, [images, filters, *apart])
     return Convolution(sizes, GemmProblem(pixels, packed.transposed, None, written, beside))
 
 
-def _check_inputs(x: Tensor, w: Tensor) -> None:
+def _check_inputs(x: ArrayArgument, w: ArrayArgument) -> None:
     if x.type not in INPUTS or x.type is not w.type:
         raise LaunchError(
             f"`x` is {describe_type(x.type)} and `w` is {describe_type(w.type)}",
@@ -146,7 +146,7 @@ def _check_inputs(x: Tensor, w: Tensor) -> None:
         )
 
 
-def _of_channels(x: Tensor, w: Tensor) -> str:
+def _of_channels(x: ArrayArgument, w: ArrayArgument) -> str:
     channels, taken = x.array.shape[3], w.array.shape[3]
     if x.array.shape[1] == taken:
         return f"of `x` the second extent is {taken}, as in (N, C, H, W): {CHANNELS_LAST}"
@@ -163,7 +163,7 @@ def _of_channels(x: Tensor, w: Tensor) -> str:
     return "filters of torch, (K, C, R, S), are w.permute(0, 2, 3, 1) here"
 
 
-def _sizes(x: Tensor, w: Tensor, moves: Window) -> Conv2dProblem:
+def _sizes(x: ArrayArgument, w: ArrayArgument, moves: Window) -> Conv2dProblem:
     """The problem; its window has a place in the padded images, and 32 bits count what the kernel counts."""
     (n, h, w_in, c), (k, r, s, _) = x.array.shape, w.array.shape
     if not r or not s:
@@ -191,7 +191,7 @@ def _sizes(x: Tensor, w: Tensor, moves: Window) -> Conv2dProblem:
     return sizes
 
 
-def _filters(operand: Tensor) -> Matrix:
+def _filters(operand: ArrayArgument) -> Matrix:
     """Filters as rows of R·S·C elements without gaps."""
     (k, r, s, c), strides = operand.array.shape, operand.array.strides
     apart = strides[0] if k > 1 else max(r * s * c, 1)
@@ -209,7 +209,7 @@ def _filters(operand: Tensor) -> Matrix:
 def _pixels(name: str, owner: object, shape: tuple[int, ...], what: str, types: Sequence[Type]) -> Matrix:
     """An output, or what lies as one: pixels one behind the other at one distance, channels side by side."""
     dimensions, help = "an output has four dimensions, (N, P, Q, K)", f"pass `{name}` of the shape {shape}"
-    operand = tensor(name, owner, 4, dimensions, help, describe_types(types))
+    operand = array_argument(name, owner, 4, dimensions, help, describe_types(types))
     if operand.array.shape != shape:
         raise LaunchError(
             f"`{name}` has the shape {operand.array.shape}; {what} {shape}", help=f"pass `{name}` of that shape"

@@ -26,7 +26,7 @@ from ptxdsl.kernels.call.grouped_warpgroups import (
 )
 from ptxdsl.kernels.call.launches import LaunchPlan, address_of
 from ptxdsl.kernels.call.lists import ProblemTable, Send, list_launch, lists_given
-from ptxdsl.kernels.call.matrix import Tensor
+from ptxdsl.kernels.call.matrix import ArrayArgument
 from ptxdsl.kernels.call.memory import CALLS, key_of_lists
 from ptxdsl.kernels.call.residency import prepared, resident_blocks
 from ptxdsl.kernels.call.upload import upload
@@ -218,7 +218,7 @@ def _sender(launch: ListKernel, device: int) -> Send:
     def send(rows: np.ndarray, factors: tuple[float, ...], stream: int) -> None:
         address = upload(device, stream, rows, deal.table)
         values = launch.values(address, address + rows.nbytes, factors, device, stream)
-        handle([address_of(v) if isinstance(v, Tensor) else v for v in values.flat], stream=stream)
+        handle([address_of(v) if isinstance(v, ArrayArgument) else v for v in values.flat], stream=stream)
 
     return send
 

@@ -12,19 +12,19 @@ from ptxdsl import config
 from ptxdsl.arrays import Library, library_of, strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.matrix import MappedMatrix, Tensor, maker
+from ptxdsl.kernels.call.matrix import ArrayArgument, MappedMatrix, maker
 from ptxdsl.kernels.call.memory import ALIGNMENT, CALLS
 from ptxdsl.kernels.call.residency import prepared, stream_of
 from ptxdsl.kernels.call.workspace import is_kept
 from ptxdsl.runtime.launch import Compiled, gpu_of
 from ptxdsl.trace.parameters import Definition, Parameters, assembled
 
-Argument: TypeAlias = "Tensor | int | float | Any"
+Argument: TypeAlias = "ArrayArgument | int | float | Any"
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """A launch with all that it is given: tensors and numbers, and the constants that the kernel is made for.
+    """A launch with all that it is given: arrays and numbers, and the constants that the kernel is made for.
 
     `numbers` are the names of neighbouring parameters that may be others the next time. A launch with a workspace is
     bound to the `stream` that it belongs to. Those of `before` go first: they write what this one reads.
@@ -45,14 +45,14 @@ class LaunchPlan:
         return tuple(self.parameters.flat)
 
     @property
-    def tensors(self) -> dict[int, Tensor]:
+    def array_arguments(self) -> dict[int, ArrayArgument]:
         """The arguments that are arrays, by their positions."""
-        return {n: argument for n, argument in enumerate(self.arguments) if isinstance(argument, Tensor)}
+        return {n: argument for n, argument in enumerate(self.arguments) if isinstance(argument, ArrayArgument)}
 
     @property
     def group(self) -> Parameters:
         """The parameters with the arrays themselves, as a user of the kernel would give them."""
-        arguments = (strided(_owner(v)) if isinstance(v, Tensor) else v for v in self.arguments)
+        arguments = (strided(_owner(v)) if isinstance(v, ArrayArgument) else v for v in self.arguments)
         return cast(Parameters, assembled(cast(Definition, type(self.parameters)), arguments))
 
     def run(self) -> None:
@@ -66,7 +66,7 @@ class LaunchPlan:
         for plan in self.before:
             plan.launch(device, stream)
         handle = self._handle(device)
-        handle([address_of(v) if isinstance(v, Tensor) else v for v in self.arguments], stream=stream)
+        handle([address_of(v) if isinstance(v, ArrayArgument) else v for v in self.arguments], stream=stream)
 
     def _span(self) -> slice:
         """Where the numbers are among the arguments."""
@@ -77,7 +77,7 @@ class LaunchPlan:
     def for_others(self, arrays: Sequence[object], device: int, library: Library) -> ArrayLaunch:
         """The same launch on a GPU, of any arrays that lie as `arrays`, of which the first is the output."""
         plans = *self.before, self
-        by_array = {_position(v.owner, arrays): v for plan in plans for v in plan.tensors.values()}
+        by_array = {_position(v.owner, arrays): v for plan in plans for v in plan.array_arguments.values()}
         written = {_position(v.owner, arrays) for v in self._written(device)}
         pairs = [pair for pair in combinations(by_array, 2) if written & {*pair}]
         out = by_array[0]
@@ -94,22 +94,24 @@ class LaunchPlan:
     def _handle(self, device: int) -> partial[None]:
         return prepared(self.kernel, self.grid, self.threads, device, **self.constants)
 
-    def _written(self, device: int) -> list[Tensor]:
+    def _written(self, device: int) -> list[ArrayArgument]:
         """The arrays that the kernel writes."""
         signature = cast(Compiled, self._handle(device).func).signature
-        return [tensor for n, tensor in self.tensors.items() if signature.names[n] in signature.written]
+        return [argument for n, argument in self.array_arguments.items() if signature.names[n] in signature.written]
 
     def _for_others(self, arrays: Sequence[object], device: int) -> KernelLaunch:
         """The launch of this kernel alone."""
-        handle, tensors = self._handle(device), self.tensors
-        position = {n: _position(v.owner, arrays) for n, v in tensors.items()}
+        handle, array_arguments = self._handle(device), self.array_arguments
+        position = {n: _position(v.owner, arrays) for n, v in array_arguments.items()}
         return KernelLaunch(
             checked=handle,
             unchecked=cast(Compiled, handle.func).unchecked(*handle.args, **handle.keywords),
-            arguments=tuple(0 if isinstance(v, Tensor) else v for v in self.arguments),
+            arguments=tuple(0 if isinstance(v, ArrayArgument) else v for v in self.arguments),
             numbers=self._span(),
-            positions=tuple((n, p) for n, p in position.items() if not isinstance(tensors[n], MappedMatrix)),
-            maps=tuple((n, p, v.encoder()) for n, p in position.items() if isinstance(v := tensors[n], MappedMatrix)),
+            positions=tuple((n, p) for n, p in position.items() if not isinstance(array_arguments[n], MappedMatrix)),
+            maps=tuple(
+                (n, p, v.encoder()) for n, p in position.items() if isinstance(v := array_arguments[n], MappedMatrix)
+            ),
         )
 
 
@@ -183,16 +185,16 @@ def carry_out(
     plan: LaunchPlan,
     call: tuple[Hashable, list[int]] | None,
     arrays: Sequence[object],
-    out: Tensor,
+    out: ArrayArgument,
     numbers: tuple[float, ...] = (),
 ) -> None:
     """Makes a launch, and remembers it where all arrays are of a library that says how they lie, on a GPU."""
-    tensors = [tensor for each in (*plan.before, plan) for tensor in each.tensors.values()]
-    device, stream = stream_of(*(tensor.array for tensor in tensors))
+    array_arguments = [argument for each in (*plan.before, plan) for argument in each.array_arguments.values()]
+    device, stream = stream_of(*(argument.array for argument in array_arguments))
     if device is None or config.current().device == "emulator":
         plan.run()
         return
-    _check_located(tensors, device)
+    _check_located(array_arguments, device)
     library = library_of(type(out.owner))
     if call and library and is_kept(device, plan.stream):
         key, addresses = call
@@ -204,36 +206,36 @@ def carry_out(
     plan.launch(device, stream)
 
 
-def _check_located(tensors: Iterable[Tensor], device: int) -> None:
+def _check_located(array_arguments: Iterable[ArrayArgument], device: int) -> None:
     """Raises LaunchError for an array that does not name its GPU and is on another one."""
-    for tensor in tensors:
-        actual = gpu_of(tensor.array)
+    for argument in array_arguments:
+        actual = gpu_of(argument.array)
         if actual not in (None, device):
             raise LaunchError(
-                f"`{tensor.name}` is on cuda:{actual}; other arrays are on cuda:{device}",
+                f"`{argument.name}` is on cuda:{actual}; other arrays are on cuda:{device}",
                 help="move it to that GPU",
             )
 
 
-def _owner(tensor: Tensor) -> Any:
+def _owner(argument: ArrayArgument) -> Any:
     """The array as its parameter takes it."""
-    return tensor.lines if isinstance(tensor, MappedMatrix) else tensor.owner
+    return argument.lines if isinstance(argument, MappedMatrix) else argument.owner
 
 
-def address_of(tensor: Tensor) -> int | bytes:
+def address_of(argument: ArrayArgument) -> int | bytes:
     """What the parameter gets on a GPU."""
-    return tensor.encoder()(tensor.array.pointer) if isinstance(tensor, MappedMatrix) else tensor.array.pointer
+    return argument.encoder()(argument.array.pointer) if isinstance(argument, MappedMatrix) else argument.array.pointer
 
 
-def _overlaps(one: Tensor, other: Tensor) -> tuple[int, int]:
+def _overlaps(one: ArrayArgument, other: ArrayArgument) -> tuple[int, int]:
     """Between which distances of their addresses two arrays overlap, of what they reach below and above these."""
     (low, high), (other_low, other_high) = _reach(one), _reach(other)
     return other_low - high, other_high - low
 
 
-def _reach(tensor: Tensor) -> tuple[int, int]:
-    first, last = tensor.array.span
-    return first - tensor.array.pointer, last - tensor.array.pointer
+def _reach(argument: ArrayArgument) -> tuple[int, int]:
+    first, last = argument.array.span
+    return first - argument.array.pointer, last - argument.array.pointer
 
 
 def _position(owner: object, arrays: Sequence[object]) -> int:

@@ -33,8 +33,9 @@ NAMES = {
 
 
 @dataclass(frozen=True)
-class Tensor:
-    """An array of a call, whose elements PTX has; `name` is that of the parameter."""
+class ArrayArgument:
+    """An array as a call gives it, whose elements PTX has; `name` is that of the parameter, `array` where and how it
+    lies."""
 
     name: str
     owner: Any
@@ -47,7 +48,7 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Matrix(Tensor):
+class Matrix(ArrayArgument):
     """A 2-D array and how it lies: `major` is "row" or "column", `stride` the elements between rows (or columns).
 
     Of a 3-D array, `batches` matrices lie `batch_stride` elements apart; `batches` is None for one of two dimensions.
@@ -115,7 +116,7 @@ class Matrix(Tensor):
 
 
 @dataclass(frozen=True)
-class MappedMatrix(Tensor):
+class MappedMatrix(ArrayArgument):
     """A matrix that a kernel takes by a tensor map: its planes, lines and elements, the last of stride 1."""
 
     kind: TensorMap
@@ -136,9 +137,9 @@ class MappedMatrix(Tensor):
         return lru_cache(maxsize=1024)(address_encoder(self.kind, each, self.shape, self.strides, each))
 
 
-def tensor(
+def array_argument(
     name: str, owner: object, dimensions: int | tuple[int, ...], what: str, help: str, types: str = ""
-) -> Tensor:
+) -> ArrayArgument:
     """`owner` as an array with so many dimensions; `what` says what has them. Raises LaunchError for others.
 
     `types` says in the help what its elements may be, where that is not what may be multiplied.
@@ -159,7 +160,7 @@ def tensor(
         raise LaunchError(f"`{name}` has the shape {array.shape}; {what}", help=help)
     _check_elements(name, array, types)
     _check_memory(name, owner, array)
-    return Tensor(name, owner, array)
+    return ArrayArgument(name, owner, array)
 
 
 def _check_elements(name: str, array: arrays.Array, types: str) -> None:
@@ -203,12 +204,12 @@ def is_output(name: str) -> bool:
 
 
 def matrix(name: str, owner: object, vector_help: str = "reshape it", batched: bool = False, types: str = "") -> Matrix:
-    """`owner` as a matrix, or where `batched` as several of three dimensions; `types` is as in `tensor`.
+    """`owner` as a matrix, or where `batched` as several of three dimensions; `types` is as in `array_argument`.
 
     Raises LaunchError for what is no array, has other dimensions, or lies with gaps.
     """
     expected = "a matrix has two dimensions, a batch of them three" if batched else "a matrix has two dimensions"
-    array = tensor(name, owner, (2, 3) if batched else 2, expected, vector_help, types).array
+    array = array_argument(name, owner, (2, 3) if batched else 2, expected, vector_help, types).array
     major, stride = _order(name, array)
     *batches, rows, columns = array.shape
     if not batches:
@@ -238,7 +239,7 @@ def _order(name: str, array: arrays.Array) -> tuple[str, int]:
     )
 
 
-def empty(like: Tensor, shape: tuple[int, ...], type: Type) -> Any:
+def empty(like: ArrayArgument, shape: tuple[int, ...], type: Type) -> Any:
     """A new row-major array of the library and device of another, its elements not set.
 
     Raises LaunchError for a library whose arrays we cannot make.

@@ -9,7 +9,15 @@ from typing import Any
 
 from ptxdsl import arrays
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.matrix import Matrix, Tensor, describe_type, describe_types, empty, matrix, tensor
+from ptxdsl.kernels.call.matrix import (
+    ArrayArgument,
+    Matrix,
+    array_argument,
+    describe_type,
+    describe_types,
+    empty,
+    matrix,
+)
 from ptxdsl.kernels.call.residency import stream_of
 from ptxdsl.kernels.epilogue import VectorOperand, per_row
 from ptxdsl.kernels.operands import FP8, INPUTS, Extra, outputs
@@ -22,14 +30,14 @@ from ptxdsl.types import Type, f16, f64, s32
 class EpilogueOperand:
     """An operand of the epilogue: one value a row, one a column, or a matrix."""
 
-    tensor: Tensor
+    argument: ArrayArgument
     extra: Extra
 
     @property
     def transposed(self) -> EpilogueOperand:
         """Rows are columns then; a matrix lies to the output as before."""
-        if isinstance(self.tensor, Matrix):
-            return replace(self, tensor=self.tensor.transposed)
+        if isinstance(self.argument, Matrix):
+            return replace(self, argument=self.argument.transposed)
         return replace(self, extra=replace(self.extra, along={"m": "n", "n": "m"}[self.extra.along]))
 
 
@@ -110,8 +118,8 @@ def problem_of(
     check_function(epilogue, operands)
     beside = tuple(_operand(f"operands[{n}]", operand, written) for n, operand in enumerate(operands))
     problem = GemmProblem(left, right, added, written, beside)
-    check_devices([left, right, written, *filter(None, [added]), *(operand.tensor for operand in beside)])
-    apart = [operand.tensor for operand in beside if not operand.extra.in_place]
+    check_devices([left, right, written, *filter(None, [added]), *(operand.argument for operand in beside)])
+    apart = [operand.argument for operand in beside if not operand.extra.in_place]
     check_written(written, [left, right, *([added] if added and not problem.in_place else []), *apart])
     return problem
 
@@ -125,10 +133,10 @@ def _memory(matrix: Matrix) -> tuple[Any, ...]:
     return matrix.array.pointer, matrix.major, matrix.stride, matrix.batch_stride, matrix.type
 
 
-def check_devices(tensors: Sequence[Tensor]) -> None:
+def check_devices(arguments: Sequence[ArrayArgument]) -> None:
     """Raises LaunchError for arrays of which one is elsewhere. An array that does not name its GPU is on any."""
-    first = tensors[0]
-    for other in tensors:
+    first = arguments[0]
+    for other in arguments:
         here, there = first.array.device, other.array.device
         if here != there and (None not in (here, there) or arrays.HOST in (here, there)):
             emulated = (
@@ -144,7 +152,7 @@ def _where(device: int | None) -> str:
     return "on a GPU" if device is None else "in host memory" if device == arrays.HOST else f"on cuda:{device}"
 
 
-def check_written(out: Tensor, others: Sequence[Tensor]) -> None:
+def check_written(out: ArrayArgument, others: Sequence[ArrayArgument]) -> None:
     """Raises LaunchError for an output that may not be written, or that shares memory with what is read."""
     if out.array.readonly:
         raise LaunchError(f"`{out.name}` is read-only", help="pass an array that may be written")
@@ -241,7 +249,7 @@ def vector_operand(name: str, operand: VectorOperand, out: Matrix) -> EpilogueOp
     along, length = ("m", out.shape[0]) if isinstance(operand, per_row) else ("n", out.shape[1])
     line = "row" if along == "m" else "column"
     help = f"pass {length} values without gaps, one for each {line} of the output"
-    argument = tensor(
+    argument = array_argument(
         name, operand.array, 1, f"per_{line} takes one dimension", help, describe_types(types_read(out.type))
     )
     (extent,), (stride,) = argument.array.shape, argument.array.strides

@@ -22,7 +22,7 @@ from ptxdsl.kernels.call.configure import (
 )
 from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.matrix import Matrix, Tensor, describe_type, empty, matrix, tensor
+from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument, describe_type, empty, matrix
 from ptxdsl.kernels.call.memory import CALLS, key_of
 from ptxdsl.kernels.call.problem import check_devices
 from ptxdsl.kernels.call.residency import resident_blocks, stream_of
@@ -57,7 +57,7 @@ class Groups:
     a: Matrix
     b: Matrix
     out: Matrix
-    sizes: Tensor
+    sizes: ArrayArgument
 
     @property
     def place(self) -> tuple[int | None, int]:
@@ -105,7 +105,7 @@ def groups_of(form: str, a: object, b: object, sizes: object, out: object) -> Gr
     left = matrix_of_rank("a", a, dimensions, "(rows, K)" if form == "ragged" else "(groups, M, K)")
     right = matrix_of_rank("b", b, 3, "(groups, K, N)")
     _check_inputs(left, right)
-    counted = tensor(name, sizes, 1, "it has one number for each group", f"pass {name} of the shape (groups,)")
+    counted = array_argument(name, sizes, 1, "it has one number for each group", f"pass {name} of the shape (groups,)")
     check_size_array(counted, right.batches or 0, f"`b` has {right.batches} groups")
     shape = (*left.full_shape[:-1], right.shape[1])
     written = matrix_of_rank(
@@ -146,7 +146,7 @@ def _check_inputs(left: Matrix, right: Matrix) -> None:
         )
 
 
-def check_size_array(operand: Tensor, groups: int, known: str) -> None:
+def check_size_array(operand: ArrayArgument, groups: int, known: str) -> None:
     """Raises LaunchError for sizes that are not one number for each group; `known` says how many of these there are."""
     if operand.type is not s32:
         raise LaunchError(
@@ -177,7 +177,7 @@ def check_output(operand: Matrix, shape: tuple[int, ...], left: Matrix) -> None:
         )
 
 
-def check_written(out: Matrix, others: Sequence[Tensor]) -> None:
+def check_written(out: Matrix, others: Sequence[ArrayArgument]) -> None:
     """Raises LaunchError for an output that may not be written, or shares memory with what is read."""
     if out.array.readonly:
         raise LaunchError("`out` is read-only", help="pass an array that may be written")
@@ -188,7 +188,7 @@ def check_written(out: Matrix, others: Sequence[Tensor]) -> None:
             )
 
 
-def check_values(form: str, counted: Tensor, rows: int) -> None:
+def check_values(form: str, counted: ArrayArgument, rows: int) -> None:
     """Raises LaunchError for the first size in host memory that makes no sense."""
     if counted.array.device != HOST:
         return

@@ -11,7 +11,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.configure import check_is_bool, check_is_config, check_mappable, configure, facts, settled
 from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.matrix import Matrix, describe_type, empty, tensor
+from ptxdsl.kernels.call.matrix import Matrix, array_argument, describe_type, empty
 from ptxdsl.kernels.call.memory import CALLS, key_of
 from ptxdsl.kernels.call.problem import check_devices
 from ptxdsl.kernels.call.ragged import (
@@ -78,7 +78,9 @@ def groups_of(a: object, b: object, offsets: object, out: object) -> Groups:
             f"`a` has the shape {left.shape} and `b` {right.shape}: {left.shape[0]} rows meet {right.shape[0]}",
             help="pass a of (rows, M) and b of (rows, N): the rows of a group are the K of its product",
         )
-    counted = tensor("offsets", offsets, 1, "it has one number for each group", "pass offsets of the shape (groups,)")
+    counted = array_argument(
+        "offsets", offsets, 1, "it has one number for each group", "pass offsets of the shape (groups,)"
+    )
     (count,) = counted.array.shape
     check_size_array(counted, count, f"`offsets` has {count} groups")
     shape = count, left.shape[1], right.shape[1]

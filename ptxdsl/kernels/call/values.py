@@ -66,10 +66,10 @@ def extra_values(given: tuple[EpilogueOperand, ...], operands: Operands) -> Para
 
 
 def _extra(operand: EpilogueOperand) -> Parameters:
-    tensor, extra = operand.tensor, operand.extra
-    stride = {"stride": tensor.stride} if isinstance(tensor, Matrix) else {}
-    batch = {"batch": tensor.batch_stride} if isinstance(tensor, Matrix) and extra.is_batched else {}
-    return extra_view(extra)(pointer=tensor, **stride, **batch)
+    argument, extra = operand.argument, operand.extra
+    stride = {"stride": argument.stride} if isinstance(argument, Matrix) else {}
+    batch = {"batch": argument.batch_stride} if isinstance(argument, Matrix) and extra.is_batched else {}
+    return extra_view(extra)(pointer=argument, **stride, **batch)
 
 
 def shared_values(problem: GemmProblem, made: Scheduled) -> dict[str, Parameters]:

@@ -12,10 +12,17 @@ from torch import Tensor, nn
 from ptxdsl.torch.products import grouped_gemm_ragged, linear
 
 
+def lowered(x: Tensor) -> Tensor:
+    """x in the type of torch.autocast, where that is in force."""
+    kind = x.device.type
+    return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
+
+
 class Linear(nn.Linear):
     """torch.nn.Linear by `linear`: the same parameters, the same state. They are converted to the type of x."""
 
     def forward(self, x: Tensor) -> Tensor:
+        x = lowered(x)
         return linear(x, self.weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
 
 
@@ -69,6 +76,7 @@ class Experts(nn.Module):
             nn.init.uniform_(weight, -1 / sqrt(weight.shape[1]), 1 / sqrt(weight.shape[1]))
 
     def forward(self, rows: Tensor, ends: Tensor) -> Tensor:
+        rows = lowered(rows)
         up, down = (weight.to(rows.dtype) for weight in (self.up, self.down))
         return grouped_gemm_ragged(self.activation(grouped_gemm_ragged(rows, up, ends)), down, ends)
 

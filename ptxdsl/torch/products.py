@@ -10,6 +10,7 @@ from torch import Tensor
 from ptxdsl.arrays import type_of
 from ptxdsl.kernels import gemm as products
 from ptxdsl.kernels import grouped as groups
+from ptxdsl.kernels import ragged_k
 from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.epilogue import add, per_column
 from ptxdsl.kernels.operands import INPUTS, outputs
@@ -118,12 +119,8 @@ ragged_rows = op("ptxdsl::grouped_gemm_ragged_rows", _ragged_rows, fake=_ragged_
 
 
 def _ragged_k(a: Tensor, b: Tensor, offsets: Tensor) -> Tensor:
-    """a[rows of i].T @ b[rows of i] for each group i: (rows, M), (rows, N), int32 (groups,) to (groups, M, N)."""
-    out = _ragged_k_fake(a, b, offsets)
-    ends = offsets.tolist()
-    of_group = [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
-    groups.grouped_gemm([a[rows].mT for rows in of_group], [b[rows] for rows in of_group], out=list(out))
-    return out
+    """a[rows of i].T @ b[rows of i] for each group i: (rows, M) and (rows, N) to (groups, M, N)."""
+    return ragged_k.grouped_gemm_ragged_k(a, b, offsets)
 
 
 def _ragged_k_fake(a: Tensor, b: Tensor, offsets: Tensor) -> Tensor:

@@ -130,6 +130,16 @@ def test_a_compiled_model_trains_as_the_eager_one(device):
     assert all(torch.equal(*pair) for pair in zip(*gradients, strict=True))
 
 
+@on_each
+def test_autocast_lowers_what_modules_multiply(device):
+    model = torch.nn.Sequential(ours.Linear(16, 32), ours.Linear(32, 8)).to(device)
+    x = torch.randn(24, 16, device=device)
+    with torch.autocast(device, torch.bfloat16):
+        result = model(x)
+    assert result.dtype is torch.bfloat16
+    assert torch.allclose(result.float(), model(x), atol=0.05)
+
+
 @pytest.mark.gpu
 def test_a_model_in_cuda_graphs():
     model = torch.nn.Sequential(ours.Linear(64, 128), torch.nn.ReLU(), ours.Linear(128, 64)).to("cuda", torch.bfloat16)

@@ -233,7 +233,7 @@ class _Cupy:
         return lambda: int(get_current_stream().ptr)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class DeviceBuffer:
     """Row-major memory of a GPU that XLA hands over for one call."""
 

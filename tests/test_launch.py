@@ -14,7 +14,7 @@ import pytest
 from cuda.bindings.driver import CUresult, CUstream
 
 from ptxdsl import driver, types
-from ptxdsl.arrays import strided
+from ptxdsl.arrays import XLA, DeviceBuffer, strided
 from ptxdsl.assemble import Cubin, Resources
 from ptxdsl.errors import LaunchError
 from ptxdsl.runtime.launch import load
@@ -114,6 +114,19 @@ def test_a_launch_hands_over_the_shape_the_stream_and_each_parameter(gpu):
         "attributes": [],
         "parameters": words(x.address, 8, y.address, 2.0),
     }  # fmt: skip
+
+
+def test_buffers_of_xla_go_to_its_stream(gpu, monkeypatch):
+    x, y = (DeviceBuffer(next(_addresses), (2, 4), np.dtype(np.float32), 1) for _ in range(2))
+    handle = kernel()
+    for stream in (55, 66):
+        monkeypatch.setattr(XLA.stream, "handle", stream, raising=False)
+        both_ways(handle, 1, 32, (x, 8, y, 2.0))
+        assert [launch["stream"] for launch in gpu.launches[-2:]] == [stream, stream]
+        assert gpu.launches[-1]["parameters"] == words(x.address, 8, y.address, 2.0)
+        assert gpu.launches[-1]["device"] == 1
+    with pytest.raises(LaunchError, match=r"`y` takes ptr\[f32\]; it is a jax array of f64 with shape \(2,\)"):
+        handle(1, 32, (x, 8, DeviceBuffer(1 << 20, (2,), np.dtype(np.float64), 1), 2.0))
 
 
 def test_other_values_of_the_same_types_arrive_on_the_quick_way(gpu):

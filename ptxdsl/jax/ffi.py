@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -101,6 +102,11 @@ class Call:
     outputs: Sequence[jax.ShapeDtypeStruct]
     context: Context = field(default_factory=copy_context)  # settings of `config.using`, for threads of XLA
 
+    @cached_property
+    def kinds(self) -> list[tuple[tuple[int, ...], np.dtype]]:
+        """Shape and type of each input and output."""
+        return [(like.shape, np.dtype(like.dtype)) for like in (*self.inputs, *self.outputs)]
+
     def run(self, arrays: Sequence[object]) -> None:
         self.context.copy().run(self.launch, *arrays)
 
@@ -125,17 +131,17 @@ def _run_on_host(frame: _Frame, call: Call) -> None:
 
 def _run_on_gpu(frame: _Frame, call: Call) -> None:
     api = frame.api.contents
+    if api.struct_size < ctypes.sizeof(_Api):
+        raise LaunchError("this jaxlib does not say on which GPU XLA runs a call", help="install a newer one")
     stream = _StreamArguments(ctypes.sizeof(_StreamArguments), None, frame.context, None)
     ordinal = _DeviceArguments(ctypes.sizeof(_DeviceArguments), None, frame.context, 0)
     if api.get_stream(stream) or api.get_device(ordinal):
         raise LaunchError("XLA names no stream and no GPU for the call")
     addresses = [*_addresses(frame.arguments), *_addresses(frame.results)]
-    arrays = [
-        DeviceBuffer(address, like.shape, np.dtype(like.dtype), ordinal.ordinal)
-        for address, like in zip(addresses, [*call.inputs, *call.outputs], strict=True)
-    ]
+    device = ordinal.ordinal
+    arrays = [DeviceBuffer(a, *kind, device) for a, kind in zip(addresses, call.kinds, strict=True)]
     XLA.stream.handle = stream.stream or 0
-    with driver.on(ordinal.ordinal):
+    with driver.on(device):
         call.run(arrays)
 
 

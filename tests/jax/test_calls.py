@@ -95,11 +95,24 @@ def test_gemm_and_its_gradient(shapes, dtype, platform):
     def loss(product):
         return lambda a, b: jnp.square(product(a, b).astype(jnp.float32)).mean()
 
-    found, expected = (jax.jit(jax.value_and_grad(loss(f), (0, 1)))(a, b) for f in (ours.gemm, jnp.matmul))
-    assert jnp.allclose(found[0], expected[0], rtol=1e-2)
-    for one, other in zip(found[1], expected[1], strict=True):
+    result, expected = (jax.jit(jax.value_and_grad(loss(f), (0, 1)))(a, b) for f in (ours.gemm, jnp.matmul))
+    assert jnp.allclose(result[0], expected[0], rtol=1e-2)
+    for one, other in zip(result[1], expected[1], strict=True):
         assert one.dtype == other.dtype
         assert jnp.abs(one - other).max() <= 0.02 * jnp.abs(other).max()
+
+
+def test_vmap_of_gemm_and_of_its_gradient():
+    a, b = operands(3, 16, 16, dtype=jnp.float16)
+
+    def loss(product):
+        return lambda a, b: jnp.square(product(a, b).astype(jnp.float32)).mean()
+
+    for one, other in (
+        (jax.vmap(ours.gemm), jax.vmap(jnp.matmul)),
+        (jax.vmap(jax.grad(loss(ours.gemm))), jax.vmap(jax.grad(loss(jnp.matmul)))),
+    ):
+        assert jnp.allclose(one(a, b), other(a, b), atol=0.02, rtol=0.01)
 
 
 def test_a_launcher_of_several_kernels():
@@ -109,9 +122,9 @@ def test_a_launcher_of_several_kernels():
 
     a, b = operands(24, 24, dtype=jnp.float16)
     out = jax.ShapeDtypeStruct((24, 24), jnp.float16)
-    found = jax.jit(lambda a, b: ours.call(twice, out=out)(a, b, 0.5))(a, b)
+    result = jax.jit(lambda a, b: ours.call(twice, out=out)(a, b, 0.5))(a, b)
     expected = 0.5 * ((a @ b).astype(jnp.float32) @ b.astype(jnp.float32))
-    assert jnp.abs(found - expected).max() < 0.05 * jnp.abs(expected).max()
+    assert jnp.abs(result - expected).max() < 0.05 * jnp.abs(expected).max()
 
 
 def test_settings_in_force_where_it_is_traced_hold_where_it_runs():

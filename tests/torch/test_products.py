@@ -25,10 +25,10 @@ def assert_same(ours, reference, *tensors):
         torch.manual_seed(1)
         result.backward(torch.randn(result.shape).to(result))
         results.append([result, *(leaf.grad for leaf in leaves)])
-    for found, expected in zip(*results, strict=True):
-        assert found.shape == expected.shape and found.dtype is expected.dtype
+    for result, expected in zip(*results, strict=True):
+        assert result.shape == expected.shape and result.dtype is expected.dtype
         scale = expected.double().abs().max().item()
-        assert (found.double() - expected.double()).abs().max().item() <= 4e-3 * scale
+        assert (result.double() - expected.double()).abs().max().item() <= 4e-3 * scale
 
 
 @on_each
@@ -146,8 +146,8 @@ def test_a_model_in_cuda_graphs():
     compiled = torch.compile(model, fullgraph=True, mode="reduce-overhead")
     x = normal("cuda", 96, 64, dtype=torch.bfloat16)
     for _ in range(4):
-        found = compiled(x).clone()
-    assert torch.allclose(found, model(x), atol=2e-2)
+        result = compiled(x).clone()
+    assert torch.allclose(result, model(x), atol=2e-2)
 
 
 def by_expert(mixture, tokens):
@@ -172,8 +172,8 @@ def test_a_mixture_of_experts(device):
         result = function(tokens)
         result.square().sum().backward()
         gradients.append([result.detach(), *(p.grad.clone() for p in mixture.parameters())])
-    for found, expected in zip(*gradients, strict=True):  # in tf32
-        assert (found - expected).abs().max() <= 5e-3 * expected.abs().max()
+    for result, expected in zip(*gradients, strict=True):  # in tf32
+        assert (result - expected).abs().max() <= 5e-3 * expected.abs().max()
 
 
 def test_a_product_of_other_types_is_refused():

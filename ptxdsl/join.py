@@ -11,6 +11,7 @@ from ptxdsl import ir
 from ptxdsl.emulate.run.library import BUILTINS
 from ptxdsl.errors import LinkError, Location, here
 from ptxdsl.isa.target import capability
+from ptxdsl.verify import least_version
 
 Named: TypeAlias = "ir.Function | ir.Variable"
 _MERGED = ("weak", "common")  # linkages of which several modules may have a definition
@@ -61,8 +62,10 @@ class _Join:
                     self._define(part, item)
         self._check_declarations()
         words = dict.fromkeys(word for part in self.parts for word in part.module.target[1:])
-        version = max((part.module.version or (0, 0) for part in self.parts), default=None)
-        return ir.Module((arch, *words), version, items=[*self._declarations(), *self._variables(), *self._bodies()])
+        joined = ir.Module((arch, *words), items=[*self._declarations(), *self._variables(), *self._bodies()])
+        joined.version = max(part.module.version or (0, 0) for part in self.parts)
+        joined.version = max(joined.version, least_version(joined))
+        return joined
 
     def _separate(self) -> None:
         """Gives what a module keeps to itself a name that no other module has."""

@@ -204,10 +204,14 @@ class LinkedProgram:
     def __iter__(self) -> Iterator[str]:
         return iter(self.kernels)
 
-    def __getitem__(self, name: str) -> LinkedKernel | ModuleVariable:
+    def kernel(self, name: str) -> LinkedKernel:
+        """A kernel by its name."""
+        return self._kernels.setdefault(name, LinkedKernel(self, name))
+
+    def __getitem__(self, name: str) -> Any:
         """A kernel, which is launched, or a variable, which is read and written."""
         if name in self.kernels:
-            return self._kernels.setdefault(name, LinkedKernel(self, name))
+            return self.kernel(name)
         for variable in self._shared():
             if variable.name == name:
                 shared: ModuleVariable = module_variables.ModuleVariable(self._memory, variable)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from ptxdsl import __version__, config, driver, ir
-from ptxdsl.cli import cached, check, debug, demo, layout, manual, process, profile, schedule
+from ptxdsl.cli import build, cached, check, debug, demo, layout, manual, process, profile, schedule
 from ptxdsl.cli.numbers import at_most, seed
 from ptxdsl.cli.output import write
 from ptxdsl.cli.process import FAILURE, UsageError
@@ -69,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_dump(commands)
     _add_run(commands)
+    build.add(commands)
     check.add(commands)
     debug.add(commands)
     profile.add(commands)

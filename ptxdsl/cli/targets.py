@@ -102,18 +102,23 @@ def find_kernel(target: str) -> Kernel:
     if is_ptx(source):
         raise UsageError(f"{target} names a kernel of PTX, which is taken as a whole", help=f"write {source}")
     module = load_module(source)
-    return kernel_in(module, source, name) if name else _only_kernel(source, module)
+    return kernel_in(module, source, name) if name else only_kernel(source, module)
 
 
 def kernel_in(module: ModuleType, source: str, name: str) -> Kernel:
     """The kernel of a name, with dots maybe, in the module that `source` stands for."""
+    return _as_kernel(source, name, named(module, source, name), module)
+
+
+def named(module: ModuleType, source: str, name: str) -> Any:
+    """What a name, with dots maybe, means in the module that `source` stands for."""
     value: Any = module
     for part in name.split("."):
         with user_code(f"`{name}` of {source} cannot be read"):
             if not hasattr(value, part):
                 raise UsageError(f"{source} has no `{name}`", help=_kernels_of(module, name))
             value = getattr(value, part)
-    return _as_kernel(source, name, value, module)
+    return value
 
 
 def load_module(source: str) -> ModuleType:
@@ -134,7 +139,8 @@ def _as_kernel(source: str, name: str, value: Any, module: ModuleType) -> Kernel
     )
 
 
-def _only_kernel(source: str, module: ModuleType) -> Kernel:
+def only_kernel(source: str, module: ModuleType) -> Kernel:
+    """The kernel of a module that has one."""
     kernels = kernels_of(module)
     if len(kernels) == 1:
         return next(iter(kernels.values()))

@@ -1,0 +1,143 @@
+"""Builds a kernel ahead of time: machine code for several targets in one file, a header in C with a launcher in C++
+that needs the CUDA driver alone, and a module of Python that needs cuda-python alone."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ptxdsl import config
+from ptxdsl.ahead import cpp, python
+from ptxdsl.ahead.program import AheadProgram, program
+from ptxdsl.cli.process import UsageError
+from ptxdsl.cli.targets import is_ptx, kernel_in, load_module, named, only_kernel, read_constants, read_ptx
+from ptxdsl.cli.user_code import user_code
+from ptxdsl.errors import Error, VerifyError
+from ptxdsl.kernel import Kernel, Module
+from ptxdsl.link import LinkedProgram, link
+from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
+
+EPILOG = """\
+TARGET is one of
+  package.module:kernel  a kernel, by the module that it is in
+  file.py:kernel         a kernel, by its file; without a name the only kernel of the file
+  file.py:program        what pd.link made: all of its kernels
+  file.ptx, -            PTX, from a file or from stdin
+
+examples
+  ptxdsl build mine.py:saxpy --arch sm_80,sm_90a -o out
+  g++ -c out/saxpy.cpp
+"""
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Adds the command."""
+    build = commands.add_parser(
+        "build",
+        help="machine code for several targets, with launchers in C++ and Python",
+        description=__doc__,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    build.add_argument("target", metavar="TARGET", help="a kernel, a linked program or PTX; see below")
+    build.add_argument("--arch", metavar="LIST", help="sm_80,sm_90a,…; default PTXDSL_ARCH, then sm_80")
+    build.add_argument(
+        "--const", action="append", default=[], metavar="NAME=VALUE", help="a constant of the kernel, or a field of one"
+    )
+    build.add_argument("--name", help="of the files; default the kernel's, or that of the PTX file")
+    build.add_argument("-o", "--output", metavar="DIR", default="build", help="the folder (default build)")
+    build.set_defaults(command=_build)
+
+
+def _build(options: argparse.Namespace) -> int:
+    targets = _targets(options.arch)
+    built = _program(options.target, options.name, targets, options.const)
+    files = {
+        f"{built.name}.fatbin": built.image,
+        f"{built.name}.h": cpp.header(built).encode(),
+        f"{built.name}.cpp": cpp.source(built).encode(),
+        f"{built.name}.py": python.module(built).encode(),
+    }
+    folder = Path(options.output)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+    except OSError as reason:
+        raise UsageError(f"{folder} cannot be written: {reason.strerror}") from None
+    for arch, cubin in built.cubins.items():
+        for name, resources in cubin.kernels.items():
+            print(f"{name}, {arch}: {resources}")
+    for name, content in files.items():
+        print(f"{folder / name}: {len(content)} bytes")
+    return 0
+
+
+def _targets(listed: str | None) -> list[str]:
+    targets = (listed or config.current().arch or DEFAULT_ARCH).split(",")
+    for arch in targets:
+        if arch not in config.ARCHITECTURES:
+            help = f"the known ones are {', '.join(config.ARCHITECTURES)}"
+            raise UsageError(f"there is no architecture `{arch}`", help=help)
+    if len(set(targets)) < len(targets):
+        raise UsageError(f"--arch {listed} names a target twice", help="name each once")
+    return targets
+
+
+def _program(target: str, name: str | None, targets: Sequence[str], constants: Sequence[str]) -> AheadProgram:
+    called, subject = _subject(target)
+    if constants and not isinstance(subject, Kernel):
+        raise UsageError(f"--const {constants[0]}: {called} has no constants", help="leave it out")
+    values = read_constants(subject, constants) if isinstance(subject, Kernel) else {}
+    by_target = {}
+    for arch in targets:
+        with _for_target(target, arch, targets), user_code(f"`{called}` cannot be traced"):
+            variants = _variants(subject, arch, values)
+            for variant in variants[:1]:
+                variant.cubin  # noqa: B018
+            by_target[arch] = variants
+    if not any(by_target.values()):
+        raise UsageError(f"{target} has no kernels", help="a program needs one that is launched")
+    chosen = name or called
+    if not (chosen.isascii() and chosen.isidentifier()):
+        help = "write --name NAME, with letters, digits and underscores"
+        raise UsageError(f"`{chosen}` cannot be the name of files and functions in C++", help=help)
+    return program(chosen, by_target)
+
+
+def _subject(target: str) -> tuple[str, Kernel | LinkedProgram]:
+    """What is built, and what its files are called."""
+    if is_ptx(target):
+        module = read_ptx(target)
+        return (Path(target).stem if target != "-" else "stdin"), link(Module(module))
+    source, colon, name = target.rpartition(":")
+    if not colon:
+        kernel = only_kernel(target, load_module(target))
+        return kernel.name, kernel
+    loaded = load_module(source)
+    value = named(loaded, source, name)
+    if isinstance(value, LinkedProgram):
+        return name.rpartition(".")[2], value
+    kernel = kernel_in(loaded, source, name)
+    return kernel.name, kernel
+
+
+def _variants(subject: Kernel | LinkedProgram, arch: str, values: dict[str, object]) -> list[Variant]:
+    if isinstance(subject, Kernel):
+        return [subject.variant(arch, values)]
+    return [subject.kernel(name).variant(arch, {}) for name in subject.kernels]
+
+
+@contextlib.contextmanager
+def _for_target(target: str, arch: str, targets: Sequence[str]) -> Iterator[None]:
+    """Says for which of several targets a kernel cannot be built."""
+    try:
+        yield
+    except Error as why:
+        if isinstance(why, UsageError):
+            raise
+        others = [each for each in targets if each != arch]
+        leave = f"leave {arch} out: --arch {','.join(others)}" if others and isinstance(why, VerifyError) else why.help
+        raise UsageError(f"{target} cannot be built for {arch}: {why.message}", at=why.at, help=leave) from None

@@ -297,3 +297,35 @@ def test_it_refuses_other_widths(run):
     done = run("4", "--bits", "7")
     assert done.code == 2
     assert "argument --bits: invalid choice: 7 (choose from 8, 16, 32, 64, 128)" in done.err
+
+
+def test_a_box_of_a_tensor_map_is_drawn_as_its_layout(run):
+    box = "TensorMap(f32, (8, 16), swizzle=64)"
+    drawn = run(box)
+    assert (drawn.code, drawn.err) == (0, "")
+    assert drawn.out == run("Sw<2,2,3> o 0 o (8,16):(16,1)", "--bits", "32").out
+    assert "on 32-bit elements" in drawn.out
+    assert run(box, "--svg").out.startswith("<svg")
+
+
+def test_the_descriptor_of_a_tile_of_several_boxes_is_drawn(run):
+    drawn = run("TensorMap.tiled(bf16, (128, 128), swizzle=128)", "--a", "wgmma.m64n256k16.f32.bf16")
+    assert (drawn.code, drawn.err) == (0, "")
+    assert "starts of the parts of M: 2:512, of K: (4,2):(2,1024)" in drawn.out
+
+
+@pytest.mark.parametrize(("spec", "message", "help"), [
+    (
+        "TensorMap(bf16, (8, 96), swizzle=128)",
+        "the last axis of a box of (8, 96) has 192 bytes of bf16; swizzle=128 takes no more than 128",
+        "a box is written as the array's axes, outermost first: (96, 8)?",
+    ),
+    (
+        "TensorMap(bf17, (8, 64))",
+        "'TensorMap(bf17, (8, 64))' is no tensor map",
+        "write TensorMap(TYPE, (ROWS, COLUMNS), swizzle=128), or TensorMap.tiled(…), as they print themselves",
+    ),
+])  # fmt: skip
+def test_what_is_no_tensor_map_is_refused(run, spec, message, help):
+    refused = run(spec)
+    assert (refused.code, refused.err) == (2, f"ptxdsl: {message}\n  help: {help}\n")

@@ -98,6 +98,21 @@ BAD_MAPS = {
         lambda: pd.TensorMap.im2col(f16, 64, 64, (0, 0), (0, 0), (2,)),
         "the strides of the filter are (2,); they are 2 ints of 1 to 8", "one for each axis of an image",
     ),
+    "a tile that is a number": (
+        lambda: pd.TensorMap.tiled(f16, 64),
+        "a tile of a tensor map is 64; it is a tuple of 1 to 5 ints",
+        "one for each axis of the array, outermost first, such as (128, 256)",
+    ),
+    "a tile of parts of boxes": (
+        lambda: pd.TensorMap.tiled(f16, (64, 96), swizzle=128),
+        "the last axis of a tile of (64, 96) has 192 bytes of f16, which is no multiple of swizzle=128",
+        "give it a multiple of 64 elements",
+    ),
+    "a tile of half chunks": (
+        lambda: pd.TensorMap.tiled(f16, (64, 12)),
+        "the last axis of a box of (64, 12) has 24 bytes of f16, which is no multiple of 16",
+        "give it a multiple of 8 elements",
+    ),
     "no such promotion": (
         lambda: pd.TensorMap(f16, (8, 8), l2_promotion=96),
         "the l2_promotion of a tensor map is 96", "it is 0, 64, 128 or 256 bytes",

@@ -5,6 +5,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import b64, bf16, f16, f32, f64, ptr, s16, s32, u8
+from ptxdsl.layout import shared_operand
 
 from .machines import BF16, MACHINES, machine
 
@@ -27,11 +28,11 @@ def moved(a: "source", b: "target", corner: Corner, *, source: pd.TensorMap, tar
         pd.ptx.fence.mbarrier_init.release.cluster()
         a.prefetch()
         pd.ptx.mbarrier.arrive.expect_tx.shared__cta.b64(full.address(), a.bytes, out="_")
-        at = corner.at[: len(a.box)]
+        at = corner.at[: len(a.tile)]
         a.load(tile, at, full)
         with pd.while_(lambda: ~pd.ptx.mbarrier.try_wait.parity.shared__cta.b64(full.address(), 0)):
             pass
-        b.store(corner.to[: len(b.box)], tile)
+        b.store(corner.to[: len(b.tile)], tile)
         pd.ptx.cp.async_.bulk.commit_group()
         pd.ptx.cp.async_.bulk.wait_group(0)
 
@@ -110,6 +111,42 @@ def written(y: pd.TensorMap(f32, (8, 32), swizzle=128), *, fenced: bool, met: bo
         y.reduce("add", (0, 0), tile)
         pd.ptx.cp.async_.bulk.commit_group()
         pd.ptx.cp.async_.bulk.wait_group(0)
+
+
+TILES = {
+    "boxes along the last axis": (bf16, (24, 200), (16, 192), 128, (8, 64)),
+    "boxes along the first axis": (f16, (700, 24), (512, 16), 32, (160, 8)),
+    "boxes along both": (f32, (600, 40), (300, 32), 64, (16, 4)),
+    "over the end": (f32, (20, 100), (16, 96), 128, (10, 24)),
+    "not swizzled": (u8, (6, 608), (4, 512), None, (1, 48)),
+    "three axes": (f16, (5, 9, 136), (2, 8, 128), 128, (2, 1, 0)),
+}
+
+
+@every_machine
+@pytest.mark.parametrize("case", TILES)
+def test_a_tile_of_several_boxes_comes_and_goes_as_one(name, case):
+    element, shape, tile, swizzle, at = TILES[case]
+    where, dtype = machine(name), np.dtype(DTYPES[element])
+    a, b = (np.arange(np.prod(shape)) % 113).reshape(shape).astype(dtype), np.full(shape, 7, dtype)
+    kind = pd.TensorMap.tiled(element, tile, swizzle)
+    assert kind.tile == tile and kind.bytes == np.prod(tile) * dtype.itemsize
+    expected = np.asarray(b).astype(np.float64)
+    part = tuple(slice(start, start + extent) for start, extent in zip(at, tile, strict=True))
+    expected[part] = a[part]
+    out = where.array(b)
+    corner = Corner(at=(*at, 0, 0, 0, 0, 0)[:5], to=(*at, 0, 0, 0, 0, 0)[:5])
+    moved[1, 32](where.array(a), out, corner, source=kind, target=kind)
+    assert np.array_equal(where.values(out), expected)
+
+
+def test_a_tile_is_a_copy_for_each_box_and_wgmma_finds_it():
+    kind = pd.TensorMap.tiled(bf16, (128, 256), swizzle=128)
+    text = moved.ptx("sm_90a", source=kind, target=kind)
+    assert text.count("cp.async.bulk.tensor.2d.shared::cluster") == text.count("cp.async.bulk.tensor.2d.global") == 4
+    operand = shared_operand("wgmma.m64n128k16.f32.bf16", "b", kind.layout)
+    starts = [operand.k_starts(step) * 16 for step in range(16)]
+    assert starts == [32 * (step % 4) + 128 * 128 * (step // 4) for step in range(16)]
 
 
 @every_machine

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import Any
 
 from ptxdsl.cli.output import STDOUT, write
 from ptxdsl.cli.process import UsageError
-from ptxdsl.errors import LayoutError
+from ptxdsl.errors import LayoutError, TraceError
 from ptxdsl.layout import (
     ComposedLayout,
     Layout,
@@ -20,9 +21,14 @@ from ptxdsl.layout import (
     to_text,
 )
 from ptxdsl.layout.grid import Picture
+from ptxdsl.trace.tensor_map import TensorMap
+from ptxdsl.types import TYPES
 
 BITS = (8, 16, 32, 64, 128)
 OPERANDS = ("a", "b")
+_TENSOR_MAP = re.compile(
+    r"TensorMap(?P<tiled>\.tiled)?\(\s*(?P<type>\w+),\s*\((?P<shape>[\d,\s]+)\)\s*(,\s*swizzle=(?P<swizzle>\d+)\s*)?\)"
+)
 MOST_CELLS = 1 << 16  # 256 x 256: more is neither legible nor drawn at once
 SPECS = """\
 SPEC is one of
@@ -31,12 +37,14 @@ SPEC is one of
   'Sw<3,3,3> o (8,64):(64,1)'      a layout whose offsets are swizzled
   mma.m16n8k16.f32.f16             an instruction: who holds which element of A, B and C
   ldmatrix.x4, cp.async.16, …      an instruction that copies: who addresses and who holds what
+  'TensorMap(bf16, (8, 64), swizzle=128)'  a box, or TensorMap.tiled, that TMA copies: where it lies in shared memory
 
 examples
   ptxdsl layout '((4,8),(2,2)):((32,1),(16,8))' --svg out.svg
   ptxdsl layout mma.m16n8k16 --latex mma.tex
   ptxdsl layout '(64,64):(64,1)' 'Sw<3,3,3> o 0 o (64,64):(64,1)' --banks ldmatrix.x4
   ptxdsl layout 'Sw<3,3,3> o 0 o (128,64):(64,1)' --a wgmma.m64n256k16.f32.bf16
+  ptxdsl layout 'TensorMap(bf16, (128, 64), swizzle=128)' --svg box.svg
 """
 
 
@@ -91,7 +99,32 @@ def _drawn(spec: str, options: argparse.Namespace) -> Picture:
     if options.banks or len(asked) > 1:
         given = " and ".join(f"--{name}" for name in (*(["banks"] if options.banks else []), *(o for o, _ in asked)))
         raise UsageError(f"{given} draw different pictures", help="draw each with its own command")
-    return shared_operand(asked[0][1], asked[0][0], parse(spec)).picture()
+    return shared_operand(asked[0][1], asked[0][0], parsed(spec)).picture()
+
+
+def parsed(spec: str) -> Any:
+    """What `spec` stands for: a layout, a swizzle, an instruction; of a tensor map the layout of a box or tile."""
+    return tensor_map(spec).layout if _is_map(spec) else parse(spec)
+
+
+def _is_map(spec: str) -> bool:
+    return spec.lstrip().startswith("TensorMap")
+
+
+def tensor_map(spec: str) -> TensorMap:
+    """A tensor map, as it prints itself. Raises LayoutError for what is none."""
+    words = _TENSOR_MAP.fullmatch(spec.strip())
+    if words is None or words["type"] not in TYPES:
+        raise LayoutError(
+            f"{spec!r} is no tensor map",
+            help="write TensorMap(TYPE, (ROWS, COLUMNS), swizzle=128), or TensorMap.tiled(…), as they print themselves",
+        )
+    shape = tuple(int(n) for n in words["shape"].split(",") if n.strip())
+    make = TensorMap.tiled if words["tiled"] else TensorMap
+    try:
+        return make(TYPES[words["type"]], shape, int(words["swizzle"]) if words["swizzle"] else None)
+    except TraceError as error:
+        raise LayoutError(error.message, help=error.help) from None
 
 
 def check(options: argparse.Namespace) -> None:
@@ -123,7 +156,7 @@ def check(options: argparse.Namespace) -> None:
 
 def is_spec(text: str) -> bool:
     try:
-        parse(text)
+        parsed(text)
     except LayoutError:
         return False
     return True
@@ -131,7 +164,9 @@ def is_spec(text: str) -> bool:
 
 def picture(spec: str, banks: str | None, bits: int) -> Picture:
     """What `spec` stands for, or how the instruction `banks` meets the banks there; elements have `bits` bits."""
-    value = parse(spec)
+    value = parsed(spec)
+    if _is_map(spec):
+        bits = tensor_map(spec).element.bits
     if isinstance(value, (Layout, ComposedLayout, Swizzle)):
         check_size(value)
     if banks is not None:

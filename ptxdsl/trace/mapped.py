@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
+from operator import mul
 from typing import Any
 
 from ptxdsl import ir
@@ -19,8 +22,9 @@ COMPLETES = "mbarrier::complete_tx::bytes"
 class MappedTensor(Foreign, Source):
     """A parameter `a: pd.TensorMap(…)` in its kernel: the generic address of the tensor map, and what its boxes are.
 
-    It stands for `map` in the instructions of pd.ptx. Its own methods emit one instruction each, and take coordinates
-    as the array's axes, outermost first; one thread of a block calls them, such as that of `with pd.elect():`.
+    It stands for `map` in the instructions of pd.ptx. Its own methods emit one instruction each (of a
+    `TensorMap.tiled` one for each box), and take coordinates as the array's axes, outermost first; one thread of a
+    block calls them, such as that of `with pd.elect():`.
     """
 
     __slots__ = ("pointer", "type")
@@ -59,16 +63,21 @@ class MappedTensor(Foreign, Source):
 
     @property
     def bytes(self) -> int:
-        """The bytes of a box: what an mbarrier is to expect of one `load`."""
+        """The bytes of a box, or tile: what an mbarrier is to expect of one `load`."""
         return self.type.bytes
 
     @property
     def layout(self) -> Any:
-        """Where each element of a box lies in shared memory."""
+        """Where each element of a box, or tile, lies in shared memory."""
         return self.type.layout
 
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """The extents of what one `load` brings, outermost first."""
+        return self.type.tile
+
     def shared(self, boxes: int | None = None) -> ArrayView:
-        """Dynamic shared memory for a box, or for `boxes` of them (then the first coordinate), swizzled as they are."""
+        """Dynamic shared memory for a box (or tile), or for `boxes` of them (then the first coordinate), swizzled."""
         return dynamic_shared(self.element, self.type.boxes_layout(boxes), align=self.type.alignment)
 
     def prefetch(self) -> None:
@@ -102,7 +111,19 @@ class MappedTensor(Foreign, Source):
             )
         text = f"cp.async.bulk.tensor.{self.type.rank}d.shared::cluster.global.{mode}.{COMPLETES}{flags}"
         more = [value for _, value in options if value is not None]
-        emit(text, (_at(destination), self, self._inner_first(coordinates), _at(mbarrier), *pixels, *more))
+        for memory, corner in self._parts(_at(destination), coordinates):
+            emit(text, (memory, self, self._inner_first(corner), _at(mbarrier), *pixels, *more))
+
+    def _parts(self, memory: Any, coordinates: Any) -> Iterator[tuple[Any, Any]]:
+        """Where each box of a tile lies in shared memory, and where it begins in the array."""
+        self._inner_first(coordinates)
+        for number in product(*map(range, self.type.boxes)):
+            if any(number):
+                behind = sum(map(mul, number, self.type.apart))
+                corner = tuple(at + n * extent for at, n, extent in zip(coordinates, number, self.box, strict=True))
+                yield memory + behind, corner
+            else:
+                yield memory, coordinates
 
     def _offsets(self, offsets: Any) -> tuple[Any, ...]:
         """From a filter's corner to one of its elements, as the instruction takes it."""
@@ -130,7 +151,8 @@ class MappedTensor(Foreign, Source):
     def _copy(self, name: str, coordinates: Any, source: Any, operation: str) -> None:
         mode = "tile" if self.type.pixel_box is None else "im2col_no_offs"
         text = f"{name}.tensor.{self.type.rank}d.global.shared::cta{operation}.{mode}.bulk_group"
-        emit(text, (self, self._inner_first(coordinates), _at(source)))
+        for memory, corner in self._parts(_at(source), coordinates):
+            emit(text, (self, self._inner_first(corner), memory))
 
     def _inner_first(self, coordinates: Any) -> tuple[Any, ...]:
         """Coordinates as the instruction takes them."""

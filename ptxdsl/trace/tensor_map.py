@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import floordiv, mul
 from typing import Any
 
 from ptxdsl.driver import Late
@@ -45,8 +46,8 @@ class TensorMap:
     rows that lie one behind the other as they are. `fill` is what is copied for elements outside of the array: "zeros"
     or "nan". `l2_promotion` is how many bytes L2 fetches at a time: 64, 128, 256, or 0 for what is asked.
 
-    `pd.TensorMap.im2col` makes a map of columns of pixels. In the kernel `a` is a `MappedTensor`. Raises TraceError for
-    a box that no tensor map has.
+    `pd.TensorMap.tiled` makes a map for tiles of several boxes, `pd.TensorMap.im2col` one of columns of pixels. In the
+    kernel `a` is a `MappedTensor`. Raises TraceError for a box that no tensor map has.
     """
 
     element: Type
@@ -56,6 +57,7 @@ class TensorMap:
     l2_promotion: int
     pixel_box: PixelBox | None
     steps: tuple[int, ...]
+    boxes: tuple[int, ...]
 
     def __init__(
         self,
@@ -66,7 +68,31 @@ class TensorMap:
         fill: str = "zeros",
         l2_promotion: int = 128,
     ) -> None:
-        self._set(element, (box,) if isinstance(box, int) else box, swizzle, fill, l2_promotion, None, ())
+        self._set(element, (box,) if isinstance(box, int) else box, swizzle, fill, l2_promotion, None, (), ())
+
+    @classmethod
+    def tiled(
+        cls,
+        element: Type,
+        tile: tuple[int, ...],
+        swizzle: int | None = None,
+        *,
+        fill: str = "zeros",
+        l2_promotion: int = 128,
+    ) -> TensorMap:
+        """A parameter for an array of which TMA copies tiles in as few boxes as it takes: a tiled copy on TMA.
+
+        A tile of (128, 256) bf16 with swizzle=128 has four boxes of (128, 64), one behind the other in shared memory;
+        `layout`, `bytes` and `shared` are those of the tile, and `load`, `store` and `reduce` emit an instruction a
+        box. The last axis of a box has `swizzle` bytes, the others up to 256 elements. Raises TraceError for a tile
+        that is no whole number of boxes.
+        """
+        _check_tile(element, tile, swizzle)
+        most = [MOST_IN_BOX] * (len(tile) - 1) + [swizzle // element.bytes if swizzle else MOST_IN_BOX]
+        box = tuple(map(_largest_part, tile, most))
+        kind: TensorMap = object.__new__(cls)
+        kind._set(element, box, swizzle, fill, l2_promotion, None, (), tuple(map(floordiv, tile, box)))
+        return kind
 
     @classmethod
     def im2col(
@@ -94,7 +120,7 @@ class TensorMap:
         steps = (1,) * len(lower) if strides is None else tuple(strides)
         box = PixelBox(lower[::-1], upper[::-1], channels, pixels)
         kind: TensorMap = object.__new__(cls)
-        kind._set(element, (pixels, channels), swizzle, fill, l2_promotion, box, steps)
+        kind._set(element, (pixels, channels), swizzle, fill, l2_promotion, box, steps, ())
         return kind
 
     def _set(self, *values: object) -> None:
@@ -108,6 +134,8 @@ class TensorMap:
         if self.pixel_box is not None:
             corners = f"{self.pixel_box.lower[::-1]}, {self.pixel_box.upper[::-1]}"
             return f"TensorMap.im2col({self.element}, {self.box[0]}, {self.box[1]}, {corners}{swizzle})"
+        if self.boxes:
+            return f"TensorMap.tiled({self.element}, {self.tile}{swizzle})"
         return f"TensorMap({self.element}, {self.box}{swizzle})"
 
     __repr__ = __str__
@@ -122,9 +150,14 @@ class TensorMap:
         return len(self.box) if self.pixel_box is None else len(self.pixel_box.lower) + 2
 
     @property
+    def tile(self) -> tuple[int, ...]:
+        """What one `load` brings: a box, or all of a tile."""
+        return tuple(map(mul, self.box, self.boxes)) if self.boxes else self.box
+
+    @property
     def bytes(self) -> int:
-        """The bytes of a box, which a copy of it completes at its mbarrier, also where the box ends outside."""
-        return math.prod(self.box) * self.element.bytes
+        """The bytes of a tile, which a copy of it completes at its mbarrier, also where the tile ends outside."""
+        return math.prod(self.tile) * self.element.bytes
 
     @property
     def alignment(self) -> int:
@@ -133,21 +166,31 @@ class TensorMap:
 
     @property
     def layout(self) -> Any:
-        """Where each element of a box lies in shared memory, counted in elements."""
+        """Where each element of a box, or of a tile, lies in shared memory, counted in elements."""
         return self.boxes_layout(None)
 
     def boxes_layout(self, count: int | None) -> Any:
-        """The layout of `count` boxes that lie one behind the other, which are then its first mode."""
-        shape = self.box if count is None else (count, *self.box)
-        strides = [1]
-        for extent in reversed(shape[1:]):
-            strides.append(strides[-1] * extent)
-        rows = layouts.Layout(tuple(shape), tuple(reversed(strides)))
+        """The layout of `count` boxes, or tiles, that lie one behind the other, which are then its first mode."""
+        strides = [math.prod(self.box[axis + 1 :]) for axis in range(len(self.box))]
+        shape: list[Any] = list(self.box)
+        modes: list[Any] = list(strides)
+        for axis, (many, apart) in enumerate(zip(self.boxes, self.apart, strict=True)):
+            if many > 1:
+                shape[axis], modes[axis] = (shape[axis], many), (modes[axis], apart)
+        if count is not None:
+            shape, modes = [count, *shape], [math.prod(self.tile), *modes]
+        rows = layouts.Layout(tuple(shape), tuple(modes))
         if not self.swizzle:
             return rows
         chunk = (CHUNK_BYTES // self.element.bytes).bit_length() - 1
         bits = (self.swizzle // CHUNK_BYTES).bit_length() - 1
         return swizzles.ComposedLayout(swizzles.Swizzle(bits, chunk, SWIZZLE_SHIFT), 0, rows)
+
+    @property
+    def apart(self) -> tuple[int, ...]:
+        """Elements of shared memory from a box of a tile to the next along each axis; the first axis is fastest."""
+        size = math.prod(self.box)
+        return tuple(size * math.prod(self.boxes[:axis]) for axis in range(len(self.boxes)))
 
     def _problems(self) -> Iterator[tuple[str, str]]:
         """What no tensor map can be, and how to mend it."""
@@ -223,6 +266,26 @@ class TensorMap:
                 f"they are {self.rank - 2} ints of 1 to {MOST_ELEMENT_STRIDE}",
                 "one for each axis of an image",
             )
+
+
+def _largest_part(extent: int, most: int) -> int:
+    """The largest part of an extent that divides it and is not over `most`."""
+    return next(part for part in range(min(extent, most), 0, -1) if extent % part == 0)
+
+
+def _check_tile(element: Type, tile: tuple[int, ...], swizzle: int | None) -> None:
+    """Raises TraceError for what is no tile of whole boxes."""
+    if not isinstance(tile, tuple) or not 1 <= len(tile) <= MOST_DIMENSIONS or not all(type(n) is int for n in tile):
+        raise TraceError(
+            f"a tile of a tensor map is {tile!r}; it is a tuple of 1 to {MOST_DIMENSIONS} ints", at=here().location,
+            help="one for each axis of the array, outermost first, such as (128, 256)",
+        )  # fmt: skip
+    inner = tile[-1] * element.bytes
+    if swizzle and inner > swizzle and inner % swizzle:
+        raise TraceError(
+            f"the last axis of a tile of {tile} has {inner} bytes of {element}, which is no multiple of "
+            f"swizzle={swizzle}", at=here().location, help=f"give it a multiple of {swizzle // element.bytes} elements",
+        )  # fmt: skip
 
 
 def _check_corners(lower: tuple[int, ...], upper: tuple[int, ...]) -> None:

@@ -2,9 +2,8 @@
 
 A thread block computes tiles of the output, by its schedule one or several. The tiles of A and B go through a ring of
 stages in shared memory, several copies ahead of the tensor cores. In `gemm_kernel` all threads copy, multiply and
-store; in `warpgroup_gemm_kernel` each has its role. One kernel of its Traits serves every M, N and K. Elsewhere stands
-what this page is made of: `sm80` and `sm90` the copies and the tensor cores, `tiles` the schedules, `store` the way
-from sums to memory.
+store; in `warpgroup_gemm_kernel` each has its role. One kernel of its Traits serves every M, N and K. It is made of
+`sm80` and `sm90`, the copies and the tensor cores, `tiles`, the schedules, and `store`, the way from sums to memory.
 """
 
 from __future__ import annotations
@@ -53,8 +52,7 @@ def compute(traits: WarpTraits, memory: SharedMemory, copies: Copies, walk: Walk
     ring = Ring(traits.tiling.stages, traits.stage_bytes)
     mma, store = WarpMma(traits, memory), Store(traits, memory.staging)
     for work in walk.tiles(partial(start, ring, copies)):
-        sums = multiply(ring, copies, mma, work.iterations)
-        for part in walk.complete(work, sums):
+        for part in walk.complete(work, multiply(ring, copies, mma, work.iterations)):
             store(part)
     for part in walk.leftovers():
         store(part)
@@ -128,18 +126,20 @@ def copy_tile(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
 def compute_tiles(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk) -> None:
     """What warpgroups do that multiply: tiles, one after another, as their walk has them."""
     for work in walk.tiles(started_elsewhere):
-        for part in walk.complete(work, multiply_tiles(ring, mma, work.iterations)):
+        sums = multiply_tiles(ring, mma, work.iterations, partial(store.prepare, work))
+        for part in walk.complete(work, sums):
             store(part)
     for part in walk.leftovers():
         store(part)
     store.finish()
 
 
-def multiply_tiles(ring: pd.Ring, mma: WarpgroupMma, iterations: Any) -> Sums:
+def multiply_tiles(ring: pd.Ring, mma: WarpgroupMma, iterations: Any, prepare: Callable[[], None]) -> Sums:
     """The sums of a tile, over so many tiles of A and B along K, at least one. The products of one slot of the ring
-    are under way while those of the next begin; then it is free."""
+    are under way while those of the next begin; then it is free. While the first are, the store is prepared."""
     sums = Sums(mma.layout)
     mma.multiply(sums, ring.wait(), accumulate=False)
+    prepare()
     for _ in pd.range(iterations - 1, unroll=1):
         mma.multiply(sums, ring.wait())
         mma.wait(1)

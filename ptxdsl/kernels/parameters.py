@@ -31,10 +31,10 @@ def parameters(traits: Traits) -> Group:
     return pd.Parameters.of("Gemm", **gemm_fields(traits, inputs, inputs))
 
 
-def gemm_fields(traits: Traits, a: Any, b: Any, out: Any = None) -> dict[str, Any]:
-    """The fields of a kernel that computes products, which takes A and B, and maybe out, as such fields."""
+def gemm_fields(traits: Traits, a: Any, b: Any) -> dict[str, Any]:
+    """The fields of a kernel that computes products, which takes A and B as such fields."""
     output, scalar = view(traits.operands.output), traits.operands.scalar
-    matrices = {"a": a, "b": b, "c": output, "out": output if out is None else out}
+    matrices = {"a": a, "b": b, "c": output, "out": output}
     numbers = {"m": u32, "n": u32, "k": u32, "alpha": scalar, "beta": scalar}
     return {**matrices, **numbers, **shared_parameters(traits)}
 

@@ -7,6 +7,7 @@ The groups lie one behind the other (`grouped_gemm_ragged`), or each at the star
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import ptxdsl as pd
@@ -129,7 +130,7 @@ def compute_rows(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: 
     has the tensor cores for itself then, and the tile takes half the time."""
     for work in walk.tiles(started_elsewhere):
         with pd.if_(work.product.m > work.first[0] + consumer.index * GROUP_ROWS):
-            sums = multiply_tiles(ring, mma, work.iterations)
+            sums = multiply_tiles(ring, mma, work.iterations, partial(store.prepare, work))
             for part in walk.complete(work, sums):
                 store(part)
         with pd.else_():

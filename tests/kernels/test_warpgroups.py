@@ -79,8 +79,32 @@ def test_all_types(name, inputs, output, factors, rng):
 
 
 @every_machine
-def test_c_may_be_the_output(name, rng):
-    run(name, rng, 100, 136, 72, beta=2.0, in_place=True, config=LOW)
+@pytest.mark.parametrize("config", [LOW, SQUARE], ids=["low", "square"])
+def test_c_may_be_the_output(name, config, rng):
+    run(name, rng, 300, 136, 72, beta=2.0, in_place=True, config=config)
+
+
+@every_machine
+@pytest.mark.parametrize("orders", [("row", "row"), ("row", "column"), ("column", "column")], ids="-".join)
+def test_c_that_lies_as_the_output_or_not(name, orders, rng):
+    """In boxes, or read by the warps."""
+    a, b, c = (rng.standard_normal(shape).astype(np.float16) for shape in ((264, 72), (72, 136), (264, 136)))
+    c, out = (
+        np.asarray(v, order="CF"[order == "column"])
+        for v, order in zip((c, np.full_like(c, np.nan)), orders, strict=True)
+    )
+    where = machine(name)
+    result = where.values(gemm(*map(where.array, (a, b, c)), out=where.array(out), beta=-1.5, config=SQUARE))
+    assert np.allclose(result, a.astype(np.float64) @ b.astype(np.float64) - 1.5 * c, rtol=2e-3, atol=2e-2)
+
+
+@every_machine
+@pytest.mark.parametrize("shape", [(3, 70, 136), (70, 136)], ids=["each its own", "one for all"])
+def test_batches_with_c(name, shape, rng):
+    a, b, c = (rng.standard_normal(of).astype(np.float16) for of in ((3, 70, 96), (96, 136), shape))
+    where, out = machine(name), np.full((3, 70, 136), np.nan, np.float16)
+    result = where.values(gemm(*map(where.array, (a, b, c)), out=where.array(out), beta=2.0, config=LOW))
+    assert np.allclose(result, a.astype(np.float64) @ b.astype(np.float64) + 2.0 * c, rtol=2e-3, atol=2e-2)
 
 
 @every_machine
@@ -126,13 +150,12 @@ def test_epilogues(name, epilogue, rng):
 
 @pytest.mark.parametrize("output", [f16, bf16, f32])
 @pytest.mark.parametrize("tile", [(128, 256), (128, 192), (128, 128), (64, 256), (64, 128)])
-@pytest.mark.parametrize("boxes", [True, False], ids=["boxes", "warps"])
-def test_kernels_that_are_chosen_spill_nothing(output, tile, boxes):
+@pytest.mark.parametrize(("boxes", "c"), [(True, "none"), (True, "separate"), (False, "none")], ids=str)
+def test_kernels_that_are_chosen_spill_nothing(output, tile, boxes, c):
     if boxes and output is f32:
         pytest.skip("float32 is stored by the warps")
-    traits = WarpgroupTraits(
-        WarpgroupTiling((*tile, 64), 4), Operands(output=output, out_boxes=boxes), Persistent(PERSISTENT)
-    )
+    operands = Operands(output=output, out_boxes=boxes, c=c)
+    traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 4), operands, Persistent(PERSISTENT))
     try:
         resources = warpgroup_gemm_kernel.resources(ARCH, traits=traits)
     except pd.AssembleError as refusal:

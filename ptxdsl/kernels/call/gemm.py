@@ -120,8 +120,8 @@ def _is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
     """Whether tensor copies can store the output: what is staged is what is written."""
     out = problem.out
     is_whole = not config.swap_ab and not config.tile_schedule.shares and config.tile_schedule.cluster is None
-    is_alone = problem.c is None and not problem.operands and is_whole
-    return is_alone and out.type.bits == 16 and out.is_mappable
+    c_comes_so = problem.c is None or (problem.c.major == "row" and problem.c.is_mappable)
+    return is_whole and c_comes_so and not problem.operands and out.type.bits == 16 and out.is_mappable
 
 
 def config_of(

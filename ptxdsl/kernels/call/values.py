@@ -18,14 +18,9 @@ def gemm_values(
 ) -> Parameters:
     """Those of `gemm_kernel` for a row-major problem; with `batches`, whose addresses are in a table, no pointers."""
     operands, listed = made.traits.operands, batches is not None
-    c = problem.c if operands.c == "separate" else None
-    nothing = view(operands.output)(pointer=0, stride=0)  # a null address, which is not read
-    group, a, b, out = _matrices(made.traits, problem, listed)
+    group, matrices = _matrices(made.traits, problem, listed)
     return group(
-        a=a,
-        b=b,
-        c=nothing if c is None else _view(c, listed),
-        out=out,
+        **matrices,
         m=problem.m,
         n=problem.n,
         k=problem.k,
@@ -37,13 +32,20 @@ def gemm_values(
     )
 
 
-def _matrices(traits: Traits, problem: GemmProblem, listed: bool) -> tuple[Group, Any, Any, Any]:
-    """What the kernel of a path takes, and A, B and out as it does."""
-    a, b, out = problem.a, problem.b, problem.out
+def _matrices(traits: Traits, problem: GemmProblem, listed: bool) -> tuple[Group, dict[str, Any]]:
+    """What the kernel of a path takes, and A, B, C and out as it does."""
+    matrices = {"a": problem.a, "b": problem.b, "out": problem.out}
+    if problem.c is not None and traits.operands.c == "separate":
+        matrices["c"] = problem.c
+    nothing = {"c": view(traits.operands.output)(pointer=0, stride=0)}  # a null address, which is not read
+    views = {name: _view(matrix, listed) for name, matrix in matrices.items()}
     if not isinstance(traits, WarpgroupTraits):
-        return parameters(traits), _view(a, listed), _view(b, listed), _view(out, listed)
-    stored = out.mapped(traits.out_map) if traits.operands.out_boxes else _view(out, listed)
-    return tensor_parameters(traits), a.mapped(traits.a.map), b.mapped(traits.b.map), stored
+        return parameters(traits), {**nothing, **views}
+    maps = {"a": traits.a.map, "b": traits.b.map}
+    if traits.operands.out_boxes:
+        maps |= {"c": traits.out_map, "out": traits.out_map}
+    mapped = {name: matrix.mapped(maps[name]) for name, matrix in matrices.items() if name in maps}
+    return tensor_parameters(traits), {**nothing, **views, **mapped}
 
 
 def _view(matrix: Matrix, listed: bool) -> Parameters:

@@ -6,12 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 import ptxdsl as pd
+from ptxdsl.kernels.sm90.addend import BoxMbarriers
 from ptxdsl.kernels.sm90.boxes import PATTERN_BYTES
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 
 
 class SharedTiles:
-    """`a` and `b` are where the tiles of A and B lie in the first stage of the ring, one behind the other."""
+    """`a` and `b` are where the tiles of A and B lie in the first stage of the ring, one behind the other. It stands
+    before the ring, whose making all threads wait for."""
 
     def __init__(self, traits: WarpgroupTraits) -> None:
         inputs = traits.operands.inputs
@@ -19,6 +21,7 @@ class SharedTiles:
         self.staging = self.a + traits.staged_at // inputs.bytes
         self.b = self.a + traits.a.bytes // inputs.bytes
         self.stage = traits.stage_bytes // inputs.bytes
+        self.addends = BoxMbarriers(traits.tiling.consumers) if traits.c_boxes else None
 
 
 def begin(*maps: Any) -> None:

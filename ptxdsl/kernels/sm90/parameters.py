@@ -15,10 +15,12 @@ from ptxdsl.kernels.tiles.product import Index, Product, Products, Tile, Work
 
 @lru_cache(maxsize=1024)
 def tensor_parameters(traits: WarpgroupTraits) -> Group:
-    """Those of `warpgroup_gemm_kernel`: the tensors of A, m×k, and B, k×n, and of an out that is stored in boxes;
-    else C and out are m×n and row-major."""
-    out = traits.out_map if traits.operands.out_boxes else None
-    return pd.Parameters.of("TensorGemm", **gemm_fields(traits, traits.a.map, traits.b.map, out))
+    """Those of `warpgroup_gemm_kernel`: the tensors of A, m×k, and B, k×n, and of C and an out that is stored in
+    boxes; else C and out are m×n and row-major."""
+    boxes = {"out": traits.out_map} if traits.operands.out_boxes else {}
+    if traits.c_boxes and traits.operands.c == "separate":
+        boxes["c"] = traits.out_map
+    return pd.Parameters.of("TensorGemm", **{**gemm_fields(traits, traits.a.map, traits.b.map), **boxes})
 
 
 @lru_cache(maxsize=1024)
@@ -33,7 +35,18 @@ def tensor_ragged_parameters(traits: WarpgroupTraits) -> Group:
 
 def tensors_of(p: Any, traits: WarpgroupTraits) -> list[Any]:
     """The tensor maps among them."""
-    return [p.a, p.b, p.out] if traits.operands.out_boxes else [p.a, p.b]
+    c = [p.c] if traits.c_boxes and traits.operands.c == "separate" else []
+    return [p.a, p.b, p.out, *c] if traits.operands.out_boxes else [p.a, p.b]
+
+
+def _views(tensors: dict[str, Any], planes: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What a product has of matrices that are tensors, or planes of such."""
+    return {name: TensorView(map, planes[name] if planes else 0) for name, map in tensors.items()}
+
+
+def _apart(p: Any, traits: WarpgroupTraits, name: str) -> Any:
+    """The elements between the matrices of batches; 0 where one is for all."""
+    return getattr(p.batches, "out" if name == "c" and traits.operands.c == "in place" else name)
 
 
 class TensorProducts(Products):
@@ -65,16 +78,20 @@ def tensor_grouped_parameters(traits: WarpgroupTraits) -> Group:
 def tensor_products_of(p: Any, traits: WarpgroupTraits) -> Products:
     """What a kernel with these parameters computes. Batches are planes of the tensors; of a single matrix for all of
     them the first is the only one."""
-    product, in_boxes = product_of(p, traits.operands, TensorView(p.a), TensorView(p.b)), traits.operands.out_boxes
-    if in_boxes:
-        product = product._replace(out=TensorView(p.out))
+    tensors: dict[str, Any] = {"a": p.a, "b": p.b}
+    if traits.operands.out_boxes:
+        tensors["out"] = p.out
+    if traits.c_boxes:
+        tensors["c"] = p.c if traits.operands.c == "separate" else p.out
+    product = product_of(p, traits.operands, p.a, p.b)
+    product = product._replace(**_views(tensors))
     if traits.operands.batches == "none":
         return TensorProducts(product, traits.tile)
 
     def of_batch(number: Any) -> Product:
-        tensors = (p.a, p.batches.a), (p.b, p.batches.b)
-        a, b = (TensorView(map, pd.select(apart == 0, 0, number)) for map, apart in tensors)
-        of_batch = batch(p, product, traits.operands, number, ("c",) if in_boxes else ("c", "out"))
-        return of_batch._replace(a=a, b=b, out=TensorView(p.out, number) if in_boxes else of_batch.out)
+        elsewhere = [name for name in ("c", "out") if name not in tensors]
+        moved = batch(p, product, traits.operands, number, tuple(elsewhere))
+        planes = {name: pd.select(_apart(p, traits, name) == 0, 0, number) for name in tensors}
+        return moved._replace(**_views(tensors, planes))
 
     return TensorProducts(product, traits.tile, p.batches.count, of_batch)

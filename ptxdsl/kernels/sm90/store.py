@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import ptxdsl as pd
+from ptxdsl.kernels.sm90.addend import Addend
+from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.store.traced import traced
-from ptxdsl.kernels.store.words import pack
-from ptxdsl.kernels.tiles.product import Part
+from ptxdsl.kernels.store.words import pack, unpack
+from ptxdsl.kernels.tiles.product import Part, Work
+from ptxdsl.trace.memory import PointerValue
 
 MATRIX = 8  # rows and columns of a matrix of stmatrix
 COLUMNS = 2 * MATRIX  # of the four matrices that a warp stores at once
@@ -24,37 +27,64 @@ class TensorStore:
     A box must have been read from shared memory before it is written again: that thread waits for it, and then all.
     """
 
-    def __init__(self, traits: WarpgroupTraits, staging: Any, consumer: pd.warpgroup) -> None:
+    def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> None:
         self.traits, self.consumer, self.type = traits, consumer, traits.operands.output
         self.columns = traits.out_map.box[-1]
         self.boxes = traits.staged_boxes
         self.origin = (0,) * (traits.out_map.rank - 2)
         number = consumer.index * (traits.staged_bytes // self.type.bytes)
-        self.staged = pd.view(staging.bitcast(self.type) + number, traits.out_map.boxes_layout(self.boxes))
+        self.staged = pd.view(memory.staging.bitcast(self.type) + number, traits.out_map.boxes_layout(self.boxes))
         lane = pd.laneid
         self.row = consumer.thread % WARPGROUP // WARP * WARP_ROWS + lane % WARP_ROWS
         self.column = lane // WARP_ROWS * MATRIX
         self.leads = consumer.thread % WARPGROUP == 0
+        self.addend = Addend(memory.addends, consumer.index, self.leads) if memory.addends else None
+
+    def prepare(self, work: Work) -> None:
+        """What can be done before the sums are there: the first boxes of C come."""
+        if self.addend:
+            self._fetch(self.addend, work, 0)
 
     def __call__(self, part: Part) -> None:
         """Begins to store sums that are complete."""
-        (first_m, first_n), out = part.work.first, part.work.product.out
-        row = out.line(first_m + self.consumer.index * GROUP_ROWS)
-        registers = part.sums.registers
-        tile_n, columns = self.traits.tile[1], self.columns
-        for first in range(0, tile_n, self.boxes * columns):
-            boxes = range(min(self.boxes, (tile_n - first) // columns))
-            self.await_read()
-            for box in boxes:
-                self._stage(box, registers, first + box * columns, part.work.product.alpha)
+        out = part.work.product.out
+        for first in range(0, self.traits.tile[1], self.boxes * self.columns):
+            self._await(part.work, first)
+            for box, column in enumerate(self._columns(first)):
+                self._stage(box, column, part)
             pd.ptx.fence.proxy.async_.shared__cta()
             self.consumer.warpgroup_barrier()
             with pd.if_(self.leads):
-                for box in boxes:
-                    at = row, first_n + first + box * columns
-                    planes = (out.batch,) if self.origin else ()
-                    out.map.store((*planes, *at), self.staged.address(box, *self.origin, 0, 0))
+                for address, at in self._boxes(part.work, out, first):
+                    out.map.store(at, address)
                 pd.ptx.cp.async_.bulk.commit_group()
+
+    def _columns(self, first: int) -> range:
+        """The first columns of the boxes that are staged at a time."""
+        return range(first, min(first + self.boxes * self.columns, self.traits.tile[1]), self.columns)
+
+    def _boxes(self, work: Work, matrix: TensorView, first: int) -> list[tuple[PointerValue, tuple[Any, ...]]]:
+        """Where they are staged, and where in the tensor of a matrix they are."""
+        (first_m, first_n), planes = work.first, (matrix.batch,) if self.origin else ()
+        row = matrix.line(first_m + self.consumer.index * GROUP_ROWS)
+        staged = (self.staged.address(box, *self.origin, 0, 0) for box in range(self.boxes))
+        return [
+            (address, (*planes, row, first_n + column))
+            for address, column in zip(staged, self._columns(first), strict=False)
+        ]
+
+    def _await(self, work: Work, first: int) -> None:
+        """Until the boxes may be written: what was stored from there has been read, and C is there instead."""
+        if self.addend is None:
+            self.await_read()
+            return
+        if first:
+            self._fetch(self.addend, work, first)
+        self.addend.wait()
+
+    def _fetch(self, addend: Addend, work: Work, first: int) -> None:
+        c = work.product.c
+        addend.fetch(c.map, self._boxes(work, c, first))
 
     def finish(self) -> None:
         """Until all has been read: shared memory may be given to another block then. The kernel ends when it is all in
@@ -68,18 +98,22 @@ class TensorStore:
             pd.ptx.cp.async_.bulk.wait_group.read(0)
         self.consumer.warpgroup_barrier()
 
-    def _stage(self, box: int, registers: list[Any], first: int, alpha: Any) -> None:
+    def _stage(self, box: int, first: int, part: Part) -> None:
         """Writes the columns of a box to shared memory, 16 rows and 16 columns of a warp at a time."""
+        scalar, function, product = self.traits.scalar, self.traits.epilogue, part.work.product
         for column in range(0, self.columns, COLUMNS):
             begin = (first + column) // MATRIX * 4  # a thread holds four of each 16×8 sums
-            values = [self._finished(value, alpha) for value in registers[begin : begin + MATRIX]]
+            sums = part.sums.registers[begin : begin + MATRIX]
+            values = [(sum if sum.type is scalar else sum.to(scalar)) * product.alpha for sum in sums]
             address = self.staged.address(box, *self.origin, self.row, self.column + column)
+            if self.addend:
+                words = pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(address)
+                values = [
+                    v + product.beta * c.to(scalar) for v, c in zip(values, unpack(words, self.type), strict=True)
+                ]
+            if function:
+                values = [traced(function, value) for value in values]
             pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(address, pack(values, self.type))
-
-    def _finished(self, value: Any, alpha: Any) -> Any:
-        scalar, function = self.traits.scalar, self.traits.epilogue
-        value = (value if value.type is scalar else value.to(scalar)) * alpha
-        return traced(function, value) if function else value
 
 
 class GroupStore:
@@ -87,9 +121,12 @@ class GroupStore:
     by its warps, so that those of the next group are left alone. Both stage the output in the same shared memory."""
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> None:
-        self.consumer, self.boxes = consumer, TensorStore(traits, memory.staging, consumer)
+        self.consumer, self.boxes = consumer, TensorStore(traits, memory, consumer)
         apart = traits.staged_bytes - WARPGROUP // WARP * traits.warp_staged_bytes
         self.rows = Store(traits, memory.staging + consumer.index * (apart // traits.operands.inputs.bytes))
+
+    def prepare(self, work: Work) -> None:
+        """Groups have no C."""
 
     def __call__(self, part: Part) -> None:
         """Stores sums that are complete, or begins to."""
@@ -118,5 +155,5 @@ def group_store(traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpg
 def warpgroup_store(traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> WarpgroupStore:
     """In boxes, where the output can be stored so; else by the warps, each its rows."""
     if traits.operands.out_boxes:
-        return TensorStore(traits, memory.staging, consumer)
+        return TensorStore(traits, memory, consumer)
     return Store(traits, memory.staging)

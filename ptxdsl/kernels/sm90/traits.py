@@ -46,6 +46,11 @@ class WarpgroupTraits(Traits):
         return pd.TensorMap(output, (1, *box) if self.operands.batches != "none" else box, swizzle=line_bytes)
 
     @property
+    def c_boxes(self) -> bool:
+        """Whether C comes in such boxes too."""
+        return self.operands.out_boxes and self.operands.c != "none"
+
+    @property
     def staged_boxes(self) -> int:
         """How many of them each warpgroup stages at a time, at most."""
         return min(MOST_STAGED_BYTES // self.out_map.bytes, self.tile[1] // self.out_map.box[-1])

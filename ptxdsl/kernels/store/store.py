@@ -10,7 +10,7 @@ from ptxdsl.kernels.operands import Extra
 from ptxdsl.kernels.store.readers import Reader, Running
 from ptxdsl.kernels.store.traced import traced
 from ptxdsl.kernels.store.words import WIDEST, pack, read_words, write_words
-from ptxdsl.kernels.tiles.product import Part
+from ptxdsl.kernels.tiles.product import Part, Work
 from ptxdsl.kernels.traits import PAD, Traits
 from ptxdsl.layout import Layout, composition, in_bytes, make_tiled_copy, make_tiled_copy_c
 from ptxdsl.trace.instruction import Scalar
@@ -40,6 +40,9 @@ class Store:
         """Stores sums that are complete; uses the shared memory."""
         for strip in range(self.sums.strips):
             self._store_strip(part, strip)
+
+    def prepare(self, work: Work) -> None:
+        """Before the sums are there: what is read beside them is read with them."""
 
     def finish(self) -> None:
         """Behind the last sums: all have been stored."""

@@ -25,8 +25,8 @@ class View(NamedTuple):
 
 
 class Product(NamedTuple):
-    """epilogue(alpha·a@b + beta·c): sizes are u32; c and out are row-major. A, B and out are a View each, or what else
-    their path takes of a matrix. `extras` are the operands of the epilogue: a View of each (of a vector the stride says
+    """epilogue(alpha·a@b + beta·c): sizes are u32; c and out are row-major. The matrices are a View each, or what else
+    their path takes of one. `extras` are the operands of the epilogue: a View of each (of a vector the stride says
     nothing), or None for the output itself."""
 
     m: Scalar
@@ -34,7 +34,7 @@ class Product(NamedTuple):
     k: Scalar
     a: Any
     b: Any
-    c: View
+    c: Any
     out: Any
     alpha: Index
     beta: Index

@@ -17,7 +17,7 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.types import TYPES, Type
 
 KINDS = ("product", "group", "convolution")
-FIXED = ("gpu", "short_row")
+FIXED = ("gpu", "short_row", "warpgroups")
 # What only rows of one kind tell; all else is of products
 OF_KIND = {
     "group": ("grouped", "half_rate", "most_rate", "between_tiles"),

@@ -98,7 +98,7 @@ def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTrai
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
     products = tensor_products_of(p, traits)
-    scene = Scene(products, p.schedule, traits.sums, memory.staging, ahead=True, ring=memory.a)
+    scene = Scene(products, p.schedule, traits.sums, memory.staging, ahead=True, exchange=memory.exchange)
     begin(*tensors_of(p, traits))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():

@@ -31,7 +31,8 @@ from ptxdsl.kernels.call.values import gemm_values
 from ptxdsl.kernels.call.workspace import is_kept
 from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.choose.model import candidate, model_of
-from ptxdsl.kernels.choose.warpgroups import BEGINNING, READING, ProductFacts, choose_warpgroups
+from ptxdsl.kernels.choose.warpgroup_products import choose_product
+from ptxdsl.kernels.choose.warpgroups import BEGINNING, READING, ProductFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.operands import FP8, Operands
 from ptxdsl.kernels.sm90.tiling import ARCH
@@ -143,12 +144,12 @@ def _chosen(
     problem: GemmProblem, choice: Choice, operands: Operands, device: int | None, takes_warpgroups: bool
 ) -> GemmConfig:
     if problem.a.type in FP8:
-        return _chosen_fp8(problem, operands, device)
+        return _chosen_fp8(problem, choice, operands, device)
     time, config = _time_by_warps(problem, choice, device)
     is_open = takes_warpgroups and _may_take_warpgroups(problem, choice, device)
     if not is_open or not are_mappable(problem.k, problem.a, problem.b):
         return config
-    return choose_warpgroups(_product_facts(problem, operands), model_of(device).multiprocessors, time) or config
+    return choose_product(_product_facts(problem, operands), model_of(device), time) or config
 
 
 def _may_take_warpgroups(problem: GemmProblem, choice: Choice, device: int | None) -> bool:
@@ -168,10 +169,10 @@ def _time_by_warps(problem: GemmProblem, choice: Choice, device: int | None) -> 
     return model.product(candidate(config, a.type), shape, width), config
 
 
-def _chosen_fp8(problem: GemmProblem, operands: Operands, device: int | None) -> GemmConfig:
+def _chosen_fp8(problem: GemmProblem, choice: Choice, operands: Operands, device: int | None) -> GemmConfig:
     """The same of types that wgmma alone multiplies. Raises LaunchError on GPUs that have it not."""
     arch = target(device)
-    config = choose_warpgroups(_product_facts(problem, operands), model_of(device).multiprocessors, inf)
+    config = choose_product(_product_facts(problem, operands), model_of(device), inf, choice.is_scheduled)
     if arch != ARCH or config is None:
         raise LaunchError(
             f"`a` and `b` are {describe_type(problem.a.type)}, which gemm multiplies on {ARCH}; "
@@ -211,7 +212,7 @@ def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tupl
     operands = facts(a, b, problem.c, problem.out, (WIDEST_ACCESS, WIDEST_ACCESS, WIDEST_ACCESS))
     other = inf if a.type in FP8 else _time_by_warps(problem, choice, device)[0]
     time = copied_bytes(problem) / READING + BEGINNING
-    config = choose_warpgroups(_product_facts(problem, operands), model_of(device).multiprocessors, other - time)
+    config = choose_product(_product_facts(problem, operands), model_of(device), other - time)
     return (problem, (), None) if config is None else (*lined(problem), config)
 
 

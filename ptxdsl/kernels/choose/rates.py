@@ -31,6 +31,50 @@ class Gpu:
 
 
 @dataclass(frozen=True)
+class WarpgroupRates:
+    """Of the sm_90a path. Of one multiprocessor: `column`, the time of 64 rows and one column of wgmma over 128 bytes
+    of K, to half of which `narrow` is added where that is more; `copies` in bytes; an `iteration` at least;
+    `between_tiles`, and `store` for an element of the last one. Of the GPU: `l2_bandwidth`, `dram_bandwidth`, of which
+    half is reached with `in_flight` bytes under way; `hidden` is the part of the shorter of computing and reading that
+    does not hide behind the other.
+
+    Blocks that share K in a cluster take `cluster`, `cluster_block` for each and `cluster_sum` for an element of the
+    tile; by way of global memory `scatter` and `scatter_sum`. `in_clusters` are the parts of the GPU that clusters of
+    1, 2, … blocks fill.
+    """
+
+    launch: float
+    column: float
+    narrow: float
+    copies: float
+    iteration: float
+    between_tiles: float
+    store: float
+    l2_bandwidth: float
+    dram_bandwidth: float
+    in_flight: float
+    hidden: float
+    cluster: float
+    cluster_block: float
+    cluster_sum: float
+    scatter: float
+    scatter_sum: float
+    in_clusters: tuple[float, ...]
+
+    def on(self, clock: float, whole: float, memory: float) -> WarpgroupRates:
+        """The same where a multiprocessor, all of them together and DRAM are so many times as fast."""
+        return replace(
+            self,
+            column=self.column / clock,
+            narrow=self.narrow / clock,
+            iteration=self.iteration / clock,
+            copies=self.copies * clock,
+            l2_bandwidth=self.l2_bandwidth * whole,
+            dram_bandwidth=self.dram_bandwidth * memory,
+        )
+
+
+@dataclass(frozen=True)
 class Rates:
     """What the model is made of.
 
@@ -82,6 +126,7 @@ class Rates:
     alone: float
     write: float
     meet: float
+    warpgroups: WarpgroupRates
 
     def on(self, gpu: Gpu) -> Rates:
         """The same for another GPU of the kind: what its clock, its multiprocessors and its memory make of it."""
@@ -98,6 +143,7 @@ class Rates:
             grouped=_scaled(self.grouped, whole),
             most_rate=self.most_rate * whole,
             convolution=_scaled(self.convolution, 1 / clock),
+            warpgroups=self.warpgroups.on(clock, whole, memory),
         )
 
 
@@ -116,7 +162,8 @@ def read(path: Path) -> Rates:
     """The rates in a file, whose other entries say where they come from."""
     data: dict[str, Any] = json.loads(path.read_text())
     wanted = {field.name: data[field.name] for field in fields(Rates)}
-    return Rates(**{**wanted, "gpu": Gpu(**data["gpu"])})
+    of_warpgroups: dict[str, Any] = {**data["warpgroups"], "in_clusters": tuple(data["warpgroups"]["in_clusters"])}
+    return Rates(**{**wanted, "gpu": Gpu(**data["gpu"]), "warpgroups": WarpgroupRates(**of_warpgroups)})
 
 
 def write(path: Path, rates: Rates, source: Mapping[str, object]) -> None:

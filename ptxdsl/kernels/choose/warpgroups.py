@@ -3,7 +3,7 @@ than the sm_80 path."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil, prod
 from typing import NamedTuple, TypeAlias
@@ -16,6 +16,8 @@ from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import ARCH, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.runtime.limits import shared_bytes
 from ptxdsl.schedule.arithmetic import ceil_div
 
 TILES = {(128, 256): 0.95, (128, 192): 0.92, (128, 128): 0.85, (64, 256): 0.75, (64, 128): 0.65}
@@ -23,7 +25,8 @@ TILES = {(128, 256): 0.95, (128, 192): 0.92, (128, 128): 0.85, (64, 256): 0.75, 
 RATE = 2 * 889e6 / 132  # bytes of inputs that a multiprocessor multiplies and adds in a microsecond, on an H200
 READING = 3.8e6  # bytes of memory in a microsecond
 BEGINNING, BETWEEN_TILES = 4.5, 1.0  # microseconds, of a launch with its first copies, and of a tile that is stored
-MOST_STAGES, LEAST_STAGES = 8, 3
+MOST_STAGES, SWAPPED_STAGES, LEAST_STAGES = 8, 16, 3
+RESERVED_BYTES = 1024  # of shared memory, in each block that is not alone
 CLEARLY = 0.9  # of the other path's time: the estimate is a rough one
 PERSISTENT = Strips()
 
@@ -123,10 +126,22 @@ def _takes(operands: Operands, tile: tuple[int, int, int]) -> bool:
     return not any(WarpgroupTiling(tile).misfits(operands.inputs)) and stages_of(tile, operands) >= LEAST_STAGES
 
 
-@lru_cache(maxsize=1024)
-def stages_of(tile: tuple[int, int, int], operands: Operands) -> int:
-    """As many stages as shared memory has room for beside the staged output, up to MOST_STAGES; 0 for too few."""
-    for stages in range(MOST_STAGES, 1, -1):
-        if WarpgroupTraits(WarpgroupTiling(tile, stages), operands, PERSISTENT).fits(ARCH):
-            return stages
-    return 0
+@lru_cache(maxsize=4096)
+def stages_of(
+    tile: tuple[int, int, int],
+    operands: Operands,
+    swap_ab: bool = False,
+    resident: int = 1,
+    schedule: TileSchedule = PERSISTENT,
+) -> int:
+    """As many stages as shared memory has room for beside the staged output, up to MOST_STAGES, where so many blocks
+    shall be resident; 0 for too few."""
+    is_whole = not swap_ab and not schedule.shares and schedule.cluster is None
+    ways = (False, True) if is_whole and operands.output.bits == 16 and not operands.extras else (False,)
+    tiling = WarpgroupTiling(tile, 2, swap_ab)
+    known = [WarpgroupTraits(tiling, replace(operands, out_boxes=in_boxes), schedule) for in_boxes in ways]
+    if not all(traits.fits(ARCH) for traits in known):
+        return 0
+    beside = max(traits.shared_bytes + traits.static_bytes for traits in known) - tiling.ring_bytes(operands)
+    room = shared_bytes(ARCH) // resident - RESERVED_BYTES * (resident > 1) - beside
+    return min(SWAPPED_STAGES if swap_ab else MOST_STAGES, room // tiling.stage_bytes(operands.inputs))

@@ -13,15 +13,19 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 
 class SharedTiles:
     """`a` and `b` are where the tiles of A and B lie in the first stage of the ring, one behind the other. It stands
-    before the ring, whose making all threads wait for."""
+    before the ring, whose making all threads wait for. Blocks of a cluster know of each other that they have begun, by
+    a phase of the cluster's barrier."""
 
     def __init__(self, traits: WarpgroupTraits) -> None:
         inputs = traits.operands.inputs
         self.a = pd.dynamic_shared(inputs, traits.shared_bytes // inputs.bytes, align=PATTERN_BYTES).address()
+        self.exchange = self.a + traits.exchanged_at // inputs.bytes
         self.staging = self.a + traits.staged_at // inputs.bytes
         self.b = self.a + traits.a.bytes // inputs.bytes
         self.stage = traits.stage_bytes // inputs.bytes
         self.addends = BoxMbarriers(traits.tiling.consumers) if traits.c_boxes else None
+        if traits.schedule.cluster:
+            pd.ptx.barrier.cluster.arrive.relaxed.aligned()
 
 
 def begin(*maps: Any) -> None:

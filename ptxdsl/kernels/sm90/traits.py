@@ -75,11 +75,13 @@ class WarpgroupTraits(Traits):
 
     @property
     def staged_at(self) -> int:
-        """Behind the ring, through which the tiles of the next product go while one is stored, or by which the blocks
-        of a cluster leave each other their sums."""
-        m, n, _ = self.tile
-        exchanged = m * n * self.sum.bytes if self.schedule.cluster else 0
-        return max(self.tiling.ring_bytes(self.operands), exchanged)
+        """Behind the ring, through which the tiles of the next product go while one is stored."""
+        return self.exchanged_at + self.schedule.exchanged(self.sums)
+
+    @property
+    def exchanged_at(self) -> int:
+        """Where blocks of a cluster bring each other sums: behind the ring, which they may be filling yet."""
+        return self.tiling.ring_bytes(self.operands)
 
 
 @lru_cache(maxsize=4096)

@@ -41,6 +41,11 @@ class SumsLayout:
         return self.tile[0] // self.warp[0], self.tile[1] // self.warp[1]
 
     @property
+    def all_warps(self) -> int:
+        """That hold sums."""
+        return self.warps[0] * self.warps[1]
+
+    @property
     def groups(self) -> int:
         return self.warp[0] // self.rows
 
@@ -60,7 +65,7 @@ class SumsLayout:
 
     @property
     def holders(self) -> int:
-        return self.lanes * self.warps[0] * self.warps[1]
+        return self.lanes * self.all_warps
 
     @property
     def each(self) -> int:

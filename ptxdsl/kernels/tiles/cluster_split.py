@@ -1,7 +1,7 @@
-"""The blocks of a cluster share the K of one output tile: their sums meet in the shared memory of each of them.
+"""The blocks of a cluster share the K of one output tile: their sums meet in each other's shared memory.
 
-Each block leaves its sums in the memory of its ring, which nobody fills or reads any more. When all have done so, it
-adds up a share of the tile, the parts in the order of K, and stores it: results never change from run to run.
+A block adds up a share of the tile, and stores it. Each brings the sums of a share to the block whose that is, straight
+into its memory; when all have done so, the parts are added in the order of K: results never change from run to run.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import ptxdsl as pd
-from ptxdsl.kernels.store.sums import Sums
+from ptxdsl.kernels.store.sums import Sums, SumsLayout
+from ptxdsl.kernels.store.words import read_words, write_words
 from ptxdsl.kernels.tiles.one_tile import leave_without, located
-from ptxdsl.kernels.tiles.partial_sums import PartialSums
-from ptxdsl.kernels.tiles.product import Part, Work
+from ptxdsl.kernels.tiles.product import Index, Part, Work
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
 from ptxdsl.schedule import ThreadblockSwizzle, slice_of_k
+from ptxdsl.schedule.arithmetic import ceil_div
+from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
+from ptxdsl.trace.value import Var
 
 MOST_BLOCKS = 8  # of a cluster, on every GPU that has them
 
@@ -36,6 +39,11 @@ class ClusterSplitK(TileSchedule):
     def plan(self, problem: ProblemShape, tile: Extents, resident: object) -> Plan:
         return Plan(self.order.grid_shape(self.order.tiled_shape(problem.shape, tile, self.slices)))
 
+    def exchanged(self, layout: SumsLayout) -> int:
+        """Of each block a share of the tile."""
+        pieces = self.slices * ceil_div(layout.all_warps * layout.groups, self.slices)
+        return pieces * layout.each * layout.lanes * layout.type.bytes
+
     def walk(self, scene: Scene) -> Walk:
         return ClusterSplitKWalk(self, scene)
 
@@ -45,39 +53,62 @@ class ClusterSplitKWalk(Walk):
 
     def __init__(self, schedule: ClusterSplitK, scene: Scene) -> None:
         self.order, self.slices, self.scene = schedule.order, schedule.slices, scene
-        self.memory = scene.scratch if scene.ring is None else scene.ring
 
     def tiles(self, start: Start) -> Iterator[Work]:
         products = self.scene.products
         tile, self.slice, slices = located(self.order, products)
         leave_without(products, tile, self.slice, slices)
-        k = slice_of_k(self.slice, self.slices, products.product.k, products.extents[2])
-        work = products.work(tile, k=k)
+        work = products.work(tile, k=slice_of_k(self.slice, self.slices, products.product.k, products.extents[2]))
         start(work)
         yield work
 
     def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
-        layout, memory = sums.layout, self.memory.bitcast(sums.layout.type)
-        layout.meet()  # all have read the ring
-        PartialSums(layout, memory).store(sums, 0)
-        _meet_in_cluster()
-        warps = layout.warps[0] * layout.warps[1]
-        for piece in pd.range(self.slice + self.slices * pd.warpid, warps * layout.groups, self.slices * warps):
-            group, warp = piece // warps, piece % warps
+        layout, exchange = sums.layout, self.scene.exchange
+        assert exchange is not None
+        pd.ptx.barrier.cluster.wait.aligned()  # all blocks have begun, and arrived: there is memory to write to
+        for group, registers in enumerate(sums.groups):
+            piece = group * layout.all_warps + pd.warpid
+            share = ClusterShare(layout, exchange, self.slices).of_block(piece % self.slices)
+            share.store(registers, piece // self.slices, self.slice)
+        pd.ptx.barrier.cluster.arrive.release.aligned()
+        pd.ptx.barrier.cluster.wait.acquire.aligned()
+        share, pieces = ClusterShare(layout, exchange, self.slices), layout.all_warps * layout.groups
+        for piece in pd.range(self.slice + self.slices * pd.warpid, pieces, self.slices * layout.all_warps):
             rows = Sums(layout, groups=1)
             for rank in range(self.slices):
-                PartialSums(layout, _of_block(memory, rank), warp * layout.lanes + pd.laneid).add(rows, 0, group)
-            yield Part(work, rows, group, warp)
-        _meet_in_cluster()  # no block ends while others read its sums
+                share.add(rows, piece // self.slices, rank)
+            yield Part(work, rows, piece // layout.all_warps, piece % layout.all_warps)
 
 
-def _of_block(memory: PointerValue, rank: int) -> PointerValue:
-    """The same shared memory of a block of the cluster."""
-    address = pd.ptx.mapa.shared__cluster.u32(memory, rank)
-    return pd.pointer(address, memory.element, "shared::cluster")
+class ClusterShare:
+    """The sums that the blocks of a cluster bring to one of them: for each piece of its share those of all blocks, in
+    the order of K."""
 
+    def __init__(self, layout: SumsLayout, memory: PointerValue, slices: int) -> None:
+        self.layout, self.slices = layout, slices
+        self.memory = memory.bitcast(layout.type)
 
-def _meet_in_cluster() -> None:
-    """Until all threads have come that have not ended: those that hold the sums of the blocks of a cluster."""
-    pd.ptx.barrier.cluster.arrive.release.aligned()
-    pd.ptx.barrier.cluster.wait.acquire.aligned()
+    def of_block(self, rank: Scalar) -> ClusterShare:
+        """That of another block, for writing."""
+        address = pd.ptx.mapa.shared__cluster.u32(self.memory, rank)
+        memory = pd.pointer(address, self.memory.element, "shared::cluster")
+        return ClusterShare(self.layout, memory, self.slices)
+
+    def store(self, registers: list[Var], number: Scalar, rank: Scalar) -> None:
+        """Brings a piece, the `number`-th of the share."""
+        address = self._address(number, rank)
+        for first in range(0, len(registers), self.layout.word):
+            write_words(address + first * self.layout.lanes, registers[first : first + self.layout.word])
+
+    def add(self, rows: Sums, number: Scalar, rank: int) -> None:
+        """Adds a piece that a block has brought."""
+        address = self._address(number, rank)
+        for first, word in rows.words():
+            others = read_words(address + first * self.layout.lanes, self.layout.word, self.layout.type)
+            for register, other in zip(word, others, strict=True):
+                register += other
+
+    def _address(self, number: Scalar, rank: Index) -> PointerValue:
+        """Of this lane's first word."""
+        piece = self.layout.each * self.layout.lanes
+        return self.memory + (number * self.slices + rank) * piece + pd.laneid * self.layout.word

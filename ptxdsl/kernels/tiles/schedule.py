@@ -56,6 +56,10 @@ class TileSchedule:
         """How many blocks along each axis are a cluster, where some are."""
         return None
 
+    def exchanged(self, layout: SumsLayout) -> int:
+        """Bytes of shared memory to which other blocks of a cluster bring sums."""
+        return 0
+
     def general(self) -> TileSchedule:
         """The schedule that the kernel is made for: without the numbers that a launch tells it."""
         return self
@@ -88,15 +92,15 @@ class TileSchedule:
 @dataclass(frozen=True)
 class Scene:
     """What a walk may use in a kernel: its products, the fields of its schedule, the layout of sums, whether it goes
-    `ahead`, and `scratch`, a pointer to shared memory that is free when the sums of a tile are complete; `ring` is that
-    of the ring on a path whose copies go on meanwhile."""
+    `ahead`, and `scratch`, a pointer to shared memory that is free when the sums of a tile are complete; `exchange`
+    is where other blocks of a cluster may bring sums at any time."""
 
     products: Products
     fields: Any
     layout: SumsLayout
     scratch: PointerValue
     ahead: bool = False
-    ring: PointerValue | None = None
+    exchange: PointerValue | None = None
 
 
 class Walk:

@@ -1,0 +1,157 @@
+"""One product on the sm_90a path: tiles, whether A and B are swapped, the depth of the ring, and how blocks share K.
+
+All that could be launched is estimated by the rates of the GPU: tensor cores, copies to a multiprocessor, the latency
+of an iteration, the L2 cache and DRAM, of which the slowest counts; then what a launch, a tile and a meeting take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
+from math import ceil
+from typing import NamedTuple
+
+from ptxdsl.kernels.choose.model import CostModel
+from ptxdsl.kernels.choose.rates import WarpgroupRates
+from ptxdsl.kernels.choose.warpgroups import CLEARLY, LEAST_STAGES, ProductFacts, choose_warpgroups, stages_of
+from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WarpgroupTiling
+from ptxdsl.kernels.tiles.choice import tile_schedule
+from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
+from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.schedule import IdentityThreadblockSwizzle
+from ptxdsl.schedule.arithmetic import ceil_div
+
+FEW_ROWS = 128  # of which A and B may be swapped
+SWAPPED = (64, 128)  # columns of a tile whose A and B are swapped
+LOW, HIGH = (32, 64, 96, 128, 192, 256), (48, 64, 80, 96, 112, 128, 160, 192, 208, 224, 256)  # columns of the others
+MOST_SPLIT_COLUMNS = 128  # of a tile that blocks share: more leave no registers to add up
+LEAST_ITERATIONS = 4  # of a slice
+WAYS = ("cluster", "scatter")
+IN_COLUMNS, PERSISTENT = IdentityThreadblockSwizzle(1), Strips()
+LARGE, FILLED = (128, 256), 0.9  # the tile of products that fill this part of the GPU with it
+RESIDENT, REGISTER_FILE = 2, 65536  # blocks that a multiprocessor may hold, and its registers
+BESIDE_SUMS = 16  # registers of a thread, beside those that a tiling counts
+
+
+class Option(NamedTuple):
+    """A way to compute a product: `resident` blocks of `stages` stages on a multiprocessor, `slices` for each tile,
+    which add up by `way`."""
+
+    tile: tuple[int, int]
+    swap_ab: bool
+    stages: int
+    resident: int = 1
+    slices: int = 1
+    way: str = ""
+
+    def config(self, depth: int) -> GemmConfig:
+        """The configuration, whose tiles have so many elements of K."""
+        whole = GemmConfig(
+            (*self.tile, depth), stages=self.stages, schedule=PERSISTENT, atom=WGMMA, swap_ab=self.swap_ab
+        )
+        if self.slices == 1:
+            return whole
+        return replace(whole, schedule=IN_COLUMNS, split_k=self.slices, reduction=self.way)
+
+
+def choose_product(
+    facts: ProductFacts, model: CostModel, other_time: float, is_scheduled: bool = False
+) -> GemmConfig | None:
+    """The configuration that should take the least time; None where another path takes less, `other_time` in
+    microseconds. Where it `is_scheduled` otherwise, blocks compute whole tiles."""
+    depth, whole = LINE_BYTES // facts.operands.inputs.bytes, is_scheduled or facts.operands.batches != "none"
+    rates, multiprocessors = model.rates.warpgroups, model.multiprocessors
+    if facts.tiles((*LARGE, depth)) >= FILLED * multiprocessors:
+        return choose_warpgroups(facts, multiprocessors, other_time)
+    known = options(facts, multiprocessors, whole)
+    timed = [(estimate(option, facts, rates, multiprocessors), option) for option in known]
+    time, option = min(timed, default=(other_time, None))
+    if option is None or time >= CLEARLY * other_time:
+        return None
+    return option.config(depth)
+
+
+def options(facts: ProductFacts, multiprocessors: int, whole: bool = False) -> Iterator[Option]:
+    """All that are estimated. Blocks share K only where all of them can be resident."""
+    iterations = ceil_div(facts.k, LINE_BYTES // facts.operands.inputs.bytes)
+    for tile, swap_ab in tiles(facts):
+        for stages, resident in _depths(tile, swap_ab, facts.operands):
+            yield Option(tile, swap_ab, stages, resident)
+        if whole or max(tile) > MOST_SPLIT_COLUMNS:
+            continue
+        count = ceil_div(facts.m, tile[0]) * ceil_div(facts.n, tile[1])
+        most = min(MOST_BLOCKS, iterations // LEAST_ITERATIONS, multiprocessors * RESIDENT // count)
+        for slices, way in product(range(2, most + 1), WAYS):
+            for stages, resident in _depths(tile, swap_ab, facts.operands, way, slices):
+                if count * slices <= multiprocessors * resident:
+                    yield Option(tile, swap_ab, stages, resident, slices, way)
+
+
+def tiles(facts: ProductFacts) -> Iterator[tuple[tuple[int, int], bool]]:
+    """Tiles, and whether A and B are swapped: none of which half as many rows or columns would do."""
+    operands = facts.operands
+    if facts.m <= FEW_ROWS:
+        least = 8 if operands.a_major == "k" else 16
+        rows = least if facts.m <= least else ceil(facts.m / 16) * 16
+        yield from (((rows, columns), True) for columns in SWAPPED)
+    for rows, widths in ((GROUP_ROWS, LOW), (2 * GROUP_ROWS, HIGH)):
+        if rows < 2 * max(facts.m, GROUP_ROWS // 2 + 1):
+            yield from (((rows, columns), False) for columns in widths if columns < 2 * max(facts.n, widths[0]))
+
+
+@lru_cache(maxsize=4096)
+def _depths(
+    tile: tuple[int, int], swap_ab: bool, operands: Operands, way: str = "", slices: int = 1
+) -> tuple[tuple[int, int], ...]:
+    """Lengths of the ring, and how many blocks of each a multiprocessor holds."""
+    extents = *tile, LINE_BYTES // operands.inputs.bytes
+    tiling = WarpgroupTiling(extents, swap_ab=swap_ab)
+    registers = tiling.threads * (tiling.registers(operands) + BESIDE_SUMS)
+    schedule = tile_schedule(IN_COLUMNS, slices, way) if way else PERSISTENT
+    most = min(RESIDENT, REGISTER_FILE // registers)
+    deepest = {stages_of(extents, operands, swap_ab, n, schedule): n for n in range(1, most + 1)}
+    return tuple((stages, resident) for stages, resident in deepest.items() if stages >= LEAST_STAGES)
+
+
+def estimate(option: Option, facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) -> float:
+    """Microseconds."""
+    tile_m, tile_n = option.tile
+    operands, slices = facts.operands, option.slices
+    iterations = ceil_div(ceil_div(facts.k * operands.inputs.bytes, LINE_BYTES), slices)
+    tiles = ceil_div(facts.m, tile_m) * ceil_div(facts.n, tile_n) * facts.batches
+    blocks, stage_bytes = tiles * slices, (tile_m + tile_n) * LINE_BYTES
+    held = _held(option, rates, multiprocessors)
+    on_each = ceil(blocks / multiprocessors)
+    rounds = ceil(blocks / held)
+    busy = on_each * iterations * max(_multiplying(option, rates), stage_bytes / rates.copies)
+    latency = rounds * iterations * rates.iteration
+    through_l2 = blocks * iterations * stage_bytes / rates.l2_bandwidth
+    computing = max(busy, latency, through_l2) + rounds * rates.between_tiles + tile_m * tile_n * rates.store
+    in_flight = min(blocks, held) * min(option.stages, iterations) * stage_bytes
+    reading = facts.moved / rates.dram_bandwidth * (1 + rates.in_flight / in_flight)
+    meeting = _meeting(option, rates) if slices > 1 else 0.0
+    return rates.launch + max(computing, reading) + rates.hidden * min(computing, reading) + meeting
+
+
+def _held(option: Option, rates: WarpgroupRates, multiprocessors: int) -> float:
+    """How many blocks run at the same time: clusters stay within a part of the GPU, and do not fill it."""
+    part = rates.in_clusters[option.slices - 1] if option.way == "cluster" else 1.0
+    return max(1.0, multiprocessors * option.resident * part)
+
+
+def _multiplying(option: Option, rates: WarpgroupRates) -> float:
+    """Of an iteration: narrow products wait for shared memory."""
+    rows, columns = reversed(option.tile) if option.swap_ab else option.tile
+    return rows // GROUP_ROWS * max(columns * rates.column, rates.narrow + columns * rates.column / 2)
+
+
+def _meeting(option: Option, rates: WarpgroupRates) -> float:
+    tile_m, tile_n = option.tile
+    if option.way == "cluster":
+        return rates.cluster + option.slices * rates.cluster_block + tile_m * tile_n * rates.cluster_sum
+    return rates.scatter + tile_m * tile_n * rates.scatter_sum

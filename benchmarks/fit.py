@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 import common
-from fitting import Row, fit, predicted, quality
+from fitting import KINDS, Row, fit, predicted, quality
 from protocols import REST_SECONDS, Budget, Gpu, Local, TorchGpu, rest, warm
 
 from ptxdsl import driver
@@ -169,12 +169,15 @@ def of_convolution(inputs: Type, images: tuple[int, ...], weights: tuple[int, ..
     return launcher(conv2d, x, w, pad=weights[1] // 2)
 
 
-def problems(seed: int, model: CostModel, arch: str) -> list[Problem]:
-    """All of them in a random order, but for those that take too long or too much memory."""
+def problems(seed: int, kinds: Sequence[str], model: CostModel, arch: str) -> list[Problem]:
+    """All of these kinds in a random order, but for those that take too long or too much memory."""
     rng = random.Random(seed)
-    every = [problem for kind in (products, groups, convolutions) for problem in kind(rng, model, arch)]
+    every = [problem for kind in kinds for problem in PROBLEMS[kind](rng, model, arch)]
     rng.shuffle(every)
     return [problem for problem in every if is_short(model, problem)]
+
+
+PROBLEMS = {"product": products, "group": groups, "convolution": convolutions}
 
 
 def is_short(model: CostModel, problem: Problem) -> bool:
@@ -183,14 +186,14 @@ def is_short(model: CostModel, problem: Problem) -> bool:
     return elements <= MOST_ELEMENTS and min(predicted(model, trial.row) for trial in problem.trials) <= MOST_US
 
 
-def measure(seed: int, rounds: int, seconds: float | None) -> Iterator[Row]:
+def measure(seed: int, kinds: Sequence[str], rounds: int, seconds: float | None) -> Iterator[Row]:
     """The rows of as many problems as `seconds` allow: medians at rest, candidates of a problem in turn."""
     with ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as pool:
-        assembled = pool.map(assemble, [seed] * PROCESSES, range(PROCESSES))
+        assembled = pool.map(assemble, [seed] * PROCESSES, [kinds] * PROCESSES, range(PROCESSES))
         print(f"{sum(assembled)} kernels assembled", flush=True)
     timer = TorchGpu()
     budget = Budget(timer, seconds, common.START)
-    for problem in problems(seed, model_of(0), driver.device_arch(0)):
+    for problem in problems(seed, kinds, model_of(0), driver.device_arch(0)):
         if budget.left() < 0:
             return
         yield from rows_of(timer, problem, rounds)
@@ -206,10 +209,10 @@ def rows_of(timer: Gpu, problem: Problem, rounds: int) -> Iterator[Row]:
     return (replace(trial.row, us=1000 * times[str(n)]) for n, trial in enumerate(problem.trials))
 
 
-def assemble(seed: int, process: int) -> int:
+def assemble(seed: int, kinds: Sequence[str], process: int) -> int:
     """Runs a share of all kernels once, in a process of its own, which leaves their machine code in the cache."""
     kernels: dict[tuple[object, ...], tuple[Problem, Trial]] = {}
-    for problem in problems(seed, model_of(0), driver.device_arch(0)):
+    for problem in problems(seed, kinds, model_of(0), driver.device_arch(0)):
         for trial in problem.trials:
             kernels.setdefault(trial.kernel, (problem, trial))
     share = list(kernels.values())[process::PROCESSES]
@@ -224,16 +227,28 @@ def gpu_facts() -> choose_rates.Gpu:
     return choose_rates.Gpu(device.name, device.multiprocessors, driver.clock_khz(0), driver.memory_bandwidth(0))
 
 
-def save(path: pathlib.Path, rows: Iterable[Row]) -> None:
-    """Writes rows, one a line, with the environment; what came before an error is kept."""
-    lines: list[str] = []
+def save(path: pathlib.Path, rows: Iterable[Row], kinds: Sequence[str] = KINDS) -> None:
+    """Writes rows of these kinds, one a line, behind those of other kinds that are in the file, with the environment;
+    what came before an error is kept."""
+    earlier = json.loads(path.read_text()) if path.exists() and {*kinds} != {*KINDS} else {"rows": []}
+    others = [Row.of(row) for row in earlier["rows"] if row["kind"] not in kinds]
+    known: list[Row] = []
     try:
-        for row in rows:
-            lines.append(json.dumps(asdict(row)))
+        known.extend(rows)
     finally:
-        environment, gpu, body = json.dumps(common.environment()), json.dumps(asdict(gpu_facts())), ",\n".join(lines)
-        path.write_text(f'{{"environment": {environment},\n"gpu": {gpu},\n"rows": [\n{body}\n]}}\n')
-        print(f"{len(lines)} rows written to {path}")
+        environment, gpu = common.environment(), gpu_facts()
+        if others:
+            environment["command"] = f"{earlier['environment']['command']}; {environment['command']}"
+        write(path, environment, gpu, [*others, *known])
+
+
+def write(path: pathlib.Path, environment: dict[str, str], gpu: choose_rates.Gpu, rows: Sequence[Row]) -> None:
+    """A file of rows, one a line."""
+    body = ",\n".join(json.dumps(asdict(row)) for row in rows)
+    path.write_text(
+        f'{{"environment": {json.dumps(environment)},\n"gpu": {json.dumps(asdict(gpu))},\n"rows": [\n{body}\n]}}\n'
+    )
+    print(f"{len(rows)} rows written to {path}")
 
 
 def fit_file(path: pathlib.Path, out: pathlib.Path | None) -> pathlib.Path:
@@ -260,11 +275,13 @@ def main() -> None:
     parser.add_argument("step", nargs="?", choices=["measure", "fit"], help="default: both")
     parser.add_argument("--out", type=pathlib.Path, help="the file of rates (default: that of the GPU of the rows)")
     parser.add_argument("--seed", type=int, default=1, help="of the random problems")
+    kinds = "to measure; rows of the others stay in the file (default: all)"
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help=kinds)
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="for all that is measured; fewer problems")
     options = parser.parse_args()
     rows = options.json or common.RESULTS / "fit.json"
     if options.step != "fit":
-        save(rows, measure(options.seed, options.rounds, options.budget))
+        save(rows, measure(options.seed, options.kinds, options.rounds, options.budget), options.kinds)
     if options.step != "measure":
         fit_file(rows, options.out)
 

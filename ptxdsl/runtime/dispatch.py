@@ -96,9 +96,8 @@ class Launch:
         Raises LaunchError where an argument does not fit, EmulationError where the emulated kernel goes wrong; nothing
         is written then.
         """
-        known = self.kernel.handles.get(
-            (*config.deciding(), *constants, *map(id, constants.values()), *map(type, arguments))
-        )
+        key = _key(arguments, constants) if constants else (*config.deciding(), *map(type, arguments))
+        known = self.kernel.handles.get(key)
         if known is None and constants:
             known = _made_anew(self.kernel, arguments, constants)
         options = cluster, cooperative, dependent

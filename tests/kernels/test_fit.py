@@ -146,12 +146,14 @@ def test_the_rows_that_are_measured_are_such_as_the_model_knows(fitting, fit, ki
 
 def test_problems_come_in_an_order_of_the_seed_and_none_takes_long(fitting, fit, monkeypatch):
     model = model_of()
-    rows = [[trial.row for trial in problem.trials] for problem in fit.problems(3, model, "sm_90a")]
-    assert rows == [[trial.row for trial in problem.trials] for problem in fit.problems(3, model, "sm_90a")]
+    rows = [[trial.row for trial in problem.trials] for problem in fit.problems(3, fitting.KINDS, model, "sm_90a")]
+    assert rows == [
+        [trial.row for trial in problem.trials] for problem in fit.problems(3, fitting.KINDS, model, "sm_90a")
+    ]
     kinds = [of_problem[0].kind for of_problem in rows]
     assert kinds != sorted(kinds) and {*kinds} == {"product", "group", "convolution"}
     monkeypatch.setattr(fit, "MOST_US", 50)
-    short = [problem.trials for problem in fit.problems(3, model, "sm_90a")]
+    short = [problem.trials for problem in fit.problems(3, fitting.KINDS, model, "sm_90a")]
     assert 0 < len(short) < len(rows)
     assert all(min(fitting.predicted(model, trial.row) for trial in trials) <= 50 for trials in short)
 
@@ -166,7 +168,7 @@ def test_a_problem_is_measured_at_rest_in_turns(fit, monkeypatch):
     assert "rest 0.5" not in gpu.log and any(entry.startswith("rest") for entry in gpu.log)
 
 
-def test_a_budget_ends_the_measurement(fit, monkeypatch):
+def test_a_budget_ends_the_measurement(fitting, fit, monkeypatch):
     gpu = FakeGpu()
     monkeypatch.setattr(fit, "ProcessPoolExecutor", InThisProcess)
     monkeypatch.setattr(fit, "TorchGpu", lambda: gpu)
@@ -174,9 +176,20 @@ def test_a_budget_ends_the_measurement(fit, monkeypatch):
     launch = gpu.takes("launch", 100.0)
     monkeypatch.setattr(fit, "launcher", lambda function, *inputs, **options: lambda trial: launch)
     with installed(FakeCuda()):
-        rows = list(fit.measure(1, 1, 30.0))
-        every = sum(len(problem.trials) for problem in fit.problems(1, model_of(0), "sm_90a"))
+        rows = list(fit.measure(1, fitting.KINDS, 1, 30.0))
+        every = sum(len(problem.trials) for problem in fit.problems(1, fitting.KINDS, model_of(0), "sm_90a"))
     assert 0 < len(rows) < every and 30 < gpu.seconds < 40
+
+
+def test_rows_of_other_kinds_stay_in_the_file(fitting, fit, tmp_path):
+    rows = rows_of(fitting, known()[DEFAULT])
+    with installed(FakeCuda()):
+        fit.save(tmp_path / "rows.json", rows)
+        fit.save(tmp_path / "rows.json", [replace(row, us=1.0) for row in rows if row.kind == "group"], ["group"])
+    data = json.loads((tmp_path / "rows.json").read_text())
+    kept = [fitting.Row.of(row) for row in data["rows"]]
+    assert sorted(kept, key=str) == sorted([replace(r, us=1.0) if r.kind == "group" else r for r in rows], key=str)
+    assert data["environment"]["command"].count("; python benchmarks/") == 1
 
 
 class InThisProcess:

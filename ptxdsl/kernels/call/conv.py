@@ -9,7 +9,7 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call import scheduled
 from ptxdsl.kernels.call.configure import Choice
 from ptxdsl.kernels.call.conv_problem import Convolution, convolution_of, window
-from ptxdsl.kernels.call.gemm import traits_of
+from ptxdsl.kernels.call.gemm import NO_OPERANDS, traits_of
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.memory import CALLS, key_of
 from ptxdsl.kernels.call.values import shared_values
@@ -39,8 +39,10 @@ def run(
     operands: Sequence[object],
 ) -> Any:
     """out = epilogue(x ∗ w, *operands) by `kernel`, as `conv2d` says. Returns out."""
-    operands = sequence_of(operands)
-    epilogue = canonical(epilogue_of(config, epilogue), len(operands))
+    if operands is not NO_OPERANDS:
+        operands = sequence_of(operands)
+    if config is not None or epilogue is not None:
+        epilogue = canonical(epilogue_of(config, epilogue), len(operands))
     choice = Choice(config, schedule, split_k, reduction, epilogue)
     options = choice, repr((pad, stride, dilation)), *map(type, operands)
     arrays = out, x, w, *map(array_of, operands)

@@ -37,7 +37,7 @@ from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.operands import FP8, Operands
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.store.function import array_of, canonical, check_factor, epilogue_of, factor, sequence_of
+from ptxdsl.kernels.store.function import array_of, canonical, check_factor, epilogue_of, factors_of, sequence_of
 from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.runtime.dispatch import target
@@ -72,9 +72,11 @@ def run(
     operands: Sequence[object],
 ) -> Any:
     """out = epilogue(alpha·a@b + beta·c, *operands) by one of `kernels`, as `gemm` says. Returns out."""
-    factors = factor("alpha", alpha), factor("beta", beta)
-    operands = sequence_of(operands)
-    epilogue = canonical(epilogue_of(config, epilogue), len(operands))
+    factors = factors_of(alpha, beta)
+    if operands is not NO_OPERANDS:
+        operands = sequence_of(operands)
+    if config is not None or epilogue is not None:
+        epilogue = canonical(epilogue_of(config, epilogue), len(operands))
     choice = Choice(config, schedule, split_k, reduction, epilogue)
     options: tuple[Any, ...] = choice, factors[1] == 0
     arrays: tuple[Any, ...] = out, a, b, c

@@ -39,7 +39,7 @@ from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.parameters import grouped_parameters
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.store.function import check_factor, factor
+from ptxdsl.kernels.store.function import check_factor, factors_of
 from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits import Traits
@@ -73,7 +73,7 @@ def run(
     check_is_config(config)
     check_is_bool("sort", sort)
     config = settled(config)
-    factors = factor("alpha", alpha), factor("beta", beta)
+    factors = factors_of(alpha, beta)
     listed = lists_given(a, b, c, out)
     key = key_of_lists(kernels, (config, schedule, sort, balance, factors[1] == 0), listed.lengths)
     launched = CALLS.launch(key, listed.out, listed.arrays, factors)

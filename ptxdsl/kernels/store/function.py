@@ -19,6 +19,7 @@ from ptxdsl.kernels.store.traced import Known, traced
 from ptxdsl.trace.captured import Key, Keys, UnsteadyError, is_steady
 from ptxdsl.types import Type, f32, f64, s32
 
+UNSCALED = 1, 0  # alpha and beta
 MOST_FUNCTIONS = 256
 MOST_DIGITS = 40  # that are written out
 _SCALARS = f32, f64, s32  # in which epilogues compute
@@ -130,6 +131,13 @@ def sequence_of(operands: Any) -> Sequence[Any]:
 def array_of(operand: Any) -> Any:
     """The array of an operand of an epilogue."""
     return operand.array if isinstance(operand, VectorOperand) else operand
+
+
+def factors_of(alpha: Any, beta: Any) -> tuple[Any, Any]:
+    """alpha and beta as `factor` gives them; most calls have neither."""
+    if type(alpha) is type(beta) is float and alpha == 1.0 and beta == 0.0:
+        return UNSCALED
+    return factor("alpha", alpha), factor("beta", beta)
 
 
 def factor(name: str, value: Any) -> Any:

@@ -24,11 +24,31 @@ LINES = {
         "no stage is released": ("            ring.release()\n", "", "deadlock"),
         "nobody waits for a full stage": ("slot = ring.wait()", "slot = ring._slot(ring._read.index)", "unwaited-async"),
     },
+    "11_one_wgmma": {
+        "no fence before the tensor cores read": (
+            "    pd.ptx.fence.proxy.async_.shared__cta()  # what threads wrote is seen by the tensor cores, which go another way\n",
+            "", "race",
+        ),
+        "no barrier before the tensor cores read": ("    pd.ptx.bar.sync(0)\n", "", "race"),
+        "no fence before the products": (
+            "    pd.ptx.wgmma.fence.sync.aligned()  # the sums were written before they are added to\n", "", "unfenced-wgmma",
+        ),
+        "nobody waits for the products": (
+            "    pd.ptx.wgmma.wait_group.sync.aligned(0)  # now the sums may be read\n", "", "unwaited-wgmma",
+        ),
+        "the products are in no group": ("    pd.ptx.wgmma.commit_group.sync.aligned()\n", "", "unwaited-wgmma"),
+    },
     "12_warp_specialised_gemm": {
         "nobody waits for the products": ("    pd.ptx.wgmma.wait_group.sync.aligned(0)\n", "", "unwaited-wgmma"),
         "no fence before the products": ("    pd.ptx.wgmma.fence.sync.aligned()\n", "", "unfenced-wgmma"),
         "no fence before TMA reads": (f"{FENCE}\n", "", "race"),
         "no barrier before TMA reads": (f"{FENCE}\n{MEET}", f"{FENCE}\n", "race"),
+        "the boxes of the tile before are still read": (
+            "        pd.ptx.cp.async_.bulk.wait_group.read(0)  # the boxes of the tile before have been read\n", "        pass\n",
+            "unwaited-async",
+        ),
+        "only one thread knows that they have been read": (f"have been read\n{MEET}", "have been read\n", "race"),
+        "nobody waits for the last boxes": ("            pd.ptx.cp.async_.bulk.wait_group(0)\n", "            pass\n", "unwaited-async"),
         "a stage is released while it is multiplied": (
             "                multiply(", "                ring.release()\n                multiply(", "race",
         ),
@@ -56,6 +76,9 @@ def launch(name, scope):
     if name == "12_warp_specialised_gemm":
         a, b, c = scope["operands"](128, 264, 256)
         return 1, 384, a, b, c, 1, 2, 4
+    if name == "11_one_wgmma":
+        half, sums = np.ones((64, 64), np.float16), np.zeros((64, 64), np.float32)
+        return 1, 128, half, half.copy(), sums, 64, 64, 64
     if name == "10_mbarrier_ring":
         return 1, 160, np.ones((96, 128), np.float32), np.zeros(128, np.float32), 128, 6
     x = np.ones((32, 64), np.float16)

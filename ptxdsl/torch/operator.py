@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, TypeAlias, TypedDict, Unpack, overload
 
 import torch
 import torch.autograd.forward_ad as forward_mode
@@ -140,6 +141,27 @@ def _without_gradient(name: str, launcher: Launcher) -> Callable[..., Any]:
     return _autograd_function(name, launcher, backward, lambda ctx, inputs, output: None)
 
 
+class OperatorOptions(TypedDict, total=False):
+    """What `op` takes by name, to editors."""
+
+    fake: Launcher | None
+    mutates: Collection[str]
+    grid: Shape | None
+    block: Shape | None
+    out: Mapping[str, Launcher] | None
+    constants: Mapping[str, object] | None
+    backward: Launcher | None
+    setup_context: Launcher | None
+
+
+@overload
+def op(name: str, target: AnyKernel | Launcher, **options: Unpack[OperatorOptions]) -> Operator: ...
+
+
+@overload
+def op(name: str, **options: Unpack[OperatorOptions]) -> Callable[[Launcher], Operator]: ...
+
+
 @public
 def op(
     name: str,
@@ -153,7 +175,7 @@ def op(
     constants: Mapping[str, object] | None = None,
     backward: Launcher | None = None,
     setup_context: Launcher | None = None,
-) -> Any:
+) -> Operator | Callable[[Launcher], Operator]:
     """An operator of torch, `namespace::name`: of a launcher or of a kernel. Returns it; without `target`, a decorator.
 
     A launcher is a function with annotations of `torch.Tensor`, int, float, bool or str that makes its outputs and
@@ -173,8 +195,8 @@ def op(
     what is mutated.
     """
     if target is None:
-        return lambda function: op(name, function, fake=fake, mutates=mutates, grid=grid, block=block, out=out,
-                                   constants=constants, backward=backward, setup_context=setup_context)  # fmt: skip
+        return partial(op, name, fake=fake, mutates=mutates, grid=grid, block=block, out=out, constants=constants,
+                       backward=backward, setup_context=setup_context)  # fmt: skip
     _check_name(name)
     context = setup_context or save_arguments
     if not isinstance(target, AnyKernel):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import s32, s64, u32
@@ -30,6 +30,7 @@ from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import TileTurns
+from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
 from ptxdsl.kernels.tiles.product import Index, Product, View, Work
 from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
@@ -50,6 +51,8 @@ from ptxdsl.trace.memory import PointerValue
 
 USUAL = WarpTraits(schedule=AHEAD)
 HOPPER = WarpgroupTraits(operands=Operands(batches="strided"), schedule=AHEAD)
+Matrices: TypeAlias = Callable[[Scalar, Scalar], tuple[Any, Any, Any]]
+"""A, B and out of a group, given its number and which row of all is its first."""
 STRIPS = GroupedRowsThreadblockSwizzle(8)  # the tiles of a group: down the rows first, for what L2 still holds of B
 
 
@@ -70,7 +73,7 @@ def ragged_kernel(
         a = _rows(p.a, first, group, traits.operands.a_major == "mn")
         return a, View(p.b.pointer + group.to(s64) * p.b.apart, p.b.stride), _rows(p.out, first, group)
 
-    compute(traits, memory, copies, _walk(p, traits, form, matrices))
+    compute(traits, memory, copies, groups_walk(p, traits, form, matrices))
 
 
 @pd.kernel(reqntid=lambda traits: traits.threads)
@@ -90,18 +93,25 @@ def warpgroup_ragged_kernel(
 
     turns = TileTurns(p.turns, tiling.holders)
 
+    matrices = rows_of_groups(p, traits, form)
+    copying, multiplying = tiling.role_registers
+    with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
+        walk = groups_walk(p, traits, form, matrices, turns.taken)
+        copy_in_turn(ring, TensorCopies(traits, memory), walk, turns)
+    with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
+        mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer)
+        compute_rows(ring, mma, store, groups_walk(p, traits, form, matrices, turns.heard), consumer)
+
+
+def rows_of_groups(p: Any, traits: WarpgroupTraits, form: str) -> Matrices:
+    """Where A, B and out of a group are in their tensors."""
+
     def matrices(group: Scalar, first: Scalar) -> tuple[TensorView, TensorView, View | GroupRows]:
         at, out = (0, first) if form == "ragged" else (group, None), _rows(p.out, first, group)
         stored = GroupRows(*out, TensorView(p.boxes, *at)) if traits.operands.out_boxes else out
         return TensorView(p.a, *at), TensorView(p.b, group), stored
 
-    copying, multiplying = tiling.role_registers
-    with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
-        walk = _walk(p, traits, form, matrices, turns.taken)
-        copy_in_turn(ring, TensorCopies(traits, memory), walk, turns)
-    with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer)
-        compute_rows(ring, mma, store, _walk(p, traits, form, matrices, turns.heard), consumer)
+    return matrices
 
 
 def copy_in_turn(
@@ -125,12 +135,20 @@ def copy_in_turn(
         turns.close()
 
 
-def compute_rows(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk, consumer: pd.warpgroup) -> None:
+def compute_rows(
+    ring: pd.Ring,
+    mma: WarpgroupMma,
+    store: WarpgroupStore,
+    walk: Walk,
+    consumer: pd.warpgroup,
+    multiply: Callable[[Work], Sums] | None = None,
+) -> None:
     """As `gemm.compute_tiles`. A warpgroup lets a tile pass whose rows of it are all behind the last one: the other one
     has the tensor cores for itself then, and the tile takes half the time."""
     for work in walk.tiles(started_elsewhere):
         with pd.if_(work.product.m > work.first[0] + consumer.index * GROUP_ROWS):
-            sums = multiply_tiles(ring, mma, work.iterations, partial(store.prepare, work))
+            begin_store = partial(store.prepare, work)
+            sums = multiply(work) if multiply else multiply_tiles(ring, mma, work.iterations, begin_store)
             for part in walk.complete(work, sums):
                 store(part)
         with pd.else_():
@@ -146,12 +164,13 @@ def pass_tiles(ring: pd.Ring, iterations: Index) -> None:
         ring.release()
 
 
-def _walk(
+def groups_walk(
     p: Any,
     traits: Traits,
     form: str,
-    matrices: Callable[[Scalar, Scalar], tuple[Any, ...]],
+    matrices: Matrices,
     succeeding: Succeeding | None = None,
+    alpha: Scalar | int = 1,
 ) -> VisitorWalk:
     """The tiles of all groups; `matrices` are A, B and out of a group, given which row of all is its first."""
     tile_m, tile_n, tile_k = traits.tile
@@ -160,7 +179,7 @@ def _walk(
 
     def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:
         count, (a, b, out) = visitor.size(group) - first, matrices(group, first)
-        product = Product(count, p.n, p.k, a, b, out, out, 1, 0)
+        product = Product(count, p.n, p.k, a, b, out, out, alpha, 0)
         i, j, _ = STRIPS.tile_offset((tile, 0, 0), tiled_shape=(ceil_div(count, tile_m), across, 1))
         return Work(product, (i, j), 0, iterations, traits.tile)
 

@@ -42,7 +42,7 @@ from ptxdsl.kernels.traits import Traits
 from ptxdsl.runtime.arguments import overlap
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule.problems import MOST_TILES
-from ptxdsl.types import f32, u32
+from ptxdsl.types import Type, f32, u32
 
 HELP_OF_SIZES = {
     "ragged": "pass where each group ends: an empty one ends where the one before it does",
@@ -99,12 +99,12 @@ def run(
     return groups.out.owner
 
 
-def groups_of(form: str, a: object, b: object, sizes: object, out: object) -> Groups:
+def groups_of(form: str, a: object, b: object, sizes: object, out: object, inputs: tuple[Type, ...] = INPUTS) -> Groups:
     """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
     name, dimensions = ("offsets", 2) if form == "ragged" else ("counts", 3)
     left = matrix_of_rank("a", a, dimensions, "(rows, K)" if form == "ragged" else "(groups, M, K)")
     right = matrix_of_rank("b", b, 3, "(groups, K, N)")
-    _check_inputs(left, right)
+    _check_inputs(left, right, inputs)
     counted = array_argument(name, sizes, 1, "it has one number for each group", f"pass {name} of the shape (groups,)")
     check_size_array(counted, right.batches or 0, f"`b` has {right.batches} groups")
     shape = (*left.full_shape[:-1], right.shape[1])
@@ -128,11 +128,11 @@ def matrix_of_rank(name: str, owner: object, dimensions: int, wanted: str) -> Ma
     return operand
 
 
-def _check_inputs(left: Matrix, right: Matrix) -> None:
-    if left.type not in INPUTS or left.type is not right.type:
+def _check_inputs(left: Matrix, right: Matrix, inputs: tuple[Type, ...]) -> None:
+    if left.type not in inputs or left.type is not right.type:
         raise LaunchError(
             f"`a` is {describe_type(left.type)} and `b` is {describe_type(right.type)}",
-            help=f"pass two arrays of one type, one of {', '.join(map(describe_type, INPUTS))}",
+            help=f"pass two arrays of one type, one of {', '.join(map(describe_type, inputs))}",
         )
     if left.shape[1] != right.shape[0]:
         raise LaunchError(
@@ -221,10 +221,15 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
             "multiples of 16 bytes",
             help="pass a row-major `a`, or leave atom out: then such arrays are copied otherwise",
         )
-    return in_boxes(traits, device) if out.type.bits == 16 and out.is_mappable else traits
+    return in_boxes(traits, device) if is_boxed(out) else traits
 
 
-def in_boxes(traits: Traits, device: int | None) -> Traits:
+def is_boxed(out: Matrix) -> bool:
+    """Whether tensor copies can store an output."""
+    return out.type.bits == 16 and out.is_mappable
+
+
+def in_boxes(traits: Traits, device: int | None) -> WarpgroupTraits:
     """The same with an output that tensor copies store, where there is shared memory to stage it."""
     assert isinstance(traits, WarpgroupTraits)
     if traits.tiling.swap_ab:
@@ -243,7 +248,8 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
     if arch != ARCH or not is_read or groups.a.type is f32:  # whose low bits wgmma cuts off
         return config
     computing = model.group(config, operands.inputs, sizes, average=True)
-    known = GroupFacts(average, n, k, count, replace(operands, batches="strided"))
+    boxed = replace(operands, batches="strided", out_boxes=is_boxed(groups.out))
+    known = GroupFacts(average, n, k, count, boxed)
     return choose_warpgroup_tiles(known, AHEAD, model.multiprocessors, computing) or config
 
 
@@ -256,19 +262,26 @@ def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validat
     """The launch: as many blocks as are resident, or as there can be tiles."""
     (rows, n, k), count = groups.shape, groups.b.batches or 0
     constants = {"traits": traits, "form": form, "validate": validate}
-    down = count * -(-rows // traits.tile[0]) if form == "masked" else rows // traits.tile[0] + min(count, rows)
-    tiles = down * -(-n // traits.tile[1])
-    if tiles > MOST_TILES:
-        raise LaunchError(
-            f"{count} groups in {rows} rows and {n} columns may have {tiles} tiles, more than 2**31",
-            help="take larger tiles, or compute the groups in parts",
-        )
+    tiles = most_tiles(groups, traits.tile, form)
     kernel = kernels.of(traits)
     blocks = min(tiles, resident_blocks(kernel, traits.threads, groups.place[0], **constants))
     group, matrices = _matrices(traits, groups)
     values = group(**matrices, sizes=groups.sizes, groups=count, rows=rows, n=n, k=k)
     bound = groups.place[1] if isinstance(traits, WarpgroupTraits) else None  # to the stream of its workspace
     return LaunchPlan(kernel, blocks, traits.threads, values, constants, stream=bound)
+
+
+def most_tiles(groups: Groups, tile: tuple[int, int, int], form: str) -> int:
+    """How many there may be, whatever the sizes of the groups. Raises LaunchError for more than can be numbered."""
+    (rows, n, _), count = groups.shape, groups.b.batches or 0
+    down = count * -(-rows // tile[0]) if form == "masked" else rows // tile[0] + min(count, rows)
+    tiles = down * -(-n // tile[1])
+    if tiles > MOST_TILES:
+        raise LaunchError(
+            f"{count} groups in {rows} rows and {n} columns may have {tiles} tiles, more than 2**31",
+            help="take larger tiles, or compute the groups in parts",
+        )
+    return tiles
 
 
 def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:

@@ -22,6 +22,7 @@ from ptxdsl.kernels.call.ragged import (
     check_written,
     group_values,
     in_boxes,
+    is_boxed,
     matrix_of_rank,
 )
 from ptxdsl.kernels.call.residency import resident_blocks
@@ -103,7 +104,7 @@ def traits_of(groups: Groups, config: GemmConfig | None) -> Traits:
         return configure(config, operands, device)
     traits = configure(config, replace(operands, batches="strided"), device, takes_warpgroups=True)
     _check_mappable(groups)
-    return in_boxes(traits, device) if out.type.bits == 16 and out.is_mappable else traits
+    return in_boxes(traits, device) if is_boxed(out) else traits
 
 
 def _width(matrix: Matrix) -> int:
@@ -140,7 +141,7 @@ def _chosen(groups: Groups, operands: Operands, device: int | None) -> GemmConfi
     if arch != ARCH or groups.a.type not in TURNED or not are_rows:
         return config
     computing = model.group(config, operands.inputs, sizes)
-    known = ListFacts(sizes, replace(operands, batches="strided"))
+    known = ListFacts(sizes, replace(operands, batches="strided", out_boxes=is_boxed(groups.out)))
     return choose_warpgroup_tiles(known, AHEAD, model.multiprocessors, computing) or config
 
 

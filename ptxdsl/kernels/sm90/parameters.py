@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl import b8, ptr, s64, u32
-from ptxdsl.kernels.parameters import Group, batch, gemm_fields, product_of, ragged_fields, ragged_k_fields
+from ptxdsl import b8, f32, ptr, s64, u32
+from ptxdsl.kernels.parameters import Group, batch, gemm_fields, product_of, ragged_fields, ragged_k_fields, view
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.product import Index, Product, Products, Tile, Work
@@ -31,6 +31,35 @@ def tensor_ragged_parameters(traits: WarpgroupTraits) -> Group:
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
     fields = ragged_fields(traits, traits.a.map, traits.b.map)
     return pd.Parameters.of("TensorRagged", **fields, turns=ptr[u32], **boxes)
+
+
+@lru_cache(maxsize=1024)
+def scaled_parameters(traits: WarpgroupTraits) -> Group:
+    """Those of `scaled_kernel`: A, B and out as of `warpgroup_gemm_kernel`, and the scales of both."""
+    out = traits.out_map if traits.operands.out_boxes else view(traits.operands.output)
+    fields = {"a": traits.a.map, "b": traits.b.map, "out": out, "m": u32, "n": u32, "k": u32}
+    return pd.Parameters.of("ScaledGemm", **fields, **SCALES, schedule=traits.schedule.parameters(traits.sum))
+
+
+@lru_cache(maxsize=1024)
+def scaled_ragged_parameters(traits: WarpgroupTraits) -> Group:
+    """Those of `scaled_ragged_kernel`: as `warpgroup_ragged_kernel`, and the scales of both."""
+    boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
+    fields = ragged_fields(traits, traits.a.map, traits.b.map)
+    return pd.Parameters.of("ScaledRagged", **fields, **SCALES, turns=ptr[u32], **boxes)
+
+
+class ScaleView(pd.Parameters):
+    """Scales of a matrix: elements between those of neighbouring rows of A, columns of B or blocks of these; between
+    blocks along K; and between the matrices of groups."""
+
+    pointer: ptr[f32]
+    line: s64
+    step: s64
+    apart: s64
+
+
+SCALES: dict[str, Any] = {"scale_a": ScaleView, "scale_b": ScaleView}
 
 
 def tensors_of(p: Any, traits: WarpgroupTraits) -> list[Any]:

@@ -1,0 +1,261 @@
+"""A call of scaled_gemm() or scaled_gemm_ragged(): its arrays are checked, its launch made and remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from ptxdsl import Parameters
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.configure import check_is_config, check_mappable, configure, facts, settled
+from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_type, describe_types
+from ptxdsl.kernels.call.memory import CALLS, key_of
+from ptxdsl.kernels.call.problem import GemmProblem, check_devices, check_written, problem_of
+from ptxdsl.kernels.call.ragged import group_values, groups_of, in_boxes, is_boxed, most_tiles
+from ptxdsl.kernels.call.residency import resident_blocks
+from ptxdsl.kernels.call.workspace import workspace
+from ptxdsl.kernels.choose.grouped import of_groups
+from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.warpgroups import Facts, GroupFacts, ProductFacts, choose_scaled
+from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.operands import FP8, Operands
+from ptxdsl.kernels.parameters import view
+from ptxdsl.kernels.sm90.parameters import ScaleView, scaled_parameters, scaled_ragged_parameters
+from ptxdsl.kernels.sm90.scales import BLOCK
+from ptxdsl.kernels.sm90.tiling import ARCH
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.sm90.turns import COUNTERS
+from ptxdsl.kernels.tiles.many import AHEAD
+from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.kernels.tiles.schedule import ProblemShape, TileSchedule
+from ptxdsl.schedule.problems import GemmShape
+from ptxdsl.types import f32, u32
+
+MOST_COLUMNS = 192  # of a tile with scales of blocks, whose sums are in registers twice
+
+
+class ScaledKernels(NamedTuple):
+    """The kernels of one product, and of groups of rows."""
+
+    product: Kernel
+    ragged: Kernel
+
+
+class ScaleShapes(NamedTuple):
+    """What shapes scales of a and b have, by how they are said."""
+
+    rows: tuple[tuple[int, ...], tuple[int, ...]]
+    blocks: tuple[tuple[int, ...], tuple[int, ...]]
+
+
+class ScaledOperands(NamedTuple):
+    """The scales of a call, checked: `scaling` is "tensors", "rows" or "blocks"."""
+
+    scaling: str
+    a: ArrayArgument
+    b: ArrayArgument
+
+    @property
+    def values(self) -> dict[str, Parameters]:
+        """What a kernel takes of them."""
+        return {"scale_a": self._view(self.a), "scale_b": self._view(self.b, along_last=True)}
+
+    def _view(self, scales: ArrayArgument, along_last: bool = False) -> Parameters:
+        if self.scaling == "tensors":
+            return ScaleView(pointer=scales, line=0, step=0, apart=0)
+        *apart, first, second = scales.array.strides
+        line, step = (second, first) if along_last else (first, second)
+        return ScaleView(pointer=scales, line=line, step=step, apart=apart[0] if apart else 0)
+
+
+def run(
+    kernels: ScaledKernels,
+    a: object,
+    b: object,
+    scale_a: object,
+    scale_b: object,
+    offsets: object,
+    out: object,
+    config: GemmConfig | None,
+) -> Any:
+    """The product, or those of groups of rows where `offsets` are not None. Returns out."""
+    check_is_config(config)
+    config = settled(config)
+    arrays = out, a, b, scale_a, scale_b, offsets
+    call = key_of(kernels, config, arrays)
+    if call:
+        launched = CALLS.launch(*call, arrays, ())
+        if launched is not None:
+            return launched
+    if offsets is None:
+        written, plan = _plan_of_product(kernels.product, a, b, (scale_a, scale_b), out, config)
+    else:
+        written, plan = _plan_of_groups(kernels.ragged, a, b, (scale_a, scale_b), offsets, out, config)
+    if plan:
+        carry_out(plan, call, arrays, written)
+    return written.owner
+
+
+def _plan_of_product(
+    kernel: Kernel, a: object, b: object, scales: tuple[object, object], out: object, config: GemmConfig | None
+) -> tuple[ArrayArgument, LaunchPlan | None]:
+    problem = problem_of(a, b, None, out, 0.0)
+    _check_product(problem)
+    m, n, k = problem.m, problem.n, problem.k
+    blocks = -(-k // BLOCK), -(-n // BLOCK)
+    shapes = ScaleShapes(((m, 1), (1, n)), ((m, blocks[0]), blocks))
+    scaled = _scales_of(scales, shapes, [problem.a, problem.b, problem.out])
+    if not m or not n:
+        return problem.out, None
+    device, _ = problem.place
+    operands = facts(problem.a, problem.b, None, problem.out, (16, 16, problem.out.widest(n)))
+    known = ProductFacts(m, n, k, 1, replace(operands, out_boxes=is_boxed(problem.out)))
+    traits = _traits_of(operands, known, scaled.scaling, config, device, Strips())
+    check_mappable(k, problem.a, problem.b)
+    traits = in_boxes(traits, device) if is_boxed(problem.out) else traits
+    constants = {"traits": traits, "scaling": scaled.scaling}
+    shape = ProblemShape(GemmShape(m, n, k))
+    plan = traits.schedule.plan(
+        shape, traits.tile, lambda: resident_blocks(kernel, traits.threads, device, **constants)
+    )
+    stored = problem.out.mapped(traits.out_map) if traits.operands.out_boxes else problem.out
+    values = scaled_parameters(traits)(
+        a=problem.a.mapped(traits.a.map),
+        b=problem.b.mapped(traits.b.map),
+        out=stored if traits.operands.out_boxes else view(operands.output)(pointer=stored, stride=problem.out.stride),
+        m=m,
+        n=n,
+        k=k,
+        schedule=traits.schedule.parameters(traits.sum)(**plan.numbers),
+        **scaled.values,
+    )
+    return problem.out, LaunchPlan(kernel, plan.grid, traits.threads, values, constants)
+
+
+def _check_product(problem: GemmProblem) -> None:
+    """Raises LaunchError for a product that is none of single matrices of 8-bit floats with rows."""
+    _check_type(problem.a)
+    if problem.batches is not None:
+        raise LaunchError(
+            f"`a` and `b` are batches of {problem.batches} matrices; scaled_gemm multiplies single ones",
+            help="call scaled_gemm for each of them, or scaled_gemm_ragged for groups of rows",
+        )
+    if problem.out.array.size and problem.out.major != "row":
+        raise LaunchError("`out` is column-major; scaled_gemm writes rows", help="make a row-major output")
+
+
+def _check_type(a: ArrayArgument) -> None:
+    if a.type not in FP8:
+        raise LaunchError(
+            f"`a` and `b` are {describe_type(a.type)}; scales are of {describe_types(FP8)} matrices",
+            help="call gemm with an epilogue that multiplies by operands of per_row(…) and per_column(…)",
+        )
+
+
+def _plan_of_groups(
+    kernel: Kernel,
+    a: object,
+    b: object,
+    scales: tuple[object, object],
+    offsets: object,
+    out: object,
+    config: GemmConfig | None,
+) -> tuple[ArrayArgument, LaunchPlan | None]:
+    groups = groups_of("ragged", a, b, offsets, out, FP8)
+    (rows, n, k), count = groups.shape, groups.b.batches or 0
+    blocks = -(-k // BLOCK), -(-n // BLOCK)
+    shapes = ScaleShapes(((rows, 1), (count, 1, n)), ((rows, blocks[0]), (count, *blocks)))
+    scaled = _scales_of(scales, shapes, [groups.a, groups.b, groups.out])
+    if not groups.out.array.size or not count:
+        return groups.out, None
+    device, stream = groups.place
+    operands = replace(facts(groups.a, groups.b, None, groups.out, (16, 16, groups.out.widest(n))), batches="strided")
+    known = GroupFacts(rows / count, n, k, count, replace(operands, out_boxes=is_boxed(groups.out)))
+    traits = _traits_of(operands, known, scaled.scaling, config, device, AHEAD)
+    check_mappable(k, groups.a, groups.b)
+    traits = in_boxes(traits, device) if is_boxed(groups.out) else traits
+    constants = {"traits": traits, "scaling": scaled.scaling}
+    tiles = most_tiles(groups, traits.tile, "ragged")
+    grid = min(tiles, resident_blocks(kernel, traits.threads, device, **constants))
+    boxes = {"boxes": groups.out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
+    _, turns = workspace(device, stream, u32, 0, COUNTERS)
+    values = scaled_ragged_parameters(traits)(
+        a=groups.a.mapped(traits.a.map),
+        b=groups.b.mapped(traits.b.map),
+        out=group_values(groups.out),
+        sizes=groups.sizes,
+        groups=count,
+        rows=rows,
+        n=n,
+        k=k,
+        turns=turns,
+        **scaled.values,
+        **boxes,
+    )
+    return groups.out, LaunchPlan(kernel, grid, traits.threads, values, constants, stream=stream)
+
+
+def _scales_of(scales: Sequence[object], shapes: ScaleShapes, others: list[Any]) -> ScaledOperands:
+    """The scales, checked, and what they are of. Raises LaunchError for what does not fit."""
+    of_a, of_b = (
+        array_argument(name, owner, (0, 1, 2, 3), "scales have up to three dimensions", "reshape it", "float32")
+        for name, owner in zip(("scale_a", "scale_b"), scales, strict=True)
+    )
+    for scale in (of_a, of_b):
+        if scale.type is not f32:
+            raise LaunchError(f"`{scale.name}` is {describe_type(scale.type)}; it takes float32", help="convert it")
+    check_devices([*others, of_a, of_b])
+    check_written(others[-1], [of_a, of_b])
+    scaling = _scaling(of_a, of_b, shapes)
+    if scaling == "rows" and of_b.array.shape[-1] > 1 and of_b.array.strides[-1] != 1:
+        raise LaunchError(
+            f"`scale_b` has strides of {of_b.array.strides} elements; scales of columns lie side by side",
+            help="make a contiguous copy of it",
+        )
+    return ScaledOperands(scaling, of_a, of_b)
+
+
+def _scaling(a: ArrayArgument, b: ArrayArgument, shapes: ScaleShapes) -> str:
+    """What scales of such shapes are of."""
+    if a.array.size == b.array.size == 1:
+        return "tensors"
+    actual = a.array.shape, b.array.shape
+    for scaling, expected in shapes._asdict().items():
+        if actual == expected:
+            return str(scaling)
+    raise LaunchError(
+        f"`scale_a` has the shape {actual[0]} and `scale_b` {actual[1]}",
+        help=f"pass one number for each tensor; {shapes.rows[0]} and {shapes.rows[1]} for rows and columns; or "
+        f"{shapes.blocks[0]} and {shapes.blocks[1]} for blocks of {BLOCK}",
+    )
+
+
+def _traits_of(
+    operands: Operands,
+    known: Facts,
+    scaling: str,
+    config: GemmConfig | None,
+    device: int | None,
+    schedule: TileSchedule,
+) -> WarpgroupTraits:
+    """What the kernel is made for: `config` gives the tile, else it is chosen."""
+    most = MOST_COLUMNS if scaling == "blocks" else 256
+    if config is None:
+        config = choose_scaled(known, model_of(device).multiprocessors, most)
+    if config.atom != WGMMA:
+        raise LaunchError(
+            f"`config` has atom={config.atom!r}; scaled 8-bit floats are multiplied by wgmma, on {ARCH}",
+            help='pass a GemmConfig with atom="wgmma", or none',
+        )
+    if config.tile[1] > most:
+        raise LaunchError(
+            f"tile is {config.tile}; with scales of blocks its N is {most} at most: a thread has the sums of a block "
+            "beside those of the tile",
+            help="take a narrower tile",
+        )
+    traits = configure(of_groups(config, schedule), operands, device, takes_warpgroups=True)
+    assert isinstance(traits, WarpgroupTraits)
+    return traits

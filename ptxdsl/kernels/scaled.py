@@ -1,0 +1,135 @@
+"""Products of scaled 8-bit floats on Hopper: a scale for each tensor, each row and column, or each block of 128.
+
+What differs from `gemm.py` and `ragged.py` is where scales come in: `sm90/scales.py`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl.errors import public
+from ptxdsl.kernels.call.scaled import ScaledKernels, run
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.gemm import copy_tiles, multiply_tiles
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.ragged import compute_rows, copy_in_turn, groups_walk, rows_of_groups
+from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
+from ptxdsl.kernels.sm90.memory import SharedTiles, begin
+from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.parameters import TensorProducts, scaled_parameters, scaled_ragged_parameters, tensors_of
+from ptxdsl.kernels.sm90.scales import BlockScales, Multiply, RowScales, Scales
+from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store, warpgroup_store
+from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS, WarpgroupTiling
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.sm90.turns import TileTurns
+from ptxdsl.kernels.tiles.many import AHEAD
+from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.kernels.tiles.product import Product, Work
+from ptxdsl.kernels.tiles.schedule import Scene
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.types import bf16, e4m3
+
+TILING = WarpgroupTiling((128, 128, 128))
+HOPPER = WarpgroupTraits(TILING, Operands(e4m3, bf16), Strips())
+HOPPER_GROUPS = WarpgroupTraits(TILING, Operands(e4m3, bf16, batches="strided"), AHEAD)
+
+
+@pd.kernel(reqntid=lambda traits: traits.threads)
+def scaled_kernel(p: scaled_parameters(traits), *, traits: WarpgroupTraits = HOPPER, scaling: str = "blocks") -> None:
+    """`scaling` is "tensors", "rows" or "blocks"; else as `warpgroup_gemm_kernel`."""
+    memory, tiling = SharedTiles(traits), traits.tiling
+    ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
+    begin(*tensors_of(p, traits))
+    out: Any = TensorView(p.out) if traits.operands.out_boxes else p.out
+    product = Product(p.m, p.n, p.k, TensorView(p.a), TensorView(p.b), out, out, _alpha(p, scaling), 0)
+    scene = Scene(TensorProducts(product, traits.tile), p.schedule, traits.sums, memory.staging, ahead=True)
+    copying, multiplying = ROLE_REGISTERS
+    with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
+        copy_tiles(ring, TensorCopies(traits, memory), traits.schedule.walk(scene))
+    with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
+        mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
+        kind = SCALES[scaling]
+        scales = kind(p, traits, consumer, p.m, lambda work: (0, 0))
+        compute_rows(ring, mma, store, traits.schedule.walk(scene), consumer, _multiplied(ring, mma, store, scales))
+
+
+@pd.kernel(reqntid=lambda traits: traits.threads)
+def scaled_ragged_kernel(
+    p: scaled_ragged_parameters(traits), *, traits: WarpgroupTraits = HOPPER_GROUPS, scaling: str = "blocks"
+) -> None:
+    """The same of groups of rows, as `warpgroup_ragged_kernel`."""
+    memory, tiling = SharedTiles(traits), traits.tiling
+    ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
+    turns = TileTurns(p.turns, tiling.holders)
+    begin(p.a, p.b, *([p.boxes] if traits.operands.out_boxes else []))
+    matrices, alpha = rows_of_groups(p, traits, "ragged"), _alpha(p, scaling)
+    copying, multiplying = ROLE_REGISTERS
+    with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
+        copy_in_turn(ring, TensorCopies(traits, memory), groups_walk(p, traits, "ragged", matrices, turns.taken), turns)
+    with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
+        mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer)
+        scales = SCALES[scaling](p, traits, consumer, p.rows, lambda work: (work.item[0], work.item[2]))
+        walk = groups_walk(p, traits, "ragged", matrices, turns.heard, alpha)
+        compute_rows(ring, mma, store, walk, consumer, _multiplied(ring, mma, store, scales))
+
+
+def _alpha(p: Any, scaling: str) -> Scalar | int:
+    """What all sums are multiplied by: the scales of both tensors."""
+    return p.scale_a.pointer[0] * p.scale_b.pointer[0] if scaling == "tensors" else 1
+
+
+def _multiplied(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, scales: Scales) -> Multiply:
+    """The sums of a tile, scaled but for the scales of tensors."""
+    if isinstance(scales, BlockScales):
+        return lambda work: scales.multiply(ring, mma, work)
+
+    def multiplied(work: Work) -> Any:
+        sums = multiply_tiles(ring, mma, work.iterations, partial(store.prepare, work))
+        return scales.scaled(sums, work) if isinstance(scales, RowScales) else sums
+
+    return multiplied
+
+
+SCALES = {"tensors": Scales, "rows": RowScales, "blocks": BlockScales}
+KERNELS = ScaledKernels(scaled_kernel, scaled_ragged_kernel)
+
+
+@public
+def scaled_gemm(
+    a: Any, b: Any, scale_a: Any, scale_b: Any, *, out: Any = None, config: GemmConfig | None = None
+) -> Any:
+    """out = (scale_a·a) @ (scale_b·b), of 8-bit floats on sm_90a. Returns out.
+
+    a (M, K) is row-major and b (K, N) column-major, both float8_e4m3fn or both float8_e5m2. Scales are float32, on the
+    same GPU, with any strides: one of each tensor, of the shape () or (1,); or one of each row, (M, 1), and of each
+    column, (1, N); or one of each 128 along K, (M, ⌈K/128⌉), and of each block of 128×128 of b, (⌈K/128⌉, ⌈N/128⌉).
+    By blocks, sums of 128 products are scaled and added up in float32. out is float32 (which is made without it),
+    float16 or bfloat16, and row-major. `config` has atom="wgmma"; its tile has up to 192 columns with scales of blocks.
+
+    Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
+    """
+    return run(KERNELS, a, b, scale_a, scale_b, None, out, config)
+
+
+@public
+def scaled_gemm_ragged(
+    a: Any,
+    b: Any,
+    offsets: Any,
+    scale_a: Any,
+    scale_b: Any,
+    *,
+    out: Any = None,
+    config: GemmConfig | None = None,
+) -> Any:
+    """out[rows of i] = (scale_a·a)[rows of i] @ (scale_b[i]·b[i]) for each group i of rows. Returns out.
+
+    a is (rows, K), b (groups, K, N) with column-major matrices, out (rows, N); `offsets` are as in
+    `grouped_gemm_ragged`. Scales are as in `scaled_gemm`: one of each tensor; or (rows, 1) and (groups, 1, N); or
+    (rows, ⌈K/128⌉) and (groups, ⌈K/128⌉, ⌈N/128⌉).
+
+    Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
+    """
+    return run(KERNELS, a, b, scale_a, scale_b, offsets, out, config)

@@ -1,0 +1,211 @@
+"""Scaled 8-bit floats against numpy in float64, on the emulator and on a GPU, from the same body.
+
+Values are small integers, and scales powers of 2: sums are exact, whatever the accumulators drop.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.kernels.call import scaled as call
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_ragged, scaled_kernel, scaled_ragged_kernel
+from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.many import AHEAD
+from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.types import bf16, e4m3, f32
+from tests.machines import MACHINES, NAMES, machine
+
+every_machine = pytest.mark.parametrize("name", MACHINES)
+SCALINGS = "tensors", "rows", "blocks"
+LOW, WIDE = GemmConfig((64, 64, 128), stages=2, atom="wgmma"), GemmConfig((128, 192, 128), stages=2, atom="wgmma")
+
+
+@pytest.fixture(autouse=True)
+def hopper(monkeypatch):
+    """With few blocks, each of which has several tiles."""
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
+    monkeypatch.setattr(call, "resident_blocks", lambda *_, **__: 3)
+
+
+def values(rng, *shape, dtype="e4m3"):
+    """Small integers, in rows that begin at multiples of 16 bytes."""
+    *more, length = shape
+    return rng.integers(-2, 3, (*more, length + -length % 16)).astype(NAMES[dtype])[..., :length]
+
+
+def powers(rng, *shape):
+    return np.array(np.exp2(rng.integers(-2, 3, shape)), np.float32)
+
+
+def scales_of(rng, scaling, rows, n, k, groups=()):
+    """Of a (rows, k) and b (*groups, k, n)."""
+    blocks = -(-k // 128), -(-n // 128)
+    shapes = {
+        "tensors": ((1,), ()),
+        "rows": ((rows, 1), (*groups, 1, n)),
+        "blocks": ((rows, blocks[0]), (*groups, *blocks)),
+    }
+    return [powers(rng, *shape) for shape in shapes[scaling]]
+
+
+def whole(scale, k, n=None):
+    """A scale for each element: of a where n is None, else of b."""
+    if scale.size == 1:
+        return scale.reshape(1, 1)
+    if n is None:
+        return scale if scale.shape[1] == 1 else scale.repeat(128, axis=1)[:, :k]
+    return scale if scale.shape == (1, n) else scale.repeat(128, axis=0)[:k].repeat(128, axis=1)[:, :n]
+
+
+def reference(a, b, scale_a, scale_b):
+    """What `scaled_gemm` computes."""
+    k, n = b.shape
+    return (a.astype(np.float64) * whole(scale_a, k)) @ (b.astype(np.float64) * whole(scale_b, k, n))
+
+
+def check(where, rng, scaling, m, n, k, *, dtype="e4m3", output="f32", **options):
+    a, b = values(rng, m, k, dtype=dtype), values(rng, n, k, dtype=dtype).T
+    scales = scales_of(rng, scaling, m, n, k)
+    out = np.full((m, n), np.nan).astype(NAMES[output])
+    given = [where.array(x) for x in (a, b, *scales, out)]
+    assert scaled_gemm(*given[:4], out=given[4], **options) is given[4]
+    exact = reference(a, b, *scales)
+    assert (where.values(given[4]) == exact.astype(NAMES[output]).astype(np.float64)).all()
+
+
+@every_machine
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("output", ["f32", "bf16"])
+def test_scales_of_all_kinds(name, scaling, output, rng):
+    check(machine(name), rng, scaling, 70, 200, 272, output=output, config=LOW)
+
+
+@every_machine
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_tiles_whose_columns_are_of_two_blocks(name, scaling, rng):
+    check(machine(name), rng, scaling, 130, 392, 144, dtype="e5m2", output="f16", config=WIDE)
+
+
+@every_machine
+def test_the_tile_is_chosen(name, rng):
+    check(machine(name), rng, "blocks", 3, 5, 16)
+
+
+@every_machine
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("output", ["f32", "bf16"])
+def test_groups_of_rows(name, scaling, output, rng):
+    where, ends, (rows, n, k) = machine(name), [0, 1, 66, 66, 131], (140, 136, 144)
+    a, b = values(rng, rows, k), values(rng, len(ends), n, k).swapaxes(1, 2)
+    scale_a, scale_b = scales_of(rng, scaling, rows, n, k, (len(ends),))
+    out = np.full((rows, n), np.nan).astype(NAMES[output])
+    given = [where.array(x) for x in (a, b, np.array(ends, np.int32), scale_a, scale_b, out)]
+    results, begin = where.values(scaled_gemm_ragged(*given[:5], out=given[5], config=LOW)), 0
+    for group, end in enumerate(ends):
+        of_a = scale_a if scaling == "tensors" else scale_a[begin:end]
+        exact = reference(a[begin:end], b[group], of_a, scale_b if scaling == "tensors" else scale_b[group])
+        assert (results[begin:end] == exact.astype(NAMES[output]).astype(np.float64)).all(), group
+        begin = end
+    assert np.isnan(results[begin:]).all()
+
+
+@every_machine
+def test_scales_with_any_strides(name, rng):
+    where, (m, n, k) = machine(name), (20, 130, 256)
+    a, b = values(rng, m, k), values(rng, n, k).T
+    scales = np.asfortranarray(powers(rng, m, 2)), np.asfortranarray(powers(rng, 2, 2))
+    result = scaled_gemm(*[where.array(x) for x in (a, b, *scales)], config=LOW)
+    assert (where.values(result) == reference(a, b, *scales)).all()
+
+
+@every_machine
+def test_no_rows(name, rng):
+    where = machine(name)
+    given = [where.array(x) for x in (values(rng, 0, 128), values(rng, 16, 128).T, *powers(rng, 2, 1))]
+    assert where.values(scaled_gemm(*given)).shape == (0, 16)
+
+
+A, B = np.ones((64, 256), NAMES["e4m3"]), np.ones((128, 256), NAMES["e4m3"]).T
+ONE, HALF = np.ones(1, np.float32), np.ones((64, 256), np.float16)
+REFUSED = {
+    "shapes of scales": (
+        lambda: scaled_gemm(A, B, np.ones((64, 3), np.float32), ONE),
+        "`scale_a` has the shape (64, 3) and `scale_b` (1,)",
+        "pass one number for each tensor; (64, 1) and (1, 128) for rows and columns; or (64, 2) and (2, 1) for blocks "
+        "of 128",
+    ),
+    "types of scales": (
+        lambda: scaled_gemm(A, B, ONE.astype(np.float64), ONE),
+        "`scale_a` is float64; it takes float32",
+        "convert it",
+    ),
+    "scales of columns with gaps": (
+        lambda: scaled_gemm(A, B, np.ones((64, 1), np.float32), np.ones((1, 256), np.float32)[:, ::2]),
+        "`scale_b` has strides of (256, 2) elements; scales of columns lie side by side",
+        "make a contiguous copy of it",
+    ),
+    "types": (
+        lambda: scaled_gemm(HALF, HALF.T, ONE, ONE),
+        "`a` and `b` are float16; scales are of float8_e4m3fn or float8_e5m2 matrices",
+        "call gemm with an epilogue that multiplies by operands of per_row(…) and per_column(…)",
+    ),
+    "batches": (
+        lambda: scaled_gemm(A[None], B[None], ONE, ONE),
+        "`a` and `b` are batches of 1 matrices; scaled_gemm multiplies single ones",
+        "call scaled_gemm for each of them, or scaled_gemm_ragged for groups of rows",
+    ),
+    "columns of out": (
+        lambda: scaled_gemm(A, B, ONE, ONE, out=np.zeros((128, 64), np.float32).T),
+        "`out` is column-major; scaled_gemm writes rows",
+        "make a row-major output",
+    ),
+    "a wide tile": (
+        lambda: scaled_gemm(
+            A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
+            config=GemmConfig((128, 256, 128), stages=2, atom="wgmma"),
+        ),
+        "tile is (128, 256, 128); with scales of blocks its N is 192 at most: a thread has the sums of a block beside "
+        "those of the tile",
+        "take a narrower tile",
+    ),
+    "an atom": (
+        lambda: scaled_gemm(A, B, ONE, ONE, config=GemmConfig()),
+        "`config` has atom=''; scaled 8-bit floats are multiplied by wgmma, on sm_90a",
+        'pass a GemmConfig with atom="wgmma", or none',
+    ),
+    "rows of b": (
+        lambda: scaled_gemm(A, np.ascontiguousarray(B), ONE, ONE, config=LOW),
+        "`b` is not contiguous along K; of float8_e4m3fn wgmma reads matrices that are",
+        "pass a row-major `a` and a column-major `b`",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("which", REFUSED)
+def test_refusals(which):
+    run, message, help = REFUSED[which]
+    with pytest.raises(pd.LaunchError) as caught:
+        run()
+    assert (caught.value.message, caught.value.help) == (message, help)
+
+
+SHIPPED = [(False, tile, f32, scaling) for tile in ((128, 192), (64, 128)) for scaling in ("rows", "blocks")]
+SHIPPED += [(groups, (128, 192), bf16, "blocks") for groups in (False, True)] + [(True, (128, 128), f32, "blocks")]
+
+
+@pytest.mark.parametrize("is_ragged, tile, output, scaling", SHIPPED)
+def test_kernels_spill_nothing(is_ragged, tile, output, scaling):
+    operands = Operands(e4m3, output, batches="strided" if is_ragged else "none", out_boxes=output is bf16)
+    traits = WarpgroupTraits(WarpgroupTiling((*tile, 128), 3), operands, AHEAD if is_ragged else Strips())
+    try:
+        kernel = scaled_ragged_kernel if is_ragged else scaled_kernel
+        resources = kernel.resources("sm_90a", traits=traits, scaling=scaling)
+    except pd.AssembleError as refusal:
+        assert "(C7504)" in refusal.message
+        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
+    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0

@@ -1,5 +1,9 @@
 """Kernels as functions of JAX arrays: inside jit, under vmap and grad, on the emulator and on a GPU."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -270,3 +274,20 @@ def test_a_program_of_another_process_is_refused():
     structs = [jax.ShapeDtypeStruct((4,), jnp.float32)]
     with pytest.raises(jax.errors.JaxRuntimeError, match="the program was compiled in another process"):
         jax.ffi.ffi_call("ptxdsl_call", structs)(call=np.int64(1 << 40))[0].block_until_ready()
+
+
+SHARDED = """
+import jax, jax.numpy as jnp
+from jax.sharding import AxisType, PartitionSpec as P
+from ptxdsl.jax import gemm
+mesh = jax.make_mesh((2,), ("rows",), axis_types=(AxisType.Auto,))
+a, b = (jax.random.normal(jax.random.key(n), (32, 32)).astype(jnp.float16) for n in (1, 2))
+product = jax.jit(jax.shard_map(gemm, mesh=mesh, in_specs=(P("rows"), P()), out_specs=P("rows"), check_vma=False))
+print(len(product(a, b).sharding.device_set), bool(jnp.allclose(product(a, b), a @ b, atol=0.05)))
+"""
+
+
+def test_each_device_calls_it_with_its_share():
+    environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", SHARDED], env=environment, capture_output=True, text=True)
+    assert done.stdout == "2 True\n", done.stderr

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar, overload
 
 from ptxdsl.layout.index import check_operators, divide, remainder
 from ptxdsl.layout.layout import Layout, check_bounds, coordinate, from_modes
-from ptxdsl.layout.number import Coordinate, Number
+from ptxdsl.layout.number import Computed, Coordinate, Number
 from ptxdsl.layout.shape import (
     IntTuple,
     check_int,
@@ -59,13 +59,13 @@ def as_layout(value: Any) -> Layout | ComposedLayout:
     return value if isinstance(value, (Layout, ComposedLayout)) else Layout(value)
 
 
-def crd2idx(coord: Coordinate, shape: IntTuple, stride: IntTuple | None = None) -> Number:
+def crd2idx(coord: Coordinate, shape: IntTuple, stride: IntTuple | None = None) -> Computed:
     """The offset of `coord` in the layout shape:stride, compact where no stride is given."""
     layout = Layout(shape) if stride is None else Layout(shape, stride)
     return layout(coord)
 
 
-def idx2crd(index: Number, shape: IntTuple) -> Number:
+def idx2crd(index: Number, shape: IntTuple) -> Computed:
     """The coordinate, nested as `shape`, that counts to `index`, first mode fastest."""
     check_operators(index, "an index")
     leaves, weight, total = [], 1, product(int_tuple(shape, "shape", least=1))
@@ -86,7 +86,7 @@ def slice_(layout: AnyLayout, *coord: Coordinate) -> ComposedLayout:
     return whole.starting_at(whole.layout.index(fixed), rest)
 
 
-def _slice(layout: Layout, coord: Coordinate, kept: list[Layout]) -> Number:
+def _slice(layout: Layout, coord: Coordinate, kept: list[Layout]) -> Computed:
     """`coord` with 0 for None; the modes that it leaves open are added to `kept`."""
     if isinstance(coord, tuple) and len(coord) == layout.rank and isinstance(layout.shape, tuple):
         return tuple(_slice(mode, c, kept) for mode, c in zip(layout, coord, strict=True))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ptxdsl.layout.index import divide
-from ptxdsl.layout.number import Number
+from ptxdsl.layout.number import Computed, Number
 from ptxdsl.layout.swizzle import Swizzle
 
 CHUNK_BYTES = 16
@@ -34,7 +34,7 @@ class Fields(NamedTuple):
     8; without one the other way round.
     """
 
-    start: Number
+    start: Computed
     leading_bytes: int
     stride_bytes: int
     swizzle_bytes: int
@@ -57,12 +57,12 @@ def constant_bits(leading_bytes: int, stride_bytes: int, span: int) -> int:
     return distances | MODES[span] << MODE_AT
 
 
-def start_bits(address: Number) -> Number:
+def start_bits(address: Number) -> Computed:
     """The start of a descriptor: an address in shared memory, of 64 bits where it is traced or an array."""
     return divide(address & ADDRESS_MASK, CHUNK_BYTES)
 
 
-def encode(fields: Fields) -> Number:
+def encode(fields: Fields) -> Computed:
     """The 64 bits; of an array of starts, an array."""
     constant = constant_bits(fields.leading_bytes, fields.stride_bytes, fields.swizzle_bytes)
     return start_bits(fields.start) | constant | fields.base_offset << BASE_AT
@@ -79,7 +79,7 @@ def decode(descriptor: int) -> Fields:
     )
 
 
-def chunk_offset(fields: Fields, row: Number, chunk: Number, transposed: bool) -> Number:
+def chunk_offset(fields: Fields, row: Number, chunk: Number, transposed: bool) -> Computed:
     """Bytes from the start, before the swizzle, of a chunk of one instruction's operand.
 
     K-major: chunk 0 or 1 of a row of M or N. Transposed: chunk number `chunk`, of eight elements of M or N, of row
@@ -96,7 +96,7 @@ def chunk_offset(fields: Fields, row: Number, chunk: Number, transposed: bool) -
     return inner * span + outer * stride + chunk % chunks * CHUNK_BYTES + chunk // chunks * leading
 
 
-def swizzled(address: Number, span: int, base_offset: int = 0) -> Number:
+def swizzled(address: Number, span: int, base_offset: int = 0) -> Computed:
     """Where a chunk lies whose place before the swizzle is `address`: an int, or an array."""
     swizzle = swizzle_of(span)
     rows = address - (base_offset << CHUNK_BITS + 3)

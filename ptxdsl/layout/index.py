@@ -12,7 +12,7 @@ from functools import cache
 from math import gcd
 from typing import Any, NamedTuple
 
-from ptxdsl.layout.number import Number
+from ptxdsl.layout.number import Computed, Number
 from ptxdsl.layout.shape import kind_of, refusal
 
 UNKNOWN = -1  # every bit of a value may be set
@@ -108,19 +108,19 @@ def is_power_of_two(n: int) -> bool:
     return n > 0 and n & (n - 1) == 0
 
 
-def multiply(x: Number, factor: int) -> Number:
+def multiply(x: Number, factor: int) -> Computed:
     if isinstance(x, int) or not is_power_of_two(factor):
         return x * factor
     return x << (factor.bit_length() - 1) if factor > 1 else x
 
 
-def divide(x: Number, divisor: int) -> Number:
+def divide(x: Number, divisor: int) -> Computed:
     if isinstance(x, int) or not is_power_of_two(divisor):
         return x // divisor
     return x >> (divisor.bit_length() - 1) if divisor > 1 else x
 
 
-def remainder(x: Number, divisor: int) -> Number:
+def remainder(x: Number, divisor: int) -> Computed:
     return x & (divisor - 1) if is_power_of_two(divisor) else x % divisor
 
 
@@ -144,7 +144,7 @@ class Digit(NamedTuple):
         """The bits that this digit sets in the offset."""
         return times_bits((1 << (self.size - 1).bit_length()) - 1, self.stride)
 
-    def of(self, x: Number) -> Number:
+    def of(self, x: Number) -> Computed:
         digit = divide(x, self.weight)
         return multiply(digit if self.top else remainder(digit, self.size), self.stride)
 
@@ -164,12 +164,12 @@ def evaluate(x: Number, digits: tuple[Digit, ...]) -> Index:
     return Index(0, _cheapest(digits)(x, digits), bits)
 
 
-def _apart(x: Number, digits: tuple[Digit, ...]) -> Number:
+def _apart(x: Number, digits: tuple[Digit, ...]) -> Computed:
     """Each digit for itself."""
     return _sum(digit.of(x) for digit in digits)
 
 
-def _masked(x: Number, digits: tuple[Digit, ...], keep_top: bool = False) -> Number:
+def _masked(x: Number, digits: tuple[Digit, ...], keep_top: bool = False) -> Computed:
     """Digits that move by the same distance are cut out with one mask; `keep_top` leaves the top digit out."""
     groups: dict[tuple[int, int], int] = {}
     rest = []
@@ -184,11 +184,11 @@ def _masked(x: Number, digits: tuple[Digit, ...], keep_top: bool = False) -> Num
     return _sum([*moved, *rest])
 
 
-def _masked_below_top(x: Number, digits: tuple[Digit, ...]) -> Number:
+def _masked_below_top(x: Number, digits: tuple[Digit, ...]) -> Computed:
     return _masked(x, digits, keep_top=True)
 
 
-def _cumulative(x: Number, digits: tuple[Digit, ...]) -> Number:
+def _cumulative(x: Number, digits: tuple[Digit, ...]) -> Computed:
     """x * stride, corrected where a digit carries: takes no remainder, and suits a padded pitch."""
     terms, below = [], 0
     for digit in digits:

@@ -10,7 +10,7 @@ from typing import Any
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Grid, Picture, number_cell
 from ptxdsl.layout.index import Digit, Index, check_operators, evaluate
-from ptxdsl.layout.number import Coordinate, Number
+from ptxdsl.layout.number import Computed, Coordinate
 from ptxdsl.layout.shape import (
     IntTuple,
     compact,
@@ -87,7 +87,7 @@ class Layout(Drawable):
     def __iter__(self) -> Iterator[Layout]:
         return (Layout(s, d) for s, d in zip(modes(self.shape), modes(self.stride), strict=True))
 
-    def __call__(self, *coord: Coordinate) -> Number:
+    def __call__(self, *coord: Coordinate) -> Computed:
         """The offset of `coord`: an int where all of it is, else what the operators of its values give."""
         return self.index(*coord).get()
 
@@ -111,7 +111,7 @@ def from_modes(layouts: Iterable[Layout]) -> Layout:
     return Layout(tuple(p.shape for p in parts), tuple(p.stride for p in parts))
 
 
-def coordinate(coord: tuple[Coordinate, ...]) -> Number:
+def coordinate(coord: tuple[Coordinate, ...]) -> Computed:
     """The arguments of a call as one coordinate: `f(i)` and `f((i, j))` are as given, `f(i, j)` is (i, j)."""
     return coord[0] if len(coord) == 1 else coord
 

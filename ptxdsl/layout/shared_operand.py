@@ -30,7 +30,7 @@ from ptxdsl.layout.descriptors import (
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Cell, Grid, Picture
 from ptxdsl.layout.layout import Layout, from_modes
-from ptxdsl.layout.number import Number
+from ptxdsl.layout.number import Computed, Number
 from ptxdsl.layout.recast import in_bytes
 from ptxdsl.layout.shape import map_leaves, refusal, show
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Start, bank_colour
@@ -67,11 +67,11 @@ class SharedOperand(Drawable):
         """All of a descriptor but its start."""
         return constant_bits(self.fields.leading_bytes, self.fields.stride_bytes, self.fields.swizzle_bytes)
 
-    def descriptor(self, address: Number, row_part: Number = 0, k_step: Number = 0) -> Number:
+    def descriptor(self, address: Number, row_part: Number = 0, k_step: Number = 0) -> Computed:
         """The descriptor of a part of the tile that begins at `address` in shared memory, an int or a 64-bit value."""
         return self.advanced(start_bits(address) | self.constant, row_part, k_step)
 
-    def advanced(self, descriptor: Number, row_part: Number = 0, k_step: Number = 0) -> Number:
+    def advanced(self, descriptor: Number, row_part: Number = 0, k_step: Number = 0) -> Computed:
         """The descriptor of another part, of that of the first: 14 bits of start do not overflow in shared memory."""
         steps = self.row_starts.index(row_part) + self.k_starts.index(k_step)
         return descriptor if steps.value is None and not steps.constant else descriptor + steps.get()

@@ -10,7 +10,7 @@ from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Cell, Grid, Picture
 from ptxdsl.layout.index import Index, as_index, divide, multiply, sum_bits
 from ptxdsl.layout.layout import Layout
-from ptxdsl.layout.number import Coordinate, Number
+from ptxdsl.layout.number import Computed, Coordinate, Number
 from ptxdsl.layout.shape import IntTuple, check_int, kind_of, modes, product, refusal
 
 BANK_GROUP_BYTES = 16  # four banks: what one thread of a 16-byte access reads
@@ -49,7 +49,7 @@ class Swizzle(Drawable):
         """The mask of the bits that are changed."""
         return ((1 << self.bits) - 1) << (self.base + max(0, -self.shift))
 
-    def __call__(self, offset: Number) -> Number:
+    def __call__(self, offset: Number) -> Computed:
         """The swizzled offset, of an int or of a traced value."""
         return self.index(as_index(offset)).get()
 
@@ -65,7 +65,7 @@ class Swizzle(Drawable):
             bits |= self._moved(bits & self.source)
         return Index(0, value, bits) ^ Index(offset.constant ^ self._moved(offset.constant))
 
-    def _moved(self, offset: Number, masked: bool = True) -> Number:
+    def _moved(self, offset: Number, masked: bool = True) -> Computed:
         """The bits that are read, where they are XORed in."""
         read = offset & self.source if masked else offset
         return divide(read, 1 << self.shift) if self.shift >= 0 else multiply(read, 1 << -self.shift)
@@ -173,7 +173,7 @@ class ComposedLayout(Drawable):
     def __iter__(self) -> Iterator[ComposedLayout]:
         return (self[mode] for mode in range(self.rank))
 
-    def __call__(self, *coord: Coordinate) -> Number:
+    def __call__(self, *coord: Coordinate) -> Computed:
         """The offset of `coord`: an int where all of it is, else what the operators of its values give."""
         return self.index(*coord).get()
 
@@ -231,7 +231,7 @@ class InverseLayout:
             return reach // block * block
         return reach if all(self.swizzle(i) < reach for i in range(reach)) else 1
 
-    def __call__(self, index: Number) -> Number:
+    def __call__(self, index: Number) -> Computed:
         """The linear coordinate at an offset: an int where that is one, else what the operators of its value give."""
         position = self.swizzle(index)
         return self.layout(position - self.offset if self.offset else position)

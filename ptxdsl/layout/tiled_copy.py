@@ -13,7 +13,7 @@ from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Picture, thread_value_grid
 from ptxdsl.layout.index import check_operators
 from ptxdsl.layout.layout import Layout, from_modes
-from ptxdsl.layout.number import Number
+from ptxdsl.layout.number import Computed, Number
 from ptxdsl.layout.recast import in_bytes
 from ptxdsl.layout.shape import int_tuple, modes, product, refusal, show
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout
@@ -144,7 +144,7 @@ class ThreadCopy:
     """What one thread of a tiled copy moves; `thread` may be traced."""
 
     copy: TiledCopy
-    thread: Number
+    thread: Computed
 
     def partition_s(self, source: Any, space: Any = None, *, bytes: bool = False) -> ComposedLayout:
         """((values of one instruction, instructions), tiles, …) of what this thread reads: elements, or bytes."""

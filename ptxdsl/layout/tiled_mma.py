@@ -13,7 +13,7 @@ from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Picture
 from ptxdsl.layout.index import check_operators
 from ptxdsl.layout.layout import Layout, from_modes
-from ptxdsl.layout.number import Number
+from ptxdsl.layout.number import Computed, Number
 from ptxdsl.layout.shape import check_int, int_tuple, kind_of, map_leaves, modes, product, refusal, show
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout
 from ptxdsl.layout.tiling import logical_divide, zipped_divide
@@ -119,7 +119,7 @@ class ThreadMma:
     """What one thread of a tiled MMA holds; `thread` may be traced."""
 
     mma: TiledMma
-    thread: Number
+    thread: Computed
 
     def partition_a(self, layout: AnyLayout) -> ComposedLayout:
         """(values, atoms in M, atoms in K), from this thread's first element on."""

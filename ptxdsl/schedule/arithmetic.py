@@ -6,49 +6,50 @@ unsigned: nothing here goes below zero on the way to a result.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeGuard
 
 import numpy as np
 
-from ptxdsl.layout.number import Number
+from ptxdsl.layout.number import Computed, Number
 
 
-def is_int(value: Number) -> TypeGuard[int]:
+def is_int(value: object) -> TypeGuard[int]:
     """Whether a number is known here; a bool is no size."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def all_ints(values: Number) -> bool:
+def all_ints(values: Iterable[object]) -> bool:
     return all(map(is_int, values))
 
 
-def where(condition: Number, a: Number, b: Number) -> Number:
+def where(condition: Computed, a: Number, b: Number) -> Computed:
     """`a` where the condition holds, else `b`. Traced, one of them has a type."""
     if isinstance(condition, bool | np.bool_):
         return a if condition else b
     if isinstance(condition, np.ndarray):
-        return np.where(condition, a, b)
+        return np.where(condition, a, b)  # type: ignore[call-overload]  # arrays, or ints beside them
     return condition.select(a, b)
 
 
-def minimum(a: Number, b: Number) -> Number:
+def minimum(a: Number, b: Number) -> Computed:
     return where(a < b, a, b)
 
 
-def maximum(a: Number, b: Number) -> Number:
+def maximum(a: Number, b: Number) -> Computed:
     return where(a < b, b, a)
 
 
-def ceil_div(value: Number, divisor: Number) -> Number:
+def ceil_div(value: Number, divisor: Number) -> Computed:
     return (value + (divisor - 1)) // divisor
 
 
-def ceil_shift(value: Number, bits: Number) -> Number:
+def ceil_shift(value: Number, bits: Number) -> Computed:
     """ceil(value / 2**bits) of a value of 1 or more; of 0 where `bits` is 0."""
     return ((value - 1) >> bits) + 1
 
 
-def low_bits(value: Number, bits: Number) -> Number:
+def low_bits(value: Number, bits: Number) -> Computed:
     """value % 2**bits."""
     return value & ((1 << bits) - 1) if is_int(bits) else value - ((value >> bits) << bits)
 
@@ -58,6 +59,6 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def constant_like(value: Number, number: int) -> Number:
+def constant_like(value: Number, number: Number) -> Computed:
     """A number of the kind that `value` is: a traced one has its type, and takes no instruction."""
     return value * 0 + number

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.layout.number import Number
-from ptxdsl.schedule.arithmetic import ceil_div, is_int
+from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.schedule.problems import OPERATIONS, GemmShape, sizes
+
+Pads: TypeAlias = "Sequence[int | tuple[int, int]]"
+"""What is added on both sides of each dimension, or before and after it."""
 
 
 class ConvProblem:
@@ -19,9 +21,9 @@ class ConvProblem:
     N: int
     C: int
     K: int
-    pad: Number
-    stride: Number
-    dilation: Number
+    pad: Pads
+    stride: Sequence[int]
+    dilation: Sequence[int]
     split_k: int
     groups = 1
 
@@ -102,6 +104,11 @@ class ConvProblem:
         channels = self.C // self.groups if op == "fprop" else self.K
         return self.window_size * ceil_div(ceil_div(channels, self.split_k), tile_k)
 
+    @property
+    def before(self) -> list[int]:
+        """What is added before each dimension."""
+        return _pairs(self.pad)[::2]
+
     def _check_operation(self, op: str) -> None:
         if op not in OPERATIONS:
             raise ScheduleError(f"a convolution has no operation {op!r}", help=f"say one of {', '.join(OPERATIONS)}")
@@ -111,9 +118,9 @@ class ConvProblem:
             )
 
 
-def _pairs(pad: Sequence[Number]) -> list[Number]:
+def _pairs(pad: Pads) -> list[int]:
     """What is added before and after each dimension, in a row."""
-    return [side for p in pad for side in ((p, p) if is_int(p) else p)]
+    return [side for p in pad for side in (p if isinstance(p, Sequence) else (p, p))]
 
 
 @dataclass(frozen=True)
@@ -131,11 +138,11 @@ class Conv2dProblem(ConvProblem):
     K: int
     R: int
     S: int
-    P: Number = None
-    Q: Number = None
-    pad: Number = (0, 0)
-    stride: Number = (1, 1)
-    dilation: Number = (1, 1)
+    P: int = None  # type: ignore[assignment]  # the largest that fits
+    Q: int = None  # type: ignore[assignment]  # the largest that fits
+    pad: Pads = (0, 0)
+    stride: Sequence[int] = (1, 1)
+    dilation: Sequence[int] = (1, 1)
     split_k: int = 1
     groups: int = 1
 
@@ -150,8 +157,7 @@ class Conv2dProblem(ConvProblem):
 
     def strided_dgrad_start(self, r: int, s: int) -> tuple[int, int]:
         """The first (h, w) that the filter place (r, s) contributes to in a strided dgrad."""
-        before = _pairs(self.pad)[::2]
-        steps = zip((r, s), before, self.stride, strict=True)
+        steps = zip((r, s), self.before, self.stride, strict=True)
         h, w = (abs(stride - (pad % stride - at)) % stride for at, pad, stride in steps)
         return h, w
 
@@ -169,12 +175,12 @@ class Conv3dProblem(ConvProblem):
     T: int
     R: int
     S: int
-    Z: Number = None
-    P: Number = None
-    Q: Number = None
-    pad: Number = (0, 0, 0)
-    stride: Number = (1, 1, 1)
-    dilation: Number = (1, 1, 1)
+    Z: int = None  # type: ignore[assignment]  # the largest that fits
+    P: int = None  # type: ignore[assignment]  # the largest that fits
+    Q: int = None  # type: ignore[assignment]  # the largest that fits
+    pad: Pads = (0, 0, 0)
+    stride: Sequence[int] = (1, 1, 1)
+    dilation: Sequence[int] = (1, 1, 1)
     split_k: int = 1
 
     inputs = ("D", "H", "W")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.layout.number import Extents, Number
+from ptxdsl.layout.number import Computed, Extents, Number
 from ptxdsl.schedule.arithmetic import counted, minimum
 from ptxdsl.schedule.problems import MOST_TILES, Problems, check_block, sizes
 from ptxdsl.schedule.timeline import Span, Timeline
@@ -39,7 +39,7 @@ class WorkColumns(NamedTuple):
     k_end: np.ndarray
 
 
-def tile_of(tile: Number, tiles_n: Number, tiles_m: Number = None, strip: int = 1) -> tuple[Number, Number]:
+def tile_of(tile: Number, tiles_n: Number, tiles_m: Number | None = None, strip: int = 1) -> tuple[Computed, Computed]:
     """The (m, n) of a tile's number in its problem of `tiles_m` by `tiles_n` tiles.
 
     Row by row; in strips of `strip` rows, each column of which comes before the next one, if that is more than 1.

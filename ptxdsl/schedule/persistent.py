@@ -15,7 +15,7 @@ import numpy as np
 
 from ptxdsl.errors import ScheduleError
 from ptxdsl.layout.grid import Cell
-from ptxdsl.layout.number import Extents, Number
+from ptxdsl.layout.number import BlockIndex, Computed, Extents, Number
 from ptxdsl.schedule.arithmetic import all_ints, ceil_div, constant_like, counted, low_bits, where
 from ptxdsl.schedule.problems import (
     ProblemLike,
@@ -43,15 +43,15 @@ class ClusterRaster(NamedTuple):
     """
 
     cluster: tuple[int, int]
-    along: Number
-    log: Number
-    clusters: tuple[Number, Number]
+    along: Computed
+    log: Computed
+    clusters: tuple[Computed, Computed]
 
     @property
-    def items(self) -> Number:
+    def items(self) -> Computed:
         return self.clusters[0] * self.clusters[1] * (self.cluster[0] * self.cluster[1])
 
-    def tile(self, item: Number) -> tuple[Number, Number]:
+    def tile(self, item: Number) -> tuple[Computed, Computed]:
         """The (m, n) of a work item. The tiles of a cluster are neighbours, across the strip first."""
         down = self.along == "m" if isinstance(self.along, str) else self.along
         across, ahead = (_either(down, *pair, like=item) for pair in (self.cluster[::-1], self.cluster))
@@ -63,13 +63,13 @@ class ClusterRaster(NamedTuple):
         return where(down, far, wide), where(down, wide, far)
 
 
-def _either(condition: Number, a: Number, b: Number, like: Number) -> Number:
+def _either(condition: Number, a: Number, b: Number, like: Number) -> Computed:
     if not all_ints((a, b)):
         return where(condition, a, b)
     return a if a == b else where(condition, constant_like(like, a), b)
 
 
-def _divide(value: Number, divisor: Number) -> tuple[Number, Number]:
+def _divide(value: Number, divisor: Number) -> tuple[Computed, Computed]:
     quotient = value // divisor
     return quotient, value - quotient * divisor
 
@@ -167,7 +167,7 @@ def _round_down(value: int, step: int) -> int:
     return value - value % step
 
 
-def linear_block(block: Number, grid: tuple[Number, ...], along: str) -> Number:
+def linear_block(block: BlockIndex, grid: tuple[Number, ...], along: str) -> Computed:
     """The first work item of a block: its number, where the blocks of a cluster are neighbours."""
     if not isinstance(block, tuple | list):
         return block

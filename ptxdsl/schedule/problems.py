@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.layout.number import Extents, Number
+from ptxdsl.layout.number import BlockIndex, Computed, Extents, Number
 from ptxdsl.schedule.arithmetic import all_ints, ceil_div, is_int, minimum
 
 MOST_TILES = 2**31
@@ -30,20 +30,20 @@ Problems: TypeAlias = Sequence[ProblemLike] | np.ndarray
 class GemmShape(NamedTuple):
     """A is m×k, B is k×n, the output m×n. Sizes are ints, or values of a kernel."""
 
-    m: Number
-    n: Number
-    k: Number
+    m: Computed
+    n: Computed
+    k: Computed
 
 
 class TiledShape(NamedTuple):
     """How many tiles there are along m and n, and in k: the slices of split-K, or the batches."""
 
-    m: Number
-    n: Number
-    k: Number
+    m: Computed
+    n: Computed
+    k: Computed
 
 
-def sizes(values: Number, what: str, names: Sequence[str], least: int = 0) -> tuple[Number, ...]:
+def sizes(values: object, what: str, names: Sequence[str], least: int = 0) -> tuple[Computed, ...]:
     """`values`, one for each of `names`, known ones as ints. Raises ScheduleError for what is no size."""
     extents = tuple(values) if isinstance(values, Iterable) else (values,)
     wanted = f"({', '.join(names)})"
@@ -52,7 +52,7 @@ def sizes(values: Number, what: str, names: Sequence[str], least: int = 0) -> tu
     return tuple([_size(size, what, name, least) for name, size in zip(names, extents, strict=True)])
 
 
-def _size(size: Number, what: str, name: str, least: int) -> Number:
+def _size(size: object, what: str, name: str, least: int) -> Computed:
     if type(size) is int and size >= least:
         return size
     if isinstance(size, float | str | bool) or size is None:
@@ -64,7 +64,7 @@ def _size(size: Number, what: str, name: str, least: int) -> Number:
     return int(size) if is_int(size) else size
 
 
-def tile_sizes(tile: Extents, names: Sequence[str] = ("M", "N", "K")) -> tuple[Number, ...]:
+def tile_sizes(tile: Extents, names: Sequence[str] = ("M", "N", "K")) -> tuple[Computed, ...]:
     """A tile's sizes, of which the last, K, may be left out where it does not matter."""
     extents = tuple(tile)
     return sizes(extents, "the tile", names[: len(extents)] if len(extents) == len(names) - 1 else names, least=1)
@@ -82,7 +82,7 @@ def gemm_shape(problem: ProblemLike, op: str | None = None) -> GemmShape:
     return GemmShape(*sizes(problem, "the problem", ("M", "N", "K")))
 
 
-def slices_of(problem: ProblemLike, split_k: Number) -> Number:
+def slices_of(problem: ProblemLike, split_k: Number | None) -> Computed:
     """How many slices K is cut into: as asked, else as a convolution says, else 1."""
     if split_k is None:
         return getattr(problem, "split_k", 1)
@@ -99,7 +99,7 @@ def countable(tiled: TiledShape) -> TiledShape:
     return tiled
 
 
-def check_block(block: Number, count: int, what: str = "persistent blocks") -> None:
+def check_block(block: object, count: int, what: str = "persistent blocks") -> None:
     """Refuses what is no number of one of `count` blocks."""
     if isinstance(block, float | str | bool) or block is None:
         raise ScheduleError(f"{block!r} is no block", help="blocks are numbered by integers")
@@ -108,7 +108,7 @@ def check_block(block: Number, count: int, what: str = "persistent blocks") -> N
         raise ScheduleError(f"block {block} of {count} {what}", help=numbers)
 
 
-def check_place(block: Number, grid: tuple[int, ...]) -> None:
+def check_place(block: BlockIndex, grid: tuple[int, ...]) -> None:
     """Refuses what is neither the number nor the index (x, y) of a block of a grid."""
     if not isinstance(block, tuple | list):
         check_block(block, prod(grid))
@@ -119,7 +119,7 @@ def check_place(block: Number, grid: tuple[int, ...]) -> None:
         )
 
 
-def slice_of_k(number: Number, slices: Number, k: Number, tile_k: int) -> tuple[Number, Number]:
+def slice_of_k(number: Number, slices: Number, k: Number, tile_k: int) -> tuple[Computed, Computed]:
     """The first and last (half-open) K-iterations of a slice of split-K: as many for each, less for the last ones."""
     iterations = ceil_div(k, tile_k)
     each = ceil_div(iterations, slices)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.layout.number import Extents, Number
+from ptxdsl.layout.number import BlockIndex, Computed, Extents, Number
 from ptxdsl.schedule.arithmetic import ceil_shift, minimum, where
 from ptxdsl.schedule.problems import TiledShape, sizes
 from ptxdsl.schedule.swizzle import ThreadblockSwizzle, TileOffset, xyz
@@ -16,7 +16,9 @@ MOST_ORDER = 10  # of a curve: its length, 4**order, is counted in 32 bits
 class Raster(ThreadblockSwizzle):
     """A swizzle whose blocks lie along x in the order of the tiles; z is the slice of K, or the batch."""
 
-    def tile_offset(self, block_idx: Number, log_tile: Number = None, tiled_shape: Extents | None = None) -> TileOffset:
+    def tile_offset(
+        self, block_idx: BlockIndex, log_tile: Number | None = None, tiled_shape: Extents | None = None
+    ) -> TileOffset:
         """The tile of a block; the tiled shape decides, and a log tile says nothing here."""
         if tiled_shape is None:
             raise ScheduleError(
@@ -25,10 +27,10 @@ class Raster(ThreadblockSwizzle):
         x, _, z = xyz(block_idx)
         return TileOffset(*self._tile(x, TiledShape(*tiled_shape)), z)
 
-    def _tile(self, x: Number, tiled: TiledShape) -> tuple[Number, Number]:
+    def _tile(self, x: Number, tiled: TiledShape) -> tuple[Computed, Computed]:
         raise NotImplementedError
 
-    def _offsets_of_all(self, blocks: Number, tiled: TiledShape) -> TileOffset:
+    def _offsets_of_all(self, blocks: BlockIndex, tiled: TiledShape) -> TileOffset:
         return self.tile_offset(blocks, tiled_shape=tiled)
 
 
@@ -42,10 +44,10 @@ class GroupedRowsThreadblockSwizzle(Raster):
     def __post_init__(self) -> None:
         sizes((self.rows,), type(self).__name__, ("rows",), least=1)
 
-    def _grid(self, tiled: TiledShape, log: Number) -> tuple[Number, Number, Number]:
+    def _grid(self, tiled: TiledShape, log: Number) -> tuple[Computed, Computed, Computed]:
         return tiled.m * tiled.n, 1, tiled.k
 
-    def _tile(self, x: Number, tiled: TiledShape) -> tuple[Number, Number]:
+    def _tile(self, x: Number, tiled: TiledShape) -> tuple[Computed, Computed]:
         per_strip = tiled.n * self.rows
         strip = x // per_strip
         within, first = x - strip * per_strip, strip * self.rows
@@ -71,11 +73,11 @@ class HilbertThreadblockSwizzle(Raster):
                 help=f"a square of order {MOST_ORDER} has {1 << MOST_ORDER} tiles a side",
             )
 
-    def _grid(self, tiled: TiledShape, log: Number) -> tuple[Number, Number, Number]:
+    def _grid(self, tiled: TiledShape, log: Number) -> tuple[Computed, Computed, Computed]:
         squares = ceil_shift(tiled.m, self.order) * ceil_shift(tiled.n, self.order)
         return squares << 2 * self.order, 1, tiled.k
 
-    def _tile(self, x: Number, tiled: TiledShape) -> tuple[Number, Number]:
+    def _tile(self, x: Number, tiled: TiledShape) -> tuple[Computed, Computed]:
         squares = ceil_shift(tiled.n, self.order)
         square = x >> 2 * self.order
         strip = square // squares
@@ -85,7 +87,7 @@ class HilbertThreadblockSwizzle(Raster):
         return row + (strip << self.order), where((strip & 1) == 1, back, column)
 
 
-def hilbert(step: Number, order: int) -> tuple[Number, Number]:
+def hilbert(step: Number, order: int) -> tuple[Computed, Computed]:
     """The (x, y) after `step` steps on Hilbert's curve through 2**order x 2**order cells, from (0, 0) along x."""
     x, y = step & 0, step & 0
     for level in range(order):

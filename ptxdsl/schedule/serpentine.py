@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import NamedTuple
 
-from ptxdsl.layout.number import Extents, Number
+from ptxdsl.layout.number import Computed, Extents, Number
 from ptxdsl.schedule.arithmetic import minimum, where
 
 
@@ -14,14 +14,14 @@ class Serpentine(NamedTuple):
     is walked along n, across the strip first; every second one backwards, where the columns of the last one are still
     in the L2 cache. A NamedTuple of ints on the host; in a kernel they may be registers."""
 
-    tiles: tuple[Number, Number]
-    width: Number
+    tiles: tuple[Computed, Computed]
+    width: Computed
 
     @property
-    def items(self) -> Number:
+    def items(self) -> Computed:
         return self.tiles[0] * self.tiles[1]
 
-    def tile(self, item: Number) -> tuple[Number, Number]:
+    def tile(self, item: Number) -> tuple[Computed, Computed]:
         """The (m, n) of a work item."""
         strip = item // (self.width * self.tiles[1])
         first = strip * self.width

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.layout.number import Extents, Number
+from ptxdsl.layout.number import Computed, Extents, Number
 from ptxdsl.schedule.arithmetic import ceil_div, counted, maximum, minimum, where
 from ptxdsl.schedule.problems import (
     ProblemLike,
@@ -81,7 +81,13 @@ class StreamKThreadblockSwizzle:
         return self.free * self.occupancy
 
     def tiled_shape(
-        self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None, batches: int = 1
+        self,
+        problem: ProblemLike,
+        tile: Extents,
+        split_k: Number | None = None,
+        *,
+        op: str | None = None,
+        batches: int = 1,
     ) -> TiledShape:
         """How many tiles a problem has, and batches. K is not cut here: the plan does that."""
         m, n, _ = gemm_shape(problem, op)
@@ -90,7 +96,13 @@ class StreamKThreadblockSwizzle:
         return countable(TiledShape(ceil_div(m, tile_m), ceil_div(n, tile_n), batches))
 
     def plan(
-        self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None, batches: int = 1
+        self,
+        problem: ProblemLike,
+        tile: Extents,
+        split_k: Number | None = None,
+        *,
+        op: str | None = None,
+        batches: int = 1,
     ) -> StreamKPlan:
         """Who does what for a problem (M, N, K) and a tile (M, N, K).
 
@@ -126,8 +138,8 @@ class StreamKThreadblockSwizzle:
         return 0
 
     def tile_offset(
-        self, tile: Number, log_tile: Number = None, tiled_shape: Extents | None = None
-    ) -> tuple[Number, Number]:
+        self, tile: Number, log_tile: Number | None = None, tiled_shape: Extents | None = None
+    ) -> tuple[Computed, Computed]:
         """The (m, n) of a tile by its number; `tiled_shape` is the plan."""
         if not isinstance(tiled_shape, StreamKPlan):
             raise ScheduleError(
@@ -137,7 +149,7 @@ class StreamKThreadblockSwizzle:
         return tiled_shape.tile_offset(tile)
 
     def coverage(
-        self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None
+        self, problem: ProblemLike, tile: Extents, split_k: Number | None = None, *, op: str | None = None
     ) -> StreamKCoverage:
         return self.plan(problem, tile, split_k, op=op).coverage()
 
@@ -190,11 +202,11 @@ class Share(NamedTuple):
     """The tiles of a block: `count` of them, from `tile` on; of stream-K tiles the K-iterations from `begin` up to
     `end`, in the row of all of them."""
 
-    is_stream_k: Number
-    tile: Number
-    count: Number
-    begin: Number
-    end: Number
+    is_stream_k: Computed
+    tile: Computed
+    count: Computed
+    begin: Computed
+    end: Computed
 
 
 class StreamKNumbers(NamedTuple):
@@ -203,39 +215,39 @@ class StreamKNumbers(NamedTuple):
     `regions` is 1 or more; `interleaved_blocks` is 0 where blocks do not take turns, `cohorts` 0 or 1.
     """
 
-    tiles_m: Number
-    tiles_n: Number
-    iterations: Number
-    sk_tiles: Number
-    sk_blocks: Number
-    regions: Number
-    blocks_per_region: Number
-    iterations_per_region: Number
-    iterations_per_block: Number
-    big_blocks_per_region: Number
-    interleaved_blocks: Number
-    free: Number
-    first_dp_block: Number
-    first_wave_tiles: Number
-    first_reduction_block: Number
-    active_blocks: Number
-    fragments: Number
-    cohorts: Number
-    cohort_columns: Number
+    tiles_m: Computed
+    tiles_n: Computed
+    iterations: Computed
+    sk_tiles: Computed
+    sk_blocks: Computed
+    regions: Computed
+    blocks_per_region: Computed
+    iterations_per_region: Computed
+    iterations_per_block: Computed
+    big_blocks_per_region: Computed
+    interleaved_blocks: Computed
+    free: Computed
+    first_dp_block: Computed
+    first_wave_tiles: Computed
+    first_reduction_block: Computed
+    active_blocks: Computed
+    fragments: Computed
+    cohorts: Computed
+    cohort_columns: Computed
 
-    def tile_offset(self, tile: Number) -> tuple[Number, Number]:
+    def tile_offset(self, tile: Number) -> tuple[Computed, Computed]:
         """The (m, n) of a tile by its number."""
         m, n = self._in_cohorts(tile)
         line, across = self._in_lines(tile)
         return where(self.cohorts == 1, m, line), where(self.cohorts == 1, n, across)
 
-    def _in_cohorts(self, tile: Number) -> tuple[Number, Number]:
+    def _in_cohorts(self, tile: Number) -> tuple[Computed, Computed]:
         cohort, place = tile // COHORT, tile % COHORT
         row = cohort // self.cohort_columns
         column = cohort - row * self.cohort_columns
         return row * COHORT_M + place // COHORT_N, column * COHORT_N + place % COHORT_N
 
-    def _in_lines(self, tile: Number) -> tuple[Number, Number]:
+    def _in_lines(self, tile: Number) -> tuple[Computed, Computed]:
         """Along the shorter side."""
         width = minimum(self.tiles_m, self.tiles_n)
         line = tile // width
@@ -243,14 +255,14 @@ class StreamKNumbers(NamedTuple):
         upright = self.tiles_m < self.tiles_n
         return where(upright, across, line), where(upright, line, across)
 
-    def mapped(self, block: Number) -> Number:
+    def mapped(self, block: Number) -> Computed:
         """The number under which a block of the grid works."""
         turn = (block >> 1) + (block & 1) * self.free
         block = where(block < self.interleaved_blocks, turn, block)
         spread = block % self.regions * self.blocks_per_region + block // self.regions
         return where(block < self.sk_blocks, spread, block)
 
-    def extent(self, block: Number) -> tuple[Number, Number]:
+    def extent(self, block: Number) -> tuple[Computed, Computed]:
         """The first and last (half-open) of the K-iterations that a stream-K block does, in the row of all of them."""
         region = block // self.blocks_per_region
         place = block - region * self.blocks_per_region
@@ -258,7 +270,7 @@ class StreamKNumbers(NamedTuple):
         begin = region * self.iterations_per_region + place * self.iterations_per_block + minimum(place, big)
         return begin, begin + where(place < big, place * 0 + 1, place * 0) + self.iterations_per_block
 
-    def block_of(self, iteration: Number) -> Number:
+    def block_of(self, iteration: Number) -> Computed:
         """The stream-K block that does one of all K-iterations."""
         region = iteration // self.iterations_per_region
         within = iteration - region * self.iterations_per_region
@@ -267,7 +279,7 @@ class StreamKNumbers(NamedTuple):
         place = where(within < longer, within // (each + 1), big + (maximum(within, longer) - longer) // each)
         return region * self.blocks_per_region + place
 
-    def peers(self, tile: Number) -> tuple[Number, Number]:
+    def peers(self, tile: Number) -> tuple[Computed, Computed]:
         """The first and the last of the blocks that compute parts of a stream-K tile."""
         start = tile * self.iterations
         return self.block_of(start), self.block_of(start + (self.iterations - 1))
@@ -285,7 +297,7 @@ class StreamKNumbers(NamedTuple):
         tile, count = where(is_stream_k, last, tile), where(is_stream_k, last - first + 1, count)
         return Share(is_stream_k, tile, count, begin, end)
 
-    def _whole_tiles(self, block: Number) -> tuple[Number, Number]:
+    def _whole_tiles(self, block: Number) -> tuple[Computed, Computed]:
         """(the first tile, how many) of a data-parallel block; 0 tiles of others."""
         none = block * 0
         is_one = (block >= self.first_dp_block) & (block < self.first_reduction_block)
@@ -295,22 +307,22 @@ class StreamKNumbers(NamedTuple):
         tile = tile + where(later, (self.first_wave_tiles - 1) * self.free, none)
         return tile, where(is_one, where(later, none + 1, none + self.first_wave_tiles), none)
 
-    def following(self, share: Share, tile: Number) -> Number:
+    def following(self, share: Share, tile: Number) -> Computed:
         """The tile of a block after this one."""
         return where(share.is_stream_k, tile - 1, tile + self.free)
 
-    def part(self, share: Share, tile: Number) -> tuple[Number, Number]:
+    def part(self, share: Share, tile: Number) -> tuple[Computed, Computed]:
         """The first and last (half-open) of the K-iterations of a tile that a block does."""
         start = tile * self.iterations
         begin, end = maximum(share.begin, start) - start, minimum(share.end, start + self.iterations) - start
         return where(share.is_stream_k, begin, start * 0), where(share.is_stream_k, end, start * 0 + self.iterations)
 
-    def has(self, share: Share, tile: Number) -> Number:
+    def has(self, share: Share, tile: Number) -> Computed:
         """Whether a block computes a tile of its share: cohorts reach out of the problem, and over stream-K tiles."""
         m, n = self.tile_offset(tile)
         return share.is_stream_k | ((tile >= self.sk_tiles) & (m < self.tiles_m) & (n < self.tiles_n))
 
-    def reduction(self, block: Number) -> tuple[Number, Number]:
+    def reduction(self, block: Number) -> tuple[Computed, Computed]:
         """The (tile, fragment) that a reduction block adds up, by its working number."""
         number = block - self.first_reduction_block
         tile = number // self.fragments
@@ -457,15 +469,15 @@ class StreamKPlan:
             *(self.swizzle.fragments, int(self.cohorts), self.cohort_shape[1]),
         )
 
-    def tile_offset(self, tile: Number) -> tuple[Number, Number]:
+    def tile_offset(self, tile: Number) -> tuple[Computed, Computed]:
         """The (m, n) of a tile by its number, of an int, an array or a register."""
         return self.numbers.tile_offset(tile)
 
-    def mapped(self, block: Number) -> Number:
+    def mapped(self, block: Number) -> Computed:
         """The number under which a block of the grid works."""
         return self.numbers.mapped(block)
 
-    def extent(self, block: Number) -> tuple[Number, Number]:
+    def extent(self, block: Number) -> tuple[Computed, Computed]:
         """The first and last (half-open) of the K-iterations that a stream-K block does, in the row of all of them."""
         if not self.sk_blocks:
             raise ScheduleError(
@@ -501,7 +513,7 @@ class StreamKPlan:
         first, last = self.numbers.peers(tile)
         return range(first, last + 1)
 
-    def reduction(self, block: int) -> tuple[Number, Number]:
+    def reduction(self, block: int) -> tuple[Computed, Computed]:
         """The (tile, fragment) that a reduction block adds up."""
         return self.numbers.reduction(self.mapped(block))
 

@@ -8,12 +8,12 @@ outside of the tiled shape has nothing to do and must leave.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, cast
 
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.layout.number import Extents, Number
+from ptxdsl.layout.number import BlockIndex, Computed, Extents, Index3, Number
 from ptxdsl.schedule.arithmetic import all_ints, ceil_div, ceil_shift, constant_like, is_int, low_bits, where
 from ptxdsl.schedule.conv import Conv2dProblem
 from ptxdsl.schedule.problems import ProblemLike, TiledShape, countable, gemm_shape, sizes, slices_of, tile_sizes
@@ -27,9 +27,9 @@ STRIPS = ((1, 2), (2, 3), (3, 6))
 class TileOffset(NamedTuple):
     """Which tile along m and n, and in k: the slice of split-K, or the batch."""
 
-    m: Number
-    n: Number
-    k: Number
+    m: Computed
+    n: Computed
+    k: Computed
 
 
 class ThreadblockSwizzle:
@@ -44,7 +44,7 @@ class ThreadblockSwizzle:
         return " ".join([self.name, *map(str, vars(self).values())])
 
     def tiled_shape(
-        self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None
+        self, problem: ProblemLike, tile: Extents, split_k: Number | None = None, *, op: str | None = None
     ) -> TiledShape:
         """How many tiles a problem (M, N, K) has, and slices of K (batches, of a batched swizzle).
 
@@ -55,19 +55,23 @@ class ThreadblockSwizzle:
         tile_m, tile_n, *_ = tile_sizes(tile)
         return countable(TiledShape(ceil_div(m, tile_m), ceil_div(n, tile_n), slices_of(problem, split_k)))
 
-    def log_tile(self, tiled: Extents) -> Number:
+    def log_tile(self, tiled: Extents) -> Computed:
         """log2 of how many tiles along n, side by side, share their neighbours along x in the grid."""
         return constant_like(TiledShape(*tiled).n, 0)
 
-    def grid_shape(self, tiled: Extents) -> tuple[Number, Number, Number]:
+    def grid_shape(self, tiled: Extents) -> tuple[Computed, Computed, Computed]:
         """The blocks along x, y and z. Raises ScheduleError where no launch takes as many."""
         return launchable(self.name, self._grid(TiledShape(*tiled), self.log_tile(tiled)))
 
-    def tile_offset(self, block_idx: Number, log_tile: Number = None, tiled_shape: Extents | None = None) -> TileOffset:
+    def tile_offset(
+        self, block_idx: BlockIndex, log_tile: Number | None = None, tiled_shape: Extents | None = None
+    ) -> TileOffset:
         """The tile of a block (x, y, z), from the log tile or from the tiled shape of its grid."""
         return TileOffset(*self._offset(*xyz(block_idx), self._log(log_tile, tiled_shape)))
 
-    def map(self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None) -> TileMap:
+    def map(
+        self, problem: ProblemLike, tile: Extents, split_k: Number | None = None, *, op: str | None = None
+    ) -> TileMap:
         """All blocks of the grid with their tiles: to look at, or to count with."""
         tiled = self.tiled_shape(problem, tile, split_k, op=op)
         grid = self.grid_shape(tiled)
@@ -77,28 +81,28 @@ class ThreadblockSwizzle:
         return TileMap(self.title, TiledShape(*map(int, tiled)), grid, places, self.depth)
 
     def coverage(
-        self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None
+        self, problem: ProblemLike, tile: Extents, split_k: Number | None = None, *, op: str | None = None
     ) -> Coverage:
         """(tiles, missing, repeated, no_op_blocks): the tiles that the grid computes, those that it misses or computes
         twice (never any), and the blocks that have no tile."""
         return self.map(problem, tile, split_k, op=op).coverage()
 
-    def _grid(self, tiled: TiledShape, log: Number) -> tuple[Number, Number, Number]:
+    def _grid(self, tiled: TiledShape, log: Number) -> tuple[Computed, Computed, Computed]:
         return tiled.m, tiled.n, tiled.k
 
-    def _offset(self, x: Number, y: Number, z: Number, log: Number) -> tuple[Number, Number, Number]:
+    def _offset(self, x: Number, y: Number, z: Number, log: Number) -> tuple[Computed, Computed, Computed]:
         return x, y, z
 
-    def _offsets_of_all(self, blocks: Number, tiled: TiledShape) -> TileOffset:
+    def _offsets_of_all(self, blocks: BlockIndex, tiled: TiledShape) -> TileOffset:
         return self.tile_offset(blocks, log_tile=self.log_tile(tiled))
 
-    def _log(self, log_tile: Number, tiled_shape: Number) -> Number:
+    def _log(self, log_tile: Number | None, tiled_shape: Extents | None) -> Computed:
         if log_tile is not None:
             return log_tile
         return 0 if tiled_shape is None else self.log_tile(tiled_shape)
 
 
-def launchable(name: str, grid: tuple[Number, Number, Number]) -> tuple[Number, Number, Number]:
+def launchable(name: str, grid: tuple[Number, Number, Number]) -> tuple[Computed, Computed, Computed]:
     """Refuses a grid that no launch takes."""
     for axis, blocks, most in zip("xyz", grid, MOST_BLOCKS, strict=True):
         if is_int(blocks) and blocks > most:
@@ -111,10 +115,11 @@ def launchable(name: str, grid: tuple[Number, Number, Number]) -> tuple[Number, 
     return grid
 
 
-def xyz(block_idx: Number) -> tuple[Number, Number, Number]:
+def xyz(block_idx: BlockIndex) -> tuple[Computed, Computed, Computed]:
     """A block index as three numbers: of pd.ctaid, or of a tuple, which may leave out y and z."""
     if hasattr(block_idx, "x"):
-        return block_idx.x, block_idx.y, block_idx.z
+        index = cast(Index3, block_idx)
+        return index.x, index.y, index.z
     x, y, z = (*block_idx, 0, 0)[:3] if isinstance(block_idx, tuple | list) else (block_idx, 0, 0)
     return x, y, z
 
@@ -138,7 +143,7 @@ class IdentityThreadblockSwizzle(ThreadblockSwizzle):
     def __post_init__(self) -> None:
         sizes((self.n,), type(self).__name__, ("n",), least=1)
 
-    def log_tile(self, tiled: Extents) -> Number:
+    def log_tile(self, tiled: Extents) -> Computed:
         n = TiledShape(*tiled).n
         log = constant_like(n, 0)
         for strip, least in STRIPS:
@@ -146,16 +151,16 @@ class IdentityThreadblockSwizzle(ThreadblockSwizzle):
                 log = where(self._fills(n, strip, least), strip, log)
         return log
 
-    def _fills(self, n: Number, strip: int, least: int) -> Number:
+    def _fills(self, n: Number, strip: int, least: int) -> Computed:
         return n >= least
 
-    def _grid(self, tiled: TiledShape, log: Number) -> tuple[Number, Number, Number]:
+    def _grid(self, tiled: TiledShape, log: Number) -> tuple[Computed, Computed, Computed]:
         return tiled.m << log, ceil_shift(tiled.n, log), tiled.k
 
-    def _offset(self, x: Number, y: Number, z: Number, log: Number) -> tuple[Number, Number, Number]:
+    def _offset(self, x: Number, y: Number, z: Number, log: Number) -> tuple[Computed, Computed, Computed]:
         return x >> log, (y << log) + low_bits(x, log), z
 
-    def _log(self, log_tile: Number, tiled_shape: Number) -> Number:
+    def _log(self, log_tile: Number | None, tiled_shape: Extents | None) -> Computed:
         if log_tile is not None:
             return log_tile
         if tiled_shape is None:
@@ -192,7 +197,7 @@ class IdentityNoPaddingThreadblockSwizzle(IdentityThreadblockSwizzle):
 
     name = "identity-no-padding"
 
-    def _fills(self, n: Number, strip: int, least: int) -> Number:
+    def _fills(self, n: Number, strip: int, least: int) -> Computed:
         return low_bits(n, strip) == 0
 
 
@@ -209,10 +214,10 @@ class HorizontalThreadblockSwizzle(ThreadblockSwizzle):
 
     name = "horizontal"
 
-    def _grid(self, tiled: TiledShape, log: Number) -> tuple[Number, Number, Number]:
+    def _grid(self, tiled: TiledShape, log: Number) -> tuple[Computed, Computed, Computed]:
         return tiled.n, tiled.m, tiled.k
 
-    def _offset(self, x: Number, y: Number, z: Number, log: Number) -> tuple[Number, Number, Number]:
+    def _offset(self, x: Number, y: Number, z: Number, log: Number) -> tuple[Computed, Computed, Computed]:
         return y, x, z
 
 
@@ -230,25 +235,25 @@ class BatchedIdentityThreadblockSwizzle(ThreadblockSwizzle):
     name = "batched-identity"
     depth = "batch"
 
-    def log_tile(self, tiled: Extents) -> Number:
+    def log_tile(self, tiled: Extents) -> Computed:
         batches = TiledShape(*tiled).k
         log = constant_like(batches, 0)
         for bits in range(1, 17):
             log = where(batches > MOST_BLOCKS[2] << (bits - 1), bits, log)
         return log
 
-    def _grid(self, tiled: TiledShape, log: Number) -> tuple[Number, Number, Number]:
+    def _grid(self, tiled: TiledShape, log: Number) -> tuple[Computed, Computed, Computed]:
         return tiled.m << log, tiled.n, ceil_shift(tiled.k, log)
 
-    def _offset(self, x: Number, y: Number, z: Number, log: Number) -> tuple[Number, Number, Number]:
+    def _offset(self, x: Number, y: Number, z: Number, log: Number) -> tuple[Computed, Computed, Computed]:
         return x >> log, y, (z << log) + low_bits(x, log)
 
 
 class GemvShape(NamedTuple):
-    m: Number
-    n: Number
-    k: Number
-    batch: Number
+    m: Computed
+    n: Computed
+    k: Computed
+    batch: Computed
 
 
 @dataclass(frozen=True)
@@ -258,32 +263,34 @@ class GemvBatchedStridedThreadblockSwizzle(ThreadblockSwizzle):
     name = "gemv-batched-strided"
 
     def tiled_shape(  # type: ignore[override]
-        self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None
+        self, problem: ProblemLike, tile: Extents, split_k: Number | None = None, *, op: str | None = None
     ) -> GemvShape:
         names = GemvShape._fields
         _, n, k, batch = sizes(problem, "the problem", names)
         _, tile_n, tile_k, tile_batch = sizes(tile, "the tile", names, least=1)
         return GemvShape(1, ceil_div(n, tile_n), ceil_div(k, tile_k), ceil_div(batch, tile_batch))
 
-    def log_tile(self, tiled: Extents) -> Number:
+    def log_tile(self, tiled: Extents) -> Computed:
         return constant_like(GemvShape(*tiled).n, 0)
 
-    def grid_shape(self, tiled: Extents) -> tuple[Number, Number, Number]:
+    def grid_shape(self, tiled: Extents) -> tuple[Computed, Computed, Computed]:
         """Tiles along n, of the batch, along k."""
         _, n, k, batch = tiled
         return launchable(self.name, (n, batch, k))
 
     def tile_offset(  # type: ignore[override]
-        self, block_idx: Number, log_tile: Number = None, tiled_shape: Extents | None = None
+        self, block_idx: BlockIndex, log_tile: Number | None = None, tiled_shape: Extents | None = None
     ) -> GemvShape:
         x, y, z = xyz(block_idx)
         return GemvShape(0, x, z, y)
 
-    def batch(self, block_y: Number, thread_y: Number, threads_y: Number) -> Number:
+    def batch(self, block_y: Number, thread_y: Number, threads_y: Number) -> Computed:
         """The batch of a thread in a block of `threads_y` threads along y."""
         return threads_y * block_y + thread_y
 
-    def map(self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None) -> TileMap:
+    def map(
+        self, problem: ProblemLike, tile: Extents, split_k: Number | None = None, *, op: str | None = None
+    ) -> TileMap:
         _, n, k, batch = self.tiled_shape(problem, tile)
         grid = self.grid_shape((1, n, k, batch))
         _, n_, k_, batch_ = self.tile_offset(launch_order(grid))
@@ -294,7 +301,7 @@ class _StridedDgrad(ThreadblockSwizzle):
     """Tiles of the gradient of a strided convolution: each place of the stride has its own rows of tiles."""
 
     def tiled_shape(
-        self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None
+        self, problem: ProblemLike, tile: Extents, split_k: Number | None = None, *, op: str | None = None
     ) -> TiledShape:
         """As for dgrad; the problem is a Conv2dProblem."""
         if not isinstance(problem, Conv2dProblem):
@@ -330,6 +337,6 @@ class DepthwiseThreadblockSwizzle(IdentityThreadblockSwizzle):
     name = "depthwise"
 
     def tiled_shape(
-        self, problem: ProblemLike, tile: Extents, split_k: Number = None, *, op: str | None = None
+        self, problem: ProblemLike, tile: Extents, split_k: Number | None = None, *, op: str | None = None
     ) -> TiledShape:
         return super().tiled_shape(problem, tile, split_k, op=op)._replace(m=1)

@@ -22,12 +22,11 @@ from ptxdsl.kernels.parameters import ragged_parameters
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.copies import GroupRows, TensorCopies, TensorView
-from ptxdsl.kernels.sm90.memory import SharedTiles
+from ptxdsl.kernels.sm90.copies import GatheredCopies, GroupRows, TensorCopies, TensorView
+from ptxdsl.kernels.sm90.memory import SharedTiles, begin
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import TileTurns
 from ptxdsl.kernels.store.sums import Sums
@@ -78,26 +77,29 @@ def ragged_kernel(
 
 @pd.kernel(reqntid=lambda traits: traits.threads)
 def warpgroup_ragged_kernel(
-    p: tensor_ragged_parameters(traits),
+    p: tensor_ragged_parameters(traits, gathers),
     *,
     traits: WarpgroupTraits = HOPPER,
     form: str = "ragged",
     validate: bool = False,
+    gathers: bool = False,
 ) -> None:
     """The same on sm_90a, as `warpgroup_gemm_kernel`. A tile that reaches over the end of its group is multiplied with
-    the rows behind it, which are not stored."""
-    if validate:
-        check_sizes(p.sizes, p.groups, p.rows, form)
+    the rows behind it, which are not stored. With `gathers` the rows of A are those that `p.index` says."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
-
     turns = TileTurns(p.turns, tiling.holders)
-
+    begin(p.a, p.b, *([p.boxes] if traits.operands.out_boxes else []))
+    if validate:
+        check_sizes(p.sizes, p.groups, p.rows, form)
     matrices = rows_of_groups(p, traits, form)
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         walk = groups_walk(p, traits, form, matrices, turns.taken)
-        copy_in_turn(ring, TensorCopies(traits, memory), walk, turns)
+        if gathers:
+            gather_in_turn(ring, GatheredCopies(traits, memory, p.index, p.rows), walk, turns)
+        else:
+            copy_in_turn(ring, TensorCopies(traits, memory), walk, turns)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer)
         compute_rows(ring, mma, store, groups_walk(p, traits, form, matrices, turns.heard), consumer)
@@ -135,6 +137,24 @@ def copy_in_turn(
         turns.close()
 
 
+def gather_in_turn(ring: pd.Ring, copies: GatheredCopies, walk: Walk, turns: TileTurns) -> None:
+    """The same with rows of A from anywhere, each of which a lane copies; one lane tells how much comes to a stage."""
+    for work in walk.tiles(started_elsewhere):
+        taken = pd.var(u32, 0)
+        with pd.elect():
+            taken.set(turns.take())
+        copies.seek(work)
+        for iteration in pd.range(work.begin, work.end, unroll=1):
+            copies.fetch(work, iteration, ring.acquire(leads=pd.laneid == 0))
+            ring.commit()
+        with pd.elect():
+            turns.tell(taken)
+        walk.skip(work)
+    ring.drain()
+    with pd.elect():
+        turns.close()
+
+
 def compute_rows(
     ring: pd.Ring,
     mma: WarpgroupMma,
@@ -146,7 +166,7 @@ def compute_rows(
     """As `gemm.compute_tiles`. A warpgroup lets a tile pass whose rows of it are all behind the last one: the other one
     has the tensor cores for itself then, and the tile takes half the time."""
     for work in walk.tiles(started_elsewhere):
-        with pd.if_(work.product.m > work.first[0] + consumer.index * GROUP_ROWS):
+        with pd.if_(work.product.m > work.first[0] + consumer.index * mma.rows_apart):
             begin_store = partial(store.prepare, work)
             sums = multiply(work) if multiply else multiply_tiles(ring, mma, work.iterations, begin_store)
             for part in walk.complete(work, sums):
@@ -279,6 +299,7 @@ def grouped_gemm_ragged(
     b: Any,
     offsets: Any,
     *,
+    rows: Any = None,
     out: Any = None,
     config: GemmConfig | None = None,
     validate: bool = False,
@@ -289,6 +310,10 @@ def grouped_gemm_ragged(
     the rows of each group end. The host does not read them: nothing waits, and a CUDA graph can capture the call.
     Groups may be empty. Rows behind the last offset are not written; without `out`, these are not set.
 
+    With `rows`, int32 without gaps on the same GPU, row n of out is of a[rows[n]] instead of a[n]: tokens, each of
+    which several experts may have, are gathered on their way to shared memory, on sm_90a. A number that is none of a
+    row stands for a row of zeros.
+
     An offset below 0 or below one before it is taken for the largest of these, one past the rows for their number: no
     row is of two groups. With `validate`, such offsets are errors. Those of CUDA arrays stop the kernel before it
     writes anything: an error of the GPU, as from a failed assertion, which the next call that waits for it reports.
@@ -296,7 +321,7 @@ def grouped_gemm_ragged(
     Raises LaunchError for arrays that do not fit, and with `validate` for such offsets in host memory; nothing is
     written then.
     """
-    return run(KERNELS, "ragged", a, b, offsets, out, config, validate)
+    return run(KERNELS, "ragged", a, b, offsets, out, config, validate, rows)
 
 
 @public

@@ -58,6 +58,30 @@ def test_a_whose_rows_lie_side_by_side_goes_another_way(name, rng):
 
 
 @every_machine
+@pytest.mark.parametrize("config", [LOW, SQUARE], ids=["64 rows", "128 rows"])
+def test_rows_of_a_are_gathered(name, config, rng):
+    """Some tokens are in several groups; numbers that are none of a row stand for zeros."""
+    where, ends = machine(name), [0, 1, 66, 131, 140]
+    a, b = normal(rng, (50, 136), "bf16"), weights(rng, 5, 136, 72, "column", "bf16")
+    rows = rng.integers(-1, 51, 150).astype(np.int32)
+    out = np.full((150, 72), np.nan).astype(NAMES["bf16"])
+    given = [where.array(x) for x in (a, b, np.array(ends, np.int32), rows, out)]
+    assert grouped_gemm_ragged(*given[:3], rows=given[3], out=given[4], config=config) is given[4]
+    values, begin = where.values(given[4]), 0
+    tokens = np.where(((rows >= 0) & (rows < 50))[:, None], a[rows.clip(0, 49)], 0).astype(a.dtype)
+    for group, end in enumerate(ends):
+        assert near(values[begin:end], tokens[begin:end], b[group], "bf16")
+        begin = end
+    assert np.isnan(values[begin:]).all()
+
+
+@every_machine
+def test_groups_of_few_rows_as_columns_of_wgmma(name, rng):
+    config = replace(LOW, tile=(16, 128, 64), swap_ab=True)
+    check_ragged(machine(name), rng, [0, 3, 20, 21, 60], 61, 136, 72, config=config)
+
+
+@every_machine
 def test_bfloat16_and_rows_of_the_output_at_any_address(name, rng):
     check_ragged(machine(name), rng, [1, 66, 67], 70, 65, 200, dtype="bf16", config=LOW)
 
@@ -208,6 +232,24 @@ def test_refusals(which):
         grouped_gemm_ragged(a, b, np.zeros(len(b), np.int32), config=LOW)
     assert caught.value.message.startswith(message)
     assert caught.value.help == help
+
+
+def test_what_cannot_gather():
+    a, b, ends = ones(64, 64), ones(1, 64, 64), np.array([64], np.int32)
+    with pytest.raises(pd.LaunchError) as caught:
+        grouped_gemm_ragged(a, b, ends, rows=np.zeros(64, np.int64))
+    assert caught.value.message == "`rows` is int64 with strides of (1,) elements; it takes int32 without gaps"
+    assert caught.value.help == "convert it before, or make a contiguous copy"
+    with pytest.raises(pd.LaunchError) as caught:
+        grouped_gemm_ragged(a, b, ends, rows=np.zeros(64, np.int32), config=GemmConfig())
+    assert caught.value.message == (
+        "`rows` gathers rows of `a`, which takes tensor copies and wgmma, on sm_90a; these go by other instructions or "
+        "by transposes"
+    )
+    assert caught.value.help == (
+        "pass a[rows], which copies them; or for large arrays, whose lines begin at multiples of 16 bytes, a "
+        'GemmConfig with atom="wgmma"'
+    )
 
 
 @pytest.mark.parametrize("output", [f16, f32])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ class Groups:
     b: Matrix
     out: Matrix
     sizes: ArrayArgument
+    index: ArrayArgument | None = None  # which row of a each row of out is of
 
     @property
     def place(self) -> tuple[int | None, int]:
@@ -67,7 +69,8 @@ class Groups:
     @property
     def shape(self) -> tuple[int, int, int]:
         """Rows in all, or of each matrix; N; K."""
-        return self.a.shape[0], self.b.shape[1], self.a.shape[1]
+        rows = self.a.shape[0] if self.index is None else self.index.array.shape[0]
+        return rows, self.b.shape[1], self.a.shape[1]
 
 
 def run(
@@ -79,18 +82,19 @@ def run(
     out: object,
     config: GemmConfig | None,
     validate: bool,
+    index: object = None,
 ) -> Any:
     """The products of the groups that `sizes` tells apart, by one of `kernels`. Returns out."""
     check_is_config(config)
     check_is_bool("validate", validate)
     config = settled(config)
-    arrays = out, a, b, sizes
+    arrays = out, a, b, sizes, index
     call = key_of(kernels, (form, config, bool(validate)), arrays)
     if call:
         launched = CALLS.launch(*call, arrays, ())
         if launched is not None:
             return launched
-    groups = groups_of(form, a, b, sizes, out)
+    groups = groups_of(form, a, b, sizes, out, index=index)
     if validate:
         check_values(form, groups.sizes, groups.shape[0])
     if groups.out.array.size and groups.b.batches:
@@ -99,7 +103,15 @@ def run(
     return groups.out.owner
 
 
-def groups_of(form: str, a: object, b: object, sizes: object, out: object, inputs: tuple[Type, ...] = INPUTS) -> Groups:
+def groups_of(
+    form: str,
+    a: object,
+    b: object,
+    sizes: object,
+    out: object,
+    inputs: tuple[Type, ...] = INPUTS,
+    index: object = None,
+) -> Groups:
     """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
     name, dimensions = ("offsets", 2) if form == "ragged" else ("counts", 3)
     left = matrix_of_rank("a", a, dimensions, "(rows, K)" if form == "ragged" else "(groups, M, K)")
@@ -107,14 +119,28 @@ def groups_of(form: str, a: object, b: object, sizes: object, out: object, input
     _check_inputs(left, right, inputs)
     counted = array_argument(name, sizes, 1, "it has one number for each group", f"pass {name} of the shape (groups,)")
     check_size_array(counted, right.batches or 0, f"`b` has {right.batches} groups")
-    shape = (*left.full_shape[:-1], right.shape[1])
+    gathered = None if index is None else _index_of(index)
+    shape = (*(left.full_shape[:-1] if gathered is None else gathered.array.shape), right.shape[1])
     written = matrix_of_rank(
         "out", empty(left, shape, outputs(left.type)[0]) if out is None else out, dimensions, str(shape)
     )
     check_output(written, shape, left)
-    check_devices([left, right, written, counted])
-    check_written(written, [left, right, counted])
-    return Groups(left, right, written, counted)
+    others = [left, right, counted, *([] if gathered is None else [gathered])]
+    check_devices([*others, written])
+    check_written(written, others)
+    return Groups(left, right, written, counted, gathered)
+
+
+def _index_of(owner: object) -> ArrayArgument:
+    """Which rows of a are gathered. Raises LaunchError for what is no list of numbers."""
+    index = array_argument("rows", owner, 1, "it has one number for each row of out", "reshape it", "int32")
+    if index.type is not s32 or not index.array.contiguous:
+        raise LaunchError(
+            f"`rows` is {describe_type(index.type)} with strides of {index.array.strides} elements; it takes int32 "
+            "without gaps",
+            help="convert it before, or make a contiguous copy",
+        )
+    return index
 
 
 def matrix_of_rank(name: str, owner: object, dimensions: int, wanted: str) -> Matrix:
@@ -211,6 +237,13 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
     operands = facts(a, b, None, out, (of_a, b.widest(b.length), out.widest(n)))
     device, _ = groups.place
     config = _chosen(groups, form, operands, device) if config is None else of_groups(config, AHEAD)
+    if groups.index is not None and (config.atom != WGMMA or config.swap_ab):
+        raise LaunchError(
+            f"`rows` gathers rows of `a`, which takes tensor copies and wgmma, on {ARCH}; "
+            "these go by other instructions or by transposes",
+            help="pass a[rows], which copies them; or for large arrays, whose lines begin at multiples of 16 bytes, a "
+            'GemmConfig with atom="wgmma"',
+        )
     if config.atom != WGMMA:
         return configure(config, operands, device)
     traits = configure(config, replace(operands, batches="strided"), device, takes_warpgroups=True)
@@ -247,7 +280,7 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
     is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
     if arch != ARCH or not is_read or groups.a.type is f32:  # whose low bits wgmma cuts off
         return config
-    computing = model.group(config, operands.inputs, sizes, average=True)
+    computing = inf if groups.index is not None else model.group(config, operands.inputs, sizes, average=True)
     boxed = replace(operands, batches="strided", out_boxes=is_boxed(groups.out))
     known = GroupFacts(average, n, k, count, boxed)
     return choose_warpgroup_tiles(known, AHEAD, model.multiprocessors, computing) or config
@@ -261,7 +294,9 @@ def _begins_well(groups: Groups, form: str) -> bool:
 def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validate: bool) -> LaunchPlan:
     """The launch: as many blocks as are resident, or as there can be tiles."""
     (rows, n, k), count = groups.shape, groups.b.batches or 0
-    constants = {"traits": traits, "form": form, "validate": validate}
+    constants: dict[str, Any] = {"traits": traits, "form": form, "validate": validate}
+    if groups.index is not None:
+        constants["gathers"] = True
     tiles = most_tiles(groups, traits.tile, form)
     kernel = kernels.of(traits)
     blocks = min(tiles, resident_blocks(kernel, traits.threads, groups.place[0], **constants))
@@ -290,9 +325,11 @@ def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
     if not isinstance(traits, WarpgroupTraits):
         return ragged_parameters(traits), {"a": group_values(a), "b": group_values(b), "out": group_values(out)}
     boxes = {"boxes": out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
-    mapped = {"a": a.mapped(traits.a.map), "b": b.mapped(traits.b.map), "out": group_values(out), **boxes}
+    index = {} if groups.index is None else {"index": groups.index}
+    of_a = traits.a.map if groups.index is None else traits.a.row_map
+    mapped = {"a": a.mapped(of_a), "b": b.mapped(traits.b.map), "out": group_values(out), **boxes, **index}
     _, turns = workspace(*groups.place, u32, 0, COUNTERS)
-    return tensor_ragged_parameters(traits), {**mapped, "turns": turns}
+    return tensor_ragged_parameters(traits, bool(index)), {**mapped, "turns": turns}
 
 
 def group_values(matrix: Matrix) -> Parameters:

@@ -60,6 +60,13 @@ class TileBoxes:
         return pd.TensorMap(self.type, box, swizzle=self.line_bytes, l2_promotion=L2_PROMOTION)
 
     @cached_property
+    def row_map(self) -> pd.TensorMap:
+        """The same for boxes of a single line along k."""
+        return pd.TensorMap(
+            self.type, (*self.map.box[:-2], 1, self.line), swizzle=LINE_BYTES, l2_promotion=L2_PROMOTION
+        )
+
+    @cached_property
     def layout(self) -> AnyLayout:
         """The (mn, k) of the tile in shared memory, in elements."""
         return tile_layout(self.mn, self.k, self.type.bits, self.line_bytes, self.major == "mn")

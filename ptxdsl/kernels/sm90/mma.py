@@ -7,7 +7,7 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import u64
 from ptxdsl.kernels.sm90.memory import SharedTiles
-from ptxdsl.kernels.sm90.tiling import TURNED
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, TURNED
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.layout.shared_operand import shared_operand
@@ -28,6 +28,7 @@ class WarpgroupMma:
         (a, first_a), (b, first_b) = tiles[::-1] if traits.tiling.swap_ab else tiles
         self.a, self.b = shared_operand(atom, "a", a), shared_operand(atom, "b", b)
         self.stage_units = traits.stage_bytes // UNIT
+        self.rows_apart = 0 if traits.tiling.swap_ab else GROUP_ROWS  # from those of a warpgroup to those of the next
         self.steps = traits.tile[2] // self.a.atom.shape[2]
         self.first_a = self.a.descriptor(first_a.value.to(u64), pd.cast(number, u64))
         self.first_b = self.b.descriptor(first_b.value.to(u64))

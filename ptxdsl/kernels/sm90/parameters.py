@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl import b8, f32, ptr, s64, u32
+from ptxdsl import b8, f32, ptr, s32, s64, u32
 from ptxdsl.kernels.parameters import Group, batch, gemm_fields, product_of, ragged_fields, ragged_k_fields, view
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -24,13 +24,14 @@ def tensor_parameters(traits: WarpgroupTraits) -> Group:
 
 
 @lru_cache(maxsize=1024)
-def tensor_ragged_parameters(traits: WarpgroupTraits) -> Group:
+def tensor_ragged_parameters(traits: WarpgroupTraits, gathers: bool = False) -> Group:
     """Those of `warpgroup_ragged_kernel`: the tensor of all rows of A, as one plane or as one of each group, and that
     of B, a plane of each group; `turns` are the counters of TileTurns; `boxes` is out as a tensor, where it is stored
-    so; else as `ragged_kernel`."""
+    so; `index` says which rows of A it `gathers`; else as `ragged_kernel`."""
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
-    fields = ragged_fields(traits, traits.a.map, traits.b.map)
-    return pd.Parameters.of("TensorRagged", **fields, turns=ptr[u32], **boxes)
+    index = {"index": ptr[s32]} if gathers else {}
+    fields = ragged_fields(traits, traits.a.row_map if gathers else traits.a.map, traits.b.map)
+    return pd.Parameters.of("TensorRagged", **fields, turns=ptr[u32], **boxes, **index)
 
 
 @lru_cache(maxsize=1024)

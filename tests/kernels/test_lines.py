@@ -31,7 +31,7 @@ def hopper(monkeypatch):
 def copied(monkeypatch):
     """Where any product is said to take less time with copies."""
     monkeypatch.setattr(call, "_time_by_warps", lambda *_: (inf, GemmConfig()))
-    monkeypatch.setattr(call, "choose_warpgroups", lambda *_: SMALL)
+    monkeypatch.setattr(call, "choose_product", lambda *_: SMALL)
 
 
 @pytest.mark.parametrize("type", [f16, f32, s8], ids=str)
@@ -50,8 +50,15 @@ def test_lines_are_copied_to_multiples_of_a_word(type, lines, length, rng):
     assert (target[:, :length] == source).all()
 
 
+def zeros(rows, columns, type):
+    """As a GPU's memory is given out: from a multiple of 64 bytes on."""
+    room = np.zeros(rows * columns + 64, type)
+    first = -room.ctypes.data % 64 // room.itemsize
+    return room[first : first + rows * columns].reshape(rows, columns)
+
+
 def plan(m, n, k, type=np.float16, config=None):
-    a, b = np.zeros((m, k), type), np.zeros((n, k), type).T
+    a, b = zeros(m, k, type), zeros(n, k, type).T
     return call.plan_of(KERNELS, problem_of(a, b, None, None, 0.0).row_major, Choice(config), (1.0, 0.0))
 
 
@@ -60,6 +67,11 @@ def test_large_products_are_worth_copies_of_both(k):
     launch = plan(4097, 4096, k)
     assert isinstance(launch.constants["traits"], WarpgroupTraits)
     assert [each.kernel for each in launch.before] == [lines_kernel] * 2
+
+
+@pytest.mark.parametrize(("m", "n", "k", "copies"), [(5000, 5000, 5000, 1), (5008, 5008, 5008, 0), (500, 500, 500, 0)])
+def test_lines_in_the_midst_of_sectors_are_copied_where_that_pays(m, n, k, copies):
+    assert len(plan(m, n, k).before) == copies
 
 
 @pytest.mark.parametrize(

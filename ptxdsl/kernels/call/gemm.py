@@ -22,7 +22,7 @@ from ptxdsl.kernels.call.configure import (
     narrower,
 )
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.lines import copied_bytes, lined, takes_lines
+from ptxdsl.kernels.call.lines import copies_of, takes_lines
 from ptxdsl.kernels.call.lists import list_launch, lists_given
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, describe_type
 from ptxdsl.kernels.call.memory import CALLS, key_of, key_of_lists
@@ -32,7 +32,7 @@ from ptxdsl.kernels.call.workspace import is_kept
 from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.choose.model import candidate, model_of
 from ptxdsl.kernels.choose.warpgroup_products import choose_product
-from ptxdsl.kernels.choose.warpgroups import BEGINNING, READING, ProductFacts
+from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.operands import FP8, Operands
 from ptxdsl.kernels.sm90.tiling import ARCH
@@ -205,17 +205,19 @@ def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tup
 
 
 def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tuple[LaunchPlan, ...], GemmConfig | None]:
-    """The problem with copies of operands that tensor copies cannot address, where wgmma takes less time with these
-    than another path without; the launches that make them, and the configuration."""
+    """The problem with copies of operands that tensor copies cannot address, or only slowly, where wgmma takes less
+    time with these than another path without; the launches that make them, and the configuration."""
     a, b, device = problem.a, problem.b, problem.place[0]
     is_open = not choice.config and _may_take_warpgroups(problem, choice, device) and is_read_by_wgmma(a, b)
-    if not is_open or are_mappable(problem.k, a, b) or not takes_lines(problem):
+    if not is_open or not takes_lines(problem):
         return problem, (), choice.config
+    copies = copies_of(problem)
+    if not copies.a and not copies.b:
+        return problem, (), None
     operands = facts(a, b, problem.c, problem.out, (WIDEST_ACCESS, WIDEST_ACCESS, WIDEST_ACCESS))
     other = inf if a.type in FP8 else _time_by_warps(problem, choice, device)[0]
-    time = copied_bytes(problem) / READING + BEGINNING
-    config = choose_product(_product_facts(problem, operands), model_of(device), other - time)
-    return (problem, (), None) if config is None else (*lined(problem), config)
+    config = choose_product(_product_facts(problem, operands), model_of(device), other - copies.time)
+    return (problem, (), None) if config is None else (*copies.carry_out(problem), config)
 
 
 def _check_factors(factors: tuple[float, float], traits: Traits) -> None:

@@ -1,0 +1,83 @@
+"""The gallery: every example with its kernels, as its file has them, and a picture where one says more."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+PICTURES = {
+    "03": ("banks-swizzled", "No two rows of a swizzled tile meet in a bank"),
+    "04": ("mma", "Who holds what of A, B and C"),
+    "07": ("grouped", "Three products of very different size on four blocks"),
+    "11": ("descriptor", "A tile, and the descriptor that tells wgmma of it"),
+    "12": ("raster", "The order in which blocks take tiles"),
+}
+_INTRODUCTION = """\
+# Gallery
+
+The programs of `examples/`, each with one new idea, and the kernels that ship. All of them run on the emulator, and with
+`--device cuda` on a GPU; a test runs each. The kernels below are cut from the files when these pages are built.
+
+| kernels that ship | read |
+|---|---|
+| a GEMM for every size and type, with a function of each element | [`gemm`](guide/kernels.md#gemm), `ptxdsl/kernels/gemm.py` |
+| many products in one launch; rows of experts that only the GPU knows | [`grouped_gemm`](guide/kernels.md#grouped-gemm) |
+| convolutions as matrix products | [`conv2d`](guide/kernels.md#convolutions) |
+"""
+
+
+def programs() -> list[Path]:
+    """The examples that have a number, in their order."""
+    return sorted(path for path in EXAMPLES.glob("*.py") if path.name[:2].isdigit())
+
+
+def page() -> str:
+    """The gallery in Markdown."""
+    return "\n".join([_INTRODUCTION, *map(_entry, programs())])
+
+
+def _entry(path: Path) -> str:
+    text = path.read_text()
+    tree = ast.parse(text)
+    first, *rest = (ast.get_docstring(tree) or "").split("\n\n")
+    about = [paragraph for paragraph in rest if not paragraph.lstrip().startswith("python ")]
+    lines = [f"## {_title(path)}", "", first, "", *[f"{_plain(paragraph)}\n" for paragraph in about]]
+    if picture := PICTURES.get(path.name[:2]):
+        name, caption = picture
+        lines += [f"![{caption}](pictures/{name}.svg)", ""]
+    lines += [f'??? example "`examples/{path.name}`"', ""]
+    for kernel in kernels(tree):
+        source = ast.get_source_segment(text, kernel) or ""
+        decorators = [f"@{ast.get_source_segment(text, each)}" for each in kernel.decorator_list]
+        lines += ["    ``` {.python .wide}", *[f"    {line}".rstrip() for line in [*decorators, *source.splitlines()]]]
+        lines += ["    ```", ""]
+    return "\n".join(lines)
+
+
+def _title(path: Path) -> str:
+    number, words = path.stem[:2], path.stem[3:].replace("_", " ")
+    spelled = {"tma": "TMA", "mma": "mma", "gemm": "GEMM", "wgmma": "wgmma", "mbarrier": "mbarrier"}
+    called = " ".join(spelled.get(word, word) for word in words.split())
+    return f"{int(number)}. {called[0].upper() + called[1:] if called[:2] != 'mb' else called}"
+
+
+def _plain(paragraph: str) -> str:
+    """A list of steps stays one; all else is a paragraph."""
+    steps = re.findall(r"^ *(\d+)\. (.*)$", paragraph, re.MULTILINE)
+    return "\n".join(f"{number}. {' '.join(step.split())}" for number, step in steps) if steps else paragraph
+
+
+def kernels(tree: ast.Module) -> list[ast.FunctionDef]:
+    """The functions that are kernels, and those of the program that they call."""
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    found = [function for function in functions if _is_kernel(function)]
+    called = {node.id for function in found for node in ast.walk(function) if isinstance(node, ast.Name)}
+    helpers = [function for function in functions if function.name in called and function not in found]
+    return sorted([*found, *helpers], key=lambda function: function.lineno)
+
+
+def _is_kernel(function: ast.FunctionDef) -> bool:
+    names = {node.attr for each in function.decorator_list for node in ast.walk(each) if isinstance(node, ast.Attribute)}
+    return bool(names & {"kernel", "function"})

@@ -8,11 +8,9 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PICTURES = {
-    "03": ("banks-swizzled", "No two rows of a swizzled tile meet in a bank"),
     "04": ("mma", "Who holds what of A, B and C"),
     "07": ("grouped", "Three products of very different size on four blocks"),
     "11": ("descriptor", "A tile, and the descriptor that tells wgmma of it"),
-    "12": ("raster", "The order in which blocks take tiles"),
 }
 _INTRODUCTION = """\
 # Gallery
@@ -22,9 +20,9 @@ The programs of `examples/`, each with one new idea, and the kernels that ship. 
 
 | kernels that ship | read |
 |---|---|
-| a GEMM for every size and type, with a function of each element | [`gemm`](guide/kernels.md#gemm), `ptxdsl/kernels/gemm.py` |
-| many products in one launch; rows of experts that only the GPU knows | [`grouped_gemm`](guide/kernels.md#grouped-gemm) |
-| convolutions as matrix products | [`conv2d`](guide/kernels.md#convolutions) |
+| a GEMM for every size and type, with a function of each element | [`gemm`](reference/kernels.md), `ptxdsl/kernels/gemm.py` |
+| many products in one launch; rows of experts that only the GPU knows | [`grouped_gemm`](reference/kernels.md) |
+| convolutions as matrix products | [`conv2d`](reference/kernels.md) |
 """
 
 
@@ -47,8 +45,10 @@ def _entry(path: Path) -> str:
     if picture := PICTURES.get(path.name[:2]):
         name, caption = picture
         lines += [f"![{caption}](pictures/{name}.svg)", ""]
-    lines += [f'??? example "`examples/{path.name}`"', ""]
-    for kernel in kernels(tree):
+    functions = kernels(tree)
+    if functions:
+        lines += [f'??? example "`examples/{path.name}`"', ""]
+    for kernel in functions:
         source = ast.get_source_segment(text, kernel) or ""
         decorators = [f"@{ast.get_source_segment(text, each)}" for each in kernel.decorator_list]
         lines += ["    ``` {.python .wide}", *[f"    {line}".rstrip() for line in [*decorators, *source.splitlines()]]]
@@ -79,5 +79,7 @@ def kernels(tree: ast.Module) -> list[ast.FunctionDef]:
 
 
 def _is_kernel(function: ast.FunctionDef) -> bool:
-    names = {node.attr for each in function.decorator_list for node in ast.walk(each) if isinstance(node, ast.Attribute)}
+    names = {
+        node.attr for each in function.decorator_list for node in ast.walk(each) if isinstance(node, ast.Attribute)
+    }
     return bool(names & {"kernel", "function"})

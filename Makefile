@@ -14,7 +14,7 @@ ifneq ($(shell $(BIN)/python -c 'import pip, sys; print(sys.version_info >= (3, 
 BROKEN := FORCE
 endif
 
-.PHONY: help demo test lint mutants golden stubs wheel docs gpu bench corpus clean FORCE
+.PHONY: help demo test lint mutants golden stubs wheel docs notebooks gpu bench corpus clean FORCE
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -58,6 +58,9 @@ corpus: $(READY)-test $(READY)-corpus ## the corpus with Triton and numba (1.7 G
 
 docs: $(READY)-docs ## the documentation as pages in site/: tutorial, how-to pages, reference
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+notebooks: $(READY)-test ## run the notebooks of docs/, and write what their cells show
+	$(BIN)/python docs/notebooks.py
 
 clean: ## remove .venv and all caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis site

@@ -15,12 +15,12 @@ PICTURES = {
 _INTRODUCTION = """\
 # Gallery
 
-The programs of `examples/`, each with one new idea, and the kernels that ship. All of them run on the emulator, and with
-`--device cuda` on a GPU; a test runs each. The kernels below are cut from the files when these pages are built.
+The programs of `examples/`, each with one new idea, and the kernels that ship. All of them run on the emulator, and on a GPU
+with `--device cuda`; a test runs each. The kernels below are cut from the files when these pages are built.
 
 | kernels that ship | read |
 |---|---|
-| a GEMM for every size and type, with a function of each element | [`gemm`](reference/kernels.md), `ptxdsl/kernels/gemm.py` |
+| a GEMM of any size and type, with a function of each element | [`gemm`](reference/kernels.md) |
 | many products in one launch; rows of experts that only the GPU knows | [`grouped_gemm`](reference/kernels.md) |
 | convolutions as matrix products | [`conv2d`](reference/kernels.md) |
 """

@@ -11,7 +11,7 @@ from tests.snippets import BLOCK, ROOT, blocks, run_page
 
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 WITH_CODE = [page for page in PAGES if any(blocks(page.read_text()))]
-GENERATED = ("instructions/", "pictures/")  # by docs/generated.py
+GENERATED = ("instructions/", "pictures/", "gallery.md", "notebooks/")  # by docs/hooks.py
 
 
 def name_of(page):
@@ -53,6 +53,18 @@ def test_every_picture_is_drawn(generated):
     shown = {name for page in PAGES for name in re.findall(r"pictures/([\w-]+)\.svg", page.read_text())}
     assert shown == set(generated["PICTURES"])
     assert all(draw().startswith("<svg ") for draw in generated["PICTURES"].values())
+
+
+def test_every_example_is_in_the_gallery_with_its_kernels():
+    gallery = runpy.run_path(str(ROOT / "docs" / "gallery.py"))
+    page = gallery["page"]()
+    examples = sorted((ROOT / "examples").glob("[0-9]*.py"))
+    assert re.findall(r"^## (\d+)\. ", page, re.MULTILINE) == [str(int(path.name[:2])) for path in examples]
+    for path in examples:
+        for name in re.findall(r"^@pd\.(?:kernel|function).*\ndef (\w+)", path.read_text(), re.MULTILINE):
+            assert f"    def {name}(" in page
+    pictures = {name for name, _ in gallery["PICTURES"].values()}
+    assert pictures == set(re.findall(r"\]\(pictures/([\w-]+)\.svg\)", page))
 
 
 def test_every_instruction_has_its_section(generated):

@@ -15,8 +15,8 @@ PICTURES = {
 _INTRODUCTION = """\
 # Gallery
 
-The programs of `examples/`, each with one new idea, and the kernels that ship. All of them run on the emulator, and on a GPU
-with `--device cuda`; a test runs each. The kernels below are cut from the files when these pages are built.
+The programs of `examples/`, each with one new idea, and the kernels that ship. All of them run on the emulator, and
+with `--device cuda` on a GPU; a test runs each. The kernels below are cut from the files when these pages are built.
 
 | kernels that ship | read |
 |---|---|

@@ -176,6 +176,14 @@ def test_a_mixture_of_experts(device):
         assert (result - expected).abs().max() <= 5e-3 * expected.abs().max()
 
 
+def test_a_mixture_compiles_as_one_graph_and_a_layer_is_exported():
+    mixture, tokens = ours.MixtureOfExperts(3, 2, 16, 24), torch.randn(12, 16)
+    compiled = torch.compile(mixture, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(tokens), mixture(tokens))
+    exported = torch.export.export(ours.Linear(16, 8), (tokens,))
+    assert "torch.ops.ptxdsl.linear.default" in exported.graph_module.code
+
+
 def test_a_product_of_other_types_is_refused():
     with pytest.raises(LaunchError, match="`a` is float16 and `b` is float32"):
         ours.gemm(torch.zeros(8, 8).half(), torch.zeros(8, 8))

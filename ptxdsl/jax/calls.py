@@ -10,13 +10,13 @@ import numpy as np
 
 from ptxdsl.arrays import XLA, type_of
 from ptxdsl.errors import LaunchError, here, public
-from ptxdsl.jax.ffi import CALLS, TARGET, Call
+from ptxdsl.jax.ffi import TARGET, XlaCall, numbered
 from ptxdsl.kernel import AnyKernel
 from ptxdsl.runtime.values import elements
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type
 
-Shape: TypeAlias = "int | tuple[int, ...] | Callable[..., int | tuple[int, ...]]"
+Extent: TypeAlias = "int | tuple[int, ...] | Callable[..., int | tuple[int, ...]]"
 Output: TypeAlias = "jax.ShapeDtypeStruct | Callable[..., jax.ShapeDtypeStruct]"
 NUMBERS = (bool, int, float, np.generic)
 
@@ -26,8 +26,8 @@ def call(
     target: AnyKernel | Callable[..., object],
     *,
     out: Output | Sequence[Output] | Mapping[str, Output],
-    grid: Shape | None = None,
-    block: Shape | None = None,
+    grid: Extent | None = None,
+    block: Extent | None = None,
     constants: Mapping[str, object] | None = None,
 ) -> Callable[..., Any]:
     """A kernel or a launcher as a function of JAX arrays. Returns the function; that returns its outputs.
@@ -82,8 +82,7 @@ class _Function:
         numbers = [a for a, number in zip(arguments, is_number, strict=True) if number]
         key = tuple((s.shape, s.dtype) for s in (*inputs, *outputs)), tuple(map(repr, numbers)), tuple(is_number)
         if key not in self._known:
-            self._known[key] = len(CALLS)
-            CALLS.append(Call(self._launcher(arguments, is_number), inputs, outputs))
+            self._known[key] = numbered(XlaCall(self._launcher(arguments, is_number), inputs, outputs))
         results = jax.ffi.ffi_call(TARGET, outputs, vmap_method="sequential")(*arrays, call=np.int64(self._known[key]))
         return results if len(results) > 1 else results[0]
 
@@ -100,7 +99,7 @@ class _Function:
 
 
 def _of_kernel(
-    kernel: AnyKernel, grid: Shape, block: Shape, out: Any, constants: dict[str, Any]
+    kernel: AnyKernel, grid: Extent, block: Extent, out: Any, constants: dict[str, Any]
 ) -> tuple[Callable[..., None], Sequence[Any], Callable[[Sequence[Any]], None]]:
     """What launches a kernel, what its outputs are, and what checks its arguments."""
     variant = kernel.variant(None, constants)

@@ -7,6 +7,7 @@ alone. On a CPU the buffers become numpy arrays, on a GPU DeviceBuffers, and the
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
@@ -94,7 +95,7 @@ class _Frame(Structure):
 
 
 @dataclass(frozen=True)
-class Call:
+class XlaCall:
     """What XLA calls: `launch` takes the inputs, then the outputs, whose types and shapes are those of the others."""
 
     launch: Callable[..., None]
@@ -111,7 +112,15 @@ class Call:
         self.context.copy().run(self.launch, *arrays)
 
 
-CALLS: list[Call] = []  # compiled programs name them by their positions
+CALLS: list[XlaCall] = []  # compiled programs name them by their positions
+_growing = threading.Lock()
+
+
+def numbered(call: XlaCall) -> int:
+    """Keeps a call, and says by which number a program names it."""
+    with _growing:
+        CALLS.append(call)
+        return len(CALLS) - 1
 
 
 def _host_array(address: int, like: jax.ShapeDtypeStruct, is_output: bool) -> np.ndarray:
@@ -122,14 +131,14 @@ def _host_array(address: int, like: jax.ShapeDtypeStruct, is_output: bool) -> np
     return array
 
 
-def _run_on_host(frame: _Frame, call: Call) -> None:
+def _run_on_host(frame: _Frame, call: XlaCall) -> None:
     inputs = zip(_addresses(frame.arguments), call.inputs, strict=True)
     outputs = zip(_addresses(frame.results), call.outputs, strict=True)
     arrays = [_host_array(*each, is_output=False) for each in inputs]
     call.run(arrays + [_host_array(*each, is_output=True) for each in outputs])
 
 
-def _run_on_gpu(frame: _Frame, call: Call) -> None:
+def _run_on_gpu(frame: _Frame, call: XlaCall) -> None:
     api = frame.api.contents
     if api.struct_size < ctypes.sizeof(_Api):
         raise LaunchError("this jaxlib does not say on which GPU XLA runs a call", help="install a newer one")
@@ -149,7 +158,7 @@ def _addresses(buffers: _Buffers) -> list[int]:
     return [buffers.buffers[n].contents.data or 0 for n in range(buffers.size)]
 
 
-def _handler(run: Callable[[_Frame, Call], None]) -> Any:
+def _handler(run: Callable[[_Frame, XlaCall], None]) -> Any:
     """The function that XLA calls: with a frame to carry out, or to be told the version of the API."""
 
     def handle(pointer: Any) -> int | None:
@@ -175,7 +184,7 @@ def _describe(frame: _Frame) -> None:
     ours.version.major, ours.version.minor, ours.traits = MAJOR, known.minor, 0
 
 
-def _call_of(attributes: _Attributes) -> Call:
+def _call_of(attributes: _Attributes) -> XlaCall:
     number = attributes.values[0].contents.value[0]
     if not 0 <= number < len(CALLS):
         raise LaunchError(

@@ -15,7 +15,7 @@ from ptxdsl.runtime.values import elements
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type, pred
 
-Shape: TypeAlias = "int | tuple[int, ...] | Callable[..., int | tuple[int, ...]]"
+Extent: TypeAlias = "int | tuple[int, ...] | Callable[..., int | tuple[int, ...]]"
 TORCH_TYPES = frozenset(
     type_of(dtype) for dtype in vars(torch).values() if isinstance(dtype, torch.dtype) and not dtype.is_complex
 ) - {None}
@@ -29,8 +29,8 @@ class KernelCall:
     """
 
     kernel: AnyKernel
-    grid: Shape
-    block: Shape
+    grid: Extent
+    block: Extent
     constants: Mapping[str, Any]
     positions: tuple[int, ...]
     outputs: tuple[Callable[..., Any], ...]
@@ -54,8 +54,8 @@ class KernelCall:
 def call_of(
     name: str,
     kernel: AnyKernel,
-    grid: Shape | None,
-    block: Shape | None,
+    grid: Extent | None,
+    block: Extent | None,
     out: Mapping[str, Callable[..., Any]],
     constants: Mapping[str, object],
 ) -> KernelCall:

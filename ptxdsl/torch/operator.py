@@ -17,7 +17,7 @@ import torch.autograd.forward_ad as forward_mode
 
 from ptxdsl.errors import LaunchError, here, public
 from ptxdsl.kernel import AnyKernel
-from ptxdsl.torch.of_kernel import KernelCall, Shape, call_of
+from ptxdsl.torch.of_kernel import Extent, KernelCall, call_of
 
 Launcher: TypeAlias = Callable[..., Any]
 PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, type(None)})
@@ -146,8 +146,8 @@ class OperatorOptions(TypedDict, total=False):
 
     fake: Launcher | None
     mutates: Collection[str]
-    grid: Shape | None
-    block: Shape | None
+    grid: Extent | None
+    block: Extent | None
     out: Mapping[str, Launcher] | None
     constants: Mapping[str, object] | None
     backward: Launcher | None
@@ -169,8 +169,8 @@ def op(
     *,
     fake: Launcher | None = None,
     mutates: Collection[str] = (),
-    grid: Shape | None = None,
-    block: Shape | None = None,
+    grid: Extent | None = None,
+    block: Extent | None = None,
     out: Mapping[str, Launcher] | None = None,
     constants: Mapping[str, object] | None = None,
     backward: Launcher | None = None,

@@ -20,9 +20,9 @@ with `--device cuda` on a GPU; a test runs each. The kernels below are cut from 
 
 | kernels that ship | read |
 |---|---|
-| a GEMM of any size and type, with a function of each element | [`gemm`](reference/kernels.md) |
-| many products in one launch; rows of experts that only the GPU knows | [`grouped_gemm`](reference/kernels.md) |
-| convolutions as matrix products | [`conv2d`](reference/kernels.md) |
+| a GEMM of any size and type, with a function of each element | [`gemm`](guide/kernels.md#gemm) |
+| many products in one launch; rows of experts that only the GPU knows | [`grouped_gemm`](guide/kernels.md#grouped-gemm) |
+| convolutions as matrix products | [`conv2d`](guide/kernels.md#convolutions) |
 """
 
 

@@ -39,6 +39,8 @@ MOST_US = 2000  # of the fastest of them, by the model as it is: longer ones hea
 MOST_ELEMENTS = 2**28  # of an array
 PRODUCTS, GROUPS, LAYERS = 480, 80, 80  # problems
 WAIT_CYCLES = 1_000_000  # of the GPU, before groups, whose tables take the host longer than the flush of the L2 cache
+ROUND, KNOWN = 0.75, 0.3  # parts of the sizes, and of the products that have the N and K of WEIGHTS
+WEIGHTS = [(4096, 4096), (2112, 7168), (4096, 7168), (7168, 16384), (24576, 1536), (1024, 1024), (2048, 2048)]
 RESTED = 10  # times what a problem takes is the rest before it
 PROCESSES = 8  # that assemble
 # Types, the width of copies, and how often they come
@@ -70,9 +72,11 @@ class Problem:
 
 
 def extent(rng: random.Random, least: int, most: int, multiple: int = 8) -> int:
-    """Any multiple from `least` to `most`, small ones as often as large ones."""
+    """Any size from `least` to `most`, small ones as often as large ones; most of them are round, with three bits that
+    are not zero, and all are multiples of `multiple`."""
     size = 2 ** rng.uniform(math.log2(least), math.log2(most))
-    return max(multiple, round(size / multiple) * multiple)
+    step = max(multiple, 2 ** (int(math.log2(size)) - 2)) if rng.random() < ROUND else multiple
+    return max(multiple, round(size / step) * step)
 
 
 def arrays(type: Type, *shapes: tuple[int, ...]) -> list[object]:
@@ -105,7 +109,10 @@ def products(rng: random.Random, model: CostModel, arch: str) -> Iterator[Proble
     for _ in range(PRODUCTS):
         name, width, _ = rng.choices(TYPES_OF_PRODUCTS, weights)[0]
         inputs, odd = TYPES[name], int(width < 16)
-        shape = m, n, k = extent(rng, 8, 8192), extent(rng, 64, 16384), extent(rng, 64, 16384, 16) + odd
+        n, k = rng.choice(WEIGHTS) if rng.random() < KNOWN else (extent(rng, 64, 16384), extent(rng, 64, 16384, 16))
+        k += odd
+        m = extent(rng, 8, 8192)
+        shape = m, n, k
         configs = [c for c in of_products(inputs, width, True) if made(c, inputs).fits(arch)]
         options = [
             option

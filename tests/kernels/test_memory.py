@@ -14,14 +14,23 @@ from ptxdsl.kernels.call import upload, workspace
 from ptxdsl.kernels.call.memory import CALLS, MOST_OF_A_KEY, LaunchCache
 from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.conv import conv2d, conv2d_kernel
-from ptxdsl.kernels.gemm import gemm, gemm_kernel
-from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged, grouped_kernel
-from ptxdsl.kernels.ragged import ragged_kernel
+from ptxdsl.kernels.gemm import gemm, gemm_kernel, warpgroup_gemm_kernel
+from ptxdsl.kernels.grouped import (
+    grouped_gemm,
+    grouped_gemm_masked,
+    grouped_gemm_ragged,
+    grouped_kernel,
+    warpgroup_grouped_kernel,
+)
+from ptxdsl.kernels.ragged import ragged_kernel, warpgroup_ragged_kernel
 from tests.fake_driver import FakeCuda, installed
 from tests.kernels import tensors
 from tests.kernels.tensors import OfInterface, Tensor
 
-KERNELS = gemm_kernel, grouped_kernel, ragged_kernel, conv2d_kernel
+KERNELS = (
+    gemm_kernel, warpgroup_gemm_kernel, grouped_kernel, warpgroup_grouped_kernel, ragged_kernel,
+    warpgroup_ragged_kernel, conv2d_kernel,
+)  # fmt: skip
 
 
 @pytest.fixture

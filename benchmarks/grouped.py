@@ -24,7 +24,7 @@ from protocols import Run
 
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
-from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_ragged
+from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_ragged, grouped_gemm_ragged_k
 from ptxdsl.schedule import GroupedProblemVisitor, PersistentScheduler
 
 WAIT_CYCLES = 3_000_000  # of the GPU, while the host sends off a loop
@@ -46,6 +46,7 @@ SETS: dict[str, Sizes] = {
 }
 BOUND_BY_MEMORY = {"64 small"}
 RAGGED = [(8, 8192, 4096, 7168), (64, 8192, 1408, 2048), (8, 4096, 14336, 4096), (256, 4112, 512, 7168)]
+ALONG_K = [(4, 8192, 7168, 2048), (8, 16384, 4096, 2048)]  # groups, rows, M, N
 VISITED = (8192, 8192, 4096)
 SCHEDULES: dict[str, dict[str, Any]] = {
     "device": {},
@@ -211,6 +212,36 @@ def ragged_operations(groups: int, rows: int, n: int, k: int) -> float:
     return 2.0 * rows * n * k
 
 
+@functools.lru_cache(maxsize=1)
+def along_k(groups: int, rows: int, m: int, n: int) -> tuple[torch.Tensor, torch.Tensor, list[int]]:
+    """A and B in bf16, and where the groups end, which are about as long."""
+    a, b = (torch.randn(rows, extent, device="cuda", dtype=torch.bfloat16) for extent in (m, n))
+    return a, b, [rows // groups * (i + 1) - 17 * (i + 1 < groups) for i in range(groups)]
+
+
+def along_k_by_torch(*shape: int) -> dict[str, Run]:
+    a, b, ends = along_k(*shape)
+    offsets = torch.tensor(ends, device="cuda", dtype=torch.int32)
+    out = torch.empty(len(ends), a.shape[1], b.shape[1], device="cuda", dtype=torch.bfloat16)
+    parts = [slice(*pair) for pair in itertools.pairwise([0, *ends])]
+    lists = [a[rows].t() for rows in parts], [b[rows] for rows in parts], [*out]
+    return {"torch._grouped_mm": lambda: torch._grouped_mm(a.t(), b, offsets), "cuBLAS loop": lambda: loop(*lists)}
+
+
+def along_k_by_us(*shape: int) -> dict[str, Run]:
+    a, b, ends = along_k(*shape)
+    offsets = torch.tensor(ends, device="cuda", dtype=torch.int32)
+    out = torch.full((len(ends), a.shape[1], b.shape[1]), float("nan"), device="cuda", dtype=torch.bfloat16)
+    exact = torch._grouped_mm(a.t(), b, offsets)
+    grouped_gemm_ragged_k(a, b, offsets, out=out)
+    assert (out - exact).abs().max() <= 2e-2 * exact.abs().max(), "a wrong product"
+    return {"ptxdsl": lambda: grouped_gemm_ragged_k(a, b, offsets, out=out)}
+
+
+def along_k_label(groups: int, rows: int, m: int, n: int) -> common.Row:
+    return {"set": f"along K {groups} groups, {m}x{n}x{rows}", "data": "N(0,1)"}
+
+
 def visitor_by_us() -> dict[str, Run]:
     """One large problem on the same tiles, by grouped_gemm and by gemm with persistent blocks."""
     config = GemmConfig(tile=(128, 256, 64), stages=3)
@@ -236,6 +267,7 @@ class Kind(NamedTuple):
 KINDS = {
     "set": Kind(set_by_cublas, set_by_us, set_label, set_operations),
     "ragged": Kind(ragged_by_torch, ragged_by_us, ragged_label, ragged_operations),
+    "along k": Kind(along_k_by_torch, along_k_by_us, along_k_label, ragged_operations),
     "visitor": Kind(dict, visitor_by_us, lambda: {"set": "one problem"}, lambda: 2.0 * math.prod(VISITED)),
 }
 BENCHMARK = common.Benchmark(
@@ -261,7 +293,7 @@ def host_cost(name: str) -> dict[str, object]:
 
 
 def cases(shapes: list[str]) -> Iterator[tuple[Any, ...]]:
-    """Those of the named sets, of "ragged" and of "visitor"."""
+    """Those of the named sets, of "ragged", "along k" and "visitor"."""
     columns = ("column", "column", "column")
     for name in SETS:
         if name in shapes:
@@ -269,12 +301,14 @@ def cases(shapes: list[str]) -> Iterator[tuple[Any, ...]]:
             yield from (("set", name, columns, data) for data in ("N(0,1)", "integers"))
     if "ragged" in shapes:
         yield from (("ragged", *shape) for shape in RAGGED)
+    if "along k" in shapes:
+        yield from (("along k", *shape) for shape in ALONG_K)
     if "visitor" in shapes:
         yield ("visitor",)
 
 
 def main() -> None:
-    every = [*SETS, "ragged", "visitor", "host"]
+    every = [*SETS, "ragged", "along k", "visitor", "host"]
     options = common.gpu_parser(__doc__ or "")
     options.add_argument("--shapes", choices=every, action="append", help="may be repeated (default: all)")
     chosen = options.parse_args()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import sqrt
 from typing import Any, TypeAlias
 
 import ptxdsl as pd
@@ -31,7 +32,7 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import TileTurns
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
-from ptxdsl.kernels.tiles.product import Index, Product, View, Work
+from ptxdsl.kernels.tiles.product import Index, Product, Tile, View, Work
 from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
 from ptxdsl.kernels.tiles.visitor import (
     EVERY_LANE,
@@ -43,7 +44,7 @@ from ptxdsl.kernels.tiles.visitor import (
     prefix_max,
 )
 from ptxdsl.kernels.traits import Traits
-from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
+from ptxdsl.schedule import GroupedRowsThreadblockSwizzle, Serpentine
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
@@ -53,6 +54,7 @@ HOPPER = WarpgroupTraits(operands=Operands(batches="strided"), schedule=AHEAD)
 Matrices: TypeAlias = Callable[[Scalar, Scalar], tuple[Any, Any, Any]]
 """A, B and out of a group, given its number and which row of all is its first."""
 STRIPS = GroupedRowsThreadblockSwizzle(8)  # the tiles of a group: down the rows first, for what L2 still holds of B
+BLOCKS = 132  # at work together, on an H200
 
 
 @pd.kernel
@@ -200,10 +202,21 @@ def groups_walk(
     def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:
         count, (a, b, out) = visitor.size(group) - first, matrices(group, first)
         product = Product(count, p.n, p.k, a, b, out, out, alpha, 0)
-        i, j, _ = STRIPS.tile_offset((tile, 0, 0), tiled_shape=(ceil_div(count, tile_m), across, 1))
-        return Work(product, (i, j), 0, iterations, traits.tile)
+        place = tile_of_group(traits, tile, ceil_div(count, tile_m), across)
+        return Work(product, place, 0, iterations, traits.tile)
 
     return VisitorWalk(visitor, locate, traits.is_ahead)
+
+
+def tile_of_group(traits: Traits, number: Scalar, down: Index, across: Index) -> Tile:
+    """The (row, column) of a tile among those of its group. On sm_90a strips are about as wide as the tiles at work
+    together are a square of the output, which have least to read then."""
+    if not isinstance(traits, WarpgroupTraits):
+        return STRIPS.tile_offset((number, 0, 0), tiled_shape=(down, across, 1))[:2]
+    tile_m, tile_n, _ = traits.tile
+    square = round(sqrt(BLOCKS * tile_n / tile_m))
+    strips = pd.max((pd.cast(down, u32) + square // 2) // square, 1)
+    return Serpentine((down, across), ceil_div(down, strips)).tile(number)
 
 
 def _rows(matrix: Any, first: Scalar, group: Scalar, by_column: bool = False) -> View:

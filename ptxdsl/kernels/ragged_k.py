@@ -17,7 +17,7 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.parameters import ragged_k_parameters
-from ptxdsl.kernels.ragged import OffsetsVisitor, check_sizes, compute_rows, copy_in_turn
+from ptxdsl.kernels.ragged import OffsetsVisitor, check_sizes, compute_rows, copy_in_turn, tile_of_group
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
@@ -33,13 +33,11 @@ from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
 from ptxdsl.kernels.tiles.product import Product, View, Work
 from ptxdsl.kernels.tiles.visitor import Succeeding
 from ptxdsl.kernels.traits import Traits
-from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 
 USUAL = WarpTraits(operands=Operands(a_major="mn", b_major="mn"), schedule=AHEAD)
 HOPPER = WarpgroupTraits(operands=Operands(a_major="mn", b_major="mn", batches="strided"), schedule=AHEAD)
-STRIPS = GroupedRowsThreadblockSwizzle(8)
 
 
 @pd.kernel
@@ -95,8 +93,7 @@ def _walk(p: Any, traits: Traits, succeeding: Succeeding | None = None) -> Visit
         out = View(p.out.pointer + group.to(s64) * p.out.apart, p.out.stride)
         stored = TensorView(p.boxes, group) if traits.operands.out_boxes else out
         product = Product(p.m, p.n, k, a, b, out, stored, 1, 0)
-        i, j, _ = STRIPS.tile_offset((tile, 0, 0), tiled_shape=(*tiled, 1))
-        return Work(product, (i, j), begin, end, traits.tile)
+        return Work(product, tile_of_group(traits, tile, *tiled), begin, end, traits.tile)
 
     return VisitorWalk(visitor, locate, traits.is_ahead)
 

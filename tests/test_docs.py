@@ -6,6 +6,7 @@ import runpy
 
 import pytest
 
+import ptxdsl as pd
 from ptxdsl.isa import Op
 from tests.snippets import BLOCK, ROOT, blocks, run_page
 
@@ -53,6 +54,12 @@ def test_every_picture_is_drawn(generated):
     shown = {name for page in PAGES for name in re.findall(r"pictures/([\w-]+)\.svg", page.read_text())}
     assert shown == set(generated["PICTURES"])
     assert all(draw().startswith("<svg ") for draw in generated["PICTURES"].values())
+
+
+def test_every_public_name_is_in_the_reference():
+    pages = "".join(page.read_text() for page in PAGES if page.parent.name == "reference")
+    names = [name for name in pd.__all__ if not re.search(rf"pd\.{name}\b", pages)]
+    assert names == []
 
 
 def test_every_example_is_in_the_gallery_with_its_kernels():

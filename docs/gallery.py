@@ -21,7 +21,7 @@ with `--device cuda` on a GPU; a test runs each. The kernels below are cut from 
 | kernels that ship | read |
 |---|---|
 | a GEMM of any size and type, with a function of each element | [`gemm`](guide/kernels.md#gemm) |
-| many products in one launch; rows of experts that only the GPU knows | [`grouped_gemm`](guide/kernels.md#grouped-gemm) |
+| many products in one launch; rows of experts | [`grouped_gemm`](guide/kernels.md#grouped-gemm) |
 | convolutions as matrix products | [`conv2d`](guide/kernels.md#convolutions) |
 """
 

@@ -153,7 +153,7 @@ class SparseProduct:
         """d (count, 16, 8), on a machine of `tests.machines`."""
         count = len(memory)
         inputs, outputs = (
-            on.array(memory.view(np.uint8).reshape(-1)),
+            on.array(memory.view(np.uint8).reshape(-1).copy()),
             on.array(np.zeros(count * self.registers[2] * 128, np.uint8)),
         )
         pd.parse(self.text())["k"][count, WARP](inputs, outputs)

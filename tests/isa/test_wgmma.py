@@ -188,7 +188,9 @@ def test_a_sparse_a_is_that_of_its_metadata(case, selector, on, rng):
     there = [where.array(x.view(np.uint8).copy()) for x in arrays]
     pd.parse(text)["k"][1, 128](*there)
     result = case.result(np.ascontiguousarray(where.values(there[2]).astype(np.uint8)))
-    np.testing.assert_allclose(result, expected.astype(result.dtype), rtol=1e-5, atol=1e-4)
+    short = case.bits == 8 and case.sums != "s32"  # tensor cores keep 13 bits of such sums
+    least = np.abs(expected).max() * 2.0**-11 if short else 1e-4
+    np.testing.assert_allclose(result, expected.astype(result.dtype), rtol=1e-5, atol=least)
 
 
 def test_a_sparse_product_with_a_narrow_swizzle_is_refused(rng):

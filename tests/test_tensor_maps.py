@@ -98,6 +98,36 @@ BAD_MAPS = {
         lambda: pd.TensorMap.im2col(f16, 64, 64, (0, 0), (0, 0), (2,)),
         "the strides of the filter are (2,); they are 2 ints of 1 to 8", "one for each axis of an image",
     ),
+    "no such interleave": (
+        lambda: pd.TensorMap(f16, (1, 1, 8, 8), interleave=64),
+        "the interleave of a tensor map is 64", "it is 16 or 32 bytes of channels, or None",
+    ),
+    "slices of 32 bytes without their swizzle": (
+        lambda: pd.TensorMap(f16, (1, 1, 8, 16), interleave=32),
+        "interleave=32 with swizzle=None", "slices of 32 bytes go with swizzle=32",
+    ),
+    "channels that are no slice": (
+        lambda: pd.TensorMap(f16, (1, 1, 8, 16), interleave=16),
+        "a box of (1, 1, 8, 16) has 16 channels of f16; interleave=16 brings slices of 8",
+        "make the last axis 8, and copy the slices one by one",
+    ),
+    "pixels that are no slice": (
+        lambda: pd.TensorMap.im2col(f32, 64, 8, (0,), (0,), interleave=16),
+        "a column of (64, 8) has 8 channels of f32; interleave=16 brings slices of 4",
+        "make the last axis 4, and copy the slices one by one",
+    ),
+    "a matrix with slices": (
+        lambda: pd.TensorMap(f16, (64, 8, 8), interleave=16),
+        "a box of (64, 8, 8) has no slices", "its axes are (n, slices, …, w, channels of a slice)",
+    ),
+    "several slices": (
+        lambda: pd.TensorMap(f16, (1, 2, 8, 8), interleave=16),
+        "a box of (1, 2, 8, 8) has 2 slices of channels", "a copy brings 1: copy them one by one",
+    ),
+    "a narrow box of slices": (
+        lambda: pd.TensorMap(f16, (1, 1, 12, 8), interleave=16),
+        "a box of (1, 1, 12, 8) is 12 wide", "the driver takes multiples of 8 for f16",
+    ),
     "a tile that is a number": (
         lambda: pd.TensorMap.tiled(f16, 64),
         "a tile of a tensor map is 64; it is a tuple of 1 to 5 ints",
@@ -233,6 +263,49 @@ def test_an_array_that_tma_cannot_address_is_refused(case):
     with pytest.raises(pd.LaunchError) as refused:
         Signature("k", [("a", MAP)]).check([array], -1)
     assert (refused.value.message, refused.value.help) == (TAKES + why, help)
+
+
+SLICED = pd.TensorMap(f16, (1, 1, 8, 8), interleave=16)
+BAD_SLICES = {
+    "another rank": (half, "it is a numpy array of f16 with shape (64, 128)", "pass an array of 4 axes"),
+    "channels of two slices": (
+        np.zeros((2, 3, 9, 16), np.float16),
+        "it has shape (2, 3, 9, 16) and strides (432, 144, 16, 1): its last axis is to be the 8 channels of a slice, "
+        "and the slices of an image's row side by side", "pass a row-major array (n, slices, …, w, channels of a slice)",
+    ),
+    "slices apart": (
+        np.zeros((2, 3, 9, 16), np.float16)[..., :8],
+        "it has shape (2, 3, 9, 8) and strides (432, 144, 16, 1): its last axis is to be the 8 channels of a slice, "
+        "and the slices of an image's row side by side", "pass a row-major array (n, slices, …, w, channels of a slice)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD_SLICES)
+def test_images_whose_channels_lie_otherwise_are_refused(case):
+    array, why, help = BAD_SLICES[case]
+    with pytest.raises(pd.LaunchError) as refused:
+        Signature("k", [("a", SLICED)]).check([array], -1)
+    name = "`a` takes TensorMap(f16, (1, 1, 8, 8), interleave=16); "
+    assert (refused.value.message, refused.value.help) == (name + why, help)
+
+
+def test_a_map_of_interleaved_channels_says_where_slices_lie():
+    images = np.zeros((2, 3, 5, 7, 8), np.float16)
+    map = pd.TensorMap(f16, (1, 1, 4, 8, 8), swizzle=64, interleave=16)
+    assert described(map, images) == TensorMapDescription(
+        address=images.ctypes.data, type=f16, dims=(7, 5, 3, 2), strides=(7 * 16, 35 * 16, 105 * 16), box=(8, 4, 1, 1),
+        element_strides=(1,) * 4, swizzle=64, interleave=16, l2_promotion=128,
+    )  # fmt: skip
+    assert map.bytes == described(map, images).box_bytes == 4 * 8 * 16
+    assert str(map) == "TensorMap(f16, (1, 1, 4, 8, 8), swizzle=64, interleave=16)"
+
+
+def test_the_driver_is_asked_for_interleaved_channels(gpu):
+    image = pd.TensorMap.im2col(f16, 32, 8, (-1,), (-1,), interleave=16)
+    assert not [*described(image, np.zeros((2, 3, 9, 8), np.float16)).problems()]
+    for_driver(described(image, np.zeros((2, 3, 9, 8), np.float16)).encode())
+    assert gpu.maps[-1][-1][1] == "INTERLEAVE_16B"
 
 
 def test_an_array_of_another_type_is_refused():

@@ -1,5 +1,7 @@
 """Boxes that TMA moves: of every rank, type and swizzle, over the edges of arrays, on the emulator and on a GPU."""
 
+import builtins
+
 import numpy as np
 import pytest
 
@@ -28,11 +30,11 @@ def moved(a: "source", b: "target", corner: Corner, *, source: pd.TensorMap, tar
         pd.ptx.fence.mbarrier_init.release.cluster()
         a.prefetch()
         pd.ptx.mbarrier.arrive.expect_tx.shared__cta.b64(full.address(), a.bytes, out="_")
-        at = corner.at[: len(a.tile)]
+        at = corner.at[: a.type.rank]
         a.load(tile, at, full)
         with pd.while_(lambda: ~pd.ptx.mbarrier.try_wait.parity.shared__cta.b64(full.address(), 0)):
             pass
-        b.store(corner.to[: len(b.tile)], tile)
+        b.store(corner.to[: b.type.rank], tile)
         pd.ptx.cp.async_.bulk.commit_group()
         pd.ptx.cp.async_.bulk.wait_group(0)
 
@@ -111,6 +113,35 @@ def written(y: pd.TensorMap(f32, (8, 32), swizzle=128), *, fenced: bool, met: bo
         y.reduce("add", (0, 0), tile)
         pd.ptx.cp.async_.bulk.commit_group()
         pd.ptx.cp.async_.bulk.wait_group(0)
+
+
+SLICES = {
+    "rows of an image": (f16, (3, 4, 12, 8), (2, 1, 8, 8), None, 16, (1, 2, 3)),
+    "slices of 32 bytes": (f16, (2, 3, 5, 20, 16), (1, 1, 3, 8, 16), 32, 32, (1, 2, 1, 4)),
+    "over the end": (f32, (2, 3, 6, 10, 4), (2, 1, 4, 8, 4), 64, 16, (1, 1, 4, 5)),
+    "before the start": (bf16, (2, 2, 6, 10, 8), (1, 1, 4, 8, 8), 128, 16, (1, 1, -1, -3)),
+    "volumes": (u8, (2, 2, 3, 4, 20, 32), (1, 1, 2, 3, 16, 32), 32, 32, (1, 1, 1, 0, 2)),
+    "no such slice": (f16, (2, 2, 6, 8, 8), (1, 1, 4, 8, 8), None, 16, (0, 2, 0, 0)),
+}
+
+
+@every_machine
+@pytest.mark.parametrize("case", SLICES)
+def test_boxes_of_images_with_interleaved_channels(name, case):
+    element, shape, box, swizzle, interleave, at = SLICES[case]
+    where, dtype = machine(name), np.dtype(DTYPES[element])
+    a = (np.arange(np.prod(shape)) % 113 + 1).reshape(shape).astype(dtype)
+    b = np.full(box, 7, dtype)
+    expected = np.zeros(box)
+    for index in np.ndindex(*box[:-1]):
+        source = tuple(i + start for i, start in zip(index, at, strict=True))
+        if all(0 <= p < n for p, n in zip(source, shape, strict=False)):
+            expected[index] = a[source]
+    kind = pd.TensorMap(element, box, swizzle, interleave=interleave)
+    assert (kind.bytes, kind.rank) == (np.prod(box) * dtype.itemsize, len(box) - 1)
+    out = where.array(b)
+    moved[1, 32](where.array(a), out, Corner(at=(*at, 0, 0, 0, 0)[:5], to=(0,) * 5), source=kind, target=kind)
+    assert np.array_equal(where.values(out), expected)
 
 
 TILES = {
@@ -199,3 +230,36 @@ def test_a_convolution_by_columns_of_pixels(name, stride):
     windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))), (3, 3), (1, 2))
     expected = np.einsum("npqcrs,rsc->npq", windows[:, ::stride, ::stride], w.reshape(3, 3, 8)).reshape(-1)
     assert np.array_equal(where.values(y), np.concatenate([expected, np.zeros(128)])[:128])
+
+
+@pd.kernel(arch="sm_90a", reqntid=128)
+def pixels_of(x: "images", y: ptr[f32], *, images: pd.TensorMap, slice: int, offsets: tuple):  # noqa: F821
+    """y = a column of one slice of channels, (pixels, channels)."""
+    tile, full = x.shared(), pd.shared(b64, 1)
+    with pd.if_(pd.tid.x == 0):
+        pd.ptx.mbarrier.init.shared__cta.b64(full.address(), 1)
+        pd.ptx.fence.mbarrier_init.release.cluster()
+        pd.ptx.mbarrier.arrive.expect_tx.shared__cta.b64(full.address(), x.bytes, out="_")
+        x.load(tile, (0, slice, -1, -1), full, offsets=offsets)
+    pd.ptx.bar.sync(0)
+    with pd.while_(lambda: ~pd.ptx.mbarrier.try_wait.parity.shared__cta.b64(full.address(), 0)):
+        pass
+    for channel in range(x.box[1]):
+        y[pd.tid.x * x.box[1] + channel] = tile[pd.tid.x, channel]
+
+
+@every_machine
+@pytest.mark.parametrize(("interleave", "swizzle", "slice"), [(16, None, 1), (16, 64, 0), (32, 32, 2)])
+@pytest.mark.parametrize("offsets", [(0, 0), (2, 1)])
+def test_columns_of_pixels_of_one_slice_of_channels(name, interleave, swizzle, slice, offsets):
+    """The corner of a filter of 3 by 3 goes through two images of 7 by 9 with padding 1."""
+    where, channels = machine(name), interleave // 4
+    x = np.arange(2 * 3 * 7 * 9 * channels, dtype=np.float32).reshape(2, 3, 7, 9, channels)
+    y = where.array(np.zeros(128 * channels, np.float32))
+    images = pd.TensorMap.im2col(f32, 128, channels, (-1, -1), (-1, -1), swizzle=swizzle, interleave=interleave)
+    pixels_of[1, 128](where.array(x), y, images=images, slice=slice, offsets=offsets)
+    padded = np.pad(x[:, slice], ((0, 0), (1, 1), (1, 1), (0, 0)))
+    rows, columns = (builtins.slice(offset, offset + extent) for offset, extent in zip(offsets, (7, 9), strict=True))
+    expected = padded[:, rows, columns].reshape(-1, channels)
+    whole = np.concatenate([expected, np.zeros((128, channels))])[:128]
+    assert np.array_equal(where.values(y), whole.reshape(-1))

@@ -41,11 +41,13 @@ def box_pieces(
     """
     d, size = description, description.type.bytes
     first = [c.astype(np.int64) for c in coordinates]
-    unit = _unit(d, first[0])
-    each = unit // size
+    unit = CHUNK if d.interleave else _unit(d, first[0])
+    each, strides, limits = unit // size, (size, *d.strides), d.dims
+    if d.interleave:
+        strides, limits = (size, d.interleave, *d.strides), (d.interleave // size, *d.dims)
     indices = _tile(d, first, each) if d.pixel_box is None else _pixels(d, d.pixel_box, first, offsets, each)
     address, inside = np.full(1, d.address, np.int64), np.ones(1, bool)
-    for index, stride, limit in zip(indices, (size, *d.strides), d.dims, strict=True):
+    for index, stride, limit in zip(indices, strides, limits, strict=True):
         address = address + index * stride
         inside = inside & (index >= 0) & (index < limit)
     return Pieces("global", address.view(np.uint64), unit, None if inside.all() else inside, fill(d) * each)
@@ -54,8 +56,9 @@ def box_pieces(
 def _tile(d: TensorMapDescription, first: Sequence[np.ndarray], each: int) -> Iterator[np.ndarray]:
     """Along each dimension the indices, (items, lanes), of items of `each` elements; element strides skip elements."""
     extents = (d.box_shape[0] // each, *d.box_shape[1:])
+    steps = (each, *d.element_strides[d.first_axis :])
     number = np.arange(math.prod(extents))
-    for extent, step, start in zip(extents, (each, *d.element_strides[1:]), first, strict=True):
+    for extent, step, start in zip(extents, steps, _starts(d, first), strict=True):
         number, along = np.divmod(number, extent)
         yield start + (along * step)[:, np.newaxis]
 
@@ -64,24 +67,30 @@ def _pixels(
     d: TensorMapDescription, box: PixelBox, first: Sequence[np.ndarray], offsets: Sequence[np.ndarray], each: int
 ) -> Iterator[np.ndarray]:
     """The same of columns of pixels: the corner of a filter goes through the box, then to the next row, and image."""
-    pixel, chunk = np.divmod(np.arange(box.pixels * box.channels // each), box.channels // each)
-    yield first[0] + (chunk * each)[:, np.newaxis]
-    ahead, lasts = pixel[:, np.newaxis], last_corners(d, box)
-    for n, (start, low, last, step) in enumerate(
-        zip(first[1:-1], box.lower, lasts, d.element_strides[1:-1], strict=True)
-    ):
+    chunks, (channel, *others) = d.box_shape[0] // each, _starts(d, first)
+    pixel, chunk = np.divmod(np.arange(box.pixels * chunks), chunks)
+    yield channel + (chunk * each)[:, np.newaxis]
+    ahead, lasts, steps = pixel[:, np.newaxis], last_corners(d, box), d.element_strides[d.first_axis :]
+    for n, (start, low, last, step) in enumerate(zip(others, box.lower, lasts, steps, strict=False)):
         count = (last - low) // step + 1
         passed = count - ((last - start) // step + 1)
         rounds, number = np.divmod(passed + ahead, count)
         corner = np.where(rounds > 0, low + number * step, start + ahead * step)
         yield corner + (offsets[n].astype(np.int64) if len(offsets) else 0)
         ahead = rounds
+    if d.interleave:
+        yield first[-2] + 0 * ahead
     yield first[-1] + ahead
+
+
+def _starts(d: TensorMapDescription, first: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+    """The coordinates, and before them where a copy begins in a slice of channels, if they are interleaved."""
+    return [np.zeros_like(first[0]), *first] if d.interleave else first
 
 
 def last_corners(d: TensorMapDescription, box: PixelBox) -> tuple[int, ...]:
     """Where the corner of a filter stands last along width, height and depth."""
-    return tuple(extent - 1 + high for extent, high in zip(d.dims[1:-1], box.upper, strict=True))
+    return tuple(extent - 1 + high for extent, high in zip(d.dims[d.first_axis :], box.upper, strict=False))
 
 
 def _unit(d: TensorMapDescription, start: np.ndarray) -> int:

@@ -126,10 +126,12 @@ class TensorCopy(Bulk):
 
     def fits(self, i: Opcode, m: Step, description: TensorMapDescription, which: np.ndarray) -> bool:
         """Whether a map is one for this instruction, and one that the driver would have made."""
-        if description.interleave:
+        d = description
+        if d.interleave and d.box and d.box[-2] * d.type.bytes > d.interleave:
             raise EmulationError(
-                f"`{i.text}` cannot be emulated yet: the tensor map has interleaved channels",
-                help="run this kernel on a GPU",
+                f"`{i.text}` cannot be emulated: the box has {d.box[-2]} along the dimension of interleaved channels, "
+                f"and how many slices of {d.interleave} bytes that brings was not measured",
+                help=f"make it {d.interleave // d.type.bytes} at most, which is one slice",
             )
         problem = next(description.problems(), None) or _mode_problem(i, description)
         if int(i.dim[0]) != description.rank:
@@ -158,7 +160,7 @@ def _mode_problem(i: Opcode, description: TensorMapDescription) -> str | None:
         return "the tensor map has columns of pixels, and the instruction copies boxes: write .im2col"
     if box is None or i.mode == "im2col" or "prefetch" in i.text:
         return None
-    for d, (low, high) in enumerate(zip(box.lower, box.upper, strict=True), 1):
+    for d, (low, high) in enumerate(zip(box.lower, box.upper, strict=True), description.first_axis):
         if low < 0 or high > 0:
             return f"the pixel box reaches beyond the tensor along dimension {d}; copies to global memory stay within"
     return None
@@ -166,7 +168,7 @@ def _mode_problem(i: Opcode, description: TensorMapDescription) -> str | None:
 
 def _line_is_met(m: Step, description: TensorMapDescription, start: np.ndarray, which: np.ndarray) -> bool:
     """Whether boxes begin at whole chunks of the lines of a tensor, which the manual leaves out and GPUs ask for."""
-    each = description.type.bytes
+    each = description.interleave or description.type.bytes
     crooked = which & (start.astype(np.int64) * each % CHUNK != 0)
     if crooked.any():
         first = int(start[crooked][0])
@@ -196,7 +198,8 @@ def _pixels_fit(m: Step, description: TensorMapDescription, v: dict[str, Any], w
 def _corners_fit(
     m: Step, description: TensorMapDescription, box: PixelBox, coordinates: np.ndarray, which: np.ndarray
 ) -> bool:
-    for d, (low, last) in enumerate(zip(box.lower, last_corners(description, box), strict=True), 1):
+    corners = zip(box.lower, last_corners(description, box), strict=True)
+    for d, (low, last) in enumerate(corners, description.first_axis):
         beyond = which & ((coordinates[d] < low) | (coordinates[d] > last))
         if beyond.any():
             corner = int(coordinates[d][beyond][0])

@@ -56,9 +56,9 @@ class PixelBox:
     channels: int
     pixels: int
 
-    def problems(self, dims: tuple[int, ...]) -> Iterator[str]:
+    def problems(self, dims: tuple[int, ...], interleaved: bool = False) -> Iterator[str]:
         """What the driver would refuse for a tensor of these extents, each a sentence."""
-        rank = len(dims)
+        rank, first = len(dims), 0 if interleaved else 1
         if rank not in CORNER_BITS:
             yield f"im2col takes a tensor of 3 to {MOST_DIMENSIONS} dimensions, this one has {rank}"
             return
@@ -70,7 +70,7 @@ class PixelBox:
             for n in corner:
                 if not -limit <= n < limit:
                     yield f"`{name}` has {n}; with {rank} dimensions it is from {-limit} to {limit - 1}"
-        for d, (extent, low, high) in enumerate(zip(dims[1:-1], self.lower, self.upper, strict=True), 1):
+        for d, (extent, low, high) in enumerate(zip(dims[first:], self.lower, self.upper, strict=False), first):
             if extent + high - low < 1:
                 yield f"the pixel box is empty along dimension {d}: from {low} to {extent - 1 + high}"
         if not 1 <= self.channels <= MOST_IN_BOX:
@@ -86,9 +86,13 @@ class TensorMapDescription:
     `address` is that of element (0, …); `dims` are the extents in elements, innermost first, of 1 to 5 dimensions;
     `strides` the bytes from one element to the next along all dimensions but the innermost, whose elements lie side by
     side. `box` is what is copied, along dimension d only every `element_strides[d]`-th element of it. `swizzle` is the
-    bytes of the span in which 16-byte chunks change places in shared memory, 0 for none; `interleave` 0, or 16 or 32
-    bytes of channels. `fill` is what elements outside of the tensor read as, "zeros" or "nan". `l2_promotion` is the
-    bytes that the L2 cache fetches, 0 for the default. A map for im2col copies has a `pixel_box`, and no `box`.
+    bytes of the span in which 16-byte chunks change places in shared memory, 0 for none. `fill` is what elements
+    outside of the tensor read as, "zeros" or "nan". `l2_promotion` is the bytes that the L2 cache fetches, 0 for the
+    default. A map for im2col copies has a `pixel_box`, and no `box`.
+
+    With an `interleave` of 16 or 32 bytes a tensor has slices of so many bytes of channels, side by side along the
+    innermost dimension, and dimensions width, height and depth if any, slices of channels, images, innermost first. A
+    copy brings one slice of channels, whatever the box says of them.
     """
 
     address: int
@@ -108,12 +112,20 @@ class TensorMapDescription:
         return len(self.dims)
 
     @property
+    def first_axis(self) -> int:
+        """The dimension that is the width of images: behind the channels, or the first where they are interleaved."""
+        return 0 if self.interleave else 1
+
+    @property
     def box_shape(self) -> tuple[int, ...]:
-        """The elements along each dimension that one instruction copies; of im2col, channels and pixels."""
+        """The elements that one instruction copies along each dimension, and before them, if channels are interleaved,
+        those of a slice; of im2col, channels and pixels."""
+        slice_elements = self.interleave // self.type.bytes
         if self.pixel_box is not None:
-            return self.pixel_box.channels, self.pixel_box.pixels
+            return slice_elements or self.pixel_box.channels, self.pixel_box.pixels
         along = zip(self.box, self.element_strides, strict=True)
-        return tuple(n if d == 0 and not self.interleave else -(-n // step) for d, (n, step) in enumerate(along))
+        extents = tuple(n if d < self.first_axis else -(-n // step) for d, (n, step) in enumerate(along))
+        return (slice_elements, *extents[:-2], 1, extents[-1]) if self.interleave else extents
 
     @property
     def inner_bytes(self) -> int:
@@ -174,19 +186,19 @@ class TensorMapDescription:
 
     def _box_problems(self) -> Iterator[str]:
         if self.pixel_box is not None:
-            yield from self.pixel_box.problems(self.dims)
+            yield from self.pixel_box.problems(self.dims, bool(self.interleave))
         for d, extent in enumerate(self.box):
             if not 1 <= extent <= MOST_IN_BOX:
                 yield f"the box has {extent} elements along dimension {d}; it can have 1 to {MOST_IN_BOX}"
         for d, step in enumerate(self.element_strides):
             if not 1 <= step <= MOST_ELEMENT_STRIDE:
                 yield f"the element stride of dimension {d} is {step}; it can be 1 to {MOST_ELEMENT_STRIDE}"
-        if self.interleave:
-            return
         inner = self.inner_bytes
+        if self.interleave and self.box:
+            inner = self.box[0] * self.type.bytes  # which the driver asks of the width too
         if inner % 16:
             yield f"the innermost dimension of the box has {inner} bytes, which is no multiple of 16"
-        if self.swizzle in SWIZZLES[1:] and inner > self.swizzle:
+        if self.swizzle in SWIZZLES[1:] and inner > self.swizzle and not self.interleave:
             yield f"the innermost dimension of the box has {inner} bytes; a swizzle of {self.swizzle} takes no more"
 
     def encode(self) -> bytes:

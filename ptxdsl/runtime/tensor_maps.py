@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from ptxdsl import driver
-from ptxdsl.arrays import Array, Struct
+from ptxdsl.arrays import HOST, Array, Struct
 from ptxdsl.driver import call
 from ptxdsl.isa.tensor_map import ALIASES, MAP_BYTES, MOST_ELEMENTS, MOST_STRIDE, TensorMapDescription
 from ptxdsl.runtime.shape import refuse
@@ -29,36 +29,42 @@ def mapped_array(name: str, kind: TensorMap, array: Array) -> Struct:
     Raises LaunchError for an array that TMA cannot address.
     """
     _check(name, kind, array)
-    return Struct(description(kind, 0, array.shape, _byte_strides(array)).encode(), ((ADDRESS_OFFSET, name, array),))
+    return Struct(
+        description(kind, 0, array.shape, _byte_strides(array, kind.interleave or UNIT)).encode(),
+        ((ADDRESS_OFFSET, name, array),),
+    )
 
 
 def description(
     kind: TensorMap, address: int, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> TensorMapDescription:
-    """What the map of an array says; `strides` count bytes."""
+    """What the map of an array says; `strides` count bytes. The channels of a slice are no dimension of it."""
+    last = -2 if kind.interleave else -1
+    steps = (*kind.steps[::-1], 1, 1) if kind.interleave else (1, *kind.steps[::-1], 1)
     return TensorMapDescription(
         address=address,
         type=kind.element,
-        dims=tuple(shape[::-1]),
-        strides=tuple(strides[-2::-1]),
-        box=kind.box[::-1] if kind.pixel_box is None else (),
-        element_strides=(1,) * kind.rank if kind.pixel_box is None else (1, *kind.steps[::-1], 1),
+        dims=tuple(shape[last::-1]),
+        strides=tuple(strides[last - 1 :: -1]),
+        box=kind.box[last::-1] if kind.pixel_box is None else (),
+        element_strides=(1,) * kind.rank if kind.pixel_box is None else steps,
         swizzle=kind.swizzle or 0,
+        interleave=kind.interleave or 0,
         fill=kind.fill,
         l2_promotion=kind.l2_promotion,
         pixel_box=kind.pixel_box,
     )
 
 
-def _byte_strides(array: Array) -> tuple[int, ...]:
+def _byte_strides(array: Array, unit: int) -> tuple[int, ...]:
     """Strides in bytes; along an axis with one element, where none is ever stepped over, one that a map can have."""
     bytes_of = [stride * array.itemsize for stride in array.strides]
-    return tuple(UNIT if extent == 1 else stride for extent, stride in zip(array.shape, bytes_of, strict=True))
+    return tuple(unit if extent == 1 else stride for extent, stride in zip(array.shape, bytes_of, strict=True))
 
 
 def _check(name: str, kind: TensorMap, array: Array) -> None:
-    if len(array.shape) != kind.rank:
-        axes = "1 axis" if kind.rank == 1 else f"{kind.rank} axes"
+    if len(array.shape) != kind.axes:
+        axes = "1 axis" if kind.axes == 1 else f"{kind.axes} axes"
         _refuse(name, kind, f"it is {array}", f"pass an array of {axes}")
     if array.size == 0 or max(array.shape) > MOST_ELEMENTS:
         _refuse(name, kind, f"it is {array}: a tensor map takes 1 to 2^32 elements along an axis")
@@ -67,20 +73,39 @@ def _check(name: str, kind: TensorMap, array: Array) -> None:
             name, kind, f"it has shape {array.shape} and strides {array.strides}: its last axis must have stride 1",
             "pass a row-major array, such as the transpose of a column-major one, or a copy",
         )  # fmt: skip
-    for axis, stride in enumerate(_byte_strides(array)[:-1]):
-        if stride % UNIT or not 0 <= stride < MOST_STRIDE:
-            _refuse(
-                name, kind, f"the stride of its axis {axis} is {stride} bytes; TMA takes multiples of {UNIT}, "
-                "not negative and less than 2^40",
-                f"pad its rows to a multiple of {UNIT} bytes, or copy with cp.async",
-            )  # fmt: skip
-    if kind.pixel_box is not None and (problem := next(kind.pixel_box.problems(array.shape[::-1]), None)):
-        _refuse(name, kind, f"its images are {array.shape[1:-1]}: {problem}", "pass larger images")
-    if array.pointer % UNIT:
+    unit = kind.interleave or UNIT
+    strides = _byte_strides(array, unit)
+    if kind.interleave and not _has_slices(kind, array.shape, strides):
         _refuse(
-            name, kind, f"it starts at {array.pointer:#x}; TMA takes addresses that are multiples of {UNIT} bytes",
+            name, kind, f"it has shape {array.shape} and strides {array.strides}: its last axis is to be the "
+            f"{kind.box[-1]} channels of a slice, and the slices of an image's row side by side",
+            "pass a row-major array (n, slices, …, w, channels of a slice)",
+        )  # fmt: skip
+    for axis, stride in enumerate(strides[:-1]):
+        if stride % unit or not 0 <= stride < MOST_STRIDE:
+            _refuse(
+                name, kind, f"the stride of its axis {axis} is {stride} bytes; TMA takes multiples of {unit}, "
+                "not negative and less than 2^40",
+                f"pad its rows to a multiple of {unit} bytes, or copy with cp.async",
+            )  # fmt: skip
+    if kind.pixel_box is not None:
+        dims, images = array.shape[::-1], array.shape[1:-1]
+        if kind.interleave:
+            dims, images = dims[1:], array.shape[2:-1]
+        if problem := next(kind.pixel_box.problems(dims, bool(kind.interleave)), None):
+            _refuse(name, kind, f"its images are {images}: {problem}", "pass larger images")
+    if array.device == HOST:  # where numpy put it says nothing of where its copy on a GPU, or the emulator's, begins
+        unit = UNIT
+    if array.pointer % unit:
+        _refuse(
+            name, kind, f"it starts at {array.pointer:#x}; TMA takes addresses that are multiples of {unit} bytes",
             "pass a copy, or begin the slice elsewhere",
         )  # fmt: skip
+
+
+def _has_slices(kind: TensorMap, shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether an array's last axis is the channels of a slice, and its last but one such slices side by side."""
+    return shape[-1] == kind.box[-1] and (shape[-2] == 1 or strides[-2] == kind.interleave)
 
 
 def _refuse(name: str, kind: TensorMap, why: str, help: str | None = None) -> NoReturn:
@@ -118,8 +143,11 @@ def address_encoder(
 
     It raises ValueError for an address that TMA cannot take, and so does this for the shape or the strides.
     """
-    bytes_of = tuple(UNIT if n == 1 else stride * unit for n, stride in zip(shape, strides, strict=True))
-    if len(shape) != kind.rank or (shape[-1] != 1 and bytes_of[-1] != itemsize):
+    least = kind.interleave or UNIT
+    bytes_of = tuple(least if n == 1 else stride * unit for n, stride in zip(shape, strides, strict=True))
+    if len(shape) != kind.axes or (shape[-1] != 1 and bytes_of[-1] != itemsize):
+        raise ValueError
+    if kind.interleave and not _has_slices(kind, shape, bytes_of):
         raise ValueError
     described = description(kind, 0, tuple(shape), bytes_of)
     if any(described.problems()):
@@ -127,7 +155,7 @@ def address_encoder(
     encode = encoder(described)
 
     def encoded(address: int) -> bytes:
-        if address % UNIT:
+        if address % (kind.interleave or UNIT):
             raise ValueError
         return encode(address)
 
@@ -147,11 +175,12 @@ def encoder(d: TensorMapDescription) -> Callable[[int], bytes]:
         box = [list(p.lower), list(p.upper), cuda.cuuint32_t(p.channels), cuda.cuuint32_t(p.pixels)]
     kind = _DATA_TYPES[ALIASES.get(str(d.type), str(d.type))]
     swizzle = f"{d.swizzle}B" if d.swizzle else "NONE"
+    interleave = f"{d.interleave}B" if d.interleave else "NONE"
     promotion = f"L2_{d.l2_promotion}B" if d.l2_promotion else "NONE"
     first = getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}"), d.rank
     rest = (
         *wide, *box, [cuda.cuuint32_t(n) for n in d.element_strides],
-        cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        getattr(cuda.CUtensorMapInterleave, f"CU_TENSOR_MAP_INTERLEAVE_{interleave}"),
         getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle}"),
         getattr(cuda.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{promotion}"),
         getattr(cuda.CUtensorMapFloatOOBfill, f"CU_TENSOR_MAP_FLOAT_OOB_FILL_{_FILLS[d.fill]}"),

@@ -15,6 +15,7 @@ from ptxdsl.isa.tensor_map import (
     CORNER_BITS,
     ELEMENTS,
     FILLS,
+    INTERLEAVES,
     MOST_DIMENSIONS,
     MOST_ELEMENT_STRIDE,
     MOST_IN_BOX,
@@ -29,6 +30,7 @@ layouts: Any = Late("ptxdsl.layout.layout")
 swizzles: Any = Late("ptxdsl.layout.swizzle")
 BOX_ALIGNMENT = 128  # bytes, of a box in shared memory that is not swizzled
 CHUNK_BYTES = 16  # what a swizzle moves as a whole
+LEAST_INTERLEAVED = 4  # axes of a box: images, slices, width, channels
 ROWS_OF_SWIZZLE = 8  # after so many spans of its size a swizzle repeats
 SWIZZLE_SHIFT = 3
 
@@ -46,6 +48,9 @@ class TensorMap:
     rows that lie one behind the other as they are. `fill` is what is copied for elements outside of the array: "zeros"
     or "nan". `l2_promotion` is how many bytes L2 fetches at a time: 64, 128, 256, or 0 for what is asked.
 
+    `interleave` is for images whose channels lie in slices of 16 or 32 bytes, (n, slices, …, w, channels of a slice):
+    a box has one slice, and the copies of a kernel take no coordinate for the last axis.
+
     `pd.TensorMap.tiled` makes a map for tiles of several boxes, `pd.TensorMap.im2col` one of columns of pixels. In the
     kernel `a` is a `MappedTensor`. Raises TraceError for a box that no tensor map has.
     """
@@ -58,6 +63,7 @@ class TensorMap:
     pixel_box: PixelBox | None
     steps: tuple[int, ...]
     boxes: tuple[int, ...]
+    interleave: int | None
 
     def __init__(
         self,
@@ -67,8 +73,10 @@ class TensorMap:
         *,
         fill: str = "zeros",
         l2_promotion: int = 128,
+        interleave: int | None = None,
     ) -> None:
-        self._set(element, (box,) if isinstance(box, int) else box, swizzle, fill, l2_promotion, None, (), ())
+        shape = (box,) if isinstance(box, int) else box
+        self._set(element, shape, swizzle, fill, l2_promotion, None, (), (), interleave)
 
     @classmethod
     def tiled(
@@ -91,7 +99,7 @@ class TensorMap:
         most = [MOST_IN_BOX] * (len(tile) - 1) + [swizzle // element.bytes if swizzle else MOST_IN_BOX]
         box = tuple(map(_largest_part, tile, most))
         kind: TensorMap = object.__new__(cls)
-        kind._set(element, box, swizzle, fill, l2_promotion, None, (), tuple(map(floordiv, tile, box)))
+        kind._set(element, box, swizzle, fill, l2_promotion, None, (), tuple(map(floordiv, tile, box)), None)
         return kind
 
     @classmethod
@@ -107,6 +115,7 @@ class TensorMap:
         *,
         fill: str = "zeros",
         l2_promotion: int = 128,
+        interleave: int | None = None,
     ) -> TensorMap:
         """A parameter for images, (n, h, w, c) or with one axis less or more, that TMA copies in columns of pixels.
 
@@ -114,13 +123,14 @@ class TensorMap:
         when its corner goes through the images. Along each axis of an image the corner stands at `lower` first, at
         extent - 1 + `upper` last, and goes on by `strides` (ones if they are left out). A convolution with padding p
         and a filter of r elements, d apart, has lower = -p and upper = p - (r - 1) d. Axes are those of the array,
-        outermost first. Raises TraceError for what no tensor map has.
+        outermost first. With `interleave`, as `TensorMap` has it, `channels` are those of a slice. Raises TraceError
+        for what no tensor map has.
         """
         _check_corners(lower, upper)
         steps = (1,) * len(lower) if strides is None else tuple(strides)
         box = PixelBox(lower[::-1], upper[::-1], channels, pixels)
         kind: TensorMap = object.__new__(cls)
-        kind._set(element, (pixels, channels), swizzle, fill, l2_promotion, box, steps, ())
+        kind._set(element, (pixels, channels), swizzle, fill, l2_promotion, box, steps, (), interleave)
         return kind
 
     def _set(self, *values: object) -> None:
@@ -131,12 +141,13 @@ class TensorMap:
 
     def __str__(self) -> str:
         swizzle = f", swizzle={self.swizzle}" if self.swizzle else ""
+        slices = f", interleave={self.interleave}" if self.interleave else ""
         if self.pixel_box is not None:
             corners = f"{self.pixel_box.lower[::-1]}, {self.pixel_box.upper[::-1]}"
-            return f"TensorMap.im2col({self.element}, {self.box[0]}, {self.box[1]}, {corners}{swizzle})"
+            return f"TensorMap.im2col({self.element}, {self.box[0]}, {self.box[1]}, {corners}{swizzle}{slices})"
         if self.boxes:
             return f"TensorMap.tiled({self.element}, {self.tile}{swizzle})"
-        return f"TensorMap({self.element}, {self.box}{swizzle})"
+        return f"TensorMap({self.element}, {self.box}{swizzle}{slices})"
 
     __repr__ = __str__
     __iter__ = None
@@ -146,8 +157,15 @@ class TensorMap:
 
     @property
     def rank(self) -> int:
-        """The axes of the array."""
-        return len(self.box) if self.pixel_box is None else len(self.pixel_box.lower) + 2
+        """The dimensions of the tensor map, and the coordinates of a copy."""
+        if self.pixel_box is not None:
+            return len(self.pixel_box.lower) + 2
+        return len(self.box) - (1 if self.interleave else 0)
+
+    @property
+    def axes(self) -> int:
+        """The axes of the array: its dimensions, and the channels of a slice."""
+        return self.rank + (1 if self.interleave else 0)
 
     @property
     def tile(self) -> tuple[int, ...]:
@@ -201,11 +219,38 @@ class TensorMap:
             known = ", ".join(dict.fromkeys([*ELEMENTS, *ALIASES]))
             yield f"a tensor map has no elements of {self.element}", f"it takes {known}"
         is_box = isinstance(self.box, tuple) and all(type(n) is int and n > 0 for n in self.box)
-        if not is_box or not 1 <= len(self.box) <= MOST_DIMENSIONS:
+        if not is_box or not 1 <= len(self.box) <= MOST_DIMENSIONS + bool(self.interleave):
             message = f"the box of a tensor map is {self.box!r}; it is a tuple of 1 to {MOST_DIMENSIONS} positive ints"
             yield message, "one for each axis of the array, outermost first, such as (128, 64)"
         yield from self._mode_problems()
+        yield from self._interleave_problems() if self.interleave is not None else ()
         yield from self._extent_problems()
+
+    def _interleave_problems(self) -> Iterator[tuple[str, str]]:
+        """What images with interleaved channels cannot be."""
+        if self.interleave not in INTERLEAVES[1:]:
+            yield f"the interleave of a tensor map is {self.interleave!r}", "it is 16 or 32 bytes of channels, or None"
+            return
+        if self.interleave == 32 and self.swizzle != 32:
+            yield f"interleave=32 with swizzle={self.swizzle}", "slices of 32 bytes go with swizzle=32"
+        channels = self.interleave // self.element.bytes
+        if self.box[-1] != channels:
+            what = "a box" if self.pixel_box is None else "a column"
+            yield (
+                f"{what} of {self.box} has {self.box[-1]} channels of {self.element}; interleave={self.interleave} "
+                f"brings slices of {channels}",
+                f"make the last axis {channels}, and copy the slices one by one",
+            )
+        if self.pixel_box is None and len(self.box) < LEAST_INTERLEAVED:
+            yield f"a box of {self.box} has no slices", "its axes are (n, slices, …, w, channels of a slice)"
+        elif self.pixel_box is None and self.box[1] != 1:
+            yield f"a box of {self.box} has {self.box[1]} slices of channels", "a copy brings 1: copy them one by one"
+        elif self.pixel_box is None and self.box[-2] * self.element.bytes % CHUNK_BYTES:
+            least = CHUNK_BYTES // self.element.bytes
+            yield (
+                f"a box of {self.box} is {self.box[-2]} wide",
+                f"the driver takes multiples of {least} for {self.element}",
+            )
 
     def _mode_problems(self) -> Iterator[tuple[str, str]]:
         if self.swizzle not in (None, *SWIZZLES[1:]):
@@ -232,7 +277,7 @@ class TensorMap:
                 f"which is no multiple of {CHUNK_BYTES}",
                 f"give it a multiple of {CHUNK_BYTES // self.element.bytes} elements",
             )
-        if self.swizzle and inner > self.swizzle:
+        if self.swizzle and inner > self.swizzle and not self.interleave:
             fits = self.swizzle // self.element.bytes
             turned = len(self.box) > 1 and self.box[0] <= fits and self.pixel_box is None
             help = f"make it {fits} elements, and copy several boxes"

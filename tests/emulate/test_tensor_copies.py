@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ptxdsl.arrays import Struct, describe
+from ptxdsl.errors import EmulationError
 from ptxdsl.isa.tensor_map import TensorMapDescription
 from ptxdsl.types import TYPES
 from tests.emulate.support import clean, run
@@ -463,3 +464,18 @@ def test_a_block_that_no_copy_goes_to():
     report, *_ = multicast(mask=1)
     assert report.findings[-1].kind == "deadlock"
     assert "an mbarrier whose phase lacks 0 of 1 arrivals and 1024 bytes" in report.findings[-1].message
+
+
+def test_a_box_of_several_slices_of_channels_is_not_emulated():
+    images = numbers((2, 4, 6, 16), "f2")
+    description = TensorMapDescription(
+        0, TYPES["f16"], (2, 6, 4, 2), (32, 192, 768), (8, 6, 16, 1), (1,) * 4, interleave=16
+    )
+    parameter = Struct(description.encode(), ((8, "images", describe(images)),))
+    with pytest.raises(EmulationError) as refused:
+        launched(kernel(LOAD, description), parameter, np.zeros(description.box_bytes, np.uint8), (0, 0, 0, 0))
+    assert refused.value.message.endswith(
+        " cannot be emulated: the box has 16 along the dimension of interleaved channels, and how many slices of 16 bytes "
+        "that brings was not measured"
+    )
+    assert refused.value.help == "make it 8 at most, which is one slice"

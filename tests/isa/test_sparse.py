@@ -7,6 +7,8 @@ import ptxdsl as pd
 from ptxdsl import config
 from ptxdsl.errors import EmulationError
 from ptxdsl.isa.mma_sparse import SPARSE
+from ptxdsl.isa.tensor_core import WIDE, accumulate
+from ptxdsl.types import TYPES
 
 from ..machines import MACHINES, machine
 from .sparse_kernels import M, N, SparseProduct, wild
@@ -60,6 +62,34 @@ def test_integers_wrap_or_are_clamped(flag, rng):
     c, fours = np.full((1, M, N), 2**31 - 1, np.int32), case.places(rng, 1)
     d = case.run(machine("emulator"), case.memory(a, b, c, fours))
     assert (d == (2**31 - 1 if flag else 2**31 - 1 + 32 * 127 * 127 - 2**32)).all()
+
+
+WIDE_SPREAD = [case for case in FLOATS if case.selector == 0]
+
+
+@pytest.mark.parametrize("on", MACHINES)
+@pytest.mark.parametrize("case", WIDE_SPREAD, ids=str)
+def test_a_sparse_product_adds_up_as_the_dense_one_with_its_zeros(case, on, rng):
+    """Bit for bit as on an H200; of 8-bit floats, groups of four take turns in two products of f16."""
+    a, b = wild(rng, case.a, (2, M, case.k // 2), 9), wild(rng, case.b, (2, N, case.k), 9)
+    c = (rng.standard_normal((2, M, N)) * 64).astype(np.float16 if case.sums == "f16" else np.float32)
+    fours = case.places(rng, 2)
+    whole = np.zeros((2, M, case.k))
+    np.put_along_axis(whole, case.columns(fours), case.numbers(a, case.a), axis=2)
+    numbers, element = case.numbers(b, case.b), TYPES[case.a]
+    if case.bits == 8:
+        parts = np.arange(case.k) // 4 % 2
+        sums = np.zeros_like(c)
+        for part in (0, 1):
+            sums = accumulate(whole[..., parts == part], numbers[..., parts == part], sums, (element, element), WIDE)
+        expected = sums + c
+    else:
+        with np.errstate(over="ignore"):
+            expected = accumulate(whole, numbers, c, (element, element), WIDE)
+    with config.using(numerics="h200"):
+        d = case.run(machine(on), case.memory(a, b, c, fours))
+    bits = f"u{c.itemsize}"
+    np.testing.assert_array_equal(np.ascontiguousarray(d).view(bits), expected.view(bits))
 
 
 @pytest.mark.parametrize("on", MACHINES)

@@ -1,4 +1,4 @@
-"""The cubins that are kept on disk: `ptxdsl cache`."""
+"""The cubins and the results of tuning that are kept on disk: `ptxdsl cache`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import argparse
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ptxdsl import assemble, config
 from ptxdsl.assemble import cache
 from ptxdsl.cli.process import UsageError
+from ptxdsl.tune import records
+from ptxdsl.tune.records import TuningRecord
 
 _DAY = 24 * 60 * 60
 _AGES = (("day", _DAY), ("hour", 60 * 60), ("minute", 60), ("second", 1))
@@ -19,12 +21,14 @@ _AGES = (("day", _DAY), ("hour", 60 * 60), ("minute", 60), ("second", 1))
 
 @dataclass(frozen=True, slots=True)
 class KeptCubin:
-    """An entry of the cache with the kernels that it holds; none if this version of ptxdsl does not use it."""
+    """An entry of the cache with the kernels that it holds, or what tuning found; none of both if this version of
+    ptxdsl does not use it."""
 
     entry: cache.CacheEntry
     kernels: tuple[str, ...]
     arch: str
     seconds: float
+    tuning: TuningRecord | None = None
 
     def facts(self) -> dict[str, object]:
         """For JSON."""
@@ -32,18 +36,21 @@ class KeptCubin:
         return {
             "name": entry.name, "kernels": self.kernels, "arch": self.arch or None,
             "bytes": entry.bytes, "age_seconds": round(self.seconds),
+            "tuning": None if self.tuning is None else asdict(self.tuning),
         }  # fmt: skip
 
     def line(self) -> str:
         """For people."""
         holds = f"{', '.join(self.kernels)} for {self.arch}" if self.arch else "of another version, not used"
+        if (tuned := self.tuning) is not None:
+            holds = f"{tuned.kernel} tuned for {tuned.gpu}, {tuned.key}: {tuned.config}, {tuned.microseconds:.4g} us"
         return f"{self.entry.bytes:>10} bytes  {age(self.seconds):>10}  {holds}"
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command `cache`."""
     parser = commands.add_parser(
-        "cache", help="the cubins that are kept on disk", description="Lists the cubins that are kept, or clears them."
+        "cache", help="the cubins and the tuning that are kept on disk", description="Lists what is kept, or clears it."
     )
     parser.add_argument("action", nargs="?", choices=("list", "clear"), default="list", help="default list")
     parser.add_argument("--older-than", type=_days, metavar="DAYS", default=0.0, help="those alone that are as old")
@@ -75,7 +82,7 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError("the cache is switched off", help="PTXDSL_CACHE_DIR says where it is; it is `off` now")
     now = time.time()
     cubins = [
-        KeptCubin(entry, tuple(cubin.kernels) if cubin else (), cubin.arch if cubin else "", now - entry.written)
+        _kept(settings.cache_dir, entry, cubin, now)
         for entry, cubin in assemble.kept(settings)
         if now - entry.written >= options.older_than * _DAY
     ]
@@ -83,6 +90,13 @@ def _run(options: argparse.Namespace) -> int:
         _clear(folder, cubins)
     print(_json(folder, cubins, options.action) if options.json else _text(folder, cubins, options.action))
     return 0
+
+
+def _kept(folder: Path | None, entry: cache.CacheEntry, cubin: assemble.Cubin | None, now: float) -> KeptCubin:
+    """What an entry holds."""
+    if cubin is not None:
+        return KeptCubin(entry, tuple(cubin.kernels), cubin.arch, now - entry.written)
+    return KeptCubin(entry, (), "", now - entry.written, records.load(folder, entry.name))
 
 
 def _clear(folder: Path, cubins: Sequence[KeptCubin]) -> None:

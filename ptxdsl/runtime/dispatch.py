@@ -148,7 +148,7 @@ def _again(
     """Launches as before where the GPU or the types within groups differ from those of the last launch."""
     if not known[0].captures.hold():
         return False
-    device = _gpu(arguments)
+    device = gpu_among(arguments)
     for n, each in enumerate(known):
         if each.device == device and each.captures.hold():
             known.insert(0, known.pop(n))
@@ -175,7 +175,7 @@ def _run(
             help="device code that kernels share is a plain Python function, without @pd.kernel",
         )
     settings = config.current()
-    device = _gpu(arguments)
+    device = gpu_among(arguments)
     variant = launch.kernel.variant(_asked_target(device), constants)
     shape = launch.grid, launch.block, variant.shared_bytes(launch.shared_bytes), *options
     if settings.device == "emulator" or (device is None and settings.device != "cuda"):
@@ -216,7 +216,7 @@ def _asked_target(device: int | None) -> str | None:
     return settings.arch or str(driver.device(device or 0).arch)
 
 
-def _gpu(arguments: Sequence[object]) -> int | None:
+def gpu_among(arguments: Sequence[object]) -> int | None:
     """The GPU that an argument is on; None if all are in host memory or no arrays."""
     for value in _flat(arguments):
         if isinstance(value, _NO_ARRAYS):

@@ -10,13 +10,14 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Protocol
 
 from ptxdsl import driver
 from ptxdsl.driver import call
 
 REST_SECONDS = 0.5
 FLUSHED_BYTES = 256 << 20  # more than the L2 cache of any GPU
+FLUSHES = 2  # keep the GPU busy for longer than the host needs to launch
 ROUNDS = 9
 Run = Callable[[], object]
 
@@ -32,7 +33,10 @@ class LaunchClock(Protocol):
 
 
 class GpuClock:
-    """The clock of the GPU whose context is current, on stream 0, while it is entered."""
+    """The clock of the GPU whose context is current, on a stream, while it is entered."""
+
+    def __init__(self, stream: int = 0) -> None:
+        self.stream = stream
 
     def __enter__(self) -> GpuClock:
         self._events = [call("timing", driver.cuda.cuEventCreate, 0) for _ in range(2)]
@@ -52,16 +56,27 @@ class GpuClock:
 
     def microseconds(self, run: Run) -> float:
         start, end = self._events
-        call("timing", driver.cuda.cuMemsetD8Async, self._flushed, 0, FLUSHED_BYTES, 0)
-        call("timing", driver.cuda.cuEventRecord, start, 0)
+        for _ in range(FLUSHES):
+            call("timing", driver.cuda.cuMemsetD8Async, self._flushed, 0, FLUSHED_BYTES, self.stream)
+        call("timing", driver.cuda.cuEventRecord, start, self.stream)
         run()
-        call("timing", driver.cuda.cuEventRecord, end, 0)
+        call("timing", driver.cuda.cuEventRecord, end, self.stream)
         call("timing", driver.cuda.cuEventSynchronize, end)
         return 1e3 * float(call("timing", driver.cuda.cuEventElapsedTime, start, end))
 
 
-def at_rest(clock: LaunchClock, runs: Sequence[Run], rounds: int = ROUNDS) -> list[float]:
-    """The median microseconds of a launch of each."""
-    clock.rest(REST_SECONDS)
-    turns: list[Any] = [[clock.microseconds(run) for run in runs] for _ in range(rounds + 1)]
+def at_rest(
+    clock: LaunchClock, runs: Sequence[Run], rounds: int = ROUNDS, prepare: Run | None = None, rest: bool = True
+) -> list[float]:
+    """The median microseconds of a launch of each; `prepare` goes before each launch, and is not timed. Without `rest`
+    the GPU has rested before."""
+    if rest:
+        clock.rest(REST_SECONDS)
+    turns = [[_prepared(clock, run, prepare) for run in runs] for _ in range(rounds + 1)]
     return [statistics.median(times) for times in zip(*turns[1:], strict=True)]
+
+
+def _prepared(clock: LaunchClock, run: Run, prepare: Run | None) -> float:
+    if prepare is not None:
+        prepare()
+    return clock.microseconds(run)

@@ -1,0 +1,50 @@
+"""A line that says how far tuning is: by rich where that is installed, and nothing where stderr is no terminal."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from types import TracebackType
+from typing import Any
+
+
+class TuningProgress:
+    """`with TuningProgress("saxpy", 8) as progress: progress.tell("tile=64", 12.3)` for each of 8."""
+
+    def __init__(self, what: str, total: int) -> None:
+        self.what, self.total, self.count = what, total, 0
+        self.best: tuple[float, str] | None = None
+        self._bar: Any = None
+        self._is_shown = sys.stderr.isatty()
+
+    def __enter__(self) -> TuningProgress:
+        if self._is_shown and importlib.util.find_spec("rich") is not None:
+            rich: Any = importlib.import_module("rich.progress")
+            console: Any = importlib.import_module("rich.console")
+            self._bar = rich.Progress(console=console.Console(stderr=True), transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task(f"tuning {self.what}", total=self.total)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        elif self._is_shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def tell(self, label: str, microseconds: float) -> None:
+        """One more was timed."""
+        self.count += 1
+        self.best = min(filter(None, (self.best, (microseconds, label))))
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self.count, description=self.text)
+        elif self._is_shown:
+            print(f"\r\x1b[K{self.text}", end="", file=sys.stderr, flush=True)
+
+    @property
+    def text(self) -> str:
+        best = f", best {self.best[1]} {self.best[0]:.1f} us" if self.best else ""
+        return f"tuning {self.what}: {self.count} of {self.total}{best}"

@@ -1,0 +1,315 @@
+"""`@pd.autotune(configs, key=…)`: a kernel whose constants are those that take the least time, for each key."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any
+
+from ptxdsl import arrays, config, driver
+from ptxdsl.errors import LaunchError, TraceError, here, public
+from ptxdsl.kernel import Kernel
+from ptxdsl.runtime.dispatch import gpu_among, target
+from ptxdsl.runtime.streams import current_stream, stream_handle
+from ptxdsl.runtime.timing import GpuClock, Run
+from ptxdsl.tune.fitting import never_fits, why_not
+from ptxdsl.tune.measure import Subject, TuningOption, best_of, remembered
+from ptxdsl.tune.saved import saved
+
+MOST = 16  # configurations that are timed, where a cost says which
+Config = Mapping[str, Any]
+Shaped = int | tuple[int, ...] | Callable[..., int | tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class _Ask:
+    """A launch that is about to be tuned."""
+
+    grid: Shaped
+    block: Shaped
+    arguments: tuple[Any, ...]
+    options: Mapping[str, Any]  # what is said by name: other constants, the stream
+
+
+class TunedKernel:
+    """A kernel, and which of several sets of constants it is launched with.
+
+    `kernel` is the kernel itself, `best` what was chosen so far: the constants for each (GPU or None, key).
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        configs: Sequence[Config],
+        key: Sequence[str],
+        cost: Callable[..., float] | None,
+        most: int,
+    ) -> None:
+        self.kernel, self.configs, self.key, self.cost, self.most = kernel, configs, tuple(key), cost, most
+        self.name = kernel.name
+        self.best: dict[tuple[int | None, Hashable], Config] = {}
+        names = kernel.signature.names
+        self._positions = [(name, names.index(name) if name in names else -1) for name in self.key]
+
+    def __repr__(self) -> str:
+        return f"<tuned {self.kernel!r}>"
+
+    def __getitem__(self, shape: object) -> TunedLaunch:
+        """`kernel[grid, block]`, where both may be functions of constants, by their names."""
+        if not isinstance(shape, tuple) or len(shape) != 2:
+            raise LaunchError(
+                f"tuned kernel `{self.name}` is indexed by {shape!r}",
+                at=here().location,
+                help=f"write `{self.name}[grid, block](…)`; both may be functions of constants: `lambda tile: …`",
+            )
+        return TunedLaunch(self, *shape)
+
+    def key_of(self, arguments: Sequence[Any], options: Config) -> tuple[Hashable, ...]:
+        """The values of the key: numbers as they are, of arrays the type and shape."""
+        constants = self.kernel.signature.constants
+        return tuple(
+            _key_value(arguments[position] if position >= 0 else options.get(name, constants.get(name)))
+            for name, position in self._positions
+        )
+
+    def choose(self, ask: _Ask, device: int | None, key: tuple[Hashable, ...]) -> Config:
+        """The constants for a launch. Raises LaunchError where no configuration fits."""
+        fitting = self._cheapest(self._fitting(ask, target(device)), dict(zip(self.key, key, strict=True)))
+        if device is None or len(fitting) == 1:
+            return fitting[0]
+        options = {self._label(each): each for each in fitting}
+        described = repr([(name, value) for name, value in zip(self.key, key, strict=True)])
+        subject = Subject(self.name, str(driver.device(device).name), described, self._code(options))
+        others = {name: value for name, value in ask.options.items() if name in self.kernel.signature.constants}
+        ways = [
+            TuningOption(label, _launch(self, ask, each), _text(self.kernel, {**others, **each}, device))
+            for label, each in options.items()
+        ]
+        found = remembered(subject, ways) or self._timed(subject, ways, ask, device, {**others, **fitting[0]})
+        return options[found.label]
+
+    def _timed(
+        self, subject: Subject, ways: Sequence[TuningOption], ask: _Ask, device: int, constants: Config
+    ) -> TuningOption:
+        """The best way by measuring; the arrays are as before afterwards."""
+        stream = _stream(ask, device)
+        variant = self.kernel.variant(target(device), dict(constants))
+        with saved(variant, ask.arguments, device, stream) as restore, GpuClock(stream) as clock:
+            return best_of(subject, ways, clock, restore)
+
+    def _fitting(self, ask: _Ask, arch: str) -> list[Config]:
+        """The configurations that fit a target. Raises LaunchError for one that never fits, and where none does."""
+        others = {name: value for name, value in ask.options.items() if name in self.kernel.signature.constants}
+        reasons: list[str] = []
+        fitting = []
+        for each in self.configs:
+            constants = {**others, **each}
+            block = _shape(self, "block", ask.block, constants)
+            reason = why_not(self.kernel, constants, block, arch, assembles=False)
+            if not reason:
+                fitting.append(each)
+                continue
+            if never_fits(self.kernel, constants, block):
+                raise LaunchError(
+                    f"config {self._label(each)} of tuned kernel `{self.name}` never fits: {reason}",
+                    at=here().location,
+                    help="leave it out of the configs",
+                )
+            reasons.append(f"{self._label(each)}: {reason}")
+        if not fitting:
+            raise LaunchError(f"no config of tuned kernel `{self.name}` fits {arch}:\n  " + "\n  ".join(reasons))
+        return fitting
+
+    def _cheapest(self, fitting: list[Config], key: Config) -> list[Config]:
+        """Those that should cost least, the cheapest first; as they are where nobody knows."""
+        if self.cost is None:
+            return fitting
+        names = inspect.signature(self.cost).parameters
+        known = [{**self.kernel.signature.constants, **key, **each} for each in fitting]
+        costs = [self.cost(**{name: constants[name] for name in names}) for constants in known]
+        order = sorted(range(len(fitting)), key=lambda number: costs[number])
+        return [fitting[number] for number in order[: self.most]]
+
+    def _label(self, each: Config) -> str:
+        return ", ".join(f"{name}={value!r}" for name, value in each.items())
+
+    def _code(self, options: Mapping[str, Config]) -> str:
+        """What tells the kernel, and what it is tuned among, from others of its name."""
+        digest = hashlib.sha256()
+        _add_code(digest, self.kernel.signature.function.__code__)
+        return f"{digest.hexdigest()} {sorted(options)}"
+
+
+class TunedLaunch:
+    """`kernel[grid, block]` of a tuned kernel, to be called with the arguments."""
+
+    __slots__ = ("block", "grid", "tuned")
+
+    def __init__(self, tuned: TunedKernel, grid: Shaped, block: Shaped) -> None:
+        self.tuned, self.grid, self.block = tuned, grid, block
+
+    @public
+    def __call__(self, *arguments: Any, **options: Any) -> None:
+        """Launches with the best constants, which are found at the first launch with a key. The options are those of
+        any launch; constants that are not tuned are given by name."""
+        tuned = self.tuned
+        if len(arguments) != len(tuned.kernel.signature.names):
+            tuned.kernel[1, 1](*arguments, **tuned.configs[0])  # refused in the words of a launch
+        if options and (both := [name for name in options if any(name in each for each in tuned.configs)]):
+            raise LaunchError(
+                f"`{both[0]}` of `{tuned.name}` is tuned, and the launch gives it, too",
+                at=here().location,
+                help=f"leave it out, or launch the kernel itself: `{tuned.name}.kernel[grid, block](…, {both[0]}=…)`",
+            )
+        device = None if config.current().device == "emulator" else gpu_among(arguments)
+        asked = device, tuned.key_of(arguments, options)
+        best = tuned.best.get(asked)
+        if best is None:
+            ask = _Ask(self.grid, self.block, arguments, options)
+            best = tuned.best[asked] = tuned.choose(ask, device, asked[1])
+        constants = {**options, **best}
+        grid, block = (_shape(tuned, name, getattr(self, name), constants) for name in ("grid", "block"))
+        tuned.kernel[grid, block](*arguments, **constants)
+
+
+def _launch(tuned: TunedKernel, ask: _Ask, each: Config) -> Run:
+    constants = {**ask.options, **each}
+    grid, block = (_shape(tuned, name, getattr(ask, name), constants) for name in ("grid", "block"))
+    return lambda: tuned.kernel[grid, block](*ask.arguments, **constants)
+
+
+def _text(kernel: Kernel, constants: Config, device: int) -> Callable[[], str]:
+    return lambda: kernel.variant(target(device), dict(constants)).text
+
+
+def _shape(tuned: TunedKernel, name: str, shape: Shaped, constants: Config) -> int | tuple[int, ...]:
+    """A grid or block, which may be a function of constants."""
+    if not callable(shape):
+        return shape
+    known = {**tuned.kernel.signature.constants, **constants}
+    wanted = list(inspect.signature(shape).parameters)
+    for each in wanted:
+        if each not in known:
+            raise LaunchError(
+                f"the {name} of `{tuned.name}` is a function of `{each}`, which is no constant of it",
+                at=here().location,
+                help=f"it has {', '.join(tuned.kernel.signature.constants)}",
+            )
+    return shape(**{each: known[each] for each in wanted})
+
+
+def _key_value(value: Any) -> Hashable:
+    array = None if isinstance(value, int | float | str | bool | type(None)) else arrays.describe(value)
+    return value if array is None else (str(array.type or array.dtype), array.shape)
+
+
+def _stream(ask: _Ask, device: int) -> int:
+    """The stream of a launch."""
+    if ask.options.get("stream") is not None:
+        return stream_handle(ask.options["stream"])
+    libraries = [arrays.library_of(type(argument)) for argument in ask.arguments]
+    return current_stream(libraries, [], device)
+
+
+def _add_code(digest: Any, code: CodeType) -> None:
+    """Adds what a function does, and the functions in it; not where it stands."""
+    digest.update(code.co_code + repr((code.co_names, code.co_varnames)).encode())
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            _add_code(digest, constant)
+        else:
+            digest.update(repr(constant).encode())
+
+
+@public
+def autotune(
+    configs: Sequence[Config],
+    *,
+    key: Sequence[str] = (),
+    cost: Callable[..., float] | None = None,
+    most: int = MOST,
+) -> Callable[[Kernel], TunedKernel]:
+    """Launches a kernel with those constants of several that take the least time: put it above `@pd.kernel`.
+
+    `configs` are dicts of constants. For each new value of what `key` names (parameters: numbers, of arrays the type
+    and shape; constants) the first launch on a GPU finds the best: it leaves out what the GPU cannot run, takes the
+    `most` that `cost` says are cheapest, a function of constants and of what is in the key, by their names, and times
+    these: single launches after a rest, on a cold L2 cache. The arrays are put back as they were before each. The best
+    is kept on disk (`ptxdsl cache` lists it), for this kernel's text, GPU and key, and other processes take it from
+    there. A terminal shows how far it is. On the emulator nothing is timed: the cheapest, or else the first config
+    that fits is taken.
+
+    `kernel[grid, block](…)` launches; grid and block may be functions of constants: `k[lambda tile: n // tile, 128]`.
+    Raises TraceError for a config or a key that the kernel has not, and, at a launch, LaunchError for a config that
+    fits no GPU at all.
+    """
+
+    def make(kernel: Kernel) -> TunedKernel:
+        if not isinstance(kernel, Kernel):
+            raise TraceError(
+                f"pd.autotune decorates a kernel; found {kernel!r}",
+                at=here().location,
+                help="put it above @pd.kernel, which makes one of a function",
+            )
+        _check_configs(kernel, configs)
+        _check_key(kernel, key, configs)
+        _check_cost(kernel, cost, key)
+        if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+            raise TraceError(f"`most` of tuned kernel `{kernel.name}` is {most!r}", at=here().location,
+                             help="say how many configs are timed at most, 1 or more")  # fmt: skip
+        return TunedKernel(kernel, [dict(each) for each in configs], key, cost, most)
+
+    return make
+
+
+def _check_configs(kernel: Kernel, configs: Any) -> None:
+    constants = kernel.signature.constants
+    help = f"pass dicts of its constants, such as [{{{next(iter(constants), 'tile')!r}: …}}]"
+    if not isinstance(configs, list | tuple) or not configs or not all(isinstance(each, Mapping) for each in configs):
+        raise TraceError(f"`configs` of tuned kernel `{kernel.name}` is {configs!r}", at=here().location, help=help)
+    for number, each in enumerate(configs, 1):
+        for name in each:
+            if name not in constants:
+                raise TraceError(
+                    f"config {number} of tuned kernel `{kernel.name}` gives `{name}`, which is no constant of it",
+                    at=here().location,
+                    help=f"it has {', '.join(constants)}" if constants else "constants are keyword-only parameters",
+                )
+
+
+def _check_key(kernel: Kernel, key: Any, configs: Sequence[Config]) -> None:
+    names = kernel.signature.names
+    others = [name for name in kernel.signature.constants if not any(name in each for each in configs)]
+    if isinstance(key, str) or not all(isinstance(name, str) for name in key):
+        raise TraceError(
+            f"`key` of tuned kernel `{kernel.name}` is {key!r}", at=here().location, help='pass names: key=["n"]'
+        )
+    for name in key:
+        if name not in (*names, *others):
+            tuned = any(name in each for each in configs)
+            why = "is what is tuned" if tuned else "is no argument of it"
+            raise TraceError(
+                f"`key` of tuned kernel `{kernel.name}` names `{name}`, which {why}",
+                at=here().location,
+                help=f"it takes {', '.join((*names, *others))}",
+            )
+
+
+def _check_cost(kernel: Kernel, cost: Any, key: Sequence[str]) -> None:
+    if cost is None:
+        return
+    known = [*kernel.signature.constants, *key]
+    if not callable(cost):
+        raise TraceError(
+            f"`cost` of tuned kernel `{kernel.name}` is {cost!r}", at=here().location, help="pass a function"
+        )
+    for name in inspect.signature(cost).parameters:
+        if name not in known:
+            raise TraceError(
+                f"`cost` of tuned kernel `{kernel.name}` takes `{name}`, which is neither a constant nor in the key",
+                at=here().location,
+                help=f"it can take {', '.join(known)}",
+            )

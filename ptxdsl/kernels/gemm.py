@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import ptxdsl as pd
 from ptxdsl.errors import public
@@ -161,7 +161,7 @@ def gemm(
     out: Any = None,
     alpha: float = 1.0,
     beta: float = 0.0,
-    config: GemmConfig | None = None,
+    config: GemmConfig | Literal["tune"] | None = None,
     schedule: Schedule | None = None,
     split_k: int | None = None,
     reduction: str | None = None,
@@ -182,7 +182,8 @@ def gemm(
     per_row(…) of (M,), per_column(…) of (N,), of float16, bfloat16, float32, float64 or int32; of int32 only for an
     int32 out. It computes in float32, or in the float64 or int32 of out. A kernel is made for each function, by its
     text and what it reads. `config` gives the tiles, which are chosen otherwise, and the epilogue where the call has
-    none; what it says of the arrays must be so.
+    none; what it says of the arrays must be so. "tune" times the most promising tiles on the GPU, at the first call
+    with matrices that lie so, and keeps the best on disk; on the emulator it is the choice of the model.
 
     Batches: a (batch, M, K) and b (batch, K, N) give out (batch, M, N). A matrix of two dimensions, or a batch stride
     of 0, is one for all; c and operands may be as well. Lists of matrices that lie alike, each anywhere, give a list.

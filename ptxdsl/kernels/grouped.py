@@ -7,7 +7,7 @@ rewrites tensor maps for the problem of its next tile.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import ptxdsl as pd
 from ptxdsl import s64, u32, u64
@@ -174,7 +174,7 @@ def grouped_gemm(
     alpha: float = 1.0,
     beta: float = 0.0,
     schedule: str = "device",
-    config: GemmConfig | None = None,
+    config: GemmConfig | Literal["tune"] | None = None,
     sort: bool = False,
     balance: str | None = None,
 ) -> list[Any]:

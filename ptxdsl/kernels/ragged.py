@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import sqrt
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import s32, s64, u32
@@ -314,7 +314,7 @@ def grouped_gemm_ragged(
     *,
     rows: Any = None,
     out: Any = None,
-    config: GemmConfig | None = None,
+    config: GemmConfig | Literal["tune"] | None = None,
     validate: bool = False,
 ) -> Any:
     """out[offsets[i - 1]:offsets[i]] = a[offsets[i - 1]:offsets[i]] @ b[i] for each group i. Returns out.
@@ -344,7 +344,7 @@ def grouped_gemm_masked(
     counts: Any,
     *,
     out: Any = None,
-    config: GemmConfig | None = None,
+    config: GemmConfig | Literal["tune"] | None = None,
     validate: bool = False,
 ) -> Any:
     """out[i, :counts[i]] = a[i, :counts[i]] @ b[i] for each group i. Returns out.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
@@ -27,11 +27,12 @@ from ptxdsl.kernels.call.lists import list_launch, lists_given
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, describe_type
 from ptxdsl.kernels.call.memory import CALLS, key_of, key_of_lists
 from ptxdsl.kernels.call.problem import GemmProblem, problem_of
+from ptxdsl.kernels.call.tuned import TUNE, TUNED, described_arrays, keep, text_of, tuned, wants_tuning
 from ptxdsl.kernels.call.values import gemm_values
 from ptxdsl.kernels.call.workspace import is_kept
-from ptxdsl.kernels.choose.gemm import choose
+from ptxdsl.kernels.choose.gemm import choose, ranked
 from ptxdsl.kernels.choose.model import candidate, model_of
-from ptxdsl.kernels.choose.warpgroup_products import choose_product
+from ptxdsl.kernels.choose.warpgroup_products import choose_product, ranked_products
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.operands import FP8, Operands
@@ -64,7 +65,7 @@ def run(
     out: object,
     alpha: float,
     beta: float,
-    config: GemmConfig | None,
+    config: GemmConfig | Literal["tune"] | None,
     schedule: Schedule | None,
     split_k: int | None,
     reduction: str | None,
@@ -75,9 +76,15 @@ def run(
     factors = factors_of(alpha, beta)
     if operands is not NO_OPERANDS:
         operands = sequence_of(operands)
+    chosen: GemmConfig | None = None
     if config is not None or epilogue is not None:
-        epilogue = canonical(epilogue_of(config, epilogue), len(operands))
-    choice = Choice(config, schedule, split_k, reduction, epilogue)
+        if wants_tuning(config):
+            said = Choice(None, schedule, split_k, reduction, canonical(epilogue, len(operands)))
+            chosen = _tuned(kernels, (a, b, c, out), factors, said, operands)
+        else:
+            chosen = cast("GemmConfig | None", config)
+        epilogue = canonical(epilogue_of(chosen, epilogue), len(operands))
+    choice = Choice(chosen, schedule, split_k, reduction, epilogue)
     options: tuple[Any, ...] = choice, factors[1] == 0
     arrays: tuple[Any, ...] = out, a, b, c
     if operands:
@@ -97,19 +104,80 @@ def run(
     return problem.out.owner
 
 
-def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = False) -> Traits:
-    """What the kernel for a row-major problem is made for, on the sm_80 path unless it `takes_warpgroups`.
+def _tuned(
+    kernels: Kernels,
+    given: tuple[object, ...],
+    factors: tuple[float, float],
+    choice: Choice,
+    operands: Sequence[object],
+) -> GemmConfig | None:
+    """What config="tune" stands for, for matrices a, b, c and out; None for the choice of the model: on the emulator,
+    for lists, and for arrays of other libraries than torch and CuPy."""
+    a, b, c, out = matrices
+    options = TUNE, choice, factors[1] == 0, *map(type, operands)
+    call = key_of(kernels, options, (out, a, b, c, *map(array_of, operands)))
+    if call is None:
+        return None
+    if call[0] not in TUNED:
+        problem = problem_of(a, b, c, out, factors[1], choice.epilogue, operands).row_major
+        is_read = any(each is out for each in (c, *map(array_of, operands)))
+        written = None if is_read else out  # what is read must not change before the last launch
 
-    Raises LaunchError for what its GPU has not enough of.
-    """
-    a, b, c, out = problem.a, problem.b, problem.c, problem.out
+        def run_with(config: GemmConfig) -> None:
+            _, schedule, split_k, reduction, epilogue = choice
+            run(kernels, a, b, c, written, *factors, config, schedule, split_k, reduction, epilogue, operands)
+
+        def text(config: GemmConfig) -> str:
+            plan = plan_of(kernels, problem, choice._replace(config=config), factors)
+            return text_of(plan.kernel, plan.constants, problem.place[0]) if plan else ""
+
+        described = described_arrays([out, a, b, c, *map(array_of, operands)])
+        keep(call[0], tuned("gemm", described, problem.place, candidates_of(problem, choice), run_with, text))
+    return TUNED[call[0]]
+
+
+def candidates_of(problem: GemmProblem, choice: Choice) -> list[tuple[float, GemmConfig]]:
+    """The configurations of both paths for a row-major problem, with the microseconds that each should take."""
     device, _ = problem.place
-    operands = facts(
+    if not problem.m or not problem.n or not problem.k or _is_copied(problem, choice):
+        return []
+    a, b, model, known = problem.a, problem.b, model_of(device), []
+    if a.type not in FP8:
+        along_k, width = a.major == "row" and b.major == "column", min(a.widest(a.length), b.widest(b.length))
+        is_scheduled, m = choice.is_scheduled or problem.batches is not None, problem.m * (problem.batches or 1)
+        known += ranked(m, problem.n, problem.k, a.type, target(device), width, along_k, is_scheduled, model)
+    if _may_take_warpgroups(problem, choice, device) and are_mappable(problem.k, a, b):
+        known += ranked_products(_product_facts(problem, _facts_of(problem)), model)
+    return known
+
+
+def _is_copied(problem: GemmProblem, choice: Choice) -> bool:
+    """Whether the choice of the model may copy operands first, which no configuration says."""
+    is_open = _may_take_warpgroups(problem, choice, problem.place[0]) and is_read_by_wgmma(problem.a, problem.b)
+    if not is_open or not takes_lines(problem):
+        return False
+    copies = copies_of(problem)
+    return copies.a or copies.b
+
+
+def _facts_of(problem: GemmProblem) -> Operands:
+    """What the arrays of a row-major problem say of their kernel."""
+    a, b, c, out = problem.a, problem.b, problem.c, problem.out
+    return facts(
         a, b, c, out, (a.widest(a.length), b.widest(b.length), narrower(out, c, problem.n)),
         in_place=problem.in_place,
         batches="none" if problem.batches is None else "strided",
         extras=tuple(operand.extra for operand in problem.operands),
     )  # fmt: skip
+
+
+def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = False) -> Traits:
+    """What the kernel for a row-major problem is made for, on the sm_80 path unless it `takes_warpgroups`.
+
+    Raises LaunchError for what its GPU has not enough of.
+    """
+    device, _ = problem.place
+    operands = _facts_of(problem)
     config = config_of(problem, choice, operands, device, takes_warpgroups)
     if config.atom == WGMMA and _is_stored_in_boxes(problem, config):
         operands = replace(operands, out_boxes=True)

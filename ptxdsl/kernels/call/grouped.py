@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ptxdsl import Parameters
 from ptxdsl import config as settings
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.configure import check_is_bool, check_is_config, configure, facts, narrower, settled
+from ptxdsl.kernels.call.configure import check_is_bool, configure, facts, narrower, settled
 from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.grouped_table import ADDRESSES, Deal, address_table, deal, describe
@@ -29,9 +29,16 @@ from ptxdsl.kernels.call.lists import ProblemTable, Send, list_launch, lists_giv
 from ptxdsl.kernels.call.matrix import ArrayArgument
 from ptxdsl.kernels.call.memory import CALLS, key_of_lists
 from ptxdsl.kernels.call.residency import prepared, resident_blocks
+from ptxdsl.kernels.call.tuned import TUNE, TUNED, keep, text_of, tuned, wants_tuning
 from ptxdsl.kernels.call.upload import upload
 from ptxdsl.kernels.call.workspace import workspace
-from ptxdsl.kernels.choose.grouped import choose_tiles, choose_warpgroup_tiles, of_groups
+from ptxdsl.kernels.choose.grouped import (
+    choose_tiles,
+    choose_warpgroup_tiles,
+    of_groups,
+    ranked_of_groups,
+    ranked_tiles,
+)
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import ListFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
@@ -64,18 +71,20 @@ def run(
     alpha: float,
     beta: float,
     schedule: str,
-    config: GemmConfig | None,
+    config: GemmConfig | Literal["tune"] | None,
     sort: bool,
     balance: str | None,
 ) -> list[Any]:
     """out[i] = alpha·a[i]@b[i] + beta·c[i] by one of `kernels`, as `grouped_gemm` says. Returns the list of outputs."""
     _check_schedule(schedule, balance)
-    check_is_config(config)
     check_is_bool("sort", sort)
-    config = settled(config)
     factors = factors_of(alpha, beta)
+    if wants_tuning(config):
+        chosen = _tuned(kernels, (a, b, c, out), factors, schedule, sort, balance)
+    else:
+        chosen = settled(cast("GemmConfig | None", config))
     listed = lists_given(a, b, c, out)
-    key = key_of_lists(kernels, (config, schedule, sort, balance, factors[1] == 0), listed.lengths)
+    key = key_of_lists(kernels, (chosen, schedule, sort, balance, factors[1] == 0), listed.lengths)
     launched = CALLS.launch(key, listed.out, listed.arrays, factors)
     if launched is not None:
         return list(launched)
@@ -85,7 +94,7 @@ def run(
     problems = group.row_major
     device, stream = problems.place
     _check_on_host(device)
-    traits = traits_of(problems, config, schedule, balance is not None)
+    traits = traits_of(problems, chosen, schedule, balance is not None)
     for name, number in zip(("alpha", "beta"), factors, strict=True):
         check_factor(name, number, traits.scalar)
     if problems.out.shapes.all(axis=1).any():
@@ -100,6 +109,59 @@ def run(
         if kept:
             CALLS.keep(key, kept)
     return list(group.out.owners)
+
+
+def _tuned(
+    kernels: Kernels,
+    lists: tuple[Sequence[Any], Sequence[Any], Sequence[Any] | None, Sequence[Any] | None],
+    factors: tuple[float, float],
+    schedule: str,
+    sort: bool,
+    balance: str | None,
+) -> GemmConfig | None:
+    """What config="tune" stands for, for lists a, b, c, out; None for the choice of the model, as on the emulator."""
+    a, b, c, out = lists
+    group = group_of(a, b, c, out, factors[1])
+    if group is None or group.row_major.place[0] is None:
+        return None
+    problems = group.row_major
+    options = schedule, balance, factors[1] == 0, repr(_facts_of(problems))
+    call = TUNE, kernels, options, settings.deciding(), problems.place, problems.shapes.tobytes()
+    if call not in TUNED:
+        written = None if group.in_place else out  # what is read must not change before the last launch
+
+        def run_with(config: GemmConfig) -> None:
+            run(kernels, a, b, c, written, *factors, schedule, config, sort, balance)
+
+        def text(config: GemmConfig) -> str:
+            traits = traits_of(problems, config, schedule, balance is not None)
+            launch = launch_of(kernels, problems, traits, "parts" if balance else schedule, bool(sort))
+            return text_of(launch.kernel, launch.constants, problems.place[0])
+
+        known = candidates_of(problems, schedule, balance is not None)
+        described = repr((options, problems.shapes.tolist()))
+        keep(call, tuned("grouped_gemm", described, problems.place, known, run_with, text))
+    return TUNED[call]
+
+
+def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tuple[float, GemmConfig]]:
+    """The configurations of both paths for row-major problems, with the microseconds that each should take."""
+    device, _ = group.place
+    sizes, model, arch, operands = _sizes(group), model_of(device), target(device), _facts_of(group)
+    if not group.out.shapes.all(axis=1).any():
+        return []
+    usual = AHEAD if group.c is None and not balanced else IN_TURN
+    by_warps = ranked_tiles(sizes, arch, operands, usual, model)
+    is_open = schedule == "device" and not balanced and arch == ARCH and group.a.type is not f32
+    takes_wgmma = is_open and are_lists_mappable(group)
+    return ranked_of_groups(by_warps, ListFacts(sizes, operands), model.multiprocessors, takes_wgmma)
+
+
+def _facts_of(group: ProblemGroup) -> Operands:
+    """What the arrays of row-major problems say of their kernel."""
+    a, b, c, out = group.a, group.b, group.c, group.out
+    widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, out.shapes[:, 1])
+    return facts(a, b, c, out, widths, in_place=group.in_place)
 
 
 def _check_schedule(schedule: str, balance: str | None) -> None:
@@ -118,9 +180,7 @@ def traits_of(
     group: ProblemGroup, config: GemmConfig | None, schedule: str = "device", balanced: bool = False
 ) -> Traits:
     """What the kernel for row-major problems is made for: `config` gives the tiles, else they are chosen."""
-    a, b, c, out = group.a, group.b, group.c, group.out
-    widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, out.shapes[:, 1])
-    operands = facts(a, b, c, out, widths, in_place=group.in_place)
+    a, c, operands = group.a, group.c, _facts_of(group)
     device, _ = group.place
     takes_warpgroups = schedule == "device" and not balanced
     if config is not None and config.atom == WGMMA:

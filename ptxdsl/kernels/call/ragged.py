@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.configure import (
     are_mappable,
     check_is_bool,
-    check_is_config,
     check_mappable,
     configure,
     facts,
@@ -27,8 +26,15 @@ from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument, de
 from ptxdsl.kernels.call.memory import CALLS, key_of
 from ptxdsl.kernels.call.problem import check_devices
 from ptxdsl.kernels.call.residency import resident_blocks, stream_of
+from ptxdsl.kernels.call.tuned import TUNE, TUNED, described_arrays, keep, text_of, tuned, wants_tuning
 from ptxdsl.kernels.call.workspace import workspace
-from ptxdsl.kernels.choose.grouped import choose_tiles, choose_warpgroup_tiles, of_groups
+from ptxdsl.kernels.choose.grouped import (
+    choose_tiles,
+    choose_warpgroup_tiles,
+    of_groups,
+    ranked_of_groups,
+    ranked_tiles,
+)
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import GroupFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
@@ -80,16 +86,18 @@ def run(
     b: object,
     sizes: object,
     out: object,
-    config: GemmConfig | None,
+    config: GemmConfig | Literal["tune"] | None,
     validate: bool,
     index: object = None,
 ) -> Any:
     """The products of the groups that `sizes` tells apart, by one of `kernels`. Returns out."""
-    check_is_config(config)
     check_is_bool("validate", validate)
-    config = settled(config)
     arrays = out, a, b, sizes, index
-    call = key_of(kernels, (form, config, bool(validate)), arrays)
+    if wants_tuning(config):
+        chosen = _tuned(kernels, form, arrays, bool(validate))
+    else:
+        chosen = settled(cast("GemmConfig | None", config))
+    call = key_of(kernels, (form, chosen, bool(validate)), arrays)
     if call:
         launched = CALLS.launch(*call, arrays, ())
         if launched is not None:
@@ -98,9 +106,48 @@ def run(
     if validate:
         check_values(form, groups.sizes, groups.shape[0])
     if groups.out.array.size and groups.b.batches:
-        plan = plan_of(kernels, form, groups, traits_of(groups, form, config), bool(validate))
+        plan = plan_of(kernels, form, groups, traits_of(groups, form, chosen), bool(validate))
         carry_out(plan, call, arrays, groups.out)
     return groups.out.owner
+
+
+def _tuned(kernels: Kernels, form: str, arrays: tuple[object, ...], validate: bool) -> GemmConfig | None:
+    """What config="tune" stands for, for out, a, b, sizes and an index; None for the choice of the model, as on the
+    emulator."""
+    out, a, b, sizes, index = arrays
+    call = key_of(kernels, (TUNE, form, validate), arrays)
+    if call is None:
+        return None
+    if call[0] not in TUNED:
+        groups = groups_of(form, a, b, sizes, out, index=index)
+
+        def run_with(config: GemmConfig) -> None:
+            run(kernels, form, a, b, sizes, out, config, validate, index)
+
+        def text(config: GemmConfig) -> str:
+            plan = plan_of(kernels, form, groups, traits_of(groups, form, config), validate)
+            return text_of(plan.kernel, plan.constants, groups.place[0])
+
+        known = candidates_of(groups, form) if groups.out.array.size and groups.b.batches else []
+        described = f"{form} {described_arrays(arrays)}"
+        keep(call[0], tuned(f"grouped_gemm_{form}", described, groups.place, known, run_with, text))
+    return TUNED[call[0]]
+
+
+def candidates_of(groups: Groups, form: str) -> list[tuple[float, GemmConfig]]:
+    """The configurations of both paths for groups of average size, with the microseconds that each should take."""
+    (rows, n, k), count, (device, _) = groups.shape, groups.b.batches or 1, groups.place
+    if not k:
+        return []
+    model, arch, operands = model_of(device), target(device), _facts_of(groups, form)
+    average = rows if form == "masked" else rows / count
+    sizes = np.full(count, average), n, np.full(count, k)
+    gathers = groups.index is not None  # which takes wgmma
+    by_warps = [] if gathers else ranked_tiles(sizes, arch, operands, AHEAD, model, average=True)
+    is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
+    takes_wgmma = arch == ARCH and is_read and groups.a.type is not f32  # whose low bits wgmma cuts off
+    known = GroupFacts(average, n, k, count, replace(operands, batches="strided"))
+    return ranked_of_groups(by_warps, known, model.multiprocessors, takes_wgmma)
 
 
 def groups_of(
@@ -232,9 +279,7 @@ def check_values(form: str, counted: ArrayArgument, rows: int) -> None:
 def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
     """What the kernel is made for: `config` gives the tiles, else they are chosen."""
     a, b, out = groups.a, groups.b, groups.out
-    _, n, k = groups.shape
-    of_a = a.widest(a.length) if a.major == "row" or form == "masked" else a.type.bytes  # a group begins at any row
-    operands = facts(a, b, None, out, (of_a, b.widest(b.length), out.widest(n)))
+    operands, k = _facts_of(groups, form), groups.shape[2]
     device, _ = groups.place
     config = _chosen(groups, form, operands, device) if config is None else of_groups(config, AHEAD)
     if groups.index is not None and (config.atom != WGMMA or config.swap_ab):
@@ -255,6 +300,13 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
             help="pass a row-major `a`, or leave atom out: then such arrays are copied otherwise",
         )
     return in_boxes(traits, device) if is_boxed(out) else traits
+
+
+def _facts_of(groups: Groups, form: str) -> Operands:
+    """What the arrays say of their kernel."""
+    a, b, out = groups.a, groups.b, groups.out
+    of_a = a.widest(a.length) if a.major == "row" or form == "masked" else a.type.bytes  # a group begins at any row
+    return facts(a, b, None, out, (of_a, b.widest(b.length), out.widest(groups.shape[1])))
 
 
 def is_boxed(out: Matrix) -> bool:

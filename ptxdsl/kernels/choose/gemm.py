@@ -61,6 +61,19 @@ def choose(
     return _in_columns(config) if _is_low(best, m, n) else config
 
 
+def ranked(
+    m: int, n: int, k: int, inputs: Type, arch: str, width: int, along_k: bool, scheduled: bool, model: CostModel
+) -> list[tuple[float, GemmConfig]]:
+    """The configurations that `choose` chooses from, with the microseconds that each should take."""
+    shape, fitting = (m, n, k), _fitting(inputs, arch, width, along_k)
+    if scheduled:
+        known = _filled([config for config in fitting if _persistent(config, inputs).fits(arch)], m, n)
+        return [(model.product(candidate(config, inputs), shape, width), config) for config in known]
+    wholes = [candidate(config, inputs) for config in _filled(fitting, m, n)]
+    options = [option for whole in wholes for option in shared(whole, shape, width, along_k, model.multiprocessors)]
+    return [(model.product(option, shape, width), shared_config(option, model.multiprocessors)) for option in options]
+
+
 def _shortest_ring(timed: list[tuple[float, Candidate]]) -> Candidate:
     """The best; of rings that differ by little the shortest: the rest of the memory is the L1 cache of the epilogue."""
     least, best = min(timed, key=itemgetter(0))

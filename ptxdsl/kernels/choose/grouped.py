@@ -5,7 +5,14 @@ from __future__ import annotations
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.choose import candidates
 from ptxdsl.kernels.choose.model import CostModel, Sizes, model_of
-from ptxdsl.kernels.choose.warpgroups import BEGINNING, READING, GroupFacts, ListFacts, choose_warpgroups
+from ptxdsl.kernels.choose.warpgroups import (
+    BEGINNING,
+    READING,
+    GroupFacts,
+    ListFacts,
+    choose_warpgroups,
+    ranked_warpgroups,
+)
 from ptxdsl.kernels.config import GemmConfig, specialise
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.tiles.schedule import TileSchedule
@@ -51,6 +58,29 @@ def choose_tiles(
     scheduled = {config: specialise(config, schedule=schedule) for config in known}
     fitting = (config for config in known if scheduled[config].traits(operands, arch).fits(arch))
     return scheduled[min(fitting, key=lambda config: costs.group(config, operands.inputs, sizes, balanced, average))]
+
+
+def ranked_tiles(
+    sizes: Sizes, arch: str, operands: Operands, schedule: TileSchedule, model: CostModel, *, average: bool = False
+) -> list[tuple[float, GemmConfig]]:
+    """The configurations that `choose_tiles` chooses from, without a schedule, with the microseconds that tensor cores
+    should be busy for."""
+    along_k = operands.a_major == operands.b_major == "k"
+    known = candidates.of_groups(operands.inputs, operands.narrowest, along_k)
+    fitting = [each for each in known if specialise(each, schedule=schedule).traits(operands, arch).fits(arch)]
+    return [(model.group(each, operands.inputs, sizes, average=average), each) for each in fitting]
+
+
+def ranked_of_groups(
+    by_warps: list[tuple[float, GemmConfig]], facts: GroupFacts | ListFacts, multiprocessors: int, takes_wgmma: bool
+) -> list[tuple[float, GemmConfig]]:
+    """Configurations of both paths, without a schedule, with the microseconds that they should take."""
+    reading = facts.moved / READING
+    known = [(BEGINNING + max(time, reading), config) for time, config in by_warps]
+    if takes_wgmma:
+        ranked = ranked_warpgroups(facts, multiprocessors)
+        known += [(time, specialise(config, schedule=USUAL.schedule)) for time, config in ranked]
+    return known
 
 
 def choose_warpgroup_tiles(

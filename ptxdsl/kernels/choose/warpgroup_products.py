@@ -15,7 +15,14 @@ from typing import NamedTuple
 
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.rates import WarpgroupRates
-from ptxdsl.kernels.choose.warpgroups import CLEARLY, LEAST_STAGES, ProductFacts, choose_warpgroups, stages_of
+from ptxdsl.kernels.choose.warpgroups import (
+    CLEARLY,
+    LEAST_STAGES,
+    ProductFacts,
+    choose_warpgroups,
+    ranked_warpgroups,
+    stages_of,
+)
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
@@ -74,6 +81,19 @@ def choose_product(
     if option is None or time >= CLEARLY * other_time:
         return None
     return option.config(depth)
+
+
+def ranked_products(facts: ProductFacts, model: CostModel) -> list[tuple[float, GemmConfig]]:
+    """The configurations that `choose_product` chooses from, with the microseconds that each should take."""
+    depth, rates, multiprocessors = (
+        LINE_BYTES // facts.operands.inputs.bytes,
+        model.rates.warpgroups,
+        model.multiprocessors,
+    )
+    if facts.tiles((*LARGE, depth)) >= FILLED * multiprocessors:
+        return ranked_warpgroups(facts, multiprocessors)
+    known = options(facts, multiprocessors, facts.operands.batches != "none")
+    return [(estimate(option, facts, rates, multiprocessors), option.config(depth)) for option in known]
 
 
 def options(facts: ProductFacts, multiprocessors: int, whole: bool = False) -> Iterator[Option]:

@@ -122,6 +122,19 @@ def choose_scaled(facts: Facts, multiprocessors: int, most_columns: int) -> Gemm
     return GemmConfig(tile=tile, stages=stages_of(tile, facts.operands), atom=WGMMA)
 
 
+def ranked_warpgroups(facts: Facts, multiprocessors: int) -> list[tuple[float, GemmConfig]]:
+    """The configurations that `choose_warpgroups` chooses from, with the microseconds that each should take."""
+    depth = LINE_BYTES // facts.operands.inputs.bytes
+    tiles = [(m, n, depth) for m, n in TILES if _takes(facts.operands, (m, n, depth))]
+    return [
+        (
+            estimate(facts, tile, multiprocessors),
+            GemmConfig(tile=tile, stages=stages_of(tile, facts.operands), atom=WGMMA, schedule=PERSISTENT),
+        )
+        for tile in tiles
+    ]
+
+
 def estimate(facts: Facts, tile: tuple[int, int, int], multiprocessors: int) -> float:
     """Microseconds: rounds of tiles at the rate of the tensor cores, or reading and writing everything once."""
     rounds, iterations = ceil(facts.tiles(tile) / multiprocessors), ceil_div(facts.k, tile[2])

@@ -1,0 +1,91 @@
+"""`config="tune"`: the configuration that takes the least time for arrays that lie so, found once and kept on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from functools import partial
+
+from ptxdsl import config as settings
+from ptxdsl import driver
+from ptxdsl.arrays import describe
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.memory import MOST_KEYS
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.runtime.dispatch import target
+from ptxdsl.runtime.timing import GpuClock
+from ptxdsl.tune.measure import Subject, TuningOption, best_of, remembered
+
+TUNE = "tune"
+CLOSE = 2.0  # times what the model finds best: the others are not timed
+MOST = 10
+USUAL = GemmConfig()
+TUNED: dict[Hashable, GemmConfig | None] = {}
+"""What was found in this process, by all that decides about a call; None for the choice of the model."""
+
+
+def wants_tuning(config: object) -> bool:
+    """Whether a caller asks for the best by measuring."""
+    return isinstance(config, str) and config == TUNE
+
+
+def tuned(
+    kernel: str,
+    problem: str,
+    place: tuple[int | None, int],
+    timed: Iterable[tuple[float, GemmConfig]],
+    run: Callable[[GemmConfig], object],
+    text: Callable[[GemmConfig], str],
+) -> GemmConfig | None:
+    """The best of configurations, by what the model says that they take: measured by `run`, which launches one, on the
+    GPU and stream of a `place`. `text` is the PTX of one. None for the model's choice, as on the emulator."""
+    device, stream = place
+    configs = promising(timed)
+    if device is None or settings.current().device == "emulator" or not configs:
+        return None
+    options = {
+        label: TuningOption(label, partial(run, each), partial(text, each))
+        for label, each in ((label_of(each), each) for each in configs)
+    }
+    subject = Subject(kernel, driver.device(device).name, problem)
+    option = remembered(subject, list(options.values()))
+    if option is None:
+        with driver.on(device), GpuClock(stream) as clock:
+            option = best_of(subject, list(options.values()), clock)
+    return next(each for each in configs if label_of(each) == option.label)
+
+
+def keep(call: Hashable, config: GemmConfig | None) -> None:
+    """Remembers what was found for a call."""
+    if len(TUNED) >= MOST_KEYS:
+        TUNED.clear()
+    TUNED[call] = config
+
+
+def described_arrays(arrays: Sequence[object]) -> str:
+    """How arrays lie, for the name of an entry on disk."""
+    return ", ".join("none" if each is None else _described(each) for each in arrays)
+
+
+def _described(owner: object) -> str:
+    array = describe(owner)
+    assert array is not None
+    return f"{array.type or array.dtype}{list(array.shape)} by {list(array.strides)}"
+
+
+def text_of(kernel: Kernel, constants: Mapping[str, object], device: int | None) -> str:
+    """The PTX of a kernel for a GPU."""
+    return kernel.variant(target(device), dict(constants)).text
+
+
+def promising(timed: Iterable[tuple[float, GemmConfig]]) -> list[GemmConfig]:
+    """Those that the model finds best, and others that come close, the best first."""
+    ordered = sorted(timed, key=lambda pair: pair[0])
+    close = [config for time, config in ordered if time <= CLOSE * ordered[0][0]]
+    return list(dict.fromkeys(close))[:MOST]
+
+
+def label_of(config: GemmConfig) -> str:
+    """A configuration by what is not usual in it."""
+    told = ((field.name, getattr(config, field.name)) for field in fields(GemmConfig) if field.name != "epilogue")
+    return ", ".join(f"{name}={value!r}" for name, value in told if value != getattr(USUAL, name)) or "usual"

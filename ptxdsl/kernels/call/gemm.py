@@ -106,7 +106,7 @@ def run(
 
 def _tuned(
     kernels: Kernels,
-    given: tuple[object, ...],
+    matrices: tuple[object, ...],
     factors: tuple[float, float],
     choice: Choice,
     operands: Sequence[object],

@@ -77,7 +77,7 @@ def parallel(model):
     if "--fsdp" in sys.argv:
         fully_shard(model)
         return model
-    return DistributedDataParallel(model)
+    return DistributedDataParallel(model, device_ids=[DEVICE.index] if ON_GPU else None)
 
 
 def batches(steps):
@@ -121,6 +121,8 @@ def timed(plain, state):
 
 
 def main():
+    if ON_GPU:
+        torch.cuda.set_device(DEVICE)
     if RANKS > 1:
         dist.init_process_group("nccl" if ON_GPU else "gloo")
     torch.manual_seed(19)

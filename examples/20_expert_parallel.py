@@ -52,17 +52,18 @@ class SecondStream:
         self.stream = torch.cuda.Stream() if used and ON_GPU else None
 
     def exchange(self, rows, sent, received):
-        """The exchanged rows, for which `arrived` waits."""
+        """The exchanged rows, and the event for which `arrived` waits."""
         if self.stream is None:
-            return Exchange.apply(rows, sent, received)
+            return Exchange.apply(rows, sent, received), None
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
             rows.record_stream(self.stream)
-            return Exchange.apply(rows, sent, received)
+            return Exchange.apply(rows, sent, received), self.stream.record_event()
 
-    def arrived(self, rows):
-        if self.stream is not None:
-            torch.cuda.current_stream().wait_stream(self.stream)
+    def arrived(self, rows, event):
+        """The rows, once they are there: later ones may still be on their way."""
+        if event is not None:
+            torch.cuda.current_stream().wait_event(event)
             rows.record_stream(torch.cuda.current_stream())
         return rows
 
@@ -84,24 +85,25 @@ class ExpertParallel(nn.Module):
     def forward(self, tokens, parts=1):
         """The tokens of a part travel on a second stream while those of another are multiplied, where there are any."""
         stream = SecondStream(used=parts > 1)
-        travels = [self.plan(part) for part in tokens.chunk(parts)]
-        arriving = [stream.exchange(rows, *travel) for rows, _, _, travel in travels]
+        travels = self.plan(tokens.chunk(parts))
+        arriving = [stream.exchange(rows, sent, received) for rows, _, _, sent, received in travels]
         back = []
-        for rows, (_, _, incoming, (sent, received)) in zip(arriving, travels, strict=True):
-            done = self.multiply(stream.arrived(rows), incoming)
-            back.append(stream.exchange(done, received, sent))
-        results = [combine(stream.arrived(b), routes) for b, (_, routes, _, _) in zip(back, travels, strict=True)]
-        return torch.cat(results)
+        for rows, (_, _, incoming, sent, received) in zip(arriving, travels, strict=True):
+            back.append(stream.exchange(self.multiply(stream.arrived(*rows), incoming), received, sent))
+        return torch.cat([combine(stream.arrived(*rows), t[1]) for rows, t in zip(back, travels, strict=True)])
 
-    def plan(self, tokens):
-        """The rows that leave, sorted by expert; their routes; how many come for each local expert from each rank; and
-        how many go to and come from each rank, which the host has to know."""
-        routes = route(self.router(tokens), self.chosen)
-        leaving = routes.ends.diff(prepend=routes.ends.new_zeros(1)).view(self.ranks, self.local)
+    def plan(self, parts):
+        """Of each part: the rows that leave, sorted by expert; their routes; how many come for each local expert from
+        each rank; how many go to and come from each rank, for which the host waits once."""
+        routes = [route(self.router(tokens), self.chosen) for tokens in parts]
+        ends = torch.stack([each.ends for each in routes])
+        counts = ends.diff(prepend=ends.new_zeros(len(parts), 1))
+        leaving = counts.view(len(parts), self.ranks, self.local).transpose(0, 1).contiguous()
         incoming = torch.empty_like(leaving)
         dist.all_to_all_single(incoming, leaving)
-        sent, received = torch.stack([leaving.sum(1), incoming.sum(1)]).tolist()
-        return tokens[routes.source], routes, incoming, (sent, received)
+        sent, received = torch.stack([leaving.sum(2).t(), incoming.sum(2).t()]).tolist()
+        rows = [tokens[each.source] for tokens, each in zip(parts, routes, strict=True)]
+        return list(zip(rows, routes, incoming.unbind(1), sent, received, strict=True))
 
     def multiply(self, rows, incoming):
         """The rows through their experts: they come sorted by rank, and are multiplied sorted by expert."""

@@ -1,4 +1,4 @@
-"""Speed of gemm() with f64, tf32, s8 and bf16 operands, and with fused epilogues, against cuBLAS through torch.
+"""Speed of gemm() with f64, tf32, s8, e4m3 and bf16 operands, and with fused epilogues, against cuBLAS through torch.
 
 An epilogue is held against what torch users write: the product and the bias in one call (addmm), then the activation,
 then the residual; and against addmm alone.
@@ -17,9 +17,25 @@ from protocols import Run
 from ptxdsl.kernels.epilogue import add_gelu, per_column, relu
 from ptxdsl.kernels.gemm import gemm
 
-DTYPES = {"f64": torch.float64, "tf32": torch.float32, "s8": torch.int8, "bf16": torch.bfloat16}
+DTYPES = {
+    "f64": torch.float64,
+    "tf32": torch.float32,
+    "s8": torch.int8,
+    "e4m3": torch.float8_e4m3fn,
+    "bf16": torch.bfloat16,
+}
+OUTPUTS = {"s8": torch.int32, "e4m3": torch.bfloat16}
 SIZES = (4096, 8192)
 PRODUCT, GELU, RESIDUAL = "product", "gelu(a@b + bias)", "relu(a@b + bias) + residual"
+
+
+def scaled_mm(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    """Of 8-bit floats, with scales of 1."""
+    one = torch.ones((), device="cuda")
+    return torch._scaled_mm(a, b, one, one, out_dtype=out.dtype, out=out, use_fast_accum=True)
+
+
+PRODUCTS = {"s8": torch._int_mm, "e4m3": scaled_mm}
 
 
 class Case(NamedTuple):
@@ -41,16 +57,16 @@ def values(dtype: torch.dtype, *shape: int) -> torch.Tensor:
     """N(0,1), or all values of int8."""
     if dtype is torch.int8:
         return torch.randint(-128, 128, shape, device="cuda", dtype=dtype)
-    return torch.randn(*shape, device="cuda", dtype=dtype)
+    return torch.randn(*shape, device="cuda", dtype=torch.float32).to(dtype)
 
 
 @functools.lru_cache(maxsize=1)
 def matrices(case: Case) -> Matrices:
     dtype, size = DTYPES[case.dtype], case.size
     a, b = (values(dtype, size, size) if letter == "t" else values(dtype, size, size).T for letter in case.layout)
-    sums = torch.int32 if case.dtype == "s8" else dtype
+    output = OUTPUTS.get(case.dtype, dtype)
     bias, residual = values(dtype, size), values(dtype, size, size)
-    return Matrices(a, b, bias, residual, torch.empty(size, size, device="cuda", dtype=sums))
+    return Matrices(a, b, bias, residual, torch.empty(size, size, device="cuda", dtype=output))
 
 
 def by_torch(case: Case) -> dict[str, Run]:
@@ -58,7 +74,7 @@ def by_torch(case: Case) -> dict[str, Run]:
     torch.backends.cuda.matmul.allow_tf32 = True
     a, b, bias, residual, out = matrices(case)
     if case.function == PRODUCT:
-        return {"cublas": functools.partial(torch._int_mm if case.dtype == "s8" else torch.mm, a, b, out=out)}
+        return {"cublas": functools.partial(PRODUCTS.get(case.dtype, torch.mm), a, b, out=out)}
     fused = {
         GELU: lambda: functional.gelu(torch.addmm(bias, a, b), approximate="tanh"),
         RESIDUAL: lambda: torch.relu(torch.addmm(bias, a, b)) + residual,
@@ -95,7 +111,8 @@ def main() -> None:
     chosen = options.parse_args()
     sizes = chosen.size or SIZES
     cases = [Case(PRODUCT, size, dtype) for dtype in DTYPES for size in sizes]
-    cases += [Case(PRODUCT, sizes[0], dtype, layout) for dtype in DTYPES for layout in ("tt", "nn", "nt")]
+    turned = [dtype for dtype in DTYPES if dtype != "e4m3"]  # which is read along K alone
+    cases += [Case(PRODUCT, sizes[0], dtype, layout) for dtype in turned for layout in ("tt", "nn", "nt")]
     cases += [Case(function, size, "bf16") for function in (GELU, RESIDUAL) for size in sizes]
     common.main(common.Benchmark(by_torch, by_us, label, operations), cases, chosen)
 

@@ -5,9 +5,9 @@ import time
 from types import SimpleNamespace
 
 import numpy as np
-from ml_dtypes import bfloat16
+from ml_dtypes import bfloat16, float8_e4m3fn
 
-__all__ = ["bfloat16"]
+__all__ = ["bfloat16", "float8_e4m3fn"]
 dtype = type
 float16, float32, float64, int8, int32, uint8 = np.float16, np.float32, np.float64, np.int8, np.int32, np.uint8
 RNG = np.random.default_rng(0)
@@ -17,6 +17,9 @@ class Tensor(np.ndarray):
     """An array with torch's names. By its module ptxdsl sees one of numpy."""
 
     __module__ = "numpy"
+
+    def to(self, dtype):
+        return self.astype(dtype)
 
     def half(self):
         return self.astype(float16)
@@ -94,6 +97,14 @@ def matmul(a, b, out):
 
 
 mm = bmm = _int_mm = matmul
+
+
+def ones(shape, device):
+    return _tensor(np.ones(shape), float32)
+
+
+def _scaled_mm(a, b, scale_a, scale_b, out_dtype, out, use_fast_accum):
+    matmul(a, b, out)
 
 
 def addmm(bias, a, b, out=None):

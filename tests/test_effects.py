@@ -96,3 +96,66 @@ def test_what_is_written_through_members_of_structs(case):
     body, expected = STRUCTS[case]
     kernel = pd.parse(STRUCT.format(body=body))["kernel"]
     assert written(kernel.function) == frozenset(expected.split())
+
+
+CALLED = """
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .func unknown(.param .b64 address);
+.func other(.param .b64 p, .param .b32 n);
+.func read(.param .b64 p) {{ .reg .b64 %p; .reg .b32 %n; ld.param.b64 %p, [p]; ld.b32 %n, [%p]; ret; }}
+.func write(.param .b64 p, .param .b64 q)
+{{
+    .reg .b64 %p, %q; .reg .b32 %n;
+    ld.param.b64 %p, [p];
+    ld.param.b64 %q, [q];
+    ld.b32 %n, [%p];
+    st.b32 [%q+4], %n;
+    ret;
+}}
+.func (.param .b64 r) moved(.param .b64 p) {{ .reg .b64 %p; ld.param.b64 %p, [p]; st.param.b64 [r], %p; ret; }}
+.func (.reg .b64 %r) kept(.reg .b64 %p) {{ mov.b64 %r, %p; ret; }}
+.func recurse(.param .b64 p, .param .b32 n)
+{{
+    .reg .b64 %p;
+    ld.param.b64 %p, [p];
+    {{ .param .b64 a; .param .b32 b; st.param.b64 [a], %p; call other, (a, b); }}
+    ret;
+}}
+.func other(.param .b64 p, .param .b32 n)
+{{
+    .reg .b64 %p;
+    ld.param.b64 %p, [p];
+    {{ .param .b64 a; .param .b32 b; st.param.b64 [a], %p; call recurse, (a, b); }}
+    st.b32 [%p], 1;
+    ret;
+}}
+.visible .entry kernel(.param .u64 x, .param .u64 y)
+{{
+    .reg .b64 %x, %y, %p;
+    .reg .b32 %n;
+    .param .b64 a; .param .b64 b; .param .b64 c; .param .b32 n;
+    ld.param.u64 %x, [x];
+    ld.param.u64 %y, [y];
+    st.param.b64 [a], %x;
+    st.param.b64 [b], %y;
+    {body}
+}}
+"""
+CALLS = {
+    "read": ("call read, (a);", ""),
+    "written": ("call write, (a, b);", "y"),
+    "written, and read by another": ("call write, (a, b); call read, (b);", "y"),
+    "given back and read": ("call (c), moved, (a); ld.param.b64 %p, [c]; ld.b32 %n, [%p];", ""),
+    "given back and written": ("call (c), moved, (a); ld.param.b64 %p, [c]; st.b32 [%p], 1;", "x"),
+    "through two functions that call each other": ("call recurse, (b, n);", "y"),
+    "to a function that is not there": ("call read, (a); call unknown, (b);", "y"),
+    "in registers": ("call (%p), kept, (%x); st.b32 [%p], 1;", "x"),
+}
+
+
+@pytest.mark.parametrize("body, parameters", CALLS.values(), ids=CALLS)
+def test_addresses_are_followed_into_functions(body, parameters):
+    kernel = pd.parse(CALLED.format(body=body)).ir.kernels[0]
+    assert written(kernel) == set(parameters.split())

@@ -378,3 +378,10 @@ def test_a_name_of_the_kernel_is_no_function_of_another_module():
     with pytest.raises(pd.TraceError) as refused:
         k.ptx()
     assert refused.value.message == "`smooth` is a function of another module, and a name in the kernel `k`"
+
+
+def test_what_a_function_only_reads_may_be_read_only():
+    x, y = np.arange(9, dtype=np.float32) ** 2, np.zeros(8, np.float32)
+    x.flags.writeable = False
+    pd.link(smoothed, PTX)["smoothed"][1, 8](x, y, 8)
+    assert (y == expected(8)).all()

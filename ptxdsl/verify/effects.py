@@ -35,17 +35,46 @@ def written(function: ir.Function) -> frozenset[str]:
     """The names of parameters of 64 bits whose value may be part of an address that the kernel writes to.
 
     Of a struct `p` it is `p+8` for the eight bytes at 8, and `p` where the kernel computes the place that it loads. An
-    address that is stored in shared or local memory is followed to where it is loaded again. One that is stored
-    anywhere else, or passed to a function, counts as written through.
+    address that is stored in shared or local memory, or passed to a function of the module, is followed to where it is
+    used. One that is stored anywhere else, or passed to a function that is not there, counts as written through.
     """
+    return frozenset(map(str, _written(function, _of_callees(function))))
+
+
+Written = Mapping[ir.Function, frozenset[int]]
+"""The parameters of functions, by their numbers, through which they may write."""
+
+
+def _written(function: ir.Function, callees: Written) -> Origins:
+    """The parameters of a function through which it may write."""
     variables = [p for p in function.parameters if isinstance(p, ir.Variable)]
     parameters = {p for p in variables if p.type.bits == 64 and not p.shape}
     structs = {p for p in variables if p.shape}
-    steps = [_step(i) for i in function.walk() if isinstance(i.opcode, Opcode)]
-    through = _Flow(parameters, structs, steps).written()
-    return frozenset(
-        str(origin) for origin in through if isinstance(origin, StructWord) or origin in parameters | structs
-    )
+    through = _Flow(parameters, structs, _steps(function), callees).written()
+    return frozenset(o for o in through if isinstance(o, StructWord) or o in parameters | structs)
+
+
+def _of_callees(function: ir.Function) -> Written:
+    """What the functions that it calls write, and those that they call: from nothing on, until that is no news."""
+    callees: dict[ir.Function, frozenset[int]] = {}
+    pending = [function]
+    while pending:
+        called = {step.call.function for step in _steps(pending.pop()) if step.call}
+        new = [each for each in called if each is not None and each not in callees]
+        callees |= dict.fromkeys(new, frozenset[int]())
+        pending += new
+    while True:
+        found = {callee: _numbers(callee, _written(callee, callees)) for callee in callees}
+        if found == callees:
+            return callees
+        callees = found
+
+
+def _numbers(function: ir.Function, through: Origins) -> frozenset[int]:
+    """Which parameters these are; registers as parameters may be written through."""
+    named = {origin.parameter if isinstance(origin, StructWord) else origin for origin in through}
+    pairs = enumerate(function.parameters)
+    return frozenset(n for n, p in pairs if p in named or (isinstance(p, ir.Register) and p.type.bits >= ADDRESS_BITS))
 
 
 class _Memory(NamedTuple):
@@ -57,7 +86,20 @@ class _Memory(NamedTuple):
 
     @property
     def is_of_kernel(self) -> bool:
-        return self.space.startswith(KERNEL_SPACES)
+        return self.space.startswith(KERNEL_SPACES) or _is_passed(self.base)
+
+
+def _is_passed(base: object) -> bool:
+    """Whether it is a variable that holds an argument or a result."""
+    return isinstance(base, ir.Variable) and base.space == "param"
+
+
+class _Call(NamedTuple):
+    """A call, of a function that the module defines or of another one."""
+
+    function: ir.Function | None
+    arguments: tuple[Any, ...]
+    results: tuple[Any, ...]
 
 
 class _Step(NamedTuple):
@@ -67,12 +109,16 @@ class _Step(NamedTuple):
     sources: tuple[Any, ...]  # registers, and variables whose addresses are taken
     memory: tuple[_Memory, ...]
     target: _Memory | None  # that of the memory to which it writes
-    is_call: bool
+    call: _Call | None
 
     @property
     def wide(self) -> Iterator[ir.Register]:
         """The sources that hold whole addresses."""
         return (s for s in self.sources if isinstance(s, ir.Register) and s.type.bits >= ADDRESS_BITS)
+
+
+def _steps(function: ir.Function) -> list[_Step]:
+    return [_step(i) for i in function.walk() if isinstance(i.opcode, Opcode)]
 
 
 def _step(instruction: ir.Instruction) -> _Step:
@@ -86,8 +132,16 @@ def _step(instruction: ir.Instruction) -> _Step:
         tuple(_leaves(v for o, v in bound if not o.written)),
         tuple(value for name, value in memory.items() if name != TENSOR_MAP),
         memory.get(opcode.op.stores),
-        any(o.word == "arguments" for o, _ in bound),
+        _call({o.name: value for o, value in bound}) if opcode.form.name == "call" else None,
     )
+
+
+def _call(operands: Mapping[str, Any]) -> _Call:
+    function = operands.get("function")
+    defined = function if isinstance(function, ir.Function) and function.body is not None else None
+    nothing = ir.Arguments(())
+    arguments, results = (operands.get(name, nothing).elements for name in ("arguments", "results"))
+    return _Call(defined, arguments, results)
 
 
 def _leaves(operands: Iterable[object]) -> Iterator[Any]:
@@ -104,13 +158,15 @@ def _leaves(operands: Iterable[object]) -> Iterator[Any]:
 class _Flow:
     """What values may be part of: `held` in registers, `kept` in shared and local variables."""
 
-    def __init__(self, parameters: set[ir.Variable], structs: set[ir.Variable], steps: list[_Step]) -> None:
-        self.parameters, self.structs, self.steps = parameters, frozenset(structs), steps
+    def __init__(
+        self, parameters: set[ir.Variable], structs: set[ir.Variable], steps: list[_Step], callees: Written
+    ) -> None:
+        self.parameters, self.structs, self.steps, self.callees = parameters, frozenset(structs), steps, callees
         bases = (memory.base for step in steps for memory in step.memory)
         named = (*(source for step in steps for source in step.sources), *bases)
-        self.kernel_memory = frozenset(v for v in named if isinstance(v, ir.Variable) and v.space in KERNEL_SPACES) | {
-            ELSEWHERE
-        }
+        variables = frozenset(v for v in named if isinstance(v, ir.Variable)) - parameters - structs
+        self.memory = frozenset(v for v in variables if v.space in KERNEL_SPACES) | {ELSEWHERE}
+        self.kernel_memory = self.memory | frozenset(filter(_is_passed, variables))
         addressed = self.kernel_memory | self.structs
         self.held: dict[Any, Origins] = defaultdict(
             frozenset, {variable: frozenset([variable]) for variable in addressed}
@@ -131,12 +187,22 @@ class _Flow:
         is_news = _add(self.held, step.into, origins)
         if step.target and step.target.is_of_kernel:
             is_news |= _add(self.kept, self._variables(step.target), self._stored(step))
+        if step.call:
+            passed = NOTHING.union(*map(self._passed, step.call.arguments))
+            is_news |= _add(self.kept, [r for r in step.call.results if isinstance(r, ir.Variable)], passed)
+            is_news |= _add(self.held, [r for r in step.call.results if isinstance(r, ir.Register)], passed)
         return is_news
+
+    def _passed(self, argument: object) -> Origins:
+        """What an argument of a call may be part of."""
+        return self.kept[argument] if isinstance(argument, ir.Variable) else self.held[argument]
 
     def _written(self, step: _Step) -> Origins:
         through = self.held[step.target.base] if step.target else NOTHING
-        if step.is_call:  # a function may read all memory of its caller
-            return through | self._reached(self._stored(step) | self.kernel_memory)
+        if step.call:  # a function may read all memory of its caller
+            known = self.callees.get(step.call.function) if step.call.function else None
+            chosen = [a for n, a in enumerate(step.call.arguments) if known is None or n in known]
+            return through | self._reached(self.memory.union(*map(self._passed, chosen)))
         leaves = step.target is not None and not step.target.is_of_kernel
         return through | self._reached(self._stored(step)) if leaves else through
 

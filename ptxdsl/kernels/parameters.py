@@ -176,17 +176,19 @@ def grouped_parameters(traits: Traits, mode: str) -> Group:
 
 
 @lru_cache(maxsize=1024)
-def ragged_parameters(traits: Traits) -> Group:
+def ragged_parameters(traits: Traits, scatters: bool = False) -> Group:
     """Those of `ragged_kernel`: matrices, with the elements from one group's to the next, and the sizes of the groups;
     `rows` is how many there are of a, or of each of its matrices."""
     inputs = group_view(traits.operands.inputs)
-    return pd.Parameters.of("Ragged", **ragged_fields(traits, inputs, inputs))
+    return pd.Parameters.of("Ragged", **ragged_fields(traits, inputs, inputs, scatters))
 
 
-def ragged_fields(traits: Traits, a: Any, b: Any) -> dict[str, Any]:
-    """The fields of a kernel for groups of rows, which takes A and B as such fields."""
+def ragged_fields(traits: Traits, a: Any, b: Any, scatters: bool = False) -> dict[str, Any]:
+    """The fields of a kernel for groups of rows, which takes A and B as such fields. Where it `scatters`, `out_index`
+    says which of the `out_rows` rows of out each row of the product is."""
     numbers = {"groups": u32, "rows": u32, "n": u32, "k": u32}
-    return {"a": a, "b": b, "out": group_view(traits.operands.output), "sizes": ptr[s32], **numbers}
+    scattered = {"out_index": ptr[s32], "out_rows": u32} if scatters else {}
+    return {"a": a, "b": b, "out": group_view(traits.operands.output), "sizes": ptr[s32], **numbers, **scattered}
 
 
 @lru_cache(maxsize=1024)

@@ -32,7 +32,7 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import TileTurns
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
-from ptxdsl.kernels.tiles.product import Index, Product, Tile, View, Work
+from ptxdsl.kernels.tiles.product import Index, Product, ScatteredView, Tile, View, Work
 from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
 from ptxdsl.kernels.tiles.visitor import (
     EVERY_LANE,
@@ -59,9 +59,15 @@ BLOCKS = 132  # at work together, on an H200
 
 @pd.kernel
 def ragged_kernel(
-    p: ragged_parameters(traits), *, traits: WarpTraits = USUAL, form: str = "ragged", validate: bool = False
+    p: ragged_parameters(traits, scatters),
+    *,
+    traits: WarpTraits = USUAL,
+    form: str = "ragged",
+    validate: bool = False,
+    scatters: bool = False,
 ) -> None:
-    """`p.sizes` are the end offsets of the groups, or with form="masked" how many rows of each matrix count.
+    """`p.sizes` are the end offsets of the groups, or with form="masked" how many rows of each matrix count. Where it
+    `scatters`, rows of out are those that `p.out_index` says.
 
     Sizes that make no sense are taken for others that do; with `validate` the kernel stops instead.
     """
@@ -70,21 +76,22 @@ def ragged_kernel(
     memory = SharedMemory(traits)
     copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
 
-    def matrices(group: Scalar, first: Scalar) -> tuple[View, View, View]:
+    def matrices(group: Scalar, first: Scalar) -> tuple[View, View, View | ScatteredView]:
         a = _rows(p.a, first, group, traits.operands.a_major == "mn")
-        return a, View(p.b.pointer + group.to(s64) * p.b.apart, p.b.stride), _rows(p.out, first, group)
+        return a, View(p.b.pointer + group.to(s64) * p.b.apart, p.b.stride), rows_of_out(p, first, group, scatters)
 
     compute(traits, memory, copies, groups_walk(p, traits, form, matrices))
 
 
 @pd.kernel(reqntid=lambda traits: traits.threads)
 def warpgroup_ragged_kernel(
-    p: tensor_ragged_parameters(traits, gathers),
+    p: tensor_ragged_parameters(traits, gathers, scatters),
     *,
     traits: WarpgroupTraits = HOPPER,
     form: str = "ragged",
     validate: bool = False,
     gathers: bool = False,
+    scatters: bool = False,
 ) -> None:
     """The same on sm_90a, as `warpgroup_gemm_kernel`. A tile that reaches over the end of its group is multiplied with
     the rows behind it, which are not stored. With `gathers` the rows of A are those that `p.index` says."""
@@ -94,7 +101,7 @@ def warpgroup_ragged_kernel(
     begin(p.a, p.b, *([p.boxes] if traits.operands.out_boxes else []))
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, form)
-    matrices = rows_of_groups(p, traits, form)
+    matrices = rows_of_groups(p, traits, form, scatters)
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         walk = groups_walk(p, traits, form, matrices, turns.taken)
@@ -107,12 +114,12 @@ def warpgroup_ragged_kernel(
         compute_rows(ring, mma, store, groups_walk(p, traits, form, matrices, turns.heard), consumer)
 
 
-def rows_of_groups(p: Any, traits: WarpgroupTraits, form: str) -> Matrices:
+def rows_of_groups(p: Any, traits: WarpgroupTraits, form: str, scatters: bool = False) -> Matrices:
     """Where A, B and out of a group are in their tensors."""
 
-    def matrices(group: Scalar, first: Scalar) -> tuple[TensorView, TensorView, View | GroupRows]:
-        at, out = (0, first) if form == "ragged" else (group, None), _rows(p.out, first, group)
-        stored = GroupRows(*out, TensorView(p.boxes, *at)) if traits.operands.out_boxes else out
+    def matrices(group: Scalar, first: Scalar) -> tuple[TensorView, TensorView, View | ScatteredView | GroupRows]:
+        at, out = (0, first) if form == "ragged" else (group, None), rows_of_out(p, first, group, scatters)
+        stored = GroupRows(out.pointer, out.stride, TensorView(p.boxes, *at)) if traits.operands.out_boxes else out
         return TensorView(p.a, *at), TensorView(p.b, group), stored
 
     return matrices
@@ -225,6 +232,13 @@ def _rows(matrix: Any, first: Scalar, group: Scalar, by_column: bool = False) ->
     return View(matrix.pointer + (row + group.to(s64) * matrix.apart), matrix.stride)
 
 
+def rows_of_out(p: Any, first: Scalar, group: Scalar, scatters: bool) -> View | ScatteredView:
+    """A group's part of the output: its rows from the `first` one on, or those that an index says."""
+    if not scatters:
+        return _rows(p.out, first, group)
+    return ScatteredView(p.out.pointer, p.out.stride, p.out_index + first, p.rows - 1 - first, p.out_rows)
+
+
 class CountsVisitor(DeviceVisitor):
     """Finds groups by how many rows of each count, s32. Its work is (group, tile, 0): each is a matrix of its own."""
 
@@ -313,6 +327,7 @@ def grouped_gemm_ragged(
     offsets: Any,
     *,
     rows: Any = None,
+    out_rows: Any = None,
     out: Any = None,
     config: GemmConfig | Literal["tune"] | None = None,
     validate: bool = False,
@@ -327,6 +342,9 @@ def grouped_gemm_ragged(
     which several experts may have, are gathered on their way to shared memory, on sm_90a. A number that is none of a
     row stands for a row of zeros.
 
+    With `out_rows`, int32 as `rows`, row n of the product goes to out[out_rows[n]], which may have any number of rows:
+    back to the order of tokens. No number stands there twice; one that is none of a row of out drops its row.
+
     An offset below 0 or below one before it is taken for the largest of these, one past the rows for their number: no
     row is of two groups. With `validate`, such offsets are errors. Those of CUDA arrays stop the kernel before it
     writes anything: an error of the GPU, as from a failed assertion, which the next call that waits for it reports.
@@ -334,7 +352,7 @@ def grouped_gemm_ragged(
     Raises LaunchError for arrays that do not fit, and with `validate` for such offsets in host memory; nothing is
     written then.
     """
-    return run(KERNELS, "ragged", a, b, offsets, out, config, validate, rows)
+    return run(KERNELS, "ragged", a, b, offsets, out, config, validate, rows, out_rows)
 
 
 @public

@@ -76,6 +76,28 @@ def test_rows_of_a_are_gathered(name, config, rng):
 
 
 @every_machine
+@pytest.mark.parametrize(
+    "config", [LOW, GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=3)], ids=["sm_90a", "sm_80"]
+)
+@pytest.mark.parametrize("n", [72, 65])
+def test_rows_of_the_output_in_any_order(name, config, n, rng):
+    """Rows that no number names are not written; numbers that are none of a row are of rows that nobody wants."""
+    where, ends, k = machine(name), [0, 1, 66, 131, 140], 64
+    a, b = normal(rng, (150, k), "bf16"), weights(rng, 5, k, n, "column", "bf16")
+    rows = rng.permutation(170)[:150].astype(np.int32) - 5
+    out = np.full((160, n), np.nan).astype(NAMES["bf16"])
+    given = [where.array(x) for x in (a, b, np.array(ends, np.int32), rows, out)]
+    assert grouped_gemm_ragged(*given[:3], out_rows=given[3], out=given[4], config=config) is given[4]
+    values, begin, written = where.values(given[4]), 0, np.zeros(160, bool)
+    for group, end in enumerate(ends):
+        exists = (rows[begin:end] >= 0) & (rows[begin:end] < 160)
+        targets = rows[begin:end][exists]
+        assert near(values[targets], a[begin:end][exists], b[group], "bf16")
+        begin, written[targets] = end, True
+    assert np.isnan(values[~written]).all()
+
+
+@every_machine
 def test_groups_of_few_rows_as_columns_of_wgmma(name, rng):
     config = replace(LOW, tile=(16, 128, 64), swap_ab=True)
     check_ragged(machine(name), rng, [0, 3, 20, 21, 60], 61, 136, 72, config=config)
@@ -232,6 +254,18 @@ def test_refusals(which):
         grouped_gemm_ragged(a, b, np.zeros(len(b), np.int32), config=LOW)
     assert caught.value.message.startswith(message)
     assert caught.value.help == help
+
+
+def test_what_cannot_scatter():
+    a, b, ends = ones(64, 64), ones(1, 64, 64), np.array([64], np.int32)
+    with pytest.raises(pd.LaunchError) as caught:
+        grouped_gemm_ragged(a, b, ends, out_rows=np.zeros(64, np.int32))
+    assert caught.value.message == "`out_rows` says which rows of `out` are written, and `out` is not given"
+    assert caught.value.help == "pass `out`"
+    with pytest.raises(pd.LaunchError) as caught:
+        grouped_gemm_ragged(a, b, ends, out_rows=np.zeros(63, np.int32), out=ones(64, 64))
+    assert caught.value.message == "`out_rows` has 63 numbers; the product has 64 rows"
+    assert caught.value.help == "pass one for each row"
 
 
 def test_what_cannot_gather():

@@ -65,7 +65,8 @@ class Groups:
     b: Matrix
     out: Matrix
     sizes: ArrayArgument
-    index: ArrayArgument | None = None  # which row of a each row of out is of
+    index: ArrayArgument | None = None  # which row of a each row of the product is of
+    out_index: ArrayArgument | None = None  # and which of out it goes to
 
     @property
     def place(self) -> tuple[int | None, int]:
@@ -89,10 +90,11 @@ def run(
     config: GemmConfig | Literal["tune"] | None,
     validate: bool,
     index: object = None,
+    out_index: object = None,
 ) -> Any:
     """The products of the groups that `sizes` tells apart, by one of `kernels`. Returns out."""
     check_is_bool("validate", validate)
-    arrays = out, a, b, sizes, index
+    arrays = out, a, b, sizes, index, out_index
     if wants_tuning(config):
         chosen = _tuned(kernels, form, arrays, bool(validate))
     else:
@@ -102,7 +104,7 @@ def run(
         launched = CALLS.launch(*call, arrays, ())
         if launched is not None:
             return launched
-    groups = groups_of(form, a, b, sizes, out, index=index)
+    groups = groups_of(form, a, b, sizes, out, index=index, out_index=out_index)
     if validate:
         check_values(form, groups.sizes, groups.shape[0])
     if groups.out.array.size and groups.b.batches:
@@ -112,17 +114,17 @@ def run(
 
 
 def _tuned(kernels: Kernels, form: str, arrays: tuple[object, ...], validate: bool) -> GemmConfig | None:
-    """What config="tune" stands for, for out, a, b, sizes and an index; None for the choice of the model, as on the
+    """What config="tune" stands for, for out, a, b, sizes and indices of rows; None for the choice of the model, as on the
     emulator."""
-    out, a, b, sizes, index = arrays
+    out, a, b, sizes, index, out_index = arrays
     call = key_of(kernels, (TUNE, form, validate), arrays)
     if call is None:
         return None
     if call[0] not in TUNED:
-        groups = groups_of(form, a, b, sizes, out, index=index)
+        groups = groups_of(form, a, b, sizes, out, index=index, out_index=out_index)
 
         def run_with(config: GemmConfig) -> None:
-            run(kernels, form, a, b, sizes, out, config, validate, index)
+            run(kernels, form, a, b, sizes, out, config, validate, index, out_index)
 
         def text(config: GemmConfig) -> str:
             plan = plan_of(kernels, form, groups, traits_of(groups, form, config), validate)
@@ -158,6 +160,7 @@ def groups_of(
     out: object,
     inputs: tuple[Type, ...] = INPUTS,
     index: object = None,
+    out_index: object = None,
 ) -> Groups:
     """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
     name, dimensions = ("offsets", 2) if form == "ragged" else ("counts", 3)
@@ -166,26 +169,32 @@ def groups_of(
     _check_inputs(left, right, inputs)
     counted = array_argument(name, sizes, 1, "it has one number for each group", f"pass {name} of the shape (groups,)")
     check_size_array(counted, right.batches or 0, f"`b` has {right.batches} groups")
-    gathered = None if index is None else _index_of(index)
+    gathered = None if index is None else _index_of("rows", index)
     shape = (*(left.full_shape[:-1] if gathered is None else gathered.array.shape), right.shape[1])
-    written = matrix_of_rank(
-        "out", empty(left, shape, outputs(left.type)[0]) if out is None else out, dimensions, str(shape)
-    )
-    check_output(written, shape, left)
-    others = [left, right, counted, *([] if gathered is None else [gathered])]
+    scattered = None if out_index is None else _index_of("out_rows", out_index, shape[0])
+    if scattered is not None and out is None:
+        raise LaunchError("`out_rows` says which rows of `out` are written, and `out` is not given", help="pass `out`")
+    result = empty(left, shape, outputs(left.type)[0]) if out is None else out
+    written = matrix_of_rank("out", result, dimensions, str(shape))
+    check_output(written, shape if scattered is None else (written.full_shape[0], shape[1]), left)
+    others = [left, right, counted, *filter(None, (gathered, scattered))]
     check_devices([*others, written])
     check_written(written, others)
-    return Groups(left, right, written, counted, gathered)
+    return Groups(left, right, written, counted, gathered, scattered)
 
 
-def _index_of(owner: object) -> ArrayArgument:
-    """Which rows of a are gathered. Raises LaunchError for what is no list of numbers."""
-    index = array_argument("rows", owner, 1, "it has one number for each row of out", "reshape it", "int32")
+def _index_of(name: str, owner: object, rows: int | None = None) -> ArrayArgument:
+    """Numbers of rows, as many as are said. Raises LaunchError for what is no list of them."""
+    index = array_argument(name, owner, 1, "it has one number for each row of the product", "reshape it", "int32")
     if index.type is not s32 or not index.array.contiguous:
         raise LaunchError(
-            f"`rows` is {describe_type(index.type)} with strides of {index.array.strides} elements; it takes int32 "
+            f"`{name}` is {describe_type(index.type)} with strides of {index.array.strides} elements; it takes int32 "
             "without gaps",
             help="convert it before, or make a contiguous copy",
+        )
+    if rows is not None and index.array.shape[0] != rows:
+        raise LaunchError(
+            f"`{name}` has {index.array.shape[0]} numbers; the product has {rows} rows", help="pass one for each row"
         )
     return index
 
@@ -299,7 +308,7 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
             "multiples of 16 bytes",
             help="pass a row-major `a`, or leave atom out: then such arrays are copied otherwise",
         )
-    return in_boxes(traits, device) if is_boxed(out) else traits
+    return in_boxes(traits, device) if is_boxed(out) and groups.out_index is None else traits
 
 
 def _facts_of(groups: Groups, form: str) -> Operands:
@@ -333,7 +342,7 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
     if arch != ARCH or not is_read or groups.a.type is f32:  # whose low bits wgmma cuts off
         return config
     computing = inf if groups.index is not None else model.group(config, operands.inputs, sizes, average=True)
-    boxed = replace(operands, batches="strided", out_boxes=is_boxed(groups.out))
+    boxed = replace(operands, batches="strided", out_boxes=is_boxed(groups.out) and groups.out_index is None)
     known = GroupFacts(average, n, k, count, boxed)
     return choose_warpgroup_tiles(known, AHEAD, model.multiprocessors, computing) or config
 
@@ -349,6 +358,8 @@ def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validat
     constants: dict[str, Any] = {"traits": traits, "form": form, "validate": validate}
     if groups.index is not None:
         constants["gathers"] = True
+    if groups.out_index is not None:
+        constants["scatters"] = True
     tiles = most_tiles(groups, traits.tile, form)
     kernel = kernels.of(traits)
     blocks = min(tiles, resident_blocks(kernel, traits.threads, groups.place[0], **constants))
@@ -374,14 +385,17 @@ def most_tiles(groups: Groups, tile: tuple[int, int, int], form: str) -> int:
 def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
     """What the kernel of a path takes, and the matrices as it does."""
     a, b, out = groups.a, groups.b, groups.out
+    index, scatters = groups.out_index, groups.out_index is not None
+    scattered = {"out_index": index, "out_rows": out.shape[0]} if scatters else {}
     if not isinstance(traits, WarpgroupTraits):
-        return ragged_parameters(traits), {"a": group_values(a), "b": group_values(b), "out": group_values(out)}
+        matrices = {"a": group_values(a), "b": group_values(b), "out": group_values(out)}
+        return ragged_parameters(traits, scatters), {**matrices, **scattered}
     boxes = {"boxes": out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
-    index = {} if groups.index is None else {"index": groups.index}
+    gathered = {} if groups.index is None else {"index": groups.index}
     of_a = traits.a.map if groups.index is None else traits.a.row_map
-    mapped = {"a": a.mapped(of_a), "b": b.mapped(traits.b.map), "out": group_values(out), **boxes, **index}
+    mapped = {"a": a.mapped(of_a), "b": b.mapped(traits.b.map), "out": group_values(out), **boxes, **gathered}
     _, turns = workspace(*groups.place, u32, 0, COUNTERS)
-    return tensor_ragged_parameters(traits, bool(index)), {**mapped, "turns": turns}
+    return tensor_ragged_parameters(traits, bool(gathered), scatters), {**mapped, **scattered, "turns": turns}
 
 
 def group_values(matrix: Matrix) -> Parameters:

@@ -24,13 +24,13 @@ def tensor_parameters(traits: WarpgroupTraits) -> Group:
 
 
 @lru_cache(maxsize=1024)
-def tensor_ragged_parameters(traits: WarpgroupTraits, gathers: bool = False) -> Group:
+def tensor_ragged_parameters(traits: WarpgroupTraits, gathers: bool = False, scatters: bool = False) -> Group:
     """Those of `warpgroup_ragged_kernel`: the tensor of all rows of A, as one plane or as one of each group, and that
     of B, a plane of each group; `turns` are the counters of TileTurns; `boxes` is out as a tensor, where it is stored
     so; `index` says which rows of A it `gathers`; else as `ragged_kernel`."""
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
     index = {"index": ptr[s32]} if gathers else {}
-    fields = ragged_fields(traits, traits.a.row_map if gathers else traits.a.map, traits.b.map)
+    fields = ragged_fields(traits, traits.a.row_map if gathers else traits.a.map, traits.b.map, scatters)
     return pd.Parameters.of("TensorRagged", **fields, turns=ptr[u32], **boxes, **index)
 
 

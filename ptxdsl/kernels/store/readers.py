@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ptxdsl as pd
-from ptxdsl import s64
+from ptxdsl import s32, s64, u32
 from ptxdsl.kernels.operands import Extra
 from ptxdsl.kernels.store.words import read
-from ptxdsl.kernels.tiles.product import View
+from ptxdsl.kernels.tiles.product import ScatteredView, View
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.types import Type
@@ -19,8 +19,35 @@ class Running:
         self.pointer = pd.var(matrix.pointer.type, element(matrix, at))
         self.step = matrix.stride * rows
 
+    def exists(self, wanted: Scalar) -> Scalar:
+        """Whether there is such a row, where one is `wanted`."""
+        return wanted
+
     def advance(self) -> None:
         self.pointer += self.step
+
+
+class Scattered(Running):
+    """The same of rows in any order: a pointer into one after another, `rows` further down the product each time."""
+
+    def __init__(self, matrix: ScatteredView, at: tuple[Scalar, Scalar], rows: int) -> None:
+        self.matrix, self.rows, self.column = matrix, rows, at[1]
+        self.row, self.number = pd.var(u32, at[0]), pd.var(s32, 0)
+        self.pointer = pd.var(matrix.pointer.type, matrix.pointer)
+        self._seek()
+
+    def exists(self, wanted: Scalar) -> Scalar:
+        """Whether there is such a row, where one is `wanted`."""
+        return wanted & (self.number >= 0) & (self.number < self.matrix.rows.to(s32))
+
+    def advance(self) -> None:
+        self.row += self.rows
+        self._seek()
+
+    def _seek(self) -> None:
+        matrix = self.matrix
+        self.number.set(matrix.numbers[pd.min(self.row, matrix.last)])
+        self.pointer.set(element(View(matrix.pointer, matrix.stride), (self.number, self.column)))
 
 
 def element(matrix: View, at: tuple[Scalar, Scalar]) -> PointerValue:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import ptxdsl as pd
 from ptxdsl import b8, s32
 from ptxdsl.kernels.operands import Extra
-from ptxdsl.kernels.store.readers import Reader, Running
+from ptxdsl.kernels.store.readers import Reader, Running, Scattered
 from ptxdsl.kernels.store.traced import traced
 from ptxdsl.kernels.store.words import WIDEST, pack, read_words, write_words
-from ptxdsl.kernels.tiles.product import Part, Work
+from ptxdsl.kernels.tiles.product import Part, ScatteredView, Work
 from ptxdsl.kernels.traits import PAD, Traits
 from ptxdsl.layout import Layout, composition, in_bytes, make_tiled_copy, make_tiled_copy_c
 from ptxdsl.trace.instruction import Scalar
@@ -72,7 +72,8 @@ class Sending:
         warp_m, warp_n = warp % layout.warps[0], warp // layout.warps[0]
         at = first[0] + warp_m * layout.warp[0] + row, first[1] + warp_n * layout.warp[1] + column
         self.rows_left, self.columns_left = (self.product.m - at[0]).to(s32), (self.product.n - at[1]).to(s32)
-        self.out = Running(self.product.out, at, store.step)
+        out = self.product.out
+        self.out = (Scattered if isinstance(out, ScatteredView) else Running)(out, at, store.step)
         self.c = self._reader_of_c(at)
         extras = zip(store.operands.extras, self.product.extras, strict=True)
         self.extras = [self._reader(extra, values, at) for extra, values in extras]
@@ -131,7 +132,7 @@ class Sending:
         """One chunk a lane, of rows `first` and the following, which are staged from `row` on."""
         store, type = self.store, self.store.operands.staged
         for column in store.columns:
-            with pd.if_((self.rows_left > first) & (self.columns_left > column)):
+            with pd.if_(self.out.exists((self.rows_left > first) & (self.columns_left > column))):
                 address = (self.chunks + (row * store.pitch + column) * type.bytes).bitcast(type)
                 words = read_words(address, store.chunk, type)
                 if not store.is_final:

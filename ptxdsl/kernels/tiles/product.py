@@ -24,6 +24,17 @@ class View(NamedTuple):
     stride: Scalar
 
 
+class ScatteredView(NamedTuple):
+    """Rows of a matrix in any order: row n of a product is the one that `numbers[n]`, an s32, says, up to `last`;
+    of those it may say there are `rows`."""
+
+    pointer: PointerValue
+    stride: Scalar
+    numbers: PointerValue
+    last: Scalar
+    rows: Scalar
+
+
 class Product(NamedTuple):
     """epilogue(alpha·a@b + beta·c): sizes are u32; c and out are row-major. The matrices are a View each, or what else
     their path takes of one. `extras` are the operands of the epilogue: a View of each (of a vector the stride says

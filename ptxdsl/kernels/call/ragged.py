@@ -114,8 +114,8 @@ def run(
 
 
 def _tuned(kernels: Kernels, form: str, arrays: tuple[object, ...], validate: bool) -> GemmConfig | None:
-    """What config="tune" stands for, for out, a, b, sizes and indices of rows; None for the choice of the model, as on the
-    emulator."""
+    """What config="tune" stands for, for out, a, b, sizes and the numbers of rows; None for the choice of the model, as
+    on the emulator."""
     out, a, b, sizes, index, out_index = arrays
     call = key_of(kernels, (TUNE, form, validate), arrays)
     if call is None:

@@ -17,15 +17,15 @@ from pathlib import Path
 
 from ptxdsl.kernels.choose import rates as data
 from ptxdsl.kernels.choose.rates import WarpgroupRates
-from ptxdsl.kernels.choose.warpgroup_products import Option, estimate
+from ptxdsl.kernels.choose.warpgroup_products import Option, depths, estimate
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.types import bf16
 
 NAME = re.compile(r"(swap )?(\d+)x(\d+)/(\d+)(?: (cluster|scatter) (\d+)| persistent)?$")
-BLOCK_BYTES = 112 << 10  # of the ring of a block that is not alone
-LEAST, MOST = 1e-7, 1e8
-ERRORS = 0.3  # what errors count beside the time that a choice loses
+ERRORS = 0.15  # what errors count beside the time that a choice loses
+SEED = 0
+OPERANDS = Operands(bf16, bf16)
 Case = tuple[ProductFacts, list[tuple[Option, float]]]
 
 
@@ -37,7 +37,7 @@ def cases(paths: Sequence[Path]) -> list[Case]:
             m, n, k = row["shape"]
             timed = [(option, us) for name, us in row["us"].items() if (option := option_of(name))]
             if timed:
-                known.append((ProductFacts(m, n, k, 1, Operands(bf16, bf16)), timed))
+                known.append((ProductFacts(m, n, k, 1, OPERANDS), timed))
     return known
 
 
@@ -47,9 +47,10 @@ def option_of(name: str) -> Option | None:
     if not read:
         return None
     swap, rows, columns, stages, way, slices = read.groups()
-    tile = int(rows), int(columns)
-    resident = 2 if int(stages) * sum(tile) * 128 <= BLOCK_BYTES else 1
-    return Option(tile, bool(swap), int(stages), resident, int(slices or 1), way or "")
+    shape = (int(rows), int(columns)), bool(swap)
+    share = int(slices or 1), way or ""
+    resident = dict(depths(*shape, OPERANDS, share[1], share[0])).get(int(stages), 1)
+    return Option(*shape, int(stages), resident, *share)
 
 
 def loss(rates: WarpgroupRates, known: Sequence[Case], multiprocessors: int) -> float:
@@ -70,7 +71,7 @@ def loss(rates: WarpgroupRates, known: Sequence[Case], multiprocessors: int) -> 
 def fitted(rates: WarpgroupRates, known: Sequence[Case], multiprocessors: int, steps: int) -> WarpgroupRates:
     """The best that so many steps reach."""
     numbers = [name for name, value in asdict(rates).items() if isinstance(value, float)]
-    least, random_numbers = loss(rates, known, multiprocessors), random.Random(0)
+    least, random_numbers = loss(rates, known, multiprocessors), random.Random(SEED)
     for step in range(steps):
         width = 0.5 * (1 - step / steps) + 0.02
         changed = random_numbers.sample(numbers, random_numbers.choice((1, 1, 2, 3)))

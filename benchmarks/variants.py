@@ -119,7 +119,7 @@ def measured(shape: tuple[int, int, int], count: int, seconds: float) -> tuple[d
                 failures.append(f"{name}: differs by {error:.3g}")
             else:
                 graphs[name] = copies.graph(contender, stream)
-        except Error as refusal:
+        except (Error, TypeError) as refusal:
             failures.append(f"{name}: {str(refusal).splitlines()[0][:160]}")
     return medians(graphs, len(copies.operands), seconds), failures
 

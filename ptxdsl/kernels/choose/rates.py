@@ -33,14 +33,14 @@ class Gpu:
 @dataclass(frozen=True)
 class WarpgroupRates:
     """Of the sm_90a path. Of one multiprocessor: `column`, the time of 64 rows and one column of wgmma over 128 bytes
-    of K, to half of which `narrow` is added where that is more; `copies` in bytes; an `iteration` at least;
-    `between_tiles`, and `store` for an element of the last one. Of the GPU: `l2_bandwidth`, `dram_bandwidth`, of which
-    half is reached with `in_flight` bytes under way; `hidden` is the part of the shorter of computing and reading that
-    does not hide behind the other.
+    of K, to half of which `narrow` is added where that is more; `copies` in bytes; an `iteration` at least, beside its
+    share of the `copy_latency`; `store` for an element of the last tile. Of the GPU: `dram_bandwidth`, of which half
+    is reached with `in_flight` bytes under way; `again` is the part of reading the larger operand that comes on top
+    where several tiles read it; `hidden` is the part of the shorter of computing and reading that does not hide behind
+    the other.
 
-    Blocks that share K in a cluster take `cluster`, `cluster_block` for each and `cluster_sum` for an element of the
-    tile; by way of global memory `scatter` and `scatter_sum`. `in_clusters` are the parts of the GPU that clusters of
-    1, 2, … blocks fill.
+    Blocks that share K in a cluster take `cluster` for each; by way of global memory `scatter`, and `scatter_sum` for
+    an element of the tile. `in_clusters` are the parts of the GPU that clusters of 1, 2, … blocks fill.
     """
 
     launch: float
@@ -48,28 +48,26 @@ class WarpgroupRates:
     narrow: float
     copies: float
     iteration: float
-    between_tiles: float
+    copy_latency: float
     store: float
-    l2_bandwidth: float
     dram_bandwidth: float
     in_flight: float
+    again: float
     hidden: float
     cluster: float
-    cluster_block: float
-    cluster_sum: float
     scatter: float
     scatter_sum: float
     in_clusters: tuple[float, ...]
 
-    def on(self, clock: float, whole: float, memory: float) -> WarpgroupRates:
-        """The same where a multiprocessor, all of them together and DRAM are so many times as fast."""
+    def on(self, clock: float, memory: float) -> WarpgroupRates:
+        """The same where a multiprocessor and DRAM are so many times as fast."""
         return replace(
             self,
             column=self.column / clock,
             narrow=self.narrow / clock,
             iteration=self.iteration / clock,
+            copy_latency=self.copy_latency / clock,
             copies=self.copies * clock,
-            l2_bandwidth=self.l2_bandwidth * whole,
             dram_bandwidth=self.dram_bandwidth * memory,
         )
 
@@ -143,7 +141,7 @@ class Rates:
             grouped=_scaled(self.grouped, whole),
             most_rate=self.most_rate * whole,
             convolution=_scaled(self.convolution, 1 / clock),
-            warpgroups=self.warpgroups.on(clock, whole, memory),
+            warpgroups=self.warpgroups.on(clock, memory),
         )
 
 

@@ -1,7 +1,7 @@
 """One product on the sm_90a path: tiles, whether A and B are swapped, the depth of the ring, and how blocks share K.
 
 All that could be launched is estimated by the rates of the GPU: tensor cores, copies to a multiprocessor, the latency
-of an iteration, the L2 cache and DRAM, of which the slowest counts; then what a launch, a tile and a meeting take.
+of an iteration, and DRAM, of which the slowest counts; then what a launch, a tile and a meeting take.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MOST_SPLIT_COLUMNS = 128  # of a tile that blocks share: more leave no registers
 LEAST_ITERATIONS = 4  # of a slice
 WAYS = ("cluster", "scatter")
 IN_COLUMNS, PERSISTENT = IdentityThreadblockSwizzle(1), Strips()
-LARGE, FILLED = (128, 256), 0.9  # the tile of products that fill this part of the GPU with it
+LARGE, MOST_ROUNDS = (128, 256), 3  # the tile of products that fill the GPU so often: they have less to choose
 RESIDENT, REGISTER_FILE = 2, 65536  # blocks that a multiprocessor may hold, and its registers
 BESIDE_SUMS = 16  # registers of a thread, beside those that a tiling counts
 
@@ -71,9 +71,11 @@ def choose_product(
 ) -> GemmConfig | None:
     """The configuration that should take the least time; None where another path takes less, `other_time` in
     microseconds. Where it `is_scheduled` otherwise, blocks compute whole tiles."""
+    m, n, k, batches, _ = facts
+    facts = facts._replace(m=max(1, m), n=max(1, n), k=max(1, k), batches=max(1, batches))
     depth, whole = LINE_BYTES // facts.operands.inputs.bytes, is_scheduled or facts.operands.batches != "none"
     rates, multiprocessors = model.rates.warpgroups, model.multiprocessors
-    if facts.tiles((*LARGE, depth)) >= FILLED * multiprocessors:
+    if facts.tiles((*LARGE, depth)) >= MOST_ROUNDS * multiprocessors:
         return choose_warpgroups(facts, multiprocessors, other_time)
     known = options(facts, multiprocessors, whole)
     timed = [(estimate(option, facts, rates, multiprocessors), option) for option in known]
@@ -100,14 +102,14 @@ def options(facts: ProductFacts, multiprocessors: int, whole: bool = False) -> I
     """All that are estimated. Blocks share K only where all of them can be resident."""
     iterations = ceil_div(facts.k, LINE_BYTES // facts.operands.inputs.bytes)
     for tile, swap_ab in tiles(facts):
-        for stages, resident in _depths(tile, swap_ab, facts.operands):
+        for stages, resident in depths(tile, swap_ab, facts.operands):
             yield Option(tile, swap_ab, stages, resident)
         if whole or max(tile) > MOST_SPLIT_COLUMNS:
             continue
         count = ceil_div(facts.m, tile[0]) * ceil_div(facts.n, tile[1])
         most = min(MOST_BLOCKS, iterations // LEAST_ITERATIONS, multiprocessors * RESIDENT // count)
         for slices, way in product(range(2, most + 1), WAYS):
-            for stages, resident in _depths(tile, swap_ab, facts.operands, way, slices):
+            for stages, resident in depths(tile, swap_ab, facts.operands, way, slices):
                 if count * slices <= multiprocessors * resident:
                     yield Option(tile, swap_ab, stages, resident, slices, way)
 
@@ -125,7 +127,7 @@ def tiles(facts: ProductFacts) -> Iterator[tuple[tuple[int, int], bool]]:
 
 
 @lru_cache(maxsize=4096)
-def _depths(
+def depths(
     tile: tuple[int, int], swap_ab: bool, operands: Operands, way: str = "", slices: int = 1
 ) -> tuple[tuple[int, int], ...]:
     """Lengths of the ring, and how many blocks of each a multiprocessor holds."""
@@ -143,17 +145,20 @@ def estimate(option: Option, facts: ProductFacts, rates: WarpgroupRates, multipr
     tile_m, tile_n = option.tile
     operands, slices = facts.operands, option.slices
     iterations = ceil_div(ceil_div(facts.k * operands.inputs.bytes, LINE_BYTES), slices)
-    tiles = ceil_div(facts.m, tile_m) * ceil_div(facts.n, tile_n) * facts.batches
-    blocks, stage_bytes = tiles * slices, (tile_m + tile_n) * LINE_BYTES
+    down, across = ceil_div(facts.m, tile_m), ceil_div(facts.n, tile_n)
+    blocks, stage_bytes = down * across * facts.batches * slices, (tile_m + tile_n) * LINE_BYTES
     held = _held(option, rates, multiprocessors)
     on_each = ceil(blocks / multiprocessors)
     rounds = ceil(blocks / held)
     busy = on_each * iterations * max(_multiplying(option, rates), stage_bytes / rates.copies)
-    latency = rounds * iterations * rates.iteration
-    through_l2 = blocks * iterations * stage_bytes / rates.l2_bandwidth
-    computing = max(busy, latency, through_l2) + rounds * rates.between_tiles + tile_m * tile_n * rates.store
-    in_flight = min(blocks, held) * min(option.stages, iterations) * stage_bytes
-    reading = facts.moved / rates.dram_bandwidth * (1 + rates.in_flight / in_flight)
+    latency = rounds * iterations * (rates.iteration + rates.copy_latency / option.stages)
+    computing = max(busy, latency) + tile_m * tile_n * rates.store
+    # The larger operand comes from DRAM; the other one stays in the L2 cache
+    streamed, tiles_beside = (tile_n, down) if facts.n > facts.m else (tile_m, across)
+    in_flight = min(blocks, held) * min(option.stages, iterations) * streamed * LINE_BYTES
+    larger = max(facts.m, facts.n) * facts.k * facts.batches * operands.inputs.bytes
+    moved = facts.moved + (rates.again * larger if tiles_beside > 1 else 0.0)
+    reading = moved / rates.dram_bandwidth * (1 + rates.in_flight / in_flight)
     meeting = _meeting(option, rates) if slices > 1 else 0.0
     return rates.launch + max(computing, reading) + rates.hidden * min(computing, reading) + meeting
 
@@ -171,7 +176,6 @@ def _multiplying(option: Option, rates: WarpgroupRates) -> float:
 
 
 def _meeting(option: Option, rates: WarpgroupRates) -> float:
-    tile_m, tile_n = option.tile
     if option.way == "cluster":
-        return rates.cluster + option.slices * rates.cluster_block + tile_m * tile_n * rates.cluster_sum
-    return rates.scatter + tile_m * tile_n * rates.scatter_sum
+        return option.slices * rates.cluster
+    return rates.scatter + option.tile[0] * option.tile[1] * rates.scatter_sum

@@ -542,3 +542,18 @@ def test_an_mbarrier_that_was_initialised_and_counted_at_by_one_thread_alone():
         "instruction"
     )
     assert finding.help == "a `bar.warp.sync` between line 7 and line 9"
+
+
+@pytest.mark.usefixtures("lockstep")
+def test_no_round_where_there_is_no_loop():
+    body = """setp.ge.u32 %p1, %r1, 64; @%p1 bra WRITE; nanosleep.u32 100; {wait}
+        ld.shared.u32 %r5, [%r2]; ret;
+    WRITE: st.shared.u32 [%r2-256], %r1; {arrive}"""
+    text = race(shared(body.format(wait="", arrive="")))
+    assert text.endswith("  help: a `bar.sync` between line 9 and line 8")
+    clean(shared(body.format(wait="bar.sync 1, 128;", arrive="bar.arrive 1, 128;")))
+
+
+def test_two_accesses_of_one_line_without_a_loop():
+    text = race(shared("st.shared.u32 [%r2], %r1; ld.shared.u32 %r5, [%r4];", flip=128))
+    assert text.endswith("  help: a `bar.sync` between the two of line 7")

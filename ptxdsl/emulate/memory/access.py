@@ -19,10 +19,11 @@ READS, WRITES, UPDATES = "reads", "writes", "updates"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Origin:
-    """An instruction that makes accesses, as findings name it."""
+    """An instruction that makes accesses, as findings name it; `loops` are the numbers of those that it stands in."""
 
     name: str
     location: Location | None
+    loops: frozenset[int] = frozenset()
 
 
 class Requester(Protocol):

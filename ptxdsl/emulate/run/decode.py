@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -175,6 +176,7 @@ class Code:
             self._add(item)
         self._add(ir.Instruction(lookup("ret")[0]))  # the end of the body
         self.variables = [*_variables(function.parameters), *_variables(function.returns), *function.variables()]
+        self._find_loops()
         self._find_touched()
         self._find_batches()
 
@@ -210,6 +212,14 @@ class Code:
             slots = (slot for step in self.steps[first : last + 1] for slot in step.outputs)
             self.written_between[first, last] = tuple(dict.fromkeys(slots))
         return self.written_between[first, last]
+
+    def _find_loops(self) -> None:
+        """What lies between a label and a branch back to it is a loop."""
+        for end, step in enumerate(self.steps):
+            for label in step.instruction.operands:
+                if isinstance(label, ir.Label) and self.labels.get(label, len(self.steps)) <= end:
+                    for inner in self.steps[self.labels[label] : end + 1]:
+                        inner.origin = replace(inner.origin, loops=inner.origin.loops | {end})
 
     def _find_touched(self) -> None:
         late = {slot for step in self.steps if step.op.late for slot in (*step.outputs, *step.fragment)}

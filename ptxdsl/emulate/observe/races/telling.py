@@ -144,7 +144,7 @@ def tell_of_fence(conflict: Conflict, which: np.ndarray) -> None:
         f"with {earlier.origin.name} through the generic proxy; no proxy fence lies between the two"
     )
     others = [earlier.origin.location] if earlier.origin.location is not None else []
-    between = _between(earlier.origin.location, access.by.origin.location)
+    between = _between(earlier.origin, access.by.origin)
     help = f"a `fence.proxy.async` {between}, by the threads that wrote, before the barrier that others wait at"
     if earlier.ordering == INITIALISATION:
         help = f"a `fence.mbarrier_init.release.cluster` {between}, by the thread that initialised it"
@@ -207,7 +207,7 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
         return f"{weak.name} ({line}) is weak: a flag or a counter takes .relaxed, .acquire or .release, or .volatile"
     if conflict.same_step or crowd:
         return "let one thread do it, give each thread an element of its own, or use an atomic operation (atom, red)"
-    between = _between(earlier.origin.location, access.by.origin.location)
+    between = _between(earlier.origin, access.by.origin)
     if conflict.same_warp:
         return f"a `bar.warp.sync` {between}"
     if conflict.same_block:
@@ -220,12 +220,15 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
     )
 
 
-def _between(first: Location | None, second: Location | None) -> str:
+def _between(earlier: Origin, later: Origin) -> str:
+    """Between which lines something is missing; an instruction further down comes first in a loop only."""
+    first, second = earlier.location, later.location
     if first is None or second is None:
         return "between the two"
+    again = bool(earlier.loops & later.loops) and first.file == second.file
     if first.file == second.file and first.line == second.line:
-        return f"between one round of {_line(first)} and the next"
-    if first.file == second.file and first.line > second.line:
+        return f"between one round of {_line(first)} and the next" if again else f"between the two of {_line(first)}"
+    if again and first.line > second.line:
         return f"between {_line(first)} and {_line(second)} of the next round"
     return f"between {_line(first)} and {_line(second)}"
 

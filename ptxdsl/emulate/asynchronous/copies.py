@@ -74,7 +74,7 @@ class CopyQueue:
         lanes, self.issued = x.lanes_now, self.issued + 1
         part = None if whole else used.astype(np.int64)
         copy = Copy(lanes, origin, write.flat, size, part, self.closed[lanes], self.issued, x.origin)
-        if allowed is not None:
+        if allowed is not None and not allowed.all():
             copy = copy.part(allowed)
         write.region.launch(copy.destination, size)
         self.queue.append(copy)
@@ -144,8 +144,11 @@ class CopyQueue:
         items = self.memory.spaces["global"].read(np.concatenate([copy.source for copy in copies]), size)
         if copies[0].used is not None:
             used = np.concatenate([copy.used for copy in copies if copy.used is not None])
-            octets = items[:, np.newaxis].view(np.uint8)
-            octets[np.arange(size) >= used[:, np.newaxis]] = 0
+            items[used == 0] = 0
+            partly = np.flatnonzero((used > 0) & (used < size))
+            octets = items[partly, np.newaxis].view(np.uint8)
+            octets[np.arange(size) >= used[partly, np.newaxis]] = 0
+            items[partly] = octets.view(items.dtype)[:, 0]
         shared.write(to, size, items)
         shared.land(to, size)
 

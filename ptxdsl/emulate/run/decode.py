@@ -20,6 +20,7 @@ from .operands import ReadAsIs, ReadVector, Slots
 from .residents import WARP
 
 _LARGEST_BATCH = 128
+_ASYNC = ("mbarrier", ".async.bulk", "wgmma", "fence.proxy", "tcgen05", "multimem")
 
 
 class Decoded:
@@ -200,6 +201,11 @@ class Code:
         operands = (o for step in self.steps for o in step.instruction.operands)
         leaves = (leaf for o in operands for leaf in (o.elements if isinstance(o, ir.Vector) else (o,)))
         return frozenset(leaf.name for leaf in leaves if isinstance(leaf, ir.SpecialRegister))
+
+    @cached_property
+    def uses_async_proxy(self) -> bool:
+        """Whether it has mbarriers, bulk copies, products of warpgroups or fences of proxies."""
+        return any(part in step.opcode.text for step in self.steps for part in _ASYNC)
 
     @cached_property
     def written_between(self) -> dict[tuple[int, int], tuple[int, ...]]:

@@ -48,7 +48,8 @@ class Machine(Core):
             memory.subscribe(self.traffic)
         if launch.checks:
             memory.subscribe(Contents(self._under_way, self.bulk.readings.locations))
-            races = Races(lambda: (memory.spaces["shared"], memory.spaces["global"]))
+            plain = not self.program.uses_async_proxy and self.each == 1
+            races = Races(lambda: (memory.spaces["shared"], memory.spaces["global"]), plain)
             memory.subscribe(races)
             memory.subscribe(MapFences(races))
 

@@ -38,6 +38,7 @@ class Program:
         outer = [v for v in module.globals if v.space != "shared" or v.name in mentioned]
         self.variables = _definitions([v for v in (*outer, *inner) if v.space in ("global", "const", "shared")])
         self.reserved: ir.Variable | None = None  # the system's part of shared memory, where the kernel asks for it
+        self.uses_async_proxy = any(decode(f).uses_async_proxy for f in reached)
         if any(name.startswith(RESERVED) for f in reached for name in decode(f).special):
             self.reserved = ir.Variable("reserved", "shared", b8, (2 * RESERVED_BYTES,), 16)
             self.variables[self.reserved] = self.reserved

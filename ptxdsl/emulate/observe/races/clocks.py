@@ -129,6 +129,7 @@ class Clocks:
         self.pairs: np.ndarray | None = None
         self.proxies: np.ndarray | None = None
         self._floors: np.ndarray | None = None
+        self._floor = 0
 
     def proxy_table(self) -> np.ndarray:
         """`proxies`, which are there from now on."""
@@ -151,12 +152,13 @@ class Clocks:
         """The stamps up to which each warp knows all accesses of its cluster."""
         if self._floors is None:
             self._floors = self.seen.min(1)
+            self._floor = int(self._floors.min())
         return self._floors
 
     @property
     def floor(self) -> int:
         """Every warp knows the accesses of its cluster up to this stamp."""
-        return int(self.floors.min())
+        return self._floor if self._floors is not None else int(self.floors.min())
 
     # Meetings
 

@@ -45,6 +45,7 @@ from .journal import Journal, strength
 from .locations import REACH, Boxes, Locations
 from .pages import ALL, Doubts, Knowledge
 from .proxies import Proxies
+from .recent import Recent, RecentAccess
 from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, Words
 from .stamps import ASYNC_LANE, LANE_MASK, SEVERAL, STAMP, TICK
 from .telling import Told, tell_early_exit, tell_unstarted
@@ -53,10 +54,13 @@ _WINDOW = (1 << 40) - 1
 
 
 class Races(Observer):
-    """`shared` and `everything` are the regions of shared and global memory, as they are now."""
+    """`regions` are those of shared and global memory, as they are now.
 
-    def __init__(self, regions: Callable[[], tuple[Region, Region]]) -> None:
-        self.regions = regions
+    With `plain` the kernel uses no mbarriers, no async proxy and no clusters: blocks meet at barriers alone.
+    """
+
+    def __init__(self, regions: Callable[[], tuple[Region, Region]], plain: bool) -> None:
+        self.regions, self.plain = regions, plain
         self.journal = Journal()
         self.arrays: dict[int, GlobalShadow] = {}
         self.boxes: Boxes = {}
@@ -78,9 +82,15 @@ class Races(Observer):
         self.messages: dict[tuple[int, int], Message] = {}
         self.shared_region, self.global_region = self.regions()
         self.shared = SharedShadow(residents.slots, self.shared_region.stride, residents.warps)
+        self.recent = self._nothing_yet()
+
+    def _nothing_yet(self) -> Recent | None:
+        base = self.shared_region.base
+        return Recent(base) if self.plain and base is not None else None
 
     def move(self, residents: Residents, lanes: np.ndarray, slots: np.ndarray) -> None:
         """Blocks that go on stand among others."""
+        self._settle_recent()
         old, self.residents = self.residents, residents
         self.shared_region, self.global_region = self.regions()
         old_lanes, old_slots = np.flatnonzero(lanes >= 0), np.flatnonzero(slots >= 0)
@@ -90,6 +100,7 @@ class Races(Observer):
         self.locations.relocate(slots, self.shared.stride)
         self.initialised.move(slots, self.shared.stride)
         self.shared = self.shared.moved(residents.slots, old_slots, slots[old_slots])
+        self.recent = self._nothing_yet()
         barriers, self.barriers = self.barriers, np.zeros((residents.slots, BARRIERS, self.clocks.width), STAMP)
         self.barriers[slots[old_slots]] = barriers[old_slots]
         self.messages = {(int(slots[slot]), b): m for (slot, b), m in self.messages.items()}
@@ -130,7 +141,7 @@ class Races(Observer):
         now = self._note(Told(access.by.origin, access.kind, access.ordering))
         if access.slots is not None:
             self._check_started(access)
-        doubts = self._doubts(access, accesses.flat)
+        doubts = self._doubts(access, accesses)
         checks = (doubts.writers, self._check_shared_writers), (doubts.readers, self._check_shared_readers)
         for which, check in checks:
             if which is not None:
@@ -149,7 +160,7 @@ class Races(Observer):
         if access.ordering.sem != "weak" or self.locations.boxes:
             self.locations.access(access, "shared", accesses.flat, accesses.lanes, now | SEVERAL)
 
-    def _doubts(self, access: Access, flat: np.ndarray) -> Doubts:
+    def _doubts(self, access: Access, accesses: Accesses) -> Doubts:
         """For which accesses to look up words: of pages with accesses that the threads do not know."""
         shadow, writes = self.shared, access.kind != READS
         if access.slots is not None:
@@ -157,10 +168,29 @@ class Races(Observer):
         fences = access.ordering.proxy == "async" and access.ordering.sem == "weak"
         if shadow.pages is None and access.ordering.proxy != "generic":
             shadow.begin_pages(self.clocks)
+        self._look_back(accesses, writes)
         late, read = shadow.newest_write > self.clocks.floor, writes and shadow.newest_read > self.clocks.floor
         if shadow.pages is None or not (late or read or fences):
             return Doubts(ALL if late else None, ALL if read else None)
-        return shadow.pages.doubts(Knowledge(self.clocks, access.by.lanes_now), flat, writes, fences)
+        return shadow.pages.doubts(Knowledge(self.clocks, access.by.lanes_now), accesses.flat, writes, fences)
+
+    def _look_back(self, accesses: Accesses, writes: bool) -> None:
+        """Remembers recent accesses by words, if one of those that come now may race with them."""
+        recent, floor = self.recent, self.clocks.floor
+        if recent is None or not recent.accesses:
+            return
+        recent.forget(floor)
+        if recent.is_full or recent.near(floor, accesses.flat, accesses.size, accesses.lanes, writes):
+            self._settle_recent()
+
+    def _settle_recent(self) -> None:
+        """Remembers recent accesses by words."""
+        for access in self.recent.take(self.clocks.floor) if self.recent is not None else ():
+            accesses = Accesses(self.shared, access.bytes, access.flat, access.lanes, access.lanes)
+            if access.kind == READS:
+                self._record_all_reads(access.stamp, accesses, access.collective)
+            else:
+                self._record_landing(access.stamp, access.flat, access.bytes, access.lanes)
 
     def _stamps(self, access: Access, now: int, lanes: np.ndarray) -> np.ndarray:
         """The stamps of accesses; a collective makes them for all lanes of a warp."""
@@ -170,9 +200,15 @@ class Races(Observer):
 
     def _record_shared(self, access: Access, now: int, accesses: Accesses) -> None:
         shadow = self.shared
-        if access.kind == READS and access.slots is None and (warps := accesses.by_warps()) is not None:
-            self._record_reads(now, warps.those(ALL), True)
+        if access.kind == READS and access.slots is None:
+            if self.recent is None:
+                self._record_all_reads(now, accesses, access.by.collective)
+            elif accesses.flat.size:
+                self.recent.add(
+                    RecentAccess(READS, now, accesses.flat, access.size, accesses.lanes, access.by.collective)
+                )
             return
+        self._settle_recent()
         who = accesses.those(ALL)
         words = who.words
         if access.kind != READS:
@@ -184,9 +220,12 @@ class Races(Observer):
                 shadow.pages.note_writes(self.clocks, words.first * shadow.grain, warps, now | SEVERAL)
             self.checks.same_step(access, who, *shadow.writes.take(words), stamps, warps)
             return
-        if access.slots is not None:
-            who = self._record_remote(access, now, who)
-        self._record_reads(now, who, access.by.collective)
+        self._record_reads(now, self._record_remote(access, now, who), access.by.collective)
+
+    def _record_all_reads(self, now: int, accesses: Accesses, collective: bool) -> None:
+        """Remembers reads by threads of the block; of lanes that all read one place once."""
+        warps = accesses.by_warps()
+        self._record_reads(now, (warps or accesses).those(ALL), collective or warps is not None)
 
     def _record_reads(self, now: int, who: Accessors, collective: bool) -> None:
         """Remembers reads of shared memory."""
@@ -453,21 +492,27 @@ class Races(Observer):
     def _land(self, event: Landing) -> None:
         """Bytes that were copied count as read and written now by the threads that waited for them."""
         now = self._note(Told(event.origin, WRITES, asynchronous=True))
-        rows = event.lanes // WARP
-        stamps, warps = (now + event.lanes % WARP).astype(STAMP), self.clocks.warp[rows]
-        words = self.shared.words(event.destination, event.bytes)
-        self.shared.writes.put(words, words.each(stamps), words.each(warps))
-        self.shared.newest_write = now | SEVERAL
-        if self.shared.pages is not None:
-            self.shared.pages.note_writes(self.clocks, event.destination, warps, now | SEVERAL)
+        if self.recent is None:
+            self._record_landing(now, event.destination, event.bytes, event.lanes)
+        elif event.lanes.size:
+            self.recent.forget(self.clocks.floor)
+            self.recent.add(RecentAccess(WRITES, now, event.destination, event.bytes, event.lanes, False))
         whole = slice(None) if event.used is None else event.used == event.bytes
-        if not len(event.source[whole]):
+        source, lanes = event.source[whole], event.lanes[whole]
+        if not len(source):
             return
-        low = int(event.source[whole].min())
-        for allocation, which in self._holders(event.source[whole], low):
-            self._array(allocation).read(
-                event.source[whole][which], event.bytes, stamps[whole][which], warps[whole][which]
-            )
+        stamps, warps = (now + lanes % WARP).astype(STAMP), self.clocks.warp[lanes // WARP]
+        for allocation, which in self._holders(source, int(source.min())):
+            self._array(allocation).read(source[which], event.bytes, stamps[which], warps[which])
+
+    def _record_landing(self, now: int, flat: np.ndarray, bytes: int, lanes: np.ndarray) -> None:
+        """Remembers what copies of lanes wrote to shared memory."""
+        shadow, words = self.shared, self.shared.words(flat, bytes)
+        stamps, warps = (now + lanes % WARP).astype(STAMP), self.clocks.warp[lanes // WARP]
+        shadow.writes.put(words, words.each(stamps), words.each(warps))
+        shadow.newest_write = now | SEVERAL
+        if shadow.pages is not None:
+            shadow.pages.note_writes(self.clocks, flat, warps, now | SEVERAL)
 
     def _land_bulk(self, event: BulkLanding) -> None:
         """What bulk copies wrote is known to those who wait for their mbarriers, and so is what they read."""

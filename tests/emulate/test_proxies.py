@@ -123,6 +123,7 @@ def test_a_slot_that_threads_have_written_needs_a_fence_before_it_is_filled(fenc
         assert "writes s[0] through the async proxy, written by" in report.findings[0].message
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_a_slot_that_is_filled_again_before_it_is_released():
     report, *_ = refilled(wait=False)
     assert report.findings[0].kind == "race"

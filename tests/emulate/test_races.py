@@ -490,6 +490,7 @@ def reader(told):
     return int(warp or int(thread) // 32)
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_readers_of_parts_of_words_and_of_wide_ones_are_remembered():
     body = (
         OWN
@@ -516,6 +517,7 @@ OTHERS: {meet} @%p2 bra END; {second} END:"""
     "second", ["ld.relaxed.gpu{space}.u32 %r7, [{flag}];", "atom{space}.add.u32 %r7, [{flag}], 1;"]
 )
 @pytest.mark.parametrize("space", [".shared", ".global"])
+@pytest.mark.usefixtures("lockstep")
 def test_a_strong_write_does_not_hide_the_weak_one_before_it(space, second):
     flag = {".shared": "s", ".global": "%rd1"}[space]
     head = "ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x"
@@ -557,3 +559,16 @@ def test_no_round_where_there_is_no_loop():
 def test_two_accesses_of_one_line_without_a_loop():
     text = race(shared("st.shared.u32 [%r2], %r1; ld.shared.u32 %r5, [%r4];", flip=128))
     assert text.endswith("  help: a `bar.sync` between the two of line 7")
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "skewed"])
+def test_a_store_of_what_an_atomic_left_there_races_with_it(schedule, monkeypatch):
+    monkeypatch.setenv("PTXDSL_SCHEDULE", schedule)
+    body = (
+        OWN
+        + """setp.eq.u32 %p1, %r1, {0}; setp.eq.u32 %p2, %r1, {1}; @%p1 atom.global.add.u32 %r5, [%rd1], 1;
+    @%p2 st.global.u32 [%rd1], 1;"""
+    )
+    for threads in ((0, 32), (32, 0)):
+        report = run(body.format(*threads), np.zeros(1, np.uint32), block=64)
+        assert "no barrier lies between the two" in race(report)

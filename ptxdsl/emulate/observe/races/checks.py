@@ -64,7 +64,7 @@ class Checks:
         """Drops what is no race: both strong, the same bytes, known from afar; reports the rest."""
         racy = ~self._both_strong(access, who.rows[entry], stamps, warps)
         if access.kind == WRITES and kind == WRITES and access.items is not None:
-            racy &= ~leaves_the_same(access)[who.number[entry]]
+            racy &= self.journal.are_updates(stamps) | ~leaves_the_same(access)[who.number[entry]]
         if racy.any():
             entry, stamps, warps = entry[racy], stamps[racy], warps[racy]
             racy = self.clocks.unordered(who.lanes[entry], warps, stamps, kind == READS)

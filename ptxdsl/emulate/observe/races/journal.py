@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....isa.step import Ordering
+from ...memory.access import UPDATES
 from .stamps import LATEST, TICK
 from .telling import Told
 
@@ -52,3 +53,10 @@ class Journal:
         """How strong accesses were."""
         strengths: np.ndarray = self.strengths[stamps // TICK]
         return strengths
+
+    def are_updates(self, stamps: np.ndarray) -> np.ndarray:
+        """Which accesses read and wrote: what they leave depends on what stood there before."""
+        times, index = np.unique(stamps // TICK, return_inverse=True)
+        updates = [(told := self.told[time]) is not None and told.kind == UPDATES for time in times.tolist()]
+        result: np.ndarray = np.array(updates, bool)[index]
+        return result

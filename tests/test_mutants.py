@@ -14,6 +14,7 @@ from tests.mutants.table import table
 from tests.mutants.trial import DOUBLED, FINDING, MISSED, NUMBER, SAME, Trial, launches
 
 SEED, EACH = 11, 5
+INTACT = ("gemm", "gemm, split K in turn", "conv2d", "10_mbarrier_ring")
 SAMPLE = ("02_reduce", "03_transpose", "09_tma_copy", "13_cluster")
 
 
@@ -26,6 +27,13 @@ def test_a_sample_of_the_mutants(name):
     for verdict in trial.verdicts(random.Random(SEED).sample(mutants, min(EACH, len(mutants)))):
         told = explained(name, verdict)
         assert told.verdict != MISSED, str(told.mutant)
+
+
+@pytest.mark.parametrize("name", INTACT)
+def test_kernels_give_the_same_under_each_schedule(name):
+    """In lockstep, one warp as far as it goes, at random: the same bytes, and no findings."""
+    for problems in launches(SUBJECTS[name]):
+        assert Trial(problems[:1]).accused == []
 
 
 @pd.kernel
@@ -52,7 +60,7 @@ def test_what_is_found_what_is_equivalent_and_why():
     assert told == {
         ("barrier", "removed", SAME, meets),
         ("barrier", "before st.shared.f32", SAME, meets),
-        ("barrier", "removed", DOUBLED, "`bar.sync 0;` (test_mutants.py:35) does it too"),
+        ("barrier", "removed", DOUBLED, "`bar.sync 0;` (test_mutants.py:43) does it too"),
         ("bound", "is le", NUMBER, "under lockstep"),
         ("bound", "removed", NUMBER, "under lockstep"),
         ("swizzle", "removed", NUMBER, "under lockstep"),

@@ -65,6 +65,7 @@ def test_each_thread_copies_what_it_reads():
     assert (y == np.arange(3, 128, 4)).all()
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_a_copy_that_nobody_waits_for():
     report, *_ = copied(loads(wait=False))
     assert [finding.kind for finding in report.findings] == ["unwaited-async", "unwaited-async"]
@@ -100,11 +101,13 @@ def test_fewer_bytes_are_expected_than_come():
     )
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_a_wait_for_the_wrong_parity():
     report, *_ = copied(loads(parity=1))
     assert {finding.kind for finding in report.findings} == {"unwaited-async"}
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_only_those_who_wait_know_that_a_copy_has_landed():
     """The second warp reads when the first has waited, and told it by a flag that orders nothing."""
     body = LOAD.format(bytes=512, expected=512) + """
@@ -154,6 +157,7 @@ def test_a_store_that_nobody_waits_for():
     assert not copied(stores(wait=DRAIN_READS))[0].findings
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_a_buffer_that_is_filled_again_while_a_store_reads_it():
     again = "bar.sync 0;\n" + FILL
     assert not copied(stores(), again)[0].findings
@@ -167,6 +171,7 @@ def test_a_buffer_that_is_filled_again_while_a_store_reads_it():
     )
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_a_buffer_that_is_filled_again_by_threads_that_do_not_know_of_the_wait():
     report, *_ = copied(stores(), FILL)
     assert report.findings[0].kind == "race"

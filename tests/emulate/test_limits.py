@@ -77,6 +77,7 @@ def test_a_schedule_that_is_none():
     )
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_a_limit_of_steps_names_the_line_and_the_threads():
     x = np.zeros(64, np.uint32)
     report = pd.emulate(count, 1, 64, x, rounds=10**6, max_steps=5000)
@@ -121,6 +122,7 @@ def shift(x: ptr[u32], y: ptr[u32]):
     y[pd.tid.x] = x[(pd.tid.x + 1) % 32]
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_an_interruption_says_where_the_kernel_was():
     before = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     try:

@@ -630,6 +630,13 @@ def test_a_kernel_that_fails_leaves_numpy_arrays_as_they_were(gpu):
 
 def test_without_the_written_arrays_nothing_could_come_back(gpu):
     with pytest.raises(LaunchError) as refused:
-        kernel(written=()).launch_on_copies(1, 3, (np.zeros(3, np.float32), 3, np.zeros(3, np.float32), 0.0))
+        kernel(written=None).launch_on_copies(1, 3, (np.zeros(3, np.float32), 3, np.zeros(3, np.float32), 0.0))
     assert refused.value.message == "it is not known which arrays k writes, so none can be copied back"
     assert refused.value.help == "name them when it is loaded: load(cubin, name, parameters, written={'y'})"
+
+
+def test_a_kernel_that_writes_no_array_is_launched_on_copies(gpu):
+    x, y = np.array([1, 2, 3], np.float32), np.zeros(3, np.float32)
+    kernel(written=()).launch_on_copies(1, 3, (x, 3, y, 0.0))
+    assert len(gpu.launches) == 1
+    assert y.tolist() == [0, 0, 0]

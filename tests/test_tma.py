@@ -7,7 +7,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import b64, bf16, f16, f32, f64, ptr, s16, s32, u8
-from ptxdsl.layout import shared_operand
+from ptxdsl.layout import Layout, make_tiled_copy_c, make_tiled_mma, shared_operand
 
 from .machines import BF16, MACHINES, machine
 
@@ -216,6 +216,36 @@ def convolved(x: "images", w: ptr[f32], y: ptr[f32], *, images: pd.TensorMap, fi
             total += tile[pd.tid.x, channel] * w[n * x.box[1] + channel]
         pd.ptx.bar.sync(0)
     y[pd.tid.x] = total
+
+
+SUMS = make_tiled_mma("wgmma.m64n128k16.f32.bf16")
+STORES = make_tiled_copy_c("stmatrix.x4", SUMS, bits=16)
+
+
+@pd.kernel(arch="sm_90a", reqntid=128)
+def staged(y: pd.TensorMap.tiled(bf16, (64, 128), swizzle=128)):
+    """y[r, c] = (128 r + c) % 97, from where a warpgroup has sums, by stmatrix to a tile of two boxes, and TMA."""
+    tile = y.shared()
+    rows = STORES.get_slice(pd.tid.x).partition_d(tile)  # ((values, copies), tiles in M, in N)
+    numbers = SUMS.get_slice(pd.tid.x).partition_c(Layout((64, 128), (128, 1)))  # (values, atoms in M, in N)
+    for copy in range(8):
+        values = [(numbers(8 * copy + i, 0, 0) % 97).to(f32) for i in range(8)]
+        words = [pd.ptx.cvt.rn.bf16x2.f32(values[i + 1], values[i]) for i in range(0, 8, 2)]
+        pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(tile.address() + rows((0, copy), 0, 0), words)
+    pd.ptx.fence.proxy.async_.shared__cta()
+    pd.ptx.bar.sync(0)
+    with pd.if_(pd.tid.x == 0):
+        y.store((0, 0), tile)
+        pd.ptx.cp.async_.bulk.commit_group()
+        pd.ptx.cp.async_.bulk.wait_group(0)
+
+
+@every_machine
+def test_sums_go_by_stmatrix_to_a_tile_that_tma_stores(name):
+    where = machine(name)
+    y = where.array(np.zeros((64, 128), BF16))
+    staged[1, 128](y)
+    assert np.array_equal(where.values(y), np.arange(64 * 128).reshape(64, 128) % 97)
 
 
 @every_machine

@@ -24,12 +24,13 @@ class Signature:
     """The parameters of a kernel, and the check of arguments against them.
 
     `parameters` are as a launch takes them; `names` and `kinds` are those of PTX, with `a.data` for a field of a group.
-    `written` names the pointers through which the kernel may write; their arrays must be writable and must not
-    overlap another argument. Build it once a kernel: checking is then a few microseconds an argument.
+    `written` names the pointers through which the kernel may write (None: nobody knows); their arrays must be writable
+    and must not overlap another argument. Build it once a kernel: checking is then a few microseconds an argument.
     """
 
-    def __init__(self, kernel: str, parameters: Sequence[Parameter], written: Collection[str] = frozenset()) -> None:
-        self.kernel, self.parameters, self.written = kernel, tuple(parameters), frozenset(written)
+    def __init__(self, kernel: str, parameters: Sequence[Parameter], written: Collection[str] | None = None) -> None:
+        self.kernel, self.parameters = kernel, tuple(parameters)
+        self.written, self.knows_written = frozenset(written or ()), written is not None
         flat = [leaf for parameter in parameters for leaf in leaves_of(*parameter)]
         self.names = tuple(name for name, _ in flat)
         self.kinds = tuple(kind for _, kind in flat)

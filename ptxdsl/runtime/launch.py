@@ -46,7 +46,7 @@ class Compiled:
         cubin: Cubin,
         name: str,
         parameters: Sequence[Parameter],
-        written: Collection[str] = frozenset(),
+        written: Collection[str] | None = None,
         image: Image | None = None,
     ) -> None:
         self.cubin, self.image = cubin, image or Image(cubin)
@@ -56,7 +56,8 @@ class Compiled:
         self.last: Launcher = never  # launches arguments like those of the last launch, and does nothing with others
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Compiled, (self.cubin, self.signature.kernel, self.signature.parameters, self.signature.written)
+        known = self.signature.written if self.signature.knows_written else None
+        return Compiled, (self.cubin, self.signature.kernel, self.signature.parameters, known)
 
     def __call__(
         self,
@@ -188,7 +189,7 @@ class Compiled:
         """
         signature = self.signature
         arguments = signature.flat(arguments)
-        if not signature.written:
+        if not signature.knows_written:
             refuse(
                 f"it is not known which arrays {signature.kernel} writes, so none can be copied back",
                 "name them when it is loaded: load(cubin, name, parameters, written={'y'})",
@@ -221,13 +222,13 @@ def load(
     cubin: Cubin,
     name: str,
     parameters: Sequence[Parameter],
-    written: Collection[str] = frozenset(),
+    written: Collection[str] | None = None,
     image: Image | None = None,
 ) -> Compiled:
     """A handle that launches one kernel of a cubin; needs no GPU yet.
 
     `parameters` are names and types, or classes of groups, in the kernel's order; `written` names the pointers through
-    which it writes. Kernels with one `image` of the cubin share its variables.
+    which it writes, () for one that only prints. Kernels with one `image` of the cubin share its variables.
     Raises LaunchError for a kernel that the cubin does not have.
     """
     if cubin.kernels and name not in cubin.kernels:

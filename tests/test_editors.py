@@ -1,10 +1,12 @@
 """What editors, type checkers and `help` learn of `pd.ptx`: the same that the table says."""
 
 import inspect
+import json
 import os
 import pydoc
 import random
 import re
+import shutil
 import subprocess
 import sys
 
@@ -68,6 +70,50 @@ saxpy[(8,), (128,)](np.zeros(4), Row(data=np.zeros(4), stride=1), 2.0, 1000)
     def test_what_a_group_has_not_is_an_error(self, mypy):
         text = "import ptxdsl as pd\nclass Row(pd.Parameters):\n    n: pd.u32\nRow(n=1).m\n"
         assert mypy(text) == ['4: error: "Row" has no attribute "m"  [attr-defined]']
+
+
+PYRIGHT = shutil.which("pyright") or shutil.which("basedpyright")
+
+
+@pytest.mark.skipif(PYRIGHT is None, reason="pyright is not installed")
+def test_pyright_says_the_same(tmp_path):
+    (tmp_path / "user.py").write_text(
+        """
+import numpy as np
+import ptxdsl as pd
+from ptxdsl import f32, ptr, u32
+
+@pd.autotune([{"tile": 64}], key=["n"], cost=lambda tile, n: n / tile)
+@pd.kernel
+def saxpy(x: ptr[f32], a: f32, n: u32, *, tile: int = 32) -> None:
+    i = pd.ctaid.x * tile + pd.tid.x
+    shared, total, at = pd.shared(f32, 256), pd.var(f32, 0.0), pd.var(ptr[f32])
+    at.set(x + i)
+    with pd.if_(i < n):
+        shared[pd.tid.x] = a * x[i]
+        total += shared[0].to(u32).bitcast(f32)
+        pd.ptx.st.global_.f32(at, total)
+
+saxpy[lambda tile: 100 // tile, lambda tile: tile](np.ones(100, np.float32), 2.0, 100)
+with pd.debug(saxpy.kernel, 1, 32, np.zeros(4), 2.0) as launch:
+    print(launch.resume().location, launch.warp("i")[:3], launch.shared("shared").values)
+print(*pd.emulate(saxpy.kernel, 1, 32, np.zeros(4), trace=[3]).trace(3))
+pd.ptx.ldmatirx
+low, high = pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(0)
+"""
+    )
+    settings = {"extraPaths": [str(STUB.parents[2])], "typeCheckingMode": "standard"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [str(PYRIGHT), "--outputjson", "--pythonpath", sys.executable, "user.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    told = [
+        (d["range"]["start"]["line"] + 1, d["message"].partition("\n")[0])
+        for d in json.loads(done.stdout)["generalDiagnostics"]
+    ]
+    assert told == [
+        (21, 'Cannot access attribute "ldmatirx" for class "Ptx"'),
+        (22, 'Expression with type "Vector4" cannot be assigned to target tuple'),
+    ]
 
 
 class TestStub:

@@ -25,7 +25,7 @@ def test_the_version_and_the_license_are_the_same_everywhere():
 def test_the_workflow_runs_make_targets_that_are_there():
     workflow, makefile = (ROOT / ".github/workflows/ci.yml").read_text(), (ROOT / "Makefile").read_text()
     targets = re.findall(r"run: make (\w+)", workflow)
-    assert targets == ["test", "lint", "wheel"]
+    assert targets == ["test", "lint", "docs", "wheel"]
     assert all(f"\n{target}:" in makefile for target in targets)
     oldest = re.search(r'python: \["([\d.]+)"', workflow)[1]
     assert PROJECT["requires-python"] == f">={oldest}"

@@ -9,7 +9,10 @@ from ptxdsl.types import Pointer, Type
 Element = TypeVar("Element")
 
 class ScalarType(type, Type): ...  # type: ignore[misc] # it has slots
-class PointerType(type, Pointer): ...  # type: ignore[misc]
+
+class PointerType(type, Pointer):  # type: ignore[misc]
+    def __getitem__(self, item: Type | tuple[Type, str]) -> Pointer: ...  # type: ignore[override]
+
 class ptr(PointerValue, Generic[Element], metaclass=PointerType): ...
 class b1(Scalar, metaclass=ScalarType): ...
 class b8(Scalar, metaclass=ScalarType): ...

@@ -228,3 +228,37 @@ def _attribute(attribute):
     if kind == "PROGRAMMATIC_STREAM_SERIALIZATION":
         return kind, attribute.value.programmaticStreamSerializationAllowed
     return kind, attribute.value.cooperative
+
+
+class TimedCuda(FakeCuda):
+    """A driver whose events say how long launches with such blocks take, in microseconds; copies are recorded."""
+
+    def __init__(self, widths, times):
+        super().__init__(widths=widths)
+        self.times = times
+        self.copies, self.events, self.flushes = [], 0, 0
+
+    def cuEventCreate(self, flags):
+        self.events += 1
+        return self.result("cuEventCreate", self.events)
+
+    def cuEventDestroy(self, event):
+        self.events -= 1
+        return self.result("cuEventDestroy")
+
+    def cuEventRecord(self, event, stream):
+        return self.result("cuEventRecord")
+
+    def cuEventSynchronize(self, event):
+        return self.result("cuEventSynchronize")
+
+    def cuEventElapsedTime(self, start, end):
+        return self.result("cuEventElapsedTime", self.times[self.launches[-1]["block"][0]] / 1000)
+
+    def cuMemsetD8Async(self, target, value, size, stream):
+        self.flushes += 1
+        return self.result("cuMemsetD8Async")
+
+    def cuMemcpyDtoDAsync(self, target, source, size, stream):
+        self.copies.append((int(target), int(source), size, stream))
+        return self.result("cuMemcpyDtoDAsync")

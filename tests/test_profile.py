@@ -13,8 +13,10 @@ from ptxdsl import cli, driver, f32, ptr, u32
 from ptxdsl.profile import peaks_of
 from ptxdsl.profile.operations import operations_of
 from ptxdsl.profile.roofline import floor_of, issue_time
+from ptxdsl.runtime import timing
 from ptxdsl.runtime.shape import launch_shape
 from ptxdsl.runtime.timing import REST_SECONDS, GpuClock, at_rest
+from tests.fake_driver import TimedCuda, installed
 
 KERNELS = """\
 import numpy as np
@@ -187,6 +189,17 @@ class TestCommand:
             pytest.skip("there is a GPU")
         profiled("mine.py:scaled")
         assert capsys.readouterr().out.endswith(f"measured    not: {driver.why_no_gpu()}\n")
+
+    def test_where_a_gpu_is_its_time_stands_beside_the_floor(self, capsys, monkeypatch):
+        monkeypatch.setattr(timing, "FLUSHED_BYTES", 64)
+        monkeypatch.setattr(timing, "REST_SECONDS", 0.0)
+        with installed(TimedCuda(widths=(8, 8, 4), times={32: 2.5})) as cuda:
+            assert profiled("mine.py:scaled") == 0
+            assert capsys.readouterr().out.endswith("measured    2.5 us: the floor is 1% of it\n")
+            assert {launch["block"] for launch in cuda.launches} == {(32, 1, 1)}
+            profiled("mine.py:scaled", "--gpu", "a100")
+            assert capsys.readouterr().out.endswith("measured    not: the GPU here is Fake 0\n")
+            assert (cuda.events, cuda.memory, cuda.contexts) == (0, {}, [])
 
     def test_json(self, capsys):
         assert profiled("mine.py:scaled", "--example", "2", "--gpu", "h200", "--json") == 0

@@ -8,13 +8,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cuda.bindings import driver as real
 
 import ptxdsl as pd
 from ptxdsl import cli, config, driver, f32, ptr, u32
+from ptxdsl.runtime import timing
 from ptxdsl.tune import measure, progress, records
 from ptxdsl.tune import tuned as tuning
 from ptxdsl.tune.measure import Subject, TuningOption, best_of, remembered
 from ptxdsl.tune.records import TuningRecord, digest_of
+from tests.fake_driver import TimedCuda, installed
 
 SUBJECT = Subject("scaled", "NVIDIA H200", "n=100", "code")
 
@@ -253,6 +256,64 @@ class TestOnAGpu:
         gpu.clear()
         launched(tuned(self.CONFIGS))
         assert len(gpu) > 1
+
+
+class OnGpu:
+    """An array of 100 floats on the first GPU, as the stand-in for the driver understands addresses."""
+
+    def __init__(self, address=4096):
+        self.__cuda_array_interface__ = {
+            "shape": (100,), "typestr": "<f4", "data": (address, False), "version": 3, "strides": None,
+        }  # fmt: skip
+
+
+class TestThroughTheDriver:
+    @pytest.fixture
+    def cuda(self, monkeypatch):
+        monkeypatch.setattr(timing, "FLUSHED_BYTES", 64)
+        monkeypatch.setattr(timing, "REST_SECONDS", 0.0)
+        with installed(TimedCuda(widths=(8, 4), times={64: 20.0, 128: 10.0, 256: 30.0})) as fake:
+            yield fake
+
+    def launch(self, **options):
+        fresh = pd.kernel(scaled.__wrapped__)  # one that no other driver has loaded
+        kernel = pd.autotune([{"tile": 64}, {"tile": 128}, {"tile": 256}], key=["n"])(fresh)
+        kernel[lambda tile: -(-100 // tile), lambda tile: tile](OnGpu(), 100, **options)
+        return kernel
+
+    def test_events_tell_the_fastest_and_nothing_is_left_behind(self, cuda):
+        kernel = self.launch()
+        assert kernel.best == {(0, (100,)): {"tile": 128}}
+        assert cuda.launches[-1]["block"] == (128, 1, 1)
+        assert (cuda.events, cuda.memory, cuda.contexts) == (0, {}, [])
+        timed = len(cuda.launches) - 3 - 1  # but those that load, and the last
+        assert timed == 3 * (measure.COARSE + 1)
+        assert cuda.flushes == timing.FLUSHES * timed
+
+    def test_what_the_kernel_writes_is_put_back_before_each_launch(self, cuda):
+        self.launch()
+        (saved, source, size, _), *restored = cuda.copies
+        assert (source, size) == (4096, 400)
+        assert all((target, copy) == (4096, saved) for target, copy, *_ in restored)
+        assert len(restored) == len(cuda.launches) - 1 + 1  # before each that was tuned, and at the end
+
+    def test_the_stream_of_the_launch_is_timed(self, cuda):
+        self.launch(stream=7)
+        assert {launch["stream"] for launch in cuda.launches} == {7}
+        assert {stream for *_, stream in cuda.copies} == {7}
+
+    def test_another_kernel_object_takes_it_from_the_disk(self, cuda):
+        self.launch()
+        before = len(cuda.launches)
+        assert list(self.launch().best.values()) == [{"tile": 128}]
+        assert len(cuda.launches) == before + 1
+
+    def test_a_failure_frees_what_was_made(self, cuda):
+        cuda.failing["cuEventElapsedTime"] = real.CUresult.CUDA_ERROR_LAUNCH_FAILED
+        with pytest.raises(pd.LaunchError) as refused:
+            self.launch()
+        assert refused.value.message.startswith("timing: CUDA_ERROR_LAUNCH_FAILED")
+        assert (cuda.events, cuda.memory, cuda.contexts) == (0, {}, [])
 
 
 class TestRefusals:

@@ -40,7 +40,7 @@ class GpuClock:
 
     def __enter__(self) -> GpuClock:
         self._events = [call("timing", driver.cuda.cuEventCreate, 0) for _ in range(2)]
-        self._flushed = call("timing", driver.cuda.cuMemAlloc, FLUSHED_BYTES)
+        self._flushed = int(call("timing", driver.cuda.cuMemAlloc, FLUSHED_BYTES))
         return self
 
     def __exit__(

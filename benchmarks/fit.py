@@ -251,10 +251,9 @@ def save(path: pathlib.Path, rows: Iterable[Row], kinds: Sequence[str] = KINDS) 
 
 def write(path: pathlib.Path, environment: dict[str, str], gpu: choose_rates.Gpu, rows: Sequence[Row]) -> None:
     """A file of rows, one a line."""
-    body = ",\n".join(json.dumps(asdict(row)) for row in rows)
-    path.write_text(
-        f'{{"environment": {json.dumps(environment)},\n"gpu": {json.dumps(asdict(gpu))},\n"rows": [\n{body}\n]}}\n'
-    )
+    lines = (json.dumps({**asdict(row), "us": round(row.us, 2)}, separators=(",", ":")) for row in rows)
+    head = f'{{"environment": {json.dumps(environment)},\n"gpu": {json.dumps(asdict(gpu))},\n"rows": [\n'
+    path.write_text(head + ",\n".join(lines) + "\n]}\n")
     print(f"{len(rows)} rows written to {path}")
 
 

@@ -66,13 +66,21 @@ class RewrittenMaps:
         with pd.elect():
             self._set(0, product.a, product.m, product.k)
             self._set(1, product.b, product.n, product.k)
-        pd.ptx.bar.warp.sync(EVERY_LANE)
+        self._meet()
         for number in range(MATRICES):
             pd.ptx(COPY, self._kept(number), self._changed(number), MAP_BYTES)
         with pd.elect():
-            for number in range(MATRICES):
-                pd.ptx("fence.proxy.tensormap::generic.acquire.gpu", self._generic(number), MAP_BYTES)
-        pd.ptx.bar.warp.sync(EVERY_LANE)  # the copies of the maps have been read before lanes write them again
+            self._acquire()
+        self._meet()  # the changed maps have been copied before they are changed again
+
+    def _meet(self) -> None:
+        """All lanes come here, and know of what each has written."""
+        pd.ptx.bar.warp.sync(EVERY_LANE)
+
+    def _acquire(self) -> None:
+        """The lane that copies sees the maps."""
+        for number in range(MATRICES):
+            pd.ptx("fence.proxy.tensormap::generic.acquire.gpu", self._generic(number), MAP_BYTES)
 
     def _set(self, number: int, view: View, mn: Scalar, k: Scalar) -> None:
         """Where a matrix begins, its extents, and the bytes between its lines."""

@@ -581,3 +581,18 @@ def test_the_driver_assembles_and_links_too():
         with pytest.raises(AssembleError) as refused:
             assemble(BROKEN, "sm_80")
     assert "PTX line 10 (saxpy.py:12): Arguments mismatch for instruction 'add'" in refused.value.message
+
+
+@pytest.mark.parametrize("name", ["nvjitlink", "ptxas"])
+def test_a_kept_cubin_is_loaded_in_ten_milliseconds_and_no_command_is_started(name, tmp_path, monkeypatch):
+    if assemblers.ASSEMBLERS[name].why_not() is not None:
+        pytest.skip(f"there is no {name}")
+    with config.using(cache_dir=tmp_path, assembler=name):
+        made = assemble(STORE, "sm_80")
+        monkeypatch.setattr(assemblers, "_run", None)
+        times = []
+        for _ in range(5):
+            start = time.perf_counter()
+            assert assemble(STORE, "sm_80").image == made.image
+            times.append(time.perf_counter() - start)
+    assert min(times) < 0.01

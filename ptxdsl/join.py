@@ -18,21 +18,21 @@ _MERGED = ("weak", "common")  # linkages of which several modules may have a def
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LinkedModule:
     """A module that becomes a part of a program; `name` is what messages call it. Its items are changed."""
 
     name: str
     module: ir.Module
 
 
-def join(parts: Sequence[Part], arch: str) -> ir.Module:
+def join(parts: Sequence[LinkedModule], arch: str) -> ir.Module:
     """One module for a target. Raises LinkError for what is defined by none or by two, or not as it is declared."""
     for part in parts:
         _check_target(part, arch)
     return _Join(parts).module(arch)
 
 
-def _check_target(part: Part, arch: str) -> None:
+def _check_target(part: LinkedModule, arch: str) -> None:
     made_for = part.module.target[0]
     if part.module.address_size != 64:
         raise _refusal(f"{part.name} has addresses of {part.module.address_size} bits", "programs of today have 64")
@@ -51,8 +51,8 @@ def _refusal(message: str, help: str) -> LinkError:
 class _Join:
     """The definitions of shared names, and who has them."""
 
-    parts: Sequence[Part]
-    defined: dict[str, tuple[Part, Named]] = field(default_factory=dict)
+    parts: Sequence[LinkedModule]
+    defined: dict[str, tuple[LinkedModule, Named]] = field(default_factory=dict)
 
     def module(self, arch: str) -> ir.Module:
         self._separate()
@@ -81,7 +81,7 @@ class _Join:
                     taken.add(renamed[item.name])
                 item.name = renamed[item.name]
 
-    def _define(self, part: Part, item: Named) -> None:
+    def _define(self, part: LinkedModule, item: Named) -> None:
         other, known = self.defined.setdefault(item.name, (part, item))
         if known is item or item.linkage in _MERGED:
             return
@@ -102,7 +102,7 @@ class _Join:
                 elif item.name not in BUILTINS and not _has_body(part.module, item):
                     raise self._missing(part, item)
 
-    def _check_alike(self, part: Part, item: Named, other: Part, known: Named) -> None:
+    def _check_alike(self, part: LinkedModule, item: Named, other: LinkedModule, known: Named) -> None:
         declared, defined = _kind(item), _kind(known)
         if declared != defined:
             raise _refusal(
@@ -110,7 +110,7 @@ class _Join:
                 "declare it as it is defined",
             )
 
-    def _missing(self, part: Part, item: Named) -> LinkError:
+    def _missing(self, part: LinkedModule, item: Named) -> LinkError:
         near = difflib.get_close_matches(item.name, list(self.defined), 1)
         help = f"did you mean `{near[0]}`, of {self.defined[near[0]][0].name}?" if near else None
         place = _place_of_use(part.module, item)

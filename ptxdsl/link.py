@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ptxdsl import config, ir
 from ptxdsl.driver import Late
 from ptxdsl.errors import Error, LaunchError, LinkError, here, public
-from ptxdsl.join import Part, join
+from ptxdsl.join import LinkedModule, join
 from ptxdsl.kernel import AnyKernel, Kernel, Module, ParsedKernel, parse
 from ptxdsl.lower import lower
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
@@ -156,17 +156,17 @@ class LinkedProgram:
         return source.kernel.variant(arch, {name: v for name, v in self._constants.items() if name in known})
 
     def _join(self, arch: str, variants: list[Variant | None]) -> Joined:
-        parts: list[Part] = []
+        parts: list[LinkedModule] = []
         parameters: dict[str, tuple[Sequence[Parameter], int | None]] = {}
         for number, (source, variant) in enumerate(zip(self._sources, variants, strict=True), start=1):
             if variant is not None:
-                parts.append(Part(f"kernel `{variant.name}`", parsing.parse(variant.text)))
+                parts.append(LinkedModule(f"kernel `{variant.name}`", parsing.parse(variant.text)))
                 parameters[variant.name] = variant.parameters, variant.dynamic_bytes
             elif isinstance(source, FunctionSource):
                 text = lower(module_of(source.function, arch))
-                parts.append(Part(f"function `{source.function.name}`", parsing.parse(text)))
+                parts.append(LinkedModule(f"function `{source.function.name}`", parsing.parse(text)))
             elif isinstance(source, TextSource):
-                parts.append(Part(f"module {number}", parsing.parse(source.text, file=f"<module {number}>")))
+                parts.append(LinkedModule(f"module {number}", parsing.parse(source.text, file=f"<module {number}>")))
         text = lower(join(parts, arch))
         read = parsing.parse(text)
         for kernel in read.kernels:

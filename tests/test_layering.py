@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import defaultdict
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -155,3 +156,17 @@ def test_functions_and_files_stay_short(path):
     lengths = {function.name: function.end_lineno - function.lineno + 1 for function in functions(path)}
     assert not {name: lines for name, lines in lengths.items() if lines > FUNCTION_LINES}
     assert len(path.read_text().splitlines()) <= FILE_LINES
+
+
+def test_a_public_class_name_stands_for_one_thing():
+    """But for two words that both sides of a border have: the module of PTX that a user holds and that of the ir, and
+    the ring on mbarriers that users take beside that of the sm_80 path on groups of cp.async."""
+    classes = defaultdict(list)
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes[node.name].append(path.relative_to(PACKAGE).as_posix())
+    assert {name: files for name, files in classes.items() if len(files) > 1} == {
+        "Module": ["ir.py", "kernel.py"],
+        "Ring": ["kernels/sm80/ring.py", "trace/ring.py"],
+    }

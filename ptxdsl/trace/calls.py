@@ -25,7 +25,7 @@ Passed: TypeAlias = "Type | Pointer | TensorMap"
 _FORM = {(False, False): 0, (False, True): 1, (True, False): 2, (True, True): 3}  # the form with results, arguments
 
 
-class Member(NamedTuple):
+class PassedMember(NamedTuple):
     """A value in a variable of .param space, so many bytes behind its start."""
 
     variable: ir.Variable
@@ -50,11 +50,11 @@ def results(name: str, types: Sequence[Passed]) -> list[ir.Variable]:
     return [ir.Variable(name, "param", b8, (-(-_ends(sizes)[-1] // align) * align,), align)]
 
 
-def members(variables: Sequence[ir.Variable], types: Sequence[Passed]) -> Iterator[Member]:
+def members(variables: Sequence[ir.Variable], types: Sequence[Passed]) -> Iterator[PassedMember]:
     """Where each of several results lies."""
     sizes = [_held(type).bytes for type in types]
     for type, size, end in zip(types, sizes, _ends(sizes), strict=True):
-        yield Member(variables[0], end - size, type)
+        yield PassedMember(variables[0], end - size, type)
 
 
 def _ends(sizes: Sequence[int]) -> list[int]:
@@ -77,7 +77,7 @@ def _held(type: Passed) -> Type:
     return type
 
 
-def store(member: Member, value: Any) -> None:
+def store(member: PassedMember, value: Any) -> None:
     """Writes a value of the member's type to where it is passed."""
     held = _held(member.type)
     with steps():
@@ -86,7 +86,7 @@ def store(member: Member, value: Any) -> None:
         emit(f"st.param.{_word(held)}", (ir.Address(member.variable, member.offset), passed))
 
 
-def load(member: Member) -> Any:
+def load(member: PassedMember) -> Any:
     """The value that is passed, in registers of the function that asks."""
     type, held = member.type, _held(member.type)
     address = ir.Address(member.variable, member.offset)
@@ -145,7 +145,7 @@ def call(builder: Builder, function: ir.Function, types: Sequence[Passed], value
     passed = [_alike(builder, formal) for formal in function.parameters]
     for variable, type, value in zip(passed, types, values, strict=True):
         builder.append(variable)
-        store(Member(variable, 0, type), value)
+        store(PassedMember(variable, 0, type), value)
     returned = [_alike(builder, formal) for formal in function.returns]
     builder.body += returned
     operands: list[ir.Operand] = [function]

@@ -286,7 +286,7 @@ def _load(builder: Builder, leaf: Leaf) -> Any:
     variable = calls.parameter(builder.unique(ptx_name(path)), type)
     builder.function.parameters.append(variable)
     with builder.at_start(ptx_name(path)):
-        value = calls.load(calls.Member(variable, 0, type))
+        value = calls.load(calls.PassedMember(variable, 0, type))
     scalar: Any = value.pointer.base if isinstance(value, MappedTensor) else getattr(value, "base", value)
     scalar.site = Site(builder.where, (path,))
     return value

@@ -47,7 +47,7 @@ def takes_lines(problem: GemmProblem) -> bool:
     return problem.batches is None and all(sizes) and all(_words(o) < MOST_WORDS for o in (problem.a, problem.b))
 
 
-class Copies(NamedTuple):
+class LineCopies(NamedTuple):
     """Whether A and B are copied, and the microseconds that the copies should take, and lines that stay slow cost."""
 
     a: bool
@@ -66,11 +66,11 @@ class Copies(NamedTuple):
         return problem, tuple(launches)
 
 
-def copies_of(problem: GemmProblem) -> Copies:
+def copies_of(problem: GemmProblem) -> LineCopies:
     """The copies with which a product should take the least time."""
     a, b = problem.a, problem.b
     ways = product(_ways(a), _ways(b))
-    return min((Copies(*way, _time(problem, *way)) for way in ways), key=attrgetter("time"))
+    return min((LineCopies(*way, _time(problem, *way)) for way in ways), key=attrgetter("time"))
 
 
 def _ways(operand: Matrix) -> tuple[bool, ...]:

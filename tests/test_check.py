@@ -242,6 +242,7 @@ def test_a_file_elsewhere_and_letters_that_mean_something(check, tmp_path):
     assert uri["physicalLocation"]["artifactLocation"]["uri"] == "a%20b%2Cc%3Ad%25/mine.py"
 
 
+@pytest.mark.usefixtures("lockstep")
 def test_a_race_is_a_finding_at_both_of_its_lines(check, tmp_path):
     (tmp_path / "racy.py").write_text(
         "import numpy as np\nimport ptxdsl as pd\n@pd.kernel\ndef k(x: pd.ptr[pd.f32]):\n"

@@ -91,6 +91,7 @@ def test_the_example_has_no_findings(name):
 
 
 @pytest.mark.parametrize("name, case", CASES)
+@pytest.mark.usefixtures("lockstep")
 def test_a_line_left_out_is_found(name, case):
     old, new, kind = LINES[name][case]
     kinds = {finding.kind for finding in findings(name, old, new)}

@@ -572,3 +572,23 @@ def test_a_store_of_what_an_atomic_left_there_races_with_it(schedule, monkeypatc
     for threads in ((0, 32), (32, 0)):
         report = run(body.format(*threads), np.zeros(1, np.uint32), block=64)
         assert "no barrier lies between the two" in race(report)
+
+
+OTHERS = ".shared .align 128 .u32 s[128]; .shared .align 128 .u32 t[64];"
+BESIDE = SHARED.format(flip=128) + "mov.u32 %r5, t; sub.u32 %r6, %r2, %r3; add.u32 %r5, %r5, %r6;\n"
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "skewed", "random:4"])
+def test_writes_are_remembered_behind_reads_of_parts_of_words(schedule, monkeypatch):
+    monkeypatch.setenv("PTXDSL_SCHEDULE", schedule)
+    body = """st.shared.u32 [%r5], %r1; bar.sync 0;
+        st.shared.u32 [%r2], %r1; ld.shared.u8 %h1, [%r5]; st.shared.u32 [%r2+256], %r1; {}
+        ld.shared.u32 %r7, [%r4+256];"""
+    text = race(run(BESIDE + body.format(""), parameters="", module=OTHERS, block=64))
+    assert re.search(r"s\[(64|96)\]", text)
+    clean(run(BESIDE + body.format("bar.sync 0;"), parameters="", module=OTHERS, block=64))
+
+
+def test_accesses_beyond_shared_memory_are_held_against_no_others():
+    body = "st.shared.u32 [%r2], %r1; bar.sync 0; ld.shared.u32 %r5, [%r4]; st.shared.u32 [%r2+1000000], %r1;"
+    assert only(shared(body)).kind == "out-of-bounds"

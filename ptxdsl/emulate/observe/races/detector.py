@@ -168,19 +168,20 @@ class Races(Observer):
         fences = access.ordering.proxy == "async" and access.ordering.sem == "weak"
         if shadow.pages is None and access.ordering.proxy != "generic":
             shadow.begin_pages(self.clocks)
-        self._look_back(accesses, writes)
+        self._look_back(accesses, writes, access.asynchronous)
         late, read = shadow.newest_write > self.clocks.floor, writes and shadow.newest_read > self.clocks.floor
         if shadow.pages is None or not (late or read or fences):
             return Doubts(ALL if late else None, ALL if read else None)
         return shadow.pages.doubts(Knowledge(self.clocks, access.by.lanes_now), accesses.flat, writes, fences)
 
-    def _look_back(self, accesses: Accesses, writes: bool) -> None:
-        """Remembers recent accesses by words, if one of those that come now may race with them."""
+    def _look_back(self, accesses: Accesses, writes: bool, asynchronous: bool) -> None:
+        """Remembers recent accesses by words, if those that come now may race with them or are writes to remember."""
         recent, floor = self.recent, self.clocks.floor
         if recent is None or not recent.accesses:
             return
         recent.forget(floor)
-        if recent.is_full or recent.near(floor, accesses.flat, accesses.size, accesses.lanes, writes):
+        recorded = writes and not asynchronous
+        if recorded or recent.is_full or recent.near(floor, accesses.flat, accesses.size, accesses.lanes, writes):
             self._settle_recent()
 
     def _settle_recent(self) -> None:
@@ -208,7 +209,6 @@ class Races(Observer):
                     RecentAccess(READS, now, accesses.flat, access.size, accesses.lanes, access.by.collective)
                 )
             return
-        self._settle_recent()
         who = accesses.those(ALL)
         words = who.words
         if access.kind != READS:

@@ -68,7 +68,7 @@ class Recent:
     def near(self, floor: int, flat: np.ndarray, bytes: int, lanes: np.ndarray, writes: bool) -> bool:
         """Whether an access comes near one that somebody does not know of, a write or, if it `writes`, any."""
         others = [a for a in self.accesses if a.stamp > floor and (writes or a.kind == WRITES)]
-        if not others:
+        if not (others and flat.size):
             return False
         low, high = self._extent(flat, lanes)
         return any(self._is_near(other, low, high + bytes) for other in others)

@@ -41,6 +41,20 @@ def sums(x: ptr[f32], y: ptr[f32], n: u32):
     y[i] = both[0]  # written
 
 
+@pd.function
+def factorial(n: u32) -> u32:
+    result = pd.var(u32, 1)
+    with pd.if_(n > 1):
+        result.set(n * factorial(n - 1))  # recursion
+    return result
+
+
+@pd.kernel
+def factorials(x: ptr[u32]):
+    i = pd.tid.x
+    x[i] = factorial(i)
+
+
 def line(mark):
     """The line of this file that ends with a comment."""
     lines = Path(__file__).read_text().splitlines()
@@ -190,6 +204,21 @@ class TestLooking:
         assert str(launch.shared("other")) == "other: 8 f32\n 1 1 - - - - - -"
         launch.select((1, 0))
         assert (launch.shared("tile").values == np.arange(16).reshape(4, 4)).all()
+
+    def test_the_calls_that_led_to_a_thread(self, launch):
+        launch.stop_at(line("halved"))
+        launch.resume()
+        assert launch.inspection.backtrace(launch.focus) == [
+            f"#0 {FILE}:{line('halved')}  in halved",
+            f"#1 {FILE}:{line('added')}  in sums",
+        ]
+
+    def test_functions_that_stay_functions_have_frames_of_their_own(self):
+        with pd.debug(factorials, 1, 8, np.zeros(8, np.uint32)) as launch:
+            launch.stop_at(line("recursion"), thread=5)
+            assert [launch.resume() and launch.value("n") for _ in range(3)] == [5, 4, 3]
+            calls = launch.inspection.backtrace(launch.focus)
+            assert [call.rpartition(" ")[2] for call in calls] == ["factorial", "factorial", "factorial", "factorials"]
 
     def test_arrays_as_they_are_now(self, launch):
         assert launch.inspection.memory("x", 3, 2) == [3.0, 4.0]

@@ -39,7 +39,8 @@ Commands are read from the terminal, from stdin, or from --command. The launch s
   warp NAME [as TYPE]         a register in all lanes of the warp      (w)
   shared [NAME]               shared memory, through its layout
   memory NAME [FIRST [COUNT]] an array of the launch, as it is now     (m)
-  where                       who runs and waits where                 (bt)
+  where                       who runs and waits where
+  backtrace                   the calls that led to the thread         (bt)
   list, ptx                   the lines, the instructions around       (l)
   findings, breaks, quit                                               (q)
 
@@ -226,6 +227,9 @@ class DebuggerTerminal(cmd.Cmd):
     def do_where(self, text: str) -> None:
         print("\n".join(self.session.inspection.where()))
 
+    def do_backtrace(self, text: str) -> None:
+        print("\n".join(self.session.inspection.backtrace(self.session.focus)))
+
     def do_findings(self, text: str) -> None:
         report = self.session.report or self.session.machine.report
         print("\n".join(map(str, report.findings)) or "nothing was found")
@@ -255,7 +259,7 @@ COMMANDS: dict[str, Callable[[DebuggerTerminal, str], bool | None]] = {
 }
 SHORT = {
     "b": "break", "c": "continue", "s": "step", "n": "next", "si": "stepi", "p": "print", "r": "registers", "w": "warp",
-    "m": "memory", "bt": "where", "l": "list", "q": "quit", "?": "help",
+    "m": "memory", "bt": "backtrace", "l": "list", "q": "quit", "?": "help",
 }  # fmt: skip
 
 

@@ -101,6 +101,19 @@ class Inspection:
         x = self.machine.processor
         return standing_lines(self.machine, x, None if x.group is None else x.group.lanes)
 
+    def backtrace(self, thread: Thread) -> list[str]:
+        """Where a thread stands, and the calls that led there, innermost first: of functions that stay functions, and
+        of those of Python that were inlined."""
+        self._frame_of(thread)
+        standing = self.standing(thread)
+        lines: list[str] = []
+        while standing is not None:
+            frame, location = standing.frame, standing.step.location
+            for each in location.chain() if location is not None else ():
+                lines.append(f"{each}  in {each.function or frame.code.function.name}")
+            standing = None if frame.parent is None else Standing(frame.parent, frame.site)
+        return [f"#{number} {line}" for number, line in enumerate(lines)]
+
     # Registers
 
     def registers(self, thread: Thread, numbered: bool = False) -> list[RegisterValue]:

@@ -87,6 +87,16 @@ class TestDump:
         for word in ("ldmatrix.sync.aligned.m8n8.x4", "mma.sync.aligned.m16n8k16", "cp.async.cg.shared.global"):
             assert word in done.out
 
+    def test_a_kernel_of_roles_for_sm_90a(self, run):
+        done = run("dump", GEMM.replace(":gemm", ":warpgroup_gemm_kernel"), "--arch", "sm_90a")
+        assert (done.code, done.err) == (0, "")
+        for word in (".target sm_90a", "wgmma.mma_async.sync.aligned.m64n256k16", "setmaxnreg.inc.sync.aligned.u32",
+                     "cp.async.bulk.tensor.2d.shared::cluster.global", ".param .align 64 .b8 "):  # fmt: skip
+            assert word in done.out
+        refused = run("dump", GEMM.replace(":gemm", ":warpgroup_gemm_kernel"), "--arch", "sm_90")
+        assert refused.code == 1
+        assert "needs sm_90a" in refused.err
+
     def test_a_kernel_by_its_file(self, run, kernels):
         done = run("dump", f"{kernels}:scale")
         assert (done.code, done.err) == (0, "a module may say something\n")

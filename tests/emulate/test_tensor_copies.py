@@ -479,3 +479,23 @@ def test_a_box_of_several_slices_of_channels_is_not_emulated():
         "that brings was not measured"
     )
     assert refused.value.help == "make it 8 at most, which is one slice"
+
+
+@pytest.mark.parametrize(("mode", "rank"), [("tile::gather4", 2), ("im2col::w", 3)])
+def test_modes_of_blackwell_are_not_emulated(mode, rank, monkeypatch):
+    monkeypatch.setattr("tests.emulate.support.HEAD", HEAD.replace("sm_90a", "sm_100a"))
+    array = numbers((9, 10, 16)[-rank:], "f4")
+    description, parameter = mapping(array, (1, 4, 8)[-rank:])
+    text = kernel(LOAD, description).replace("global.mbarrier", f"global.{mode}.mbarrier")
+    text = text.replace("{%r10, %r11}", "{%r10, %r11, %r12, %r13, %r14}")  # one column, four rows
+    if mode == "im2col::w":
+        text = text.replace("[%r3];\nOTHERS", "[%r3], {%h1, %h1};\nOTHERS").replace(
+            "@%p1 mbarrier", "mov.b16 %h1, 0; @%p1 mbarrier"
+        )
+    with pytest.raises(EmulationError) as refused:
+        launched(text, parameter, np.zeros(description.box_bytes, np.uint8), (0,) * rank)
+    assert refused.value.message == (
+        f"`cp.async.bulk.tensor.{rank}d.shared::cta.global.{mode}.mbarrier::complete_tx::bytes` cannot be emulated yet: "
+        f".{mode} is for targets that the emulator does not know"
+    )
+    assert refused.value.help == "run this kernel on a GPU"

@@ -16,7 +16,7 @@ SUMS = {f64: f64, s8: s32, u8: s32}
 OUTPUTS = {
     f64: (f64,),
     **dict.fromkeys((s8, u8), (s32, f32, f16, bf16)),
-    **dict.fromkeys(FP8, (f32, f16, bf16)),
+    **dict.fromkeys(FP8, (f32, f16, bf16, *FP8)),
 }
 FLOATS = (f16, bf16, f32)
 WIDTHS = (1, 2, 4, 8, 16)  # bytes of a copy
@@ -89,8 +89,10 @@ class Operands:
 
     @property
     def staged(self) -> Type:
-        """The type in which the output passes through shared memory: rounded, where nothing is added to it there."""
-        return self.output if self.c == "none" and not self.extras else self.scalar
+        """The type in which the output passes through shared memory: rounded, where nothing is added to it there and it
+        is none of 8 bits."""
+        is_whole = self.c == "none" and not self.extras and self.output not in FP8
+        return self.output if is_whole else self.scalar
 
     @property
     def narrowest(self) -> int:
@@ -116,7 +118,8 @@ class Operands:
 def outputs(inputs: Type) -> tuple[Type, ...]:
     """The types to which products of such inputs are rounded; the first is the usual one."""
     known = OUTPUTS.get(inputs, FLOATS)
-    return (inputs, *(t for t in known if t is not inputs)) if inputs in known else known
+    is_usual = inputs in known and inputs not in FP8
+    return (inputs, *(t for t in known if t is not inputs)) if is_usual else known
 
 
 def either(values: Iterable[Any]) -> str:

@@ -105,8 +105,9 @@ def scaled_gemm(
     a (M, K) is row-major and b (K, N) column-major, both float8_e4m3fn or both float8_e5m2. Scales are float32, on the
     same GPU, with any strides: one of each tensor, of the shape () or (1,); or one of each row, (M, 1), and of each
     column, (1, N); or one of each 128 along K, (M, ⌈K/128⌉), and of each block of 128×128 of b, (⌈K/128⌉, ⌈N/128⌉).
-    By blocks, sums of 128 products are scaled and added up in float32. out is float32 (which is made without it),
-    float16 or bfloat16, and row-major. `config` has atom="wgmma"; its tile has up to 192 columns with scales of blocks.
+    By blocks, sums of 128 products are scaled and added up in float32. out is row-major: float32, which is made without
+    it, float16, bfloat16, or one of 8 bits, which saturates. `config` has atom="wgmma"; its tile has up to 192 columns
+    with scales of blocks.
 
     Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
     """

@@ -5,6 +5,7 @@ Values are small integers, and scales powers of 2: sums are exact, whatever the 
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -89,6 +90,22 @@ def test_scales_of_all_kinds(name, scaling, output, rng):
 @pytest.mark.parametrize("scaling", SCALINGS)
 def test_tiles_whose_columns_are_of_two_blocks(name, scaling, rng):
     check(machine(name), rng, scaling, 130, 392, 144, dtype="e5m2", output="f16", config=WIDE)
+
+
+@every_machine
+@pytest.mark.parametrize("n", [80, 70, 69])
+@pytest.mark.parametrize("output", ["e4m3", "e5m2"])
+def test_outputs_of_8_bits_saturate(name, output, n, rng):
+    where, m, k = machine(name), 5, 144
+    a, b = values(rng, m, k), values(rng, n, k).T
+    scales = scales_of(rng, "rows", m, n, k)
+    scales[0][0] = 2.0**14
+    out = np.zeros((m, n), NAMES[output])
+    given = [where.array(x) for x in (a, b, *scales, out)]
+    results = where.values(scaled_gemm(*given[:4], out=given[4], config=LOW))
+    most = float(ml_dtypes.finfo(NAMES[output]).max)
+    exact = reference(a, b, *scales).clip(-most, most)
+    assert (results == exact.astype(np.float32).astype(NAMES[output]).astype(np.float64)).all()
 
 
 @every_machine

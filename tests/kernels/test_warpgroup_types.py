@@ -241,6 +241,11 @@ REFUSED = {
         f"{FP8} takes wgmma, and K is 0: there is nothing to multiply",
         "scale c by beta without gemm",
     ),
+    "c of fp8": (
+        lambda: gemm(A["e4m3"], A["e4m3"].T, A["e4m3"], out=A["e4m3"].copy(), beta=1),
+        "`c` is float8_e4m3fn; what is added has 16 bits or more",
+        "leave c out, or write to an `out` of float16",
+    ),
     "tiles of warps": (
         lambda: gemm(A["e4m3"], A["e4m3"].T, config=GemmConfig()),
         'GemmConfig: the tiles are those of mma.sync, which does not multiply e4m3; with atom="wgmma" sm_90a does',

@@ -114,6 +114,11 @@ def problem_of(
     addend = matrix("c", c, batched=True, types=describe_types(known)) if c is not None else None
     for argument in filter(None, (written, addend)):
         _check_result(argument, shape, left.type, written)
+    if addend is not None and addend.type in FP8:
+        raise LaunchError(
+            f"`c` is {describe_type(addend.type)}; what is added has 16 bits or more",
+            help="leave c out, or write to an `out` of float16",
+        )
     added = addend if beta != 0 else None
     check_function(epilogue, operands)
     beside = tuple(_operand(f"operands[{n}]", operand, written) for n, operand in enumerate(operands))

@@ -34,7 +34,7 @@ class Store:
         self.pitch = layout.strip + PAD
         self.staged = Layout((layout.rows, layout.strip), (self.pitch, 1))  # of a warp
         self.held = Layout((layout.strip, layout.rows), (1, self.pitch)) if layout.is_turned else self.staged
-        self.is_final = operands.c == "none" and not operands.extras  # what is staged is what is written
+        self.is_final = operands.staged is operands.output and operands.c == "none" and not operands.extras
 
     def __call__(self, part: Part) -> None:
         """Stores sums that are complete; uses the shared memory."""
@@ -137,7 +137,7 @@ class Sending:
                 words = read_words(address, store.chunk, type)
                 if not store.is_final:
                     words = pack(list(self._finished(words, first, column)), store.operands.output)
-                write_words(self.out.pointer + column, words)
+                write_words(self.out.pointer + column, words, store.chunk)
         for running in {id(r): r for r in (self.out, *self._running())}.values():
             running.advance()
 

@@ -7,18 +7,31 @@ from collections.abc import Sequence
 import ptxdsl as pd
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
-from ptxdsl.types import Type
+from ptxdsl.types import Type, f32
 
 WIDEST = 16  # bytes of one access
 
 
 def pack(values: Sequence[Scalar], type: Type) -> list[Scalar]:
-    """Values as registers hold them in memory: two 16-bit floats, one of 32 or 64 bits, or a single 16-bit one."""
+    """Values as registers hold them in memory: two 16-bit floats, one of 32 or 64 bits, or a single 16-bit one; four
+    8-bit floats, or two or one in 16 bits. Those of 8 bits saturate."""
+    if type.bits == 8:
+        return _pack_bytes(values, type)
     if type.bits > 16:
         return [value if value.type is type else value.to(type) for value in values]
     if len(values) == 1:
         return [values[0].to(type)]
     return [pd.ptx(f"cvt.rn.{type}x2.f32", high, low) for low, high in zip(values[::2], values[1::2], strict=True)]
+
+
+def _pack_bytes(values: Sequence[Scalar], type: Type) -> list[Scalar]:
+    even = [*values, pd.cast(0, f32)] if len(values) % 2 else values
+    pairs = [
+        pd.ptx(f"cvt.rn.satfinite.{type}x2.f32", high, low) for low, high in zip(even[::2], even[1::2], strict=True)
+    ]
+    if len(pairs) == 1:
+        return pairs
+    return [pd.pack(low, high) for low, high in zip(pairs[::2], pairs[1::2], strict=True)]
 
 
 def unpack(words: Sequence[Scalar], type: Type) -> list[Scalar]:
@@ -55,10 +68,13 @@ def read_words(place: PointerValue, count: int, type: Type) -> list[Scalar]:
     return [word for i in range(accesses) for word in pd.ptx(f"ld.{space}.v{each}.{kind}", place + i * step)]
 
 
-def write_words(place: PointerValue, words: Sequence[Scalar]) -> None:
-    """Stores what `read_words` reads."""
+def write_words(place: PointerValue, words: Sequence[Scalar], elements: int = 1) -> None:
+    """Stores what `read_words` reads; of a word that is half full, so many elements."""
     if words[0].type.bits < 32:
-        place.store(words[0])
+        if place.element.bits == 8:
+            pd.ptx(f"st.{place.space}.b{8 * elements}", place, words[0])
+        else:
+            place.store(words[0])
         return
     count = len(words) * words[0].type.bits // place.element.bits
     space, kind, each, accesses = _access(place, count)

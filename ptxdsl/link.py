@@ -45,7 +45,10 @@ def link(*parts: Linkable, **constants: object) -> LinkedProgram:
     declares (`pd.extern`, `.extern`) another one defines; kernels share variables. `constants` are those of the traced
     kernels, by name. Raises LinkError for what is defined by none or by two of them, or otherwise than it is declared.
     """
-    sources = [_source(part) for part in parts]
+    if not parts:
+        help = "give it kernels, and the modules that define what they call"
+        raise LinkError("pd.link of nothing", at=here().location, help=help)
+    sources = [_source(part, number) for number, part in enumerate(parts, start=1)]
     program = LinkedProgram(sources, constants)
     program.joined(None)
     return program
@@ -76,12 +79,12 @@ class TextSource:
 Source: TypeAlias = "TracedSource | FunctionSource | TextSource"
 
 
-def _source(part: object) -> Source:
+def _source(part: object, number: int) -> Source:
     if isinstance(part, Kernel):
         return TracedSource(part)
     if isinstance(part, DeviceFunction):
         return FunctionSource(part)
-    module = parse(part) if isinstance(part, str | bytes) else part
+    module = parse(part, file=f"<module {number}>") if isinstance(part, str | bytes) else part
     if isinstance(module, ParsedKernel):
         return TextSource(lower(module.module), module.module.target[0])
     if isinstance(module, Module):

@@ -303,6 +303,7 @@ REFUSED = {
         "pd.link takes kernels and PTX; found 3",
         "take kernels, modules of pd.parse, texts of PTX and functions of pd.function",
     ),
+    "nothing": ((), "pd.link of nothing", "give it kernels, and the modules that define what they call"),
     "a declaration": (
         (smoothed, smooth),
         "pd.link takes kernels and PTX; found <extern function smooth>",
@@ -320,6 +321,12 @@ def test_what_cannot_be_one_program_is_refused_by_name(name):
     assert refused.value.message == message.replace("LINE", str(line))
     assert refused.value.help == help
     assert refused.value.at.text.strip() == "pd.link(*parts)"
+
+
+def test_a_text_that_is_no_ptx_is_refused_with_its_place():
+    with pytest.raises(pd.ParseError) as refused:
+        pd.link(smoothed, HEADER + "nonsense")
+    assert str(refused.value.at) == "<module 2>:4"
 
 
 def test_an_unknown_constant_is_refused():

@@ -232,7 +232,7 @@ REFUSED = {
         "pass a row-major `a` and a column-major `b`",
     ),
     "lines": (
-        lambda: gemm(A["e4m3"][:, :33].copy(), A["e4m3"].T[:33]),
+        lambda: gemm(A["e4m3"][:, :33].copy(), A["e4m3"].T[:33], config=tiles("e4m3")),
         "`a` has lines 33 bytes apart from the address ",
         "pad its lines",
     ),

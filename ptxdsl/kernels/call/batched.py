@@ -56,7 +56,7 @@ class ListedBatch:
     def launch(self, kernel: Kernel, made: Scheduled, alpha: float, beta: float) -> tuple[ProblemTable, Send] | None:
         """Launches the kernel of a schedule; on a GPU, gives the table of addresses and what launches with another."""
         addresses = np.stack([operand.pointers for operand in self.group.operands]).view(np.uint64)
-        device, stream = self.group.place
+        device, stream = self.group.device_stream
         threads, traits = made.traits.threads, made.traits
         if device is None:
             kernel[made.grid, threads](self._values(made, (alpha, beta), self._table(addresses)), traits=traits)

@@ -62,7 +62,7 @@ def _with_tiles(problem: Convolution, choice: Choice) -> Choice:
     """With tiles, and with as many slices of K as should take the least time."""
     if choice.config is not None:
         return choice
-    a, (device, _) = problem.product.a, problem.product.place
+    a, (device, _) = problem.product.a, problem.product.device_stream
     slices = 1 if choice.schedule is not None and choice.split_k is None else choice.split_k
     shape = problem.sizes.implicit_gemm("fprop")
     return choice._replace(config=choose(shape, a.type, a.widest() == WIDEST, slices, model_of(device)))

@@ -129,16 +129,16 @@ def _tuned(
 
         def text(config: GemmConfig) -> str:
             plan = plan_of(kernels, problem, choice._replace(config=config), factors)
-            return text_of(plan.kernel, plan.constants, problem.place[0]) if plan else ""
+            return text_of(plan.kernel, plan.constants, problem.device_stream[0]) if plan else ""
 
         described = described_arrays([out, a, b, c, *map(array_of, operands)])
-        keep(call[0], tuned("gemm", described, problem.place, candidates_of(problem, choice), run_with, text))
+        keep(call[0], tuned("gemm", described, problem.device_stream, candidates_of(problem, choice), run_with, text))
     return TUNED[call[0]]
 
 
 def candidates_of(problem: GemmProblem, choice: Choice) -> list[tuple[float, GemmConfig]]:
     """The configurations of both paths for a row-major problem, with the microseconds that each should take."""
-    device, _ = problem.place
+    device, _ = problem.device_stream
     if not problem.m or not problem.n or not problem.k or _is_copied(problem, choice):
         return []
     a, b, model, known = problem.a, problem.b, model_of(device), []
@@ -153,7 +153,7 @@ def candidates_of(problem: GemmProblem, choice: Choice) -> list[tuple[float, Gem
 
 def _is_copied(problem: GemmProblem, choice: Choice) -> bool:
     """Whether the choice of the model may copy operands first, which no configuration says."""
-    is_open = _may_take_warpgroups(problem, choice, problem.place[0]) and is_read_by_wgmma(problem.a, problem.b)
+    is_open = _may_take_warpgroups(problem, choice, problem.device_stream[0]) and is_read_by_wgmma(problem.a, problem.b)
     if not is_open or not takes_lines(problem):
         return False
     copies = copies_of(problem)
@@ -176,7 +176,7 @@ def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = Fal
 
     Raises LaunchError for what its GPU has not enough of.
     """
-    device, _ = problem.place
+    device, _ = problem.device_stream
     operands = _facts_of(problem)
     config = config_of(problem, choice, operands, device, takes_warpgroups)
     if config.atom == WGMMA and _is_stored_in_boxes(problem, config):
@@ -267,7 +267,7 @@ def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tup
     kernel = kernels.of(traits)
     launch = scheduled.schedule(problem, traits, kernel)
     values = gemm_values(problem, launch, factors)
-    stream = problem.place[1] if before else launch.stream
+    stream = problem.device_stream[1] if before else launch.stream
     constants = {"traits": launch.traits}
     return LaunchPlan(kernel, launch.grid, traits.threads, values, constants, ("alpha", "beta"), stream, before)
 
@@ -275,7 +275,7 @@ def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tup
 def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tuple[LaunchPlan, ...], GemmConfig | None]:
     """The problem with copies of operands that tensor copies cannot address, or only slowly, where wgmma takes less
     time with these than another path without; the launches that make them, and the configuration."""
-    a, b, device = problem.a, problem.b, problem.place[0]
+    a, b, device = problem.a, problem.b, problem.device_stream[0]
     is_open = not choice.config and _may_take_warpgroups(problem, choice, device) and is_read_by_wgmma(a, b)
     if not is_open or not takes_lines(problem):
         return problem, (), choice.config
@@ -322,7 +322,7 @@ def _run_lists(
     batch = batch_of(lists, factors[1])
     if batch is None:
         return []
-    problem, (device, _) = batch.problem, batch.group.place
+    problem, (device, _) = batch.problem, batch.group.device_stream
     _check_hashable(choice.schedule)
     traits = configure(config_of(problem, choice, batch.facts, device), batch.facts, device)
     _check_factors(factors, traits)

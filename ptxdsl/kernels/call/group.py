@@ -205,7 +205,7 @@ class ProblemGroup:
         return [self.a, self.b, self.c or self.out, self.out]
 
     @property
-    def place(self) -> tuple[int | None, int]:
+    def device_stream(self) -> tuple[int | None, int]:
         """The GPU of the arrays, None for host memory, and the stream on which their library works."""
         largest = (int(operand.bytes.argmax()) for operand in (self.a, self.b, self.out))
         operands = zip((self.a, self.b, self.out), largest, strict=True)

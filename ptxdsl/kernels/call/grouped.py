@@ -92,7 +92,7 @@ def run(
     if group is None:
         return []
     problems = group.row_major
-    device, stream = problems.place
+    device, stream = problems.device_stream
     _check_on_host(device)
     traits = traits_of(problems, chosen, schedule, balance is not None)
     for name, number in zip(("alpha", "beta"), factors, strict=True):
@@ -122,11 +122,11 @@ def _tuned(
     """What config="tune" stands for, for lists a, b, c, out; None for the choice of the model, as on the emulator."""
     a, b, c, out = lists
     group = group_of(a, b, c, out, factors[1])
-    if group is None or group.row_major.place[0] is None:
+    if group is None or group.row_major.device_stream[0] is None:
         return None
     problems = group.row_major
     options = schedule, balance, factors[1] == 0, repr(_facts_of(problems))
-    call = TUNE, kernels, options, settings.deciding(), problems.place, problems.shapes.tobytes()
+    call = TUNE, kernels, options, settings.deciding(), problems.device_stream, problems.shapes.tobytes()
     if call not in TUNED:
         written = None if group.in_place else out  # what is read must not change before the last launch
 
@@ -136,17 +136,17 @@ def _tuned(
         def text(config: GemmConfig) -> str:
             traits = traits_of(problems, config, schedule, balance is not None)
             launch = launch_of(kernels, problems, traits, "parts" if balance else schedule, bool(sort))
-            return text_of(launch.kernel, launch.constants, problems.place[0])
+            return text_of(launch.kernel, launch.constants, problems.device_stream[0])
 
         known = candidates_of(problems, schedule, balance is not None)
         described = repr((options, problems.shapes.tolist()))
-        keep(call, tuned("grouped_gemm", described, problems.place, known, run_with, text))
+        keep(call, tuned("grouped_gemm", described, problems.device_stream, known, run_with, text))
     return TUNED[call]
 
 
 def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tuple[float, GemmConfig]]:
     """The configurations of both paths for row-major problems, with the microseconds that each should take."""
-    device, _ = group.place
+    device, _ = group.device_stream
     sizes, model, arch, operands = _sizes(group), model_of(device), target(device), _facts_of(group)
     if not group.out.shapes.all(axis=1).any():
         return []
@@ -181,7 +181,7 @@ def traits_of(
 ) -> Traits:
     """What the kernel for row-major problems is made for: `config` gives the tiles, else they are chosen."""
     a, c, operands = group.a, group.c, _facts_of(group)
-    device, _ = group.place
+    device, _ = group.device_stream
     takes_warpgroups = schedule == "device" and not balanced
     if config is not None and config.atom == WGMMA:
         traits = configure(of_groups(config, AHEAD), operands, device, takes_warpgroups)
@@ -246,7 +246,7 @@ class ListKernel:
 
 def launch_of(kernels: Kernels, group: ProblemGroup, traits: Traits, mode: str, sort: bool) -> ListKernel:
     """What is launched for row-major problems."""
-    device, _ = group.place
+    device, _ = group.device_stream
     if isinstance(traits, WarpgroupTraits):
         return _warpgroup_launch_of(kernels.warpgroups, group, traits, device)
     constants, dealt = deal_of(kernels.warps, group, traits, device, mode, sort)

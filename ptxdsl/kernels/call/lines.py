@@ -60,8 +60,8 @@ class LineCopies(NamedTuple):
         for name in ("a", "b"):
             if getattr(self, name):
                 operand: Matrix = getattr(problem, name)
-                copy, target = _workspace(operand, *problem.place)
-                launches.append(_copy(operand, target, copy.stride, problem.place[1]))
+                copy, target = _workspace(operand, *problem.device_stream)
+                launches.append(_copy(operand, target, copy.stride, problem.device_stream[1]))
                 problem = replace(problem, a=copy) if name == "a" else replace(problem, b=copy)
         return problem, tuple(launches)
 

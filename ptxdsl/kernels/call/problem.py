@@ -81,7 +81,7 @@ class GemmProblem:
         return GemmProblem(self.b.transposed, self.a.transposed, c, self.out.transposed, operands)
 
     @property
-    def place(self) -> tuple[int | None, int]:
+    def device_stream(self) -> tuple[int | None, int]:
         """The GPU of the arrays, None for host memory, and the stream on which their library works."""
         return stream_of(self.a.array, self.b.array, self.out.array)
 

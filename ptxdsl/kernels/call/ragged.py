@@ -69,7 +69,7 @@ class Groups:
     out_index: ArrayArgument | None = None  # and which of out it goes to
 
     @property
-    def place(self) -> tuple[int | None, int]:
+    def device_stream(self) -> tuple[int | None, int]:
         """The GPU of the arrays, None for host memory, and the stream on which their library works."""
         return stream_of(self.a.array, self.b.array, self.out.array, self.sizes.array)
 
@@ -128,17 +128,17 @@ def _tuned(kernels: Kernels, form: str, arrays: tuple[object, ...], validate: bo
 
         def text(config: GemmConfig) -> str:
             plan = plan_of(kernels, form, groups, traits_of(groups, form, config), validate)
-            return text_of(plan.kernel, plan.constants, groups.place[0])
+            return text_of(plan.kernel, plan.constants, groups.device_stream[0])
 
         known = candidates_of(groups, form) if groups.out.array.size and groups.b.batches else []
         described = f"{form} {described_arrays(arrays)}"
-        keep(call[0], tuned(f"grouped_gemm_{form}", described, groups.place, known, run_with, text))
+        keep(call[0], tuned(f"grouped_gemm_{form}", described, groups.device_stream, known, run_with, text))
     return TUNED[call[0]]
 
 
 def candidates_of(groups: Groups, form: str) -> list[tuple[float, GemmConfig]]:
     """The configurations of both paths for groups of average size, with the microseconds that each should take."""
-    (rows, n, k), count, (device, _) = groups.shape, groups.b.batches or 1, groups.place
+    (rows, n, k), count, (device, _) = groups.shape, groups.b.batches or 1, groups.device_stream
     if not k:
         return []
     model, arch, operands = model_of(device), target(device), _facts_of(groups, form)
@@ -289,7 +289,7 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
     """What the kernel is made for: `config` gives the tiles, else they are chosen."""
     a, b, out = groups.a, groups.b, groups.out
     operands, k = _facts_of(groups, form), groups.shape[2]
-    device, _ = groups.place
+    device, _ = groups.device_stream
     config = _chosen(groups, form, operands, device) if config is None else of_groups(config, AHEAD)
     if groups.index is not None and (config.atom != WGMMA or config.swap_ab):
         raise LaunchError(
@@ -362,10 +362,10 @@ def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validat
         constants["scatters"] = True
     tiles = most_tiles(groups, traits.tile, form)
     kernel = kernels.of(traits)
-    blocks = min(tiles, resident_blocks(kernel, traits.threads, groups.place[0], **constants))
+    blocks = min(tiles, resident_blocks(kernel, traits.threads, groups.device_stream[0], **constants))
     group, matrices = _matrices(traits, groups)
     values = group(**matrices, sizes=groups.sizes, groups=count, rows=rows, n=n, k=k)
-    bound = groups.place[1] if isinstance(traits, WarpgroupTraits) else None  # to the stream of its workspace
+    bound = groups.device_stream[1] if isinstance(traits, WarpgroupTraits) else None  # to the stream of its workspace
     return LaunchPlan(kernel, blocks, traits.threads, values, constants, stream=bound)
 
 
@@ -394,7 +394,7 @@ def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
     gathered = {} if groups.index is None else {"index": groups.index}
     of_a = traits.a.map if groups.index is None else traits.a.row_map
     mapped = {"a": a.mapped(of_a), "b": b.mapped(traits.b.map), "out": group_values(out), **boxes, **gathered}
-    _, turns = workspace(*groups.place, u32, 0, COUNTERS)
+    _, turns = workspace(*groups.device_stream, u32, 0, COUNTERS)
     return tensor_ragged_parameters(traits, bool(gathered), scatters), {**mapped, **scattered, "turns": turns}
 
 

@@ -98,7 +98,7 @@ def traits_of(groups: Groups, config: GemmConfig | None) -> Traits:
     a, b, out = groups.a, groups.b, groups.out
     widths = _width(a), _width(b), out.widest(out.shape[1])
     operands = facts(a.transposed, b, None, out, widths)
-    device, _ = groups.place
+    device, _ = groups.device_stream
     config = _chosen(groups, operands, device) if config is None else of_groups(config, AHEAD)
     if config.atom != WGMMA:
         return configure(config, operands, device)
@@ -155,7 +155,7 @@ def plan_of(kernels: Kernels, groups: Groups, traits: Traits, validate: bool) ->
             f"{count} groups with outputs of {m} × {n} have {tiles} tiles, more than 2**31",
             help="take larger tiles, or compute the groups in parts",
         )
-    kernel, (device, stream) = kernels.of(traits), groups.place
+    kernel, (device, stream) = kernels.of(traits), groups.device_stream
     blocks = min(tiles, resident_blocks(kernel, traits.threads, device, **constants))
     matrices = {name: group_values(matrix) for name, matrix in (("a", groups.a), ("b", groups.b), ("out", groups.out))}
     numbers = {"sizes": groups.sizes, "groups": count, "rows": rows, "m": m, "n": n}
@@ -168,7 +168,7 @@ def plan_of(kernels: Kernels, groups: Groups, traits: Traits, validate: bool) ->
 
 def _mapped(groups: Groups, traits: WarpgroupTraits, blocks: int) -> dict[str, Any]:
     """What the kernel of the sm_90a path takes beside: maps of all rows, and memory for those of groups."""
-    device, stream = groups.place
+    device, stream = groups.device_stream
     boxes = {"boxes": groups.out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
     maps = room(device, stream, "maps", blocks * map_bytes(traits.tiling.stages))
     _, turns = workspace(device, stream, u32, 0, COUNTERS)

@@ -110,7 +110,7 @@ def _plan_of_product(
     scaled = _scales_of(scales, shapes, [problem.a, problem.b, problem.out])
     if not m or not n:
         return problem.out, None
-    device, _ = problem.place
+    device, _ = problem.device_stream
     operands = facts(problem.a, problem.b, None, problem.out, (16, 16, problem.out.widest(n)))
     known = ProductFacts(m, n, k, 1, replace(operands, out_boxes=is_boxed(problem.out)))
     traits = _traits_of(operands, known, scaled.scaling, config, device, Strips())
@@ -171,7 +171,7 @@ def _plan_of_groups(
     scaled = _scales_of(scales, shapes, [groups.a, groups.b, groups.out])
     if not groups.out.array.size or not count:
         return groups.out, None
-    device, stream = groups.place
+    device, stream = groups.device_stream
     operands = replace(facts(groups.a, groups.b, None, groups.out, (16, 16, groups.out.widest(n))), batches="strided")
     known = GroupFacts(rows / count, n, k, count, replace(operands, out_boxes=is_boxed(groups.out)))
     traits = _traits_of(operands, known, scaled.scaling, config, device, AHEAD)

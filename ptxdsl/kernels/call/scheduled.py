@@ -31,7 +31,7 @@ def schedule(problem: GemmProblem, traits: Traits, kernel: Kernel) -> Scheduled:
 
     Raises ScheduleError for a grid that cannot be launched, or whose blocks would wait for others that cannot run.
     """
-    device, stream = problem.place
+    device, stream = problem.device_stream
     shape = ProblemShape(GemmShape(problem.m, problem.n, problem.k), problem.batches)
     plan = traits.schedule.plan(shape, traits.tile, lambda: resident_blocks(kernel, traits.general, device))
     shared: dict[str, object] = {}

@@ -45,7 +45,9 @@ class Choice(NamedTuple):
 
 
 def settled(config: GemmConfig | None) -> GemmConfig | None:
-    """A configuration of a call whose function is known by all that it reads now."""
+    """A configuration of a call whose function is known by all that it reads now. Raises LaunchError for what is
+    none."""
+    check_is_config(config)
     epilogue = getattr(config, "epilogue", None)
     return config if config is None or epilogue is None else specialise(config, epilogue=canonical(epilogue))
 

@@ -41,44 +41,44 @@ def unpack(words: Sequence[Scalar], type: Type) -> list[Scalar]:
     return [half for word in words for half in pd.unpack(word, type)]
 
 
-def read(place: PointerValue, count: int, type: Type, scalar: Type, most: int = WIDEST) -> list[Scalar]:
+def read(pointer: PointerValue, count: int, type: Type, scalar: Type, most: int = WIDEST) -> list[Scalar]:
     """`count` neighbouring elements, converted to `scalar`, in accesses of at most `most` bytes."""
     each = max(1, min(count, most // type.bytes))
-    words = [unpack(read_words(place + i, each, type), type) for i in range(0, count, each)]
+    words = [unpack(read_words(pointer + i, each, type), type) for i in range(0, count, each)]
     return [value if value.type is scalar else value.to(scalar) for values in words for value in values]
 
 
-def _access(place: PointerValue, count: int) -> tuple[str, str, int, int]:
+def _access(pointer: PointerValue, count: int) -> tuple[str, str, int, int]:
     """(space, type in the mnemonic, registers of an access, accesses) of `count` elements of 4 bytes or more in all."""
-    type = place.element
+    type = pointer.element
     kind = type if type.bits > 16 else pd.b32
     words = count * type.bytes // kind.bytes
     each = min(words, WIDEST // kind.bytes)
-    return place.space, str(kind), each, words // each
+    return pointer.space, str(kind), each, words // each
 
 
-def read_words(place: PointerValue, count: int, type: Type) -> list[Scalar]:
+def read_words(pointer: PointerValue, count: int, type: Type) -> list[Scalar]:
     """`count` neighbouring elements in as many registers as `pack` makes of them."""
     if count * type.bytes < 4:
-        return [place.load()]
-    space, kind, each, accesses = _access(place, count)
+        return [pointer.load()]
+    space, kind, each, accesses = _access(pointer, count)
     step = count // accesses
     if each == 1:
-        return [pd.ptx(f"ld.{space}.{kind}", place + i * step) for i in range(accesses)]
-    return [word for i in range(accesses) for word in pd.ptx(f"ld.{space}.v{each}.{kind}", place + i * step)]
+        return [pd.ptx(f"ld.{space}.{kind}", pointer + i * step) for i in range(accesses)]
+    return [word for i in range(accesses) for word in pd.ptx(f"ld.{space}.v{each}.{kind}", pointer + i * step)]
 
 
-def write_words(place: PointerValue, words: Sequence[Scalar], elements: int = 1) -> None:
+def write_words(pointer: PointerValue, words: Sequence[Scalar], elements: int = 1) -> None:
     """Stores what `read_words` reads; of a word that is half full, so many elements."""
     if words[0].type.bits < 32:
-        if place.element.bits == 8:
-            pd.ptx(f"st.{place.space}.b{8 * elements}", place, words[0])
+        if pointer.element.bits == 8:
+            pd.ptx(f"st.{pointer.space}.b{8 * elements}", pointer, words[0])
         else:
-            place.store(words[0])
+            pointer.store(words[0])
         return
-    count = len(words) * words[0].type.bits // place.element.bits
-    space, kind, each, accesses = _access(place, count)
+    count = len(words) * words[0].type.bits // pointer.element.bits
+    space, kind, each, accesses = _access(pointer, count)
     for i in range(accesses):
         group = words[i * each :][:each]
         vector, value = (f".v{each}", group) if each > 1 else ("", group[0])
-        pd.ptx(f"st.{space}{vector}.{kind}", place + i * (count // accesses), value)
+        pd.ptx(f"st.{space}{vector}.{kind}", pointer + i * (count // accesses), value)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...memory.access import WRITES
 
-_MOST_BYTES = 1 << 25
+_MOST, _MOST_BYTES = 256, 1 << 25
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -63,7 +63,8 @@ class Recent:
 
     @property
     def is_full(self) -> bool:
-        return self.size > _MOST_BYTES
+        """Whether it has so many that a look at each of them takes longer than at the words."""
+        return len(self.accesses) > _MOST or self.size > _MOST_BYTES
 
     def near(self, floor: int, flat: np.ndarray, bytes: int, lanes: np.ndarray, writes: bool) -> bool:
         """Whether an access comes near one that somebody does not know of, a write or, if it `writes`, any."""

@@ -1,23 +1,33 @@
 """config="tune": what is timed for products and groups of them, and what stands for it on the emulator."""
 
 import contextlib
+import sys
 
 import numpy as np
 import pytest
 
 import ptxdsl as pd
 from ptxdsl import config as settings
+from ptxdsl.assemble import cache
 from ptxdsl.kernels.call import gemm as calls
 from ptxdsl.kernels.call import grouped as grouped_calls
 from ptxdsl.kernels.call import ragged as ragged_calls
 from ptxdsl.kernels.call import tuned as tuning
+from ptxdsl.kernels.call import workspace
 from ptxdsl.kernels.call.configure import Choice
 from ptxdsl.kernels.call.group import group_of
+from ptxdsl.kernels.call.memory import CALLS
 from ptxdsl.kernels.call.problem import problem_of
+from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.config import WGMMA, GemmConfig
-from ptxdsl.kernels.gemm import gemm
-from ptxdsl.kernels.grouped import grouped_gemm
-from ptxdsl.kernels.ragged import grouped_gemm_ragged
+from ptxdsl.kernels.gemm import gemm, gemm_kernel
+from ptxdsl.kernels.grouped import grouped_gemm, grouped_kernel
+from ptxdsl.kernels.ragged import grouped_gemm_ragged, ragged_kernel
+from ptxdsl.runtime import timing
+from ptxdsl.tune import records
+from tests.fake_driver import TimedCuda, installed
+from tests.kernels import tensors
+from tests.kernels.tensors import Tensor
 
 
 def halves(*shape):
@@ -129,6 +139,80 @@ def test_the_fastest_is_taken_and_remembered(gpu):
     assert launched == []
     assert tuning.tuned("gemm", "512 x 512", (None, 0), timed, launched.append, tuning.label_of) is None
     assert tuning.tuned("gemm", "0 x 512", (0, 0), [], launched.append, tuning.label_of) is None
+
+
+class TestThroughTheDriver:
+    @pytest.fixture
+    def cuda(self, monkeypatch, tmp_path):
+        """A GPU of sm_80 on which larger blocks take longer."""
+        monkeypatch.setenv("PTXDSL_CACHE_DIR", str(tmp_path))
+        monkeypatch.setitem(sys.modules, "torch", tensors.torch())
+        for name, value in (("FLUSHED_BYTES", 64), ("REST_SECONDS", 0.0)):
+            monkeypatch.setattr(timing, name, value)
+        for kernel in (gemm_kernel, grouped_kernel, ragged_kernel):
+            for remembered in ("handles", "_variants", "_asked"):
+                monkeypatch.setattr(kernel, remembered, {})
+        for memory in (workspace._KEPT, workspace._PASSING, tuning.TUNED):
+            memory.clear()
+        monkeypatch.setattr(tuning, "MOST", 3)
+        CALLS.clear()
+        with installed(SizedCuda()) as fake:
+            yield fake
+        for memory in (workspace._KEPT, workspace._PASSING, tuning.TUNED):
+            memory.clear()
+        CALLS.clear()
+
+    @pytest.mark.parametrize(
+        ("call", "kernel"),
+        [
+            (lambda: gemm(Tensor(64, 64), Tensor(64, 96), out=Tensor(64, 96), config="tune"), "gemm"),
+            (lambda: gemm(Tensor(64, 64), Tensor(64, 96), config="tune"), "gemm"),
+            (
+                lambda: grouped_gemm_ragged(
+                    Tensor(90, 32), Tensor(3, 32, 96), Tensor(3, dtype="torch.int32"), out=Tensor(90, 96), config="tune"
+                ),
+                "grouped_gemm_ragged",
+            ),
+            (
+                lambda: grouped_gemm([Tensor(64, 32)], [Tensor(32, 96)], out=[Tensor(64, 96)], config="tune"),
+                "grouped_gemm",
+            ),
+        ],
+    )
+    def test_the_first_call_tunes_and_the_next_ones_launch(self, cuda, call, kernel):
+        call()
+        (chosen,) = tuning.TUNED.values()
+        assert chosen is not None
+        tuned_launches = len(cuda.launches)
+        assert tuned_launches > 3
+        call()
+        assert len(cuda.launches) == tuned_launches + 1
+        ((_, record),) = ((e, r) for e in cache.entries(settings.current().cache_dir)
+                          if (r := records.load(settings.current().cache_dir, e.name)) is not None)  # fmt: skip
+        assert (record.kernel, record.config) == (kernel, tuning.label_of(chosen))
+        tuning.TUNED.clear()  # as in another process
+        call()
+        assert len(cuda.launches) == tuned_launches + 2
+
+    def test_what_is_read_and_written_is_not_written_while_tuning(self, cuda, monkeypatch):
+        outputs, a, b, out = [], Tensor(64, 64), Tensor(64, 96), Tensor(64, 96)
+        monkeypatch.setattr(calls, "run", lambda kernels, a, b, c, out, *others: outputs.append(out))
+        monkeypatch.setattr(calls, "tuned", lambda name, described, place, timed, run_with, text: run_with(SMALL))
+        gemm(a, b, out, out=out, beta=1.0, config="tune")
+        gemm(a, b, Tensor(64, 96), out=out, beta=1.0, config="tune")
+        assert outputs == [None, out]
+
+
+class SizedCuda(TimedCuda):
+    """A GPU of sm_80 on which blocks of more shared memory take longer; parameters are as wide as the kernel's."""
+
+    def __init__(self):
+        super().__init__(widths=(), times={})
+        self.attributes = {**self.attributes, "COMPUTE_CAPABILITY_MAJOR": 8}
+        self.widths = (8, 8, 8, 8)
+
+    def cuEventElapsedTime(self, start, end):
+        return self.result("cuEventElapsedTime", self.launches[-1]["shared_bytes"] / 1e6)
 
 
 @pytest.mark.gpu

@@ -73,29 +73,36 @@ def choose_product(
     microseconds. Where it `is_scheduled` otherwise, blocks compute whole tiles."""
     m, n, k, batches, _ = facts
     facts = facts._replace(m=max(1, m), n=max(1, n), k=max(1, k), batches=max(1, batches))
-    depth, whole = LINE_BYTES // facts.operands.inputs.bytes, is_scheduled or facts.operands.batches != "none"
-    rates, multiprocessors = model.rates.warpgroups, model.multiprocessors
-    if facts.tiles((*LARGE, depth)) >= MOST_ROUNDS * multiprocessors:
-        return choose_warpgroups(facts, multiprocessors, other_time)
-    known = options(facts, multiprocessors, whole)
-    timed = [(estimate(option, facts, rates, multiprocessors), option) for option in known]
+    if _is_large(facts, model):
+        return choose_warpgroups(facts, model.multiprocessors, other_time)
+    timed = _timed_options(facts, model, is_scheduled or facts.operands.batches != "none")
     time, option = min(timed, default=(other_time, None))
     if option is None or time >= CLEARLY * other_time:
         return None
-    return option.config(depth)
+    return option.config(_depth(facts))
 
 
 def ranked_products(facts: ProductFacts, model: CostModel) -> list[tuple[float, GemmConfig]]:
     """The configurations that `choose_product` chooses from, with the microseconds that each should take."""
-    depth, rates, multiprocessors = (
-        LINE_BYTES // facts.operands.inputs.bytes,
-        model.rates.warpgroups,
-        model.multiprocessors,
-    )
-    if facts.tiles((*LARGE, depth)) >= FILLED * multiprocessors:
-        return ranked_warpgroups(facts, multiprocessors)
-    known = options(facts, multiprocessors, facts.operands.batches != "none")
-    return [(estimate(option, facts, rates, multiprocessors), option.config(depth)) for option in known]
+    if _is_large(facts, model):
+        return ranked_warpgroups(facts, model.multiprocessors)
+    timed = _timed_options(facts, model, facts.operands.batches != "none")
+    return [(time, option.config(_depth(facts))) for time, option in timed]
+
+
+def _is_large(facts: ProductFacts, model: CostModel) -> bool:
+    return facts.tiles((*LARGE, _depth(facts))) >= MOST_ROUNDS * model.multiprocessors
+
+
+def _depth(facts: ProductFacts) -> int:
+    """Elements of K in a tile."""
+    return LINE_BYTES // facts.operands.inputs.bytes
+
+
+def _timed_options(facts: ProductFacts, model: CostModel, whole: bool) -> list[tuple[float, Option]]:
+    rates, multiprocessors = model.rates.warpgroups, model.multiprocessors
+    known = options(facts, multiprocessors, whole)
+    return [(estimate(option, facts, rates, multiprocessors), option) for option in known]
 
 
 def options(facts: ProductFacts, multiprocessors: int, whole: bool = False) -> Iterator[Option]:

@@ -52,3 +52,16 @@ def test_rates_come_nearer(fit_warpgroups, tmp_path):
     before = fit_warpgroups.loss(RATES, measured, 132)
     assert fit_warpgroups.loss(faster, measured, 132) < 1e-6
     assert fit_warpgroups.loss(fit_warpgroups.fitted(RATES, measured, 132, 300), measured, 132) < 0.5 * before
+
+
+def test_the_rates_choose_well_among_what_was_measured(fit_warpgroups):
+    """No product takes longer than by cuBLAS, nor 6 % longer than by the best configuration, nor 2 % on average."""
+    path = BENCHMARKS / "results" / "variants.json"
+    cublas = [row["us"]["cublas"] for row in json.loads(path.read_text())["rows"]]
+    losses = []
+    for (facts, timed), usual in zip(fit_warpgroups.cases([path]), cublas, strict=True):
+        chosen = min(timed, key=lambda each: estimate(each[0], facts, RATES, 132))[1]
+        assert chosen < usual, facts
+        losses.append(chosen / min(us for _, us in timed) - 1)
+    assert max(losses) < 0.06
+    assert sum(losses) / len(losses) < 0.02

@@ -14,7 +14,12 @@ from ptxdsl.kernels.call.gemm import traits_of
 from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.rates import DEFAULT, known
-from ptxdsl.kernels.choose.warpgroup_products import choose_product
+from ptxdsl.kernels.choose.warpgroup_products import (
+    MOST_SPLIT_COLUMNS,
+    MOST_SPLIT_INTEGERS,
+    Option,
+    choose_product,
+)
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column, per_row
@@ -23,7 +28,7 @@ from ptxdsl.kernels.grouped import grouped_gemm_ragged
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.tiles.persistent import Persistent
 from ptxdsl.schedule import IdentityThreadblockSwizzle, PersistentScheduler, StreamKThreadblockSwizzle
-from ptxdsl.types import bf16, f16, f32
+from ptxdsl.types import bf16, f16, f32, s8
 from tests.kernels.test_schedules import few_blocks
 from tests.kernels.test_warpgroups import hopper, run
 from tests.machines import MACHINES, machine
@@ -119,12 +124,15 @@ def test_groups_of_few_rows(name, rng):
     assert np.allclose(where.values(out), expected, rtol=2e-3, atol=2e-2)
 
 
-@pytest.mark.parametrize("output", [bf16, f32])
-@pytest.mark.parametrize("tile, swap", [((128, 128), True), ((128, 128), False)], ids=str)
-@pytest.mark.parametrize("way", ["cluster", "scatter"])
-def test_kernels_that_share_k_spill_nothing(output, tile, swap, way):
-    config = tiles(*tile, swap, 4, split_k=2, reduction=way)
-    resources = warpgroup_gemm_kernel.resources("sm_90a", traits=config.traits(Operands(bf16, output), "sm_90a"))
+@pytest.mark.parametrize("types", [(bf16, f32), (s8, f16)], ids=str)
+@pytest.mark.parametrize("swap", [True, False])
+@pytest.mark.parametrize("way, slices", [("cluster", 7), ("scatter", 2)])
+def test_the_widest_kernels_that_share_k_spill_nothing(types, swap, way, slices):
+    operands = Operands(*types, c="separate")
+    widest = MOST_SPLIT_INTEGERS if types[0] is s8 else MOST_SPLIT_COLUMNS
+    option = Option((widest, 128) if swap else (128, widest), swap, 3, 1, slices, way)
+    config = option.config(128 // types[0].bytes)
+    resources = warpgroup_gemm_kernel.resources("sm_90a", traits=config.traits(operands, "sm_90a"))
     assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
 
 

@@ -36,7 +36,8 @@ from ptxdsl.schedule.arithmetic import ceil_div
 FEW_ROWS = 128  # of which A and B may be swapped
 SWAPPED = (64, 128)  # columns of a tile whose A and B are swapped
 LOW, HIGH = (32, 64, 96, 128, 192, 256), (48, 64, 80, 96, 112, 128, 160, 192, 208, 224, 256)  # columns of the others
-MOST_SPLIT_COLUMNS = 128  # of a tile that blocks share: more leave no registers to add up
+# Of a tile that blocks share, columns of float sums and of int32: more leave no registers to add up
+MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS = 128, 80
 LEAST_ITERATIONS = 4  # of a slice
 WAYS = ("cluster", "scatter")
 IN_COLUMNS, PERSISTENT = IdentityThreadblockSwizzle(1), Strips()
@@ -108,10 +109,11 @@ def _timed_options(facts: ProductFacts, model: CostModel, whole: bool) -> list[t
 def options(facts: ProductFacts, multiprocessors: int, whole: bool = False) -> Iterator[Option]:
     """All that are estimated. Blocks share K only where all of them can be resident."""
     iterations = ceil_div(facts.k, LINE_BYTES // facts.operands.inputs.bytes)
+    widest = MOST_SPLIT_INTEGERS if facts.operands.sum.is_integer else MOST_SPLIT_COLUMNS
     for tile, swap_ab in tiles(facts):
         for stages, resident in depths(tile, swap_ab, facts.operands):
             yield Option(tile, swap_ab, stages, resident)
-        if whole or max(tile) > MOST_SPLIT_COLUMNS:
+        if whole or tile[0 if swap_ab else 1] > widest:
             continue
         count = ceil_div(facts.m, tile[0]) * ceil_div(facts.n, tile[1])
         most = min(MOST_BLOCKS, iterations // LEAST_ITERATIONS, multiprocessors * RESIDENT // count)

@@ -27,6 +27,7 @@ def gpu(monkeypatch):
         for remembered in ("handles", "_variants", "_asked"):
             monkeypatch.setattr(kernel, remembered, {})
     monkeypatch.setattr(workspace, "_KEPT", {})
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_90")  # where warps multiply, by a kernel with these parameters
     with installed(FakeCuda(widths=WIDTHS, gpus=2)) as fake:
         yield fake
 
@@ -70,6 +71,7 @@ def test_a_planned_launch_is_that_of_the_careful_way(gpu, monkeypatch, case):
 
 
 def test_tensor_maps_are_those_of_the_arrays_of_each_call(gpu, monkeypatch):
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
     gpu.widths, config = (8, 8), GemmConfig(tile=(64, 64, 64), stages=3, atom="wgmma")
     first, second = CASES["column-major"](), CASES["column-major"]()
     gemm(**first, config=config)

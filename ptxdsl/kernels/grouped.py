@@ -190,7 +190,8 @@ def grouped_gemm(
     for that in parts, whose sums are added up in an order that does not change.
 
     numpy arrays run on the emulator, CUDA arrays on their GPU, on torch's current stream; a table of the problems goes
-    there by one asynchronous copy. `config` gives the tiles, else they are chosen for the sizes.
+    there by one asynchronous copy. `config` gives the tiles, else they are chosen for the sizes;
+    "tune" times some, as in gemm.
 
     Raises LaunchError for arrays that do not fit; nothing is written then.
     """

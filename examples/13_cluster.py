@@ -55,6 +55,7 @@ def frequency(x: ptr[u32], bins: ptr[u32], y: ptr[u32], n: u32):
     full = pd.shared(pd.b64, 1)
     with pd.if_(pd.tid.x == 0):
         pd.ptx.mbarrier.init.shared.b64(full.address(0), 1)
+        pd.ptx.fence.mbarrier_init.release.cluster()
         _ = pd.ptx.mbarrier.arrive.expect_tx.shared.b64(full.address(0), BINS * 4)
     meet()
     with pd.if_(pd.tid.x == 0):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ptxdsl import Parameters
 from ptxdsl.kernels.call.matrix import Matrix
 from ptxdsl.kernels.call.problem import EpilogueOperand, GemmProblem

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ptxdsl as pd
 from ptxdsl import s32, s64, u32
 from ptxdsl.kernels.operands import Extra

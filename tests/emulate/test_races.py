@@ -530,6 +530,30 @@ def test_a_strong_write_does_not_hide_the_weak_one_before_it(space, second):
     clean(report("bar.sync 0;"))
 
 
+READ_TWICE = """{head}; setp.ne.u32 %p1, %r1, 0; setp.ne.u32 %p2, %r1, 32; mov.u32 %r9, {flag};
+    @%p1 bra OTHERS; {first} ld.relaxed.gpu{space}.u32 %r8, [{flag}];
+OTHERS: {meet} @%p2 bra END; st.relaxed.gpu{space}.u32 [{flag}], 1; END:"""
+
+
+@pytest.mark.parametrize("space", [".shared", ".global"])
+@pytest.mark.usefixtures("lockstep")
+def test_a_strong_read_does_not_hide_the_weak_one_before_it(space):
+    flag = {".shared": "s", ".global": "%rd1"}[space]
+    head = "ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x"
+    if space == ".shared":
+        head += "; st.shared.u32 [s], 1; bar.sync 0"
+
+    def report(first, meet=""):
+        body = READ_TWICE.format(
+            head=head, flag=flag, space=space, meet=meet, first=f"{first}{space}.u32 %r7, [{flag}];"
+        )
+        return run(body.replace("mov.u32 %r9, %rd1;", ""), np.zeros(1, np.uint32), module=TILE, block=64)
+
+    assert f"with ld{space}.u32; no barrier lies between the two" in race(report("ld"))
+    clean(report("ld", "bar.sync 0;"))
+    clean(report("ld.relaxed.gpu"))
+
+
 @pytest.mark.usefixtures("lockstep")
 def test_an_mbarrier_that_was_initialised_and_counted_at_by_one_thread_alone():
     body = (

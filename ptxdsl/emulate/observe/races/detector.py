@@ -202,7 +202,11 @@ class Races(Observer):
     def _record_shared(self, access: Access, now: int, accesses: Accesses) -> None:
         shadow = self.shared
         if access.kind == READS and access.slots is None:
-            if self.recent is None:
+            if strength(access.ordering):
+                self._settle_recent()
+                self._keep_weaker_reads(access, accesses.those(ALL))
+                self._record_all_reads(now, accesses, access.by.collective)
+            elif self.recent is None:
                 self._record_all_reads(now, accesses, access.by.collective)
             elif accesses.flat.size:
                 self.recent.add(
@@ -251,22 +255,38 @@ class Races(Observer):
     def _keep_weaker(self, access: Access, shadow: Shadow, words: Words) -> None:
         """Remembers writes behind a stronger one that comes now: other strong accesses may race with these alone."""
         reach = strength(access.ordering)
-        if not reach:
-            shadow.reveal(words)
-            return
-        stamps, warps = shadow.writes.take(words)
+        shadow.reveal(READS, words)  # who is ordered behind this write is ordered behind them
+        if reach:
+            self._hide(WRITES, reach, shadow, words, *shadow.writes.take(words))
+        else:
+            shadow.reveal(WRITES, words)
+
+    def _keep_weaker_reads(self, access: Access, who: Accessors) -> None:
+        """The same of reads by a warp behind a stronger one of its own, in shared memory."""
+        stamps = self.shared.readers.take(self.shared.reads_of(who.words, self.clocks.own[who.rows]))
+        warps = np.broadcast_to(self.clocks.warp[who.rows][:, np.newaxis], stamps.shape)
+        self._hide(READS, strength(access.ordering), self.shared, who.words, stamps, warps)
+
+    def _keep_weaker_reads_of(self, shadow: GlobalShadow, access: Access, who: Accessors) -> None:
+        """The same in global memory."""
+        for stamps, warps in (readers.take(who.words) for readers in shadow.readers):
+            of_warp = np.where(warps == self.clocks.warp[who.rows][:, np.newaxis], stamps, 0)
+            self._hide(READS, strength(access.ordering), shadow, who.words, of_warp, warps)
+
+    def _hide(self, kind: str, reach: int, shadow: Shadow, words: Words, stamps: np.ndarray, warps: np.ndarray) -> None:
+        """Remembers those of the last accesses to words that do not reach as far as the ones that come now."""
         weaker = (stamps != 0) & (self.journal.strengths_of(stamps) < reach)
         if weaker.any():
-            shadow.hide(words, weaker, stamps, warps)
+            shadow.hide(kind, words, weaker, stamps, warps)
 
-    def _check_weaker(self, access: Access, who: Accessors, shadow: Shadow) -> None:
-        """Holds a strong access against weaker writes that stronger ones hide."""
-        if shadow.hidden is None or not strength(access.ordering):
+    def _check_weaker(self, access: Access, who: Accessors, shadow: Shadow, kind: str = WRITES) -> None:
+        """Holds a strong access against weaker ones that stronger ones hide."""
+        if kind not in shadow.hidden or not strength(access.ordering):
             return
-        entry, stamps, warps = shadow.hidden.of(who.words.all)
+        entry, stamps, warps = shadow.hidden[kind].of(who.words.all)
         if entry.size:
             hidden = stamps[:, np.newaxis], warps[:, np.newaxis]
-            self.checks.earlier(access, who.only(entry // who.words.width), *hidden, WRITES)
+            self.checks.earlier(access, who.only(entry // who.words.width), *hidden, kind)
 
     def _check_shared_writers(self, access: Access, who: Accessors) -> None:
         """Holds an access against the last writes, but for those that the whole block knows."""
@@ -285,6 +305,7 @@ class Races(Observer):
         who = self._late(everyone, self.shared.readers, self.shared.latest_reads_of(everyone.words))
         if who is None:
             return
+        self._check_weaker(access, who, self.shared, READS)
         column, first = self._home(who)
         for warp in range(self.residents.warps):
             stamps = self.shared.readers.take(self.shared.reads_of(who.words, warp))
@@ -381,7 +402,7 @@ class Races(Observer):
     def _in_array(
         self, access: Access, now: int, shadow: GlobalShadow, flat: np.ndarray, lanes: np.ndarray, number: np.ndarray
     ) -> None:
-        if access.kind == READS and not shadow.written:
+        if access.kind == READS and not shadow.written and not strength(access.ordering):
             if not access.asynchronous:
                 shadow.read(flat, access.size, self._stamps(access, now, lanes), self.clocks.warp[lanes // WARP])
             return
@@ -399,10 +420,13 @@ class Races(Observer):
             self.checks.fences(access, who, shadow)
         if access.kind == READS:
             if not access.asynchronous:
+                if strength(access.ordering):
+                    self._keep_weaker_reads_of(shadow, access, who)
                 shadow.read(flat, access.size, stamps[:: words.repeats], self.clocks.warp[rows[:: words.repeats]])
             return
         for which, read, readers in shadow.reads_of(words):
             self.checks.earlier(access, who.only(which), read, readers, READS)
+        self._check_weaker(access, who, shadow, READS)
         if access.asynchronous:
             return
         warps = self.clocks.warp[rows]

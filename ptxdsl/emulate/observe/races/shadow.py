@@ -125,8 +125,9 @@ class Cells:
 class Shadow:
     """The words of a piece of memory of `bytes` bytes from `origin` on.
 
-    `newest_write` and `newest_read` are the greatest stamps there. `hidden` has writes behind stronger ones: the last
-    write of a word is all that a weak access can race with, but a strong one races with no other strong one.
+    `newest_write` and `newest_read` are the greatest stamps there. `hidden` has, by kind, accesses behind stronger
+    ones, reads of the same warp: the last one is all that a weak access can race with, but a strong one races with no
+    other strong one.
     """
 
     def __init__(self, origin: int, bytes: int) -> None:
@@ -134,7 +135,7 @@ class Shadow:
         self.grain = 4
         self.newest_write = self.newest_read = 0
         self.writes = Cells.empty(bytes // self.grain + 1)
-        self.hidden: MoreReaders | None = None
+        self.hidden: dict[str, MoreReaders] = {}
 
     def words(self, flat: np.ndarray, size: int) -> Words:
         """The words of accesses of `size` bytes."""
@@ -149,19 +150,19 @@ class Shadow:
     def refine(self, factor: int) -> None:
         self.grain //= factor
         self.writes = self.writes.refined(factor)
-        if self.hidden is not None:
-            self.hidden = self.hidden.refined(factor, len(self.writes.stamp.data))
+        count = len(self.writes.stamp.data)
+        self.hidden = {kind: hidden.refined(factor, count) for kind, hidden in self.hidden.items()}
 
-    def hide(self, words: Words, which: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
-        """Keeps the last writes of some words, (entries, width), which stronger ones will replace."""
-        if self.hidden is None:
-            self.hidden = MoreReaders(len(self.writes.stamp.data))
-        self.hidden.add(words.all.reshape(which.shape)[which], stamps[which], warps[which])
+    def hide(self, kind: str, words: Words, which: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
+        """Keeps the last accesses to some words, (entries, width), which stronger ones will replace."""
+        if kind not in self.hidden:
+            self.hidden[kind] = MoreReaders(len(self.writes.stamp.data))
+        self.hidden[kind].add(words.all.reshape(which.shape)[which], stamps[which], warps[which])
 
-    def reveal(self, words: Words) -> None:
-        """Weak writes replace all that came before them."""
-        if self.hidden is not None:
-            self.hidden.forget(words.all)
+    def reveal(self, kind: str, words: Words) -> None:
+        """What comes now replaces all such accesses that came before."""
+        if kind in self.hidden:
+            self.hidden[kind].forget(words.all)
 
 
 class SharedShadow(Shadow):
@@ -212,10 +213,10 @@ class SharedShadow(Shadow):
             new.pages = self.pages.moved(slots, source, destination)
         if self.remote is not None:
             new.remote = self.remote.moved(self.stride, slots, source, destination)
-        if self.hidden is not None:
-            places = np.full(self.slots + 1, -1)
-            places[source] = destination
-            new.hidden = self.hidden.moved(self.stride // self.grain, places, len(new.writes.stamp.data))
+        places = np.full(self.slots + 1, -1)
+        places[source] = destination
+        for kind, hidden in self.hidden.items():
+            new.hidden[kind] = hidden.moved(self.stride // self.grain, places, len(new.writes.stamp.data))
         return new
 
     def read_remotely(self, flat: np.ndarray, size: int, stamps: np.ndarray, warps: np.ndarray) -> None:

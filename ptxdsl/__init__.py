@@ -32,9 +32,9 @@ if TYPE_CHECKING:
         UnusedResultWarning,
         VerifyError,
     )
-    from ptxdsl.inline import inline
     from ptxdsl.kernel import Kernel, Module, kernel, parse
-    from ptxdsl.link import LinkedProgram, link
+    from ptxdsl.linking.inline import inline
+    from ptxdsl.linking.link import LinkedProgram, link
     from ptxdsl.runtime.emulation import emulate
     from ptxdsl.trace import var
     from ptxdsl.trace.annotations import (
@@ -111,10 +111,10 @@ _HOMES = {
     "trace.control": "break_ continue_ elif_ else_ if_ range return_ while_",
     "errors": "AssembleError EmulationError Error LaunchError LayoutError LinkError ParseError ScheduleError "
     "TraceError UnusedResultWarning VerifyError",
-    "inline": "inline",
+    "linking.inline": "inline",
     "kernel": "Kernel Module kernel parse",
     "trace.functions": "extern function",
-    "link": "LinkedProgram link",
+    "linking.link": "LinkedProgram link",
     "trace.memory": "dynamic_shared pointer shared view",
     "trace.mnemonic": "ptx",
     "trace.operators": "cast fma max min pack unpack",

@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "ptxdsl"
 FILES = sorted(PACKAGE.rglob("*.py"))
-FUNCTION_LINES, FILE_LINES = 60, 600
+FUNCTION_LINES, FILE_LINES, PAGE_LINES = 60, 600, 200
 
 # A module reaches, through whatever it imports, no module of its own layer or of a later one. Helper modules that are
 # not named here take the place that their importers leave them.
@@ -156,6 +156,10 @@ def test_functions_and_files_stay_short(path):
     lengths = {function.name: function.end_lineno - function.lineno + 1 for function in functions(path)}
     assert not {name: lines for name, lines in lengths.items() if lines > FUNCTION_LINES}
     assert len(path.read_text().splitlines()) <= FILE_LINES
+
+
+def test_the_gemm_stays_one_page():
+    assert len((PACKAGE / "kernels" / "gemm.py").read_text().splitlines()) <= PAGE_LINES
 
 
 def test_a_public_class_name_stands_for_one_thing():

@@ -16,7 +16,7 @@ from ptxdsl.cli.targets import is_ptx, kernel_in, load_module, named, only_kerne
 from ptxdsl.cli.user_code import user_code
 from ptxdsl.errors import Error, VerifyError
 from ptxdsl.kernel import Kernel, Module
-from ptxdsl.link import LinkedProgram, link
+from ptxdsl.linking.link import LinkedProgram, link
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
 
 EPILOG = """\

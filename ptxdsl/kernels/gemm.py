@@ -176,15 +176,13 @@ def gemm(
     int32; those of float8, of which out may be too, keep 13 fraction bits on a GPU. Each matrix may be row- or
     column-major with any leading dimension; M, N and K may be 0. numpy arrays run on the emulator, CUDA arrays on their
     GPU, on torch's current stream. Without `out` a row-major array is made. c may be out itself. With a beta of 0, the
-    default, c is checked and not read. mma.sync multiplies float32 that was rounded to 11 significant bits; by wgmma it
-    is cut off there.
+    default, c is checked and not read. mma.sync rounds float32 to 11 significant bits; wgmma cuts it off there.
 
     `epilogue` is a function of one element, and of one of each of `operands`: matrices (M, N), of which one may be out,
     per_row(…) of (M,), per_column(…) of (N,), of float16, bfloat16, float32, float64 or int32; of int32 only for an
     int32 out. It computes in float32, or in the float64 or int32 of out. A kernel is made for each function, by its
     text and what it reads. `config` gives the tiles, which are chosen otherwise, and the epilogue where the call has
-    none; what it says of the arrays must be so. "tune" times the most promising tiles on the GPU, at the first call
-    with matrices that lie so, and keeps the best on disk; on the emulator it is the choice of the model.
+    none; what it says of the arrays must be so. "tune" times tiles at the first call, and keeps the best on disk.
 
     Batches: a (batch, M, K) and b (batch, K, N) give out (batch, M, N). A matrix of two dimensions, or a batch stride
     of 0, is one for all; c and operands may be as well. Lists of matrices that lie alike, each anywhere, give a list.

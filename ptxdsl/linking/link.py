@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ptxdsl import config, ir
 from ptxdsl.driver import Late
 from ptxdsl.errors import Error, LaunchError, LinkError, here, public
-from ptxdsl.join import LinkedModule, join
 from ptxdsl.kernel import AnyKernel, Kernel, Module, ParsedKernel, parse
+from ptxdsl.linking.join import LinkedModule, join
 from ptxdsl.lower import lower
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
 from ptxdsl.trace.captured import combined

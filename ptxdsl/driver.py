@@ -52,6 +52,12 @@ _FAULT_HELP = (
 )
 
 
+ELSEWHERE = (
+    201,
+    400,
+)  # CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_HANDLE: a thread works with no context or another
+
+
 def call(doing: str, function: Any, *arguments: Any) -> Any:
     """The result of a driver function (a tuple where it has several, None where it has none).
 
@@ -184,6 +190,12 @@ def on(ordinal: int) -> Iterator[None]:
         yield
     finally:
         cuda.cuCtxPopCurrent()  # after a fault every call fails, and the first failure is on its way up
+
+
+def gpu_at(address: int) -> int | None:
+    """The GPU that holds an address; None for the null address of an empty array."""
+    ordinal = cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    return int(call("asking where an array is", cuda.cuPointerGetAttribute, ordinal, address)) if address else None
 
 
 def synchronize(ordinal: int = 0) -> None:

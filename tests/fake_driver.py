@@ -126,6 +126,8 @@ class FakeCuda:
 
     def cuTensorMapEncodeTiled(self, type, rank, address, dims, strides, box, steps, *modes):
         """A tensor map that begins with the number of the call; `maps` has what each was made of."""
+        if self.current is None:
+            return real.CUresult.CUDA_ERROR_INVALID_CONTEXT, None
         names = [mode.name.rpartition("_TENSOR_MAP_")[2] for mode in (type, *modes)]
         self.maps.append(
             (rank, address, *([int(n) for n in numbers] for numbers in (dims, strides, box, steps)), names)

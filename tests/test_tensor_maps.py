@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import bf16, f16, f32, s32, u32
+from ptxdsl import bf16, driver, f16, f32, s32, u32
 from ptxdsl.assemble import Cubin, Resources
 from ptxdsl.isa.tensor_map import PixelBox, TensorMapDescription
 from ptxdsl.runtime.arguments import Signature
@@ -304,7 +304,8 @@ def test_a_map_of_interleaved_channels_says_where_slices_lie():
 def test_the_driver_is_asked_for_interleaved_channels(gpu):
     image = pd.TensorMap.im2col(f16, 32, 8, (-1,), (-1,), interleave=16)
     assert not [*described(image, np.zeros((2, 3, 9, 8), np.float16)).problems()]
-    for_driver(described(image, np.zeros((2, 3, 9, 8), np.float16)).encode())
+    with driver.on(0):
+        for_driver(described(image, np.zeros((2, 3, 9, 8), np.float16)).encode())
     assert gpu.maps[-1][-1][1] == "INTERLEAVE_16B"
 
 

@@ -12,6 +12,7 @@ from ptxdsl.arrays import XLA, type_of
 from ptxdsl.errors import LaunchError, here, public
 from ptxdsl.jax.ffi import TARGET, XlaCall, numbered
 from ptxdsl.kernel import AnyKernel
+from ptxdsl.runtime.dispatch import usual_target
 from ptxdsl.runtime.values import elements
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type
@@ -102,7 +103,7 @@ def _of_kernel(
     kernel: AnyKernel, grid: Extent, block: Extent, out: Any, constants: dict[str, Any]
 ) -> tuple[Callable[..., None], Sequence[Any], Callable[[Sequence[Any]], None]]:
     """What launches a kernel, what its outputs are, and what checks its arguments."""
-    variant = kernel.variant(None, constants)
+    variant = kernel.variant(usual_target(), constants)
     parameters = dict(variant.parameters)
     _check_outputs(kernel, out, list(parameters), [name for name in parameters if name in variant.written])
     for name, kind in parameters.items():

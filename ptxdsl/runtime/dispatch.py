@@ -208,6 +208,12 @@ def target(device: int | None) -> str:
     return _asked_target(device) or DEFAULT_ARCH
 
 
+def usual_target() -> str | None:
+    """The target of a kernel before there are arrays: as asked for, else the first GPU; None where there is neither."""
+    on_gpu = config.current().device != "emulator" and not driver.why_no_gpu()
+    return _asked_target(0 if on_gpu else None)
+
+
 def _asked_target(device: int | None) -> str | None:
     """The same; None where neither a GPU nor a setting decides."""
     settings = config.current()

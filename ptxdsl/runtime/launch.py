@@ -122,7 +122,7 @@ class Compiled:
         """Check everything, launch, and learn how to launch such arguments quickly."""
         checked = launch_shape(*shape)
         handle = None if stream is None else stream_handle(stream)
-        values = self.signature.check(arguments, device, handle or 0, gpu_at, overlap)
+        values = self.signature.check(arguments, device, handle or 0, driver.gpu_at, overlap)
         arrays = {n: array for n, value in enumerate(values) if (array := self._array(n, value))}
         ordinal = next((a.device for a in arrays.values() if a.device is not None), device or 0)
         libraries = list(dict.fromkeys(library_of(type(unwrapped(arguments[n]))) for n in arrays))
@@ -238,14 +238,7 @@ def load(
 
 def gpu_of(array: Array) -> int | None:
     """The GPU of an array on some GPU; None for an empty one that does not say."""
-    return gpu_at(array.pointer) if array.device is None else array.device
-
-
-def gpu_at(address: int) -> int | None:
-    """The GPU that holds an address; None for the null address of an empty array."""
-    ordinal = driver.cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-    query = driver.cuda.cuPointerGetAttribute
-    return int(call("asking where an array is", query, ordinal, address)) if address else None
+    return driver.gpu_at(array.pointer) if array.device is None else array.device
 
 
 def _parameter(kind: Kind, value: Value) -> int | float | bytes:

@@ -21,7 +21,6 @@ from ptxdsl.runtime.streams import stream_handle
 
 _DEFAULT_DYNAMIC_BYTES = 48 * 1024  # more must be asked for, kernel by kernel
 _PORTABLE_CLUSTER_BLOCKS = 8
-_ELSEWHERE = (201, 400)  # CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_HANDLE
 
 
 class Image:
@@ -117,7 +116,7 @@ class Loaded:
 
     def _again(self, status: object, config: object, addresses: int) -> None:
         """Where a thread works with another context or with none, the driver launched nothing: change to ours."""
-        if status in _ELSEWHERE:
+        if status in driver.ELSEWHERE:
             with driver.on(self._device.ordinal):
                 (status,) = self._launch(config, self._function, addresses, 0)
         if status:

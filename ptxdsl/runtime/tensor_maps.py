@@ -9,7 +9,6 @@ from typing import Any, NoReturn
 
 from ptxdsl import driver
 from ptxdsl.arrays import HOST, Array, Struct
-from ptxdsl.driver import call
 from ptxdsl.isa.tensor_map import ALIASES, MAP_BYTES, MOST_ELEMENTS, MOST_STRIDE, TensorMapDescription
 from ptxdsl.runtime.shape import refuse
 from ptxdsl.trace.tensor_map import TensorMap
@@ -187,7 +186,12 @@ def encoder(d: TensorMapDescription) -> Callable[[int], bytes]:
     )  # fmt: skip
 
     def encoded(address: int) -> bytes:
-        map = call("making a tensor map", encode, *first, address, *rest)
+        status, map = encode(*first, address, *rest)
+        if status in driver.ELSEWHERE:
+            with driver.on(driver.gpu_at(address) or 0):
+                status, map = encode(*first, address, *rest)
+        if status:
+            raise driver.failure("making a tensor map", status)
         return ctypes.string_at(map.getPtr(), MAP_BYTES)
 
     return encoded

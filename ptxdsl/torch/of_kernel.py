@@ -11,6 +11,7 @@ import torch
 from ptxdsl.arrays import type_of
 from ptxdsl.errors import LaunchError, here
 from ptxdsl.kernel import AnyKernel
+from ptxdsl.runtime.dispatch import usual_target
 from ptxdsl.runtime.values import elements
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type, pred
@@ -65,7 +66,7 @@ def call_of(
             f"operator `{name}` launches kernel `{kernel.name}`, and has no `{'grid' if grid is None else 'block'}`",
             "pass `grid=` and `block=`: numbers, or functions of the operator's arguments",
         )
-    variant = kernel.variant(None, dict(constants))
+    variant = kernel.variant(usual_target(), dict(constants))
     parameters = {called: (kind, _schema_type(name, called, kind)) for called, kind in variant.parameters}
     written = [called for called in parameters if called in variant.written]
     _check_outputs(name, kernel, out, list(parameters), written)

@@ -257,3 +257,11 @@ def test_of_many_streams_the_first_ones_keep_their_workspaces_and_the_others_the
     for stream in range(5, 9):
         workspace.memory(0, stream, "sums", 100)
     assert len(gpu.memory) == 5 and workspace.memory(0, 2, "sums", 100) == first[2]
+
+
+def test_arrays_of_host_memory_take_the_path_of_the_gpu_that_they_go_to(gpu):
+    a, b = np.ones((1000, 504), np.float16), np.ones((504, 999), np.float16)
+    with config.using(device="cuda"):
+        gemm(a, b, out=np.empty((1000, 999), np.float16))
+    assert {variant.arch for variant in warpgroup_gemm_kernel._variants.values()} == {"sm_90a"}
+    assert gpu.launches

@@ -141,6 +141,7 @@ def test_autocast_lowers_what_modules_multiply(device):
 
 
 @pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning")  # torch's own use
 def test_a_model_in_cuda_graphs():
     model = torch.nn.Sequential(ours.Linear(64, 128), torch.nn.ReLU(), ours.Linear(128, 64)).to("cuda", torch.bfloat16)
     compiled = torch.compile(model, fullgraph=True, mode="reduce-overhead")

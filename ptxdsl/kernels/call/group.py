@@ -13,12 +13,12 @@ import numpy as np
 
 from ptxdsl import arrays, config
 from ptxdsl.arrays import Array
+from ptxdsl.driver import gpu_at
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrix import describe_type, empty, matrix
 from ptxdsl.kernels.call.residency import stream_of
 from ptxdsl.kernels.operands import INPUTS, outputs
 from ptxdsl.runtime.arguments import overlap
-from ptxdsl.runtime.launch import gpu_at
 from ptxdsl.types import Type
 
 ORDERS = ("row", "column")

@@ -7,9 +7,10 @@ from functools import lru_cache, partial
 from typing import Any
 
 from ptxdsl import arrays, config, driver
+from ptxdsl.driver import gpu_at
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.runtime.launch import gpu_at
+from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule import blocks_per_multiprocessor
 
 EMULATED = 132  # multiprocessors, as of an H200
@@ -41,14 +42,19 @@ def _located(address: int) -> int:
 
 
 def resident_blocks(kernel: Kernel, threads: int, device: int | None, **constants: Any) -> int:
-    """How many blocks a GPU holds at the same time, as the driver says; by arithmetic for the emulator."""
+    """How many blocks a GPU holds at the same time, as the driver says; by arithmetic for the emulator.
+
+    Arrays of host memory, of which `device` is None, go to the first GPU where one is asked for.
+    """
+    if device is None and config.current().device == "cuda":
+        device = 0
     return _resident_blocks(kernel, threads, device, config.deciding(), **constants)
 
 
 @lru_cache(maxsize=1024)
 def _resident_blocks(kernel: Kernel, threads: int, device: int | None, settings: Hashable, **constants: Any) -> int:
     if device is None:
-        shared_bytes = kernel.variant(None, constants).shared_bytes(None)
+        shared_bytes = kernel.variant(target(None), constants).shared_bytes(None)
         return EMULATED * max(1, blocks_per_multiprocessor(threads, REGISTERS, shared_bytes))
     gpu = driver.device(device)
     variant = kernel.variant(config.current().arch or gpu.arch, constants)

@@ -13,7 +13,7 @@ from ptxdsl.assemble import Cubin, Resources
 from ptxdsl.isa.tensor_map import PixelBox, TensorMapDescription
 from ptxdsl.runtime.arguments import Signature
 from ptxdsl.runtime.launch import load
-from ptxdsl.runtime.tensor_maps import address_encoder, for_driver
+from ptxdsl.runtime.tensor_maps import MappedAs, address_encoder, for_driver
 from ptxdsl.runtime.tensor_maps import description as description_of
 from ptxdsl.verify.effects import written
 
@@ -216,6 +216,24 @@ def test_images_that_are_less_than_the_filter_are_refused():
         "the pixel box is empty along dimension 1: from 0 to -1"
     )
     assert refused.value.help == "pass larger images"
+
+
+def test_an_array_may_be_mapped_with_other_corners_than_the_kernel_knows():
+    known, other = (pd.TensorMap.im2col(f16, 64, 64, *corners) for corners in (((0, 0), (0, 0)), ((-1, -2), (1, 2))))
+    images = np.zeros((4, 9, 2, 64), np.float16)
+    (struct,) = Signature("k", [("a", known)]).check([MappedAs(images, other)], -1)
+    assert TensorMapDescription.decode(struct.content).pixel_box.lower == (-2, -1)
+
+
+def test_an_array_that_is_mapped_with_another_box_is_refused():
+    known, other = (pd.TensorMap.im2col(f16, pixels, 64, (0, 0), (0, 0)) for pixels in (64, 32))
+    with pytest.raises(pd.LaunchError) as refused:
+        Signature("k", [("a", known)]).check([MappedAs(np.zeros((4, 9, 2, 64), np.float16), other)], -1)
+    assert refused.value.message == (
+        "`a` takes TensorMap.im2col(f16, 64, 64, (0, 0), (0, 0)); "
+        "the array is mapped as TensorMap.im2col(f16, 32, 64, (0, 0), (0, 0))"
+    )
+    assert refused.value.help == "map it with the same elements, box and swizzle"
 
 
 def test_what_is_described_is_what_the_driver_takes():

@@ -1,8 +1,8 @@
 """2-D convolution on every GPU since Ampere, as a GEMM whose first operand is gathered from the images on its way.
 
 Rows of the product are output pixels, columns are filters, k runs over the window and the channels. The loop, the
-tensor cores, the epilogue and the schedule are those of `gemm`; only the copies of the images differ. One kernel of its
-Traits serves all sizes, strides, paddings and dilations.
+tensor cores, the epilogue and the schedule are those of `gemm`; only the copies of the images differ: by the threads of
+a block, or on Hopper by im2col tensor maps. One kernel of its Traits serves all sizes, strides, paddings and dilations.
 """
 
 from __future__ import annotations
@@ -12,18 +12,24 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl.errors import public
-from ptxdsl.kernels.call.conv import run
+from ptxdsl.kernels.call.conv import ConvolutionKernels, run
 from ptxdsl.kernels.choose.candidates import DEEP
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.gemm import compute
+from ptxdsl.kernels.gemm import HOPPER, KERNELS, compute, compute_tiles, copy_tile
 from ptxdsl.kernels.parameters import conv2d_parameters, extra_values
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.pixels import PixelCopies
 from ptxdsl.kernels.sm80.traits import WarpTraits
+from ptxdsl.kernels.sm90.memory import SharedTiles, begin
+from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.parameters import convolution_of_tensors, tensor_conv2d_parameters
+from ptxdsl.kernels.sm90.pixels import WindowCopies
+from ptxdsl.kernels.sm90.store import warpgroup_store
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.tiles.product import Product, Products, View
-from ptxdsl.kernels.tiles.schedule import Scene
+from ptxdsl.kernels.tiles.schedule import Scene, Walk, started_elsewhere
 
 USUAL = DEEP.warp_traits()
 
@@ -38,6 +44,34 @@ def conv2d_kernel(p: conv2d_parameters(traits), *, traits: WarpTraits = USUAL) -
     ahead = traits.is_ahead and copies.is_quick
     scene = Scene(Products(product, traits.tile), p.schedule, traits.sums, memory.staging, ahead)
     compute(traits, memory, copies, traits.schedule.walk(scene))
+
+
+@pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
+def warpgroup_conv2d_kernel(p: tensor_conv2d_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
+    """The same on sm_90a, as `warpgroup_gemm_kernel`: one thread copies columns of pixels, and the filters to them."""
+    memory, tiling = SharedTiles(traits), traits.tiling
+    ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
+    products = convolution_of_tensors(p, traits)
+    scene = Scene(products, p.schedule, traits.sums, memory.staging, ahead=True, exchange=memory.exchange)
+    begin(p.x, p.w, *([p.out] if traits.operands.out_boxes else []))
+    copying, multiplying = tiling.role_registers
+    with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
+        copy_windows(ring, WindowCopies(traits, memory, p.geometry), traits.schedule.walk(scene))
+    with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
+        mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
+        compute_tiles(ring, mma, store, traits.schedule.walk(scene))
+
+
+def copy_windows(ring: pd.Ring, copies: WindowCopies, walk: Walk) -> None:
+    """As `gemm.copy_tiles`; the place of a tile in the images is worked out where its copies begin."""
+    for work in walk.tiles(started_elsewhere):
+        copies.seek(work)
+        copy_tile(ring, copies, work)
+        walk.skip(work)
+    ring.drain()
+
+
+CONVOLUTIONS = ConvolutionKernels(conv2d_kernel, warpgroup_conv2d_kernel, KERNELS)
 
 
 @public
@@ -67,15 +101,14 @@ def conv2d(
     bytes, and pays for less. numpy arrays run on the emulator, CUDA arrays on their GPU, on torch's current stream.
 
     `epilogue` is a function of one element, and of one of each of `operands`: arrays of the shape of out, or
-    per_column(…) of (K,), such as a bias, of the types that gemm() takes there. `config` gives the tiles, `schedule`
-    which of them a block computes, `split_k` how many blocks share the sum of one and `reduction` how they add up, as
-    in gemm(); what is not given is chosen for the shape.
+    per_column(…) of (K,), such as a bias, of the types that gemm() takes there. `config` gives the tiles; with an atom
+    of "wgmma" tensor copies bring the images, whose pixels then begin at multiples of 16 bytes. `schedule` says which
+    tiles a block computes, `split_k` how many blocks share the sum of one and `reduction` how they add up, as in
+    gemm(); what is not given is chosen for the shape.
 
     Raises LaunchError for arrays that do not fit; nothing is written then.
     """
-    return run(
-        conv2d_kernel, x, w, out, pad, stride, dilation, config, schedule, split_k, reduction, epilogue, operands
-    )
+    return run(CONVOLUTIONS, x, w, out, pad, stride, dilation, config, schedule, split_k, reduction, epilogue, operands)
 
 
 conv2d.kernel = conv2d_kernel  # type: ignore[attr-defined]  # what `ptxdsl dump ptxdsl.kernels.conv:conv2d` shows

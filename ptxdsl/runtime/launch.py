@@ -23,7 +23,7 @@ from ptxdsl.runtime.loaded import Image, Loaded
 from ptxdsl.runtime.quick import Launcher, launcher, never
 from ptxdsl.runtime.shape import Shape, ShapeOptions, launch_shape, refuse
 from ptxdsl.runtime.streams import current_stream, stream_handle
-from ptxdsl.runtime.tensor_maps import for_driver
+from ptxdsl.runtime.tensor_maps import MappedAs, for_driver
 from ptxdsl.runtime.values import Kind, Value
 from ptxdsl.trace.parameters import Parameters
 from ptxdsl.trace.tensor_map import TensorMap
@@ -129,7 +129,8 @@ class Compiled:
         if handle is None:
             handle = current_stream(libraries, arrays.values(), ordinal)
         self.on(ordinal).launch(checked, self._parameters(values), handle)
-        if not overlap and self.signature.is_plain and len(libraries) < 2 and None not in libraries:
+        is_plain = self.signature.is_plain and not any(isinstance(argument, MappedAs) for argument in arguments)
+        if not overlap and is_plain and len(libraries) < 2 and None not in libraries:
             self._learn(arguments, list(arrays), libraries[0] if libraries else None, ordinal, device)
 
     def _learn(

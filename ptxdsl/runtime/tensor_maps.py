@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from ptxdsl import driver
-from ptxdsl.arrays import HOST, Array, Struct
+from ptxdsl.arrays import HOST, Array, Strided, Struct
 from ptxdsl.isa.tensor_map import ALIASES, MAP_BYTES, MOST_ELEMENTS, MOST_STRIDE, TensorMapDescription
 from ptxdsl.runtime.shape import refuse
 from ptxdsl.trace.tensor_map import TensorMap
@@ -20,6 +20,32 @@ _DATA_TYPES = {
     "f32": "FLOAT32", "f64": "FLOAT64", "bf16": "BFLOAT16", "tf32": "TFLOAT32",
 }  # fmt: skip
 _FILLS = {"zeros": "NONE", "nan": "NAN_REQUEST_ZERO_FMA"}
+
+
+class MappedAs(Strided):
+    """An array for a kernel's tensor map, encoded as another `map` whose boxes lie in shared memory as those of the
+    parameter do. So one kernel takes images of any padding and stride: it knows no more of them than its columns."""
+
+    __slots__ = ("map",)
+
+    def __init__(self, array: object, map: TensorMap) -> None:
+        super().__init__(array)
+        self.map = map
+
+
+def map_of(name: str, kind: TensorMap, argument: object) -> TensorMap:
+    """The map as which an argument is encoded. Raises LaunchError for one whose boxes are others."""
+    if not isinstance(argument, MappedAs):
+        return kind
+    known, other = _boxes(kind), _boxes(argument.map)
+    if known != other:
+        _refuse(name, kind, f"the array is mapped as {argument.map}", "map it with the same elements, box and swizzle")
+    return argument.map
+
+
+def _boxes(kind: TensorMap) -> tuple[object, ...]:
+    """What a kernel knows of a map."""
+    return kind.element, kind.rank, kind.box, kind.boxes, kind.swizzle, kind.interleave, kind.pixel_box is None
 
 
 def mapped_array(name: str, kind: TensorMap, array: Array) -> Struct:

@@ -18,7 +18,7 @@ from ptxdsl import types
 from ptxdsl.arrays import Array, Strided, Struct, describe, unwrapped
 from ptxdsl.isa.tensor_map import MAP_BYTES
 from ptxdsl.runtime.shape import refuse
-from ptxdsl.runtime.tensor_maps import mapped_array
+from ptxdsl.runtime.tensor_maps import map_of, mapped_array
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type
 
@@ -72,7 +72,7 @@ def value_of(name: str, kind: Kind, argument: object, stream: int) -> Value:
     if isinstance(kind, TensorMap):
         if isinstance(argument, bytes) and len(argument) == MAP_BYTES:  # as the driver encodes one
             return argument
-        return mapped_array(name, kind, _typed_array(name, kind, argument, stream))
+        return mapped_array(name, map_of(name, kind, argument), _typed_array(name, kind, argument, stream))
     if isinstance(kind, Pointer) or (kind.bits == 64 and not kind.is_float and not _is_number(argument)):
         return _pointer(name, kind, argument, stream)
     return _scalar(name, kind, argument)

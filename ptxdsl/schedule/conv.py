@@ -109,6 +109,11 @@ class ConvProblem:
         """What is added before each dimension."""
         return _pairs(self.pad)[::2]
 
+    @property
+    def after(self) -> list[int]:
+        """What is added behind each dimension."""
+        return _pairs(self.pad)[1::2]
+
     def _check_operation(self, op: str) -> None:
         if op not in OPERATIONS:
             raise ScheduleError(f"a convolution has no operation {op!r}", help=f"say one of {', '.join(OPERATIONS)}")

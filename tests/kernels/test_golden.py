@@ -1,4 +1,4 @@
-"""The PTX of the shipped kernels: eight small configurations, one of each way to make a tile and to share the work."""
+"""The PTX of the shipped kernels: nine small configurations, one of each way to make a tile and to share the work."""
 
 import os
 from dataclasses import replace
@@ -8,10 +8,11 @@ import pytest
 
 from ptxdsl.config import using
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.conv import conv2d_kernel
+from ptxdsl.kernels.conv import conv2d_kernel, warpgroup_conv2d_kernel
 from ptxdsl.kernels.gemm import gemm_kernel
 from ptxdsl.kernels.grouped import grouped_kernel
 from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import IN_TURN
 from ptxdsl.schedule import StreamKThreadblockSwizzle
 from ptxdsl.types import f32, f64, s8, s32
@@ -28,6 +29,7 @@ KERNELS = {
     "gemm_stream_k": (gemm_kernel, GemmConfig(**SMALL, schedule=STREAM_K).traits()),
     "grouped": (grouped_kernel, replace(GemmConfig(**SMALL).traits(), schedule=IN_TURN)),
     "conv2d": (conv2d_kernel, GemmConfig(**SMALL).traits()),
+    "conv2d_sm90": (warpgroup_conv2d_kernel, GemmConfig(tile=(64, 16, 64), stages=2, atom="wgmma").traits()),
 }
 
 
@@ -36,7 +38,7 @@ def test_the_ptx_of_a_kernel_is_golden(name):
     kernel, traits = KERNELS[name]
     path = GOLDEN / f"{name}.ptx"
     with using(lineinfo=False):  # Python lines move, and the folder is another for each checkout
-        text = kernel.ptx(arch="sm_80", traits=traits)
+        text = kernel.ptx(arch="sm_90a" if isinstance(traits, WarpgroupTraits) else "sm_80", traits=traits)
     if os.environ.get("PTXDSL_UPDATE_GOLDEN"):
         path.write_text(text)
     assert text == path.read_text()

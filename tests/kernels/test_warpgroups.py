@@ -12,7 +12,6 @@ from ptxdsl.kernels.call.configure import Choice
 from ptxdsl.kernels.call.gemm import traits_of
 from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import add_relu, per_column, relu
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
 from ptxdsl.kernels.grouped import grouped_gemm
@@ -194,8 +193,8 @@ class TestChoice:
 
 A, B = np.zeros((64, 64), np.float16), np.zeros((64, 64), np.float16)
 ALONE = (
-    'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array, grouped_gemm '
-    'with schedule="device", and grouped_gemm_ragged and grouped_gemm_masked for groups of rows'
+    'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array, conv2d, '
+    'grouped_gemm with schedule="device", and grouped_gemm_ragged and grouped_gemm_masked for groups of rows'
 )
 REFUSED = {
     "lines": (
@@ -205,11 +204,6 @@ REFUSED = {
     ),
     "lists": (
         lambda: gemm([A], [B], config=LOW),
-        ALONE,
-        "leave atom out here",
-    ),
-    "convolutions": (
-        lambda: conv2d(np.zeros((1, 4, 4, 8), np.float16), np.zeros((8, 1, 1, 8), np.float16), config=LOW),
         ALONE,
         "leave atom out here",
     ),

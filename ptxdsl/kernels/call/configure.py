@@ -66,8 +66,8 @@ def configure(config: GemmConfig, operands: Operands, device: int | None, takes_
     """
     if config.atom == WGMMA and not takes_warpgroups:
         raise LaunchError(
-            'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array, grouped_gemm '
-            'with schedule="device", and grouped_gemm_ragged and grouped_gemm_masked for groups of rows',
+            'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array, conv2d, '
+            'grouped_gemm with schedule="device", and grouped_gemm_ragged and grouped_gemm_masked for groups of rows',
             help="leave atom out here",
         )
     arch = target(device)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call import scheduled
 from ptxdsl.kernels.call.configure import Choice
 from ptxdsl.kernels.call.conv_problem import Convolution, convolution_of, window
-from ptxdsl.kernels.call.gemm import NO_OPERANDS, traits_of
+from ptxdsl.kernels.call.conv_windows import as_product, window_plan, window_traits
+from ptxdsl.kernels.call.gemm import NO_OPERANDS, Kernels, traits_of
+from ptxdsl.kernels.call.gemm import plan_of as product_plan
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.memory import CALLS, key_of
 from ptxdsl.kernels.call.values import shared_values
 from ptxdsl.kernels.choose.conv import choose
 from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.parameters import Geometry, conv2d_parameters
 from ptxdsl.kernels.store.function import array_of, canonical, epilogue_of, sequence_of
 from ptxdsl.kernels.store.words import WIDEST
@@ -23,8 +26,16 @@ from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.traits import Traits
 
 
+class ConvolutionKernels(NamedTuple):
+    """The kernels of a convolution, by the path, and those of a product, which a window of one pixel makes of it."""
+
+    warps: Kernel
+    warpgroups: Kernel
+    products: Kernels
+
+
 def run(
-    kernel: Kernel,
+    kernels: ConvolutionKernels,
     x: object,
     w: object,
     out: object,
@@ -38,7 +49,7 @@ def run(
     epilogue: Callable[..., Any] | None,
     operands: Sequence[object],
 ) -> Any:
-    """out = epilogue(x ∗ w, *operands) by `kernel`, as `conv2d` says. Returns out."""
+    """out = epilogue(x ∗ w, *operands) by one of `kernels`, as `conv2d` says. Returns out."""
     if operands is not NO_OPERANDS:
         operands = sequence_of(operands)
     if config is not None or epilogue is not None:
@@ -46,16 +57,28 @@ def run(
     choice = Choice(config, schedule, split_k, reduction, epilogue)
     options = choice, repr((pad, stride, dilation)), *map(type, operands)
     arrays = out, x, w, *map(array_of, operands)
-    call = key_of(kernel, options, arrays)
+    call = key_of(kernels, options, arrays)
     if call:
         launched = CALLS.launch(*call, arrays, ())
         if launched is not None:
             return launched
     problem = convolution_of(x, w, out, window(pad, stride, dilation), epilogue, operands)
-    traits = traits_of(problem.product, _with_tiles(problem, choice))
-    if problem.product.m and problem.product.n:
-        carry_out(plan_of(kernel, problem, traits), call, arrays, problem.product.out)
+    plan = chosen_plan(kernels, problem, choice)
+    if plan:
+        carry_out(plan, call, arrays, problem.product.out)
     return problem.product.out.owner
+
+
+def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:
+    """The launch of a convolution; None where there is nothing to write."""
+    product, has_outputs = as_product(problem), bool(problem.product.m and problem.product.n)
+    if choice.config is None or choice.config.atom != WGMMA:
+        traits = traits_of(problem.product, _with_tiles(problem, choice))
+        return plan_of(kernels.warps, problem, traits) if has_outputs else None
+    if product is not None:
+        plan = product_plan(kernels.products, product, choice, (1.0, 0.0))
+        return plan and replace(plan, numbers=())
+    return window_plan(kernels.warpgroups, problem, window_traits(problem, choice)) if has_outputs else None
 
 
 def _with_tiles(problem: Convolution, choice: Choice) -> Choice:

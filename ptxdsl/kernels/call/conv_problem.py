@@ -54,6 +54,12 @@ class Pixels(Matrix):
         steps = [stride for extent, stride in zip(shape[:3], strides, strict=False) if extent > 1]
         return gcd(most, self.array.pointer, *(each * n for n in (*steps, shape[3])))
 
+    @property
+    def apart(self) -> int | None:
+        """The elements between any pixel and the next one of all images; None where it is not one distance."""
+        (n, h, w, c), strides = self.array.shape, self.array.strides
+        return _common_stride((w, h, n), strides[2::-1], c)
+
 
 @dataclass(frozen=True)
 class Convolution:

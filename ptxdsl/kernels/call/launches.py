@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any, TypeAlias, cast
 
 from ptxdsl import config
-from ptxdsl.arrays import Library, library_of, strided
+from ptxdsl.arrays import Library, Strided, library_of, strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.matrix import ArrayArgument, MappedMatrix, maker
@@ -17,6 +17,7 @@ from ptxdsl.kernels.call.memory import ALIGNMENT, CALLS
 from ptxdsl.kernels.call.residency import prepared, stream_of
 from ptxdsl.kernels.call.workspace import is_kept
 from ptxdsl.runtime.launch import Compiled, gpu_of
+from ptxdsl.runtime.tensor_maps import MappedAs
 from ptxdsl.trace.parameters import Definition, Parameters, assembled
 
 Argument: TypeAlias = "ArrayArgument | int | float | Any"
@@ -52,7 +53,7 @@ class LaunchPlan:
     @property
     def group(self) -> Parameters:
         """The parameters with the arrays themselves, as a user of the kernel would give them."""
-        arguments = (strided(_owner(v)) if isinstance(v, ArrayArgument) else v for v in self.arguments)
+        arguments = (_wrapped(v) if isinstance(v, ArrayArgument) else v for v in self.arguments)
         return cast(Parameters, assembled(cast(Definition, type(self.parameters)), arguments))
 
     def run(self) -> None:
@@ -217,9 +218,9 @@ def _check_located(array_arguments: Iterable[ArrayArgument], device: int) -> Non
             )
 
 
-def _owner(argument: ArrayArgument) -> Any:
+def _wrapped(argument: ArrayArgument) -> Strided:
     """The array as its parameter takes it."""
-    return argument.lines if isinstance(argument, MappedMatrix) else argument.owner
+    return MappedAs(argument.lines, argument.kind) if isinstance(argument, MappedMatrix) else strided(argument.owner)
 
 
 def address_of(argument: ArrayArgument) -> int | bytes:

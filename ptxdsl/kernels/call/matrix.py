@@ -18,6 +18,7 @@ from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Type
 
 WIDEST_ACCESS = 16  # bytes
+BATCH_DIMENSIONS = 3  # of matrices in one array
 
 NAMES = {
     "f16": "float16",
@@ -117,7 +118,8 @@ class Matrix(ArrayArgument):
 
 @dataclass(frozen=True)
 class MappedMatrix(ArrayArgument):
-    """A matrix that a kernel takes by a tensor map: its planes, lines and elements, the last of stride 1."""
+    """A matrix that a kernel takes by a tensor map: its planes, lines and elements, the last of stride 1; or images, or
+    filters, by as many axes as their map has."""
 
     kind: TensorMap
     shape: tuple[int, ...]
@@ -125,7 +127,9 @@ class MappedMatrix(ArrayArgument):
 
     @property
     def lines(self) -> Any:
-        """The array itself in this order."""
+        """The array itself in this order. Of images, pixels lie at one distance where several axes become one."""
+        if len(self.array.shape) > BATCH_DIMENSIONS:
+            return self.owner.reshape(self.shape)
         major, _ = _order(self.name, self.array)
         lies_so = major == "row" and tuple(self.array.shape[-2:]) == self.shape[-2:]
         lines = self.owner if lies_so else self.owner.swapaxes(-1, -2)

@@ -7,8 +7,19 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b8, f32, ptr, s32, s64, u32
-from ptxdsl.kernels.parameters import Group, batch, gemm_fields, product_of, ragged_fields, ragged_k_fields, view
+from ptxdsl.kernels.parameters import (
+    Group,
+    batch,
+    extra_values,
+    gemm_fields,
+    product_of,
+    ragged_fields,
+    ragged_k_fields,
+    shared_parameters,
+    view,
+)
 from ptxdsl.kernels.sm90.copies import TensorView
+from ptxdsl.kernels.sm90.pixels import WindowGeometry, boxes_of
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.product import Index, Product, Products, Tile, Work
 
@@ -103,6 +114,23 @@ def tensor_grouped_parameters(traits: WarpgroupTraits) -> Group:
     numbers = {"problems": u32, "alpha": traits.scalar, "beta": traits.scalar}
     memory = {"maps": ptr[b8], "turns": ptr[u32], "table": ptr[s64]}
     return pd.Parameters.of("TensorGrouped", a=traits.a.map, b=traits.b.map, **memory, **numbers)
+
+
+@lru_cache(maxsize=1024)
+def tensor_conv2d_parameters(traits: WarpgroupTraits) -> Group:
+    """Those of `warpgroup_conv2d_kernel`: the tensors of images and filters, the output as of `warpgroup_gemm_kernel`,
+    and how the windows lie in the images."""
+    x, w = boxes_of(traits)
+    out = traits.out_map if traits.operands.out_boxes else view(traits.operands.output)
+    shared = shared_parameters(traits)
+    return pd.Parameters.of("TensorConv2d", x=x.map, w=w.map, out=out, geometry=WindowGeometry, **shared)
+
+
+def convolution_of_tensors(p: Any, traits: WarpgroupTraits) -> Products:
+    """What a kernel with these parameters computes."""
+    g, out = p.geometry, TensorView(p.out) if traits.operands.out_boxes else p.out
+    extras = extra_values(p, traits.operands)
+    return TensorProducts(Product(g.m, g.n, g.k, p.x, p.w, out, out, 1, 0, extras), traits.tile)
 
 
 def tensor_products_of(p: Any, traits: WarpgroupTraits) -> Products:

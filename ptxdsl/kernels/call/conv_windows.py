@@ -1,0 +1,147 @@
+"""A convolution on the sm_90a path: what tensor copies can bring of its images, and its launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.isa.tensor_map import CORNER_BITS, MOST_ELEMENT_STRIDE, OFFSET_BITS
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call import scheduled
+from ptxdsl.kernels.call.configure import Choice
+from ptxdsl.kernels.call.conv_problem import Convolution, Pixels
+from ptxdsl.kernels.call.gemm import traits_of
+from ptxdsl.kernels.call.launches import LaunchPlan
+from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, Matrix
+from ptxdsl.kernels.call.problem import GemmProblem
+from ptxdsl.kernels.call.values import shared_values
+from ptxdsl.kernels.parameters import view
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.sm90.parameters import tensor_conv2d_parameters
+from ptxdsl.kernels.sm90.pixels import ColumnBoxes, FilterBoxes, WindowGeometry, boxes_of
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.schedule import Conv2dProblem
+from ptxdsl.schedule.arithmetic import ceil_div
+
+AXES = 4  # of images
+LOWEST, HIGHEST = -(1 << (CORNER_BITS[AXES] - 1)), (1 << (CORNER_BITS[AXES] - 1)) - 1
+FARTHEST = (1 << OFFSET_BITS[AXES]) - 1
+OTHERWISE = "leave atom out: then images are copied otherwise"
+
+
+def as_product(problem: Convolution) -> GemmProblem | None:
+    """A convolution by windows of one pixel, which takes all of them in their order, as a product of matrices."""
+    sizes, x = problem.sizes, problem.product.a
+    moves = (sizes.R, sizes.S, *sizes.stride, *(1 + pad for pad in (*sizes.before, *sizes.after)))
+    apart = x.apart if isinstance(x, Pixels) else None
+    if any(move != 1 for move in moves) or apart is None or apart < sizes.C:
+        return None
+    pixels = Matrix(x.name, x.owner, x.array, x.shape, "row", max(apart, 1))
+    return replace(problem.product, a=pixels)
+
+
+def in_whole_lines(problem: Convolution) -> GemmProblem:
+    """The product whose K is that of the kernel: at each place of the window channels fill whole tiles of K."""
+    sizes, a = problem.sizes, problem.product.a
+    depth = LINE_BYTES // a.type.bytes
+    k = sizes.window_size * ceil_div(sizes.C, depth) * depth
+    return replace(problem.product, a=replace(a, shape=(a.shape[0], k)))
+
+
+def misfits(problem: Convolution) -> Iterator[tuple[str, str]]:
+    """Why tensor copies cannot bring the images or the filters, and how to mend that."""
+    sizes, x, w = problem.sizes, problem.product.a, problem.product.b
+    if not x.array.size:
+        yield f"`x` has the shape {x.array.shape}, and nothing to multiply", OTHERWISE
+        return
+    each = x.type.bytes
+    steps = [stride * each for extent, stride in zip(x.array.shape[:3], x.array.strides, strict=False) if extent > 1]
+    if not x.is_mappable or 0 in steps:
+        yield (
+            f"`x` has {sizes.C} channels of {each} bytes, and images, lines and pixels that are {steps} bytes apart "
+            f"from the address {x.array.pointer:#x} on; tensor copies take multiples of {WIDEST_ACCESS} bytes",
+            f"pad the channels of both, or {OTHERWISE}",
+        )
+    elif not w.is_mappable:
+        yield (
+            f"`w` has filters {w.stride * each} bytes apart from the address {w.array.pointer:#x} on; tensor copies "
+            f"take multiples of {WIDEST_ACCESS} bytes",
+            f"pass a contiguous copy, or {OTHERWISE}",
+        )
+    if max(sizes.stride) > MOST_ELEMENT_STRIDE:
+        yield f"stride is {sizes.stride}; im2col copies take 1 to {MOST_ELEMENT_STRIDE}", OTHERWISE
+    (lower, upper), reach = corners_of(sizes), reach_of(sizes)
+    if min(*lower, *upper) < LOWEST or max(*lower, *upper) > HIGHEST or max(reach) > FARTHEST:
+        yield (
+            f"windows reach {reach} pixels far, and begin {lower} pixels from the first one of an image and {upper} "
+            f"from the last; im2col copies take {FARTHEST} at most, and {LOWEST} to {HIGHEST}",
+            OTHERWISE,
+        )
+
+
+def reach_of(sizes: Conv2dProblem) -> tuple[int, int]:
+    """From the first pixel of a window to its last, down and to the right."""
+    return (sizes.R - 1) * sizes.dilation[0], (sizes.S - 1) * sizes.dilation[1]
+
+
+def corners_of(sizes: Conv2dProblem) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Where windows begin: from the first pixel of an image on, to so far from its last one."""
+    (top, left), (bottom, right), (down, across) = sizes.before, sizes.after, reach_of(sizes)
+    return (-top, -left), (bottom - down, right - across)
+
+
+def window_traits(problem: Convolution, choice: Choice) -> WarpgroupTraits:
+    """What the kernel is made for. Raises LaunchError for images that tensor copies cannot bring."""
+    for message, help in misfits(problem):
+        raise LaunchError(f'atom is "wgmma"; {message}', help=help)
+    traits = traits_of(in_whole_lines(problem), choice, takes_warpgroups=True)
+    assert isinstance(traits, WarpgroupTraits)
+    return traits
+
+
+def window_plan(kernel: Kernel, problem: Convolution, traits: WarpgroupTraits) -> LaunchPlan:
+    """The launch of a convolution."""
+    product = in_whole_lines(problem)
+    launch = scheduled.schedule(product, traits, kernel)
+    boxes, out, in_boxes = boxes_of(traits), product.out, traits.operands.out_boxes
+    written = out.mapped(traits.out_map) if in_boxes else view(out.type)(pointer=out, stride=out.stride)
+    values = tensor_conv2d_parameters(launch.traits)(
+        x=_images(problem, boxes[0]),
+        w=_filters(problem, boxes[1]),
+        out=written,
+        geometry=_geometry(problem.sizes, product),
+        **shared_values(product, launch),
+    )
+    return LaunchPlan(kernel, launch.grid, traits.threads, values, {"traits": launch.traits}, stream=launch.stream)
+
+
+def _images(problem: Convolution, columns: ColumnBoxes) -> MappedMatrix:
+    x, (lower, upper) = problem.product.a, corners_of(problem.sizes)
+    kind = columns.map_of(lower, upper, (problem.sizes.stride[0], problem.sizes.stride[1]))
+    return MappedMatrix(x.name, x.owner, x.array, kind, x.array.shape, x.array.strides)
+
+
+def _filters(problem: Convolution, boxes: FilterBoxes) -> MappedMatrix:
+    w, sizes = problem.product.b, problem.sizes
+    shape = sizes.K, sizes.window_size, sizes.C
+    return MappedMatrix(w.name, w.owner, w.array, boxes.map, shape, (w.stride, sizes.C, 1))
+
+
+def _geometry(sizes: Conv2dProblem, product: GemmProblem) -> WindowGeometry:
+    pad_top, pad_left = sizes.before
+    return WindowGeometry(
+        m=product.m,
+        n=product.n,
+        k=product.k,
+        channels=sizes.C,
+        image=sizes.P * sizes.Q,
+        line=sizes.Q,
+        pad_top=pad_top,
+        pad_left=pad_left,
+        stride_h=sizes.stride[0],
+        stride_w=sizes.stride[1],
+        dilation_h=sizes.dilation[0],
+        dilation_w=sizes.dilation[1],
+        turn=sizes.S * sizes.dilation[1],
+    )

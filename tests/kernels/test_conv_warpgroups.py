@@ -1,0 +1,281 @@
+"""The sm_90a path of conv2d() against numpy in float64, on the emulator and on a GPU, from the same body."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.conv import conv2d, warpgroup_conv2d_kernel
+from ptxdsl.kernels.epilogue import add_relu, per_column, relu
+from ptxdsl.kernels.gemm import warpgroup_gemm_kernel
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.schedule import HorizontalThreadblockSwizzle, IdentityThreadblockSwizzle
+from ptxdsl.types import f16, f32
+from tests.kernels.test_conv import check, hold, plain, poisoned, values
+from tests.kernels.test_schedules import few_blocks
+from tests.machines import MACHINES, machine
+
+__all__ = ["few_blocks"]  # a fixture for all tests here
+ARCH = "sm_90a"
+every_machine = pytest.mark.parametrize("name", MACHINES)
+
+
+@pytest.fixture(autouse=True)
+def hopper(monkeypatch):
+    monkeypatch.setenv("PTXDSL_ARCH", ARCH)
+
+
+def tiles(m, n, k=64, stages=3, **more):
+    return GemmConfig(tile=(m, n, k), stages=stages, atom="wgmma", **{"schedule": Strips(), **more})
+
+
+LOW, SQUARE = tiles(64, 64), tiles(128, 128)
+CASES = {
+    "3x3": ((2, 7, 9, 64), (40, 3, 3), {"pad": 1}),
+    "1x1": ((2, 7, 9, 72), (24, 1, 1), {}),
+    "1x1, every second pixel": ((3, 7, 8, 64), (24, 1, 1), {"stride": 2}),
+    "1x1, padded": ((1, 4, 5, 16), (20, 1, 1), {"pad": 1}),
+    "few channels": ((1, 21, 19, 8), (24, 7, 7), {"pad": 3, "stride": 2}),
+    "dilated": ((1, 12, 11, 16), (16, 3, 3), {"pad": 2, "dilation": 2}),
+    "one side": ((1, 6, 8, 8), (8, 3, 2), {"pad": ((2, 0), (0, 1))}),
+    "both ways": ((2, 9, 14, 72), (8, 2, 4), {"pad": (1, 2), "stride": (2, 3), "dilation": (3, 2)}),
+    "padding alone": ((1, 1, 1, 8), (8, 1, 1), {"pad": 3, "stride": 3}),
+    "window of the image": ((70, 5, 4, 24), (10, 5, 4), {}),
+    "pixels behind the last window": ((2, 10, 11, 8), (8, 3, 3), {"stride": (4, 3)}),
+    "no images": ((0, 5, 5, 8), (8, 3, 3), {}),
+    "no filters": ((1, 5, 5, 8), (0, 3, 3), {}),
+}
+
+
+@every_machine
+@pytest.mark.parametrize("case", CASES)
+def test_convolutions_of_all_kinds(name, case, rng):
+    image, filters, moves = CASES[case]
+    check(machine(name), rng, image, filters, config=LOW, **moves)
+
+
+def any_convolution(rng):
+    """Sizes, and moves of a window that has a place."""
+    window, dilation, stride = rng.integers(1, 5, 2), rng.integers(1, 4, 2), rng.integers(1, 4, 2)
+    pad = rng.integers(0, 4, (2, 2))
+    image = np.maximum((window - 1) * dilation + 1 - pad.sum(1), 1) + rng.integers(0, 9, 2)
+    shape = int(rng.integers(1, 4)), *map(int, image), 8 * int(rng.integers(1, 12))
+    moves = {
+        "pad": tuple(map(tuple, pad.tolist())),
+        "stride": tuple(stride.tolist()),
+        "dilation": tuple(dilation.tolist()),
+    }
+    return shape, (int(rng.integers(1, 140)), *map(int, window)), moves
+
+
+@every_machine
+def test_any_sizes(name, rng):
+    for _ in range(6 if name == "emulator" else 100):
+        image, filters, moves = any_convolution(rng)
+        check(machine(name), rng, image, filters, config=LOW, **moves)
+
+
+@every_machine
+@pytest.mark.parametrize("tile", [(64, 16), (64, 256), (128, 64), (128, 128), (128, 192), (128, 256)], ids=str)
+def test_all_tiles(name, tile, rng):
+    check(machine(name), rng, (3, 9, 10, 72), (136, 3, 3), pad=1, config=tiles(*tile))
+
+
+@every_machine
+@pytest.mark.parametrize("tile", [(16, 64), (48, 128)], ids=str)
+def test_tiles_that_are_swapped(name, tile, rng):
+    check(machine(name), rng, (2, 7, 6, 64), (136, 3, 3), pad=1, config=tiles(*tile, swap_ab=True))
+
+
+@every_machine
+@pytest.mark.parametrize(
+    ("inputs", "output", "depth"),
+    [("f16", "f32", 64), ("bf16", "bf16", 64), ("bf16", "f16", 64), ("f32", "f32", 32), ("s8", "s32", 128), ("u8", "f32", 128)],
+)  # fmt: skip
+def test_all_types(name, inputs, output, depth, rng):
+    config = tiles(64, 64, depth)
+    check(machine(name), rng, (2, 9, 8, 48), (24, 3, 3), pad=1, inputs=inputs, output=output, config=config)
+
+
+@every_machine
+@pytest.mark.parametrize("reduction", ["cluster", "scatter", "parallel", "serial"])
+@pytest.mark.parametrize("split_k", [2, 5])
+def test_blocks_share_a_sum(name, reduction, split_k, rng):
+    """A slice begins amid the window, and amid its channels; one may have nothing to add."""
+    config = tiles(64, 64, schedule=IdentityThreadblockSwizzle(1), reduction=reduction)
+    for channels in (72, 8):
+        check(machine(name), rng, (2, 9, 8, channels), (72, 3, 3), pad=1, config=config, split_k=split_k)
+
+
+@every_machine
+def test_blocks_that_take_a_single_tile(name, rng):
+    check(
+        machine(name), rng, (2, 12, 13, 72), (136, 3, 3), pad=1, config=tiles(64, 64, schedule=HorizontalThreadblockSwizzle())
+    )  # fmt: skip
+
+
+@every_machine
+@pytest.mark.parametrize("window", [1, 3])
+@pytest.mark.parametrize("epilogue", ["function", "bias", "bias and residual"])
+def test_epilogues(name, epilogue, window, rng):
+    where, moves = machine(name), {"pad": window // 2}
+    x, w, bias = (values(rng, shape, "f16") for shape in ((2, 7, 9, 64), (72, window, window, 64), (72,)))
+    beside = values(rng, (2, 7, 9, 72), "f16")
+    expected = plain(x, w, **moves)
+    how = {
+        "function": lambda: ({"epilogue": relu}, expected),
+        "bias": lambda: ({"epilogue": add_relu, "operands": [per_column(where.array(bias))]}, expected + bias),
+        "bias and residual": lambda: (
+            {"epilogue": added, "operands": [per_column(where.array(bias)), where.array(beside)]},
+            expected + bias + beside,
+        ),
+    }
+    options, expected = how[epilogue]()
+    result = where.values(conv2d(where.array(x), where.array(w), config=SQUARE, **moves, **options))
+    hold(result, np.maximum(expected, 0), plain(np.abs(x), np.abs(w), **moves) + 8, 64 * window**2, "f16")
+
+
+def added(value, bias, beside):
+    return pd.max(value + bias + beside, 0.0)
+
+
+@every_machine
+@pytest.mark.parametrize("window", [1, 3])
+def test_images_may_be_channels_of_larger_ones(name, window, rng):
+    """And so may the output. Nothing is read or written between."""
+    where = machine(name)
+    whole, w = values(rng, (2, 9, 8, 80), "f16"), values(rng, (24, window, window, 64), "f16")
+    whole[..., :8] = whole[..., 72:] = np.nan
+    all_out = where.array(poisoned((2, 9, 8, 40), "f16"))
+    out = all_out[..., 8:32]
+    conv2d(where.array(whole)[..., 8:72], where.array(w), pad=window // 2, out=out, config=LOW)
+    x = whole[..., 8:72]
+    moves = {"pad": window // 2}
+    hold(where.values(out), plain(x, w, **moves), plain(np.abs(x), np.abs(w), **moves), w[0].size, "f16")
+    assert np.isnan(where.values(all_out)[..., [*range(8), *range(32, 40)]]).all()
+
+
+@every_machine
+def test_every_second_line(name, rng):
+    where, w = machine(name), values(rng, (24, 3, 3, 8), "f16")
+    x = values(rng, (2, 14, 8, 8), "f16")[:, ::2]
+    out = conv2d(where.array(x), where.array(w), pad=1, config=LOW)
+    hold(where.values(out), plain(x, w, 1), plain(np.abs(x), np.abs(w), 1), w[0].size, "f16")
+
+
+def test_one_kernel_serves_all_sizes_paddings_and_strides(rng):
+    check(machine("emulator"), rng, (1, 9, 8, 16), (24, 3, 3), pad=1, config=LOW)
+    kernels = set(warpgroup_conv2d_kernel._variants)
+    check(machine("emulator"), rng, (2, 6, 5, 40), (8, 1, 2), stride=3, dilation=2, config=LOW)
+    assert set(warpgroup_conv2d_kernel._variants) == kernels
+
+
+def test_windows_of_one_pixel_are_a_product(rng):
+    kernels = set(warpgroup_conv2d_kernel._variants)
+    products = set(warpgroup_gemm_kernel._variants)
+    config = tiles(64, 32, stages=5)
+    check(machine("emulator"), rng, (2, 5, 7, 64), (24, 1, 1), config=config)
+    assert set(warpgroup_conv2d_kernel._variants) == kernels
+    assert set(warpgroup_gemm_kernel._variants) > products
+
+
+@pytest.mark.parametrize("tile", [(128, 256), (128, 128), (128, 64), (64, 128), (64, 64)], ids=str)
+@pytest.mark.parametrize(("output", "boxes"), [(f16, True), (f16, False), (f32, False)], ids=str)
+def test_kernels_spill_nothing(tile, output, boxes):
+    operands = Operands(output=output, out_boxes=boxes)
+    traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3), operands, Strips())
+    try:
+        resources = warpgroup_conv2d_kernel.resources(ARCH, traits=traits)
+    except pd.AssembleError as refusal:
+        assert "(C7504)" in refusal.message
+        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
+    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+
+
+def test_the_copying_thread_divides_by_tiles_not_by_lines():
+    text = warpgroup_conv2d_kernel.ptx(ARCH, traits=LOW.traits())
+    load = "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+    loop = text[text[: text.index(load)].rindex("mbarrier.try_wait") : text.index(load)]
+    assert "div." not in loop and "rem." not in loop
+
+
+IMAGES, FILTERS = (2, 5, 6, 8), (4, 3, 3, 8)
+OTHERWISE = "leave atom out: then images are copied otherwise"
+
+
+def of_channels(count, x, w, **moves):
+    return conv2d(
+        np.zeros((*x.shape[:3], count), x.dtype), np.zeros((*w.shape[:3], count), w.dtype), config=LOW, **moves
+    )
+
+
+REFUSALS = {
+    "channels": (
+        partial(of_channels, 12),
+        'atom is "wgmma"; `x` has 12 channels of 2 bytes, and images, lines and pixels that are [720, 144, 24] bytes '
+        "apart from the address 0x on; tensor copies take multiples of 16 bytes",
+        f"pad the channels of both, or {OTHERWISE}",
+    ),
+    "one image for all": (
+        lambda x, w: conv2d(np.broadcast_to(x[:1], x.shape), w, config=LOW),
+        'atom is "wgmma"; `x` has 8 channels of 2 bytes, and images, lines and pixels that are [0, 96, 16] bytes '
+        "apart from the address 0x on; tensor copies take multiples of 16 bytes",
+        f"pad the channels of both, or {OTHERWISE}",
+    ),
+    "filters": (
+        lambda x, w: conv2d(x, np.zeros((4, 76), w.dtype)[:, :72].reshape(4, 3, 3, 8), config=LOW),
+        'atom is "wgmma"; `w` has filters 152 bytes apart from the address 0x on; tensor copies take multiples of '
+        "16 bytes",
+        f"pass a contiguous copy, or {OTHERWISE}",
+    ),
+    "no channels": (
+        partial(of_channels, 0),
+        'atom is "wgmma"; `x` has the shape (2, 5, 6, 0), and nothing to multiply',
+        OTHERWISE,
+    ),
+    "stride": (
+        lambda x, w: conv2d(x, w, pad=9, stride=(1, 9), config=LOW),
+        'atom is "wgmma"; stride is (1, 9); im2col copies take 1 to 8',
+        OTHERWISE,
+    ),
+    "dilation": (
+        lambda x, w: conv2d(x, w, pad=(128, 1), dilation=(128, 1), config=LOW),
+        'atom is "wgmma"; windows reach (256, 2) pixels far, and begin (-128, -1) pixels from the first one of an '
+        "image and (-128, -1) from the last; im2col copies take 255 at most, and -128 to 127",
+        OTHERWISE,
+    ),
+    "depth": (
+        lambda x, w: conv2d(x, w, config=tiles(64, 64, 32)),
+        "GemmConfig: tile is (64, 64, 32); with wgmma its K is 64, 128 bytes of a line",
+        None,
+    ),
+    "doubles": (
+        lambda x, w: conv2d(x.astype(np.float64), w.astype(np.float64), config=LOW),
+        "GemmConfig: the tiles are those of wgmma, which this path has for f16, bf16, f32, s8, u8, e4m3 or e5m2 "
+        "inputs; they are f64",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("which", REFUSALS)
+def test_refusals(which):
+    run, message, help = REFUSALS[which]
+    with pytest.raises(pd.LaunchError) as refused:
+        run(np.zeros(IMAGES, np.float16), np.zeros(FILTERS, np.float16))
+    text = re.sub("0x[0-9a-f]+", "0x", refused.value.message)
+    assert (text, refused.value.help) == (message, help)
+
+
+def test_other_gpus_are_refused(monkeypatch):
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_80")
+    with pytest.raises(pd.LaunchError, match="which takes sm_90a; the kernel is for sm_80"):
+        conv2d(np.zeros(IMAGES, np.float16), np.zeros(FILTERS, np.float16), config=LOW)

@@ -12,11 +12,13 @@ import ptxdsl as pd
 from ptxdsl import config
 from ptxdsl.assemble import assemble
 from ptxdsl.errors import EmulationError
+from ptxdsl.isa.tensor_core import OF_WGMMA, accumulate
 from ptxdsl.layout.descriptors import MODES
 from ptxdsl.types import TYPES
 
 from ..emulate.support import launch
 from ..machines import MACHINES, machine
+from .sparse_kernels import wild
 from .wgmma_kernels import Case
 
 VECTORS = json.loads(gzip.decompress((Path(__file__).parent / "vectors" / "wgmma_h200.json.gz").read_bytes()))
@@ -112,7 +114,7 @@ PLACES = {4: (0, 1), 8: (0, 2), 12: (0, 3), 9: (1, 2), 13: (1, 3), 14: (2, 3)}
 
 
 def sparse(case, rng, selector=0, nibbles=tuple(PLACES)):
-    """The text of one product of a sparse A, what it takes, and A with its zeros.
+    """The text of one product of a sparse A, what it takes, and the numbers of A with its zeros, B and C.
 
     Metadata as CUTLASS lays them out: of four neighbouring threads, the thread number says the row or the part of K.
     """
@@ -120,6 +122,9 @@ def sparse(case, rng, selector=0, nibbles=tuple(PLACES)):
     whole = replace(case, steps=2)  # B is twice as deep
     a, _, c = case.inputs(rng)
     _, b, _ = whole.inputs(rng)
+    if case.sums != "s32":
+        a, b = (wild(rng, type, x.shape, 6) for x, type in zip((a, b), case.types, strict=True))
+        c = (64 * rng.standard_normal(c.shape)).astype(c.dtype)
     picks = (4, 14) if case.bits == 32 else nibbles
     fours = rng.choice(picks, (64, halves // (1 if case.bits == 32 else 2)))
     full = np.zeros((64, 2 * halves))
@@ -140,7 +145,7 @@ def sparse(case, rng, selector=0, nibbles=tuple(PLACES)):
     text = sparse_text(case, whole, selector)
     arrays = [*case.memory(a, b[:, : b.shape[1] // 2], c), metadata]
     arrays[1] = whole.memory(np.concatenate([a, a], 1), b, c)[1]
-    return text, arrays, full @ whole.numbers(b, whole.types[1]).T + c
+    return text, arrays, (full, whole.numbers(b, whole.types[1]), c)
 
 
 def sparse_text(case, whole, selector):
@@ -182,15 +187,18 @@ SPARSE = [
 
 @pytest.mark.parametrize("on", MACHINES)
 @pytest.mark.parametrize("case, selector", SPARSE)
-def test_a_sparse_a_is_that_of_its_metadata(case, selector, on, rng):
-    text, arrays, expected = sparse(case, rng, selector)
+def test_a_sparse_product_adds_up_as_the_dense_one_with_its_zeros(case, selector, on, rng):
+    """Bit for bit as on an H200, whatever the type."""
+    text, arrays, matrices = sparse(case, rng, selector)
     where = machine(on)
     there = [where.array(x.view(np.uint8).copy()) for x in arrays]
-    pd.parse(text)["k"][1, 128](*there)
+    with config.using(numerics="h200"):
+        pd.parse(text)["k"][1, 128](*there)
     result = case.result(np.ascontiguousarray(where.values(there[2]).astype(np.uint8)))
-    short = case.bits == 8 and case.sums != "s32"  # tensor cores keep 13 bits of such sums
-    least = np.abs(expected).max() * 2.0**-11 if short else 1e-4
-    np.testing.assert_allclose(result, expected.astype(result.dtype), rtol=1e-5, atol=least)
+    a, b, c = (x[np.newaxis] for x in matrices)
+    types = TYPES[case.types[0]], TYPES[case.types[1]]
+    expected = a @ b.transpose(0, 2, 1) + c if case.sums == "s32" else accumulate(a, b, c, types, OF_WGMMA[types[0]])
+    np.testing.assert_array_equal(result, expected[0].astype(result.dtype))
 
 
 def test_a_sparse_product_with_a_narrow_swizzle_is_refused(rng):

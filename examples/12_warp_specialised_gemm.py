@@ -4,8 +4,8 @@
     python examples/12_warp_specialised_gemm.py --device cuda    # and its speed, on an H100 or H200
 
 c = a @ b.T for a of (m, k) and b of (n, k), in bf16 with sums in f32. A block computes tiles of 128 x 256, one after
-another. New here: roles with registers of their own, descriptors derived from the layout of a tile, and an epilogue
-that goes through shared memory: stmatrix, a fence for the asynchronous proxy, TMA.
+another. New here: roles with registers of their own, tiled copies by TMA and descriptors, both derived from the layout
+of a tile, and an epilogue that goes through shared memory: stmatrix, a fence for the asynchronous proxy, TMA.
 """
 
 import ml_dtypes
@@ -14,24 +14,27 @@ from arrays import ON_GPU, check, seconds, to_device
 
 import ptxdsl as pd
 from ptxdsl import bf16, f32, u32, u64
-from ptxdsl.layout import shared_operand
+from ptxdsl.layout import make_tiled_copy, shared_operand, tile_layout
 
 M, N, K = 128, 256, 64
 STAGES, CONSUMERS, WARPGROUP = 3, 2, 128
-ROWS, COLUMNS = M // CONSUMERS, 64  # of a box of c: the rows of a warpgroup, and 128 bytes
+ROWS, COLUMNS = M // CONSUMERS, 64  # of c: the rows of a warpgroup, and the columns of a box, 128 bytes
 ATOM = "wgmma.m64n256k16.f32.bf16"
+LOAD_A = make_tiled_copy("cp.async.bulk.tensor.shared.global", tile_layout(M, K, bf16.bits))
+LOAD_B = make_tiled_copy("cp.async.bulk.tensor.shared.global", tile_layout(N, K, bf16.bits))
+STORE_C = make_tiled_copy("cp.async.bulk.tensor.global.shared", tile_layout(ROWS, N, bf16.bits))  # in four boxes
 
 
 @pd.kernel(arch="sm_90a", reqntid=384)
 def gemm(
-    a: pd.TensorMap(bf16, (M, K), swizzle=128),
-    b: pd.TensorMap(bf16, (N, K), swizzle=128),
-    c: pd.TensorMap(bf16, (ROWS, COLUMNS), swizzle=128),
+    a: pd.TensorMap.of(bf16, LOAD_A),
+    b: pd.TensorMap.of(bf16, LOAD_B),
+    c: pd.TensorMap.of(bf16, STORE_C),
     tiles_m: u32,
     tiles: u32,
     steps: u32,
 ):
-    tiles_a, tiles_b, tiles_c = a.shared(STAGES), b.shared(STAGES), c.shared(CONSUMERS * N // COLUMNS)
+    tiles_a, tiles_b, tiles_c = a.shared(STAGES), b.shared(STAGES), c.shared(CONSUMERS)
     ring = pd.Ring(STAGES, stage_bytes=a.bytes + b.bytes, consumers=CONSUMERS * WARPGROUP, each="warpgroup")
 
     with pd.warpgroup(0, registers=40), pd.warp(0), pd.elect():
@@ -39,8 +42,8 @@ def gemm(
             row, column = tile % tiles_m * M, tile // tiles_m * N
             for k in pd.range(steps):
                 slot = ring.acquire()
-                a.load(tiles_a.address(slot.index, 0, 0), (row, k * K), slot.full)
-                b.load(tiles_b.address(slot.index, 0, 0), (column, k * K), slot.full)
+                LOAD_A.copy(a, (row, k * K), tiles_a.address(slot.index, 0, 0), slot.full)
+                LOAD_B.copy(b, (column, k * K), tiles_b.address(slot.index, 0, 0), slot.full)
                 ring.commit()
 
     with pd.warpgroup(1, 2, registers=232) as consumer:
@@ -50,7 +53,7 @@ def gemm(
             for k in pd.range(steps):
                 slot = ring.wait()
                 stage = tiles_a.address(slot.index, 0, 0), tiles_b.address(slot.index, 0, 0)
-                multiply(a.layout, b.layout, stage, consumer.index, k > 0, sums)
+                multiply(stage, consumer.index, k > 0, sums)
                 ring.release()
             row, column = tile % tiles_m * M + consumer.index * ROWS, tile // tiles_m * N
             store(c, tiles_c, row, column, sums, consumer, leader)
@@ -58,9 +61,9 @@ def gemm(
             pd.ptx.cp.async_.bulk.wait_group(0)
 
 
-def multiply(layout_a, layout_b, stage, part, add, sums):
+def multiply(stage, part, add, sums):
     """sums = a @ b.T, added to what they are where `add`: 64 rows of a tile of a, along K of one stage."""
-    a, b = shared_operand(ATOM, "a", layout_a), shared_operand(ATOM, "b", layout_b)
+    a, b = shared_operand(ATOM, "a", LOAD_A.layout), shared_operand(ATOM, "b", LOAD_B.layout)
     first_a, first_b = (x.descriptor(tile.value.to(u64)) for x, tile in zip((a, b), stage, strict=True))
     first_a = a.advanced(first_a, part.to(u64))
     pd.ptx.wgmma.fence.sync.aligned()
@@ -74,22 +77,18 @@ def multiply(layout_a, layout_b, stage, part, add, sums):
 
 def store(c, tiles_c, row, column, sums, consumer, leader):
     """The sums of a warpgroup: as bf16 to shared memory, and from there by one thread."""
-    boxes = range(N // COLUMNS)
-    first = consumer.index * len(boxes)
     with pd.if_(leader):
         pd.ptx.cp.async_.bulk.wait_group.read(0)  # the boxes of the tile before have been read
     consumer.warpgroup_barrier()
     lane, warp = pd.laneid, consumer.thread % WARPGROUP // 32
     for n in range(0, N, 16):  # each lane says where a row of 8 elements goes
         words = [pd.ptx.cvt.rn.bf16x2.f32(sums[i + 1], sums[i]) for i in range(n // 2, n // 2 + 8, 2)]
-        target = tiles_c.address(first + n // COLUMNS, warp * 16 + lane % 16, n % COLUMNS + lane // 16 * 8)
+        target = tiles_c.address(consumer.index, warp * 16 + lane % 16, (n % COLUMNS + lane // 16 * 8, n // COLUMNS))
         pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(target, words)
     pd.ptx.fence.proxy.async_.shared__cta()
     consumer.warpgroup_barrier()
     with pd.if_(leader):
-        for box in boxes:
-            c.store((row, column + box * COLUMNS), tiles_c.address(first + box, 0, 0))
-        pd.ptx.cp.async_.bulk.commit_group()
+        STORE_C.copy(c, (row, column), tiles_c.address(consumer.index, 0, 0), commit=True)
 
 
 def matmul(a, b, c, blocks=132):

@@ -308,6 +308,38 @@ def test_a_box_of_a_tensor_map_is_drawn_as_its_layout(run):
     assert run(box, "--svg").out.startswith("<svg")
 
 
+def test_the_boxes_of_a_tile_are_drawn(run):
+    drawn = run("Sw<3,3,3> o 0 o (8,(64,2)):(64,(1,512))", "--boxes", "cp.async.bulk.tensor.shared.global")
+    assert (drawn.code, drawn.err) == (0, "")
+    assert "2 boxes of (8,64), swizzled in 128 bytes" in drawn.out
+    assert " box 1, byte 1024 " in drawn.out and " box 0, byte 144 " in drawn.out
+    of_map = run("TensorMap.tiled(bf16, (8, 128), swizzle=128)", "--boxes", "cp.async.bulk.tensor.shared.global")
+    assert of_map.out == drawn.out
+
+
+@pytest.mark.parametrize(("arguments", "message", "help"), [
+    (
+        ["(64,64):(66,1)", "--boxes", "cp.async.bulk.tensor.shared.global"],
+        "a box begins at a multiple of 128 bytes of shared memory: (64,64):(66,1) has one at byte 132",
+        "this one would do: Sw<3,3,3> o 0 o (64,64):(64,1)",
+    ),
+    (
+        ["mma.m16n8k16", "--boxes", "cp.async.bulk.tensor.shared.global"],
+        "cp.async.bulk.tensor.shared.global copies tiles that lie as a layout says; found mma.m16n8k16.f32.f16",
+        "give it the layout of a tile in shared memory",
+    ),
+    (
+        ["(64,64)", "--boxes", "cp.async.bulk.tensor.shared.global", "--banks", "ldmatrix.x4"],
+        "--banks and --boxes draw different pictures",
+        "draw each with its own command",
+    ),
+])  # fmt: skip
+def test_what_has_no_boxes_is_refused(run, arguments, message, help):
+    refused = run(*arguments)
+    assert refused.code == 2
+    assert refused.err == f"ptxdsl: {message}\n  help: {help}\n"
+
+
 def test_the_descriptor_of_a_tile_of_several_boxes_is_drawn(run):
     drawn = run("TensorMap.tiled(bf16, (128, 128), swizzle=128)", "--a", "wgmma.m64n256k16.f32.bf16")
     assert (drawn.code, drawn.err) == (0, "")

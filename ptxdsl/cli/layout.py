@@ -14,8 +14,10 @@ from ptxdsl.layout import (
     Layout,
     Swizzle,
     bank_wavefronts,
+    make_tiled_copy,
     parse,
     shared_operand,
+    tma_atom,
     to_latex,
     to_svg,
     to_text,
@@ -45,6 +47,7 @@ examples
   ptxdsl layout '(64,64):(64,1)' 'Sw<3,3,3> o 0 o (64,64):(64,1)' --banks ldmatrix.x4
   ptxdsl layout 'Sw<3,3,3> o 0 o (128,64):(64,1)' --a wgmma.m64n256k16.f32.bf16
   ptxdsl layout 'TensorMap(bf16, (128, 64), swizzle=128)' --svg box.svg
+  ptxdsl layout 'Sw<3,3,3> o 0 o (64,(64,2)):(64,(1,4096))' --boxes cp.async.bulk.tensor.shared.global
 """
 
 
@@ -72,6 +75,9 @@ def add(commands: Any) -> None:
             metavar="ATOM",
             help=f"the descriptor by which wgmma reads the layout as operand {operand.upper()}",
         )
+    parser.add_argument(
+        "--boxes", metavar="ATOM", help="the boxes in which TMA copies a tile that lies as the layout says"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", help="write to a file, not to stdout")
     parser.set_defaults(command=run)
 
@@ -92,14 +98,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _drawn(spec: str, options: argparse.Namespace) -> Picture:
-    """A picture of a SPEC: of the descriptor that wgmma reads it by, where an option asks for one."""
-    asked = [(operand, getattr(options, operand)) for operand in OPERANDS if getattr(options, operand)]
-    if not asked:
-        return picture(spec, options.banks, options.bits)
-    if options.banks or len(asked) > 1:
-        given = " and ".join(f"--{name}" for name in (*(["banks"] if options.banks else []), *(o for o, _ in asked)))
-        raise UsageError(f"{given} draw different pictures", help="draw each with its own command")
-    return shared_operand(asked[0][1], asked[0][0], parsed(spec)).picture()
+    """A picture of a SPEC, or of the descriptor by which wgmma reads it, or of the boxes of TMA, as the options ask."""
+    asked = [(name, getattr(options, name)) for name in ("banks", *OPERANDS, "boxes") if getattr(options, name)]
+    if len(asked) > 1:
+        names = " and ".join(f"--{name}" for name, _ in asked)
+        raise UsageError(f"{names} draw different pictures", help="draw each with its own command")
+    name, atom = asked[0] if asked else ("", "")
+    if name == "boxes":
+        bits = tensor_map(spec).element.bits if _is_map(spec) else options.bits
+        return make_tiled_copy(tma_atom(atom), parsed(spec), bits=bits).picture()
+    if name in OPERANDS:
+        return shared_operand(atom, name, parsed(spec)).picture()
+    return picture(spec, options.banks, options.bits)
 
 
 def parsed(spec: str) -> Any:

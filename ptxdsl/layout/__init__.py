@@ -48,6 +48,7 @@ from ptxdsl.layout.tiling import (
     zipped_divide,
     zipped_product,
 )
+from ptxdsl.layout.tma_copy import TmaAtom, TmaCopy, TmaTiles, tma_atom
 
 __all__ = [
     "ComposedLayout",
@@ -62,6 +63,9 @@ __all__ = [
     "ThreadMma",
     "TiledCopy",
     "TiledMma",
+    "TmaAtom",
+    "TmaCopy",
+    "TmaTiles",
     "Wavefronts",
     "as_layout",
     "atom",
@@ -106,6 +110,7 @@ __all__ = [
     "tile_to_shape",
     "tiled_divide",
     "tiled_product",
+    "tma_atom",
     "to_latex",
     "to_svg",
     "to_text",

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Cell, Grid, Picture
 from ptxdsl.layout.index import Index, as_index, divide, multiply, sum_bits
-from ptxdsl.layout.layout import Layout
+from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.number import Computed, Coordinate, Number
 from ptxdsl.layout.shape import IntTuple, check_int, kind_of, modes, product, refusal
 
@@ -245,3 +245,10 @@ class InverseLayout:
         return f"{self.layout}{start} o {self.swizzle}"
 
     __repr__ = __str__
+
+
+def stacked(layout: AnyLayout, count: int, apart: int) -> AnyLayout:
+    """`count` times a layout, `apart` elements from one to the next, as its first mode."""
+    if isinstance(layout, ComposedLayout):
+        return replace(layout, layout=from_modes([Layout(count, apart), *layout.layout]))
+    return from_modes([Layout(count, apart), *layout])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
-from typing import Any
+from typing import Any, overload
 
 from ptxdsl.layout.algebra import coalesce, composition, right_inverse, through_swizzle
 from ptxdsl.layout.atoms import DIMENSIONS, NAMES, CopyAtom, MmaAtom, copy_atom, held
@@ -19,6 +19,7 @@ from ptxdsl.layout.shape import int_tuple, modes, product, refusal, show
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout
 from ptxdsl.layout.tiled_mma import TiledMma, as_tiled_mma, check_numbers, check_tiles, take_thread
 from ptxdsl.layout.tiling import logical_divide, raked_product, zipped_divide
+from ptxdsl.layout.tma_copy import TmaAtom, TmaCopy, is_tma, make_tma_copy
 from ptxdsl.layout.vector import VERBS, check_space, check_vectors, layout_of
 
 
@@ -167,13 +168,31 @@ class ThreadCopy:
         return tuple(take_thread(p, self.thread) for p in self.copy.coordinates(shape, side))
 
 
-def make_tiled_copy(atom: CopyAtom | str, thr_layout: Any, val_layout: Any = 1, bits: int = 16) -> TiledCopy:
-    """Threads laid out as `thr_layout` (coordinates → thread), each with a block `val_layout` (coordinates → value).
+@overload
+def make_tiled_copy(atom: CopyAtom | str, layout: Any, val_layout: Any = 1, bits: int = 16) -> TiledCopy: ...
+@overload
+def make_tiled_copy(atom: TmaAtom, layout: Any, *, bits: int = 16, blocks: int = 1) -> TmaCopy: ...
+def make_tiled_copy(
+    atom: CopyAtom | TmaAtom | str, layout: Any, val_layout: Any = 1, bits: int = 16, *, blocks: int = 1
+) -> TiledCopy | TmaCopy:
+    """Threads laid out as `layout` (coordinates → thread), each with a block `val_layout` (coordinates → value).
 
     `bits` is the width of an element. Raises LayoutError where the threads or values do not suit the instruction.
+
+    An instruction of TMA, such as cp.async.bulk.tensor.shared.global, is one thread's, and copies boxes: then `layout`
+    is that of a tile in shared memory, from which boxes and swizzle follow, and the copy is a `TmaCopy`. `blocks` of a
+    cluster may bring a part of each tile to all of them, by .multicast::cluster. Raises LayoutError where no boxes lie
+    so, and says which layout would do.
     """
-    atom = copy_atom(atom)
-    threads, values = _layout(thr_layout), _layout(val_layout)
+    if is_tma(atom):
+        if val_layout != 1:
+            help = "give the layout of a tile in shared memory, and `bits` by its name"
+            raise refusal(f"{atom} is one thread's: it has no values of threads", help)
+        return make_tma_copy(atom, layout, bits, blocks)  # type: ignore[arg-type]  # a CopyAtom is no tma
+    atom = copy_atom(atom)  # type: ignore[arg-type]
+    if blocks != 1:
+        raise refusal(f"{atom} copies for its own block", "leave `blocks` out, or copy by cp.async.bulk.tensor")
+    threads, values = _layout(layout), _layout(val_layout)
     check_numbers(threads, "threads")
     check_numbers(values, "values")
     together = raked_product(threads, values)
@@ -212,6 +231,11 @@ def make_tiled_copy_c(atom: CopyAtom | str, tiled_mma: TiledMma | MmaAtom | str,
 def _for_operand(
     atom: CopyAtom | str, tiled_mma: TiledMma | MmaAtom | str, operand: str, bits: int | None
 ) -> TiledCopy:
+    if is_tma(atom):
+        raise refusal(
+            f"{atom} copies between global and shared memory: it does not reach the registers of {tiled_mma}",
+            "copy the tile by make_tiled_copy, and from shared memory by ldmatrix.x4, or let wgmma read it there",
+        )
     atom, mma = copy_atom(atom), as_tiled_mma(tiled_mma)
     _check_registers(atom, mma, operand)
     bits = mma.bits(operand) if bits is None else bits

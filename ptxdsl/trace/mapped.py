@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
-from operator import mul
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
 
 from ptxdsl import ir
 from ptxdsl.isa.operand import Operand
@@ -17,6 +15,8 @@ from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Type
 
 COMPLETES = "mbarrier::complete_tx::bytes"
+Boxes: TypeAlias = Sequence[tuple[tuple[Any, ...], Any]]
+"""Of boxes of a tile, where each begins along the axes of the array, and in shared memory, in elements of the tile."""
 
 
 class MappedTensor(Foreign, Source):
@@ -93,6 +93,7 @@ class MappedTensor(Foreign, Source):
         offsets: Any = None,
         multicast: Any = None,
         policy: Any = None,
+        boxes: Boxes | None = None,
     ) -> None:
         """Copies the box that begins at `coordinates` to shared memory; completes `bytes` at an mbarrier.
 
@@ -100,7 +101,8 @@ class MappedTensor(Foreign, Source):
         block of the cluster whose bit is set the box comes to the same place, and completes at the mbarrier there.
         `policy` is a u64 of `createpolicy`, for the L2 cache. Of a `TensorMap.im2col` the coordinates are those of the
         filter's corner where the column begins, and of the first channel; `offsets` go from there to an element of the
-        filter, one for each axis of an image, ints or u16 (zeros if they are left out).
+        filter, one for each axis of an image, ints or u16 (zeros if they are left out). `boxes` are some of a tile:
+        where each begins in it, and in shared memory.
         """
         options = [(".multicast::cluster", multicast), (".L2::cache_hint", policy)]
         flags = "".join(flag for flag, value in options if value is not None)
@@ -111,19 +113,19 @@ class MappedTensor(Foreign, Source):
             )
         text = f"cp.async.bulk.tensor.{self.type.rank}d.shared::cluster.global.{mode}.{COMPLETES}{flags}"
         more = [value for _, value in options if value is not None]
-        for memory, corner in self._parts(_at(destination), coordinates):
+        for memory, corner in self._parts(_at(destination), coordinates, boxes):
             emit(text, (memory, self, self._inner_first(corner), _at(mbarrier), *pixels, *more))
 
-    def _parts(self, memory: Any, coordinates: Any) -> Iterator[tuple[Any, Any]]:
+    def _parts(self, memory: Any, coordinates: Any, boxes: Boxes | None) -> Iterator[tuple[Any, Any]]:
         """Where each box of a tile lies in shared memory, and where it begins in the array."""
         self._inner_first(coordinates)
-        for number in product(*map(range, self.type.boxes)):
-            if any(number):
-                behind = sum(map(mul, number, self.type.apart))
-                corner = tuple(at + n * extent for at, n, extent in zip(coordinates, number, self.box, strict=True))
-                yield memory + behind, corner
-            else:
-                yield memory, coordinates
+        copy = self.type.copy
+        if boxes is None and copy is not None:
+            boxes = copy.boxes
+        for number, behind in boxes or [((), 0)]:
+            pairs = zip(coordinates, number, strict=True) if number else ()
+            corner = tuple(at if _is_zero(n) else at + n for at, n in pairs) or coordinates
+            yield memory if _is_zero(behind) else memory + behind, corner
 
     def _offsets(self, offsets: Any) -> tuple[Any, ...]:
         """From a filter's corner to one of its elements, as the instruction takes it."""
@@ -136,22 +138,26 @@ class MappedTensor(Foreign, Source):
             )
         return tuple(written[::-1])
 
-    def store(self, coordinates: Any, source: Any) -> None:
+    def store(self, coordinates: Any, source: Any, *, boxes: Boxes | None = None) -> None:
         """Copies shared memory to the box that begins at `coordinates`; what lies outside of the array is left out.
 
         Writes to the memory before it need `fence.proxy.async` by the threads that wrote, and a barrier. The copy
         belongs to the thread's bulk group: `cp.async.bulk.commit_group`, then `wait_group`.
         """
-        self._copy("cp.async.bulk", coordinates, source, "")
+        self._copy("cp.async.bulk", coordinates, source, "", boxes)
 
-    def reduce(self, operation: str, coordinates: Any, source: Any) -> None:
+    def reduce(self, operation: str, coordinates: Any, source: Any, *, boxes: Boxes | None = None) -> None:
         """As `store`, but each element becomes op(it, that in shared memory): "add", "min", "max", "and" and so on."""
-        self._copy("cp.reduce.async.bulk", coordinates, source, f".{operation}")
+        self._copy("cp.reduce.async.bulk", coordinates, source, f".{operation}", boxes)
 
-    def _copy(self, name: str, coordinates: Any, source: Any, operation: str) -> None:
+    def commit(self) -> None:
+        """Closes the thread's bulk group behind the stores and reductions before."""
+        emit("cp.async.bulk.commit_group", ())
+
+    def _copy(self, name: str, coordinates: Any, source: Any, operation: str, boxes: Boxes | None) -> None:
         mode = "tile" if self.type.pixel_box is None else "im2col_no_offs"
         text = f"{name}.tensor.{self.type.rank}d.global.shared::cta{operation}.{mode}.bulk_group"
-        for memory, corner in self._parts(_at(source), coordinates):
+        for memory, corner in self._parts(_at(source), coordinates, boxes):
             emit(text, (self, self._inner_first(corner), memory))
 
     def _inner_first(self, coordinates: Any) -> tuple[Any, ...]:
@@ -164,6 +170,11 @@ class MappedTensor(Foreign, Source):
                 "give where the box begins along each axis, outermost first",
             )
         return written[::-1]
+
+
+def _is_zero(distance: Any) -> bool:
+    """Whether a distance, which may be traced, is known to be none."""
+    return isinstance(distance, int) and distance == 0
 
 
 def _at(memory: Any) -> Any:

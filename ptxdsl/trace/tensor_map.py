@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from operator import floordiv, mul
-from typing import Any
+from operator import floordiv
+from typing import TYPE_CHECKING, Any
 
 from ptxdsl.driver import Late
 from ptxdsl.errors import TraceError, here
@@ -26,8 +26,12 @@ from ptxdsl.isa.tensor_map import (
 )
 from ptxdsl.types import FixedArray, Type
 
+if TYPE_CHECKING:
+    from ptxdsl.layout.tma_copy import TmaCopy
+
 layouts: Any = Late("ptxdsl.layout.layout")
 swizzles: Any = Late("ptxdsl.layout.swizzle")
+tma_copies: Any = Late("ptxdsl.layout.tma_copy")
 BOX_ALIGNMENT = 128  # bytes, of a box in shared memory that is not swizzled
 CHUNK_BYTES = 16  # what a swizzle moves as a whole
 LEAST_INTERLEAVED = 4  # axes of a box: images, slices, width, channels
@@ -51,8 +55,9 @@ class TensorMap:
     `interleave` is for images whose channels lie in slices of 16 or 32 bytes, (n, slices, …, w, channels of a slice):
     a box has one slice, and the copies of a kernel take no coordinate for the last axis.
 
-    `pd.TensorMap.tiled` makes a map for tiles of several boxes, `pd.TensorMap.im2col` one of columns of pixels. In the
-    kernel `a` is a `MappedTensor`. Raises TraceError for a box that no tensor map has.
+    `pd.TensorMap.tiled` makes a map for tiles of several boxes, `pd.TensorMap.of` one for a tiled copy by TMA, and
+    `pd.TensorMap.im2col` one of columns of pixels. In the kernel `a` is a `MappedTensor`. Raises TraceError for a box
+    that no tensor map has.
     """
 
     element: Type
@@ -62,7 +67,7 @@ class TensorMap:
     l2_promotion: int
     pixel_box: PixelBox | None
     steps: tuple[int, ...]
-    boxes: tuple[int, ...]
+    copy: TmaCopy | None
     interleave: int | None
 
     def __init__(
@@ -76,7 +81,7 @@ class TensorMap:
         interleave: int | None = None,
     ) -> None:
         shape = (box,) if isinstance(box, int) else box
-        self._set(element, shape, swizzle, fill, l2_promotion, None, (), (), interleave)
+        self._set(element, shape, swizzle, fill, l2_promotion, None, (), None, interleave)
 
     @classmethod
     def tiled(
@@ -88,7 +93,7 @@ class TensorMap:
         fill: str = "zeros",
         l2_promotion: int = 128,
     ) -> TensorMap:
-        """A parameter for an array of which TMA copies tiles in as few boxes as it takes: a tiled copy on TMA.
+        """A parameter for an array of which TMA copies tiles in as few boxes as it takes.
 
         A tile of (128, 256) bf16 with swizzle=128 has four boxes of (128, 64), one behind the other in shared memory;
         `layout`, `bytes` and `shared` are those of the tile, and `load`, `store` and `reduce` emit an instruction a
@@ -98,8 +103,30 @@ class TensorMap:
         _check_tile(element, tile, swizzle)
         most = [MOST_IN_BOX] * (len(tile) - 1) + [swizzle // element.bytes if swizzle else MOST_IN_BOX]
         box = tuple(map(_largest_part, tile, most))
+        rows = _rows_of_boxes(element, box, tuple(map(floordiv, tile, box)), swizzle)
+        copy = tma_copies.TmaCopy(tma_copies.tma_atom("cp.async.bulk.tensor.shared.global"), rows, element.bits)
+        return cls._of(element, copy, box, swizzle, fill, l2_promotion)
+
+    @classmethod
+    def of(cls, element: Type, copy: TmaCopy, *, fill: str = "zeros", l2_promotion: int = 128) -> TensorMap:
+        """A parameter for an array of which a tiled copy by TMA, `layout.make_tiled_copy`, brings or stores tiles.
+
+        Its boxes and swizzle are those that the layout of the tile in shared memory asks for; the array's axes are
+        `copy.order`, the modes of that layout. Raises TraceError for what is no such copy of this type.
+        """
+        if not isinstance(copy, tma_copies.TmaCopy) or copy.bits != element.bits:
+            bits = f" of {copy.bits} bits" if isinstance(copy, tma_copies.TmaCopy) else ""
+            raise TraceError(
+                f"pd.TensorMap.of takes {element} and a tiled copy by TMA; found {copy!r}{bits}", at=here().location,
+                help=f'make it by make_tiled_copy("cp.async.bulk.tensor.shared.global", layout, bits={element.bits})',
+            )  # fmt: skip
+        return cls._of(element, copy, copy.box, copy.swizzle or None, fill, l2_promotion)
+
+    @classmethod
+    def _of(cls, element: Type, copy: TmaCopy, box: tuple[int, ...], *modes: object) -> TensorMap:
+        swizzle, fill, l2_promotion = modes
         kind: TensorMap = object.__new__(cls)
-        kind._set(element, box, swizzle, fill, l2_promotion, None, (), tuple(map(floordiv, tile, box)), None)
+        kind._set(element, box, swizzle, fill, l2_promotion, None, (), copy, None)
         return kind
 
     @classmethod
@@ -130,7 +157,7 @@ class TensorMap:
         steps = (1,) * len(lower) if strides is None else tuple(strides)
         box = PixelBox(lower[::-1], upper[::-1], channels, pixels)
         kind: TensorMap = object.__new__(cls)
-        kind._set(element, (pixels, channels), swizzle, fill, l2_promotion, box, steps, (), interleave)
+        kind._set(element, (pixels, channels), swizzle, fill, l2_promotion, box, steps, None, interleave)
         return kind
 
     def _set(self, *values: object) -> None:
@@ -145,7 +172,7 @@ class TensorMap:
         if self.pixel_box is not None:
             corners = f"{self.pixel_box.lower[::-1]}, {self.pixel_box.upper[::-1]}"
             return f"TensorMap.im2col({self.element}, {self.box[0]}, {self.box[1]}, {corners}{swizzle}{slices})"
-        if self.boxes:
+        if self.copy is not None:
             return f"TensorMap.tiled({self.element}, {self.tile}{swizzle})"
         return f"TensorMap({self.element}, {self.box}{swizzle}{slices})"
 
@@ -169,8 +196,8 @@ class TensorMap:
 
     @property
     def tile(self) -> tuple[int, ...]:
-        """What one `load` brings: a box, or all of a tile."""
-        return tuple(map(mul, self.box, self.boxes)) if self.boxes else self.box
+        """What one `load` brings, by the axes of the array: a box, or all of a tile."""
+        return self.box if self.copy is None else tuple(self.copy.tile[mode] for mode in self.copy.order)
 
     @property
     def bytes(self) -> int:
@@ -189,26 +216,10 @@ class TensorMap:
 
     def boxes_layout(self, count: int | None) -> Any:
         """The layout of `count` boxes, or tiles, that lie one behind the other, which are then its first mode."""
-        strides = [math.prod(self.box[axis + 1 :]) for axis in range(len(self.box))]
-        shape: list[Any] = list(self.box)
-        modes: list[Any] = list(strides)
-        for axis, (many, apart) in enumerate(zip(self.boxes, self.apart, strict=True)):
-            if many > 1:
-                shape[axis], modes[axis] = (shape[axis], many), (modes[axis], apart)
-        if count is not None:
-            shape, modes = [count, *shape], [math.prod(self.tile), *modes]
-        rows = layouts.Layout(tuple(shape), tuple(modes))
-        if not self.swizzle:
-            return rows
-        chunk = (CHUNK_BYTES // self.element.bytes).bit_length() - 1
-        bits = (self.swizzle // CHUNK_BYTES).bit_length() - 1
-        return swizzles.ComposedLayout(swizzles.Swizzle(bits, chunk, SWIZZLE_SHIFT), 0, rows)
-
-    @property
-    def apart(self) -> tuple[int, ...]:
-        """Elements of shared memory from a box of a tile to the next along each axis; the first axis is fastest."""
-        size = math.prod(self.box)
-        return tuple(size * math.prod(self.boxes[:axis]) for axis in range(len(self.boxes)))
+        whole = _rows_of_boxes(self.element, self.box, (), self.swizzle) if self.copy is None else self.copy.layout
+        if count is None:
+            return whole
+        return swizzles.stacked(whole, count, math.prod(self.tile))
 
     def _problems(self) -> Iterator[tuple[str, str]]:
         """What no tensor map can be, and how to mend it."""
@@ -311,6 +322,24 @@ class TensorMap:
                 f"they are {self.rank - 2} ints of 1 to {MOST_ELEMENT_STRIDE}",
                 "one for each axis of an image",
             )
+
+
+def _rows_of_boxes(element: Type, box: tuple[int, ...], boxes: tuple[int, ...], swizzle: int | None) -> Any:
+    """Where each element of a box lies, or of a tile of so many boxes along each axis, the first axis fastest."""
+    strides = [math.prod(box[axis + 1 :]) for axis in range(len(box))]
+    shape: list[Any] = list(box)
+    modes: list[Any] = list(strides)
+    apart = math.prod(box)
+    for axis, count in enumerate(boxes):
+        if count > 1:
+            shape[axis], modes[axis] = (shape[axis], count), (modes[axis], apart)
+        apart *= count
+    rows = layouts.Layout(tuple(shape), tuple(modes))
+    if not swizzle:
+        return rows
+    chunk = (CHUNK_BYTES // element.bytes).bit_length() - 1
+    bits = (swizzle // CHUNK_BYTES).bit_length() - 1
+    return swizzles.ComposedLayout(swizzles.Swizzle(bits, chunk, SWIZZLE_SHIFT), 0, rows)
 
 
 def _largest_part(extent: int, most: int) -> int:

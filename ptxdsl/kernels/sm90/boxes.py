@@ -8,8 +8,9 @@ from math import gcd
 from typing import Any
 
 import ptxdsl as pd
+from ptxdsl.layout import TmaCopy, make_tiled_copy, tma_atom
 from ptxdsl.layout.shared_operand import tile_layout
-from ptxdsl.layout.swizzle import AnyLayout
+from ptxdsl.layout.swizzle import AnyLayout, stacked
 from ptxdsl.types import Type
 
 LINE_BYTES, LEAST_LINE_BYTES = 128, 32  # of a line of a box, which the swizzle permutes
@@ -40,14 +41,11 @@ class TileBoxes:
         """Elements of a line of a box."""
         return self.line_bytes // self.type.bytes
 
-    @property
-    def box(self) -> tuple[int, int]:
-        """Lines, and the elements of each."""
-        return (self.mn, self.line) if self.major == "k" else (self.k, self.line)
-
-    @property
-    def boxes(self) -> int:
-        return 1 if self.major == "k" else self.mn // self.line
+    @cached_property
+    def copy(self) -> TmaCopy:
+        """Its copy to shared memory, box by box."""
+        layout = stacked(self.layout, 1, 0) if self.is_batched else self.layout
+        return make_tiled_copy(tma_atom("cp.async.bulk.tensor.shared.global"), layout, bits=self.type.bits)
 
     @property
     def bytes(self) -> int:
@@ -56,8 +54,7 @@ class TileBoxes:
     @cached_property
     def map(self) -> pd.TensorMap:
         """What a kernel takes of the matrix."""
-        box = (1, *self.box) if self.is_batched else self.box
-        return pd.TensorMap(self.type, box, swizzle=self.line_bytes, l2_promotion=L2_PROMOTION)
+        return pd.TensorMap.of(self.type, self.copy, l2_promotion=L2_PROMOTION)
 
     @cached_property
     def row_map(self) -> pd.TensorMap:
@@ -73,7 +70,4 @@ class TileBoxes:
 
     def load(self, source: Any, destination: Any, mn: Any, k: Any, mbarrier: Any) -> None:
         """Copies the tile that begins at (mn, k) to shared memory, by one thread; completes `bytes` at an mbarrier."""
-        for number in range(self.boxes):
-            at = (mn, k) if self.major == "k" else (k, mn + number * self.line)
-            part = destination + number * (self.bytes // self.boxes // self.type.bytes)
-            source.map.load(part, (source.batch, *at) if self.is_batched else at, mbarrier)
+        self.copy.copy(source.map, (source.batch, mn, k) if self.is_batched else (mn, k), destination, mbarrier)

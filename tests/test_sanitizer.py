@@ -30,8 +30,10 @@ def test_it_is_clean(name, tool):
         "PTXDSL_DEVICE": "cuda",
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
     }
+    # Bindings ask the driver for functions that it may not have, which memcheck would call an error.
+    options = ["--report-api-errors", "no"] if tool == "memcheck" else []
     done = subprocess.run(
-        ["compute-sanitizer", "--tool", tool, sys.executable, *program],
+        ["compute-sanitizer", "--tool", tool, *options, sys.executable, *program],
         capture_output=True, text=True, env=environment, cwd=ROOT, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

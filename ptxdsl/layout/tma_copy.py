@@ -326,7 +326,7 @@ def make_tma_copy(atom: TmaAtom | str, layout: Any, bits: int, blocks: int = 1) 
     """The copy of tiles that lie as `layout` says. Raises LayoutError where no boxes lie so, and says which would."""
     atom = tma_atom(atom)
     if isinstance(layout, (int, tuple, list)):
-        layout = Layout(layout)
+        layout = Layout(layout)  # type: ignore[arg-type]  # which Layout checks
     if not isinstance(layout, (Layout, ComposedLayout)):
         raise refusal(
             f"{atom} copies tiles that lie as a layout says; found {layout}",

@@ -45,7 +45,7 @@ def map_of(name: str, kind: TensorMap, argument: object) -> TensorMap:
 
 def _boxes(kind: TensorMap) -> tuple[object, ...]:
     """What a kernel knows of a map."""
-    return kind.element, kind.rank, kind.box, kind.boxes, kind.swizzle, kind.interleave, kind.pixel_box is None
+    return kind.element, kind.rank, kind.box, kind.copy, kind.swizzle, kind.interleave, kind.pixel_box is None
 
 
 def mapped_array(name: str, kind: TensorMap, array: Array) -> Struct:

@@ -43,6 +43,9 @@ global memory or, of "wgmma", of a cluster's shared memory | "serial", "parallel
 or "wgmma": on sm_90a, products of warpgroups with tensor copies |
     | `swap_ab` | whether tensor cores multiply the transposes, for products of few rows: BᵀAᵀ | True or False; with \
 "wgmma" alone, whose N is then 64 or 128 and M 8 or a multiple of 16 up to 256 |
+    | `pingpong` | whether each of two warpgroups multiplies tiles of its own, in turns, and stores one while the other \
+multiplies; else they share each tile | True or False; with "wgmma" alone, with a schedule whose blocks take tile after \
+tile, and M·N of a tile up to 26624 |
     | `epilogue` | a function of each element before it is written | a function on traced values, such as gelu |
 
     The arguments of `gemm` of the same name replace `schedule`, `split_k`, `reduction` and `epilogue`. Raises
@@ -57,6 +60,7 @@ or "wgmma": on sm_90a, products of warpgroups with tensor copies |
     reduction: str = "parallel"
     atom: str = ""
     swap_ab: bool = False
+    pingpong: bool = False
     epilogue: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
@@ -66,7 +70,7 @@ or "wgmma": on sm_90a, products of warpgroups with tensor copies |
     @cached_property
     def tiling(self) -> Tiling:
         if self.atom == WGMMA:
-            return WarpgroupTiling(self.tile, self.stages, self.swap_ab)
+            return WarpgroupTiling(self.tile, self.stages, self.swap_ab, self.pingpong)
         return WarpTiling(self.tile, self.warp, self.stages, self.atom)
 
     @cached_property
@@ -91,6 +95,8 @@ or "wgmma": on sm_90a, products of warpgroups with tensor copies |
             yield 'reduction is "cluster"; only blocks of "wgmma" add up in the shared memory of a cluster'
         if self.swap_ab is not False and self.atom != WGMMA:
             yield f"swap_ab is {self.swap_ab!r}; only wgmma takes the transposes of A and B"
+        if self.pingpong is not False and self.atom != WGMMA:
+            yield f"pingpong is {self.pingpong!r}; only warpgroups that multiply take turns at the tensor cores"
         yield from misfit_count("split_k", self.split_k, 1, "it takes 1 or more blocks a tile")
         if self.reduction not in REDUCTIONS:
             yield f"reduction is {self.reduction!r}; it takes {either(map(quoted, REDUCTIONS))}"

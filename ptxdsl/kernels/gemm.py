@@ -25,6 +25,7 @@ from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import TensorCopies
 from ptxdsl.kernels.sm90.memory import SharedTiles, begin
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.order import Act, consumer_walk, nothing
 from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of, tensors_of
 from ptxdsl.kernels.sm90.store import WarpgroupStore, warpgroup_store
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -105,7 +106,7 @@ def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTrai
         copy_tiles(ring, TensorCopies(traits, memory), traits.schedule.walk(scene))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
-        compute_tiles(ring, mma, store, traits.schedule.walk(scene))
+        compute_tiles(ring, mma, store, consumer_walk(traits, scene, ring, store, consumer))
 
 
 def copy_tiles(ring: pd.Ring, copies: TensorCopies, walk: Walk) -> None:
@@ -126,7 +127,7 @@ def copy_tile(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
 def compute_tiles(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk) -> None:
     """What warpgroups do that multiply: tiles, one after another, as their walk has them."""
     for work in walk.tiles(started_elsewhere):
-        sums = multiply_tiles(ring, mma, work.iterations, partial(store.prepare, work))
+        sums = multiply_tiles(ring, mma, work.iterations, partial(store.prepare, work), walk.begun)
         for part in walk.complete(work, sums):
             store(part)
     for part in walk.leftovers():
@@ -134,16 +135,17 @@ def compute_tiles(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk:
     store.finish()
 
 
-def multiply_tiles(ring: pd.Ring, mma: WarpgroupMma, iterations: Any, prepare: Callable[[], None]) -> Sums:
+def multiply_tiles(ring: pd.Ring, mma: WarpgroupMma, iterations: Any, prepare: Act, begun: Act = nothing) -> Sums:
     """The sums of a tile, over so many tiles of A and B along K, at least one. The products of one slot of the ring
     are under way while those of the next begin; then it is free. While the first are, the store is prepared."""
-    sums = Sums(mma.layout)
+    sums = mma.sums()
     mma.multiply(sums, ring.wait(), accumulate=False)
     prepare()
     for _ in pd.range(iterations - 1, unroll=1):
         mma.multiply(sums, ring.wait())
         mma.wait(1)
         ring.release()
+    begun()
     mma.wait(0)
     ring.release()
     return sums

@@ -25,9 +25,14 @@ class Raster(ThreadblockSwizzle):
                 f"{self.name}: the order of the tiles depends on how many there are", help="pass tiled_shape=tiled"
             )
         x, _, z = xyz(block_idx)
-        return TileOffset(*self._tile(x, TiledShape(*tiled_shape)), z)
+        return TileOffset(*self.tile(x, TiledShape(*tiled_shape)), z)
 
-    def _tile(self, x: Number, tiled: TiledShape) -> tuple[Computed, Computed]:
+    def items(self, tiled: TiledShape) -> Computed:
+        """How many blocks along x have the tiles of one slice, with those that squares add."""
+        return self._grid(tiled, 0)[0]
+
+    def tile(self, x: Number, tiled: TiledShape) -> tuple[Computed, Computed]:
+        """The (m, n) of a block along x."""
         raise NotImplementedError
 
     def _offsets_of_all(self, blocks: BlockIndex, tiled: TiledShape) -> TileOffset:
@@ -47,7 +52,7 @@ class GroupedRowsThreadblockSwizzle(Raster):
     def _grid(self, tiled: TiledShape, log: Number) -> tuple[Computed, Computed, Computed]:
         return tiled.m * tiled.n, 1, tiled.k
 
-    def _tile(self, x: Number, tiled: TiledShape) -> tuple[Computed, Computed]:
+    def tile(self, x: Number, tiled: TiledShape) -> tuple[Computed, Computed]:
         per_strip = tiled.n * self.rows
         strip = x // per_strip
         within, first = x - strip * per_strip, strip * self.rows
@@ -77,7 +82,7 @@ class HilbertThreadblockSwizzle(Raster):
         squares = ceil_shift(tiled.m, self.order) * ceil_shift(tiled.n, self.order)
         return squares << 2 * self.order, 1, tiled.k
 
-    def _tile(self, x: Number, tiled: TiledShape) -> tuple[Computed, Computed]:
+    def tile(self, x: Number, tiled: TiledShape) -> tuple[Computed, Computed]:
         squares = ceil_shift(tiled.n, self.order)
         square = x >> 2 * self.order
         strip = square // squares

@@ -46,6 +46,14 @@ class Position:
             self.index.set(select(wraps, 0, self.index))
             self.parity.set(select(wraps, self.parity ^ 1, self.parity))
 
+    def skip(self, count: Any) -> None:
+        """To the stage that so many steps lead to."""
+        with steps():
+            behind: Any = self.index + count
+            rounds = behind // self.stages
+            self.index.set(behind - rounds * self.stages)
+            self.parity.set((self.parity + rounds) & 1)
+
 
 class Ring:
     """Stages that one role fills and another one reads, in the same order, each as far ahead as there are stages.
@@ -150,6 +158,12 @@ class Ring:
         with steps():
             self._held += 1
             self._held.set(select(self._held == self.stages, 0, self._held))
+
+    def skip(self, count: Any) -> None:
+        """Goes past so many slots, an int or a u32, that others read and release: without waiting for them."""
+        self._read.skip(count)
+        with steps():
+            self._held.set(self._read.index)
 
     def drain(self) -> None:
         """For the filling side: waits until all that was committed has been read. The ring can be filled on."""

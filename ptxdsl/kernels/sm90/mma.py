@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import u64
 from ptxdsl.kernels.sm90.memory import SharedTiles
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, TURNED
+from ptxdsl.kernels.sm90.tiling import TURNED
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.layout.shared_operand import shared_operand
@@ -19,32 +20,36 @@ UNIT = 16  # bytes that a descriptor counts
 
 class WarpgroupMma:
     """The tensor cores of a warpgroup, which multiplies 64 rows of the tile of A by the tile of B; of the transpose, 64
-    columns of B by the tile of A."""
+    columns of B by the tile of A. In ping-pong it multiplies all rows of a tile, 64 after 64."""
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, number: Any) -> None:
         """`number` is that of the warpgroup among those that multiply."""
-        self.layout, atom = traits.sums, traits.atom
+        self.layout, self.pieces, atom = traits.sums, traits.tiling.pieces, traits.atom
         tiles = (traits.a.layout, memory.a), (traits.b.layout, memory.b)
         (a, first_a), (b, first_b) = tiles[::-1] if traits.tiling.swap_ab else tiles
         self.a, self.b = shared_operand(atom, "a", a), shared_operand(atom, "b", b)
         self.stage_units = traits.stage_bytes // UNIT
-        self.rows_apart = 0 if traits.tiling.swap_ab else GROUP_ROWS  # from those of a warpgroup to those of the next
         self.steps = traits.tile[2] // self.a.atom.shape[2]
-        self.first_a = self.a.descriptor(first_a.value.to(u64), pd.cast(number, u64))
+        first_piece = 0 if traits.tiling.pingpong else pd.cast(number, u64)
+        self.first_a = self.a.descriptor(first_a.value.to(u64), first_piece)
         self.first_b = self.b.descriptor(first_b.value.to(u64))
         _, shape, sums, inputs = atom.split(".")
         self.mnemonic = f"wgmma.mma_async.sync.aligned.{shape}.{sums}.{inputs}.{inputs}"
         self.flags = self._flags(traits.operands.inputs)
 
+    def sums(self) -> Sums:
+        """Those of what a warpgroup multiplies of a tile: pieces that lie alike."""
+        return Sums(self.layout, self.layout.groups * self.pieces)
+
     def multiply(self, sums: Sums, slot: Slot, accumulate: bool = True) -> None:
         """Begins to multiply the tiles in a slot of the ring: one group of wgmma. The first product of a tile does not
         `accumulate`: what the registers held before does not count."""
         behind = (slot.index * self.stage_units).to(u64)
-        a, b, registers = self.first_a + behind, self.first_b + behind, sums.registers
+        a, b = self.first_a + behind, self.first_b + behind
         pd.ptx.wgmma.fence.sync.aligned()
-        for step in range(self.steps):
-            operands = self.a.advanced(a, 0, step), self.b.advanced(b, 0, step)
-            pd.ptx(self.mnemonic, *operands, step > 0 or accumulate, *self.flags, out=registers)
+        for step, (number, piece) in product(range(self.steps), enumerate(sums.pieces(self.pieces))):
+            operands = self.a.advanced(a, number, step), self.b.advanced(b, 0, step)
+            pd.ptx(self.mnemonic, *operands, step > 0 or accumulate, *self.flags, out=piece.registers)
         pd.ptx.wgmma.commit_group.sync.aligned()
 
     def _flags(self, inputs: Type) -> tuple[int, ...]:

@@ -32,9 +32,11 @@ class TensorStore:
         self.columns = traits.out_map.box[-1]
         self.boxes = traits.staged_boxes
         self.origin = (0,) * (traits.out_map.rank - 2)
-        number = consumer.index * (traits.staged_bytes // self.type.bytes)
+        number = 0 if traits.stages_in_turn else consumer.index * (traits.staged_bytes // self.type.bytes)
         self.staged = pd.view(memory.staging.bitcast(self.type) + number, traits.out_map.boxes_layout(self.boxes))
         lane = pd.laneid
+        self.first_row = consumer.index * traits.tiling.rows_apart
+        self.prepared = False  # whether C is on its way to the boxes that are staged next
         self.row = consumer.thread % WARPGROUP // WARP * WARP_ROWS + lane % WARP_ROWS
         self.column = lane // WARP_ROWS * MATRIX
         self.leads = consumer.thread % WARPGROUP == 0
@@ -44,6 +46,7 @@ class TensorStore:
         """What can be done before the sums are there: the first boxes of C come."""
         if self.addend:
             self._fetch(self.addend, work, 0)
+            self.prepared = True
 
     def __call__(self, part: Part) -> None:
         """Begins to store sums that are complete."""
@@ -66,7 +69,7 @@ class TensorStore:
     def _boxes(self, work: Work, matrix: TensorView, first: int) -> list[tuple[PointerValue, tuple[Any, ...]]]:
         """Where they are staged, and where in the tensor of a matrix they are."""
         (first_m, first_n), planes = work.first, (matrix.batch,) if self.origin else ()
-        row = matrix.line(first_m + self.consumer.index * GROUP_ROWS)
+        row = matrix.line(first_m + self.first_row)
         staged = (self.staged.address(box, *self.origin, 0, 0) for box in range(self.boxes))
         return [
             (address, (*planes, row, first_n + column))
@@ -78,8 +81,9 @@ class TensorStore:
         if self.addend is None:
             self.await_read()
             return
-        if first:
+        if not self.prepared:
             self._fetch(self.addend, work, first)
+        self.prepared = False
         self.addend.wait()
 
     def _fetch(self, addend: Addend, work: Work, first: int) -> None:

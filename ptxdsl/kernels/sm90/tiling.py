@@ -30,7 +30,8 @@ INPUTS = {
 TURNED = (f16, bf16)  # types of which A and B may be contiguous along M and N; the others are along K
 DEPTH_BYTES = 32  # of K in one instruction
 ARCH = "sm_90a"
-ROLE_REGISTERS, FEW_COLUMNS = (40, 232), 128
+# Of a thread that copies, and of one that multiplies, where it holds up to so many sums; with few, what a launch gives
+ROLE_REGISTERS: dict[int, tuple[int, int] | tuple[None, None]] = {64: (None, None), 192: (40, 232), 208: (24, 240)}
 OWN_REGISTERS = 24  # addresses and counters, at least
 
 
@@ -40,11 +41,13 @@ class WarpgroupTiling:
     the ring in shared memory. One warpgroup more copies.
 
     With `swap_ab` wgmma computes the transpose of a tile, BᵀAᵀ: each warpgroup has 64 of its columns, and M, of which
-    wgmma takes few as well, may be small. Raises LaunchError for what the path is not written for."""
+    wgmma takes few as well, may be small. With `pingpong` there are two warpgroups that multiply, each a tile of its
+    own, in turns. Raises LaunchError for what the path is not written for."""
 
     tile: tuple[int, int, int] = (128, 256, 64)
     stages: int = 4
     swap_ab: bool = False
+    pingpong: bool = False
 
     def __post_init__(self) -> None:
         for message in warpgroup_misfits(self):
@@ -53,7 +56,17 @@ class WarpgroupTiling:
     @property
     def consumers(self) -> int:
         """The warpgroups that multiply."""
-        return self.multiplied[0] // GROUP_ROWS
+        return MOST_CONSUMERS if self.pingpong else self.multiplied[0] // GROUP_ROWS
+
+    @property
+    def pieces(self) -> int:
+        """Of 64 rows, that a warpgroup multiplies of a tile."""
+        return self.tile[0] // GROUP_ROWS if self.pingpong else 1
+
+    @property
+    def rows_apart(self) -> int:
+        """From the rows of a tile that one warpgroup multiplies to those of the next; 0 where it is not rows."""
+        return 0 if self.swap_ab or self.pingpong else GROUP_ROWS
 
     @property
     def multiplied(self) -> tuple[int, int]:
@@ -77,12 +90,17 @@ class WarpgroupTiling:
     @property
     def role_registers(self) -> tuple[int, int] | tuple[None, None]:
         """Of a thread that copies, and of one that multiplies; where sums are few, what a launch gives is enough."""
-        return ROLE_REGISTERS if self.multiplied[1] > FEW_COLUMNS else (None, None)
+        return next(registers for most, registers in ROLE_REGISTERS.items() if self.held_sums <= most)
+
+    @property
+    def held_sums(self) -> int:
+        """Of a thread that multiplies."""
+        return self.pieces * GROUP_ROWS * self.multiplied[1] // WARPGROUP
 
     @property
     def holders(self) -> int:
-        """The threads that hold sums."""
-        return WARPGROUP * self.consumers
+        """The threads that hold the sums of a tile."""
+        return WARPGROUP if self.pingpong else WARPGROUP * self.consumers
 
     def tiles(self, m: int, n: int) -> tuple[int, int]:
         """How many tiles an m×n output has along M and N."""
@@ -100,7 +118,8 @@ class WarpgroupTiling:
 
     def sums(self, operands: Operands) -> SumsLayout:
         """Each warp has 16 rows, as wide as the tile, which lie as those of mma.m16n8k16; they are stored in strips of
-        which a line has up to 128 bytes. Of a transpose it has 16 columns, in groups of up to 16 rows."""
+        which a line has up to 128 bytes. Of a transpose it has 16 columns, in groups of up to 16 rows. What warpgroups
+        multiply in turns are pieces of 64 rows, of which each is stored like a tile."""
         if self.swap_ab:
             rows, warp = gcd(self.tile[0], WARP_ROWS), (self.tile[0], WARP_ROWS)
             mma = make_tiled_mma("mma.m16n8k16.f32.f16", tile=(WARP_ROWS, rows, None))
@@ -113,7 +132,8 @@ class WarpgroupTiling:
         order = Layout(WARP_ROWS), Layout(columns)
         warp = WARP_ROWS, self.tile[1]
         threads, barrier = self.holders, HOLDERS_BARRIER
-        return SumsLayout(operands.sum, self.tile[:2], warp, WARP_ROWS, mma, order, threads, columns, barrier)
+        tile = self.tile[0] // self.pieces, self.tile[1]
+        return SumsLayout(operands.sum, tile, warp, WARP_ROWS, mma, order, threads, columns, barrier)
 
     def stage_bytes(self, inputs: Type) -> int:
         """Shared memory of one stage: a tile of A, and a tile of B behind it."""
@@ -124,7 +144,7 @@ class WarpgroupTiling:
 
     def registers(self, operands: Operands) -> int:
         """Of a thread that multiplies: at least so many are held at the same time."""
-        return GROUP_ROWS * self.multiplied[1] // WARPGROUP + OWN_REGISTERS
+        return self.held_sums + OWN_REGISTERS
 
     def misfits(self, inputs: Type) -> Iterator[str]:
         """What is wrong with it for such inputs."""
@@ -155,10 +175,16 @@ def warpgroup_misfits(choice: Any) -> Iterator[str]:
         yield f"tile is {tile!r}; it takes a tuple of three ints, (M, N, K)"
     elif type(choice.swap_ab) is not bool:
         yield f"swap_ab is {choice.swap_ab!r}; it takes True or False"
+    elif type(choice.pingpong) is not bool:
+        yield f"pingpong is {choice.pingpong!r}; it takes True or False"
+    elif choice.swap_ab and choice.pingpong:
+        yield "pingpong and swap_ab are True; warpgroups take turns at tiles that are not swapped"
     elif choice.swap_ab:
         yield from _misfit_extents(tile, "swapped wgmma", "N", "M")
     else:
         yield from _misfit_extents(tile, "wgmma", "M", "N")
+        if choice.pingpong:
+            yield from _misfit_turns(tile)
     if type(choice.stages) is not int or choice.stages < 2:
         yield f"stages is {choice.stages!r}; the ring takes 2 or more"
 
@@ -171,3 +197,13 @@ def _misfit_extents(tile: tuple[int, int, int], name: str, rows: str, columns: s
     elif (extents[columns] % COLUMNS and extents[columns] != least) or extents[columns] > MOST_COLUMNS:
         few = f"{least} or " if least < COLUMNS else ""
         yield f"tile is {tile}; with {name} its {columns} is {few}a multiple of {COLUMNS}, {MOST_COLUMNS} at most"
+
+
+def _misfit_turns(tile: tuple[int, int, int]) -> Iterator[str]:
+    """Of a tile that one warpgroup multiplies."""
+    most = max(ROLE_REGISTERS) * WARPGROUP
+    if tile[0] * tile[1] > most:
+        yield (
+            f"tile is {tile}, and pingpong is True: one warpgroup holds the sums of a tile, of which {most} fit its "
+            f"registers; with {tile[0]} rows N is {most // tile[0] // COLUMNS * COLUMNS} at most"
+        )

@@ -64,9 +64,14 @@ class WarpgroupTraits(Traits):
     def shared_bytes(self) -> int:
         """The ring, and where the output is staged."""
         if not self.operands.out_boxes:
-            m, n = self.sums.warps
-            return self.staged_at + m * n * self.warp_staged_bytes
-        return self.staged_at + self.tiling.consumers * self.staged_bytes
+            return self.staged_at + self.tiling.consumers * WARPGROUP // WARP * self.warp_staged_bytes
+        return self.staged_at + (1 if self.stages_in_turn else self.tiling.consumers) * self.staged_bytes
+
+    @property
+    def stages_in_turn(self) -> bool:
+        """Whether warpgroups take turns at the memory in which they stage boxes. Where boxes of C come there while
+        the products run, each has its own."""
+        return self.tiling.pingpong and self.operands.out_boxes and not self.c_boxes
 
     @property
     def static_bytes(self) -> int:

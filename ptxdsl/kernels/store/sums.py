@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,6 +109,13 @@ class Sums:
         """Of each group the registers of one strip."""
         each = self.layout.each // self.layout.strips
         return [group[number * each :][:each] for group in self.groups]
+
+    def pieces(self, count: int) -> list[Sums]:
+        """The sums of so many pieces of a tile, one behind the other."""
+        each, pieces = len(self.groups) // count, [copy(self) for _ in range(count)]
+        for number, piece in enumerate(pieces):
+            piece.groups = self.groups[number * each :][:each]
+        return pieces
 
     @property
     def registers(self) -> list[Var]:

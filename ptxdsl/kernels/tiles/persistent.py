@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 import ptxdsl as pd
 from ptxdsl import u32
@@ -12,8 +13,11 @@ from ptxdsl.errors import ScheduleError
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.tiles.product import Index, Tile, Work
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileAfterTile, TileSchedule, Walk
-from ptxdsl.schedule import ClusterRaster, PersistentScheduler, Serpentine, strip_width
+from ptxdsl.layout.number import Computed, Number
+from ptxdsl.schedule import ClusterRaster, HilbertThreadblockSwizzle, PersistentScheduler, Serpentine, strip_width
 from ptxdsl.schedule.arithmetic import ceil_div
+from ptxdsl.schedule.problems import TiledShape
+from ptxdsl.schedule.raster import Raster
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type
 
@@ -71,23 +75,65 @@ class Strips(TileSchedule):
         return dict.fromkeys(("width",), u32)
 
     def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
-        m, n, _ = problem.shape
-        tiles_m, tiles_n = ceil_div(m, tile[0]), ceil_div(n, tile[1])
-        tiles = max(1, tiles_m * tiles_n * (1 if problem.batches is None else problem.batches))
-        if tiles > MOST_ITEMS:
-            raise ScheduleError(f"{tiles} tiles are more than 2**31", help="take larger tiles, or compute parts")
-        blocks = max(1, resident())
-        blocks = ceil_div(tiles, ceil_div(tiles, blocks))
-        return Plan((blocks, 1, 1), {"width": self.width or strip_width(blocks, (tiles_m, tiles_n), tile)})
+        tiled, blocks = _filled_rounds(problem, tile, resident)
+        return Plan((blocks, 1, 1), {"width": self.width or strip_width(blocks, (tiled.m, tiled.n), tile)})
 
     def walk(self, scene: Scene) -> Walk:
         return PersistentWalk(scene, Serpentine(scene.products.tiles, scene.fields.width))
 
 
+@dataclass(frozen=True)
+class Rastered(TileSchedule):
+    """The same blocks, which take the tiles in the order of a raster: along Hilbert's curve, or rows in groups."""
+
+    raster: Raster = HilbertThreadblockSwizzle(3)
+
+    def is_ahead(self, operands: Operands) -> bool:
+        return True
+
+    def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
+        tiled, blocks = _filled_rounds(problem, tile, resident)
+        items = self.raster.items(tiled) * tiled.k
+        if items > MOST_ITEMS:
+            raise ScheduleError(
+                f"{items} work items, with those that squares add, are more than 2**31", help="take larger tiles"
+            )
+        return Plan((blocks, 1, 1))
+
+    def walk(self, scene: Scene) -> Walk:
+        return ClusterWalk(scene, RasteredTiles(self.raster, scene.products.tiles))
+
+
+def _filled_rounds(problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> tuple[TiledShape, int]:
+    """The tiles of all batches, and as few blocks as need no more rounds than all resident ones would."""
+    m, n, _ = problem.shape
+    tiled = TiledShape(ceil_div(m, tile[0]), ceil_div(n, tile[1]), 1 if problem.batches is None else problem.batches)
+    tiles = max(1, prod(tiled))
+    if tiles > MOST_ITEMS:
+        raise ScheduleError(f"{tiles} tiles are more than 2**31", help="take larger tiles, or compute parts")
+    return tiled, ceil_div(tiles, ceil_div(tiles, max(1, resident())))
+
+
+class RasteredTiles(NamedTuple):
+    """The tiles of one problem, so many along m and n, in the order of a raster."""
+
+    raster: Raster
+    tiles: tuple[Index, Index]
+
+    @property
+    def items(self) -> Computed:
+        """With those outside of the problem."""
+        return self.raster.items(TiledShape(*self.tiles, 1))
+
+    def tile(self, item: Number) -> Tile:
+        """The (m, n) of a work item."""
+        return self.raster.tile(item, TiledShape(*self.tiles, 1))
+
+
 class PersistentWalk(TileAfterTile):
     """Block b of G takes the work items b, b + G, b + 2G, …"""
 
-    def __init__(self, scene: Scene, raster: ClusterRaster | Serpentine) -> None:
+    def __init__(self, scene: Scene, raster: ClusterRaster | Serpentine | RasteredTiles) -> None:
         self.ahead, self.products, self.raster, self.of_batch = scene.ahead, scene.products, raster, raster.items
         count = self.products.count
         self.items = self.of_batch * (1 if count is None else count)

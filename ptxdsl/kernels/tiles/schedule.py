@@ -114,6 +114,9 @@ class Walk:
         """What can be stored when the sums of a tile are there: the tile, where no other block has a part in it."""
         yield Part(work, sums)
 
+    def begun(self) -> None:
+        """All products of a tile are under way or done."""
+
     def skip(self, work: Work) -> None:
         """Goes on behind a tile that others multiply and store."""
 

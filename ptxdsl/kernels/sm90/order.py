@@ -1,0 +1,102 @@
+"""Ping-pong: warpgroups that take turns at the tensor cores and at the memory in which output is staged.
+
+While one multiplies its tile, the other one stores that before it. Each has every second tile of a block. It begins
+to multiply when all products of the other one's tile have begun, so that slots of the ring are read in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import ptxdsl as pd
+from ptxdsl import u32
+from ptxdsl.kernels.sm90.store import WarpgroupStore
+from ptxdsl.kernels.sm90.tiling import MOST_CONSUMERS, WARP, WARPGROUP
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.store.sums import Sums
+from ptxdsl.kernels.tiles.product import Part, Work
+from ptxdsl.kernels.tiles.schedule import Scene, Start, Walk
+
+Act: TypeAlias = Callable[[], None]
+PRODUCTS_BARRIER, STAGING_BARRIER = 11, 13  # the first of two each
+
+
+def nothing() -> None:
+    """No act."""
+
+
+class OrderedBarrier:
+    """Turns of two warpgroups, by a named barrier each: at its own one it waits, at the other it arrives."""
+
+    def __init__(self, first: int, consumer: pd.warpgroup) -> None:
+        """`first` is the barrier of the first warpgroup; the next one is of the second."""
+        self.mine = first + consumer.index
+        self.others = 2 * first + 1 - self.mine
+
+    def wait(self) -> None:
+        """Until the other warpgroup has passed the turn on."""
+        pd.ptx.bar.sync(self.mine, MOST_CONSUMERS * WARPGROUP)
+
+    def pass_on(self) -> None:
+        """Gives the turn to the other warpgroup."""
+        pd.ptx.bar.arrive(self.others, MOST_CONSUMERS * WARPGROUP)
+
+
+class PingPongWalk(Walk):
+    """Every second tile of another walk: the even ones for the first warpgroup, the odd ones for the second."""
+
+    def __init__(
+        self, traits: WarpgroupTraits, walk: Walk, ring: pd.Ring, store: WarpgroupStore, consumer: pd.warpgroup
+    ) -> None:
+        self.walk, self.ring, self.store, self.consumer = walk, ring, store, consumer
+        self.products = OrderedBarrier(PRODUCTS_BARRIER, consumer)
+        self.staging = OrderedBarrier(STAGING_BARRIER, consumer) if traits.stages_in_turn else None
+        self.pieces, self.extents = traits.tiling.pieces, (*traits.sums.tile, traits.tile[2])
+        self.number = pd.var(u32, 0)  # of the tile, among those of the block
+
+    def tiles(self, start: Start) -> Iterator[Work]:
+        for work in self.walk.tiles(start):
+            with pd.if_(self._has_turn()):
+                self._wait(self.products)
+                yield work
+            with pd.else_():
+                self.ring.skip(work.iterations)
+                self.walk.skip(work)
+            self.number += 1
+        with pd.if_(self._has_turn()):  # nobody ends while others arrive at its barriers
+            self._wait(self.products)
+            if self.staging:
+                self._wait(self.staging)
+
+    def begun(self) -> None:
+        self.products.pass_on()
+
+    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
+        if self.staging:
+            self._wait(self.staging)
+        warp = pd.warpid % (WARPGROUP // WARP)
+        for part in self.walk.complete(work, sums):
+            (row, column), pieces = part.work.tile, part.sums.pieces(self.pieces)
+            for number, piece in enumerate(pieces):
+                tile = row * len(pieces) + number, column
+                yield Part(part.work._replace(tile=tile, extents=self.extents), piece, warp=warp)
+        if self.staging:
+            self.store.finish()
+            self.staging.pass_on()
+
+    def _has_turn(self) -> pd.Value:
+        return (self.number & 1) == self.consumer.index
+
+    def _wait(self, turn: OrderedBarrier) -> None:
+        """For a turn, but at the first tile, behind none."""
+        with pd.if_(self.number > 0):
+            turn.wait()
+
+
+def consumer_walk(
+    traits: WarpgroupTraits, scene: Scene, ring: pd.Ring, store: WarpgroupStore, consumer: pd.warpgroup
+) -> Walk:
+    """The tiles of a warpgroup that multiplies: a part of all of its block's, or every second one."""
+    walk = traits.schedule.walk(scene)
+    return PingPongWalk(traits, walk, ring, store, consumer) if traits.tiling.pingpong else walk

@@ -43,9 +43,8 @@ global memory or, of "wgmma", of a cluster's shared memory | "serial", "parallel
 or "wgmma": on sm_90a, products of warpgroups with tensor copies |
     | `swap_ab` | whether tensor cores multiply the transposes, for products of few rows: BᵀAᵀ | True or False; with \
 "wgmma" alone, whose N is then 64 or 128 and M 8 or a multiple of 16 up to 256 |
-    | `pingpong` | whether each of two warpgroups multiplies tiles of its own, in turns, and stores one while the other \
-multiplies; else they share each tile | True or False; with "wgmma" alone, with a schedule whose blocks take tile after \
-tile, and M·N of a tile up to 26624 |
+    | `pingpong` | whether two warpgroups take turns: one multiplies its tile while the other stores the tile before; \
+else they share each tile | True or False; with "wgmma" alone, whose M·N is then up to 26624, and persistent blocks |
     | `epilogue` | a function of each element before it is written | a function on traced values, such as gelu |
 
     The arguments of `gemm` of the same name replace `schedule`, `split_k`, `reduction` and `epilogue`. Raises
@@ -101,7 +100,9 @@ tile, and M·N of a tile up to 26624 |
         if self.reduction not in REDUCTIONS:
             yield f"reduction is {self.reduction!r}; it takes {either(map(quoted, REDUCTIONS))}"
         try:
-            tile_schedule(self.schedule, self.split_k, self.reduction)
+            schedule = tile_schedule(self.schedule, self.split_k, self.reduction)
+            if self.pingpong is True and (schedule.shares or schedule.cluster):
+                yield "pingpong is True, and blocks share the K of tiles; warpgroups take turns at whole ones"
         except Misfit as misfit:
             yield str(misfit)
         epilogue: Any = self.epilogue

@@ -1,9 +1,8 @@
 """out = epilogue(alpha·a@b + beta·c): by cp.async, ldmatrix and mma.sync on every GPU since Ampere, by wgmma on Hopper.
 
-A thread block computes tiles of the output, by its schedule one or several. The tiles of A and B go through a ring of
-stages in shared memory, several copies ahead of the tensor cores. In `gemm_kernel` all threads copy, multiply and
-store; in `warpgroup_gemm_kernel` each has its role. One kernel of its Traits serves every M, N and K. It is made of
-`sm80` and `sm90`, the copies and the tensor cores, `tiles`, the schedules, and `store`, the way from sums to memory.
+A thread block computes tiles of the output, by its schedule one or several. The tiles of A and B go through a ring in
+shared memory, several copies ahead of the tensor cores. In `gemm_kernel` all threads copy, multiply and store; in
+`warpgroup_gemm_kernel` each has its role. Copies and tensor cores are in `sm80` and `sm90`, schedules in `tiles`.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ def multiply(ring: Ring, copies: Copies, mma: WarpMma, iterations: Index) -> Sum
 
 @pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
 def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
-    """The same on sm_90a: one thread copies; warpgroups multiply 64 rows of a tile each, and store them meanwhile."""
+    """The same on sm_90a: one thread copies; warpgroups multiply 64 rows of a tile, or a tile in turns, and store."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
     products = tensor_products_of(p, traits)
@@ -137,9 +136,8 @@ def compute_tiles(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk:
 
 def multiply_tiles(ring: pd.Ring, mma: WarpgroupMma, iterations: Any, prepare: Act, begun: Act = nothing) -> Sums:
     """The sums of a tile, over so many tiles of A and B along K, at least one. The products of one slot of the ring
-    are under way while those of the next begin; then it is free. While the first are, the store is prepared."""
-    sums = mma.sums()
-    mma.multiply(sums, ring.wait(), accumulate=False)
+    are under way while those of the next begin; then it is free. Beside the first ones the store is prepared."""
+    sums = mma.begin(ring.wait())
     prepare()
     for _ in pd.range(iterations - 1, unroll=1):
         mma.multiply(sums, ring.wait())

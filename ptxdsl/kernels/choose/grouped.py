@@ -24,6 +24,11 @@ OF_ONE_PRODUCT = "schedule", "split_k", "reduction"
 def of_groups(config: GemmConfig, schedule: TileSchedule) -> GemmConfig:
     """A caller's configuration with the schedule of groups. Raises LaunchError for one that says another."""
     _check_schedule(config)
+    if config.pingpong:
+        raise LaunchError(
+            "`config` says that pingpong is True; tiles of groups are dealt while a kernel runs, to all warpgroups",
+            help="leave pingpong out of the GemmConfig",
+        )
     return specialise(config, schedule=schedule)
 
 

@@ -30,6 +30,7 @@ class WarpgroupMma:
         self.a, self.b = shared_operand(atom, "a", a), shared_operand(atom, "b", b)
         self.stage_units = traits.stage_bytes // UNIT
         self.steps = traits.tile[2] // self.a.atom.shape[2]
+        self.rows_apart = traits.tiling.rows_apart
         first_piece = 0 if traits.tiling.pingpong else pd.cast(number, u64)
         self.first_a = self.a.descriptor(first_a.value.to(u64), first_piece)
         self.first_b = self.b.descriptor(first_b.value.to(u64))
@@ -37,9 +38,11 @@ class WarpgroupMma:
         self.mnemonic = f"wgmma.mma_async.sync.aligned.{shape}.{sums}.{inputs}.{inputs}"
         self.flags = self._flags(traits.operands.inputs)
 
-    def sums(self) -> Sums:
-        """Those of what a warpgroup multiplies of a tile: pieces that lie alike."""
-        return Sums(self.layout, self.layout.groups * self.pieces)
+    def begin(self, slot: Slot) -> Sums:
+        """Begins the first products of a tile. Returns their sums: those of pieces that lie alike."""
+        sums = Sums(self.layout, self.layout.groups * self.pieces)
+        self.multiply(sums, slot, accumulate=False)
+        return sums
 
     def multiply(self, sums: Sums, slot: Slot, accumulate: bool = True) -> None:
         """Begins to multiply the tiles in a slot of the ring: one group of wgmma. The first product of a tile does not

@@ -64,10 +64,6 @@ class PingPongWalk(Walk):
                 self.ring.skip(work.iterations)
                 self.walk.skip(work)
             self.number += 1
-        with pd.if_(self._has_turn()):  # nobody ends while others arrive at its barriers
-            self._wait(self.products)
-            if self.staging:
-                self._wait(self.staging)
 
     def begun(self) -> None:
         self.products.pass_on()

@@ -30,8 +30,8 @@ INPUTS = {
 TURNED = (f16, bf16)  # types of which A and B may be contiguous along M and N; the others are along K
 DEPTH_BYTES = 32  # of K in one instruction
 ARCH = "sm_90a"
-# Of a thread that copies, and of one that multiplies, where it holds up to so many sums; with few, what a launch gives
-ROLE_REGISTERS: dict[int, tuple[int, int] | tuple[None, None]] = {64: (None, None), 192: (40, 232), 208: (24, 240)}
+ROLE_REGISTERS, TIGHT_REGISTERS = (40, 232), (24, 240)  # of a thread that copies, and of one that multiplies
+FEW_SUMS, MANY_SUMS, MOST_SUMS = 64, 192, 208  # of a thread: with what a launch gives, with the first, the second pair
 OWN_REGISTERS = 24  # addresses and counters, at least
 
 
@@ -90,7 +90,9 @@ class WarpgroupTiling:
     @property
     def role_registers(self) -> tuple[int, int] | tuple[None, None]:
         """Of a thread that copies, and of one that multiplies; where sums are few, what a launch gives is enough."""
-        return next(registers for most, registers in ROLE_REGISTERS.items() if self.held_sums <= most)
+        if self.held_sums <= FEW_SUMS:
+            return None, None
+        return ROLE_REGISTERS if self.held_sums <= MANY_SUMS else TIGHT_REGISTERS
 
     @property
     def held_sums(self) -> int:
@@ -201,7 +203,7 @@ def _misfit_extents(tile: tuple[int, int, int], name: str, rows: str, columns: s
 
 def _misfit_turns(tile: tuple[int, int, int]) -> Iterator[str]:
     """Of a tile that one warpgroup multiplies."""
-    most = max(ROLE_REGISTERS) * WARPGROUP
+    most = MOST_SUMS * WARPGROUP
     if tile[0] * tile[1] > most:
         yield (
             f"tile is {tile}, and pingpong is True: one warpgroup holds the sums of a tile, of which {most} fit its "

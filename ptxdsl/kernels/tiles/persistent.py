@@ -22,6 +22,7 @@ from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type
 
 MOST_ITEMS = 1 << 31
+HILBERT = HilbertThreadblockSwizzle(3)
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Strips(TileSchedule):
 class Rastered(TileSchedule):
     """The same blocks, which take the tiles in the order of a raster: along Hilbert's curve, or rows in groups."""
 
-    raster: Raster = HilbertThreadblockSwizzle(3)
+    raster: Raster = HILBERT
 
     def is_ahead(self, operands: Operands) -> bool:
         return True

@@ -1,0 +1,255 @@
+"""Ping-pong on the sm_90a path: warpgroups that take turns at the tensor cores, each with tiles of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.config import using
+from ptxdsl.kernels.call import scheduled
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.epilogue import add_relu, gelu, per_column, relu
+from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.ragged import grouped_gemm_ragged
+from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.persistent import Rastered, RasteredTiles, Strips
+from ptxdsl.kernels.tiles.schedule import ProblemShape
+from ptxdsl.schedule import (
+    GroupedRowsThreadblockSwizzle,
+    HilbertThreadblockSwizzle,
+    PersistentScheduler,
+    StreamKThreadblockSwizzle,
+)
+from ptxdsl.schedule.problems import GemmShape
+from ptxdsl.types import bf16, f16, f32
+from tests.kernels.test_warpgroups import ORDERS, hopper, run
+from tests.machines import MACHINES, machine
+from tests.mutants.subjects import whole
+from tests.mutants.trial import SCHEDULES as SCHEDULES_OF_MUTANTS
+from tests.mutants.trial import launches
+
+__all__ = ["hopper"]  # fixtures for all tests here
+every_machine = pytest.mark.parametrize("name", MACHINES)
+GOLDEN = Path(__file__).parent.parent / "golden" / "gemm_pingpong.ptx"
+TURN = re.compile(r"\s*bar\.(sync|arrive) %\w+, 256;")
+SIZES = [7, 64, 65, 127, 129, 200]
+
+
+def turns(m, n, stages=3, schedule=Strips(), **more):  # noqa: B008
+    return GemmConfig(tile=(m, n, 64), stages=stages, atom="wgmma", pingpong=True, schedule=schedule, **more)
+
+
+@pytest.fixture
+def blocks(monkeypatch):
+    """A GPU of so few blocks."""
+    return lambda count: monkeypatch.setattr(scheduled, "resident_blocks", lambda kernel, traits, device: count)
+
+
+LOW, TALL, WIDE = turns(64, 64), turns(128, 48), turns(128, 192)
+CONFIGS = {"low": LOW, "tall": TALL, "wide": WIDE}
+
+
+@every_machine
+@pytest.mark.parametrize(("config", "orders"), [*zip([*CONFIGS] * 3, ORDERS, strict=False)], ids=str)
+def test_all_layouts_at_sizes_around_the_tiles(name, config, orders, rng):
+    for _ in range(1 if name == "emulator" else 12):
+        m, n, k = (int(size) for size in rng.choice(SIZES, 3))
+        run(name, rng, m, n, k, orders, config=CONFIGS[config])
+
+
+@every_machine
+@pytest.mark.parametrize(("inputs", "output"), [("bf16", "bf16"), ("f16", "f32")])
+@pytest.mark.parametrize("factors", [(1.0, 0.0), (-0.75, 1.5)], ids=["alone", "with c"])
+def test_types(name, inputs, output, factors, rng):
+    alpha, beta = factors
+    run(name, rng, 260, 104, 144, inputs=inputs, output=output, alpha=alpha, beta=beta, config=TALL)
+
+
+@every_machine
+@pytest.mark.parametrize(("inputs", "output", "depth"), [("f4", "f4", 32), ("i1", "i4", 128)])
+def test_types_that_lie_along_k(name, inputs, output, depth):
+    a, b = whole(260, 144, dtype=inputs), whole(104, 144, seed=1, dtype=inputs).T
+    where, config = machine(name), replace(TALL, tile=(128, 48, depth))
+    result = gemm(where.array(a), where.array(b), out=where.array(np.zeros((260, 104), output)), config=config)
+    assert np.array_equal(where.values(result), a.astype(np.float64) @ b.astype(np.float64))
+
+
+@every_machine
+@pytest.mark.parametrize("tiles", [1, 2, 3, 4, 5])
+def test_every_number_of_tiles_of_a_block(name, tiles, rng, blocks):
+    """The last turn is that of either warpgroup; a block of one tile has none."""
+    blocks(1)
+    run(name, rng, 64 * tiles, 64, 200, config=LOW)
+
+
+@every_machine
+@pytest.mark.parametrize("k", [8, 64, 130, 320])
+def test_products_that_leave_the_ring_anywhere(name, k, rng, blocks):
+    blocks(1)
+    run(name, rng, 300, 136, k, config=turns(64, 64, 4))
+
+
+@every_machine
+@pytest.mark.parametrize("in_place", [False, True])
+def test_c_in_boxes(name, in_place, rng, blocks):
+    blocks(1)
+    run(name, rng, 300, 200, 72, beta=2.0, in_place=in_place, config=turns(128, 96))
+
+
+SCHEDULES = {
+    "strips": Strips(2),
+    "clusters": PersistentScheduler(max_swizzle=2),
+    "one tile": GroupedRowsThreadblockSwizzle(2),
+    "hilbert": Rastered(HilbertThreadblockSwizzle(1)),
+    "rows": Rastered(GroupedRowsThreadblockSwizzle(2)),
+}
+
+
+@every_machine
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_schedules(name, schedule, rng, blocks):
+    blocks(2)
+    run(name, rng, 330, 200, 136, config=turns(64, 64, schedule=SCHEDULES[schedule]))
+
+
+@every_machine
+@pytest.mark.parametrize("schedule", ["hilbert", "rows"])
+@pytest.mark.parametrize("pingpong", [False, True])
+def test_batches_in_the_order_of_a_raster(name, schedule, pingpong, rng, blocks):
+    blocks(3)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((3, 150, 96), (3, 96, 136)))
+    where, out = machine(name), np.full((3, 150, 136), np.nan, np.float16)
+    config = replace(turns(64, 64, schedule=SCHEDULES[schedule]), pingpong=pingpong)
+    result = where.values(gemm(where.array(a), where.array(b), out=where.array(out), config=config))
+    assert np.allclose(result, a.astype(np.float64) @ b.astype(np.float64), rtol=2e-3, atol=2e-2)
+
+
+@pytest.mark.parametrize("raster", [HilbertThreadblockSwizzle(2), GroupedRowsThreadblockSwizzle(3)])
+@pytest.mark.parametrize("tiles", [(1, 1), (5, 7), (16, 3)])
+def test_a_raster_has_every_tile_once(raster, tiles):
+    """Beside those outside of the problem, which a walk passes over."""
+    rastered = RasteredTiles(raster, tiles)
+    visited = [rastered.tile(item) for item in range(rastered.items)]
+    inside = [(m, n) for m, n in visited if m < tiles[0] and n < tiles[1]]
+    assert sorted(inside) == [(m, n) for m in range(tiles[0]) for n in range(tiles[1])]
+
+
+def test_too_many_items_of_a_raster():
+    with pytest.raises(pd.ScheduleError) as caught:
+        Rastered().plan(ProblemShape(GemmShape(64 << 29, 64, 64)), (64, 64, 64), lambda: 132)
+    assert caught.value.message == "4294967296 work items, with those that squares add, are more than 2**31"
+
+
+@every_machine
+@pytest.mark.parametrize("epilogue", ["boxes", "operands"])
+def test_epilogues(name, epilogue, rng, blocks):
+    blocks(1)
+    a, b, bias = (rng.standard_normal(shape).astype(np.float16) for shape in ((200, 64), (64, 136), (136,)))
+    where, out = machine(name), np.full((200, 136), np.nan, np.float16)
+    beside = {"operands": [per_column(where.array(bias))]} if epilogue == "operands" else {}
+    function = add_relu if epilogue == "operands" else relu
+    result = where.values(
+        gemm(where.array(a), where.array(b), out=where.array(out), config=TALL, epilogue=function, **beside)
+    )
+    expected = a.astype(np.float64) @ b.astype(np.float64) + (bias.astype(np.float64) if beside else 0)
+    assert np.allclose(result, np.maximum(expected, 0), rtol=2e-3, atol=2e-2)
+
+
+@pytest.mark.parametrize(("tile", "stages"), [((128, 192), 5), ((64, 256), 5), ((128, 208), 5)])
+@pytest.mark.parametrize("epilogue", [gelu])
+@pytest.mark.parametrize(
+    ("output", "boxes", "c"), [(bf16, True, "none"), (f16, True, "separate"), (f32, False, "none")]
+)
+def test_no_spills(tile, stages, epilogue, output, boxes, c):
+    stages -= c != "none" or not boxes  # where each warpgroup stages apart
+    operands = Operands(output=output, out_boxes=boxes, c=c)
+    traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), stages, pingpong=True), operands, Strips(), epilogue)
+    assert traits.fits("sm_90a")
+    try:
+        resources = warpgroup_gemm_kernel.resources("sm_90a", traits=traits)
+    except pd.AssembleError as refusal:
+        assert "(C7504)" in refusal.message
+        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
+    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+
+
+def test_the_ptx_is_golden():
+    operands = Operands(out_boxes=True)
+    traits = WarpgroupTraits(WarpgroupTiling((128, 16, 64), 2, pingpong=True), operands, Strips())
+    with using(lineinfo=False):
+        text = warpgroup_gemm_kernel.ptx(arch="sm_90a", traits=traits)
+    if os.environ.get("PTXDSL_UPDATE_GOLDEN"):
+        GOLDEN.write_text(text)
+    assert text == GOLDEN.read_text()
+
+
+def launch_of(beta):
+    """A small product of one block, whose five tiles are of two warpgroups in turn; the ring goes round many times."""
+    a, b = whole(320, 264), whole(264, 64, seed=1)
+    c = whole(320, 64, seed=2) if beta else None
+    ((launch,),) = launches(lambda: gemm(a, b, c, beta=beta, config=LOW))
+    return launch
+
+
+def shows(launch, text, intact):
+    """Whether a changed text of a kernel is accused, or gives other numbers, under one of the schedules."""
+    return any(launch.run(text, schedule) != intact for schedule in SCHEDULES_OF_MUTANTS)
+
+
+@pytest.mark.parametrize("beta", [0.0, 1.0], ids=["alone", "with c"])
+def test_each_barrier_of_a_turn_is_missed(beta, blocks):
+    blocks(1)
+    launch = launch_of(beta)
+    lines = launch.text.splitlines()
+    intact = launch.run(launch.text, "lockstep")
+    orders = [n for n, line in enumerate(lines) if TURN.match(line)]
+    unseen = [lines[n] for n in orders if not shows(launch, "\n".join(lines[:n] + lines[n + 1 :]), intact)]
+    assert not intact.finding
+    assert unseen == []
+
+
+REFUSED = {
+    "no bool": (lambda: GemmConfig(tile=(64, 64, 64), atom="wgmma", pingpong=1), "GemmConfig: pingpong is 1; it takes True or False"),
+    "another path": (lambda: GemmConfig(pingpong=True), "GemmConfig: pingpong is True; only warpgroups that multiply take turns at the tensor cores"),
+    "swapped": (lambda: turns(64, 64, swap_ab=True), "GemmConfig: pingpong and swap_ab are True; warpgroups take turns at tiles that are not swapped"),
+    "wide": (
+        lambda: turns(128, 224),
+        "GemmConfig: tile is (128, 224, 64), and pingpong is True: one warpgroup holds the sums of a tile, of which 26624 "
+        "fit its registers; with 128 rows N is 208 at most",
+    ),
+    "split K": (
+        lambda: turns(64, 64, schedule=GroupedRowsThreadblockSwizzle(2), split_k=2),
+        "GemmConfig: pingpong is True, and blocks share the K of tiles; warpgroups take turns at whole ones",
+    ),
+    "stream-K": (
+        lambda: turns(64, 64, schedule=StreamKThreadblockSwizzle()),
+        "GemmConfig: pingpong is True, and blocks share the K of tiles; warpgroups take turns at whole ones",
+    ),
+    "cluster": (
+        lambda: turns(64, 64, schedule=GroupedRowsThreadblockSwizzle(2), split_k=2, reduction="cluster"),
+        "GemmConfig: pingpong is True, and blocks share the K of tiles; warpgroups take turns at whole ones",
+    ),
+    "groups": (
+        lambda: grouped_gemm_ragged(
+            np.zeros((64, 64), np.float16), np.zeros((1, 64, 64), np.float16), np.array([64], np.int32),
+            config=GemmConfig(tile=(64, 64, 64), atom="wgmma", pingpong=True),
+        ),
+        "`config` says that pingpong is True; tiles of groups are dealt while a kernel runs, to all warpgroups",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("which", REFUSED)
+def test_refusals(which):
+    call, message = REFUSED[which]
+    with pytest.raises(pd.LaunchError) as caught:
+        call()
+    assert caught.value.message == message

@@ -23,6 +23,7 @@ from ptxdsl.kernels.sm80.pixels import PixelCopies
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.memory import SharedTiles, begin
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import convolution_of_tensors, tensor_conv2d_parameters
 from ptxdsl.kernels.sm90.pixels import WindowCopies
 from ptxdsl.kernels.sm90.store import warpgroup_store
@@ -59,7 +60,7 @@ def warpgroup_conv2d_kernel(p: tensor_conv2d_parameters(traits), *, traits: Warp
         copy_windows(ring, WindowCopies(traits, memory, p.geometry), traits.schedule.walk(scene))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
-        compute_tiles(ring, mma, store, traits.schedule.walk(scene))
+        compute_tiles(ring, mma, store, consumer_walk(traits, scene, ring, store, consumer))
 
 
 def copy_windows(ring: pd.Ring, copies: WindowCopies, walk: Walk) -> None:

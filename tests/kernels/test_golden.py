@@ -1,4 +1,4 @@
-"""The PTX of the shipped kernels: nine small configurations, one of each way to make a tile and to share the work."""
+"""The PTX of the shipped kernels: ten small configurations, one of each way to make a tile and to share the work."""
 
 import os
 from dataclasses import replace
@@ -9,16 +9,19 @@ import pytest
 from ptxdsl.config import using
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d_kernel, warpgroup_conv2d_kernel
-from ptxdsl.kernels.gemm import gemm_kernel
+from ptxdsl.kernels.gemm import gemm_kernel, warpgroup_gemm_kernel
 from ptxdsl.kernels.grouped import grouped_kernel
 from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import IN_TURN
+from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule import StreamKThreadblockSwizzle
 from ptxdsl.types import f32, f64, s8, s32
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 SMALL = dict(tile=(16, 16, 32), warp=(16, 16), stages=2)
+TURNS = WarpgroupTiling((128, 16, 64), 2, pingpong=True)
 STREAM_K = StreamKThreadblockSwizzle()
 KERNELS = {
     "gemm_f16": (gemm_kernel, GemmConfig(**SMALL).traits()),
@@ -30,6 +33,7 @@ KERNELS = {
     "grouped": (grouped_kernel, replace(GemmConfig(**SMALL).traits(), schedule=IN_TURN)),
     "conv2d": (conv2d_kernel, GemmConfig(**SMALL).traits()),
     "conv2d_sm90": (warpgroup_conv2d_kernel, GemmConfig(tile=(64, 16, 64), stages=2, atom="wgmma").traits()),
+    "gemm_pingpong": (warpgroup_gemm_kernel, WarpgroupTraits(TURNS, Operands(out_boxes=True), Strips())),
 }
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.config import using
 from ptxdsl.kernels.call import scheduled
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, gelu, per_column, relu
@@ -38,7 +35,6 @@ from tests.mutants.trial import launches
 
 __all__ = ["hopper"]  # fixtures for all tests here
 every_machine = pytest.mark.parametrize("name", MACHINES)
-GOLDEN = Path(__file__).parent.parent / "golden" / "gemm_pingpong.ptx"
 TURN = re.compile(r"\s*bar\.(sync|arrive) %\w+, 256;")
 SIZES = [7, 64, 65, 127, 129, 200]
 
@@ -58,7 +54,7 @@ CONFIGS = {"low": LOW, "tall": TALL, "wide": WIDE}
 
 
 @every_machine
-@pytest.mark.parametrize(("config", "orders"), [*zip([*CONFIGS] * 3, ORDERS, strict=False)], ids=str)
+@pytest.mark.parametrize(("config", "orders"), [*zip([*CONFIGS] * 2, ORDERS[::2], strict=False)], ids=str)
 def test_all_layouts_at_sizes_around_the_tiles(name, config, orders, rng):
     for _ in range(1 if name == "emulator" else 12):
         m, n, k = (int(size) for size in rng.choice(SIZES, 3))
@@ -70,7 +66,7 @@ def test_all_layouts_at_sizes_around_the_tiles(name, config, orders, rng):
 @pytest.mark.parametrize("factors", [(1.0, 0.0), (-0.75, 1.5)], ids=["alone", "with c"])
 def test_types(name, inputs, output, factors, rng):
     alpha, beta = factors
-    run(name, rng, 260, 104, 144, inputs=inputs, output=output, alpha=alpha, beta=beta, config=TALL)
+    run(name, rng, 150, 104, 72, inputs=inputs, output=output, alpha=alpha, beta=beta, config=TALL)
 
 
 @every_machine
@@ -83,25 +79,25 @@ def test_types_that_lie_along_k(name, inputs, output, depth):
 
 
 @every_machine
-@pytest.mark.parametrize("tiles", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("tiles", [1, 2, 3, 4])
 def test_every_number_of_tiles_of_a_block(name, tiles, rng, blocks):
     """The last turn is that of either warpgroup; a block of one tile has none."""
     blocks(1)
-    run(name, rng, 64 * tiles, 64, 200, config=LOW)
+    run(name, rng, 64 * tiles, 64, 136, config=LOW)
 
 
 @every_machine
-@pytest.mark.parametrize("k", [8, 64, 130, 320])
+@pytest.mark.parametrize("k", [8, 130, 328])
 def test_products_that_leave_the_ring_anywhere(name, k, rng, blocks):
     blocks(1)
-    run(name, rng, 300, 136, k, config=turns(64, 64, 4))
+    run(name, rng, 130, 136, k, config=LOW)
 
 
 @every_machine
 @pytest.mark.parametrize("in_place", [False, True])
 def test_c_in_boxes(name, in_place, rng, blocks):
     blocks(1)
-    run(name, rng, 300, 200, 72, beta=2.0, in_place=in_place, config=turns(128, 96))
+    run(name, rng, 200, 136, 72, beta=2.0, in_place=in_place, config=turns(128, 96))
 
 
 SCHEDULES = {
@@ -117,12 +113,11 @@ SCHEDULES = {
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_schedules(name, schedule, rng, blocks):
     blocks(2)
-    run(name, rng, 330, 200, 136, config=turns(64, 64, schedule=SCHEDULES[schedule]))
+    run(name, rng, 200, 136, 72, config=turns(64, 64, schedule=SCHEDULES[schedule]))
 
 
 @every_machine
-@pytest.mark.parametrize("schedule", ["hilbert", "rows"])
-@pytest.mark.parametrize("pingpong", [False, True])
+@pytest.mark.parametrize(("schedule", "pingpong"), [("hilbert", True), ("rows", False)])
 def test_batches_in_the_order_of_a_raster(name, schedule, pingpong, rng, blocks):
     blocks(3)
     a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((3, 150, 96), (3, 96, 136)))
@@ -163,15 +158,18 @@ def test_epilogues(name, epilogue, rng, blocks):
     assert np.allclose(result, np.maximum(expected, 0), rtol=2e-3, atol=2e-2)
 
 
-@pytest.mark.parametrize(("tile", "stages"), [((128, 192), 5), ((64, 256), 5), ((128, 208), 5)])
-@pytest.mark.parametrize("epilogue", [gelu])
-@pytest.mark.parametrize(
-    ("output", "boxes", "c"), [(bf16, True, "none"), (f16, True, "separate"), (f32, False, "none")]
-)
-def test_no_spills(tile, stages, epilogue, output, boxes, c):
-    stages -= c != "none" or not boxes  # where each warpgroup stages apart
-    operands = Operands(output=output, out_boxes=boxes, c=c)
-    traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), stages, pingpong=True), operands, Strips(), epilogue)
+ASSEMBLED = {
+    "boxes": ((128, 192), 5, Operands(output=bf16, out_boxes=True)),
+    "boxes of c": ((128, 192), 4, Operands(output=f16, out_boxes=True, c="separate")),
+    "many sums": ((128, 208), 5, Operands(output=f16, out_boxes=True)),
+    "rows": ((64, 256), 4, Operands(output=f32)),
+}
+
+
+@pytest.mark.parametrize("case", ASSEMBLED)
+def test_no_spills(case):
+    tile, stages, operands = ASSEMBLED[case]
+    traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), stages, pingpong=True), operands, Strips(), gelu)
     assert traits.fits("sm_90a")
     try:
         resources = warpgroup_gemm_kernel.resources("sm_90a", traits=traits)
@@ -179,16 +177,6 @@ def test_no_spills(tile, stages, epilogue, output, boxes, c):
         assert "(C7504)" in refusal.message
         pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
     assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
-
-
-def test_the_ptx_is_golden():
-    operands = Operands(out_boxes=True)
-    traits = WarpgroupTraits(WarpgroupTiling((128, 16, 64), 2, pingpong=True), operands, Strips())
-    with using(lineinfo=False):
-        text = warpgroup_gemm_kernel.ptx(arch="sm_90a", traits=traits)
-    if os.environ.get("PTXDSL_UPDATE_GOLDEN"):
-        GOLDEN.write_text(text)
-    assert text == GOLDEN.read_text()
 
 
 def launch_of(beta):

@@ -11,6 +11,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.kernels.call import scheduled
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import add_relu, gelu, per_column, relu
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
 from ptxdsl.kernels.operands import Operands
@@ -156,6 +157,15 @@ def test_epilogues(name, epilogue, rng, blocks):
     )
     expected = a.astype(np.float64) @ b.astype(np.float64) + (bias.astype(np.float64) if beside else 0)
     assert np.allclose(result, np.maximum(expected, 0), rtol=2e-3, atol=2e-2)
+
+
+@every_machine
+def test_convolutions(name, blocks):
+    blocks(1)
+    x, w = whole(2, 9, 9, 16), whole(24, 3, 3, 16, seed=1)
+    where, out = machine(name), np.zeros((2, 9, 9, 24), np.float16)
+    result = conv2d(where.array(x), where.array(w), pad=1, out=where.array(out), config=LOW)
+    assert np.array_equal(where.values(result), conv2d(x, w, pad=1))
 
 
 ASSEMBLED = {

@@ -244,7 +244,7 @@ class DeviceBuffer:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        return _row_major(self.shape)
+        return row_major(self.shape)
 
     @property
     def itemsize(self) -> int:
@@ -374,7 +374,7 @@ def _from_interface(owner: object, interface: Mapping[str, Any]) -> Array:
     return Array(
         pointer=pointer or 0,
         shape=shape,
-        strides=_row_major(shape) if strides is None else _in_elements(tuple(strides), dtype.itemsize),
+        strides=row_major(shape) if strides is None else _in_elements(tuple(strides), dtype.itemsize),
         type=type_of(dtype),
         dtype=str(dtype),
         itemsize=dtype.itemsize,
@@ -386,7 +386,8 @@ def _from_interface(owner: object, interface: Mapping[str, Any]) -> Array:
     )
 
 
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides in elements of an array whose rows lie without gaps, one behind the other."""
     strides = [1]
     for extent in reversed(shape[1:]):
         strides.insert(0, strides[0] * extent)
@@ -439,7 +440,7 @@ def _from_dlpack(value: Any, stream: int) -> Array:
     return Array(
         pointer=(tensor.data or 0) + tensor.byte_offset,
         shape=shape,
-        strides=tuple(tensor.strides[: tensor.ndim]) if tensor.strides else _row_major(shape),
+        strides=tuple(tensor.strides[: tensor.ndim]) if tensor.strides else row_major(shape),
         type=_DLPACK_TYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None,
         dtype=f"DLPack type ({tensor.code}, {tensor.bits}, {tensor.lanes})",
         itemsize=tensor.bits * tensor.lanes // 8,

@@ -19,7 +19,7 @@ from ptxdsl.assemble import Cubin
 from ptxdsl.driver import call
 from ptxdsl.runtime.arguments import Parameter, Signature
 from ptxdsl.runtime.copies import copied, copy_back, moved
-from ptxdsl.runtime.loaded import Image, Loaded
+from ptxdsl.runtime.loaded import Image, Loaded, Prepared
 from ptxdsl.runtime.quick import Launcher, launcher, never
 from ptxdsl.runtime.shape import Shape, ShapeOptions, launch_shape, refuse
 from ptxdsl.runtime.streams import current_stream, stream_handle
@@ -164,10 +164,9 @@ class Compiled:
 
     def unchecked(
         self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *, device: int, **options: Unpack[ShapeOptions]
-    ) -> Callable[[Sequence[int | float | bytes], int], None]:
-        """What launches on a stream, by its handle, values like those that a launch has checked: a number, an address
-        or a tensor map for each parameter of PTX."""
-        return partial(self.on(device).launch, launch_shape(grid, block, **options))
+    ) -> Prepared:
+        """Launches of this shape of values like those that a launch has checked."""
+        return Prepared(self.on(device), launch_shape(grid, block, **options))
 
     def occupancy(self, block: int | tuple[int, ...], *, shared_bytes: int = 0, device: int = 0) -> int:
         """How many blocks of this shape one multiprocessor holds at a time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -205,6 +205,25 @@ class Loaded:
         attribute = getattr(driver.cuda.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
         with driver.on(self._device.ordinal):
             call(f"setting {name}", driver.cuda.cuFuncSetAttribute, self._function, attribute, value)
+
+
+class Prepared:
+    """Launches of one shape, of values that are like those of a launch that was checked: a number, an address or a
+    tensor map for each parameter of PTX. `parts` are what a function needs that is written for such launches."""
+
+    def __init__(self, loaded: Loaded, shape: Shape) -> None:
+        self._loaded, self._shape = loaded, shape
+
+    def __call__(self, values: Sequence[int | float | bytes], stream: int) -> None:
+        """Launches on a stream, by its handle."""
+        self._loaded.launch(self._shape, values, stream)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        scope = self._loaded.scope(None, None)
+        config_of = lru_cache(maxsize=64)(partial(scope["configs"], self._shape))
+        names = "slots", "pack_into", "run", "function", "again"
+        return {"config_of": config_of} | {name: scope[name] for name in names}
 
 
 def _launch_attributes(shape: Shape) -> list[Any]:

@@ -25,7 +25,7 @@ from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.lines import copies_of, takes_lines
 from ptxdsl.kernels.call.lists import list_launch, lists_given
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, describe_type
-from ptxdsl.kernels.call.memory import CALLS, key_of, key_of_lists
+from ptxdsl.kernels.call.memory import CALLS, BriefKey, brief_key, key_of, key_of_lists
 from ptxdsl.kernels.call.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.tuned import TUNE, TUNED, described_arrays, keep, text_of, tuned, wants_tuning
 from ptxdsl.kernels.call.values import gemm_values
@@ -74,6 +74,13 @@ def run(
 ) -> Any:
     """out = epilogue(alpha·a@b + beta·c, *operands) by one of `kernels`, as `gemm` says. Returns out."""
     factors = factors_of(alpha, beta)
+    arrays: tuple[Any, ...] = out, a, b, c
+    brief = None
+    if epilogue is None and schedule is None and split_k is None and reduction is None and operands is NO_OPERANDS:
+        brief = brief_key(kernels, config, (out is None, c is None), a, b)
+        launched = CALLS.launch(brief, (), arrays, factors)
+        if launched is not None:
+            return launched
     if operands is not NO_OPERANDS:
         operands = sequence_of(operands)
     chosen: GemmConfig | None = None
@@ -86,7 +93,6 @@ def run(
         epilogue = canonical(epilogue_of(chosen, epilogue), len(operands))
     choice = Choice(chosen, schedule, split_k, reduction, epilogue)
     options: tuple[Any, ...] = choice, factors[1] == 0
-    arrays: tuple[Any, ...] = out, a, b, c
     if operands:
         options += tuple(map(type, operands))
         arrays += tuple(map(array_of, operands))
@@ -100,7 +106,7 @@ def run(
     problem = problem_of(a, b, c, out, factors[1], epilogue, operands)
     plan = plan_of(kernels, problem.row_major, choice, factors)
     if plan:
-        carry_out(plan, call, arrays, problem.out, factors)
+        carry_out(plan, call, arrays, problem.out, factors, BriefKey(brief, config))
     return problem.out.owner
 
 

@@ -1,8 +1,8 @@
-"""Launches that were worked out: made once with the arrays of the call, then with others that lie as these."""
+"""Launches that are worked out: made with the arrays of the call, then remembered for others that lie as these."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -13,7 +13,9 @@ from ptxdsl.arrays import Library, Strided, library_of, strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.matrix import ArrayArgument, MappedMatrix, maker
-from ptxdsl.kernels.call.memory import ALIGNMENT, CALLS
+from ptxdsl.kernels.call.memory import ALIGNMENT, CALLS, BriefKey
+from ptxdsl.kernels.call.quick import written
+from ptxdsl.kernels.call.replay import ArrayLaunch, KernelLaunch
 from ptxdsl.kernels.call.residency import prepared, stream_of
 from ptxdsl.kernels.call.workspace import is_kept
 from ptxdsl.runtime.launch import Compiled, gpu_of
@@ -116,80 +118,16 @@ class LaunchPlan:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class KernelLaunch:
-    """A launch of a kernel with other arrays: `positions` says which argument is the address of which of these, `maps`
-    which is a tensor map of one, with what makes it of an address."""
-
-    checked: Callable[..., None]
-    unchecked: Callable[[Sequence[Any], int], None]
-    arguments: tuple[Any, ...]
-    numbers: slice
-    positions: tuple[tuple[int, int], ...]
-    maps: tuple[tuple[int, int, Callable[[int], bytes]], ...]
-
-    def launch(self, addresses: list[int], numbers: tuple[float, ...], stream: int, is_known: bool) -> None:
-        """Launches with arrays at these addresses; numbers that are known were checked before."""
-        arguments = list(self.arguments)
-        for n, position in self.positions:
-            arguments[n] = addresses[position]
-        for n, position, encoded in self.maps:
-            arguments[n] = encoded(addresses[position])
-        if self.numbers.stop:
-            arguments[self.numbers] = numbers
-        if is_known:
-            self.unchecked(arguments, stream)
-        else:
-            self.checked(arguments, stream=stream)
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayLaunch:
-    """Launches with other arrays, one behind the other.
-
-    `apart` are pairs of arrays that may not share memory, and between which distances of their addresses they would.
-    Where the output, the first array, is not given, it is made like the second one. Numbers that a launch has checked
-    are `known`: with them there is nothing left to check.
-    """
-
-    launches: tuple[KernelLaunch, ...]
-    apart: tuple[tuple[int, int, int, int], ...]
-    current_stream: Callable[[], int]
-    stream: int | None
-    make: Callable[[Any], Any]
-    address: Callable[[Any], int]
-    alignment: int
-    known: tuple[float, ...] | None = None
-
-    def launch(self, addresses: list[int], arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
-        """Launches with these arrays, and returns the output; None, with nothing done, where their memory may overlap,
-        or where the workspace belongs to another stream."""
-        stream = self.current_stream()
-        if self.stream is not None and self.stream != stream:
-            return None
-        out = arrays[0]
-        if out is None:
-            out = self.make(arrays[1])
-            addresses[0] = self.address(out)
-            if addresses[0] % ALIGNMENT != self.alignment:
-                return None
-        for one, other, low, high in self.apart:
-            if low < addresses[one] - addresses[other] < high:
-                return None
-        is_known = numbers == self.known
-        for launch in self.launches:
-            launch.launch(addresses, numbers, stream, is_known)
-        return out
-
-
 def carry_out(
     plan: LaunchPlan,
     call: tuple[Hashable, list[int]] | None,
     arrays: Sequence[object],
     out: ArrayArgument,
     numbers: tuple[float, ...] = (),
+    brief: BriefKey | None = None,
 ) -> None:
-    """Makes a launch, and remembers it where all arrays are of a library that says how they lie, on a GPU."""
+    """Makes a launch, and remembers it where all arrays are of a library that says how they lie, on a GPU: by `brief`,
+    if there is such a key, as a function written for arrays like these."""
     array_arguments = [argument for each in (*plan.before, plan) for argument in each.array_arguments.values()]
     device, stream = stream_of(*(argument.array for argument in array_arguments))
     if device is None or config.current().device == "emulator":
@@ -199,10 +137,12 @@ def carry_out(
     library = library_of(type(out.owner))
     if call and library and is_kept(device, plan.stream):
         key, addresses = call
-        arrays = out.owner, *arrays[1:]
-        launch = plan.for_others(arrays, device, library)
-        if launch.launch([out.array.pointer, *addresses[1:]], arrays, numbers) is not None:
-            CALLS.keep(key, replace(launch, known=numbers))
+        actual = out.owner, *arrays[1:]
+        launch = replace(plan.for_others(actual, device, library), known=numbers)
+        if launch.launch([out.array.pointer, *addresses[1:]], actual, numbers) is not None:
+            CALLS.keep(key, launch)
+            if brief and brief.is_lasting and (quick := written(launch, addresses, arrays, library, brief.config)):
+                CALLS.keep(brief.key, quick)
             return
     plan.launch(device, stream)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -261,8 +262,27 @@ def empty(like: ArrayArgument, shape: tuple[int, ...], type: Type) -> Any:
 
 def maker(library: str, shape: Sequence[int], dtype: Any) -> Callable[[Any], Any]:
     """What makes row-major arrays, given an array of the library on the device where they shall be."""
-    extents = tuple(shape)
-    return lambda like: _MAKE[library](like, extents, dtype)
+    extents, make = tuple(shape), _MAKE[library]
+    quickly = _quickly_of_torch(extents, dtype) if library == "torch" else None
+    return quickly or (lambda like: make(like, extents, dtype))
+
+
+def _quickly_of_torch(shape: tuple[int, ...], dtype: Any) -> Callable[[Any], Any] | None:
+    """By the function of compiled graphs, which makes a tensor on the current GPU in a third of the time; None where
+    torch has it not."""
+    inside: Any = sys.modules["torch"]._C
+    empty = getattr(getattr(getattr(inside, "_dynamo", None), "guards", None), "_empty_strided_cuda", None)
+    if empty is None or not hasattr(inside, "_cuda_getDevice"):
+        return None
+    strides, current_device = arrays.row_major(shape), inside._cuda_getDevice
+    plain = sys.modules["torch"].Tensor, sys.modules["torch"].nn.Parameter
+
+    def make(like: Any) -> Any:
+        if type(like) in plain and like.get_device() == current_device():
+            return empty(shape, strides, dtype)
+        return _of_torch(like, shape, dtype)
+
+    return make
 
 
 def _of_torch(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:

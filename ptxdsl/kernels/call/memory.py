@@ -8,14 +8,30 @@ they share, which is checked each time. The launch itself checks the numbers.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from ptxdsl import config
+from ptxdsl import config as settings
 from ptxdsl.arrays import library_of
 from ptxdsl.errors import LaunchError
 
 ALIGNMENT = 16  # bytes; no access is wider
 MOST_KEYS, MOST_OF_A_KEY = 2048, 8
+
+
+class BriefKey(NamedTuple):
+    """Some of what decides about a launch, quickly asked; the launch tells itself whether it fits the arrays.
+
+    `config` is part of the key by its identity. There is no key for arguments that stand for others from call to call.
+    """
+
+    key: Hashable | None
+    config: object
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether a launch may be remembered by it: not where it depends on what was tuned, or on what a function of
+        the configuration reads."""
+        return self.key is not None and self.config != "tune" and getattr(self.config, "epilogue", None) is None
 
 
 class CachedLaunch(Protocol):
@@ -81,10 +97,18 @@ class LaunchCache:
 CALLS = LaunchCache()
 
 
+def brief_key(kernel: object, config: object, options: Hashable, a: Any, b: Any) -> Hashable | None:
+    """The key of a `BriefKey`; None for a and b that are no arrays."""
+    try:
+        return kernel, id(config), options, settings.deciding(), a.shape, b.shape
+    except AttributeError:
+        return None
+
+
 def key_of(kernel: object, options: Hashable, arrays: Sequence[object]) -> tuple[Hashable, list[int]] | None:
     """All that decides about a launch, with how its arrays lie and which of them are the same; and their addresses,
     below 0 for those that are not given. None where one is no array of torch or CuPy, or has no memory."""
-    key: list[Hashable] = [kernel, options, config.deciding()]
+    key: list[Hashable] = [kernel, options, settings.deciding()]
     addresses: list[int] = []
     kind, library = None, None
     for array in arrays:
@@ -110,4 +134,4 @@ def key_of(kernel: object, options: Hashable, arrays: Sequence[object]) -> tuple
 
 def key_of_lists(kernel: object, options: Hashable, lengths: Sequence[int | None]) -> Hashable:
     """The same of lists, whose launches tell themselves whether they fit arrays that lie so."""
-    return kernel, options, config.deciding(), *lengths
+    return kernel, options, settings.deciding(), *lengths

@@ -23,7 +23,7 @@ from ptxdsl.kernels.call.configure import (
 from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument, describe_type, empty, matrix
-from ptxdsl.kernels.call.memory import CALLS, key_of
+from ptxdsl.kernels.call.memory import CALLS, BriefKey, brief_key, key_of
 from ptxdsl.kernels.call.problem import check_devices
 from ptxdsl.kernels.call.residency import resident_blocks, stream_of
 from ptxdsl.kernels.call.tuned import TUNE, TUNED, described_arrays, keep, text_of, tuned, wants_tuning
@@ -95,6 +95,11 @@ def run(
     """The products of the groups that `sizes` tells apart, by one of `kernels`. Returns out."""
     check_is_bool("validate", validate)
     arrays = out, a, b, sizes, index, out_index
+    options = form, bool(validate), out is None, index is None, out_index is None
+    brief = brief_key(kernels, config, options, a, b)
+    launched = CALLS.launch(brief, (), arrays, ())
+    if launched is not None:
+        return launched
     if wants_tuning(config):
         chosen = _tuned(kernels, form, arrays, bool(validate))
     else:
@@ -109,7 +114,7 @@ def run(
         check_values(form, groups.sizes, groups.shape[0])
     if groups.out.array.size and groups.b.batches:
         plan = plan_of(kernels, form, groups, traits_of(groups, form, chosen), bool(validate))
-        carry_out(plan, call, arrays, groups.out)
+        carry_out(plan, call, arrays, groups.out, brief=BriefKey(brief, config))
     return groups.out.owner
 
 

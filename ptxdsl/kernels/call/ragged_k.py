@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.configure import check_is_bool, check_is_config, check_mappable, configure, facts, settled
+from ptxdsl.kernels.call.configure import check_is_bool, check_mappable, configure, facts, settled
 from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.matrix import Matrix, array_argument, describe_type, empty
-from ptxdsl.kernels.call.memory import CALLS, key_of
+from ptxdsl.kernels.call.memory import CALLS, BriefKey, brief_key, key_of
 from ptxdsl.kernels.call.problem import check_devices
 from ptxdsl.kernels.call.ragged import (
     Groups,
@@ -49,11 +49,14 @@ def run(
     kernels: Kernels, a: object, b: object, offsets: object, out: object, config: GemmConfig | None, validate: bool
 ) -> Any:
     """The products of the groups, by one of `kernels`. Returns out."""
-    check_is_config(config)
     check_is_bool("validate", validate)
-    config = settled(config)
     arrays = out, a, b, offsets
-    call = key_of(kernels, (config, bool(validate)), arrays)
+    brief = brief_key(kernels, config, (bool(validate), out is None), a, b)
+    launched = CALLS.launch(brief, (), arrays, ())
+    if launched is not None:
+        return launched
+    chosen = settled(config)
+    call = key_of(kernels, (chosen, bool(validate)), arrays)
     if call:
         launched = CALLS.launch(*call, arrays, ())
         if launched is not None:
@@ -62,7 +65,8 @@ def run(
     if validate:
         check_values("ragged", groups.sizes, groups.a.shape[0])
     if groups.out.array.size:
-        carry_out(plan_of(kernels, groups, traits_of(groups, config), bool(validate)), call, arrays, groups.out)
+        plan = plan_of(kernels, groups, traits_of(groups, chosen), bool(validate))
+        carry_out(plan, call, arrays, groups.out, brief=BriefKey(brief, config))
     return groups.out.owner
 
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from ptxdsl import Parameters
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.configure import check_is_config, check_mappable, configure, facts, settled
+from ptxdsl.kernels.call.configure import check_mappable, configure, facts, settled
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_type, describe_types
-from ptxdsl.kernels.call.memory import CALLS, key_of
+from ptxdsl.kernels.call.memory import CALLS, BriefKey, brief_key, key_of
 from ptxdsl.kernels.call.problem import GemmProblem, check_devices, check_written, problem_of
 from ptxdsl.kernels.call.ragged import group_values, groups_of, in_boxes, is_boxed, most_tiles
 from ptxdsl.kernels.call.residency import resident_blocks
@@ -82,20 +82,23 @@ def run(
     config: GemmConfig | None,
 ) -> Any:
     """The product, or those of groups of rows where `offsets` are not None. Returns out."""
-    check_is_config(config)
-    config = settled(config)
     arrays = out, a, b, scale_a, scale_b, offsets
-    call = key_of(kernels, config, arrays)
+    brief = brief_key(kernels, config, (out is None, offsets is None), a, b)
+    launched = CALLS.launch(brief, (), arrays, ())
+    if launched is not None:
+        return launched
+    chosen = settled(config)
+    call = key_of(kernels, chosen, arrays)
     if call:
         launched = CALLS.launch(*call, arrays, ())
         if launched is not None:
             return launched
     if offsets is None:
-        written, plan = _plan_of_product(kernels.product, a, b, (scale_a, scale_b), out, config)
+        written, plan = _plan_of_product(kernels.product, a, b, (scale_a, scale_b), out, chosen)
     else:
-        written, plan = _plan_of_groups(kernels.ragged, a, b, (scale_a, scale_b), offsets, out, config)
+        written, plan = _plan_of_groups(kernels.ragged, a, b, (scale_a, scale_b), offsets, out, chosen)
     if plan:
-        carry_out(plan, call, arrays, written)
+        carry_out(plan, call, arrays, written, brief=BriefKey(brief, config))
     return written.owner
 
 

@@ -1,0 +1,137 @@
+"""Calls of arrays that lie as those of a call before: one Python function, written for them, checks them and launches.
+
+Torch and the driver take most of the microseconds of a call. So the function has no loops, and gives up on what differs
+from the arrays that it was written for, of which the slower ways then decide. For `gemm(a, b)` with tensors of torch it
+is
+
+    def launch(addresses, arrays, numbers):
+        a0, a1, a2, a3 = arrays
+        if numbers != known or not alike(a1, a2): return None
+        stream = current_stream()
+        a0 = make(a1)
+        p0 = a0.data_ptr()
+        p1 = a1.data_ptr()
+        p2 = a2.data_ptr()
+        if (p0 | p1 | p2) & 15: return None
+        config0 = config_of0(stream)
+        buffer, parameters = slots0.memory
+        pack_into0(buffer, 0, p1, 64, p2, …)
+        (status,) = run0(config0, function0, parameters, 0)
+        if status: again0(status, config0, parameters)
+        return a0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ptxdsl.arrays import Library
+from ptxdsl.kernels.call.memory import ALIGNMENT
+from ptxdsl.kernels.call.replay import ArrayLaunch, KernelLaunch
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenLaunch:
+    """A launch as a function. `config` is there for its identity, which is part of the key of the launch: as long as
+    this lives no other object has it."""
+
+    launch: Callable[[Any, Any, tuple[float, ...]], Any]
+    config: object
+
+
+def written(
+    call: ArrayLaunch, addresses: Sequence[int], arrays: Sequence[object], library: Library, config: object
+) -> WrittenLaunch | None:
+    """The function for arrays like these, of which the first is the output, None where the call makes it.
+
+    None where the library cannot tell all at once whether others are like them, and where two of them begin at one
+    address.
+    """
+    known = [n for n, array in enumerate(arrays) if array is not None]
+    alike = library.alike([arrays[n] for n in known])
+    if alike is None or len({addresses[n] for n in known}) < len(known):
+        return None
+    text = _Text(call, addresses, known, len(arrays), library)
+    code = compile(str(text), "<call of a product>", "exec")
+    names = {
+        "known": call.known,
+        "alike": alike,
+        "current_stream": call.current_stream,
+        "make": call.make,
+        **text.constants,
+    }
+    exec(code, names)
+    return WrittenLaunch(names["launch"], config)
+
+
+class _Text:
+    """The function as text; `constants` are what it names. Array n is a{n}, its address p{n}."""
+
+    def __init__(
+        self, call: ArrayLaunch, addresses: Sequence[int], known: Sequence[int], count: int, library: Library
+    ) -> None:
+        self.call, self.known, self.count, self.library = call, known, count, library
+        self.makes_out = 0 not in known
+        self.read = sorted({0}.union(*(launch.read for launch in call.launches)))
+        self.alignments = {n: addresses[n] % ALIGNMENT if n in known else call.alignment for n in self.read}
+        self.constants: dict[str, Any] = {}
+
+    def __str__(self) -> str:
+        body = [
+            f"{', '.join(f'a{n}' for n in range(self.count))} = arrays",
+            f"if numbers != known or not alike({', '.join(f'a{n}' for n in self.known)}): return None",
+            "stream = current_stream()",
+            *([] if self.call.stream is None else [f"if stream != {self.call.stream}: return None"]),
+            *(["a0 = make(a1)"] if self.makes_out else []),
+            *(f"p{n} = {self.library.pointer.format(f'a{n}')}" for n in self.read),
+            f"if {self._misaligned()}: return None",
+            *self._overlaps(),
+            *(line for n, launch in enumerate(self.call.launches) for line in self._launched(n, launch)),
+            "return a0",
+        ]
+        return "\n    ".join(["def launch(addresses, arrays, numbers):", *body])
+
+    def _misaligned(self) -> str:
+        """One test for all arrays that begin at multiples."""
+        even = [f"p{n}" for n, alignment in self.alignments.items() if not alignment]
+        odd = [f"p{n} % {ALIGNMENT} != {alignment}" for n, alignment in self.alignments.items() if alignment]
+        return " or ".join([f"({' | '.join(even)}) % {ALIGNMENT}"] * bool(even) + odd)
+
+    def _overlaps(self) -> list[str]:
+        """An output that has just been made shares no memory."""
+        pairs = [pair for pair in self.call.apart if not (self.makes_out and 0 in pair[:2])]
+        tests = [f"{low} < p{one} - p{other} < {high}" for one, other, low, high in pairs]
+        return [f"if {' or '.join(tests)}: return None"] if tests else []
+
+    def _launched(self, n: int, launch: KernelLaunch) -> list[str]:
+        """The launch of a kernel, from its configuration for the driver to what is wrong with the context."""
+        parts = launch.unchecked.parts
+        self.constants.update((f"{name}{n}", value) for name, value in parts.items())
+        return [
+            f"config{n} = config_of{n}(stream)",
+            f"buffer, parameters = slots{n}.memory",
+            f"pack_into{n}(buffer, 0, {', '.join(self._packed(n, launch))})",
+            f"(status,) = run{n}(config{n}, function{n}, parameters, 0)",
+            f"if status: again{n}(status, config{n}, parameters)",
+        ]
+
+    def _packed(self, n: int, launch: KernelLaunch) -> list[str]:
+        """What each parameter gets: an address, a tensor map, one of the numbers, or what it always gets."""
+        values = [self._constant(f"v{n}_{k}", value) for k, value in enumerate(launch.arguments)]
+        for k, position in launch.positions:
+            values[k] = f"p{position}"
+        for k, position, encoded in launch.maps:
+            self.constants[f"map{n}_{k}"] = encoded
+            values[k] = f"map{n}_{k}(p{position})"
+        span = range(len(values))[launch.numbers]
+        for number, k in enumerate(span):
+            values[k] = f"numbers[{number}]"
+        return values
+
+    def _constant(self, name: str, value: object) -> str:
+        if type(value) is int:
+            return str(value)
+        self.constants[name] = value
+        return name

@@ -1,0 +1,214 @@
+"""Calls that one function launches, written for arrays like those of a call before; on a stand-in for the driver."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call import memory
+from ptxdsl.kernels.call.matrix import maker
+from ptxdsl.kernels.call.memory import CALLS
+from ptxdsl.kernels.choose.candidates import SMALL
+from ptxdsl.kernels.config import specialise
+from ptxdsl.kernels.conv import conv2d
+from ptxdsl.kernels.gemm import gemm, gemm_kernel
+from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged, grouped_gemm_ragged_k
+from ptxdsl.kernels.ragged_k import ragged_k_kernel, warpgroup_ragged_k_kernel
+from tests.fake_driver import FakeCuda, installed
+from tests.kernels import tensors
+from tests.kernels.tensors import Tensor
+from tests.kernels.test_memory import CASES as MEMORY_CASES
+from tests.kernels.test_memory import KERNELS, int32
+from tests.kernels.test_plan import WIDTHS
+
+CASES = {name: MEMORY_CASES[name] for name in ("gemm", "batched", "ragged", "masked", "conv")} | {
+    "along k": lambda: (grouped_gemm_ragged_k, [Tensor(90, 64), Tensor(90, 32), int32(3)], Tensor(3, 64, 32)),
+}
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", tensors.torch())
+    CALLS.clear()
+    for kernel in (*KERNELS, ragged_k_kernel, warpgroup_ragged_k_kernel):
+        for remembered in ("handles", "_variants", "_asked"):
+            monkeypatch.setattr(kernel, remembered, {})
+    with installed(FakeCuda()) as fake:
+        yield fake
+    CALLS.clear()
+
+
+@pytest.fixture
+def of_warps(gpu, monkeypatch):
+    """The driver for the kernel of the sm_80 path, whose parameters it records."""
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_90")
+    gpu.widths = WIDTHS
+    return gpu
+
+
+def quickly(monkeypatch, call):
+    """The call must not ask how all of its arrays lie."""
+
+    def refused(*arguments):
+        raise AssertionError("a slower way was taken")
+
+    with monkeypatch.context() as patch:
+        for module in ("gemm", "conv", "ragged", "ragged_k"):
+            patch.setattr(f"ptxdsl.kernels.call.{module}.key_of", refused)
+        return call()
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("has_out", [True, False])
+def test_the_second_call_is_one_function(gpu, monkeypatch, case, has_out):
+    function, inputs, out = CASES[case]()
+    function(*inputs, **({"out": out} if has_out else {}))
+    _, others, other_out = CASES[case]()
+    result = quickly(monkeypatch, lambda: function(*others, **({"out": other_out} if has_out else {})))
+    assert len(gpu.launches) == 2
+    assert (result is other_out) if has_out else (result.shape == out.shape and result.address != out.address)
+
+
+VARIANTS = {
+    "other arrays": lambda a, b, c, out: ((Tensor(64, 64), Tensor(64, 64)), {"out": Tensor(64, 64)}),
+    "out is made": lambda a, b, c, out: ((a, b), {}),
+    "a column-major": lambda a, b, c, out: ((Tensor(64, 64, strides=(1, 64)), b), {"out": out}),
+    "a off its alignment": lambda a, b, c, out: ((Tensor(64, 64, address=(1 << 28) + 2), b), {"out": out}),
+    "alpha": lambda a, b, c, out: ((a, b), {"out": out, "alpha": 2.0}),
+    "a negative zero": lambda a, b, c, out: ((a, b), {"out": out, "alpha": -0.0}),
+    "one matrix twice": lambda a, b, c, out: ((a, a), {"out": out}),
+    "c": lambda a, b, c, out: ((a, b, c), {"out": out, "beta": 0.5}),
+    "c that is out": lambda a, b, c, out: ((a, b, out), {"out": out, "beta": 0.5}),
+    "c where out begins": lambda a, b, c, out: (
+        (a, b, Tensor(64, 64, address=out.address)), {"out": out, "beta": 0.5}
+    ),
+    "an output of float32": lambda a, b, c, out: ((a, b), {"out": Tensor(64, 64, dtype="torch.float32")}),
+    "split_k": lambda a, b, c, out: ((a, b), {"out": out, "config": SMALL, "split_k": 1}),
+    "config": lambda a, b, c, out: ((a, b), {"out": out, "config": SMALL}),
+}  # fmt: skip
+
+
+def test_each_call_is_launched_as_the_careful_way_would(of_warps):
+    """Whatever was launched before, with and without `out`, `c` and a configuration."""
+    a, b, c, out = (Tensor(64, 64) for _ in range(4))
+    calls = {name: make(a, b, c, out) for name, make in VARIANTS.items()}
+    for arguments, options in [*calls.values()] * 2:
+        gemm(*arguments, **options)
+    quick, careful = {}, {}
+    for name, (arguments, options) in calls.items():
+        options["out"] = gemm(*arguments, **options)
+        quick[name] = of_warps.launches[-1]
+    for name, (arguments, options) in calls.items():
+        CALLS.clear()
+        gemm(*arguments, **options)
+        careful[name] = of_warps.launches[-1]
+    assert quick == careful
+
+
+def test_memory_that_out_shares_is_refused(of_warps):
+    a, b, out = (Tensor(64, 64) for _ in range(3))
+    for _ in range(2):
+        gemm(a, b, out=out)
+    with pytest.raises(LaunchError) as refused:
+        gemm(a, b, out=Tensor(64, 64, address=b.address + 64))
+    assert refused.value.message == "`out` is written and shares memory with `b`"
+    assert len(of_warps.launches) == 2
+
+
+def test_a_configuration_is_known_by_what_it_is_and_kept_for_that(of_warps, monkeypatch):
+    a, b, out = (Tensor(64, 64) for _ in range(3))
+    for stages in (2, 3, 2, 3):
+        gemm(a, b, out=out, config=specialise(SMALL, stages=stages))  # each of which is forgotten here
+    assert [launch["shared_bytes"] for launch in of_warps.launches[:2]] == [
+        launch["shared_bytes"] for launch in of_warps.launches[2:]
+    ]
+    config = specialise(SMALL, stages=2)
+    gemm(a, b, out=out, config=config)
+    quickly(monkeypatch, lambda: gemm(a, b, out=out, config=config))
+
+
+def test_what_an_epilogue_reads_is_asked_at_each_call(of_warps):
+    scale = [1.0]
+    config = specialise(SMALL, epilogue=lambda x: x * scale[0])
+    a, b, out = (Tensor(64, 64) for _ in range(3))
+    for scale[0] in (1.0, 2.0, 1.0):
+        gemm(a, b, out=out, config=config)
+    assert len(gemm_kernel._variants) == 2
+
+
+def test_what_was_tuned_is_asked_at_each_call():
+    assert not memory.BriefKey("key", "tune").is_lasting
+    assert memory.BriefKey("key", SMALL).is_lasting
+    assert not memory.BriefKey(None, SMALL).is_lasting
+
+
+def test_numbers_that_say_where_windows_are_stay_apart_from_others_that_are_equal(gpu):
+    x, w = Tensor(2, 8, 8, 32), Tensor(64, 3, 3, 32)
+    conv2d(x, w, pad=1)
+    with pytest.raises(LaunchError, match=r"pad is 1\.0"):
+        conv2d(x, w, pad=1.0)
+
+
+@pytest.mark.parametrize("function", [grouped_gemm_ragged, grouped_gemm_masked])
+def test_validate_stays_what_it_must_be(gpu, function):
+    _, inputs, out = CASES["ragged" if function is grouped_gemm_ragged else "masked"]()
+    function(*inputs, out=out)
+    with pytest.raises(LaunchError, match="`validate` is 'no'"):
+        function(*inputs, out=out, validate="no")
+
+
+def test_without_guards_of_the_library_calls_are_remembered_all_the_same(of_warps, monkeypatch):
+    monkeypatch.delattr(sys.modules["torch"]._C, "_dynamo")
+    a, b, out = (Tensor(64, 64) for _ in range(3))
+    gemm(a, b, out=out)
+    with pytest.raises(AssertionError, match="slower"):
+        quickly(monkeypatch, lambda: gemm(a, b, out=out))
+    monkeypatch.setattr("ptxdsl.kernels.call.gemm.problem_of", None)
+    gemm(a, b, out=out)
+    assert of_warps.launches[0] == of_warps.launches[1]
+
+
+def test_a_launch_that_another_context_refuses_is_made_in_its_own(of_warps, monkeypatch):
+    """The driver is asked anew with the context of the GPU; other failures are told."""
+    a, b, out = (Tensor(64, 64) for _ in range(3))
+    gemm(a, b, out=out)
+    quickly(monkeypatch, lambda: gemm(a, b, out=out))
+    assert len(of_warps.launches) == 2 and of_warps.current is None
+    of_warps.failing["cuLaunchKernelEx"] = of_warps.CUresult.CUDA_ERROR_LAUNCH_FAILED
+    with pytest.raises(LaunchError, match="launching gemm_kernel on cuda:0"):
+        gemm(a, b, out=out)
+
+
+class TestNewOutputs:
+    """Made by the function of torch's compiled graphs, on the GPU that is current."""
+
+    @pytest.fixture
+    def fast(self, monkeypatch):
+        module = tensors.torch()
+        made = []
+
+        def empty_strided(shape, strides, dtype):
+            made.append((shape, strides, dtype))
+            return Tensor(*shape, strides=strides, dtype=dtype)
+
+        module._C._dynamo.guards._empty_strided_cuda = empty_strided
+        module._C._cuda_getDevice = lambda: 0
+        module.Tensor, module.nn = Tensor, SimpleNamespace(Parameter=type("Parameter", (Tensor,), {}))
+        monkeypatch.setitem(sys.modules, "torch", module)
+        return made
+
+    def test_on_the_current_gpu(self, fast):
+        out = maker("torch", [4, 6], "torch.float16")(Tensor(2, 2))
+        assert fast == [((4, 6), (6, 1), "torch.float16")] and out.shape == (4, 6)
+
+    def test_by_the_tensor_itself_on_another_one(self, fast):
+        out = maker("torch", (4, 6), "torch.float16")(Tensor(2, 2, device=1))
+        assert not fast and (out.shape, out.ordinal) == ((4, 6), 1)
+
+    def test_by_the_tensor_itself_where_it_is_of_a_class_of_its_own(self, fast):
+        class Special(Tensor):
+            pass
+
+        assert maker("torch", (4, 6), "torch.float16")(Special(2, 2)).shape == (4, 6)
+        assert not fast

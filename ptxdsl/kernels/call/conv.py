@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call import scheduled
-from ptxdsl.kernels.call.configure import Choice
+from ptxdsl.kernels.call.configure import Choice, check_is_config
 from ptxdsl.kernels.call.conv_problem import Convolution, convolution_of, window
 from ptxdsl.kernels.call.conv_windows import as_product, window_plan, window_traits
 from ptxdsl.kernels.call.gemm import NO_OPERANDS, Kernels, traits_of
@@ -79,6 +79,7 @@ def run(
 
 def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:
     """The launch of a convolution; None where there is nothing to write."""
+    check_is_config(choice.config)
     product, has_outputs = as_product(problem), bool(problem.product.m and problem.product.n)
     if choice.config is None or choice.config.atom != WGMMA:
         traits = traits_of(problem.product, _with_tiles(problem, choice))

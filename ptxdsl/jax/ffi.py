@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 from typing import Any
 
@@ -123,6 +123,61 @@ def numbered(call: XlaCall) -> int:
         return len(CALLS) - 1
 
 
+class _Request:
+    """What XLA asks for: its frame, read as 8-byte words, since fields of ctypes take ten times as long."""
+
+    __slots__ = ("address", "words")
+
+    def __init__(self, address: int) -> None:
+        self.address, self.words = address, _FrameWords.from_address(address)
+
+    @property
+    def frame(self) -> _Frame:
+        return _Frame.from_address(self.address)
+
+    @property
+    def is_question(self) -> bool:
+        """Whether XLA wants to be told the version of the API."""
+        extension = self.words[_EXTENSION]
+        return bool(extension) and _Extension.from_address(extension).type == METADATA
+
+    @property
+    def is_call(self) -> bool:
+        return self.words[_STAGE] & 0xFFFFFFFF == EXECUTE
+
+    def addresses(self, buffers: int) -> list[int]:
+        """Where the buffers lie, arguments or results: 0 for those without memory."""
+        count, pointers = self.words[buffers + _COUNT], self.words[buffers + _POINTERS]
+        return [_Word.from_address(buffer + _DATA).value for buffer in _words(count).from_address(pointers)]
+
+    @property
+    def call(self) -> XlaCall:
+        """Raises LaunchError for one that this process has not."""
+        scalar = _Word.from_address(self.words[_ATTRIBUTES + _VALUES]).value
+        number = _Word.from_address(_Word.from_address(scalar + _VALUE).value).value
+        if not 0 <= number < len(CALLS):
+            raise LaunchError(
+                f"the program was compiled in another process, which has the kernel of call {number}",
+                help="trace and compile it in this one: kernels are not part of a serialized program",
+            )
+        return CALLS[number]
+
+
+_Word = c_int64
+_FrameWords = c_int64 * (ctypes.sizeof(_Frame) // 8)
+_EXTENSION, _API, _CONTEXT, _STAGE, _ARGUMENTS, _RESULTS, _ATTRIBUTES = (
+    getattr(_Frame, name).offset // 8
+    for name in ("extension", "api", "context", "stage", "arguments", "results", "attributes")
+)
+_COUNT, _POINTERS, _VALUES = _Buffers.size.offset // 8, _Buffers.buffers.offset // 8, _Attributes.values.offset // 8
+_DATA, _VALUE = _Buffer.data.offset, _Scalar.value.offset
+
+
+@cache
+def _words(count: int) -> type[ctypes.Array[c_int64]]:
+    return c_int64 * count
+
+
 def _host_array(address: int, like: jax.ShapeDtypeStruct, is_output: bool) -> np.ndarray:
     dtype, size = np.dtype(like.dtype), prod(like.shape)
     memory = (ctypes.c_char * (size * dtype.itemsize)).from_address(address) if size else b""
@@ -131,22 +186,21 @@ def _host_array(address: int, like: jax.ShapeDtypeStruct, is_output: bool) -> np
     return array
 
 
-def _run_on_host(frame: _Frame, call: XlaCall) -> None:
-    inputs = zip(_addresses(frame.arguments), call.inputs, strict=True)
-    outputs = zip(_addresses(frame.results), call.outputs, strict=True)
+def _run_on_host(request: _Request, call: XlaCall) -> None:
+    inputs = zip(request.addresses(_ARGUMENTS), call.inputs, strict=True)
+    outputs = zip(request.addresses(_RESULTS), call.outputs, strict=True)
     arrays = [_host_array(*each, is_output=False) for each in inputs]
     call.run(arrays + [_host_array(*each, is_output=True) for each in outputs])
 
 
-def _run_on_gpu(frame: _Frame, call: XlaCall) -> None:
-    api = frame.api.contents
-    if api.struct_size < ctypes.sizeof(_Api):
-        raise LaunchError("this jaxlib does not say on which GPU XLA runs a call", help="install a newer one")
-    stream = _StreamArguments(ctypes.sizeof(_StreamArguments), None, frame.context, None)
-    ordinal = _DeviceArguments(ctypes.sizeof(_DeviceArguments), None, frame.context, 0)
-    if api.get_stream(stream) or api.get_device(ordinal):
+def _run_on_gpu(request: _Request, call: XlaCall) -> None:
+    get_stream, get_device = _functions(request.words[_API])
+    context = request.words[_CONTEXT]
+    stream = _StreamArguments(_STREAM_SIZE, None, context, None)
+    ordinal = _DeviceArguments(_DEVICE_SIZE, None, context, 0)
+    if get_stream(stream) or (driver.device_count() > 1 and get_device(ordinal)):
         raise LaunchError("XLA names no stream and no GPU for the call")
-    addresses = [*_addresses(frame.arguments), *_addresses(frame.results)]
+    addresses = request.addresses(_ARGUMENTS) + request.addresses(_RESULTS)
     device = ordinal.ordinal
     arrays = [DeviceBuffer(a, *kind, device) for a, kind in zip(addresses, call.kinds, strict=True)]
     XLA.stream.handle = stream.stream or 0
@@ -154,44 +208,42 @@ def _run_on_gpu(frame: _Frame, call: XlaCall) -> None:
         call.run(arrays)
 
 
-def _addresses(buffers: _Buffers) -> list[int]:
-    return [buffers.buffers[n].contents.data or 0 for n in range(buffers.size)]
+_STREAM_SIZE, _DEVICE_SIZE = ctypes.sizeof(_StreamArguments), ctypes.sizeof(_DeviceArguments)
 
 
-def _handler(run: Callable[[_Frame, XlaCall], None]) -> Any:
+@cache
+def _functions(api: int) -> tuple[Callable[..., int | None], Callable[..., int | None]]:
+    """What XLA offers to ask for the stream and for the GPU of a call; it stays where it is."""
+    offered = _Api.from_address(api)
+    if offered.struct_size < ctypes.sizeof(_Api):
+        raise LaunchError("this jaxlib does not say on which GPU XLA runs a call", help="install a newer one")
+    return offered.get_stream, offered.get_device
+
+
+def _handler(run: Callable[[_Request, XlaCall], None]) -> Any:
     """The function that XLA calls: with a frame to carry out, or to be told the version of the API."""
 
-    def handle(pointer: Any) -> int | None:
-        frame = pointer.contents
+    def handle(address: int) -> int | None:
+        request = _Request(address)
         try:
-            if frame.extension and frame.extension.contents.type == METADATA:
-                _describe(frame)
-            elif frame.stage == EXECUTE:
-                run(frame, _call_of(frame.attributes))
+            if request.is_question:
+                _describe(request.frame)
+            elif request.is_call:
+                run(request, request.call)
         except Exception as error:
             code, text = (INVALID_ARGUMENT, str(error)) if isinstance(error, Error) else (INTERNAL, repr(error))
             arguments = _ErrorArguments(ctypes.sizeof(_ErrorArguments), None, text.encode(), code)
-            message: int | None = frame.api.contents.make_error(arguments)
+            message: int | None = request.frame.api.contents.make_error(arguments)
             return message
         return None
 
-    return ctypes.CFUNCTYPE(c_void_p, POINTER(_Frame))(handle)
+    return ctypes.CFUNCTYPE(c_void_p, c_void_p)(handle)
 
 
 def _describe(frame: _Frame) -> None:
     """Says that we are of XLA's version, since the fields used here are in all of this major one."""
     known, ours = frame.api.contents.version, frame.extension.contents.metadata.contents
     ours.version.major, ours.version.minor, ours.traits = MAJOR, known.minor, 0
-
-
-def _call_of(attributes: _Attributes) -> XlaCall:
-    number = attributes.values[0].contents.value[0]
-    if not 0 <= number < len(CALLS):
-        raise LaunchError(
-            f"the program was compiled in another process, which has the kernel of call {number}",
-            help="trace and compile it in this one: kernels are not part of a serialized program",
-        )
-    return CALLS[number]
 
 
 HANDLERS = {"cpu": _handler(_run_on_host), "CUDA": _handler(_run_on_gpu)}  # which live as long as XLA

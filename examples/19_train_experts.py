@@ -124,7 +124,7 @@ def main():
     if ON_GPU:
         torch.cuda.set_device(DEVICE)
     if RANKS > 1:
-        dist.init_process_group("nccl" if ON_GPU else "gloo")
+        dist.init_process_group("nccl" if ON_GPU else "gloo", device_id=DEVICE if ON_GPU else None)
     torch.manual_seed(19)
     state = Model(plain=False).state_dict()
     losses, rate = timed(False, state)

@@ -23,6 +23,7 @@ from ptxdsl.torch import Linear, combine, grouped_gemm_ragged, route
 BENCH = "--bench" in sys.argv
 EXPERTS, CHOSEN = 8, 2
 TOKENS, WIDTH, HIDDEN = (16384, 2048, 4096) if BENCH else (4096, 512, 256) if ON_GPU else (48, 16, 24)
+NARROW = 1024  # instead of HIDDEN, where the exchange takes as long as the products
 DTYPE = torch.bfloat16 if ON_GPU else torch.float32  # which is multiplied as tf32
 
 
@@ -49,7 +50,7 @@ class SecondStream:
     """Where rows travel while others are multiplied. On a CPU there is one stream, and all of this does nothing."""
 
     def __init__(self, used):
-        self.stream = torch.cuda.Stream() if used and ON_GPU else None
+        self.stream = torch.cuda.Stream(priority=-1) if used and ON_GPU else None  # before the blocks of products
 
     def exchange(self, rows, sent, received):
         """The exchanged rows, and the event for which `arrived` waits."""
@@ -120,9 +121,9 @@ def by_torch(rows, weights, ends):
     return torch._grouped_mm(rows, weights, offs=ends)
 
 
-def layer(weights, device, grouped=grouped_gemm_ragged):
+def layer(weights, device, grouped=grouped_gemm_ragged, hidden=HIDDEN):
     """The layer with its share of the weights of all experts."""
-    model = ExpertParallel(EXPERTS, CHOSEN, WIDTH, HIDDEN, grouped).to(device, DTYPE)
+    model = ExpertParallel(EXPERTS, CHOSEN, WIDTH, hidden, grouped).to(device, DTYPE)
     router, *of_experts = weights
     model.router.weight.data.copy_(router)
     for parameter, weight in zip((model.up, model.down), of_experts, strict=True):
@@ -130,10 +131,10 @@ def layer(weights, device, grouped=grouped_gemm_ragged):
     return model
 
 
-def random_weights(generator):
+def random_weights(generator, hidden=HIDDEN):
     """Of the router and of the two layers of all experts, in float64."""
-    shapes = (EXPERTS, WIDTH), (EXPERTS, WIDTH, HIDDEN), (EXPERTS, HIDDEN, WIDTH)
-    scales = 0.3, WIDTH**-0.5, HIDDEN**-0.5
+    shapes = (EXPERTS, WIDTH), (EXPERTS, WIDTH, hidden), (EXPERTS, hidden, WIDTH)
+    scales = 0.3, WIDTH**-0.5, hidden**-0.5
     return [
         (torch.randn(shape, generator=generator) * scale).to(DTYPE) for shape, scale in zip(shapes, scales, strict=True)
     ]
@@ -209,11 +210,18 @@ def milliseconds(step, times=20):
 
 def bench(device):
     """Tokens a second of all ranks, beside the same layer by torch's grouped product."""
+    for hidden in (HIDDEN, NARROW):
+        if dist.get_rank() == 0:
+            print(f"    {TOKENS} tokens of {WIDTH} a rank, {EXPERTS} experts of {hidden}:")
+        bench_layer(device, hidden)
+
+
+def bench_layer(device, hidden):
     generator, ranks = torch.Generator().manual_seed(20), dist.get_world_size()
-    weights = random_weights(generator)
+    weights = random_weights(generator, hidden)
     tokens = torch.randn(TOKENS, WIDTH, generator=generator).to(device, DTYPE).requires_grad_()
     for name, grouped in (("ptxdsl", grouped_gemm_ragged), ("torch._grouped_mm", by_torch)):
-        model = layer(weights, device, grouped)
+        model = layer(weights, device, grouped, hidden)
         for parts in (1, 2, 4):
             with torch.no_grad():
                 forward = milliseconds(lambda: model(tokens, parts))  # noqa: B023
@@ -237,7 +245,7 @@ def main():
     alone = {} if "WORLD_SIZE" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
     if ON_GPU:
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if ON_GPU else "gloo", **alone)
+    dist.init_process_group("nccl" if ON_GPU else "gloo", device_id=device if ON_GPU else None, **alone)
     try:
         bench(device) if BENCH else compare(device)
     finally:

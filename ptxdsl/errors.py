@@ -414,5 +414,13 @@ def _targets(code: CodeType, offset: int) -> tuple[str, ...]:
     if following[0].opname == "UNPACK_SEQUENCE":
         count = following[0].arg or 0
         following = following[1:]
-    stores = [i for i in following[:count] if i.opname in ("STORE_FAST", "STORE_NAME", "STORE_DEREF")]
-    return tuple(str(i.argval) for i in stores) if len(stores) == count else ()
+    stores = [name for i in following[:count] for name in _stored(i)][:count]
+    return tuple(stores) if len(stores) == count else ()
+
+
+def _stored(instruction: dis.Instruction) -> tuple[str, ...]:
+    """The names that an instruction binds; from Python 3.13 on, some bind two, or bind one and load another."""
+    if not instruction.opname.startswith(("STORE_FAST", "STORE_NAME", "STORE_DEREF")):
+        return ()
+    names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+    return tuple(map(str, names[: instruction.opname.count("STORE")]))

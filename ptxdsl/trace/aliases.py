@@ -118,8 +118,13 @@ def _copied(code: CodeType) -> dict[str, list[int]]:
                 copied.setdefault(name, []).append(instruction.offset)
             copies = copies or "LOAD" in instruction.opname
         else:
-            copies = instruction.opname.startswith(_COPYING)
+            copies = instruction.opname.startswith(_COPYING) or _is_subscript(instruction)
     return copied
+
+
+def _is_subscript(instruction: dis.Instruction) -> bool:
+    """Whether it takes an element, as Python 3.14 spells that."""
+    return instruction.opname == "BINARY_OP" and instruction.argrepr == "[]"
 
 
 def _has_copies(code: CodeType) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -177,7 +178,11 @@ def test_a_branch_in_a_loop_that_changes_what_the_loop_reads():
 @pytest.mark.parametrize(
     "made, step",
     [
-        ("itertools.cycle([0, 1, 2])", 5),
+        pytest.param(
+            "itertools.cycle([0, 1, 2])",
+            5,
+            marks=pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python 3.14 does not tell how far it is"),
+        ),
         ("itertools.count()", 1),
         ("iter([0, 1, 2])", 0),
         ("iter(range(9))", 2),

@@ -14,6 +14,7 @@
 | PTXDSL_STEPS | steps | how many steps a launch on the emulator may take; default: no limit |
 | PTXDSL_SECONDS | seconds | how long it may take; default: no limit |
 | PTXDSL_ASSEMBLER | assembler | `nvjitlink`, `ptxas` or `driver`; default: the first that is there |
+| PTXDSL_SPILLS | spills | `error` (default) or `warn`: what registers spilled to memory are in a kernel of wgmma |
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ ASSEMBLERS = ("nvjitlink", "ptxas", "driver")
 DEVICES = ("emulator", "cuda")
 NUMERICS = ("rounded", "h200")
 DUMPS = ("ptx", "cubin", "sass")
+SPILLS = ("error", "warn")
 
 
 def _architecture(text: str) -> str:
@@ -125,6 +127,8 @@ class Config:
     steps: int | None = field(default=None, metadata=_from("PTXDSL_STEPS", _count, in_key=False))
     seconds: float | None = field(default=None, metadata=_from("PTXDSL_SECONDS", _duration, in_key=False))
     assembler: str | None = field(default=None, metadata=_from("PTXDSL_ASSEMBLER", _one_of(ASSEMBLERS), in_key=True))
+
+    spills: str = field(default="error", metadata=_from("PTXDSL_SPILLS", _one_of(SPILLS), in_key=True))
 
     @property
     def key(self) -> tuple[object, ...]:

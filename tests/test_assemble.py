@@ -1,6 +1,7 @@
 """PTX to cubin: what comes back, what a mistake is told, several modules, the cache, the dumps, the disassembly."""
 
 import pickle
+import re
 import time
 
 import pytest
@@ -225,6 +226,34 @@ def test_registers_that_nobody_gets_are_refused():
         assert f"(gemm.py:42): {code} Potential Performance Loss: 'setmaxnreg' ignored" in refusal.value.message
         assert "`multiply`" in refusal.value.message
         assert refusal.value.help.startswith(help)
+
+
+def crowded():
+    """128 sums of wgmma and a hundred other values meanwhile, where a thread has 168 registers."""
+    text = SERIALISED.replace("multiply(.param .u64 x)", "multiply(.param .u64 x) .maxnreg 168").replace(
+        "%f<4>", "%f<228>"
+    )
+    product, names = MULTIPLIED.replace("n8k", "n256k"), [f"%f{n}" for n in range(228)]
+    product = product.replace("%f0, %f1, %f2, %f3", ", ".join(names[:128]))
+    stores = [f"  st.global.f32 [%rd1+{4 * n}], {name};\n" for n, name in enumerate(names)]
+    loads = [f"  ld.global.f32 {name}, [%rd1+{4 * n}];\n" for n, name in enumerate(names)]
+    text = text.replace("BODY", "".join(loads) + FENCED + "  .loc 1 44 5\n" + product)
+    return text.replace("  st.global.v4.f32 [%rd1], {%f0, %f1, %f2, %f3};\n", "".join(stores))
+
+
+@every_route
+def test_registers_spilled_beside_wgmma_are_refused_with_kernel_and_python_line(route):
+    with config.using(assembler=route, spills="error"), pytest.raises(AssembleError) as refusal:
+        assemble(crowded(), "sm_90a")
+    first, second, *_ = refusal.value.message.splitlines()
+    assert first == "`multiply` has more in registers than there are, beside the sums of wgmma:"
+    assert re.fullmatch(r"  PTX line \d+ \(gemm.py:44\): \d+ bytes of registers a thread are spilled to memory", second)
+    assert str(refusal.value.at) == "gemm.py:44"
+    assert refusal.value.help == (
+        "give each warpgroup fewer sums: a smaller N, or more warpgroups; or set PTXDSL_SPILLS=warn"
+    )
+    with config.using(assembler=route, spills="warn"):
+        assert assemble(crowded(), "sm_90a").kernels["multiply"].spill_store_bytes > 0
 
 
 @every_route

@@ -84,7 +84,7 @@ def test_using_refuses_an_unknown_setting():
     assert str(refused.value) == (
         "there is no setting `architecture`\n"
         "  help: the settings are cache_dir, dump, dump_dir, device, arch, lineinfo, numerics, checks, schedule, steps, "
-        "seconds, assembler"
+        "seconds, assembler, spills"
     )
 
 

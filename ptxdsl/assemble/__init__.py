@@ -74,6 +74,8 @@ def assemble(ptx: str | Sequence[str], arch: str, *, options: Sequence[str] = ()
     if cubin is None:
         cubin = _assemble(chosen, modules, arch, options)
         cache.store(settings.cache_dir, name, _pack(cubin))
+    if settings.spills == "error":
+        _check_spills(cubin.kernels, modules)
     if "cubin" in settings.dump:
         _write(stem, "cubin", cubin.image)
     if "sass" in settings.dump:
@@ -197,6 +199,21 @@ def _loss(losses: Sequence[WarpgroupLoss], modules: Sequence[str]) -> AssembleEr
         at=locations[0] if locations else None,
         help=_LOSS_HELP.get(code, _USED_EARLY),
     )
+
+
+def _check_spills(kernels: Mapping[str, Resources], modules: Sequence[str]) -> None:
+    """Refuse a kernel of wgmma that keeps registers in memory: it would run many times slower than it is written."""
+    for name, needs in kernels.items():
+        spilled = max(needs.spill_store_bytes, needs.spill_load_bytes)
+        remark = Remark("error", f"{spilled} bytes of registers a thread are spilled to memory", None)
+        for text in modules if spilled else ():
+            if line := assembler_log.loss_line(text, WarpgroupLoss(0, name, remark)):
+                at = replace(remark, line=line)
+                raise AssembleError(
+                    f"`{name}` has more in registers than there are, beside the sums of wgmma:\n{_entry(at, text, '')}",
+                    at=_python_location(at, text),
+                    help="give each warpgroup fewer sums: a smaller N, or more warpgroups; or set PTXDSL_SPILLS=warn",
+                )
 
 
 def _entry(remark: Remark, text: str, prefix: str) -> str:

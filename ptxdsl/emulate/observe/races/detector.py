@@ -41,7 +41,7 @@ from .checks import Checks
 from .clocks import Clocks, Message
 from .clusters import ClusterClocks, strangers, unstarted
 from .initialised import Initialised
-from .journal import Journal, strength
+from .journal import WEAK, Journal, strength
 from .locations import REACH, Boxes, Locations
 from .pages import ALL, Doubts, Knowledge
 from .proxies import Proxies
@@ -86,7 +86,7 @@ class Races(Observer):
 
     def _nothing_yet(self) -> Recent | None:
         base = self.shared_region.base
-        return Recent(base) if self.plain and base is not None else None
+        return Recent(base, self.clocks) if self.plain and base is not None else None
 
     def move(self, residents: Residents, lanes: np.ndarray, slots: np.ndarray) -> None:
         """Blocks that go on stand among others."""
@@ -168,21 +168,12 @@ class Races(Observer):
         fences = access.ordering.proxy == "async" and access.ordering.sem == "weak"
         if shadow.pages is None and access.ordering.proxy != "generic":
             shadow.begin_pages(self.clocks)
-        self._look_back(accesses, writes, access.asynchronous)
+        if self.recent is not None and self.recent.is_disturbed(access, accesses, self.clocks.floor):
+            self._settle_recent()
         late, read = shadow.newest_write > self.clocks.floor, writes and shadow.newest_read > self.clocks.floor
         if shadow.pages is None or not (late or read or fences):
             return Doubts(ALL if late else None, ALL if read else None)
         return shadow.pages.doubts(Knowledge(self.clocks, access.by.lanes_now), accesses.flat, writes, fences)
-
-    def _look_back(self, accesses: Accesses, writes: bool, asynchronous: bool) -> None:
-        """Remembers recent accesses by words, if those that come now may race with them or are writes to remember."""
-        recent, floor = self.recent, self.clocks.floor
-        if recent is None or not recent.accesses:
-            return
-        recent.forget(floor)
-        recorded = writes and not asynchronous
-        if recorded or recent.is_full or recent.near(floor, accesses.flat, accesses.size, accesses.lanes, writes):
-            self._settle_recent()
 
     def _settle_recent(self) -> None:
         """Remembers recent accesses by words."""
@@ -190,41 +181,38 @@ class Races(Observer):
             accesses = Accesses(self.shared, access.bytes, access.flat, access.lanes, access.lanes)
             if access.kind == READS:
                 self._record_all_reads(access.stamp, accesses, access.collective)
-            else:
+            elif access.landing:
                 self._record_landing(access.stamp, access.flat, access.bytes, access.lanes)
-
-    def _stamps(self, access: Access, now: int, lanes: np.ndarray) -> np.ndarray:
-        """The stamps of accesses; a collective makes them for all lanes of a warp."""
-        if access.by.collective:
-            return np.full(len(lanes), now | SEVERAL, STAMP)
-        return (now + lanes % WARP).astype(STAMP)
+            else:
+                self._record_writes(access.stamp, WEAK, accesses.those(ALL), access.collective)
 
     def _record_shared(self, access: Access, now: int, accesses: Accesses) -> None:
-        shadow = self.shared
+        if self.recent is not None:
+            if self.recent.keeps(access, now, accesses):
+                return
+            self._settle_recent()
+        collective = access.by.collective
         if access.kind == READS and access.slots is None:
             if strength(access.ordering):
-                self._settle_recent()
                 self._keep_weaker_reads(access, accesses.those(ALL))
-                self._record_all_reads(now, accesses, access.by.collective)
-            elif self.recent is None:
-                self._record_all_reads(now, accesses, access.by.collective)
-            elif accesses.flat.size:
-                self.recent.add(
-                    RecentAccess(READS, now, accesses.flat, access.size, accesses.lanes, access.by.collective)
-                )
-            return
-        who = accesses.those(ALL)
-        words = who.words
-        if access.kind != READS:
-            shadow.newest_write = now | SEVERAL
-            stamps, warps = self._stamps(access, now, who.lanes), self.clocks.warp[who.rows]
-            self._keep_weaker(access, shadow, words)
-            shadow.writes.put(words, stamps, warps)
-            if shadow.pages is not None:
-                shadow.pages.note_writes(self.clocks, words.first * shadow.grain, warps, now | SEVERAL)
-            self.checks.same_step(access, who, *shadow.writes.take(words), stamps, warps)
-            return
-        self._record_reads(now, self._record_remote(access, now, who), access.by.collective)
+            self._record_all_reads(now, accesses, collective)
+        elif access.kind == READS:
+            self._record_reads(now, self._record_remote(access, now, accesses.those(ALL)), collective)
+        else:
+            who = accesses.those(ALL)
+            stamps, warps = self._record_writes(now, strength(access.ordering), who, collective)
+            self.checks.same_step(access, who, *self.shared.writes.take(who.words), stamps, warps)
+
+    def _record_writes(self, now: int, reach: int, who: Accessors, collective: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Remembers writes to shared memory; returns their stamps and warps."""
+        shadow, words = self.shared, who.words
+        shadow.newest_write = now | SEVERAL
+        stamps, warps = _stamps(collective, now, who.lanes), self.clocks.warp[who.rows]
+        self._keep_weaker(reach, shadow, words)
+        shadow.writes.put(words, stamps, warps)
+        if shadow.pages is not None:
+            shadow.pages.note_writes(self.clocks, words.first * shadow.grain, warps, now | SEVERAL)
+        return stamps, warps
 
     def _record_all_reads(self, now: int, accesses: Accesses, collective: bool) -> None:
         """Remembers reads by threads of the block; of lanes that all read one place once."""
@@ -252,9 +240,8 @@ class Races(Observer):
         if crowded.any():
             shadow.readers.put(places.only(crowded), stamps[crowded] | LANE_MASK)
 
-    def _keep_weaker(self, access: Access, shadow: Shadow, words: Words) -> None:
+    def _keep_weaker(self, reach: int, shadow: Shadow, words: Words) -> None:
         """Remembers writes behind a stronger one that comes now: other strong accesses may race with these alone."""
-        reach = strength(access.ordering)
         shadow.reveal(READS, words)  # who is ordered behind this write is ordered behind them
         if reach:
             self._hide(WRITES, reach, shadow, words, *shadow.writes.take(words))
@@ -333,7 +320,7 @@ class Races(Observer):
         flat, lanes, _ = allowed(access)
         remote = self.residents.slot[lanes] != flat // self.shared.stride
         if remote.any():
-            stamps, warps = self._stamps(access, now, lanes[remote]), self.clocks.warp[lanes[remote] // WARP]
+            stamps, warps = _stamps(access.by.collective, now, lanes[remote]), self.clocks.warp[lanes[remote] // WARP]
             self.shared.read_remotely(flat[remote], access.size, stamps, warps)
         return who.only(who.words.each(~remote))
 
@@ -404,7 +391,9 @@ class Races(Observer):
     ) -> None:
         if access.kind == READS and not shadow.written and not strength(access.ordering):
             if not access.asynchronous:
-                shadow.read(flat, access.size, self._stamps(access, now, lanes), self.clocks.warp[lanes // WARP])
+                shadow.read(
+                    flat, access.size, _stamps(access.by.collective, now, lanes), self.clocks.warp[lanes // WARP]
+                )
             return
         if not shadow.written:
             shadow.settle()
@@ -413,7 +402,7 @@ class Races(Observer):
         lanes, number = words.each(lanes), words.each(number)
         rows = lanes // WARP
         who = Accessors(words, lanes, rows, number)
-        stamps = self._stamps(access, now, lanes)
+        stamps = _stamps(access.by.collective, now, lanes)
         self.checks.earlier(access, who, *shadow.writes.take(words), WRITES)
         self._check_weaker(access, who, shadow)
         if access.asynchronous:
@@ -430,7 +419,7 @@ class Races(Observer):
         if access.asynchronous:
             return
         warps = self.clocks.warp[rows]
-        self._keep_weaker(access, shadow, words)
+        self._keep_weaker(strength(access.ordering), shadow, words)
         shadow.overwrite(words, stamps, warps)
         self.checks.same_step(access, who, *shadow.writes.take(words), stamps, warps)
 
@@ -520,7 +509,7 @@ class Races(Observer):
             self._record_landing(now, event.destination, event.bytes, event.lanes)
         elif event.lanes.size:
             self.recent.forget(self.clocks.floor)
-            self.recent.add(RecentAccess(WRITES, now, event.destination, event.bytes, event.lanes, False))
+            self.recent.add(RecentAccess(WRITES, now, event.destination, event.bytes, event.lanes, False, landing=True))
         whole = slice(None) if event.used is None else event.used == event.bytes
         source, lanes = event.source[whole], event.lanes[whole]
         if not len(source):
@@ -593,3 +582,10 @@ class Races(Observer):
             self.locations.complete("shared", flat[done])
         elif done.any():
             self.locations.wait(event, "shared", flat[done], lanes[done], by.alive)
+
+
+def _stamps(collective: bool, now: int, lanes: np.ndarray) -> np.ndarray:
+    """The stamps of accesses; a collective makes them for all lanes of a warp."""
+    if collective:
+        return np.full(len(lanes), now | SEVERAL, STAMP)
+    return (now + lanes % WARP).astype(STAMP)

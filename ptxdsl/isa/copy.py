@@ -57,7 +57,8 @@ class CpAsync(Op):
     def execute(self, i: Opcode, m: Step, dst: np.ndarray, src: np.ndarray, size: int, *rest: np.ndarray) -> None:
         by_name = {o.name: value for o, value in zip(i.operands[3:], rest, strict=True)}
         wanted = by_name.get("src_size", np.uint32(size))
-        wanted = np.where(by_name.get("ignore_src", False), np.uint32(0), wanted)
+        if (ignored := by_name.get("ignore_src")) is not None:
+            wanted = wanted * ~ignored
         m.copy_async(dst, src, size, np.broadcast_to(wanted, m.shape))
 
 

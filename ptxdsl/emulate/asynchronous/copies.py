@@ -17,22 +17,26 @@ from ..memory.spaces import Memory
 class Copy:
     """One instruction's copies that are under way: a place to read, a place to write and a group for each lane.
 
-    `used` is how many of the bytes are read (None: all); the others become zero.
+    `used` is how many of the bytes are read (None: all); the others become zero. Where all become zero, nothing is
+    read, and `source` is None. The groups are from `oldest` to `newest`.
     """
 
     lanes: np.ndarray
-    source: np.ndarray
+    source: np.ndarray | None
     destination: np.ndarray
     bytes: int
     used: np.ndarray | None
     group: np.ndarray
+    oldest: int
+    newest: int
     serial: int
     origin: Origin
 
     def part(self, which: np.ndarray) -> Copy:
+        source = self.source[which] if self.source is not None else None
         used = self.used[which] if self.used is not None else None
-        arrays = (self.lanes[which], self.source[which], self.destination[which])
-        return Copy(*arrays, self.bytes, used, self.group[which], self.serial, self.origin)
+        arrays = (self.lanes[which], source, self.destination[which], self.bytes, used, self.group[which])
+        return Copy(*arrays, self.oldest, self.newest, self.serial, self.origin)
 
 
 @dataclass(eq=False, slots=True)
@@ -53,6 +57,7 @@ class CopyQueue:
     def __init__(self, memory: Memory, lanes: int) -> None:
         self.memory = memory
         self.closed = np.zeros(lanes, np.int64)
+        self._bounds: tuple[int, int] | None = None
         self.queue: list[Copy] = []
         self.notices: list[Notice] = []
         self.issued = 0
@@ -66,19 +71,26 @@ class CopyQueue:
         used: np.ndarray,
     ) -> None:
         """Queues copies of `size` bytes, of which `used` are read."""
-        whole = bool((used == size).all())
+        least, most = int(used.min()), int(used.max())
+        part = None if least == size else used.astype(np.int64)
         write = self.memory.reach(x, WRITES, "shared", destination, size, WEAK, None, True)
-        origin, allowed = self._origin(x, source, size, None if whole else used)
+        origin, allowed = self._origin(x, source, size, used if least < size else None) if most else (None, None)
         if write.allowed is not None:
             allowed = write.allowed if allowed is None else allowed & write.allowed
-        lanes, self.issued = x.lanes_now, self.issued + 1
-        part = None if whole else used.astype(np.int64)
-        copy = Copy(lanes, origin, write.flat, size, part, self.closed[lanes], self.issued, x.origin)
+        group, self.issued = np.array(x.of_lanes(self.closed, destination.shape)), self.issued + 1
+        copy = Copy(x.lanes_now, origin, write.flat, size, part, group, *self._range, self.issued, x.origin)
         if allowed is not None and not allowed.all():
             copy = copy.part(allowed)
         write.region.launch(copy.destination, size)
         self.queue.append(copy)
         write.region.in_flight = len(self.queue)
+
+    @property
+    def _range(self) -> tuple[int, int]:
+        """The least and the greatest number of groups that a lane has committed."""
+        if self._bounds is None:
+            self._bounds = int(self.closed.min()), int(self.closed.max())
+        return self._bounds
 
     def _origin(
         self, x: Requester, source: np.ndarray, size: int, used: np.ndarray | None
@@ -104,6 +116,7 @@ class CopyQueue:
 
     def commit(self, index: np.ndarray | slice) -> None:
         self.closed[index] += 1
+        self._bounds = None
 
     def wait(self, x: Requester, lanes: np.ndarray, pending: int | None) -> None:
         """Completes the copies of lanes that are in no group but the newest `pending`; with None, all copies."""
@@ -112,7 +125,7 @@ class CopyQueue:
         limit = np.full(len(self.closed), np.iinfo(np.int64).min)
         limit[lanes] = np.iinfo(np.int64).max if pending is None else self.closed[lanes] - pending
         low, high = int(limit.min()), int(limit.max())
-        self._complete(x, lambda copy: _compare(copy.group, low, high, limit, copy.lanes))
+        self._complete(x, lambda copy: _is_due(copy, low, high, limit))
 
     def _complete(self, x: Requester, due: Callable[[Copy], np.ndarray | bool]) -> None:
         landed, left = [], []
@@ -140,17 +153,19 @@ class CopyQueue:
     def _carry_out(self, copies: list[Copy]) -> None:
         """Moves the bytes of copies of one size."""
         shared, size = self.memory.spaces["shared"], copies[0].bytes
-        to = np.concatenate([copy.destination for copy in copies])
-        items = self.memory.spaces["global"].read(np.concatenate([copy.source for copy in copies]), size)
+        if copies[0].source is None:
+            for copy in copies:
+                shared.land(copy.destination, size, None)
+            return
+        items = self.memory.spaces["global"].read(_joined([copy.source for copy in copies]), size)
         if copies[0].used is not None:
-            used = np.concatenate([copy.used for copy in copies if copy.used is not None])
+            used = _joined([copy.used for copy in copies])
             items[used == 0] = 0
             partly = np.flatnonzero((used > 0) & (used < size))
             octets = items[partly, np.newaxis].view(np.uint8)
             octets[np.arange(size) >= used[partly, np.newaxis]] = 0
             items[partly] = octets.view(items.dtype)[:, 0]
-        shared.write(to, size, items)
-        shared.land(to, size)
+        shared.land(_joined([copy.destination for copy in copies]), size, items)
 
     def notify(self, lanes: np.ndarray, action: Callable[[np.ndarray], None]) -> None:
         """Does something when the copies that lanes have issued so far are complete."""
@@ -170,7 +185,7 @@ class CopyQueue:
         """Lanes and slots have other numbers; lanes that have ended are gone, and so are their copies."""
         closed, remain = np.zeros(count, np.int64), lanes >= 0
         closed[lanes[remain]] = self.closed[remain]
-        self.closed = closed
+        self.closed, self._bounds = closed, None
         for copy in self.queue:
             copy.destination = slots[copy.destination // stride] * stride + copy.destination % stride
             copy.lanes = lanes[copy.lanes]
@@ -190,16 +205,20 @@ def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | bool
     return one if other is None else one & other
 
 
-def _compare(group: np.ndarray, low: int, high: int, limit: np.ndarray, lanes: np.ndarray) -> np.ndarray | bool:
-    """group < limit[lanes], at once where the extremes decide."""
-    if group.max() < low:
+def _is_due(copy: Copy, low: int, high: int, limit: np.ndarray) -> np.ndarray | bool:
+    """Whether groups come before limits, which are from `low` to `high`: at once where the extremes decide."""
+    if copy.newest < low:
         return True
-    return False if group.min() >= high else group < limit[lanes]
+    return False if copy.oldest >= high else copy.group < limit[copy.lanes]
 
 
 def _alike(copies: list[Copy]) -> list[list[Copy]]:
     """Copies that can be carried out in one go."""
-    kinds: dict[tuple[int, bool], list[Copy]] = {}
+    kinds: dict[tuple[int, bool, bool], list[Copy]] = {}
     for copy in copies:
-        kinds.setdefault((copy.bytes, copy.used is None), []).append(copy)
+        kinds.setdefault((copy.bytes, copy.used is None, copy.source is None), []).append(copy)
     return list(kinds.values())
+
+
+def _joined(arrays: list[np.ndarray | None]) -> np.ndarray:
+    return np.concatenate([array for array in arrays if array is not None])

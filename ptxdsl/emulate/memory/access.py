@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import Location
 from ...isa.step import Ordering, OrderingEvent
 from ..run.residents import Residents
-from .regions import Region
+from .regions import Allocation, Region
 
 READS, WRITES, UPDATES = "reads", "writes", "updates"
 
@@ -77,9 +77,9 @@ class Access:
 
     `address` are addresses in `space`, int64, (lanes,), (warps, …) or with the instructions of a batch in front.
     `flat` are the places of the bytes in the data of `region`, `allowed` says which accesses may be made (None: all);
-    both stand once the bounds were looked at. `items` are what a store will write. An `asynchronous` access is only
-    issued now. `unwritten` marks stores of values that nobody wrote. `slots` says whose shared memory it is, where
-    that may be of another block of the cluster.
+    both stand once the bounds were looked at, and `holder`, the allocation if all are to one. `items` are what a store
+    will write. An `asynchronous` access is only issued now. `unwritten` marks stores of values that nobody wrote.
+    `slots` says whose shared memory it is, where that may be of another block of the cluster.
     """
 
     kind: str
@@ -95,6 +95,7 @@ class Access:
     allowed: np.ndarray | None = None
     unwritten: np.ndarray | None = None
     slots: np.ndarray | None = None
+    holder: Allocation | None = None
 
     @property
     def lanes(self) -> np.ndarray:
@@ -161,11 +162,11 @@ class BlockExit:
 class Landing:
     """An asynchronous copy ends: `bytes` at each place of global memory are read and written to shared memory.
 
-    Of these bytes `used` are read (None: all); the others become zero.
+    Of these bytes `used` are read (None: all); the others become zero. Without `source` all do.
     """
 
     lanes: np.ndarray
-    source: np.ndarray
+    source: np.ndarray | None
     destination: np.ndarray
     bytes: int
     used: np.ndarray | None

@@ -27,6 +27,7 @@ class Bounds(Observer):
         if holder is not None and aligned and (access.kind == READS or holder.writable):
             flat = address - holder.delta if holder.delta else address
             holder.written |= access.kind != READS
+            access.holder = holder
         else:
             flat = _sort_out(access, region.table)
         if access.slots is not None:

@@ -59,7 +59,7 @@ class TrafficCounter(Observer):
             self._add(access.by.origin, space, *count(_groups(access, number, space), flat, access.size))
 
     def order(self, event: Event, by: Requester) -> None:
-        if isinstance(event, Landing):
+        if isinstance(event, Landing) and event.source is not None:
             used = np.full(event.source.size, event.bytes) if event.used is None else event.used
             reads = used > 0
             self.bytes[event.origin, "global"] += int(used.sum())

@@ -360,6 +360,8 @@ class Races(Observer):
         return earlier is not None and earlier.kind == WRITES
 
     def _in_global(self, access: Access) -> None:
+        if access.asynchronous and access.kind == READS and self._never_written(access.holder):
+            return
         flat, lanes, number = allowed(access)
         if not flat.size:
             return
@@ -372,12 +374,18 @@ class Races(Observer):
 
     def _allocations(self, access: Access, number: np.ndarray) -> list[tuple[Allocation, np.ndarray | slice]]:
         """The arrays that are accessed, and by which of the accesses."""
+        if access.holder is not None:
+            return [(access.holder, slice(None))]
         address, table = access.address.reshape(-1)[number], access.region.table
-        holder = table.holder(int(address.min()), int(address.max()) + 1)
-        if holder is not None:
-            return [(holder, slice(None))]
         index, _ = table.find(address, access.size)
         return [(table.allocations[n], index == n) for n in np.unique(index)]
+
+    def _never_written(self, allocation: Allocation | None) -> bool:
+        """Whether nobody can race with reads that are remembered only when their copies end."""
+        if allocation is None:
+            return False
+        shadow = self.arrays.get(id(allocation))
+        return shadow is None or not shadow.written
 
     def _array(self, allocation: Allocation) -> GlobalShadow:
         key = id(allocation)
@@ -510,6 +518,8 @@ class Races(Observer):
         elif event.lanes.size:
             self.recent.forget(self.clocks.floor)
             self.recent.add(RecentAccess(WRITES, now, event.destination, event.bytes, event.lanes, False, landing=True))
+        if event.source is None:
+            return
         whole = slice(None) if event.used is None else event.used == event.bytes
         source, lanes = event.source[whole], event.lanes[whole]
         if not len(source):

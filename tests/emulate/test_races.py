@@ -616,3 +616,24 @@ def test_writes_are_remembered_behind_reads_of_parts_of_words(schedule, monkeypa
 def test_accesses_beyond_shared_memory_are_held_against_no_others():
     body = "st.shared.u32 [%r2], %r1; bar.sync 0; ld.shared.u32 %r5, [%r4]; st.shared.u32 [%r2+1000000], %r1;"
     assert only(shared(body)).kind == "out-of-bounds"
+
+
+@pytest.mark.parametrize(("synced", "shift"), [(True, 0), (False, 0), (True, 32)])
+def test_warps_with_parts_of_their_own(synced, shift):
+    """Each warp writes every other word of its part and reads it; with a shift another warp's, which nothing orders."""
+
+    @pd.kernel
+    def kernel(y: ptr[f32]):
+        s = pd.shared(f32, 256)
+        tid = pd.tid.x
+        for turn in range(3):
+            s[2 * tid] = tid.to(f32)
+            s[2 * tid + 1] = 1.0
+            if synced:
+                pd.ptx.bar.warp.sync(0xFFFFFFFF)
+            y[tid] = s[(2 * (tid ^ 1) + 2 * shift) % 256] + turn
+            pd.ptx.bar.warp.sync(0xFFFFFFFF)
+
+    report = pd.emulate(kernel, 1, 128, np.zeros(128, np.float32))
+    races = [finding for finding in report.findings if finding.kind == "race"]
+    assert bool(races) == (not synced or bool(shift)), report

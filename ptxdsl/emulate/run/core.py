@@ -109,10 +109,7 @@ class Core:
         self._special.clear()
         stride = self.launch.shared_bytes
         spaces, r = self.memory.spaces, residents
-        if (shared := spaces.get("shared")) is not None and shared.owners == r.slots:
-            shared.empty()
-        else:
-            spaces["shared"] = Region(self.launch.shared, stride, r.slots, r.slot * stride, self.checks)
+        spaces["shared"] = Region(self.launch.shared, stride, r.slots, r.slot * stride, self.checks)
         spaces["local"] = Region(Table([]), 0, r.lanes, r.all * 0, self.checks)
         if self.program.reserved:  # the system clears it
             spaces["shared"].clear(self.reserved, self.program.reserved.bytes)

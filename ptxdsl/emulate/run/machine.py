@@ -29,7 +29,7 @@ from .residents import WARP, Residents
 from .scheduler import ROUNDS_BEFORE_OTHERS, Group, Scheduler
 from .watching import Watcher
 
-LANES = 8192
+LANES = 16384
 """Lanes that run together: more make an instruction cheaper for each, until arrays leave the cache."""
 THREADS_EACH, BLOCKS_EACH, SHARED_EACH = 2048, 32, 228 << 10  # of a multiprocessor of an H200
 
@@ -69,7 +69,14 @@ class Machine(Core):
                 self.traffic.tell()
         for watcher in self.launch.watchers:
             watcher.ended()
+        if not self.launch.watchers:
+            self._hand_back()
         return self.report
+
+    def _hand_back(self) -> None:
+        """Leaves shared memory that is not used any more to the blocks that start next."""
+        if (shared := self.memory.spaces.pop("shared", None)) is not None:
+            shared.hand_back()
 
     def _whereabouts(self) -> str:
         """Where the kernel is, for those who end it."""
@@ -108,6 +115,7 @@ class Machine(Core):
 
     def _start(self, blocks: np.ndarray) -> None:
         """New blocks at the first step of the kernel."""
+        self._hand_back()
         self.settle(Residents(self.launch.grid, self.launch.block, blocks, self.cluster))
         self.memory.settle(self.residents)
         self.circles = Circles()
@@ -192,6 +200,7 @@ class Machine(Core):
         self.settle(new)
         self.circles = Circles()
         self.memory.spaces["shared"].adopt(shared, old_slots, slots[old_slots])
+        shared.hand_back()
         self.memory.spaces["local"] = local.like(new.lanes, new.all)
         self.memory.spaces["local"].adopt(local, old_lanes, lanes[old_lanes])
         self.entry.resize(new.lanes, old_lanes, lanes[old_lanes])

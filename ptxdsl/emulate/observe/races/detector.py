@@ -47,7 +47,7 @@ from .pages import ALL, Doubts, Knowledge
 from .proxies import Proxies
 from .recent import Recent, RecentAccess
 from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, Words
-from .stamps import ASYNC_LANE, LANE_MASK, SEVERAL, STAMP, TICK
+from .stamps import ASYNC_LANE, LANE_MASK, SEVERAL, STAMP, TICK, stamps_of
 from .telling import Told, tell_early_exit, tell_unstarted
 
 _WINDOW = (1 << 40) - 1
@@ -207,7 +207,7 @@ class Races(Observer):
         """Remembers writes to shared memory; returns their stamps and warps."""
         shadow, words = self.shared, who.words
         shadow.newest_write = now | SEVERAL
-        stamps, warps = _stamps(collective, now, who.lanes), self.clocks.warp[who.rows]
+        stamps, warps = stamps_of(collective, now, who.lanes), self.clocks.warp[who.rows]
         self._keep_weaker(reach, shadow, words)
         shadow.writes.put(words, stamps, warps)
         if shadow.pages is not None:
@@ -320,7 +320,7 @@ class Races(Observer):
         flat, lanes, _ = allowed(access)
         remote = self.residents.slot[lanes] != flat // self.shared.stride
         if remote.any():
-            stamps, warps = _stamps(access.by.collective, now, lanes[remote]), self.clocks.warp[lanes[remote] // WARP]
+            stamps, warps = stamps_of(access.by.collective, now, lanes[remote]), self.clocks.warp[lanes[remote] // WARP]
             self.shared.read_remotely(flat[remote], access.size, stamps, warps)
         return who.only(who.words.each(~remote))
 
@@ -400,7 +400,7 @@ class Races(Observer):
         if access.kind == READS and not shadow.written and not strength(access.ordering):
             if not access.asynchronous:
                 shadow.read(
-                    flat, access.size, _stamps(access.by.collective, now, lanes), self.clocks.warp[lanes // WARP]
+                    flat, access.size, stamps_of(access.by.collective, now, lanes), self.clocks.warp[lanes // WARP]
                 )
             return
         if not shadow.written:
@@ -410,7 +410,7 @@ class Races(Observer):
         lanes, number = words.each(lanes), words.each(number)
         rows = lanes // WARP
         who = Accessors(words, lanes, rows, number)
-        stamps = _stamps(access.by.collective, now, lanes)
+        stamps = stamps_of(access.by.collective, now, lanes)
         self.checks.earlier(access, who, *shadow.writes.take(words), WRITES)
         self._check_weaker(access, who, shadow)
         if access.asynchronous:
@@ -592,10 +592,3 @@ class Races(Observer):
             self.locations.complete("shared", flat[done])
         elif done.any():
             self.locations.wait(event, "shared", flat[done], lanes[done], by.alive)
-
-
-def _stamps(collective: bool, now: int, lanes: np.ndarray) -> np.ndarray:
-    """The stamps of accesses; a collective makes them for all lanes of a warp."""
-    if collective:
-        return np.full(len(lanes), now | SEVERAL, STAMP)
-    return (now + lanes % WARP).astype(STAMP)

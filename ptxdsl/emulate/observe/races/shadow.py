@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -47,18 +48,25 @@ class Words:
 
 
 class Plane:
-    """A number for each word."""
+    """A number for each of `count` words, at first 0; without memory until one is put there."""
 
-    def __init__(self, data: np.ndarray) -> None:
-        self.data = data
-        self._items = {width: data.view(item) for width, item in _ITEMS.items()}
+    def __init__(self, words: int) -> None:
+        self.count = -(-words // _WIDEST) * _WIDEST
+        self.is_blank = True
 
-    @classmethod
-    def empty(cls, words: int) -> Plane:
-        return cls(np.zeros(-(-words // _WIDEST) * _WIDEST, STAMP))
+    @cached_property
+    def data(self) -> np.ndarray:
+        self.is_blank = False
+        return np.zeros(self.count, STAMP)
+
+    @cached_property
+    def _items(self) -> dict[int, np.ndarray]:
+        return {width: self.data.view(item) for width, item in _ITEMS.items()}
 
     def take(self, words: Words) -> np.ndarray:
         """(entries, width)"""
+        if self.is_blank:
+            return np.zeros((len(words.first), words.width), STAMP)
         items = self._items[words.width].take(words.first >> _SHIFTS[words.width])
         return items.view(STAMP).reshape(-1, words.width)
 
@@ -97,7 +105,10 @@ def _uniform(values: np.ndarray) -> bool:
 
 def refined(plane: Plane, factor: int) -> Plane:
     """The same for words of fewer bytes."""
-    return Plane(np.repeat(plane.data, factor))
+    new = Plane(plane.count * factor)
+    if not plane.is_blank:
+        new.data[:] = np.repeat(plane.data, factor)
+    return new
 
 
 @dataclass(slots=True)
@@ -109,7 +120,7 @@ class Cells:
 
     @classmethod
     def empty(cls, words: int) -> Cells:
-        return cls(Plane.empty(words), Plane.empty(words))
+        return cls(Plane(words), Plane(words))
 
     def take(self, words: Words) -> tuple[np.ndarray, np.ndarray]:
         return self.stamp.take(words), self.warp.take(words)
@@ -150,13 +161,13 @@ class Shadow:
     def refine(self, factor: int) -> None:
         self.grain //= factor
         self.writes = self.writes.refined(factor)
-        count = len(self.writes.stamp.data)
+        count = self.writes.stamp.count
         self.hidden = {kind: hidden.refined(factor, count) for kind, hidden in self.hidden.items()}
 
     def hide(self, kind: str, words: Words, which: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
         """Keeps the last accesses to some words, (entries, width), which stronger ones will replace."""
         if kind not in self.hidden:
-            self.hidden[kind] = MoreReaders(len(self.writes.stamp.data))
+            self.hidden[kind] = MoreReaders(self.writes.stamp.count)
         self.hidden[kind].add(words.all.reshape(which.shape)[which], stamps[which], warps[which])
 
     def reveal(self, kind: str, words: Words) -> None:
@@ -171,7 +182,7 @@ class SharedShadow(Shadow):
     def __init__(self, slots: int, stride: int, warps: int) -> None:
         super().__init__(0, slots * stride)
         self.slots, self.stride, self.warps = slots, stride, warps
-        self.readers = Plane.empty(self.plane * (warps + 1))
+        self.readers = Plane(self.plane * (warps + 1))
         self.pages: Pages | None = None  # once mbarriers or the async proxy are used
         self.remote: GlobalShadow | None = None  # reads by other blocks of the cluster, once there is one
 
@@ -188,6 +199,8 @@ class SharedShadow(Shadow):
         """From now on pages are remembered; the newest read is taken to be of all of them, by all warps."""
         self.pages = Pages(self.slots, self.stride, self.warps)
         self.pages.reads[:] = self.newest_read
+        if self.writes.stamp.is_blank:
+            return
         written = np.flatnonzero(self.writes.stamp.data)
         self.pages.note_writes(clocks, written * self.grain, self.writes.warp.data[written], self.newest_write)
 
@@ -206,8 +219,9 @@ class SharedShadow(Shadow):
             new.refine(new.grain // self.grain)
         new.newest_write, new.newest_read = self.newest_write, self.newest_read
         for mine, theirs in ((self.writes.stamp, new.writes.stamp), (self.writes.warp, new.writes.warp)):
-            new._rows(theirs, 0)[destination] = self._rows(mine, 0)[source]
-        for warp in range(self.warps + 1):
+            if not mine.is_blank:
+                new._rows(theirs, 0)[destination] = self._rows(mine, 0)[source]
+        for warp in range(self.warps + 1) if not self.readers.is_blank else ():
             new._rows(new.readers, warp)[destination] = self._rows(self.readers, warp)[source]
         if self.pages is not None:
             new.pages = self.pages.moved(slots, source, destination)
@@ -216,7 +230,7 @@ class SharedShadow(Shadow):
         places = np.full(self.slots + 1, -1)
         places[source] = destination
         for kind, hidden in self.hidden.items():
-            new.hidden[kind] = hidden.moved(self.stride // self.grain, places, len(new.writes.stamp.data))
+            new.hidden[kind] = hidden.moved(self.stride // self.grain, places, new.writes.stamp.count)
         return new
 
     def read_remotely(self, flat: np.ndarray, size: int, stamps: np.ndarray, warps: np.ndarray) -> None:
@@ -254,7 +268,7 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
 
     @property
     def _word_count(self) -> int:
-        return len(self.readers[0].stamp.data)
+        return self.readers[0].stamp.count
 
     def read(self, flat: np.ndarray, size: int, stamps: np.ndarray, warps: np.ndarray) -> None:
         """Remembers reads."""
@@ -274,7 +288,7 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
         new.written, each = self.written, stride // self.grain
         for old, fresh in zip(self.readers, new.readers, strict=True):
             for theirs, planes in ((old.stamp, fresh.stamp), (old.warp, fresh.warp)):
-                rows = theirs.data[: len(theirs.data) // each * each].reshape(-1, each)
+                rows = theirs.data[: theirs.count // each * each].reshape(-1, each)
                 planes.data[: slots * each].reshape(slots, each)[destination] = rows[source]
         if self.more is not None:
             places = np.full(self.bytes // stride + 1, -1)

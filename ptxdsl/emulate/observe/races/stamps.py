@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...run.residents import WARP
+
 TICK = 64
 SEVERAL = TICK - 1
 LANE_MASK = np.uint32(TICK - 1)
@@ -18,3 +20,10 @@ NEVER = np.uint32(0)
 ASYNC_LANE = 62  # of reads that the async proxy made for a warp
 LANDED = np.uint32(1 << 31)  # numbers of warps from here on stand for the bulk copies that complete at an mbarrier
 LANDINGS = 32  # mbarriers of a block that are told apart; those beyond share the last number
+
+
+def stamps_of(collective: bool, now: int, lanes: np.ndarray) -> np.ndarray:
+    """The stamps of accesses; a collective makes them for all lanes of a warp."""
+    if collective:
+        return np.full(len(lanes), now | SEVERAL, STAMP)
+    return (now + lanes % WARP).astype(STAMP)

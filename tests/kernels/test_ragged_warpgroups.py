@@ -98,6 +98,22 @@ def test_rows_of_the_output_in_any_order(name, config, n, rng):
 
 
 @every_machine
+def test_launches_of_which_each_reads_what_the_one_before_wrote(name, rng):
+    """Blocks of a launch begin while the last ones before it still store. Permutations, so that rows stay exact."""
+    where, ends, launches = machine(name), np.array([1, 66, 150], np.int32), 2 if name == "emulator" else 12
+    a, orders = normal(rng, (150, 64), "f16"), [rng.permutation(64) for _ in ends]
+    b = np.stack([np.eye(64, dtype=np.float16)[:, order] for order in orders])
+    read, written, b, offsets = (where.array(x) for x in (a, np.zeros_like(a), b, ends))
+    for _ in range(launches):
+        grouped_gemm_ragged(read, b, offsets, out=written, config=LOW)
+        read, written = written, read
+    for group, begin in enumerate([0, *ends[:-1]]):
+        for _ in range(launches):
+            a[begin : ends[group]] = a[begin : ends[group], orders[group]]
+    assert (where.values(read) == a).all()
+
+
+@every_machine
 def test_groups_of_few_rows_as_columns_of_wgmma(name, rng):
     config = replace(LOW, tile=(16, 128, 64), swap_ab=True)
     check_ragged(machine(name), rng, [0, 3, 20, 21, 60], 61, 136, 72, config=config)

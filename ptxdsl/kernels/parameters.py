@@ -176,11 +176,13 @@ def grouped_parameters(traits: Traits, mode: str) -> Group:
 
 
 @lru_cache(maxsize=1024)
-def ragged_parameters(traits: Traits, scatters: bool = False) -> Group:
+def ragged_parameters(traits: Traits, gathers: bool = False, scatters: bool = False) -> Group:
     """Those of `ragged_kernel`: matrices, with the elements from one group's to the next, and the sizes of the groups;
-    `rows` is how many there are of a, or of each of its matrices."""
+    `rows` is how many there are of a, or of each of its matrices. Where it `gathers`, `index` says which of the
+    `a_rows` rows of a each of these is."""
     inputs = group_view(traits.operands.inputs)
-    return pd.Parameters.of("Ragged", **ragged_fields(traits, inputs, inputs, scatters))
+    gathered = {"index": ptr[s32], "a_rows": u32} if gathers else {}
+    return pd.Parameters.of("Ragged", **ragged_fields(traits, inputs, inputs, scatters), **gathered)
 
 
 def ragged_fields(traits: Traits, a: Any, b: Any, scatters: bool = False) -> dict[str, Any]:

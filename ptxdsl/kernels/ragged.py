@@ -20,7 +20,7 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute, copy_tile, multiply_tiles
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.parameters import ragged_parameters
-from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
+from ptxdsl.kernels.sm80.copies import Copies, IndexedCopies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import GatheredCopies, GroupRows, TensorCopies, TensorView
@@ -59,25 +59,27 @@ BLOCKS = 132  # at work together, on an H200
 
 @pd.kernel
 def ragged_kernel(
-    p: ragged_parameters(traits, scatters),
+    p: ragged_parameters(traits, gathers, scatters),
     *,
     traits: WarpTraits = USUAL,
     form: str = "ragged",
     validate: bool = False,
+    gathers: bool = False,
     scatters: bool = False,
 ) -> None:
     """`p.sizes` are the end offsets of the groups, or with form="masked" how many rows of each matrix count. Where it
-    `scatters`, rows of out are those that `p.out_index` says.
+    `gathers`, rows of A are those that `p.index` says; where it `scatters`, those of out by `p.out_index`.
 
     Sizes that make no sense are taken for others that do; with `validate` the kernel stops instead.
     """
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, form)
     memory = SharedMemory(traits)
-    copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
+    of_a = IndexedCopies(traits, memory) if gathers else MatrixCopies(traits, "a", memory)
+    copies = Copies(of_a, MatrixCopies(traits, "b", memory))
 
-    def matrices(group: Scalar, first: Scalar) -> tuple[View, View, View | ScatteredView]:
-        a = _rows(p.a, first, group, traits.operands.a_major == "mn")
+    def matrices(group: Scalar, first: Scalar) -> tuple[View | ScatteredView, View, View | ScatteredView]:
+        a = _gathered(p, first) if gathers else _rows(p.a, first, group, traits.operands.a_major == "mn")
         return a, View(p.b.pointer + group.to(s64) * p.b.apart, p.b.stride), rows_of_out(p, first, group, scatters)
 
     compute(traits, memory, copies, groups_walk(p, traits, form, matrices))
@@ -232,6 +234,11 @@ def _rows(matrix: Any, first: Scalar, group: Scalar, by_column: bool = False) ->
     return View(matrix.pointer + (row + group.to(s64) * matrix.apart), matrix.stride)
 
 
+def _gathered(p: Any, first: Scalar) -> ScatteredView:
+    """A group's part of the rows that an index names, from the `first` one on."""
+    return ScatteredView(p.a.pointer, p.a.stride, p.index + first, p.rows - 1 - first, p.a_rows)
+
+
 def rows_of_out(p: Any, first: Scalar, group: Scalar, scatters: bool) -> View | ScatteredView:
     """A group's part of the output: its rows from the `first` one on, or those that an index says."""
     if not scatters:
@@ -338,9 +345,9 @@ def grouped_gemm_ragged(
     the rows of each group end. The host does not read them: nothing waits, and a CUDA graph can capture the call.
     Groups may be empty. Rows behind the last offset are not written; without `out`, these are not set.
 
-    With `rows`, int32 without gaps on the same GPU, row n of out is of a[rows[n]] instead of a[n]: tokens, each of
-    which several experts may have, are gathered on their way to shared memory, on sm_90a. A number that is none of a
-    row stands for a row of zeros.
+    With `rows`, int32 without gaps on the same GPU, row n of out is of a[rows[n]] instead of a[n], of a row-major a:
+    tokens, each of which several experts may have, are gathered on their way to shared memory. A number that is none of
+    a row stands for a row of zeros.
 
     With `out_rows`, int32 as `rows`, row n of the product goes to out[out_rows[n]], which may have any number of rows:
     back to the order of tokens. No number stands there twice; one that is none of a row of out drops its row.

@@ -57,21 +57,25 @@ def scaled_kernel(p: scaled_parameters(traits), *, traits: WarpgroupTraits = HOP
 
 @pd.kernel(reqntid=lambda traits: traits.threads)
 def scaled_ragged_kernel(
-    p: scaled_ragged_parameters(traits), *, traits: WarpgroupTraits = HOPPER_GROUPS, scaling: str = "blocks"
+    p: scaled_ragged_parameters(traits),
+    *,
+    traits: WarpgroupTraits = HOPPER_GROUPS,
+    scaling: str = "blocks",
+    form: str = "ragged",
 ) -> None:
     """The same of groups of rows, as `warpgroup_ragged_kernel`."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
     turns = TileTurns(p.turns, tiling.holders)
     begin(p.a, p.b, *([p.boxes] if traits.operands.out_boxes else []))
-    matrices, alpha = rows_of_groups(p, traits, "ragged"), _alpha(p, scaling)
+    matrices, alpha = rows_of_groups(p, traits, form), _alpha(p, scaling)
     copying, multiplying = ROLE_REGISTERS
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
-        copy_in_turn(ring, TensorCopies(traits, memory), groups_walk(p, traits, "ragged", matrices, turns.taken), turns)
+        copy_in_turn(ring, TensorCopies(traits, memory), groups_walk(p, traits, form, matrices, turns.taken), turns)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer)
         scales = SCALES[scaling](p, traits, consumer, p.rows, lambda work: (work.item[0], work.item[2]))
-        walk = groups_walk(p, traits, "ragged", matrices, turns.heard, alpha)
+        walk = groups_walk(p, traits, form, matrices, turns.heard, alpha)
         compute_rows(ring, mma, store, walk, consumer, _multiplied(ring, mma, store, scales))
 
 
@@ -111,7 +115,7 @@ def scaled_gemm(
 
     Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
     """
-    return run(KERNELS, a, b, scale_a, scale_b, None, out, config)
+    return run(KERNELS, None, a, b, scale_a, scale_b, None, out, config)
 
 
 @public
@@ -133,4 +137,26 @@ def scaled_gemm_ragged(
 
     Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
     """
-    return run(KERNELS, a, b, scale_a, scale_b, offsets, out, config)
+    return run(KERNELS, "ragged", a, b, scale_a, scale_b, offsets, out, config)
+
+
+@public
+def scaled_gemm_masked(
+    a: Any,
+    b: Any,
+    counts: Any,
+    scale_a: Any,
+    scale_b: Any,
+    *,
+    out: Any = None,
+    config: GemmConfig | None = None,
+) -> Any:
+    """out[i, :counts[i]] = (scale_a[i]·a[i, :counts[i]]) @ (scale_b[i]·b[i]) for each group i. Returns out.
+
+    a is (groups, M, K), b (groups, K, N) with column-major matrices, out (groups, M, N); `counts` are as in
+    `grouped_gemm_masked`. Scales are as in `scaled_gemm`: one of each tensor; or (groups, M, 1) and (groups, 1, N); or
+    (groups, M, ⌈K/128⌉) and (groups, ⌈K/128⌉, ⌈N/128⌉).
+
+    Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
+    """
+    return run(KERNELS, "masked", a, b, scale_a, scale_b, counts, out, config)

@@ -424,6 +424,8 @@ def _key(annotation: object) -> object:
     """What tells the annotations of fields apart; groups are alive as long as what they are fields of."""
     if isinstance(annotation, FixedArray):
         return _key(annotation.element), annotation.count
+    if isinstance(annotation, TensorMap):  # whose text does not say in which order a box lies in shared memory
+        return annotation
     return id(annotation) if isinstance(annotation, type) else repr(annotation)
 
 

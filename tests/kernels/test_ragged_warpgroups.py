@@ -17,7 +17,7 @@ from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.types import f16, f32
-from tests.kernels.test_grouped_ragged import check_ragged, ends_of, near, normal, weights
+from tests.kernels.test_grouped_ragged import TINY, check_ragged, ends_of, near, normal, weights
 from tests.machines import MACHINES, NAMES, machine
 
 ARCH = "sm_90a"
@@ -25,6 +25,7 @@ every_machine = pytest.mark.parametrize("name", MACHINES)
 LOW = GemmConfig(tile=(64, 64, 64), stages=3, atom="wgmma")
 SQUARE = GemmConfig(tile=(128, 128, 64), stages=2, atom="wgmma")
 NARROW = GemmConfig(tile=(128, 48, 64), stages=2, atom="wgmma")  # no whole box
+WARPS = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=3)
 ENDS = [0, 1, 1, 66, 130, 131, 131, 259, 300, 300]  # groups of 0, 1, 65, 64, 1, 0, 128, 41 and 0 rows
 ROWS = 312
 
@@ -58,11 +59,15 @@ def test_a_whose_rows_lie_side_by_side_goes_another_way(name, rng):
 
 
 @every_machine
-@pytest.mark.parametrize("config", [LOW, SQUARE], ids=["64 rows", "128 rows"])
-def test_rows_of_a_are_gathered(name, config, rng):
+@pytest.mark.parametrize(
+    "config, k",
+    [(LOW, 136), (SQUARE, 136), (WARPS, 136), (WARPS, 69), (TINY, 34)],
+    ids=["64 rows", "128 rows", "16 bytes", "2 bytes", "4 bytes"],
+)
+def test_rows_of_a_are_gathered(name, config, k, rng):
     """Some tokens are in several groups; numbers that are none of a row stand for zeros."""
     where, ends = machine(name), [0, 1, 66, 131, 140]
-    a, b = normal(rng, (50, 136), "bf16"), weights(rng, 5, 136, 72, "column", "bf16")
+    a, b = normal(rng, (50, k), "bf16"), weights(rng, 5, k, 72, "column", "bf16")
     rows = rng.integers(-1, 51, 150).astype(np.int32)
     out = np.full((150, 72), np.nan).astype(NAMES["bf16"])
     given = [where.array(x) for x in (a, b, np.array(ends, np.int32), rows, out)]
@@ -76,9 +81,7 @@ def test_rows_of_a_are_gathered(name, config, rng):
 
 
 @every_machine
-@pytest.mark.parametrize(
-    "config", [LOW, GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=3)], ids=["sm_90a", "sm_80"]
-)
+@pytest.mark.parametrize("config", [LOW, WARPS], ids=["sm_90a", "sm_80"])
 @pytest.mark.parametrize("n", [72, 65])
 def test_rows_of_the_output_in_any_order(name, config, n, rng):
     """Rows that no number names are not written; numbers that are none of a row are of rows that nobody wants."""
@@ -103,7 +106,7 @@ def test_launches_of_which_each_reads_what_the_one_before_wrote(name, rng):
     where, ends, launches = machine(name), np.array([1, 66, 150], np.int32), 2 if name == "emulator" else 12
     a, orders = normal(rng, (150, 64), "f16"), [rng.permutation(64) for _ in ends]
     b = np.stack([np.eye(64, dtype=np.float16)[:, order] for order in orders])
-    read, written, b, offsets = (where.array(x) for x in (a, np.zeros_like(a), b, ends))
+    read, written, b, offsets = (where.array(x) for x in (a.copy(), np.zeros_like(a), b, ends))
     for _ in range(launches):
         grouped_gemm_ragged(read, b, offsets, out=written, config=LOW)
         read, written = written, read
@@ -291,15 +294,17 @@ def test_what_cannot_gather():
     assert caught.value.message == "`rows` is int64 with strides of (1,) elements; it takes int32 without gaps"
     assert caught.value.help == "convert it before, or make a contiguous copy"
     with pytest.raises(pd.LaunchError) as caught:
-        grouped_gemm_ragged(a, b, ends, rows=np.zeros(64, np.int32), config=GemmConfig())
+        grouped_gemm_ragged(
+            a, b, ends, rows=np.zeros(64, np.int32), config=replace(LOW, tile=(16, 64, 64), swap_ab=True)
+        )
     assert caught.value.message == (
-        "`rows` gathers rows of `a`, which takes tensor copies and wgmma, on sm_90a; these go by other instructions or "
-        "by transposes"
+        "`rows` gathers rows of `a`, which kernels do that multiply these; `config` has swap_ab=True"
     )
-    assert caught.value.help == (
-        "pass a[rows], which copies them; or for large arrays, whose lines begin at multiples of 16 bytes, a "
-        'GemmConfig with atom="wgmma"'
-    )
+    assert caught.value.help == "leave swap_ab out, or pass a[rows], which copies them"
+    with pytest.raises(pd.LaunchError) as caught:
+        grouped_gemm_ragged(np.asfortranarray(a), b, ends, rows=np.zeros(64, np.int32))
+    assert caught.value.message == "`rows` gathers rows of `a`, which is column-major: they do not lie without gaps"
+    assert caught.value.help == "pass a row-major `a`, or a[rows], which copies them"
 
 
 @pytest.mark.parametrize("output", [f16, f32])

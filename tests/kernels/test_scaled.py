@@ -13,7 +13,13 @@ import ptxdsl as pd
 from ptxdsl.kernels.call import scaled as call
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_ragged, scaled_kernel, scaled_ragged_kernel
+from ptxdsl.kernels.scaled import (
+    scaled_gemm,
+    scaled_gemm_masked,
+    scaled_gemm_ragged,
+    scaled_kernel,
+    scaled_ragged_kernel,
+)
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD
@@ -132,6 +138,24 @@ def test_groups_of_rows(name, scaling, output, rng):
 
 
 @every_machine
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_masked_groups(name, scaling, rng):
+    where, counts, (rows, n, k) = machine(name), np.array([0, 70, 1, 64, -3, 99], np.int32), (70, 136, 144)
+    a, b = values(rng, len(counts), rows, k), values(rng, len(counts), n, k).swapaxes(1, 2)
+    scale_a, scale_b = scales_of(rng, scaling, rows, n, k, (len(counts),))
+    if scaling != "tensors":
+        scale_a = powers(rng, len(counts), *scale_a.shape)
+    out = np.full((len(counts), rows, n), np.nan).astype(NAMES["bf16"])
+    given = [where.array(x) for x in (a, b, counts, scale_a, scale_b, out)]
+    results = where.values(scaled_gemm_masked(*given[:5], out=given[5], config=LOW))
+    for group, count in enumerate(counts.clip(0, rows)):
+        of_a, of_b = (s if scaling == "tensors" else s[group] for s in (scale_a, scale_b))
+        exact = reference(a[group], b[group], of_a, of_b).astype(NAMES["bf16"]).astype(np.float64)
+        assert (results[group, :count] == exact[:count]).all(), group
+        assert np.isnan(results[group, count:]).all()
+
+
+@every_machine
 def test_scales_with_any_strides(name, rng):
     where, (m, n, k) = machine(name), (20, 130, 256)
     a, b = values(rng, m, k), values(rng, n, k).T
@@ -148,13 +172,24 @@ def test_no_rows(name, rng):
 
 
 A, B = np.ones((64, 256), NAMES["e4m3"]), np.ones((128, 256), NAMES["e4m3"]).T
-ONE, HALF = np.ones(1, np.float32), np.ones((64, 256), np.float16)
+ONE, HALF, ROWS = np.ones(1, np.float32), np.ones((64, 256), np.float16), np.array([64], np.int32)
 REFUSED = {
     "shapes of scales": (
         lambda: scaled_gemm(A, B, np.ones((64, 3), np.float32), ONE),
         "`scale_a` has the shape (64, 3) and `scale_b` (1,)",
         "pass one number for each tensor; (64, 1) and (1, 128) for rows and columns; or (64, 2) and (2, 1) for blocks "
         "of 128",
+    ),
+    "shapes of scales of masked groups": (
+        lambda: scaled_gemm_masked(A[None], B[None], ROWS, np.ones((64, 1), np.float32), np.ones((1, 1, 128), np.float32)),
+        "`scale_a` has the shape (64, 1) and `scale_b` (1, 1, 128)",
+        "pass one number for each tensor; (1, 64, 1) and (1, 1, 128) for rows and columns; or (1, 64, 2) and "
+        "(1, 2, 1) for blocks of 128",
+    ),
+    "a single matrix of masked groups": (
+        lambda: scaled_gemm_masked(A, B[None], ROWS, ONE, ONE),
+        "`a` has the shape (64, 256); it has 3 dimensions",
+        "pass `a` of (groups, M, K)",
     ),
     "types of scales": (
         lambda: scaled_gemm(A, B, ONE.astype(np.float64), ONE),

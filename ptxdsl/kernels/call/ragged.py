@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -149,8 +148,7 @@ def candidates_of(groups: Groups, form: str) -> list[tuple[float, GemmConfig]]:
     model, arch, operands = model_of(device), target(device), _facts_of(groups, form)
     average = rows if form == "masked" else rows / count
     sizes = np.full(count, average), n, np.full(count, k)
-    gathers = groups.index is not None  # which takes wgmma
-    by_warps = [] if gathers else ranked_tiles(sizes, arch, operands, AHEAD, model, average=True)
+    by_warps = ranked_tiles(sizes, arch, operands, AHEAD, model, average=True)
     is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
     takes_wgmma = arch == ARCH and is_read and groups.a.type is not f32  # whose low bits wgmma cuts off
     known = GroupFacts(average, n, k, count, replace(operands, batches="strided"))
@@ -175,6 +173,11 @@ def groups_of(
     counted = array_argument(name, sizes, 1, "it has one number for each group", f"pass {name} of the shape (groups,)")
     check_size_array(counted, right.batches or 0, f"`b` has {right.batches} groups")
     gathered = None if index is None else _index_of("rows", index)
+    if gathered is not None and left.major != "row":
+        raise LaunchError(
+            "`rows` gathers rows of `a`, which is column-major: they do not lie without gaps",
+            help="pass a row-major `a`, or a[rows], which copies them",
+        )
     shape = (*(left.full_shape[:-1] if gathered is None else gathered.array.shape), right.shape[1])
     scattered = None if out_index is None else _index_of("out_rows", out_index, shape[0])
     if scattered is not None and out is None:
@@ -296,12 +299,10 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
     operands, k = _facts_of(groups, form), groups.shape[2]
     device, _ = groups.device_stream
     config = _chosen(groups, form, operands, device) if config is None else of_groups(config, AHEAD)
-    if groups.index is not None and (config.atom != WGMMA or config.swap_ab):
+    if groups.index is not None and config.swap_ab:
         raise LaunchError(
-            f"`rows` gathers rows of `a`, which takes tensor copies and wgmma, on {ARCH}; "
-            "these go by other instructions or by transposes",
-            help="pass a[rows], which copies them; or for large arrays, whose lines begin at multiples of 16 bytes, a "
-            'GemmConfig with atom="wgmma"',
+            "`rows` gathers rows of `a`, which kernels do that multiply these; `config` has swap_ab=True",
+            help="leave swap_ab out, or pass a[rows], which copies them",
         )
     if config.atom != WGMMA:
         return configure(config, operands, device)
@@ -346,7 +347,7 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
     is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
     if arch != ARCH or not is_read or groups.a.type is f32:  # whose low bits wgmma cuts off
         return config
-    computing = inf if groups.index is not None else model.group(config, operands.inputs, sizes, average=True)
+    computing = model.group(config, operands.inputs, sizes, average=True)
     boxed = replace(operands, batches="strided", out_boxes=is_boxed(groups.out) and groups.out_index is None)
     known = GroupFacts(average, n, k, count, boxed)
     return choose_warpgroup_tiles(known, AHEAD, model.multiprocessors, computing) or config
@@ -392,11 +393,12 @@ def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
     a, b, out = groups.a, groups.b, groups.out
     index, scatters = groups.out_index, groups.out_index is not None
     scattered = {"out_index": index, "out_rows": out.shape[0]} if scatters else {}
+    gathered: dict[str, Any] = {} if groups.index is None else {"index": groups.index}
     if not isinstance(traits, WarpgroupTraits):
         matrices = {"a": group_values(a), "b": group_values(b), "out": group_values(out)}
-        return ragged_parameters(traits, scatters), {**matrices, **scattered}
+        count = {"a_rows": a.shape[0]} if gathered else {}
+        return ragged_parameters(traits, bool(gathered), scatters), {**matrices, **gathered, **count, **scattered}
     boxes = {"boxes": out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
-    gathered = {} if groups.index is None else {"index": groups.index}
     of_a = traits.a.map if groups.index is None else traits.a.row_map
     mapped = {"a": a.mapped(of_a), "b": b.mapped(traits.b.map), "out": group_values(out), **boxes, **gathered}
     _, turns = workspace(*groups.device_stream, u32, 0, COUNTERS)

@@ -1,4 +1,4 @@
-"""A call of scaled_gemm() or scaled_gemm_ragged(): its arrays are checked, its launch made and remembered."""
+"""A call of scaled_gemm(), or of its groups, ragged or masked: its arrays are checked, its launch made and kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_type, describe_types
 from ptxdsl.kernels.call.memory import CALLS, BriefKey, brief_key, key_of
 from ptxdsl.kernels.call.problem import GemmProblem, check_devices, check_written, problem_of
-from ptxdsl.kernels.call.ragged import group_values, groups_of, in_boxes, is_boxed, most_tiles
+from ptxdsl.kernels.call.ragged import Groups, group_values, groups_of, in_boxes, is_boxed, most_tiles
 from ptxdsl.kernels.call.residency import resident_blocks
 from ptxdsl.kernels.call.workspace import workspace
 from ptxdsl.kernels.choose.grouped import of_groups
@@ -73,30 +73,33 @@ class ScaledOperands(NamedTuple):
 
 def run(
     kernels: ScaledKernels,
+    form: str | None,
     a: object,
     b: object,
     scale_a: object,
     scale_b: object,
-    offsets: object,
+    sizes: object,
     out: object,
     config: GemmConfig | None,
 ) -> Any:
-    """The product, or those of groups of rows where `offsets` are not None. Returns out."""
-    arrays = out, a, b, scale_a, scale_b, offsets
-    brief = brief_key(kernels, config, (out is None, offsets is None), a, b)
+    """The product, or those of groups of rows in a form, "ragged" or "masked", that `sizes` tells apart. Returns
+    out."""
+    arrays = out, a, b, scale_a, scale_b, sizes
+    brief = brief_key(kernels, config, (out is None, form), a, b)
     launched = CALLS.launch(brief, (), arrays, ())
     if launched is not None:
         return launched
     chosen = settled(config)
-    call = key_of(kernels, chosen, arrays)
+    call = key_of(kernels, (form, chosen), arrays)
     if call:
         launched = CALLS.launch(*call, arrays, ())
         if launched is not None:
             return launched
-    if offsets is None:
+    if form is None:
         written, plan = _plan_of_product(kernels.product, a, b, (scale_a, scale_b), out, chosen)
     else:
-        written, plan = _plan_of_groups(kernels.ragged, a, b, (scale_a, scale_b), offsets, out, chosen)
+        groups = groups_of(form, a, b, sizes, out, FP8)
+        written, plan = groups.out, _plan_of_groups(kernels.ragged, form, groups, (scale_a, scale_b), chosen)
     if plan:
         carry_out(plan, call, arrays, written, brief=BriefKey(brief, config))
     return written.owner
@@ -159,29 +162,23 @@ def _check_type(a: ArrayArgument) -> None:
 
 
 def _plan_of_groups(
-    kernel: Kernel,
-    a: object,
-    b: object,
-    scales: tuple[object, object],
-    offsets: object,
-    out: object,
-    config: GemmConfig | None,
-) -> tuple[ArrayArgument, LaunchPlan | None]:
-    groups = groups_of("ragged", a, b, offsets, out, FP8)
+    kernel: Kernel, form: str, groups: Groups, scales: tuple[object, object], config: GemmConfig | None
+) -> LaunchPlan | None:
     (rows, n, k), count = groups.shape, groups.b.batches or 0
-    blocks = -(-k // BLOCK), -(-n // BLOCK)
-    shapes = ScaleShapes(((rows, 1), (count, 1, n)), ((rows, blocks[0]), (count, *blocks)))
+    blocks, lines = (-(-k // BLOCK), -(-n // BLOCK)), groups.a.full_shape[:-1]
+    shapes = ScaleShapes(((*lines, 1), (count, 1, n)), ((*lines, blocks[0]), (count, *blocks)))
     scaled = _scales_of(scales, shapes, [groups.a, groups.b, groups.out])
     if not groups.out.array.size or not count:
-        return groups.out, None
+        return None
     device, stream = groups.device_stream
     operands = replace(facts(groups.a, groups.b, None, groups.out, (16, 16, groups.out.widest(n))), batches="strided")
-    known = GroupFacts(rows / count, n, k, count, replace(operands, out_boxes=is_boxed(groups.out)))
+    average = rows if form == "masked" else rows / count
+    known = GroupFacts(average, n, k, count, replace(operands, out_boxes=is_boxed(groups.out)))
     traits = _traits_of(operands, known, scaled.scaling, config, device, AHEAD)
     check_mappable(k, groups.a, groups.b)
     traits = in_boxes(traits, device) if is_boxed(groups.out) else traits
-    constants = {"traits": traits, "scaling": scaled.scaling}
-    tiles = most_tiles(groups, traits.tile, "ragged")
+    constants = {"traits": traits, "scaling": scaled.scaling, "form": form}
+    tiles = most_tiles(groups, traits.tile, form)
     grid = min(tiles, resident_blocks(kernel, traits.threads, device, **constants))
     boxes = {"boxes": groups.out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
     _, turns = workspace(device, stream, u32, 0, COUNTERS)
@@ -198,7 +195,7 @@ def _plan_of_groups(
         **scaled.values,
         **boxes,
     )
-    return groups.out, LaunchPlan(kernel, grid, traits.threads, values, constants, stream=stream)
+    return LaunchPlan(kernel, grid, traits.threads, values, constants, stream=stream)
 
 
 def _scales_of(scales: Sequence[object], shapes: ScaleShapes, others: list[Any]) -> ScaledOperands:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import ptxdsl as pd
-from ptxdsl import b8, b16, ptr, s32, s64
+from ptxdsl import b8, b16, ptr, s32, s64, u32
 from ptxdsl.kernels.sm80.addresses import Addresses
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.tile import CHUNK_BYTES, OperandTile
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.tiles.product import Index, View, Work
+from ptxdsl.kernels.tiles.product import Index, ScatteredView, View, Work
 from ptxdsl.layout import in_bytes
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.value import Var
+
+NOWHERE = 0x7FFFFFFF  # more than any K: behind the end of a row
 
 
 class OperandCopies(Protocol):
@@ -22,7 +24,7 @@ class OperandCopies(Protocol):
 
     is_quick: bool
 
-    def seek(self, matrix: View, mn: tuple[Index, Index], k: tuple[Index, Index]) -> None: ...
+    def seek(self, matrix: Any, mn: tuple[Index, Index], k: tuple[Index, Index]) -> None: ...
 
     def fetch(self, slot: Index) -> None: ...
 
@@ -140,4 +142,40 @@ class MatrixCopies(TileCopies):
             self.bring(number, bases[base] + distance, source, left <= number * self.apart)
             source = source + self.between
         self.source += self.step
+        self.k_left -= self.tile.k
+
+
+class IndexedCopies(TileCopies):
+    """The copies of rows of A that an index names, which are contiguous along K: a thread keeps where each of its rows
+    is. A number that is none of a row stands for a row of zeros."""
+
+    is_quick = True
+
+    def __init__(self, traits: WarpTraits, memory: SharedMemory) -> None:
+        super().__init__(traits.a, memory.a, traits.threads)
+        self.step = self.tile.k * self.tile.type.bytes
+        self.sources = [pd.var(ptr[b8]) for _ in self.copies]
+        self.ends = [pd.var(s32) for _ in self.copies]  # how much of K is left where a row ends: 0, or all of it
+        self.k_left = pd.var(s32)
+
+    def seek(self, matrix: ScatteredView, mn: tuple[Index, Index], k: tuple[Index, Index]) -> None:
+        """Goes to the tile that begins at mn[0] and k[0]; there are rows up to mn[1], and what is copied ends at
+        k[1]."""
+        column = k[0] + self.k
+        for number, (source, end) in enumerate(zip(self.sources, self.ends, strict=True)):
+            row = mn[0] + self.mn + number * self.apart
+            named = matrix.numbers[pd.min(row, matrix.last)].bitcast(u32)
+            exists = (row < mn[1]) & (named < matrix.rows)
+            element = pd.select(exists, named, 0).to(s64) * matrix.stride + pd.cast(column, s64)
+            source.set((matrix.pointer + element).bitcast(b8))
+            end.set(pd.select(exists, pd.cast(0, s32), NOWHERE))
+        self.k_left.set((k[1] - k[0] - self.k).to(s32))
+
+    def fetch(self, slot: Index) -> None:
+        """Begins to copy the next tile to a slot of the ring."""
+        bases = [base + slot for base in self.addresses.bases]
+        for number, (base, distance) in enumerate(self.copies):
+            source = self.sources[number]
+            self.bring(number, bases[base] + distance, source, self.k_left <= self.ends[number])
+            source += self.step
         self.k_left -= self.tile.k

@@ -26,7 +26,7 @@ Multiply: TypeAlias = Callable[[Work], Sums]
 
 class Scales:
     """Where the scales of a warpgroup's rows and columns are. `p` has `scale_a` and `scale_b`; `located(work)` is the
-    group of a tile and the first of its rows among all, of which there are `rows`."""
+    group of a tile and the first of its rows among all that lie with them, of which there are `rows`."""
 
     def __init__(
         self,
@@ -45,9 +45,10 @@ class Scales:
 
     def rows_of(self, work: Work) -> list[Any]:
         """Pointers to the first scales of a thread's two rows."""
-        _, first = self.located(work)
+        group, first = self.located(work)
         rows = [pd.min(first + work.first[0] + self.row + down, self.rows - 1) for down in (0, MATRIX)]
-        return [self.a.pointer + row.to(s64) * self.a.line for row in rows]
+        matrix = self.a.pointer + pd.cast(group, s64) * self.a.apart
+        return [matrix + row.to(s64) * self.a.line for row in rows]
 
     def columns_of(self, work: Work) -> Any:
         """A pointer to the scales of B, or of the matrix of B of a group."""

@@ -29,7 +29,7 @@ from ptxdsl.kernels.sm90.maps import RewrittenMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, begin
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters
-from ptxdsl.kernels.sm90.store import warpgroup_store
+from ptxdsl.kernels.sm90.store import ListStore, warpgroup_store
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import TileTurns
 from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN, PartsWalk, VisitorWalk
@@ -98,6 +98,8 @@ def warpgroup_grouped_kernel(p: tensor_grouped_parameters(traits), *, traits: Wa
         copy_in_turn(ring, TensorCopies(traits, memory), walk, turns, maps.of)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
+        if traits.operands.out_boxes:
+            store = ListStore(traits, memory, consumer, p.boxes, p.maps)
         walk = VisitorWalk(of_device(p, p.table, pd.ctaid.x, traits, turns.heard), locate, ahead=True)
         compute_rows(ring, mma, store, walk, consumer)
 

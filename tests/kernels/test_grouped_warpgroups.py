@@ -14,7 +14,7 @@ from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD
-from ptxdsl.types import f16, f32
+from ptxdsl.types import f32
 from tests.kernels.test_grouped import check
 from tests.kernels.test_ragged_warpgroups import LOW, SQUARE
 from tests.machines import MACHINES, machine
@@ -95,6 +95,16 @@ class TestChoice:
     def test_small_ones_and_lines_that_no_tensor_copy_can_address_go_another_way(self, sizes):
         assert not isinstance(self.chosen(sizes), WarpgroupTraits)
 
+    @pytest.mark.parametrize("dtype, n, beta, boxes", [
+        (np.float16, 72, 0.0, True), (np.float16, 70, 0.0, False), (np.float32, 72, 0.0, False), (np.float16, 72, 1.0, False),
+    ])  # fmt: skip
+    def test_outputs_of_16_bits_are_stored_in_boxes(self, dtype, n, beta, boxes):
+        a, b, out = [ones(9, 64)] * 2, [ones(64, n)] * 2, [np.zeros((9, n), dtype) for _ in range(2)]
+        config = GemmConfig((64, 64, 64), stages=2, atom="wgmma")
+        b = [np.asfortranarray(x) for x in b]
+        traits = call.traits_of(group_of(a, b, out if beta else None, out, beta).row_major, config)
+        assert traits.operands.out_boxes == boxes
+
     def test_tables_of_the_host_go_another_way(self):
         assert not isinstance(self.chosen([(1024, 1024, 512)], "host"), WarpgroupTraits)
 
@@ -144,10 +154,10 @@ def test_refusals(which):
     assert caught.value.help == help
 
 
-@pytest.mark.parametrize("output", [f16, f32])
+@pytest.mark.parametrize("facts", [{"out_boxes": True}, {"c": "separate"}, {"c": "separate", "output": f32}], ids=str)
 @pytest.mark.parametrize("tile", [(128, 256), (64, 128)])
-def test_kernels_spill_nothing(output, tile):
-    traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3), Operands(output=output, c="separate"), AHEAD)
+def test_kernels_spill_nothing(facts, tile):
+    traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3), Operands(**facts), AHEAD)
     try:
         resources = warpgroup_grouped_kernel.resources("sm_90a", traits=traits)
     except pd.AssembleError as refusal:

@@ -10,7 +10,8 @@ from ptxdsl.kernels import grouped
 from ptxdsl.kernels.call import grouped as call
 from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.sm90.maps import RewrittenMaps
+from ptxdsl.kernels.sm90 import store
+from ptxdsl.kernels.sm90.maps import RewrittenMaps, RewrittenOut
 from ptxdsl.kernels.sm90.turns import TileTurns
 
 LOW = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma")
@@ -27,6 +28,20 @@ class NotAcquired(RewrittenMaps):
     """The maps in global memory are not acquired."""
 
     def _acquire(self) -> None:
+        pass
+
+
+class OutNotAcquired(RewrittenOut):
+    """Nor is that of the output."""
+
+    def _acquire(self) -> None:
+        pass
+
+
+class StoredMeanwhile(RewrittenOut):
+    """The map of the output is rewritten while boxes are stored by it."""
+
+    def _await_stored(self) -> None:
         pass
 
 
@@ -50,7 +65,7 @@ class NotReleased(TileTurns):
 def products(monkeypatch, **parts):
     """Products of five problems by a kernel of these parts."""
     for name, part in parts.items():
-        monkeypatch.setattr(grouped, name, part)
+        monkeypatch.setattr(store if name == "RewrittenOut" else grouped, name, part)
     kernel = pd.kernel(reqntid=lambda traits: traits.threads)(grouped.warpgroup_grouped_kernel.__wrapped__)
     a, b = ([np.ones(shape, np.float16) for _ in range(5)] for shape in ((8, 64), (64, 16)))
     kernels = Kernels(grouped.grouped_kernel, kernel)
@@ -65,10 +80,12 @@ def test_nothing_is_left_out(monkeypatch):
     "parts, message",
     [
         ({"RewrittenMaps": NotAcquired}, "takes the tensor map"),
+        ({"RewrittenOut": OutNotAcquired}, "takes the tensor map"),
+        ({"RewrittenOut": StoredMeanwhile}, "tensor map"),
         ({"TileTurns": NotHeard}, "turns"),
         ({"TileTurns": NotReleased}, "wait"),
     ],
-    ids=["acquire", "wait", "release"],
+    ids=["acquire", "acquire, out", "stored", "wait", "release"],
 )
 def test_a_line_that_is_left_out(monkeypatch, parts, message):
     with pytest.raises(pd.EmulationError, match=message):

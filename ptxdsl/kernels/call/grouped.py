@@ -19,6 +19,7 @@ from ptxdsl.kernels.call.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.grouped_table import ADDRESSES, Deal, address_table, deal, describe
 from ptxdsl.kernels.call.grouped_warpgroups import (
     ListValues,
+    are_lists_boxed,
     are_lists_mappable,
     check_lists_mappable,
     deal_in_turn,
@@ -28,6 +29,7 @@ from ptxdsl.kernels.call.launches import LaunchPlan, address_of
 from ptxdsl.kernels.call.lists import ProblemTable, Send, list_launch, lists_given
 from ptxdsl.kernels.call.matrix import ArrayArgument
 from ptxdsl.kernels.call.memory import CALLS, key_of_lists
+from ptxdsl.kernels.call.ragged import in_boxes
 from ptxdsl.kernels.call.residency import prepared, resident_blocks
 from ptxdsl.kernels.call.tuned import TUNE, TUNED, keep, text_of, tuned, wants_tuning
 from ptxdsl.kernels.call.upload import upload
@@ -186,7 +188,7 @@ def traits_of(
     if config is not None and config.atom == WGMMA:
         traits = configure(of_groups(config, AHEAD), operands, device, takes_warpgroups)
         check_lists_mappable(group)
-        return traits
+        return _in_boxes(traits, group)
     usual = AHEAD if c is None and not balanced else IN_TURN
     if config is not None:
         return configure(of_groups(config, usual), operands, device)
@@ -194,7 +196,16 @@ def traits_of(
     by_warps = not takes_warpgroups or target(device) != ARCH or a.type is f32  # whose low bits wgmma cuts off
     if not by_warps and are_lists_mappable(group):
         tiles = _by_warpgroups(group, operands, tiles, device) or tiles
-    return configure(tiles, operands, device, takes_warpgroups)
+    return _in_boxes(configure(tiles, operands, device, takes_warpgroups), group)
+
+
+def _in_boxes(traits: Traits, group: ProblemGroup) -> Traits:
+    """The same with outputs that tensor copies store, where they can."""
+    return (
+        in_boxes(traits, group.device_stream[0])
+        if isinstance(traits, WarpgroupTraits) and are_lists_boxed(group)
+        else traits
+    )
 
 
 def _by_warpgroups(group: ProblemGroup, operands: Operands, other: GemmConfig, device: int | None) -> GemmConfig | None:

@@ -36,6 +36,11 @@ def _without_k(group: ProblemGroup) -> np.ndarray:
     return np.asarray((m > 0) & (n > 0) & (k == 0))
 
 
+def are_lists_boxed(group: ProblemGroup) -> bool:
+    """Whether tensor copies can store all outputs of row-major problems."""
+    return group.out.type.bits == 16 and group.c is None and group.out.widest() == WIDEST_ACCESS
+
+
 def check_lists_mappable(group: ProblemGroup) -> None:
     """Raises LaunchError for lists of which tensor copies cannot address a matrix, or wgmma cannot read it."""
     if _without_k(group).any():
@@ -66,9 +71,10 @@ def _check_lines(operand: Matrices) -> None:
 
 def widen_single_lines(rows: np.ndarray, group: ProblemGroup) -> None:
     """Gives matrices of one line, in a table of problems, a distance to the next that a tensor map can have."""
-    for column, operand in zip(ADDRESSES, (group.a, group.b), strict=False):
+    matrices = group.a, group.b, group.out
+    for column, operand in zip((*ADDRESSES[:2], ADDRESSES[-1]), matrices, strict=True):
         unit = WIDEST_ACCESS // operand.type.bytes
-        rows[:, column + 1] = -(-operand.strides // unit) * unit
+        rows[:, column + 1] = np.where(operand.lines > 1, operand.strides, -(-operand.strides // unit) * unit)
 
 
 def deal_in_turn(shapes: np.ndarray, tile: tuple[int, int, int], resident: int) -> Deal:
@@ -86,7 +92,9 @@ class ListValues:
         number = int(group.out.bytes.argmax())  # of a problem with all its matrices
         self.kind, self.problems = tensor_grouped_parameters(traits), len(group.shapes)
         self.patterns = {"a": _pattern(group.a, number, traits.a.map), "b": _pattern(group.b, number, traits.b.map)}
-        self.map_bytes = blocks * map_bytes(traits.tiling.stages)
+        if traits.operands.out_boxes:
+            self.patterns["boxes"] = _pattern(group.out, number, traits.out_map)
+        self.map_bytes = blocks * map_bytes(traits)
 
     def __call__(
         self, table: Any, schedule: Any, factors: tuple[float, ...], device: int | None, stream: int

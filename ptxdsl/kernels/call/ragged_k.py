@@ -174,7 +174,7 @@ def _mapped(groups: Groups, traits: WarpgroupTraits, blocks: int) -> dict[str, A
     """What the kernel of the sm_90a path takes beside: maps of all rows, and memory for those of groups."""
     device, stream = groups.device_stream
     boxes = {"boxes": groups.out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
-    maps = room(device, stream, "maps", blocks * map_bytes(traits.tiling.stages))
+    maps = room(device, stream, "maps", blocks * map_bytes(traits))
     _, turns = workspace(device, stream, u32, 0, COUNTERS)
     a, b = _plane(groups.a), _plane(groups.b)
     return {"a_map": a.mapped(traits.a.map), "b_map": b.mapped(traits.b.map), "maps": maps, "turns": turns, **boxes}

@@ -110,10 +110,12 @@ def tensor_ragged_k_parameters(traits: WarpgroupTraits) -> Group:
 @lru_cache(maxsize=1024)
 def tensor_grouped_parameters(traits: WarpgroupTraits) -> Group:
     """Those of `warpgroup_grouped_kernel`: A and B of one of the problems, whose tensor maps are the patterns of all;
-    `maps` is memory for RewrittenMaps; `turns` are the counters of TileTurns; else as `grouped_kernel`."""
+    `boxes` is one of the outputs, where they are stored in boxes; `maps` is memory for the maps that blocks rewrite;
+    `turns` are the counters of TileTurns; else as `grouped_kernel`."""
     numbers = {"problems": u32, "alpha": traits.scalar, "beta": traits.scalar}
     memory = {"maps": ptr[b8], "turns": ptr[u32], "table": ptr[s64]}
-    return pd.Parameters.of("TensorGrouped", a=traits.a.map, b=traits.b.map, **memory, **numbers)
+    boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
+    return pd.Parameters.of("TensorGrouped", a=traits.a.map, b=traits.b.map, **boxes, **memory, **numbers)
 
 
 @lru_cache(maxsize=1024)

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import ptxdsl as pd
 from ptxdsl.kernels.sm90.addend import Addend
 from ptxdsl.kernels.sm90.copies import TensorView
+from ptxdsl.kernels.sm90.maps import RewrittenOut
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -14,6 +15,7 @@ from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.store.traced import traced
 from ptxdsl.kernels.store.words import pack, unpack
 from ptxdsl.kernels.tiles.product import Part, Work
+from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue
 
 MATRIX = 8  # rows and columns of a matrix of stmatrix
@@ -148,7 +150,37 @@ class GroupStore:
         self.boxes.finish()
 
 
-WarpgroupStore: TypeAlias = Store | TensorStore | GroupStore
+class ListStore:
+    """The same of problems of a list, whose out is a View: by a map that is rewritten for each of them."""
+
+    def __init__(
+        self,
+        traits: WarpgroupTraits,
+        memory: SharedTiles,
+        consumer: pd.warpgroup,
+        pattern: MappedTensor,
+        maps: PointerValue,
+    ) -> None:
+        self.boxes = TensorStore(traits, memory, consumer)
+        self.map = RewrittenOut(traits, pattern, maps, consumer)
+        with pd.if_(self.map.warp == 0):
+            self.map.begin()
+
+    def prepare(self, work: Work) -> None:
+        """While the first products are under way."""
+        self.map.follow(work)
+
+    def __call__(self, part: Part) -> None:
+        """Begins to store sums that are complete."""
+        product = part.work.product._replace(out=self.map.map(0))
+        self.boxes(part._replace(work=part.work._replace(product=product)))
+
+    def finish(self) -> None:
+        """As of a TensorStore."""
+        self.boxes.finish()
+
+
+WarpgroupStore: TypeAlias = Store | TensorStore | GroupStore | ListStore
 
 
 def group_store(traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> WarpgroupStore:

@@ -38,13 +38,6 @@ class OutNotAcquired(RewrittenOut):
         pass
 
 
-class StoredMeanwhile(RewrittenOut):
-    """The map of the output is rewritten while boxes are stored by it."""
-
-    def _await_stored(self) -> None:
-        pass
-
-
 class NotHeard(TileTurns):
     """Warps that multiply do not wait for the number of their next tile."""
 
@@ -81,11 +74,10 @@ def test_nothing_is_left_out(monkeypatch):
     [
         ({"RewrittenMaps": NotAcquired}, "takes the tensor map"),
         ({"RewrittenOut": OutNotAcquired}, "takes the tensor map"),
-        ({"RewrittenOut": StoredMeanwhile}, "tensor map"),
         ({"TileTurns": NotHeard}, "turns"),
         ({"TileTurns": NotReleased}, "wait"),
     ],
-    ids=["acquire", "acquire, out", "stored", "wait", "release"],
+    ids=["acquire", "acquire, out", "wait", "release"],
 )
 def test_a_line_that_is_left_out(monkeypatch, parts, message):
     with pytest.raises(pd.EmulationError, match=message):

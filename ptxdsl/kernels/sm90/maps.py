@@ -158,11 +158,8 @@ class RewrittenOut(ChangedMaps):
             self.problem.set(work.item[0])
             with pd.if_(self.warp == 0):
                 with pd.if_(self.leads):
-                    self._await_stored()
+                    pd.ptx.cp.async_.bulk.wait_group(0)
                 self.rewrite([(work.product.out, work.product.m, work.product.n)])
-
-    def _await_stored(self) -> None:
-        pd.ptx.cp.async_.bulk.wait_group(0)
 
     def _kept(self, number: int) -> PointerValue:
         return self.kept

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import ir
-from ..errors import EmulationError
-from ..layout.descriptors import OPERAND_K_BYTES, decode
+from ..layout.descriptors import OPERAND_K_BYTES
 from ..layout.mma_shapes import WGMMA, WGMMA_M, WarpgroupProduct
 from ..types import TYPES, Type, b32
 from .form import Form
@@ -118,8 +117,6 @@ class WgmmaMmaAsync(Op):
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
         named = dict(zip((o.name for o in i.operands if o.read or o.role == "both"), inputs, strict=True))
         transposed = bool(named.get("trans_a", 0)), bool(named.get("trans_b", 0))
-        if is_sparse(i):
-            _check_span(i, np.asarray(named["b_desc"]), transposed[1])
         order, n = m.warpgroups(), extents(i)[0]
         depths = OPERAND_K_BYTES, OPERAND_K_BYTES * (2 if is_sparse(i) else 1)
         read = [
@@ -153,17 +150,6 @@ class WgmmaMmaAsync(Op):
     ) -> np.ndarray:
         """The sums after like products that follow each other; of `multiply_add`."""
         return multiply_add(m, i, order, sums, factors, held, chunks)
-
-
-def _check_span(i: Opcode, descriptors: np.ndarray, transposed: bool) -> None:
-    """Refuses a B that has more bytes along K than its swizzle: where the second half lies nobody says."""
-    span = decode(int(descriptors.flat[0])).swizzle_bytes
-    if not transposed and 0 < span < 2 * OPERAND_K_BYTES:
-        raise EmulationError(
-            f"`{i.text}` cannot be emulated yet: B is K-major under a swizzle of {span} bytes, and has "
-            f"{2 * OPERAND_K_BYTES} bytes along K",
-            help="let B have a swizzle of 64 or 128 bytes, or run this kernel on a GPU",
-        )
 
 
 def _columns(i: Opcode, m: Step, named: dict[str, Any]) -> np.ndarray:

@@ -82,16 +82,15 @@ def decode(descriptor: int) -> Fields:
 def chunk_offset(fields: Fields, row: Number, chunk: Number, transposed: bool) -> Computed:
     """Bytes from the start, before the swizzle, of a chunk of one instruction's operand.
 
-    K-major: chunk 0 or 1 of a row of M or N. Transposed: chunk number `chunk`, of eight elements of M or N, of row
-    `row` of K.
+    K-major: chunk number `chunk`, of 16 bytes of K, of a row of M or N; what a swizzle's span does not hold, as of a
+    sparse product, is `leading` bytes on. Transposed: chunk number `chunk`, of eight elements of M or N, of row `row`
+    of K.
     """
     span, leading, stride = fields.swizzle_bytes, fields.leading_bytes, fields.stride_bytes
     inner, outer = row % ATOM_ROWS, row // ATOM_ROWS
-    if not transposed:
-        step = CHUNK_BYTES if span else leading
-        return inner * (span or CHUNK_BYTES) + outer * stride + chunk * step
     if not span:
-        return inner * CHUNK_BYTES + outer * leading + chunk * stride
+        by_row, by_chunk = (leading, stride) if transposed else (stride, leading)
+        return inner * CHUNK_BYTES + outer * by_row + chunk * by_chunk
     chunks = span // CHUNK_BYTES
     return inner * span + outer * stride + chunk % chunks * CHUNK_BYTES + chunk // chunks * leading
 

@@ -13,6 +13,7 @@ import importlib
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from typing import Any
 
 import common
@@ -24,7 +25,7 @@ from ptxdsl.kernels.gemm import KERNELS, gemm
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.runtime.timing import GpuClock, at_rest
 
-SHAPES = ((256, 256, 4096), (512, 4096, 1024), (3000, 3000, 3000))
+SHAPES = ((16, 8192, 8192), (256, 256, 4096), (1000, 1000, 1000), (1536, 3072, 768), (4096, 4096, 4096))
 CONFIGS = [{"threads": threads, "each": each} for threads in (32, 128, 512) for each in (1, 4, 16)]
 
 
@@ -86,30 +87,39 @@ def kernels(torch: Any) -> list[common.Row]:
 
 
 def loads() -> list[common.Row]:
-    """Milliseconds to machine code on the GPU in two processes, of which the first compiles."""
+    """Milliseconds to machine code on the GPU in two processes, of which the first compiles. A kernel that is not
+    counted wakes the driver before."""
     rows = []
     for number in range(2):
         done = subprocess.run([sys.executable, __file__, "one-load"], check=True, capture_output=True, text=True)
-        traced, loaded, again = map(float, done.stdout.split()[-3:])
-        rows.append(
-            {"process": number + 1, "GEMM to PTX, ms": traced, "its code, ms": loaded, "small one, all, ms": again}
+        names = (
+            "small: trace, ms",
+            "code, ms",
+            "on the GPU, ms",
+            "GEMM: trace, ms",
+            "its code, ms",
+            "it on the GPU, ms",
         )
+        rows.append({"process": number + 1, **dict(zip(names, map(float, done.stdout.split()[-6:]), strict=True))})
     return rows
 
 
 def one_load() -> None:
-    """The GEMM by wgmma and a small kernel, until each could be launched."""
-    arch = driver.device(0).arch
+    """A small kernel and a GEMM, until each could be launched: to PTX, to machine code, and that in the driver."""
+    arch, small = driver.device(0).arch, scaled.kernel
+    constants = {"traits": GemmConfig().traits(Operands(pd.bf16, pd.bf16))}
     with driver.on(0):
-        kernel, constants = KERNELS.warps, {"traits": GemmConfig().traits(Operands(pd.bf16, pd.bf16))}
-        start = time.perf_counter()
-        variant = kernel.variant(arch, constants)
-        variant.text  # noqa: B018
-        traced = time.perf_counter()
-        variant.compiled(arch).on(0)
-        loaded = time.perf_counter()
-        scaled.kernel.variant(arch, CONFIGS[0]).compiled(arch).on(0)
-        print(*(f"{1e3 * each:.2f}" for each in (traced - start, loaded - traced, time.perf_counter() - loaded)))
+        small.variant(arch, CONFIGS[0]).compiled(arch).on(0)
+        print(*steps(small, arch, CONFIGS[1]), *steps(KERNELS.warps, arch, constants))
+
+
+def steps(kernel: Any, arch: str, constants: dict[str, Any]) -> list[str]:
+    times = [time.perf_counter()]
+    variant = kernel.variant(arch, constants)
+    for step in (lambda: variant.text, lambda: variant.compiled(arch), lambda: variant.compiled(arch).on(0)):
+        step()
+        times.append(time.perf_counter())
+    return [f"{1e3 * (later - earlier):.2f}" for earlier, later in pairwise(times)]
 
 
 if __name__ == "__main__":

@@ -12,13 +12,15 @@ New here: ptxdsl.torch under torch.distributed. Tokens travel in parts, on a sec
 
 import os
 import sys
+from itertools import product
+from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
 from arrays import ON_GPU, check
 from torch import nn
 
-from ptxdsl.torch import Linear, combine, grouped_gemm_ragged, route
+from ptxdsl.torch import Linear, Routes, combine, grouped_gemm_ragged, route
 
 BENCH = "--bench" in sys.argv
 EXPERTS, CHOSEN = 8, 2
@@ -69,6 +71,18 @@ class SecondStream:
         return rows
 
 
+class Travel(NamedTuple):
+    """Of a part of the tokens: the rows that leave, sorted by expert, and their routes; how many come from each rank
+    for each local expert, and where those of each end; how many go to and come from each rank."""
+
+    rows: torch.Tensor
+    routes: Routes
+    counts: list[list[int]]
+    ends: torch.Tensor
+    sent: list[int]
+    received: list[int]
+
+
 class ExpertParallel(nn.Module):
     """(tokens, width) of this rank to the same. Rank r holds experts r·E/R … of E; all hold the router.
 
@@ -87,33 +101,40 @@ class ExpertParallel(nn.Module):
         """The tokens of a part travel on a second stream while those of another are multiplied, where there are any."""
         stream = SecondStream(used=parts > 1)
         travels = self.plan(tokens.chunk(parts))
-        arriving = [stream.exchange(rows, sent, received) for rows, _, _, sent, received in travels]
+        arriving = [stream.exchange(t.rows, t.sent, t.received) for t in travels]
         back = []
-        for rows, (_, _, incoming, sent, received) in zip(arriving, travels, strict=True):
-            back.append(stream.exchange(self.multiply(stream.arrived(*rows), incoming), received, sent))
-        return torch.cat([combine(stream.arrived(*rows), t[1]) for rows, t in zip(back, travels, strict=True)])
+        for rows, t in zip(arriving, travels, strict=True):
+            done = self.multiply(stream.arrived(*rows), t.counts, t.ends)
+            back.append(stream.exchange(done, t.received, t.sent))
+        return torch.cat([combine(stream.arrived(*rows), t.routes) for rows, t in zip(back, travels, strict=True)])
 
     def plan(self, parts):
-        """Of each part: the rows that leave, sorted by expert; their routes; how many come for each local expert from
-        each rank; how many go to and come from each rank, for which the host waits once."""
+        """The travel of each part; the host waits once, for how many rows go where."""
         routes = [route(self.router(tokens), self.chosen) for tokens in parts]
         ends = torch.stack([each.ends for each in routes])
         counts = ends.diff(prepend=ends.new_zeros(len(parts), 1))
         leaving = counts.view(len(parts), self.ranks, self.local).transpose(0, 1).contiguous()
         incoming = torch.empty_like(leaving)
         dist.all_to_all_single(incoming, leaving)
-        sent, received = torch.stack([leaving.sum(2).t(), incoming.sum(2).t()]).tolist()
+        ends = incoming.sum(0).cumsum(1).to(torch.int32)
+        leaving, incoming = torch.stack([leaving, incoming]).transpose(1, 2).tolist()
         rows = [tokens[each.source] for tokens, each in zip(parts, routes, strict=True)]
-        return list(zip(rows, routes, incoming.unbind(1), sent, received, strict=True))
+        sent, received = ([[sum(of_rank) for of_rank in part] for part in each] for each in (leaving, incoming))
+        return [Travel(*each) for each in zip(rows, routes, incoming, ends.unbind(), sent, received, strict=True)]
 
-    def multiply(self, rows, incoming):
+    def multiply(self, rows, counts, ends):
         """The rows through their experts: they come sorted by rank, and are multiplied sorted by expert."""
-        experts = torch.arange(self.local, device=rows.device).repeat(self.ranks)
-        order = experts.repeat_interleave(incoming.flatten(), output_size=len(rows)).argsort(stable=True)
-        ends = incoming.sum(0).cumsum(0).to(torch.int32)
-        hidden = nn.functional.silu(self.grouped(rows[order], self.up, ends))
-        done = self.grouped(hidden, self.down, ends)
-        return torch.empty_like(done).index_copy(0, order, done)
+        by_rank = list(product(range(self.ranks), range(self.local)))
+        by_expert = sorted(by_rank, key=lambda pair: pair[1])
+        rows = reordered(rows, counts, by_rank, by_expert)
+        hidden = nn.functional.silu(self.grouped(rows, self.up, ends))
+        return reordered(self.grouped(hidden, self.down, ends), counts, by_expert, by_rank)
+
+
+def reordered(rows, counts, order, wanted):
+    """Blocks of rows, counts[rank][expert] of them each, from one order of (rank, expert) to another."""
+    blocks = dict(zip(order, rows.split([counts[rank][expert] for rank, expert in order]), strict=True))
+    return torch.cat([blocks[pair] for pair in wanted])
 
 
 def by_torch(rows, weights, ends):

@@ -18,6 +18,16 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ptxdsl import assemble as assemble
+    from ptxdsl import config as config
+    from ptxdsl import errors as errors
+    from ptxdsl import jax as jax
+    from ptxdsl import kernels as kernels
+    from ptxdsl import layout as layout
+    from ptxdsl import runtime as runtime
+    from ptxdsl import schedule as schedule
+    from ptxdsl import torch as torch
+    from ptxdsl import types as types
     from ptxdsl.debug.session import debug
     from ptxdsl.errors import (
         AssembleError,
@@ -132,7 +142,7 @@ _STATEMENTS = ("break_", "continue_", "return_")
 _MODULES = ("assemble", "config", "errors", "kernels", "layout", "runtime", "schedule", "types", "torch", "jax")
 
 
-def __getattr__(name: str) -> Any:
+def _loaded(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
     if name not in __all__ and name not in _SHADOWING:
@@ -146,6 +156,10 @@ def __getattr__(name: str) -> Any:
     else:
         globals()[name] = value
     return value
+
+
+if not TYPE_CHECKING:  # type checkers read the imports above, so that a misspelt name is an error
+    __getattr__ = _loaded
 
 
 def __dir__() -> list[str]:

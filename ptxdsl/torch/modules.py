@@ -26,6 +26,9 @@ class Linear(nn.Linear):
         return linear(x, self.weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
 
 
+FEW = 1 << 15  # experts, whose numbers have two bytes
+
+
 class Routes(NamedTuple):
     """Where rows go that are sorted by expert: `source` says which token each row is, `ends` where the rows of each
     expert end (int32), `weights` (tokens, chosen) what each choice counts, `rank` (tokens, chosen) which row it is."""
@@ -39,8 +42,9 @@ class Routes(NamedTuple):
 def route(scores: Tensor, chosen: int) -> Routes:
     """The best experts of each token by scores (tokens, experts). The host waits for nothing."""
     weights, experts = scores.softmax(-1, dtype=torch.float32).topk(chosen, dim=-1)
-    ordered, order = experts.flatten().sort(stable=True)
-    ends = torch.searchsorted(ordered, torch.arange(scores.shape[1], device=scores.device), right=True)
+    kind = torch.int16 if scores.shape[1] < FEW else torch.int64  # sorted byte by byte
+    ordered, order = experts.flatten().to(kind).sort(stable=True)
+    ends = torch.searchsorted(ordered, torch.arange(scores.shape[1], device=scores.device, dtype=kind), right=True)
     rank = torch.empty_like(order)
     rank[order] = torch.arange(len(order), device=order.device)
     weights = weights / weights.sum(-1, keepdim=True)

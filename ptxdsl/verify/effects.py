@@ -38,33 +38,37 @@ def written(function: ir.Function) -> frozenset[str]:
     address that is stored in shared or local memory, or passed to a function of the module, is followed to where it is
     used. One that is stored anywhere else, or passed to a function that is not there, counts as written through.
     """
-    return frozenset(map(str, _written(function, _of_callees(function))))
+    steps = {function: _steps(function)}
+    return frozenset(map(str, _written(function, _of_callees(function, steps), steps)))
 
 
 Written = Mapping[ir.Function, frozenset[int]]
 """The parameters of functions, by their numbers, through which they may write."""
+Steps = dict[ir.Function, list["_Step"]]
 
 
-def _written(function: ir.Function, callees: Written) -> Origins:
+def _written(function: ir.Function, callees: Written, steps: Steps) -> Origins:
     """The parameters of a function through which it may write."""
     variables = [p for p in function.parameters if isinstance(p, ir.Variable)]
     parameters = {p for p in variables if p.type.bits == 64 and not p.shape}
     structs = {p for p in variables if p.shape}
-    through = _Flow(parameters, structs, _steps(function), callees).written()
+    through = _Flow(parameters, structs, steps[function], callees).written()
     return frozenset(o for o in through if isinstance(o, StructWord) or o in parameters | structs)
 
 
-def _of_callees(function: ir.Function) -> Written:
-    """What the functions that it calls write, and those that they call: from nothing on, until that is no news."""
+def _of_callees(function: ir.Function, steps: Steps) -> Written:
+    """What the functions that it calls write, and those that they call, whose steps are added: from nothing on, until
+    that is no news."""
     callees: dict[ir.Function, frozenset[int]] = {}
     pending = [function]
     while pending:
-        called = {step.call.function for step in _steps(pending.pop()) if step.call}
+        called = {step.call.function for step in steps[pending.pop()] if step.call}
         new = [each for each in called if each is not None and each not in callees]
+        steps.update((each, _steps(each)) for each in new)
         callees |= dict.fromkeys(new, frozenset[int]())
         pending += new
     while True:
-        found = {callee: _numbers(callee, _written(callee, callees)) for callee in callees}
+        found = {callee: _numbers(callee, _written(callee, callees, steps)) for callee in callees}
         if found == callees:
             return callees
         callees = found

@@ -21,12 +21,9 @@ if TYPE_CHECKING:
     from ptxdsl import assemble as assemble
     from ptxdsl import config as config
     from ptxdsl import errors as errors
-    from ptxdsl import jax as jax
-    from ptxdsl import kernels as kernels
     from ptxdsl import layout as layout
     from ptxdsl import runtime as runtime
     from ptxdsl import schedule as schedule
-    from ptxdsl import torch as torch
     from ptxdsl import types as types
     from ptxdsl.debug.session import debug
     from ptxdsl.errors import (

@@ -72,7 +72,7 @@ saxpy[(8,), (128,)](np.zeros(4), Row(data=np.zeros(4), stride=1), 2.0, 1000)
         assert mypy(text) == ['4: error: "Row" has no attribute "m"  [attr-defined]']
 
     def test_every_public_name_is_known_and_a_misspelt_one_is_an_error(self, mypy):
-        names = [*pd.__all__, "layout", "kernels", "schedule", "config", "types", "errors", "torch"]
+        names = [*pd.__all__, "layout", "schedule", "config", "types", "errors", "runtime"]
         lines = ["import ptxdsl as pd", *(f"pd.{name}" for name in names), "pd.tidx"]
         assert mypy("\n".join(lines)) == [
             f'{len(lines)}: error: Module has no attribute "tidx"; maybe "tid"?  [attr-defined]'

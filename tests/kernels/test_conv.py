@@ -404,11 +404,11 @@ REFUSALS = [
     (lambda x, w: conv2d(x, w[0]), "`w` has the shape (3, 3, 8); filters have four dimensions, (K, R, S, C)\n"
      "  help: one filter of (R, S, C) is w[None]"),
     (lambda x, w: conv2d(x, w.astype(np.float32)), "`x` is float16 and `w` is float32\n"
-     "  help: conv2d takes images and filters of one type, float16, bfloat16, float32, float64, int8 or uint8; "
-     "convert them before"),
+     "  help: conv2d takes images and filters of one type, float16, bfloat16, float32, float64, int8 or uint8, "
+     "on sm_90a also float8_e4m3fn or float8_e5m2; convert them before"),
     (lambda x, w: conv2d(x.astype(np.int16), w.astype(np.int16)), "`x` is int16 and `w` is int16\n"
-     "  help: conv2d takes images and filters of one type, float16, bfloat16, float32, float64, int8 or uint8; "
-     "convert them before"),
+     "  help: conv2d takes images and filters of one type, float16, bfloat16, float32, float64, int8 or uint8, "
+     "on sm_90a also float8_e4m3fn or float8_e5m2; convert them before"),
     (lambda x, w: conv2d(x, w[..., :4]), "`x` has 8 channels and `w` takes 4\n"
      "  help: conv2d has no groups: call it for each of the 2, with the channels of one, x[..., i : i + 4], its filters, "
      "and its channels of out"),

@@ -9,19 +9,23 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
+from ptxdsl.kernels.call.configure import Choice
+from ptxdsl.kernels.call.conv import chosen_plan
+from ptxdsl.kernels.call.conv_problem import convolution_of, window
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.conv import conv2d, warpgroup_conv2d_kernel
+from ptxdsl.kernels.conv import CONVOLUTIONS, conv2d, conv2d_kernel, warpgroup_conv2d_kernel
 from ptxdsl.kernels.epilogue import add_relu, per_column, relu
 from ptxdsl.kernels.gemm import warpgroup_gemm_kernel
 from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.sm90.packed import packing_kernel
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Strips
-from ptxdsl.schedule import HorizontalThreadblockSwizzle, IdentityThreadblockSwizzle
+from ptxdsl.schedule import Conv2dProblem, HorizontalThreadblockSwizzle, IdentityThreadblockSwizzle
 from ptxdsl.types import f16, f32
 from tests.kernels.test_conv import check, hold, plain, poisoned, values
 from tests.kernels.test_schedules import few_blocks
-from tests.machines import MACHINES, machine
+from tests.machines import MACHINES, NAMES, machine
 
 __all__ = ["few_blocks"]  # a fixture for all tests here
 ARCH = "sm_90a"
@@ -84,13 +88,13 @@ def test_any_sizes(name, rng):
 
 
 @every_machine
-@pytest.mark.parametrize("tile", [(64, 16), (64, 256), (128, 64), (128, 128), (128, 192), (128, 256)], ids=str)
+@pytest.mark.parametrize("tile", [(64, 16), (128, 96), (128, 256)], ids=str)
 def test_all_tiles(name, tile, rng):
-    check(machine(name), rng, (3, 9, 10, 72), (136, 3, 3), pad=1, config=tiles(*tile))
+    check(machine(name), rng, (2, 9, 8, 72), (136, 3, 2), pad=1, config=tiles(*tile))
 
 
 @every_machine
-@pytest.mark.parametrize("tile", [(16, 64), (48, 128)], ids=str)
+@pytest.mark.parametrize("tile", [(16, 64), (48, 128), (128, 64), (192, 128)], ids=str)
 def test_tiles_that_are_swapped(name, tile, rng):
     check(machine(name), rng, (2, 7, 6, 64), (136, 3, 3), pad=1, config=tiles(*tile, swap_ab=True))
 
@@ -106,13 +110,24 @@ def test_all_types(name, inputs, output, depth, rng):
 
 
 @every_machine
+@pytest.mark.parametrize("inputs", ["e4m3", "e5m2"])
+@pytest.mark.parametrize("window", [1, 3])
+def test_8_bit_floats(name, inputs, window, rng):
+    """Small integers, whose sums are exact."""
+    where, moves = machine(name), {"pad": window // 2, "stride": 2}
+    x, w = (rng.integers(-3, 4, shape).astype(NAMES[inputs]) for shape in ((2, 9, 8, 48), (24, window, window, 48)))
+    out = where.array(poisoned((2, 5, 4, 24), "f32"))
+    conv2d(where.array(x), where.array(w), out=out, **moves)
+    assert (where.values(out) == plain(x, w, **moves)).all()
+
+
+@every_machine
 @pytest.mark.parametrize("reduction", ["cluster", "scatter", "parallel", "serial"])
-@pytest.mark.parametrize("split_k", [2, 5])
-def test_blocks_share_a_sum(name, reduction, split_k, rng):
+@pytest.mark.parametrize(("split_k", "channels"), [(2, 72), (5, 16)])
+def test_blocks_share_a_sum(name, reduction, split_k, channels, rng):
     """A slice begins amid the window, and amid its channels; one may have nothing to add."""
     config = tiles(64, 64, schedule=IdentityThreadblockSwizzle(1), reduction=reduction)
-    for channels in (72, 8):
-        check(machine(name), rng, (2, 9, 8, channels), (72, 3, 3), pad=1, config=config, split_k=split_k)
+    check(machine(name), rng, (2, 7, 8, channels), (72, 3, 3), pad=1, config=config, split_k=split_k)
 
 
 @every_machine
@@ -171,6 +186,43 @@ def test_every_second_line(name, rng):
     hold(where.values(out), plain(x, w, 1), plain(np.abs(x), np.abs(w), 1), w[0].size, "f16")
 
 
+@every_machine
+@pytest.mark.parametrize(
+    ("channels", "inputs", "output", "moves"),
+    [
+        (3, "f16", "f16", {"pad": 3, "stride": 2}),
+        (4, "bf16", "bf16", {"pad": ((2, 3), (0, 1)), "stride": (2, 1)}),
+        (8, "f16", "f32", {"pad": 1, "stride": (3, 2)}),
+        (2, "f16", "f16", {"pad": 1, "stride": (4, 3)}),
+        (1, "f16", "f16", {"pad": 2, "dilation": (2, 1)}),
+        (3, "f32", "f32", {"pad": 1}),
+        (3, "s8", "s32", {"pad": 3, "stride": 4}),
+        (12, "u8", "s32", {"pad": 1, "stride": 2}),
+    ],
+)
+def test_images_of_few_channels_are_packed(name, channels, inputs, output, moves, rng):
+    """Into lines of windows, several of them where strides allow; a window of more columns takes several boxes."""
+    config = tiles(64, 64, {"f32": 32, "s8": 128, "u8": 128}.get(inputs, 64))
+    how = {"inputs": inputs, "output": output, "config": config, **moves}
+    check(machine(name), rng, (2, 13, 11, channels), (24, 5, 7), **how)
+    if channels == 4:
+        check(machine(name), rng, (1, 9, 20, channels), (70, 3, 17), **how | {"pad": 9})
+
+
+@every_machine
+def test_packed_images_may_lie_apart(name, rng):
+    """Images are channels of larger ones, filters lie apart, and each launch packs anew."""
+    where = machine(name)
+    for _ in range(2):
+        whole, w = values(rng, (2, 9, 8, 5), "f16"), values(rng, (10, 30), "f16")
+        whole[..., 3:] = w[:, 27:] = np.nan
+        x, filters = whole[..., :3], w[:, :27].reshape(10, 3, 3, 3)
+        apart = np.lib.stride_tricks.as_strided(w, (10, 3, 3, 3), [2 * n for n in (30, 9, 3, 1)])
+        given = apart if name == "emulator" else where.array(w).as_strided((10, 3, 3, 3), (30, 9, 3, 1))
+        out = conv2d(where.array(whole)[..., :3], given, pad=1, config=LOW)
+        hold(where.values(out), plain(x, filters, 1), plain(np.abs(x), np.abs(filters), 1), 27, "f16")
+
+
 def test_one_kernel_serves_all_sizes_paddings_and_strides(rng):
     check(machine("emulator"), rng, (1, 9, 8, 16), (24, 3, 3), pad=1, config=LOW)
     kernels = set(warpgroup_conv2d_kernel._variants)
@@ -187,8 +239,8 @@ def test_windows_of_one_pixel_are_a_product(rng):
     assert set(warpgroup_gemm_kernel._variants) > products
 
 
-@pytest.mark.parametrize("tile", [(128, 256), (128, 128), (128, 64), (64, 128), (64, 64)], ids=str)
-@pytest.mark.parametrize(("output", "boxes"), [(f16, True), (f16, False), (f32, False)], ids=str)
+@pytest.mark.parametrize("tile", [(128, 256), (128, 192), (64, 256)], ids=str)
+@pytest.mark.parametrize(("output", "boxes"), [(f16, True), (f32, False)], ids=str)
 def test_kernels_spill_nothing(tile, output, boxes):
     operands = Operands(output=output, out_boxes=boxes)
     traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3), operands, Strips())
@@ -207,7 +259,62 @@ def test_the_copying_thread_divides_by_tiles_not_by_lines():
     assert "div." not in loop and "rem." not in loop
 
 
-IMAGES, FILTERS = (2, 5, 6, 8), (4, 3, 3, 8)
+def chosen(image, filters, dtype=np.float16, **moves):
+    """The launch of a call without a configuration."""
+    x, w = np.empty(image, dtype), np.empty((*filters, image[3]), dtype)
+    out = np.empty(plain_shape(image, filters, **moves), dtype)
+    problem = convolution_of(x, w, out, window(moves.get("pad", 0), moves.get("stride", 1), moves.get("dilation", 1)))
+    return chosen_plan(CONVOLUTIONS, problem, Choice())
+
+
+def plain_shape(image, filters, pad=0, stride=1, dilation=1):
+    sizes = Conv2dProblem(
+        *image, *filters, pad=((pad, pad), (pad, pad)), stride=(stride, stride), dilation=(dilation, dilation)
+    )
+    return sizes.N, sizes.P, sizes.Q, sizes.K
+
+
+class TestChoice:
+    """Of calls that do not choose."""
+
+    @pytest.mark.parametrize("batch", [32, 128])
+    def test_windows(self, batch):
+        plan = chosen((batch, 28, 28, 128), (128, 3, 3), pad=1)
+        assert plan.kernel is warpgroup_conv2d_kernel and not plan.before
+
+    def test_strides(self):
+        assert chosen((32, 56, 56, 256), (512, 1, 1), stride=2).kernel is warpgroup_conv2d_kernel
+
+    def test_windows_of_one_pixel(self):
+        assert chosen((32, 56, 56, 64), (256, 1, 1)).kernel is warpgroup_gemm_kernel
+
+    @pytest.mark.parametrize("channels", [3, 4, 8])
+    def test_the_first_layer(self, channels):
+        plan = chosen((32, 224, 224, channels), (64, 7, 7), pad=3, stride=2)
+        assert plan.kernel is warpgroup_conv2d_kernel
+        assert [before.kernel for before in plan.before] == [packing_kernel]
+
+    def test_images_that_tensor_copies_cannot_bring(self):
+        assert chosen((32, 56, 56, 60), (64, 3, 3), pad=1).kernel is conv2d_kernel
+        assert chosen((32, 56, 56, 64), (64, 3, 3), pad=9, stride=9).kernel is conv2d_kernel
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_other_types(self, dtype):
+        """wgmma cuts off bits of float32, and has no float64."""
+        assert chosen((4, 28, 28, 128), (128, 3, 3), dtype, pad=1).kernel is conv2d_kernel
+
+    def test_other_gpus(self, monkeypatch):
+        monkeypatch.setenv("PTXDSL_ARCH", "sm_80")
+        assert chosen((32, 28, 28, 128), (128, 3, 3), pad=1).kernel is conv2d_kernel
+
+    @pytest.mark.parametrize(
+        "image, filters", [((1, 7, 9, 72), (40, 3, 3)), ((1, 12, 13, 3), (24, 3, 3)), ((1, 5, 6, 8), (9, 1, 1))]
+    )
+    def test_is_right(self, image, filters, rng):
+        check(machine("emulator"), rng, image, filters, pad=1)
+
+
+IMAGES, FILTERS = (2, 5, 6, 16), (4, 3, 3, 16)
 OTHERWISE = "leave atom out: then images are copied otherwise"
 
 
@@ -221,18 +328,20 @@ REFUSALS = {
     "channels": (
         partial(of_channels, 12),
         'atom is "wgmma"; `x` has 12 channels of 2 bytes, and images, lines and pixels that are [720, 144, 24] bytes '
-        "apart from the address 0x on; tensor copies take multiples of 16 bytes",
+        "apart from the address 0x on; tensor copies take multiples of 16 bytes, not 0",
         f"pad the channels of both, or {OTHERWISE}",
     ),
     "one image for all": (
         lambda x, w: conv2d(np.broadcast_to(x[:1], x.shape), w, config=LOW),
-        'atom is "wgmma"; `x` has 8 channels of 2 bytes, and images, lines and pixels that are [0, 96, 16] bytes '
-        "apart from the address 0x on; tensor copies take multiples of 16 bytes",
+        'atom is "wgmma"; `x` has 16 channels of 2 bytes, and images, lines and pixels that are [0, 192, 32] bytes '
+        "apart from the address 0x on; tensor copies take multiples of 16 bytes, not 0",
         f"pad the channels of both, or {OTHERWISE}",
     ),
     "filters": (
-        lambda x, w: conv2d(x, np.zeros((4, 76), w.dtype)[:, :72].reshape(4, 3, 3, 8), config=LOW),
-        'atom is "wgmma"; `w` has filters 152 bytes apart from the address 0x on; tensor copies take multiples of '
+        lambda x, w: conv2d(
+            x, np.lib.stride_tricks.as_strided(np.zeros((4, 148), w.dtype), w.shape, (296, 96, 32, 2)), config=LOW
+        ),
+        'atom is "wgmma"; `w` has filters 296 bytes apart from the address 0x on; tensor copies take multiples of '
         "16 bytes",
         f"pass a contiguous copy, or {OTHERWISE}",
     ),
@@ -251,6 +360,12 @@ REFUSALS = {
         'atom is "wgmma"; windows reach (256, 2) pixels far, and begin (-128, -1) pixels from the first one of an '
         "image and (-128, -1) from the last; im2col copies take 255 at most, and -128 to 127",
         OTHERWISE,
+    ),
+    "8-bit floats": (
+        lambda x, w: conv2d(*(np.zeros((*v.shape[:3], 24), NAMES["e4m3"]) for v in (x, w))),
+        "`x` is float8_e4m3fn, which takes wgmma; `x` has 24 channels of 1 bytes, and images, lines and pixels that are "
+        "[720, 144, 24] bytes apart from the address 0x on; tensor copies take multiples of 16 bytes, not 0",
+        "pad the channels of both",
     ),
     "depth": (
         lambda x, w: conv2d(x, w, config=tiles(64, 64, 32)),
@@ -279,3 +394,9 @@ def test_other_gpus_are_refused(monkeypatch):
     monkeypatch.setenv("PTXDSL_ARCH", "sm_80")
     with pytest.raises(pd.LaunchError, match="which takes sm_90a; the kernel is for sm_80"):
         conv2d(np.zeros(IMAGES, np.float16), np.zeros(FILTERS, np.float16), config=LOW)
+    with pytest.raises(pd.LaunchError) as refused:
+        conv2d(np.zeros(IMAGES, NAMES["e5m2"]), np.zeros(FILTERS, NAMES["e5m2"]))
+    assert refused.value.message == "`x` is float8_e5m2, which conv2d multiplies on sm_90a; the kernel is for sm_80"
+    assert refused.value.help == (
+        "convert it to float16 before; on the emulator, PTXDSL_ARCH=sm_90a says that it is such a GPU"
+    )

@@ -4,26 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any, NamedTuple
 
+from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call import scheduled
-from ptxdsl.kernels.call.configure import Choice, check_is_config
+from ptxdsl.kernels.call.configure import Choice, check_is_config, is_read_by_wgmma
+from ptxdsl.kernels.call.conv_packed import packing_of
 from ptxdsl.kernels.call.conv_problem import Convolution, convolution_of, window
-from ptxdsl.kernels.call.conv_windows import as_product, window_plan, window_traits
-from ptxdsl.kernels.call.gemm import NO_OPERANDS, Kernels, traits_of
+from ptxdsl.kernels.call.conv_windows import (
+    as_product,
+    check_windows,
+    misfits,
+    window_facts,
+    window_misfits,
+    window_plan,
+    window_traits,
+)
+from ptxdsl.kernels.call.gemm import NO_OPERANDS, Kernels, may_take_warpgroups, traits_of
 from ptxdsl.kernels.call.gemm import plan_of as product_plan
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.call.memory import CALLS, BriefKey, brief_key, key_of
+from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.call.values import shared_values
 from ptxdsl.kernels.choose.conv import choose
+from ptxdsl.kernels.choose.conv_windows import choose_windows, packing_time
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.operands import FP8
 from ptxdsl.kernels.parameters import Geometry, conv2d_parameters
+from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.store.function import array_of, canonical, epilogue_of, sequence_of
 from ptxdsl.kernels.store.words import WIDEST
 from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.traits import Traits
+from ptxdsl.runtime.dispatch import target
 
 
 class ConvolutionKernels(NamedTuple):
@@ -80,24 +97,87 @@ def run(
 def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:
     """The launch of a convolution; None where there is nothing to write."""
     check_is_config(choice.config)
-    product, has_outputs = as_product(problem), bool(problem.product.m and problem.product.n)
-    if choice.config is None or choice.config.atom != WGMMA:
-        traits = traits_of(problem.product, _with_tiles(problem, choice))
-        return plan_of(kernels.warps, problem, traits) if has_outputs else None
+    config, has_outputs = choice.config, bool(problem.product.m and problem.product.n)
+    if config is None and has_outputs and _is_open(problem, choice):
+        config = config_by_warpgroups(problem, _time_by_warps(problem))
+    if config is not None and config.atom == WGMMA:
+        return by_warpgroups(kernels, problem, choice._replace(config=config)) if has_outputs else None
+    _check_type(problem)
+    traits = traits_of(problem.product, _with_tiles(problem, choice))
+    return plan_of(kernels.warps, problem, traits) if has_outputs else None
+
+
+def by_warpgroups(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:
+    """The launch on the sm_90a path: as a product, of packed images, or of images as they are."""
+    product, packing = as_product(problem), packing_of(problem)
     if product is not None:
-        plan = product_plan(kernels.products, product, choice, (1.0, 0.0))
-        return plan and replace(plan, numbers=())
-    return window_plan(kernels.warpgroups, problem, window_traits(problem, choice)) if has_outputs else None
+        return of_product(kernels, product, choice)
+    if packing is None:
+        return window_plan(kernels.warpgroups, problem, window_traits(problem, choice))
+    packed, before = packing.carry_out()
+    plan = window_plan(kernels.warpgroups, packed, window_traits(packed, choice))
+    return replace(plan, before=(before,), stream=before.stream)
+
+
+def of_product(kernels: ConvolutionKernels, product: GemmProblem, choice: Choice) -> LaunchPlan | None:
+    plan = product_plan(kernels.products, product, choice, (1.0, 0.0))
+    return plan and replace(plan, numbers=())
+
+
+def _is_open(problem: Convolution, choice: Choice) -> bool:
+    """Whether wgmma is for a call that does not ask for it. 8-bit floats have no other way."""
+    product = problem.product
+    device, _ = product.device_stream
+    if product.a.type in FP8:
+        return target(device) == ARCH
+    return is_read_by_wgmma(product.a, product.b) and may_take_warpgroups(product, choice, device)
+
+
+def _check_type(problem: Convolution) -> None:
+    """Raises LaunchError for 8-bit floats where there is no wgmma, or images that it cannot get."""
+    inputs, (device, _) = problem.product.a.type, problem.product.device_stream
+    if inputs not in FP8:
+        return
+    check_windows(problem)
+    raise LaunchError(
+        f"`x` is {describe_type(inputs)}, which conv2d multiplies on {ARCH}; the kernel is for {target(device)}",
+        help=f"convert it to float16 before; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
+    )
 
 
 def _with_tiles(problem: Convolution, choice: Choice) -> Choice:
-    """With tiles, and with as many slices of K as should take the least time."""
+    """With tiles of the sm_80 path, and with as many slices of K as should take the least time."""
     if choice.config is not None:
         return choice
     a, (device, _) = problem.product.a, problem.product.device_stream
     slices = 1 if choice.schedule is not None and choice.split_k is None else choice.split_k
     shape = problem.sizes.implicit_gemm("fprop")
     return choice._replace(config=choose(shape, a.type, a.widest() == WIDEST, slices, model_of(device)))
+
+
+def _time_by_warps(problem: Convolution) -> float:
+    """The microseconds that the sm_80 path should take."""
+    product = problem.product
+    if product.a.type in FP8:
+        return inf
+    config = _with_tiles(problem, Choice()).config
+    assert config is not None
+    model = model_of(product.device_stream[0])
+    shape = problem.sizes.implicit_gemm("fprop")
+    return model.rates.launch + model.convolution(config, product.a.type, shape, config.split_k)
+
+
+def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig | None:
+    """Tiles on the sm_90a path; None where another one takes less, `other_time` in microseconds, or where tensor copies
+    cannot bring the images."""
+    packing, model = packing_of(problem), model_of(problem.product.device_stream[0])
+    sizes, before = problem.sizes, 0.0
+    if packing is not None:
+        sizes, before = packing.sizes, packing_time(packing.moved_bytes, model)
+    if any(window_misfits(sizes) if packing else misfits(problem)):
+        return None
+    time, config = choose_windows(*window_facts(sizes, problem.product), model)
+    return config if before + time < other_time else None
 
 
 def geometry_of(problem: Convolution, tile_k: int) -> Geometry:

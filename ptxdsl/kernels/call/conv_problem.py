@@ -19,7 +19,8 @@ from ptxdsl.kernels.call.problem import (
     vector_operand,
 )
 from ptxdsl.kernels.epilogue import VectorOperand
-from ptxdsl.kernels.operands import INPUTS, outputs
+from ptxdsl.kernels.operands import FP8, INPUTS, outputs
+from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.store.function import check_function
 from ptxdsl.kernels.store.words import WIDEST
 from ptxdsl.schedule import Conv2dProblem
@@ -136,10 +137,11 @@ def convolution_of(
 
 
 def _check_inputs(x: ArrayArgument, w: ArrayArgument) -> None:
-    if x.type not in INPUTS or x.type is not w.type:
+    if x.type not in (*INPUTS, *FP8) or x.type is not w.type:
         raise LaunchError(
             f"`x` is {describe_type(x.type)} and `w` is {describe_type(w.type)}",
-            help=f"conv2d takes images and filters of one type, {describe_types(INPUTS)}; convert them before",
+            help=f"conv2d takes images and filters of one type, {describe_types(INPUTS)}, on {ARCH} also "
+            f"{describe_types(FP8)}; convert them before",
         )
     channels, taken = x.array.shape[3], w.array.shape[3]
     if channels != taken:

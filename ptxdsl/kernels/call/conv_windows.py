@@ -11,18 +11,22 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call import scheduled
 from ptxdsl.kernels.call.configure import Choice
 from ptxdsl.kernels.call.conv_problem import Convolution, Pixels
-from ptxdsl.kernels.call.gemm import traits_of
+from ptxdsl.kernels.call.gemm import facts_of, traits_of
 from ptxdsl.kernels.call.launches import LaunchPlan
-from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, Matrix
+from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, Matrix, describe_type
 from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.call.values import shared_values
+from ptxdsl.kernels.choose.warpgroups import ProductFacts
+from ptxdsl.kernels.operands import FP8
 from ptxdsl.kernels.parameters import view
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.parameters import tensor_conv2d_parameters
 from ptxdsl.kernels.sm90.pixels import ColumnBoxes, FilterBoxes, WindowGeometry, boxes_of
-from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits, warpgroup_traits_of
 from ptxdsl.schedule import Conv2dProblem
 from ptxdsl.schedule.arithmetic import ceil_div
+from ptxdsl.types import Type
 
 AXES = 4  # of images
 LOWEST, HIGHEST = -(1 << (CORNER_BITS[AXES] - 1)), (1 << (CORNER_BITS[AXES] - 1)) - 1
@@ -42,41 +46,59 @@ def as_product(problem: Convolution) -> GemmProblem | None:
 
 
 def in_whole_lines(problem: Convolution) -> GemmProblem:
-    """The product whose K is that of the kernel: at each place of the window channels fill whole tiles of K."""
-    sizes, a = problem.sizes, problem.product.a
-    depth = LINE_BYTES // a.type.bytes
-    k = sizes.window_size * ceil_div(sizes.C, depth) * depth
-    return replace(problem.product, a=replace(a, shape=(a.shape[0], k)))
+    """The product whose K is that of the kernel."""
+    a = problem.product.a
+    return replace(problem.product, a=replace(a, shape=(a.shape[0], _whole_k(problem.sizes, a.type))))
+
+
+def _whole_k(sizes: Conv2dProblem, inputs: Type) -> int:
+    """At each place of the window channels fill whole tiles of K."""
+    depth = LINE_BYTES // inputs.bytes
+    return sizes.window_size * ceil_div(sizes.C, depth) * depth
+
+
+def window_facts(sizes: Conv2dProblem, product: GemmProblem) -> tuple[ProductFacts, int]:
+    """What the choice of tiles depends on, and the bytes that are read and written: of a product whose images and
+    filters are of such sizes."""
+    known, (m, n, k) = facts_of(product), sizes.implicit_gemm("fprop")
+    read = sizes.input_size * sizes.C + n * k
+    moved = read * known.inputs.bytes + m * n * known.output.bytes
+    return ProductFacts(m, n, _whole_k(sizes, known.inputs), 1, known), moved
 
 
 def misfits(problem: Convolution) -> Iterator[tuple[str, str]]:
-    """Why tensor copies cannot bring the images or the filters, and how to mend that."""
+    """Why tensor copies cannot bring the images or the filters, and how to mend that, if there is a way."""
     sizes, x, w = problem.sizes, problem.product.a, problem.product.b
     if not x.array.size:
-        yield f"`x` has the shape {x.array.shape}, and nothing to multiply", OTHERWISE
+        yield f"`x` has the shape {x.array.shape}, and nothing to multiply", ""
         return
     each = x.type.bytes
     steps = [stride * each for extent, stride in zip(x.array.shape[:3], x.array.strides, strict=False) if extent > 1]
     if not x.is_mappable or 0 in steps:
         yield (
             f"`x` has {sizes.C} channels of {each} bytes, and images, lines and pixels that are {steps} bytes apart "
-            f"from the address {x.array.pointer:#x} on; tensor copies take multiples of {WIDEST_ACCESS} bytes",
-            f"pad the channels of both, or {OTHERWISE}",
+            f"from the address {x.array.pointer:#x} on; tensor copies take multiples of {WIDEST_ACCESS} bytes, not 0",
+            "pad the channels of both",
         )
     elif not w.is_mappable:
         yield (
             f"`w` has filters {w.stride * each} bytes apart from the address {w.array.pointer:#x} on; tensor copies "
             f"take multiples of {WIDEST_ACCESS} bytes",
-            f"pass a contiguous copy, or {OTHERWISE}",
+            "pass a contiguous copy",
         )
+    yield from window_misfits(sizes)
+
+
+def window_misfits(sizes: Conv2dProblem) -> Iterator[tuple[str, str]]:
+    """The same of how windows move."""
     if max(sizes.stride) > MOST_ELEMENT_STRIDE:
-        yield f"stride is {sizes.stride}; im2col copies take 1 to {MOST_ELEMENT_STRIDE}", OTHERWISE
+        yield f"stride is {sizes.stride}; im2col copies take 1 to {MOST_ELEMENT_STRIDE}", ""
     (lower, upper), reach = corners_of(sizes), reach_of(sizes)
     if min(*lower, *upper) < LOWEST or max(*lower, *upper) > HIGHEST or max(reach) > FARTHEST:
         yield (
             f"windows reach {reach} pixels far, and begin {lower} pixels from the first one of an image and {upper} "
             f"from the last; im2col copies take {FARTHEST} at most, and {LOWEST} to {HIGHEST}",
-            OTHERWISE,
+            "",
         )
 
 
@@ -91,13 +113,35 @@ def corners_of(sizes: Conv2dProblem) -> tuple[tuple[int, int], tuple[int, int]]:
     return (-top, -left), (bottom - down, right - across)
 
 
+def check_windows(problem: Convolution) -> None:
+    """Raises LaunchError for images and filters that tensor copies cannot bring."""
+    inputs = problem.product.a.type
+    cause = f"`x` is {describe_type(inputs)}, which takes wgmma" if inputs in FP8 else 'atom is "wgmma"'
+    for message, remedy in misfits(problem):
+        ways = [remedy] if inputs in FP8 else [remedy, OTHERWISE]
+        raise LaunchError(f"{cause}; {message}", help=", or ".join(filter(None, ways)) or None)
+
+
 def window_traits(problem: Convolution, choice: Choice) -> WarpgroupTraits:
     """What the kernel is made for. Raises LaunchError for images that tensor copies cannot bring."""
-    for message, help in misfits(problem):
-        raise LaunchError(f'atom is "wgmma"; {message}', help=help)
-    traits = traits_of(in_whole_lines(problem), choice, takes_warpgroups=True)
+    check_windows(problem)
+    product = in_whole_lines(problem)
+    traits = traits_of(product, choice, takes_warpgroups=True)
     assert isinstance(traits, WarpgroupTraits)
-    return traits
+    return in_turned_boxes(traits) if traits.tiling.swap_ab and is_boxed(product, traits) else traits
+
+
+def is_boxed(product: GemmProblem, traits: WarpgroupTraits) -> bool:
+    """Whether tensor copies can store the output of tiles that are swapped: what is staged is what is written."""
+    out, schedule = product.out, traits.schedule
+    is_whole = not schedule.shares and schedule.cluster is None and not traits.tile[0] % GROUP_ROWS
+    return is_whole and not product.operands and out.type.bits == 16 and out.is_mappable
+
+
+def in_turned_boxes(traits: WarpgroupTraits) -> WarpgroupTraits:
+    """The same with an output that is stored so."""
+    operands = replace(traits.operands, out_boxes=True)
+    return warpgroup_traits_of(traits.tiling, operands, traits.schedule, traits.epilogue)
 
 
 def window_plan(kernel: Kernel, problem: Convolution, traits: WarpgroupTraits) -> LaunchPlan:
@@ -116,16 +160,21 @@ def window_plan(kernel: Kernel, problem: Convolution, traits: WarpgroupTraits) -
     return LaunchPlan(kernel, launch.grid, traits.threads, values, {"traits": launch.traits}, stream=launch.stream)
 
 
-def _images(problem: Convolution, columns: ColumnBoxes) -> MappedMatrix:
+def _images(problem: Convolution, columns: ColumnBoxes) -> MappedMatrix | bytes:
     x, (lower, upper) = problem.product.a, corners_of(problem.sizes)
     kind = columns.map_of(lower, upper, (problem.sizes.stride[0], problem.sizes.stride[1]))
-    return MappedMatrix(x.name, x.owner, x.array, kind, x.array.shape, x.array.strides)
+    return _argument(MappedMatrix(x.name, x.owner, x.array, kind, x.array.shape, x.array.strides))
 
 
-def _filters(problem: Convolution, boxes: FilterBoxes) -> MappedMatrix:
+def _filters(problem: Convolution, boxes: FilterBoxes) -> MappedMatrix | bytes:
     w, sizes = problem.product.b, problem.sizes
     shape = sizes.K, sizes.window_size, sizes.C
-    return MappedMatrix(w.name, w.owner, w.array, boxes.map, shape, (w.stride, sizes.C, 1))
+    return _argument(MappedMatrix(w.name, w.owner, w.array, boxes.map, shape, (w.stride, sizes.C, 1)))
+
+
+def _argument(mapped: MappedMatrix) -> MappedMatrix | bytes:
+    """What a launch takes; of memory in a workspace the tensor map itself: the address stays."""
+    return mapped if mapped.owner is not None else mapped.encoder()(mapped.array.pointer)
 
 
 def _geometry(sizes: Conv2dProblem, product: GemmProblem) -> WindowGeometry:

@@ -152,21 +152,21 @@ def candidates_of(problem: GemmProblem, choice: Choice) -> list[tuple[float, Gem
         along_k, width = a.major == "row" and b.major == "column", min(a.widest(a.length), b.widest(b.length))
         is_scheduled, m = choice.is_scheduled or problem.batches is not None, problem.m * (problem.batches or 1)
         known += ranked(m, problem.n, problem.k, a.type, target(device), width, along_k, is_scheduled, model)
-    if _may_take_warpgroups(problem, choice, device) and are_mappable(problem.k, a, b):
-        known += ranked_products(_product_facts(problem, _facts_of(problem)), model)
+    if may_take_warpgroups(problem, choice, device) and are_mappable(problem.k, a, b):
+        known += ranked_products(_product_facts(problem, facts_of(problem)), model)
     return known
 
 
 def _is_copied(problem: GemmProblem, choice: Choice) -> bool:
     """Whether the choice of the model may copy operands first, which no configuration says."""
-    is_open = _may_take_warpgroups(problem, choice, problem.device_stream[0]) and is_read_by_wgmma(problem.a, problem.b)
+    is_open = may_take_warpgroups(problem, choice, problem.device_stream[0]) and is_read_by_wgmma(problem.a, problem.b)
     if not is_open or not takes_lines(problem):
         return False
     copies = copies_of(problem)
     return copies.a or copies.b
 
 
-def _facts_of(problem: GemmProblem) -> Operands:
+def facts_of(problem: GemmProblem) -> Operands:
     """What the arrays of a row-major problem say of their kernel."""
     a, b, c, out = problem.a, problem.b, problem.c, problem.out
     return facts(
@@ -183,7 +183,7 @@ def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = Fal
     Raises LaunchError for what its GPU has not enough of.
     """
     device, _ = problem.device_stream
-    operands = _facts_of(problem)
+    operands = facts_of(problem)
     config = config_of(problem, choice, operands, device, takes_warpgroups)
     if config.atom == WGMMA and _is_stored_in_boxes(problem, config):
         operands = replace(operands, out_boxes=True)
@@ -222,13 +222,13 @@ def _chosen(
     if problem.a.type in FP8:
         return _chosen_fp8(problem, choice, operands, device)
     time, config = _time_by_warps(problem, choice, device)
-    is_open = takes_warpgroups and _may_take_warpgroups(problem, choice, device)
+    is_open = takes_warpgroups and may_take_warpgroups(problem, choice, device)
     if not is_open or not are_mappable(problem.k, problem.a, problem.b):
         return config
     return choose_product(_product_facts(problem, operands), model_of(device), time) or config
 
 
-def _may_take_warpgroups(problem: GemmProblem, choice: Choice, device: int | None) -> bool:
+def may_take_warpgroups(problem: GemmProblem, choice: Choice, device: int | None) -> bool:
     """Whether wgmma is for a call that does not ask for it: not where blocks are said, nor for float32, whose low bits
     it cuts off: mma.sync gets them rounded."""
     return not choice.is_scheduled and problem.a.type is not f32 and target(device) == ARCH
@@ -282,7 +282,7 @@ def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tupl
     """The problem with copies of operands that tensor copies cannot address, or only slowly, where wgmma takes less
     time with these than another path without; the launches that make them, and the configuration."""
     a, b, device = problem.a, problem.b, problem.device_stream[0]
-    is_open = not choice.config and _may_take_warpgroups(problem, choice, device) and is_read_by_wgmma(a, b)
+    is_open = not choice.config and may_take_warpgroups(problem, choice, device) and is_read_by_wgmma(a, b)
     if not is_open or not takes_lines(problem):
         return problem, (), choice.config
     copies = copies_of(problem)

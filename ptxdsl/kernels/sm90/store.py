@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import ptxdsl as pd
@@ -16,6 +17,7 @@ from ptxdsl.kernels.store.traced import traced
 from ptxdsl.kernels.store.words import pack, unpack
 from ptxdsl.kernels.tiles.product import Part, Work
 from ptxdsl.trace.mapped import MappedTensor
+from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 
 MATRIX = 8  # rows and columns of a matrix of stmatrix
@@ -106,20 +108,55 @@ class TensorStore:
 
     def _stage(self, box: int, first: int, part: Part) -> None:
         """Writes the columns of a box to shared memory, 16 rows and 16 columns of a warp at a time."""
-        scalar, function, product = self.traits.scalar, self.traits.epilogue, part.work.product
         for column in range(0, self.columns, COLUMNS):
             begin = (first + column) // MATRIX * 4  # a thread holds four of each 16×8 sums
-            sums = part.sums.registers[begin : begin + MATRIX]
-            values = [(sum if sum.type is scalar else sum.to(scalar)) * product.alpha for sum in sums]
             address = self.staged.address(box, *self.origin, self.row, self.column + column)
-            if self.addend:
-                words = pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(address)
-                values = [
-                    v + product.beta * c.to(scalar) for v, c in zip(values, unpack(words, self.type), strict=True)
-                ]
-            if function:
-                values = [traced(function, value) for value in values]
+            values = self._finished(part, part.sums.registers[begin : begin + MATRIX], address)
             pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(address, pack(values, self.type))
+
+    def _finished(self, part: Part, sums: Sequence[Scalar], address: PointerValue | None = None) -> list[Scalar]:
+        """What becomes of sums: alpha times them, with what of C is at an address, and the function of that."""
+        scalar, function, product = self.traits.scalar, self.traits.epilogue, part.work.product
+        values = [(sum if sum.type is scalar else sum.to(scalar)) * product.alpha for sum in sums]
+        if self.addend:
+            words = pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(address)
+            values = [v + product.beta * c.to(scalar) for v, c in zip(values, unpack(words, self.type), strict=True)]
+        return [traced(function, value) for value in values] if function else values
+
+
+class TurnedStore(TensorStore):
+    """The same of a tile whose A and B are swapped: a warpgroup has 64 of its columns, and stores them in boxes of 64
+    rows. It turns its sums as it stages them."""
+
+    def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> None:
+        super().__init__(traits, memory, consumer)
+        lane = pd.laneid
+        self.row = lane % MATRIX + lane // COLUMNS * MATRIX
+        self.column = consumer.thread % WARPGROUP // WARP * WARP_ROWS + lane // MATRIX % 2 * MATRIX
+
+    def __call__(self, part: Part) -> None:
+        """Begins to store sums that are complete."""
+        rows, work = self.traits.tile[0], part.work
+        for first in range(0, rows, self.boxes * GROUP_ROWS):
+            self.await_read()
+            firsts = range(first, min(first + self.boxes * GROUP_ROWS, rows), GROUP_ROWS)
+            for box, row in enumerate(firsts):
+                self._stage(box, row, part)
+            pd.ptx.fence.proxy.async_.shared__cta()
+            self.consumer.warpgroup_barrier()
+            with pd.if_(self.leads):
+                column = work.first[1] + self.consumer.index * GROUP_ROWS
+                for box, row in enumerate(firsts):
+                    work.product.out.map.store((work.first[0] + row, column), self.staged.address(box, 0, 0))
+                pd.ptx.cp.async_.bulk.commit_group()
+
+    def _stage(self, box: int, first: int, part: Part) -> None:
+        """Writes the rows of a box to shared memory, 16 rows and 16 columns of a warp at a time."""
+        for row in range(0, GROUP_ROWS, WARP_ROWS):
+            begin = (first + row) // MATRIX * 4  # a thread holds four of each 8 rows and 16 columns
+            values = self._finished(part, part.sums.registers[begin : begin + MATRIX])
+            address = self.staged.address(box, self.row + row, self.column)
+            pd.ptx.stmatrix.sync.aligned.m8n8.x4.trans.shared.b16(address, pack(values, self.type))
 
 
 class GroupStore:
@@ -191,5 +228,5 @@ def group_store(traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpg
 def warpgroup_store(traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> WarpgroupStore:
     """In boxes, where the output can be stored so; else by the warps, each its rows."""
     if traits.operands.out_boxes:
-        return TensorStore(traits, memory, consumer)
+        return (TurnedStore if traits.tiling.swap_ab else TensorStore)(traits, memory, consumer)
     return Store(traits, memory.staging)

@@ -39,9 +39,9 @@ class WarpgroupTraits(Traits):
     @cached_property
     def out_map(self) -> pd.TensorMap:
         """What a kernel takes of an output that is stored in boxes: those of a warpgroup, whose lines are as long as
-        the rows of a tile allow."""
+        the rows of a tile allow, or its 64 columns where tiles are swapped."""
         output = self.operands.output
-        line_bytes = gcd(self.tile[1] * output.bytes, LINE_BYTES)
+        line_bytes = gcd((GROUP_ROWS if self.tiling.swap_ab else self.tile[1]) * output.bytes, LINE_BYTES)
         box = GROUP_ROWS, line_bytes // output.bytes
         return pd.TensorMap(output, (1, *box) if self.operands.batches != "none" else box, swizzle=line_bytes)
 
@@ -53,7 +53,9 @@ class WarpgroupTraits(Traits):
     @property
     def staged_boxes(self) -> int:
         """How many of them each warpgroup stages at a time, at most."""
-        return min(MOST_STAGED_BYTES // self.out_map.bytes, self.tile[1] // self.out_map.box[-1])
+        m, n, _ = self.tile
+        boxes = m // GROUP_ROWS if self.tiling.swap_ab else n // self.out_map.box[-1]
+        return min(MOST_STAGED_BYTES // self.out_map.bytes, boxes)
 
     @property
     def staged_bytes(self) -> int:

@@ -1,0 +1,167 @@
+"""Convolutions of images with few channels: these are packed first, to a workspace, for im2col copies of whole lines.
+
+What follows is a convolution of other images, by a window of one column: its channels are a line of the window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ptxdsl.kernels.call.conv_problem import Convolution, Pixels
+from ptxdsl.kernels.call.launches import LaunchPlan
+from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument
+from ptxdsl.kernels.call.workspace import memory
+from ptxdsl.kernels.sm90.lines import THREADS, WORD_BYTES
+from ptxdsl.kernels.sm90.packed import packed_images, packing_kernel, packing_parameters
+from ptxdsl.schedule import Conv2dProblem
+from ptxdsl.schedule.arithmetic import ceil_div
+
+FOLDS = (4, 2, 1)  # pixels below each other in a word
+MOST_WORDS = 1 << 31  # which 32 bits count
+
+
+class Extents(NamedTuple):
+    """Of packed images: how many, and the lines and columns of words of each."""
+
+    images: int
+    lines: int
+    columns: int
+
+    @property
+    def words(self) -> int:
+        return self.images * self.lines * self.columns
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How images and filters become words: `fold` pixels below each other in one."""
+
+    problem: Convolution
+    fold: int
+
+    @property
+    def elements(self) -> int:
+        """Of a word."""
+        return WORD_BYTES // self.problem.product.a.type.bytes
+
+    @property
+    def filters(self) -> Extents:
+        sizes = self.problem.sizes
+        return Extents(sizes.K, ceil_div(sizes.R, self.fold), sizes.S)
+
+    @property
+    def images(self) -> Extents:
+        """As many pixels as windows see."""
+        sizes = self.problem.sizes
+        down, right = sizes.stride
+        lines = (sizes.P - 1) * (down // self.fold) + (self.filters.lines - 1) * sizes.dilation[0] + 1
+        return Extents(sizes.N, lines, (sizes.Q - 1) * right + sizes.S)
+
+    @property
+    def words(self) -> int:
+        return self.images.words + self.filters.words
+
+    @property
+    def moved_bytes(self) -> int:
+        """That are read and written."""
+        return self.words * WORD_BYTES + self.problem.sizes.input_size * self._pixel_bytes
+
+    @property
+    def sizes(self) -> Conv2dProblem:
+        """The convolution of what is packed."""
+        sizes, channels = self.problem.sizes, self.filters.columns * self.elements
+        return Conv2dProblem(
+            sizes.N, self.images.lines, sizes.Q, channels, sizes.K, self.filters.lines, 1,
+            pad=(0, 0), stride=(sizes.stride[0] // self.fold, 1), dilation=(sizes.dilation[0], 1),
+        )  # fmt: skip
+
+    def carry_out(self) -> tuple[Convolution, LaunchPlan]:
+        """The convolution of what is packed, and the launch that packs it."""
+        product, sizes, each = self.problem.product, self.sizes, self.elements
+        line = self.images.columns * each
+        x_strides = self.images.lines * line, line, self.problem.sizes.stride[1] * each, 1
+        w_strides = self.filters.lines * sizes.C, sizes.C, sizes.C, 1
+        device_stream = product.device_stream
+        x, images = _room("x", product.a, self.images, (sizes.N, sizes.H, sizes.Q, sizes.C), x_strides, device_stream)
+        w, filters = _room("w", product.b, self.filters, (sizes.K, sizes.R, 1, sizes.C), w_strides, device_stream)
+        m, _, k = sizes.implicit_gemm("fprop")
+        pixels = Pixels("x", x.owner, x.array, (m, k), "row", k)
+        rows = Matrix("w", w.owner, w.array, (sizes.K, k), "row", k)
+        packed = Convolution(sizes, replace(product, a=pixels, b=rows.transposed))
+        return packed, self._launch(images, filters)
+
+    def _launch(self, images: object, filters: object) -> LaunchPlan:
+        sizes, x, w = self.problem.sizes, self.problem.product.a, self.problem.product.b
+        type, filter_strides = x.type, (w.stride, sizes.S * sizes.C, sizes.C)
+        top, left = sizes.before
+        values = packing_parameters(type)(
+            images=_values(x, images, x.array.strides[:3], (sizes.H, sizes.W), (top, left), self.images),
+            filters=_values(w, filters, filter_strides, (sizes.R, sizes.S), (0, 0), self.filters),
+        )
+        constants = {"type": type, "channels": sizes.C, "fold": self.fold, "access": self._access}
+        blocks = ceil_div(self.words, THREADS)
+        stream = self.problem.product.device_stream[1]
+        return LaunchPlan(packing_kernel, blocks, THREADS, values, constants, stream=stream)
+
+    @property
+    def _pixel_bytes(self) -> int:
+        return self.problem.sizes.C * self.problem.product.a.type.bytes
+
+    @property
+    def _access(self) -> int:
+        """The bytes that are read at a time: at multiples of themselves, and within a pixel."""
+        x, w = self.problem.product.a, self.problem.product.b
+        return min(x.widest(), w.widest(self.problem.sizes.C))
+
+
+def packing_of(problem: Convolution) -> Packing | None:
+    """How images of few channels are packed; None where they are not."""
+    sizes, x = problem.sizes, problem.product.a
+    is_dilated, pixel_bytes = sizes.dilation[0] > 1, sizes.C * x.type.bytes
+    if sizes.window_size == 1 or sizes.dilation[1] > 1 or not x.array.size or pixel_bytes > WORD_BYTES:
+        return None
+    folds = [
+        fold for fold in FOLDS
+        if fold * pixel_bytes <= WORD_BYTES and not sizes.stride[0] % fold and not (fold > 1 and is_dilated)
+    ]  # fmt: skip
+    packing = Packing(problem, folds[0])
+    return packing if packing.words < MOST_WORDS else None
+
+
+def _values(
+    source: ArrayArgument,
+    copy: object,
+    strides: tuple[int, ...],
+    size: tuple[int, int],
+    before: tuple[int, int],
+    extents: Extents,
+) -> Any:
+    """What the kernel takes of images, or of filters."""
+    (image, line, pixel), (height, width), (above, left) = strides, size, before
+    return packed_images(source.type)(
+        source=source, copy=copy, image=image, line=line, pixel=pixel, height=height, width=width,
+        above=above, left=left, lines=extents.lines, columns=extents.columns, words=extents.words,
+    )  # fmt: skip
+
+
+def _room(
+    name: str,
+    like: ArrayArgument,
+    extents: Extents,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    device_stream: tuple[int | None, int],
+) -> tuple[ArrayArgument, Any]:
+    """Room for so many words, as images of such strides, and as all that the copy writes: numpy memory on the emulator,
+    else the workspace of a stream, by its address."""
+    device, stream = device_stream
+    if device is None:
+        room = np.empty(extents.words * WORD_BYTES // like.type.bytes, like.owner.dtype)
+        seen = np.lib.stride_tricks.as_strided(room, shape, [stride * room.itemsize for stride in strides])
+        return array_argument(name, seen, 4, "", ""), array_argument(name, room, 1, "", "")
+    address = memory(device, stream, name, extents.words * WORD_BYTES)
+    array = replace(like.array, pointer=address, shape=shape, strides=strides, owner=None)
+    return ArrayArgument(name, None, array), address

@@ -288,9 +288,8 @@ class TestChoice:
     def test_windows_of_one_pixel(self):
         assert chosen((32, 56, 56, 64), (256, 1, 1)).kernel is warpgroup_gemm_kernel
 
-    @pytest.mark.parametrize("channels", [3, 4, 8])
-    def test_the_first_layer(self, channels):
-        plan = chosen((32, 224, 224, channels), (64, 7, 7), pad=3, stride=2)
+    def test_the_first_layer(self):
+        plan = chosen((128, 224, 224, 3), (64, 7, 7), pad=3, stride=2)
         assert plan.kernel is warpgroup_conv2d_kernel
         assert [before.kernel for before in plan.before] == [packing_kernel]
 

@@ -30,7 +30,7 @@ from ptxdsl.kernels.call.memory import CALLS, BriefKey, brief_key, key_of
 from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.call.values import shared_values
 from ptxdsl.kernels.choose.conv import choose
-from ptxdsl.kernels.choose.conv_windows import choose_windows, packing_time
+from ptxdsl.kernels.choose.conv_windows import BEGINNING, choose_windows, packing_time
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.operands import FP8
@@ -41,6 +41,8 @@ from ptxdsl.kernels.store.words import WIDEST
 from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.runtime.dispatch import target
+
+NARROW = 0.7  # the power of how often copies are narrower with which they take longer
 
 
 class ConvolutionKernels(NamedTuple):
@@ -164,7 +166,8 @@ def _time_by_warps(problem: Convolution) -> float:
     assert config is not None
     model = model_of(product.device_stream[0])
     shape = problem.sizes.implicit_gemm("fprop")
-    return model.rates.launch + model.convolution(config, product.a.type, shape, config.split_k)
+    narrow = float((WIDEST / product.a.widest()) ** NARROW)
+    return BEGINNING + narrow * model.convolution(config, product.a.type, shape, config.split_k)
 
 
 def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig | None:
@@ -173,7 +176,7 @@ def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig 
     packing, model = packing_of(problem), model_of(problem.product.device_stream[0])
     sizes, before = problem.sizes, 0.0
     if packing is not None:
-        sizes, before = packing.sizes, packing_time(packing.moved_bytes, model)
+        sizes, before = packing.sizes, packing_time(packing.moved_bytes, packing.lines, model)
     if any(window_misfits(sizes) if packing else misfits(problem)):
         return None
     time, config = choose_windows(*window_facts(sizes, problem.product), model)

@@ -14,6 +14,7 @@ from ptxdsl.kernels.call.conv_problem import Convolution, Pixels
 from ptxdsl.kernels.call.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument
 from ptxdsl.kernels.call.workspace import memory
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.lines import THREADS, WORD_BYTES
 from ptxdsl.kernels.sm90.packed import packed_images, packing_kernel, packing_parameters
 from ptxdsl.schedule import Conv2dProblem
@@ -63,6 +64,12 @@ class Packing:
     @property
     def words(self) -> int:
         return self.images.words + self.filters.words
+
+    @property
+    def lines(self) -> int:
+        """That tensor copies bring for all windows."""
+        sizes = self.sizes
+        return sizes.output_size * sizes.window_size * ceil_div(sizes.C, LINE_BYTES // WORD_BYTES * self.elements)
 
     @property
     def moved_bytes(self) -> int:

@@ -1,45 +1,96 @@
-"""The configuration of a convolution on the sm_90a path: as that of a product, but for what its images take to be read.
+"""The configuration of a convolution on the sm_90a path: tiles, and how many blocks share the K of one.
 
-A product reads a matrix of M·K elements. Windows overlap: what a convolution reads are its images, once from DRAM and
-then from the L2 cache.
+What blocks take for an iteration and for a tile was measured with convolutions on an H200 (`benchmarks/conv.py
+--tiles`). Windows overlap: what a convolution reads of DRAM are its images, once.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import inf
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from ptxdsl.kernels.choose.model import CostModel
-from ptxdsl.kernels.choose.warpgroup_products import Option, estimate, options
-from ptxdsl.kernels.choose.warpgroups import ProductFacts
-from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.choose.warpgroups import ProductFacts, stages_of
+from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.tiles.choice import tile_schedule
+from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
+from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.schedule import IdentityThreadblockSwizzle
+from ptxdsl.schedule.arithmetic import ceil_div
 
 
-def ranked_windows(facts: ProductFacts, moved: int, model: CostModel) -> list[tuple[float, GemmConfig]]:
-    """The configurations that `choose_windows` chooses from, with the microseconds that each should take."""
-    depth = LINE_BYTES // facts.operands.inputs.bytes
-    return [(time, option.config(depth)) for time, option in _timed(facts, moved, model)]
+class TileCost(NamedTuple):
+    """Microseconds of a block for 128 bytes of K, and for all else that it does for a tile."""
+
+    iteration: float
+    tile: float
+
+
+COSTS = {
+    (128, 256): TileCost(0.585, 1.65),
+    (128, 128): TileCost(0.305, 1.05),
+    (64, 256): TileCost(0.32, 1.15),
+    (64, 128): TileCost(0.19, 0.5),
+    (128, 64): TileCost(0.245, 0.45),
+}
+BEGINNING = 6.0  # microseconds of a launch, with its first copies, where nothing is in the caches
+MEETING = 1.5  # for each of the blocks that share a tile
+COLUMN = 0.001342  # what WarpgroupRates has of the GPU on which this was measured
+WIDEST_SPLIT, WIDEST_INTEGERS = 128, 64  # columns of a tile that blocks share, of float sums and of int32
+LEAST_ITERATIONS, LEAST_STAGES = 4, 3
+PERSISTENT, IN_COLUMNS = Strips(), IdentityThreadblockSwizzle(1)
 
 
 def choose_windows(facts: ProductFacts, moved: int, model: CostModel) -> tuple[float, GemmConfig]:
     """The microseconds that it should take, and the configuration: `facts` are those of the product, whose K is in
     whole lines of a box, and `moved` is the bytes that are read and written."""
-    time, option = min(_timed(facts, moved, model))
-    return time, option.config(LINE_BYTES // facts.operands.inputs.bytes)
+    return min(ranked_windows(facts, moved, model), key=lambda option: option[0])
 
 
-def _timed(facts: ProductFacts, moved: int, model: CostModel) -> list[tuple[float, Option]]:
-    rates, multiprocessors = model.rates.warpgroups, model.multiprocessors
-    computing, reading = replace(rates, launch=0.0, dram_bandwidth=inf), moved / rates.dram_bandwidth
+def ranked_windows(facts: ProductFacts, moved: int, model: CostModel) -> list[tuple[float, GemmConfig]]:
+    """The configurations that `choose_windows` chooses from, with the microseconds that each should take."""
+    rates = model.rates.warpgroups
+    slower, reading = rates.column / COLUMN, moved / rates.dram_bandwidth
     timed = []
-    for option in options(facts, multiprocessors):
-        time = estimate(option, facts, computing, multiprocessors)
-        timed.append((rates.launch + max(time, reading) + rates.hidden * min(time, reading), option))
+    for computing, config in _options(facts, model.multiprocessors):
+        longer, shorter = sorted((slower * computing, reading), reverse=True)
+        timed.append((BEGINNING + longer + rates.hidden * shorter, config))
     return timed
 
 
-def packing_time(moved: int, model: CostModel) -> float:
-    """The microseconds that it takes to pack images, which reads and writes so many bytes."""
-    rates = model.rates.warpgroups
-    return rates.launch + moved / rates.dram_bandwidth
+def _options(facts: ProductFacts, multiprocessors: int) -> Iterator[tuple[float, GemmConfig]]:
+    """What can be launched, and the microseconds that blocks work."""
+    depth = LINE_BYTES // facts.operands.inputs.bytes
+    iterations = ceil_div(facts.k, depth)
+    widest = WIDEST_INTEGERS if facts.operands.sum.is_integer else WIDEST_SPLIT
+    for (m, n), cost in COSTS.items():
+        count, tile = ceil_div(facts.m, m) * ceil_div(facts.n, n), (m, n, depth)
+        stages = stages_of(tile, facts.operands)
+        rounds = ceil_div(count, multiprocessors)
+        if stages >= LEAST_STAGES:
+            yield (
+                rounds * (iterations * cost.iteration + cost.tile),
+                GemmConfig(tile, stages=stages, schedule=PERSISTENT, atom=WGMMA),
+            )
+        most = min(MOST_BLOCKS, iterations // LEAST_ITERATIONS, multiprocessors // count)
+        for slices in range(2, most + 1) if n <= widest else ():
+            shared = tile_schedule(IN_COLUMNS, slices, "cluster")
+            stages = stages_of(tile, facts.operands, schedule=shared)
+            if stages >= LEAST_STAGES:
+                yield (
+                    ceil_div(iterations, slices) * cost.iteration + cost.tile + slices * MEETING,
+                    GemmConfig(
+                        tile, stages=stages, schedule=IN_COLUMNS, atom=WGMMA, split_k=slices, reduction="cluster"
+                    ),
+                )
+
+
+PACKED_LINE = 0.0068  # microseconds in which a multiprocessor gets a line of packed images
+
+
+def packing_time(moved: int, lines: int, model: CostModel) -> float:
+    """The microseconds that it takes to pack images, which reads and writes so many bytes, and what comes on top as
+    their lines, so many in all, are copied."""
+    rates = model.rates
+    return rates.launch + moved / rates.warpgroups.dram_bandwidth + lines * PACKED_LINE / model.multiprocessors

@@ -24,7 +24,7 @@ FOLDS = (4, 2, 1)  # pixels below each other in a word
 MOST_WORDS = 1 << 31  # which 32 bits count
 
 
-class Extents(NamedTuple):
+class PackedExtents(NamedTuple):
     """Of packed images: how many, and the lines and columns of words of each."""
 
     images: int
@@ -49,17 +49,17 @@ class Packing:
         return WORD_BYTES // self.problem.product.a.type.bytes
 
     @property
-    def filters(self) -> Extents:
+    def filters(self) -> PackedExtents:
         sizes = self.problem.sizes
-        return Extents(sizes.K, ceil_div(sizes.R, self.fold), sizes.S)
+        return PackedExtents(sizes.K, ceil_div(sizes.R, self.fold), sizes.S)
 
     @property
-    def images(self) -> Extents:
+    def images(self) -> PackedExtents:
         """As many pixels as windows see."""
         sizes = self.problem.sizes
         down, right = sizes.stride
         lines = (sizes.P - 1) * (down // self.fold) + (self.filters.lines - 1) * sizes.dilation[0] + 1
-        return Extents(sizes.N, lines, (sizes.Q - 1) * right + sizes.S)
+        return PackedExtents(sizes.N, lines, (sizes.Q - 1) * right + sizes.S)
 
     @property
     def words(self) -> int:
@@ -144,7 +144,7 @@ def _values(
     strides: tuple[int, ...],
     size: tuple[int, int],
     before: tuple[int, int],
-    extents: Extents,
+    extents: PackedExtents,
 ) -> Any:
     """What the kernel takes of images, or of filters."""
     (image, line, pixel), (height, width), (above, left) = strides, size, before
@@ -157,7 +157,7 @@ def _values(
 def _room(
     name: str,
     like: ArrayArgument,
-    extents: Extents,
+    extents: PackedExtents,
     shape: tuple[int, ...],
     strides: tuple[int, ...],
     device_stream: tuple[int | None, int],

@@ -41,12 +41,12 @@ def packing_kernel(
     """A thread copies a word; `access` is the bytes that it reads at a time."""
     item = pd.ctaid.x * THREADS + pd.tid.x
     with pd.if_(item < p.images.words):
-        pack_word(p.images, item, Pixel(type, channels, fold, access))
+        pack_word(p.images, item, PixelWords(type, channels, fold, access))
     with pd.else_(), pd.if_(item - p.images.words < p.filters.words):
-        pack_word(p.filters, item - p.images.words, Pixel(type, channels, fold, access))
+        pack_word(p.filters, item - p.images.words, PixelWords(type, channels, fold, access))
 
 
-class Pixel:
+class PixelWords:
     """How one of an image becomes a part of a word."""
 
     def __init__(self, type: Type, channels: int, fold: int, access: int) -> None:
@@ -67,7 +67,7 @@ class Pixel:
         return [word for i in accesses for word in pd.ptx(f"ld.global.v{count}.b32", words + i)]
 
 
-def pack_word(g: Any, item: Scalar, pixel: Pixel) -> None:
+def pack_word(g: Any, item: Scalar, pixel: PixelWords) -> None:
     """Copies the pixels of a word: zeros where they are outside of their image."""
     above, column = divmod_of(item, g.columns)
     image, line = divmod_of(above, g.lines)

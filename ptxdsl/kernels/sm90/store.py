@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import ptxdsl as pd
@@ -16,8 +15,8 @@ from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.store.traced import traced
 from ptxdsl.kernels.store.words import pack, unpack
 from ptxdsl.kernels.tiles.product import Part, Work
-from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue
 
 MATRIX = 8  # rows and columns of a matrix of stmatrix
@@ -110,14 +109,19 @@ class TensorStore:
         """Writes the columns of a box to shared memory, 16 rows and 16 columns of a warp at a time."""
         for column in range(0, self.columns, COLUMNS):
             begin = (first + column) // MATRIX * 4  # a thread holds four of each 16×8 sums
+            values = self._scaled(part, begin)
             address = self.staged.address(box, *self.origin, self.row, self.column + column)
-            values = self._finished(part, part.sums.registers[begin : begin + MATRIX], address)
+            values = self._finished(part, values, address)
             pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(address, pack(values, self.type))
 
-    def _finished(self, part: Part, sums: Sequence[Scalar], address: PointerValue | None = None) -> list[Scalar]:
-        """What becomes of sums: alpha times them, with what of C is at an address, and the function of that."""
+    def _scaled(self, part: Part, begin: int) -> list[Scalar]:
+        """alpha times the sums of four matrices."""
+        scalar, sums = self.traits.scalar, part.sums.registers[begin : begin + MATRIX]
+        return [(sum if sum.type is scalar else sum.to(scalar)) * part.work.product.alpha for sum in sums]
+
+    def _finished(self, part: Part, values: list[Scalar], address: PointerValue) -> list[Scalar]:
+        """With what of C is at an address, and the function of that."""
         scalar, function, product = self.traits.scalar, self.traits.epilogue, part.work.product
-        values = [(sum if sum.type is scalar else sum.to(scalar)) * product.alpha for sum in sums]
         if self.addend:
             words = pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(address)
             values = [v + product.beta * c.to(scalar) for v, c in zip(values, unpack(words, self.type), strict=True)]
@@ -154,8 +158,8 @@ class TurnedStore(TensorStore):
         """Writes the rows of a box to shared memory, 16 rows and 16 columns of a warp at a time."""
         for row in range(0, GROUP_ROWS, WARP_ROWS):
             begin = (first + row) // MATRIX * 4  # a thread holds four of each 8 rows and 16 columns
-            values = self._finished(part, part.sums.registers[begin : begin + MATRIX])
             address = self.staged.address(box, self.row + row, self.column)
+            values = self._finished(part, self._scaled(part, begin), address)
             pd.ptx.stmatrix.sync.aligned.m8n8.x4.trans.shared.b16(address, pack(values, self.type))
 
 

@@ -183,6 +183,13 @@ REFUSED = [
     (BOX, OF_BOX, lambda c, a, tile, full: c.copy(a, (0, 0), tile, full, multicast=3),
      "cp.async.bulk.tensor.shared.global comes to one block",
      "leave `multicast` out, or copy by cp.async.bulk.tensor.shared.global.multicast::cluster"),
+    (BOX, OF_BOX, lambda c, a, tile, full: c.copy(a, (0, 0), tile, full, rank=1),
+     f"of the tiles of {NAME} one block brings all: `rank` is given",
+     "leave `rank` out, or make it for `blocks`"),
+    (SHARED, pd.TensorMap.of(f16, SHARED), lambda c, a, tile, full: c.copy(a, (0, 0), tile, full, multicast=3),
+     "of the tiles of tiled_copy(cp.async.bulk.tensor.shared.global.multicast::cluster, Sw<3,3,3> o 0 o (64,64):(64,1), "
+     "a part by each of 2 blocks) 2 blocks bring a part each: `rank` is left out",
+     "rank=pd.special('%cluster_ctarank')"),
     (BOX, OF_BOX, lambda c, a, tile, full: c.partition_s(a).copy((0, 0, 0), tile, full),
      NAME + " begins at one coordinate for each of 2 modes; found 3",
      "give where the tile begins, as (0,0)"),

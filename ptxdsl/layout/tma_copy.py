@@ -176,7 +176,7 @@ class TmaCopy(Drawable):
         mbarrier: Any = None,
         *,
         multicast: Any = None,
-        rank: Computed = 0,
+        rank: Computed | None = None,
         policy: Any = None,
         commit: bool = False,
     ) -> None:
@@ -188,13 +188,14 @@ class TmaCopy(Drawable):
         Raises LayoutError for a tensor of other boxes, and for what the instruction does not take.
         """
         self._check_options(mbarrier, multicast, commit)
+        self._check_rank(rank)
         self._check_tensor(tensor)
         if len(at) != len(self.tile):
             raise refusal(
                 f"{self} begins at one coordinate for each of {len(self.tile)} modes; found {len(at)}",
                 f"give where the tile begins, as {show((0,) * len(self.tile))}",
             )
-        corner, boxes = tuple(at[mode] for mode in self.order), self.part(rank)
+        corner, boxes = tuple(at[mode] for mode in self.order), self.boxes if rank is None else self.part(rank)
         if self.atom.target == "shared":
             tensor.load(memory, corner, mbarrier, multicast=multicast, policy=policy, boxes=boxes)
         elif self.atom.operation:
@@ -234,6 +235,19 @@ class TmaCopy(Drawable):
                 f"`{tensor.name}` is a {type}, of boxes {show(type.box)}; {self} copies boxes of {show(self.box)} of "
                 f"{self.bits} bits, {self._swizzled()}",
                 f"declare it as {tensor.name}: pd.TensorMap.of(type, copy)",
+            )
+
+    def _check_rank(self, rank: Computed | None) -> None:
+        """Refuse a part of a tile that is not brought by parts, and the lack of one where it is."""
+        if self.blocks == 1 and rank is not None:
+            raise refusal(
+                f"of the tiles of {self} one block brings all: `rank` is given",
+                "leave `rank` out, or make it for `blocks`",
+            )
+        if self.blocks > 1 and rank is None:
+            raise refusal(
+                f"of the tiles of {self} {self.blocks} blocks bring a part each: `rank` is left out",
+                "rank=pd.special('%cluster_ctarank')",
             )
 
     def _check_options(self, mbarrier: Any, multicast: Any, commit: bool) -> None:

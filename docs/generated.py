@@ -11,7 +11,17 @@ from ptxdsl.cli.manual import chapter
 from ptxdsl.isa.form import Form, Modifier
 from ptxdsl.isa.opcode import Op
 from ptxdsl.isa.page import by_op, family
-from ptxdsl.layout import Layout, Swizzle, atom, bank_wavefronts, composition, shared_operand, tile_layout, to_svg
+from ptxdsl.layout import (
+    Layout,
+    Swizzle,
+    atom,
+    bank_wavefronts,
+    composition,
+    make_tiled_copy,
+    shared_operand,
+    tile_layout,
+    to_svg,
+)
 from ptxdsl.schedule import GroupedProblemVisitor, IdentityThreadblockSwizzle, StreamKThreadblockSwizzle
 
 ROWS = Layout((16, 32), (32, 1))
@@ -26,6 +36,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "banks-swizzled": lambda: to_svg(bank_wavefronts("ldmatrix.x4", SWIZZLED)),
     "mma": lambda: to_svg(atom("mma.m16n8k16.f32.f16")),
     "descriptor": lambda: to_svg(shared_operand("wgmma.m64n64k16.f32.f16", "a", tile_layout(64, 64, 16))),
+    "boxes": lambda: to_svg(make_tiled_copy("cp.async.bulk.tensor.shared.global", tile_layout(16, 128, 16))),
     "raster": lambda: IdentityThreadblockSwizzle(4).map(PROBLEM, TILE).to_svg(),
     "stream-k": lambda: StreamKThreadblockSwizzle(16).plan(PROBLEM, TILE).timeline().to_svg(),
     "grouped": lambda: GroupedProblemVisitor(GROUP, (64, 64, 32), 4, mode="host", balance="k").timeline().to_svg(),

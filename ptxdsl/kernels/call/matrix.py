@@ -262,9 +262,9 @@ def empty(like: ArrayArgument, shape: tuple[int, ...], type: Type) -> Any:
 
 def maker(library: str, shape: Sequence[int], dtype: Any) -> Callable[[Any], Any]:
     """What makes row-major arrays, given an array of the library on the device where they shall be."""
-    extents, make = tuple(shape), _MAKE[library]
+    extents = tuple(shape)
     quickly = _quickly_of_torch(extents, dtype) if library == "torch" else None
-    return quickly or (lambda like: make(like, extents, dtype))
+    return quickly or (lambda like: _MAKE[library](like, extents, dtype))  # where it is asked: XLA gives all outputs
 
 
 def _quickly_of_torch(shape: tuple[int, ...], dtype: Any) -> Callable[[Any], Any] | None:

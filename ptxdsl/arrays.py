@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
+from operator import methodcaller
 from typing import Any, Protocol
 
 import numpy as np
@@ -179,8 +180,7 @@ class _Torch:
     pointer = "{0}.data_ptr()"
     steps = "{0}.stride(), {0}.itemsize"
 
-    def address(self, array: Any) -> int:
-        return int(array.data_ptr())
+    address = methodcaller("data_ptr")  # lists ask it of many
 
     def look(self, array: Any) -> tuple[Any, int]:
         return (array.dtype, array.get_device(), array.shape, array.stride()), array.data_ptr()

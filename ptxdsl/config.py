@@ -143,6 +143,7 @@ _override: ContextVar[Config | None] = ContextVar("ptxdsl_config", default=None)
 
 _environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)  # what os.environ reads, without its steps
 _encoded: Callable[[str], Any] = getattr(os.environ, "encodekey", str)
+_overriding, _of_environment = _override.get, _environment.get
 _NAMES = tuple(map(_encoded, _VARIABLES))
 _DEVICE, _ARCH = _encoded("PTXDSL_DEVICE"), _encoded("PTXDSL_ARCH")
 
@@ -152,7 +153,7 @@ def deciding() -> tuple[Any, ...]:
 
     Costs a tenth of a microsecond, so that each launch can ask.
     """
-    return _override.get(), _environment.get(_DEVICE), _environment.get(_ARCH)
+    return _overriding(), _of_environment(_DEVICE), _of_environment(_ARCH)
 
 
 def current() -> Config:

@@ -7,8 +7,7 @@ until it is asked to.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -182,14 +181,24 @@ def primary_context(ordinal: int) -> Any:
     return call(f"opening cuda:{ordinal}", cuda.cuDevicePrimaryCtxRetain, device(ordinal).ordinal)
 
 
-@contextmanager
-def on(ordinal: int) -> Iterator[None]:
-    """The primary context of a GPU for the body of a `with`; the thread's own choice of GPU is put back after it."""
-    call(f"opening cuda:{ordinal}", cuda.cuCtxPushCurrent, primary_context(ordinal))
-    try:
-        yield
-    finally:
+class _Opened:
+    """A context of a GPU for the body of a `with`. A class of its own takes a third of what a generator does."""
+
+    __slots__ = ("_ordinal",)
+
+    def __init__(self, ordinal: int) -> None:
+        self._ordinal = ordinal
+
+    def __enter__(self) -> None:
+        call(f"opening cuda:{self._ordinal}", cuda.cuCtxPushCurrent, primary_context(self._ordinal))
+
+    def __exit__(self, *_: object) -> None:
         cuda.cuCtxPopCurrent()  # after a fault every call fails, and the first failure is on its way up
+
+
+def on(ordinal: int) -> AbstractContextManager[None]:
+    """The primary context of a GPU for the body of a `with`; the thread's own choice of GPU is put back after it."""
+    return _Opened(ordinal)
 
 
 def gpu_at(address: int) -> int | None:

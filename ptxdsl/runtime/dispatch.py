@@ -7,7 +7,7 @@ and what the kernel read of Python when it was traced. The next such launch asks
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -45,7 +45,8 @@ class KeptLaunch:
     """A launch that was made on a GPU, and can be made again.
 
     `guard` is the quick check that what the kernel read, `captures`, is as it was. `constants` are kept alive, since
-    they are known by their addresses.
+    they are known by their addresses. `shared_bytes` are those of a launch that does not say how many, None where each
+    must.
     """
 
     device: int
@@ -54,6 +55,8 @@ class KeptLaunch:
     captures: Captures
     guard: Guard | None
     constants: tuple[Any, ...]
+    flattener: Callable[..., tuple[Any, ...]] | None
+    shared_bytes: int | None
 
 
 class Launchable(Runnable, Protocol):
@@ -100,17 +103,20 @@ class Launch:
         known = self.kernel.handles.get(key)
         if known is None and constants:
             known = _made_anew(self.kernel, arguments, constants)
-        options = cluster, cooperative, dependent
         if known is not None and not overlap:
             last = known[0]
             try:
                 if last.guard is None or last.guard():
-                    flat = arguments if last.variant.flattener is None else last.variant.flattener(*arguments)
-                    shape = self.grid, self.block, last.variant.shared_bytes(self.shared_bytes), *options
+                    flat = arguments if last.flattener is None else last.flattener(*arguments)
+                    shared_bytes = last.shared_bytes
+                    if self.shared_bytes is not None or shared_bytes is None:
+                        shared_bytes = last.variant.shared_bytes(self.shared_bytes)
+                    shape = self.grid, self.block, shared_bytes, cluster, cooperative, dependent
                     if last.handle.last(flat, shape, stream, None):
                         return
             except _MISFITS:
                 pass
+        options = cluster, cooperative, dependent
         try:
             if known is None or overlap or not _again(self, known, arguments, stream, options):
                 _run(self, arguments, stream, options, overlap, constants)
@@ -191,7 +197,10 @@ def _run(
         return
     handle.launch(shape, variant.signature.flat(arguments), stream, device, overlap)
     captures = variant.captures
-    remembered = KeptLaunch(device, variant, handle, captures, captures.guard, tuple(constants.values()))
+    remembered = KeptLaunch(
+        device, variant, handle, captures, captures.guard, tuple(constants.values()), variant.flattener,
+        variant.dynamic_bytes,
+    )  # fmt: skip
     for key in {_key(arguments, constants), _exact_key(arguments, constants)}:
         _remember(launch.kernel, key, remembered)
 

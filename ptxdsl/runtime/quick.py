@@ -8,7 +8,7 @@ written for; the careful check then decides. For `k(x: ptr[f32], n: u32)` with t
         if asked not in devices: return False
         a0, a1 = arguments
         if type(a1) is not t1: return False
-        if not alike(a0) and (a0.dtype is not d0 or a0.get_device() != device or not a0.is_contiguous()): return False
+        if not (known := alike(a0)) and (a0.dtype is not d0 or … or not a0.is_contiguous()): return False
         p0 = a0.data_ptr()
         if p0 & 3: return False
         config = configs(shape, current_stream() if stream is None else handle_of(stream))
@@ -90,6 +90,7 @@ class _Text:
         self.maps = {n: kind for n in arrays if isinstance(kind := signature.kinds[n], TensorMap)}
         self.gapped = [n for n in arrays if n in self.strided or n in self.maps]
         self.constants: dict[str, Any] = {}
+        self.bytes: dict[int, int] = {}  # of arrays that the library finds alike
 
     def __str__(self) -> str:
         names = "".join(f"a{n}, " for n in range(len(self.arguments)))
@@ -142,7 +143,8 @@ class _Text:
         if alike is None:
             return tests
         self.constants["alike"] = alike
-        return [f"not alike({', '.join(f'a{n}' for n in self.arrays)}) and ({' or '.join(tests)})"]
+        self.bytes = {n: array.nbytes for n, array in zip(self.arrays, arrays, strict=True)}
+        return [f"not (known := alike({', '.join(f'a{n}' for n in self.arrays)})) and ({' or '.join(tests)})"]
 
     def _misaligned(self) -> list[str]:
         """One test for all addresses of one alignment."""
@@ -188,4 +190,6 @@ class _Text:
         return f"p{n} + l{n}" if n in self.gapped else f"p{n}"
 
     def _end(self, n: int) -> str:
-        return f"p{n} + h{n}" if n in self.gapped else f"p{n} + a{n}.nbytes"
+        if n in self.gapped:
+            return f"p{n} + h{n}"
+        return f"p{n} + ({self.bytes[n]} if known else a{n}.nbytes)" if n in self.bytes else f"p{n} + a{n}.nbytes"

@@ -233,14 +233,14 @@ def test_one_matrix_for_all_is_remembered_in_lists(gpu, monkeypatch):
 def test_a_table_that_a_graph_reads_is_its_own_and_freed_with_it(gpu):
     gpu.graph = []
     table = np.arange(1000, dtype=np.int64)
-    address = upload.upload(0, 7, table[:400], table[400:])
+    address = upload.upload(0, 7, upload.HostTable.of(table[:400], table[400:]))
     ((source, free),) = gpu.graph
     kept = table.copy()
     table[:] = 0
     assert ctypes.string_at(source, kept.nbytes) == ctypes.string_at(address, kept.nbytes) == kept.tobytes()
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(free)(source)  # as a thread of the driver does
     gpu.graph = None
-    upload.upload(0, 7, table)
+    upload.upload(0, 7, upload.HostTable.of(table))
     assert ctypes.string_at(address, table.nbytes) == table.tobytes()
 
 

@@ -1,19 +1,22 @@
 """Calls that one function launches, written for arrays like those of a call before; on a stand-in for the driver."""
 
+import ctypes
+import struct
 import sys
+from collections import OrderedDict
 from types import SimpleNamespace
 
 import pytest
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call import memory
+from ptxdsl.kernels.call import memory, workspace
 from ptxdsl.kernels.call.matrix import maker
 from ptxdsl.kernels.call.memory import CALLS
 from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.config import specialise
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
-from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged, grouped_gemm_ragged_k
+from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged, grouped_gemm_ragged_k
 from ptxdsl.kernels.ragged_k import ragged_k_kernel, warpgroup_ragged_k_kernel
 from tests.fake_driver import FakeCuda, installed
 from tests.kernels import tensors
@@ -34,6 +37,8 @@ def gpu(monkeypatch):
     for kernel in (*KERNELS, ragged_k_kernel, warpgroup_ragged_k_kernel):
         for remembered in ("handles", "_variants", "_asked"):
             monkeypatch.setattr(kernel, remembered, {})
+    monkeypatch.setattr(workspace, "_KEPT", {})  # the memory of one stand-in is none of the next one's
+    monkeypatch.setattr(workspace, "_PASSING", OrderedDict())
     with installed(FakeCuda()) as fake:
         yield fake
     CALLS.clear()
@@ -212,3 +217,35 @@ class TestNewOutputs:
 
         assert maker("torch", (4, 6), "torch.float16")(Special(2, 2)).shape == (4, 6)
         assert not fast
+
+
+class TestLists:
+    def test_factors_and_addresses_are_those_of_each_call(self, gpu):
+        gpu.widths = (8, 8, 4, 4, 4, 4)  # tables, numbers of problems and tiles, alpha, beta
+
+        def launched(alpha):
+            a, b, out = ([Tensor(64, 64) for _ in range(3)] for _ in range(3))
+            grouped_gemm(a, b, out=out, alpha=alpha, config=SMALL)
+            launch = gpu.launches[-1]
+            table = ctypes.string_at(int.from_bytes(launch["parameters"][0], "little"), 3 * 96)
+            words = {int.from_bytes(table[n : n + 8], "little") for n in range(0, len(table), 8)}
+            assert {x.address for x in (*a, *b, *out)} <= words
+            return launch["parameters"][4]
+
+        for alpha in (1.0, 2.0, -0.0, 0.0, 1.0, -0.0):
+            assert launched(alpha) == struct.pack("<f", alpha)
+        with pytest.raises(LaunchError, match="`alpha` is 1e\\+39"):
+            launched(1e39)
+
+    def test_the_second_call_fills_no_parameters(self, gpu, monkeypatch):
+        """But for streams whose workspace may be freed."""
+        a, b, out = ([Tensor(64, 32) for _ in range(3)], [Tensor(32, 96) for _ in range(3)],
+                     [Tensor(64, 96) for _ in range(3)])  # fmt: skip
+        gemm(a, b, out=out)
+        monkeypatch.setattr("ptxdsl.kernels.call.batched.gemm_values", None)
+        gemm(a, b, out=out)
+        assert len(gpu.launches) == 2
+        monkeypatch.setattr(workspace, "MOST_STREAMS", 0)
+        monkeypatch.setattr(sys.modules["torch"]._C, "stream", 90)
+        with pytest.raises(TypeError):
+            gemm(a, b, out=out)

@@ -14,12 +14,11 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.configure import facts, narrower
 from ptxdsl.kernels.call.group import Matrices, ProblemGroup, group_of
-from ptxdsl.kernels.call.lists import ProblemTable, Send
+from ptxdsl.kernels.call.lists import ProblemTable, Send, TableSender
 from ptxdsl.kernels.call.matrix import Matrix, array_argument
 from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.call.residency import prepared
 from ptxdsl.kernels.call.scheduled import Scheduled
-from ptxdsl.kernels.call.upload import upload
 from ptxdsl.kernels.call.values import gemm_values
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.parameters import BATCHES
@@ -63,9 +62,10 @@ class ListedBatch:
             return None
         handle = prepared(kernel, made.grid, threads, device, traits=traits)
 
-        def send(rows: np.ndarray, factors: tuple[float, ...], stream: int) -> None:
-            handle(self._values(made, factors, upload(device, stream, rows.T)).flat, stream=stream)
+        def arguments(address: int, factors: tuple[float, ...], stream: int) -> list[Any]:
+            return [*self._values(made, factors, address).flat]
 
+        send = TableSender(handle, device, lambda rows: (rows.T,), arguments)
         send(addresses.T, (alpha, beta), stream)
         return ProblemTable(addresses.T, (0, 1, 2, 3)), send
 

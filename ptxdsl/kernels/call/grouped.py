@@ -26,13 +26,12 @@ from ptxdsl.kernels.call.grouped_warpgroups import (
     widen_single_lines,
 )
 from ptxdsl.kernels.call.launches import LaunchPlan, address_of
-from ptxdsl.kernels.call.lists import ProblemTable, Send, list_launch, lists_given
+from ptxdsl.kernels.call.lists import ProblemTable, Send, TableSender, list_launch, lists_given
 from ptxdsl.kernels.call.matrix import ArrayArgument
 from ptxdsl.kernels.call.memory import CALLS, key_of_lists
 from ptxdsl.kernels.call.ragged import in_boxes
 from ptxdsl.kernels.call.residency import prepared, resident_blocks
 from ptxdsl.kernels.call.tuned import TUNE, TUNED, keep, text_of, tuned, wants_tuning
-from ptxdsl.kernels.call.upload import upload
 from ptxdsl.kernels.call.workspace import workspace
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
@@ -104,8 +103,9 @@ def run(
         if device is None:
             _emulate(launch, problems, factors)
             return list(group.out.owners)
-        send, order = _sender(launch, device), launch.deal.order
+        order = launch.deal.order
         rows = launch.rows(problems) if order is None else launch.rows(problems)[order]
+        send = _sender(launch, device, rows)
         send(rows, factors, stream)
         kept = list_launch(group, listed, ProblemTable(rows, ADDRESSES, order), send)
         if kept:
@@ -281,17 +281,16 @@ def _emulate(launch: ListKernel, group: ProblemGroup, factors: tuple[float, floa
     LaunchPlan(launch.kernel, launch.deal.blocks, launch.traits.threads, values, launch.constants).run()
 
 
-def _sender(launch: ListKernel, device: int) -> Send:
+def _sender(launch: ListKernel, device: int, rows: np.ndarray) -> Send:
     """What launches such problems on a GPU, wherever their matrices are."""
     deal = launch.deal
     handle = prepared(launch.kernel, deal.blocks, launch.traits.threads, device, **launch.constants)
 
-    def send(rows: np.ndarray, factors: tuple[float, ...], stream: int) -> None:
-        address = upload(device, stream, rows, deal.table)
+    def arguments(address: int, factors: tuple[float, ...], stream: int) -> list[Any]:
         values = launch.values(address, address + rows.nbytes, factors, device, stream)
-        handle([address_of(v) if isinstance(v, ArrayArgument) else v for v in values.flat], stream=stream)
+        return [address_of(v) if isinstance(v, ArrayArgument) else v for v in values.flat]
 
-    return send
+    return TableSender(handle, device, lambda rows: (rows, deal.table), arguments)
 
 
 def _values(

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -15,8 +16,12 @@ from ptxdsl.arrays import Library, library_of
 from ptxdsl.kernels.call.group import ProblemGroup
 from ptxdsl.kernels.call.matrix import maker
 from ptxdsl.kernels.call.memory import ALIGNMENT
+from ptxdsl.kernels.call.upload import HostTable, upload
+from ptxdsl.kernels.call.workspace import is_kept
+from ptxdsl.runtime.launch import Compiled
 
 LISTS = (list, tuple)
+MOST_ARGUMENTS = 64  # that are kept of a launch
 Send: TypeAlias = Callable[[np.ndarray, tuple[Any, ...], int], None]
 """Launches with a table of addresses, the factors and a stream."""
 
@@ -99,6 +104,45 @@ class ListLaunch:
         until_written = np.maximum.accumulate(np.where(written, end, 0))[:-1]
         used = end[1:] > start[1:]
         return not (used & (start[1:] < np.where(written[1:], until, until_written))).any()
+
+
+class TableSender:
+    """Launches a kernel with a table that is uploaded before, as a `Send`.
+
+    `parts` are what is uploaded, one behind the other, for the rows of a table; `arguments` those of the kernel, given
+    the address of that, the factors and the stream. Arguments are kept, and checked when they are new: they change with
+    the factors, and where the memory of a stream moves.
+    """
+
+    def __init__(
+        self,
+        handle: partial[None],
+        device: int,
+        parts: Callable[[np.ndarray], Sequence[np.ndarray]],
+        arguments: Callable[[int, tuple[float, ...], int], Sequence[Any]],
+    ) -> None:
+        self._handle, self._device, self._parts, self._arguments = handle, device, parts, arguments
+        self._unchecked = cast(Compiled, handle.func).unchecked(*handle.args, **handle.keywords)
+        self._checked: dict[tuple[Any, ...], Sequence[Any]] = {}
+        self._last: tuple[np.ndarray | None, HostTable | None] = None, None
+
+    def __call__(self, rows: np.ndarray, factors: tuple[float, ...], stream: int) -> None:
+        last, table = self._last
+        if rows is not last or table is None:
+            table = HostTable.of(*self._parts(rows))
+            self._last = rows, table
+        address = upload(self._device, stream, table)
+        key = address, stream, factors, *map(type, factors)  # a factor of -0.0 is equal to the int 0
+        arguments = self._checked.get(key)
+        if arguments is not None:
+            self._unchecked(arguments, stream)
+            return
+        arguments = self._arguments(address, factors, stream)
+        self._handle(arguments, stream=stream)
+        if is_kept(self._device, stream):  # else a workspace in them may be freed
+            if len(self._checked) >= MOST_ARGUMENTS:
+                self._checked.clear()
+            self._checked[key] = arguments
 
 
 class CallLists(NamedTuple):

@@ -9,6 +9,7 @@ replayed: it owns a copy of its own, which is freed with it.
 from __future__ import annotations
 
 import ctypes
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,14 +23,28 @@ _ALLOCATE = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(("PyMem_RawMallo
 _FREE = ctypes.cast(ctypes.pythonapi.PyMem_RawFree, ctypes.c_void_p).value
 
 
-def upload(device: int, stream: int, *parts: np.ndarray) -> int:
-    """The address of a copy of arrays, one behind the other, on a GPU, for the next launch on `stream`."""
-    table = np.concatenate([part.reshape(-1).view(np.uint8) for part in parts])
-    address, source = memory(device, stream, "tables", table.nbytes, LEAST_BYTES), table.ctypes.data
+class HostTable(NamedTuple):
+    """Bytes on the host, which nobody changes, and where they are."""
+
+    content: np.ndarray
+    address: int
+    bytes: int
+
+    @staticmethod
+    def of(*parts: np.ndarray) -> HostTable:
+        """A copy of arrays, one behind the other."""
+        content = np.concatenate([part.reshape(-1).view(np.uint8) for part in parts])
+        return HostTable(content, content.ctypes.data, content.nbytes)
+
+
+def upload(device: int, stream: int, table: HostTable) -> int:
+    """The address of a copy of a table on a GPU, for the next launch on `stream`."""
+    _, source, size = table
+    address = memory(device, stream, "tables", size, LEAST_BYTES)
     with driver.on(device):
         if call("asking whether a stream is captured", driver.cuda.cuStreamIsCapturing, stream):
-            source = _owned_by_graph(table, stream)
-        call("copying a table", driver.cuda.cuMemcpyHtoDAsync, address, source, table.nbytes, stream)
+            source = _owned_by_graph(table.content, stream)
+        call("copying a table", driver.cuda.cuMemcpyHtoDAsync, address, source, size, stream)
     return address
 
 

@@ -153,7 +153,7 @@ def candidates_of(problem: GemmProblem, choice: Choice) -> list[tuple[float, Gem
         is_scheduled, m = choice.is_scheduled or problem.batches is not None, problem.m * (problem.batches or 1)
         known += ranked(m, problem.n, problem.k, a.type, target(device), width, along_k, is_scheduled, model)
     if may_take_warpgroups(problem, choice, device) and are_mappable(problem.k, a, b):
-        known += ranked_products(_product_facts(problem, facts_of(problem)), model)
+        known += ranked_products(_product_facts(problem, facts_of(problem), choice), model)
     return known
 
 
@@ -225,7 +225,7 @@ def _chosen(
     is_open = takes_warpgroups and may_take_warpgroups(problem, choice, device)
     if not is_open or not are_mappable(problem.k, problem.a, problem.b):
         return config
-    return choose_product(_product_facts(problem, operands), model_of(device), time) or config
+    return choose_product(_product_facts(problem, operands, choice), model_of(device), time) or config
 
 
 def may_take_warpgroups(problem: GemmProblem, choice: Choice, device: int | None) -> bool:
@@ -248,7 +248,7 @@ def _time_by_warps(problem: GemmProblem, choice: Choice, device: int | None) -> 
 def _chosen_fp8(problem: GemmProblem, choice: Choice, operands: Operands, device: int | None) -> GemmConfig:
     """The same of types that wgmma alone multiplies. Raises LaunchError on GPUs that have it not."""
     arch = target(device)
-    config = choose_product(_product_facts(problem, operands), model_of(device), inf, choice.is_scheduled)
+    config = choose_product(_product_facts(problem, operands, choice), model_of(device), inf, choice.is_scheduled)
     if arch != ARCH or config is None:
         raise LaunchError(
             f"`a` and `b` are {describe_type(problem.a.type)}, which gemm multiplies on {ARCH}; "
@@ -258,8 +258,9 @@ def _chosen_fp8(problem: GemmProblem, choice: Choice, operands: Operands, device
     return config
 
 
-def _product_facts(problem: GemmProblem, operands: Operands) -> ProductFacts:
-    return ProductFacts(problem.m, problem.n, problem.k, problem.batches or 1, operands)
+def _product_facts(problem: GemmProblem, operands: Operands, choice: Choice) -> ProductFacts:
+    computes = choice.epilogue is not None
+    return ProductFacts(problem.m, problem.n, problem.k, problem.batches or 1, operands, computes)
 
 
 def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tuple[float, float]) -> LaunchPlan | None:
@@ -288,9 +289,9 @@ def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tupl
     copies = copies_of(problem)
     if not copies.a and not copies.b:
         return problem, (), None
-    operands = facts(a, b, problem.c, problem.out, (WIDEST_ACCESS, WIDEST_ACCESS, WIDEST_ACCESS))
+    operands = replace(facts_of(problem), a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS)
     other = inf if a.type in FP8 else _time_by_warps(problem, choice, device)[0]
-    config = choose_product(_product_facts(problem, operands), model_of(device), other - copies.time)
+    config = choose_product(_product_facts(problem, operands, choice), model_of(device), other - copies.time)
     return (problem, (), None) if config is None else (*copies.carry_out(problem), config)
 
 

@@ -13,6 +13,7 @@ from itertools import product
 from math import ceil
 from typing import NamedTuple
 
+from ptxdsl.kernels.choose.large_products import choose_large, ranked_large, takes_large
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.rates import WarpgroupRates
 from ptxdsl.kernels.choose.warpgroups import (
@@ -72,10 +73,11 @@ def choose_product(
 ) -> GemmConfig | None:
     """The configuration that should take the least time; None where another path takes less, `other_time` in
     microseconds. Where it `is_scheduled` otherwise, blocks compute whole tiles."""
-    m, n, k, batches, _ = facts
+    m, n, k, batches, *_ = facts
     facts = facts._replace(m=max(1, m), n=max(1, n), k=max(1, k), batches=max(1, batches))
     if _is_large(facts, model):
-        return choose_warpgroups(facts, model.multiprocessors, other_time)
+        choose = choose_large if takes_large(facts.operands) else choose_warpgroups
+        return choose(facts, model.multiprocessors, other_time)
     timed = _timed_options(facts, model, is_scheduled or facts.operands.batches != "none")
     time, option = min(timed, default=(other_time, None))
     if option is None or time >= CLEARLY * other_time:
@@ -86,7 +88,7 @@ def choose_product(
 def ranked_products(facts: ProductFacts, model: CostModel) -> list[tuple[float, GemmConfig]]:
     """The configurations that `choose_product` chooses from, with the microseconds that each should take."""
     if _is_large(facts, model):
-        return ranked_warpgroups(facts, model.multiprocessors)
+        return (ranked_large if takes_large(facts.operands) else ranked_warpgroups)(facts, model.multiprocessors)
     timed = _timed_options(facts, model, facts.operands.batches != "none")
     return [(time, option.config(_depth(facts))) for time, option in timed]
 

@@ -32,13 +32,14 @@ PERSISTENT = Strips()
 
 
 class ProductFacts(NamedTuple):
-    """What the choice depends on: sizes, and types."""
+    """What the choice depends on: sizes, types, and whether an epilogue `computes` something."""
 
     m: int
     n: int
     k: int
     batches: int
     operands: Operands
+    computes: bool = False
 
     def tiles(self, tile: tuple[int, int, int]) -> float:
         """How many there are of all batches."""
@@ -154,12 +155,13 @@ def stages_of(
     swap_ab: bool = False,
     resident: int = 1,
     schedule: TileSchedule = PERSISTENT,
+    pingpong: bool = False,
 ) -> int:
     """As many stages as shared memory has room for beside the staged output, up to MOST_STAGES, where so many blocks
     shall be resident; 0 for too few."""
     is_whole = not swap_ab and not schedule.shares and schedule.cluster is None
     ways = (False, True) if is_whole and operands.output.bits == 16 and not operands.extras else (False,)
-    tiling = WarpgroupTiling(tile, 2, swap_ab)
+    tiling = WarpgroupTiling(tile, 2, swap_ab, pingpong)
     known = [WarpgroupTraits(tiling, replace(operands, out_boxes=in_boxes), schedule) for in_boxes in ways]
     if not all(traits.fits(ARCH) for traits in known):
         return 0

@@ -1,0 +1,91 @@
+"""Large products of 16 bits on the sm_90a path: the tile that fills rounds best, shared by two warpgroups or in turns.
+
+All of these tiles reach about the same rate. What differs is how much of the last round is idle and how much lies
+behind the edges; and that an epilogue is waited for in each round where warpgroups share a tile, else in the end alone.
+"""
+
+from __future__ import annotations
+
+from math import ceil, prod
+from typing import NamedTuple
+
+from ptxdsl.kernels.choose.warpgroups import (
+    BEGINNING,
+    CLEARLY,
+    PERSISTENT,
+    RATE,
+    READING,
+    ProductFacts,
+    stages_of,
+)
+from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.sm90.tiling import TURNED
+from ptxdsl.schedule.arithmetic import ceil_div
+
+ROWS = 128
+
+
+class LargeTile(NamedTuple):
+    """Of 128 rows, and so many columns."""
+
+    columns: int
+    pingpong: bool = False
+
+
+RATES = {
+    LargeTile(256): 0.94,
+    LargeTile(224): 0.92,
+    LargeTile(192): 0.925,
+    LargeTile(128, pingpong=True): 0.925,
+    LargeTile(160, pingpong=True): 0.93,
+    LargeTile(192, pingpong=True): 0.94,
+    LargeTile(208, pingpong=True): 0.934,
+}
+"""The part of the rate of wgmma that tiles reach on an H200, of bf16, at rest and held."""
+WAITED = 0.5  # of the last round: where some multiprocessors have none to compute, the others have more of the power
+STORED, COMPUTED, ADDED = 0.5, 2.0, 2.3  # microseconds of a tile of 128×256: to store it; its epilogue; C
+LARGEST, LAST = ROWS * 256, 1.7  # such times that are waited for in the end where warpgroups take turns
+
+
+def takes_large(operands: Operands) -> bool:
+    """Whether these tiles are for such operands: types that were measured, and outputs that are stored in boxes."""
+    in_boxes = operands.output.bits == 16 and operands.out_bytes == 16 and not operands.extras
+    return operands.inputs in TURNED and in_boxes and (operands.c == "none" or operands.c_major == "row")
+
+
+def choose_large(facts: ProductFacts, multiprocessors: int, other_time: float) -> GemmConfig | None:
+    """The configuration that should take the least time; None where another path takes less, `other_time` in
+    microseconds."""
+    time, config = min(ranked_large(facts, multiprocessors), key=lambda pair: pair[0])
+    return config if time < CLEARLY * other_time else None
+
+
+def ranked_large(facts: ProductFacts, multiprocessors: int) -> list[tuple[float, GemmConfig]]:
+    """The configurations to choose from, with the microseconds that each should take."""
+    return [(estimate(tile, facts, multiprocessors), _config(tile, facts.operands)) for tile in _tiles(facts.operands)]
+
+
+def _tiles(operands: Operands) -> list[LargeTile]:
+    """Turns are for operands that lie along K, as they were measured; boxes of others are whole lines."""
+    whole, along_k = LINE_BYTES // operands.inputs.bytes, operands.a_major == operands.b_major == "k"
+    return [tile for tile in RATES if along_k or not (tile.pingpong or tile.columns % whole)]
+
+
+def _config(tile: LargeTile, operands: Operands) -> GemmConfig:
+    extents = ROWS, tile.columns, LINE_BYTES // operands.inputs.bytes
+    stages = stages_of(extents, operands, pingpong=tile.pingpong)
+    return GemmConfig(extents, stages=stages, atom=WGMMA, schedule=PERSISTENT, pingpong=tile.pingpong)
+
+
+def estimate(tile: LargeTile, facts: ProductFacts, multiprocessors: int) -> float:
+    """Microseconds."""
+    extents = ROWS, tile.columns, LINE_BYTES // facts.operands.inputs.bytes
+    each = facts.tiles(extents) / multiprocessors
+    rounds = ceil(each)
+    multiplied = 2 * prod(extents) * facts.operands.inputs.bytes * ceil_div(facts.k, extents[2])
+    multiplying = (WAITED * rounds + (1 - WAITED) * each) * multiplied / (RATE * RATES[tile])
+    storing = STORED + COMPUTED * facts.computes + ADDED * (facts.operands.c != "none")
+    storing *= LAST if tile.pingpong else rounds * prod(extents[:2]) / LARGEST
+    return float(BEGINNING + max(multiplying + storing, facts.moved / READING))

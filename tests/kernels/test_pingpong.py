@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call import scheduled
+from ptxdsl.kernels.choose.large_products import ranked_large
+from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.warpgroup_products import choose_product
+from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import add_relu, gelu, per_column, relu
@@ -251,3 +256,57 @@ def test_refusals(which):
     with pytest.raises(pd.LaunchError) as caught:
         call()
     assert caught.value.message == message
+
+
+class TestChoice:
+    """Tiles of large products, as they were measured."""
+
+    def chosen(self, m, n, k, computes=False, **operands):
+        facts = ProductFacts(m, n, k, 1, Operands(**{"inputs": bf16, "output": bf16, **operands}), computes)
+        config = choose_product(facts, model_of(), inf)
+        return config.tile[1], config.pingpong
+
+    @pytest.mark.parametrize(
+        ("shape", "columns", "pingpong"),
+        [
+            ((4096, 4096, 4096), 256, False),
+            ((8192, 8192, 8192), 192, True),
+            ((5120, 5120, 5120), 160, True),
+            ((4096, 14336, 4096), 208, True),
+            ((16384, 4096, 7168), 256, False),
+        ],
+    )
+    def test_the_tile_fills_the_rounds(self, shape, columns, pingpong):
+        assert self.chosen(*shape) == (columns, pingpong)
+
+    def test_epilogues_and_c_are_hidden(self):
+        assert self.chosen(4096, 4096, 4096, computes=True)[1]
+        assert self.chosen(4096, 4096, 4096, c="separate")[1]
+
+    @pytest.mark.parametrize(
+        "operands",
+        [
+            {"b_major": "mn"},
+            {"a_major": "mn"},
+            {"output": f32},
+            {"out_bytes": 8},
+            {"c": "separate", "c_major": "column"},
+        ],
+        ids=str,
+    )
+    def test_what_was_not_measured_so_shares_its_tiles(self, operands):
+        assert not self.chosen(8192, 8192, 8192, **operands)[1]
+
+    def test_another_path_that_takes_less(self):
+        facts = ProductFacts(8192, 8192, 8192, 1, Operands(bf16, bf16))
+        assert choose_product(facts, model_of(), 1000.0) is None
+
+    def test_all_fit(self):
+        for operands in (Operands(bf16, bf16), Operands(f16, f16, c="separate")):
+            configs = [config for _, config in ranked_large(ProductFacts(8192, 8192, 8192, 1, operands), 132)]
+            assert {config.stages for config in configs} <= {4, 5, 6}
+            assert all(
+                c.traits(replace(operands, out_boxes=b), "sm_90a").fits("sm_90a")
+                for c in configs
+                for b in (False, True)
+            )

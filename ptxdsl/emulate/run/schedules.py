@@ -5,12 +5,13 @@ Whatever a correct kernel computes is the same under each. Lockstep is fast: lan
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 
 import numpy as np
 
 from .residents import WARP
-from .scheduler import Group
+from .scheduler import TURNS_PER_EPOCH, Group
 
 LONGEST_TURN = 64  # steps at random
 
@@ -30,13 +31,31 @@ class Lockstep:
 
 
 class Skewed(Lockstep):
-    """The last warp that can run, as far as it goes."""
+    """The last warp that can run, as far as it goes; where it goes round and round, others have their turns too.
+
+    `turns` counts those of each warp since all that could run had theirs: warps that wait in one place share a group.
+    """
 
     merges = False
 
+    def __init__(self) -> None:
+        self.turns: Counter[int] = Counter()
+
     def choose(self, groups: Collection[Group]) -> tuple[Group, int | None]:
         group = min(groups, key=lambda g: (g.order[0], -int(g.lanes[-1]) // WARP, g.order[1]))
-        return group, int(group.lanes[-1]) // WARP
+        warp = int(group.lanes[-1]) // WARP
+        if self.turns[warp] >= TURNS_PER_EPOCH:
+            group, warp = self._other(groups, group.order[0])
+        self.turns[warp] += 1
+        return group, warp
+
+    def _other(self, groups: Collection[Group], epoch: int) -> tuple[Group, int]:
+        """The last warp of those that had the fewest turns, and its group."""
+        ready = [(group, int(warp)) for group in groups if group.order[0] == epoch for warp in _warps(group)]
+        group, warp = min(ready, key=lambda one: (self.turns[one[1]], -one[1], one[0].order[1]))
+        if self.turns[warp] >= TURNS_PER_EPOCH:
+            self.turns.clear()
+        return group, warp
 
 
 class Random(Lockstep):
@@ -55,6 +74,10 @@ class Random(Lockstep):
         ready = sorted((g for g in groups if g.order[0] == epoch), key=lambda g: (g.order, int(g.lanes[0])))
         group = ready[self.rng.integers(len(ready))]
         return group, int(group.lanes[self.rng.integers(len(group.lanes))]) // WARP
+
+
+def _warps(group: Group) -> np.ndarray:
+    return np.unique(group.lanes // WARP)
 
 
 def schedule(name: str) -> Lockstep:

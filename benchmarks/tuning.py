@@ -25,7 +25,7 @@ from ptxdsl.kernels.gemm import KERNELS, gemm
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.runtime.timing import GpuClock, at_rest
 
-SHAPES = ((16, 8192, 8192), (256, 256, 4096), (1000, 1000, 1000), (1536, 3072, 768), (4096, 4096, 4096))
+SHAPES = ((256, 256, 4096), (512, 4096, 1024), (3000, 3000, 3000))
 CONFIGS = [{"threads": threads, "each": each} for threads in (32, 128, 512) for each in (1, 4, 16)]
 
 

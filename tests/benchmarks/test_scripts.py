@@ -55,6 +55,19 @@ def test_the_result_has_the_command(compared):
     assert command.startswith("python benchmarks/gemm.py --shape 48x32x64 --rounds 3 --slices 3 --against ")
 
 
+def test_large_tiles_fit_an_h200():
+    """Beside boxes that are staged, and those of C."""
+    lines = """
+import large_tiles
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.types import bf16
+for epilogue in large_tiles.EPILOGUES:
+    operands = Operands(bf16, bf16, out_boxes=True, c="separate" if epilogue == "residual" else "none")
+    print(all(config.traits(operands).fits("sm_90a") for config in large_tiles.configs(epilogue).values()))
+"""
+    assert python("-c", lines).stdout.split() == ["True"] * 3
+
+
 def test_a_budget_of_nothing_measures_nothing_and_says_so(tmp_path):
     finished = run("--shapes", "square", "--budget", 0, "--json", tmp_path / "gemm.json")
     assert finished.returncode == 0, finished.stderr

@@ -274,6 +274,7 @@ class TestChoice:
             ((5120, 5120, 5120), 160, True),
             ((4096, 14336, 4096), 208, True),
             ((16384, 4096, 7168), 256, False),
+            ((6144, 6144, 6144), 192, True),
         ],
     )
     def test_the_tile_fills_the_rounds(self, shape, columns, pingpong):
@@ -281,13 +282,11 @@ class TestChoice:
 
     def test_epilogues_and_c_are_hidden(self):
         assert self.chosen(4096, 4096, 4096, computes=True)[1]
-        assert self.chosen(4096, 4096, 4096, c="separate")[1]
+        assert self.chosen(8192, 8192, 8192, c="separate")[1]
 
     @pytest.mark.parametrize(
         "operands",
         [
-            {"b_major": "mn"},
-            {"a_major": "mn"},
             {"output": f32},
             {"out_bytes": 8},
             {"c": "separate", "c_major": "column"},
@@ -296,6 +295,11 @@ class TestChoice:
     )
     def test_what_was_not_measured_so_shares_its_tiles(self, operands):
         assert not self.chosen(8192, 8192, 8192, **operands)[1]
+
+    @pytest.mark.parametrize("majors", [{"b_major": "mn"}, {"a_major": "mn"}], ids=str)
+    def test_boxes_along_n_are_whole_lines(self, majors):
+        assert self.chosen(8192, 8192, 8192, **majors) == (192, True)
+        assert self.chosen(5120, 5120, 5120, **majors)[0] in (192, 256)
 
     def test_another_path_that_takes_less(self):
         facts = ProductFacts(8192, 8192, 8192, 1, Operands(bf16, bf16))

@@ -38,7 +38,6 @@ RATES = {
     LargeTile(256): 0.94,
     LargeTile(224): 0.92,
     LargeTile(192): 0.925,
-    LargeTile(128, pingpong=True): 0.925,
     LargeTile(160, pingpong=True): 0.93,
     LargeTile(192, pingpong=True): 0.94,
     LargeTile(208, pingpong=True): 0.934,
@@ -46,7 +45,9 @@ RATES = {
 """The part of the rate of wgmma that tiles reach on an H200, of bf16, at rest and held."""
 WAITED = 0.5  # of the last round: where some multiprocessors have none to compute, the others have more of the power
 STORED, COMPUTED, ADDED = 0.5, 2.0, 2.3  # microseconds of a tile of 128×256: to store it; its epilogue; C
-LARGEST, LAST = ROWS * 256, 1.7  # such times that are waited for in the end where warpgroups take turns
+LARGEST = ROWS * 256
+LAST = 1.7  # such times that are waited for in the end where warpgroups take turns
+FELT, FELT_C = 0.14, 0.5  # and the parts that are felt in each round before
 
 
 def takes_large(operands: Operands) -> bool:
@@ -68,9 +69,9 @@ def ranked_large(facts: ProductFacts, multiprocessors: int) -> list[tuple[float,
 
 
 def _tiles(operands: Operands) -> list[LargeTile]:
-    """Turns are for operands that lie along K, as they were measured; boxes of others are whole lines."""
+    """Those whose lines of B are whole lines of shared memory, where operands do not lie along K."""
     whole, along_k = LINE_BYTES // operands.inputs.bytes, operands.a_major == operands.b_major == "k"
-    return [tile for tile in RATES if along_k or not (tile.pingpong or tile.columns % whole)]
+    return [tile for tile in RATES if along_k or not tile.columns % whole]
 
 
 def _config(tile: LargeTile, operands: Operands) -> GemmConfig:
@@ -86,6 +87,12 @@ def estimate(tile: LargeTile, facts: ProductFacts, multiprocessors: int) -> floa
     rounds = ceil(each)
     multiplied = 2 * prod(extents) * facts.operands.inputs.bytes * ceil_div(facts.k, extents[2])
     multiplying = (WAITED * rounds + (1 - WAITED) * each) * multiplied / (RATE * RATES[tile])
-    storing = STORED + COMPUTED * facts.computes + ADDED * (facts.operands.c != "none")
-    storing *= LAST if tile.pingpong else rounds * prod(extents[:2]) / LARGEST
-    return float(BEGINNING + max(multiplying + storing, facts.moved / READING))
+    return float(BEGINNING + max(multiplying + _storing(tile, facts, rounds), facts.moved / READING))
+
+
+def _storing(tile: LargeTile, facts: ProductFacts, rounds: int) -> float:
+    """Microseconds in which nothing is multiplied."""
+    storing, adding = STORED + COMPUTED * facts.computes, ADDED * (facts.operands.c != "none")
+    if tile.pingpong:
+        return storing * (LAST + FELT * rounds) + adding * (LAST + FELT_C * rounds)
+    return (storing + adding) * rounds * ROWS * tile.columns / LARGEST

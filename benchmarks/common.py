@@ -19,6 +19,8 @@ from dataclasses import dataclass
 
 import protocols
 from against import Case, Make, Server, Tree, serve
+from clocks import COLUMNS as CLOCKS
+from clocks import Sample, Samples, Watch
 from protocols import Budget, Contender, Extent, Gpu, Local, Times
 
 import ptxdsl
@@ -46,6 +48,7 @@ def gpu_parser(description: str) -> argparse.ArgumentParser:
     options.add_argument(
         "--against", type=pathlib.Path, metavar="DIR", help="another checkout, whose ptxdsl runs too, as `before`"
     )
+    options.add_argument("--clocks", action="store_true", help="sample clock and power of each, held, by nvidia-smi")
     options.add_argument("--serve", type=int, metavar="FD", help=argparse.SUPPRESS)  # see against.py
     return options
 
@@ -69,37 +72,55 @@ def main(benchmark: Benchmark, cases: Sequence[Case], options: argparse.Namespac
         return
     trees = {"": ROOT, "before ": options.against} if options.against else {}
     children = {label: Tree(directory, pathlib.Path(sys.argv[0])) for label, directory in trees.items()}
+    samples = Samples()
     try:
+        if options.clocks:
+            samples.start()
         for child in children.values():  # which start side by side
             child.check_origin()
-        report(itertools.chain(rows(gpu, benchmark, cases, options, children), more), options.json)
+        report(itertools.chain(rows(gpu, benchmark, cases, options, children, samples.samples), more), options.json)
     finally:
+        samples.close()
         for child in children.values():
             child.close()
 
 
 def rows(
-    gpu: Gpu, benchmark: Benchmark, cases: Sequence[Case], options: argparse.Namespace, children: dict[str, Tree]
+    gpu: Gpu,
+    benchmark: Benchmark,
+    cases: Sequence[Case],
+    options: argparse.Namespace,
+    children: dict[str, Tree],
+    samples: Sequence[Sample] = (),
 ) -> Iterator[Row]:
     """A row for each contender of each case; a case that there is no time for says so."""
     budget, wanted = Budget(gpu, options.budget, START), extent(options)
     for number, case in enumerate(cases):
-        share = budget.left() / (len(cases) - number)
-        if share > 0 and (result := measured(gpu, benchmark, case, children, budget, wanted, share)):
-            yield from rows_of(benchmark, case, *result)
+        share, watch = budget.left() / (len(cases) - number), Watch(samples, time.perf_counter)
+        if share > 0 and (result := measured(gpu, benchmark, case, children, budget, wanted, share, watch)):
+            sampled = watch.medians()
+            for row in rows_of(benchmark, case, *result):
+                yield row | dict(zip(CLOCKS, sampled.get(str(row["contender"]), ()), strict=False))
         else:
             yield {**benchmark.label(case), "contender": "left out: no time"}
 
 
 def measured(
-    gpu: Gpu, benchmark: Benchmark, case: Case, children: dict[str, Tree], budget: Budget, wanted: Extent, share: float
+    gpu: Gpu,
+    benchmark: Benchmark,
+    case: Case,
+    children: dict[str, Tree],
+    budget: Budget,
+    wanted: Extent,
+    share: float,
+    watch: Watch | None = None,
 ) -> tuple[Times, Extent] | None:
     """A case, timed for about `share` seconds, and how long it was; None where the time is up."""
     start = gpu.now()
     contenders = gathered(gpu, benchmark, case, children)
     launch_seconds = protocols.warm(gpu, contenders)
     fits = budget.extent(wanted, share - (gpu.now() - start), launch_seconds, len(contenders))
-    return (protocols.timed(gpu, contenders, fits), fits) if fits else None
+    return (protocols.timed(gpu, contenders, fits, watch), fits) if fits else None
 
 
 def rows_of(benchmark: Benchmark, case: Case, times: Times, timed: Extent) -> Iterator[Row]:

@@ -1,4 +1,5 @@
-"""TFLOP/s of gemm() against cuBLAS through torch, in one run, each through its public call."""
+"""TFLOP/s of gemm() against cuBLAS through torch, in one run, each through its public call; and against a persistent
+kernel of Triton that copies by TMA, where Triton is installed and tensor copies can address the matrices."""
 
 from __future__ import annotations
 
@@ -11,8 +12,13 @@ from protocols import Run
 
 from ptxdsl.kernels.gemm import gemm
 
+try:
+    import triton_gemm
+except ImportError:  # Triton, or a version of it with tensor descriptors, is not installed
+    triton_gemm = None  # type: ignore[assignment]
+
 SQUARE = [256, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192]
-LARGE = [(4096, 14336, 4096), (16384, 4096, 7168)]
+LARGE = [(4096, 14336, 4096), (16384, 4096, 7168), (6144, 4096, 4096), (5000, 5000, 5000), (16384, 16384, 16384)]
 LONG_K = [(1024, 1024, 4096), (512, 512, 16384)]
 UNALIGNED = [(4097, 4095, 4100), (8192, 8190, 8194), (4097, 4095, 4099), (1023, 1023, 1023), (333, 777, 1111)]
 FEW_ROWS = [1, 16, 32, 64, 128, 256]  # against these (N, K)
@@ -51,9 +57,13 @@ def matrices(case: Case) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return a, b, torch.empty(case.m, case.n, device="cuda", dtype=dtype)
 
 
-def cublas(case: Case) -> dict[str, Run]:
+def others(case: Case) -> dict[str, Run]:
+    """cuBLAS, and Triton where its kernel takes such matrices."""
     a, b, out = matrices(case)
-    return {"cublas": lambda: torch.mm(a, b, out=out)}
+    runs: dict[str, Run] = {"cublas": lambda: torch.mm(a, b, out=out)}
+    if triton_gemm and triton_gemm.takes(a, b):
+        runs["triton"] = triton_gemm.tuned(a, b, out)
+    return runs
 
 
 def ptxdsl(case: tuple[Any, ...]) -> dict[str, Run]:
@@ -79,7 +89,7 @@ def main() -> None:
     sets = chosen.shapes or ([] if chosen.shape else SHAPES)
     shapes = [tuple(map(int, shape.split("x"))) for shape in chosen.shape] + [s for name in sets for s in SHAPES[name]]
     cases = [Case(*shape, chosen.dtype, chosen.layout) for shape in shapes]
-    common.main(common.Benchmark(cublas, ptxdsl, label, operations), cases, chosen)
+    common.main(common.Benchmark(others, ptxdsl, label, operations), cases, chosen)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -147,14 +148,25 @@ def rest(gpu: Gpu, contenders: Contenders, rounds: int, seconds: float = REST_SE
     return _medians(turns[1:])
 
 
-def held(contenders: Contenders, slices: int) -> dict[str, float]:
+class Watcher(Protocol):
+    """Something that looks on while slices run."""
+
+    def slice(self, name: str) -> AbstractContextManager[None]:
+        """Around a slice of a contender."""
+
+
+def held(contenders: Contenders, slices: int, watcher: Watcher | None = None) -> dict[str, float]:
     """Median milliseconds of a launch over all slices but the first.
 
     Every second round goes backwards: a contender inherits the clock that the one before it has left."""
     latest = {name: contender.slice_ms(1) for name, contender in contenders.items()}
     turns = []
     for _ in range(slices):
-        latest = {name: contenders[name].slice_ms(_launches(latest[name])) for name in reversed(latest)}
+        turn = {}
+        for name in reversed(latest):
+            with watcher.slice(name) if watcher else nullcontext():
+                turn[name] = contenders[name].slice_ms(_launches(latest[name]))
+        latest = turn
         turns.append(latest)
     return _medians(turns[1:])
 
@@ -168,13 +180,14 @@ def warm(gpu: Gpu, contenders: Contenders) -> float:
     return gpu.now() - start
 
 
-def timed(gpu: Gpu, contenders: Contenders, extent: Extent) -> Times:
-    """Contenders that are warm, by the protocols that `extent` has time for."""
+def timed(gpu: Gpu, contenders: Contenders, extent: Extent, watcher: Watcher | None = None) -> Times:
+    """Contenders that are warm, by the protocols that `extent` has time for; a watcher looks on while they are
+    held."""
     times: Times = {}
     if extent.rounds:
         times["rest"] = rest(gpu, contenders, extent.rounds)
     if extent.slices:
-        times["held"] = held(contenders, extent.slices)
+        times["held"] = held(contenders, extent.slices, watcher)
     return times
 
 

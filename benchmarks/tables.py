@@ -13,7 +13,14 @@ from typing import Any
 from protocols import PROTOCOLS
 
 VALUES = ("us", "TFLOP/s", "ratio", "now/before")
-NOT_LABELS = {"contender", "rounds", "slices", *(f"{value}, {protocol}" for value in VALUES for protocol in PROTOCOLS)}
+NOT_LABELS = {
+    "contender",
+    "rounds",
+    "slices",
+    "MHz, held",
+    "W, held",
+    *(f"{value}, {protocol}" for value in VALUES for protocol in PROTOCOLS),
+}
 Row = dict[str, Any]
 
 

@@ -22,7 +22,7 @@ from ptxdsl.kernels.sm80.mma import WarpMma
 from ptxdsl.kernels.sm80.ring import Ring
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import TensorCopies
-from ptxdsl.kernels.sm90.memory import SharedTiles, begin
+from ptxdsl.kernels.sm90.memory import SharedTiles, begin, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import Act, consumer_walk, nothing
 from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of, tensors_of
@@ -96,7 +96,7 @@ def multiply(ring: Ring, copies: Copies, mma: WarpMma, iterations: Index) -> Sum
 def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
     """The same on sm_90a: one thread copies; warpgroups multiply 64 rows of a tile, or a tile in turns, and store."""
     memory, tiling = SharedTiles(traits), traits.tiling
-    ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
+    ring = tile_ring(traits)
     products = tensor_products_of(p, traits)
     scene = Scene(products, p.schedule, traits.sums, memory.staging, ahead=True, exchange=memory.exchange)
     begin(*tensors_of(p, traits))

@@ -150,11 +150,11 @@ class Ring:
             emit("mbarrier.arrive.shared::cta.b64", (empty,), out=SINK, guard=self._arrives)
         elif self._arrives is None:
             for rank in range(self.cluster):
-                _arrive_remotely(empty, rank, None)
+                _arrive_remotely(empty, rank, None, self._ordered("release"))
         else:  # the first threads of the warp or warpgroup, each in a block of its own
             with steps():
                 rank = thread_of(current("pd.Ring")) & ARRIVALS[self.each] - 1
-                _arrive_remotely(empty, rank % self.cluster, self._arrives)
+                _arrive_remotely(empty, rank % self.cluster, self._arrives, self._ordered("release"))
         with steps():
             self._held += 1
             self._held.set(select(self._held == self.stages, 0, self._held))
@@ -175,7 +175,12 @@ class Ring:
 
     def _wait_empty(self, slot: Slot) -> None:
         """Until the consumers, of all blocks of the cluster, have released a slot."""
-        _wait(slot.empty, self._written.parity, "" if self.cluster == 1 else ".acquire.cluster")
+        _wait(slot.empty, self._written.parity, self._ordered("acquire"))
+
+    def _ordered(self, how: str) -> str:
+        """How arrivals for other blocks order memory. What wgmma has read, and its thread has waited for, needs no
+        order of other accesses, for which ptxas puts a fence of the whole GPU in front of each arrival."""
+        return "" if self.cluster == 1 or self.each == "warpgroup" else f".{how}.cluster"
 
     def _slot(self, index: Var) -> Slot:
         """The empty mbarriers lie behind the full ones."""
@@ -202,11 +207,11 @@ def _init(mbarriers: ArrayView, number: int, count: int) -> None:
     emit("mbarrier.init.shared::cta.b64", (mbarriers.address(number), count))
 
 
-def _arrive_remotely(empty: PointerValue, rank: Any, guard: Any) -> None:
+def _arrive_remotely(empty: PointerValue, rank: Any, guard: Any, ordering: str) -> None:
     """At the mbarrier that lies at the same place in the block of a rank."""
     with steps():
         remote = pointer(operate("mapa.shared::cluster.u32", empty, rank), b64, "shared::cluster")
-    emit("mbarrier.arrive.release.cluster.shared::cluster.b64", (remote,), guard=guard)
+    emit(f"mbarrier.arrive{ordering}.shared::cluster.b64", (remote,), guard=guard)
 
 
 def _wait(mbarrier: PointerValue, parity: Var, ordering: str = "") -> None:

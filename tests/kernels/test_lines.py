@@ -12,7 +12,7 @@ from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import KERNELS, gemm
 from ptxdsl.kernels.parameters import view
-from ptxdsl.kernels.sm90.lines import THREADS, lines_kernel, lines_parameters
+from ptxdsl.kernels.sm90.lines import EACH, THREADS, lines_kernel, lines_parameters, word_lines_kernel
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.types import f16, f32, s8
 from tests.kernels.test_gemm import check
@@ -48,6 +48,30 @@ def test_lines_are_copied_to_multiples_of_a_word(type, lines, length, rng):
     p = lines_parameters(type)(**matrices, lines=lines, length=length)
     lines_kernel[-(-lines * words // THREADS), THREADS](p, type=type)
     assert (target[:, :length] == source).all()
+
+
+@every_machine
+@pytest.mark.parametrize("type", [f16, f32, s8], ids=str)
+@pytest.mark.parametrize(("lines", "words"), [(1, 1), (3, 5), (37, 61)])
+def test_lines_of_words_are_copied_by_words(name, type, lines, words, rng):
+    """More than a block has, 37 × 61, and fewer; what lies beside the lines stays."""
+    where, each = machine(name), 16 // type.bytes
+    length = words * each
+    source = where.array(rng.integers(-100, 100, (lines, length + 2 * each)).astype(type.dtype))
+    target = where.array(np.full((lines, length + 8 * each), 7, type.dtype))
+    matrices = {
+        "source": view(type)(pointer=source, stride=length + 2 * each),
+        "lined": view(type)(pointer=target, stride=length + 8 * each),
+    }
+    p = lines_parameters(type)(**matrices, lines=lines, length=length)
+    word_lines_kernel[-(-lines * words // (THREADS * EACH)), THREADS](p, type=type)
+    assert (where.values(target)[:, :length] == where.values(source)[:, :length]).all()
+    assert (where.values(target)[:, length:] == 7).all()
+
+
+@pytest.mark.parametrize(("k", "kernel"), [(4104, word_lines_kernel), (4100, lines_kernel)])
+def test_lines_of_words_take_the_faster_copies(k, kernel):
+    assert {each.kernel for each in plan(5000, 5000, k).before} == {kernel}
 
 
 def zeros(rows, columns, type):

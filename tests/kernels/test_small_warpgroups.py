@@ -21,12 +21,16 @@ from ptxdsl.kernels.choose.warpgroup_products import (
     choose_product,
 )
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
-from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column, per_row
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
 from ptxdsl.kernels.grouped import grouped_gemm_ragged
 from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.tiles.persistent import Persistent
+from ptxdsl.kernels.sm80.traits import WarpTraits
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.choice import tile_schedule
+from ptxdsl.kernels.tiles.one_tile import OneTile
+from ptxdsl.kernels.tiles.persistent import Persistent, Strips
 from ptxdsl.schedule import IdentityThreadblockSwizzle, PersistentScheduler, StreamKThreadblockSwizzle
 from ptxdsl.types import bf16, f16, f32, s8
 from tests.kernels.test_schedules import few_blocks
@@ -110,6 +114,26 @@ def test_all_ways_add_in_the_order_of_k(rng):
     a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((9, 304), (304, 40)))
     results = [gemm(a, b, config=tiles(16, 64, split_k=3, reduction=way)) for way in WAYS]
     assert all(np.array_equal(results[0], other) for other in results[1:])
+
+
+@every_machine
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"config": tiles(16, 64, split_k=3, reduction="cluster")},
+        {"config": tiles(64, 64, False, split_k=3, reduction="scatter")},
+        {"config": tiles(64, 64, False, split_k=3, reduction="parallel")},
+        {"config": tiles(64, 64, False, schedule=StreamKThreadblockSwizzle(4))},
+        {"config": tiles(128, 48, False, schedule=Strips())},
+        {},
+    ],
+    ids=["cluster", "scatter", "parallel", "stream-K", "strips", "chosen"],
+)
+def test_runs_do_not_differ_by_a_bit(name, how, rng):
+    where = machine(name)
+    a, b = (where.array(rng.standard_normal(shape).astype(np.float16)) for shape in ((100, 904), (72, 904)))
+    first, *others = (where.values(gemm(a, b.T, **how)) for _ in range(2 if name == "emulator" else 50))
+    assert all(np.array_equal(first.view(np.uint16), other.view(np.uint16)) for other in others)
 
 
 @every_machine
@@ -210,6 +234,50 @@ class TestChoice:
             problem_of(a, np.zeros((64, 4096), a.dtype).T, None, None, 0.0), Choice(schedule=PERSISTENT), True
         )
         assert traits.schedule == Persistent(PERSISTENT)
+
+    @pytest.mark.parametrize(
+        "how",
+        [
+            {"split_k": 4},
+            {"split_k": 3, "reduction": "cluster"},
+            {"split_k": 2, "reduction": "scatter"},
+            {"split_k": 2, "reduction": "serial"},
+            {"schedule": PersistentScheduler()},
+            {"schedule": ROWS_OF_EIGHT},
+            {"schedule": StreamKThreadblockSwizzle(132)},
+        ],
+        ids=str,
+    )
+    def test_what_the_caller_says_of_blocks_goes_by_wgmma_too(self, how):
+        """512 × 4096 × 7168: mma.sync takes twice the time, whoever shares what."""
+        traits = self.chosen(512, 4096, 7168, **how)
+        assert isinstance(traits, WarpgroupTraits)
+        swizzle = how.get("schedule", traits.schedule.order if "split_k" in how else None)
+        reduction = how.get("reduction", "parallel")
+        assert traits.schedule == tile_schedule(swizzle, how.get("split_k", 1), reduction)
+
+    @pytest.mark.parametrize(
+        "how", [{"schedule": StreamKThreadblockSwizzle(132, 4)}, {"schedule": OneTile(ROWS_OF_EIGHT)}]
+    )
+    def test_what_does_not_fit_goes_by_mma_sync(self, how):
+        """Four blocks of stream-K a multiprocessor cannot be resident with the rings of wgmma; a TileSchedule may be
+        written for one path."""
+        assert isinstance(self.chosen(512, 4096, 7168, **how), WarpTraits)
+
+    def test_wide_tiles_do_not_share_k(self):
+        assert self.chosen(512, 7168, 16384).tile == (128, 224, 64)
+        assert self.chosen(512, 7168, 16384, split_k=2).tile[1] <= MOST_SPLIT_COLUMNS
+
+    @every_machine
+    @pytest.mark.parametrize(
+        "how", [{"split_k": 2}, {"split_k": 2, "reduction": "cluster"}, {"schedule": ROWS_OF_EIGHT}]
+    )
+    def test_what_the_caller_says_is_right(self, name, how, rng):
+        where = machine(name)
+        a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((64, 520), (136, 520)))
+        out = gemm(where.array(a), where.array(b).T, **how)
+        expected = a.astype(np.float64) @ b.astype(np.float64).T
+        assert np.allclose(where.values(out), expected, rtol=2e-3, atol=5e-2)
 
     @every_machine
     def test_what_is_chosen_is_right(self, name, rng):

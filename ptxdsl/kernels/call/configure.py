@@ -59,11 +59,19 @@ def for_batches(config: GemmConfig) -> GemmConfig:
     return specialise(config, schedule=BatchedIdentityThreadblockSwizzle())
 
 
-def configure(config: GemmConfig, operands: Operands, device: int | None, takes_warpgroups: bool = False) -> Traits:
+def configure(
+    config: GemmConfig,
+    operands: Operands,
+    device: int | None,
+    takes_warpgroups: bool = False,
+    shares_copies: bool = False,
+) -> Traits:
     """What the kernel is made for, by a configuration, on a GPU.
 
     Raises LaunchError for what that has not enough of, and for a path on which there is no such kernel.
     """
+    if not shares_copies:
+        check_copies(config)
     if config.atom == WGMMA and not takes_warpgroups:
         raise LaunchError(
             'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array, conv2d, '
@@ -74,6 +82,16 @@ def configure(config: GemmConfig, operands: Operands, device: int | None, takes_
     traits = config.traits(operands, arch)
     traits.check(arch)
     return traits
+
+
+def check_copies(config: GemmConfig) -> None:
+    """Raises LaunchError for clusters whose blocks share tensor copies, where no kernel does."""
+    if config.tile_schedule.multicast != (1, 1):
+        raise LaunchError(
+            f"schedule is {config.schedule!r}, whose blocks share tensor copies, which gemm does of matrices, not of "
+            "batches",
+            help="leave it out here",
+        )
 
 
 def by_wgmma(inputs: Type) -> tuple[str, str]:

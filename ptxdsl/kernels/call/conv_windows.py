@@ -9,7 +9,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.isa.tensor_map import CORNER_BITS, MOST_ELEMENT_STRIDE, OFFSET_BITS
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call import scheduled
-from ptxdsl.kernels.call.configure import Choice
+from ptxdsl.kernels.call.configure import Choice, check_copies
 from ptxdsl.kernels.call.conv_problem import Convolution, Pixels
 from ptxdsl.kernels.call.gemm import facts_of, traits_of
 from ptxdsl.kernels.call.launches import LaunchPlan
@@ -127,6 +127,8 @@ def window_traits(problem: Convolution, choice: Choice) -> WarpgroupTraits:
     check_windows(problem)
     product = in_whole_lines(problem)
     traits = traits_of(product, choice, takes_warpgroups=True)
+    if choice.config:
+        check_copies(choice.of(choice.config))
     assert isinstance(traits, WarpgroupTraits)
     return in_turned_boxes(traits) if traits.tiling.swap_ab and is_boxed(product, traits) else traits
 

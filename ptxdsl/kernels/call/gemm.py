@@ -32,16 +32,19 @@ from ptxdsl.kernels.call.values import gemm_values
 from ptxdsl.kernels.call.workspace import is_kept
 from ptxdsl.kernels.choose.gemm import choose, ranked
 from ptxdsl.kernels.choose.model import candidate, model_of
-from ptxdsl.kernels.choose.warpgroup_products import choose_product, ranked_products
+from ptxdsl.kernels.choose.warpgroup_products import ANY, WHOLE, Sharing, choose_product, ranked_products
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.operands import FP8, Operands
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.function import array_of, canonical, check_factor, epilogue_of, factors_of, sequence_of
-from ptxdsl.kernels.tiles.choice import Schedule
+from ptxdsl.kernels.tiles.choice import REDUCTIONS, Schedule
+from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
+from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.runtime.dispatch import target
+from ptxdsl.schedule import StreamKThreadblockSwizzle
 from ptxdsl.types import f32
 
 NO_OPERANDS: tuple[Any, ...] = ()
@@ -153,7 +156,7 @@ def candidates_of(problem: GemmProblem, choice: Choice) -> list[tuple[float, Gem
         is_scheduled, m = choice.is_scheduled or problem.batches is not None, problem.m * (problem.batches or 1)
         known += ranked(m, problem.n, problem.k, a.type, target(device), width, along_k, is_scheduled, model)
     if may_take_warpgroups(problem, choice, device) and are_mappable(problem.k, a, b):
-        known += ranked_products(_product_facts(problem, facts_of(problem), choice), model)
+        known += ranked_products(_product_facts(problem, facts_of(problem), choice), model, sharing_of(choice) or WHOLE)
     return known
 
 
@@ -187,7 +190,7 @@ def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = Fal
     config = config_of(problem, choice, operands, device, takes_warpgroups)
     if config.atom == WGMMA and _is_stored_in_boxes(problem, config):
         operands = replace(operands, out_boxes=True)
-    traits = configure(config, operands, device, takes_warpgroups)
+    traits = configure(config, operands, device, takes_warpgroups, shares_copies=problem.batches is None)
     if isinstance(traits, WarpgroupTraits):
         check_mappable(problem.k, problem.a, problem.b)
     return traits
@@ -196,7 +199,7 @@ def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = Fal
 def _is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
     """Whether tensor copies can store the output: what is staged is what is written."""
     out = problem.out
-    is_whole = not config.swap_ab and not config.tile_schedule.shares and config.tile_schedule.cluster is None
+    is_whole = not config.swap_ab and config.tile_schedule.has_whole_tiles
     c_comes_so = problem.c is None or (problem.c.major == "row" and problem.c.is_mappable)
     return is_whole and c_comes_so and not problem.operands and out.type.bits == 16 and out.is_mappable
 
@@ -225,30 +228,54 @@ def _chosen(
     is_open = takes_warpgroups and may_take_warpgroups(problem, choice, device)
     if not is_open or not are_mappable(problem.k, problem.a, problem.b):
         return config
-    return choose_product(_product_facts(problem, operands, choice), model_of(device), time) or config
+    sharing = sharing_of(choice) or WHOLE
+    return choose_product(_product_facts(problem, operands, choice), model_of(device), time, sharing) or config
 
 
 def may_take_warpgroups(problem: GemmProblem, choice: Choice, device: int | None) -> bool:
-    """Whether wgmma is for a call that does not ask for it: not where blocks are said, nor for float32, whose low bits
-    it cuts off: mma.sync gets them rounded."""
-    return not choice.is_scheduled and problem.a.type is not f32 and target(device) == ARCH
+    """Whether wgmma is for a call that does not ask for it: not for schedules of one's own, nor for float32, whose low
+    bits it cuts off: mma.sync gets them rounded."""
+    return sharing_of(choice) is not None and problem.a.type is not f32 and target(device) == ARCH
+
+
+def sharing_of(choice: Choice) -> Sharing | None:
+    """What a caller says of how blocks share K; None for a TileSchedule, which says it itself and may be written for
+    one of the paths, and for what is no such value."""
+    schedule, slices = choice.schedule, 1 if choice.split_k is None else choice.split_k
+    way = choice.reduction or GemmConfig.reduction
+    if isinstance(schedule, TileSchedule) or type(slices) is not int or slices < 1 or way not in REDUCTIONS:
+        return None
+    if not choice.is_scheduled:
+        return ANY
+    if isinstance(schedule, StreamKThreadblockSwizzle):
+        return Sharing(blocks=schedule.resident_blocks)
+    if slices > 1 and way == "cluster" and slices > MOST_BLOCKS:
+        return None
+    return Sharing(slices, way) if slices > 1 else WHOLE
 
 
 def _time_by_warps(problem: GemmProblem, choice: Choice, device: int | None) -> tuple[float, GemmConfig]:
-    """The best configuration of the sm_80 path, and the microseconds that it should take."""
+    """The best configuration of the sm_80 path, and the microseconds that it should take; it has no clusters."""
     a, b, batches = problem.a, problem.b, problem.batches
     along_k = a.major == "row" and b.major == "column"
     width = min(a.widest(a.length), b.widest(b.length))
     is_scheduled = choice.is_scheduled or batches is not None
     shape, model = (problem.m * (batches or 1), problem.n, problem.k), model_of(device)
     config = choose(*shape, a.type, target(device), width, along_k, is_scheduled, model=model)
-    return model.product(candidate(config, a.type), shape, width), config
+    sharing = sharing_of(choice)
+    if sharing is None or not sharing.is_shared:
+        return model.product(candidate(config, a.type), shape, width), config
+    if sharing.way == "cluster":
+        return inf, config
+    return model.product(candidate(choice._replace(epilogue=None).of(config), a.type), shape, width), config
 
 
 def _chosen_fp8(problem: GemmProblem, choice: Choice, operands: Operands, device: int | None) -> GemmConfig:
     """The same of types that wgmma alone multiplies. Raises LaunchError on GPUs that have it not."""
     arch = target(device)
-    config = choose_product(_product_facts(problem, operands, choice), model_of(device), inf, choice.is_scheduled)
+    known, model = _product_facts(problem, operands, choice), model_of(device)
+    sharing = sharing_of(choice) or WHOLE
+    config = choose_product(known, model, inf, sharing) or choose_product(known, model, inf, WHOLE)
     if arch != ARCH or config is None:
         raise LaunchError(
             f"`a` and `b` are {describe_type(problem.a.type)}, which gemm multiplies on {ARCH}; "
@@ -291,7 +318,8 @@ def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tupl
         return problem, (), None
     operands = replace(facts_of(problem), a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS)
     other = inf if a.type in FP8 else _time_by_warps(problem, choice, device)[0]
-    config = choose_product(_product_facts(problem, operands, choice), model_of(device), other - copies.time)
+    sharing = sharing_of(choice) or WHOLE
+    config = choose_product(_product_facts(problem, operands, choice), model_of(device), other - copies.time, sharing)
     return (problem, (), None) if config is None else (*copies.carry_out(problem), config)
 
 

@@ -22,7 +22,7 @@ from ptxdsl.kernels.call.workspace import memory
 from ptxdsl.kernels.choose.warpgroups import BEGINNING, RATE, READING
 from ptxdsl.kernels.parameters import view
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
-from ptxdsl.kernels.sm90.lines import THREADS, WORD_BYTES, lines_kernel, lines_parameters
+from ptxdsl.kernels.sm90.lines import EACH, THREADS, WORD_BYTES, lines_kernel, lines_parameters, word_lines_kernel
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.tensor_map import TensorMap
 
@@ -127,5 +127,7 @@ def _copy(operand: Matrix, target: Any, stride: int, stream: int) -> LaunchPlan:
         lines=_lines(operand),
         length=operand.length,
     )
-    blocks = ceil_div(_words(operand), THREADS)
-    return LaunchPlan(lines_kernel, blocks, THREADS, values, {"type": type}, stream=stream)
+    in_words = operand.is_mappable and not operand.length * type.bytes % WORD_BYTES
+    kernel, each = (word_lines_kernel, EACH) if in_words else (lines_kernel, 1)
+    blocks = ceil_div(_words(operand), THREADS * each)
+    return LaunchPlan(kernel, blocks, THREADS, values, {"type": type}, stream=stream)

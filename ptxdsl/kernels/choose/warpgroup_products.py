@@ -31,7 +31,8 @@ from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WarpgroupTiling
 from ptxdsl.kernels.tiles.choice import tile_schedule
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
 from ptxdsl.kernels.tiles.persistent import Strips
-from ptxdsl.schedule import IdentityThreadblockSwizzle
+from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.schedule import IdentityThreadblockSwizzle, StreamKThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
 
 FEW_ROWS = 128  # of which A and B may be swapped
@@ -40,16 +41,33 @@ LOW, HIGH = (32, 64, 96, 128, 192, 256), (48, 64, 80, 96, 112, 128, 160, 192, 20
 # Of a tile that blocks share, columns of float sums and of int32: more leave no registers to add up
 MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS = 128, 80
 LEAST_ITERATIONS = 4  # of a slice
-WAYS = ("cluster", "scatter")
-IN_COLUMNS, PERSISTENT = IdentityThreadblockSwizzle(1), Strips()
+WAYS = ("cluster", "scatter")  # to add up, of which one is chosen
+STREAM_K = "stream-k"
+IN_COLUMNS, PERSISTENT, STREAMED = IdentityThreadblockSwizzle(1), Strips(), StreamKThreadblockSwizzle()
 LARGE, MOST_ROUNDS = (128, 256), 3  # the tile of products that fill the GPU so often: they have less to choose
 RESIDENT, REGISTER_FILE = 2, 65536  # blocks that a multiprocessor may hold, and its registers
 BESIDE_SUMS = 16  # registers of a thread, beside those that a tiling counts
 
 
+class Sharing(NamedTuple):
+    """What a caller says of how blocks share the K of tiles: so many `slices` of each, or as many as are best where it
+    is 0, which add up by `way`, a reduction; or `blocks` of stream-K."""
+
+    slices: int = 0
+    way: str = ""
+    blocks: int = 0
+
+    @property
+    def is_shared(self) -> bool:
+        return self.slices > 1 or self.blocks > 0
+
+
+ANY, WHOLE = Sharing(), Sharing(slices=1)
+
+
 class Option(NamedTuple):
     """A way to compute a product: `resident` blocks of `stages` stages on a multiprocessor, `slices` for each tile,
-    which add up by `way`."""
+    which add up by `way`: a reduction, or STREAM_K."""
 
     tile: tuple[int, int]
     swap_ab: bool
@@ -63,33 +81,35 @@ class Option(NamedTuple):
         whole = GemmConfig(
             (*self.tile, depth), stages=self.stages, schedule=PERSISTENT, atom=WGMMA, swap_ab=self.swap_ab
         )
+        if self.way == STREAM_K:
+            return replace(whole, schedule=STREAMED)
         if self.slices == 1:
             return whole
         return replace(whole, schedule=IN_COLUMNS, split_k=self.slices, reduction=self.way)
 
 
 def choose_product(
-    facts: ProductFacts, model: CostModel, other_time: float, is_scheduled: bool = False
+    facts: ProductFacts, model: CostModel, other_time: float, sharing: Sharing = ANY
 ) -> GemmConfig | None:
     """The configuration that should take the least time; None where another path takes less, `other_time` in
-    microseconds. Where it `is_scheduled` otherwise, blocks compute whole tiles."""
+    microseconds, or where none has blocks that share K as is said."""
     m, n, k, batches, *_ = facts
     facts = facts._replace(m=max(1, m), n=max(1, n), k=max(1, k), batches=max(1, batches))
-    if _is_large(facts, model):
+    if _is_large(facts, model) and not sharing.is_shared:
         choose = choose_large if takes_large(facts.operands) else choose_warpgroups
         return choose(facts, model.multiprocessors, other_time)
-    timed = _timed_options(facts, model, is_scheduled or facts.operands.batches != "none")
+    timed = _timed_options(facts, model, sharing)
     time, option = min(timed, default=(other_time, None))
     if option is None or time >= CLEARLY * other_time:
         return None
     return option.config(_depth(facts))
 
 
-def ranked_products(facts: ProductFacts, model: CostModel) -> list[tuple[float, GemmConfig]]:
+def ranked_products(facts: ProductFacts, model: CostModel, sharing: Sharing = ANY) -> list[tuple[float, GemmConfig]]:
     """The configurations that `choose_product` chooses from, with the microseconds that each should take."""
-    if _is_large(facts, model):
+    if _is_large(facts, model) and not sharing.is_shared:
         return (ranked_large if takes_large(facts.operands) else ranked_warpgroups)(facts, model.multiprocessors)
-    timed = _timed_options(facts, model, facts.operands.batches != "none")
+    timed = _timed_options(facts, model, sharing)
     return [(time, option.config(_depth(facts))) for time, option in timed]
 
 
@@ -102,20 +122,21 @@ def _depth(facts: ProductFacts) -> int:
     return LINE_BYTES // facts.operands.inputs.bytes
 
 
-def _timed_options(facts: ProductFacts, model: CostModel, whole: bool) -> list[tuple[float, Option]]:
+def _timed_options(facts: ProductFacts, model: CostModel, sharing: Sharing) -> list[tuple[float, Option]]:
     rates, multiprocessors = model.rates.warpgroups, model.multiprocessors
-    known = options(facts, multiprocessors, whole)
+    if facts.operands.batches != "none":
+        sharing = WHOLE
+    known = options(facts, multiprocessors) if sharing == ANY else options_shared(facts, multiprocessors, sharing)
     return [(estimate(option, facts, rates, multiprocessors), option) for option in known]
 
 
-def options(facts: ProductFacts, multiprocessors: int, whole: bool = False) -> Iterator[Option]:
+def options(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:
     """All that are estimated. Blocks share K only where all of them can be resident."""
-    iterations = ceil_div(facts.k, LINE_BYTES // facts.operands.inputs.bytes)
-    widest = MOST_SPLIT_INTEGERS if facts.operands.sum.is_integer else MOST_SPLIT_COLUMNS
+    iterations = ceil_div(facts.k, _depth(facts))
     for tile, swap_ab in tiles(facts):
         for stages, resident in depths(tile, swap_ab, facts.operands):
             yield Option(tile, swap_ab, stages, resident)
-        if whole or tile[0 if swap_ab else 1] > widest:
+        if not _may_share(tile, swap_ab, facts.operands):
             continue
         count = ceil_div(facts.m, tile[0]) * ceil_div(facts.n, tile[1])
         most = min(MOST_BLOCKS, iterations // LEAST_ITERATIONS, multiprocessors * RESIDENT // count)
@@ -123,6 +144,24 @@ def options(facts: ProductFacts, multiprocessors: int, whole: bool = False) -> I
             for stages, resident in depths(tile, swap_ab, facts.operands, way, slices):
                 if count * slices <= multiprocessors * resident:
                     yield Option(tile, swap_ab, stages, resident, slices, way)
+
+
+def options_shared(facts: ProductFacts, multiprocessors: int, sharing: Sharing) -> Iterator[Option]:
+    """Those whose blocks share K as a caller says. All blocks of stream-K must be able to be resident."""
+    slices, way, blocks = sharing
+    if blocks:
+        slices, way = 1, STREAM_K
+    for tile, swap_ab in tiles(facts):
+        if sharing.is_shared and not _may_share(tile, swap_ab, facts.operands):
+            continue
+        for stages, resident in depths(tile, swap_ab, facts.operands, way if sharing.is_shared else "", slices):
+            if blocks <= multiprocessors * resident:
+                yield Option(tile, swap_ab, stages, resident, slices, way)
+
+
+def _may_share(tile: tuple[int, int], swap_ab: bool, operands: Operands) -> bool:
+    """Whether registers are left to add up the sums of other blocks."""
+    return tile[0 if swap_ab else 1] <= (MOST_SPLIT_INTEGERS if operands.sum.is_integer else MOST_SPLIT_COLUMNS)
 
 
 def tiles(facts: ProductFacts) -> Iterator[tuple[tuple[int, int], bool]]:
@@ -145,10 +184,15 @@ def depths(
     extents = *tile, LINE_BYTES // operands.inputs.bytes
     tiling = WarpgroupTiling(extents, swap_ab=swap_ab)
     registers = tiling.threads * (tiling.registers(operands) + BESIDE_SUMS)
-    schedule = tile_schedule(IN_COLUMNS, slices, way) if way else PERSISTENT
+    schedule = _schedule(slices, way) if way else PERSISTENT
     most = min(RESIDENT, REGISTER_FILE // registers)
     deepest = {stages_of(extents, operands, swap_ab, n, schedule): n for n in range(1, most + 1)}
     return tuple((stages, resident) for stages, resident in deepest.items() if stages >= LEAST_STAGES)
+
+
+def _schedule(slices: int, way: str) -> TileSchedule:
+    """Of blocks that share K."""
+    return tile_schedule(STREAMED, 1, "") if way == STREAM_K else tile_schedule(IN_COLUMNS, slices, way)
 
 
 def estimate(option: Option, facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) -> float:
@@ -159,6 +203,8 @@ def estimate(option: Option, facts: ProductFacts, rates: WarpgroupRates, multipr
     down, across = ceil_div(facts.m, tile_m), ceil_div(facts.n, tile_n)
     blocks, stage_bytes = down * across * facts.batches * slices, (tile_m + tile_n) * LINE_BYTES
     held = _held(option, rates, multiprocessors)
+    if option.way == STREAM_K:
+        iterations, blocks = ceil(blocks * iterations / held), int(held)
     on_each = ceil(blocks / multiprocessors)
     rounds = ceil(blocks / held)
     busy = on_each * iterations * max(_multiplying(option, rates), stage_bytes / rates.copies)
@@ -170,7 +216,7 @@ def estimate(option: Option, facts: ProductFacts, rates: WarpgroupRates, multipr
     larger = max(facts.m, facts.n) * facts.k * facts.batches * operands.inputs.bytes
     moved = facts.moved + (rates.again * larger if tiles_beside > 1 else 0.0)
     reading = moved / rates.dram_bandwidth * (1 + rates.in_flight / in_flight)
-    meeting = _meeting(option, rates) if slices > 1 else 0.0
+    meeting = _meeting(option, rates) if option.way else 0.0
     return rates.launch + max(computing, reading) + rates.hidden * min(computing, reading) + meeting
 
 
@@ -189,4 +235,7 @@ def _multiplying(option: Option, rates: WarpgroupRates) -> float:
 def _meeting(option: Option, rates: WarpgroupRates) -> float:
     if option.way == "cluster":
         return option.slices * rates.cluster
-    return rates.scatter + option.tile[0] * option.tile[1] * rates.scatter_sum
+    adding = option.tile[0] * option.tile[1] * rates.scatter_sum
+    if option.way == "serial":
+        return option.slices * (rates.scatter + adding)
+    return rates.scatter + adding * (option.slices if option.way == "parallel" else 1)

@@ -159,7 +159,7 @@ def stages_of(
 ) -> int:
     """As many stages as shared memory has room for beside the staged output, up to MOST_STAGES, where so many blocks
     shall be resident; 0 for too few."""
-    is_whole = not swap_ab and not schedule.shares and schedule.cluster is None
+    is_whole = not swap_ab and schedule.has_whole_tiles
     ways = (False, True) if is_whole and operands.output.bits == 16 and not operands.extras else (False,)
     tiling = WarpgroupTiling(tile, 2, swap_ab, pingpong)
     known = [WarpgroupTraits(tiling, replace(operands, out_boxes=in_boxes), schedule) for in_boxes in ways]

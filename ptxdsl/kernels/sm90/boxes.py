@@ -22,13 +22,15 @@ L2_PROMOTION = 256
 class TileBoxes:
     """A tile of `mn` rows of A, or columns of B, and `k` of K, of a matrix that is contiguous along `major`, "k" or
     "mn". Along k one box is the tile; along mn boxes of 128 bytes of mn, or of fewer where mn is no multiple of them,
-    lie one behind the other. The matrices of batches are planes of one tensor."""
+    lie one behind the other. The matrices of batches are planes of one tensor. Where blocks of a cluster share the tile
+    each brings one of so many `parts`."""
 
     type: Type
     mn: int
     k: int
     major: str
     is_batched: bool = False
+    parts: int = 1
 
     @property
     def line_bytes(self) -> int:
@@ -45,7 +47,8 @@ class TileBoxes:
     def copy(self) -> TmaCopy:
         """Its copy to shared memory, box by box."""
         layout = stacked(self.layout, 1, 0) if self.is_batched else self.layout
-        return make_tiled_copy(tma_atom("cp.async.bulk.tensor.shared.global"), layout, bits=self.type.bits)
+        atom = tma_atom("cp.async.bulk.tensor.shared.global" + ".multicast::cluster" * (self.parts > 1))
+        return make_tiled_copy(atom, layout, bits=self.type.bits, blocks=self.parts)
 
     @property
     def bytes(self) -> int:
@@ -68,6 +71,10 @@ class TileBoxes:
         """The (mn, k) of the tile in shared memory, in elements."""
         return tile_layout(self.mn, self.k, self.type.bits, self.line_bytes, self.major == "mn")
 
-    def load(self, source: Any, destination: Any, mn: Any, k: Any, mbarrier: Any) -> None:
-        """Copies the tile that begins at (mn, k) to shared memory, by one thread; completes `bytes` at an mbarrier."""
-        self.copy.copy(source.map, (source.batch, mn, k) if self.is_batched else (mn, k), destination, mbarrier)
+    def load(
+        self, source: Any, destination: Any, mn: Any, k: Any, mbarrier: Any, *, rank: Any = None, to: Any = None
+    ) -> None:
+        """Copies the tile that begins at (mn, k) to shared memory, by one thread; completes `bytes` at an mbarrier. Of
+        parts it copies that of a `rank`, to the blocks of the mask `to`."""
+        at = (source.batch, mn, k) if self.is_batched else (mn, k)
+        self.copy.copy(source.map, at, destination, mbarrier, rank=rank, multicast=to)

@@ -9,6 +9,7 @@ from ptxdsl import s32
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.tiling import WARP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.cluster_strips import shared_copies
 from ptxdsl.kernels.tiles.product import Work
 from ptxdsl.trace.ring import Slot
 
@@ -39,14 +40,16 @@ class TensorCopies:
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles) -> None:
         self.a, self.b, self.memory, self.depth = traits.a, traits.b, memory, traits.tile[2]
+        self.shares = shared_copies(traits.schedule.multicast)
 
     def fetch(self, work: Work, iteration: Any, slot: Slot) -> None:
         """Begins to copy the tiles of an iteration along K to a slot of the ring."""
         (first_m, first_n), k = work.first, iteration * self.depth
         behind = slot.index * self.memory.stage
         a, b = self.memory.a + behind, self.memory.b + behind
-        self.a.load(work.product.a, a, work.product.a.line(first_m), k, slot.full)
-        self.b.load(work.product.b, b, first_n, k, slot.full)
+        of_a, of_b = self.shares
+        self.a.load(work.product.a, a, work.product.a.line(first_m), k, slot.full, rank=of_a.part, to=of_a.mask)
+        self.b.load(work.product.b, b, first_n, k, slot.full, rank=of_b.part, to=of_b.mask)
 
 
 class GatheredCopies(TensorCopies):

@@ -1,4 +1,4 @@
-"""Matrices whose lines tensor copies cannot address, copied to lines that they can: a word of 16 bytes a thread."""
+"""Matrices whose lines tensor copies cannot address, or only slowly, copied to other lines: words of 16 bytes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ptxdsl.types import Type
 
 WORD_BYTES, REGISTER_BYTES = 16, 4
 THREADS = 256
+EACH = 4  # words of a thread
 BITS = {1: u8, 2: u16, 4: u32}  # elements by their bytes, as they are copied
 
 
@@ -35,6 +36,28 @@ def lines_kernel(p: lines_parameters(type), *, type: Type = u16) -> None:
         elements = [source[pd.min(first + i, p.length - 1)].to(u32) for i in range(each)]
         target = p.lined.pointer + (line.to(s64) * p.lined.stride + first.to(s64))
         pd.ptx.st.global_.v4.b32(target, packed(elements, type.bytes))
+
+
+@pd.kernel(reqntid=THREADS)
+def word_lines_kernel(p: lines_parameters(type), *, type: Type = u16) -> None:
+    """The same where the lines of the source, too, are whole words that begin at multiples of one. A thread has EACH
+    words, all of which are read before the first is written; a warp has neighbouring ones."""
+    each = WORD_BYTES // type.bytes
+    words = p.length // each
+    count = p.lines * words
+    begin = pd.ctaid.x * (THREADS * EACH) + pd.tid.x
+    items = [begin + number * THREADS for number in range(EACH)]
+    copies = []
+    for item in items:
+        inside = pd.min(item, count - 1)
+        line = inside // words
+        first = ((inside - line * words) * each).to(s64)
+        source = p.source.pointer + (line.to(s64) * p.source.stride + first)
+        target = p.lined.pointer + (line.to(s64) * p.lined.stride + first)
+        copies.append((target, pd.ptx.ld.global_.nc.L1__no_allocate.v4.b32(source)))
+    for item, (target, word) in zip(items, copies, strict=True):
+        with pd.if_(item < count):
+            pd.ptx.st.global_.v4.b32(target, word)
 
 
 def packed(elements: list[Scalar], bytes: int) -> list[Scalar]:

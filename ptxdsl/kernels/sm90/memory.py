@@ -3,6 +3,7 @@ when the kernels before have written it."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import ptxdsl as pd
@@ -24,8 +25,16 @@ class SharedTiles:
         self.b = self.a + traits.a.bytes // inputs.bytes
         self.stage = traits.stage_bytes // inputs.bytes
         self.addends = BoxMbarriers(traits.tiling.consumers) if traits.c_boxes else None
-        if traits.schedule.cluster:
+        if traits.schedule.cluster and traits.schedule.multicast == (1, 1):
             pd.ptx.barrier.cluster.arrive.relaxed.aligned()
+
+
+def tile_ring(traits: WarpgroupTraits) -> pd.Ring:
+    """The ring of a block, which others of a cluster fill as well where they share copies."""
+    tiling, cluster = traits.tiling, prod(traits.schedule.multicast)
+    stages, stage_bytes, holders = tiling.stages, traits.stage_bytes, tiling.holders
+    ring = pd.Ring(stages, stage_bytes=stage_bytes, consumers=holders, each="warpgroup", cluster=cluster)
+    return ring  # by this name its registers are known
 
 
 def begin(*maps: Any) -> None:

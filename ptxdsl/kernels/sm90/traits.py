@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from math import gcd
 from typing import Any
@@ -26,11 +26,11 @@ class WarpgroupTraits(Traits):
 
     @cached_property
     def a(self) -> TileBoxes:
-        return self.tiling.a(self.operands)
+        return replace(self.tiling.a(self.operands), parts=self.schedule.multicast[1])
 
     @cached_property
     def b(self) -> TileBoxes:
-        return self.tiling.b(self.operands)
+        return replace(self.tiling.b(self.operands), parts=self.schedule.multicast[0])
 
     @property
     def atom(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import ptxdsl as pd
 from ptxdsl import u32
@@ -131,10 +131,19 @@ class RasteredTiles(NamedTuple):
         return self.raster.tile(item, TiledShape(*self.tiles, 1))
 
 
+class RasterOfTiles(Protocol):
+    """In which order the tiles of a problem are taken: `items` of them, with those outside of it."""
+
+    @property
+    def items(self) -> Computed: ...
+
+    def tile(self, item: Number) -> Tile: ...
+
+
 class PersistentWalk(TileAfterTile):
     """Block b of G takes the work items b, b + G, b + 2G, …"""
 
-    def __init__(self, scene: Scene, raster: ClusterRaster | Serpentine | RasteredTiles) -> None:
+    def __init__(self, scene: Scene, raster: RasterOfTiles) -> None:
         self.ahead, self.products, self.raster, self.of_batch = scene.ahead, scene.products, raster, raster.items
         count = self.products.count
         self.items = self.of_batch * (1 if count is None else count)

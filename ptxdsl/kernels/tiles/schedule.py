@@ -56,6 +56,16 @@ class TileSchedule:
         """How many blocks along each axis are a cluster, where some are."""
         return None
 
+    @property
+    def multicast(self) -> tuple[int, int]:
+        """How many blocks of a cluster, along M and N, take neighbouring tiles and share what is copied of A and B."""
+        return 1, 1
+
+    @property
+    def has_whole_tiles(self) -> bool:
+        """Whether a block that stores a tile has multiplied all of it."""
+        return not self.shares and (self.cluster is None or self.multicast != (1, 1))
+
     def exchanged(self, layout: SumsLayout) -> int:
         """Bytes of shared memory to which other blocks of a cluster bring sums."""
         return 0

@@ -44,6 +44,8 @@ BOXES = {
     "rows": (f16, (40, 72), (16, 64), 128, "zeros", (8, 8)),
     "over the end": (bf16, (20, 40), (16, 32), 64, "zeros", (10, 24)),
     "before the start": (f32, (20, 40), (16, 8), 32, "zeros", (-5, -4)),
+    "narrow lines": (f32, (20, 40), (16, 8), 128, "zeros", (10, 8)),
+    "narrow lines of three axes": (f16, (3, 9, 40), (2, 8, 16), 64, "zeros", (1, 3, 8)),
     "NaN outside": (f32, (20, 40), (16, 16), None, "nan", (12, 32)),
     "doubles": (f64, (9, 10), (4, 4), None, "zeros", (2, 2)),
     "three axes": (s32, (3, 20, 36), (2, 8, 32), 128, "zeros", (2, 15, 8)),

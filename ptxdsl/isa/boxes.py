@@ -26,8 +26,14 @@ def swizzled(address: np.ndarray, swizzle: int) -> np.ndarray:
 
 
 def chunk_addresses(description: TensorMapDescription, start: np.ndarray) -> np.ndarray:
-    """(chunks, lanes): where the chunks of a box lie in shared memory that begins at `start` (lanes,)."""
-    offsets = np.arange(0, description.box_bytes, CHUNK, dtype=np.uint64)
+    """(chunks, lanes): where the chunks of a box lie in shared memory that begins at `start` (lanes,).
+
+    Lines that are narrower than the span of their swizzle lie one span apart, as on an H200.
+    """
+    d, offsets = description, np.arange(0, description.box_bytes, CHUNK, dtype=np.uint64)
+    if not d.interleave and d.inner_bytes < d.swizzle:
+        line, inside = np.divmod(offsets, np.uint64(d.inner_bytes))
+        offsets = line * np.uint64(d.swizzle) + inside
     return swizzled(start + offsets[:, np.newaxis], description.swizzle)
 
 

@@ -126,13 +126,6 @@ class TensorCopy(Bulk):
 
     def fits(self, i: Opcode, m: Step, description: TensorMapDescription, which: np.ndarray) -> bool:
         """Whether a map is one for this instruction, and one that the driver would have made."""
-        d = description
-        if d.interleave and d.box and d.box[-2] * d.type.bytes > d.interleave:
-            raise EmulationError(
-                f"`{i.text}` cannot be emulated: the box has {d.box[-2]} along the dimension of interleaved channels, "
-                f"and how many slices of {d.interleave} bytes that brings was not measured",
-                help=f"make it {d.interleave // d.type.bytes} at most, which is one slice",
-            )
         problem = next(description.problems(), None) or _mode_problem(i, description)
         if int(i.dim[0]) != description.rank:
             problem = f"the tensor map has {description.rank} dimensions, and the instruction takes boxes of {i.dim[0]}"

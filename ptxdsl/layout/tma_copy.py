@@ -285,7 +285,8 @@ class TmaCopy(Drawable):
             most = self.swizzle * 8 // self.bits if number == 0 and self.swizzle else MOST_IN_BOX
             extent, others = _split(runs[mode], dense, most, self.blocks if number == len(order) - 1 else 1)
             axes.append(_Axis(mode, extent, others))
-            dense *= extent
+            # Lines that are narrower than the span of their swizzle lie one span apart.
+            dense *= max(extent, most) if number == 0 and self.swizzle else extent
         return tuple(axes[::-1])
 
     def _numbered(self, numbers: Sequence[range]) -> Iterator[Box]:

@@ -49,7 +49,7 @@ class TensorMap:
     `box` is written as the array's axes are, outermost first: a box of (128, 64) is `array[i : i + 128, j : j + 64]`.
     (The driver, and the coordinates of `pd.ptx.cp.async_.bulk.tensor`, go the other way: innermost first.) An extent is
     at most 256. The last axis of a box has a multiple of 16 bytes, and no more than `swizzle`: 128, 64, 32, or None for
-    rows that lie one behind the other as they are. `fill` is what is copied for elements outside of the array: "zeros"
+    rows that lie one behind the other as they are; narrower rows lie one span of the swizzle apart. `fill` is what is copied for elements outside of the array: "zeros"
     or "nan". `l2_promotion` is how many bytes L2 fetches at a time: 64, 128, 256, or 0 for what is asked.
 
     `interleave` is for images whose channels lie in slices of 16 or 32 bytes, (n, slices, …, w, channels of a slice):
@@ -216,10 +216,17 @@ class TensorMap:
 
     def boxes_layout(self, count: int | None) -> Any:
         """The layout of `count` boxes, or tiles, that lie one behind the other, which are then its first mode."""
-        whole = _rows_of_boxes(self.element, self.box, (), self.swizzle) if self.copy is None else self.copy.layout
-        if count is None:
-            return whole
-        return swizzles.stacked(whole, count, math.prod(self.tile))
+        whole = self.copy.layout if self.copy is not None else _rows_of_boxes(
+            self.element, self.box, (), self.swizzle, is_padded=not self.interleave
+        )  # fmt: skip
+        return whole if count is None else swizzles.stacked(whole, count, self._memory)
+
+    @property
+    def _memory(self) -> int:
+        """The elements of shared memory of a box or tile, with what lies between lines under a wider swizzle."""
+        span = (self.swizzle or 0) // self.element.bytes
+        padded = span if not self.interleave else 0
+        return math.prod(self.tile) // self.box[-1] * max(self.box[-1], padded)
 
     def _problems(self) -> Iterator[tuple[str, str]]:
         """What no tensor map can be, and how to mend it."""
@@ -324,12 +331,18 @@ class TensorMap:
             )
 
 
-def _rows_of_boxes(element: Type, box: tuple[int, ...], boxes: tuple[int, ...], swizzle: int | None) -> Any:
-    """Where each element of a box lies, or of a tile of so many boxes along each axis, the first axis fastest."""
-    strides = [math.prod(box[axis + 1 :]) for axis in range(len(box))]
+def _rows_of_boxes(
+    element: Type, box: tuple[int, ...], boxes: tuple[int, ...], swizzle: int | None, is_padded: bool = True
+) -> Any:
+    """Where each element of a box lies, or of a tile of so many boxes along each axis, the first axis fastest.
+
+    Lines that are narrower than the span of their swizzle lie one span apart if `is_padded`, as slices do not.
+    """
+    line = max(box[-1], (swizzle or 0) // element.bytes) if is_padded else box[-1]
+    strides = [math.prod(box[axis + 1 : -1]) * line for axis in range(len(box) - 1)] + [1]
     shape: list[Any] = list(box)
     modes: list[Any] = list(strides)
-    apart = math.prod(box)
+    apart = math.prod(box[:-1]) * line
     for axis, count in enumerate(boxes):
         if count > 1:
             shape[axis], modes[axis] = (shape[axis], count), (modes[axis], apart)

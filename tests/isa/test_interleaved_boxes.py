@@ -78,3 +78,23 @@ def test_a_width_that_the_driver_refuses(width):
     assert list(description.problems()) == [
         f"the innermost dimension of the box has {bytes} bytes, which is no multiple of 16"
     ]
+
+
+NARROW = {
+    (64, 128): {0: 0, 8: 5, 9: 4, 10: 7, 11: 6, 16: 10, 19: 9, 24: 15, 27: 12, 36: 16, 39: 19},
+    (32, 128): {0: 0, 1: 1, 8: 3, 9: 2, 18: 4, 19: 5, 26: 7, 27: 6, 36: 8, 37: 9},
+    (32, 64): {0: 0, 4: 2, 8: 5, 9: 4, 12: 7, 18: 8, 26: 13, 31: 14, 32: 16},
+    (16, 32): {0: 0, 2: 1, 6: 3, 9: 4, 15: 7, 16: 8, 25: 12, 31: 15},
+    (16, 128): {0: 0, 9: 1, 18: 2, 27: 3, 36: 4},
+}
+"""Of lines of so many bytes under a wider swizzle: which 16 bytes of the box lie at which of shared memory, on an H200."""
+
+
+@pytest.mark.parametrize("line, swizzle", NARROW)
+def test_narrow_lines_lie_one_span_of_the_swizzle_apart(line, swizzle):
+    box = TensorMapDescription(0, u16, (64, 32), (128,), (line // 2, 16), (1, 1), swizzle)
+    places = chunk_addresses(box, np.array([1024], np.uint64))[:, 0]
+    assert box.box_bytes == 16 * line
+    assert {place: chunk for place, chunk in NARROW[line, swizzle].items() if places[chunk] == 1024 + 16 * place} == (
+        NARROW[line, swizzle]
+    )

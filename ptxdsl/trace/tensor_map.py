@@ -49,8 +49,9 @@ class TensorMap:
     `box` is written as the array's axes are, outermost first: a box of (128, 64) is `array[i : i + 128, j : j + 64]`.
     (The driver, and the coordinates of `pd.ptx.cp.async_.bulk.tensor`, go the other way: innermost first.) An extent is
     at most 256. The last axis of a box has a multiple of 16 bytes, and no more than `swizzle`: 128, 64, 32, or None for
-    rows that lie one behind the other as they are; narrower rows lie one span of the swizzle apart. `fill` is what is copied for elements outside of the array: "zeros"
-    or "nan". `l2_promotion` is how many bytes L2 fetches at a time: 64, 128, 256, or 0 for what is asked.
+    rows that lie one behind the other as they are. Rows that are narrower than a swizzle lie one span of it apart.
+    `fill` is what is copied for elements outside of the array: "zeros" or "nan". `l2_promotion` is how many bytes L2
+    fetches at a time: 64, 128, 256, or 0 for what is asked.
 
     `interleave` is for images whose channels lie in slices of 16 or 32 bytes, (n, slices, …, w, channels of a slice):
     a box has one slice, and the copies of a kernel take no coordinate for the last axis.

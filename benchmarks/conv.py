@@ -2,12 +2,14 @@
 
 Images have their channels last; float32 is multiplied as tf32 by both. cuDNN may try all its kernels first
 (`torch.backends.cudnn.benchmark`). With --fused a bias and relu follow: by kernels of their own in torch, within the
-convolution in cuDNN and ptxdsl.
+convolution in cuDNN and ptxdsl. With --tiles those of the sm_90a path take part one by one, which says how well the
+choice is made, and what `choose/conv_windows.py` has to know.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import common
@@ -16,8 +18,14 @@ from protocols import Run
 from torch.nn.functional import conv2d as torch_conv2d
 from torch.nn.functional import relu
 
+from ptxdsl.kernels.choose.conv_windows import COSTS
+from ptxdsl.kernels.choose.warpgroups import stages_of
+from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import add_relu, per_column
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.tiles.persistent import Strips
 
 
 class Layer(NamedTuple):
@@ -61,6 +69,7 @@ class Case(NamedTuple):
     batch: int
     dtype: str
     is_fused: bool
+    with_tiles: bool = False
 
 
 class Arrays(NamedTuple):
@@ -92,17 +101,31 @@ def by_torch(case: Case) -> dict[str, Run]:
     }
 
 
-def by_us(case: tuple[tuple[int, ...], int, str, bool]) -> dict[str, Run]:
-    """The result is compared with that of cuDNN."""
+def by_us(case: tuple[tuple[int, ...], int, str, bool, bool]) -> dict[str, Run]:
+    """Results are compared with that of cuDNN."""
     case = Case(Layer(*case[0]), *case[1:])
     layer, (x, w, bias) = case.layer, arrays(case)
     expected = by_torch(case)["cudnn"]().permute(0, 2, 3, 1)
     out = torch.empty(expected.shape, device="cuda", dtype=x.dtype)
     epilogue = {"epilogue": add_relu, "operands": (per_column(bias),)} if case.is_fused else {}
     run = functools.partial(conv2d, x, w, pad=layer.pad, stride=layer.stride, out=out, **epilogue)
-    run()
-    torch.testing.assert_close(out, expected, rtol=2e-2, atol=2e-2)
-    return {"ptxdsl": run}
+    runs = {"ptxdsl": run}
+    if case.with_tiles:
+        runs |= {name: functools.partial(run, config=config) for name, config in tiles(layer, x.element_size())}
+    for each in runs.values():
+        out.fill_(float("nan"))
+        each()
+        torch.testing.assert_close(out, expected, rtol=2e-2, atol=2e-2)
+    return runs
+
+
+def tiles(layer: Layer, element_bytes: int) -> Iterator[tuple[str, GemmConfig]]:
+    """Those of the sm_90a path that a layer has filters for, each with as many stages as fit."""
+    for tile in COSTS:
+        if tile[1] <= max(layer.filters, 64):
+            extents = *tile, LINE_BYTES // element_bytes
+            config = GemmConfig(extents, stages=stages_of(extents, Operands()), schedule=Strips(), atom="wgmma")
+            yield "x".join(map(str, tile)), config
 
 
 def label(case: Case) -> common.Row:
@@ -121,8 +144,10 @@ def main() -> None:
     options.add_argument("--batch", type=int, action="append", help="images, may be repeated (default: 32 and 128)")
     options.add_argument("--dtype", choices=DTYPES, default="f16")
     options.add_argument("--fused", action="store_true", help="with bias and relu, in torch by kernels of their own")
+    options.add_argument("--tiles", action="store_true", help="each tile of the sm_90a path takes part")
     chosen = options.parse_args()
-    cases = [Case(layer, batch, chosen.dtype, chosen.fused) for batch in chosen.batch or (32, 128) for layer in LAYERS]
+    case = functools.partial(Case, dtype=chosen.dtype, is_fused=chosen.fused, with_tiles=chosen.tiles)
+    cases = [case(layer, batch) for batch in chosen.batch or (32, 128) for layer in LAYERS]
     common.main(common.Benchmark(by_torch, by_us, label, operations), cases, chosen)
 
 

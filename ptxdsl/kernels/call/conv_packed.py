@@ -21,15 +21,19 @@ from ptxdsl.schedule import Conv2dProblem
 from ptxdsl.schedule.arithmetic import ceil_div
 
 FOLDS = (4, 2, 1)  # pixels below each other in a word
-MOST_WORDS, MOST_BLOCKS = 1 << 31, 1 << 16  # which 32 bits count, and a grid along y and z
+MOST_WORDS = 1 << 31  # which 32 bits count
 
 
 class PackedExtents(NamedTuple):
-    """Of packed images: how many, the lines of each, and the windows of a line."""
+    """Of packed images: how many, and the lines and columns of words of each."""
 
     images: int
     lines: int
-    windows: int
+    columns: int
+
+    @property
+    def words(self) -> int:
+        return self.images * self.lines * self.columns
 
 
 @dataclass(frozen=True)
@@ -45,30 +49,21 @@ class Packing:
         return WORD_BYTES // self.problem.product.a.type.bytes
 
     @property
-    def pitch(self) -> int:
-        """Words from one window to the next: lines of boxes do not reach over those of the L2 cache."""
-        whole, seen = LINE_BYTES // WORD_BYTES, self.problem.sizes.S
-        return ceil_div(seen, whole) * whole if seen > whole else 1 << (seen - 1).bit_length()
-
-    @property
     def filters(self) -> PackedExtents:
         sizes = self.problem.sizes
-        return PackedExtents(sizes.K, ceil_div(sizes.R, self.fold), 1)
+        return PackedExtents(sizes.K, ceil_div(sizes.R, self.fold), sizes.S)
 
     @property
     def images(self) -> PackedExtents:
-        """As many lines as windows see."""
+        """As many pixels as windows see."""
         sizes = self.problem.sizes
-        lines = (sizes.P - 1) * (sizes.stride[0] // self.fold) + (self.filters.lines - 1) * sizes.dilation[0] + 1
-        return PackedExtents(sizes.N, lines, sizes.Q)
-
-    def words_of(self, extents: PackedExtents) -> int:
-        """In all."""
-        return extents.images * extents.lines * extents.windows * self.pitch
+        down, right = sizes.stride
+        lines = (sizes.P - 1) * (down // self.fold) + (self.filters.lines - 1) * sizes.dilation[0] + 1
+        return PackedExtents(sizes.N, lines, (sizes.Q - 1) * right + sizes.S)
 
     @property
     def words(self) -> int:
-        return self.words_of(self.images) + self.words_of(self.filters)
+        return self.images.words + self.filters.words
 
     @property
     def lines(self) -> int:
@@ -84,7 +79,7 @@ class Packing:
     @property
     def sizes(self) -> Conv2dProblem:
         """The convolution of what is packed."""
-        sizes, channels = self.problem.sizes, self.problem.sizes.S * self.elements
+        sizes, channels = self.problem.sizes, self.filters.columns * self.elements
         return Conv2dProblem(
             sizes.N, self.images.lines, sizes.Q, channels, sizes.K, self.filters.lines, 1,
             pad=(0, 0), stride=(sizes.stride[0] // self.fold, 1), dilation=(sizes.dilation[0], 1),
@@ -92,74 +87,31 @@ class Packing:
 
     def carry_out(self) -> tuple[Convolution, LaunchPlan]:
         """The convolution of what is packed, and the launch that packs it."""
-        product, sizes = self.problem.product, self.sizes
-        x, images = self._room("x", product.a, self.images, sizes.C)
-        w, filters = self._room("w", product.b, self.filters, sizes.C)
+        product, sizes, each = self.problem.product, self.sizes, self.elements
+        line = self.images.columns * each
+        x_strides = self.images.lines * line, line, self.problem.sizes.stride[1] * each, 1
+        w_strides = self.filters.lines * sizes.C, sizes.C, sizes.C, 1
+        device_stream = product.device_stream
+        x, images = _room("x", product.a, self.images, (sizes.N, sizes.H, sizes.Q, sizes.C), x_strides, device_stream)
+        w, filters = _room("w", product.b, self.filters, (sizes.K, sizes.R, 1, sizes.C), w_strides, device_stream)
         m, _, k = sizes.implicit_gemm("fprop")
         pixels = Pixels("x", x.owner, x.array, (m, k), "row", k)
-        rows = Matrix("w", w.owner, w.array, (sizes.K, k), "row", w.array.strides[0])
+        rows = Matrix("w", w.owner, w.array, (sizes.K, k), "row", k)
         packed = Convolution(sizes, replace(product, a=pixels, b=rows.transposed))
         return packed, self._launch(images, filters)
-
-    def _room(
-        self, name: str, like: ArrayArgument, extents: PackedExtents, channels: int
-    ) -> tuple[ArrayArgument, ArrayArgument | int]:
-        """Room for so many words, as images, and as all that the copy writes: numpy memory on the emulator, else the
-        workspace of a stream, by its address."""
-        device, stream = self.problem.product.device_stream
-        window = self.pitch * self.elements
-        line = extents.windows * window
-        shape = extents.images, extents.lines, extents.windows, channels
-        strides = extents.lines * line, line, window, 1
-        if device is None:
-            room = np.empty(self.words_of(extents) * self.elements, like.owner.dtype)
-            seen = np.lib.stride_tricks.as_strided(room, shape, [stride * room.itemsize for stride in strides])
-            return array_argument(name, seen, 4, "", ""), array_argument(name, room, 1, "", "")
-        address = memory(device, stream, name, self.words_of(extents) * WORD_BYTES)
-        array = replace(like.array, pointer=address, shape=shape, strides=strides, owner=None)
-        return ArrayArgument(name, None, array), address
 
     def _launch(self, images: object, filters: object) -> LaunchPlan:
         sizes, x, w = self.problem.sizes, self.problem.product.a, self.problem.product.b
         type, filter_strides = x.type, (w.stride, sizes.S * sizes.C, sizes.C)
         top, left = sizes.before
         values = packing_parameters(type)(
-            images=self._values(x, images, x.array.strides[:3], (sizes.H, sizes.W), (top, left), self.images),
-            filters=self._values(w, filters, filter_strides, (sizes.R, sizes.S), (0, 0), self.filters),
-            count=sizes.N,
+            images=_values(x, images, x.array.strides[:3], (sizes.H, sizes.W), (top, left), self.images),
+            filters=_values(w, filters, filter_strides, (sizes.R, sizes.S), (0, 0), self.filters),
         )
-        constants = {
-            "type": type, "channels": sizes.C, "fold": self.fold, "access": self._access, "pitch": self.pitch
-        }  # fmt: skip
+        constants = {"type": type, "channels": sizes.C, "fold": self.fold, "access": self._access}
+        blocks = ceil_div(self.words, THREADS)
         stream = self.problem.product.device_stream[1]
-        return LaunchPlan(packing_kernel, self._grid, THREADS, values, constants, stream=stream)
-
-    @property
-    def _grid(self) -> tuple[int, int, int]:
-        """Words, lines and images; behind these the lines of filters."""
-        lines, filters = self.images.lines, self.filters
-        return (
-            ceil_div(self.images.windows * self.pitch, THREADS),
-            lines,
-            self.images.images + ceil_div(filters.images * filters.lines, lines),
-        )
-
-    def _values(
-        self,
-        source: ArrayArgument,
-        copy: object,
-        strides: tuple[int, ...],
-        size: tuple[int, int],
-        before: tuple[int, int],
-        extents: PackedExtents,
-    ) -> Any:
-        """What the kernel takes of images, or of filters."""
-        (image, line, pixel), (height, width), (above, left), sizes = strides, size, before, self.problem.sizes
-        return packed_images(source.type)(
-            source=source, copy=copy, image=image, line=line, pixel=pixel, height=height, width=width,
-            above=above, left=left, lines=extents.lines, words=extents.windows * self.pitch,
-            total=extents.images * extents.lines, seen=sizes.S, step=sizes.stride[1],
-        )  # fmt: skip
+        return LaunchPlan(packing_kernel, blocks, THREADS, values, constants, stream=stream)
 
     @property
     def _pixel_bytes(self) -> int:
@@ -183,5 +135,40 @@ def packing_of(problem: Convolution) -> Packing | None:
         if fold * pixel_bytes <= WORD_BYTES and not sizes.stride[0] % fold and not (fold > 1 and is_dilated)
     ]  # fmt: skip
     packing = Packing(problem, folds[0])
-    is_counted = packing.words < MOST_WORDS and max(packing.images.lines, sizes.N + sizes.K) < MOST_BLOCKS
-    return packing if is_counted else None
+    return packing if packing.words < MOST_WORDS else None
+
+
+def _values(
+    source: ArrayArgument,
+    copy: object,
+    strides: tuple[int, ...],
+    size: tuple[int, int],
+    before: tuple[int, int],
+    extents: PackedExtents,
+) -> Any:
+    """What the kernel takes of images, or of filters."""
+    (image, line, pixel), (height, width), (above, left) = strides, size, before
+    return packed_images(source.type)(
+        source=source, copy=copy, image=image, line=line, pixel=pixel, height=height, width=width,
+        above=above, left=left, lines=extents.lines, columns=extents.columns, words=extents.words,
+    )  # fmt: skip
+
+
+def _room(
+    name: str,
+    like: ArrayArgument,
+    extents: PackedExtents,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    device_stream: tuple[int | None, int],
+) -> tuple[ArrayArgument, Any]:
+    """Room for so many words, as images of such strides, and as all that the copy writes: numpy memory on the emulator,
+    else the workspace of a stream, by its address."""
+    device, stream = device_stream
+    if device is None:
+        room = np.empty(extents.words * WORD_BYTES // like.type.bytes, like.owner.dtype)
+        seen = np.lib.stride_tricks.as_strided(room, shape, [stride * room.itemsize for stride in strides])
+        return array_argument(name, seen, 4, "", ""), array_argument(name, room, 1, "", "")
+    address = memory(device, stream, name, extents.words * WORD_BYTES)
+    array = replace(like.array, pointer=address, shape=shape, strides=strides, owner=None)
+    return ArrayArgument(name, None, array), address

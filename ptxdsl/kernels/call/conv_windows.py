@@ -170,10 +170,8 @@ def _images(problem: Convolution, columns: ColumnBoxes) -> MappedMatrix | bytes:
 
 def _filters(problem: Convolution, boxes: FilterBoxes) -> MappedMatrix | bytes:
     w, sizes = problem.product.b, problem.sizes
-    _, line, pixel, _ = w.array.strides
-    apart = pixel if sizes.S > 1 else line if sizes.R > 1 else sizes.C
-    shape, strides = (sizes.K, sizes.window_size, sizes.C), (w.stride, apart, 1)
-    return _argument(MappedMatrix(w.name, w.owner, w.array, boxes.map, shape, strides))
+    shape = sizes.K, sizes.window_size, sizes.C
+    return _argument(MappedMatrix(w.name, w.owner, w.array, boxes.map, shape, (w.stride, sizes.C, 1)))
 
 
 def _argument(mapped: MappedMatrix) -> MappedMatrix | bytes:

@@ -121,11 +121,12 @@ def by_us(case: tuple[tuple[int, ...], int, str, bool, bool]) -> dict[str, Run]:
 
 def tiles(layer: Layer, element_bytes: int) -> Iterator[tuple[str, GemmConfig]]:
     """Those of the sm_90a path that a layer has filters for, each with as many stages as fit."""
-    for tile in COSTS:
-        if tile[1] <= max(layer.filters, 64):
-            extents = *tile, LINE_BYTES // element_bytes
-            config = GemmConfig(extents, stages=stages_of(extents, Operands()), schedule=Strips(), atom="wgmma")
-            yield "x".join(map(str, tile)), config
+    for m, n, swap_ab in COSTS:
+        if n <= max(layer.filters, 64):
+            tile = m, n, LINE_BYTES // element_bytes
+            stages = stages_of(tile, Operands(), swap_ab)
+            config = GemmConfig(tile, stages=stages, schedule=Strips(), atom="wgmma", swap_ab=swap_ab)
+            yield f"{m}x{n}{', swapped' * swap_ab}", config
 
 
 def label(case: Case) -> common.Row:

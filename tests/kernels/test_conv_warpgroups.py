@@ -96,7 +96,9 @@ def test_all_tiles(name, tile, rng):
 @every_machine
 @pytest.mark.parametrize("tile", [(16, 64), (48, 128), (128, 64), (192, 128)], ids=str)
 def test_tiles_that_are_swapped(name, tile, rng):
-    check(machine(name), rng, (2, 7, 6, 64), (136, 3, 3), pad=1, config=tiles(*tile, swap_ab=True))
+    """Those of whole groups of rows are stored in boxes."""
+    how = {"output": "f32" if tile[0] % 64 else "f16", "config": tiles(*tile, swap_ab=True)}
+    check(machine(name), rng, (2, 7, 6, 64), (136, 3, 3), pad=1, **how)
 
 
 @every_machine
@@ -282,14 +284,19 @@ class TestChoice:
         plan = chosen((batch, 28, 28, 128), (128, 3, 3), pad=1)
         assert plan.kernel is warpgroup_conv2d_kernel and not plan.before
 
+    def test_few_filters_are_rows_of_wgmma(self):
+        tiling = chosen((128, 56, 56, 64), (64, 3, 3), pad=1).constants["traits"].tiling
+        assert tiling.swap_ab and tiling.tile == (256, 64, 64)
+
     def test_strides(self):
         assert chosen((32, 56, 56, 256), (512, 1, 1), stride=2).kernel is warpgroup_conv2d_kernel
 
     def test_windows_of_one_pixel(self):
         assert chosen((32, 56, 56, 64), (256, 1, 1)).kernel is warpgroup_gemm_kernel
 
-    def test_the_first_layer(self):
-        plan = chosen((128, 224, 224, 3), (64, 7, 7), pad=3, stride=2)
+    @pytest.mark.parametrize("channels", [3, 4, 8])
+    def test_the_first_layer(self, channels):
+        plan = chosen((128, 224, 224, channels), (64, 7, 7), pad=3, stride=2)
         assert plan.kernel is warpgroup_conv2d_kernel
         assert [before.kernel for before in plan.before] == [packing_kernel]
 

@@ -42,7 +42,8 @@ from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.runtime.dispatch import target
 
-NARROW = 0.7  # the power of how often copies are narrower with which they take longer
+# How much longer copies of pixels take: that have one word or less, and as a power of how much narrower they are
+FEW, NARROW = 1.7, 0.7
 
 
 class ConvolutionKernels(NamedTuple):
@@ -166,7 +167,8 @@ def _time_by_warps(problem: Convolution) -> float:
     assert config is not None
     model = model_of(product.device_stream[0])
     shape = problem.sizes.implicit_gemm("fprop")
-    narrow = float((WIDEST / product.a.widest()) ** NARROW)
+    few = FEW if product.a.array.shape[3] * product.a.type.bytes <= WIDEST else 1.0
+    narrow = max(few, float((WIDEST / product.a.widest()) ** NARROW))
     return BEGINNING + narrow * model.convolution(config, product.a.type, shape, config.split_k)
 
 
@@ -176,10 +178,10 @@ def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig 
     packing, model = packing_of(problem), model_of(problem.product.device_stream[0])
     sizes, before = problem.sizes, 0.0
     if packing is not None:
-        sizes, before = packing.sizes, packing_time(packing.moved_bytes, packing.lines, model)
+        sizes, before = packing.sizes, packing_time(packing.moved_bytes, model)
     if any(window_misfits(sizes) if packing else misfits(problem)):
         return None
-    time, config = choose_windows(*window_facts(sizes, problem.product), model)
+    time, config = choose_windows(window_facts(sizes, problem.product), model)
     return config if before + time < other_time else None
 
 

@@ -50,8 +50,10 @@ class Packing:
 
     @property
     def filters(self) -> PackedExtents:
-        sizes = self.problem.sizes
-        return PackedExtents(sizes.K, ceil_div(sizes.R, self.fold), sizes.S)
+        """Whose lines are whole lines of boxes: tensor copies take three times as long where these reach over the last
+        channel."""
+        sizes, whole = self.problem.sizes, LINE_BYTES // WORD_BYTES
+        return PackedExtents(sizes.K, ceil_div(sizes.R, self.fold), ceil_div(sizes.S, whole) * whole)
 
     @property
     def images(self) -> PackedExtents:
@@ -59,17 +61,11 @@ class Packing:
         sizes = self.problem.sizes
         down, right = sizes.stride
         lines = (sizes.P - 1) * (down // self.fold) + (self.filters.lines - 1) * sizes.dilation[0] + 1
-        return PackedExtents(sizes.N, lines, (sizes.Q - 1) * right + sizes.S)
+        return PackedExtents(sizes.N, lines, (sizes.Q - 1) * right + self.filters.columns)
 
     @property
     def words(self) -> int:
         return self.images.words + self.filters.words
-
-    @property
-    def lines(self) -> int:
-        """That tensor copies bring for all windows."""
-        sizes = self.sizes
-        return sizes.output_size * sizes.window_size * ceil_div(sizes.C, LINE_BYTES // WORD_BYTES * self.elements)
 
     @property
     def moved_bytes(self) -> int:

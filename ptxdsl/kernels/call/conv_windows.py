@@ -16,10 +16,11 @@ from ptxdsl.kernels.call.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, Matrix, describe_type
 from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.call.values import shared_values
+from ptxdsl.kernels.choose.conv_windows import WindowFacts
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.operands import FP8
 from ptxdsl.kernels.parameters import view
-from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.sm90.boxes import L2_PROMOTION, LINE_BYTES
 from ptxdsl.kernels.sm90.parameters import tensor_conv2d_parameters
 from ptxdsl.kernels.sm90.pixels import ColumnBoxes, FilterBoxes, WindowGeometry, boxes_of
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
@@ -57,13 +58,14 @@ def _whole_k(sizes: Conv2dProblem, inputs: Type) -> int:
     return sizes.window_size * ceil_div(sizes.C, depth) * depth
 
 
-def window_facts(sizes: Conv2dProblem, product: GemmProblem) -> tuple[ProductFacts, int]:
-    """What the choice of tiles depends on, and the bytes that are read and written: of a product whose images and
-    filters are of such sizes."""
+def window_facts(sizes: Conv2dProblem, product: GemmProblem) -> WindowFacts:
+    """What the choice of tiles depends on, of a product whose images and filters are of such sizes."""
     known, (m, n, k) = facts_of(product), sizes.implicit_gemm("fprop")
-    read = sizes.input_size * sizes.C + n * k
-    moved = read * known.inputs.bytes + m * n * known.output.bytes
-    return ProductFacts(m, n, _whole_k(sizes, known.inputs), 1, known), moved
+    depth = LINE_BYTES // known.inputs.bytes
+    moved = (sizes.input_size * sizes.C + n * k) * known.inputs.bytes + m * n * known.output.bytes
+    slow_lines = m * sizes.window_size if sizes.C % depth else 0
+    in_boxes = is_boxed(product) and sizes.R * sizes.S > 1
+    return WindowFacts(ProductFacts(m, n, _whole_k(sizes, known.inputs), 1, known), moved, slow_lines, in_boxes)
 
 
 def misfits(problem: Convolution) -> Iterator[tuple[str, str]]:
@@ -130,18 +132,18 @@ def window_traits(problem: Convolution, choice: Choice) -> WarpgroupTraits:
     if choice.config:
         check_copies(choice.of(choice.config))
     assert isinstance(traits, WarpgroupTraits)
-    return in_turned_boxes(traits) if traits.tiling.swap_ab and is_boxed(product, traits) else traits
+    return in_turned_boxes(traits) if traits.tiling.swap_ab and is_boxed(product) else traits
 
 
-def is_boxed(product: GemmProblem, traits: WarpgroupTraits) -> bool:
-    """Whether tensor copies can store the output of tiles that are swapped: what is staged is what is written."""
-    out, schedule = product.out, traits.schedule
-    is_whole = not schedule.shares and schedule.cluster is None and not traits.tile[0] % GROUP_ROWS
-    return is_whole and not product.operands and out.type.bits == 16 and out.is_mappable
+def is_boxed(product: GemmProblem) -> bool:
+    """Whether tensor copies can store the output: what is staged is what is written."""
+    return not product.operands and product.out.type.bits == 16 and product.out.is_mappable
 
 
 def in_turned_boxes(traits: WarpgroupTraits) -> WarpgroupTraits:
-    """The same with an output that is stored so."""
+    """The same with an output that is stored so from tiles that are swapped, where these are whole."""
+    if traits.schedule.shares or traits.schedule.cluster or traits.tile[0] % GROUP_ROWS:
+        return traits
     operands = replace(traits.operands, out_boxes=True)
     return warpgroup_traits_of(traits.tiling, operands, traits.schedule, traits.epilogue)
 
@@ -163,8 +165,9 @@ def window_plan(kernel: Kernel, problem: Convolution, traits: WarpgroupTraits) -
 
 
 def _images(problem: Convolution, columns: ColumnBoxes) -> MappedMatrix | bytes:
-    x, (lower, upper) = problem.product.a, corners_of(problem.sizes)
-    kind = columns.map_of(lower, upper, (problem.sizes.stride[0], problem.sizes.stride[1]))
+    x, (lower, upper), (down, right) = problem.product.a, corners_of(problem.sizes), problem.sizes.stride
+    promotion = LINE_BYTES if x.array.strides[2] < problem.sizes.C else L2_PROMOTION  # where pixels overlap
+    kind = columns.map_of(lower, upper, (down, right), promotion)
     return _argument(MappedMatrix(x.name, x.owner, x.array, kind, x.array.shape, x.array.strides))
 
 

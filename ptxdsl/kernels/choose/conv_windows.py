@@ -28,12 +28,16 @@ class TileCost(NamedTuple):
 
 
 COSTS = {
-    (128, 256): TileCost(0.585, 1.65),
-    (128, 128): TileCost(0.305, 1.05),
-    (64, 256): TileCost(0.32, 1.15),
-    (64, 128): TileCost(0.19, 0.5),
-    (128, 64): TileCost(0.245, 0.45),
+    (128, 256, False): TileCost(0.585, 1.65),
+    (128, 128, False): TileCost(0.305, 1.05),
+    (64, 256, False): TileCost(0.32, 1.15),
+    (64, 128, False): TileCost(0.19, 0.5),
+    (128, 64, False): TileCost(0.245, 0.45),
+    (256, 64, True): TileCost(0.32, 2.3),
 }
+"""Of tiles, and whether A and B are swapped: products of 64 rows and 256 columns wait less for shared memory."""
+SLOW_LINE = 0.0068  # microseconds in which a multiprocessor gets a line of a box that reaches over the last channel
+PACKING = 3e6  # bytes of a microsecond
 BEGINNING = 6.0  # microseconds of a launch, with its first copies, where nothing is in the caches
 MEETING = 1.5  # for each of the blocks that share a tile
 COLUMN = 0.001342  # what WarpgroupRates has of the GPU on which this was measured
@@ -42,18 +46,32 @@ LEAST_ITERATIONS, LEAST_STAGES = 4, 3
 PERSISTENT, IN_COLUMNS = Strips(), IdentityThreadblockSwizzle(1)
 
 
-def choose_windows(facts: ProductFacts, moved: int, model: CostModel) -> tuple[float, GemmConfig]:
-    """The microseconds that it should take, and the configuration: `facts` are those of the product, whose K is in
-    whole lines of a box, and `moved` is the bytes that are read and written."""
-    return min(ranked_windows(facts, moved, model), key=lambda option: option[0])
+class WindowFacts(NamedTuple):
+    """What the choice depends on: the product, whose K is in whole lines of a box; the bytes that are read and written;
+    how many lines of boxes reach over the last channel; and whether tiles can be stored in boxes: those that are
+    swapped are for that alone, as wgmma waits for its sums else."""
+
+    product: ProductFacts
+    moved: int
+    slow_lines: int
+    in_boxes: bool
 
 
-def ranked_windows(facts: ProductFacts, moved: int, model: CostModel) -> list[tuple[float, GemmConfig]]:
+def choose_windows(facts: WindowFacts, model: CostModel) -> tuple[float, GemmConfig]:
+    """The microseconds that it should take, and the configuration."""
+    return min(ranked_windows(facts, model), key=lambda option: option[0])
+
+
+def ranked_windows(facts: WindowFacts, model: CostModel) -> list[tuple[float, GemmConfig]]:
     """The configurations that `choose_windows` chooses from, with the microseconds that each should take."""
     rates = model.rates.warpgroups
-    slower, reading = rates.column / COLUMN, moved / rates.dram_bandwidth
+    slower, reading = rates.column / COLUMN, facts.moved / rates.dram_bandwidth
     timed = []
-    for computing, config in _options(facts, model.multiprocessors):
+    for computing, config in _options(facts.product, model.multiprocessors):
+        if config.swap_ab and not facts.in_boxes:
+            continue
+        across = ceil_div(facts.product.n, config.tile[1])
+        computing += facts.slow_lines * across * SLOW_LINE / model.multiprocessors
         longer, shorter = sorted((slower * computing, reading), reverse=True)
         timed.append((BEGINNING + longer + rates.hidden * shorter, config))
     return timed
@@ -64,17 +82,17 @@ def _options(facts: ProductFacts, multiprocessors: int) -> Iterator[tuple[float,
     depth = LINE_BYTES // facts.operands.inputs.bytes
     iterations = ceil_div(facts.k, depth)
     widest = WIDEST_INTEGERS if facts.operands.sum.is_integer else WIDEST_SPLIT
-    for (m, n), cost in COSTS.items():
+    for (m, n, swap_ab), cost in COSTS.items():
         count, tile = ceil_div(facts.m, m) * ceil_div(facts.n, n), (m, n, depth)
-        stages = stages_of(tile, facts.operands)
+        stages = stages_of(tile, facts.operands, swap_ab)
         rounds = ceil_div(count, multiprocessors)
         if stages >= LEAST_STAGES:
             yield (
                 rounds * (iterations * cost.iteration + cost.tile),
-                GemmConfig(tile, stages=stages, schedule=PERSISTENT, atom=WGMMA),
+                GemmConfig(tile, stages=stages, schedule=PERSISTENT, atom=WGMMA, swap_ab=swap_ab),
             )
         most = min(MOST_BLOCKS, iterations // LEAST_ITERATIONS, multiprocessors // count)
-        for slices in range(2, most + 1) if n <= widest else ():
+        for slices in range(2, most + 1) if n <= widest and not swap_ab else ():
             shared = tile_schedule(IN_COLUMNS, slices, "cluster")
             stages = stages_of(tile, facts.operands, schedule=shared)
             if stages >= LEAST_STAGES:
@@ -86,11 +104,6 @@ def _options(facts: ProductFacts, multiprocessors: int) -> Iterator[tuple[float,
                 )
 
 
-PACKED_LINE = 0.0068  # microseconds in which a multiprocessor gets a line of packed images
-
-
-def packing_time(moved: int, lines: int, model: CostModel) -> float:
-    """The microseconds that it takes to pack images, which reads and writes so many bytes, and what comes on top as
-    their lines, so many in all, are copied."""
-    rates = model.rates
-    return rates.launch + moved / rates.warpgroups.dram_bandwidth + lines * PACKED_LINE / model.multiprocessors
+def packing_time(moved: int, model: CostModel) -> float:
+    """The microseconds that it takes to pack images, which reads and writes so many bytes."""
+    return model.rates.launch + moved / PACKING

@@ -36,11 +36,17 @@ class ColumnBoxes:
         """What a kernel takes of images, whose padding and stride it is not made for."""
         return self.map_of(NO_CORNER, NO_CORNER, (1, 1))
 
-    def map_of(self, lower: tuple[int, int], upper: tuple[int, int], strides: tuple[int, int]) -> pd.TensorMap:
+    def map_of(
+        self,
+        lower: tuple[int, int],
+        upper: tuple[int, int],
+        strides: tuple[int, int],
+        l2_promotion: int = L2_PROMOTION,
+    ) -> pd.TensorMap:
         """The map of images whose windows go from one corner to the other in such strides."""
         swizzle = self.channels * self.type.bytes
         return pd.TensorMap.im2col(
-            self.type, self.pixels, self.channels, lower, upper, strides, swizzle, l2_promotion=L2_PROMOTION
+            self.type, self.pixels, self.channels, lower, upper, strides, swizzle, l2_promotion=l2_promotion
         )
 
 

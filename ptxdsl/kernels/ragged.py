@@ -28,6 +28,7 @@ from ptxdsl.kernels.sm90.memory import SharedTiles, begin
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import TileTurns
 from ptxdsl.kernels.store.sums import Sums
@@ -48,6 +49,7 @@ from ptxdsl.schedule import GroupedRowsThreadblockSwizzle, Serpentine
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
+from ptxdsl.trace.value import Var
 
 USUAL = WarpTraits(schedule=AHEAD)
 HOPPER = WarpgroupTraits(operands=Operands(batches="strided"), schedule=AHEAD)
@@ -104,23 +106,25 @@ def warpgroup_ragged_kernel(
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, form)
     matrices = rows_of_groups(p, traits, form, scatters)
+    halves = not gathers and tiling.consumers == 2 and tiling.rows_apart > 0
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
-        walk = groups_walk(p, traits, form, matrices, turns.taken)
+        walk = groups_walk(p, traits, form, matrices, turns.taken, warpgroup=0 if halves else None)
         if gathers:
             gather_in_turn(ring, GatheredCopies(traits, memory, p.index, p.rows), walk, turns)
         else:
             copy_in_turn(ring, TensorCopies(traits, memory), walk, turns)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer)
-        compute_rows(ring, mma, store, groups_walk(p, traits, form, matrices, turns.heard), consumer)
+        walk = groups_walk(p, traits, form, matrices, turns.heard, warpgroup=consumer.index if halves else None)
+        compute_rows(ring, mma, store, walk, consumer)
 
 
 def rows_of_groups(p: Any, traits: WarpgroupTraits, form: str, scatters: bool = False) -> Matrices:
     """Where A, B and out of a group are in their tensors."""
 
     def matrices(group: Scalar, first: Scalar) -> tuple[TensorView, TensorView, View | ScatteredView | GroupRows]:
-        at, out = (0, first) if form == "ragged" else (group, None), rows_of_out(p, first, group, scatters)
+        at, out = (0 if form == "ragged" else group, first), rows_of_out(p, first, group, scatters)
         stored = GroupRows(out.pointer, out.stride, TensorView(p.boxes, *at)) if traits.operands.out_boxes else out
         return TensorView(p.a, *at), TensorView(p.b, group), stored
 
@@ -140,12 +144,28 @@ def copy_in_turn(
         work = mapped(work)
         with pd.elect():
             taken = turns.take()
-            copy_tile(ring, copies, work)
+            if work.halved is None:
+                copy_tile(ring, copies, work)
+            else:
+                copy_rows(ring, copies, work)
             turns.tell(taken)
         walk.skip(work)
     with pd.elect():
         ring.drain()
         turns.close()
+
+
+def copy_rows(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
+    """As `gemm.copy_tile`. Of halved work the slots are those of one warpgroup and of the other, in turn."""
+    (row, column), a = work.tile, work.product.a
+    second = work._replace(tile=(row, column + 1), product=work.product._replace(a=a._replace(row=a.row - GROUP_ROWS)))
+    with pd.if_(work.halved):
+        for iteration in pd.range(work.begin, work.end, unroll=1):
+            for half in (work, second):
+                copies.fetch(half, iteration, ring.acquire())
+                ring.commit()
+    with pd.else_():
+        copy_tile(ring, copies, work)
 
 
 def gather_in_turn(ring: pd.Ring, copies: GatheredCopies, walk: Walk, turns: TileTurns) -> None:
@@ -179,13 +199,38 @@ def compute_rows(
     for work in walk.tiles(started_elsewhere):
         with pd.if_(work.product.m > work.first[0] + consumer.index * mma.rows_apart):
             begin_store = partial(store.prepare, work)
-            sums = multiply(work) if multiply else multiply_tiles(ring, mma, work.iterations, begin_store)
+            if work.halved is not None:
+                sums = multiply_rows(ring, mma, work, consumer, begin_store)
+            else:
+                sums = multiply(work) if multiply else multiply_tiles(ring, mma, work.iterations, begin_store)
             for part in walk.complete(work, sums):
                 store(part)
         with pd.else_():
             pass_tiles(ring, work.iterations)
             walk.skip(work)
     store.finish()
+
+
+def multiply_rows(
+    ring: pd.Ring, mma: WarpgroupMma, work: Work, consumer: pd.warpgroup, prepare: Callable[[], None]
+) -> Sums:
+    """As `gemm.multiply_tiles`. Of halved work a warpgroup has every second slot, and lets the others pass: K goes on
+    as it does in whole tiles, so that blocks find in the L2 cache what others have read."""
+    sums = Sums(mma.layout)
+    with pd.if_(work.halved):
+        prepare()
+        sums.clear()
+        for _ in pd.range(work.iterations, unroll=1):
+            with pd.if_(consumer.index == 1):
+                pass_tiles(ring, 1)
+            mma.multiply(sums, ring.wait())
+            mma.wait(0)
+            ring.release()
+            with pd.if_(consumer.index == 0):
+                pass_tiles(ring, 1)
+    with pd.else_():
+        multiply_tiles(ring, mma.into(sums), work.iterations, prepare)
+    return sums
 
 
 def pass_tiles(ring: pd.Ring, iterations: Index) -> None:
@@ -202,17 +247,33 @@ def groups_walk(
     matrices: Matrices,
     succeeding: Succeeding | None = None,
     alpha: Scalar | int = 1,
+    warpgroup: Index | None = None,
 ) -> VisitorWalk:
-    """The tiles of all groups; `matrices` are A, B and out of a group, given which row of all is its first."""
+    """The tiles of all groups; `matrices` are A, B and out of a group, given which row of all is its first.
+
+    For a `warpgroup` of two, 0 for the copies of both, what a group has of a tile at its end is halved where that is
+    half of its rows at most: one has them of one column of tiles, the other of the next, as the second half of a tile
+    that begins that many rows before. So all take the same time, and blocks that began together stay together.
+    """
     tile_m, tile_n, tile_k = traits.tile
     across, iterations = ceil_div(p.n, tile_n), ceil_div(p.k, tile_k)
-    visitor = VISITORS[form](p.sizes, p.groups, p.rows, (tile_m, across), succeeding)
+    visitor = VISITORS[form](p.sizes, p.groups, p.rows, (tile_m, across), succeeding, warpgroup is not None)
 
     def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:
-        count, (a, b, out) = visitor.size(group) - first, matrices(group, first)
+        count, halved = visitor.size(group) - first, None
+        if warpgroup is None:
+            coordinates = tile_of_group(traits, tile, ceil_div(count, tile_m), across)
+        else:
+            whole = visitor.whole_tiles(count)
+            halved = tile >= whole * across
+            before = pd.select(halved, pd.cast(warpgroup * (tile_m // 2), u32), 0)
+            count, first = count + before, first - before
+            row, column = tile_of_group(traits, tile, pd.max(whole, 1), across)
+            of_half = (tile - whole * across) * 2 + warpgroup
+            coordinates = pd.select(halved, whole, row), pd.select(halved, of_half, column)
+        a, b, out = matrices(group, first)
         product = Product(count, p.n, p.k, a, b, out, out, alpha, 0)
-        place = tile_of_group(traits, tile, ceil_div(count, tile_m), across)
-        return Work(product, place, 0, iterations, traits.tile)
+        return Work(product, coordinates, 0, iterations, traits.tile, halved=halved)
 
     return VisitorWalk(visitor, locate, traits.is_ahead)
 
@@ -230,7 +291,8 @@ def tile_of_group(traits: Traits, number: Scalar, down: Index, across: Index) ->
 
 def _rows(matrix: Any, first: Scalar, group: Scalar, by_column: bool = False) -> View:
     """A group's part of a matrix: its rows from the `first` one on."""
-    row = first.to(s64) if by_column else first.to(s64) * matrix.stride
+    line = first.bitcast(s32).to(s64)  # the half of a tile may begin before the first row of all
+    row = line if by_column else line * matrix.stride
     return View(matrix.pointer + (row + group.to(s64) * matrix.apart), matrix.stride)
 
 
@@ -243,7 +305,8 @@ def rows_of_out(p: Any, first: Scalar, group: Scalar, scatters: bool) -> View | 
     """A group's part of the output: its rows from the `first` one on, or those that an index says."""
     if not scatters:
         return _rows(p.out, first, group)
-    return ScatteredView(p.out.pointer, p.out.stride, p.out_index + first, p.rows - 1 - first, p.out_rows)
+    numbers = p.out_index + first.bitcast(s32)
+    return ScatteredView(p.out.pointer, p.out.stride, numbers, p.rows - 1 - first, p.out_rows)
 
 
 class CountsVisitor(DeviceVisitor):
@@ -256,20 +319,61 @@ class CountsVisitor(DeviceVisitor):
         rows: Scalar,
         tile: tuple[int, Scalar],
         succeeding: Succeeding | None = None,
+        halves: bool = False,
     ) -> None:
-        """`tile` is (rows of a tile, tiles across)."""
+        """`tile` is (rows of a tile, tiles across). With `halves` two tiles of which a group has half of the rows at
+        most may be one."""
         self.sizes, self.most, self.tile = sizes, rows.to(s32), tile
+        self.paired = pd.var(u32, 0) if halves else None
         super().__init__(groups, lambda group: self._tiles(self.size(group)), succeeding=succeeding)
 
     def size(self, group: Scalar) -> Scalar:
         """Of a group, between 0 and the rows that there are."""
         return pd.min(pd.max(self.sizes[group], 0), self.most).to(u32)
 
+    def whole_tiles(self, rows: Scalar) -> Scalar:
+        """How many tiles of so many rows are not halved."""
+        tile_m, down = self.tile[0], ceil_div(rows, self.tile[0])
+        return down if self.paired is None else down - _has_half(rows, tile_m) * self.paired
+
     def _tiles(self, rows: Scalar) -> tuple[Scalar, Scalar]:
-        return ceil_div(rows, self.tile[0]), self.tile[1]
+        down, across = ceil_div(rows, self.tile[0]), self.tile[1]
+        if self.paired is None:
+            return down, across
+        whole = self.whole_tiles(rows)
+        return whole * across + (down - whole) * ceil_div(across, 2), pd.cast(1, u32)
+
+    def _measure(self, problem: Scalar) -> None:
+        if self.paired is not None:
+            rows = pd.var(u32, 0)
+            with pd.if_(problem < self.problems):
+                rows.set(self.size(problem))
+            self._pair(self.paired, rows)
+        super()._measure(problem)
+
+    def _pair(self, paired: Var, rows: Scalar) -> None:
+        """Decides, of the first window, whether halves are paired: where they are all groups, and their tiles leave few
+        blocks without one in the last round. Dealt one by one, halves fill it better."""
+        with pd.if_((self.following == 0) & (self.problems <= WARP)):
+            (tile_m, across), blocks = self.tile, pd.nctaid.x
+            down, half = ceil_div(rows, tile_m), _has_half(rows, tile_m)
+            items = _in_warp((down - half) * across + half * ceil_div(across, 2))
+            idle = ceil_div(items, blocks) * blocks * 2 - _in_warp((down * 2 - half) * across)
+            paired.set(pd.select(idle * 5 < blocks * 4, pd.cast(1, u32), 0))
 
     def work(self) -> Sequence[Scalar]:
         return *super().work(), pd.cast(0, u32)
+
+
+def _has_half(rows: Scalar, tile_m: int) -> Scalar:
+    """1 where the last tile has half of its rows at most, else 0."""
+    return ceil_div(rows, tile_m) - (rows + (tile_m // 2 - 1)) // tile_m
+
+
+def _in_warp(count: Scalar) -> Scalar:
+    """The sum over all lanes."""
+    total: Scalar = pd.ptx.redux.sync.add.u32(count, EVERY_LANE)
+    return total
 
 
 class OffsetsVisitor(CountsVisitor):
@@ -286,8 +390,9 @@ class OffsetsVisitor(CountsVisitor):
         rows: Scalar,
         tile: tuple[int, Scalar],
         succeeding: Succeeding | None = None,
+        halves: bool = False,
     ) -> None:
-        super().__init__(sizes, groups, rows, tile, succeeding)
+        super().__init__(sizes, groups, rows, tile, succeeding, halves)
         self.first = pd.var(u32, 0)  # row of this lane's group
         self.reached = pd.var(u32, 0)  # the end of all groups up to the window's last
 
@@ -298,6 +403,8 @@ class OffsetsVisitor(CountsVisitor):
             end.set(prefix_max(end))
         self.first.set(pd.select(pd.laneid > 0, from_before(end, 1), self.reached))
         self.reached.set(from_lane(end, WARP - 1))
+        if self.paired is not None:
+            self._pair(self.paired, end - self.first)
         down, across = self._tiles(end - self.first)
         self.count.set(down * across)
 

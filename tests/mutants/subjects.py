@@ -8,18 +8,24 @@ from pathlib import Path
 from types import ModuleType
 from unittest.mock import patch
 
+import ml_dtypes
 import numpy as np
 
+from ptxdsl import config
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call import residency
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.gemm import gemm
-from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_ragged
+from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_ragged, grouped_gemm_ragged_k
+from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_ragged
 from ptxdsl.schedule import PersistentScheduler, StreamKThreadblockSwizzle
 
+E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CONFIG = GemmConfig(tile=(32, 32, 32), warp=(16, 32), stages=3)
+WARPGROUPS = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma")
+TALL, BYTES = GemmConfig(tile=(128, 64, 64), stages=2, atom="wgmma"), GemmConfig((64, 64, 128), stages=2, atom="wgmma")
 SIZES = ((40, 40, 200), (33, 24, 72), (24, 40, 160))  # as many iterations along K as leave the ring at each stage
 SMALL = ((20, 24, 40), (9, 33, 1))
 GROUP = ((40, 40, 64), (7, 40, 8), (33, 24, 304))
@@ -78,6 +84,56 @@ def ragged() -> None:
     with multiprocessors(1):
         for k in (64, 96, 160):
             grouped_gemm_ragged(whole(90, k), whole(3, k, 40, seed=1), offsets, config=CONFIG)
+
+
+@contextmanager
+def hopper() -> Iterator[None]:
+    """As of sm_90a, on two multiprocessors: there are more tiles than blocks."""
+    with config.using(arch="sm_90a"), multiprocessors(2):
+        yield
+
+
+def ragged_warpgroups() -> None:
+    """Groups of no rows, of some and of more than a tile: in halves of tiles that are paired, gathered and scattered."""
+    ends, order = np.array([0, 70, 70, 90, 100], np.int32), np.arange(100, dtype=np.int32)[::-1].copy()
+    rows = np.random.default_rng(5).integers(0, 60, 100).astype(np.int32)
+    b = whole(5, 72, 136, seed=1).swapaxes(1, 2)
+    with hopper():
+        grouped_gemm_ragged(whole(100, 136), b, ends, config=TALL)
+        out = np.zeros((100, 72), np.float16)
+        grouped_gemm_ragged(whole(60, 136), b, ends, rows=rows, out_rows=order, out=out, config=WARPGROUPS)
+
+
+def along_k() -> None:
+    """Groups of no rows, of one, and of more than a stage has."""
+    ends = np.array([0, 1, 70, 70, 150], np.int32)
+    with hopper():
+        grouped_gemm_ragged_k(whole(150, 8), whole(150, 72, seed=1), ends, config=WARPGROUPS)
+
+
+def lists() -> None:
+    """A problem of several tiles, and more of one than a block keeps maps of."""
+    sizes = [(8, 72, 136), *((8, 8, 8 * (1 + n % 3)) for n in range(6))]
+    with hopper():
+        a = [whole(m, k, seed=n) for n, (m, _, k) in enumerate(sizes)]
+        b = [whole(n, k, seed=i + 9).T for i, (_, n, k) in enumerate(sizes)]
+        grouped_gemm(a, b, config=WARPGROUPS)
+
+
+def scaled(scaling: str) -> Callable[[], None]:
+    """A product, and groups of rows; scales are powers of 2."""
+
+    def run() -> None:
+        with hopper():
+            a, b = (whole(rows, 272, seed=rows).astype(E4M3) for rows in (70, 72))
+            shapes = ((70, 1), (1, 72)) if scaling == "rows" else ((70, 3), (3, 1))
+            scales = [np.exp2(whole(*shape, dtype=np.float32)) for shape in shapes]
+            scaled_gemm(a, b.T, *scales, config=BYTES)
+            groups, apart = np.broadcast_to(b, (2, 72, 272)).copy().swapaxes(1, 2), [scales[1]] * 2
+            ends = np.array([3, 70], np.int32)
+            scaled_gemm_ragged(a, groups, ends, scales[0], np.stack(apart), config=BYTES)
+
+    return run
 
 
 def convolution() -> None:
@@ -147,6 +203,11 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "grouped, device": lambda: group(schedule="device"),
     "grouped, table, balanced": lambda: group(schedule="host", balance="k"),
     "grouped, ragged": ragged,
+    "grouped, ragged, sm_90a": ragged_warpgroups,
+    "grouped, ragged along K, sm_90a": along_k,
+    "grouped, lists, sm_90a": lists,
+    "scaled, rows and columns": scaled("rows"),
+    "scaled, blocks": scaled("blocks"),
     "conv2d": convolution,
     "02_reduce": reduction,
     "03_transpose": transposition,

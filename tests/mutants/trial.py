@@ -16,6 +16,7 @@ from ptxdsl.runtime import emulation
 from .mutate import ACCESS, COPY, ORDERING, SHARED_ACCESS, Kernel, Lines, Mutant
 
 SCHEDULES = ("lockstep", "skewed", "random:1")
+SCRATCH = ("p.maps",)  # memory of a block for itself, by its name: what a launch leaves there is no result
 STEPS = 40_000  # of a launch; the intact ones take less than a tenth of it
 FINDING, NUMBER, SAME, NOT_REACHED, DOUBLED, MISSED = (
     "finding", "another number", "no difference", "not reached", "doubled", "missed",
@@ -62,7 +63,7 @@ class Launch:
                 )
         except Error as error:
             return Outcome(str(error).partition("\n")[0])
-        return Outcome("", tuple(map(_bytes, self.arrays)))
+        return Outcome("", tuple(_bytes(array) for array in self.arrays if array.name not in SCRATCH))
 
 
 def _arrays(arguments: Sequence[object]) -> Iterator[Array]:

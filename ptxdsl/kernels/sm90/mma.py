@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import product
 from typing import Any
 
@@ -37,10 +38,17 @@ class WarpgroupMma:
         _, shape, sums, inputs = atom.split(".")
         self.mnemonic = f"wgmma.mma_async.sync.aligned.{shape}.{sums}.{inputs}.{inputs}"
         self.flags = self._flags(traits.operands.inputs)
+        self.sums: Sums | None = None
+
+    def into(self, sums: Sums) -> WarpgroupMma:
+        """The same, where the sums of a tile are these registers."""
+        other = copy(self)
+        other.sums = sums
+        return other
 
     def begin(self, slot: Slot) -> Sums:
         """Begins the first products of a tile. Returns their sums: those of pieces that lie alike."""
-        sums = Sums(self.layout, self.layout.groups * self.pieces)
+        sums = self.sums or Sums(self.layout, self.layout.groups * self.pieces)
         self.multiply(sums, slot, accumulate=False)
         return sums
 

@@ -54,7 +54,8 @@ class Product(NamedTuple):
 
 class Work(NamedTuple):
     """A tile of a product, of the iterations along K from `begin` to before `end`. `extents` are (M, N, K) of a tile;
-    `item` is how its schedule knows it."""
+    `item` is how its schedule knows it. Where `halved` holds, warpgroups have tiles of half the rows, side by side, of
+    which this is one; None says that it never does."""
 
     product: Product
     tile: Tile
@@ -62,6 +63,7 @@ class Work(NamedTuple):
     end: Index
     extents: tuple[int, int, int]
     item: Any = None
+    halved: Any = None
 
     @property
     def iterations(self) -> Index:

@@ -257,8 +257,9 @@ def write(path: pathlib.Path, environment: dict[str, str], gpu: choose_rates.Gpu
     print(f"{len(rows)} rows written to {path}")
 
 
-def fit_file(path: pathlib.Path, out: pathlib.Path | None) -> pathlib.Path:
-    """Fits the rates of a GPU to the rows of a file, writes them, and says how good they are. Returns where they are.
+def fit_file(path: pathlib.Path, out: pathlib.Path | None, kinds: Sequence[str] = KINDS) -> pathlib.Path:
+    """Fits the rates of a GPU to the rows of a file that are of these kinds, writes them, and says how good they are
+    for all. Returns where they are.
 
     What rows tell nothing about is left as it was for this GPU, or as it follows from the rates of the default one.
     """
@@ -266,12 +267,14 @@ def fit_file(path: pathlib.Path, out: pathlib.Path | None) -> pathlib.Path:
     rows, gpu = [Row.of(row) for row in data["rows"]], choose_rates.Gpu(**data["gpu"])
     start = known()[gpu.name] if gpu.name in known() else known()[DEFAULT].on(gpu)
     start = replace(start, gpu=gpu)
-    rates = fit(start, rows)
+    fitted = [row for row in rows if row.kind in kinds]
+    rates = fit(start, fitted)
     for name, each in (("before", start), ("fitted", rates)):
         for line in quality(each, rows):
             print(f"{name}: {line}")
     out = out or choose_rates.FOLDER / f"{gpu.name.lower().removeprefix('nvidia ').replace(' ', '-')}.json"
-    choose_rates.write(out, rates, {**data["environment"], "rows": f"{len(rows)}, {path.name}"})
+    source = data["environment"] | {"rows": f"{len(fitted)} of {len(rows)} in {path.name}: {', '.join(kinds)}"}
+    choose_rates.write(out, rates, source)
     print(f"written to {out}")
     return out
 
@@ -281,7 +284,7 @@ def main() -> None:
     parser.add_argument("step", nargs="?", choices=["measure", "fit"], help="default: both")
     parser.add_argument("--out", type=pathlib.Path, help="the file of rates (default: that of the GPU of the rows)")
     parser.add_argument("--seed", type=int, default=1, help="of the random problems")
-    kinds = "to measure; rows of the others stay in the file (default: all)"
+    kinds = "to measure and to fit; rows and rates of the others stay as they are (default: all)"
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help=kinds)
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="for all that is measured; fewer problems")
     options = parser.parse_args()
@@ -289,7 +292,7 @@ def main() -> None:
     if options.step != "fit":
         save(rows, measure(options.seed, options.kinds, options.rounds, options.budget), options.kinds)
     if options.step != "measure":
-        fit_file(rows, options.out)
+        fit_file(rows, options.out, options.kinds)
 
 
 if __name__ == "__main__":

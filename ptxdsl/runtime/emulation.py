@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from ptxdsl import config, ir
 from ptxdsl.arrays import HOST, Array, Struct
@@ -69,22 +69,27 @@ class EmulatorCall:
             )  # fmt: skip
 
 
+class EmulatorOptions(TypedDict, total=False):
+    """What `pd.emulate` and `pd.debug` take beside a kernel, its shape and its arguments."""
+
+    shared_bytes: int | None
+    checks: bool
+    overlap: bool
+    schedule: str | None
+    max_steps: int | None
+    max_seconds: float | None
+    traffic: bool
+    cluster: int | tuple[int, ...] | None
+
+
 def emulator_call(
     called: str,
     kernel: object,
     grid: int | tuple[int, ...],
     block: int | tuple[int, ...],
     arguments: Sequence[object],
-    *,
-    shared_bytes: int | None = None,
-    checks: bool = True,
-    overlap: bool = False,
-    schedule: str | None = None,
-    max_steps: int | None = None,
-    max_seconds: float | None = None,
-    traffic: bool = False,
-    cluster: int | tuple[int, ...] | None = None,
     constants: Mapping[str, object],
+    **options: Unpack[EmulatorOptions],
 ) -> EmulatorCall:
     """A launch as `pd.emulate` takes it, for the function that is `called` so. Raises LaunchError for what does not
     fit."""
@@ -94,12 +99,14 @@ def emulator_call(
             at=here().location,
             help="decorate the function with @pd.kernel, or take the kernel of a module: pd.parse(text)[name]",
         )
-    variant = kernel.variant(config.current().arch, dict(constants))
-    shape = _in_clusters(variant, shapes.launch_shape(grid, block, variant.shared_bytes(shared_bytes), cluster))
-    filled = _checked(variant, shape, arguments, overlap)
-    limits_given = {"schedule": schedule, "steps": max_steps, "seconds": max_seconds}
-    settings = {name: str(value) for name, value in limits_given.items() if value is not None}
+    variant, said = kernel.variant(config.current().arch, dict(constants)), options.get
+    shared_bytes = variant.shared_bytes(said("shared_bytes"))
+    shape = _in_clusters(variant, shapes.launch_shape(grid, block, shared_bytes, said("cluster")))
+    filled = _checked(variant, shape, arguments, options.get("overlap", False))
+    limits = {"schedule": said("schedule"), "steps": said("max_steps"), "seconds": said("max_seconds")}
+    settings = {name: str(value) for name, value in limits.items() if value is not None}
     with config.using(**settings):  # refuses what they cannot be, before anything runs
+        checks, traffic = options.get("checks", True), options.get("traffic", False)
         return EmulatorCall(variant, shape, filled, checks, traffic, settings)
 
 

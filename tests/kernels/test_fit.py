@@ -117,8 +117,19 @@ def test_a_file_of_rows_becomes_a_file_of_rates(fitting, tmp_path, capsys):
     rates = read(out)
     assert rates.gpu.name == "NVIDIA Test"
     assert all(fitting.predicted(CostModel(rates), row) == pytest.approx(row.us, rel=0.01) for row in rows)
-    assert json.loads(out.read_text())["source"] == {**environment, "rows": f"{len(rows)}, rows.json"}
+    told = f"{len(rows)} of {len(rows)} in rows.json: product, group, convolution"
+    assert json.loads(out.read_text())["source"] == {**environment, "rows": told}
     assert "fitted: {'kind': 'product'" in capsys.readouterr().out
+
+
+def test_rates_that_are_of_no_kind_that_is_fitted_stay(fitting, tmp_path):
+    fit = importlib.import_module("fit")
+    start = known()[DEFAULT]
+    rows = [row for row in rows_of(fitting, other(start)) if row.kind == "convolution"]
+    gpu = asdict(start.gpu)
+    (tmp_path / "rows.json").write_text(json.dumps({"environment": {}, "gpu": gpu, "rows": [*map(asdict, rows)]}))
+    fitted = read(fit.fit_file(tmp_path / "rows.json", tmp_path / "rates.json", ["product"]))
+    assert fitted == start
 
 
 @pytest.fixture

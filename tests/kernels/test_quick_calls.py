@@ -111,6 +111,15 @@ def test_each_call_is_launched_as_the_careful_way_would(of_warps):
     assert quick == careful
 
 
+@pytest.mark.parametrize("variant", ["c that is out", "one matrix twice"])
+def test_one_array_given_twice_is_quick_too(of_warps, monkeypatch, variant):
+    a, b, c, out = (Tensor(64, 64) for _ in range(4))
+    arguments, options = VARIANTS[variant](a, b, c, out)
+    gemm(*arguments, **options)
+    quickly(monkeypatch, lambda: gemm(*arguments, **options))
+    assert of_warps.launches[0] == of_warps.launches[1]
+
+
 def test_memory_that_out_shares_is_refused(of_warps):
     a, b, out = (Tensor(64, 64) for _ in range(3))
     for _ in range(2):

@@ -244,6 +244,14 @@ def _order(name: str, array: arrays.Array) -> tuple[str, int]:
     )
 
 
+def check_input_types(left: ArrayArgument, right: ArrayArgument, inputs: Sequence[Type], help: str) -> None:
+    """Raises LaunchError for a and b of different types, or of one that is none of `inputs`."""
+    if left.type not in inputs or left.type is not right.type:
+        raise LaunchError(
+            f"`{left.name}` is {describe_type(left.type)} and `{right.name}` is {describe_type(right.type)}", help=help
+        )
+
+
 def empty(like: ArrayArgument, shape: tuple[int, ...], type: Type) -> Any:
     """A new row-major array of the library and device of another, its elements not set.
 

@@ -13,6 +13,7 @@ from ptxdsl.kernels.call.matrix import (
     ArrayArgument,
     Matrix,
     array_argument,
+    check_input_types,
     describe_type,
     describe_types,
     empty,
@@ -175,11 +176,8 @@ def _apart(name: str) -> str:
 
 def _check_inputs(left: Matrix, right: Matrix) -> None:
     known = (*INPUTS, *FP8)
-    if left.type not in known or left.type is not right.type:
-        raise LaunchError(
-            f"`a` is {describe_type(left.type)} and `b` is {describe_type(right.type)}",
-            help=f"gemm takes two matrices of one type, {describe_types(known)}; convert them before",
-        )
+    help = f"gemm takes two matrices of one type, {describe_types(known)}; convert them before"
+    check_input_types(left, right, known, help)
     if left.shape[1] != right.shape[0]:
         raise LaunchError(
             f"`a` has the shape {left.shape} and `b` {right.shape}: {left.shape[1]} columns meet {right.shape[0]} rows",

@@ -47,13 +47,16 @@ def written(
     """The function for arrays like these, of which the first is the output, None where the call makes it.
 
     None where the library cannot tell all at once whether others are like them, and where two of them begin at one
-    address.
+    address and are not the same. The library's check is for arrays of which no two are the same.
     """
-    known = [n for n, array in enumerate(arrays) if array is not None]
+    first: dict[int, int] = {}
+    repeats = {n: first.setdefault(id(array), n) for n, array in enumerate(arrays) if array is not None}
+    known = [*first.values()]
     alike = library.alike([arrays[n] for n in known])
     if alike is None or len({addresses[n] for n in known}) < len(known):
         return None
     text = _Text(call, addresses, known, len(arrays), library)
+    text.same = [f"a{n} is not a{before}" for n, before in repeats.items() if n != before]
     code = compile(str(text), "<call of a product>", "exec")
     names = {
         "known": call.known,
@@ -73,6 +76,7 @@ class _Text:
         self, call: ArrayLaunch, addresses: Sequence[int], known: Sequence[int], count: int, library: Library
     ) -> None:
         self.call, self.known, self.count, self.library = call, known, count, library
+        self.same: list[str] = []  # what is true where those that were the same are not
         self.makes_out = 0 not in known
         self.read = sorted({0}.union(*(launch.read for launch in call.launches)))
         self.alignments = {n: addresses[n] % ALIGNMENT if n in known else call.alignment for n in self.read}
@@ -81,7 +85,7 @@ class _Text:
     def __str__(self) -> str:
         body = [
             f"{', '.join(f'a{n}' for n in range(self.count))} = arrays",
-            f"if numbers != known or not alike({', '.join(f'a{n}' for n in self.known)}): return None",
+            f"if {' or '.join([*self.same, 'numbers != known', self._unlike()])}: return None",
             "stream = current_stream()",
             *([] if self.call.stream is None else [f"if stream != {self.call.stream}: return None"]),
             *(["a0 = make(a1)"] if self.makes_out else []),
@@ -92,6 +96,9 @@ class _Text:
             "return a0",
         ]
         return "\n    ".join(["def launch(addresses, arrays, numbers):", *body])
+
+    def _unlike(self) -> str:
+        return f"not alike({', '.join(f'a{n}' for n in self.known)})"
 
     def _misaligned(self) -> str:
         """One test for all arrays that begin at multiples."""

@@ -21,7 +21,15 @@ from ptxdsl.kernels.call.configure import (
 )
 from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument, describe_type, empty, matrix
+from ptxdsl.kernels.call.matrix import (
+    ArrayArgument,
+    Matrix,
+    array_argument,
+    check_input_types,
+    describe_type,
+    empty,
+    matrix,
+)
 from ptxdsl.kernels.call.memory import CALLS, BriefKey, brief_key, key_of
 from ptxdsl.kernels.call.problem import check_devices
 from ptxdsl.kernels.call.residency import resident_blocks, stream_of
@@ -218,12 +226,13 @@ def matrix_of_rank(name: str, owner: object, dimensions: int, wanted: str) -> Ma
     return operand
 
 
+def help_of_types(inputs: tuple[Type, ...]) -> str:
+    """What to do about a and b of different types."""
+    return f"pass two arrays of one type, one of {', '.join(map(describe_type, inputs))}"
+
+
 def _check_inputs(left: Matrix, right: Matrix, inputs: tuple[Type, ...]) -> None:
-    if left.type not in inputs or left.type is not right.type:
-        raise LaunchError(
-            f"`a` is {describe_type(left.type)} and `b` is {describe_type(right.type)}",
-            help=f"pass two arrays of one type, one of {', '.join(map(describe_type, inputs))}",
-        )
+    check_input_types(left, right, inputs, help_of_types(inputs))
     if left.shape[1] != right.shape[0]:
         raise LaunchError(
             f"`a` has the shape {left.full_shape} and `b` {right.full_shape}: "

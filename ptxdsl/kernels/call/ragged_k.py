@@ -11,7 +11,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.configure import check_is_bool, check_mappable, configure, facts, settled
 from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.matrix import Matrix, array_argument, describe_type, empty
+from ptxdsl.kernels.call.matrix import Matrix, array_argument, check_input_types, describe_type, empty
 from ptxdsl.kernels.call.memory import CALLS, BriefKey, brief_key, key_of
 from ptxdsl.kernels.call.problem import check_devices
 from ptxdsl.kernels.call.ragged import (
@@ -21,6 +21,7 @@ from ptxdsl.kernels.call.ragged import (
     check_values,
     check_written,
     group_values,
+    help_of_types,
     in_boxes,
     is_boxed,
     matrix_of_rank,
@@ -73,11 +74,7 @@ def run(
 def groups_of(a: object, b: object, offsets: object, out: object) -> Groups:
     """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
     left, right = matrix_of_rank("a", a, 2, "(rows, M)"), matrix_of_rank("b", b, 2, "(rows, N)")
-    if left.type not in INPUTS or left.type is not right.type:
-        raise LaunchError(
-            f"`a` is {describe_type(left.type)} and `b` is {describe_type(right.type)}",
-            help=f"pass two arrays of one type, one of {', '.join(map(describe_type, INPUTS))}",
-        )
+    check_input_types(left, right, INPUTS, help_of_types(INPUTS))
     if left.shape[0] != right.shape[0]:
         raise LaunchError(
             f"`a` has the shape {left.shape} and `b` {right.shape}: {left.shape[0]} rows meet {right.shape[0]}",

@@ -13,6 +13,7 @@ ANYWHERE = (
         r"behind bar",
         "a proxy fence may stand anywhere between the write and the asynchronous read, and the thread that issues runs it",
     ),
+    (r"griddepcontrol", r"removed", "it orders launches, and each of these runs alone"),
 )
 """Instruction, change, reason."""
 
@@ -47,6 +48,14 @@ OF_KERNELS = (
         r"table",
     ),
     (r"store\.py", r"bar\.warp\.sync", r"before st\.shared", "those columns lie outside of the matrix", r"conv2d"),
+    (
+        r"gemm\.py|ragged\.py",
+        r"try_wait.*\+16\], %ring_1;",
+        r"of the other parity",
+        "a ring is drained for the other blocks of a cluster, and there are none",
+        r"sm_90a|scaled",
+    ),
+    (r"mma\.py", r"wait_group", r"before ld\.global", "no product touches the scales that are loaded", r"scaled"),
     (r"store\.py", r"bar\.warp\.sync", r"removed", "the warp meets again before it stages anything", r"table"),
 )
 """File, instruction, change, reason, subject."""

@@ -69,9 +69,11 @@ def ranked_large(facts: ProductFacts, multiprocessors: int) -> list[tuple[float,
 
 
 def _tiles(operands: Operands) -> list[LargeTile]:
-    """Those whose lines of B are whole lines of shared memory, where operands do not lie along K."""
+    """Those whose lines of B are whole lines of shared memory, where operands do not lie along K; turns are for single
+    products, of which they were measured."""
     whole, along_k = LINE_BYTES // operands.inputs.bytes, operands.a_major == operands.b_major == "k"
-    return [tile for tile in RATES if along_k or not tile.columns % whole]
+    known = [tile for tile in RATES if operands.batches == "none" or not tile.pingpong]
+    return [tile for tile in known if along_k or not tile.columns % whole]
 
 
 def _config(tile: LargeTile, operands: Operands) -> GemmConfig:

@@ -287,6 +287,7 @@ class TestChoice:
     @pytest.mark.parametrize(
         "operands",
         [
+            {"batches": "strided"},
             {"output": f32},
             {"out_bytes": 8},
             {"c": "separate", "c_major": "column"},

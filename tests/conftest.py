@@ -26,6 +26,8 @@ errors.shows_all_frames = True  # of our own, where a test fails
 def pytest_configure():
     # Set before pytest-xdist starts its workers, which inherit it: one seed for the whole run.
     os.environ.setdefault(SEED, str(random.SystemRandom().getrandbits(32)))
+    # One process with JAX would else take three quarters of a GPU's memory from all others.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
 def pytest_sessionstart(session):

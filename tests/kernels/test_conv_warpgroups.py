@@ -291,8 +291,10 @@ class TestChoice:
     def test_strides(self):
         assert chosen((32, 56, 56, 256), (512, 1, 1), stride=2).kernel is warpgroup_conv2d_kernel
 
-    def test_windows_of_one_pixel(self):
-        assert chosen((32, 56, 56, 64), (256, 1, 1)).kernel is warpgroup_gemm_kernel
+    @pytest.mark.parametrize("channels, filters", [(64, 256), (256, 64)])
+    @pytest.mark.parametrize("batch", [32, 128])
+    def test_windows_of_one_pixel(self, batch, channels, filters):
+        assert chosen((batch, 56, 56, channels), (filters, 1, 1)).kernel is warpgroup_gemm_kernel
 
     @pytest.mark.parametrize("channels", [3, 4, 8])
     def test_the_first_layer(self, channels):

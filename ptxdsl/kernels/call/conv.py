@@ -30,7 +30,7 @@ from ptxdsl.kernels.call.memory import CALLS, BriefKey, brief_key, key_of
 from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.call.values import shared_values
 from ptxdsl.kernels.choose.conv import choose
-from ptxdsl.kernels.choose.conv_windows import BEGINNING, choose_windows, packing_time
+from ptxdsl.kernels.choose.conv_windows import BEGINNING, choose_windows, least_by_warps, packing_time
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.operands import FP8
@@ -181,8 +181,9 @@ def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig 
         sizes, before = packing.sizes, packing_time(packing.moved_bytes, model)
     if any(window_misfits(sizes) if packing else misfits(problem)):
         return None
-    time, config = choose_windows(window_facts(sizes, problem.product), model)
-    return config if before + time < other_time else None
+    facts = window_facts(sizes, problem.product)
+    time, config = choose_windows(facts, model)
+    return config if before + time < max(other_time, least_by_warps(facts, model)) else None
 
 
 def geometry_of(problem: Convolution, tile_k: int) -> Geometry:

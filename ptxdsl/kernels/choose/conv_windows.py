@@ -39,6 +39,7 @@ COSTS = {
 SLOW_LINE = 0.0068  # microseconds in which a multiprocessor gets a line of a box that reaches over the last channel
 PACKING = 3e6  # bytes of a microsecond
 BEGINNING = 6.0  # microseconds of a launch, with its first copies, where nothing is in the caches
+WARPS_READ = 1.25  # times as long as the bandwidth allows: what the sm_80 path takes at least
 MEETING = 1.5  # for each of the blocks that share a tile
 COLUMN = 0.001342  # what WarpgroupRates has of the GPU on which this was measured
 WIDEST_SPLIT, WIDEST_INTEGERS = 128, 64  # columns of a tile that blocks share, of float sums and of int32
@@ -102,6 +103,11 @@ def _options(facts: ProductFacts, multiprocessors: int) -> Iterator[tuple[float,
                         tile, stages=stages, schedule=IN_COLUMNS, atom=WGMMA, split_k=slices, reduction="cluster"
                     ),
                 )
+
+
+def least_by_warps(facts: WindowFacts, model: CostModel) -> float:
+    """The microseconds that the sm_80 path takes at least, which its own rates do not know: images are read once."""
+    return BEGINNING + WARPS_READ * facts.moved / model.rates.warpgroups.dram_bandwidth
 
 
 def packing_time(moved: int, model: CostModel) -> float:

@@ -9,6 +9,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import ptr, u32, u64
+from ptxdsl.emulate.run.machine import LANES
 from ptxdsl.kernels.choose.candidates import LARGE
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add
@@ -26,7 +27,8 @@ SLICED = GemmConfig(tile=(32, 32, 64), warp=(32, 16, 32), stages=2)
 TF32 = GemmConfig(tile=(32, 32, 16), warp=(16, 16), stages=2)
 F64 = GemmConfig(tile=(32, 32, 16), warp=(16, 16), stages=2)
 BYTES = GemmConfig(tile=(32, 32, 64), warp=(16, 32), stages=2)
-THREADS, TOGETHER = 64, 128  # blocks of so many threads run together on the emulator
+THREADS = 64
+TOGETHER = LANES // THREADS  # blocks of so many threads run together on the emulator
 
 
 @pd.kernel
@@ -75,7 +77,7 @@ def test_all_blocks_share_or_one_does_everything(blocks):
         assert found == [blocks] * blocks or sorted(found) == [NOTHING] * (blocks - 1) + [EVERYTHING]
 
 
-SIZES = [(97, 70, 300, 3), (40, 50, 130, 2), (65, 33, 900, 5), (97, 130, 470, 7), (33, 31, 65, 4)]
+SIZES = [(97, 70, 300, 3), (40, 50, 130, 2), (65, 33, 900, 5), (225, 130, 470, 7), (33, 31, 65, 4)]
 
 
 @every_machine

@@ -13,6 +13,11 @@ ANYWHERE = (
         r"behind bar",
         "a proxy fence may stand anywhere between the write and the asynchronous read, and the thread that issues runs it",
     ),
+    (
+        r"wgmma\.fence",
+        r"removed|behind wgmma",
+        "the emulator names each use of a register of products since the fence before, and there is none",
+    ),
     (r"griddepcontrol", r"removed", "it orders launches, and each of these runs alone"),
 )
 """Instruction, change, reason."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl.errors import public
-from ptxdsl.kernels.call.conv import ConvolutionKernels, run
+from ptxdsl.kernels.call.convolutions.conv import ConvolutionKernels, run
 from ptxdsl.kernels.choose.candidates import DEEP
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import HOPPER, KERNELS, compute, compute_tiles, copy_tile

@@ -13,8 +13,8 @@ import ptxdsl as pd
 from ptxdsl import s64, u32, u64
 from ptxdsl.errors import public
 from ptxdsl.kernels.call.gemm import Kernels
-from ptxdsl.kernels.call.grouped import run
-from ptxdsl.kernels.call.grouped_table import ENTRY, PART, ROW, STRIP
+from ptxdsl.kernels.call.groups.grouped import run
+from ptxdsl.kernels.call.groups.table import ENTRY, PART, ROW, STRIP
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute
 from ptxdsl.kernels.operands import Operands

@@ -15,7 +15,7 @@ import ptxdsl as pd
 from ptxdsl import s32, s64, u32
 from ptxdsl.errors import public
 from ptxdsl.kernels.call.gemm import Kernels
-from ptxdsl.kernels.call.ragged import run
+from ptxdsl.kernels.call.groups.ragged import run
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute, copy_tile, multiply_tiles
 from ptxdsl.kernels.operands import Operands

@@ -12,7 +12,7 @@ import ptxdsl as pd
 from ptxdsl import s64, u32
 from ptxdsl.errors import public
 from ptxdsl.kernels.call.gemm import Kernels
-from ptxdsl.kernels.call.ragged_k import run
+from ptxdsl.kernels.call.groups.ragged_k import run
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute
 from ptxdsl.kernels.operands import Operands

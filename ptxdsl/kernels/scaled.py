@@ -10,7 +10,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl.errors import public
-from ptxdsl.kernels.call.scaled import ScaledKernels, run
+from ptxdsl.kernels.call.groups.scaled import ScaledKernels, run
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import copy_tiles, multiply_tiles
 from ptxdsl.kernels.operands import Operands

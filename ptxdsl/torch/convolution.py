@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ptxdsl.kernels import conv
-from ptxdsl.kernels.call.conv_problem import window
+from ptxdsl.kernels.call.convolutions.problem import window
 from ptxdsl.kernels.epilogue import add, per_column
 from ptxdsl.torch.operator import op
 from ptxdsl.torch.products import output_dtype

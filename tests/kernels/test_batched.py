@@ -7,7 +7,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call import gemm as module
-from ptxdsl.kernels.call.memory import CALLS
+from ptxdsl.kernels.call.launching.memory import CALLS
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import gemm, gemm_kernel

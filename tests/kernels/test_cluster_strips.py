@@ -49,7 +49,7 @@ def test_swapped_tiles_and_beta(name, rng):
 
 @every_machine
 def test_several_rounds(name, rng, monkeypatch):
-    monkeypatch.setattr("ptxdsl.kernels.call.residency.EMULATED", 4)
+    monkeypatch.setattr("ptxdsl.kernels.call.launching.residency.EMULATED", 4)
     run(name, rng, 300, 260, 136, config=shared(64, 64))
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import f16, f32, f64, s8, s32
-from ptxdsl.kernels.call.conv import plan_of
-from ptxdsl.kernels.call.conv_problem import convolution_of, window
+from ptxdsl.kernels.call.convolutions.conv import plan_of
+from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
 from ptxdsl.kernels.choose.candidates import CUBE as SMALL
 from ptxdsl.kernels.choose.candidates import DEEP, NARROW, TALL, of_convolutions
 from ptxdsl.kernels.choose.conv import choose

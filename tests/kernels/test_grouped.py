@@ -11,9 +11,9 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import bf16, f16, f32, f64, ptr, s8, s32, u32, u64
 from ptxdsl.arrays import AddressTable, describe
-from ptxdsl.kernels.call.group import group_of
-from ptxdsl.kernels.call.grouped import deal_of, traits_of
-from ptxdsl.kernels.call.grouped_table import STRIP, deal
+from ptxdsl.kernels.call.groups.group import group_of
+from ptxdsl.kernels.call.groups.grouped import deal_of, traits_of
+from ptxdsl.kernels.call.groups.table import STRIP, deal
 from ptxdsl.kernels.choose.candidates import GROUPED
 from ptxdsl.kernels.choose.grouped import choose_tiles
 from ptxdsl.kernels.config import GemmConfig

@@ -9,10 +9,10 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.config import using
-from ptxdsl.kernels.call import group
-from ptxdsl.kernels.call.group import group_of
-from ptxdsl.kernels.call.grouped_table import deal
-from ptxdsl.kernels.call.ragged import groups_of, plan_of, traits_of
+from ptxdsl.kernels.call.groups import group
+from ptxdsl.kernels.call.groups.group import group_of
+from ptxdsl.kernels.call.groups.ragged import groups_of, plan_of, traits_of
+from ptxdsl.kernels.call.groups.table import deal
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.ragged import KERNELS

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.call import grouped as call
-from ptxdsl.kernels.call.group import group_of
+from ptxdsl.kernels.call.groups import grouped as call
+from ptxdsl.kernels.call.groups.group import group_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import KERNELS, grouped_gemm, warpgroup_grouped_kernel
 from ptxdsl.kernels.operands import Operands

@@ -10,8 +10,8 @@ import pytest
 
 from ptxdsl import config
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call import upload, workspace
-from ptxdsl.kernels.call.memory import CALLS, MOST_OF_A_KEY, LaunchCache
+from ptxdsl.kernels.call.launching import upload, workspace
+from ptxdsl.kernels.call.launching.memory import CALLS, MOST_OF_A_KEY, LaunchCache
 from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.conv import conv2d, conv2d_kernel
 from ptxdsl.kernels.gemm import gemm, gemm_kernel, warpgroup_gemm_kernel
@@ -115,8 +115,8 @@ def made_careful(monkeypatch, *modules):
     def refused(*arguments):
         raise AssertionError("the careful way was taken")
 
-    for name in ("call.gemm.problem_of", "call.batched.group_of", "call.grouped.group_of", "call.ragged.groups_of",
-                 "call.conv.convolution_of"):  # fmt: skip
+    for name in ("call.gemm.problem_of", "call.batched.group_of", "call.groups.grouped.group_of", "call.groups.ragged.groups_of",
+                 "call.convolutions.conv.convolution_of"):  # fmt: skip
         monkeypatch.setattr(f"ptxdsl.kernels.{name}", refused)
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call import gemm as module
-from ptxdsl.kernels.call import workspace
-from ptxdsl.kernels.call.memory import CALLS
+from ptxdsl.kernels.call.launching import workspace
+from ptxdsl.kernels.call.launching.memory import CALLS
 from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm, gemm_kernel, warpgroup_gemm_kernel

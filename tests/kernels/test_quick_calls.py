@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call import memory, workspace
+from ptxdsl.kernels.call.launching import memory, workspace
+from ptxdsl.kernels.call.launching.memory import CALLS
 from ptxdsl.kernels.call.matrix import maker
-from ptxdsl.kernels.call.memory import CALLS
 from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.config import specialise
 from ptxdsl.kernels.conv import conv2d
@@ -59,7 +59,7 @@ def quickly(monkeypatch, call):
         raise AssertionError("a slower way was taken")
 
     with monkeypatch.context() as patch:
-        for module in ("gemm", "conv", "ragged", "ragged_k"):
+        for module in ("gemm", "convolutions.conv", "groups.ragged", "groups.ragged_k"):
             patch.setattr(f"ptxdsl.kernels.call.{module}.key_of", refused)
         return call()
 

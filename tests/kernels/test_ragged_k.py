@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.call import ragged_k as call
+from ptxdsl.kernels.call.groups import ragged_k as call
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm_ragged_k
 from ptxdsl.kernels.operands import Operands

@@ -9,7 +9,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import ptr, s32, u32
-from ptxdsl.kernels.call import ragged as call
+from ptxdsl.kernels.call.groups import ragged as call
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.operands import Operands

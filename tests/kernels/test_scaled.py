@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.call import scaled as call
+from ptxdsl.kernels.call.groups import scaled as call
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.scaled import (

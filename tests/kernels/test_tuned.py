@@ -10,13 +10,13 @@ import ptxdsl as pd
 from ptxdsl import config as settings
 from ptxdsl.assemble import cache
 from ptxdsl.kernels.call import gemm as calls
-from ptxdsl.kernels.call import grouped as grouped_calls
-from ptxdsl.kernels.call import ragged as ragged_calls
 from ptxdsl.kernels.call import tuned as tuning
-from ptxdsl.kernels.call import workspace
 from ptxdsl.kernels.call.configure import Choice
-from ptxdsl.kernels.call.group import group_of
-from ptxdsl.kernels.call.memory import CALLS
+from ptxdsl.kernels.call.groups import grouped as grouped_calls
+from ptxdsl.kernels.call.groups import ragged as ragged_calls
+from ptxdsl.kernels.call.groups.group import group_of
+from ptxdsl.kernels.call.launching import workspace
+from ptxdsl.kernels.call.launching.memory import CALLS
 from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.config import WGMMA, GemmConfig

@@ -7,8 +7,8 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels import grouped
-from ptxdsl.kernels.call import grouped as call
 from ptxdsl.kernels.call.gemm import Kernels
+from ptxdsl.kernels.call.groups import grouped as call
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.sm90 import store
 from ptxdsl.kernels.sm90.maps import RewrittenMaps, RewrittenOut

@@ -13,7 +13,7 @@ import numpy as np
 
 from ptxdsl import config
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call import residency
+from ptxdsl.kernels.call.launching import residency
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.gemm import gemm

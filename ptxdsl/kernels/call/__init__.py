@@ -1,1 +1,1 @@
-"""The arrays of a call, checked; launches that are remembered; memory beside the arrays."""
+"""Calls of gemm(): checked, chosen, planned; rooms for launching, for convolutions and for groups."""

@@ -13,11 +13,11 @@ from ptxdsl.arrays import HOST, AddressTable
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.configure import facts, narrower
-from ptxdsl.kernels.call.group import Matrices, ProblemGroup, group_of
+from ptxdsl.kernels.call.groups.group import Matrices, ProblemGroup, group_of
+from ptxdsl.kernels.call.launching.residency import prepared
 from ptxdsl.kernels.call.lists import ProblemTable, Send, TableSender
 from ptxdsl.kernels.call.matrix import Matrix, array_argument
 from ptxdsl.kernels.call.problem import GemmProblem
-from ptxdsl.kernels.call.residency import prepared
 from ptxdsl.kernels.call.scheduled import Scheduled
 from ptxdsl.kernels.call.values import gemm_values
 from ptxdsl.kernels.operands import Operands

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.group import Matrices
+from ptxdsl.kernels.call.groups.group import Matrices
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, Matrix, describe_type
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.operands import FP8, Extra, Operands

@@ -21,15 +21,15 @@ from ptxdsl.kernels.call.configure import (
     is_read_by_wgmma,
     narrower,
 )
-from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of, key_of_lists
+from ptxdsl.kernels.call.launching.workspace import is_kept
 from ptxdsl.kernels.call.lines import copies_of, takes_lines
 from ptxdsl.kernels.call.lists import list_launch, lists_given
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, describe_type
-from ptxdsl.kernels.call.memory import CALLS, BriefKey, brief_key, key_of, key_of_lists
 from ptxdsl.kernels.call.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.tuned import TUNE, TUNED, described_arrays, keep, text_of, tuned, wants_tuning
 from ptxdsl.kernels.call.values import gemm_values
-from ptxdsl.kernels.call.workspace import is_kept
 from ptxdsl.kernels.choose.gemm import choose, ranked
 from ptxdsl.kernels.choose.model import candidate, model_of
 from ptxdsl.kernels.choose.warpgroup_products import ANY, WHOLE, Sharing, choose_product, ranked_products

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ptxdsl.kernels.call.launches import LaunchPlan
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
+from ptxdsl.kernels.call.launching.residency import EMULATED
+from ptxdsl.kernels.call.launching.workspace import memory
 from ptxdsl.kernels.call.matrix import Matrix, matrix
 from ptxdsl.kernels.call.problem import GemmProblem
-from ptxdsl.kernels.call.residency import EMULATED
-from ptxdsl.kernels.call.workspace import memory
 from ptxdsl.kernels.choose.warpgroups import BEGINNING, RATE, READING
 from ptxdsl.kernels.parameters import view
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES

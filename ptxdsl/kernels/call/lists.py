@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from ptxdsl.arrays import Library, library_of
-from ptxdsl.kernels.call.group import ProblemGroup
+from ptxdsl.kernels.call.groups.group import ProblemGroup
+from ptxdsl.kernels.call.launching.memory import ALIGNMENT
+from ptxdsl.kernels.call.launching.upload import HostTable, upload
+from ptxdsl.kernels.call.launching.workspace import is_kept
 from ptxdsl.kernels.call.matrix import maker
-from ptxdsl.kernels.call.memory import ALIGNMENT
-from ptxdsl.kernels.call.upload import HostTable, upload
-from ptxdsl.kernels.call.workspace import is_kept
 from ptxdsl.runtime.launch import Compiled
 
 LISTS = (list, tuple)

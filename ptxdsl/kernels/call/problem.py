@@ -9,6 +9,7 @@ from typing import Any
 
 from ptxdsl import arrays
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.launching.residency import stream_of
 from ptxdsl.kernels.call.matrix import (
     ArrayArgument,
     Matrix,
@@ -19,7 +20,6 @@ from ptxdsl.kernels.call.matrix import (
     empty,
     matrix,
 )
-from ptxdsl.kernels.call.residency import stream_of
 from ptxdsl.kernels.epilogue import VectorOperand, per_row
 from ptxdsl.kernels.operands import FP8, INPUTS, Extra, outputs
 from ptxdsl.kernels.store.function import check_function

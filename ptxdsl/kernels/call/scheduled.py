@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from ptxdsl import Parameters
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call import residency
+from ptxdsl.kernels.call.launching import residency
+from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.problem import GemmProblem
-from ptxdsl.kernels.call.workspace import workspace
 from ptxdsl.kernels.tiles.schedule import ProblemShape
 from ptxdsl.kernels.traits import Traits
 from ptxdsl.schedule.problems import GemmShape

@@ -10,7 +10,7 @@ from ptxdsl import config as settings
 from ptxdsl import driver
 from ptxdsl.arrays import describe
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.memory import MOST_KEYS
+from ptxdsl.kernels.call.launching.memory import MOST_KEYS
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.runtime.timing import GpuClock

@@ -12,12 +12,12 @@ from ptxdsl import config
 from ptxdsl.arrays import Library, Strided, library_of, strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.launching.memory import ALIGNMENT, CALLS, BriefKey
+from ptxdsl.kernels.call.launching.quick import written
+from ptxdsl.kernels.call.launching.replay import ArrayLaunch, KernelLaunch
+from ptxdsl.kernels.call.launching.residency import prepared, stream_of
+from ptxdsl.kernels.call.launching.workspace import is_kept
 from ptxdsl.kernels.call.matrix import ArrayArgument, MappedMatrix, maker
-from ptxdsl.kernels.call.memory import ALIGNMENT, CALLS, BriefKey
-from ptxdsl.kernels.call.quick import written
-from ptxdsl.kernels.call.replay import ArrayLaunch, KernelLaunch
-from ptxdsl.kernels.call.residency import prepared, stream_of
-from ptxdsl.kernels.call.workspace import is_kept
 from ptxdsl.runtime.launch import Compiled, gpu_of
 from ptxdsl.runtime.tensor_maps import MappedAs
 from ptxdsl.trace.parameters import Definition, Parameters, assembled

@@ -11,9 +11,9 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call import scheduled
 from ptxdsl.kernels.call.configure import Choice, check_is_config, is_read_by_wgmma
-from ptxdsl.kernels.call.conv_packed import packing_of
-from ptxdsl.kernels.call.conv_problem import Convolution, convolution_of, window
-from ptxdsl.kernels.call.conv_windows import (
+from ptxdsl.kernels.call.convolutions.packed import packing_of
+from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of, window
+from ptxdsl.kernels.call.convolutions.windows import (
     as_product,
     check_windows,
     misfits,
@@ -24,9 +24,9 @@ from ptxdsl.kernels.call.conv_windows import (
 )
 from ptxdsl.kernels.call.gemm import NO_OPERANDS, Kernels, may_take_warpgroups, traits_of
 from ptxdsl.kernels.call.gemm import plan_of as product_plan
-from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
 from ptxdsl.kernels.call.matrix import describe_type
-from ptxdsl.kernels.call.memory import CALLS, BriefKey, brief_key, key_of
 from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.call.values import shared_values
 from ptxdsl.kernels.choose.conv import choose

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ptxdsl.kernels.call.conv_problem import Convolution, Pixels
-from ptxdsl.kernels.call.launches import LaunchPlan
+from ptxdsl.kernels.call.convolutions.problem import Convolution, Pixels
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
+from ptxdsl.kernels.call.launching.workspace import memory
 from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument
-from ptxdsl.kernels.call.workspace import memory
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.lines import THREADS, WORD_BYTES
 from ptxdsl.kernels.sm90.packed import packed_images, packing_kernel, packing_parameters

@@ -10,13 +10,13 @@ from ptxdsl import Parameters
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.configure import check_mappable, configure, facts, settled
-from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.groups.ragged import Groups, group_values, groups_of, in_boxes, is_boxed, most_tiles
+from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
+from ptxdsl.kernels.call.launching.residency import resident_blocks
+from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_type, describe_types
-from ptxdsl.kernels.call.memory import CALLS, BriefKey, brief_key, key_of
 from ptxdsl.kernels.call.problem import GemmProblem, check_devices, check_written, problem_of
-from ptxdsl.kernels.call.ragged import Groups, group_values, groups_of, in_boxes, is_boxed, most_tiles
-from ptxdsl.kernels.call.residency import resident_blocks
-from ptxdsl.kernels.call.workspace import workspace
 from ptxdsl.kernels.choose.grouped import of_groups
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import Facts, GroupFacts, ProductFacts, choose_scaled

@@ -15,8 +15,8 @@ from ptxdsl import arrays, config
 from ptxdsl.arrays import Array
 from ptxdsl.driver import gpu_at
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.launching.residency import stream_of
 from ptxdsl.kernels.call.matrix import describe_type, empty, matrix
-from ptxdsl.kernels.call.residency import stream_of
 from ptxdsl.kernels.operands import INPUTS, outputs
 from ptxdsl.runtime.arguments import overlap
 from ptxdsl.types import Type

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptxdsl.arrays import AddressTable
-from ptxdsl.kernels.call.group import ProblemGroup
+from ptxdsl.kernels.call.groups.group import ProblemGroup
 from ptxdsl.kernels.tiles.visitor import COUNTERS
 from ptxdsl.schedule import GroupedProblemVisitor
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ptxdsl import driver
 from ptxdsl.driver import call
-from ptxdsl.kernels.call.workspace import memory
+from ptxdsl.kernels.call.launching.workspace import memory
 
 LEAST_BYTES = 1 << 16
 # A thread of the driver frees what a graph owned, maybe when Python has ended: these need no interpreter.

@@ -10,11 +10,7 @@ import numpy as np
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.configure import check_is_bool, check_mappable, configure, facts, settled
 from ptxdsl.kernels.call.gemm import Kernels
-from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.matrix import Matrix, array_argument, check_input_types, describe_type, empty
-from ptxdsl.kernels.call.memory import CALLS, BriefKey, brief_key, key_of
-from ptxdsl.kernels.call.problem import check_devices
-from ptxdsl.kernels.call.ragged import (
+from ptxdsl.kernels.call.groups.ragged import (
     Groups,
     check_output,
     check_size_array,
@@ -26,8 +22,12 @@ from ptxdsl.kernels.call.ragged import (
     is_boxed,
     matrix_of_rank,
 )
-from ptxdsl.kernels.call.residency import resident_blocks
-from ptxdsl.kernels.call.workspace import room, workspace
+from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
+from ptxdsl.kernels.call.launching.residency import resident_blocks
+from ptxdsl.kernels.call.launching.workspace import room, workspace
+from ptxdsl.kernels.call.matrix import Matrix, array_argument, check_input_types, describe_type, empty
+from ptxdsl.kernels.call.problem import check_devices
 from ptxdsl.kernels.choose.grouped import choose_tiles, choose_warpgroup_tiles, of_groups
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import ListFacts

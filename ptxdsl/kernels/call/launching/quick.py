@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxdsl.arrays import Library
-from ptxdsl.kernels.call.memory import ALIGNMENT
-from ptxdsl.kernels.call.replay import ArrayLaunch, KernelLaunch
+from ptxdsl.kernels.call.launching.memory import ALIGNMENT
+from ptxdsl.kernels.call.launching.replay import ArrayLaunch, KernelLaunch
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,10 @@ from ptxdsl.kernels.call.configure import (
     settled,
 )
 from ptxdsl.kernels.call.gemm import Kernels
-from ptxdsl.kernels.call.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
+from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
+from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import (
     ArrayArgument,
     Matrix,
@@ -30,11 +33,8 @@ from ptxdsl.kernels.call.matrix import (
     empty,
     matrix,
 )
-from ptxdsl.kernels.call.memory import CALLS, BriefKey, brief_key, key_of
 from ptxdsl.kernels.call.problem import check_devices
-from ptxdsl.kernels.call.residency import resident_blocks, stream_of
 from ptxdsl.kernels.call.tuned import TUNE, TUNED, described_arrays, keep, text_of, tuned, wants_tuning
-from ptxdsl.kernels.call.workspace import workspace
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
     choose_warpgroup_tiles,

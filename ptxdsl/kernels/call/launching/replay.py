@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ptxdsl.kernels.call.memory import ALIGNMENT
+from ptxdsl.kernels.call.launching.memory import ALIGNMENT
 from ptxdsl.runtime.loaded import Prepared
 
 

@@ -15,9 +15,10 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.configure import check_is_bool, configure, facts, narrower, settled
 from ptxdsl.kernels.call.gemm import Kernels
-from ptxdsl.kernels.call.group import ProblemGroup, group_of
-from ptxdsl.kernels.call.grouped_table import ADDRESSES, Deal, address_table, deal, describe
-from ptxdsl.kernels.call.grouped_warpgroups import (
+from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
+from ptxdsl.kernels.call.groups.ragged import in_boxes
+from ptxdsl.kernels.call.groups.table import ADDRESSES, Deal, address_table, deal, describe
+from ptxdsl.kernels.call.groups.warpgroups import (
     ListValues,
     are_lists_boxed,
     are_lists_mappable,
@@ -25,14 +26,13 @@ from ptxdsl.kernels.call.grouped_warpgroups import (
     deal_in_turn,
     widen_single_lines,
 )
-from ptxdsl.kernels.call.launches import LaunchPlan, address_of
+from ptxdsl.kernels.call.launching.launches import LaunchPlan, address_of
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of_lists
+from ptxdsl.kernels.call.launching.residency import prepared, resident_blocks
+from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.lists import ProblemTable, Send, TableSender, list_launch, lists_given
 from ptxdsl.kernels.call.matrix import ArrayArgument
-from ptxdsl.kernels.call.memory import CALLS, key_of_lists
-from ptxdsl.kernels.call.ragged import in_boxes
-from ptxdsl.kernels.call.residency import prepared, resident_blocks
 from ptxdsl.kernels.call.tuned import TUNE, TUNED, keep, text_of, tuned, wants_tuning
-from ptxdsl.kernels.call.workspace import workspace
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
     choose_warpgroup_tiles,

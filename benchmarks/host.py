@@ -28,10 +28,12 @@ from ptxdsl.kernels.choose.candidates import MEDIUM
 from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.conv import conv2d
+from ptxdsl.kernels.epilogue import add_relu, per_column, relu
 from ptxdsl.kernels.gemm import KERNELS, gemm, gemm_kernel
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.lower import lower
+from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 
 CALLS = 1000  # of a timing
 WITHOUT_OUT = 12  # microseconds of a call that makes its output
@@ -104,13 +106,25 @@ def public_calls() -> dict[str, Callable[[], object]]:
     ends = torch.tensor([16, 32, 48, 64], dtype=torch.int32, device="cuda")
     batch, batches = half(4, 64, 64), half(4, 64, 64)
     a_list, b_list = lists
+    bias = torch.ones(64, dtype=torch.float16, device="cuda")
     by_tensor_copies = {"config": GemmConfig(tile=(64, 128, 64), stages=4, atom=WGMMA)} if on_hopper() else {}
     calls = {
         "gemm": (gemm, (a, b), {}, out),
         "gemm by wgmma": (gemm, (a, b), by_tensor_copies, out),
+        "gemm with relu": (gemm, (a, b), {"epilogue": relu}, out),
+        "gemm with a lambda": (gemm, (a, b), {"epilogue": lambda x: x * 2.0}, out),
+        "gemm with a bias and relu": (gemm, (a, b), {"epilogue": add_relu, "operands": (per_column(bias),)}, out),
+        "gemm by a schedule": (gemm, (a, b), {"schedule": GroupedRowsThreadblockSwizzle(4)}, out),
+        "gemm with split_k": (gemm, (a, b), {"split_k": 2}, out),
         "gemm of batches": (gemm, (batch, experts), {}, batches),
         "gemm of lists of 8": (gemm, (a_list, b_list), {}, outs),
         "conv2d": (conv2d, (x, w), {"pad": 1}, y),
+        "conv2d with a bias and relu": (
+            conv2d,
+            (x, w),
+            {"pad": 1, "epilogue": add_relu, "operands": (per_column(bias[:32]),)},
+            y,
+        ),
         "grouped_gemm of 8": (grouped_gemm, (a_list, b_list), {}, outs),
         "grouped_gemm_ragged": (grouped_gemm_ragged, (rows, experts, ends), {}, written),
         "grouped_gemm_masked": (grouped_gemm_masked, (batch, experts, ends), {}, batches),
@@ -119,6 +133,7 @@ def public_calls() -> dict[str, Callable[[], object]]:
     for name, (function, inputs, options, output) in calls.items():
         runs[f"{name}, out given, us"] = functools.partial(function, *inputs, **options, out=output)
         runs[f"{name}, us"] = functools.partial(function, *inputs, **options)
+    runs["gemm, out as c, us"] = functools.partial(gemm, a, b, out, beta=0.5, out=out)
     return runs | {"torch mm, out given, us": functools.partial(torch.mm, a, b, out=out),
                    "torch mm, us": functools.partial(torch.mm, a, b),
                    "torch new_empty, us": functools.partial(a.new_empty, (64, 64), dtype=torch.float16)}  # fmt: skip

@@ -15,9 +15,11 @@ from ptxdsl.kernels.call.matrix import maker
 from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.config import specialise
 from ptxdsl.kernels.conv import conv2d
+from ptxdsl.kernels.epilogue import add, add_relu, per_column, per_row, relu, scale_rows_and_columns
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged, grouped_gemm_ragged_k
 from ptxdsl.kernels.ragged_k import ragged_k_kernel, warpgroup_ragged_k_kernel
+from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 from tests.fake_driver import FakeCuda, installed
 from tests.kernels import tensors
 from tests.kernels.tensors import Tensor
@@ -91,7 +93,25 @@ VARIANTS = {
     "an output of float32": lambda a, b, c, out: ((a, b), {"out": Tensor(64, 64, dtype="torch.float32")}),
     "split_k": lambda a, b, c, out: ((a, b), {"out": out, "config": SMALL, "split_k": 1}),
     "config": lambda a, b, c, out: ((a, b), {"out": out, "config": SMALL}),
+    "reduction": lambda a, b, c, out: ((a, b), {"out": out, "config": SMALL, "split_k": 2, "reduction": "serial"}),
+    "schedule": lambda a, b, c, out: (
+        (a, b), {"out": out, "config": SMALL, "schedule": GroupedRowsThreadblockSwizzle(4)}
+    ),
+    "epilogue": lambda a, b, c, out: ((a, b), {"out": out, "epilogue": relu}),
+    "a function of the caller": lambda a, b, c, out: ((a, b), {"out": out, "epilogue": lambda x: x + 1.0}),
+    "epilogue of the configuration": lambda a, b, c, out: (
+        (a, b), {"out": out, "config": specialise(SMALL, epilogue=relu)}
+    ),
+    "operands": lambda a, b, c, out: (
+        (a, b), {"out": out, "epilogue": scale_rows_and_columns, "operands": (per_row(ROW), per_column(ROW))}
+    ),
+    "columns before rows": lambda a, b, c, out: (
+        (a, b), {"out": out, "epilogue": scale_rows_and_columns, "operands": (per_column(ROW), per_row(ROW))}
+    ),
+    "a matrix as operand": lambda a, b, c, out: ((a, b), {"out": out, "epilogue": add, "operands": [c]}),
+    "out as operand": lambda a, b, c, out: ((a, b), {"out": out, "epilogue": add, "operands": (out,)}),
 }  # fmt: skip
+ROW = Tensor(64)
 
 
 def test_each_call_is_launched_as_the_careful_way_would(of_warps):
@@ -111,13 +131,36 @@ def test_each_call_is_launched_as_the_careful_way_would(of_warps):
     assert quick == careful
 
 
-@pytest.mark.parametrize("variant", ["c that is out", "one matrix twice"])
-def test_one_array_given_twice_is_quick_too(of_warps, monkeypatch, variant):
+@pytest.mark.parametrize(
+    "variant",
+    [
+        "c that is out", "one matrix twice", "reduction", "schedule", "epilogue", "a function of the caller",
+        "epilogue of the configuration", "operands", "a matrix as operand", "out as operand",
+    ],
+)  # fmt: skip
+def test_what_else_a_call_says_is_quick_too(of_warps, monkeypatch, variant):
     a, b, c, out = (Tensor(64, 64) for _ in range(4))
     arguments, options = VARIANTS[variant](a, b, c, out)
     gemm(*arguments, **options)
     quickly(monkeypatch, lambda: gemm(*arguments, **options))
     assert of_warps.launches[0] == of_warps.launches[1]
+
+
+def test_what_equals_a_number_of_slices_and_is_none_is_refused_after_it_too(of_warps):
+    a, b, out = (Tensor(64, 64) for _ in range(3))
+    gemm(a, b, out=out, config=SMALL, split_k=1)
+    with pytest.raises(LaunchError, match="split_k is True"):
+        gemm(a, b, out=out, config=SMALL, split_k=True)
+
+
+def test_a_convolution_with_an_epilogue_is_one_function(gpu, monkeypatch):
+    x, w, out, bias = Tensor(2, 8, 8, 32), Tensor(64, 3, 3, 32), Tensor(2, 6, 6, 64), Tensor(64)
+    options = {"out": out, "epilogue": add_relu, "operands": (per_column(bias),)}
+    conv2d(x, w, **options)
+    quickly(monkeypatch, lambda: conv2d(x, w, **options))
+    with pytest.raises(AssertionError, match="slower"):  # an operand that lies otherwise
+        quickly(monkeypatch, lambda: conv2d(x, w, **options | {"operands": (per_column(Tensor(64, strides=(2,))),)}))
+    assert gpu.launches[0] == gpu.launches[1] and len(gpu.launches) == 2
 
 
 def test_memory_that_out_shares_is_refused(of_warps):
@@ -155,6 +198,9 @@ def test_what_was_tuned_is_asked_at_each_call():
     assert not memory.BriefKey("key", "tune").is_lasting
     assert memory.BriefKey("key", SMALL).is_lasting
     assert not memory.BriefKey(None, SMALL).is_lasting
+    with_function = specialise(SMALL, epilogue=relu)
+    assert not memory.BriefKey("key", with_function).is_lasting
+    assert memory.BriefKey("key", with_function, relu).is_lasting
 
 
 def test_numbers_that_say_where_windows_are_stay_apart_from_others_that_are_equal(gpu):

@@ -78,27 +78,23 @@ def run(
     """out = epilogue(alpha·a@b + beta·c, *operands) by one of `kernels`, as `gemm` says. Returns out."""
     factors = factors_of(alpha, beta)
     arrays: tuple[Any, ...] = out, a, b, c
-    brief = None
-    if epilogue is None and schedule is None and split_k is None and reduction is None and operands is NO_OPERANDS:
-        brief = brief_key(kernels, config, (out is None, c is None), a, b)
-        launched = CALLS.launch(brief, (), arrays, factors)
-        if launched is not None:
-            return launched
     if operands is not NO_OPERANDS:
         operands = sequence_of(operands)
-    chosen: GemmConfig | None = None
-    if config is not None or epilogue is not None:
-        if wants_tuning(config):
-            said = Choice(None, schedule, split_k, reduction, canonical(epilogue, len(operands)))
-            chosen = _tuned(kernels, (a, b, c, out), factors, said, operands)
-        else:
-            chosen = cast("GemmConfig | None", config)
-        epilogue = canonical(epilogue_of(chosen, epilogue), len(operands))
-    choice = Choice(chosen, schedule, split_k, reduction, epilogue)
-    options: tuple[Any, ...] = choice, factors[1] == 0
-    if operands:
-        options += tuple(map(type, operands))
         arrays += tuple(map(array_of, operands))
+    if config is not None or epilogue is not None:
+        epilogue = canonical(epilogue_of(config, epilogue), len(operands))
+    said = type(split_k), *map(type, operands)  # True equals 1, and is none
+    options: tuple[Any, ...] = out is None, c is None, schedule, split_k, reduction, epilogue, *said
+    brief = brief_key(kernels, config, options, a, b)
+    launched = CALLS.launch(brief, (), arrays, factors)
+    if launched is not None:
+        return launched
+    choice = Choice(None, schedule, split_k, reduction, epilogue)
+    if wants_tuning(config):
+        choice = choice._replace(config=_tuned(kernels, (a, b, c, out), factors, choice, operands))
+    else:
+        choice = choice._replace(config=cast("GemmConfig | None", config))
+    options = choice, factors[1] == 0, *said
     call = key_of(kernels, options, arrays)
     if call:
         launched = CALLS.launch(*call, arrays, factors)
@@ -109,7 +105,7 @@ def run(
     problem = problem_of(a, b, c, out, factors[1], epilogue, operands)
     plan = plan_of(kernels, problem.row_major, choice, factors)
     if plan:
-        carry_out(plan, call, arrays, problem.out, factors, BriefKey(brief, config))
+        carry_out(plan, call, arrays, problem.out, factors, BriefKey(brief, config, epilogue))
     return problem.out.owner
 
 

@@ -71,20 +71,20 @@ def run(
 ) -> Any:
     """out = epilogue(x ∗ w, *operands) by one of `kernels`, as `conv2d` says. Returns out."""
     arrays: tuple[Any, ...] = out, x, w
-    brief = None
-    if epilogue is None and schedule is None and split_k is None and reduction is None and operands is NO_OPERANDS:
-        said = [each if type(each) is int else repr(each) for each in (pad, stride, dilation)]
-        brief = brief_key(kernels, config, (out is None, *said), x, w)
-        launched = CALLS.launch(brief, (), arrays, ())
-        if launched is not None:
-            return launched
     if operands is not NO_OPERANDS:
         operands = sequence_of(operands)
+        arrays += tuple(map(array_of, operands))
     if config is not None or epilogue is not None:
         epilogue = canonical(epilogue_of(config, epilogue), len(operands))
+    said = type(split_k), *map(type, operands)  # True equals 1, and is none
+    steps = [each if type(each) is int else repr(each) for each in (pad, stride, dilation)]
+    options: tuple[Any, ...] = out is None, *steps, schedule, split_k, reduction, epilogue, *said
+    brief = brief_key(kernels, config, options, x, w)
+    launched = CALLS.launch(brief, (), arrays, ())
+    if launched is not None:
+        return launched
     choice = Choice(config, schedule, split_k, reduction, epilogue)
-    options = choice, repr((pad, stride, dilation)), *map(type, operands)
-    arrays += tuple(map(array_of, operands))
+    options = choice, repr((pad, stride, dilation)), *said
     call = key_of(kernels, options, arrays)
     if call:
         launched = CALLS.launch(*call, arrays, ())
@@ -93,7 +93,7 @@ def run(
     problem = convolution_of(x, w, out, window(pad, stride, dilation), epilogue, operands)
     plan = chosen_plan(kernels, problem, choice)
     if plan:
-        carry_out(plan, call, arrays, problem.product.out, brief=BriefKey(brief, config))
+        carry_out(plan, call, arrays, problem.product.out, brief=BriefKey(brief, config, epilogue))
     return problem.product.out.owner
 
 

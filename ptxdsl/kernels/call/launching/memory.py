@@ -22,16 +22,20 @@ class BriefKey(NamedTuple):
     """Some of what decides about a launch, quickly asked; the launch tells itself whether it fits the arrays.
 
     `config` is part of the key by its identity. There is no key for arguments that stand for others from call to call.
+    `epilogue` is the function of a call where it is part of the key, by all that it reads.
     """
 
     key: Hashable | None
     config: object
+    epilogue: object = None
 
     @property
     def is_lasting(self) -> bool:
         """Whether a launch may be remembered by it: not where it depends on what was tuned, or on what a function of
-        the configuration reads."""
-        return self.key is not None and self.config != "tune" and getattr(self.config, "epilogue", None) is None
+        the configuration reads that is not in the key."""
+        if self.key is None or self.config == "tune":
+            return False
+        return self.epilogue is not None or getattr(self.config, "epilogue", None) is None
 
 
 class CachedLaunch(Protocol):

@@ -2,5 +2,6 @@
 
 from .launch import emulate, run
 from .report import Finding, Report, Thread
+from .stream import Stream
 
-__all__ = ["Finding", "Report", "Thread", "emulate", "run"]
+__all__ = ["Finding", "Report", "Stream", "Thread", "emulate", "run"]

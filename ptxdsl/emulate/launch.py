@@ -16,10 +16,12 @@ from ..errors import EmulationError
 from ..isa.cluster_size import clusters_of
 from .memory.regions import Allocation, Region, Table, spread
 from .memory.spaces import Memory
+from .observe.races import GridBeside
 from .report import Index, Report
 from .run.core import EmulatedLaunch, Found
 from .run.machine import Machine, MachineWatcher
 from .run.program import Arena, Program, allocation, initial_bytes, shared_allocations
+from .stream import HeldArray, Stream
 
 _PARAMETER_ZONE = 16
 _WORKSPACE_BYTES = 64
@@ -42,6 +44,8 @@ def emulate(
     traffic: bool = False,
     cluster: Index | None = None,
     watchers: Sequence[MachineWatcher] = (),
+    stream: Stream | None = None,
+    dependent: bool = False,
 ) -> Report:
     """Runs a kernel and reports what it did wrong; arrays are written only if that is nothing.
 
@@ -50,12 +54,14 @@ def emulate(
     waited for. `resident` limits how many blocks run at once; without it, as many as an H200 holds. `variables` keeps
     what the module's variables hold from one launch to the next. `traffic` counts what each line does. `cluster`
     counts the blocks of a cluster, into which the grid divides; without it the kernel's own promise holds. `watchers`
-    see each step.
+    see each step. `stream` has the launch before, beside which a `dependent` one may run, and remembers this one.
     """
     with _enough_memory(function, module):
-        return _Emulation(function, module, arguments, shared_bytes, variables).run(
-            grid, block, cluster, checks, resident, False, traffic, watchers
-        )
+        emulation = _Emulation(function, module, arguments, shared_bytes, variables)
+        beside = emulation.enter(stream, dependent)
+        report = emulation.run(grid, block, cluster, checks, resident, False, traffic, watchers, beside)
+        emulation.leave(stream, report)
+        return report
 
 
 def run(
@@ -68,12 +74,15 @@ def run(
     checks: bool = True,
     variables: dict[ir.Variable, bytes] | None = None,
     cluster: Index | None = None,
+    stream: Stream | None = None,
+    dependent: bool = False,
 ) -> Report:
     """Runs a kernel. Raises EmulationError with the first thing it does wrong, and then leaves all arrays alone."""
     with _enough_memory(function, module):
-        report = _Emulation(function, module, arguments, shared_bytes, variables).run(
-            grid, block, cluster, checks, None, True
-        )
+        emulation = _Emulation(function, module, arguments, shared_bytes, variables)
+        beside = emulation.enter(stream, dependent)
+        report = emulation.run(grid, block, cluster, checks, None, True, beside=beside)
+        emulation.leave(stream, report)
     if report.findings:
         first = report.findings[0]
         at, *others = first.locations or (None,)
@@ -112,7 +121,7 @@ class _Emulation:
         self.program = Program(function, module)
         self.arena = Arena()
         self.places: dict[ir.Variable, int] = {}
-        self.outputs: list[tuple[Allocation, np.ndarray]] = []
+        self.arrays: list[HeldArray] = []
         self.constants: list[Allocation] = []
         self.workspace = self.arena.add(Allocation("workspace", 0, _WORKSPACE_BYTES, 0), bytes(_WORKSPACE_BYTES))
         self._place_variables()
@@ -128,12 +137,13 @@ class _Emulation:
         only_first: bool,
         traffic: bool = False,
         watchers: Sequence[MachineWatcher] = (),
+        beside: GridBeside | None = None,
     ) -> Report:
         _, shared, stride = shared_allocations(self.program.of_space("shared"), self.dynamic_bytes)
         table = Table(shared)
         launch = EmulatedLaunch(
             self.program, grid, block, self.places, table, stride, self.dynamic_bytes, self.workspace, checks, resident,
-            only_first, traffic, cluster or clusters_of(self.function).required, watchers,
+            only_first, traffic, cluster or clusters_of(self.function).required, watchers, beside,
         )  # fmt: skip
         memory = Memory(self._spaces(), Table(self.constants))
         machine = Machine(launch, memory)
@@ -151,6 +161,19 @@ class _Emulation:
             self._write_back(memory)
         return machine.report
 
+    def enter(self, stream: Stream | None, dependent: bool) -> GridBeside | None:
+        """The grid before, if this one may run beside it."""
+        if stream is None:
+            return None
+        before = stream.beside(self.arrays) if dependent else None
+        stream.last = None
+        return before
+
+    def leave(self, stream: Stream | None, report: Report) -> None:
+        """The stream remembers this grid, if one that is its dependent may begin before it has ended."""
+        if stream is not None and self.program.lets_grids_begin and not report.findings:
+            stream.remember(self.function.name, self.arrays)
+
     def _spaces(self) -> dict[str, Region]:
         everything = Region(Table(self.arena.allocations), self.arena.bytes, 1, None, False)
         self.arena.fill(everything.data)
@@ -161,9 +184,10 @@ class _Emulation:
     def _write_back(self, memory: Memory) -> None:
         """Arrays that the kernel wrote get their new bytes."""
         data = memory.spaces["global"].data
-        for made, octets in self.outputs:
+        for held in self.arrays:
+            made = held.allocation
             if made.written:
-                octets[:] = data[made.place : made.place + made.bytes]
+                held.octets[:] = data[made.place : made.place + made.bytes]
         for variable, made in self.variables.items():
             if made.written:
                 self.contents[variable] = bytes(data[made.place : made.place + made.bytes])
@@ -242,7 +266,7 @@ class _Emulation:
             made.writable = not any(arrays[n][1].readonly for n in members)
             octets = _octets(low, high - low)
             start = self.arena.add(made, octets, _misalignment(low, array))
-            self.outputs.append((made, octets))
+            self.arrays.append(HeldArray(made, octets, array.owner))
             for n in members:
                 addresses[n] = (start + arrays[n][1].pointer - low).to_bytes(8, "little")
         return addresses

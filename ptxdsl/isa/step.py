@@ -40,7 +40,7 @@ class Fence:
     """The lanes order their accesses before it and behind it: `sem` is "sc", "acq_rel", "acquire" or "release".
 
     `proxy` names the proxy whose accesses are ordered with generic ones; "" for a fence of threads, "mbarrier" for one
-    of the mbarriers that the lanes initialised, which all proxies see behind it.
+    of the mbarriers that the lanes initialised, which all proxies see behind it, "grid" for a wait for grids before.
     """
 
     sem: str

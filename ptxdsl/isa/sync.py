@@ -218,9 +218,11 @@ class Membar(Op):
 
 
 class GridDepControl(Op):
-    """Orders dependent grids. A grid runs alone on the emulator, so it has nothing to do."""
+    """Waits until the grids before this one have ended, or lets those behind it begin beside it."""
 
     forms = (Form("griddepcontrol.action", action="launch_dependents wait", ptx="7.8", sm=90),)
 
     def execute(self, i: Opcode, m: Step) -> None:
-        """A grid that runs alone waits for none."""
+        """The grids before have ended on the emulator; observers are told that the lanes know of it."""
+        if i.action == "wait":
+            m.order(Fencing("acquire", "gpu", "grid"))

@@ -95,7 +95,7 @@ class Launch:
         that the kernel writes may share a part of its memory with another argument only with `overlap`. A `dependent`
         kernel may begin while the one before it on the stream still runs: it waits for what that writes by
         `pd.ptx.griddepcontrol.wait()`, and that one lets it begin by `griddepcontrol.launch_dependents`.
-        On the emulator kernels run one after another, and a missing wait is not found.
+        The emulator, where kernels run one after another, finds accesses that lack the wait.
         Raises LaunchError where an argument does not fit, EmulationError where the emulated kernel goes wrong; nothing
         is written then.
         """

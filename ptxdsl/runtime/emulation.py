@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -17,7 +18,7 @@ from ptxdsl.runtime.variant import Variant
 
 if TYPE_CHECKING:
     import ptxdsl.emulate as emulator
-    from ptxdsl.emulate import Report
+    from ptxdsl.emulate import Report, Stream
     from ptxdsl.emulate import threads as naming
     from ptxdsl.emulate.observe import steps as recording
     from ptxdsl.emulate.run.machine import MachineWatcher
@@ -35,6 +36,7 @@ else:
 
 
 MOST_REGISTERS = 255  # of a thread
+_LAUNCHES = threading.local()
 
 
 def run(variant: Variant, shape: tuple[Any, ...], arguments: Sequence[Any], overlap: bool) -> None:
@@ -43,8 +45,17 @@ def run(variant: Variant, shape: tuple[Any, ...], arguments: Sequence[Any], over
     filled = _checked(variant, checked, arguments, overlap)
     emulator.run(
         variant.function, variant.read, checked.grid, checked.block, filled, checked.shared_bytes,
-        config.current().checks, variables=_variables(variant), cluster=checked.cluster,
+        config.current().checks, variables=_variables(variant), cluster=checked.cluster, stream=_stream(),
+        dependent=checked.dependent,
     )  # fmt: skip
+
+
+def _stream() -> Stream:
+    """The launches of this thread of Python, one after another."""
+    if not hasattr(_LAUNCHES, "stream"):
+        _LAUNCHES.stream = emulator.Stream()
+    stream: Stream = _LAUNCHES.stream
+    return stream
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,7 @@ class EmulatorCall:
             return emulator.emulate(
                 variant.function, variant.read, shape.grid, shape.block, self.arguments, shape.shared_bytes,
                 self.checks, variables=_variables(variant), traffic=self.traffic, cluster=shape.cluster,
-                watchers=watchers,
+                watchers=watchers, stream=_stream(), dependent=shape.dependent,
             )  # fmt: skip
 
 
@@ -80,6 +91,7 @@ class EmulatorOptions(TypedDict, total=False):
     max_seconds: float | None
     traffic: bool
     cluster: int | tuple[int, ...] | None
+    dependent: bool
 
 
 def emulator_call(
@@ -101,7 +113,8 @@ def emulator_call(
         )
     variant, said = kernel.variant(config.current().arch, dict(constants)), options.get
     shared_bytes = variant.shared_bytes(said("shared_bytes"))
-    shape = _in_clusters(variant, shapes.launch_shape(grid, block, shared_bytes, said("cluster")))
+    dependent = options.get("dependent", False)
+    shape = _in_clusters(variant, shapes.launch_shape(grid, block, shared_bytes, said("cluster"), dependent=dependent))
     filled = _checked(variant, shape, arguments, options.get("overlap", False))
     limits = {"schedule": said("schedule"), "steps": said("max_steps"), "seconds": said("max_seconds")}
     settings = {name: str(value) for name, value in limits.items() if value is not None}
@@ -125,6 +138,7 @@ def emulate(
     traffic: bool = False,
     trace: bool | ThreadName | list[ThreadName] = False,
     cluster: int | tuple[int, ...] | None = None,
+    dependent: bool = False,
     **constants: object,
 ) -> Report:
     """Runs a kernel on the emulator and reports what it did wrong; does not raise for that.
@@ -135,12 +149,13 @@ def emulate(
     settings PTXDSL_SCHEDULE, PTXDSL_STEPS and PTXDSL_SECONDS hold. `traffic` fills `report.bank_conflicts`,
     `report.global_sectors` and `report.counters`. `trace` keeps the steps of threads for `report.trace(thread)`: of a
     thread of block 0 by its number, of ((block), (thread)), of several in a list, of all of them with True. `cluster`
-    counts the blocks of a cluster, as in a launch. Raises LaunchError for arguments that do not fit.
+    counts the blocks of a cluster, as in a launch; a `dependent` one may run beside the launch before it, if that one
+    lets it. Raises LaunchError for arguments that do not fit.
     """
     call = emulator_call(
         "pd.emulate", kernel, grid, block, arguments, shared_bytes=shared_bytes, checks=checks, overlap=overlap,
         schedule=schedule, max_steps=max_steps, max_seconds=max_seconds, traffic=traffic, cluster=cluster,
-        constants=constants,
+        dependent=dependent, constants=constants,
     )  # fmt: skip
     if trace is False:
         return call.run()
@@ -213,6 +228,11 @@ def _check_memory(variant: Variant, shape: Shape) -> None:
             f"{name} is given {shape.shared_bytes} bytes of dynamic shared memory; "
             f"a block on {variant.arch} can have {most}{beside}",
             help="use a smaller tile or fewer stages; PTXDSL_ARCH says for which GPU the emulator runs",
+        )
+    if shape.dependent and limits.capability_of(variant.arch) < limits.CLUSTERS_SINCE:
+        raise LaunchError(
+            f"{variant.arch} begins no kernel before the one in front of it has ended",
+            help="launch without `dependent`; it came with sm_90",
         )
     if shape.cluster and limits.capability_of(variant.arch) < limits.CLUSTERS_SINCE:
         raise LaunchError(f"{variant.arch} has no clusters", help="launch without `cluster`; they came with sm_90")

@@ -1013,7 +1013,7 @@ class getctarank_1:
     shared__cluster: getctarank_0; u32: C113; u64: C113
 class C114:
     def __call__(self, *, guard: Guard = ...) -> None:
-        "Orders dependent grids. A grid runs alone on the emulator, so it has nothing to do. Needs sm_90."
+        "Waits until the grids before this one have ended, or lets those behind it begin beside it. Needs sm_90."
 class griddepcontrol_0:
     launch_dependents: C114; wait: C114
 class C115:
@@ -4041,7 +4041,7 @@ class Ptx:
     getctarank: getctarank_1
     "d = the rank in the cluster of the block in whose shared memory the address `a` lies. Needs sm_90."
     griddepcontrol: griddepcontrol_0
-    "Orders dependent grids. A grid runs alone on the emulator, so it has nothing to do. Needs sm_90."
+    "Waits until the grids before this one have ended, or lets those behind it begin beside it. Needs sm_90."
     isspacep: isspacep_0
     "p = whether a generic address lies in a space."
     ld: ld_33

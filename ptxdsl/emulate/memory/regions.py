@@ -30,7 +30,10 @@ _WORD = 4  # the least size of an asynchronous copy: bytes for each flag of `Reg
 
 @dataclass(eq=False, slots=True)
 class Allocation:
-    """A named piece of memory: `start` is its address in its space, `place` where its bytes lie in the region."""
+    """A named piece of memory: `start` is its address in its space, `place` where its bytes lie in the region.
+
+    `written` and `read` say what was done to it; reads are noted where all of an access lies in it.
+    """
 
     name: str
     start: int
@@ -41,6 +44,7 @@ class Allocation:
     shape: tuple[int, ...] = ()
     writable: bool = True
     written: bool = False
+    read: bool = False
 
     @property
     def end(self) -> int:

@@ -26,7 +26,10 @@ class Bounds(Observer):
         aligned = not int(np.bitwise_or.reduce(address, axis=None)) & (size - 1)
         if holder is not None and aligned and (access.kind == READS or holder.writable):
             flat = address - holder.delta if holder.delta else address
-            holder.written |= access.kind != READS
+            if access.kind == READS:
+                holder.read = True
+            else:
+                holder.written = True
             access.holder = holder
         else:
             flat = _sort_out(access, region.table)

@@ -16,6 +16,7 @@ from ..asynchronous.products import ProductQueue
 from ..asynchronous.remote import RemoteStores
 from ..memory.regions import Region, Table, spread
 from ..memory.spaces import FRAME_PARAMETERS, Memory
+from ..observe.races.beside import GridBeside
 from ..observe.traffic import TrafficCounter
 from ..report import SHOWN_THREADS, Finding, Index, Report
 from .barriers import Barriers
@@ -51,7 +52,7 @@ class EmulatedLaunch:
 
     `shared` are the allocations of a block, `places` the addresses of module variables and parameters, `workspace` the
     address of memory that the driver gives to a grid. `cluster` is None for a launch without clusters. `watchers` see
-    each step before it runs.
+    each step before it runs. `beside` is the grid before, if that may still run.
     """
 
     program: Program
@@ -68,6 +69,7 @@ class EmulatedLaunch:
     traffic: bool = False
     cluster: Index | None = None
     watchers: Sequence[Watcher] = ()
+    beside: GridBeside | None = None
 
 
 class Core:

@@ -208,6 +208,11 @@ class Code:
         return any(part in step.opcode.text for step in self.steps for part in _ASYNC)
 
     @cached_property
+    def lets_grids_begin(self) -> bool:
+        """Whether grids that are launched as its dependents may begin before it has ended."""
+        return any(step.opcode.text == "griddepcontrol.launch_dependents" for step in self.steps)
+
+    @cached_property
     def written_between(self) -> dict[tuple[int, int], tuple[int, ...]]:
         """Slots that steps from one to another write, filled as loops are met."""
         return {}

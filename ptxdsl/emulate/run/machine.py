@@ -13,7 +13,7 @@ from ..asynchronous.remote import RemoteStores
 from ..memory.spaces import Memory
 from ..observe.bounds import Bounds
 from ..observe.contents import Contents
-from ..observe.races import MapFences, Races
+from ..observe.races import GridWaits, MapFences, Races
 from ..observe.traffic import TrafficCounter
 from ..report import Report
 from .barriers import Barriers
@@ -52,6 +52,8 @@ class Machine(Core):
             races = Races(lambda: (memory.spaces["shared"], memory.spaces["global"]), plain)
             memory.subscribe(races)
             memory.subscribe(MapFences(races))
+            if launch.beside is not None:
+                memory.subscribe(GridWaits(races, launch.beside))
 
     def run(self) -> Report:
         """Runs all blocks. Raises Found with `only_first`, EmulationError for what cannot be emulated."""

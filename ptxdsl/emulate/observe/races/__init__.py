@@ -1,6 +1,7 @@
 """Data races, by vector clocks: which accesses of different threads nothing orders."""
 
+from .beside import GridBeside, GridWaits
 from .detector import Races
 from .map_fences import MapFences
 
-__all__ = ["MapFences", "Races"]
+__all__ = ["GridBeside", "GridWaits", "MapFences", "Races"]

@@ -131,6 +131,11 @@ class Clocks:
         self._floors: np.ndarray | None = None
         self._floor = 0
 
+    @property
+    def grid_before(self) -> int:
+        """The number that stands, behind those of the warps of the grid, for the grid before."""
+        return self.residents.warps * prod(self.residents.grid)
+
     def proxy_table(self) -> np.ndarray:
         """`proxies`, which are there from now on."""
         if self.proxies is None:
@@ -269,7 +274,7 @@ class Clocks:
 
     def blank(self) -> Message:
         """A message that tells nothing."""
-        return Message(np.zeros(self.residents.warps * prod(self.residents.grid), STAMP))
+        return Message(np.zeros(self.grid_before + 1, STAMP))
 
     def tell(self, lane: int, now: int, limit: int | None = None) -> Message:
         """What a lane knows, or knew up to a stamp."""

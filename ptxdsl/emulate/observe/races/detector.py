@@ -368,7 +368,7 @@ class Races(Observer):
         now = self._note(Told(access.by.origin, access.kind, access.ordering))
         for allocation, which in self._allocations(access, number):
             part = flat[which], lanes[which], number[which]
-            self._in_array(access, now, self._array(allocation), *part)
+            self._in_array(access, now, self.array(allocation), *part)
         if not access.asynchronous and (access.ordering.sem != "weak" or self.locations.boxes):
             self.locations.access(access, "global", flat, lanes, now | SEVERAL)
 
@@ -387,7 +387,8 @@ class Races(Observer):
         shadow = self.arrays.get(id(allocation))
         return shadow is None or not shadow.written
 
-    def _array(self, allocation: Allocation) -> GlobalShadow:
+    def array(self, allocation: Allocation) -> GlobalShadow:
+        """What is remembered of an array."""
         key = id(allocation)
         if key not in self.arrays:
             start = allocation.place // 16 * 16
@@ -526,7 +527,7 @@ class Races(Observer):
             return
         stamps, warps = (now + lanes % WARP).astype(STAMP), self.clocks.warp[lanes // WARP]
         for allocation, which in self._holders(source, int(source.min())):
-            self._array(allocation).read(source[which], event.bytes, stamps[which], warps[which])
+            self.array(allocation).read(source[which], event.bytes, stamps[which], warps[which])
 
     def _record_landing(self, now: int, flat: np.ndarray, bytes: int, lanes: np.ndarray) -> None:
         """Remembers what copies of lanes wrote to shared memory."""
@@ -552,7 +553,7 @@ class Races(Observer):
         if event.source_space == "global" and event.sources.size:
             stamps = np.full(event.sources.shape, now | ASYNC_LANE, STAMP)
             for allocation, which in self._holders(event.sources, int(event.sources.min())):
-                self._array(allocation).read(event.sources[which], event.unit, stamps[which], warps[which])
+                self.array(allocation).read(event.sources[which], event.unit, stamps[which], warps[which])
         issuers = self.clocks.warp[event.lanes // WARP]
         for place, number in dict(zip(event.mbarrier.tolist(), landings.tolist(), strict=True)).items():
             message = self.proxies.message(number, now, issuers[event.mbarrier == place])

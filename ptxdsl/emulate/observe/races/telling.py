@@ -19,12 +19,16 @@ _PAST = {READS: "read", WRITES: "written", UPDATES: "updated"}
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An earlier access: the instruction, what it did, and whether as the end of an asynchronous copy."""
+    """An earlier access: the instruction, what it did, and whether as the end of an asynchronous copy.
+
+    `grid` is the name of the grid before, if it was that.
+    """
 
     origin: Origin
     kind: str
     ordering: Ordering = WEAK
     asynchronous: bool = False
+    grid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,9 @@ def tell(conflict: Conflict, which: np.ndarray) -> None:
     access, earlier = conflict.access, conflict.earlier
     holder = access.region.table.before(conflict.address)
     where = holder.at(conflict.address) if holder else f"address {conflict.address:#x}"
+    if earlier.grid:
+        _tell_of_grid(conflict, where, which)
+        return
     if access.slots is not None:
         where += f" of block {_owner(conflict, which)}"
     did = "filled" if earlier.asynchronous and earlier.kind == WRITES else _PAST[earlier.kind]
@@ -98,6 +105,18 @@ def tell(conflict: Conflict, which: np.ndarray) -> None:
     addresses = access.address[which]
     crowd = access.kind != READS and addresses.size > 1 and bool((addresses == addresses[0]).all())
     access.by.finding("race", f"{both}; {_reason(conflict)}", which, others, _mend(conflict, crowd))
+
+
+def _tell_of_grid(conflict: Conflict, where: str, which: np.ndarray) -> None:
+    """Reports accesses to what the grid before may not have written or read yet."""
+    access, earlier = conflict.access, conflict.earlier
+    message = (
+        f"{access.by.name} {access.kind} {where}, {_PAST[earlier.kind]} by `{earlier.grid}`, the kernel before, which "
+        "may still run: this one is launched as its dependent"
+    )
+    line = _line(access.by.origin.location)
+    help = f"griddepcontrol.wait before {line}, in these threads or ahead of a barrier that they meet at"
+    access.by.finding("race", message, which, help=help)
 
 
 def tell_unstarted(access: Access, which: np.ndarray, address: int, slot: int) -> None:

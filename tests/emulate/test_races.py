@@ -637,3 +637,29 @@ def test_warps_with_parts_of_their_own(synced, shift):
     report = pd.emulate(kernel, 1, 128, np.zeros(128, np.float32))
     races = [finding for finding in report.findings if finding.kind == "race"]
     assert bool(races) == (not synced or bool(shift)), report
+
+
+@pytest.mark.parametrize("row", [0, 7, 19])
+@pytest.mark.parametrize(
+    ("lane", "warp", "barrier"), [(0, 0, ""), (1, 0, ""), (1, 0, "warp"), (0, 1, "warp"), (0, 1, "block")]
+)
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_one_of_many_accesses_of_a_warp(row, lane, warp, barrier, interleaved):
+    """Each warp writes 20 rows of 32 words; a lane reads one of them, its own, another lane's, or another warp's."""
+
+    @pd.kernel
+    def kernel(y: ptr[u32]):
+        s = pd.shared(u32, 4 * 20 * 32)
+        number, mine = pd.tid.x // 32, pd.tid.x % 32
+        rows, step = (number * 32, 128) if interleaved else (number * 640, 32)
+        for n in range(20):
+            s[rows + n * step + mine] = mine + n
+        if barrier:
+            (pd.ptx.bar.sync(0) if barrier == "block" else pd.ptx.bar.warp.sync(0xFFFFFFFF))
+        other = (number ^ warp) * (32 if interleaved else 640)
+        y[pd.tid.x] = s[other + row * step + (mine ^ lane)]
+
+    report = pd.emulate(kernel, 1, 128, np.zeros(128, np.uint32))
+    races = [finding for finding in report.findings if finding.kind == "race"]
+    ordered = barrier == "block" or (not warp and (barrier or not lane))
+    assert bool(races) != bool(ordered), report

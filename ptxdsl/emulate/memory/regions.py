@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from threading import Lock
 
 import numpy as np
 
@@ -22,9 +20,6 @@ _ITEMS: dict[int, np.dtype] = {
 _SHIFTS = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
 CHUNK = 16  # bytes that a bulk copy moves, or a product of matrices reads, at a time
 PAGE = 1024  # the shared memory of a block is a multiple of so many bytes
-_LEAST_SPARE, _MOST_SPARE = 1 << 20, 1 << 25
-_SPARE: deque[np.ndarray] = deque(maxlen=3)
-_SPARE_LOCK = Lock()
 _WORD = 4  # the least size of an asynchronous copy: bytes for each flag of `Region.flying`
 
 
@@ -119,9 +114,9 @@ class Region:
 
     def __init__(self, table: Table, stride: int, owners: int, base: np.ndarray | None, tracked: bool) -> None:
         self.table, self.stride, self.owners, self.base, self.tracked = table, stride, owners, base, tracked
-        self.data = _filled(stride * owners, POISON)
-        self.fresh: np.ndarray | None = _filled(len(self.data), 1) if tracked else None
-        self.flying = _filled(len(self.data) // _WORD, 0)
+        self.data = np.full(stride * owners, POISON, np.uint8)
+        self.fresh: np.ndarray | None = np.ones(len(self.data), np.uint8) if tracked else None
+        self.flying = np.zeros(len(self.data) // _WORD, np.uint8)
         self.in_flight = 0
         self.bulk_in_flight = 0
         self.readings = 0
@@ -135,11 +130,8 @@ class Region:
         self._fresh = _views(self.fresh) if self.fresh is not None else None
         self._flying = {4 * size: self.flying.view(_ITEMS[size]) for size in (1, 2, 4)}
 
-    def hand_back(self) -> None:
-        """Leaves its memory to the regions of later launches; it is not used again."""
-        for array in (self.data, self.flying) if self.fresh is None else (self.data, self.flying, self.fresh):
-            if _LEAST_SPARE <= array.size <= _MOST_SPARE:
-                _SPARE.append(array)
+    def free(self) -> None:
+        """Gives its memory to those that come next: it is not used again, though something may still refer to it."""
         del self.data, self.flying, self.fresh, self._items, self._fresh, self._flying
 
     def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -263,19 +255,6 @@ class Region:
             return None
         flags = self.reading.take(flat // CHUNK)
         return flags != 0 if np.count_nonzero(flags) else None
-
-
-def _filled(bytes: int, value: int) -> np.ndarray:
-    """Bytes of one value. Memory of an earlier launch takes a fraction of the time of fresh memory."""
-    with _SPARE_LOCK:
-        number = next((n for n, array in enumerate(_SPARE) if array.size == bytes), None)
-        array = _SPARE[number] if number is not None else None
-        if number is not None:
-            del _SPARE[number]
-    if array is None:
-        return np.zeros(bytes, np.uint8) if not value else np.full(bytes, value, np.uint8)
-    array.fill(value)
-    return array
 
 
 def _views(data: np.ndarray) -> dict[int, np.ndarray]:

@@ -10,6 +10,7 @@ from ...errors import Location
 from ..asynchronous.copies import CopyQueue
 from ..asynchronous.products import ProductQueue
 from ..asynchronous.remote import RemoteStores
+from ..memory.heap import keep_freed_memory
 from ..memory.spaces import Memory
 from ..observe.bounds import Bounds
 from ..observe.contents import Contents
@@ -57,6 +58,7 @@ class Machine(Core):
 
     def run(self) -> Report:
         """Runs all blocks. Raises Found with `only_first`, EmulationError for what cannot be emulated."""
+        keep_freed_memory()
         try:
             while self.blocks < self.total:
                 self._start(self._next(self._batch()))
@@ -72,13 +74,13 @@ class Machine(Core):
         for watcher in self.launch.watchers:
             watcher.ended()
         if not self.launch.watchers:
-            self._hand_back()
+            self._free_shared()
         return self.report
 
-    def _hand_back(self) -> None:
+    def _free_shared(self) -> None:
         """Leaves shared memory that is not used any more to the blocks that start next."""
         if (shared := self.memory.spaces.pop("shared", None)) is not None:
-            shared.hand_back()
+            shared.free()
 
     def _whereabouts(self) -> str:
         """Where the kernel is, for those who end it."""
@@ -117,7 +119,7 @@ class Machine(Core):
 
     def _start(self, blocks: np.ndarray) -> None:
         """New blocks at the first step of the kernel."""
-        self._hand_back()
+        self._free_shared()
         self.settle(Residents(self.launch.grid, self.launch.block, blocks, self.cluster))
         self.memory.settle(self.residents)
         self.circles = Circles()
@@ -202,7 +204,7 @@ class Machine(Core):
         self.settle(new)
         self.circles = Circles()
         self.memory.spaces["shared"].adopt(shared, old_slots, slots[old_slots])
-        shared.hand_back()
+        shared.free()
         self.memory.spaces["local"] = local.like(new.lanes, new.all)
         self.memory.spaces["local"].adopt(local, old_lanes, lanes[old_lanes])
         self.entry.resize(new.lanes, old_lanes, lanes[old_lanes])

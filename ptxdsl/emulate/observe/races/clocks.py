@@ -165,6 +165,11 @@ class Clocks:
         """Every warp knows the accesses of its cluster up to this stamp."""
         return self._floor if self._floors is not None else int(self.floors.min())
 
+    def met(self) -> np.ndarray:
+        """The stamp up to which each warp knows the accesses of all its lanes, (rows,)."""
+        met: np.ndarray = self.seen[self.row, self.column]
+        return met
+
     # Meetings
 
     def converge(self, rows: np.ndarray | None, active: np.ndarray, alive: np.ndarray, now: int) -> None:

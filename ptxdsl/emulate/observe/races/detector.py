@@ -86,7 +86,7 @@ class Races(Observer):
 
     def _nothing_yet(self) -> Recent | None:
         base = self.shared_region.base
-        return Recent(base, self.clocks) if self.plain and base is not None else None
+        return Recent(base, self.clocks, len(self.shared_region.data)) if self.plain and base is not None else None
 
     def move(self, residents: Residents, lanes: np.ndarray, slots: np.ndarray) -> None:
         """Blocks that go on stand among others."""

@@ -8,6 +8,7 @@ kept here are taken there first.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,9 +17,10 @@ from ...memory.access import READS, UPDATES, WRITES, Access
 from ...run.residents import WARP
 from .accesses import Accesses
 from .clocks import Clocks
+from .stamps import STAMP
 
 _MOST, _MOST_BYTES = 256, 1 << 25
-_MOST_COMPARED = 8  # place by place
+_MOST_COMPARED = 32  # place by place
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -48,54 +50,139 @@ class Extents:
     flat: np.ndarray
     bytes: int
 
-    def meets(self, other: Extents) -> bool:
-        """Whether an access of one is to the same place as one of the other, as far as both can be told apart."""
-        bits = max(self.bytes, other.bytes).bit_length() - 1
-        one, two = (np.sort(extents.flat >> bits) for extents in (self, other))
-        index = np.searchsorted(one, two)
-        return bool((one[np.minimum(index, len(one) - 1)] == two).any())
+
+class Runs:
+    """Some lanes, where those of a warp follow each other; the shared memory of warps begins at `base` (rows,)."""
+
+    def __init__(self, lanes: np.ndarray, base: np.ndarray) -> None:
+        self.lanes, self.count = lanes, len(base)
+        rows = lanes // WARP
+        self.starts = np.append(0, np.flatnonzero(rows[1:] != rows[:-1]) + 1) if len(rows) else np.empty(0, np.intp)
+        self.rows = rows[self.starts]
+        self.base = base[self.rows]
+        self.ascends = bool((self.rows[1:] > self.rows[:-1]).all())
+
+    def ends(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the greatest place of each run, in the shared memory of its block."""
+        return np.minimum.reduceat(flat, self.starts) - self.base, np.maximum.reduceat(flat, self.starts) - self.base
+
+    def spread(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same of all warps, (rows,); those that have no lanes end before they begin."""
+        if self.ascends and len(self.rows) == self.count:
+            return low, high
+        first, last = np.full(self.count, np.iinfo(np.int64).max), np.zeros(self.count, np.int64)
+        np.minimum.at(first, self.rows, low)
+        np.maximum.at(last, self.rows, high)
+        return first, last
+
+
+class Total:
+    """What each warp touched in several accesses, and the stamp of its last one, (warps, blocks)."""
+
+    def __init__(self, extents: Extents) -> None:
+        self.first, self.last = extents.first.copy(), extents.last.copy()
+        self.stamp = np.zeros(self.first.shape, STAMP)
+
+    def add(self, extents: Extents, stamp: int) -> None:
+        np.minimum(self.first, extents.first, out=self.first)
+        np.maximum(self.last, extents.last, out=self.last)
+        self.stamp[extents.first < extents.last] = stamp
 
 
 class Recent:
     """Those since the last time that all were taken, of blocks whose memory begins at `base` (lanes,).
 
-    `extents` has those of the accesses that were asked about, by stamp.
+    `extents` has those of the accesses that were asked about, by stamp; `totals` those of all these and of the writes.
     """
 
-    def __init__(self, base: np.ndarray, clocks: Clocks) -> None:
-        self.base, self.clocks = base[::WARP], clocks
+    def __init__(self, base: np.ndarray, clocks: Clocks, bytes: int) -> None:
+        self.base, self.clocks, self.bytes = base[::WARP], clocks, bytes
         self.accesses: list[RecentAccess] = []
         self.extents: dict[int, Extents] = {}
+        self.totals: dict[bool, Total] = {}
         self.size = 0
+        self._latest: Extents | None = None
+        self._runs = Runs(np.empty(0, np.int64), self.base)
+
+    @cached_property
+    def _marks(self) -> np.ndarray:
+        """Of each byte of shared memory; all are unmarked but while accesses are compared."""
+        return np.zeros(self.bytes, bool)
 
     def _extents(self, flat: np.ndarray, bytes: int, lanes: np.ndarray) -> Extents:
-        rows = lanes // WARP
-        starts = np.concatenate([[0], np.flatnonzero(rows[1:] != rows[:-1]) + 1])
-        rows = rows[starts]
-        first = np.full(len(self.base), np.iinfo(np.int64).max)
-        last = np.zeros(len(self.base), np.int64)
-        np.minimum.at(first, rows, np.minimum.reduceat(flat, starts) - self.base[rows])
-        np.maximum.at(last, rows, np.maximum.reduceat(flat, starts) - self.base[rows] + bytes)
-        low, high = int(first.min()), int(last.max())
+        """Those of accesses; of the ones that were asked about last they are known."""
+        if self._latest is not None and self._latest.flat is flat:
+            return self._latest
+        if not np.array_equal(lanes, self._runs.lanes):
+            self._runs = Runs(lanes, self.base)
+        low, high = self._runs.ends(flat)
+        first, last = self._runs.spread(low, high + bytes)
         warps = self.clocks.residents.warps
-        return Extents(first.reshape(warps, -1), last.reshape(warps, -1), low, high, flat, bytes)
+        least, most = int(low.min()), int(high.max()) + bytes
+        self._latest = Extents(first.reshape(warps, -1), last.reshape(warps, -1), least, most, flat, bytes)
+        return self._latest
 
-    def _may_race(self, access: RecentAccess, extents: Extents) -> Extents | None:
-        """Those of an access if a warp that touches so much comes near one of a warp that it does not know of."""
-        if access.stamp not in self.extents:
-            self.extents[access.stamp] = self._extents(access.flat, access.bytes, access.lanes)
-        other = self.extents[access.stamp]
-        if other.low >= extents.high or extents.low >= other.high:
-            return None
+    def _ask(self) -> None:
+        """Works out the extents of accesses that came since this was asked last."""
+        for access in self.accesses[len(self.extents) :]:
+            extents = self._extents(access.flat, access.bytes, access.lanes)
+            self.extents[access.stamp] = extents
+            for writes in (False, True) if access.kind == WRITES else (False,):
+                self.totals.setdefault(writes, Total(extents)).add(extents, access.stamp)
+
+    def _come_near(self, extents: Extents, writes: bool) -> bool:
+        """Whether a warp comes near anything of another warp that it does not know all of."""
+        total = self.totals[not writes]
+        near = (total.first[:, np.newaxis] < extents.last) & (extents.first < total.last[:, np.newaxis])
+        near &= self._known(near) < total.stamp[:, np.newaxis]
+        each = np.arange(len(near))
+        near[each, each] = False
+        return bool(near.any())
+
+    def _known(self, near: np.ndarray) -> np.ndarray:
+        """Up to when of each warp, by the one that knows it and the block."""
+        return self.clocks.seen.reshape(*near.shape[1:], -1).transpose(2, 0, 1)
+
+    def _is_near(self, stamp: int, extents: Extents) -> bool:
+        """Whether a warp that touches so much comes near an access of a warp that it does not know of."""
+        other = self.extents[stamp]
         near = (other.first[:, np.newaxis] < extents.last) & (extents.first < other.last[:, np.newaxis])
-        known = self.clocks.seen.reshape(*near.shape[1:], -1).transpose(2, 0, 1)  # of each warp, by the one, the block
-        return other if (near & (known < access.stamp)).any() else None
+        return bool((near & (self._known(near) < stamp)).any())
+
+    def _near_itself(self, stamps: list[int], extents: Extents) -> list[int]:
+        """Those accesses that a warp comes near which made them and whose lanes have not met since."""
+        known = self.clocks.met().reshape(extents.first.shape)
+        floor = int(known.min())
+        stamps = [stamp for stamp in stamps if stamp > floor]
+        if not stamps:
+            return []
+        first, last = (np.array([getattr(self.extents[stamp], end) for stamp in stamps]) for end in ("first", "last"))
+        near = (first < extents.last) & (extents.first < last) & (known < np.array(stamps)[:, np.newaxis, np.newaxis])
+        return [stamps[n] for n in np.flatnonzero(near.any((1, 2)))]
+
+    def _near(self, stamps: list[int], extents: Extents, writes: bool) -> list[int]:
+        """Those accesses that a warp comes near and does not know of."""
+        if self._come_near(extents, writes):
+            return [stamp for stamp in stamps if self._is_near(stamp, extents)]
+        return self._near_itself(stamps, extents)
+
+    def _meet(self, extents: Extents, stamps: list[int]) -> bool:
+        """Whether an access is to the same place as one of others, as far as they can be told apart."""
+        others = [self.extents[stamp] for stamp in stamps]
+        bits = max(each.bytes for each in (extents, *others)).bit_length() - 1
+        places = [other.flat >> bits for other in others]
+        for each in places:
+            self._marks[each] = True
+        meets = bool(self._marks[extents.flat >> bits].any())
+        for each in places:
+            self._marks[each] = False
+        return meets
 
     def keeps(self, access: Access, stamp: int, accesses: Accesses) -> bool:
         """Remembers weak reads, and weak writes of which no two are to one place; whether it did."""
         if access.kind == UPDATES or access.ordering != WEAK:
             return False
-        if access.kind == WRITES and _meet(accesses.flat):
+        if access.kind == WRITES and _is_crowded(accesses.flat):
             return False
         if accesses.flat.size:
             collective = access.by.collective
@@ -123,23 +210,28 @@ class Recent:
             self.forget(floor)
         if not (self.accesses and accesses.flat.size):
             return False
+        if self.is_full:
+            return True
         writes = access.kind != READS
-        others = [a for a in self.accesses if a.stamp > floor and (writes or a.kind == WRITES)]
-        if self.is_full or not others:
-            return self.is_full
+        stamps = [a.stamp for a in self.accesses if a.stamp > floor and (writes or a.kind == WRITES)]
+        if not stamps:
+            return False
+        self._ask()
         extents = self._extents(accesses.flat, accesses.size, accesses.lanes)
-        near = [other for access in others if (other := self._may_race(access, extents)) is not None]
-        return len(near) > _MOST_COMPARED or any(other.meets(extents) for other in near)
+        stamps = [s for s in stamps if self.extents[s].low < extents.high and extents.low < self.extents[s].high]
+        near = self._near(stamps, extents, writes) if stamps else []
+        return len(near) > _MOST_COMPARED or bool(near and self._meet(extents, near))
 
     def take(self, floor: int) -> list[RecentAccess]:
         """Those that somebody does not know of; nothing is kept."""
         unknown = [access for access in self.accesses if access.stamp > floor]
         self.accesses, self.size = [], 0
         self.extents.clear()
+        self.totals.clear()
         return unknown
 
 
-def _meet(flat: np.ndarray) -> bool:
+def _is_crowded(flat: np.ndarray) -> bool:
     """Whether two accesses are to one place."""
     places = np.sort(flat)
     return bool((places[1:] == places[:-1]).any())

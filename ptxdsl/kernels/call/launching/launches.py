@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any, TypeAlias, cast
 
 from ptxdsl import config
-from ptxdsl.arrays import Library, Strided, library_of, strided
+from ptxdsl.arrays import HOST, Library, Strided, library_of, strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.launching.memory import ALIGNMENT, CALLS, BriefKey
@@ -18,6 +18,7 @@ from ptxdsl.kernels.call.launching.replay import ArrayLaunch, KernelLaunch
 from ptxdsl.kernels.call.launching.residency import prepared, stream_of
 from ptxdsl.kernels.call.launching.workspace import is_kept
 from ptxdsl.kernels.call.matrix import ArrayArgument, MappedMatrix, maker
+from ptxdsl.runtime.dispatch import target
 from ptxdsl.runtime.launch import Compiled, gpu_of
 from ptxdsl.runtime.tensor_maps import MappedAs
 from ptxdsl.trace.parameters import Definition, Parameters, assembled
@@ -62,7 +63,11 @@ class LaunchPlan:
         """Launches by the kernel's own call, which decides between the emulator and copies of numpy arrays on a GPU."""
         for plan in self.before:
             plan.run()
-        self.kernel[self.grid, self.threads](self.group, **self.constants)
+        emulated = config.current().device != "cuda" and all(
+            a.array.device == HOST for a in self.array_arguments.values()
+        )
+        dependent = emulated and self.kernel.variant(target(None), dict(self.constants)).waits_for_others
+        self.kernel[self.grid, self.threads](self.group, dependent=dependent, **self.constants)
 
     def launch(self, device: int, stream: int) -> None:
         """Launches on the GPU of the arrays."""

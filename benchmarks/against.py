@@ -1,7 +1,7 @@
 """Other versions of ptxdsl in the same run: each in a process of its own, on the same GPU, timed when it is told to.
 
 Two packages of one name cannot be imported side by side. So a benchmark starts itself again with `--serve`, once for
-each tree, with that tree first on the path; the child makes the arrays of a case, and runs its rounds and slices on
+each tree, with that tree first on the path; the child makes the arrays of a case, and runs its rounds and turns on
 command, timed by its own events. Only one process at a time has work on the GPU. Every version runs so, this one too,
 that what it costs to hand over the GPU is the same for all.
 """

@@ -13,7 +13,7 @@ from typing import NamedTuple
 QUERY = "clocks.sm,power.draw.instant"  # power.draw is the mean of a second, in which all contenders have their turn
 COLUMNS = ("MHz, held", "W, held")  # of results
 PERIOD_MS = 20
-SETTLING_SECONDS = 0.05  # of a slice, whose first samples are of the contender before
+SETTLING_SECONDS = 0.05  # a sample may be as old
 
 
 class Sample(NamedTuple):
@@ -62,24 +62,24 @@ def sample_of(line: str, now: float) -> Sample | None:
 
 
 class Watch:
-    """Says of each contender what was sampled in its slices."""
+    """Says of each contender what was sampled in its turns."""
 
     def __init__(self, samples: Sequence[Sample], now: Callable[[], float]) -> None:
         self._samples, self._now = samples, now
-        self._slices: dict[str, list[tuple[float, float]]] = {}
+        self._turns: dict[str, list[tuple[float, float]]] = {}
 
     @contextlib.contextmanager
-    def slice(self, name: str) -> Iterator[None]:
-        """Around a slice of a contender."""
+    def turn(self, name: str) -> Iterator[None]:
+        """Around what counts of a contender's turn."""
         begin = self._now()
         yield
-        self._slices.setdefault(name, []).append((begin + SETTLING_SECONDS, self._now()))
+        self._turns.setdefault(name, []).append((begin + SETTLING_SECONDS, self._now()))
 
     def medians(self) -> dict[str, tuple[float, float]]:
-        """MHz and watts of each contender that was sampled, over all slices but the first."""
+        """MHz and watts of each contender that was sampled, over all its turns."""
         inside = {
-            name: [sample for sample in self._samples if any(begin <= sample.time <= end for begin, end in slices[1:])]
-            for name, slices in self._slices.items()
+            name: [sample for sample in self._samples if any(begin <= sample.time <= end for begin, end in turns)]
+            for name, turns in self._turns.items()
         }
         return {
             name: (statistics.median(s.mhz for s in samples), statistics.median(s.watts for s in samples))

@@ -43,7 +43,7 @@ def gpu_parser(description: str) -> argparse.ArgumentParser:
     """The options of benchmarks that `main` runs."""
     options = parser(description)
     options.add_argument("--protocol", choices=[*protocols.PROTOCOLS, "both"], default="both", help="default: both")
-    options.add_argument("--slices", type=int, default=9, help="of 150 ms a contender, held; the first is dropped (9)")
+    options.add_argument("--turns", type=int, default=3, help="of a second a contender, held (default 3)")
     options.add_argument("--budget", type=float, metavar="SECONDS", help="for all; fewer rounds, then fewer cases")
     options.add_argument(
         "--against", type=pathlib.Path, metavar="DIR", help="another checkout, whose ptxdsl runs too, as `before`"
@@ -134,12 +134,12 @@ def rows_of(benchmark: Benchmark, case: Case, times: Times, timed: Extent) -> It
             row[f"ratio, {protocol}"] = ms[names[0]] / ms[name]
             if f"before {name}" in ms:
                 row[f"now/before, {protocol}"] = ms[f"before {name}"] / ms[name]
-        yield {**row, "rounds": timed.rounds, "slices": timed.slices}
+        yield {**row, "rounds": timed.rounds, "turns": timed.turns}
 
 
 def extent(options: argparse.Namespace) -> Extent:
     return Extent(
-        options.rounds if options.protocol != "held" else 0, options.slices if options.protocol != "rest" else 0
+        options.rounds if options.protocol != "held" else 0, options.turns if options.protocol != "rest" else 0
     )
 
 

@@ -3,9 +3,13 @@
 *rest*: after half a second without load, rounds of one launch of each contender in turn, the L2 cache flushed before
 each launch. It shows what a single product takes: a GPU under full load lowers its clock after some 50 ms.
 
-*held*: contenders alternate in slices of 150 ms of back-to-back launches, caches as they are, the first slice of each
-dropped. It shows what a GPU gives that works all the time, at the clock that its power limit allows. Where a launch
-takes the host longer than the GPU, the host is what it shows.
+*held*: contenders take turns of a second of back-to-back launches, caches as they are; the first slice of 150 ms of each
+turn does not count. It shows what a GPU gives that works all the time, at the clock that its power limit allows. Where
+a launch takes the host longer than the GPU, the host is what it shows.
+
+A slice inherits the clock that the contender before it has left, and the power limit is approached in swings of some
+0.8 s: at 8192³ on an H200 slices of one kernel had 626 to 706 TFLOP/s, and whole turns of it 685 to 687. Medians of
+slices therefore depended on who came before whom, by 5 % and more.
 """
 
 from __future__ import annotations
@@ -24,7 +28,8 @@ Times = dict[str, dict[str, float]]  # protocol, contender: milliseconds of a la
 PROTOCOLS = ("rest", "held")
 REST_SECONDS = 0.5
 SLICE_SECONDS = 0.15
-LEAST_ROUNDS, LEAST_SLICES = 3, 3  # the first slice does not count
+COUNTED_SLICES = 6  # of a turn, behind the one that is dropped
+LEAST_ROUNDS, LEAST_TURNS = 3, 1
 FLUSHED_BYTES = 256 << 20  # more than the L2 cache of any GPU
 
 
@@ -119,16 +124,17 @@ Contenders = Mapping[str, Contender]
 
 @dataclass(frozen=True)
 class Extent:
-    """How long a case is timed: rounds at rest, slices held (the dropped one among them); 0 leaves a protocol out."""
+    """How long a case is timed: rounds at rest, turns held; 0 leaves a protocol out."""
 
     rounds: int
-    slices: int
+    turns: int
 
     def seconds(self, launch_seconds: float, contenders: int) -> float:
         """An upper bound, by what one launch of each contender takes together, flush and all."""
         at_rest = REST_SECONDS + (self.rounds + 1) * launch_seconds if self.rounds else 0.0
         # A slice is a whole number of launches; one of each tells how many.
-        return at_rest + self.slices * (contenders * SLICE_SECONDS + launch_seconds) + launch_seconds
+        turn = (1 + COUNTED_SLICES) * (contenders * SLICE_SECONDS + launch_seconds)
+        return at_rest + self.turns * turn + launch_seconds
 
     def within(self, seconds: float, launch_seconds: float, contenders: int) -> Extent:
         """The same, or fewer of both, so that it ends in time; never fewer than medians need."""
@@ -136,7 +142,7 @@ class Extent:
         share = max(0.0, min(1.0, (seconds - fixed) / (self.seconds(launch_seconds, contenders) - fixed)))
         return Extent(
             min(self.rounds, max(LEAST_ROUNDS, int(share * self.rounds))),
-            min(self.slices, max(LEAST_SLICES, int(share * self.slices))),
+            min(self.turns, max(LEAST_TURNS, int(share * self.turns))),
         )
 
 
@@ -149,26 +155,25 @@ def rest(gpu: Gpu, contenders: Contenders, rounds: int, seconds: float = REST_SE
 
 
 class Watcher(Protocol):
-    """Something that looks on while slices run."""
+    """Something that looks on while launches are counted."""
 
-    def slice(self, name: str) -> AbstractContextManager[None]:
-        """Around a slice of a contender."""
+    def turn(self, name: str) -> AbstractContextManager[None]:
+        """Around the slices of a contender's turn that count."""
 
 
-def held(contenders: Contenders, slices: int, watcher: Watcher | None = None) -> dict[str, float]:
-    """Median milliseconds of a launch over all slices but the first.
-
-    Every second round goes backwards: a contender inherits the clock that the one before it has left."""
+def held(contenders: Contenders, turns: int, watcher: Watcher | None = None) -> dict[str, float]:
+    """Median milliseconds of a launch over so many turns of each contender."""
     latest = {name: contender.slice_ms(1) for name, contender in contenders.items()}
-    turns = []
-    for _ in range(slices):
+    counted = []
+    for _ in range(turns):
         turn = {}
-        for name in reversed(latest):
-            with watcher.slice(name) if watcher else nullcontext():
-                turn[name] = contenders[name].slice_ms(_launches(latest[name]))
+        for name, contender in contenders.items():
+            launches = _launches(contender.slice_ms(_launches(latest[name])))
+            with watcher.turn(name) if watcher else nullcontext():
+                turn[name] = contender.slice_ms(COUNTED_SLICES * launches)
         latest = turn
-        turns.append(latest)
-    return _medians(turns[1:])
+        counted.append(turn)
+    return _medians(counted)
 
 
 def warm(gpu: Gpu, contenders: Contenders) -> float:
@@ -186,8 +191,8 @@ def timed(gpu: Gpu, contenders: Contenders, extent: Extent, watcher: Watcher | N
     times: Times = {}
     if extent.rounds:
         times["rest"] = rest(gpu, contenders, extent.rounds)
-    if extent.slices:
-        times["held"] = held(contenders, extent.slices, watcher)
+    if extent.turns:
+        times["held"] = held(contenders, extent.turns, watcher)
     return times
 
 

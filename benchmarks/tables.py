@@ -17,6 +17,7 @@ NOT_LABELS = {
     "contender",
     "rounds",
     "slices",
+    "turns",
     "MHz, held",
     "W, held",
     *(f"{value}, {protocol}" for value in VALUES for protocol in PROTOCOLS),

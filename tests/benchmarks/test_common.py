@@ -45,7 +45,7 @@ def rows(gpu, *arguments, children=None, **how):
 
 
 def test_a_row_for_each_contender_has_both_protocols(gpu):
-    library, ours = rows(gpu, "--rounds", "3", "--slices", "3")[2:4]
+    library, ours = rows(gpu, "--rounds", "3", "--turns", "2")[2:4]
     assert library == pytest.approx(
         {
             "work": 20,
@@ -57,7 +57,7 @@ def test_a_row_for_each_contender_has_both_protocols(gpu):
             "TFLOP/s, held": 1e-3,
             "ratio, held": 1.0,
             "rounds": 3,
-            "slices": 3,
+            "turns": 2,
         }
     )
     assert ours["contender"] == "ptxdsl"
@@ -66,12 +66,12 @@ def test_a_row_for_each_contender_has_both_protocols(gpu):
 
 @pytest.mark.parametrize("protocol, other", [("rest", "held"), ("held", "rest")])
 def test_one_protocol_alone(gpu, protocol, other):
-    for row in rows(gpu, "--protocol", protocol, "--rounds", "3", "--slices", "3"):
+    for row in rows(gpu, "--protocol", protocol, "--rounds", "3", "--turns", "2"):
         assert f"us, {protocol}" in row and f"us, {other}" not in row
 
 
 def test_without_a_budget_nothing_is_dropped(gpu):
-    assert {(row["rounds"], row["slices"]) for row in rows(gpu)} == {(11, 9)}
+    assert {(row["rounds"], row["turns"]) for row in rows(gpu)} == {(11, 3)}
 
 
 def test_a_budget_drops_rounds_then_cases(gpu):
@@ -103,7 +103,7 @@ class FakeTree:
 
 def test_versions_stand_side_by_side(gpu):
     children = {"": FakeTree(gpu, 1.0), "before ": FakeTree(gpu, 1.25)}
-    first = rows(gpu, "--rounds", "3", "--slices", "3", children=children)[:3]
+    first = rows(gpu, "--rounds", "3", "--turns", "2", children=children)[:3]
     assert [row["contender"] for row in first] == ["library", "ptxdsl", "before ptxdsl"]
     assert [row.get("now/before, rest") for row in first] == [None, pytest.approx(1.25), None]
     assert first[1]["now/before, held"] == pytest.approx(1.25)
@@ -216,7 +216,7 @@ def test_another_ptxdsl_than_the_named_one_is_refused(tmp_path):
 
 
 def test_tables_have_rest_and_held_in_a_cell(gpu):
-    rows_of_both = rows(gpu, "--rounds", "3", "--slices", "3")
+    rows_of_both = rows(gpu, "--rounds", "3", "--turns", "2")
     rows_of_both[3].pop("us, held")
     assert tables.table(rows_of_both, "us") == (
         "|  | library | ptxdsl |\n"

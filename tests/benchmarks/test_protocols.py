@@ -38,10 +38,10 @@ def test_a_loop_of_launches_waits_until_the_host_has_sent_it_off(gpu):
     assert gpu.log == ["flush", "wait 5000", "loop"]
 
 
-def test_held_alternates_in_slices_of_150_ms(gpu):
+def test_held_takes_turns_of_seven_slices_of_150_ms(gpu):
     contenders = {"a": Local(gpu, gpu.takes("a", 1.0)), "b": Local(gpu, gpu.takes("b", 30.0))}
-    assert held(contenders, 3) == pytest.approx({"a": 1.0, "b": 30.0})
-    assert turns(gpu.log) == [("a", 1), ("b", 1 + 5), ("a", 150 + 150), ("b", 5 + 5), ("a", 150)]
+    assert held(contenders, 2) == pytest.approx({"a": 1.0, "b": 30.0})
+    assert turns(gpu.log) == [("a", 1), ("b", 1), ("a", 7 * 150), ("b", 7 * 5), ("a", 7 * 150), ("b", 7 * 5)]
 
 
 def test_held_does_not_flush_nor_rest(gpu):
@@ -49,21 +49,21 @@ def test_held_does_not_flush_nor_rest(gpu):
     assert set(gpu.log) == {"a"}
 
 
-def test_held_drops_the_first_slice(gpu):
+def test_held_drops_the_first_slice_of_each_turn(gpu):
     # 15 launches of 10 ms at the high clock, then 20 ms each at the low one.
     contenders = {"a": Local(gpu, gpu.takes("a", *[10.0] * 16, 20.0))}
-    assert held(contenders, 4) == pytest.approx({"a": 20.0})
+    assert held(contenders, 2) == pytest.approx({"a": 20.0})
 
 
 def test_the_number_of_launches_follows_the_slice_before(gpu):
     contenders = {"a": Local(gpu, gpu.takes("a", 75.0, 10.0))}  # the first is slow
-    held(contenders, 3)
-    assert len(gpu.log) == 1 + 2 + 15 + 15
+    held(contenders, 2)
+    assert len(gpu.log) == 1 + (2 + 6 * 15) + (15 + 6 * 15)
 
 
 def test_a_launch_longer_than_a_slice_is_launched_once(gpu):
-    assert held({"a": Local(gpu, gpu.takes("a", 400.0))}, 3) == pytest.approx({"a": 400.0})
-    assert gpu.log == ["a"] * 4
+    assert held({"a": Local(gpu, gpu.takes("a", 400.0))}, 2) == pytest.approx({"a": 400.0})
+    assert gpu.log == ["a"] * (1 + 7 + 7)
 
 
 def test_warm_says_what_the_second_time_takes(gpu):
@@ -80,33 +80,33 @@ def test_an_extent_says_which_protocols_run(gpu, extent, protocols):
 
 def test_a_run_takes_little_less_than_its_extent_says(gpu):
     contenders = {"a": Local(gpu, gpu.takes("a", 1.0)), "b": Local(gpu, gpu.takes("b", 5.0))}
-    extent, launch_seconds = Extent(11, 9), warm(gpu, contenders)
+    extent, launch_seconds = Extent(11, 3), warm(gpu, contenders)
     start = gpu.now()
     timed(gpu, contenders, extent)
     assert 0.95 < (gpu.now() - start) / extent.seconds(launch_seconds, 2) <= 1.0
 
 
-@pytest.mark.parametrize("share", [1.5, 2.0, 3.0])
-def test_less_time_is_fewer_rounds_and_slices(share):
-    full = Extent(11, 9)
+@pytest.mark.parametrize("share", [3.0, 4.0, 7.0])
+def test_less_time_is_fewer_rounds_and_turns(share):
+    full = Extent(11, 3)
     less = full.within(share, launch_seconds=0.1, contenders=2)
     assert 3 <= less.rounds < 11
-    assert 3 <= less.slices < 9
+    assert 1 <= less.turns < 3
 
 
 def test_enough_time_changes_nothing():
-    assert Extent(11, 9).within(60.0, 0.1, 2) == Extent(11, 9)
-    assert Budget(FakeGpu(), None, 0.0).extent(Extent(11, 9), float("inf"), 0.1, 2) == Extent(11, 9)
+    assert Extent(11, 3).within(60.0, 0.1, 2) == Extent(11, 3)
+    assert Budget(FakeGpu(), None, 0.0).extent(Extent(11, 3), float("inf"), 0.1, 2) == Extent(11, 3)
 
 
 def test_medians_keep_three_rounds_however_little_time_there_is():
-    assert Extent(11, 9).within(0.0, 0.1, 2) == Extent(3, 3)
+    assert Extent(11, 3).within(0.0, 0.1, 2) == Extent(3, 1)
     assert Extent(2, 0).within(0.0, 0.1, 2) == Extent(2, 0)  # fewer were asked for
 
 
 def test_what_does_not_fit_into_the_budget_is_not_begun(gpu):
-    least = Extent(3, 3).seconds(0.1, 2)
+    least = Extent(3, 1).seconds(0.1, 2)
     budget = Budget(gpu, least + 0.01, start=0.0)
-    assert budget.extent(Extent(11, 9), 0.1, 0.1, 2) == Extent(3, 3)
+    assert budget.extent(Extent(11, 3), 0.1, 0.1, 2) == Extent(3, 1)
     gpu.seconds += 0.02
-    assert budget.extent(Extent(11, 9), 0.1, 0.1, 2) is None
+    assert budget.extent(Extent(11, 3), 0.1, 0.1, 2) is None

@@ -11,7 +11,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 PATH = os.pathsep.join([str(pathlib.Path(__file__).parent / "fake_torch"), str(ROOT), str(BENCHMARKS)])
-QUICK = ("--rounds", 1, "--slices", 2)
+QUICK = ("--rounds", 1, "--turns", 1)
 
 
 def python(*arguments):
@@ -37,7 +37,7 @@ def rows(name, changes, folder, *arguments):
 def compared(tmp_path_factory):
     """Before and after, which are the same here, in one run."""
     path = tmp_path_factory.mktemp("result") / "gemm.json"
-    finished = run("--shape", "48x32x64", "--rounds", 3, "--slices", 3, "--against", ROOT, "--json", path)
+    finished = run("--shape", "48x32x64", "--rounds", 3, "--turns", 2, "--against", ROOT, "--json", path)
     assert finished.returncode == 0, finished.stderr
     return json.loads(path.read_text())
 
@@ -52,7 +52,7 @@ def test_before_and_after_in_one_command(compared):
 
 def test_the_result_has_the_command(compared):
     command = compared["environment"]["command"]
-    assert command.startswith("python benchmarks/gemm.py --shape 48x32x64 --rounds 3 --slices 3 --against ")
+    assert command.startswith("python benchmarks/gemm.py --shape 48x32x64 --rounds 3 --turns 2 --against ")
 
 
 def test_large_tiles_fit_an_h200():

@@ -3,7 +3,7 @@
 *rest*: after half a second without load, rounds of one launch of each contender in turn, the L2 cache flushed before
 each launch. It shows what a single product takes: a GPU under full load lowers its clock after some 50 ms.
 
-*held*: contenders take turns of a second of back-to-back launches, caches as they are; the first slice of 150 ms of each
+*held*: contenders take turns of a second of back-to-back launches, caches as they are; the first slice of 150 ms of a
 turn does not count. It shows what a GPU gives that works all the time, at the clock that its power limit allows. Where
 a launch takes the host longer than the GPU, the host is what it shows.
 

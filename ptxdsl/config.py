@@ -14,7 +14,7 @@
 | PTXDSL_STEPS | steps | how many steps a launch on the emulator may take; default: no limit |
 | PTXDSL_SECONDS | seconds | how long it may take; default: no limit |
 | PTXDSL_ASSEMBLER | assembler | `nvjitlink`, `ptxas` or `driver`; default: the first that is there |
-| PTXDSL_SPILLS | spills | `error` (default) or `warn`: what registers spilled to memory are in a kernel of wgmma |
+| PTXDSL_SPILLS | spills | `error` (default) or `warn`: what spilled registers are in a kernel of wgmma or setmaxnreg |
 """
 
 from __future__ import annotations

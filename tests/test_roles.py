@@ -1,10 +1,12 @@
 """Roles of warpgroups and warps: who runs what, with how many registers, where they meet, and what is refused."""
 
+import re
+
 import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import ptr, u32
+from ptxdsl import config, f32, ptr, u32
 from ptxdsl.errors import AssembleError
 
 from .tracing import emitted, source_kernel
@@ -152,6 +154,32 @@ def test_the_assembler_changes_registers():
         pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
     assert cubin.warnings == ()
     assert cubin.kernels["gemm_roles"].registers == 168
+
+
+def crowded_role(x: ptr[f32]):
+    with pd.warpgroup(0, registers=24):
+        values = [x[128 * n + pd.tid.x] for n in range(64)]
+        for n, value in enumerate(values):
+            x[128 * (63 - n) + pd.tid.x] = value * value
+    with pd.warpgroup(1, registers=232):
+        x[8192] = 1.0
+
+
+def test_a_role_that_needs_more_registers_than_it_asks_for_is_refused_at_its_line():
+    kernel = pd.kernel(crowded_role, arch="sm_90a", reqntid=256)
+    with config.using(spills="error"), pytest.raises(AssembleError) as refusal:
+        kernel.cubin()
+    if "(C7504)" in refusal.value.message:
+        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
+    first, second, *_ = refusal.value.message.splitlines()
+    assert first == "`crowded_role` has more in registers than its warpgroups ask for:"
+    line = crowded_role.__code__.co_firstlineno + 1
+    assert re.fullmatch(
+        rf"  PTX line \d+ \(test_roles.py:{line}\): \d+ bytes of registers a thread are spilled to memory", second
+    )
+    assert refusal.value.help == (
+        "give more to the warpgroup that needs them: `with pd.warpgroup(…, registers=…):`; or set PTXDSL_SPILLS=warn"
+    )
 
 
 def test_registers_that_a_warpgroup_has_already_are_not_asked_for_again():

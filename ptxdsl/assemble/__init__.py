@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from pathlib import Path
 
 from ptxdsl import config
@@ -201,18 +202,30 @@ def _loss(losses: Sequence[WarpgroupLoss], modules: Sequence[str]) -> AssembleEr
     )
 
 
+_SPILLS = {
+    "wgmma.mma_async.": (
+        "has more in registers than there are, beside the sums of wgmma",
+        "give each warpgroup fewer sums: a smaller N, or more warpgroups",
+    ),
+    "setmaxnreg.": (
+        "has more in registers than its warpgroups ask for",
+        "give more to the warpgroup that needs them: `with pd.warpgroup(…, registers=…):`",
+    ),
+}
+"""Instructions of kernels that must not spill: what is said of such a kernel, and what would help."""
+
+
 def _check_spills(kernels: Mapping[str, Resources], modules: Sequence[str]) -> None:
-    """Refuse a kernel of wgmma that keeps registers in memory: it would run many times slower than it is written."""
+    """Refuse a kernel of warpgroups that keeps registers in memory: it would run much slower than it is written."""
     for name, needs in kernels.items():
         spilled = max(needs.spill_store_bytes, needs.spill_load_bytes)
-        remark = Remark("error", f"{spilled} bytes of registers a thread are spilled to memory", None)
-        for text in modules if spilled else ():
-            if line := assembler_log.loss_line(text, WarpgroupLoss(0, name, remark)):
-                at = replace(remark, line=line)
+        for text, (wanted, (what, help)) in product(modules if spilled else (), _SPILLS.items()):
+            if line := assembler_log.first_line(text, name, wanted):
+                remark = Remark("error", f"{spilled} bytes of registers a thread are spilled to memory", line)
                 raise AssembleError(
-                    f"`{name}` has more in registers than there are, beside the sums of wgmma:\n{_entry(at, text, '')}",
-                    at=_python_location(at, text),
-                    help="give each warpgroup fewer sums: a smaller N, or more warpgroups; or set PTXDSL_SPILLS=warn",
+                    f"`{name}` {what}:\n{_entry(remark, text, '')}",
+                    at=_python_location(remark, text),
+                    help=f"{help}; or set PTXDSL_SPILLS=warn",
                 )
 
 

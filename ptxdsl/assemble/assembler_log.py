@@ -166,11 +166,15 @@ def loss_line(ptx: str, loss: WarpgroupLoss) -> int | None:
     """The line of a PTX text that a loss is about: the remark's, else that of the kernel's first such instruction."""
     if loss.remark.line:
         return loss.remark.line
-    wanted = "setmaxnreg." if "setmaxnreg" in loss.remark.message else "wgmma.mma_async."
-    inside = not loss.kernel
+    return first_line(ptx, loss.kernel, "setmaxnreg." if "setmaxnreg" in loss.remark.message else "wgmma.mma_async.")
+
+
+def first_line(ptx: str, kernel: str, wanted: str) -> int | None:
+    """The first line of a PTX text with these words in a kernel; in any where that is ""."""
+    inside = not kernel
     for number, line in enumerate(ptx.splitlines(), start=1):
         if _FUNCTION.search(line):
-            inside = not loss.kernel or re.search(rf"\b{re.escape(loss.kernel)}\b", line) is not None
+            inside = not kernel or re.search(rf"\b{re.escape(kernel)}\b", line) is not None
         if inside and wanted in line:
             return number
     return None

@@ -2,7 +2,7 @@
 
     python examples/19_train_experts.py                  # on the emulator
     python examples/19_train_experts.py --device cuda    # on the GPU, larger and longer
-    torchrun --nproc_per_node=2 examples/19_train_experts.py [--device cuda] [--fsdp]    # DDP, or sharded parameters
+    torchrun --nproc_per_node=2 examples/19_train_experts.py [--device cuda] [--fsdp] [--steps=50]    # DDP, or sharded parameters
 
 The model predicts the next symbol of a sequence of a hidden rule: an embedding, experts beside a shortcut, a linear
 layer. Both models begin with the same weights and see the same batches. Weights are float32, products are bfloat16.
@@ -27,6 +27,7 @@ DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if ON_GPU 
 RANKS = int(os.environ.get("WORLD_SIZE", "1"))
 SYMBOLS, EXPERTS, CHOSEN = 64, 8 if ON_GPU else 3, 2
 WIDTH, HIDDEN, BATCH, STEPS = (512, 1024, 4096, 200) if ON_GPU else (16, 24, 48, 4)
+STEPS = next((int(each.partition("=")[2]) for each in sys.argv if each.startswith("--steps=")), STEPS)
 LEARNING_RATE = 2e-3 if ON_GPU else 2e-2
 
 
@@ -92,14 +93,14 @@ def batches(steps):
         yield tuple(each.chunk(RANKS)[rank].to(DEVICE) for each in (symbols, following))
 
 
-def train(plain, state):
+def train(plain, state, steps=STEPS):
     """The loss after each step."""
     model = Model(plain)
     model.load_state_dict(state)
     model = parallel(model.to(DEVICE))
     optimizer = torch.optim.AdamW(model.parameters(), LEARNING_RATE)
     losses = []
-    for symbols, following in batches(STEPS):
+    for symbols, following in batches(steps):
         loss = nn.functional.cross_entropy(model(symbols), following)
         optimizer.zero_grad()
         loss.backward()
@@ -114,17 +115,14 @@ def train(plain, state):
 def timed(plain, state):
     """The losses, and the steps that are made in a second."""
     if ON_GPU:
-        train(plain, state)  # the first time, kernels are made
+        train(plain, state, steps=3)  # the first time, kernels are made
     begin = time.perf_counter()
     losses = train(plain, state).double().cpu()
     return losses, STEPS / (time.perf_counter() - begin)
 
 
-def main():
-    if ON_GPU:
-        torch.cuda.set_device(DEVICE)
-    if RANKS > 1:
-        dist.init_process_group("nccl" if ON_GPU else "gloo", device_id=DEVICE if ON_GPU else None)
+def compare():
+    """The losses of both models, and what their steps take."""
     torch.manual_seed(19)
     state = Model(plain=False).state_dict()
     losses, rate = timed(False, state)
@@ -133,8 +131,18 @@ def main():
         title = f"losses of {STEPS} steps, from {losses[0]:.3f} to {losses[-1]:.3f}, in torch to {expected[-1]:.3f}"
         check(title, losses.to(DEVICE), expected.numpy(), tolerance=0.05 if ON_GPU else 0.02)
         print(f"    {rate:.1f} steps a second, in plain torch {plain_rate:.1f}")
+
+
+def main():
+    if ON_GPU:
+        torch.cuda.set_device(DEVICE)
     if RANKS > 1:
-        dist.destroy_process_group()
+        dist.init_process_group("nccl" if ON_GPU else "gloo", device_id=DEVICE if ON_GPU else None)
+    try:
+        compare()
+    finally:
+        if RANKS > 1:
+            dist.destroy_process_group()
 
 
 if __name__ == "__main__":

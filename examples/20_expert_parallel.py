@@ -4,15 +4,15 @@
     torchrun --nproc_per_node=4 examples/20_expert_parallel.py                        # four: gloo and emulators
     torchrun --nproc_per_node=2 examples/20_expert_parallel.py --device cuda [--bench]    # NCCL and two GPUs
 
-Each rank routes its tokens and sorts them by expert; an all-to-all takes them to the rank of the expert, where
-grouped_gemm_ragged multiplies them; another one takes them back, where they are combined. The gradient goes the same
-way backwards. The result is compared with the layer on one device in float64: it is the same for 1, 2 and 4 ranks.
-New here: ptxdsl.torch under torch.distributed. Tokens travel in parts, on a second stream, while others are multiplied.
+Each rank routes its tokens and sorts them by expert. Rows whose expert is on another rank go there, where
+grouped_gemm_ragged multiplies them, and come back to be combined; their gradients go the same way. Meanwhile a rank
+multiplies the rows that stay, and on the way back computes the gradients of weights. The result is compared with the
+layer on one device in float64: it is the same for 1, 2 and 4 ranks.
+New here: ptxdsl.torch under torch.distributed, where NCCL has a stream of its own beside that of the products.
 """
 
 import os
 import sys
-from itertools import product
 from typing import NamedTuple
 
 import torch
@@ -20,144 +20,206 @@ import torch.distributed as dist
 from arrays import ON_GPU, check
 from torch import nn
 
-from ptxdsl.torch import Linear, Routes, combine, grouped_gemm_ragged, route
+from ptxdsl.kernels.ragged import grouped_gemm_ragged
+from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k
+from ptxdsl.torch import Linear, combine, dispatch, route
 
 BENCH = "--bench" in sys.argv
 EXPERTS, CHOSEN = 8, 2
 TOKENS, WIDTH, HIDDEN = (16384, 2048, 4096) if BENCH else (4096, 512, 256) if ON_GPU else (48, 16, 24)
-NARROW = 1024  # instead of HIDDEN, where the exchange takes as long as the products
+MANY, NARROW = 65536, 1024  # instead of TOKENS, and of HIDDEN, where the exchange takes as long as the products
 DTYPE = torch.bfloat16 if ON_GPU else torch.float32  # which is multiplied as tf32
+PARTS = 1, 2, 3
 
 
-class Exchange(torch.autograd.Function):
-    """Rows to other ranks, `sent[r]` of them to rank r and `received[r]` from it. The gradient travels back."""
+class Ours:
+    """Products of groups of rows, (rows, K) by (groups, K, N), and along them: (rows, M) and (rows, N) to (groups, M, N).
+    `ends` says where the rows of each group end."""
 
     @staticmethod
-    def forward(ctx, rows, sent, received):
-        ctx.splits = received, sent
-        return all_to_all(rows, sent, received)
+    def rows(x, weights, ends, out=None):
+        return grouped_gemm_ragged(x, weights, ends, out=out)
+
+    @staticmethod
+    def along(x, y, ends):
+        return grouped_gemm_ragged_k(x, y, ends)
+
+
+class OfTorch:
+    """What these are measured against."""
+
+    @staticmethod
+    def rows(x, weights, ends, out=None):
+        product = torch._grouped_mm(x, weights, offs=ends)
+        return product if out is None else out.copy_(product)
+
+    @staticmethod
+    def along(x, y, ends):
+        return torch._grouped_mm(x.t(), y, offs=ends)
+
+
+def exchange(leaving, coming):
+    """Begins to send `leaving`, rows for each rank, and to receive `coming`, but for those of this one."""
+    others = [rank for rank in range(dist.get_world_size()) if rank != dist.get_rank()]
+    sent = [dist.P2POp(dist.isend, leaving[rank], rank) for rank in others if len(leaving[rank])]
+    received = [dist.P2POp(dist.irecv, coming[rank], rank) for rank in others if len(coming[rank])]
+    return dist.batch_isend_irecv(sent + received) if sent or received else []
+
+
+def arrived(works):
+    """What is launched from now on begins when these are done, all of which are taken from the list. With gloo, the
+    host waits for them."""
+    while works:
+        works.pop(0).wait()
+
+
+class Travel:
+    """Where the rows of a rank go, which are sorted by expert, and where those for its experts come from.
+
+    Rows of one origin are a block; with `parts` of 3, those that stay are two. Blocks are known by (rank, first row).
+    """
+
+    def __init__(self, ends, parts):
+        """`ends` says where the rows of each expert end, int32. The host knows nothing of them before `wait`."""
+        self.ranks, self.rank, self.parts = dist.get_world_size(), dist.get_rank(), parts
+        local = len(ends) // self.ranks
+        first = self.rank * local
+        every = ends.new_empty(self.ranks, len(ends))
+        dist.all_to_all_single(every, ends.expand(self.ranks, -1).contiguous())
+        to_here = every[:, first : first + local]
+        self.ends = to_here - every[:, first - 1, None] if first else to_here.contiguous()
+        last = every[:, local - 1 :: local]
+        self.last = torch.empty(last.shape, dtype=last.dtype, pin_memory=ON_GPU).copy_(last, non_blocking=True)
+        self.copied = torch.cuda.current_stream().record_event() if ON_GPU else None
+
+    def wait(self):
+        """The host waits, once, for how many rows go from each rank to each."""
+        if self.copied is not None:
+            self.copied.synchronize()
+        counts = self.last.diff(prepend=self.last.new_zeros(self.ranks, 1)).tolist()
+        self.sent, self.received = counts[self.rank], [of_rank[self.rank] for of_rank in counts]
+
+    def staying(self):
+        """(first row, the row behind the last, ends) of each block that stays."""
+        count, ends = self.sent[self.rank], self.ends[self.rank]
+        if self.parts < 3:
+            return [(0, count, ends)]
+        half = count // 2
+        return [(0, half, ends.clamp(max=half)), (half, count, (ends - half).clamp_(min=0))]
+
+    def through(self, rows, multiply, before, meanwhile):
+        """The rows, each block multiplied where its experts are: `multiply(block, x, ends, out)` returns that, and
+        writes it to out, if any. So many blocks that stay are multiplied while others come, the rest, and what
+        `meanwhile` does, while these go back; with `parts` of 1 nothing happens at the same time."""
+        done, others = torch.empty_like(rows), list(self.received)
+        others[self.rank] = 0
+        leaving, returned = rows.split(self.sent), done.split(self.sent)
+        came = rows.new_empty(sum(others), rows.shape[1]).split(others)
+        x, out, blocks = leaving[self.rank], returned[self.rank], self.staying()
+        works = exchange(leaving, came)
+        if self.parts == 1:
+            arrived(works)
+        for begin, end, ends in blocks[:before]:
+            multiply((self.rank, begin), x[begin:end], ends, out[begin:end])
+        arrived(works)
+        results = [multiply((rank, 0), *of_rank, None) for rank, of_rank in enumerate(zip(came, self.ends, strict=True))]
+        works = exchange(results, returned)
+        if self.parts == 1:
+            arrived(works)
+        for begin, end, ends in blocks[before:]:
+            multiply((self.rank, begin), x[begin:end], ends, out[begin:end])
+        meanwhile()
+        arrived(works)
+        return done
+
+
+class Block(NamedTuple):
+    """Rows that were multiplied together, before and after the first layer, and what the second one took."""
+
+    rows: torch.Tensor
+    hidden: torch.Tensor
+    active: torch.Tensor
+    ends: torch.Tensor
+
+
+class ThroughExperts(torch.autograd.Function):
+    """Rows sorted by expert through two layers, of which each rank holds those of its experts."""
+
+    @staticmethod
+    def forward(ctx, rows, up, down, travel, products):
+        blocks = {}
+
+        def multiply(block, x, ends, out):
+            if not len(x):
+                return x
+            hidden = products.rows(x, up, ends)
+            blocks[block] = Block(x, hidden, nn.functional.silu(hidden), ends)
+            return products.rows(blocks[block].active, down, ends, out)
+
+        done = travel.through(rows, multiply, before=1, meanwhile=lambda: None)
+        ctx.travel, ctx.products, ctx.blocks = travel, products, list(blocks)
+        ctx.save_for_backward(up, down, *(tensor for block in blocks.values() for tensor in block))
+        return done
 
     @staticmethod
     def backward(ctx, gradient):
-        return all_to_all(gradient, *ctx.splits), None, None
+        up, down, *saved = ctx.saved_tensors
+        blocks = {block: Block(*saved[4 * n : 4 * n + 4]) for n, block in enumerate(ctx.blocks)}
+        products, of_up, of_down = ctx.products, torch.zeros_like(up), torch.zeros_like(down)
+        gradients = []
 
+        def multiply(block, x, ends, out):
+            if not len(x):
+                return x
+            of_active = products.rows(x, down.mT, ends)
+            of_hidden = torch.ops.aten.silu_backward(of_active, blocks[block].hidden)
+            gradients.append((blocks[block], x, of_hidden))
+            return products.rows(of_hidden, up.mT, ends, out)
 
-def all_to_all(rows, sent, received):
-    out = rows.new_empty(sum(received), *rows.shape[1:])
-    dist.all_to_all_single(out, rows.contiguous(), received, sent)
-    return out
+        def of_weights():
+            for block, of_done, of_hidden in gradients:
+                of_down.add_(products.along(block.active, of_done, block.ends))
+                of_up.add_(products.along(block.rows, of_hidden, block.ends))
 
-
-class SecondStream:
-    """Where rows travel while others are multiplied. On a CPU there is one stream, and all of this does nothing."""
-
-    def __init__(self, used):
-        self.stream = torch.cuda.Stream(priority=-1) if used and ON_GPU else None  # before the blocks of products
-
-    def exchange(self, rows, sent, received):
-        """The exchanged rows, and the event for which `arrived` waits."""
-        if self.stream is None:
-            return Exchange.apply(rows, sent, received), None
-        self.stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self.stream):
-            rows.record_stream(self.stream)
-            return Exchange.apply(rows, sent, received), self.stream.record_event()
-
-    def arrived(self, rows, event):
-        """The rows, once they are there: later ones may still be on their way."""
-        if event is not None:
-            torch.cuda.current_stream().wait_event(event)
-            rows.record_stream(torch.cuda.current_stream())
-        return rows
-
-
-class Travel(NamedTuple):
-    """Of a part of the tokens: the rows that leave, sorted by expert, and their routes; how many come from each rank
-    for each local expert, and where those of each end; how many go to and come from each rank."""
-
-    rows: torch.Tensor
-    routes: Routes
-    counts: list[list[int]]
-    ends: torch.Tensor
-    sent: list[int]
-    received: list[int]
+        of_rows = ctx.travel.through(gradient.contiguous(), multiply, before=2, meanwhile=of_weights)
+        return of_rows, of_up, of_down, None, None
 
 
 class ExpertParallel(nn.Module):
-    """(tokens, width) of this rank to the same. Rank r holds experts r·E/R … of E; all hold the router.
+    """(tokens, width) of this rank to the same. Rank r holds experts r·E/R … of E; all hold the router."""
 
-    `grouped(rows, weights, ends)` multiplies the rows of each local expert by its weights.
-    """
-
-    def __init__(self, experts, chosen, width, hidden, grouped):
+    def __init__(self, experts, chosen, width, hidden, products):
         super().__init__()
-        self.ranks, self.chosen, self.grouped = dist.get_world_size(), chosen, grouped
-        self.local = experts // self.ranks
+        self.chosen, self.products, local = chosen, products, experts // dist.get_world_size()
         self.router = Linear(width, experts, bias=False)
-        self.up = nn.Parameter(torch.empty(self.local, width, hidden))
-        self.down = nn.Parameter(torch.empty(self.local, hidden, width))
+        self.up = nn.Parameter(torch.empty(local, width, hidden))
+        self.down = nn.Parameter(torch.empty(local, hidden, width))
 
     def forward(self, tokens, parts=1):
-        """The tokens of a part travel on a second stream while those of another are multiplied, where there are any."""
-        stream = SecondStream(used=parts > 1)
-        travels = self.plan(tokens.chunk(parts))
-        arriving = [stream.exchange(t.rows, t.sent, t.received) for t in travels]
-        back = []
-        for rows, t in zip(arriving, travels, strict=True):
-            done = self.multiply(stream.arrived(*rows), t.counts, t.ends)
-            back.append(stream.exchange(done, t.received, t.sent))
-        return torch.cat([combine(stream.arrived(*rows), t.routes) for rows, t in zip(back, travels, strict=True)])
-
-    def plan(self, parts):
-        """The travel of each part; the host waits once, for how many rows go where."""
-        routes = [route(self.router(tokens), self.chosen) for tokens in parts]
-        ends = torch.stack([each.ends for each in routes])
-        counts = ends.diff(prepend=ends.new_zeros(len(parts), 1))
-        leaving = counts.view(len(parts), self.ranks, self.local).transpose(0, 1).contiguous()
-        incoming = torch.empty_like(leaving)
-        dist.all_to_all_single(incoming, leaving)
-        ends = incoming.sum(0).cumsum(1).to(torch.int32)
-        leaving, incoming = torch.stack([leaving, incoming]).transpose(1, 2).tolist()
-        rows = [tokens[each.source] for tokens, each in zip(parts, routes, strict=True)]
-        sent, received = ([[sum(of_rank) for of_rank in part] for part in each] for each in (leaving, incoming))
-        return [Travel(*each) for each in zip(rows, routes, incoming, ends.unbind(), sent, received, strict=True)]
-
-    def multiply(self, rows, counts, ends):
-        """The rows through their experts: they come sorted by rank, and are multiplied sorted by expert."""
-        by_rank = list(product(range(self.ranks), range(self.local)))
-        by_expert = sorted(by_rank, key=lambda pair: pair[1])
-        rows = reordered(rows, counts, by_rank, by_expert)
-        hidden = nn.functional.silu(self.grouped(rows, self.up, ends))
-        return reordered(self.grouped(hidden, self.down, ends), counts, by_expert, by_rank)
+        routes = route(self.router(tokens), self.chosen)
+        travel = Travel(routes.ends, parts)
+        rows = dispatch(tokens, routes)
+        travel.wait()
+        return combine(ThroughExperts.apply(rows, self.up, self.down, travel, self.products), routes)
 
 
-def reordered(rows, counts, order, wanted):
-    """Blocks of rows, counts[rank][expert] of them each, from one order of (rank, expert) to another."""
-    blocks = dict(zip(order, rows.split([counts[rank][expert] for rank, expert in order]), strict=True))
-    return torch.cat([blocks[pair] for pair in wanted])
-
-
-def by_torch(rows, weights, ends):
-    """What `grouped_gemm_ragged` is measured against."""
-    return torch._grouped_mm(rows, weights, offs=ends)
-
-
-def layer(weights, device, grouped=grouped_gemm_ragged, hidden=HIDDEN):
+def layer(weights, device, products=Ours, hidden=HIDDEN):
     """The layer with its share of the weights of all experts."""
-    model = ExpertParallel(EXPERTS, CHOSEN, WIDTH, hidden, grouped).to(device, DTYPE)
+    model = ExpertParallel(EXPERTS, CHOSEN, WIDTH, hidden, products).to(device, DTYPE)
     router, *of_experts = weights
     model.router.weight.data.copy_(router)
     for parameter, weight in zip((model.up, model.down), of_experts, strict=True):
-        parameter.data.copy_(weight.chunk(model.ranks)[dist.get_rank()])
+        parameter.data.copy_(weight.chunk(dist.get_world_size())[dist.get_rank()])
     return model
 
 
 def random_weights(generator, hidden=HIDDEN):
-    """Of the router and of the two layers of all experts, in float64."""
+    """Of the router and of the two layers of all experts."""
     shapes = (EXPERTS, WIDTH), (EXPERTS, WIDTH, hidden), (EXPERTS, hidden, WIDTH)
     scales = 0.3, WIDTH**-0.5, hidden**-0.5
     return [
-        (torch.randn(shape, generator=generator) * scale).to(DTYPE) for shape, scale in zip(shapes, scales, strict=True)
+        (torch.randn(shape, generator=generator, device=generator.device) * scale).to(DTYPE)
+        for shape, scale in zip(shapes, scales, strict=True)
     ]
 
 
@@ -201,14 +263,14 @@ def gathered(share):
 
 
 def compare(device):
-    """The layer on all ranks, with tokens that travel in one part and in two, against the reference."""
+    """The layer on all ranks, with rows that travel before and beside products, against the reference."""
     generator, ranks = torch.Generator().manual_seed(20), dist.get_world_size()
     weights = [weight.to(device) for weight in random_weights(generator)]
     tokens = decided(torch.randn(2 * TOKENS, WIDTH, generator=generator).to(device, DTYPE), weights[0])
     gradient = torch.randn(TOKENS, WIDTH, generator=generator).to(device, DTYPE)
     exact = reference(weights, tokens, gradient)
     names = "output", "gradient of the tokens", "of the router", "of the first layer", "of the second layer"
-    for parts in (1, 2):
+    for parts in PARTS:
         for name, result, expected in zip(names, results(weights, tokens, gradient, parts), exact, strict=True):
             if dist.get_rank() == 0:
                 title = f"{name}, {ranks} rank{'s' * (ranks > 1)}, {parts} part{'s' * (parts > 1)}"
@@ -231,29 +293,26 @@ def milliseconds(step, times=20):
 
 def bench(device):
     """Tokens a second of all ranks, beside the same layer by torch's grouped product."""
-    for hidden in (HIDDEN, NARROW):
+    for tokens, hidden in ((TOKENS, HIDDEN), (MANY, HIDDEN), (TOKENS, NARROW)):
         if dist.get_rank() == 0:
-            print(f"    {TOKENS} tokens of {WIDTH} a rank, {EXPERTS} experts of {hidden}:")
-        bench_layer(device, hidden)
+            print(f"    {tokens} tokens of {WIDTH} a rank, {EXPERTS} experts of {hidden}:")
+        bench_layer(device, tokens, hidden)
 
 
-def bench_layer(device, hidden):
-    generator, ranks = torch.Generator().manual_seed(20), dist.get_world_size()
+def bench_layer(device, count, hidden):
+    generator, ranks = torch.Generator(device).manual_seed(20), dist.get_world_size()
     weights = random_weights(generator, hidden)
-    tokens = torch.randn(TOKENS, WIDTH, generator=generator).to(device, DTYPE).requires_grad_()
-    for name, grouped in (("ptxdsl", grouped_gemm_ragged), ("torch._grouped_mm", by_torch)):
-        model = layer(weights, device, grouped, hidden)
-        for parts in (1, 2, 4):
+    tokens = torch.randn(count, WIDTH, device=device, dtype=DTYPE).requires_grad_()
+    gradient = torch.randn(count, WIDTH, device=device, dtype=DTYPE)
+    for name, products in (("ptxdsl", Ours), ("torch._grouped_mm", OfTorch)):
+        model = layer(weights, device, products, hidden)
+        for parts in PARTS:
             with torch.no_grad():
                 forward = milliseconds(lambda: model(tokens, parts))  # noqa: B023
-            both = milliseconds(lambda: model(tokens, parts).sum().backward())  # noqa: B023
+            both = milliseconds(lambda: model(tokens, parts).backward(gradient))  # noqa: B023
             if dist.get_rank() == 0:
-                rates = (f"{TOKENS * ranks / each / 1e3:.2f}" for each in (forward, both))
-                print(
-                    "    {:18} {} parts: {} forward, {} with backward, million tokens a second".format(
-                        name, parts, *rates
-                    )
-                )
+                rates = " forward, ".join(f"{count * ranks / each / 1e3:.2f}" for each in (forward, both))
+                print(f"    {name:18} {parts} parts: {rates} with backward, million tokens a second", flush=True)
 
 
 def main():
@@ -263,10 +322,12 @@ def main():
             f"has {torch.cuda.device_count()}\n  help: start fewer, or leave out --device cuda: gloo and the emulator"
         )
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if ON_GPU else torch.device("cpu")
-    alone = {} if "WORLD_SIZE" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
+    options = {} if "WORLD_SIZE" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
     if ON_GPU:
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if ON_GPU else "gloo", device_id=device if ON_GPU else None, **alone)
+        before_products = dist.ProcessGroupNCCL.Options(is_high_priority_stream=True)
+        options |= {"device_id": device, "pg_options": before_products}
+    dist.init_process_group("nccl" if ON_GPU else "gloo", **options)
     try:
         bench(device) if BENCH else compare(device)
     finally:

@@ -13,11 +13,12 @@ except ModuleNotFoundError:
     ) from None
 
 from ptxdsl.torch.convolution import conv2d
-from ptxdsl.torch.modules import Experts, Linear, MixtureOfExperts, Routes, combine, route
+from ptxdsl.torch.modules import Experts, Linear, MixtureOfExperts
 from ptxdsl.torch.operator import Operator, op
 from ptxdsl.torch.products import gemm, grouped_gemm_ragged, grouped_gemm_ragged_k, linear
+from ptxdsl.torch.routing import Routes, combine, dispatch, route
 
 __all__ = [
-    "Experts", "Linear", "MixtureOfExperts", "Operator", "Routes", "combine", "conv2d", "gemm", "grouped_gemm_ragged",
-    "grouped_gemm_ragged_k", "linear", "op", "route",
+    "Experts", "Linear", "MixtureOfExperts", "Operator", "Routes", "combine", "conv2d", "dispatch", "gemm",
+    "grouped_gemm_ragged", "grouped_gemm_ragged_k", "linear", "op", "route",
 ]  # fmt: skip

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import sqrt
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ptxdsl.torch.products import grouped_gemm_ragged, linear
+from ptxdsl.torch.routing import combine, dispatch, route
 
 
 def lowered(x: Tensor) -> Tensor:
@@ -24,37 +24,6 @@ class Linear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         x = lowered(x)
         return linear(x, self.weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
-
-
-FEW = 1 << 15  # experts, whose numbers have two bytes
-
-
-class Routes(NamedTuple):
-    """Where rows go that are sorted by expert: `source` says which token each row is, `ends` where the rows of each
-    expert end (int32), `weights` (tokens, chosen) what each choice counts, `rank` (tokens, chosen) which row it is."""
-
-    source: Tensor
-    ends: Tensor
-    weights: Tensor
-    rank: Tensor
-
-
-def route(scores: Tensor, chosen: int) -> Routes:
-    """The best experts of each token by scores (tokens, experts). The host waits for nothing."""
-    weights, experts = scores.softmax(-1, dtype=torch.float32).topk(chosen, dim=-1)
-    kind = torch.int16 if scores.shape[1] < FEW else torch.int64  # sorted byte by byte
-    ordered, order = experts.flatten().to(kind).sort(stable=True)
-    ends = torch.searchsorted(ordered, torch.arange(scores.shape[1], device=scores.device, dtype=kind), right=True)
-    rank = torch.empty_like(order)
-    rank[order] = torch.arange(len(order), device=order.device)
-    weights = weights / weights.sum(-1, keepdim=True)
-    return Routes(order // chosen, ends.to(torch.int32), weights, rank.view_as(experts))
-
-
-def combine(rows: Tensor, routes: Routes) -> Tensor:
-    """The rows of each token, (tokens, width), each times its weight, added up."""
-    weighted = rows[routes.rank] * routes.weights[..., None].to(rows.dtype)
-    return weighted.sum(1)
 
 
 class Experts(nn.Module):
@@ -104,4 +73,4 @@ class MixtureOfExperts(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         routes = route(self.router(tokens), self.chosen)
-        return combine(self.experts(tokens[routes.source], routes.ends), routes)
+        return combine(self.experts(dispatch(tokens, routes), routes.ends), routes)

@@ -1,0 +1,241 @@
+"""What a mixture of experts does beside its products: tokens in the order of their experts, there and back.
+
+A token has several rows, one for each expert that was chosen for it; `rank` (tokens, chosen) says where each of them is
+among all rows sorted by expert: what `sort_kernel` finds. `spread_kernel` takes tokens to their rows, `gather_kernel`
+is its gradient; `combine_kernel` takes rows to their tokens. Rows have `width` elements, and lie without gaps;
+`access` is the bytes that a thread moves at a time: 16, where rows are multiples of that, or those of an element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import ptxdsl as pd
+from ptxdsl import b32, f32, ptr, s32, s64, u32
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import ArrayView, PointerValue
+from ptxdsl.trace.value import Var
+from ptxdsl.types import Type
+
+EVERY_LANE, LANES = 0xFFFFFFFF, 32
+COUNTERS = 8192  # of experts, for each warp that counts: 32 KB of shared memory
+MOST_WARPS = 32
+TOGETHER = 4  # entries that a thread reads before it looks at the first
+THREADS = 128  # of the block of a token
+WORD_BYTES, REGISTER_BYTES = 16, 4
+
+
+@pd.kernel(reqntid=lambda warps: LANES * warps)
+def sort_kernel(
+    chosen: ptr[s64], rank: ptr[s32], ends: ptr[s32], entries: u32, *, experts: int = 8, warps: int = MOST_WARPS
+) -> None:
+    """rank[i] = how many entries stand before entry i when they are sorted by expert, those of one in their order;
+    ends[e] = how many are of the experts up to e. One block: each warp counts a part, then numbers it."""
+    counts = pd.shared(u32, (warps, experts))
+    begins = pd.shared(u32, experts)
+    for i in pd.range(pd.tid.x, warps * experts, warps * LANES):
+        counts.address(0, 0)[i] = 0
+    pd.ptx.bar.sync(0)
+    of_warp = WarpPart(chosen, entries, counts, experts, warps)
+    of_warp.count()
+    pd.ptx.bar.sync(0)
+    add_up_warps(counts, begins, experts, warps)
+    pd.ptx.bar.sync(0)
+    with pd.if_(pd.warpid == 0):
+        add_up_experts(begins, ends, experts)
+    pd.ptx.bar.sync(0)
+    of_warp.number(begins, rank)
+
+
+class WarpPart:
+    """The entries of a warp, which it goes through 32 at a time."""
+
+    def __init__(self, chosen: PointerValue, entries: Scalar, counts: ArrayView, experts: int, warps: int) -> None:
+        self.chosen, self.entries, self.experts = chosen, entries, experts
+        step = LANES * TOGETHER
+        part = (entries + (warps * step - 1)) // (warps * step) * step
+        self.begin = pd.min(pd.warpid * part, entries)
+        self.end = pd.min(self.begin + part, entries)
+        self.counts = counts.address(pd.warpid, 0)
+
+    def count(self) -> None:
+        """Adds the entries of each expert to its counter."""
+        for _, expert, peers in self.entries_with_peers():
+            self.add_once(expert, peers)
+
+    def number(self, begins: ArrayView, rank: PointerValue) -> None:
+        """The counters are how many entries of an expert came before: of earlier warps, then of this one, too."""
+        for entry, expert, peers in self.entries_with_peers():
+            with pd.if_(expert < self.experts):
+                before = pd.ptx.popc.b32(peers & pd.special("%lanemask_lt"))
+                rank[entry] = (begins[expert] + self.counts[expert] + before).to(s32)
+            pd.ptx.bar.warp.sync(EVERY_LANE)
+            self.add_once(expert, peers)
+
+    def entries_with_peers(self) -> Iterator[tuple[Scalar, Scalar, Scalar]]:
+        """Of each round: the entry of this lane, its expert, no expert where there is no entry, and who has that."""
+        for first in pd.range(self.begin, self.end, LANES * TOGETHER):
+            entries = [first + pd.laneid + LANES * n for n in range(TOGETHER)]
+            experts = [self.expert_of(entry) for entry in entries]
+            for entry, expert in zip(entries, experts, strict=True):
+                yield entry, expert, pd.ptx.match.any.sync.b32(expert, EVERY_LANE)
+
+    def expert_of(self, entry: Scalar) -> Scalar:
+        expert = pd.var(u32, self.experts)
+        with pd.if_(entry < self.end):
+            expert.set(pd.min(self.chosen[entry].to(u32), self.experts))
+        return expert
+
+    def add_once(self, expert: Scalar, peers: Scalar) -> None:
+        """The first of the lanes with an expert adds all of them to its counter."""
+        is_first = (peers & pd.special("%lanemask_lt")) == 0
+        with pd.if_(is_first & (expert < self.experts)):
+            self.counts[expert] = self.counts[expert] + pd.ptx.popc.b32(peers)
+        pd.ptx.bar.warp.sync(EVERY_LANE)
+
+
+def add_up_warps(counts: ArrayView, begins: ArrayView, experts: int, warps: int) -> None:
+    """Makes the counts of warps those of all warps before them; `begins` becomes how many each expert has."""
+    for expert in pd.range(pd.tid.x, experts, LANES * warps):
+        total = pd.var(u32, 0)
+        for warp in range(warps):
+            count = counts[warp, expert]
+            counts[warp, expert] = total
+            total += count
+        begins[expert] = total
+
+
+def add_up_experts(begins: ArrayView, ends: PointerValue, experts: int) -> None:
+    """By one warp: makes how many each expert has where its rows begin, and says where they end."""
+    before = pd.var(u32, 0)
+    for first in range(0, experts, LANES):
+        expert = pd.laneid + first
+        count = pd.var(u32, 0)
+        with pd.if_(expert < experts):
+            count.set(begins[expert])
+        end = pd.var(u32, count)
+        for distance in (1, 2, 4, 8, 16):
+            other = pd.ptx.shfl.sync.up.b32(end, distance, 0, EVERY_LANE)
+            end += pd.select(pd.laneid >= distance, other.bitcast(u32), 0)
+        with pd.if_(expert < experts):
+            begins[expert] = before + end - count
+            ends[expert] = (before + end).to(s32)
+        before += pd.ptx.shfl.sync.idx.b32(end, LANES - 1, LANES - 1, EVERY_LANE).bitcast(u32)
+
+
+class Words:
+    """Parts of a row of `type`, of `access` bytes each, as float32 numbers and back."""
+
+    def __init__(self, type: Type, access: int) -> None:
+        self.type, self.access, self.each = type, access, access // type.bytes
+
+    def of_thread(self, width: Scalar) -> Iterable[Scalar]:
+        """The words of a row that are a thread's, each read and written by itself."""
+        return pd.range(pd.tid.x, width // self.each, THREADS)
+
+    def load(self, row: PointerValue, word: Scalar) -> list[Scalar]:
+        if self.access < WORD_BYTES:
+            return [row[word].to(f32)]
+        registers = pd.ptx.ld.global_.v4.b32(row + word * self.each)
+        per_register = REGISTER_BYTES // self.type.bytes
+        if per_register == 1:
+            return [register.bitcast(self.type) for register in registers]
+        return [part.to(f32) for register in registers for part in pd.unpack(register, self.type)]
+
+    def store(self, row: PointerValue, word: Scalar, numbers: list[Scalar]) -> None:
+        if self.access < WORD_BYTES:
+            row[word] = numbers[0].to(self.type)
+            return
+        per_register = REGISTER_BYTES // self.type.bytes
+        parts = [number.to(self.type) for number in numbers]
+        registers = [pd.pack(*parts[i : i + per_register]) for i in range(0, len(parts), per_register)]
+        pd.ptx.st.global_.v4.b32(row + word * self.each, [register.bitcast(b32) for register in registers])
+
+
+@pd.kernel(reqntid=THREADS)
+def combine_kernel(
+    rows: ptr[type], rank: ptr[s32], weights: ptr[f32], out: ptr[type], width: u32,
+    *, type: Type = f32, chosen: int = 2, access: int = 4,
+) -> None:  # fmt: skip
+    """out[t] = the sum over j of weights[t, j] * rows[rank[t, j]]. A block has a token."""
+    factors = [weights[pd.ctaid.x * chosen + j] for j in range(chosen)]
+    add_rows(Words(type, access), RowsOfToken(rank, width, chosen), rows, out, factors)
+
+
+@pd.kernel(reqntid=THREADS)
+def gather_kernel(
+    rows: ptr[type], rank: ptr[s32], out: ptr[type], width: u32,
+    *, type: Type = f32, chosen: int = 2, access: int = 4,
+) -> None:  # fmt: skip
+    """out[t] = the sum over j of rows[rank[t, j]]. A block has a token."""
+    add_rows(Words(type, access), RowsOfToken(rank, width, chosen), rows, out, [None] * chosen)
+
+
+@pd.kernel(reqntid=THREADS)
+def spread_kernel(
+    tokens: ptr[type], rank: ptr[s32], out: ptr[type], width: u32,
+    *, type: Type = f32, chosen: int = 2, access: int = 4,
+) -> None:  # fmt: skip
+    """out[rank[t, j]] = tokens[t]. A block has a token."""
+    words, at = Words(type, access), RowsOfToken(rank, width, chosen)
+    for word in words.of_thread(width):
+        numbers = words.load(tokens + at.token, word)
+        for begin in at.rows:
+            words.store(out + begin, word, numbers)
+
+
+@pd.kernel(reqntid=THREADS)
+def combine_backward_kernel(
+    gradient: ptr[type], rows: ptr[type], rank: ptr[s32], weights: ptr[f32],
+    of_rows: ptr[type], of_weights: ptr[f32], width: u32,
+    *, type: Type = f32, chosen: int = 2, access: int = 4,
+) -> None:  # fmt: skip
+    """of_rows[rank[t, j]] = weights[t, j] * gradient[t], of_weights[t, j] = gradient[t] · rows[rank[t, j]]."""
+    words, at = Words(type, access), RowsOfToken(rank, width, chosen)
+    first = pd.ctaid.x * chosen
+    factors, totals = [weights[first + j] for j in range(chosen)], [pd.var(f32, 0) for _ in range(chosen)]
+    for word in words.of_thread(width):
+        numbers = words.load(gradient + at.token, word)
+        read = [words.load(rows + begin, word) for begin in at.rows]
+        for begin, factor, total, others in zip(at.rows, factors, totals, read, strict=True):
+            for x, y in zip(numbers, others, strict=True):
+                total += x * y
+            words.store(of_rows + begin, word, [factor * x for x in numbers])
+    store_totals(totals, of_weights + first)
+
+
+class RowsOfToken:
+    """Where the token of a block and its rows begin, in elements."""
+
+    def __init__(self, rank: PointerValue, width: Scalar, chosen: int) -> None:
+        self.width, across = width, width.to(s64)
+        self.token = pd.ctaid.x.to(s64) * across
+        self.rows = [rank[pd.ctaid.x * chosen + j].to(s64) * across for j in range(chosen)]
+
+
+def add_rows(
+    words: Words, at: RowsOfToken, rows: PointerValue, out: PointerValue, factors: Sequence[Scalar | None]
+) -> None:
+    """The rows of a token, each times its factor where it has one, added up."""
+    for word in words.of_thread(at.width):
+        sums = [pd.cast(0, f32)] * words.each
+        read = [words.load(rows + begin, word) for begin in at.rows]
+        for factor, numbers in zip(factors, read, strict=True):
+            sums = [total + (x if factor is None else factor * x) for total, x in zip(sums, numbers, strict=True)]
+        words.store(out + at.token, word, sums)
+
+
+def store_totals(totals: Sequence[Var], target: PointerValue) -> None:
+    """What the threads of a block have in each of `totals`, added up."""
+    parts = pd.shared(f32, (THREADS // LANES, len(totals)))
+    for number, total in enumerate(totals):
+        for distance in (16, 8, 4, 2, 1):
+            total += pd.ptx.shfl.sync.bfly.b32(total, distance, 31, EVERY_LANE).bitcast(f32)
+        with pd.if_(pd.laneid == 0):
+            parts[pd.warpid, number] = total
+    pd.ptx.bar.sync(0)
+    with pd.if_(pd.tid.x < len(totals)):
+        total = pd.var(f32, 0)
+        for warp in range(THREADS // LANES):
+            total += parts[warp, pd.tid.x]
+        target[pd.tid.x] = total

@@ -2,7 +2,7 @@
 
     python examples/19_train_experts.py                  # on the emulator
     python examples/19_train_experts.py --device cuda    # on the GPU, larger and longer
-    torchrun --nproc_per_node=2 examples/19_train_experts.py [--device cuda] [--fsdp] [--steps=50]    # DDP, or sharded parameters
+    torchrun --nproc_per_node=2 examples/19_train_experts.py [--device cuda] [--steps=50]    # DDP; --fsdp: shards
 
 The model predicts the next symbol of a sequence of a hidden rule: an embedding, experts beside a shortcut, a linear
 layer. Both models begin with the same weights and see the same batches. Weights are float32, products are bfloat16.

@@ -33,7 +33,7 @@ PARTS = 1, 2, 3
 
 
 class Ours:
-    """Products of groups of rows, (rows, K) by (groups, K, N), and along them: (rows, M) and (rows, N) to (groups, M, N).
+    """Products of groups of rows, (rows, K) by (groups, K, N), and along them: (rows, M), (rows, N) to (groups, M, N).
     `ends` says where the rows of each group end."""
 
     @staticmethod
@@ -122,7 +122,7 @@ class Travel:
         for begin, end, ends in blocks[:before]:
             multiply((self.rank, begin), x[begin:end], ends, out[begin:end])
         arrived(works)
-        results = [multiply((rank, 0), *of_rank, None) for rank, of_rank in enumerate(zip(came, self.ends, strict=True))]
+        results = [multiply((rank, 0), came[rank], self.ends[rank], None) for rank in range(self.ranks)]
         works = exchange(results, returned)
         if self.parts == 1:
             arrived(works)

@@ -1,8 +1,9 @@
 """Measures candidates over many problems on this GPU, and fits the rates of the model by which kernels are chosen.
 
 `fit.py measure` writes what each took to benchmarks/results/fit.json, and with `--budget SECONDS` ends in time:
-problems come in a random order, so that fewer are fewer of each kind. `fit.py fit` turns such rows into the file of the
-GPU in ptxdsl/kernels/choose/, and says how far off the model is then. Without either, both.
+problems come in a random order, so that fewer are fewer of each kind. `fit.py measure --tables` adds rows of the shapes
+of the tables of BENCHMARKS.md, with the candidates that rates near those of now choose. `fit.py fit` turns such rows
+into the file of the GPU in ptxdsl/kernels/choose/, and says how far off the model is then. Without either, both.
 """
 
 from __future__ import annotations
@@ -13,20 +14,22 @@ import math
 import multiprocessing
 import pathlib
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 import common
-from fitting import KINDS, Row, fit, predicted, quality
+from fitting import KINDS, Row, fit, predicted, quality, values_of, with_values
 from protocols import REST_SECONDS, Budget, Gpu, Local, TorchGpu, rest, warm
+from shapes import ALIGNED
 
 from ptxdsl import driver
 from ptxdsl.kernels.choose import rates as choose_rates
 from ptxdsl.kernels.choose.candidates import of_convolutions, of_groups, of_products
 from ptxdsl.kernels.choose.gemm import shared, shared_config
-from ptxdsl.kernels.choose.model import CostModel, candidate, made, model_of
+from ptxdsl.kernels.choose.model import CostModel, Shape, candidate, made, model_of
 from ptxdsl.kernels.choose.rates import DEFAULT, known
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
@@ -45,6 +48,13 @@ RESTED = 10  # times what a problem takes is the rest before it
 PROCESSES = 8  # that assemble
 # Types, the width of copies, and how often they come
 TYPES_OF_PRODUCTS = [("f16", 16, 6), ("f16", 2, 1), ("f32", 16, 2), ("f64", 16, 1), ("s8", 16, 2)]
+
+
+NEIGHBOURS, DISTANCE = 24, 0.25  # rates near those of now, and how far off these are: a deviation of logarithms
+    24,
+    0.2,
+)  # rates near those of now: how many, and how far off, as a standard deviation of logarithms
+CHOSEN_BY_EACH, MOST_CHOSEN = 3, 12  # candidates
 
 
 class Trial(NamedTuple):
@@ -112,21 +122,48 @@ def products(rng: random.Random, model: CostModel, arch: str) -> Iterator[Proble
         n, k = rng.choice(WEIGHTS) if rng.random() < KNOWN else (extent(rng, 64, 16384), extent(rng, 64, 16384, 16))
         k += odd
         m = extent(rng, 8, 8192)
-        shape = m, n, k
-        configs = [c for c in of_products(inputs, width, True) if made(c, inputs).fits(arch)]
-        options = [
-            option
-            for config in configs
-            for option in shared(candidate(config, inputs), shape, width, True, model.multiprocessors)
-        ]
-        trials = [
-            Trial(
-                Row("product", name, (shape,), o.tile, o.config.warp, o.stages, 0.0, width, o.split_k, o.is_streamed),
-                shared_config(o, model.multiprocessors),
-            )
-            for o in options
-        ]
+        trials = trials_of(inputs, (m, n, k), width, model, arch)
         yield Problem(sampled(rng, trials), functools.partial(of_product, inputs, m, n, k))
+
+
+def trials_of(inputs: Type, shape: Shape, width: int, model: CostModel, arch: str) -> list[Trial]:
+    """All ways to compute a product."""
+    configs = [config for config in of_products(inputs, width, True) if made(config, inputs).fits(arch)]
+    options = [
+        option
+        for config in configs
+        for option in shared(candidate(config, inputs), shape, width, True, model.multiprocessors)
+    ]
+    return [
+        Trial(
+            Row(
+                "product", inputs.name, (shape,), o.tile, o.config.warp, o.stages, 0.0, width, o.split_k, o.is_streamed
+            ),
+            shared_config(o, model.multiprocessors),
+        )
+        for o in options
+    ]
+
+
+def tables(rng: random.Random, model: CostModel, arch: str) -> Iterator[Problem]:
+    """The products of BENCHMARKS.md in each type, with the ways that rates near those of `model` choose most often."""
+    models = [model, *(neighbour(rng, model) for _ in range(NEIGHBOURS))]
+    for name in sorted({name for name, *_ in TYPES_OF_PRODUCTS}):
+        for shape in ALIGNED:
+            trials = trials_of(TYPES[name], shape, 16, model, arch)
+            chosen: Counter[Row] = Counter()
+            for each in models:
+                times = {trial.row: predicted(each, trial.row) for trial in trials}
+                chosen.update(sorted(times, key=lambda row: times[row])[:CHOSEN_BY_EACH])  # noqa: B023
+            best = {row for row, _ in chosen.most_common(MOST_CHOSEN)}
+            known = [trial for trial in trials if trial.row in best]
+            yield Problem(known, functools.partial(of_product, TYPES[name], *shape))
+
+
+def neighbour(rng: random.Random, model: CostModel) -> CostModel:
+    """A model whose rates are off by some 25 %."""
+    values = {name: number * math.exp(rng.gauss(0, DISTANCE)) for name, number in values_of(model.rates).items()}
+    return CostModel(with_values(model.rates, values))
 
 
 def of_product(inputs: Type, m: int, n: int, k: int) -> Launch:
@@ -184,7 +221,7 @@ def problems(seed: int, kinds: Sequence[str], model: CostModel, arch: str) -> li
     return [problem for problem in every if is_short(model, problem)]
 
 
-PROBLEMS = {"product": products, "group": groups, "convolution": convolutions}
+PROBLEMS = {"product": products, "group": groups, "convolution": convolutions, "table": tables}
 
 
 def is_short(model: CostModel, problem: Problem) -> bool:
@@ -236,7 +273,7 @@ def gpu_facts() -> choose_rates.Gpu:
 
 def save(path: pathlib.Path, rows: Iterable[Row], kinds: Sequence[str] = KINDS) -> None:
     """Writes rows of these kinds, one a line, behind those of other kinds that are in the file, with the environment;
-    what came before an error is kept."""
+    what came before an error is kept. Rows of tables are added to all others."""
     earlier = json.loads(path.read_text()) if path.exists() and {*kinds} != {*KINDS} else {"rows": []}
     others = [Row.of(row) for row in earlier["rows"] if row["kind"] not in kinds]
     known: list[Row] = []
@@ -287,10 +324,11 @@ def main() -> None:
     kinds = "to measure and to fit; rows and rates of the others stay as they are (default: all)"
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help=kinds)
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="for all that is measured; fewer problems")
+    parser.add_argument("--tables", action="store_true", help="measure the shapes of BENCHMARKS.md, and add their rows")
     options = parser.parse_args()
-    rows = options.json or common.RESULTS / "fit.json"
+    rows, measured = options.json or common.RESULTS / "fit.json", ["table"] if options.tables else options.kinds
     if options.step != "fit":
-        save(rows, measure(options.seed, options.kinds, options.rounds, options.budget), options.kinds)
+        save(rows, measure(options.seed, measured, options.rounds, options.budget), measured)
     if options.step != "measure":
         fit_file(rows, options.out, options.kinds)
 

@@ -48,12 +48,7 @@ RESTED = 10  # times what a problem takes is the rest before it
 PROCESSES = 8  # that assemble
 # Types, the width of copies, and how often they come
 TYPES_OF_PRODUCTS = [("f16", 16, 6), ("f16", 2, 1), ("f32", 16, 2), ("f64", 16, 1), ("s8", 16, 2)]
-
-
 NEIGHBOURS, DISTANCE = 24, 0.25  # rates near those of now, and how far off these are: a deviation of logarithms
-    24,
-    0.2,
-)  # rates near those of now: how many, and how far off, as a standard deviation of logarithms
 CHOSEN_BY_EACH, MOST_CHOSEN = 3, 12  # candidates
 
 
@@ -154,7 +149,7 @@ def tables(rng: random.Random, model: CostModel, arch: str) -> Iterator[Problem]
             chosen: Counter[Row] = Counter()
             for each in models:
                 times = {trial.row: predicted(each, trial.row) for trial in trials}
-                chosen.update(sorted(times, key=lambda row: times[row])[:CHOSEN_BY_EACH])  # noqa: B023
+                chosen.update(sorted(times, key=lambda row: times[row])[:CHOSEN_BY_EACH])
             best = {row for row, _ in chosen.most_common(MOST_CHOSEN)}
             known = [trial for trial in trials if trial.row in best]
             yield Problem(known, functools.partial(of_product, TYPES[name], *shape))

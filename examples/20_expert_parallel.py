@@ -13,7 +13,7 @@ New here: ptxdsl.torch under torch.distributed, where NCCL has a stream of its o
 
 import os
 import sys
-from typing import NamedTuple
+from functools import reduce
 
 import torch
 import torch.distributed as dist
@@ -28,8 +28,8 @@ BENCH = "--bench" in sys.argv
 EXPERTS, CHOSEN = 8, 2
 TOKENS, WIDTH, HIDDEN = (16384, 2048, 4096) if BENCH else (4096, 512, 256) if ON_GPU else (48, 16, 24)
 MANY, NARROW = 65536, 1024  # instead of TOKENS, and of HIDDEN, where the exchange takes as long as the products
+WHEN = {False: "before", True: "beside"}
 DTYPE = torch.bfloat16 if ON_GPU else torch.float32  # which is multiplied as tf32
-PARTS = 1, 2, 3
 
 
 class Ours:
@@ -58,30 +58,12 @@ class OfTorch:
         return torch._grouped_mm(x.t(), y, offs=ends)
 
 
-def exchange(leaving, coming):
-    """Begins to send `leaving`, rows for each rank, and to receive `coming`, but for those of this one."""
-    others = [rank for rank in range(dist.get_world_size()) if rank != dist.get_rank()]
-    sent = [dist.P2POp(dist.isend, leaving[rank], rank) for rank in others if len(leaving[rank])]
-    received = [dist.P2POp(dist.irecv, coming[rank], rank) for rank in others if len(coming[rank])]
-    return dist.batch_isend_irecv(sent + received) if sent or received else []
-
-
-def arrived(works):
-    """What is launched from now on begins when these are done, all of which are taken from the list. With gloo, the
-    host waits for them."""
-    while works:
-        works.pop(0).wait()
-
-
 class Travel:
-    """Where the rows of a rank go, which are sorted by expert, and where those for its experts come from.
+    """Where the rows of a rank go, which are sorted by expert, and where those for its experts come from."""
 
-    Rows of one origin are a block; with `parts` of 3, those that stay are two. Blocks are known by (rank, first row).
-    """
-
-    def __init__(self, ends, parts):
+    def __init__(self, ends, overlap):
         """`ends` says where the rows of each expert end, int32. The host knows nothing of them before `wait`."""
-        self.ranks, self.rank, self.parts = dist.get_world_size(), dist.get_rank(), parts
+        self.ranks, self.rank, self.overlap = dist.get_world_size(), dist.get_rank(), overlap
         local = len(ends) // self.ranks
         first = self.rank * local
         every = ends.new_empty(self.ranks, len(ends))
@@ -99,47 +81,41 @@ class Travel:
         counts = self.last.diff(prepend=self.last.new_zeros(self.ranks, 1)).tolist()
         self.sent, self.received = counts[self.rank], [of_rank[self.rank] for of_rank in counts]
 
-    def staying(self):
-        """(first row, the row behind the last, ends) of each block that stays."""
-        count, ends = self.sent[self.rank], self.ends[self.rank]
-        if self.parts < 3:
-            return [(0, count, ends)]
-        half = count // 2
-        return [(0, half, ends.clamp(max=half)), (half, count, (ends - half).clamp_(min=0))]
-
-    def through(self, rows, multiply, before, meanwhile):
-        """The rows, each block multiplied where its experts are: `multiply(block, x, ends, out)` returns that, and
-        writes it to out, if any. So many blocks that stay are multiplied while others come, the rest, and what
-        `meanwhile` does, while these go back; with `parts` of 1 nothing happens at the same time."""
+    def through(self, rows, first, second, meanwhile):
+        """What two layers make of the rows, where their experts are: `first(origin, x)` gives what `second(origin, y,
+        out)` takes, which writes to out, if any, and returns it. While others come, this rank has the first layer of
+        the rows that stay; while they go back, the second one and what `meanwhile` does."""
         done, others = torch.empty_like(rows), list(self.received)
         others[self.rank] = 0
         leaving, returned = rows.split(self.sent), done.split(self.sent)
-        came = rows.new_empty(sum(others), rows.shape[1]).split(others)
-        x, out, blocks = leaving[self.rank], returned[self.rank], self.staying()
-        works = exchange(leaving, came)
-        if self.parts == 1:
-            arrived(works)
-        for begin, end, ends in blocks[:before]:
-            multiply((self.rank, begin), x[begin:end], ends, out[begin:end])
-        arrived(works)
-        results = [multiply((rank, 0), came[rank], self.ends[rank], None) for rank in range(self.ranks)]
-        works = exchange(results, returned)
-        if self.parts == 1:
-            arrived(works)
-        for begin, end, ends in blocks[before:]:
-            multiply((self.rank, begin), x[begin:end], ends, out[begin:end])
+        coming = rows.new_empty(sum(others), rows.shape[1]).split(others)
+        on_their_way = self.exchange(leaving, coming)
+        staying = first(self.rank, leaving[self.rank])
+        arrived(on_their_way)
+        results = [second(rank, first(rank, x), None) if len(x) else x for rank, x in enumerate(coming)]
+        on_their_way = self.exchange(results, returned)
+        second(self.rank, staying, returned[self.rank])
         meanwhile()
-        arrived(works)
+        arrived(on_their_way)
         return done
 
+    def exchange(self, leaving, coming):
+        """Begins to send `leaving`, rows for each rank, and to receive `coming`, but for those of this one; without
+        overlap nothing else happens until they are there."""
+        others = [rank for rank in range(self.ranks) if rank != self.rank]
+        sent = [dist.P2POp(dist.isend, leaving[rank], rank) for rank in others if len(leaving[rank])]
+        received = [dist.P2POp(dist.irecv, coming[rank], rank) for rank in others if len(coming[rank])]
+        works = dist.batch_isend_irecv(sent + received) if sent or received else []
+        if not self.overlap:
+            arrived(works)
+        return works
 
-class Block(NamedTuple):
-    """Rows that were multiplied together, before and after the first layer, and what the second one took."""
 
-    rows: torch.Tensor
-    hidden: torch.Tensor
-    active: torch.Tensor
-    ends: torch.Tensor
+def arrived(works):
+    """What is launched from now on begins when these are done, all of which are taken from the list. With gloo, the
+    host waits for them."""
+    while works:
+        works.pop(0).wait()
 
 
 class ThroughExperts(torch.autograd.Function):
@@ -147,42 +123,45 @@ class ThroughExperts(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, rows, up, down, travel, products):
-        blocks = {}
+        kept = {}  # by the rank whose rows they are: rows, and what the layers give and take between them
 
-        def multiply(block, x, ends, out):
-            if not len(x):
-                return x
-            hidden = products.rows(x, up, ends)
-            blocks[block] = Block(x, hidden, nn.functional.silu(hidden), ends)
-            return products.rows(blocks[block].active, down, ends, out)
+        def first(origin, x):
+            return x, products.rows(x, up, travel.ends[origin])
 
-        done = travel.through(rows, multiply, before=1, meanwhile=lambda: None)
-        ctx.travel, ctx.products, ctx.blocks = travel, products, list(blocks)
-        ctx.save_for_backward(up, down, *(tensor for block in blocks.values() for tensor in block))
+        def second(origin, layer, out):
+            x, hidden = layer
+            kept[origin] = x, hidden, nn.functional.silu(hidden)
+            return products.rows(kept[origin][-1], down, travel.ends[origin], out)
+
+        done = travel.through(rows, first, second, lambda: None)
+        ctx.travel, ctx.products, ctx.origins = travel, products, list(kept)
+        ctx.save_for_backward(up, down, *(tensor for of_origin in kept.values() for tensor in of_origin))
         return done
 
     @staticmethod
     def backward(ctx, gradient):
         up, down, *saved = ctx.saved_tensors
-        blocks = {block: Block(*saved[4 * n : 4 * n + 4]) for n, block in enumerate(ctx.blocks)}
-        products, of_up, of_down = ctx.products, torch.zeros_like(up), torch.zeros_like(down)
-        gradients = []
+        kept = {origin: saved[3 * n : 3 * n + 3] for n, origin in enumerate(ctx.origins)}
+        travel, products, of_up, of_down = ctx.travel, ctx.products, [], []
 
-        def multiply(block, x, ends, out):
-            if not len(x):
-                return x
-            of_active = products.rows(x, down.mT, ends)
-            of_hidden = torch.ops.aten.silu_backward(of_active, blocks[block].hidden)
-            gradients.append((blocks[block], x, of_hidden))
-            return products.rows(of_hidden, up.mT, ends, out)
+        def second(origin, of_done):
+            return of_done, products.rows(of_done, down.mT, travel.ends[origin])
+
+        def first(origin, layer, out):
+            of_done, of_active = layer
+            of_hidden = torch.ops.aten.silu_backward(of_active, kept[origin][1])
+            gradients[origin] = of_done, of_hidden
+            return products.rows(of_hidden, up.mT, travel.ends[origin], out)
 
         def of_weights():
-            for block, of_done, of_hidden in gradients:
-                of_down.add_(products.along(block.active, of_done, block.ends))
-                of_up.add_(products.along(block.rows, of_hidden, block.ends))
+            for origin, (of_done, of_hidden) in gradients.items():
+                x, _, active = kept[origin]
+                of_down.append(products.along(active, of_done, travel.ends[origin]))
+                of_up.append(products.along(x, of_hidden, travel.ends[origin]))
 
-        of_rows = ctx.travel.through(gradient.contiguous(), multiply, before=2, meanwhile=of_weights)
-        return of_rows, of_up, of_down, None, None
+        gradients = {}
+        of_rows = travel.through(gradient.contiguous(), second, first, of_weights)
+        return of_rows, *(reduce(torch.Tensor.add_, each) for each in (of_up, of_down)), None, None
 
 
 class ExpertParallel(nn.Module):
@@ -195,9 +174,9 @@ class ExpertParallel(nn.Module):
         self.up = nn.Parameter(torch.empty(local, width, hidden))
         self.down = nn.Parameter(torch.empty(local, hidden, width))
 
-    def forward(self, tokens, parts=1):
+    def forward(self, tokens, overlap=True):
         routes = route(self.router(tokens), self.chosen)
-        travel = Travel(routes.ends, parts)
+        travel = Travel(routes.ends, overlap)
         rows = dispatch(tokens, routes)
         travel.wait()
         return combine(ThroughExperts.apply(rows, self.up, self.down, travel, self.products), routes)
@@ -244,11 +223,11 @@ def reference(weights, tokens, gradient):
     return [each.detach().cpu().numpy() for each in (out, tokens.grad, router.grad, up.grad, down.grad)]
 
 
-def results(weights, tokens, gradient, parts):
+def results(weights, tokens, gradient, overlap):
     """The same by all ranks, each with its share of tokens and experts."""
     ranks, rank = dist.get_world_size(), dist.get_rank()
     model, share = layer(weights, tokens.device), tokens.chunk(ranks)[rank].clone().requires_grad_()
-    out = model(share, parts)
+    out = model(share, overlap)
     out.backward(gradient.chunk(ranks)[rank])
     dist.all_reduce(model.router.weight.grad)
     of_tokens, of_up, of_down = (gathered(each) for each in (share.grad, model.up.grad, model.down.grad))
@@ -270,10 +249,12 @@ def compare(device):
     gradient = torch.randn(TOKENS, WIDTH, generator=generator).to(device, DTYPE)
     exact = reference(weights, tokens, gradient)
     names = "output", "gradient of the tokens", "of the router", "of the first layer", "of the second layer"
-    for parts in PARTS:
-        for name, result, expected in zip(names, results(weights, tokens, gradient, parts), exact, strict=True):
+    for overlap in (False, True):
+        for name, result, expected in zip(names, results(weights, tokens, gradient, overlap), exact, strict=True):
             if dist.get_rank() == 0:
-                title = f"{name}, {ranks} rank{'s' * (ranks > 1)}, {parts} part{'s' * (parts > 1)}"
+                title = (
+                    f"{name}, {ranks} rank{'s' * (ranks > 1)}, rows travel {'beside' if overlap else 'before'} products"
+                )
                 check(title, result.float(), expected, tolerance=(0.02 if ON_GPU else 0.004) * abs(expected).max())
 
 
@@ -306,13 +287,16 @@ def bench_layer(device, count, hidden):
     gradient = torch.randn(count, WIDTH, device=device, dtype=DTYPE)
     for name, products in (("ptxdsl", Ours), ("torch._grouped_mm", OfTorch)):
         model = layer(weights, device, products, hidden)
-        for parts in PARTS:
+        for overlap in (False, True):
             with torch.no_grad():
-                forward = milliseconds(lambda: model(tokens, parts))  # noqa: B023
-            both = milliseconds(lambda: model(tokens, parts).backward(gradient))  # noqa: B023
+                forward = milliseconds(lambda: model(tokens, overlap))  # noqa: B023
+            both = milliseconds(lambda: model(tokens, overlap).backward(gradient))  # noqa: B023
             if dist.get_rank() == 0:
                 rates = " forward, ".join(f"{count * ranks / each / 1e3:.2f}" for each in (forward, both))
-                print(f"    {name:18} {parts} parts: {rates} with backward, million tokens a second", flush=True)
+                print(
+                    f"    {name:18} {WHEN[overlap]} products: {rates} with backward, million tokens a second",
+                    flush=True,
+                )
 
 
 def main():

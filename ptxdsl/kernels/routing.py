@@ -123,7 +123,7 @@ def add_up_experts(begins: ArrayView, ends: PointerValue, experts: int) -> None:
         before += pd.ptx.shfl.sync.idx.b32(end, LANES - 1, LANES - 1, EVERY_LANE).bitcast(u32)
 
 
-class Words:
+class RowWords:
     """Parts of a row of `type`, of `access` bytes each, as float32 numbers and back."""
 
     def __init__(self, type: Type, access: int) -> None:
@@ -159,7 +159,7 @@ def combine_kernel(
 ) -> None:  # fmt: skip
     """out[t] = the sum over j of weights[t, j] * rows[rank[t, j]]. A block has a token."""
     factors = [weights[pd.ctaid.x * chosen + j] for j in range(chosen)]
-    add_rows(Words(type, access), RowsOfToken(rank, width, chosen), rows, out, factors)
+    add_rows(RowWords(type, access), RowsOfToken(rank, width, chosen), rows, out, factors)
 
 
 @pd.kernel(reqntid=THREADS)
@@ -168,7 +168,7 @@ def gather_kernel(
     *, type: Type = f32, chosen: int = 2, access: int = 4,
 ) -> None:  # fmt: skip
     """out[t] = the sum over j of rows[rank[t, j]]. A block has a token."""
-    add_rows(Words(type, access), RowsOfToken(rank, width, chosen), rows, out, [None] * chosen)
+    add_rows(RowWords(type, access), RowsOfToken(rank, width, chosen), rows, out, [None] * chosen)
 
 
 @pd.kernel(reqntid=THREADS)
@@ -177,7 +177,7 @@ def spread_kernel(
     *, type: Type = f32, chosen: int = 2, access: int = 4,
 ) -> None:  # fmt: skip
     """out[rank[t, j]] = tokens[t]. A block has a token."""
-    words, at = Words(type, access), RowsOfToken(rank, width, chosen)
+    words, at = RowWords(type, access), RowsOfToken(rank, width, chosen)
     for word in words.of_thread(width):
         numbers = words.load(tokens + at.token, word)
         for begin in at.rows:
@@ -191,7 +191,7 @@ def combine_backward_kernel(
     *, type: Type = f32, chosen: int = 2, access: int = 4,
 ) -> None:  # fmt: skip
     """of_rows[rank[t, j]] = weights[t, j] * gradient[t], of_weights[t, j] = gradient[t] · rows[rank[t, j]]."""
-    words, at = Words(type, access), RowsOfToken(rank, width, chosen)
+    words, at = RowWords(type, access), RowsOfToken(rank, width, chosen)
     first = pd.ctaid.x * chosen
     factors, totals = [weights[first + j] for j in range(chosen)], [pd.var(f32, 0) for _ in range(chosen)]
     for word in words.of_thread(width):
@@ -214,7 +214,7 @@ class RowsOfToken:
 
 
 def add_rows(
-    words: Words, at: RowsOfToken, rows: PointerValue, out: PointerValue, factors: Sequence[Scalar | None]
+    words: RowWords, at: RowsOfToken, rows: PointerValue, out: PointerValue, factors: Sequence[Scalar | None]
 ) -> None:
     """The rows of a token, each times its factor where it has one, added up."""
     for word in words.of_thread(at.width):

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from ptxdsl.arrays import type_of
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.routing import (
     COUNTERS,
     LANES,
@@ -50,8 +49,7 @@ def _access(*rows: Tensor) -> dict[str, Any]:
     dtype, size = rows[0].dtype, rows[0].element_size()
     if dtype not in TYPES:
         raise LaunchError(
-            f"rows are {describe_type(type_of(dtype))}; those of float16, bfloat16 and float32 are moved",
-            help="convert them before",
+            f"rows are {dtype}; those of float16, bfloat16 and float32 are moved", help="convert them before"
         )
     is_wide = rows[0].shape[1] * size % WORD_BYTES == 0 and all(each.data_ptr() % WORD_BYTES == 0 for each in rows)
     return {"type": type_of(dtype), "access": WORD_BYTES if is_wide else size}
@@ -148,7 +146,8 @@ class Routes(NamedTuple):
 def route(scores: Tensor, chosen: int) -> Routes:
     """The best experts of each token by scores (tokens, experts). The host waits for nothing."""
     best, experts = scores.topk(chosen, dim=-1)
-    return Routes(*sort_by_expert(experts, scores.shape[1]), best.softmax(-1, dtype=torch.float32))
+    rank, ends = sort_by_expert(experts, scores.shape[1])
+    return Routes(rank, ends, best.softmax(-1, dtype=torch.float32))
 
 
 def dispatch(tokens: Tensor, routes: Routes) -> Tensor:

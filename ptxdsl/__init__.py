@@ -17,6 +17,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from ptxdsl.imported import Watched, note
+
 if TYPE_CHECKING:
     from ptxdsl import assemble as assemble
     from ptxdsl import config as config
@@ -163,11 +165,22 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *_SHADOWING, *globals()})
 
 
-class _Package(ModuleType):
+def _is_whole() -> bool:
+    """Whether each name that was loaded is that of its module still."""
+    modules = ((name, sys.modules.get(f"{__name__}.{_HOME.get(name, 'types')}")) for name in (*__all__, *_SHADOWING))
+    return all(
+        name not in globals() or globals()[name] is getattr(module, _SPELLED.get(name, name), None)
+        for name, module in modules
+    )
+
+
+class _Package(Watched):
     """Keeps `pd.kernel`, `pd.parse` and `pd.emulate` functions when the modules of these names are imported."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in __all__ or not isinstance(value, ModuleType):
+        if isinstance(value, ModuleType) and name in __all__:
+            note(value)
+        else:
             super().__setattr__(name, value)
 
 

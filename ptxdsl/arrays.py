@@ -140,6 +140,12 @@ def unwrapped(argument: object) -> Any:
     return argument.array if isinstance(argument, Strided) else argument
 
 
+def is_masked(value: object) -> bool:
+    """Whether it is a masked array of numpy, whose module is loaded where there is one: that takes 10 ms."""
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    return masked is not None and isinstance(value, masked)
+
+
 class Library(Protocol):
     """How to ask the arrays of one library, without a protocol object in between: a launch has no time for that.
 

@@ -18,7 +18,7 @@ from ptxdsl.errors import Error, LaunchError, TraceError, here, names_here, publ
 from ptxdsl.lower import lower
 from ptxdsl.runtime.dispatch import KeptLaunch, Launch
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
-from ptxdsl.trace import trace
+from ptxdsl.trace import Traced, trace
 from ptxdsl.trace.builder import is_name
 from ptxdsl.trace.captured import Captures, Traceable, captures, constant_key
 from ptxdsl.trace.signature import REQUIRED, KernelSignature, signature
@@ -28,15 +28,18 @@ if TYPE_CHECKING:
     import ptxdsl.assemble as assembling
     import ptxdsl.parse as parsing
     from ptxdsl.assemble import Cubin, Resources
+    from ptxdsl.runtime import kept as keeping
     from ptxdsl.runtime import shape as shapes
     from ptxdsl.runtime import values
     from ptxdsl.runtime import variables as module_variables
+    from ptxdsl.runtime.kept import KeptTrace
     from ptxdsl.runtime.launch import Compiled
     from ptxdsl.runtime.variables import ModuleMemory, ModuleVariable
     from ptxdsl.trace import named as naming
     from ptxdsl.trace.named import PythonNames
 else:
     assembling = Late("ptxdsl.assemble")
+    keeping = Late("ptxdsl.runtime.kept")
     parsing = Late("ptxdsl.parse")
     module_variables = Late("ptxdsl.runtime.variables")
     shapes = Late("ptxdsl.runtime.shape")
@@ -207,7 +210,7 @@ class Kernel(AnyKernel):
         if key not in self._variants:
             if len(self._variants) >= MOST_VARIANTS:
                 del self._variants[next(iter(self._variants))]  # the oldest; constants may be new at each call
-            self._variants[key] = self._trace(arch, lineinfo, values)
+            self._variants[key] = self._made(arch, lineinfo, values, read)
         variant = self._variants[key]
         variant.captures = read
         return variant
@@ -220,13 +223,36 @@ class Kernel(AnyKernel):
             self._read = captures([self.signature.function, *self.signature.captured])
         return self._read
 
-    def _trace(self, arch: str, lineinfo: bool, values: dict[str, object]) -> Variant:
+    def _made(self, arch: str, lineinfo: bool, values: dict[str, object], read: Captures) -> Variant:
+        """The variant by what is kept on disk of a kernel of the package, else by a trace."""
         assembling.check_arch(arch)
-        traced = trace(self.signature, values, arch=arch, directives=self.options.directives(values))
-        parameters = [(p.name, p.type) for p in traced.parameters]
-        check_blocks(traced.module)
+        folder, function = config.current().cache_dir, self.signature.function
+        name = None
+        if folder is not None and not read.key:
+            promises = tuple((each.name, each.arguments) for each in self.options.directives(values))
+            name = keeping.name_of(function, self, arch, lineinfo, promises, constants=values)
+        known = keeping.load(folder, name) if name else None
+        if known is not None:
+            return self._as_kept(arch, values, known)
+        traced = self._traced(arch, values)
         text = lower(traced.module, lineinfo=lineinfo)
-        return Variant(self.name, arch, traced.module, text, parameters, traced.dynamic_bytes, arrays=traced.arrays)
+        parameters = [(p.name, p.type) for p in traced.parameters]
+        variant = Variant(self.name, arch, lambda: traced, text, parameters, traced.dynamic_bytes)
+        if name and not traced.warned:
+            keeping.keep(folder, name, variant)
+        return variant
+
+    def _as_kept(self, arch: str, values: dict[str, object], known: KeptTrace) -> Variant:
+        parameters = [(p.name, p.type) for p in self.signature.parameters(values)]
+        return Variant(
+            self.name, arch, functools.partial(self._traced, arch, values), known.text, parameters, known.dynamic_bytes,
+            kept_written=frozenset(known.written),
+        )  # fmt: skip
+
+    def _traced(self, arch: str, values: dict[str, object]) -> Traced:
+        traced = trace(self.signature, values, arch=arch, directives=self.options.directives(values))
+        check_blocks(traced.module)
+        return traced
 
     def python_names(self, arch: str, constants: Mapping[str, object]) -> PythonNames:
         """What Python calls the registers and arrays of a variant, for debuggers."""

@@ -9,6 +9,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import cli, f32, ptr
 from ptxdsl.assemble import assemble, cache
+from ptxdsl.runtime.kept import KeptTrace, packed
 
 
 @pd.kernel
@@ -53,6 +54,14 @@ def test_json_says_the_same(folder, run):
     assert sorted(entry["arch"] or "" for entry in facts["entries"]) == ["", "sm_80", "sm_90a"]
     assert {tuple(entry["kernels"]) for entry in facts["entries"]} == {("doubled",), ()}
     assert max(entry["age_seconds"] for entry in facts["entries"]) >= 2 * 86400
+
+
+def test_a_trace_is_listed_beside_the_cubin_that_was_made_of_it(folder, run):
+    trace = KeptTrace("gemm_kernel", "sm_80", 0, [], {}, ".version 8.0")
+    cache.store(folder, cache.key(["a trace"]), packed(trace))
+    assert any(line.endswith("gemm_kernel for sm_80, as PTX") for line in run()[1].splitlines())
+    facts = [entry for entry in json.loads(run("--json")[1])["entries"] if entry["traced"]]
+    assert [(entry["kernels"], entry["arch"]) for entry in facts] == [(["gemm_kernel"], "sm_80")]
 
 
 def test_clear_removes_entries_and_nothing_else(folder, run):

@@ -1,4 +1,4 @@
-"""The cubins and the results of tuning that are kept on disk: `ptxdsl cache`."""
+"""The cubins, the traces and the results of tuning that are kept on disk: `ptxdsl cache`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from ptxdsl import assemble, config
 from ptxdsl.assemble import cache
 from ptxdsl.cli.process import UsageError
+from ptxdsl.runtime import kept
 from ptxdsl.tune import records
 from ptxdsl.tune.records import TuningRecord
 
@@ -21,20 +22,21 @@ _AGES = (("day", _DAY), ("hour", 60 * 60), ("minute", 60), ("second", 1))
 
 @dataclass(frozen=True, slots=True)
 class KeptCubin:
-    """An entry of the cache with the kernels that it holds, or what tuning found; none of both if this version of
-    ptxdsl does not use it."""
+    """An entry of the cache with the kernels that it holds, as machine code or `traced` to PTX, or what tuning found;
+    none of these if this version of ptxdsl does not use it."""
 
     entry: cache.CacheEntry
     kernels: tuple[str, ...]
     arch: str
     seconds: float
     tuning: TuningRecord | None = None
+    traced: bool = False
 
     def facts(self) -> dict[str, object]:
         """For JSON."""
         entry = self.entry
         return {
-            "name": entry.name, "kernels": self.kernels, "arch": self.arch or None,
+            "name": entry.name, "kernels": self.kernels, "arch": self.arch or None, "traced": self.traced,
             "bytes": entry.bytes, "age_seconds": round(self.seconds),
             "tuning": None if self.tuning is None else asdict(self.tuning),
         }  # fmt: skip
@@ -42,6 +44,8 @@ class KeptCubin:
     def line(self) -> str:
         """For people."""
         holds = f"{', '.join(self.kernels)} for {self.arch}" if self.arch else "of another version, not used"
+        if self.traced:
+            holds += ", as PTX"
         if (tuned := self.tuning) is not None:
             holds = f"{tuned.kernel} tuned for {tuned.gpu}, {tuned.key}: {tuned.config}, {tuned.microseconds:.4g} us"
         return f"{self.entry.bytes:>10} bytes  {age(self.seconds):>10}  {holds}"
@@ -50,7 +54,9 @@ class KeptCubin:
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command `cache`."""
     parser = commands.add_parser(
-        "cache", help="the cubins and the tuning that are kept on disk", description="Lists what is kept, or clears it."
+        "cache",
+        help="the cubins, the traces and the tuning that are kept on disk",
+        description="Lists what is kept, or clears it.",
     )
     parser.add_argument("action", nargs="?", choices=("list", "clear"), default="list", help="default list")
     parser.add_argument("--older-than", type=_days, metavar="DAYS", default=0.0, help="those alone that are as old")
@@ -96,7 +102,11 @@ def _kept(folder: Path | None, entry: cache.CacheEntry, cubin: assemble.Cubin | 
     """What an entry holds."""
     if cubin is not None:
         return KeptCubin(entry, tuple(cubin.kernels), cubin.arch, now - entry.written)
-    return KeptCubin(entry, (), "", now - entry.written, records.load(folder, entry.name))
+    content = cache.load(folder, entry.name)
+    trace = kept.read(content)
+    if trace is not None:
+        return KeptCubin(entry, (trace.kernel,), trace.arch, now - entry.written, traced=True)
+    return KeptCubin(entry, (), "", now - entry.written, None if content is None else records.read(content))
 
 
 def _clear(folder: Path, cubins: Sequence[KeptCubin]) -> None:

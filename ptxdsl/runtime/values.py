@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ptxdsl import types
-from ptxdsl.arrays import Array, Strided, Struct, describe, unwrapped
+from ptxdsl.arrays import Array, Strided, Struct, describe, is_masked, unwrapped
 from ptxdsl.isa.tensor_map import MAP_BYTES
 from ptxdsl.runtime.shape import refuse
 from ptxdsl.runtime.tensor_maps import map_of, mapped_array
@@ -126,7 +126,7 @@ def _typed_array(name: str, kind: Type | Pointer | TensorMap, argument: object, 
         array = describe(unwrapped(argument), stream)
     except BufferError as reason:
         refuse(f"`{name}` cannot be used: {reason}", "pass an array with memory of its own on the host or a GPU")
-    if isinstance(unwrapped(argument), np.ma.MaskedArray):
+    if is_masked(unwrapped(argument)):
         refuse(
             f"`{name}` is a masked array, and a kernel would not see the mask",
             f"pass its values, {name}.data, or {name}.filled(0) with another number where it is masked",

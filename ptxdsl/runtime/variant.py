@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ptxdsl import ir
 from ptxdsl.driver import Late
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ptxdsl.runtime.launch import Compiled
     from ptxdsl.runtime.loaded import Image
     from ptxdsl.runtime.variables import ModuleMemory
+    from ptxdsl.trace import Traced
     from ptxdsl.trace.shared_arrays import SharedArray
 else:
     arguments = Late("ptxdsl.runtime.arguments")
@@ -42,21 +43,36 @@ class Variant:
 
     `dynamic_bytes` of shared memory are needed at launch; None leaves that to the caller. `captures` is what the
     kernel's function read of Python when it was traced; `memory` holds the variables of a module that was parsed.
-    `arrays` are those in shared memory that the function declared.
+    `program` is a module, or what traces the kernel to one: a text that was kept is needed without. `kept_written` are
+    the pointers through which it may write, where they are known beside the text.
     """
 
     name: str
     arch: str
-    module: ir.Module
+    program: ir.Module | Callable[[], Traced] = field(repr=False)
     text: str
     parameters: Sequence[Parameter]
     dynamic_bytes: int | None = 0
     parsed: ir.Module | None = field(default=None, repr=False)
     captures: Captures = field(default=NOTHING, repr=False)
     memory: ModuleMemory | None = field(default=None, repr=False)
-    arrays: tuple[SharedArray, ...] = field(default=(), repr=False)
+    kept_written: frozenset[str] | None = field(default=None, repr=False)
     _cubins: dict[str, Cubin] = field(default_factory=dict, repr=False)
     _compiled: dict[str, Compiled] = field(default_factory=dict, repr=False)
+
+    @property
+    def module(self) -> ir.Module:
+        """The program as it was traced or parsed."""
+        return self.program if isinstance(self.program, ir.Module) else self._traced.module
+
+    @property
+    def arrays(self) -> tuple[SharedArray, ...]:
+        """The arrays in shared memory that the kernel's function declared."""
+        return () if isinstance(self.program, ir.Module) else self._traced.arrays
+
+    @cached_property
+    def _traced(self) -> Traced:
+        return cast("Callable[[], Traced]", self.program)()
 
     @cached_property
     def read(self) -> ir.Module:
@@ -97,6 +113,8 @@ class Variant:
     @cached_property
     def written(self) -> frozenset[str]:
         """The pointers through which it may write, by the names in messages."""
+        if self.kept_written is not None:
+            return self.kept_written
         function = next(f for f in self.module.kernels if f.name == self.name)
         names = [name for parameter in self.parameters for name, _ in arguments.leaves_of(*parameter)]
         called = {p.name: name for p, name in zip(function.parameters, names, strict=True)}

@@ -31,13 +31,14 @@ from ptxdsl.types import Pointer, Type, b8, bits, u64
 class Traced:
     """A traced kernel; `dynamic_bytes` of shared memory are needed at launch, None if that is for the caller to say.
 
-    `arrays` are those in shared memory, by their names in Python.
+    `arrays` are those in shared memory, by their names in Python; `warned` says that there was a warning.
     """
 
     module: ir.Module
     parameters: tuple[Parameter, ...]
     dynamic_bytes: int | None
     arrays: tuple[SharedArray, ...] = ()
+    warned: bool = False
 
 
 def trace(
@@ -62,10 +63,10 @@ def trace(
             check_rounds(builder, traced)
         finally:
             after.restore()
-    warn_unread(builder)
+    warned = warn_unread(builder)
     builder.function.body = builder.finished()
     module = ir.Module((arch,), items=builder.module.items(builder.function))
-    return Traced(module, parameters, builder.dynamic_bytes, shared_arrays(builder))
+    return Traced(module, parameters, builder.dynamic_bytes, shared_arrays(builder), warned)
 
 
 def _outside(found: KernelSignature, constants: Mapping[str, object]) -> Names:

@@ -17,14 +17,17 @@ from ptxdsl.trace.liveness import live_after, names_of
 _registries: dict[str, dict[Any, Any]] = {}  # what Python has shown already, by file
 
 
-def warn_unread(builder: Builder) -> None:
-    """Warns, at the user's line, of each instruction whose results are thrown away."""
+def warn_unread(builder: Builder) -> bool:
+    """Warns, at the user's line, of each instruction whose results are thrown away. Whether there is one."""
+    warned = False
     for registers, instruction, site in builder.computed:
         if builder.used.isdisjoint(map(id, registers)) and _is_dropped(site):
             location = site.location
             registry = _registries.setdefault(location.file, {})
             text = _message(instruction, location.text[slice(*location.columns)])
             warnings.warn_explicit(text, UnusedResultWarning, location.file, location.line, registry=registry)
+            warned = True
+    return warned
 
 
 def _is_dropped(site: Site) -> bool:

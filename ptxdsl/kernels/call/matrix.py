@@ -187,7 +187,7 @@ def _of_types(name: str, types: str) -> str:
 
 def _check_memory(name: str, owner: object, array: arrays.Array) -> None:
     assert array.type is not None
-    if isinstance(owner, np.ma.MaskedArray):
+    if arrays.is_masked(owner):
         does, bare = ("writes", f"{name}.data") if is_output(name) else ("reads", f"{name}.filled(0)")
         raise LaunchError(
             f"`{name}` is a masked array, and a kernel {does} what is under the mask",

@@ -1,0 +1,91 @@
+"""The modules of this package as they were when they were imported, and whether they are so still.
+
+What a file of the package says is what runs, unless it was written since, or somebody has put another function, class
+or number into its module. Python sets a module as an attribute of its package as soon as it has been imported: nobody
+else has had it before.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+
+LOADED_NS = time.time_ns()  # since 1970
+ROOT = os.path.dirname(os.path.abspath(__file__))
+_CLOCK_NS = 2 * 10**9  # by which the clock of files may be behind that of processes
+_INSIDE = f"{__name__.partition('.')[0]}."
+_OF_PYTHON = "__slotnames__"  # which copy() adds to a class
+_Space = tuple[Mapping[str, object], dict[str, object]]
+_noted: dict[str, tuple[ModuleType, list[_Space]]] = {}
+"""Each module, with its names and those of its classes, and what these were."""
+
+
+class Watched(ModuleType):
+    """A package whose modules are noted when they have been imported."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if isinstance(value, ModuleType) and value.__name__ == f"{self.__name__}.{name}":
+            note(value)
+        super().__setattr__(name, value)
+
+
+def note(module: ModuleType) -> None:
+    """Notes a module, and those that came with it."""
+    name = module.__name__
+    if name in _noted and _noted[name][0] is module:
+        return
+    classes = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == name]
+    spaces: list[Mapping[str, object]] = [vars(module), *map(vars, dict.fromkeys(classes))]
+    _noted[name] = module, [(space, dict(space)) for space in spaces]
+    if hasattr(module, "__path__"):
+        for inner, each in list(sys.modules.items()):
+            if inner.startswith(f"{name}."):
+                note(each)
+        module.__class__ = Watched
+
+
+def are_unchanged(names: Iterable[str]) -> bool:
+    """Whether modules, by their names, and their classes hold what they held when they were imported."""
+    return all(name in _noted and _noted[name][0] is sys.modules[name] and _is_same(name) for name in names)
+
+
+def _is_same(name: str) -> bool:
+    for now, before in _noted[name][1]:
+        if len(now) != len(before) or not all(map(operator.is_, now.values(), before.values())):
+            held, was = _parts(now), _parts(before)
+            if held.keys() != was.keys() or not all(held[each] is was[each] for each in was):
+                return False
+    return True
+
+
+def _parts(space: Mapping[str, object]) -> dict[str, object]:
+    """What is in a namespace but the modules of a package, which come one by one."""
+    return {name: part for name, part in space.items() if name != _OF_PYTHON and not isinstance(part, ModuleType)}
+
+
+def file_stamps(names: Iterable[str]) -> dict[str, str] | None:
+    """The stamps of the files of modules, by their paths within the package; None where one has none."""
+    stamps: dict[str, str] = {}
+    for name in names:
+        path = os.path.relpath(getattr(sys.modules[name], "__file__", None) or ROOT, ROOT)
+        known = file_stamp(path)
+        if known is None:
+            return None
+        stamps[path] = known
+    return stamps
+
+
+def file_stamp(path: str) -> str | None:
+    """What tells one version of a file of the package from others; None where there is none, or where it was written
+    after the package was loaded, so that this process may run another version."""
+    try:
+        status = os.stat(f"{ROOT}{os.sep}{path}")
+    except OSError:
+        return None
+    if max(status.st_mtime_ns, status.st_ctime_ns) > LOADED_NS - _CLOCK_NS:
+        return None
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"

@@ -55,6 +55,7 @@ unwaited-async: ld.shared.b16 touches 2 bytes at tile[248], to which an asynchro
   mine.py:8 | pd.ptx.cp.async_.cg.shared.global_(tile.address(pd.tid.x, 0), source + pd.tid.x * 8, 16)
               ^
   by thread (0, 0, 0) of block (0, 0, 0) and 31 more threads
+  help: wait for the copy before, by its group or by its mbarrier
 """
 SAXPY = """\
 saxpy[8, 128](float32[1000], float32[1000], 2.0, 1000): clean
@@ -69,7 +70,8 @@ out-of-bounds: st.global.f32 writes 4 bytes at x[30]; x has 30 f32
 """
 TOLD = (
     "ld.shared.b16 touches 2 bytes at tile[248], to which an asynchronous copy is still under way, "
-    "by thread (0, 0, 0) of block (0, 0, 0) and 31 more threads (reversed_rows[1, 32](float16[256], float16[32]))"
+    "by thread (0, 0, 0) of block (0, 0, 0) and 31 more threads (reversed_rows[1, 32](float16[256], float16[32])); "
+    "help: wait for the copy before, by its group or by its mbarrier"
 )
 
 
@@ -163,7 +165,7 @@ def test_json(check, tmp_path):
             {
                 "kind": "unwaited-async",
                 "message": "ld.shared.b16 touches 2 bytes at tile[248], to which an asynchronous copy is still under way",
-                "help": "",
+                "help": "wait for the copy before, by its group or by its mbarrier",
                 "locations": [
                     {"file": "mine.py", "line": 11, "column": 24, "end_column": 25,
                      "source": "target[pd.tid.x] = tile[31 - pd.tid.x, 0]"},

@@ -130,7 +130,7 @@ class TensorCopy(Bulk):
         if int(i.dim[0]) != description.rank:
             problem = f"the tensor map has {description.rank} dimensions, and the instruction takes boxes of {i.dim[0]}"
         if problem is not None:
-            m.fail("tensor-map", problem, which)
+            m.fail("tensor-map", problem, which, "make the map for this instruction: pd.TensorMap(type, box)")
         return problem is None
 
     def begins_well(self, m: Step, shared: np.ndarray | None, which: np.ndarray) -> bool:
@@ -210,7 +210,7 @@ def _offsets_fit(m: Step, description: TensorMapDescription, v: dict[str, Any], 
         if beyond.any():
             most = (1 << OFFSET_BITS[rank]) - 1
             message = f"`offsets` has {int(offset[beyond][0])}; with {rank} dimensions {most} is the most"
-            m.fail("tensor-map", message, beyond)
+            m.fail("tensor-map", message, beyond, f"give offsets from 0 to {most}")
             return False
     return True
 
@@ -301,7 +301,8 @@ class TensorReduce(TensorCopy):
             i.operation == "add" and type.bits == 16 and type.is_float
         ):
             return True
-        m.fail("tensor-map", f"the tensor map has elements of {type}, which .{i.operation} cannot combine", which)
+        message = f"the tensor map has elements of {type}, which .{i.operation} cannot combine"
+        m.fail("tensor-map", message, which, "map the array as elements that it combines")
         return False
 
 

@@ -179,7 +179,8 @@ class WmmaAccess(Op):
         """Of each register's first element where its elements lie side by side, else of every element, (n, …)."""
         part = fragment(i.use, i.shape, i.type)
         if (address != address[..., :1]).any():
-            m.fail("divergent-collective", f"{i.text}: lanes of a warp give different addresses")
+            message = f"{i.text}: lanes of a warp give different addresses"
+            m.fail("divergent-collective", message, help="give all lanes that of the tile's first element")
         rows, columns = Size.of(i.shape).matrix(i.use)
         pitch = np.uint64(columns if i.layout == "row" else rows) if stride is None else stride.astype(np.uint64)
         major, minor = (part.rows, part.columns) if i.layout == "row" else (part.columns, part.rows)

@@ -129,7 +129,8 @@ def test_counts_that_cannot_be(count, shown):
         f"barrier: bar.sync waits for {shown} threads; the count must be a multiple of 32, "
         "at least 32 and at most 96, the threads of the block\n"
         "  <ptx>:7\n"
-        "  by thread (0, 0, 0) of block (0, 0, 0) and 95 more threads"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 95 more threads\n"
+        "  help: count whole warps, or leave the count out for all threads"
     )
 
 

@@ -73,7 +73,8 @@ def test_a_copy_that_nobody_waits_for():
         "unwaited-async: ld.shared.u32 touches 4 bytes at s[0], to which an asynchronous copy is still under way\n"
         "  <ptx>:15\n"
         "  <ptx>:13\n"
-        "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"
+        "  help: wait for the copy before, by its group or by its mbarrier"
     )
     assert str(report.findings[1]) == (
         "unwaited-async: cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes still copies to s[0] "
@@ -167,7 +168,8 @@ def test_a_buffer_that_is_filled_again_while_a_store_reads_it():
         "unwaited-async: st.shared.u32 writes 4 bytes at s[0], which an asynchronous operation still reads\n"
         "  <ptx>:18\n"
         "  <ptx>:14\n"
-        "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"
+        "  help: wait before until it has read, by its group"
     )
 
 
@@ -194,7 +196,8 @@ def test_what_nobody_wrote_is_stored():
         "uninitialized: cp.async.bulk.global.shared::cta.bulk_group copies s[0] to global memory, "
         "which no thread has written\n"
         "  <ptx>:11\n"
-        "  by thread (0, 0, 0) of block (0, 0, 0)"
+        "  by thread (0, 0, 0) of block (0, 0, 0)\n"
+        "  help: let a thread write it before, zeros where there is nothing else"
     )
 
 

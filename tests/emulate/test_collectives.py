@@ -135,7 +135,8 @@ def test_a_collective_that_the_others_never_reach():
         "lanes 0–15 wait at shfl.sync.idx.b32 (<ptx>:13)\n"
         "  <ptx>:10\n"
         "  <ptx>:13\n"
-        "  by thread (16, 0, 0) of block (0, 0, 0) and 15 more threads"
+        "  by thread (16, 0, 0) of block (0, 0, 0) and 15 more threads\n"
+        "  help: let all 32 lanes of the warp come to it: branch by what is the same in all of them"
     )
 
 

@@ -195,7 +195,8 @@ def test_shared_memory_that_nobody_wrote():
         "bra uses it (register %p2)\n"
         "  <ptx>:11\n"
         "  <ptx>:9\n"
-        "  by thread (5, 0, 0) of block (0, 0, 0)"
+        "  by thread (5, 0, 0) of block (0, 0, 0)\n"
+        "  help: let a thread write it before, zeros where there is nothing else"
     )
 
 
@@ -277,7 +278,8 @@ def test_a_register_that_nobody_wrote():
     assert found(body, np.zeros(1, np.uint32), block=1) == (
         "uninitialized: st.global.u32 uses register %r1, which was never written\n"
         "  <ptx>:8\n"
-        "  by thread (0, 0, 0) of block (0, 0, 0)"
+        "  by thread (0, 0, 0) of block (0, 0, 0)\n"
+        "  help: give it a value before"
     )
 
 
@@ -286,7 +288,8 @@ def test_a_register_that_some_lanes_wrote():
     assert found(body, np.zeros(32, np.uint32)) == (
         "uninitialized: st.global.u32 uses register %r2, which was never written\n"
         "  <ptx>:9\n"
-        "  by thread (20, 0, 0) of block (0, 0, 0) and 11 more threads"
+        "  by thread (20, 0, 0) of block (0, 0, 0) and 11 more threads\n"
+        "  help: give it a value before"
     )
 
 
@@ -317,7 +320,8 @@ def test_reading_before_the_copy_is_waited_for():
         "unwaited-async: ld.shared.f32 touches 4 bytes at s[1], to which an asynchronous copy is still under way\n"
         "  <ptx>:11\n"
         "  <ptx>:9\n"
-        "  by thread (0, 0, 0) of block (0, 0, 0) and 31 more threads"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 31 more threads\n"
+        "  help: wait for the copy before, by its group or by its mbarrier"
     )
 
 

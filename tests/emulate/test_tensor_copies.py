@@ -323,7 +323,8 @@ def test_a_map_of_another_rank():
     assert str(refused(rank=3)) == (
         "tensor-map: the tensor map has 2 dimensions, and the instruction takes boxes of 3\n"
         "  <ptx>:13\n"
-        "  by thread (0, 0, 0) of block (0, 0, 0)"
+        "  by thread (0, 0, 0) of block (0, 0, 0)\n"
+        "  help: make the map for this instruction: pd.TensorMap(type, box)"
     )
 
 

@@ -19,7 +19,18 @@ from ...isa.cluster_address import OFFSET
 from ...isa.mbarrier import PHASE, expect, pending_bytes
 from ...isa.step import ASYNC, RELAXED, Ordering, PhaseWait, Pieces, Update
 from ...types import Type
-from ..memory.access import READS, UPDATES, WRITES, BulkLanding, Event, Observer, Origin, Requester, bytes_text
+from ..memory.access import (
+    READS,
+    UPDATES,
+    WRITE_FIRST,
+    WRITES,
+    BulkLanding,
+    Event,
+    Observer,
+    Origin,
+    Requester,
+    bytes_text,
+)
 from ..memory.regions import CHUNK
 from ..memory.spaces import Memory
 from ..run.residents import Residents
@@ -353,7 +364,7 @@ class BulkCopies(Observer):
             lane = int(np.argmax(late))
             where = self._name(store.reading.places[int(np.argmax(items[:, lane])) * unit // CHUNK, lane])
             message = f"{store.origin.name} copies {where} to global memory, which no thread has written"
-            x.finding("uninitialized", message, late)
+            x.finding("uninitialized", message, late, help=WRITE_FIRST)
 
     def _write(self, x: BulkRequester, store: BulkStore) -> None:
         """Writes to global memory what was read."""

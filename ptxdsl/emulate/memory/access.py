@@ -15,6 +15,7 @@ from ..run.residents import Residents
 from .regions import Allocation, Region
 
 READS, WRITES, UPDATES = "reads", "writes", "updates"
+WRITE_FIRST = "let a thread write it before, zeros where there is nothing else"
 
 
 @dataclass(frozen=True, eq=False, slots=True)

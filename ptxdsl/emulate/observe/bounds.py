@@ -103,7 +103,7 @@ def _writable(access: Access, table: Table, number: np.ndarray, inside: np.ndarr
         allowed &= ~within
         where = allocation.at(int(access.address[within].flat[0]))
         message = f"{access.by.name} {access.kind} {where}; {allocation.name} is read-only"
-        access.by.finding("read-only", message, within)
+        access.by.finding("read-only", message, within, help="write to memory that may be written")
     return allowed
 
 
@@ -145,4 +145,5 @@ def _report_misaligned(access: Access, table: Table, crooked: np.ndarray) -> Non
     message = (
         f"{access.by.name} {access.kind} {bytes_text(size)} at {where}, {bytes_text(off)} past a multiple of {size}"
     )
-    access.by.finding("misaligned", message, crooked)
+    help = f"access multiples of {size} bytes, or fewer bytes at once"
+    access.by.finding("misaligned", message, crooked, help=help)

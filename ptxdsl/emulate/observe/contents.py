@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...errors import Location
-from ..memory.access import READS, UPDATES, WRITES, Access, Observer, bytes_text
+from ..memory.access import READS, UPDATES, WRITE_FIRST, WRITES, Access, Observer, bytes_text
 
 
 class Contents(Observer):
@@ -44,14 +44,16 @@ class Contents(Observer):
             f"{access.by.name} touches {bytes_text(access.size)} at {_where(access, which)}, "
             "to which an asynchronous copy is still under way"
         )
-        access.by.finding("unwaited-async", message, _spread(which, access.allowed), self.under_way())
+        spread, help = _spread(which, access.allowed), "wait for the copy before, by its group or by its mbarrier"
+        access.by.finding("unwaited-async", message, spread, self.under_way(), help)
 
     def _report_read(self, access: Access, which: np.ndarray) -> None:
         message = (
             f"{access.by.name} {access.kind} {bytes_text(access.size)} at {_where(access, which)}, "
             "which an asynchronous operation still reads"
         )
-        access.by.finding("unwaited-async", message, _spread(which, access.allowed), self.readers())
+        spread, help = _spread(which, access.allowed), "wait before until it has read, by its group"
+        access.by.finding("unwaited-async", message, spread, self.readers(), help)
 
 
 def _carry(access: Access, carried: np.ndarray) -> None:
@@ -70,7 +72,7 @@ def _report_unwritten(access: Access, which: np.ndarray) -> None:
     place, spread = _where(access, which), _spread(which, access.allowed)
     message = f"{access.by.name} reads {bytes_text(access.size)} at {place}, which no thread has written"
     if access.kind == UPDATES:
-        access.by.finding("uninitialized", message, spread)
+        access.by.finding("uninitialized", message, spread, help=WRITE_FIRST)
     else:
         access.by.note_unwritten(spread, message)
 

@@ -128,7 +128,7 @@ class Barriers:
         """Reports warps that come a second time."""
         if again.any():
             message = f"{x.name}: the warp came to barrier {int(barrier[again][0])} already and it has not completed"
-            x.finding_of_warps("barrier", message, again)
+            x.finding_of_warps("barrier", message, again, "let it count the threads that come, each of them once")
 
     def _check_counts(self, x: Executor, barrier: np.ndarray, others: np.ndarray, need: np.ndarray) -> None:
         """Reports counts of threads that do not agree."""
@@ -139,7 +139,7 @@ class Barriers:
                 f"{x.name}: barrier {int(barrier[which])} is for {int(need[which])} threads here, "
                 f"and for {int(others[which])} threads where others wait for it"
             )
-            x.finding_of_warps("barrier", message, differ)
+            x.finding_of_warps("barrier", message, differ, "give one count wherever threads meet at it")
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
         """Slots move to their places among other residents."""

@@ -15,7 +15,7 @@ from ..memory.access import bytes_text
 from .core import Core
 from .decode import Decoded
 from .executor import Executor
-from .meetings import by_warpgroup, lane_list, membermasks, needed_lanes
+from .meetings import ALL_LANES, ALL_THREADS, by_warpgroup, lane_list, membermasks, needed_lanes
 from .residents import WARP, Residents
 from .scheduler import Group
 
@@ -148,7 +148,9 @@ def _report_collective(machine: Core, x: Executor, group: Group, waits: list[Wai
         filter(None, elsewhere)
     )
     lanes = warp * WARP + np.flatnonzero(present)
-    machine.find("divergent-collective", message, step, lanes, [place for place in others if place is not None])
+    help = ALL_LANES if step.members is None else "let all lanes that the membermask names come to it, or name fewer"
+    places = [place for place in others if place is not None]
+    machine.find("divergent-collective", message, step, lanes, places, help)
 
 
 def _report_warpgroup(machine: Core, group: Group, step: Decoded, waits: list[Wait]) -> None:
@@ -161,7 +163,7 @@ def _report_warpgroup(machine: Core, group: Group, step: Decoded, waits: list[Wa
     others = [f"{threads_text(r, lanes)} wait {wait.what}" for wait, lanes in away if lanes.size]
     message = f"{step.opcode.text}: {threads_text(r, here)} of a warpgroup wait for its others; " + " and ".join(others)
     places = [wait.step.location for wait, lanes in away if lanes.size and wait.step.location is not None]
-    machine.find("divergent-collective", message, step, here, places)
+    machine.find("divergent-collective", message, step, here, places, ALL_THREADS)
 
 
 def threads_text(residents: Residents, lanes: np.ndarray) -> str:
@@ -178,7 +180,7 @@ def _report_masks(machine: Core, x: Executor, group: Group, step: Decoded, warp:
         f"{step.opcode.text}: lane {lanes[first] % WARP} comes with membermask {int(masks[first]):#010x}, "
         f"lane {lanes[other] % WARP} with {int(masks[other]):#010x}; all lanes of a mask must come with that mask"
     )
-    machine.find("divergent-collective", message, step, lanes)
+    machine.find("divergent-collective", message, step, lanes, help="compute the membermask alike in all lanes")
 
 
 def _elsewhere(wait: Wait, warp: int, missing: np.ndarray) -> str:

@@ -54,9 +54,8 @@ class Flow(Requests):
         beyond = index >= len(labels)
         if beyond.any():
             count = f"{len(labels)} target{'s' * (len(labels) != 1)}"
-            self.finding(
-                "call", f"{self.name} takes target {int(index[beyond][0])} of {targets}, which has {count}", beyond
-            )
+            message = f"{self.name} takes target {int(index[beyond][0])} of {targets}, which has {count}"
+            self.finding("call", message, beyond, help="bound the index before, or add targets")
             self.end(self.lanes_now[beyond])
         lanes = self.lanes_now
         for number in np.unique(index[~beyond]):
@@ -310,7 +309,7 @@ class Flow(Requests):
             message = (
                 f"{self.name}: lanes of one warp come with the {what} {int(first[warp])} and {int(values[warp, lane])}"
             )
-            self.finding("barrier", message, differ)
+            self.finding("barrier", message, differ, help=f"let all lanes of a warp have the same of the {what}")
 
     def _arrivals(self, index: np.ndarray, threads: np.ndarray | None) -> Arrivals:
         """One barrier and one count for each warp; reports those that cannot be."""
@@ -320,7 +319,7 @@ class Flow(Requests):
         beyond = barrier >= BARRIERS
         if beyond.any():
             message = f"{self.name}: barrier {int(barrier[beyond][0])} does not exist; a block has barriers 0 to 15"
-            self.finding_of_warps("barrier", message, beyond)
+            self.finding_of_warps("barrier", message, beyond, "take one of these")
         self._check_agreement("barriers", index, barrier)
         if threads is not None:
             self._check_agreement("counts", threads, count)
@@ -331,7 +330,9 @@ class Flow(Requests):
                 f"{self.name} waits for {int(count[wrong][0])} threads; the count must be a multiple of 32, "
                 f"at least 32 and at most {most}, the threads of the block"
             )
-            self.finding_of_warps("barrier", message, wrong)
+            self.finding_of_warps(
+                "barrier", message, wrong, "count whole warps, or leave the count out for all threads"
+            )
         lanes = self.lanes_now[::WARP]
         slot, warp = self.residents.slot[lanes], self.residents.warp[lanes]
         return Arrivals(slot, warp, np.where(beyond, 0, barrier), np.where(wrong, EVERYONE, count))

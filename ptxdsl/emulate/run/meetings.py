@@ -16,6 +16,8 @@ from .scheduler import Group
 
 _LANE = np.arange(WARP, dtype=np.uint32)
 _ALL = 0xFFFFFFFF
+ALL_LANES = "let all 32 lanes of the warp come to it: branch by what is the same in all of them"
+ALL_THREADS = "let all 128 threads of the warpgroup come to it: branch by what is the same in all of them"
 
 
 @dataclass(slots=True)
@@ -99,7 +101,7 @@ def _check_warpgroups(x: Executor, rows: np.ndarray, here: np.ndarray) -> None:
         group = by_warpgroup(x.residents, np.isin(np.arange(len(everybody)), rows[short][:1])) > 0
         count = int(everybody[group].sum())
         message = f"{x.name} needs all 128 threads of the warpgroup; {count} came and {why}"
-        x.finding_of_lanes("divergent-collective", message, _lanes(rows, here & short[:, np.newaxis]))
+        x.finding_of_lanes("divergent-collective", message, _lanes(rows, here & short[:, np.newaxis]), ALL_THREADS)
 
 
 def _check_whole(x: Executor, rows: np.ndarray, here: np.ndarray) -> None:
@@ -112,7 +114,7 @@ def _check_whole(x: Executor, rows: np.ndarray, here: np.ndarray) -> None:
         ended = exists[rows[first]].all()
         why = "the others have ended" if ended else f"blocks of {x.residents.threads} threads have no others"
         message = f"{x.name} needs all 32 lanes of the warp; {lane_list(here[first])} came and {why}"
-        x.finding_of_lanes("divergent-collective", message, _lanes(rows, here & short[:, np.newaxis]))
+        x.finding_of_lanes("divergent-collective", message, _lanes(rows, here & short[:, np.newaxis]), ALL_LANES)
 
 
 def report_deserters(x: Executor, ending: np.ndarray) -> None:
@@ -203,7 +205,7 @@ def _check_named(x: Executor, rows: np.ndarray, here: np.ndarray, masks: np.ndar
     if unnamed.any():
         row, lane = (int(i[0]) for i in np.nonzero(unnamed))
         message = f"{x.name}: lane {lane} comes with membermask {int(masks[row, lane]):#010x}, which does not name it"
-        x.finding_of_lanes("divergent-collective", message, _lanes(rows, unnamed))
+        x.finding_of_lanes("divergent-collective", message, _lanes(rows, unnamed), "name all lanes that come to it")
 
 
 def _lanes(rows: np.ndarray, which: np.ndarray) -> np.ndarray:

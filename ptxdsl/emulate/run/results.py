@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..memory.access import WRITE_FIRST
 from .decode import Decoded
 from .frames import Frame, UninitializedRead, as_index
 from .state import State
@@ -118,8 +119,10 @@ class Results(State):
                 continue
             register, source = self.frame.code.slots.registers[slot], self.frame.sources.get(slot)
             text, others = f"{self.name} uses register {register}, which was never written", []
+            help = "give it a value before"
             if source is not None:
                 text = f"{source.text}; {self.name} uses it (register {register})"
                 others = [source.origin.location] if source.origin.location is not None else []
-            self.finding("uninitialized", text, bad, others)
+                help = WRITE_FIRST
+            self.finding("uninitialized", text, bad, others, help)
             self.frame.undefined.pop(slot)

@@ -202,9 +202,9 @@ class State:
         """Reports what lanes did at another step."""
         self.machine.find(kind, message, step, lanes, others, help)
 
-    def finding_of_lanes(self, kind: str, message: str, lanes: np.ndarray) -> None:
-        self.machine.find(kind, message, self.step, lanes)
+    def finding_of_lanes(self, kind: str, message: str, lanes: np.ndarray, help: str) -> None:
+        self.machine.find(kind, message, self.step, lanes, help=help)
 
-    def finding_of_warps(self, kind: str, message: str, which: np.ndarray) -> None:
+    def finding_of_warps(self, kind: str, message: str, which: np.ndarray, help: str) -> None:
         """Reports what the warps of a mask over the warps of this instruction did."""
-        self.finding(kind, message, self.active & which[:, np.newaxis])
+        self.finding(kind, message, self.active & which[:, np.newaxis], help=help)

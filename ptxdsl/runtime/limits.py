@@ -5,6 +5,8 @@ Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capabi
 
 from __future__ import annotations
 
+from functools import cache
+
 SHARED_KIB = {80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 120: 99}  # of a block, from a compute capability on
 STATIC_SHARED_BYTES = 48 * 1024  # that a kernel may declare with their size
 BLOCK_REGISTERS = 65536
@@ -18,6 +20,7 @@ def capability_of(arch: str) -> int:
     return int(arch.removeprefix("sm_").rstrip("af"))
 
 
+@cache
 def shared_bytes(arch: str) -> int:
     """The shared memory that a block of a target may have, static and dynamic."""
     return SHARED_KIB[max((known for known in SHARED_KIB if known <= capability_of(arch)), default=80)] * 1024

@@ -159,12 +159,23 @@ def stages_of(
 ) -> int:
     """As many stages as shared memory has room for beside the staged output, up to MOST_STAGES, where so many blocks
     shall be resident; 0 for too few."""
+    beside = _beside_ring(tile, operands, swap_ab, schedule, pingpong)
+    if beside is None:
+        return 0
+    room = shared_bytes(ARCH) // resident - RESERVED_BYTES * (resident > 1) - beside
+    stage_bytes = WarpgroupTiling(tile, 2, swap_ab, pingpong).stage_bytes(operands.inputs)
+    return min(SWAPPED_STAGES if swap_ab else MOST_STAGES, room // stage_bytes)
+
+
+@lru_cache(maxsize=4096)
+def _beside_ring(
+    tile: tuple[int, int, int], operands: Operands, swap_ab: bool, schedule: TileSchedule, pingpong: bool
+) -> int | None:
+    """The bytes of shared memory that a block takes beside its ring; None where a ring of two stages does not fit."""
     is_whole = not swap_ab and schedule.has_whole_tiles
     ways = (False, True) if is_whole and operands.output.bits == 16 and not operands.extras else (False,)
     tiling = WarpgroupTiling(tile, 2, swap_ab, pingpong)
     known = [WarpgroupTraits(tiling, replace(operands, out_boxes=in_boxes), schedule) for in_boxes in ways]
     if not all(traits.fits(ARCH) for traits in known):
-        return 0
-    beside = max(traits.shared_bytes + traits.static_bytes for traits in known) - tiling.ring_bytes(operands)
-    room = shared_bytes(ARCH) // resident - RESERVED_BYTES * (resident > 1) - beside
-    return min(SWAPPED_STAGES if swap_ab else MOST_STAGES, room // tiling.stage_bytes(operands.inputs))
+        return None
+    return max(traits.shared_bytes + traits.static_bytes for traits in known) - tiling.ring_bytes(operands)

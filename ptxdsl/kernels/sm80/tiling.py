@@ -70,7 +70,7 @@ class WarpTiling:
     def mma(self, inputs: Type) -> TiledMma:
         """All warps with two atoms each along N, so that ldmatrix.x4 brings 16 rows of either operand."""
         m, n = self.warps
-        return make_tiled_mma(self.atom or atom_of(inputs), (m, n, self.slices), (m * WARP_TILE, n * WARP_TILE, None))
+        return _tiled(self.atom or atom_of(inputs), (m, n, self.slices), (m * WARP_TILE, n * WARP_TILE))
 
     def a(self, operands: Operands) -> OperandTile:
         return OperandTile(
@@ -84,7 +84,7 @@ class WarpTiling:
 
     def sums(self, operands: Operands) -> SumsLayout:
         """Groups are of 16 rows. Neighbours are those where an atom has others, if fragments come in pairs."""
-        mma = make_tiled_mma(self.atom or atom_of(operands.inputs), tile=(WARP_TILE, self.warp[1], None))
+        mma = _tiled(self.atom or atom_of(operands.inputs), (1, 1, 1), (WARP_TILE, self.warp[1]))
         by_pairs = Layout((2, 4, 2, self.warp[1] // WARP_TILE), (2, 4, 1, WARP_TILE))
         rows = Layout((8, 2), (2, 1)) if self.a(operands).by_pairs else Layout(WARP_TILE)
         columns = by_pairs if self.b(operands).by_pairs else Layout(self.warp[1])
@@ -145,6 +145,12 @@ class WarpTiling:
             whole = f"{self.threads} threads in warps of {self.warp}"
             message = f"{whole} hold {registers} registers each or more; a block has {REGISTERS_OF_BLOCK}"
             yield message, "take a smaller tile, or a larger warp, and so fewer warps for the same tile"
+
+
+@cache
+def _tiled(atom: str, warps: tuple[int, int, int], tile: tuple[int, int]) -> TiledMma:
+    """Warps that cover a tile, one atom deep."""
+    return make_tiled_mma(atom, warps, (*tile, None))
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import gcd
 from typing import Any
 
@@ -11,7 +12,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.operands import Operands, either
 from ptxdsl.kernels.sm90.boxes import LEAST_LINE_BYTES, LINE_BYTES, TileBoxes
 from ptxdsl.kernels.store.sums import SumsLayout
-from ptxdsl.layout import Layout, make_tiled_mma
+from ptxdsl.layout import Layout, TiledMma, make_tiled_mma
 from ptxdsl.runtime.limits import capability_of
 from ptxdsl.types import Type, bf16, e4m3, e5m2, f16, f32, s8, u8
 
@@ -124,14 +125,12 @@ class WarpgroupTiling:
         multiply in turns are pieces of 64 rows, of which each is stored like a tile."""
         if self.swap_ab:
             rows, warp = gcd(self.tile[0], WARP_ROWS), (self.tile[0], WARP_ROWS)
-            mma = make_tiled_mma("mma.m16n8k16.f32.f16", tile=(WARP_ROWS, rows, None))
-            order = Layout(WARP_ROWS), Layout(rows)
+            mma, order = _of_warps(rows)
             return SumsLayout(
                 operands.sum, self.tile[:2], warp, rows, mma, order, self.holders, 0, HOLDERS_BARRIER, is_turned=True
             )
         columns = gcd(self.tile[1], LINE_BYTES // operands.staged.bytes)
-        mma = make_tiled_mma("mma.m16n8k16.f32.f16", tile=(WARP_ROWS, columns, None))
-        order = Layout(WARP_ROWS), Layout(columns)
+        mma, order = _of_warps(columns)
         warp = WARP_ROWS, self.tile[1]
         threads, barrier = self.holders, HOLDERS_BARRIER
         tile = self.tile[0] // self.pieces, self.tile[1]
@@ -168,6 +167,13 @@ class WarpgroupTiling:
                 f"{self.a(operands).line_bytes} bytes, and swizzle {LEAST_LINE_BYTES} or more",
                 f"take a tile of {COLUMNS} rows, or pass a row-major `a`",
             )
+
+
+@cache
+def _of_warps(columns: int) -> tuple[TiledMma, tuple[Layout, Layout]]:
+    """How the sums of a warp lie in a strip of so many columns, and the order of its rows and columns."""
+    mma = make_tiled_mma("mma.m16n8k16.f32.f16", tile=(WARP_ROWS, columns, None))
+    return mma, (Layout(WARP_ROWS), Layout(columns))
 
 
 def warpgroup_misfits(choice: Any) -> Iterator[str]:

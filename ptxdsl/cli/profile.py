@@ -78,12 +78,12 @@ def profiled(options: argparse.Namespace) -> KernelProfile:
     except Error as error:
         raise UsageError(error.message, help=error.help) from None
     name, kernel, example = one_launch(options)
-    own = {key: value for key, value in example.keywords.items() if key in OF_THE_EMULATOR}
+    emulator_options = {key: value for key, value in example.keywords.items() if key in OF_THE_EMULATOR}
     constants = {key: value for key, value in example.keywords.items() if key not in (*OF_THE_EMULATOR, "traffic")}
     with user_code(f"`{name}` cannot be run"):
         call = emulator_call(
             "ptxdsl profile", kernel, example.grid, example.block, example.arguments, traffic=True,
-            constants=constants, **own,
+            constants=constants, **emulator_options,
         )  # fmt: skip
         launch = f"{name}{example}"
         measured, why_not = measured_us(kernel, example, constants, options)

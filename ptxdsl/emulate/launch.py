@@ -185,26 +185,26 @@ class _Emulation:
         """Arrays that the kernel wrote get their new bytes."""
         data = memory.spaces["global"].data
         for held in self.arrays:
-            made = held.allocation
-            if made.written:
-                held.octets[:] = data[made.place : made.place + made.bytes]
-        for variable, made in self.variables.items():
-            if made.written:
-                self.contents[variable] = bytes(data[made.place : made.place + made.bytes])
+            target = held.allocation
+            if target.written:
+                held.octets[:] = data[target.place : target.place + target.bytes]
+        for variable, target in self.variables.items():
+            if target.written:
+                self.contents[variable] = bytes(data[target.place : target.place + target.bytes])
 
     def _place_variables(self) -> None:
         """Addresses of module variables; contents follow when all addresses are known."""
         shared, _, _ = shared_allocations(self.program.of_space("shared"), self.dynamic_bytes)
-        made = self.variables
+        allocations = self.variables
         for variable in self.program.of_space("global", "const"):
-            made[variable] = allocation(variable, 0, 0)
-            made[variable].writable = variable.space == "global"
-            self.places[variable] = self.arena.add(made[variable], b"")
+            allocations[variable] = allocation(variable, 0, 0)
+            allocations[variable].writable = variable.space == "global"
+            self.places[variable] = self.arena.add(allocations[variable], b"")
         self.places |= shared
         for declared, defined in self.program.variables.items():
             self.places[declared] = self.places[defined]
-        self.arena.contents[1:] = [self._content(v) for v in made]
-        self.constants = [m for v, m in made.items() if v.space == "const"]
+        self.arena.contents[1:] = [self._content(v) for v in allocations]
+        self.constants = [m for v, m in allocations.items() if v.space == "const"]
 
     def _content(self, variable: ir.Variable) -> bytes:
         """What a variable holds after the last launch, or what it begins with."""
@@ -231,10 +231,10 @@ class _Emulation:
         for formal, place, content in zip(formals, places, self._packed(formals, arguments), strict=True):
             self.places[formal] = place
             self.packed[place : place + len(content)] = content
-        made = [allocation(f, p, p) for f, p in zip(formals, places, strict=True)]
-        for each in made:
+        allocations = [allocation(f, p, p) for f, p in zip(formals, places, strict=True)]
+        for each in allocations:
             each.writable = False
-        self.parameters = Table(made)
+        self.parameters = Table(allocations)
 
     def _packed(self, formals: Sequence[ir.Variable], arguments: Sequence[object]) -> list[bytes]:
         arrays: dict[Key, tuple[str, Array]] = {
@@ -260,13 +260,13 @@ class _Emulation:
             low = min(arrays[n][1].span[0] for n in members)
             high = max(arrays[n][1].span[1] for n in members)
             name, array = arrays[members[0]]
-            made = Allocation(name, 0, high - low, 0, str(array.type or array.dtype), array.itemsize, array.shape)
+            whole = Allocation(name, 0, high - low, 0, str(array.type or array.dtype), array.itemsize, array.shape)
             if len(members) > 1 or not array.contiguous:
-                made.shape = ((high - low) // max(1, array.itemsize),)
-            made.writable = not any(arrays[n][1].readonly for n in members)
+                whole.shape = ((high - low) // max(1, array.itemsize),)
+            whole.writable = not any(arrays[n][1].readonly for n in members)
             octets = _octets(low, high - low)
-            start = self.arena.add(made, octets, _misalignment(low, array))
-            self.arrays.append(HeldArray(made, octets, array.owner))
+            start = self.arena.add(whole, octets, _misalignment(low, array))
+            self.arrays.append(HeldArray(whole, octets, array.owner))
             for n in members:
                 addresses[n] = (start + arrays[n][1].pointer - low).to_bytes(8, "little")
         return addresses

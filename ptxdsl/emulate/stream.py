@@ -55,12 +55,12 @@ class Stream:
 
 def _ended(held: HeldArray) -> EndedArray | None:
     """What was done to an array of numpy."""
-    made, owner = held.allocation, held.owner
+    allocation, owner = held.allocation, held.owner
     while isinstance(owner, np.ndarray) and isinstance(owner.base, np.ndarray):
         owner = owner.base
-    if not isinstance(owner, np.ndarray) or not (made.written or made.read):
+    if not isinstance(owner, np.ndarray) or not (allocation.written or allocation.read):
         return None
-    return EndedArray(ref(owner), *held.addresses, made.written)
+    return EndedArray(ref(owner), *held.addresses, allocation.written)
 
 
 def _touched(ended: Sequence[EndedArray], arrays: Sequence[HeldArray]) -> Iterator[TouchedBytes]:

@@ -283,16 +283,16 @@ def describe(value: object) -> str:
     return kinds.get(type(value), f"a {type(value).__name__.lower()}")
 
 
-def compatible(wanted: Type, given: Type, relaxed: bool = False) -> bool:
+def compatible(wanted: Type, actual: Type, relaxed: bool = False) -> bool:
     """Whether a register of a `given` type may stand where `wanted` is taken (PTX ISA, "Operand Type Checking").
 
     Types that no register has (bf16, tf32, bf16x2, e4m3x2, …) live in untyped registers of their width.
     """
-    if wanted is given or types.pred in (wanted, given):
-        return wanted is given
+    if wanted is actual or types.pred in (wanted, actual):
+        return wanted is actual
     plain = wanted.register is wanted and wanted.kind != "x"
-    if given.bits != max(wanted.bits, 8 if relaxed else 16) and not (relaxed and plain and given.bits > wanted.bits):
+    if actual.bits != max(wanted.bits, 8 if relaxed else 16) and not (relaxed and plain and actual.bits > wanted.bits):
         return False
-    if wanted.kind == "b" or given.kind == "b":
+    if wanted.kind == "b" or actual.kind == "b":
         return True
-    return wanted.is_integer and given.is_integer
+    return wanted.is_integer and actual.is_integer

@@ -187,15 +187,15 @@ def _no_mode(layout: Layout, mode: Any) -> Exception:
     )
 
 
-def _not_congruent(shape: IntTuple, stride: IntTuple, here: Any, there: Any) -> Exception:
+def _not_congruent(shape: IntTuple, stride: IntTuple, one: Any, other: Any) -> Exception:
     def count(value: Any) -> str:
         if not isinstance(value, tuple):
             return f"{value} is one int"
         return f"{show(value)} has {len(value)} mode" + "s" * (len(value) != 1)
 
     return refusal(
-        f"shape {show(shape)} and stride {show(stride)} are not nested alike: in the shape {count(here)}, "
-        f"in the stride {count(there)}",
+        f"shape {show(shape)} and stride {show(stride)} are not nested alike: in the shape {count(one)}, "
+        f"in the stride {count(other)}",
         "give each int of the shape its own int in the stride",
     )
 

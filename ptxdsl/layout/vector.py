@@ -88,13 +88,13 @@ class _Access:
     def _inner(self) -> Layout:
         return self.layout.layout if isinstance(self.layout, ComposedLayout) else self.layout
 
-    def not_contiguous(self, found: list[int]) -> Exception:
-        shown = ", ".join(map(str, found[:4])) + (", …" if len(found) > 4 else "")
+    def not_contiguous(self, offsets: list[int]) -> Exception:
+        shown = ", ".join(map(str, offsets[:4])) + (", …" if len(offsets) > 4 else "")
         major = self._major()
         return refusal(
             f"{self._vectors}: found offsets {shown} in {self.layout}, which is contiguous in {major or 'no mode'}, "
             f"needed 0 to {self.length - 1}",
-            self._other_direction(found, major),
+            self._other_direction(offsets, major),
         )
 
     def _major(self) -> str:
@@ -102,9 +102,9 @@ class _Access:
         named = zip(self.names, self._inner, strict=False)
         return next((name for name, mode in named if any(d == 1 < n for n, d in mode.flat())), "")
 
-    def _other_direction(self, found: list[int], major: str) -> str:
+    def _other_direction(self, offsets: list[int], major: str) -> str:
         if not self.atom.is_matrix:
-            run = next((i for i, o in enumerate(found) if o != i), self.length)
+            run = next((i for i, o in enumerate(offsets) if o != i), self.length)
             width = run * self.bits // 8
             return f"let each thread's values run along the contiguous mode, or move {width} bytes at a time"
         plain = self.atom.name.removesuffix(".trans")

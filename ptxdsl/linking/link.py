@@ -141,8 +141,8 @@ class LinkedProgram:
         if known is not None:
             self._joined.clear()
             self._memory = module_variables.ModuleMemory(self._assembled)
-        self._joined[arch] = made = self._join(arch, variants)
-        return made
+        self._joined[arch] = program = self._join(arch, variants)
+        return program
 
     def _default_arch(self) -> str:
         """The target where nobody names one: the most that a part was made for."""

@@ -49,8 +49,8 @@ def _of_tensor_cores(name: str, words: list[str]) -> Operations:
         return Operations("", 0)
     m, n, k = map(int, shape.groups())
     threads = WARPGROUP if words[0] == "wgmma" else WARP
-    made = m * n * k / (2 if "sp" in words else 1)
-    return Operations(f"tensor {_inputs(words)}", 2 * made / threads)
+    multiplied = m * n * k / (2 if "sp" in words else 1)
+    return Operations(f"tensor {_inputs(words)}", 2 * multiplied / threads)
 
 
 def _inputs(words: list[str]) -> str:

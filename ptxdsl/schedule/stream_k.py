@@ -499,12 +499,12 @@ class StreamKPlan:
         if self.role(x) not in ("sk", "dp"):
             return []
         share = numbers.share(self.mapped(x))
-        tile, found = share.tile, []
+        tile, pieces = share.tile, []
         for _ in range(share.count):
             if numbers.has(share, tile):
-                found.append(TileWork(*self.tile_offset(tile), *numbers.part(share, tile)))
+                pieces.append(TileWork(*self.tile_offset(tile), *numbers.part(share, tile)))
             tile = numbers.following(share, tile)
-        return found
+        return pieces
 
     def peers(self, tile: int) -> range:
         """The stream-K blocks, by their working numbers, that compute parts of a stream-K tile, the first one first."""

@@ -42,23 +42,23 @@ class Traced:
 
 
 def trace(
-    found: KernelSignature,
+    signature: KernelSignature,
     constants: Mapping[str, object],
     *,
     arch: str = "sm_80",
     directives: tuple[ir.Directive, ...] = (),
 ) -> Traced:
     """Runs a kernel's function on traced values and returns its ir. Exceptions of the function pass through."""
-    parameters = found.parameters(constants)
-    kept = Snapshot([_outside(found, constants)])
+    parameters = signature.parameters(constants)
+    kept = Snapshot([_outside(signature, constants)])
 
     def traced(rounds: Rounds) -> Builder:
         kept.restore()
-        return _traced(found, parameters, constants, arch, directives, rounds)
+        return _traced(signature, parameters, constants, arch, directives, rounds)
 
     builder = traced(Rounds())
     if builder.memory[Rounds].suspects:
-        after = Snapshot([_outside(found, constants)])
+        after = Snapshot([_outside(signature, constants)])
         try:
             check_rounds(builder, traced)
         finally:
@@ -69,14 +69,14 @@ def trace(
     return Traced(module, parameters, builder.dynamic_bytes, shared_arrays(builder), warned)
 
 
-def _outside(found: KernelSignature, constants: Mapping[str, object]) -> Names:
+def _outside(signature: KernelSignature, constants: Mapping[str, object]) -> Names:
     """Where a kernel may find state that outlives a trace."""
-    function = found.function
+    function = signature.function
     return Names(function.__code__, 0, {function.__name__: function, **constants}, function.__globals__)
 
 
 def _traced(
-    found: KernelSignature,
+    signature: KernelSignature,
     parameters: tuple[Parameter, ...],
     constants: Mapping[str, object],
     arch: str,
@@ -84,7 +84,7 @@ def _traced(
     rounds: Rounds,
 ) -> Builder:
     """The kernel as its function emits it, once."""
-    function = found.function
+    function = signature.function
     builder = Builder(function.__name__, arch, function.__code__, place_of(function), make_value)
     builder.memory[Rounds] = rounds
     builder.function.directives.extend(directives)

@@ -78,8 +78,8 @@ def _table_element(values: object, array: np.ndarray, element: Type | None) -> T
         return element_of(element, "pd.constant")
     known = from_dtype(array.dtype) if isinstance(values, np.ndarray) else None
     if known is None:
-        found = f"an array of {array.dtype}" if isinstance(values, np.ndarray) else f"a {type(values).__name__}"
-        refuse(f"pd.constant takes an array of numpy, or the type of its elements; found {found}", _MEND)
+        kind = f"an array of {array.dtype}" if isinstance(values, np.ndarray) else f"a {type(values).__name__}"
+        refuse(f"pd.constant takes an array of numpy, or the type of its elements; found {kind}", _MEND)
     return known
 
 

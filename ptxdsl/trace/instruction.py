@@ -457,41 +457,41 @@ def register_type(type: Type) -> Type:
     return TYPES[f"{type.kind}16"] if type.is_integer else bits(16)
 
 
-def _written(bound: Binding, operand: Operand, given: Any) -> Destination:
-    if isinstance(given, str) and given == SINK:
+def _written(bound: Binding, operand: Operand, value: Any) -> Destination:
+    if isinstance(value, str) and value == SINK:
         return ir.Sink()
-    if not getattr(given, "writable", False):
-        what = f"`{given.name}`, a value that was made once" if isinstance(given, Scalar) else repr(given)
+    if not getattr(value, "writable", False):
+        what = f"`{value.name}`, a value that was made once" if isinstance(value, Scalar) else repr(value)
         raise Unfit(Problem(operand.name, f"out= takes variables; found {what}", "make it with pd.var(type)"))
-    if any(given is other for other in bound.written):
-        message = f"`{given.name}` is a destination twice: only the last result would stay"
-        help = f"make each a variable of its own: `[pd.var({given.type}) for _ in range(…)]`"
+    if any(value is other for other in bound.written):
+        message = f"`{value.name}` is a destination twice: only the last result would stay"
+        help = f"make each a variable of its own: `[pd.var({value.type}) for _ in range(…)]`"
         raise Unfit(Problem(operand.name, message, help))
-    bound.written.append(given)
-    return given.target()  # type: ignore[no-any-return]
+    bound.written.append(value)
+    return value.target()  # type: ignore[no-any-return]
 
 
-def _source(bound: Binding, operand: Operand, given: object) -> ir.Operand:
-    if isinstance(given, (tuple, list)):
-        return ir.Vector(tuple(_source(bound, operand, v) for v in given))
+def _source(bound: Binding, operand: Operand, value: object) -> ir.Operand:
+    if isinstance(value, (tuple, list)):
+        return ir.Vector(tuple(_source(bound, operand, v) for v in value))
     if operand.role == "address":
-        return _address(bound, operand, given)
-    if isinstance(given, Source):
-        return given.scalar(bound, operand)
-    if literal.is_number(given):
-        return constant(bound, operand, literal.plain(given))
-    if isinstance(given, (ir.Label, ir.Variable, ir.Function, ir.Symbol)):
-        return given
-    raise Unfit(Problem(operand.name, f"`{operand.name}` is {given!r}; this form takes {operand.describe()}"))
+        return _address(bound, operand, value)
+    if isinstance(value, Source):
+        return value.scalar(bound, operand)
+    if literal.is_number(value):
+        return constant(bound, operand, literal.plain(value))
+    if isinstance(value, (ir.Label, ir.Variable, ir.Function, ir.Symbol)):
+        return value
+    raise Unfit(Problem(operand.name, f"`{operand.name}` is {value!r}; this form takes {operand.describe()}"))
 
 
-def _address(bound: Binding, operand: Operand, given: object) -> ir.Address:
-    if isinstance(given, Source):
-        return given.address(bound, operand)
-    if isinstance(given, ir.Address):
-        return given
+def _address(bound: Binding, operand: Operand, value: object) -> ir.Address:
+    if isinstance(value, Source):
+        return value.address(bound, operand)
+    if isinstance(value, ir.Address):
+        return value
     help = "pass a pointer, `array.address(…)`, or the address in a register"
-    raise Unfit(Problem(operand.name, f"`{operand.name}` is {given!r}; this form takes {operand.describe()}", help))
+    raise Unfit(Problem(operand.name, f"`{operand.name}` is {value!r}; this form takes {operand.describe()}", help))
 
 
 def constant(bound: Binding, operand: Operand, number: int | float) -> ir.Operand:
@@ -537,9 +537,9 @@ def _fits(number: int, type: Type) -> bool:
     return -(1 << type.bits - 1) <= number < 1 << type.bits
 
 
-def _wrong_count(opcode: Opcode, takes: list[Operand], given: int) -> Problem:
+def _wrong_count(opcode: Opcode, takes: list[Operand], count: int) -> Problem:
     help = opcode.form.note or f"`ptxdsl isa {_title(opcode)}` lists its forms"
-    return Problem("", f"takes {names_of(takes)}; {given} given", help)
+    return Problem("", f"takes {names_of(takes)}; {count} given", help)
 
 
 def _refusal(call: _Call, bindings: list[Binding], builder: Builder) -> VerifyError:

@@ -84,9 +84,9 @@ class Mnemonic:
             if not sources or not isinstance(sources[0], str):
                 refuse("pd.ptx(…) takes the mnemonic first", 'for example `pd.ptx("add.u32", a, b)`')
             text, *sources = sources  # type: ignore[assignment]
-        made = emit(text, sources, out=out, guard=guard, pair=pair)
+        outputs = emit(text, sources, out=out, guard=guard, pair=pair)
         builder = current(text)
-        results = tuple(given if type is None else builder.value(given, type) for given, type in made)
+        results = tuple(register if type is None else builder.value(register, type) for register, type in outputs)
         return results if len(results) > 1 else results[0] if results else None
 
     def __dir__(self) -> list[str]:

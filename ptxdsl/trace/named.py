@@ -65,7 +65,7 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
 
 
 def python_names(
-    found: KernelSignature, constants: Mapping[str, object], arch: str, directives: tuple[ir.Directive, ...]
+    signature: KernelSignature, constants: Mapping[str, object], arch: str, directives: tuple[ir.Directive, ...]
 ) -> PythonNames:
     """The names of a kernel, which is traced once more for them; of several functions, the kernel's own last."""
     names = PythonNames()
@@ -76,5 +76,5 @@ def python_names(
 
     with warnings.catch_warnings(), local_names(collect):
         warnings.simplefilter("ignore")
-        trace(found, constants, arch=arch, directives=directives)
+        trace(signature, constants, arch=arch, directives=directives)
     return names

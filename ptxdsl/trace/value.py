@@ -343,12 +343,12 @@ class Special(Value):
         return None
 
 
-def make_value(made: Any, type: Type) -> Any:
+def make_value(registers: Any, type: Type) -> Any:
     """Registers as values: a tuple for a vector."""
     builder = current("a value")
-    if isinstance(made, tuple):
-        return tuple(Value(register, type, builder) for register in made)
-    return Value(made, type, builder)
+    if isinstance(registers, tuple):
+        return tuple(Value(register, type, builder) for register in registers)
+    return Value(registers, type, builder)
 
 
 def var(type: Type, init: ScalarLike | None = None, *, name: str | None = None) -> Var:

@@ -88,8 +88,8 @@ class TunedKernel:
             TuningOption(label, _launch(self, ask, each), _text(self.kernel, {**others, **each}, device))
             for label, each in options.items()
         ]
-        found = remembered(subject, ways) or self._timed(subject, ways, ask, device, {**others, **fitting[0]})
-        return options[found.label]
+        chosen = remembered(subject, ways) or self._timed(subject, ways, ask, device, {**others, **fitting[0]})
+        return options[chosen.label]
 
     def _timed(
         self, subject: Subject, ways: Sequence[TuningOption], ask: _Ask, device: int, constants: Config

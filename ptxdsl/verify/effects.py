@@ -68,10 +68,10 @@ def _of_callees(function: ir.Function, steps: Steps) -> Written:
         callees |= dict.fromkeys(new, frozenset[int]())
         pending += new
     while True:
-        found = {callee: _numbers(callee, _written(callee, callees, steps)) for callee in callees}
-        if found == callees:
+        numbers = {callee: _numbers(callee, _written(callee, callees, steps)) for callee in callees}
+        if numbers == callees:
             return callees
-        callees = found
+        callees = numbers
 
 
 def _numbers(function: ir.Function, through: Origins) -> frozenset[int]:

@@ -84,8 +84,8 @@ class Table:
 
     def holder(self, low: int, high: int) -> Allocation | None:
         """The allocation that holds all bytes from low up to high."""
-        found = self.before(low)
-        return found if found is not None and high <= found.end else None
+        allocation = self.before(low)
+        return allocation if allocation is not None and high <= allocation.end else None
 
     def before(self, address: int) -> Allocation | None:
         """The last allocation that starts at or before an address."""
@@ -146,8 +146,8 @@ class Region:
 
     def adopt(self, old: Region, source: np.ndarray, destination: np.ndarray) -> None:
         """Takes over the contents of some owners of another region, whose stride is the same or less."""
-        for mine, theirs in zip(self.rows(), old.rows(), strict=True):
-            mine[destination, : theirs.shape[1]] = theirs[source]
+        for target, theirs in zip(self.rows(), old.rows(), strict=True):
+            target[destination, : theirs.shape[1]] = theirs[source]
         self.in_flight, self.bulk_in_flight, self.readings = old.in_flight, old.bulk_in_flight, old.readings
         if old.reading is not None:
             self.reading = np.zeros(len(self.data) // CHUNK, np.uint16)

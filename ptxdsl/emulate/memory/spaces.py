@@ -167,11 +167,11 @@ class Memory:
         return result
 
     def _write(self, region: Region, flat: np.ndarray, size: int, items: np.ndarray) -> None:
-        own = region is self.spaces["local"]
-        changed = not (own or flat.size <= _FEW) or region.read(flat, size).tobytes() != items.tobytes()
-        self.version += changed and not own
-        self.local += changed and own
-        self.private += changed and own
+        is_local = region is self.spaces["local"]
+        changed = not (is_local or flat.size <= _FEW) or region.read(flat, size).tobytes() != items.tobytes()
+        self.version += changed and not is_local
+        self.local += changed and is_local
+        self.private += changed and is_local
         region.write(flat, size, items)
 
     def _region(self, space: str, address: np.ndarray) -> tuple[Region, np.ndarray]:
@@ -246,8 +246,10 @@ class Memory:
         result = np.empty((*address.shape, *((2,) if type.bits > 64 else ())), inputs[0].dtype)
         for space, mask in parts.items():
             with x.only(mask):
-                own = self.specific(space, address[mask])
-                result[mask] = self.atomic(x, space, own, type, update, tuple(i[mask] for i in inputs), scan, ordering)
+                specific = self.specific(space, address[mask])
+                result[mask] = self.atomic(
+                    x, space, specific, type, update, tuple(i[mask] for i in inputs), scan, ordering
+                )
         return result
 
     def _only(self, parts: dict[str, np.ndarray], address: np.ndarray) -> tuple[str, np.ndarray]:

@@ -146,17 +146,17 @@ class Barriers:
         old = self.came, self.expected, self.votes, self.voters
         waiting, self.waiting = self.waiting, []
         self.__init__(residents)  # type: ignore[misc]
-        for mine, theirs in zip((self.came, self.expected, self.votes, self.voters), old, strict=True):
-            mine[destination] = theirs[source]
+        for target, theirs in zip((self.came, self.expected, self.votes, self.voters), old, strict=True):
+            target[destination] = theirs[source]
         self.waiting = waiting
 
     def describe(self, entry: Waiting, x: Executor) -> str:
         """What the first block at a barrier lacks."""
         slot = int(self.residents.slot[entry.group.lanes[0]])
-        here = int(self.came[slot, entry.barrier].sum()) * WARP
+        count = int(self.came[slot, entry.barrier].sum()) * WARP
         need = int(self.expected[slot, entry.barrier])
         need = int(x.living_warps()[slot]) * WARP if need == EVERYONE else need
-        return f"at barrier {entry.barrier}, where {here} of {need} threads have come"
+        return f"at barrier {entry.barrier}, where {count} of {need} threads have come"
 
 
 def outcome(votes: np.ndarray, voters: np.ndarray, how: str | None) -> np.ndarray:

@@ -135,9 +135,9 @@ def _report_collective(machine: Core, x: Executor, group: Group, waits: list[Wai
         _report_warpgroup(machine, group, step, waits)
         return
     warp = int(group.lanes[0]) // WARP
-    here = np.zeros(machine.residents.lanes, bool)
-    here[group.lanes] = True
-    present = here.reshape(-1, WARP)[warp]
+    waiting = np.zeros(machine.residents.lanes, bool)
+    waiting[group.lanes] = True
+    present = waiting.reshape(-1, WARP)[warp]
     missing = needed_lanes(x, group, step, warp) & ~present
     if not missing.any():
         _report_masks(machine, x, group, step, warp, present)
@@ -158,12 +158,14 @@ def _report_warpgroup(machine: Core, group: Group, step: Decoded, waits: list[Wa
     r = machine.residents
     rows = np.arange(r.lanes // WARP)
     members = by_warpgroup(r, rows == group.lanes[0] // WARP)[r.all // WARP] > 0
-    here = group.lanes[members[group.lanes]]
+    present = group.lanes[members[group.lanes]]
     away = [(wait, wait.lanes[members[wait.lanes]]) for wait in waits if wait.step is not step]
     others = [f"{threads_text(r, lanes)} wait {wait.what}" for wait, lanes in away if lanes.size]
-    message = f"{step.opcode.text}: {threads_text(r, here)} of a warpgroup wait for its others; " + " and ".join(others)
+    message = f"{step.opcode.text}: {threads_text(r, present)} of a warpgroup wait for its others; " + " and ".join(
+        others
+    )
     places = [wait.step.location for wait, lanes in away if lanes.size and wait.step.location is not None]
-    machine.find("divergent-collective", message, step, here, places, ALL_THREADS)
+    machine.find("divergent-collective", message, step, present, places, ALL_THREADS)
 
 
 def threads_text(residents: Residents, lanes: np.ndarray) -> str:
@@ -187,8 +189,8 @@ def _elsewhere(wait: Wait, warp: int, missing: np.ndarray) -> str:
     """What some of the missing lanes do instead."""
     theirs = np.zeros(WARP, bool)
     theirs[wait.lanes[wait.lanes // WARP == warp] % WARP] = True
-    found = theirs & missing
-    if not found.any():
+    absent = theirs & missing
+    if not absent.any():
         return ""
-    plural = "" if found.sum() > 1 else "s"
-    return f"{lane_list(found)} wait{plural} {wait.what}"
+    plural = "" if absent.sum() > 1 else "s"
+    return f"{lane_list(absent)} wait{plural} {wait.what}"

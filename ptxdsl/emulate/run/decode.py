@@ -95,8 +95,8 @@ class Decoded:
             if isinstance(operand, ir.Arguments):
                 yield from (slots.of(element) for element in operand.elements if isinstance(element, ir.Register))
 
-    def _bind(self, slots: Slots, given: Sequence[ir.Operand]) -> None:
-        bound = self.opcode.bind(given)
+    def _bind(self, slots: Slots, operands: Sequence[ir.Operand]) -> None:
+        bound = self.opcode.bind(operands)
         if isinstance(bound, Problem):
             raise EmulationError(f"{self.opcode.text} {bound.message}")
         pairs = list(zip(self.opcode.operands, bound, strict=True))
@@ -192,8 +192,8 @@ class Code:
     @cached_property
     def mentioned(self) -> frozenset[ir.Variable]:
         """Every variable that an operand names."""
-        found = (variable for step in self.steps for variable in _named(step.instruction.operands))
-        return frozenset(found)
+        named = (variable for step in self.steps for variable in _named(step.instruction.operands))
+        return frozenset(named)
 
     @cached_property
     def special(self) -> frozenset[str]:

@@ -289,9 +289,9 @@ class Flow(Requests):
         """Lanes leave their groups until their barriers are complete."""
         lanes = self.lanes_now.reshape(-1, WARP)
         for number in np.unique(come.barrier):
-            here = (come.barrier == number)[:, np.newaxis] & self.active
+            present = (come.barrier == number)[:, np.newaxis] & self.active
             for behind, step, theirs in self.met or [(self._behind(), self.step, self.active)]:
-                waiting = np.sort(lanes[here & theirs])
+                waiting = np.sort(lanes[present & theirs])
                 if waiting.size:
                     self.departed.append(waiting)
                     group = Group(behind.frame, behind.pc, waiting, behind.turns)

@@ -63,7 +63,11 @@ def _withdrawn(
     """For each place at which lanes of these warps were held: its lanes behind it, the instruction, which lanes."""
     lanes = rows[:, np.newaxis] * WARP + _LANE
     which = [(group, active & (owner == number)) for number, group in enumerate(groups)]
-    return [(x.scheduler.withdraw(group, lanes[own]), _step(group), own) for group, own in which if own.any()]
+    return [
+        (x.scheduler.withdraw(group, lanes[members]), _step(group), members)
+        for group, members in which
+        if members.any()
+    ]
 
 
 def _alive(x: Executor) -> np.ndarray:
@@ -78,10 +82,10 @@ def _run(
     lanes = (rows[:, np.newaxis] * WARP + _LANE).reshape(-1)
     first, step, _ = places[0]
     inputs = [None if value is None else np.array(value) for value in _inputs(x, first, step, lanes)]
-    for behind, other, own in places[1:]:
+    for behind, other, members in places[1:]:
         for value, theirs in zip(inputs, _inputs(x, behind, other, lanes), strict=True):
             if value is not None:
-                np.copyto(value, theirs, where=own)
+                np.copyto(value, theirs, where=members)
     x.step, x.active, x.whole, x.met, x.departed, x.carried = step, active, False, places, [], None
     with x.elsewhere(first.frame, lanes):
         x.shape = (len(rows), WARP)
@@ -91,8 +95,8 @@ def _run(
     for departed in x.departed:
         stays[departed] = True
     x.met, x.departed = (), []
-    for behind, other, own in places:
-        _go_on(x, behind, other, lanes, own.reshape(-1), result, stays)
+    for behind, other, members in places:
+        _go_on(x, behind, other, lanes, members.reshape(-1), result, stays)
 
 
 def _inputs(x: Executor, behind: Group, step: Decoded, lanes: np.ndarray) -> list[Any]:
@@ -101,14 +105,14 @@ def _inputs(x: Executor, behind: Group, step: Decoded, lanes: np.ndarray) -> lis
 
 
 def _go_on(
-    x: Executor, behind: Group, step: Decoded, lanes: np.ndarray, mine: np.ndarray, result: Any, stays: np.ndarray
+    x: Executor, behind: Group, step: Decoded, lanes: np.ndarray, members: np.ndarray, result: Any, stays: np.ndarray
 ) -> None:
     """Lanes of a place get their results and are ready behind it, but for those that stay at a barrier."""
     if result is not None:
         with x.elsewhere(behind.frame, as_index(lanes)):
-            x.shape, x.kept = (len(lanes) // WARP, WARP), mine
+            x.shape, x.kept = (len(lanes) // WARP, WARP), members
             x.deliver(step, result)
-    x.count(step, int(mine.sum()))
+    x.count(step, int(members.sum()))
     behind.lanes = behind.lanes[~stays[behind.lanes]]
     if behind.lanes.size:
         x.scheduler.add(behind)

@@ -60,23 +60,25 @@ def _meeting(x: Executor, rows: np.ndarray, active: np.ndarray) -> Meeting:
     return Meeting(None if every else rows, len(rows), index, active, kept, int(active.sum()))
 
 
-def _by_warp(x: Executor, step: Decoded, rows: np.ndarray, here: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _by_warp(
+    x: Executor, step: Decoded, rows: np.ndarray, present: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """All lanes that have not ended must be there."""
-    missing = _lacking(x, step, rows, here)[rows]
+    missing = _lacking(x, step, rows, present)[rows]
     if missing.any():
-        x.hold(_lanes(rows, here & missing[:, np.newaxis]))
+        x.hold(_lanes(rows, present & missing[:, np.newaxis]))
     if not missing.all():
         if step.op.warps > 1:
-            _check_warpgroups(x, rows[~missing], here[~missing])
+            _check_warpgroups(x, rows[~missing], present[~missing])
         elif step.op.whole_warp:
-            _check_whole(x, rows, here & ~missing[:, np.newaxis])
-        yield ~missing, here
+            _check_whole(x, rows, present & ~missing[:, np.newaxis])
+        yield ~missing, present
 
 
-def _lacking(x: Executor, step: Decoded, rows: np.ndarray, here: np.ndarray) -> np.ndarray:
+def _lacking(x: Executor, step: Decoded, rows: np.ndarray, present: np.ndarray) -> np.ndarray:
     """Which warps of all, or whose warpgroups, lack lanes that have not ended."""
     absent: np.ndarray = x.alive.reshape(-1, WARP).copy()
-    absent[rows] &= ~here
+    absent[rows] &= ~present
     lacking = np.asarray(absent.any(axis=1))
     return by_warpgroup(x.residents, lacking) > 0 if step.op.warps > 1 else lacking
 
@@ -89,32 +91,32 @@ def by_warpgroup(residents: Residents, warps: np.ndarray) -> np.ndarray:
     return np.repeat(groups, WARPGROUP, axis=0)[: residents.warps].reshape(-1)
 
 
-def _check_warpgroups(x: Executor, rows: np.ndarray, here: np.ndarray) -> None:
+def _check_warpgroups(x: Executor, rows: np.ndarray, present: np.ndarray) -> None:
     """Reports warpgroups that lack threads for good."""
     everybody = np.zeros((x.residents.lanes // WARP, WARP), bool)
-    everybody[rows] = here
+    everybody[rows] = present
     whole = by_warpgroup(x.residents, np.asarray(everybody.all(1))) == WARPGROUP
-    short = ~whole[rows] & here.any(1)
+    short = ~whole[rows] & present.any(1)
     if short.any():
         ended = bool(x.residents.exists.reshape(-1, WARP)[rows[short]].all()) and x.residents.warps % WARPGROUP == 0
         why = "the others have ended" if ended else f"blocks of {x.residents.threads} threads have no others"
         group = by_warpgroup(x.residents, np.isin(np.arange(len(everybody)), rows[short][:1])) > 0
         count = int(everybody[group].sum())
         message = f"{x.name} needs all 128 threads of the warpgroup; {count} came and {why}"
-        x.finding_of_lanes("divergent-collective", message, _lanes(rows, here & short[:, np.newaxis]), ALL_THREADS)
+        x.finding_of_lanes("divergent-collective", message, _lanes(rows, present & short[:, np.newaxis]), ALL_THREADS)
 
 
-def _check_whole(x: Executor, rows: np.ndarray, here: np.ndarray) -> None:
+def _check_whole(x: Executor, rows: np.ndarray, present: np.ndarray) -> None:
     """Reports warps that lack lanes for good, at an instruction that needs all 32."""
-    count = here.sum(1)
+    count = present.sum(1)
     short = (count > 0) & (count < WARP)
     if short.any():
         first = int(np.argmax(short))
         exists: np.ndarray = x.residents.exists.reshape(-1, WARP)
         ended = exists[rows[first]].all()
         why = "the others have ended" if ended else f"blocks of {x.residents.threads} threads have no others"
-        message = f"{x.name} needs all 32 lanes of the warp; {lane_list(here[first])} came and {why}"
-        x.finding_of_lanes("divergent-collective", message, _lanes(rows, here & short[:, np.newaxis]), ALL_LANES)
+        message = f"{x.name} needs all 32 lanes of the warp; {lane_list(present[first])} came and {why}"
+        x.finding_of_lanes("divergent-collective", message, _lanes(rows, present & short[:, np.newaxis]), ALL_LANES)
 
 
 def report_deserters(x: Executor, ending: np.ndarray) -> None:
@@ -130,12 +132,12 @@ def report_deserters(x: Executor, ending: np.ndarray) -> None:
         waiting = group.lanes[np.isin(group.lanes // WARP, ending // WARP)]
         if not waiting.size:
             continue
-        here, gone = (_of_warp(lanes, waiting[0] // WARP) for lanes in (waiting, ending))
+        stayed, gone = (_of_warp(lanes, waiting[0] // WARP) for lanes in (waiting, ending))
         many = len(np.flatnonzero(gone)) > 1
         x.finding_elsewhere(
             "divergent-collective",
-            f"{step.opcode.text}: {lane_list(here)} of a warp wait for {lane_list(gone)}, which end{'s' * (not many)} "
-            "instead of coming; an aligned barrier is for all threads",
+            f"{step.opcode.text}: {lane_list(stayed)} of a warp wait for {lane_list(gone)}, "
+            f"which end{'s' * (not many)} instead of coming; an aligned barrier is for all threads",
             step,
             waiting,
             [x.step.location] if x.step.location is not None else [],
@@ -150,22 +152,24 @@ def _of_warp(lanes: np.ndarray, warp: int) -> np.ndarray:
     return which
 
 
-def _by_mask(x: Executor, step: Decoded, rows: np.ndarray, here: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _by_mask(
+    x: Executor, step: Decoded, rows: np.ndarray, present: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """All lanes that a membermask names and that have not ended must be there, with the same mask."""
     alive = x.alive.reshape(-1, WARP)[rows]
     masks = _masks(x, step, rows)
-    _check_named(x, rows, here, masks)
-    stuck = here.copy()
-    for ready, active in complete(alive, here, masks):
+    _check_named(x, rows, present, masks)
+    stuck = present.copy()
+    for ready, active in complete(alive, present, masks):
         stuck[ready] &= ~active[ready]
         yield ready, active
     if stuck.any():
         x.hold(_lanes(rows, stuck))
 
 
-def complete(alive: np.ndarray, here: np.ndarray, masks: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def complete(alive: np.ndarray, present: np.ndarray, masks: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Warps (bool) of which all lanes of one mask are here, and these lanes; arrays are (warps, 32)."""
-    left = here.copy()
+    left = present.copy()
     while left.any():
         mask = masks[np.arange(len(masks)), left.argmax(1)][:, np.newaxis]
         same = left & (masks == mask)
@@ -200,8 +204,8 @@ def _named(mask: np.ndarray) -> np.ndarray:
     return (mask >> _LANE) & np.uint32(1) != 0
 
 
-def _check_named(x: Executor, rows: np.ndarray, here: np.ndarray, masks: np.ndarray) -> None:
-    unnamed = here & ~_named(masks)
+def _check_named(x: Executor, rows: np.ndarray, present: np.ndarray, masks: np.ndarray) -> None:
+    unnamed = present & ~_named(masks)
     if unnamed.any():
         row, lane = (int(i[0]) for i in np.nonzero(unnamed))
         message = f"{x.name}: lane {lane} comes with membermask {int(masks[row, lane]):#010x}, which does not name it"

@@ -163,8 +163,8 @@ class Processor(Flow):
             return
         for number, step in enumerate(batch.steps):
             several = isinstance(results, tuple)
-            own = [r[..., number, :, :] for r in results] if several else results[..., number, :, :]
-            self.deliver(step, own)
+            results_of_one = [r[..., number, :, :] for r in results] if several else results[..., number, :, :]
+            self.deliver(step, results_of_one)
         if self.unwritten is not None or suspect:
             self._hand_on_batch(batch)
 

@@ -75,8 +75,8 @@ def _definitions(declared: Iterable[ir.Variable]) -> dict[ir.Variable, ir.Variab
     for variable in declared:
         if variable.linkage != "extern":
             best[variable.name] = variable
-    found = {v: best.get(v.name, v) if v.linkage == "extern" else v for v in declared}
-    return {v: d for v, d in found.items() if d.linkage != "extern" or d.space == "shared"}
+    definitions = {v: best.get(v.name, v) if v.linkage == "extern" else v for v in declared}
+    return {v: d for v, d in definitions.items() if d.linkage != "extern" or d.space == "shared"}
 
 
 def shared_allocations(
@@ -125,21 +125,21 @@ class Arena:
         self._address = GLOBAL + _GAP
         self._place = 256
 
-    def add(self, made: Allocation, content: bytes | np.ndarray, misaligned: int = 0) -> int:
+    def add(self, new: Allocation, content: bytes | np.ndarray, misaligned: int = 0) -> int:
         """Gives an allocation its address, `misaligned` bytes past a multiple of 256."""
-        made.start = self._address + misaligned
-        made.place = self._place + misaligned
-        self._address = -(-(made.end + _GAP) // 256) * 256
-        self._place = -(-(made.place + made.bytes + 16) // 256) * 256
-        self.allocations.append(made)
+        new.start = self._address + misaligned
+        new.place = self._place + misaligned
+        self._address = -(-(new.end + _GAP) // 256) * 256
+        self._place = -(-(new.place + new.bytes + 16) // 256) * 256
+        self.allocations.append(new)
         self.contents.append(content)
-        return made.start
+        return new.start
 
     def fill(self, data: np.ndarray) -> None:
         """Writes the contents to the bytes of a region."""
-        for made, content in zip(self.allocations, self.contents, strict=True):
+        for allocation, content in zip(self.allocations, self.contents, strict=True):
             octets = np.frombuffer(content, np.uint8) if isinstance(content, bytes) else content
-            data[made.place : made.place + made.bytes] = octets
+            data[allocation.place : allocation.place + allocation.bytes] = octets
 
     @property
     def bytes(self) -> int:

@@ -99,10 +99,10 @@ class State:
 
     def of_lanes(self, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Values of an array over all lanes, for accesses of a shape."""
-        own = values if self.index is None else values[self.index]
+        selected = values if self.index is None else values[self.index]
         if len(self.shape) > 1:
-            own = own.reshape(-1, WARP)[:, : shape[-1]]
-        return own
+            selected = selected.reshape(-1, WARP)[:, : shape[-1]]
+        return selected
 
     def lanes_of(self, shape: tuple[int, ...]) -> np.ndarray:
         """The lane of each access of an array of them."""

@@ -52,27 +52,31 @@ class ListedBatch:
         widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, columns)
         return facts(a, b, c, out, widths, in_place=self.group.in_place, batches="listed")
 
-    def launch(self, kernel: Kernel, made: Scheduled, alpha: float, beta: float) -> tuple[ProblemTable, Send] | None:
+    def launch(
+        self, kernel: Kernel, scheduled: Scheduled, alpha: float, beta: float
+    ) -> tuple[ProblemTable, Send] | None:
         """Launches the kernel of a schedule; on a GPU, gives the table of addresses and what launches with another."""
         addresses = np.stack([operand.pointers for operand in self.group.operands]).view(np.uint64)
         device, stream = self.group.device_stream
-        threads, traits = made.traits.threads, made.traits
+        threads, traits = scheduled.traits.threads, scheduled.traits
         if device is None:
-            kernel[made.grid, threads](self._values(made, (alpha, beta), self._table(addresses)), traits=traits)
+            kernel[scheduled.grid, threads](
+                self._values(scheduled, (alpha, beta), self._table(addresses)), traits=traits
+            )
             return None
-        handle = prepared(kernel, made.grid, threads, device, traits=traits)
+        handle = prepared(kernel, scheduled.grid, threads, device, traits=traits)
 
         def arguments(address: int, factors: tuple[float, ...], stream: int) -> list[Any]:
-            return [*self._values(made, factors, address).flat]
+            return [*self._values(scheduled, factors, address).flat]
 
         send = TableSender(handle, device, lambda rows: (rows.T,), arguments)
         send(addresses.T, (alpha, beta), stream)
         return ProblemTable(addresses.T, (0, 1, 2, 3)), send
 
-    def _values(self, made: Scheduled, factors: tuple[float, ...], table: Any) -> Parameters:
+    def _values(self, scheduled: Scheduled, factors: tuple[float, ...], table: Any) -> Parameters:
         """The parameters of the kernel."""
         return gemm_values(
-            self.problem, made, (factors[0], factors[1]), BATCHES["listed"](count=self.count, table=table)
+            self.problem, scheduled, (factors[0], factors[1]), BATCHES["listed"](count=self.count, table=table)
         )
 
     def _table(self, addresses: np.ndarray) -> AddressTable:

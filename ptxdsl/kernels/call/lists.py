@@ -168,21 +168,21 @@ def lists_given(a: object, b: object, c: Any, out: Any) -> CallLists:
 
 
 def list_launch(
-    group: ProblemGroup, given: CallLists, table: ProblemTable, send: Send, stream: int | None = None
+    group: ProblemGroup, call: CallLists, table: ProblemTable, send: Send, stream: int | None = None
 ) -> ListLaunch | None:
     """A launch that has just been made on a GPU, for other lists like these.
 
     None where the library of the arrays cannot tell whether others are like them, and where c lies in the memory of
     out and is not out itself.
     """
-    c, out = given.c, group.out
-    arrays = [*given.arrays] if given.out is not None else [*out.owners, *given.arrays]
+    c, out = call.c, group.out
+    arrays = [*call.arrays] if call.out is not None else [*out.owners, *call.arrays]
     libraries = {library_of(type(array)) for array in arrays}
     library = libraries.pop()
     if library is None or libraries or (group.in_place and [*map(id, c or ())] != [*map(id, out.owners)]):
         return None
-    repeats = _repeats(given.arrays)
-    alike = library.alike([array for n, array in enumerate(given.arrays) if n not in dict(repeats)])
+    repeats = _repeats(call.arrays)
+    alike = library.alike([array for n, array in enumerate(call.arrays) if n not in dict(repeats)])
     if alike is None:
         return None
     in_a, in_b, in_c, in_out = table.columns
@@ -202,7 +202,7 @@ def list_launch(
         ],
         bytes=np.concatenate([out.bytes, group.a.bytes, group.b.bytes, *([of_c] if c is not None else [])]),
         written=np.arange(len(arrays)) < len(out.owners),
-        makers=[maker(library.name, shape, dtype) for shape in out.shapes.tolist()] if given.out is None else (),
+        makers=[maker(library.name, shape, dtype) for shape in out.shapes.tolist()] if call.out is None else (),
         send=send,
         library=library,
         current_stream=library.current_stream(int(library.device(arrays[0]))),

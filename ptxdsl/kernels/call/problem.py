@@ -143,13 +143,15 @@ def check_devices(arguments: Sequence[ArrayArgument]) -> None:
     """Raises LaunchError for arrays of which one is elsewhere. An array that does not name its GPU is on any."""
     first = arguments[0]
     for other in arguments:
-        here, there = first.array.device, other.array.device
-        if here != there and (None not in (here, there) or arrays.HOST in (here, there)):
+        device, other_device = first.array.device, other.array.device
+        if device != other_device and (None not in (device, other_device) or arrays.HOST in (device, other_device)):
             emulated = (
-                "; with numpy arrays alone, the kernel runs on the emulator" if arrays.HOST in (here, there) else ""
+                "; with numpy arrays alone, the kernel runs on the emulator"
+                if arrays.HOST in (device, other_device)
+                else ""
             )
             raise LaunchError(
-                f"`{first.name}` is {_where(here)} and `{other.name}` {_where(there)}",
+                f"`{first.name}` is {_where(device)} and `{other.name}` {_where(other_device)}",
                 help=f"move one of them to the other{emulated}",
             )
 

@@ -16,11 +16,11 @@ from ptxdsl.kernels.traits import Traits
 
 
 def gemm_values(
-    problem: GemmProblem, made: Scheduled, factors: tuple[float, float], batches: Parameters | None = None
+    problem: GemmProblem, scheduled: Scheduled, factors: tuple[float, float], batches: Parameters | None = None
 ) -> Parameters:
     """Those of `gemm_kernel` for a row-major problem; with `batches`, whose addresses are in a table, no pointers."""
-    operands, listed = made.traits.operands, batches is not None
-    group, matrices = _matrices(made.traits, problem, listed)
+    operands, listed = scheduled.traits.operands, batches is not None
+    group, matrices = _matrices(scheduled.traits, problem, listed)
     return group(
         **matrices,
         m=problem.m,
@@ -28,7 +28,7 @@ def gemm_values(
         k=problem.k,
         alpha=factors[0],
         beta=factors[1],
-        schedule=made.fields,
+        schedule=scheduled.fields,
         batches=batches or _batches(problem, operands),
         extras=extra_values(problem.operands, operands),
     )
@@ -63,9 +63,9 @@ def _batches(problem: GemmProblem, operands: Operands) -> Parameters:
     return BATCHES["strided"](count=problem.batches, a=a, b=b, c=c, out=out)
 
 
-def extra_values(given: tuple[EpilogueOperand, ...], operands: Operands) -> Parameters:
+def extra_values(extra: tuple[EpilogueOperand, ...], operands: Operands) -> Parameters:
     """The operands of the epilogue."""
-    groups = {f"of_{n}": _extra(operand) for n, operand in enumerate(given) if not operand.extra.in_place}
+    groups = {f"of_{n}": _extra(operand) for n, operand in enumerate(extra) if not operand.extra.in_place}
     return extras(operands)(**groups)
 
 
@@ -76,11 +76,11 @@ def _extra(operand: EpilogueOperand) -> Parameters:
     return extra_view(extra)(pointer=argument, **stride, **batch)
 
 
-def shared_values(problem: GemmProblem, made: Scheduled) -> dict[str, Parameters]:
+def shared_values(problem: GemmProblem, scheduled: Scheduled) -> dict[str, Parameters]:
     """What kernels take beside a single product: for the schedule, and the epilogue."""
-    traits: Traits = made.traits
+    traits: Traits = scheduled.traits
     return {
-        "schedule": made.fields,
+        "schedule": scheduled.fields,
         "batches": BATCHES["none"](),
         "extras": extra_values(problem.operands, traits.operands),
     }

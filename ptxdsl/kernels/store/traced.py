@@ -92,7 +92,7 @@ def _converted(result: Any, scalar: Type) -> Any:
 def _in_own_lines(at: Location | None) -> Location | None:
     """A place in a function of the caller, as called by the caller: without the lines of this kernel in between."""
     called_at = caller()
-    own = takewhile(lambda location: not location.file.startswith(KERNELS), at.chain() if at else ())
-    for location in reversed(list(own)):
+    outer = takewhile(lambda location: not location.file.startswith(KERNELS), at.chain() if at else ())
+    for location in reversed(list(outer)):
         called_at = replace(location, inlined_at=called_at)
     return called_at

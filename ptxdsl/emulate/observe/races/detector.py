@@ -37,6 +37,7 @@ from ...memory.regions import CHUNK, Allocation, Region
 from ...run.barriers import BARRIERS
 from ...run.residents import WARP, Residents
 from .accesses import Accesses, Accessors, allowed
+from .behind import Behind
 from .checks import Checks
 from .clocks import Clocks, Message
 from .clusters import ClusterClocks, strangers, unstarted
@@ -46,7 +47,7 @@ from .locations import REACH, Boxes, Locations
 from .pages import ALL, Doubts, Knowledge
 from .proxies import Proxies
 from .recent import Recent, RecentAccess
-from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, Words
+from .shadow import GlobalShadow, Plane, SharedShadow, Words
 from .stamps import ASYNC_LANE, LANE_MASK, SEVERAL, STAMP, TICK, stamps_of
 from .telling import Told, tell_early_exit, tell_unstarted
 
@@ -77,6 +78,7 @@ class Races(Observer):
         self.clusters = ClusterClocks(self.clocks)
         self.proxies = Proxies(self.clocks)
         self.checks = Checks(self.journal, self.clocks, self.proxies)
+        self.behind = Behind(self.journal, self.clocks, self.checks)
         self.initialised = Initialised(self.clocks, self.proxies)
         self.proxy_barriers: dict[tuple[int, int], np.ndarray] = {}
         self.messages: dict[tuple[int, int], Message] = {}
@@ -194,7 +196,7 @@ class Races(Observer):
         collective = access.by.collective
         if access.kind == READS and access.slots is None:
             if strength(access.ordering):
-                self._keep_weaker_reads(access, accesses.those(ALL))
+                self.behind.reads_in_shared(access, self.shared, accesses.those(ALL))
             self._record_all_reads(now, accesses, collective)
         elif access.kind == READS:
             self._record_reads(now, self._record_remote(access, now, accesses.those(ALL)), collective)
@@ -208,8 +210,10 @@ class Races(Observer):
         shadow, words = self.shared, who.words
         shadow.newest_write = now | SEVERAL
         stamps, warps = stamps_of(collective, now, who.lanes), self.clocks.warp[who.rows]
-        self._keep_weaker(reach, shadow, words)
+        self.behind.write(reach, shadow, who)
         shadow.writes.put(words, stamps, warps)
+        if reach:
+            self.behind.lose(shadow, who, stamps, warps)
         if shadow.pages is not None:
             shadow.pages.note_writes(self.clocks, words.first * shadow.grain, warps, now | SEVERAL)
         return stamps, warps
@@ -240,47 +244,12 @@ class Races(Observer):
         if crowded.any():
             shadow.readers.put(places.only(crowded), stamps[crowded] | LANE_MASK)
 
-    def _keep_weaker(self, reach: int, shadow: Shadow, words: Words) -> None:
-        """Remembers writes behind a stronger one that comes now: other strong accesses may race with these alone."""
-        shadow.reveal(READS, words)  # who is ordered behind this write is ordered behind them
-        if reach:
-            self._hide(WRITES, reach, shadow, words, *shadow.writes.take(words))
-        else:
-            shadow.reveal(WRITES, words)
-
-    def _keep_weaker_reads(self, access: Access, who: Accessors) -> None:
-        """The same of reads by a warp behind a stronger one of its own, in shared memory."""
-        stamps = self.shared.readers.take(self.shared.reads_of(who.words, self.clocks.own[who.rows]))
-        warps = np.broadcast_to(self.clocks.warp[who.rows][:, np.newaxis], stamps.shape)
-        self._hide(READS, strength(access.ordering), self.shared, who.words, stamps, warps)
-
-    def _keep_weaker_reads_of(self, shadow: GlobalShadow, access: Access, who: Accessors) -> None:
-        """The same in global memory."""
-        for stamps, warps in (readers.take(who.words) for readers in shadow.readers):
-            of_warp = np.where(warps == self.clocks.warp[who.rows][:, np.newaxis], stamps, 0)
-            self._hide(READS, strength(access.ordering), shadow, who.words, of_warp, warps)
-
-    def _hide(self, kind: str, reach: int, shadow: Shadow, words: Words, stamps: np.ndarray, warps: np.ndarray) -> None:
-        """Remembers those of the last accesses to words that do not reach as far as the ones that come now."""
-        weaker = (stamps != 0) & (self.journal.strengths_of(stamps) < reach)
-        if weaker.any():
-            shadow.hide(kind, words, weaker, stamps, warps)
-
-    def _check_weaker(self, access: Access, who: Accessors, shadow: Shadow, kind: str = WRITES) -> None:
-        """Holds a strong access against weaker ones that stronger ones hide."""
-        if kind not in shadow.hidden or not strength(access.ordering):
-            return
-        entry, stamps, warps = shadow.hidden[kind].of(who.words.all)
-        if entry.size:
-            hidden = stamps[:, np.newaxis], warps[:, np.newaxis]
-            self.checks.earlier(access, who.only(entry // who.words.width), *hidden, kind)
-
     def _check_shared_writers(self, access: Access, who: Accessors) -> None:
         """Holds an access against the last writes, but for those that the whole block knows."""
         late = self._late(who, self.shared.writes.stamp, who.words)
         if late is not None:
             self.checks.earlier(access, late, *self.shared.writes.take(late.words), WRITES)
-            self._check_weaker(access, late, self.shared)
+            self.behind.check(access, late, self.shared)
 
     def _late(self, who: Accessors, plane: Plane, places: Words) -> Accessors | None:
         """Those of the accesses to words with stamps that not all warps of the block know."""
@@ -292,7 +261,7 @@ class Races(Observer):
         who = self._late(everyone, self.shared.readers, self.shared.latest_reads_of(everyone.words))
         if who is None:
             return
-        self._check_weaker(access, who, self.shared, READS)
+        self.behind.check(access, who, self.shared, READS)
         column, first = self._home(who)
         for warp in range(self.residents.warps):
             stamps = self.shared.readers.take(self.shared.reads_of(who.words, warp))
@@ -413,23 +382,25 @@ class Races(Observer):
         who = Accessors(words, lanes, rows, number)
         stamps = stamps_of(access.by.collective, now, lanes)
         self.checks.earlier(access, who, *shadow.writes.take(words), WRITES)
-        self._check_weaker(access, who, shadow)
+        self.behind.check(access, who, shadow)
         if access.asynchronous:
             self.checks.fences(access, who, shadow)
         if access.kind == READS:
             if not access.asynchronous:
                 if strength(access.ordering):
-                    self._keep_weaker_reads_of(shadow, access, who)
+                    self.behind.reads_in_global(access, shadow, who)
                 shadow.read(flat, access.size, stamps[:: words.repeats], self.clocks.warp[rows[:: words.repeats]])
             return
         for which, read, readers in shadow.reads_of(words):
             self.checks.earlier(access, who.only(which), read, readers, READS)
-        self._check_weaker(access, who, shadow, READS)
+        self.behind.check(access, who, shadow, READS)
         if access.asynchronous:
             return
         warps = self.clocks.warp[rows]
-        self._keep_weaker(strength(access.ordering), shadow, words)
+        self.behind.write(strength(access.ordering), shadow, who)
         shadow.overwrite(words, stamps, warps)
+        if strength(access.ordering):
+            self.behind.lose(shadow, who, stamps, warps)
         self.checks.same_step(access, who, *shadow.writes.take(words), stamps, warps)
 
     # Order

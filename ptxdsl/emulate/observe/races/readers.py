@@ -1,4 +1,4 @@
-"""Readers of words in global memory beyond the two that a word has room for."""
+"""Readers of words in global memory beyond the two that a word has room for, and other accesses that last ones hide."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from .stamps import LANE_MASK, STAMP, TICK
 
 _MOST = 1 << 21  # reads; beyond that the oldest are forgotten
 _FEW = 64  # that are not worth sorting
+_MOST_PARTS, _SMALL = 256, 1 << 16  # so many parts that are small together are made one
 Reads: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Words, stamps and warps."""
 
@@ -34,7 +35,7 @@ class MoreReaders:
             return
         self.parts.append(part)
         self.count += len(part[0])
-        if self.count > _MOST:
+        if self.count > _MOST or (len(self.parts) > _MOST_PARTS and self.count < _SMALL):
             self._sort()
 
     def of(self, words: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

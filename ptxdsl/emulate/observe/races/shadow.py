@@ -11,14 +11,16 @@ from functools import cached_property
 
 import numpy as np
 
+from ...memory.access import WRITES
 from .clocks import Clocks
 from .pages import Pages
 from .readers import MoreReaders
-from .stamps import LANE_MASK, STAMP
+from .stamps import LANE_MASK, NEVER, STAMP
 
 _ITEMS: dict[int, np.dtype] = {1: STAMP, 2: np.dtype(np.uint64), 4: np.dtype(np.complex128)}
 _SHIFTS = {1: 0, 2: 1, 4: 2}
 _WIDEST = 4  # words that are moved as one item
+STRONG = "strong writes"  # that others hide from weak accesses
 _MOST_PENDING = 1 << 26
 
 
@@ -136,9 +138,9 @@ class Cells:
 class Shadow:
     """The words of a piece of memory of `bytes` bytes from `origin` on.
 
-    `newest_write` and `newest_read` are the greatest stamps there. `hidden` has, by kind, accesses behind stronger
-    ones, reads of the same warp: the last one is all that a weak access can race with, but a strong one races with no
-    other strong one.
+    `newest_write` and `newest_read` are the greatest stamps there. `hidden` has, by kind, accesses behind others with
+    which later ones may race all the same: reads (of the same warp) and writes that strong accesses may race with, and
+    `STRONG` ones that weak accesses may race with; of these `others` has one more for each word.
     """
 
     def __init__(self, origin: int, bytes: int) -> None:
@@ -147,6 +149,7 @@ class Shadow:
         self.newest_write = self.newest_read = 0
         self.writes = Cells.empty(bytes // self.grain + 1)
         self.hidden: dict[str, MoreReaders] = {}
+        self.others: Cells | None = None
 
     def words(self, flat: np.ndarray, size: int) -> Words:
         """The words of accesses of `size` bytes."""
@@ -161,19 +164,29 @@ class Shadow:
     def refine(self, factor: int) -> None:
         self.grain //= factor
         self.writes = self.writes.refined(factor)
+        self.others = self.others.refined(factor) if self.others is not None else None
         count = self.writes.stamp.count
         self.hidden = {kind: hidden.refined(factor, count) for kind, hidden in self.hidden.items()}
 
-    def hide(self, kind: str, words: Words, which: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
-        """Keeps the last accesses to some words, (entries, width), which stronger ones will replace."""
+    def hide(self, kind: str, words: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
+        """Keeps accesses to some words, one entry each, in whose place others will stand or stand already."""
         if kind not in self.hidden:
             self.hidden[kind] = MoreReaders(self.writes.stamp.count)
-        self.hidden[kind].add(words.all.reshape(which.shape)[which], stamps[which], warps[which])
+        self.hidden[kind].add(words, stamps, warps)
+
+    def keep_another(self, words: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
+        """Keeps such writes to many words: of each word one."""
+        if self.others is None:
+            self.others = Cells.empty(self.writes.stamp.count)
+        self.others.put(Words(words, 1, 1), stamps, warps)
 
     def reveal(self, kind: str, words: Words) -> None:
         """What comes now replaces all such accesses that came before."""
-        if kind in self.hidden:
-            self.hidden[kind].forget(words.all)
+        for each in (kind, STRONG) if kind == WRITES else (kind,):
+            if each in self.hidden:
+                self.hidden[each].forget(words.all)
+        if kind == WRITES and self.others is not None:
+            self.others.stamp.put(words, NEVER)
 
 
 class SharedShadow(Shadow):
@@ -218,9 +231,13 @@ class SharedShadow(Shadow):
         if self.grain < new.grain:
             new.refine(new.grain // self.grain)
         new.newest_write, new.newest_read = self.newest_write, self.newest_read
-        for mine, theirs in ((self.writes.stamp, new.writes.stamp), (self.writes.warp, new.writes.warp)):
-            if not mine.is_blank:
-                new._rows(theirs, 0)[destination] = self._rows(mine, 0)[source]
+        planes = [(self.writes.stamp, new.writes.stamp), (self.writes.warp, new.writes.warp)]
+        if self.others is not None:
+            new.others = Cells.empty(new.writes.stamp.count)
+            planes += [(self.others.stamp, new.others.stamp), (self.others.warp, new.others.warp)]
+        for old, fresh in planes:
+            if not old.is_blank:
+                new._rows(fresh, 0)[destination] = self._rows(old, 0)[source]
         for warp in range(self.warps + 1) if not self.readers.is_blank else ():
             new._rows(new.readers, warp)[destination] = self._rows(self.readers, warp)[source]
         if self.pages is not None:

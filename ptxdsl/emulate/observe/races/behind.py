@@ -1,0 +1,102 @@
+"""Accesses behind others of the same words, which later ones may race with all the same.
+
+Who is ordered behind the last write of a word is ordered behind what its writer was ordered behind. That of a strong
+write need not be all: atomics of other threads race neither with it nor with each other, but with a weak access that
+comes later. And a strong access races with a weaker one before it, though not with a stronger one in between.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...memory.access import READS, WRITES, Access
+from ...run.residents import WARP
+from .accesses import Accessors
+from .checks import Checks
+from .clocks import Clocks
+from .journal import Journal, strength
+from .shadow import STRONG, GlobalShadow, Shadow, SharedShadow, Words
+from .stamps import LANE_MASK
+
+_FEW = 256  # words of an event, of which all writers are remembered; of more words one of them
+
+
+class Behind:
+    """Remembers such accesses in shadows, and holds later ones against them."""
+
+    def __init__(self, journal: Journal, clocks: Clocks, checks: Checks) -> None:
+        self.journal, self.clocks, self.checks = journal, clocks, checks
+
+    # What was done
+
+    def write(self, reach: int, shadow: Shadow, who: Accessors) -> None:
+        """Writes of some strength come now, before the shadow has them."""
+        shadow.reveal(READS, who.words)  # who is ordered behind this write is ordered behind them
+        if not reach:
+            shadow.reveal(WRITES, who.words)
+            return
+        stamps, warps = shadow.writes.take(who.words)
+        self._hide(WRITES, reach, shadow, who.words, stamps, warps)
+        unknown = self._unknown(who, stamps, warps)
+        if unknown.any():
+            strong = self.journal.strengths_of(stamps) > 0
+            self._keep(shadow, who.words, unknown & strong, stamps, warps)
+
+    def lose(self, shadow: Shadow, who: Accessors, stamps: np.ndarray, warps: np.ndarray) -> None:
+        """Strong writes were made, (entries,), of which those to the same words replaced each other."""
+        last, writers = shadow.writes.take(who.words)
+        lost = (last != stamps[:, np.newaxis]) | (writers != warps[:, np.newaxis])
+        if lost.any():
+            each = (np.broadcast_to(values[:, np.newaxis], lost.shape) for values in (stamps, warps))
+            self._keep(shadow, who.words, lost, *each)
+
+    def reads_in_shared(self, access: Access, shadow: SharedShadow, who: Accessors) -> None:
+        """Strong reads come: keeps weaker ones by the same warps, in shared memory."""
+        stamps = shadow.readers.take(shadow.reads_of(who.words, self.clocks.own[who.rows]))
+        warps = np.broadcast_to(self.clocks.warp[who.rows][:, np.newaxis], stamps.shape)
+        self._hide(READS, strength(access.ordering), shadow, who.words, stamps, warps)
+
+    def reads_in_global(self, access: Access, shadow: GlobalShadow, who: Accessors) -> None:
+        """The same in global memory."""
+        for stamps, warps in (readers.take(who.words) for readers in shadow.readers):
+            of_warp = np.where(warps == self.clocks.warp[who.rows][:, np.newaxis], stamps, 0)
+            self._hide(READS, strength(access.ordering), shadow, who.words, of_warp, warps)
+
+    def _hide(self, kind: str, reach: int, shadow: Shadow, words: Words, stamps: np.ndarray, warps: np.ndarray) -> None:
+        """Remembers those of the last accesses to words that do not reach as far as the ones that come now."""
+        weaker = (stamps != 0) & (self.journal.strengths_of(stamps) < reach)
+        if weaker.any():
+            shadow.hide(kind, words.all.reshape(weaker.shape)[weaker], stamps[weaker], warps[weaker])
+
+    def _unknown(self, who: Accessors, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
+        """Which last writes are by other threads, of which those who write now know nothing by their clusters."""
+        rows = np.broadcast_to(who.rows[:, np.newaxis], stamps.shape)
+        own = (warps == self.clocks.warp[rows]) & (stamps & LANE_MASK == (who.lanes % WARP)[:, np.newaxis])
+        unknown: np.ndarray = (stamps > self.clocks.limits(rows, warps)) & ~own
+        return unknown
+
+    def _keep(self, shadow: Shadow, words: Words, which: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
+        """Remembers strong writes that others replace."""
+        each = words.all.reshape(which.shape)[which]
+        if not each.size:
+            return
+        if each.size > _FEW:
+            shadow.keep_another(each, stamps[which], warps[which])
+        else:
+            shadow.hide(STRONG, each, stamps[which], warps[which])
+
+    # What comes later
+
+    def check(self, access: Access, who: Accessors, shadow: Shadow, kind: str = WRITES) -> None:
+        """Holds a strong access against weaker ones, and a weak one against strong writes."""
+        strong = strength(access.ordering)
+        if kind == READS and not strong:
+            return
+        behind = kind if strong else STRONG
+        if behind in shadow.hidden:
+            entry, stamps, warps = shadow.hidden[behind].of(who.words.all)
+            if entry.size:
+                hidden = stamps[:, np.newaxis], warps[:, np.newaxis]
+                self.checks.earlier(access, who.only(entry // who.words.width), *hidden, kind)
+        if shadow.others is not None and not strong:
+            self.checks.earlier(access, who, *shadow.others.take(who.words), kind)

@@ -10,13 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...memory.access import READS, WRITES, Access
-from ...run.residents import WARP
 from .accesses import Accessors
 from .checks import Checks
 from .clocks import Clocks
 from .journal import Journal, strength
 from .shadow import STRONG, GlobalShadow, Shadow, SharedShadow, Words
-from .stamps import LANE_MASK
 
 _FEW = 256  # words of an event, of which all writers are remembered; of more words one of them
 
@@ -37,18 +35,15 @@ class Behind:
             return
         stamps, warps = shadow.writes.take(who.words)
         self._hide(WRITES, reach, shadow, who.words, stamps, warps)
-        unknown = self._unknown(who, stamps, warps)
-        if unknown.any():
+        unknown = self.checks.unknown(who, stamps, warps)
+        if unknown is not None:
             strong = self.journal.strengths_of(stamps) > 0
             self._keep(shadow, who.words, unknown & strong, stamps, warps)
 
-    def lose(self, shadow: Shadow, who: Accessors, stamps: np.ndarray, warps: np.ndarray) -> None:
-        """Strong writes were made, (entries,), of which those to the same words replaced each other."""
-        last, writers = shadow.writes.take(who.words)
-        lost = (last != stamps[:, np.newaxis]) | (writers != warps[:, np.newaxis])
-        if lost.any():
-            each = (np.broadcast_to(values[:, np.newaxis], lost.shape) for values in (stamps, warps))
-            self._keep(shadow, who.words, lost, *each)
+    def lose(self, shadow: Shadow, who: Accessors, lost: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
+        """Of strong writes that were made, (entries,), others of the step replaced some, (entries, words of each)."""
+        each = (np.broadcast_to(values[:, np.newaxis], lost.shape) for values in (stamps, warps))
+        self._keep(shadow, who.words, lost, *each)
 
     def reads_in_shared(self, access: Access, shadow: SharedShadow, who: Accessors) -> None:
         """Strong reads come: keeps weaker ones by the same warps, in shared memory."""
@@ -67,13 +62,6 @@ class Behind:
         weaker = (stamps != 0) & (self.journal.strengths_of(stamps) < reach)
         if weaker.any():
             shadow.hide(kind, words.all.reshape(weaker.shape)[weaker], stamps[weaker], warps[weaker])
-
-    def _unknown(self, who: Accessors, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
-        """Which last writes are by other threads, of which those who write now know nothing by their clusters."""
-        rows = np.broadcast_to(who.rows[:, np.newaxis], stamps.shape)
-        own = (warps == self.clocks.warp[rows]) & (stamps & LANE_MASK == (who.lanes % WARP)[:, np.newaxis])
-        unknown: np.ndarray = (stamps > self.clocks.limits(rows, warps)) & ~own
-        return unknown
 
     def _keep(self, shadow: Shadow, words: Words, which: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
         """Remembers strong writes that others replace."""

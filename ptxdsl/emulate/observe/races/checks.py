@@ -42,15 +42,19 @@ class Checks:
     def earlier(self, access: Access, who: Accessors, stamps: np.ndarray, warps: np.ndarray, kind: str) -> None:
         """Holds accesses against earlier ones, (entries, words of an entry)."""
         stamps, warps = each_once(stamps, warps)
-        rows = np.broadcast_to(who.rows[:, np.newaxis], stamps.shape)
-        late = stamps > self.clocks.limits(rows, warps)
-        if not late.any():
-            return
-        own = (warps == self.clocks.warp[rows]) & (stamps & LANE_MASK == (who.lanes % WARP)[:, np.newaxis])
-        late &= ~own
-        if late.any():
-            entry, part = np.nonzero(late)
+        unknown = self.unknown(who, stamps, warps)
+        if unknown is not None:
+            entry, part = np.nonzero(unknown)
             self._sift(access, who, entry, stamps[entry, part], warps[entry, part], kind)
+
+    def unknown(self, who: Accessors, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray | None:
+        """Which earlier accesses, (entries, words of an entry), are by others whom these have not met in clusters."""
+        rows = np.broadcast_to(who.rows[:, np.newaxis], stamps.shape)
+        late: np.ndarray = stamps > self.clocks.limits(rows, warps)
+        if not late.any():
+            return None
+        late &= (warps != self.clocks.warp[rows]) | (stamps & LANE_MASK != (who.lanes % WARP)[:, np.newaxis])
+        return late if late.any() else None
 
     def _sift(
         self,
@@ -81,19 +85,9 @@ class Checks:
         return common >= np.where(same_block, BLOCK, np.where(same_cluster, CLUSTER, DEVICE))
 
     def same_step(
-        self,
-        access: Access,
-        who: Accessors,
-        stamps: np.ndarray,
-        warps: np.ndarray,
-        own_stamps: np.ndarray,
-        own_warps: np.ndarray,
+        self, access: Access, who: Accessors, entry: np.ndarray, stamps: np.ndarray, warps: np.ndarray
     ) -> None:
-        """Looks for lanes whose words another lane wrote in the same step."""
-        lost = ((stamps != own_stamps[:, np.newaxis]) | (warps != own_warps[:, np.newaxis])).any(1)
-        if not lost.any():
-            return
-        entry = np.flatnonzero(lost)
+        """Holds those accesses whose words another lane wrote in the same step against it, (entries, words of each)."""
         stamps, warps = stamps[entry, 0], warps[entry, 0]
         racy = ~self._both_strong(access, who.rows[entry], stamps, warps)
         if access.items is not None:

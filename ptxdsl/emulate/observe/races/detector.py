@@ -47,7 +47,7 @@ from .locations import REACH, Boxes, Locations
 from .pages import ALL, Doubts, Knowledge
 from .proxies import Proxies
 from .recent import Recent, RecentAccess
-from .shadow import GlobalShadow, Plane, SharedShadow, Words
+from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, Words
 from .stamps import ASYNC_LANE, LANE_MASK, SEVERAL, STAMP, TICK, stamps_of
 from .telling import Told, tell_early_exit, tell_unstarted
 
@@ -203,7 +203,7 @@ class Races(Observer):
         else:
             who = accesses.those(ALL)
             stamps, warps = self._record_writes(now, strength(access.ordering), who, collective)
-            self.checks.same_step(access, who, *self.shared.writes.take(who.words), stamps, warps)
+            self._check_step(access, self.shared, who, stamps, warps)
 
     def _record_writes(self, now: int, reach: int, who: Accessors, collective: bool) -> tuple[np.ndarray, np.ndarray]:
         """Remembers writes to shared memory; returns their stamps and warps."""
@@ -212,11 +212,21 @@ class Races(Observer):
         stamps, warps = stamps_of(collective, now, who.lanes), self.clocks.warp[who.rows]
         self.behind.write(reach, shadow, who)
         shadow.writes.put(words, stamps, warps)
-        if reach:
-            self.behind.lose(shadow, who, stamps, warps)
         if shadow.pages is not None:
             shadow.pages.note_writes(self.clocks, words.first * shadow.grain, warps, now | SEVERAL)
         return stamps, warps
+
+    def _check_step(
+        self, access: Access, shadow: Shadow, who: Accessors, stamps: np.ndarray, warps: np.ndarray
+    ) -> None:
+        """Holds writes that were made, (entries,), against those of other lanes in the same step."""
+        last, writers = shadow.writes.take(who.words)
+        lost = (last != stamps[:, np.newaxis]) | (writers != warps[:, np.newaxis])
+        if not lost.any():
+            return
+        self.checks.same_step(access, who, np.flatnonzero(lost.any(1)), last, writers)
+        if strength(access.ordering):
+            self.behind.lose(shadow, who, lost, stamps, warps)
 
     def _record_all_reads(self, now: int, accesses: Accesses, collective: bool) -> None:
         """Remembers reads by threads of the block; of lanes that all read one place once."""
@@ -399,9 +409,7 @@ class Races(Observer):
         warps = self.clocks.warp[rows]
         self.behind.write(strength(access.ordering), shadow, who)
         shadow.overwrite(words, stamps, warps)
-        if strength(access.ordering):
-            self.behind.lose(shadow, who, stamps, warps)
-        self.checks.same_step(access, who, *shadow.writes.take(words), stamps, warps)
+        self._check_step(access, shadow, who, stamps, warps)
 
     # Order
 

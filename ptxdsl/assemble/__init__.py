@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 
 from ptxdsl import config
-from ptxdsl.assemble import assembler_log, assemblers, cache, sections
+from ptxdsl.assemble import assembler_log, assemblers, cache, noted, sections
 from ptxdsl.assemble.assembler_log import Remark, Resources, WarpgroupLoss
 from ptxdsl.errors import AssembleError, Error, Location
 
@@ -65,16 +65,22 @@ def assemble(ptx: str | Sequence[str], arch: str, *, options: Sequence[str] = ()
     check_arch(arch)
     _check_modules(modules)
     settings = config.current()
-    chosen = assemblers.choose(settings.assembler, any("setmaxnreg." in text for text in modules))
-    name = cache.key((_FORMAT, chosen.version(), arch, *options, "", *modules))
-    stem = _dump_stem(settings, modules, arch, name)
+    whole_program = any("setmaxnreg." in text for text in modules)
+    version = noted.version(settings.cache_dir, settings.assembler, whole_program)
+    if version is None:
+        version = _load(settings, whole_program).version()
+    stem = _dump_stem(settings, modules, arch, _entry_name(version, modules, arch, options))
     if "ptx" in settings.dump:
         for number, text in enumerate(modules):
             _write(stem, f"{number}.ptx" if len(modules) > 1 else "ptx", text.encode())
-    cubin = _unpack(cache.load(settings.cache_dir, name))
+    cubin = _kept(settings, version, modules, arch, options)
+    if cubin is None:
+        chosen = _load(settings, whole_program)
+        if chosen.version() != version:  # another nvJitLink than the noted one is loaded
+            cubin = _kept(settings, chosen.version(), modules, arch, options)
     if cubin is None:
         cubin = _assemble(chosen, modules, arch, options)
-        cache.store(settings.cache_dir, name, _pack(cubin))
+        cache.store(settings.cache_dir, _entry_name(chosen.version(), modules, arch, options), _pack(cubin))
     if settings.spills == "error":
         _check_spills(cubin.kernels, modules)
     if "cubin" in settings.dump:
@@ -82,6 +88,24 @@ def assemble(ptx: str | Sequence[str], arch: str, *, options: Sequence[str] = ()
     if "sass" in settings.dump:
         _write(stem, "sass", cubin.sass().encode())
     return cubin
+
+
+def _entry_name(version: str, modules: Sequence[str], arch: str, options: Sequence[str]) -> str:
+    """Where the cubin of such an assembler is kept."""
+    return cache.key((_FORMAT, version, arch, *options, "", *modules))
+
+
+def _kept(
+    settings: config.Config, version: str, modules: Sequence[str], arch: str, options: Sequence[str]
+) -> Cubin | None:
+    return _unpack(cache.load(settings.cache_dir, _entry_name(version, modules, arch, options)))
+
+
+def _load(settings: config.Config, whole_program: bool) -> assemblers.Assembler:
+    """The assembler that is to be used, whose version is noted."""
+    chosen = assemblers.choose(settings.assembler, whole_program)
+    noted.note(settings.cache_dir, chosen)
+    return chosen
 
 
 def check_arch(arch: str) -> None:
@@ -162,7 +186,7 @@ def _refusal(outcome: assemblers.Outcome, modules: Sequence[str], arch: str) -> 
     errors = assembler_log.errors(outcome.log) or [Remark("error", outcome.log.strip() or "no reason given")]
     text = modules[outcome.module]
     prefix = f"module {outcome.module + 1}, " if len(modules) > 1 else ""
-    listing = "\n".join(_entry(remark, text, prefix) for remark in errors)
+    listing = "\n".join(_shown(remark, text, prefix) for remark in errors)
     locations = [location for remark in errors if (location := _python_location(remark, text))]
     help = next((advice for part, advice in _HELP if part in errors[0].message), None)
     return AssembleError(
@@ -191,7 +215,7 @@ def _loss(losses: Sequence[WarpgroupLoss], modules: Sequence[str]) -> AssembleEr
     """The error for a kernel that the assembler had to change: its products run one after another, or the like."""
     text = modules[0] if len(modules) == 1 else ""
     remarks = [replace(loss.remark, line=assembler_log.loss_line(text, loss)) for loss in losses]
-    listing = "\n".join(_entry(remark, text, "") for remark in remarks)
+    listing = "\n".join(_shown(remark, text, "") for remark in remarks)
     locations = [location for remark in remarks if (location := _python_location(remark, text))]
     code = next((loss.code for loss in losses if loss.code not in _ADDED), losses[0].code)
     names = " and ".join(dict.fromkeys(f"`{loss.kernel}`" for loss in losses if loss.kernel)) or "a kernel"
@@ -223,13 +247,13 @@ def _check_spills(kernels: Mapping[str, Resources], modules: Sequence[str]) -> N
             if line := assembler_log.first_line(text, name, wanted):
                 remark = Remark("error", f"{spilled} bytes of registers a thread are spilled to memory", line)
                 raise AssembleError(
-                    f"`{name}` {what}:\n{_entry(remark, text, '')}",
+                    f"`{name}` {what}:\n{_shown(remark, text, '')}",
                     at=_python_location(remark, text),
                     help=f"{help}; or set PTXDSL_SPILLS=warn",
                 )
 
 
-def _entry(remark: Remark, text: str, prefix: str) -> str:
+def _shown(remark: Remark, text: str, prefix: str) -> str:
     lines = text.splitlines()
     if remark.line is None or not 0 < remark.line <= len(lines):
         return f"  {remark.message}"

@@ -21,6 +21,7 @@ from ptxdsl import driver
 from ptxdsl.errors import AssembleError, LaunchError
 
 nvjitlink: Any = driver.Late("cuda.bindings.nvjitlink")
+pathfinder: Any = driver.Late("cuda.pathfinder")
 _LOG_BYTES = 1 << 20
 
 
@@ -203,16 +204,21 @@ WHOLE_PROGRAM = ("ptxas", "nvjitlink", "driver")
 """The order for kernels that change their registers: linkers ignore `setmaxnreg` (C7504), whatever they are told."""
 
 
+def candidates(name: str | None, whole_program: bool) -> list[Assembler]:
+    """Those that `choose` asks, in this order."""
+    return [ASSEMBLERS[each] for each in ([name] if name else WHOLE_PROGRAM if whole_program else ASSEMBLERS)]
+
+
 def choose(name: str | None = None, whole_program: bool = False) -> Assembler:
     """The assembler of that name (see `config`), or the first that can be used; AssembleError where none can.
 
     `whole_program` prefers one that sees that nothing else will be linked.
     """
     missing = []
-    for candidate in [name] if name else WHOLE_PROGRAM if whole_program else ASSEMBLERS:
-        reason = ASSEMBLERS[candidate].why_not()
+    for candidate in candidates(name, whole_program):
+        reason = candidate.why_not()
         if reason is None:
-            return ASSEMBLERS[candidate]
+            return candidate
         missing.append(reason)
     if name:
         raise AssembleError(

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ptxdsl import assemble, config
-from ptxdsl.assemble import cache
+from ptxdsl.assemble import cache, noted
 from ptxdsl.cli.process import UsageError
 from ptxdsl.runtime import kept
 from ptxdsl.tune import records
@@ -22,8 +22,8 @@ _AGES = (("day", _DAY), ("hour", 60 * 60), ("minute", 60), ("second", 1))
 
 @dataclass(frozen=True, slots=True)
 class KeptCubin:
-    """An entry of the cache with the kernels that it holds, as machine code or `traced` to PTX, or what tuning found;
-    none of these if this version of ptxdsl does not use it."""
+    """An entry of the cache with the kernels that it holds, as machine code or `traced` to PTX, what tuning found, or
+    the version of an `assembler`; none of these if this version of ptxdsl does not use it."""
 
     entry: cache.CacheEntry
     kernels: tuple[str, ...]
@@ -31,19 +31,22 @@ class KeptCubin:
     seconds: float
     tuning: TuningRecord | None = None
     traced: bool = False
+    assembler: str | None = None
 
     def facts(self) -> dict[str, object]:
         """For JSON."""
         entry = self.entry
         return {
             "name": entry.name, "kernels": self.kernels, "arch": self.arch or None, "traced": self.traced,
-            "bytes": entry.bytes, "age_seconds": round(self.seconds),
+            "assembler": self.assembler, "bytes": entry.bytes, "age_seconds": round(self.seconds),
             "tuning": None if self.tuning is None else asdict(self.tuning),
         }  # fmt: skip
 
     def line(self) -> str:
         """For people."""
         holds = f"{', '.join(self.kernels)} for {self.arch}" if self.arch else "of another version, not used"
+        if self.assembler:
+            holds = f"the version of a file: {self.assembler}"
         if self.traced:
             holds += ", as PTX"
         if (tuned := self.tuning) is not None:
@@ -106,7 +109,8 @@ def _kept(folder: Path | None, entry: cache.CacheEntry, cubin: assemble.Cubin | 
     trace = kept.read(content)
     if trace is not None:
         return KeptCubin(entry, (trace.kernel,), trace.arch, now - entry.written, traced=True)
-    return KeptCubin(entry, (), "", now - entry.written, None if content is None else records.read(content))
+    tuning = None if content is None else records.read(content)
+    return KeptCubin(entry, (), "", now - entry.written, tuning, assembler=noted.read(content))
 
 
 def _clear(folder: Path, cubins: Sequence[KeptCubin]) -> None:

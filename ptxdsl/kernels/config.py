@@ -103,7 +103,7 @@ else they share each tile | True or False; with "wgmma" alone, whose M·N is the
             yield f"reduction is {self.reduction!r}; it takes {either(map(quoted, REDUCTIONS))}"
         try:
             schedule = tile_schedule(self.schedule, self.split_k, self.reduction)
-            if self.pingpong is True and (schedule.shares or schedule.cluster):
+            if self.pingpong is True and not schedule.has_whole_tiles:
                 yield "pingpong is True, and blocks share the K of tiles; warpgroups take turns at whole ones"
         except Misfit as misfit:
             yield str(misfit)

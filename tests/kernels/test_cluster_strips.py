@@ -37,6 +37,14 @@ def test_products(name, orders, blocks, rng):
 
 
 @every_machine
+@pytest.mark.parametrize(("blocks", "beta"), [((2, 1), 0.0), ((1, 2), 0.5), ((4, 1), 0.0), ((2, 2), 0.0)], ids=str)
+def test_warpgroups_in_turns(name, blocks, beta, rng, monkeypatch):
+    """Two rounds, of which the last one has no tiles for some of the blocks."""
+    monkeypatch.setattr("ptxdsl.kernels.call.launching.residency.EMULATED", 4)
+    run(name, rng, 328, 200, 200, beta=beta, config=shared(64, 64, blocks, pingpong=True))
+
+
+@every_machine
 def test_tiles_outside_of_the_problem_are_zeros(name, rng):
     """Three tiles of M make two groups; the last block has none of its own, and copies for the other."""
     run(name, rng, 136, 64, 520, output="bf16", inputs="bf16", config=shared(64, 64))

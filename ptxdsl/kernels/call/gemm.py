@@ -24,7 +24,7 @@ from ptxdsl.kernels.call.configure import (
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of, key_of_lists
 from ptxdsl.kernels.call.launching.workspace import is_kept
-from ptxdsl.kernels.call.lines import copies_of, takes_lines
+from ptxdsl.kernels.call.lines import LineCopies, copies_of, takes_lines
 from ptxdsl.kernels.call.lists import list_launch, lists_given
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, describe_type
 from ptxdsl.kernels.call.problem import GemmProblem, problem_of
@@ -32,7 +32,14 @@ from ptxdsl.kernels.call.tuned import TUNE, TUNED, described_arrays, keep, text_
 from ptxdsl.kernels.call.values import gemm_values
 from ptxdsl.kernels.choose.gemm import choose, ranked
 from ptxdsl.kernels.choose.model import candidate, model_of
-from ptxdsl.kernels.choose.warpgroup_products import ANY, WHOLE, Sharing, choose_product, ranked_products
+from ptxdsl.kernels.choose.warpgroup_products import (
+    ANY,
+    WHOLE,
+    Sharing,
+    choose_product,
+    ranked_products,
+    shares_split_lines,
+)
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.operands import FP8, Operands
@@ -161,8 +168,16 @@ def _is_copied(problem: GemmProblem, choice: Choice) -> bool:
     is_open = may_take_warpgroups(problem, choice, problem.device_stream[0]) and is_read_by_wgmma(problem.a, problem.b)
     if not is_open or not takes_lines(problem):
         return False
-    copies = copies_of(problem)
+    copies = _copies_of(problem, choice)
     return copies.a or copies.b
+
+
+def _copies_of(problem: GemmProblem, choice: Choice) -> LineCopies:
+    """Copies of operands that tensor copies cannot address, or only slowly where clusters do not bring them."""
+    facts, device = _product_facts(problem, facts_of(problem), choice), problem.device_stream[0]
+    sharing = sharing_of(choice) or WHOLE
+    are_shared = not sharing.is_shared and shares_split_lines(facts, model_of(device))
+    return copies_of(problem, only_unmappable=are_shared)
 
 
 def facts_of(problem: GemmProblem) -> Operands:
@@ -283,7 +298,8 @@ def _chosen_fp8(problem: GemmProblem, choice: Choice, operands: Operands, device
 
 def _product_facts(problem: GemmProblem, operands: Operands, choice: Choice) -> ProductFacts:
     computes = choice.epilogue is not None
-    return ProductFacts(problem.m, problem.n, problem.k, problem.batches or 1, operands, computes)
+    split_lines = not problem.a.is_in_sectors, not problem.b.is_in_sectors
+    return ProductFacts(problem.m, problem.n, problem.k, problem.batches or 1, operands, computes, split_lines)
 
 
 def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tuple[float, float]) -> LaunchPlan | None:
@@ -309,13 +325,14 @@ def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tupl
     is_open = not choice.config and may_take_warpgroups(problem, choice, device) and is_read_by_wgmma(a, b)
     if not is_open or not takes_lines(problem):
         return problem, (), choice.config
-    copies = copies_of(problem)
+    copies = _copies_of(problem, choice)
     if not copies.a and not copies.b:
         return problem, (), None
     operands = replace(facts_of(problem), a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS)
     other = inf if a.type in FP8 else _time_by_warps(problem, choice, device)[0]
     sharing = sharing_of(choice) or WHOLE
-    config = choose_product(_product_facts(problem, operands, choice), model_of(device), other - copies.time, sharing)
+    known = _product_facts(problem, operands, choice)._replace(split_lines=copies.split(problem))
+    config = choose_product(known, model_of(device), other - copies.time, sharing)
     return (problem, (), None) if config is None else (*copies.carry_out(problem), config)
 
 

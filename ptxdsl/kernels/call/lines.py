@@ -27,7 +27,6 @@ from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.tensor_map import TensorMap
 
 MOST_WORDS = 1 << 31  # which 32 bits count
-SECTOR_BYTES = 32
 LINES_OF_A = 1 / 3  # of all lines that come for a tile of 128 x 256
 LINE_TIMES = {True: 0.73, False: 1.6}  # of them, in sectors or not, in the time in which they are multiplied
 
@@ -48,11 +47,16 @@ def takes_lines(problem: GemmProblem) -> bool:
 
 
 class LineCopies(NamedTuple):
-    """Whether A and B are copied, and the microseconds that the copies should take, and lines that stay slow cost."""
+    """Whether A and B are copied, and the microseconds that the copies should take, with what lines that stay slow
+    cost, where clusters do not bring them."""
 
     a: bool
     b: bool
     time: float
+
+    def split(self, problem: GemmProblem) -> tuple[bool, bool]:
+        """Of which operands lines begin in the midst of sectors then."""
+        return not (self.a or problem.a.is_in_sectors), not (self.b or problem.b.is_in_sectors)
 
     def carry_out(self, problem: GemmProblem) -> tuple[GemmProblem, tuple[LaunchPlan, ...]]:
         """The problem with the copies, and the launches that make these."""
@@ -66,10 +70,13 @@ class LineCopies(NamedTuple):
         return problem, tuple(launches)
 
 
-def copies_of(problem: GemmProblem) -> LineCopies:
-    """The copies with which a product should take the least time."""
-    a, b = problem.a, problem.b
-    ways = product(_ways(a), _ways(b))
+def copies_of(problem: GemmProblem, only_unmappable: bool = False) -> LineCopies:
+    """The copies with which a product should take the least time; where clusters bring all lines that a map takes,
+    those of the others."""
+    if only_unmappable:
+        way = not problem.a.is_mappable, not problem.b.is_mappable
+        return LineCopies(*way, _copying(problem, *way))
+    ways = product(_ways(problem.a), _ways(problem.b))
     return min((LineCopies(*way, _time(problem, *way)) for way in ways), key=attrgetter("time"))
 
 
@@ -77,21 +84,21 @@ def _ways(operand: Matrix) -> tuple[bool, ...]:
     """Whether it may be copied or not."""
     if not operand.is_mappable:
         return (True,)
-    return (False,) if _is_in_sectors(operand) else (False, True)
-
-
-def _is_in_sectors(operand: Matrix) -> bool:
-    """Whether its lines begin at multiples of a sector of the L2 cache."""
-    return _lines(operand) == 1 or not (operand.array.pointer | operand.stride * operand.type.bytes) % SECTOR_BYTES
+    return (False,) if operand.is_in_sectors else (False, True)
 
 
 def _time(problem: GemmProblem, copies_a: bool, copies_b: bool) -> float:
     """Microseconds of copies, and those that a product takes longer than by the best of lines."""
     operands = (problem.a, copies_a, LINES_OF_A), (problem.b, copies_b, 1 - LINES_OF_A)
-    copying = sum(2 * o.array.size * o.type.bytes / READING + BEGINNING for o, is_copied, _ in operands if is_copied)
-    busy = sum(part * LINE_TIMES[is_copied or _is_in_sectors(o)] for o, is_copied, part in operands)
+    busy = sum(part * LINE_TIMES[is_copied or o.is_in_sectors] for o, is_copied, part in operands)
     multiplying = 2 * problem.m * problem.n * problem.k * problem.a.type.bytes / (RATE * EMULATED)
-    return copying + max(0.0, busy - 1) * multiplying
+    return _copying(problem, copies_a, copies_b) + max(0.0, busy - 1) * multiplying
+
+
+def _copying(problem: GemmProblem, copies_a: bool, copies_b: bool) -> float:
+    """Microseconds of copies."""
+    copied = [o for o, is_copied in ((problem.a, copies_a), (problem.b, copies_b)) if is_copied]
+    return sum(2 * o.array.size * o.type.bytes / READING + BEGINNING for o in copied)
 
 
 def _lines(operand: Matrix) -> int:

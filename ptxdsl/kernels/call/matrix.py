@@ -19,6 +19,7 @@ from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Type
 
 WIDEST_ACCESS = 16  # bytes
+SECTOR_BYTES, L2_LINE_BYTES = 32, 128
 BATCH_DIMENSIONS = 3  # of matrices in one array
 
 NAMES = {
@@ -95,6 +96,8 @@ class Matrix(ArrayArgument):
     def mapped(self, kind: TensorMap) -> MappedMatrix:
         """The matrix, or its batches, as the tensor of a tensor map."""
         lines, length = self.shape if self.major == "row" else self.shape[::-1]
+        if kind.copy is not None and kind.l2_promotion > L2_LINE_BYTES and not self.is_in_sectors:
+            kind = TensorMap.of(kind.element, kind.copy, l2_promotion=L2_LINE_BYTES)  # else it fetches lines in vain
         planes, apart = ((self.batches or 1,), (self.batch_stride,)) if kind.rank > 2 else ((), ())
         return MappedMatrix(self.name, self.owner, self.array, kind, (*planes, lines, length), (*apart, self.stride, 1))
 
@@ -104,6 +107,12 @@ class Matrix(ArrayArgument):
         lines = self.shape[0] if self.major == "row" else self.shape[1]
         known = self if lines > 1 else replace(self, stride=0)  # a single one has no next
         return bool(self.array.size) and self.batch_stride >= 0 and known.widest() == WIDEST_ACCESS
+
+    @property
+    def is_in_sectors(self) -> bool:
+        """Whether its lines begin at multiples of a sector of the L2 cache."""
+        lines = self.shape[0] if self.major == "row" else self.shape[1]
+        return lines == 1 or not (self.array.pointer | self.stride * self.type.bytes) % SECTOR_BYTES
 
     @property
     def length(self) -> int:

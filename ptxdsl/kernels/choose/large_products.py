@@ -22,16 +22,18 @@ from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import TURNED
+from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.schedule.arithmetic import ceil_div
 
 ROWS = 128
 
 
 class LargeTile(NamedTuple):
-    """Of 128 rows, and so many columns."""
+    """Of 128 rows, and so many columns; of blocks alone, or of clusters of so many along M that share columns of B."""
 
     columns: int
     pingpong: bool = False
+    blocks: int = 1
 
 
 RATES = {
@@ -41,8 +43,13 @@ RATES = {
     LargeTile(160, pingpong=True): 0.93,
     LargeTile(192, pingpong=True): 0.94,
     LargeTile(208, pingpong=True): 0.934,
+    LargeTile(256, blocks=2): 0.93,
+    LargeTile(224, blocks=2): 0.92,
 }
 """The part of the rate of wgmma that tiles reach on an H200, of bf16, at rest and held."""
+LINES = 800, 390
+"""Lines of 128 bytes that tensor copies bring to a multiprocessor in a microsecond, and those that begin in the midst of
+sectors, which are parts of two lines each."""
 WAITED = 0.5  # of the last round: where some multiprocessors have none to compute, the others have more of the power
 STORED, COMPUTED, ADDED = 0.5, 2.0, 2.3  # microseconds of a tile of 128×256: to store it; its epilogue; C
 LARGEST = ROWS * 256
@@ -65,31 +72,47 @@ def choose_large(facts: ProductFacts, multiprocessors: int, other_time: float) -
 
 def ranked_large(facts: ProductFacts, multiprocessors: int) -> list[tuple[float, GemmConfig]]:
     """The configurations to choose from, with the microseconds that each should take."""
-    return [(estimate(tile, facts, multiprocessors), _config(tile, facts.operands)) for tile in _tiles(facts.operands)]
+    return [(estimate(tile, facts, multiprocessors), _config(tile, facts.operands)) for tile in _tiles(facts)]
 
 
-def _tiles(operands: Operands) -> list[LargeTile]:
+def shares_lines(facts: ProductFacts) -> bool:
+    """Whether lines in the midst of sectors come fast enough as they are: by clusters, of which there are none for
+    batches."""
+    return takes_large(facts.operands) and facts.operands.batches == "none"
+
+
+def _tiles(facts: ProductFacts) -> list[LargeTile]:
     """Those whose lines of B are whole lines of shared memory, where operands do not lie along K; turns are for single
-    products, of which they were measured."""
+    products, of which they were measured. Clusters gain nothing where lines begin at sectors."""
+    operands, is_single = facts.operands, facts.operands.batches == "none"
     whole, along_k = LINE_BYTES // operands.inputs.bytes, operands.a_major == operands.b_major == "k"
-    known = [tile for tile in RATES if operands.batches == "none" or not tile.pingpong]
+    known = [tile for tile in RATES if is_single or not tile.pingpong]
+    known = [tile for tile in known if tile.blocks == 1 or (is_single and any(facts.split_lines))]
     return [tile for tile in known if along_k or not tile.columns % whole]
 
 
 def _config(tile: LargeTile, operands: Operands) -> GemmConfig:
     extents = ROWS, tile.columns, LINE_BYTES // operands.inputs.bytes
     stages = stages_of(extents, operands, pingpong=tile.pingpong)
-    return GemmConfig(extents, stages=stages, atom=WGMMA, schedule=PERSISTENT, pingpong=tile.pingpong)
+    schedule = ClusterStrips((tile.blocks, 1)) if tile.blocks > 1 else PERSISTENT
+    return GemmConfig(extents, stages=stages, atom=WGMMA, schedule=schedule, pingpong=tile.pingpong)
 
 
 def estimate(tile: LargeTile, facts: ProductFacts, multiprocessors: int) -> float:
     """Microseconds."""
     extents = ROWS, tile.columns, LINE_BYTES // facts.operands.inputs.bytes
-    each = facts.tiles(extents) / multiprocessors
+    each = facts.tiles((ROWS * tile.blocks, *extents[1:])) * tile.blocks / multiprocessors
     rounds = ceil(each)
-    multiplied = 2 * prod(extents) * facts.operands.inputs.bytes * ceil_div(facts.k, extents[2])
-    multiplying = (WAITED * rounds + (1 - WAITED) * each) * multiplied / (RATE * RATES[tile])
+    iteration = 2 * prod(extents) * facts.operands.inputs.bytes / (RATE * RATES[tile])
+    iterations = (WAITED * rounds + (1 - WAITED) * each) * ceil_div(facts.k, extents[2])
+    multiplying = iterations * max(iteration, _copying(tile, facts))
     return float(BEGINNING + max(multiplying + _storing(tile, facts, rounds), facts.moved / READING))
+
+
+def _copying(tile: LargeTile, facts: ProductFacts) -> float:
+    """Microseconds of an iteration in which lines come to a multiprocessor."""
+    lines = ROWS, tile.columns / tile.blocks
+    return float(sum(count / LINES[is_split] for count, is_split in zip(lines, facts.split_lines, strict=True)))
 
 
 def _storing(tile: LargeTile, facts: ProductFacts, rounds: int) -> float:

@@ -13,7 +13,7 @@ from itertools import product
 from math import ceil
 from typing import NamedTuple
 
-from ptxdsl.kernels.choose.large_products import choose_large, ranked_large, takes_large
+from ptxdsl.kernels.choose.large_products import choose_large, ranked_large, shares_lines, takes_large
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.rates import WarpgroupRates
 from ptxdsl.kernels.choose.warpgroups import (
@@ -111,6 +111,11 @@ def ranked_products(facts: ProductFacts, model: CostModel, sharing: Sharing = AN
         return (ranked_large if takes_large(facts.operands) else ranked_warpgroups)(facts, model.multiprocessors)
     timed = _timed_options(facts, model, sharing)
     return [(time, option.config(_depth(facts))) for time, option in timed]
+
+
+def shares_split_lines(facts: ProductFacts, model: CostModel) -> bool:
+    """Whether clusters bring lines in the midst of sectors, so that none need to be copied before."""
+    return _is_large(facts, model) and shares_lines(facts)
 
 
 def _is_large(facts: ProductFacts, model: CostModel) -> bool:

@@ -32,7 +32,8 @@ PERSISTENT = Strips()
 
 
 class ProductFacts(NamedTuple):
-    """What the choice depends on: sizes, types, and whether an epilogue `computes` something."""
+    """What the choice depends on: sizes, types, whether an epilogue `computes` something, and whether lines of A and of
+    B begin in the midst of sectors."""
 
     m: int
     n: int
@@ -40,6 +41,7 @@ class ProductFacts(NamedTuple):
     batches: int
     operands: Operands
     computes: bool = False
+    split_lines: tuple[bool, bool] = (False, False)
 
     def tiles(self, tile: tuple[int, int, int]) -> float:
         """How many there are of all batches."""

@@ -159,14 +159,21 @@ class TmaCopy(Drawable):
         """The boxes that the block of this rank in its cluster brings; `rank` may be traced."""
         if self.blocks == 1:
             return self.boxes
-        first, *others = self._axes
-        count = first.boxes.size // self.blocks
-        apart = first.boxes(count)
-        boxes = self._numbered([range(count), *(range(axis.boxes.size) for axis in others)])
+        shared = self._shared
+        axis = self._axes[shared]
+        count = axis.boxes.size // self.blocks
+        numbers = [range(each.boxes.size) for each in self._axes]
+        numbers[shared] = range(count)
+        apart, further = axis.boxes(count), count * axis.extent
         return tuple(
-            Box((corner[0] + rank * (count * first.extent), *corner[1:]), rank * apart + offset)
-            for corner, offset in boxes
+            Box((*corner[:shared], corner[shared] + rank * further, *corner[shared + 1 :]), rank * apart + offset)
+            for corner, offset in self._numbered(numbers)
         )
+
+    @cached_property
+    def _shared(self) -> int:
+        """The axis of which blocks bring a part each: the first that is longer than 1."""
+        return next((n for n, axis in enumerate(self._axes) if axis.extent * axis.boxes.size > 1), 0)
 
     def copy(
         self,
@@ -281,9 +288,10 @@ class TmaCopy(Drawable):
         plain = self.layout.layout if isinstance(self.layout, ComposedLayout) else self.layout
         runs = [[(n, d) for n, d in coalesce(mode).flat() if n > 1] for mode in plain]
         order, axes, dense = _order(runs), [], 1
+        shared = next((n for n, mode in enumerate(order) if runs[mode]), 0)
         for number, mode in enumerate(reversed(order)):
             most = self.swizzle * 8 // self.bits if number == 0 and self.swizzle else MOST_IN_BOX
-            extent, others = _split(runs[mode], dense, most, self.blocks if number == len(order) - 1 else 1)
+            extent, others = _split(runs[mode], dense, most, self.blocks if number == len(order) - 1 - shared else 1)
             axes.append(_Axis(mode, extent, others))
             # Lines that are narrower than the span of their swizzle lie one span apart.
             dense *= max(extent, most) if number == 0 and self.swizzle else extent
@@ -423,11 +431,11 @@ def _check_blocks(copy: TmaCopy) -> None:
             f"{copy.atom} comes to one block: {copy.blocks} cannot bring a part of a tile each",
             f"copy by cp.async.bulk.tensor.shared.global.{_MULTICAST}",
         )
-    boxes = copy._axes[0].boxes
+    boxes, mode = copy._axes[copy._shared].boxes, copy.order[copy._shared]
     if boxes.size % copy.blocks or len([n for n in coalesce(boxes).flat() if n[0] > 1]) > 1:
         raise refusal(
-            f"{copy.layout} has no {copy.blocks} like parts along its first axis of the array, mode {copy.order[0]}",
-            f"make its {copy.tile[copy.order[0]]} a multiple of {copy.blocks}, at one distance",
+            f"{copy.layout} has no {copy.blocks} like parts along its first axis of the array, mode {mode}",
+            f"make its {copy.tile[mode]} a multiple of {copy.blocks}, at one distance",
         )
 
 

@@ -21,6 +21,7 @@ from ptxdsl.kernels.call.configure import (
     is_read_by_wgmma,
     narrower,
 )
+from ptxdsl.kernels.call.interleaved import interleaved
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of, key_of_lists
 from ptxdsl.kernels.call.launching.workspace import is_kept
@@ -201,10 +202,15 @@ def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = Fal
     config = config_of(problem, choice, operands, device, takes_warpgroups)
     if config.atom == WGMMA and _is_stored_in_boxes(problem, config):
         operands = replace(operands, out_boxes=True)
-    traits = configure(config, operands, device, takes_warpgroups, shares_copies=problem.batches is None)
+    traits = configure(config, operands, device, takes_warpgroups, shares_copies=_may_share_copies(problem, config))
     if isinstance(traits, WarpgroupTraits):
         check_mappable(problem.k, problem.a, problem.b)
     return traits
+
+
+def _may_share_copies(problem: GemmProblem, config: GemmConfig) -> bool:
+    """Whether blocks of a cluster read the same columns of B, whatever their batch."""
+    return problem.batches is None or (config.tile_schedule.joins_batches and problem.b.batch_stride == 0)
 
 
 def _is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
@@ -308,6 +314,8 @@ def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tup
     problem, before, config = _with_lines(problem, choice)
     traits = traits_of(problem, choice._replace(config=config), takes_warpgroups=True)
     _check_factors(factors, traits)
+    if choice.config is None:
+        problem, traits = interleaved(problem, traits)
     if not problem.m or not problem.n or problem.batches == 0:
         return None
     kernel = kernels.of(traits)

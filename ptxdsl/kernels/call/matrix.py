@@ -141,9 +141,13 @@ class MappedMatrix(ArrayArgument):
         if len(self.array.shape) > BATCH_DIMENSIONS:
             return self.owner.reshape(self.shape)
         major, _ = _order(self.name, self.array)
-        lies_so = major == "row" and tuple(self.array.shape[-2:]) == self.shape[-2:]
+        planes = self.shape[0] if len(self.array.shape) < len(self.shape) else 1
+        lies_so = major == "row" and tuple(self.array.shape[-2:]) == (self.shape[-2] * planes, self.shape[-1])
         lines = self.owner if lies_so else self.owner.swapaxes(-1, -2)
-        return lines[None] if len(self.array.shape) < len(self.shape) else lines
+        if len(self.array.shape) == len(self.shape):
+            return lines
+        planes, rows, length = self.shape  # every so many rows are a plane
+        return lines.reshape(rows, planes, length).swapaxes(0, 1)
 
     def encoder(self) -> Callable[[int], bytes]:
         """What makes the tensor map for a GPU, given the address of an array that lies so."""

@@ -48,8 +48,8 @@ RATES = {
 }
 """The part of the rate of wgmma that tiles reach on an H200, of bf16, at rest and held."""
 LINES = 800, 390
-"""Lines of 128 bytes that tensor copies bring to a multiprocessor in a microsecond, and those that begin in the midst of
-sectors, which are parts of two lines each."""
+"""Lines of 128 bytes that tensor copies bring to a multiprocessor in a microsecond, and those that begin in the midst
+of sectors, which are parts of two lines each."""
 WAITED = 0.5  # of the last round: where some multiprocessors have none to compute, the others have more of the power
 STORED, COMPUTED, ADDED = 0.5, 2.0, 2.3  # microseconds of a tile of 128×256: to store it; its epilogue; C
 LARGEST = ROWS * 256

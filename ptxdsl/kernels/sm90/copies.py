@@ -45,6 +45,8 @@ class TensorCopies:
     def fetch(self, work: Work, iteration: Any, slot: Slot) -> None:
         """Begins to copy the tiles of an iteration along K to a slot of the ring."""
         (first_m, first_n), k = work.first, iteration * self.depth
+        if not isinstance(work.lead, int):
+            k = k - work.lead
         behind = slot.index * self.memory.stage
         a, b = self.memory.a + behind, self.memory.b + behind
         of_a, of_b = self.shares

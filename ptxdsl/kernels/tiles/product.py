@@ -55,7 +55,7 @@ class Product(NamedTuple):
 class Work(NamedTuple):
     """A tile of a product, of the iterations along K from `begin` to before `end`. `extents` are (M, N, K) of a tile;
     `item` is how its schedule knows it. Where `halved` holds, warpgroups have tiles of half the rows, side by side, of
-    which this is one; None says that it never does."""
+    which this is one; None says that it never does. K begins `lead` elements before the first, with zeros."""
 
     product: Product
     tile: Tile
@@ -64,6 +64,7 @@ class Work(NamedTuple):
     extents: tuple[int, int, int]
     item: Any = None
     halved: Any = None
+    lead: Index = 0
 
     @property
     def iterations(self) -> Index:

@@ -62,6 +62,11 @@ class TileSchedule:
         return 1, 1
 
     @property
+    def joins_batches(self) -> bool:
+        """Whether blocks that share copies of one B may have tiles of different batches."""
+        return False
+
+    @property
     def has_whole_tiles(self) -> bool:
         """Whether a block that stores a tile has multiplied all of it."""
         return not self.shares and (self.cluster is None or self.multicast != (1, 1))

@@ -1,0 +1,73 @@
+"""Clusters for batches whose rows take turns in one matrix, of an A whose lines begin at different parts of an L2 line.
+
+Row after row lies `step` elements on, so that the rows of a batch, every eighth one, begin at the same part. Their tiles
+are copied by whole L2 lines where K begins so many elements before the first as a row does behind a line: the zeros that
+tensor copies bring from there count nothing. Blocks of a cluster share columns of B, and therefore where K begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ptxdsl import u32
+from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips, GroupedSerpentine
+from ptxdsl.kernels.tiles.persistent import PersistentWalk
+from ptxdsl.kernels.tiles.product import Index, Tile, Work
+from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Walk
+from ptxdsl.schedule import Serpentine
+from ptxdsl.schedule.arithmetic import ceil_div
+from ptxdsl.schedule.problems import GemmShape
+from ptxdsl.types import Type
+
+
+@dataclass(frozen=True)
+class InterleavedStrips(ClusterStrips):
+    """ClusterStrips of batches that have one B, as if their tiles of M lay below each other. A row of A begins `step`
+    elements behind that of the batch before, modulo an L2 line."""
+
+    step: int = 0
+
+    @property
+    def joins_batches(self) -> bool:
+        return True
+
+    def general(self) -> InterleavedStrips:
+        return replace(self, width=0, step=0)
+
+    def fields(self) -> dict[str, Type]:
+        return dict.fromkeys(("width", "step"), u32)
+
+    def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
+        (m, n, k), batches = problem.shape, problem.batches or 1
+        rows = ceil_div(m, tile[0]) * tile[0] * batches
+        below = super().plan(ProblemShape(GemmShape(rows, n, k)), tile, resident)
+        return replace(below, numbers={**below.numbers, "step": self.step})
+
+    def walk(self, scene: Scene) -> Walk:
+        return InterleavedWalk(scene, self.blocks)
+
+
+class InterleavedWalk(PersistentWalk):
+    """Through the tiles of all batches, by the rows of which they are below each other."""
+
+    def __init__(self, scene: Scene, blocks: tuple[int, int]) -> None:
+        (tiles_m, tiles_n), count = scene.products.tiles, scene.products.count
+        rows = tiles_m if count is None else tiles_m * count
+        groups = ceil_div(rows, blocks[0]), ceil_div(tiles_n, blocks[1])
+        super().__init__(scene, GroupedSerpentine(Serpentine(groups, scene.fields.width), blocks))
+        self.items = self.raster.items
+        self.step, self.tiles_m, self.rows = scene.fields.step, tiles_m, blocks[0]
+
+    def _located(self) -> tuple[Index, Tile]:
+        row, column = self.raster.tile(self.item)
+        batch = row // self.tiles_m
+        return batch, (row - batch * self.tiles_m, column)
+
+    def work(self) -> Work:
+        row, _ = self.raster.tile(self.item)
+        batch, tile = self._located()
+        work = self.products.work(tile, batch)
+        first = row // self.rows * self.rows // self.tiles_m  # the batch of the first block of the cluster
+        lead = (first * self.step) % work.extents[2]
+        return work._replace(lead=lead, end=ceil_div(work.product.k + lead, work.extents[2]))

@@ -1,0 +1,86 @@
+"""Clusters for batches whose rows take turns in one matrix, with a K that begins where lines of A do."""
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.kernels.call.interleaved import interleaved
+from ptxdsl.kernels.call.problem import problem_of
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.gemm import gemm
+from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
+from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
+from ptxdsl.kernels.tiles.schedule import ProblemShape
+from ptxdsl.schedule.problems import GemmShape
+from tests.kernels.test_lines import plan, zeros
+from tests.kernels.test_warpgroups import hopper
+from tests.machines import MACHINES, machine
+
+__all__ = ["hopper"]  # a fixture for all tests here
+every_machine = pytest.mark.parametrize("name", MACHINES)
+
+
+def config(step, tile=(64, 64), **more):
+    return GemmConfig((*tile, 64), stages=3, atom="wgmma", schedule=InterleavedStrips((2, 1), step=step), **more)
+
+
+def planes(matrix, count):
+    """Every so many rows of a matrix are a plane."""
+    return matrix.reshape(matrix.shape[0] // count, count, matrix.shape[1]).swapaxes(0, 1)
+
+
+@every_machine
+@pytest.mark.parametrize(("m", "n", "k", "beta"), [(520, 72, 72, 0.0), (1032, 64, 200, 0.5), (264, 136, 40, 0.0)])
+@pytest.mark.parametrize("pingpong", [False, True], ids=["shared", "in turns"])
+def test_rows_of_one_matrix_as_batches(name, m, n, k, beta, pingpong, rng, monkeypatch):
+    """Tiles that two batches share a cluster for, several rounds, and a K that ends in any part of a tile."""
+    monkeypatch.setattr("ptxdsl.kernels.call.launching.residency.EMULATED", 4)
+    where = machine(name)
+    a, b, c = (rng.standard_normal(shape).astype(np.float16) for shape in ((m, k), (n, k), (m, n)))
+    a_there, c_there, out = (where.array(x) for x in (a, c, np.full((m, n), np.nan, np.float16)))
+    product = config(step=k % 64, pingpong=pingpong)
+    gemm(planes(a_there, 8), where.array(b).T, planes(c_there, 8), beta=beta, out=planes(out, 8), config=product)
+    expected = a.astype(np.float64) @ b.T.astype(np.float64) + beta * c
+    assert np.allclose(where.values(out), expected, rtol=2e-3, atol=2e-2)
+
+
+@pytest.mark.parametrize("step", [0, 8, 24, 56])
+def test_where_k_begins_changes_nothing(step, rng):
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((3, 70, 136), (40, 136)))
+    assert np.allclose(gemm(a, b.T, config=config(step)), a.astype(np.float32) @ b.T.astype(np.float32), atol=5e-2)
+
+
+def test_blocks_share_one_b_alone():
+    a = np.zeros((2, 64, 64), np.float16)
+    with pytest.raises(pd.LaunchError, match="whose blocks share tensor copies, which gemm does of matrices, not of"):
+        gemm(a, a, config=config(8))
+
+
+def test_tiles_of_all_batches_fill_the_clusters():
+    """8 × 5 tiles of 625 rows make 20 pairs."""
+    shape = ProblemShape(GemmShape(625, 5000, 5000), 8)
+    planned = InterleavedStrips((2, 1), step=8).plan(shape, (128, 224, 64), lambda: 132)
+    assert planned.grid == (132, 1, 1) and planned.numbers["step"] == 8
+
+
+def test_large_products_are_taken_so_where_lines_of_a_begin_in_the_midst_of_sectors():
+    launch = plan(5000, 5000, 5000)
+    traits = launch.constants["traits"]
+    assert traits.schedule == InterleavedStrips((2, 1)) and launch.grid == (132, 1, 1)
+    a, b, out = list(launch.array_arguments.values())[:3]
+    assert (a.shape, a.strides) == ((8, 625, 5000), (5000, 40000, 1)) == (out.shape, out.strides)
+    assert (b.shape, b.kind.l2_promotion) == ((1, 5000, 5000), 128)
+    assert plan(5001, 5000, 5000).constants["traits"].schedule == ClusterStrips()
+    assert plan(5000, 5000, 5008).constants["traits"].schedule.cluster is None
+
+
+def test_who_chooses_clusters_gets_these():
+    chosen = GemmConfig((128, 224, 64), stages=4, atom="wgmma", schedule=ClusterStrips())
+    assert plan(5000, 5000, 5000, config=chosen).constants["traits"].schedule == ClusterStrips()
+
+
+def test_products_of_other_schedules_stay():
+    problem = problem_of(zeros(64, 72, np.float16), zeros(72, 64, np.float16), None, None, 0.0)
+    traits = GemmConfig((64, 64, 64), stages=3, atom="wgmma").traits(Operands(out_boxes=True), "sm_90a")
+    assert interleaved(problem, traits) == (problem, traits)

@@ -7,6 +7,7 @@ import ptxdsl as pd
 from ptxdsl.kernels.call.interleaved import interleaved
 from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.epilogue import add
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
@@ -72,6 +73,7 @@ def test_large_products_are_taken_so_where_lines_of_a_begin_in_the_midst_of_sect
     assert (a.shape, a.strides) == ((8, 625, 5000), (5000, 40000, 1)) == (out.shape, out.strides)
     assert (b.shape, b.kind.l2_promotion) == ((1, 5000, 5000), 128)
     assert plan(5001, 5000, 5000).constants["traits"].schedule == ClusterStrips()
+    assert plan(4104, 4104, 4104).constants["traits"].schedule == ClusterStrips()  # 8 × 513 rows take 8 × 5 tiles
     assert plan(5000, 5000, 5008).constants["traits"].schedule.cluster is None
 
 
@@ -80,7 +82,30 @@ def test_who_chooses_clusters_gets_these():
     assert plan(5000, 5000, 5000, config=chosen).constants["traits"].schedule == ClusterStrips()
 
 
-def test_products_of_other_schedules_stay():
-    problem = problem_of(zeros(64, 72, np.float16), zeros(72, 64, np.float16), None, None, 0.0)
-    traits = GemmConfig((64, 64, 64), stages=3, atom="wgmma").traits(Operands(out_boxes=True), "sm_90a")
+def product(m=64, k=72, **more):
+    return problem_of(zeros(m, k, np.float16), zeros(k, 64, np.float16), None, None, 0.0, **more)
+
+
+@pytest.mark.parametrize(
+    ("problem", "schedule"),
+    [
+        (product(), ClusterStrips()),
+        (product(m=65), InterleavedStrips()),
+        (product(k=80), InterleavedStrips()),
+        (product(epilogue=add, operands=[zeros(64, 64, np.float16)]), InterleavedStrips()),
+    ],
+    ids=["another schedule", "rows left over", "rows in sectors", "an operand of the epilogue"],
+)
+def test_others_are_not_cut_into_batches(problem, schedule):
+    traits = GemmConfig((64, 64, 64), stages=3, atom="wgmma", schedule=schedule).traits(Operands(), "sm_90a")
     assert interleaved(problem, traits) == (problem, traits)
+
+
+@every_machine
+@pytest.mark.parametrize("beta", [0.0, -0.5])
+def test_a_single_product_is_cut_into_batches(name, beta, rng):
+    where = machine(name)
+    a, b, c = (rng.standard_normal(shape).astype(np.float16) for shape in ((264, 72), (40, 72), (264, 40)))
+    out = gemm(where.array(a), where.array(b).T, where.array(c), beta=beta, config=config(0))
+    expected = a.astype(np.float64) @ b.T.astype(np.float64) + beta * c
+    assert np.allclose(where.values(out), expected, rtol=2e-3, atol=2e-2)

@@ -21,7 +21,7 @@ from ptxdsl.kernels.call.configure import (
     is_read_by_wgmma,
     narrower,
 )
-from ptxdsl.kernels.call.interleaved import interleaved
+from ptxdsl.kernels.call.interleaved import interleaved, may_interleave
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of, key_of_lists
 from ptxdsl.kernels.call.launching.workspace import is_kept
@@ -305,7 +305,8 @@ def _chosen_fp8(problem: GemmProblem, choice: Choice, operands: Operands, device
 def _product_facts(problem: GemmProblem, operands: Operands, choice: Choice) -> ProductFacts:
     computes = choice.epilogue is not None
     split_lines = not problem.a.is_in_sectors, not problem.b.is_in_sectors
-    return ProductFacts(problem.m, problem.n, problem.k, problem.batches or 1, operands, computes, split_lines)
+    sizes = problem.m, problem.n, problem.k, problem.batches or 1
+    return ProductFacts(*sizes, operands, computes, split_lines, may_interleave(problem))
 
 
 def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tuple[float, float]) -> LaunchPlan | None:
@@ -314,8 +315,7 @@ def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tup
     problem, before, config = _with_lines(problem, choice)
     traits = traits_of(problem, choice._replace(config=config), takes_warpgroups=True)
     _check_factors(factors, traits)
-    if choice.config is None:
-        problem, traits = interleaved(problem, traits)
+    problem, traits = interleaved(problem, traits)
     if not problem.m or not problem.n or problem.batches == 0:
         return None
     kernel = kernels.of(traits)
@@ -339,7 +339,8 @@ def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tupl
     operands = replace(facts_of(problem), a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS)
     other = inf if a.type in FP8 else _time_by_warps(problem, choice, device)[0]
     sharing = sharing_of(choice) or WHOLE
-    known = _product_facts(problem, operands, choice)._replace(split_lines=copies.split(problem))
+    known = _product_facts(problem, operands, choice)
+    known = known._replace(split_lines=copies.split(problem), interleaves=known.interleaves and not copies.a)
     config = choose_product(known, model_of(device), other - copies.time, sharing)
     return (problem, (), None) if config is None else (*copies.carry_out(problem), config)
 

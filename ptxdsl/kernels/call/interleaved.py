@@ -5,36 +5,36 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ptxdsl.kernels.call.matrix import L2_LINE_BYTES, SECTOR_BYTES, Matrix
+from ptxdsl.kernels.call.matrix import Matrix
 from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits, warpgroup_traits_of
-from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
-from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
+from ptxdsl.kernels.tiles.interleaved import CLASSES, InterleavedStrips
 from ptxdsl.kernels.traits import Traits
 
-ROWS = L2_LINE_BYTES // (SECTOR_BYTES // 2)  # after which one begins at the same part again
+
+def may_interleave(problem: GemmProblem) -> bool:
+    """Whether rows of A begin in the midst of sectors, and all that has rows can be cut into classes of as many."""
+    a, c = problem.a, problem.c
+    is_cut = problem.batches is None and problem.m % CLASSES == 0 and not problem.operands
+    return is_cut and a.major == "row" and not a.is_in_sectors and (c is None or c.major == "row")
 
 
 def interleaved(problem: GemmProblem, traits: Traits) -> tuple[GemmProblem, Traits]:
-    """A product and its kernel, as they are or, where clusters along M bring such an A, as batches."""
-    if not isinstance(traits, WarpgroupTraits) or not _may_interleave(problem, traits):
+    """A product and its kernel, as they are or, of a schedule that interleaves rows, as batches."""
+    schedule = traits.schedule
+    if not isinstance(schedule, InterleavedStrips) or not isinstance(traits, WarpgroupTraits):
         return problem, traits
-    c = _batches(problem.c) if problem.c else None
-    batches = replace(problem, a=_batches(problem.a), c=c, out=_batches(problem.out))
-    step = problem.a.stride % traits.tile[2]
+    if not may_interleave(problem):
+        return problem, traits
+    c = _classes(problem.c) if problem.c else None
+    batches = replace(problem, a=_classes(problem.a), c=c, out=_classes(problem.out))
     operands = replace(traits.operands, batches="strided")
-    schedule = InterleavedStrips(traits.schedule.multicast, step=step)
-    return batches, warpgroup_traits_of(traits.tiling, operands, schedule, traits.epilogue)
+    stepping = replace(schedule, step=problem.a.stride % traits.tile[2])
+    return batches, warpgroup_traits_of(traits.tiling, operands, stepping, traits.epilogue)
 
 
-def _may_interleave(problem: GemmProblem, traits: WarpgroupTraits) -> bool:
-    """Whether the blocks of a cluster share columns of B alone, and all batches have as many rows."""
-    in_clusters = type(traits.schedule) is ClusterStrips and traits.schedule.multicast[1] == 1
-    a_lies_so = problem.a.major == "row" and not problem.a.is_in_sectors
-    return in_clusters and a_lies_so and traits.operands.out_boxes and problem.m % ROWS == 0
-
-
-def _batches(matrix: Matrix) -> Matrix:
+def _classes(matrix: Matrix) -> Matrix:
+    """The rows of a class as one matrix of a batch."""
     rows, columns = matrix.shape
-    shape, stride = (rows // ROWS, columns), ROWS * matrix.stride
-    return replace(matrix, shape=shape, stride=stride, batches=ROWS, batch_stride=matrix.stride)
+    shape, stride = (rows // CLASSES, columns), CLASSES * matrix.stride
+    return replace(matrix, shape=shape, stride=stride, batches=CLASSES, batch_stride=matrix.stride)

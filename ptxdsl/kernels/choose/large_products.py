@@ -23,17 +23,30 @@ from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import TURNED
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
+from ptxdsl.kernels.tiles.interleaved import CLASSES, InterleavedStrips
 from ptxdsl.schedule.arithmetic import ceil_div
 
 ROWS = 128
 
 
 class LargeTile(NamedTuple):
-    """Of 128 rows, and so many columns; of blocks alone, or of clusters of so many along M that share columns of B."""
+    """Of 128 rows, and so many columns; of blocks alone, or of clusters of so many along M that share columns of B,
+    where rows of A may be interleaved batches."""
 
     columns: int
     pingpong: bool = False
     blocks: int = 1
+    interleaved: bool = False
+
+    def split_lines(self, facts: ProductFacts) -> tuple[bool, bool]:
+        """Whether lines of A and of B come as parts of two L2 lines."""
+        of_a, of_b = facts.split_lines
+        return of_a and not self.interleaved, of_b
+
+    def taken(self, facts: ProductFacts) -> float:
+        """How many tiles clusters have, with those outside of the product."""
+        m = CLASSES * ceil_div(ceil_div(facts.m, CLASSES), ROWS) * ROWS if self.interleaved else facts.m
+        return facts._replace(m=m).tiles((ROWS * self.blocks, self.columns, 0)) * self.blocks
 
 
 RATES = {
@@ -45,9 +58,11 @@ RATES = {
     LargeTile(208, pingpong=True): 0.934,
     LargeTile(256, blocks=2): 0.93,
     LargeTile(224, blocks=2): 0.92,
+    LargeTile(256, blocks=2, interleaved=True): 0.93,
+    LargeTile(224, blocks=2, interleaved=True): 0.92,
 }
 """The part of the rate of wgmma that tiles reach on an H200, of bf16, at rest and held."""
-LINES = 800, 390
+LINES = 800, 380
 """Lines of 128 bytes that tensor copies bring to a multiprocessor in a microsecond, and those that begin in the midst
 of sectors, which are parts of two lines each."""
 WAITED = 0.5  # of the last round: where some multiprocessors have none to compute, the others have more of the power
@@ -88,20 +103,22 @@ def _tiles(facts: ProductFacts) -> list[LargeTile]:
     whole, along_k = LINE_BYTES // operands.inputs.bytes, operands.a_major == operands.b_major == "k"
     known = [tile for tile in RATES if is_single or not tile.pingpong]
     known = [tile for tile in known if tile.blocks == 1 or (is_single and any(facts.split_lines))]
+    known = [tile for tile in known if facts.interleaves or not tile.interleaved]
     return [tile for tile in known if along_k or not tile.columns % whole]
 
 
 def _config(tile: LargeTile, operands: Operands) -> GemmConfig:
     extents = ROWS, tile.columns, LINE_BYTES // operands.inputs.bytes
     stages = stages_of(extents, operands, pingpong=tile.pingpong)
-    schedule = ClusterStrips((tile.blocks, 1)) if tile.blocks > 1 else PERSISTENT
+    clusters = InterleavedStrips if tile.interleaved else ClusterStrips
+    schedule = clusters((tile.blocks, 1)) if tile.blocks > 1 else PERSISTENT
     return GemmConfig(extents, stages=stages, atom=WGMMA, schedule=schedule, pingpong=tile.pingpong)
 
 
 def estimate(tile: LargeTile, facts: ProductFacts, multiprocessors: int) -> float:
     """Microseconds."""
     extents = ROWS, tile.columns, LINE_BYTES // facts.operands.inputs.bytes
-    each = facts.tiles((ROWS * tile.blocks, *extents[1:])) * tile.blocks / multiprocessors
+    each = tile.taken(facts) / multiprocessors
     rounds = ceil(each)
     iteration = 2 * prod(extents) * facts.operands.inputs.bytes / (RATE * RATES[tile])
     iterations = (WAITED * rounds + (1 - WAITED) * each) * ceil_div(facts.k, extents[2])
@@ -112,7 +129,7 @@ def estimate(tile: LargeTile, facts: ProductFacts, multiprocessors: int) -> floa
 def _copying(tile: LargeTile, facts: ProductFacts) -> float:
     """Microseconds of an iteration in which lines come to a multiprocessor."""
     lines = ROWS, tile.columns / tile.blocks
-    return float(sum(count / LINES[is_split] for count, is_split in zip(lines, facts.split_lines, strict=True)))
+    return float(sum(count / LINES[is_split] for count, is_split in zip(lines, tile.split_lines(facts), strict=True)))
 
 
 def _storing(tile: LargeTile, facts: ProductFacts, rounds: int) -> float:

@@ -32,8 +32,8 @@ PERSISTENT = Strips()
 
 
 class ProductFacts(NamedTuple):
-    """What the choice depends on: sizes, types, whether an epilogue `computes` something, and whether lines of A and of
-    B begin in the midst of sectors."""
+    """What the choice depends on: sizes, types, whether an epilogue `computes` something, whether lines of A and of B
+    begin in the midst of sectors, and whether rows of A may be taken as batches that interleave."""
 
     m: int
     n: int
@@ -42,6 +42,7 @@ class ProductFacts(NamedTuple):
     operands: Operands
     computes: bool = False
     split_lines: tuple[bool, bool] = (False, False)
+    interleaves: bool = False
 
     def tiles(self, tile: tuple[int, int, int]) -> float:
         """How many there are of all batches."""

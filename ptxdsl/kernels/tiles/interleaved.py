@@ -1,8 +1,8 @@
-"""Clusters for batches whose rows take turns in one matrix, of an A whose lines begin at different parts of an L2 line.
+"""Clusters for batches whose rows take turns in one matrix, of an A whose lines begin in the midst of L2 lines.
 
-Row after row lies `step` elements on, so that the rows of a batch, every eighth one, begin at the same part. Their tiles
-are copied by whole L2 lines where K begins so many elements before the first as a row does behind a line: the zeros that
-tensor copies bring from there count nothing. Blocks of a cluster share columns of B, and therefore where K begins.
+Row after row lies `step` elements further on, so that the rows of a batch, every eighth one, begin at the same part of
+an L2 line. Their tiles come by whole L2 lines where K begins as many elements before the first: the zeros that tensor
+copies bring from there count nothing. Blocks of a cluster share columns of B, and therefore where K begins.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.schedule.problems import GemmShape
 from ptxdsl.types import Type
 
+CLASSES = 8  # of rows, by the multiple of 16 bytes of an L2 line at which they begin
+
 
 @dataclass(frozen=True)
 class InterleavedStrips(ClusterStrips):
     """ClusterStrips of batches that have one B, as if their tiles of M lay below each other. A row of A begins `step`
-    elements behind that of the batch before, modulo an L2 line."""
+    elements behind that of the batch before, modulo an L2 line. A single product of which the rows of A can be taken so
+    is cut into such batches."""
 
     step: int = 0
 

@@ -68,6 +68,18 @@ class Kernels(NamedTuple):
         return self.warpgroups if isinstance(traits, WarpgroupTraits) else self.warps
 
 
+def fused(
+    arrays: tuple[Any, ...], config: object, epilogue: Callable[..., Any] | None, operands: Sequence[object]
+) -> tuple[tuple[Any, ...], Callable[..., Any] | None, Sequence[object]]:
+    """The arrays of a call with those of its epilogue; the epilogue, one for all that mean the same; its operands."""
+    if operands is not NO_OPERANDS:
+        operands = sequence_of(operands)
+        arrays += tuple(map(array_of, operands))
+    if config is not None or epilogue is not None:
+        epilogue = canonical(epilogue_of(config, epilogue), len(operands))
+    return arrays, epilogue, operands
+
+
 def run(
     kernels: Kernels,
     a: object,
@@ -85,12 +97,7 @@ def run(
 ) -> Any:
     """out = epilogue(alpha·a@b + beta·c, *operands) by one of `kernels`, as `gemm` says. Returns out."""
     factors = factors_of(alpha, beta)
-    arrays: tuple[Any, ...] = out, a, b, c
-    if operands is not NO_OPERANDS:
-        operands = sequence_of(operands)
-        arrays += tuple(map(array_of, operands))
-    if config is not None or epilogue is not None:
-        epilogue = canonical(epilogue_of(config, epilogue), len(operands))
+    arrays, epilogue, operands = fused((out, a, b, c), config, epilogue, operands)
     said = type(split_k), *map(type, operands)  # True equals 1, and is none
     options: tuple[Any, ...] = out is None, c is None, schedule, split_k, reduction, epilogue, *said
     brief = brief_key(kernels, config, options, a, b)

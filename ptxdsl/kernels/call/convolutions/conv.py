@@ -22,7 +22,7 @@ from ptxdsl.kernels.call.convolutions.windows import (
     window_plan,
     window_traits,
 )
-from ptxdsl.kernels.call.gemm import NO_OPERANDS, Kernels, may_take_warpgroups, traits_of
+from ptxdsl.kernels.call.gemm import Kernels, fused, may_take_warpgroups, traits_of
 from ptxdsl.kernels.call.gemm import plan_of as product_plan
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
@@ -36,7 +36,6 @@ from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.operands import FP8
 from ptxdsl.kernels.parameters import Geometry, conv2d_parameters
 from ptxdsl.kernels.sm90.tiling import ARCH
-from ptxdsl.kernels.store.function import array_of, canonical, epilogue_of, sequence_of
 from ptxdsl.kernels.store.words import WIDEST
 from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.traits import Traits
@@ -70,12 +69,7 @@ def run(
     operands: Sequence[object],
 ) -> Any:
     """out = epilogue(x ∗ w, *operands) by one of `kernels`, as `conv2d` says. Returns out."""
-    arrays: tuple[Any, ...] = out, x, w
-    if operands is not NO_OPERANDS:
-        operands = sequence_of(operands)
-        arrays += tuple(map(array_of, operands))
-    if config is not None or epilogue is not None:
-        epilogue = canonical(epilogue_of(config, epilogue), len(operands))
+    arrays, epilogue, operands = fused((out, x, w), config, epilogue, operands)
     said = type(split_k), *map(type, operands)  # True equals 1, and is none
     steps = [each if type(each) is int else repr(each) for each in (pad, stride, dilation)]
     options: tuple[Any, ...] = out is None, *steps, schedule, split_k, reduction, epilogue, *said

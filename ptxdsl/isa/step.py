@@ -112,6 +112,7 @@ class Pieces:
 
     `address` (items, lanes) are addresses in `space`, in the order in which the bytes lie in shared memory. Where
     `inside`, of the same shape, is false (None: nowhere), a load reads `fill`, and a store leaves the bytes out.
+    Copies by tensor maps may read them, at the generic addresses `maps` (lanes,), as long as they read their source.
     """
 
     space: str
@@ -119,6 +120,7 @@ class Pieces:
     unit: int
     inside: np.ndarray | None = None
     fill: bytes = b""
+    maps: np.ndarray | None = None
 
 
 class AsyncReading(Protocol):

@@ -7,6 +7,7 @@ begins, the coordinate of the contiguous dimension first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -122,7 +123,7 @@ class TensorCopy(Bulk):
     def pieces(self, v: dict[str, Any], description: TensorMapDescription, which: np.ndarray) -> Pieces:
         """The boxes of some lanes."""
         offsets = v["offsets"][:, which] if v.get("offsets") is not None else ()
-        return box_pieces(description, v["coordinates"][:, which], offsets)
+        return replace(box_pieces(description, v["coordinates"][:, which], offsets), maps=v["map"][which])
 
     def fits(self, i: Opcode, m: Step, description: TensorMapDescription, which: np.ndarray) -> bool:
         """Whether a map is one for this instruction, and one that the driver would have made."""

@@ -65,6 +65,18 @@ def test_each_thread_copies_what_it_reads():
     assert (y == np.arange(3, 128, 4)).all()
 
 
+@pytest.mark.parametrize("schedule, ends", [("lockstep", {""}), ("random", {"", "deadlock"})])
+def test_at_random_a_copy_may_land_before_a_thread_comes_to_wait(schedule, ends, monkeypatch):
+    """A wait for the other parity passes if the copy is still under way, and else waits for one that never comes."""
+    first, second = WAIT.format(parity=1), WAIT.format(parity=0).replace("AGAIN", "LANDED")
+    met = set()
+    for seed in range(8):
+        monkeypatch.setenv("PTXDSL_SCHEDULE", f"{schedule}:{seed}" if schedule == "random" else schedule)
+        report, *_ = copied(LOAD.format(bytes=128, expected=128), "bar.sync 0;", first, second, threads=32)
+        met |= {finding.kind for finding in report.findings} or {""}
+    assert met == ends
+
+
 @pytest.mark.usefixtures("lockstep")
 def test_a_copy_that_nobody_waits_for():
     report, *_ = copied(loads(wait=False))

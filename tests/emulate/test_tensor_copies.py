@@ -177,14 +177,16 @@ COPIED = """
 """
 
 
-def copied(release=RELEASE, acquire=ACQUIRE, barrier="bar.sync 0;", writer="%p1", grid=1):
-    """The report of a copy by a map that thread 0 wrote to global memory, and whether the box is right."""
+def copied(release=RELEASE, acquire=ACQUIRE, barrier="bar.sync 0;", writer="%p1", grid=1, begun="", ended=""):
+    """The report of a copy by a map that thread 0 wrote to global memory, and whether the box is right. More of what it
+    does stands behind where the copy has begun, and where it has ended."""
     array = numbers((9, 32), "f4")
     description, parameter = mapping(array, (4, 8))
     moves = " ".join(f"ld.param.b64 %w{n}, [map+{8 * n}]; @%p1 st.global.b64 [%rd7+{8 * n}], %w{n};" for n in range(16))
     moves = moves.replace("%p1", writer)
     y = np.zeros(description.box_bytes, np.uint8)
-    text = kernel(LOAD, description, map=COPIED.format(moves=moves, release=release, barrier=barrier, acquire=acquire))
+    body = LOAD.replace("OTHERS:", begun + "OTHERS:").replace("END:", ended + "END:")
+    text = kernel(body, description, map=COPIED.format(moves=moves, release=release, barrier=barrier, acquire=acquire))
     module = BUFFERS + " .global .align 128 .b8 kept[128]; .global .u32 flag;"
     content = np.array([4, 2, 0, 0, 0], np.int32).tobytes()
     report = run(text, parameter, y, content, grid=grid, block=64, parameters=PARAMETERS, module=module)
@@ -235,6 +237,19 @@ def test_a_map_that_another_block_wrote(scopes, reaches):
     report, right = copied(release, ACQUIRE.replace("gpu", acquires), BETWEEN_BLOCKS, "%q0", 2)
     assert {finding.kind for finding in report.findings} == (set() if reaches else {"race"})
     assert right == reaches
+
+
+def test_a_map_is_changed_when_no_copy_reads_it():
+    """A wait for the mbarrier of the copy lies between."""
+    change = "@%p1 st.global.b64 [%rd7+16], 0;\n"
+    clean(copied(ended=change)[0])
+    report, _ = copied(begun=change)
+    assert str(report.findings[0]) == (
+        "unwaited-async: st.global.b64 writes 8 bytes at kept[16], which an asynchronous operation still reads\n"
+        "  <ptx>:18\n"
+        "  <ptx>:17\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0)"
+    )
 
 
 def test_a_map_that_nobody_released_in_words():

@@ -1,5 +1,10 @@
-"""`python -m tests.mutants [SUBJECT …]`: what became of each mutant; exit code 1 if one was missed for no reason."""
+"""`python -m tests.mutants [--at FILE:LINE] [SUBJECT …]`: what became of each mutant.
 
+With `--at`, those that come from Python lines that begin so: `--at turns.py:48`, `--at store.py`. The exit code is 1 if
+one was missed for no reason.
+"""
+
+import argparse
 import sys
 
 from .reasons import explained
@@ -10,7 +15,7 @@ from .trial import MISSED, Trial, Verdict, launches
 COPIES = 2  # of one Python line
 
 
-def main(names: list[str]) -> int:
+def main(names: list[str], at: str) -> int:
     results: dict[str, list[Verdict]] = {}
     for name in names or SUBJECTS:
         verdicts = results.setdefault(name, [])
@@ -19,7 +24,8 @@ def main(names: list[str]) -> int:
             if trial.accused:
                 print(f"{name}: the intact kernel is accused: {trial.accused}")
                 return 1
-            verdicts += [explained(name, verdict) for verdict in trial.verdicts(trial.mutants())]
+            chosen = [mutant for mutant in trial.mutants() if mutant.source.startswith(at)]
+            verdicts += [explained(name, verdict) for verdict in trial.verdicts(chosen)]
         for verdict in verdicts:
             print(f"{name}: {verdict.mutant}: {verdict.verdict}: {verdict.reason}", flush=True)
     print(table(results))
@@ -27,4 +33,8 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser("python -m tests.mutants", description="what became of each mutant")
+    parser.add_argument("--at", metavar="FILE:LINE", default="", help="those that come from Python lines that begin so")
+    parser.add_argument("subjects", metavar="SUBJECT", nargs="*", help="kernels (default: all)")
+    arguments = parser.parse_args()
+    sys.exit(main(arguments.subjects, arguments.at))

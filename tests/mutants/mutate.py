@@ -17,10 +17,11 @@ ACCESS = re.compile(
 )
 ORDERED = re.compile(r"(ld|st|atom|red)\..*\b(acquire|release|acq_rel|relaxed)\b")
 VOTES = re.compile(r"(shfl|vote|match|redux)\.sync|bar\.warp\.sync")
-MEETING = re.compile(r"(bar|barrier)\.|(shfl|vote|match|redux|ldmatrix|stmatrix|mma)\.sync")
+MEETING = re.compile(r"(bar|barrier)\.|.*\.sync\b")
 SHARED_ACCESS = re.compile(
     r"(ld|st|atom|red)\.(\w+\.)*shared|(ld|st)matrix|cp\.async\.(ca|cg|bulk\.(shared|global|tensor))|wgmma\.mma"
 )
+TELLS = re.compile(r"mbarrier\.(?!(test|try)_wait)|cp\.async\.mbarrier")
 COPY = re.compile(r"cp\.async\.(ca|cg)|cp\.async\.bulk\.(shared|global|tensor)")
 PHASE = re.compile(r"mbarrier\.(test|try)_wait\.parity")
 INTEGERS = re.compile(r"\.[usb](16|32|64)$")
@@ -105,17 +106,18 @@ class Kernel:
         return (_SCRATCH,) if n in self.bodies else ()
 
     def until_next(self, mutant: Mutant, watched: re.Pattern[str]) -> Lines:
-        """The intact kernel with a trap at watched accesses between where ordering was and the next such ordering."""
-        last, warp = max(mutant.changed), "warp" in mutant.instruction or VOTES.match(self.opcode(mutant.line))
+        """The intact kernel with a trap at watched accesses between where ordering was and the next such ordering. An
+        arrival at an mbarrier is one: it tells others what they may touch."""
+        line, warp = mutant.line, "warp" in mutant.instruction or VOTES.match(self.opcode(mutant.line))
         again = MEETING if warp else re.compile(r"(bar|barrier)\.(sync|red|cluster)")
         lines = {}
         for n in range(len(self.lines)):
             opcode, own = self.opcode(n), self.lines[n]
-            if n == last:
+            if n == line:
                 lines[n] = (own, "    setp.eq.b32 %mutant_p, %mutant_r, %mutant_r;")
             elif again.match(opcode):
                 lines[n] = (own, "    setp.ne.b32 %mutant_p, %mutant_r, %mutant_r;")
-            elif watched.match(opcode):
+            elif watched.match(opcode) or TELLS.match(opcode):
                 lines[n] = (_TRAP.format("%mutant_p"), own)
         return lines
 

@@ -18,6 +18,11 @@ ANYWHERE = (
         r"removed|behind wgmma",
         "the emulator names each use of a register of products since the fence before, and there is none",
     ),
+    (
+        r"tensormap\.cp_fenceproxy",
+        r"before bar\.warp",
+        "it waits itself, by .sync, for the lane of its warp that has changed the map",
+    ),
     (r"griddepcontrol", r"removed", "it orders launches, and each of these runs alone"),
 )
 """Instruction, change, reason."""
@@ -58,6 +63,13 @@ OF_KERNELS = (
         r"try_wait.*\+16\], %ring_1;",
         r"of the other parity",
         "a ring is drained for the other blocks of a cluster, and there are none",
+        r"sm_90a|scaled",
+    ),
+    (
+        r"ragged\.py|ragged_k\.py|grouped\.py|scaled\.py",
+        r"bar\.sync 0",
+        r"removed",
+        "the block meets again behind the mbarriers of tile numbers, before it comes to any of the ring",
         r"sm_90a|scaled",
     ),
     (r"mma\.py", r"wait_group", r"before ld\.global", "no product touches the scales that are loaded", r"scaled"),

@@ -4,6 +4,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from unittest.mock import patch
@@ -19,13 +20,18 @@ from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_ragged, grouped_gemm_ragged_k
 from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_ragged
+from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
+from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule import PersistentScheduler, StreamKThreadblockSwizzle
 
 E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CONFIG = GemmConfig(tile=(32, 32, 32), warp=(16, 32), stages=3)
-WARPGROUPS = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma")
-TALL, BYTES = GemmConfig(tile=(128, 64, 64), stages=2, atom="wgmma"), GemmConfig((64, 64, 128), stages=2, atom="wgmma")
+WARPGROUPS = GemmConfig(tile=(64, 16, 64), stages=4, atom="wgmma")
+TALL, BYTES = GemmConfig(tile=(128, 16, 64), stages=4, atom="wgmma"), GemmConfig((64, 16, 128), stages=4, atom="wgmma")
+IN_TURN = replace(WARPGROUPS, stages=3, schedule=Strips())
+PINGPONG, SHARED = replace(IN_TURN, pingpong=True), replace(IN_TURN, schedule=ClusterStrips())
+FEW_ROWS = GemmConfig((8, 64, 64), stages=3, atom="wgmma", swap_ab=True, split_k=2, reduction="cluster")
 SIZES = ((40, 40, 200), (33, 24, 72), (24, 40, 160))  # as many iterations along K as leave the ring at each stage
 SMALL = ((20, 24, 40), (9, 33, 1))
 GROUP = ((40, 40, 64), (7, 40, 8), (33, 24, 304))
@@ -87,33 +93,34 @@ def ragged() -> None:
 
 
 @contextmanager
-def hopper() -> Iterator[None]:
-    """As of sm_90a, on two multiprocessors: there are more tiles than blocks."""
-    with config.using(arch="sm_90a"), multiprocessors(2):
+def hopper(blocks: int = 2) -> Iterator[None]:
+    """As of sm_90a, on so many multiprocessors: there are more tiles than blocks."""
+    with config.using(arch="sm_90a"), multiprocessors(blocks):
         yield
 
 
 def ragged_warpgroups() -> None:
-    """Groups of no rows, of some and of more than a tile: in halves of tiles that are paired, gathered and scattered."""
-    ends, order = np.array([0, 70, 70, 90, 100], np.int32), np.arange(100, dtype=np.int32)[::-1].copy()
-    rows = np.random.default_rng(5).integers(0, 60, 100).astype(np.int32)
-    b = whole(5, 72, 136, seed=1).swapaxes(1, 2)
-    with hopper():
-        grouped_gemm_ragged(whole(100, 136), b, ends, config=TALL)
-        out = np.zeros((100, 72), np.float16)
-        grouped_gemm_ragged(whole(60, 136), b, ends, rows=rows, out_rows=order, out=out, config=WARPGROUPS)
+    """Groups of no rows, of some and of more than a tile: in halves of tiles that are paired, gathered and scattered.
+    Deep ones, and many tiles of one iteration: their numbers are told as far ahead as they are held."""
+    for m, n, k in ((100, 24, 136), (230, 56, 64)):
+        ends, order = np.array([0, m - 30, m - 30, m - 10, m], np.int32), np.arange(m, dtype=np.int32)[::-1].copy()
+        rows = np.random.default_rng(5).integers(0, 60, m).astype(np.int32)
+        b, out = whole(5, n, k, seed=1).swapaxes(1, 2), np.zeros((m, n), np.float16)
+        with hopper():
+            grouped_gemm_ragged(whole(m, k), b, ends, config=TALL)
+            grouped_gemm_ragged(whole(60, k), b, ends, rows=rows, out_rows=order, out=out, config=WARPGROUPS)
 
 
 def along_k() -> None:
     """Groups of no rows, of one, and of more than a stage has."""
     ends = np.array([0, 1, 70, 70, 150], np.int32)
     with hopper():
-        grouped_gemm_ragged_k(whole(150, 8), whole(150, 72, seed=1), ends, config=WARPGROUPS)
+        grouped_gemm_ragged_k(whole(150, 8), whole(150, 24, seed=1), ends, config=WARPGROUPS)
 
 
 def lists() -> None:
-    """A problem of several tiles, and more of one than a block keeps maps of."""
-    sizes = [(8, 72, 136), *((8, 8, 8 * (1 + n % 3)) for n in range(6))]
+    """A problem of several tiles, and more of one than blocks keep maps of."""
+    sizes = [(8, 56, 136), *((8, 8, 8 * (1 + n % 3)) for n in range(14))]
     with hopper():
         a = [whole(m, k, seed=n) for n, (m, _, k) in enumerate(sizes)]
         b = [whole(n, k, seed=i + 9).T for i, (_, n, k) in enumerate(sizes)]
@@ -121,17 +128,17 @@ def lists() -> None:
 
 
 def scaled(scaling: str) -> Callable[[], None]:
-    """A product, and groups of rows; scales are powers of 2."""
+    """A product, and groups of rows; scales are powers of 2. Groups are deep, or have many tiles of one iteration."""
 
     def run() -> None:
-        with hopper():
-            a, b = (whole(rows, 272, seed=rows).astype(E4M3) for rows in (70, 72))
-            shapes = ((70, 1), (1, 72)) if scaling == "rows" else ((70, 3), (3, 1))
+        for n, k in ((24, 272), (72, 128)):
+            a, b, depths = whole(70, k, seed=70).astype(E4M3), whole(n, k, seed=n).astype(E4M3), -(-k // 128)
+            shapes = ((70, 1), (1, n)) if scaling == "rows" else ((70, depths), (depths, -(-n // 128)))
             scales = [np.exp2(whole(*shape, dtype=np.float32)) for shape in shapes]
-            scaled_gemm(a, b.T, *scales, config=BYTES)
-            groups, apart = np.broadcast_to(b, (2, 72, 272)).copy().swapaxes(1, 2), [scales[1]] * 2
-            ends = np.array([3, 70], np.int32)
-            scaled_gemm_ragged(a, groups, ends, scales[0], np.stack(apart), config=BYTES)
+            groups, apart = np.broadcast_to(b, (2, n, k)).copy().swapaxes(1, 2), np.stack([scales[1]] * 2)
+            with hopper():
+                scaled_gemm(a, b.T, *scales, config=BYTES)
+                scaled_gemm_ragged(a, groups, np.array([3, 70], np.int32), scales[0], apart, config=BYTES)
 
     return run
 
@@ -139,6 +146,22 @@ def scaled(scaling: str) -> Callable[[], None]:
 def convolution() -> None:
     for channels in (8, 16, 24):
         conv2d(whole(1, 6, 6, channels), whole(24, 3, 3, channels, seed=1), pad=1, config=CONFIG)
+
+
+def tensor_product(config: GemmConfig, sizes: Sequence[tuple[int, int, int]], blocks: int = 1, beta: int = 0) -> None:
+    """Products on sm_90a, of so many blocks if these are persistent; with C where beta is not 0."""
+    with hopper(blocks):
+        for m, n, k in sizes:
+            c = whole(m, n, seed=2) if beta else None
+            gemm(whole(m, k), whole(n, k, seed=1).T, c, beta=beta, config=config)
+
+
+def windows(config: GemmConfig, channels: int, extent: int, size: int = 9) -> None:
+    """Images on sm_90a: columns of pixels by im2col tensor maps, of few channels from lines that are packed first; by
+    windows of one pixel they are a product."""
+    with hopper(1):
+        x, w = whole(1, size, size, channels), whole(24, extent, extent, channels, seed=1)
+        conv2d(x, w, pad=extent // 2, config=config)
 
 
 def reduction() -> None:
@@ -208,7 +231,16 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "grouped, lists, sm_90a": lists,
     "scaled, rows and columns": scaled("rows"),
     "scaled, blocks": scaled("blocks"),
+    "gemm, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 40, 264))),
+    "gemm, with C, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 40, 264)), beta=1),
+    "gemm, ping-pong": lambda: tensor_product(PINGPONG, ((100, 40, 136), (70, 72, 64))),
+    "gemm, clusters that share copies": lambda: tensor_product(SHARED, ((136, 40, 136), (70, 40, 264)), blocks=2),
+    "gemm, few rows, K in a cluster": lambda: tensor_product(FEW_ROWS, ((5, 72, 264), (8, 72, 520))),
     "conv2d": convolution,
+    "conv2d, im2col": lambda: windows(IN_TURN, 16, 3),
+    "conv2d, im2col, ping-pong": lambda: windows(PINGPONG, 16, 3),
+    "conv2d, packed": lambda: windows(IN_TURN, 3, 3),
+    "conv2d, windows of one pixel": lambda: windows(IN_TURN, 72, 1),
     "02_reduce": reduction,
     "03_transpose": transposition,
     "05_gemm_steps, naive": steps("naive"),

@@ -17,7 +17,7 @@ from .mutate import ACCESS, COPY, ORDERING, SHARED_ACCESS, Kernel, Lines, Mutant
 
 SCHEDULES = ("lockstep", "skewed", "random:1")
 SCRATCH = ("p.maps",)  # memory of a block for itself, by its name: what a launch leaves there is no result
-STEPS = 40_000  # of a launch; the intact ones take less than a tenth of it
+STEPS = 100_000  # of a launch; the intact ones take less than half of it
 FINDING, NUMBER, SAME, NOT_REACHED, DOUBLED, MISSED = (
     "finding", "another number", "no difference", "not reached", "doubled", "missed",
 )  # fmt: skip

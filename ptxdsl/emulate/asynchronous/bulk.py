@@ -1,13 +1,14 @@
 """Bulk copies: queued when issued, carried out as late as the program allows.
 
-A copy to shared memory lands when a thread waits for its mbarrier and none can run; what it copies is read then. A copy
+A copy to shared memory lands when a thread waits for its mbarrier and none can run, or when a schedule says so; what it
+copies is read then. A copy
 to global memory reads shared memory, and writes, when its thread waits for that. What is left at the end of a block has
 not been waited for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -18,6 +19,7 @@ from ...errors import Location
 from ...isa.cluster_address import OFFSET
 from ...isa.mbarrier import PHASE, expect, pending_bytes
 from ...isa.step import ASYNC, RELAXED, Ordering, PhaseWait, Pieces, Update
+from ...isa.tensor_map import MAP_BYTES
 from ...types import Type
 from ..memory.access import (
     READS,
@@ -79,7 +81,7 @@ class BulkLoad:
     def part(self, which: np.ndarray) -> BulkLoad:
         inside = None if self.inside is None else self.inside[:, which]
         arrays = self.lanes[which], self.places[:, which], self.sources[:, which], inside, self.mbarrier[which]
-        return BulkLoad(*arrays, self.pieces, self.resume, self.origin)
+        return BulkLoad(*arrays, _of_lanes(self.pieces, which), self.resume, self.origin)
 
 
 @dataclass(eq=False, slots=True)
@@ -132,6 +134,11 @@ class BulkCopies(Observer):
         origins = [*(load.origin for load in self.loads), *(store.origin for store in self.stores)]
         return list(dict.fromkeys(origin.location for origin in origins if origin.location is not None))
 
+    def readers(self) -> list[Location]:
+        """Where copies and products were issued that read memory yet."""
+        mapped = [load.origin.location for load in self.loads if any(True for _ in self._maps(load.pieces))]
+        return list(dict.fromkeys([*self.readings.locations(), *(at for at in mapped if at is not None)]))
+
     def order(self, event: Event, by: Requester) -> None:
         if isinstance(event, PhaseWait) and not event.complete.all():
             base = self.memory.spaces["shared"].base
@@ -157,6 +164,8 @@ class BulkCopies(Observer):
             load = load.part(allowed)
         if load.lanes.size:
             self.memory.spaces["shared"].launch_bulk(load.places, CHUNK)
+            for places in self._maps(load.pieces):
+                self.memory.spaces["global"].begin_reading(places)
             self.loads.append(load)
 
     def _reach(self, x: Requester, kind: str, pieces: Pieces, ordering: Ordering) -> tuple[np.ndarray, np.ndarray]:
@@ -189,6 +198,18 @@ class BulkCopies(Observer):
         else:
             self._store(x, self.stores, False)
         return True
+
+    def land(self, x: BulkRequester, number: int) -> None:
+        """Lands one of the loads though nobody may wait for it, where its mbarriers expect the bytes by now."""
+        load = self.loads[number]
+        places, inverse, counts = np.unique(load.mbarrier, return_inverse=True, return_counts=True)
+        expected = pending_bytes(self.memory.spaces["shared"].read(places, MBARRIER_BYTES)) >= counts * load.bytes
+        if expected.any():
+            none = (np.zeros(len(other.lanes), bool) for other in self.loads)
+            self._land(
+                x,
+                [expected[inverse] if other is load else which for other, which in zip(self.loads, none, strict=True)],
+            )
 
     def _due(self, expected: bool) -> list[np.ndarray]:
         """Which lanes of each load complete an mbarrier for which somebody waits, the first of each block.
@@ -224,6 +245,7 @@ class BulkCopies(Observer):
         self.memory.version += 1
 
     def _carry_out(self, x: BulkRequester, load: BulkLoad, last: bool) -> None:
+        self._leave_maps(load.pieces)
         shared, pieces, inside = self.memory.spaces["shared"], load.pieces, load.inside
         region = self.memory.spaces[pieces.space.partition("::")[0]]
         if inside is None:
@@ -296,6 +318,8 @@ class BulkCopies(Observer):
         if not lanes.size:
             self.readings.end(x, reading)
             return
+        for places in self._maps(destination):
+            self.memory.spaces["global"].begin_reading(places)
         group = self.closed[lanes]
         self.stores.append(
             BulkStore(lanes, reading, destination, targets, group, type, update, x.resumption(), x.origin)
@@ -350,6 +374,7 @@ class BulkCopies(Observer):
             self.stores = [store for store in self.stores if id(store) not in done]
 
     def _read(self, x: BulkRequester, store: BulkStore) -> None:
+        self._leave_maps(store.pieces)
         data, unit = self.readings.end(x, store.reading), store.pieces.unit  # (chunks, lanes, 16)
         by_lane = np.ascontiguousarray(data.transpose(1, 0, 2)).reshape(len(store.lanes), -1)
         store.data = by_lane.view(_item(unit)).T
@@ -391,6 +416,21 @@ class BulkCopies(Observer):
         with store.resume(np.repeat(lanes, each)):
             self.memory.atomic(x, pieces.space, address, store.type, store.update, (values,), None, RELAXED)
 
+    # Tensor maps in global memory, which a kernel may change when no copy reads them
+
+    def _maps(self, pieces: Pieces) -> Iterator[np.ndarray]:
+        """The chunks of those by which copies go, one after another."""
+        table = self.memory.spaces["global"].table
+        for address in () if pieces.maps is None else pieces.maps.tolist():
+            holder = table.holder(address, address + MAP_BYTES)
+            if holder is not None:
+                yield address - holder.delta + np.arange(0, MAP_BYTES, CHUNK)
+
+    def _leave_maps(self, pieces: Pieces) -> None:
+        """Copies read their maps no more."""
+        for places in self._maps(pieces):
+            self.memory.spaces["global"].end_reading(places, True)
+
     # Ends
 
     def end_blocks(self, x: BulkRequester, gone: np.ndarray) -> None:
@@ -400,6 +440,7 @@ class BulkCopies(Observer):
             late = gone[load.places[0] // self.stride]
             if late.any():
                 self._report_late(x, load, late)
+                self._leave_maps(_of_lanes(load.pieces, late))
                 self.memory.spaces["shared"].land_bulk(load.places[:, late], CHUNK, bool(late.all()))
             if not late.all():
                 left.append(load.part(~late))
@@ -445,7 +486,8 @@ class BulkCopies(Observer):
 def _of_lanes(pieces: Pieces, which: np.ndarray) -> Pieces:
     """The other side of the copies of some lanes."""
     inside = None if pieces.inside is None else pieces.inside[:, which]
-    return Pieces(pieces.space, pieces.address[:, which], pieces.unit, inside, pieces.fill)
+    maps = None if pieces.maps is None else pieces.maps[which]
+    return Pieces(pieces.space, pieces.address[:, which], pieces.unit, inside, pieces.fill, maps)
 
 
 def _inside(places: np.ndarray, inside: np.ndarray | None) -> np.ndarray:

@@ -48,7 +48,7 @@ class Machine(Core):
             self.traffic = TrafficCounter(self.report)
             memory.subscribe(self.traffic)
         if launch.checks:
-            memory.subscribe(Contents(self._under_way, self.bulk.readings.locations))
+            memory.subscribe(Contents(self._under_way, self.bulk.readers))
             plain = not self.program.uses_async_proxy and self.each == 1
             races = Races(lambda: (memory.spaces["shared"], memory.spaces["global"]), plain)
             memory.subscribe(races)
@@ -137,6 +137,8 @@ class Machine(Core):
         while self.processor.living:
             if self.scheduler.weary:
                 self._relieve()
+            if self.bulk.loads and (number := self.schedule.landing(len(self.bulk.loads))) is not None:
+                self.bulk.land(self.processor, number)
             group = self.scheduler.take()
             if group is not None:
                 self.circles.ran(group)

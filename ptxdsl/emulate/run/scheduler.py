@@ -69,6 +69,9 @@ class Schedule(Protocol):
     def turn(self) -> int | None:
         """How many steps a group runs before others get their turn; None for as many as it can."""
 
+    def landing(self, count: int) -> int | None:
+        """Which of `count` bulk copies lands now; None for none."""
+
 
 class Scheduler:
     """The groups that are not running: ready, parked until memory changes, or held until others of a warp come."""

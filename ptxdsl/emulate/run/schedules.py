@@ -29,6 +29,10 @@ class Lockstep:
         """One of the groups, and the warp of it that runs alone (None: all of them)."""
         return min(groups, key=lambda group: group.order), None
 
+    def landing(self, count: int) -> int | None:
+        """Which of `count` bulk copies lands now; None for none: they land when a thread that waits cannot go on."""
+        return None
+
 
 class Skewed(Lockstep):
     """The last warp that can run, as far as it goes; where it goes round and round, others have their turns too.
@@ -59,7 +63,7 @@ class Skewed(Lockstep):
 
 
 class Random(Lockstep):
-    """Any warp, for some steps; the same ones again for the same seed."""
+    """Any warp, for some steps; bulk copies land at any time. The same ones again for the same seed."""
 
     merges = False
 
@@ -74,6 +78,10 @@ class Random(Lockstep):
         ready = sorted((g for g in groups if g.order[0] == epoch), key=lambda g: (g.order, int(g.lanes[0])))
         group = ready[self.rng.integers(len(ready))]
         return group, int(group.lanes[self.rng.integers(len(group.lanes))]) // WARP
+
+    def landing(self, count: int) -> int | None:
+        number = int(self.rng.integers(2 * count))
+        return number if number < count else None
 
 
 def _warps(group: Group) -> np.ndarray:

@@ -112,11 +112,13 @@ class MapFences(Observer):
     def _released(self, writes: MapWrites, acquire: ProxyFence | None) -> bool:
         """Whether all writes to a map were released, so that an acquire knows of it."""
         missing = np.ones(len(writes.stamps), bool)
-        for fences in self.releases.values():
-            for fence in fences:
-                if acquire is None or (_reaches(fence, acquire) and fence.known_to(acquire.known)):
-                    missing &= ~writes.released(fence)
-        return not missing.any()
+        newest = sorted((fence for each in self.releases.values() for fence in each), key=lambda fence: -fence.stamp)
+        for fence in newest:
+            if acquire is None or (_reaches(fence, acquire) and fence.known_to(acquire.known)):
+                missing &= ~writes.released(fence)
+                if not missing.any():
+                    return True
+        return False
 
     def access(self, access: Access) -> None:
         if access.ordering.proxy != "tensormap" or access.region is not self.races.global_region:

@@ -321,6 +321,46 @@ def test_so_many_functions_are_remembered():
     assert canonical(made(-1)) is not first
 
 
+def test_functions_of_one_code_that_read_the_same_objects_need_no_key(monkeypatch):
+    """What else they may differ by is asked: their variables, what is attached to them, their code."""
+    scope = {"pd": pd, "scale": 2.0}
+    exec("def around(s):\n return lambda x: pd.max(x * s, scale)\ndef other(s):\n return lambda x: x + s", scope)
+    made, offset = scope["around"], 1.5
+    first = canonical(made(offset))
+    with monkeypatch.context() as patch:
+        patch.setattr("ptxdsl.kernels.store.function.Keys", None)
+        assert canonical(made(offset)) is first
+        latest = made(offset)
+        canonical(latest)
+        assert first.__wrapped__ is latest
+    known = {id(first)}
+    for change in (
+        lambda function: setattr(function, "__defaults__", (3,)),
+        lambda function: setattr(function, "__kwdefaults__", {"y": 3}),
+        lambda function: setattr(function, "unit", 3),
+        lambda function: setattr(function, "__code__", scope["other"](offset).__code__),
+        lambda function: scope.update(scale=3.0),
+        lambda function: scope.update(max=max, scale=2.0, pd=None),
+    ):
+        function = made(offset)
+        change(function)
+        known.add(id(canonical(function)))
+        assert canonical(function) is canonical(function)
+    scope.update(pd=pd)
+    assert len(known) == 7 and canonical(made(offset)) is first and canonical(made(2)) is not canonical(made(2.0))
+
+
+def test_a_function_with_a_variable_that_is_set_later_is_known_by_it():
+    def around():
+        function = lambda x: x * later  # noqa: E731
+        first = canonical(function)
+        later = 2.0
+        return first, canonical(function), canonical(function)
+
+    first, second, third = around()
+    assert first is not second and second is third
+
+
 class Held:
     factor = 0.0
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import math
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -16,13 +18,15 @@ from ptxdsl import arrays, ptr
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.epilogue import Epilogue, VectorOperand
 from ptxdsl.kernels.store.traced import Known, traced
-from ptxdsl.trace.captured import Key, Keys, UnsteadyError, is_steady
+from ptxdsl.trace.captured import Key, Keys, UnsteadyError, is_steady, reads
 from ptxdsl.types import Type, f32, f64, s32
 
 UNSCALED = 1, 0  # alpha and beta
 MOST_FUNCTIONS = 256
 MOST_DIGITS = 40  # that are written out
 _SCALARS = f32, f64, s32  # in which epilogues compute
+_UNCHANGING = frozenset((int, float, bool, str, bytes, complex, type(None)))
+_BUILTINS = vars(builtins)
 _known: OrderedDict[Key, tuple[Known, list[object]]] = OrderedDict()
 
 
@@ -39,12 +43,79 @@ def canonical(function: Any, count: int = 0) -> Any:
     _check_callable(function)
     if is_steady(function):
         return function
+    known = _met(function)
+    if known is not None:
+        return known
     keys = Keys()
     try:
         key = keys.key(function)
     except (UnsteadyError, RecursionError):
         key = _instructions(function, count + 1)
-    return _remembered(function, key, keys.alive)
+        return _remembered(function, key, keys.alive)
+    known = _remembered(function, key, keys.alive)
+    _meet(function, known)
+    return known
+
+
+class _Met(NamedTuple):
+    """A function that reads nothing but what does not change itself: other functions of the same code that read the
+    same objects are known without a key."""
+
+    code: CodeType
+    variables: dict[str, object]
+    cells: list[object]
+    known: Known
+
+    def is_of(self, function: FunctionType) -> bool:
+        """Whether it is one of these. Raises ValueError for one with a variable that is set later."""
+        return (
+            self.code is function.__code__
+            and _has_nothing_attached(function)
+            and all(_variable(function, name) is value for name, value in self.variables.items())
+            and all(
+                cell.cell_contents is value for cell, value in zip(function.__closure__ or (), self.cells, strict=True)
+            )
+        )
+
+
+_by_code: dict[int, _Met] = {}
+
+
+def _met(function: Any) -> Known | None:
+    """What stands for a function that is like one that was met."""
+    met = _by_code.get(id(function.__code__)) if type(function) is FunctionType else None
+    try:
+        if met is None or not met.is_of(function):
+            return None
+    except ValueError:
+        return None
+    met.known.__wrapped__ = function
+    return met.known
+
+
+def _meet(function: Any, known: Known) -> None:
+    """Remembers what stands for a function by its code, where that is enough."""
+    if type(function) is not FunctionType or not _has_nothing_attached(function):
+        return
+    variables = {read.name: _variable(function, read.name) for read in reads(function.__code__) if not read.is_cell}
+    try:
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    except ValueError:  # a variable that is set later
+        return
+    if all(type(value) in _UNCHANGING or is_steady(value) for value in (*variables.values(), *cells)):
+        if len(_by_code) >= MOST_FUNCTIONS:
+            _by_code.clear()
+        _by_code[id(function.__code__)] = _Met(function.__code__, variables, cells, known)
+
+
+def _has_nothing_attached(function: FunctionType) -> bool:
+    return function.__defaults__ is None and function.__kwdefaults__ is None and not function.__dict__
+
+
+def _variable(function: FunctionType, name: str) -> object:
+    """What a name around a function means now, which is no variable of a function around it."""
+    scope = function.__globals__
+    return scope[name] if name in scope else _BUILTINS.get(name)
 
 
 def epilogue_of(config: Any, epilogue: Any) -> Any:

@@ -23,14 +23,15 @@ from ptxdsl.kernels.parameters import ragged_parameters
 from ptxdsl.kernels.sm80.copies import Copies, IndexedCopies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.copies import GatheredCopies, GroupRows, TensorCopies, TensorView
+from ptxdsl.kernels.sm90.copies import GatheredCopies, GroupRows, PieceCopies, TensorCopies, TensorView
 from ptxdsl.kernels.sm90.memory import SharedTiles, begin
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.order import PingPongWalk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.sm90.turns import TileTurns
+from ptxdsl.kernels.sm90.turns import TileTurns, ToldTiles, ToldWalk
 from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
 from ptxdsl.kernels.tiles.product import Index, Product, ScatteredView, Tile, View, Work
@@ -101,7 +102,7 @@ def warpgroup_ragged_kernel(
     the rows behind it, which are not stored. With `gathers` the rows of A are those that `p.index` says."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
-    turns = TileTurns(p.turns, tiling.holders)
+    turns = ToldTiles(p.turns, tiling.multiplying)
     begin(p.a, p.b, *([p.boxes] if traits.operands.out_boxes else []))
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, form)
@@ -113,11 +114,15 @@ def warpgroup_ragged_kernel(
         if gathers:
             gather_in_turn(ring, GatheredCopies(traits, memory, p.index, p.rows), walk, turns)
         else:
-            copy_in_turn(ring, TensorCopies(traits, memory), walk, turns)
+            copies = (PieceCopies if traits.row_pieces else TensorCopies)(traits, memory)
+            copy_in_turn(ring, copies, walk, turns)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer)
-        walk = groups_walk(p, traits, form, matrices, turns.heard, warpgroup=consumer.index if halves else None)
-        compute_rows(ring, mma, store, walk, consumer)
+        tiles = told_walk(p, traits, matrices, turns, warpgroup=consumer.index if halves else None)
+        if tiling.pingpong:
+            compute_in_turns(ring, mma, store, PingPongWalk(traits, tiles, ring, store, consumer))
+        else:
+            compute_rows(ring, mma, store, tiles, consumer)
 
 
 def rows_of_groups(p: Any, traits: WarpgroupTraits, form: str, scatters: bool = False) -> Matrices:
@@ -144,7 +149,10 @@ def copy_in_turn(
         work = mapped(work)
         with pd.elect():
             taken = turns.take()
-            if work.halved is None:
+            turns.announce(work)
+            if isinstance(copies, PieceCopies):
+                copies.fill(ring, work)
+            elif work.halved is None:
                 copy_tile(ring, copies, work)
             else:
                 copy_rows(ring, copies, work)
@@ -174,6 +182,7 @@ def gather_in_turn(ring: pd.Ring, copies: GatheredCopies, walk: Walk, turns: Til
         taken = pd.var(u32, 0)
         with pd.elect():
             taken.set(turns.take())
+            turns.announce(work)
         copies.seek(work)
         for iteration in pd.range(work.begin, work.end, unroll=1):
             copies.fetch(work, iteration, ring.acquire(leads=pd.laneid == 0))
@@ -208,6 +217,20 @@ def compute_rows(
         with pd.else_():
             pass_tiles(ring, work.iterations)
             walk.skip(work)
+    store.finish()
+
+
+def compute_in_turns(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk) -> None:
+    """As `gemm.compute_tiles` of warpgroups in turns, each of which multiplies one piece of 64 rows alone where its
+    group has no more in a tile."""
+    for work in walk.tiles(started_elsewhere):
+        sums, begin_store = Sums(mma.layout, mma.layout.groups * mma.pieces), partial(store.prepare, work)
+        with pd.if_(work.product.m > work.first[0] + GROUP_ROWS):
+            multiply_tiles(ring, mma.into(sums), work.iterations, begin_store, walk.begun)
+        with pd.else_():
+            multiply_tiles(ring, mma.into(sums, pieces=1), work.iterations, begin_store, walk.begun)
+        for part in walk.complete(work, sums):
+            store(part)
     store.finish()
 
 
@@ -276,6 +299,30 @@ def groups_walk(
         return Work(product, coordinates, 0, iterations, traits.tile, halved=halved)
 
     return VisitorWalk(visitor, locate, traits.is_ahead)
+
+
+def told_walk(
+    p: Any,
+    traits: WarpgroupTraits,
+    matrices: Matrices,
+    turns: ToldTiles,
+    alpha: Scalar | int = 1,
+    warpgroup: Index | None = None,
+) -> ToldWalk:
+    """The same tiles for those that multiply, who are told where each is."""
+    iterations = ceil_div(p.k, traits.tile[2])
+
+    def locate(group: Scalar, first: Scalar, rows: Scalar, row: Scalar, column: Scalar, halved: Scalar) -> Work:
+        is_half = None
+        if warpgroup is not None:
+            is_half = halved == 1
+            second = pd.select(is_half, pd.cast(warpgroup, u32), 0)
+            rows, first, column = rows + second * GROUP_ROWS, first - second * GROUP_ROWS, column + second
+        a, b, out = matrices(group, first)
+        product = Product(rows, p.n, p.k, a, b, out, out, alpha, 0)
+        return Work(product, (row, column), 0, iterations, traits.tile, halved=is_half)
+
+    return ToldWalk(turns, locate)
 
 
 def tile_of_group(traits: Traits, number: Scalar, down: Index, across: Index) -> Tile:

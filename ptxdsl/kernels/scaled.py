@@ -14,7 +14,7 @@ from ptxdsl.kernels.call.groups.scaled import ScaledKernels, run
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import copy_tiles, multiply_tiles
 from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.ragged import compute_rows, copy_in_turn, groups_walk, rows_of_groups
+from ptxdsl.kernels.ragged import compute_rows, copy_in_turn, groups_walk, rows_of_groups, told_walk
 from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
 from ptxdsl.kernels.sm90.memory import SharedTiles, begin
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
@@ -23,7 +23,7 @@ from ptxdsl.kernels.sm90.scales import BlockScales, Multiply, RowScales, Scales
 from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store, warpgroup_store
 from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.sm90.turns import TileTurns
+from ptxdsl.kernels.sm90.turns import ToldTiles
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.tiles.product import Product, Work
@@ -66,7 +66,7 @@ def scaled_ragged_kernel(
     """The same of groups of rows, as `warpgroup_ragged_kernel`."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
-    turns = TileTurns(p.turns, tiling.holders)
+    turns = ToldTiles(p.turns, tiling.holders)
     begin(p.a, p.b, *([p.boxes] if traits.operands.out_boxes else []))
     matrices, alpha = rows_of_groups(p, traits, form), _alpha(p, scaling)
     copying, multiplying = ROLE_REGISTERS
@@ -75,7 +75,7 @@ def scaled_ragged_kernel(
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer)
         scales = SCALES[scaling](p, traits, consumer, p.rows, lambda work: (work.item[0], work.item[2]))
-        walk = groups_walk(p, traits, form, matrices, turns.heard, alpha)
+        walk = told_walk(p, traits, matrices, turns, alpha)
         compute_rows(ring, mma, store, walk, consumer, _multiplied(ring, mma, store, scales))
 
 
@@ -111,7 +111,7 @@ def scaled_gemm(
     column, (1, N); or one of each 128 along K, (M, ⌈K/128⌉), and of each block of 128×128 of b, (⌈K/128⌉, ⌈N/128⌉).
     By blocks, sums of 128 products are scaled and added up in float32. out is row-major: float32, which is made without
     it, float16, bfloat16, or one of 8 bits, which saturates. `config` has atom="wgmma"; its tile has up to 192 columns
-    with scales of blocks.
+    with scales of blocks, or 256.
 
     Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
     """

@@ -112,7 +112,7 @@ class Ring:
         """All blocks of the cluster, as the mask of a multicast copy."""
         return (1 << self.cluster) - 1
 
-    def acquire(self, expected_bytes: int | None = None, *, leads: Any = None) -> Slot:
+    def acquire(self, expected_bytes: int | Scalar | None = None, *, leads: Any = None) -> Slot:
         """The slot to be filled next, when nobody reads it any more; expects the stage's bytes, or other ones.
 
         Where several threads fill a stage by bulk copies, all of them acquire it, and `leads`, a predicate, holds for

@@ -19,8 +19,8 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import add_relu, gelu, per_column, relu
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
+from ptxdsl.kernels.grouped import grouped_gemm
 from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.ragged import grouped_gemm_ragged
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Rastered, RasteredTiles, Strips
@@ -241,8 +241,8 @@ REFUSED = {
         "GemmConfig: pingpong is True, and blocks share the K of tiles; warpgroups take turns at whole ones",
     ),
     "groups": (
-        lambda: grouped_gemm_ragged(
-            np.zeros((64, 64), np.float16), np.zeros((1, 64, 64), np.float16), np.array([64], np.int32),
+        lambda: grouped_gemm(
+            [np.zeros((64, 64), np.float16)], [np.zeros((64, 64), np.float16)],
             config=GemmConfig(tile=(64, 64, 64), atom="wgmma", pingpong=True),
         ),
         "`config` says that pingpong is True; tiles of groups are dealt while a kernel runs, to all warpgroups",

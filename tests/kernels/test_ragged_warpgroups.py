@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import ptr, s32, u32
 from ptxdsl.kernels.call.groups import ragged as call
+from ptxdsl.kernels.choose.grouped import choose_warpgroup_tiles, in_turns
+from ptxdsl.kernels.choose.warpgroups import GroupFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.operands import Operands
@@ -17,7 +20,7 @@ from ptxdsl.kernels.ragged import KERNELS, VISITORS, warpgroup_ragged_kernel
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD
-from ptxdsl.types import f16, f32
+from ptxdsl.types import bf16, f16, f32
 from tests.kernels.test_grouped_ragged import TINY, check_ragged, ends_of, near, normal, weights
 from tests.machines import MACHINES, NAMES, machine
 
@@ -26,6 +29,8 @@ every_machine = pytest.mark.parametrize("name", MACHINES)
 LOW = GemmConfig(tile=(64, 64, 64), stages=3, atom="wgmma")
 SQUARE = GemmConfig(tile=(128, 128, 64), stages=2, atom="wgmma")
 NARROW = GemmConfig(tile=(128, 48, 64), stages=2, atom="wgmma")  # no whole box
+TILES = [(128, 256), (128, 192), (128, 128), (64, 256), (64, 128)]
+IN_TURNS = GemmConfig(tile=(128, 80, 64), stages=2, atom="wgmma", pingpong=True)
 WARPS = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=3)
 ENDS = [0, 1, 1, 66, 130, 131, 131, 259, 300, 300]  # groups of 0, 1, 65, 64, 1, 0, 128, 41 and 0 rows
 ROWS = 312
@@ -40,10 +45,29 @@ def hopper(monkeypatch):
 
 @every_machine
 @pytest.mark.parametrize(
-    "config, order", [(LOW, "row"), (NARROW, "column"), (SQUARE, "column")], ids=["one box", "by rows", "two boxes"]
+    "config, order",
+    [(LOW, "row"), (NARROW, "column"), (SQUARE, "column"), (replace(SQUARE, pingpong=True), "row")],
+    ids=["one box", "by rows", "two boxes", "in turns"],
 )
 def test_groups_end_anywhere_and_no_row_is_written_by_two(name, config, order, rng):
     check_ragged(machine(name), rng, ENDS, ROWS, 136, 72, order=order, config=config)
+
+
+@every_machine
+@pytest.mark.parametrize("form", ["ragged", "masked"])
+def test_groups_end_at_any_piece_of_a_tile_in_turns(name, form, rng):
+    where, counts, (n, k) = machine(name), [64, 0, 200, 1, 250, 128, 400], (136, 72)
+    ends = np.cumsum(counts).astype(np.int32)
+    if form == "ragged":
+        check_ragged(where, rng, [int(end) for end in ends], ends[-1] + 9, n, k, order="column", config=IN_TURNS)
+        return
+    a, b = normal(rng, (len(counts), 410, k), "bf16"), weights(rng, len(counts), k, n, "column", "bf16")
+    out = np.full((len(counts), 410, n), np.nan).astype(NAMES["bf16"])
+    given = [where.array(x) for x in (a, b, np.array(counts, np.int32), out)]
+    values = where.values(grouped_gemm_masked(*given[:3], out=given[3], config=IN_TURNS))
+    for group, count in enumerate(counts):
+        assert near(values[group, :count], a[group, :count], b[group], "bf16"), group
+        assert np.isnan(values[group, count:]).all()
 
 
 @every_machine
@@ -62,8 +86,8 @@ def test_a_whose_rows_lie_side_by_side_goes_another_way(name, rng):
 @every_machine
 @pytest.mark.parametrize(
     "config, k",
-    [(LOW, 136), (SQUARE, 136), (WARPS, 136), (WARPS, 69), (TINY, 34)],
-    ids=["64 rows", "128 rows", "16 bytes", "2 bytes", "4 bytes"],
+    [(LOW, 136), (SQUARE, 136), (IN_TURNS, 136), (WARPS, 136), (WARPS, 69), (TINY, 34)],
+    ids=["64 rows", "128 rows", "in turns", "16 bytes", "2 bytes", "4 bytes"],
 )
 def test_rows_of_a_are_gathered(name, config, k, rng):
     """Some tokens are in several groups; numbers that are none of a row stand for zeros."""
@@ -180,13 +204,15 @@ def test_bfloat16_and_rows_of_the_output_at_any_address(name, rng):
 
 
 @every_machine
-@pytest.mark.parametrize("output", ["f32", "bf16"])
-def test_other_outputs(name, output, rng):
+@pytest.mark.parametrize(
+    "output, config", [("f32", LOW), ("bf16", LOW), ("f32", IN_TURNS)], ids=["f32", "bf16", "in turns"]
+)
+def test_other_outputs(name, output, config, rng):
     where, ends = machine(name), [10, 75, 80]
     a, b = normal(rng, (80, 64), "f16"), weights(rng, 3, 64, 48, "column", "f16")
     out = np.full((80, 48), np.nan).astype(NAMES[output])
     given = [where.array(x) for x in (a, b, np.array(ends, np.int32), out)]
-    values, begin = where.values(grouped_gemm_ragged(*given[:3], out=given[3], config=LOW)), 0
+    values, begin = where.values(grouped_gemm_ragged(*given[:3], out=given[3], config=config)), 0
     for group, end in enumerate(ends):
         assert near(values[begin:end], a[begin:end], b[group], output)
         begin = end
@@ -360,13 +386,29 @@ def test_what_cannot_gather():
 
 
 @pytest.mark.parametrize("output", [f16, f32])
-@pytest.mark.parametrize("tile", [(128, 256), (128, 192), (128, 128), (64, 256), (64, 128)])
-def test_kernels_that_are_chosen_spill_nothing(output, tile):
+@pytest.mark.parametrize(
+    "tile, pingpong",
+    [*((tile, False) for tile in TILES), ((128, 128), True), ((128, 192), True)],
+)
+def test_kernels_that_are_chosen_spill_nothing(output, tile, pingpong):
     operands = Operands(output=output, batches="strided", out_boxes=output is f16)
-    traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3), operands, AHEAD)
+    traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3, pingpong=pingpong), operands, AHEAD)
     try:
         resources = warpgroup_ragged_kernel.resources(ARCH, traits=traits)
     except pd.AssembleError as refusal:
         assert "(C7504)" in refusal.message
         pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
     assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+
+
+@pytest.mark.parametrize(
+    "groups, rows, n, pingpong", [(64, 128, 1408, True), (16, 128, 1408, False), (8, 512, 14336, False)]
+)
+def test_warpgroups_take_turns_at_small_tiles_where_blocks_have_several(groups, rows, n, pingpong):
+    operands = Operands(bf16, bf16, batches="strided", out_boxes=True)
+    known = GroupFacts(float(rows), n, 2048, groups, operands)
+    chosen = choose_warpgroup_tiles(known, AHEAD, 132, inf)
+    config = in_turns(chosen, known, 132)
+    assert chosen.tile[:2] == ((128, 128) if rows == 128 else (128, 256))
+    assert config == (replace(chosen, pingpong=True, stages=config.stages) if pingpong else chosen)
+    assert WarpgroupTraits(config.tiling, operands, AHEAD).fits(ARCH)

@@ -30,6 +30,7 @@ from tests.machines import MACHINES, NAMES, machine
 every_machine = pytest.mark.parametrize("name", MACHINES)
 SCALINGS = "tensors", "rows", "blocks"
 LOW, WIDE = GemmConfig((64, 64, 128), stages=2, atom="wgmma"), GemmConfig((128, 192, 128), stages=2, atom="wgmma")
+HALVES = GemmConfig((128, 256, 128), stages=2, atom="wgmma")
 
 
 @pytest.fixture(autouse=True)
@@ -96,6 +97,13 @@ def test_scales_of_all_kinds(name, scaling, output, rng):
 @pytest.mark.parametrize("scaling", SCALINGS)
 def test_tiles_whose_columns_are_of_two_blocks(name, scaling, rng):
     check(machine(name), rng, scaling, 130, 392, 144, dtype="e5m2", output="f16", config=WIDE)
+
+
+@every_machine
+@pytest.mark.parametrize("m, n, k", [(130, 392, 656), (257, 129, 528), (64, 520, 128)])
+def test_blocks_of_a_tile_in_halves(name, m, n, k, rng):
+    """One of two warpgroups has no rows of some tiles; of K there are more blocks than lanes that read ahead, or one."""
+    check(machine(name), rng, "blocks", m, n, k, output="bf16", config=HALVES)
 
 
 @every_machine
@@ -219,10 +227,10 @@ REFUSED = {
     "a wide tile": (
         lambda: scaled_gemm(
             A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
-            config=GemmConfig((128, 256, 128), stages=2, atom="wgmma"),
+            config=GemmConfig((128, 224, 128), stages=2, atom="wgmma"),
         ),
-        "tile is (128, 256, 128); with scales of blocks its N is 192 at most: a thread has the sums of a block beside "
-        "those of the tile",
+        "tile is (128, 224, 128); with scales of blocks its N is 192 at most, or 256, of which each half is multiplied "
+        "alone: a thread has products beside the sums of the tile",
         "take a narrower tile",
     ),
     "an atom": (
@@ -247,7 +255,8 @@ def test_refusals(which):
 
 
 SHIPPED = [(False, tile, f32, scaling) for tile in ((128, 192), (64, 128)) for scaling in ("rows", "blocks")]
-SHIPPED += [(groups, (128, 192), bf16, "blocks") for groups in (False, True)] + [(True, (128, 128), f32, "blocks")]
+SHIPPED += [(groups, (128, n), bf16, "blocks") for groups in (False, True) for n in (192, 256)]
+SHIPPED += [(groups, (128, n), f32, "blocks") for groups, n in ((True, 128), (False, 256), (True, 256))]
 
 
 @pytest.mark.parametrize("is_ragged, tile, output, scaling", SHIPPED)

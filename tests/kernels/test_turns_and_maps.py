@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels import grouped
+from ptxdsl.kernels import grouped, ragged
 from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.groups import grouped as call
+from ptxdsl.kernels.call.groups import ragged as call_of_rows
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.sm90 import store
 from ptxdsl.kernels.sm90.maps import RewrittenMaps, RewrittenOut
-from ptxdsl.kernels.sm90.turns import TileTurns
+from ptxdsl.kernels.sm90.turns import TileTurns, ToldTiles
 
 LOW = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma")
 
@@ -21,7 +22,8 @@ LOW = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma")
 def hopper(monkeypatch):
     """One block, which has tiles of several problems."""
     monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
-    monkeypatch.setattr(call, "resident_blocks", lambda *_, **__: 1)
+    for module in (call, call_of_rows):
+        monkeypatch.setattr(module, "resident_blocks", lambda *_, **__: 1)
 
 
 class NotAcquired(RewrittenMaps):
@@ -55,6 +57,24 @@ class NotReleased(TileTurns):
         return self.numbers[self.ring.wait().index]
 
 
+class NotAwaited(ToldTiles):
+    """Nor for what they are told of a tile of groups of rows."""
+
+    def told(self):
+        values = [self.numbers[word] for word in range(self.words)]
+        self.ring.wait()
+        self.ring.release()
+        return values
+
+
+class NotRead(ToldTiles):
+    """They do not say that they have read it."""
+
+    def told(self):
+        first = self.ring.wait().index * self.words
+        return [self.numbers[first + word] for word in range(self.words)]
+
+
 def products(monkeypatch, **parts):
     """Products of five problems by a kernel of these parts."""
     for name, part in parts.items():
@@ -82,3 +102,16 @@ def test_nothing_is_left_out(monkeypatch):
 def test_a_line_that_is_left_out(monkeypatch, parts, message):
     with pytest.raises(pd.EmulationError, match=message):
         products(monkeypatch, **parts)
+
+
+@pytest.mark.parametrize("part, message", [(ToldTiles, ""), (NotAwaited, "turns"), (NotRead, "wait")])
+def test_what_is_told_of_tiles_of_groups_of_rows(monkeypatch, part, message):
+    monkeypatch.setattr(ragged, "ToldTiles", part)
+    kernel = pd.kernel(reqntid=lambda traits: traits.threads)(ragged.warpgroup_ragged_kernel.__wrapped__)
+    kernels, ends = Kernels(ragged.ragged_kernel, kernel), np.arange(1, 13, dtype=np.int32)
+    a, b = np.ones((12, 64), np.float16), np.ones((12, 64, 16), np.float16)
+    if message:
+        with pytest.raises(pd.EmulationError, match=message):
+            call_of_rows.run(kernels, "ragged", a, b, ends, None, LOW, False)
+    else:
+        assert (call_of_rows.run(kernels, "ragged", a, b, ends, None, LOW, False) == 64).all()

@@ -12,19 +12,23 @@ from ptxdsl.kernels.choose.warpgroups import (
     ListFacts,
     choose_warpgroups,
     ranked_warpgroups,
+    stages_of,
 )
 from ptxdsl.kernels.config import GemmConfig, specialise
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 
 USUAL = GemmConfig()
+SMALL = 128, 128  # M and N of tiles that are stored for a large part of their time
+SEVERAL = 4  # of a block: two of each warpgroup
 OF_ONE_PRODUCT = "schedule", "split_k", "reduction"
 
 
-def of_groups(config: GemmConfig, schedule: TileSchedule) -> GemmConfig:
-    """A caller's configuration with the schedule of groups. Raises LaunchError for one that says another."""
+def of_groups(config: GemmConfig, schedule: TileSchedule, takes_turns: bool = False) -> GemmConfig:
+    """A caller's configuration with the schedule of groups. Raises LaunchError for one that says another, or whose
+    warpgroups take turns where no kernel of such groups does."""
     _check_schedule(config)
-    if config.pingpong:
+    if config.pingpong and not takes_turns:
         raise LaunchError(
             "`config` says that pingpong is True; tiles of groups are dealt while a kernel runs, to all warpgroups",
             help="leave pingpong out of the GemmConfig",
@@ -95,3 +99,12 @@ def choose_warpgroup_tiles(
     `computing` microseconds, should take less time."""
     config = choose_warpgroups(facts, multiprocessors, BEGINNING + max(computing, facts.moved / READING))
     return config and specialise(config, schedule=schedule)
+
+
+def in_turns(config: GemmConfig, facts: GroupFacts, multiprocessors: int) -> GemmConfig:
+    """The same for groups of rows, with warpgroups that take turns at tiles of 128×128, of which blocks have several:
+    one stores while the other one multiplies."""
+    if config.tile[:2] != SMALL or facts.tiles(config.tile) < SEVERAL * multiprocessors:
+        return config
+    stages = stages_of(config.tile, facts.operands, pingpong=True)
+    return specialise(config, pingpong=True, stages=stages)

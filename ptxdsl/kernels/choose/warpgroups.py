@@ -118,10 +118,10 @@ def choose_warpgroups(facts: Facts, multiprocessors: int, other_time: float) -> 
     return GemmConfig(tile=tile, stages=stages_of(tile, facts.operands), atom=WGMMA, schedule=PERSISTENT)
 
 
-def choose_scaled(facts: Facts, multiprocessors: int, most_columns: int) -> GemmConfig:
-    """The same of scaled 8-bit floats, which have no other path, with tiles of at most so many columns."""
+def choose_scaled(facts: Facts, multiprocessors: int) -> GemmConfig:
+    """The same of scaled 8-bit floats, which have no other path."""
     depth = LINE_BYTES // facts.operands.inputs.bytes
-    tiles = [(m, n, depth) for m, n in TILES if n <= most_columns and _takes(facts.operands, (m, n, depth))]
+    tiles = [(m, n, depth) for m, n in TILES if _takes(facts.operands, (m, n, depth))]
     tile = min(tiles, key=lambda tile: estimate(facts, tile, multiprocessors))
     return GemmConfig(tile=tile, stages=stages_of(tile, facts.operands), atom=WGMMA)
 

@@ -59,11 +59,10 @@ class TileBoxes:
         """What a kernel takes of the matrix."""
         return pd.TensorMap.of(self.type, self.copy, l2_promotion=L2_PROMOTION)
 
-    @cached_property
-    def row_map(self) -> pd.TensorMap:
-        """The same for boxes of a single line along k."""
+    def map_of(self, rows: int) -> pd.TensorMap:
+        """The same for boxes of so many lines along k."""
         return pd.TensorMap(
-            self.type, (*self.map.box[:-2], 1, self.line), swizzle=LINE_BYTES, l2_promotion=L2_PROMOTION
+            self.type, (*self.map.box[:-2], rows, self.line), swizzle=LINE_BYTES, l2_promotion=L2_PROMOTION
         )
 
     @cached_property

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import ptxdsl as pd
 from ptxdsl import s32
 from ptxdsl.kernels.sm90.memory import SharedTiles
-from ptxdsl.kernels.sm90.tiling import WARP
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.cluster_strips import shared_copies
 from ptxdsl.kernels.tiles.product import Work
+from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.ring import Slot
 
 
@@ -52,6 +53,33 @@ class TensorCopies:
         of_a, of_b = self.shares
         self.a.load(work.product.a, a, work.product.a.line(first_m), k, slot.full, rank=of_a.part, to=of_a.mask)
         self.b.load(work.product.b, b, first_n, k, slot.full, rank=of_b.part, to=of_b.mask)
+
+
+class PieceCopies(TensorCopies):
+    """The same of groups of rows, for warpgroups in turns: of a tile of A pieces of 64 rows, no more than the group has
+    there."""
+
+    def __init__(self, traits: WarpgroupTraits, memory: SharedTiles) -> None:
+        super().__init__(traits, memory)
+        self.pieces, self.piece = traits.tiling.pieces, self.a.line * GROUP_ROWS
+        self.piece_bytes, self.b_bytes = self.a.bytes // self.pieces, self.b.bytes
+
+    def fill(self, ring: pd.Ring, work: Work) -> None:
+        """Fills the ring with the tiles of some work."""
+        pieces = pd.min(ceil_div(work.product.m - work.first[0], GROUP_ROWS), self.pieces)
+        expected = pieces * self.piece_bytes + self.b_bytes
+        for iteration in pd.range(work.begin, work.end, unroll=1):
+            self._fetch(work, iteration, pieces, ring.acquire(expected))
+            ring.commit()
+
+    def _fetch(self, work: Work, iteration: Any, pieces: Any, slot: Slot) -> None:
+        (first_m, first_n), k, view = work.first, iteration * self.depth, work.product.a
+        behind = slot.index * self.memory.stage
+        a, b, row = self.memory.a + behind, self.memory.b + behind, view.line(first_m)
+        for number in range(self.pieces):
+            with pd.if_(pieces > number):
+                view.map.load(a + number * self.piece, (view.batch, row + number * GROUP_ROWS, k), slot.full)
+        self.b.load(work.product.b, b, first_n, k, slot.full)
 
 
 class GatheredCopies(TensorCopies):

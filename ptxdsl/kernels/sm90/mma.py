@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from itertools import product
+from re import sub
 from typing import Any
 
 import ptxdsl as pd
@@ -35,15 +37,23 @@ class WarpgroupMma:
         first_piece = 0 if traits.tiling.pingpong else pd.cast(number, u64)
         self.first_a = self.a.descriptor(first_a.value.to(u64), first_piece)
         self.first_b = self.b.descriptor(first_b.value.to(u64))
-        _, shape, sums, inputs = atom.split(".")
-        self.mnemonic = f"wgmma.mma_async.sync.aligned.{shape}.{sums}.{inputs}.{inputs}"
+        self.mnemonic, self.b_tile = _mnemonic(atom), traits.b.layout
         self.flags = self._flags(traits.operands.inputs)
         self.sums: Sums | None = None
+        self.multiplied = self.pieces
 
-    def into(self, sums: Sums) -> WarpgroupMma:
-        """The same, where the sums of a tile are these registers."""
+    def into(self, sums: Sums, pieces: int | None = None) -> WarpgroupMma:
+        """The same, where the sums of a tile are these registers; of its first `pieces` alone."""
         other = copy(self)
-        other.sums = sums
+        other.sums, other.multiplied = sums, pieces or self.pieces
+        return other
+
+    def narrowed(self, columns: int) -> WarpgroupMma:
+        """The same that multiplies so many columns of B at a time."""
+        other, atom = copy(self), sub(r"n\d+", f"n{columns}", str(self.b.atom))
+        other.b, other.mnemonic = shared_operand(atom, "b", self.b_tile), _mnemonic(atom)
+        rows, _ = self.layout.warp
+        other.layout = replace(self.layout, tile=(self.layout.tile[0], columns), warp=(rows, columns))
         return other
 
     def begin(self, slot: Slot) -> Sums:
@@ -52,14 +62,15 @@ class WarpgroupMma:
         self.multiply(sums, slot, accumulate=False)
         return sums
 
-    def multiply(self, sums: Sums, slot: Slot, accumulate: bool = True) -> None:
+    def multiply(self, sums: Sums, slot: Slot, accumulate: bool = True, part: int = 0) -> None:
         """Begins to multiply the tiles in a slot of the ring: one group of wgmma. The first product of a tile does not
-        `accumulate`: what the registers held before does not count."""
+        `accumulate`: what the registers held before does not count. Of `narrowed` products these are those of a `part`
+        of the columns."""
         behind = (slot.index * self.stage_units).to(u64)
         a, b = self.first_a + behind, self.first_b + behind
         pd.ptx.wgmma.fence.sync.aligned()
-        for step, (number, piece) in product(range(self.steps), enumerate(sums.pieces(self.pieces))):
-            operands = self.a.advanced(a, number, step), self.b.advanced(b, 0, step)
+        for step, (number, piece) in product(range(self.steps), enumerate(sums.pieces(self.pieces)[: self.multiplied])):
+            operands = self.a.advanced(a, number, step), self.b.advanced(b, part, step)
             pd.ptx(self.mnemonic, *operands, step > 0 or accumulate, *self.flags, out=piece.registers)
         pd.ptx.wgmma.commit_group.sync.aligned()
 
@@ -71,3 +82,9 @@ class WarpgroupMma:
     def wait(self, under_way: int) -> None:
         """Until so many groups are under way at most."""
         pd.ptx.wgmma.wait_group.sync.aligned(under_way)
+
+
+def _mnemonic(atom: str) -> str:
+    """Of the instruction that an atom is of."""
+    _, shape, sums, inputs = atom.split(".")
+    return f"wgmma.mma_async.sync.aligned.{shape}.{sums}.{inputs}.{inputs}"

@@ -41,7 +41,7 @@ def tensor_ragged_parameters(traits: WarpgroupTraits, gathers: bool = False, sca
     so; `index` says which rows of A it `gathers`; else as `ragged_kernel`."""
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
     index = {"index": ptr[s32]} if gathers else {}
-    fields = ragged_fields(traits, traits.a.row_map if gathers else traits.a.map, traits.b.map, scatters)
+    fields = ragged_fields(traits, traits.map_of_rows(gathers), traits.b.map, scatters)
     return pd.Parameters.of("TensorRagged", **fields, turns=ptr[u32], **boxes, **index)
 
 

@@ -5,13 +5,15 @@ A thread holds four of each 16×8 sums: columns 2·(lane % 4) and the next, of r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from math import gcd
 from typing import Any, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import f32, s32, s64, u32
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.order import PRODUCTS_BARRIER, OrderedBarrier
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.sums import Sums
@@ -21,6 +23,10 @@ from ptxdsl.trace.memory import PointerValue
 
 BLOCK = 128  # of K, and of columns of B, that share a scale; that much of K is one stage of the ring
 MATRIX = 8  # rows and columns of a matrix of sums
+ROWS = 2  # of a thread, in 64 of a warpgroup
+LANES = 4  # that have the same rows
+MOST_PRODUCTS = 192  # columns of a tile whose products are in registers beside its sums
+EVERY_LANE = 0xFFFFFFFF
 Multiply: TypeAlias = Callable[[Work], Sums]
 
 
@@ -80,25 +86,44 @@ class RowScales(Scales):
 class BlockScales(Scales):
     """One for 128 of K of each row of A, and for 128 of K by 128 columns of B. The products of a stage have sums of
     their own, which are scaled and added to those of the tile: nothing is lost to what the tensor cores keep of 8-bit
-    floats over a long K.
+    floats over a long K. Of a wide tile each half of the columns is multiplied alone, since registers have no room for
+    all twice.
 
-    All products of a warpgroup end before the next begin; the other warpgroup has the tensor cores meanwhile.
+    All products of a warpgroup end before the next begin; the other warpgroup has the tensor cores meanwhile. With
+    halves of tiles they begin in turn.
     """
+
+    def __init__(self, p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, *more: Any) -> None:
+        super().__init__(p, traits, consumer, *more)
+        self.halves = 2 if self.tile_n > MOST_PRODUCTS else 1
+        self.turns = HalfTurns(consumer) if self.halves > 1 and traits.tiling.consumers > 1 else None
 
     def multiply(self, ring: pd.Ring, mma: WarpgroupMma, work: Work) -> Sums:
         """The sums of a tile."""
-        sums, products = Sums(mma.layout), Sums(mma.layout)
-        of_rows, columns = self.rows_of(work), self.columns_of(work)
-        chunks = [self._chunk(work, first) for first in range(0, self.tile_n, self.width)]
+        sums, part = Sums(mma.layout), mma.narrowed(self.tile_n // self.halves)
+        products, scales = Sums(part.layout), self._scales(work)
+        ready = [pd.var(f32, scale) for scale in scales.of(pd.cast(0, u32))]
         for iteration in pd.range(pd.cast(work.begin, u32), work.end, unroll=1):
-            mma.multiply(products, ring.wait(), accumulate=False)
-            k = iteration.to(s64)
-            a = [pointer[k * self.a.step] for pointer in of_rows]
-            b = [columns[k * self.b.step + chunk] for chunk in chunks]
-            mma.wait(0)
-            ring.release()
-            self._add(sums, products, a, b)
+            slot, factors = ring.wait(), self._factors(ready)
+            for half in range(self.halves):
+                is_last = half == self.halves - 1
+                with self.turns.turn(work, half, iteration) if self.turns else nullcontext():
+                    part.multiply(products, slot, accumulate=False, part=half)
+                if is_last:
+                    for scale, following in zip(ready, scales.of(iteration + 1), strict=True):
+                        scale.set(following)
+                part.wait(0)
+                if is_last:
+                    ring.release()
+                self._add(sums, products, factors, half)
         return sums
+
+    def _scales(self, work: Work) -> ScalesAhead:
+        """Those of a thread's two rows, and of the columns of a tile."""
+        columns = self.columns_of(work)
+        chunks = [columns + self._chunk(work, first) for first in range(0, self.tile_n, self.width)]
+        of_rows = [(row, self.a.step) for row in self.rows_of(work)]
+        return ScalesAhead([*of_rows, *((chunk, self.b.step) for chunk in chunks)], pd.cast(work.iterations, u32))
 
     @property
     def width(self) -> int:
@@ -110,10 +135,64 @@ class BlockScales(Scales):
         column = pd.min(work.first[1] + first, work.product.n - 1)
         return (column // BLOCK).to(s64) * self.b.line
 
-    def _add(self, sums: Sums, products: Sums, a: list[Scalar], b: list[Scalar]) -> None:
-        each = self.width // MATRIX * 4
-        for number, scale in enumerate(b):
-            factors = [of_row * scale for of_row in a]
-            pairs = zip(sums.registers[number * each :][:each], products.registers[number * each :][:each], strict=True)
+    def _factors(self, scales: Sequence[Scalar]) -> list[list[Scalar]]:
+        """What products of both rows are multiplied by, for all columns with one scale."""
+        rows, columns = scales[:ROWS], scales[ROWS:]
+        return [[row * column for row in rows] for column in columns]
+
+    def _add(self, sums: Sums, products: Sums, factors: list[list[Scalar]], half: int) -> None:
+        each, chunks = self.width // MATRIX * 4, len(factors) // self.halves
+        totals = sums.registers[half * chunks * each :]
+        for number, of_rows in enumerate(factors[half * chunks :][:chunks]):
+            pairs = zip(totals[number * each :][:each], products.registers[number * each :][:each], strict=True)
             for n, (total, product) in enumerate(pairs):
-                total.set(pd.ptx.fma.rn.f32(product, factors[n % 4 // 2], total))
+                total.set(pd.ptx.fma.rn.f32(product, of_rows[n % 4 // 2], total))
+
+
+class HalfTurns:
+    """Turns of two warpgroups that share tiles: each begins products when those of the other one have begun. They begin
+    anew with each tile; a tile of which one has no rows is the other one's alone."""
+
+    def __init__(self, consumer: pd.warpgroup) -> None:
+        self.index, self.barrier = consumer.index, OrderedBarrier(PRODUCTS_BARRIER, consumer)
+
+    @contextmanager
+    def turn(self, work: Work, half: int, iteration: Scalar) -> Iterator[None]:
+        """The body is a turn, at the first or the second half of a tile in an iteration along its K."""
+        both = work.product.m > work.first[0] + GROUP_ROWS
+        follows = both if half else both & ((self.index == 1) | (iteration > 0))
+        is_followed = both & ((self.index == 0) | (iteration + 1 < work.end)) if half else both
+        with pd.if_(follows):
+            self.barrier.wait()
+        yield
+        with pd.if_(is_followed):
+            self.barrier.pass_on()
+
+
+class ScalesAhead:
+    """Scales along K, read four iterations ahead: of four lanes with the same rows each reads those of every fourth
+    iteration, so that a warp asks for lines of memory a quarter as often."""
+
+    def __init__(self, pointers: Sequence[tuple[PointerValue, Scalar]], iterations: Scalar) -> None:
+        """`pointers` are to the scales of the first iteration, with the elements from one iteration to the next."""
+        self.pointers, self.iterations = pointers, iterations
+        self.lane = pd.laneid % LANES
+        self.first_lane = pd.laneid - self.lane
+        self.held = [pd.var(f32, 0.0) for _ in pointers]
+        self.following = [pd.var(f32, 0.0) for _ in pointers]
+        self._read(self.lane)
+
+    def of(self, iteration: Scalar) -> list[Scalar]:
+        """Those of an iteration: of the first one, then of each next."""
+        number = iteration % LANES
+        with pd.if_(number == 0):
+            for held, following in zip(self.held, self.following, strict=True):
+                held.set(following)
+            self._read(iteration + LANES + self.lane)
+        lane = self.first_lane + number
+        return [pd.ptx.shfl.sync.idx.b32(held, lane, WARP - 1, EVERY_LANE) for held in self.held]
+
+    def _read(self, iteration: Scalar) -> None:
+        exists, k = iteration < self.iterations, iteration.to(s64)
+        for (pointer, step), scale in zip(self.pointers, self.following, strict=True):
+            pd.ptx("ld.global.f32", pointer + k * step, out=scale, guard=exists)

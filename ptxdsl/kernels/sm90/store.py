@@ -169,8 +169,11 @@ class GroupStore:
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> None:
         self.consumer, self.boxes = consumer, TensorStore(traits, memory, consumer)
-        apart = traits.staged_bytes - WARPGROUP // WARP * traits.warp_staged_bytes
-        self.rows = Store(traits, memory.staging + consumer.index * (apart // traits.operands.inputs.bytes))
+        if traits.stages_in_turn:
+            self.rows = Store(traits, memory.staging, consumer.index * (WARPGROUP // WARP))
+        else:
+            apart = traits.staged_bytes - WARPGROUP // WARP * traits.warp_staged_bytes
+            self.rows = Store(traits, memory.staging + consumer.index * (apart // traits.operands.inputs.bytes))
 
     def prepare(self, work: Work) -> None:
         """Groups have no C."""
@@ -179,7 +182,7 @@ class GroupStore:
         """Stores sums that are complete, or begins to."""
         product = part.work.product
         whole = part._replace(work=part.work._replace(product=product._replace(out=product.out.tensor)))
-        row = part.work.first[0] + self.consumer.index * GROUP_ROWS
+        row = part.work.first[0] + self.boxes.first_row
         with pd.if_(product.m >= row + GROUP_ROWS):
             self.boxes(whole)
         with pd.else_(), pd.if_(product.m > row):

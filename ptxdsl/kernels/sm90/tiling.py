@@ -105,6 +105,11 @@ class WarpgroupTiling:
         """The threads that hold the sums of a tile."""
         return WARPGROUP if self.pingpong else WARPGROUP * self.consumers
 
+    @property
+    def multiplying(self) -> int:
+        """The threads that multiply."""
+        return WARPGROUP * self.consumers
+
     def tiles(self, m: int, n: int) -> tuple[int, int]:
         """How many tiles an m×n output has along M and N."""
         return -(-m // self.tile[0]), -(-n // self.tile[1])

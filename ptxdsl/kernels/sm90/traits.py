@@ -33,6 +33,17 @@ class WarpgroupTraits(Traits):
         return replace(self.tiling.b(self.operands), parts=self.schedule.multicast[0])
 
     @property
+    def row_pieces(self) -> bool:
+        """Whether a tile of A of groups of rows comes in pieces of 64 rows, each in a box of its own."""
+        return self.tiling.pingpong and self.operands.a_major == "k"
+
+    def map_of_rows(self, gathers: bool) -> pd.TensorMap:
+        """What a kernel takes of the rows of all groups."""
+        if gathers:
+            return self.a.map_of(1)
+        return self.a.map_of(GROUP_ROWS) if self.row_pieces else self.a.map
+
+    @property
     def atom(self) -> str:
         return self.tiling.atom(self.operands.inputs)
 

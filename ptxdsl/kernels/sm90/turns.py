@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import ptxdsl as pd
 from ptxdsl import u32
+from ptxdsl.kernels.tiles.product import Index, Work
+from ptxdsl.kernels.tiles.schedule import TileAfterTile
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.value import Var
@@ -11,6 +15,7 @@ from ptxdsl.trace.value import Var
 COUNTERS = 2  # tiles that were taken behind the first of each block, and blocks that take no more
 HELD = 4  # numbers on their way from who copies to who multiplies
 EVERY_LANE = 0xFFFFFFFF
+ENDED = 2  # what is told instead of whether a tile is halved, behind the last one
 
 
 class TileTurns:
@@ -20,16 +25,21 @@ class TileTurns:
     have `heard` of them. `counters` are COUNTERS u32, 0 before a launch and after it.
     """
 
+    words = 1  # that are passed on of a tile
+
     def __init__(self, counters: PointerValue, holders: int) -> None:
         self.counters = counters
         self.ring = pd.Ring(HELD, producers=1, consumers=holders, each="warp")
-        self.numbers = pd.shared(u32, HELD, name="turns")
+        self.numbers = pd.shared(u32, HELD * self.words, name="turns")
         self.number: Var = pd.var(u32, 0)
 
     def take(self) -> Scalar:
         """The number of the next tile: the answer is on its way while copies begin."""
         taken: Scalar = pd.ptx.atom.relaxed.gpu.global_.add.u32(self.counters, 1)
         return taken
+
+    def announce(self, work: Work) -> None:
+        """By the lane that copies, before it does: those that multiply find by its number what a tile is."""
 
     def tell(self, taken: Scalar) -> None:
         """Passes it on to the warps that multiply."""
@@ -55,3 +65,60 @@ class TileTurns:
         with pd.if_(ended == pd.nctaid.x - 1):
             self.counters[0] = 0
             self.counters[1] = 0
+
+
+class ToldTiles(TileTurns):
+    """The same of tiles of groups of rows, where those that multiply are told all about each tile: what the copying
+    warp works out beside its copies would stand between one tile's products and those of the next."""
+
+    words = 6
+
+    def announce(self, work: Work) -> None:
+        group, _, first = work.item
+        halved = 0 if work.halved is None else pd.select(work.halved, pd.cast(1, u32), 0)
+        self._pass_on(group, first, work.product.m, *work.tile, halved)
+
+    def tell(self, taken: Scalar) -> None:
+        self.number.set(taken + pd.nctaid.x)
+
+    def told(self) -> list[Scalar]:
+        """Of the next tile, for a warp that multiplies: its group, the group's first row among all, the rows of the
+        group, the tile's row and column there, and whether it is halved: 1, 0, or ENDED behind the last one."""
+        first = self.ring.wait().index * self.words
+        values = [self.numbers[first + word] for word in range(self.words)]
+        self.ring.release()
+        return values
+
+    def close(self) -> None:
+        self._pass_on(*[0] * (self.words - 1), ENDED)
+        super().close()
+
+    def _pass_on(self, *values: Index) -> None:
+        first = self.ring.acquire().index * self.words
+        for word, value in enumerate(values):
+            self.numbers[first + word] = value
+        self.ring.commit()
+
+
+class ToldWalk(TileAfterTile):
+    """The tiles that a warp is told; `locate` makes a Work of what it hears."""
+
+    ahead = True
+
+    def __init__(self, turns: ToldTiles, locate: Callable[..., Work]) -> None:
+        self.turns, self.locate = turns, locate
+        self.values = [pd.var(u32, 0) for _ in range(turns.words)]
+
+    def seek(self) -> None:
+        self.advance()
+
+    def advance(self) -> None:
+        for value, word in zip(self.values, self.turns.told(), strict=True):
+            value.set(word)
+
+    def has_tile(self) -> Scalar:
+        return self.values[-1] != ENDED
+
+    def work(self) -> Work:
+        values = [value.value for value in self.values]
+        return self.locate(*values)._replace(item=(values[0], values[3], values[1]))

@@ -24,10 +24,11 @@ class Store:
     A chunk is what a lane sends at a time; as many lanes as a row has chunks send one, and the others the following.
     """
 
-    def __init__(self, traits: Traits, staging: PointerValue) -> None:
-        """`staging` is free for all threads where sums are stored."""
+    def __init__(self, traits: Traits, staging: PointerValue, first_warp: Scalar | None = None) -> None:
+        """`staging` is free for all threads where sums are stored; it begins with the memory of the `first_warp`."""
         operands, layout = traits.operands, traits.sums
         self.operands, self.sums, self.epilogue, self.staging = operands, layout, traits.epilogue, staging
+        self.warp = pd.warpid if first_warp is None else pd.warpid - first_warp
         self.chunk = min(operands.out_bytes // operands.output.bytes, layout.rows * layout.strip // layout.lanes)
         self.lanes = max(min(layout.strip // self.chunk, layout.lanes), layout.lanes // layout.rows)
         self.step = layout.lanes // self.lanes  # rows that a warp sends at a time
@@ -66,7 +67,7 @@ class Sending:
         self.store, self.product, layout = store, part.work.product, store.sums
         first_m, first_n = part.work.first
         first = first_m + part.group * layout.rows, first_n + first_column if first_column else first_n
-        rows = store.staging.bitcast(b8) + pd.warpid * (layout.rows * store.pitch * store.operands.staged.bytes)
+        rows = store.staging.bitcast(b8) + store.warp * (layout.rows * store.pitch * store.operands.staged.bytes)
         self.corner, self.written = self._writes(rows)
         self.chunks, row, column = self._reads(rows)
         warp = pd.warpid if part.warp is None else part.warp

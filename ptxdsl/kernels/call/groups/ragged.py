@@ -38,6 +38,7 @@ from ptxdsl.kernels.call.tuned import TUNE, TUNED, described_arrays, keep, text_
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
     choose_warpgroup_tiles,
+    in_turns,
     of_groups,
     ranked_of_groups,
     ranked_tiles,
@@ -307,7 +308,7 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
     a, b, out = groups.a, groups.b, groups.out
     operands, k = _facts_of(groups, form), groups.shape[2]
     device, _ = groups.device_stream
-    config = _chosen(groups, form, operands, device) if config is None else of_groups(config, AHEAD)
+    config = _chosen(groups, form, operands, device) if config is None else of_groups(config, AHEAD, takes_turns=True)
     if groups.index is not None and config.swap_ab:
         raise LaunchError(
             "`rows` gathers rows of `a`, which kernels do that multiply these; `config` has swap_ab=True",
@@ -359,7 +360,8 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
     computing = model.group(config, operands.inputs, sizes, average=True)
     boxed = replace(operands, batches="strided", out_boxes=is_boxed(groups.out) and groups.out_index is None)
     known = GroupFacts(average, n, k, count, boxed)
-    return choose_warpgroup_tiles(known, AHEAD, model.multiprocessors, computing) or config
+    by_warpgroups = choose_warpgroup_tiles(known, AHEAD, model.multiprocessors, computing)
+    return in_turns(by_warpgroups, known, model.multiprocessors) if by_warpgroups else config
 
 
 def _begins_well(groups: Groups, form: str) -> bool:
@@ -408,7 +410,7 @@ def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
         count = {"a_rows": a.shape[0]} if gathered else {}
         return ragged_parameters(traits, bool(gathered), scatters), {**matrices, **gathered, **count, **scattered}
     boxes = {"boxes": out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
-    of_a = traits.a.map if groups.index is None else traits.a.row_map
+    of_a = traits.map_of_rows(bool(gathered))
     mapped = {"a": a.mapped(of_a), "b": b.mapped(traits.b.map), "out": group_values(out), **boxes, **gathered}
     _, turns = workspace(*groups.device_stream, u32, 0, COUNTERS)
     return tensor_ragged_parameters(traits, bool(gathered), scatters), {**mapped, **scattered, "turns": turns}

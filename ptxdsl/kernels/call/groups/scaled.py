@@ -34,7 +34,7 @@ from ptxdsl.kernels.tiles.schedule import ProblemShape, TileSchedule
 from ptxdsl.schedule.problems import GemmShape
 from ptxdsl.types import f32, u32
 
-MOST_COLUMNS = 192  # of a tile with scales of blocks, whose sums are in registers twice
+MOST_COLUMNS, TWO_HALVES = 192, 256  # of a tile with scales of blocks: beside whose sums products are in registers
 
 
 class ScaledKernels(NamedTuple):
@@ -242,18 +242,17 @@ def _traits_of(
     schedule: TileSchedule,
 ) -> WarpgroupTraits:
     """What the kernel is made for: `config` gives the tile, else it is chosen."""
-    most = MOST_COLUMNS if scaling == "blocks" else 256
     if config is None:
-        config = choose_scaled(known, model_of(device).multiprocessors, most)
+        config = choose_scaled(known, model_of(device).multiprocessors)
     if config.atom != WGMMA:
         raise LaunchError(
             f"`config` has atom={config.atom!r}; scaled 8-bit floats are multiplied by wgmma, on {ARCH}",
             help='pass a GemmConfig with atom="wgmma", or none',
         )
-    if config.tile[1] > most:
+    if scaling == "blocks" and MOST_COLUMNS < config.tile[1] != TWO_HALVES:
         raise LaunchError(
-            f"tile is {config.tile}; with scales of blocks its N is {most} at most: a thread has the sums of a block "
-            "beside those of the tile",
+            f"tile is {config.tile}; with scales of blocks its N is {MOST_COLUMNS} at most, or {TWO_HALVES}, of which "
+            "each half is multiplied alone: a thread has products beside the sums of the tile",
             help="take a narrower tile",
         )
     traits = configure(of_groups(config, schedule), operands, device, takes_warpgroups=True)

@@ -1,17 +1,21 @@
-"""From what candidates took to the rates of a GPU: least squares of the logarithms, by Levenberg and Marquardt."""
+"""From what candidates took to the rates of a GPU: least squares of the logarithms, by Levenberg and Marquardt; then
+random steps from there that lose less by the choices among candidates, which is what the rates are for."""
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from statistics import median, quantiles
+from functools import cache
+from statistics import fmean, median, quantiles
 from typing import TypeAlias
 
 import numpy as np
+from shapes import ALIGNED
 
 from ptxdsl.kernels.choose.candidates import label
-from ptxdsl.kernels.choose.model import CostModel, candidate
+from ptxdsl.kernels.choose.model import Candidate, CostModel, candidate
 from ptxdsl.kernels.choose.rates import Rates
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.types import TYPES, Type
@@ -27,6 +31,12 @@ OUTLIER = 0.25  # of a logarithm: rows further off count less
 SHARED = 0.3  # what counts of an error that all candidates of a case have: the choice between them does not see it
 STEPS, LEAST_GAIN = 60, 1e-7
 DAMPING, MOST_DAMPING = 1e-2, 1e8
+TRIES, MOST_CHANGED = 2500, 3  # random steps, and how many rates each changes
+REACH = 0.01, 0.03, 0.1, 0.3  # of a step, as a deviation of logarithms
+OF_TABLES = 0.5  # what the cases of the tables of BENCHMARKS.md count together
+OF_ERRORS = 0.05  # what the median error of times counts beside what choices lose
+LITTLE = 1e-4  # lost, on average: no step gains more than chance
+TABLES, WIDE = frozenset(ALIGNED), 16
 Values: TypeAlias = dict[str, float]  # of rates by name; those of a table are `table.entry`
 
 
@@ -72,8 +82,14 @@ def predicted(model: CostModel, row: Row) -> float:
         return model.rates.launch + model.group(row.config, inputs, (m, n, k))
     if row.kind == "convolution":
         return model.rates.launch + model.convolution(row.config, inputs, row.sizes[0], row.slices)
-    whole = candidate(row.config, inputs)
-    return model.product(whole.streamed() if row.is_streamed else whole.split(row.slices), row.sizes[0], row.width)
+    return model.product(option_of(row), row.sizes[0], row.width)
+
+
+@cache
+def option_of(row: Row) -> Candidate:
+    """What was measured, of a product."""
+    whole = candidate(row.config, TYPES[row.inputs])
+    return whole.streamed() if row.is_streamed else whole.split(row.slices)
 
 
 def values_of(rates: Rates) -> Values:
@@ -126,7 +142,39 @@ def fit(rates: Rates, rows: Sequence[Row]) -> Rates:
         known = [row for row in rows if row.kind == kind]
         if known:
             rates = min([*_fits(rates, known), rates], key=lambda each: sum(regrets(CostModel(each), known)))
+        if known and kind == "product":
+            rates = by_choices(rates, known)
     return rates
+
+
+def by_choices(rates: Rates, rows: Sequence[Row]) -> Rates:
+    """Rates near these that choose better: random steps, of which those are made that lose no more."""
+    rng, names = random.Random(1), names_of(rows, rates)
+    best, least = rates, lost(rates, rows)
+    for _ in range(TRIES):
+        if least < LITTLE:
+            break
+        values, reach = values_of(best), rng.choice(REACH)
+        changed = rng.sample(names, rng.randint(1, MOST_CHANGED))
+        tried = with_values(best, {name: values[name] * float(np.exp(rng.gauss(0, reach))) for name in changed})
+        loses = lost(tried, rows)
+        if loses <= least:
+            best, least = tried, loses
+    return best
+
+
+def lost(rates: Rates, rows: Sequence[Row]) -> float:
+    """What choices among these rows lose on average, half of it at the shapes of tables, and a little for errors."""
+    model = CostModel(rates)
+    times = [predicted(model, row) for row in rows]
+    of_tables, of_others = [], []
+    for numbers in _cases(rows):
+        chosen = rows[min(numbers, key=times.__getitem__)].us / min(rows[number].us for number in numbers) - 1
+        row = rows[numbers[0]]
+        (of_tables if row.sizes[0] in TABLES and row.width == WIDE else of_others).append(chosen)
+    share = OF_TABLES if of_tables and of_others else float(bool(of_tables))
+    error = median(abs(float(np.log(time / row.us))) for time, row in zip(times, rows, strict=True))
+    return share * fmean(of_tables or [0]) + (1 - share) * fmean(of_others or [0]) + OF_ERRORS * error
 
 
 def _fits(rates: Rates, rows: Sequence[Row]) -> list[Rates]:

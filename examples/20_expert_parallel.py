@@ -28,7 +28,6 @@ BENCH = "--bench" in sys.argv
 EXPERTS, CHOSEN = 8, 2
 TOKENS, WIDTH, HIDDEN = (16384, 2048, 4096) if BENCH else (4096, 512, 256) if ON_GPU else (48, 16, 24)
 MANY, NARROW = 65536, 1024  # instead of TOKENS, and of HIDDEN, where the exchange takes as long as the products
-LEAD_CYCLES = 20000  # for NCCL's blocks to begin before those of a product, which stay until that ends
 WHEN = {False: "before", True: "beside"}
 DTYPE = torch.bfloat16 if ON_GPU else torch.float32  # which is multiplied as tf32
 
@@ -109,8 +108,6 @@ class Travel:
         works = dist.batch_isend_irecv(sent + received) if sent or received else []
         if not self.overlap:
             arrived(works)
-        elif works and ON_GPU:
-            torch.cuda._sleep(LEAD_CYCLES)
         return works
 
 

@@ -217,12 +217,20 @@ class Membar(Op):
         m.order(Fencing("sc", {"gl": "gpu"}.get(i.scope, i.scope) or "sys", "" if i.scope else "alias"))
 
 
-class GridDepControl(Op):
-    """Waits until the grids before this one have ended, or lets those behind it begin beside it."""
+class GridDependencyWait(Op):
+    """Waits until the grids before this one have ended, and sees what they wrote."""
 
-    forms = (Form("griddepcontrol.action", action="launch_dependents wait", ptx="7.8", sm=90),)
+    forms = (Form("griddepcontrol.wait", ptx="7.8", sm=90),)
 
     def execute(self, i: Opcode, m: Step) -> None:
-        """The grids before have ended on the emulator; observers are told that the lanes know of it."""
-        if i.action == "wait":
-            m.order(Fencing("acquire", "gpu", "grid"))
+        """On the emulator they have ended; observers are told that the lanes know of it."""
+        m.order(Fencing("acquire", "gpu", "grid"))
+
+
+class GridDependentsLaunch(Op):
+    """Lets grids that are launched as dependents of this one begin, once all of its blocks have said so or ended."""
+
+    forms = (Form("griddepcontrol.launch_dependents", ptx="7.8", sm=90),)
+
+    def execute(self, i: Opcode, m: Step) -> None:
+        """On the emulator none begins: what the next one may do beside this one is held against it then."""

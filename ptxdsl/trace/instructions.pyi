@@ -1013,38 +1013,41 @@ class getctarank_1:
     shared__cluster: getctarank_0; u32: C113; u64: C113
 class C114:
     def __call__(self, *, guard: Guard = ...) -> None:
-        "Waits until the grids before this one have ended, or lets those behind it begin beside it. Needs sm_90."
-class griddepcontrol_0:
-    launch_dependents: C114; wait: C114
+        "Lets grids that are launched as dependents of this one begin, once all of its blocks have said so or ended. Needs sm_90."
 class C115:
+    def __call__(self, *, guard: Guard = ...) -> None:
+        "Waits until the grids before this one have ended, and sees what they wrote. Needs sm_90."
+class griddepcontrol_0:
+    launch_dependents: C114; wait: C115
+class C116:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "p = whether a generic address lies in a space."
 class isspacep_0:
-    const: C115; global_: C115; local: C115; param: C115; param__entry: C115; shared: C115; shared__cluster: C115; shared__cta: C115
-class C116:
+    const: C116; global_: C116; local: C116; param: C116; param__entry: C116; shared: C116; shared__cluster: C116; shared__cta: C116
+class C117:
     def __call__(self, a: In, policy: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the value at an address."
-class C117:
+class C118:
     def __call__(self, a: In, policy: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = the value at an address."
 class ld_0:
-    b16: C117; b32: C117; b64: C117; b8: C117; f32: C117; f64: C117; s16: C117; s32: C117; s64: C117; s8: C117; u16: C117; u32: C117; u64: C117; u8: C117
-class C118:
+    b16: C118; b32: C118; b64: C118; b8: C118; f32: C118; f64: C118; s16: C118; s32: C118; s64: C118; s8: C118; u16: C118; u32: C118; u64: C118; u8: C118
+class C119:
     def __call__(self, a: In, policy: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = the value at an address."
 class ld_1:
-    b16: C118; b32: C118; b64: C118; b8: C118; f32: C118; f64: C118; s16: C118; s32: C118; s64: C118; s8: C118; u16: C118; u32: C118; u64: C118; u8: C118
-class C119:
+    b16: C119; b32: C119; b64: C119; b8: C119; f32: C119; f64: C119; s16: C119; s32: C119; s64: C119; s8: C119; u16: C119; u32: C119; u64: C119; u8: C119
+class C120:
     def __call__(self, a: In, policy: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Vector:
         "d = the value at an address."
 class ld_2:
-    b32: C119; f32: C119; s32: C119; u32: C119
+    b32: C120; f32: C120; s32: C120; u32: C120
 class ld_3:
-    b128: C116; b16: C116; b32: C116; b64: C116; b8: C116; f32: C116; f64: C116; s16: C116; s32: C116; s64: C116; s8: C116; u16: C116; u32: C116; u64: C116; u8: C116; v2: ld_0; v4: ld_1; v8: ld_2
+    b128: C117; b16: C117; b32: C117; b64: C117; b8: C117; f32: C117; f64: C117; s16: C117; s32: C117; s64: C117; s8: C117; u16: C117; u32: C117; u64: C117; u8: C117; v2: ld_0; v4: ld_1; v8: ld_2
 class ld_4:
-    L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; b128: C116; b16: C116; b32: C116; b64: C116; b8: C116; f32: C116; f64: C116; s16: C116; s32: C116; s64: C116; s8: C116; u16: C116; u32: C116; u64: C116; u8: C116; v2: ld_0; v4: ld_1; v8: ld_2
+    L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; b128: C117; b16: C117; b32: C117; b64: C117; b8: C117; f32: C117; f64: C117; s16: C117; s32: C117; s64: C117; s8: C117; u16: C117; u32: C117; u64: C117; u8: C117; v2: ld_0; v4: ld_1; v8: ld_2
 class ld_5:
-    b64: C118; f64: C118; s64: C118; u64: C118
+    b64: C119; f64: C119; s64: C119; u64: C119
 class ld_6:
     v4: ld_5; v8: ld_2
 class ld_7:
@@ -1052,96 +1055,96 @@ class ld_7:
 class ld_8:
     L2__128B: ld_6; L2__256B: ld_6; L2__64B: ld_6; L2__cache_hint: ld_7; v4: ld_5; v8: ld_2
 class ld_9:
-    L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; L2__evict_first: ld_8; L2__evict_last: ld_8; L2__evict_normal: ld_8; b128: C116; b16: C116; b32: C116; b64: C116; b8: C116; f32: C116; f64: C116; s16: C116; s32: C116; s64: C116; s8: C116; u16: C116; u32: C116; u64: C116; u8: C116; v2: ld_0; v4: ld_1; v8: ld_2
+    L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; L2__evict_first: ld_8; L2__evict_last: ld_8; L2__evict_normal: ld_8; b128: C117; b16: C117; b32: C117; b64: C117; b8: C117; f32: C117; f64: C117; s16: C117; s32: C117; s64: C117; s8: C117; u16: C117; u32: C117; u64: C117; u8: C117; v2: ld_0; v4: ld_1; v8: ld_2
 class ld_10:
-    L1__evict_first: ld_9; L1__evict_last: ld_9; L1__evict_normal: ld_9; L1__evict_unchanged: ld_9; L1__no_allocate: ld_9; L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; L2__evict_first: ld_8; L2__evict_last: ld_8; L2__evict_normal: ld_8; b128: C116; b16: C116; b32: C116; b64: C116; b8: C116; f32: C116; f64: C116; s16: C116; s32: C116; s64: C116; s8: C116; u16: C116; u32: C116; u64: C116; u8: C116; v2: ld_0; v4: ld_1; v8: ld_2
+    L1__evict_first: ld_9; L1__evict_last: ld_9; L1__evict_normal: ld_9; L1__evict_unchanged: ld_9; L1__no_allocate: ld_9; L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; L2__evict_first: ld_8; L2__evict_last: ld_8; L2__evict_normal: ld_8; b128: C117; b16: C117; b32: C117; b64: C117; b8: C117; f32: C117; f64: C117; s16: C117; s32: C117; s64: C117; s8: C117; u16: C117; u32: C117; u64: C117; u8: C117; v2: ld_0; v4: ld_1; v8: ld_2
 class ld_11:
-    b16: C118; b32: C118; b8: C118; f32: C118; s16: C118; s32: C118; s8: C118; u16: C118; u32: C118; u8: C118
+    b16: C119; b32: C119; b8: C119; f32: C119; s16: C119; s32: C119; s8: C119; u16: C119; u32: C119; u8: C119
 class ld_12:
-    b128: C116; b16: C116; b32: C116; b64: C116; b8: C116; f32: C116; f64: C116; s16: C116; s32: C116; s64: C116; s8: C116; u16: C116; u32: C116; u64: C116; u8: C116; v2: ld_0; v4: ld_11
+    b128: C117; b16: C117; b32: C117; b64: C117; b8: C117; f32: C117; f64: C117; s16: C117; s32: C117; s64: C117; s8: C117; u16: C117; u32: C117; u64: C117; u8: C117; v2: ld_0; v4: ld_11
 class ld_13:
-    L1__evict_first: ld_9; L1__evict_last: ld_9; L1__evict_normal: ld_9; L1__evict_unchanged: ld_9; L1__no_allocate: ld_9; L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; L2__evict_first: ld_8; L2__evict_last: ld_8; L2__evict_normal: ld_8; b128: C116; b16: C116; b32: C116; b64: C116; b8: C116; f32: C116; f64: C116; global_: ld_10; s16: C116; s32: C116; s64: C116; s8: C116; shared: ld_12; shared__cluster: ld_12; shared__cta: ld_12; u16: C116; u32: C116; u64: C116; u8: C116; v2: ld_0; v4: ld_1; v8: ld_2
+    L1__evict_first: ld_9; L1__evict_last: ld_9; L1__evict_normal: ld_9; L1__evict_unchanged: ld_9; L1__no_allocate: ld_9; L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; L2__evict_first: ld_8; L2__evict_last: ld_8; L2__evict_normal: ld_8; b128: C117; b16: C117; b32: C117; b64: C117; b8: C117; f32: C117; f64: C117; global_: ld_10; s16: C117; s32: C117; s64: C117; s8: C117; shared: ld_12; shared__cluster: ld_12; shared__cta: ld_12; u16: C117; u32: C117; u64: C117; u8: C117; v2: ld_0; v4: ld_1; v8: ld_2
 class ld_14:
     cluster: ld_13; cta: ld_13; gpu: ld_13; sys: ld_13
 class ld_15:
-    L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; b128: C116; b16: C116; b32: C116; b64: C116; b8: C116; f32: C116; f64: C116; s16: C116; s32: C116; s64: C116; s8: C116; u16: C116; u32: C116; u64: C116; u8: C116; v2: ld_0; v4: ld_1; v8: ld_2
+    L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; b128: C117; b16: C117; b32: C117; b64: C117; b8: C117; f32: C117; f64: C117; s16: C117; s32: C117; s64: C117; s8: C117; u16: C117; u32: C117; u64: C117; u8: C117; v2: ld_0; v4: ld_1; v8: ld_2
 class ld_16:
-    b128: C116; b16: C116; b32: C116; b64: C116; b8: C116; ca: ld_12; cg: ld_12; cs: ld_12; cv: ld_12; f32: C116; f64: C116; lu: ld_12; s16: C116; s32: C116; s64: C116; s8: C116; u16: C116; u32: C116; u64: C116; u8: C116; v2: ld_0; v4: ld_11
+    b128: C117; b16: C117; b32: C117; b64: C117; b8: C117; ca: ld_12; cg: ld_12; cs: ld_12; cv: ld_12; f32: C117; f64: C117; lu: ld_12; s16: C117; s32: C117; s64: C117; s8: C117; u16: C117; u32: C117; u64: C117; u8: C117; v2: ld_0; v4: ld_11
 class ld_17:
-    L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; b128: C116; b16: C116; b32: C116; b64: C116; b8: C116; f32: C116; f64: C116; nc: ld_15; s16: C116; s32: C116; s64: C116; s8: C116; u16: C116; u32: C116; u64: C116; u8: C116; v2: ld_0; v4: ld_1; v8: ld_2
+    L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; b128: C117; b16: C117; b32: C117; b64: C117; b8: C117; f32: C117; f64: C117; nc: ld_15; s16: C117; s32: C117; s64: C117; s8: C117; u16: C117; u32: C117; u64: C117; u8: C117; v2: ld_0; v4: ld_1; v8: ld_2
 class ld_18:
-    L1__evict_first: ld_9; L1__evict_last: ld_9; L1__evict_normal: ld_9; L1__evict_unchanged: ld_9; L1__no_allocate: ld_9; L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; L2__evict_first: ld_8; L2__evict_last: ld_8; L2__evict_normal: ld_8; b128: C116; b16: C116; b32: C116; b64: C116; b8: C116; ca: ld_17; cg: ld_17; cs: ld_17; cv: ld_15; f32: C116; f64: C116; lu: ld_15; nc: ld_10; s16: C116; s32: C116; s64: C116; s8: C116; u16: C116; u32: C116; u64: C116; u8: C116; v2: ld_0; v4: ld_1; v8: ld_2
-class C120:
+    L1__evict_first: ld_9; L1__evict_last: ld_9; L1__evict_normal: ld_9; L1__evict_unchanged: ld_9; L1__no_allocate: ld_9; L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; L2__evict_first: ld_8; L2__evict_last: ld_8; L2__evict_normal: ld_8; b128: C117; b16: C117; b32: C117; b64: C117; b8: C117; ca: ld_17; cg: ld_17; cs: ld_17; cv: ld_15; f32: C117; f64: C117; lu: ld_15; nc: ld_10; s16: C117; s32: C117; s64: C117; s8: C117; u16: C117; u32: C117; u64: C117; u8: C117; v2: ld_0; v4: ld_1; v8: ld_2
+class C121:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the value at an address."
 class ld_19:
-    b128: C120; b16: C120; b32: C120; b64: C120; b8: C120; f32: C120; f64: C120; s16: C120; s32: C120; s64: C120; s8: C120; u16: C120; u32: C120; u64: C120; u8: C120
+    b128: C121; b16: C121; b32: C121; b64: C121; b8: C121; f32: C121; f64: C121; s16: C121; s32: C121; s64: C121; s8: C121; u16: C121; u32: C121; u64: C121; u8: C121
 class ld_20:
-    b128: C120; b16: C120; b32: C120; b64: C120; b8: C120; f32: C120; f64: C120; global_: ld_19; s16: C120; s32: C120; s64: C120; s8: C120; u16: C120; u32: C120; u64: C120; u8: C120
+    b128: C121; b16: C121; b32: C121; b64: C121; b8: C121; f32: C121; f64: C121; global_: ld_19; s16: C121; s32: C121; s64: C121; s8: C121; u16: C121; u32: C121; u64: C121; u8: C121
 class ld_21:
     sys: ld_20
 class ld_22:
     relaxed: ld_21
-class C121:
+class C122:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = the value at an address."
 class ld_23:
-    b16: C121; b32: C121; b64: C121; b8: C121; f32: C121; f64: C121; s16: C121; s32: C121; s64: C121; s8: C121; u16: C121; u32: C121; u64: C121; u8: C121
-class C122:
+    b16: C122; b32: C122; b64: C122; b8: C122; f32: C122; f64: C122; s16: C122; s32: C122; s64: C122; s8: C122; u16: C122; u32: C122; u64: C122; u8: C122
+class C123:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = the value at an address."
 class ld_24:
-    b16: C122; b32: C122; b64: C122; b8: C122; f32: C122; f64: C122; s16: C122; s32: C122; s64: C122; s8: C122; u16: C122; u32: C122; u64: C122; u8: C122
-class C123:
+    b16: C123; b32: C123; b64: C123; b8: C123; f32: C123; f64: C123; s16: C123; s32: C123; s64: C123; s8: C123; u16: C123; u32: C123; u64: C123; u8: C123
+class C124:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector:
         "d = the value at an address."
 class ld_25:
-    b32: C123; f32: C123; s32: C123; u32: C123
+    b32: C124; f32: C124; s32: C124; u32: C124
 class ld_26:
-    b128: C120; b16: C120; b32: C120; b64: C120; b8: C120; f32: C120; f64: C120; s16: C120; s32: C120; s64: C120; s8: C120; u16: C120; u32: C120; u64: C120; u8: C120; v2: ld_23; v4: ld_24; v8: ld_25
+    b128: C121; b16: C121; b32: C121; b64: C121; b8: C121; f32: C121; f64: C121; s16: C121; s32: C121; s64: C121; s8: C121; u16: C121; u32: C121; u64: C121; u8: C121; v2: ld_23; v4: ld_24; v8: ld_25
 class ld_27:
-    L2__128B: ld_26; L2__256B: ld_26; L2__64B: ld_26; b128: C120; b16: C120; b32: C120; b64: C120; b8: C120; f32: C120; f64: C120; s16: C120; s32: C120; s64: C120; s8: C120; u16: C120; u32: C120; u64: C120; u8: C120; v2: ld_23; v4: ld_24; v8: ld_25
+    L2__128B: ld_26; L2__256B: ld_26; L2__64B: ld_26; b128: C121; b16: C121; b32: C121; b64: C121; b8: C121; f32: C121; f64: C121; s16: C121; s32: C121; s64: C121; s8: C121; u16: C121; u32: C121; u64: C121; u8: C121; v2: ld_23; v4: ld_24; v8: ld_25
 class ld_28:
-    b16: C122; b32: C122; b8: C122; f32: C122; s16: C122; s32: C122; s8: C122; u16: C122; u32: C122; u8: C122
+    b16: C123; b32: C123; b8: C123; f32: C123; s16: C123; s32: C123; s8: C123; u16: C123; u32: C123; u8: C123
 class ld_29:
-    b128: C120; b16: C120; b32: C120; b64: C120; b8: C120; f32: C120; f64: C120; s16: C120; s32: C120; s64: C120; s8: C120; u16: C120; u32: C120; u64: C120; u8: C120; v2: ld_23; v4: ld_28
+    b128: C121; b16: C121; b32: C121; b64: C121; b8: C121; f32: C121; f64: C121; s16: C121; s32: C121; s64: C121; s8: C121; u16: C121; u32: C121; u64: C121; u8: C121; v2: ld_23; v4: ld_28
 class ld_30:
-    L2__128B: ld_26; L2__256B: ld_26; L2__64B: ld_26; b128: C120; b16: C120; b32: C120; b64: C120; b8: C120; f32: C120; f64: C120; global_: ld_27; s16: C120; s32: C120; s64: C120; s8: C120; shared: ld_29; shared__cluster: ld_29; shared__cta: ld_29; u16: C120; u32: C120; u64: C120; u8: C120; v2: ld_23; v4: ld_24; v8: ld_25
+    L2__128B: ld_26; L2__256B: ld_26; L2__64B: ld_26; b128: C121; b16: C121; b32: C121; b64: C121; b8: C121; f32: C121; f64: C121; global_: ld_27; s16: C121; s32: C121; s64: C121; s8: C121; shared: ld_29; shared__cluster: ld_29; shared__cta: ld_29; u16: C121; u32: C121; u64: C121; u8: C121; v2: ld_23; v4: ld_24; v8: ld_25
 class ld_31:
-    L1__evict_first: ld_9; L1__evict_last: ld_9; L1__evict_normal: ld_9; L1__evict_unchanged: ld_9; L1__no_allocate: ld_9; L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; L2__evict_first: ld_8; L2__evict_last: ld_8; L2__evict_normal: ld_8; b128: C116; b16: C116; b32: C116; b64: C116; b8: C116; ca: ld_15; cg: ld_15; cs: ld_15; cv: ld_15; f32: C116; f64: C116; lu: ld_15; s16: C116; s32: C116; s64: C116; s8: C116; u16: C116; u32: C116; u64: C116; u8: C116; v2: ld_0; v4: ld_1; v8: ld_2
+    L1__evict_first: ld_9; L1__evict_last: ld_9; L1__evict_normal: ld_9; L1__evict_unchanged: ld_9; L1__no_allocate: ld_9; L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; L2__evict_first: ld_8; L2__evict_last: ld_8; L2__evict_normal: ld_8; b128: C117; b16: C117; b32: C117; b64: C117; b8: C117; ca: ld_15; cg: ld_15; cs: ld_15; cv: ld_15; f32: C117; f64: C117; lu: ld_15; s16: C117; s32: C117; s64: C117; s8: C117; u16: C117; u32: C117; u64: C117; u8: C117; v2: ld_0; v4: ld_1; v8: ld_2
 class ld_32:
-    L1__evict_first: ld_9; L1__evict_last: ld_9; L1__evict_normal: ld_9; L1__evict_unchanged: ld_9; L1__no_allocate: ld_9; L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; L2__evict_first: ld_8; L2__evict_last: ld_8; L2__evict_normal: ld_8; b128: C116; b16: C116; b32: C116; b64: C116; b8: C116; ca: ld_15; cg: ld_15; const: ld_16; cs: ld_15; cv: ld_15; f32: C116; f64: C116; global_: ld_31; local: ld_16; lu: ld_15; param: ld_16; param__entry: ld_16; param__func: ld_16; s16: C116; s32: C116; s64: C116; s8: C116; shared: ld_16; shared__cluster: ld_16; shared__cta: ld_16; u16: C116; u32: C116; u64: C116; u8: C116; v2: ld_0; v4: ld_1; v8: ld_2
+    L1__evict_first: ld_9; L1__evict_last: ld_9; L1__evict_normal: ld_9; L1__evict_unchanged: ld_9; L1__no_allocate: ld_9; L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; L2__evict_first: ld_8; L2__evict_last: ld_8; L2__evict_normal: ld_8; b128: C117; b16: C117; b32: C117; b64: C117; b8: C117; ca: ld_15; cg: ld_15; const: ld_16; cs: ld_15; cv: ld_15; f32: C117; f64: C117; global_: ld_31; local: ld_16; lu: ld_15; param: ld_16; param__entry: ld_16; param__func: ld_16; s16: C117; s32: C117; s64: C117; s8: C117; shared: ld_16; shared__cluster: ld_16; shared__cta: ld_16; u16: C117; u32: C117; u64: C117; u8: C117; v2: ld_0; v4: ld_1; v8: ld_2
 class ld_33:
-    L1__evict_first: ld_9; L1__evict_last: ld_9; L1__evict_normal: ld_9; L1__evict_unchanged: ld_9; L1__no_allocate: ld_9; L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; L2__evict_first: ld_8; L2__evict_last: ld_8; L2__evict_normal: ld_8; acquire: ld_14; b128: C116; b16: C116; b32: C116; b64: C116; b8: C116; ca: ld_15; cg: ld_15; const: ld_16; cs: ld_15; cv: ld_15; f32: C116; f64: C116; global_: ld_18; local: ld_16; lu: ld_15; mmio: ld_22; param: ld_16; param__entry: ld_16; param__func: ld_16; relaxed: ld_14; s16: C116; s32: C116; s64: C116; s8: C116; shared: ld_16; shared__cluster: ld_16; shared__cta: ld_16; u16: C116; u32: C116; u64: C116; u8: C116; v2: ld_0; v4: ld_1; v8: ld_2; volatile: ld_30; weak: ld_32
-class C124:
+    L1__evict_first: ld_9; L1__evict_last: ld_9; L1__evict_normal: ld_9; L1__evict_unchanged: ld_9; L1__no_allocate: ld_9; L2__128B: ld_3; L2__256B: ld_3; L2__64B: ld_3; L2__cache_hint: ld_4; L2__evict_first: ld_8; L2__evict_last: ld_8; L2__evict_normal: ld_8; acquire: ld_14; b128: C117; b16: C117; b32: C117; b64: C117; b8: C117; ca: ld_15; cg: ld_15; const: ld_16; cs: ld_15; cv: ld_15; f32: C117; f64: C117; global_: ld_18; local: ld_16; lu: ld_15; mmio: ld_22; param: ld_16; param__entry: ld_16; param__func: ld_16; relaxed: ld_14; s16: C117; s32: C117; s64: C117; s8: C117; shared: ld_16; shared__cluster: ld_16; shared__cta: ld_16; u16: C117; u32: C117; u64: C117; u8: C117; v2: ld_0; v4: ld_1; v8: ld_2; volatile: ld_30; weak: ld_32
+class C125:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = matrices of bytes, or of 4 or 6 bits widened to bytes. Needs sm_100f or sm_110f or sm_120f."
 class ldmatrix_0:
-    b4x16_p64: C124; b6x16_p32: C124
+    b4x16_p64: C125; b6x16_p32: C125
 class ldmatrix_1:
-    b8: C124; b8x16: ldmatrix_0
+    b8: C125; b8x16: ldmatrix_0
 class ldmatrix_2:
-    b8: C124; b8x16: ldmatrix_0; shared: ldmatrix_1; shared__cta: ldmatrix_1
+    b8: C125; b8x16: ldmatrix_0; shared: ldmatrix_1; shared__cta: ldmatrix_1
 class ldmatrix_3:
     trans: ldmatrix_2
-class C125:
+class C126:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = matrices of bytes, or of 4 or 6 bits widened to bytes. Needs sm_100f or sm_110f or sm_120f."
 class ldmatrix_4:
-    b4x16_p64: C125; b6x16_p32: C125
+    b4x16_p64: C126; b6x16_p32: C126
 class ldmatrix_5:
-    b8: C125; b8x16: ldmatrix_4
+    b8: C126; b8x16: ldmatrix_4
 class ldmatrix_6:
-    b8: C125; b8x16: ldmatrix_4; shared: ldmatrix_5; shared__cta: ldmatrix_5
+    b8: C126; b8x16: ldmatrix_4; shared: ldmatrix_5; shared__cta: ldmatrix_5
 class ldmatrix_7:
     trans: ldmatrix_6
 class ldmatrix_8:
     x1: ldmatrix_3; x2: ldmatrix_7
-class C126:
+class C127:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = matrices of bytes, or of 4 or 6 bits widened to bytes. Needs sm_100f or sm_110f or sm_120f."
 class ldmatrix_9:
-    b4x16_p64: C126; b6x16_p32: C126
+    b4x16_p64: C127; b6x16_p32: C127
 class ldmatrix_10:
     b8x16: ldmatrix_9
 class ldmatrix_11:
@@ -1156,33 +1159,33 @@ class ldmatrix_15:
     b8x16: ldmatrix_4; shared: ldmatrix_14; shared__cta: ldmatrix_14
 class ldmatrix_16:
     x1: ldmatrix_11; x2: ldmatrix_13; x4: ldmatrix_15
-class C127:
+class C128:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = matrices: lane 4g + t takes elements 2t and 2t+1 of row g; with .trans of column g."
 class ldmatrix_17:
-    b16: C127
+    b16: C128
 class ldmatrix_18:
-    b16: C127; shared: ldmatrix_17; shared__cta: ldmatrix_17
+    b16: C128; shared: ldmatrix_17; shared__cta: ldmatrix_17
 class ldmatrix_19:
-    b16: C127; shared: ldmatrix_17; shared__cta: ldmatrix_17; trans: ldmatrix_18
-class C128:
+    b16: C128; shared: ldmatrix_17; shared__cta: ldmatrix_17; trans: ldmatrix_18
+class C129:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = matrices: lane 4g + t takes elements 2t and 2t+1 of row g; with .trans of column g."
 class ldmatrix_20:
-    b16: C128
+    b16: C129
 class ldmatrix_21:
-    b16: C128; shared: ldmatrix_20; shared__cta: ldmatrix_20
+    b16: C129; shared: ldmatrix_20; shared__cta: ldmatrix_20
 class ldmatrix_22:
-    b16: C128; shared: ldmatrix_20; shared__cta: ldmatrix_20; trans: ldmatrix_21
-class C129:
+    b16: C129; shared: ldmatrix_20; shared__cta: ldmatrix_20; trans: ldmatrix_21
+class C130:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = matrices: lane 4g + t takes elements 2t and 2t+1 of row g; with .trans of column g."
 class ldmatrix_23:
-    b16: C129
+    b16: C130
 class ldmatrix_24:
-    b16: C129; shared: ldmatrix_23; shared__cta: ldmatrix_23
+    b16: C130; shared: ldmatrix_23; shared__cta: ldmatrix_23
 class ldmatrix_25:
-    b16: C129; shared: ldmatrix_23; shared__cta: ldmatrix_23; trans: ldmatrix_24
+    b16: C130; shared: ldmatrix_23; shared__cta: ldmatrix_23; trans: ldmatrix_24
 class ldmatrix_26:
     x1: ldmatrix_19; x2: ldmatrix_22; x4: ldmatrix_25
 class ldmatrix_27:
@@ -1192,363 +1195,363 @@ class ldmatrix_28:
 class ldmatrix_29:
     sync: ldmatrix_28
 class ldu_0:
-    b16: C121; b32: C121; b64: C121; b8: C121; f32: C121; f64: C121; s16: C121; s32: C121; s64: C121; s8: C121; u16: C121; u32: C121; u64: C121; u8: C121
+    b16: C122; b32: C122; b64: C122; b8: C122; f32: C122; f64: C122; s16: C122; s32: C122; s64: C122; s8: C122; u16: C122; u32: C122; u64: C122; u8: C122
 class ldu_1:
-    b16: C122; b32: C122; b8: C122; f32: C122; s16: C122; s32: C122; s8: C122; u16: C122; u32: C122; u8: C122
+    b16: C123; b32: C123; b8: C123; f32: C123; s16: C123; s32: C123; s8: C123; u16: C123; u32: C123; u8: C123
 class ldu_2:
-    b128: C120; b16: C120; b32: C120; b64: C120; b8: C120; f32: C120; f64: C120; s16: C120; s32: C120; s64: C120; s8: C120; u16: C120; u32: C120; u64: C120; u8: C120; v2: ldu_0; v4: ldu_1
+    b128: C121; b16: C121; b32: C121; b64: C121; b8: C121; f32: C121; f64: C121; s16: C121; s32: C121; s64: C121; s8: C121; u16: C121; u32: C121; u64: C121; u8: C121; v2: ldu_0; v4: ldu_1
 class ldu_3:
-    b128: C120; b16: C120; b32: C120; b64: C120; b8: C120; f32: C120; f64: C120; global_: ldu_2; s16: C120; s32: C120; s64: C120; s8: C120; u16: C120; u32: C120; u64: C120; u8: C120; v2: ldu_0; v4: ldu_1
-class C130:
+    b128: C121; b16: C121; b32: C121; b64: C121; b8: C121; f32: C121; f64: C121; global_: ldu_2; s16: C121; s32: C121; s64: C121; s8: C121; u16: C121; u32: C121; u64: C121; u8: C121; v2: ldu_0; v4: ldu_1
+class C131:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the logarithm of a to base 2."
 class lg2_0:
-    f32: C130
+    f32: C131
 class lg2_1:
-    f32: C130; ftz: lg2_0
+    f32: C131; ftz: lg2_0
 class lg2_2:
     approx: lg2_1
-class C131:
+class C132:
     def __call__(self, a: In, b: In, c: In, lut: In, q: In, /, *, out: Out = ..., guard: Guard = ...) -> tuple[Scalar, Scalar]:
         "d = the logic function of a, b, c whose truth table is `lut`; p = d != 0, joined with q."
 class lop3_0:
-    b32: C131
-class C132:
+    b32: C132
+class C133:
     def __call__(self, a: In, b: In, c: In, lut: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the logic function of a, b, c whose truth table is `lut`; p = d != 0, joined with q."
 class lop3_1:
-    and_: lop3_0; b32: C132; or_: lop3_0
-class C133:
+    and_: lop3_0; b32: C133; or_: lop3_0
+class C134:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a * b + c, rounded once: the same as fma."
 class mad_0:
-    f32: C133
+    f32: C134
 class mad_1:
-    f32: C133; sat: mad_0
-class C134:
+    f32: C134; sat: mad_0
+class C135:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the low or the high half of a * b, plus c, with madc also + CC.CF; .cc writes the carry to CC.CF."
 class mad_2:
-    s32: C134; s64: C134; u32: C134; u64: C134
-class C135:
+    s32: C135; s64: C135; u32: C135; u64: C135
+class C136:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the low or the high half of a * b, plus c; with .sat clamped to the range of s32."
 class mad_3:
-    s32: C135
+    s32: C136
 class mad_4:
-    cc: mad_2; s16: C135; s32: C135; s64: C135; sat: mad_3; u16: C135; u32: C135; u64: C135
+    cc: mad_2; s16: C136; s32: C136; s64: C136; sat: mad_3; u16: C136; u32: C136; u64: C136
 class mad_5:
-    cc: mad_2; s16: C135; s32: C135; s64: C135; u16: C135; u32: C135; u64: C135
+    cc: mad_2; s16: C136; s32: C136; s64: C136; u16: C136; u32: C136; u64: C136
 class mad_6:
-    f32: C133; f64: C133; ftz: mad_1; sat: mad_0
-class C136:
+    f32: C134; f64: C134; ftz: mad_1; sat: mad_0
+class C137:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a * b + c, with twice the bits of a and b."
 class mad_7:
-    s16: C136; s32: C136; u16: C136; u32: C136
+    s16: C137; s32: C137; u16: C137; u32: C137
 class mad_8:
-    f32: C133; ftz: mad_1; hi: mad_4; lo: mad_5; rm: mad_6; rn: mad_6; rp: mad_6; rz: mad_6; sat: mad_0; wide: mad_7
-class C137:
+    f32: C134; ftz: mad_1; hi: mad_4; lo: mad_5; rm: mad_6; rn: mad_6; rp: mad_6; rz: mad_6; sat: mad_0; wide: mad_7
+class C138:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the low or the high 32 bits of the 48-bit product of the low 24 bits of a and b, plus c."
 class mad24_0:
-    s32: C137
+    s32: C138
 class mad24_1:
-    s32: C137; sat: mad24_0; u32: C137
+    s32: C138; sat: mad24_0; u32: C138
 class mad24_2:
-    s32: C137; u32: C137
+    s32: C138; u32: C138
 class mad24_3:
     hi: mad24_1; lo: mad24_2
 class madc_0:
-    s32: C134; s64: C134; u32: C134; u64: C134
+    s32: C135; s64: C135; u32: C135; u64: C135
 class madc_1:
-    cc: madc_0; s32: C134; s64: C134; u32: C134; u64: C134
+    cc: madc_0; s32: C135; s64: C135; u32: C135; u64: C135
 class madc_2:
     hi: madc_1; lo: madc_1
-class C138:
+class C139:
     def __call__(self, a: In, rank: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the address of what lies at `a` in shared memory, in that of the block with a rank in the cluster. Needs sm_90."
 class mapa_0:
-    u32: C138; u64: C138
+    u32: C139; u64: C139
 class mapa_1:
-    shared__cluster: mapa_0; u32: C138; u64: C138
-class C139:
+    shared__cluster: mapa_0; u32: C139; u64: C139
+class C140:
     def __call__(self, a: In, membermask: In, /, *, out: Out = ..., guard: Guard = ..., pair: bool = ...) -> Any:
         "d = the member mask and p = true where all lanes have the same `a`, else 0 and false."
 class match_0:
-    b32: C139; b64: C139
+    b32: C140; b64: C140
 class match_1:
     sync: match_0
-class C140:
+class C141:
     def __call__(self, a: In, membermask: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the lanes whose `a` is the same as this lane's, a bit for each."
 class match_2:
-    b32: C140; b64: C140
+    b32: C141; b64: C141
 class match_3:
     sync: match_2
 class match_4:
     all: match_1; any: match_3
-class C141:
+class C142:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the greatest of a, b (and c); with .xorsign.abs, of their sizes, negative where their signs differ. Needs sm_100."
 class max_0:
-    f32: C141
-class C142:
+    f32: C142
+class C143:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the greater of a and b; with .xorsign.abs, of their sizes, negative where their signs differ."
-class C143:
+class C144:
     def __call__(self, a: In, b: In, c: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the greatest of a, b (and c); with .xorsign.abs, of their sizes, negative where their signs differ."
-class C144:
+class C145:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the greatest of a, b (and c); with .xorsign.abs, of their sizes, negative where their signs differ."
 class max_1:
-    bf16: C142; bf16x2: C142; f16: C142; f16x2: C142; f32: C144
+    bf16: C143; bf16x2: C143; f16: C143; f16x2: C143; f32: C145
 class max_2:
     abs: max_1
 class max_3:
-    abs: max_0; bf16: C142; bf16x2: C142; f16: C142; f16x2: C142; f32: C143; xorsign: max_2
+    abs: max_0; bf16: C143; bf16x2: C143; f16: C143; f16x2: C143; f32: C144; xorsign: max_2
 class max_4:
-    f16: C142; f16x2: C142; f32: C144
+    f16: C143; f16x2: C143; f32: C145
 class max_5:
     abs: max_4
 class max_6:
-    abs: max_0; f16: C142; f16x2: C142; f32: C143; xorsign: max_5
+    abs: max_0; f16: C143; f16x2: C143; f32: C144; xorsign: max_5
 class max_7:
-    NaN: max_6; abs: max_0; f16: C142; f16x2: C142; f32: C143; xorsign: max_5
-class C145:
+    NaN: max_6; abs: max_0; f16: C143; f16x2: C143; f32: C144; xorsign: max_5
+class C146:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the greater of a and b in each half; with .relu at least 0. Needs sm_90."
-class C146:
+class C147:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the greater of a and b; with .relu at least 0."
 class max_8:
-    s16x2: C145; s32: C146
+    s16x2: C146; s32: C147
 class max_9:
-    NaN: max_3; abs: max_0; bf16: C142; bf16x2: C142; f16: C142; f16x2: C142; f32: C143; f64: C144; ftz: max_7; relu: max_8; s16: C146; s16x2: C145; s32: C146; s64: C146; u16: C146; u16x2: C145; u32: C146; u64: C146; xorsign: max_2
-class C147:
+    NaN: max_3; abs: max_0; bf16: C143; bf16x2: C143; f16: C143; f16x2: C143; f32: C144; f64: C145; ftz: max_7; relu: max_8; s16: C147; s16x2: C146; s32: C147; s64: C147; u16: C147; u16x2: C146; u32: C147; u64: C147; xorsign: max_2
+class C148:
     def __call__(self, address: In, count: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "Counts `count` arrivals, or one, at an mbarrier object; state = the phase that they belong to."
-class C148:
+class C149:
     def __call__(self, address: In, tx_count: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "The phase waits for `tx_count` bytes more, then one arrival is counted; state = the phase that it belongs to. Needs sm_90."
 class mbarrier_0:
-    b64: C148
-class C149:
+    b64: C149
+class C150:
     def __call__(self, address: In, tx_count: In, /, *, guard: Guard = ...) -> None:
         "The phase waits for `tx_count` bytes more, then one arrival is counted; state = the phase that it belongs to. Needs sm_90."
 class mbarrier_1:
-    b64: C149
+    b64: C150
 class mbarrier_2:
-    b64: C148; shared: mbarrier_0; shared__cluster: mbarrier_1; shared__cta: mbarrier_0
+    b64: C149; shared: mbarrier_0; shared__cluster: mbarrier_1; shared__cta: mbarrier_0
 class mbarrier_3:
     cluster: mbarrier_2; cta: mbarrier_2
 class mbarrier_4:
-    b64: C148; relaxed: mbarrier_3; release: mbarrier_3; shared: mbarrier_0; shared__cluster: mbarrier_1; shared__cta: mbarrier_0
-class C150:
+    b64: C149; relaxed: mbarrier_3; release: mbarrier_3; shared: mbarrier_0; shared__cluster: mbarrier_1; shared__cta: mbarrier_0
+class C151:
     def __call__(self, address: In, count: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "Counts `count` arrivals, or one, at an mbarrier object; state = the phase that they belong to."
 class mbarrier_5:
-    b64: C150
+    b64: C151
 class mbarrier_6:
-    b64: C150; shared: mbarrier_5; shared__cta: mbarrier_5
+    b64: C151; shared: mbarrier_5; shared__cta: mbarrier_5
 class mbarrier_7:
     cta: mbarrier_6
 class mbarrier_8:
-    b64: C150; release: mbarrier_7; shared: mbarrier_5; shared__cta: mbarrier_5
+    b64: C151; release: mbarrier_7; shared: mbarrier_5; shared__cta: mbarrier_5
 class mbarrier_9:
-    b64: C147
-class C151:
+    b64: C148
+class C152:
     def __call__(self, address: In, count: In = ..., /, *, guard: Guard = ...) -> None:
         "Counts `count` arrivals, or one, at an mbarrier of any block of the cluster; gives no state. Needs sm_90."
 class mbarrier_10:
-    b64: C151
+    b64: C152
 class mbarrier_11:
-    b64: C147; shared: mbarrier_9; shared__cluster: mbarrier_10; shared__cta: mbarrier_9
+    b64: C148; shared: mbarrier_9; shared__cluster: mbarrier_10; shared__cta: mbarrier_9
 class mbarrier_12:
     cluster: mbarrier_11; cta: mbarrier_11
 class mbarrier_13:
-    b64: C147; expect_tx: mbarrier_4; noComplete: mbarrier_8; relaxed: mbarrier_12; release: mbarrier_12; shared: mbarrier_9; shared__cluster: mbarrier_10; shared__cta: mbarrier_9
-class C152:
+    b64: C148; expect_tx: mbarrier_4; noComplete: mbarrier_8; relaxed: mbarrier_12; release: mbarrier_12; shared: mbarrier_9; shared__cluster: mbarrier_10; shared__cta: mbarrier_9
+class C153:
     def __call__(self, address: In, count: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "As mbarrier.arrive, and the later phases wait for as many fewer."
-class C153:
+class C154:
     def __call__(self, address: In, tx_count: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "As mbarrier.arrive.expect_tx, and the later phases wait for one arrival fewer. Needs sm_90."
 class mbarrier_14:
-    b64: C153
-class C154:
+    b64: C154
+class C155:
     def __call__(self, address: In, tx_count: In, /, *, guard: Guard = ...) -> None:
         "As mbarrier.arrive.expect_tx, and the later phases wait for one arrival fewer. Needs sm_90."
 class mbarrier_15:
-    b64: C154
+    b64: C155
 class mbarrier_16:
-    b64: C153; shared: mbarrier_14; shared__cluster: mbarrier_15; shared__cta: mbarrier_14
+    b64: C154; shared: mbarrier_14; shared__cluster: mbarrier_15; shared__cta: mbarrier_14
 class mbarrier_17:
     cluster: mbarrier_16; cta: mbarrier_16
 class mbarrier_18:
-    b64: C153; relaxed: mbarrier_17; release: mbarrier_17; shared: mbarrier_14; shared__cluster: mbarrier_15; shared__cta: mbarrier_14
-class C155:
+    b64: C154; relaxed: mbarrier_17; release: mbarrier_17; shared: mbarrier_14; shared__cluster: mbarrier_15; shared__cta: mbarrier_14
+class C156:
     def __call__(self, address: In, count: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "As mbarrier.arrive, and the later phases wait for as many fewer."
 class mbarrier_19:
-    b64: C155
+    b64: C156
 class mbarrier_20:
-    b64: C155; shared: mbarrier_19; shared__cta: mbarrier_19
+    b64: C156; shared: mbarrier_19; shared__cta: mbarrier_19
 class mbarrier_21:
     cta: mbarrier_20
 class mbarrier_22:
-    b64: C155; release: mbarrier_21; shared: mbarrier_19; shared__cta: mbarrier_19
+    b64: C156; release: mbarrier_21; shared: mbarrier_19; shared__cta: mbarrier_19
 class mbarrier_23:
-    b64: C152
-class C156:
+    b64: C153
+class C157:
     def __call__(self, address: In, count: In = ..., /, *, guard: Guard = ...) -> None:
         "As mbarrier.arrive at an mbarrier of any block of the cluster, and the later phases wait for as many fewer. Needs sm_90."
 class mbarrier_24:
-    b64: C156
+    b64: C157
 class mbarrier_25:
-    b64: C152; shared: mbarrier_23; shared__cluster: mbarrier_24; shared__cta: mbarrier_23
+    b64: C153; shared: mbarrier_23; shared__cluster: mbarrier_24; shared__cta: mbarrier_23
 class mbarrier_26:
     cluster: mbarrier_25; cta: mbarrier_25
 class mbarrier_27:
-    b64: C152; expect_tx: mbarrier_18; noComplete: mbarrier_22; relaxed: mbarrier_26; release: mbarrier_26; shared: mbarrier_23; shared__cluster: mbarrier_24; shared__cta: mbarrier_23
-class C157:
+    b64: C153; expect_tx: mbarrier_18; noComplete: mbarrier_22; relaxed: mbarrier_26; release: mbarrier_26; shared: mbarrier_23; shared__cluster: mbarrier_24; shared__cta: mbarrier_23
+class C158:
     def __call__(self, address: In, tx_count: In, /, *, guard: Guard = ...) -> None:
         "The phase waits for `tx_count` bytes fewer, as if a copy of so many had ended; it copies nothing. Needs sm_90."
 class mbarrier_28:
-    b64: C157
+    b64: C158
 class mbarrier_29:
-    b64: C157; shared: mbarrier_28; shared__cluster: mbarrier_28; shared__cta: mbarrier_28
+    b64: C158; shared: mbarrier_28; shared__cluster: mbarrier_28; shared__cta: mbarrier_28
 class mbarrier_30:
     cluster: mbarrier_29; cta: mbarrier_29
 class mbarrier_31:
-    b64: C157; relaxed: mbarrier_30; shared: mbarrier_28; shared__cluster: mbarrier_28; shared__cta: mbarrier_28
-class C158:
+    b64: C158; relaxed: mbarrier_30; shared: mbarrier_28; shared__cluster: mbarrier_28; shared__cta: mbarrier_28
+class C159:
     def __call__(self, address: In, tx_count: In, /, *, guard: Guard = ...) -> None:
         "The phase waits for `tx_count` bytes more. Needs sm_90."
 class mbarrier_32:
-    b64: C158
+    b64: C159
 class mbarrier_33:
-    b64: C158; shared: mbarrier_32; shared__cluster: mbarrier_32; shared__cta: mbarrier_32
+    b64: C159; shared: mbarrier_32; shared__cluster: mbarrier_32; shared__cta: mbarrier_32
 class mbarrier_34:
     cluster: mbarrier_33; cta: mbarrier_33
 class mbarrier_35:
-    b64: C158; relaxed: mbarrier_34; shared: mbarrier_32; shared__cluster: mbarrier_32; shared__cta: mbarrier_32
-class C159:
+    b64: C159; relaxed: mbarrier_34; shared: mbarrier_32; shared__cluster: mbarrier_32; shared__cta: mbarrier_32
+class C160:
     def __call__(self, address: In, count: In, /, *, guard: Guard = ...) -> None:
         "Makes an mbarrier object, each of whose phases waits for `count` arrivals."
 class mbarrier_36:
-    b64: C159
+    b64: C160
 class mbarrier_37:
-    b64: C159; shared: mbarrier_36; shared__cta: mbarrier_36
-class C160:
+    b64: C160; shared: mbarrier_36; shared__cta: mbarrier_36
+class C161:
     def __call__(self, address: In, /, *, guard: Guard = ...) -> None:
         "Ends an mbarrier object, so that its bytes may be used for something else."
 class mbarrier_38:
-    b64: C160
+    b64: C161
 class mbarrier_39:
-    b64: C160; shared: mbarrier_38; shared__cta: mbarrier_38
-class C161:
+    b64: C161; shared: mbarrier_38; shared__cta: mbarrier_38
+class C162:
     def __call__(self, state: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "count = the arrivals that the phase of a state still waited for."
 class mbarrier_40:
-    b64: C161
-class C162:
+    b64: C162
+class C163:
     def __call__(self, address: In, state: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "p = whether the phase of a state, or the last phase of a parity, is complete."
 class mbarrier_41:
-    b64: C162
+    b64: C163
 class mbarrier_42:
-    b64: C162; shared: mbarrier_41; shared__cta: mbarrier_41
+    b64: C163; shared: mbarrier_41; shared__cta: mbarrier_41
 class mbarrier_43:
     cluster: mbarrier_42; cta: mbarrier_42
-class C163:
+class C164:
     def __call__(self, address: In, parity: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "p = whether the phase of a state, or the last phase of a parity, is complete."
 class mbarrier_44:
-    b64: C163
+    b64: C164
 class mbarrier_45:
-    b64: C163; shared: mbarrier_44; shared__cta: mbarrier_44
+    b64: C164; shared: mbarrier_44; shared__cta: mbarrier_44
 class mbarrier_46:
     cluster: mbarrier_45; cta: mbarrier_45
 class mbarrier_47:
-    acquire: mbarrier_46; b64: C163; relaxed: mbarrier_46; shared: mbarrier_44; shared__cta: mbarrier_44
+    acquire: mbarrier_46; b64: C164; relaxed: mbarrier_46; shared: mbarrier_44; shared__cta: mbarrier_44
 class mbarrier_48:
-    acquire: mbarrier_43; b64: C162; parity: mbarrier_47; relaxed: mbarrier_43; shared: mbarrier_41; shared__cta: mbarrier_41
-class C164:
+    acquire: mbarrier_43; b64: C163; parity: mbarrier_47; relaxed: mbarrier_43; shared: mbarrier_41; shared__cta: mbarrier_41
+class C165:
     def __call__(self, address: In, state: In, hint: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "As mbarrier.test_wait, but first waits for some time. Needs sm_90."
 class mbarrier_49:
-    b64: C164
+    b64: C165
 class mbarrier_50:
-    b64: C164; shared: mbarrier_49; shared__cta: mbarrier_49
+    b64: C165; shared: mbarrier_49; shared__cta: mbarrier_49
 class mbarrier_51:
     cluster: mbarrier_50; cta: mbarrier_50
-class C165:
+class C166:
     def __call__(self, address: In, parity: In, hint: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "As mbarrier.test_wait, but first waits for some time. Needs sm_90."
 class mbarrier_52:
-    b64: C165
+    b64: C166
 class mbarrier_53:
-    b64: C165; shared: mbarrier_52; shared__cta: mbarrier_52
+    b64: C166; shared: mbarrier_52; shared__cta: mbarrier_52
 class mbarrier_54:
     cluster: mbarrier_53; cta: mbarrier_53
 class mbarrier_55:
-    acquire: mbarrier_54; b64: C165; relaxed: mbarrier_54; shared: mbarrier_52; shared__cta: mbarrier_52
+    acquire: mbarrier_54; b64: C166; relaxed: mbarrier_54; shared: mbarrier_52; shared__cta: mbarrier_52
 class mbarrier_56:
-    acquire: mbarrier_51; b64: C164; parity: mbarrier_55; relaxed: mbarrier_51; shared: mbarrier_49; shared__cta: mbarrier_49
+    acquire: mbarrier_51; b64: C165; parity: mbarrier_55; relaxed: mbarrier_51; shared: mbarrier_49; shared__cta: mbarrier_49
 class mbarrier_57:
     arrive: mbarrier_13; arrive_drop: mbarrier_27; complete_tx: mbarrier_31; expect_tx: mbarrier_35; init: mbarrier_37; inval: mbarrier_39; pending_count: mbarrier_40; test_wait: mbarrier_48; try_wait: mbarrier_56
-class C166:
+class C167:
     def __call__(self, *, guard: Guard = ...) -> None:
         "The older spelling of fence."
 class membar_0:
-    alias: C166
+    alias: C167
 class membar_1:
-    cta: C166; gl: C166; proxy: membar_0; sys: C166
-class C167:
+    cta: C167; gl: C167; proxy: membar_0; sys: C167
+class C168:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the least of a, b (and c); with .xorsign.abs, of their sizes, negative where their signs differ. Needs sm_100."
 class min_0:
-    f32: C167
-class C168:
+    f32: C168
+class C169:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the lesser of a and b; with .xorsign.abs, of their sizes, negative where their signs differ."
-class C169:
+class C170:
     def __call__(self, a: In, b: In, c: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the least of a, b (and c); with .xorsign.abs, of their sizes, negative where their signs differ."
-class C170:
+class C171:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the least of a, b (and c); with .xorsign.abs, of their sizes, negative where their signs differ."
 class min_1:
-    bf16: C168; bf16x2: C168; f16: C168; f16x2: C168; f32: C170
+    bf16: C169; bf16x2: C169; f16: C169; f16x2: C169; f32: C171
 class min_2:
     abs: min_1
 class min_3:
-    abs: min_0; bf16: C168; bf16x2: C168; f16: C168; f16x2: C168; f32: C169; xorsign: min_2
+    abs: min_0; bf16: C169; bf16x2: C169; f16: C169; f16x2: C169; f32: C170; xorsign: min_2
 class min_4:
-    f16: C168; f16x2: C168; f32: C170
+    f16: C169; f16x2: C169; f32: C171
 class min_5:
     abs: min_4
 class min_6:
-    abs: min_0; f16: C168; f16x2: C168; f32: C169; xorsign: min_5
+    abs: min_0; f16: C169; f16x2: C169; f32: C170; xorsign: min_5
 class min_7:
-    NaN: min_6; abs: min_0; f16: C168; f16x2: C168; f32: C169; xorsign: min_5
-class C171:
+    NaN: min_6; abs: min_0; f16: C169; f16x2: C169; f32: C170; xorsign: min_5
+class C172:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the lesser of a and b in each half; with .relu at least 0. Needs sm_90."
-class C172:
+class C173:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the lesser of a and b; with .relu at least 0."
 class min_8:
-    s16x2: C171; s32: C172
+    s16x2: C172; s32: C173
 class min_9:
-    NaN: min_3; abs: min_0; bf16: C168; bf16x2: C168; f16: C168; f16x2: C168; f32: C169; f64: C170; ftz: min_7; relu: min_8; s16: C172; s16x2: C171; s32: C172; s64: C172; u16: C172; u16x2: C171; u32: C172; u64: C172; xorsign: min_2
-class C173:
+    NaN: min_3; abs: min_0; bf16: C169; bf16x2: C169; f16: C169; f16x2: C169; f32: C170; f64: C171; ftz: min_7; relu: min_8; s16: C173; s16x2: C172; s32: C173; s64: C173; u16: C173; u16x2: C172; u32: C173; u64: C173; xorsign: min_2
+class C174:
     def __call__(self, a: In, b: In, c: In, metadata: In, selector: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + c, where `metadata` say which half of a row's elements A holds; the others are zeros."
 class mma_0:
-    s32: C173
+    s32: C174
 class mma_1:
     s4: mma_0; u4: mma_0
 class mma_2:
@@ -1561,17 +1564,17 @@ class mma_5:
     col: mma_4
 class mma_6:
     row: mma_5
-class C174:
+class C175:
     def __call__(self, a: In, b: In, c: In, metadata: In, selector: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = a * b + c, where `metadata` say which half of a row's elements A holds; the others are zeros."
 class mma_7:
-    f16: C174
+    f16: C175
 class mma_8:
     f16: mma_7
 class mma_9:
     f16: mma_8
 class mma_10:
-    f32: C173
+    f32: C174
 class mma_11:
     bf16: mma_10
 class mma_12:
@@ -1600,11 +1603,11 @@ class mma_23:
     col: mma_22
 class mma_24:
     row: mma_23
-class C175:
+class C176:
     def __call__(self, a: In, b: In, c: In, metadata: In, selector: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + c, where `metadata` say which half of a row's elements A holds; the others are zeros. Needs sm_89."
 class mma_25:
-    f32: C175
+    f32: C176
 class mma_26:
     e4m3: mma_25; e5m2: mma_25
 class mma_27:
@@ -1633,11 +1636,11 @@ class mma_38:
     aligned: mma_37
 class mma_39:
     sync: mma_38
-class C176:
+class C177:
     def __call__(self, a: In, b: In, c: In, metadata: In, selector: In, scale_a: In, part_a: In, scale_b: In, part_b: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + c of floats of 4, 6 and 8 bits, whose blocks along k have a factor in common. Needs sm_120a or sm_121a."
 class mma_40:
-    ue8m0: C176
+    ue8m0: C177
 class mma_41:
     f32: mma_40
 class mma_42:
@@ -1651,7 +1654,7 @@ class mma_45:
 class mma_46:
     block_scale: mma_45
 class mma_47:
-    ue4m3: C176
+    ue4m3: C177
 class mma_48:
     f32: mma_47
 class mma_49:
@@ -1670,31 +1673,31 @@ class mma_55:
     col: mma_54
 class mma_56:
     row: mma_55
-class C177:
+class C178:
     def __call__(self, a: In, b: In, c: In, metadata: In, selector: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = a * b + c of floats of 4, 6 and 8 bits, a byte each. Needs sm_100f or sm_110f or sm_120f."
 class mma_57:
-    f16: C177
+    f16: C178
 class mma_58:
     e2m1: mma_57; e2m3: mma_57; e3m2: mma_57; e4m3: mma_57; e5m2: mma_57
 class mma_59:
     e2m1: mma_58; e2m3: mma_58; e3m2: mma_58; e4m3: mma_58; e5m2: mma_58
-class C178:
+class C179:
     def __call__(self, a: In, b: In, c: In, metadata: In, selector: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + c of floats of 4, 6 and 8 bits, a byte each. Needs sm_100f or sm_110f or sm_120f."
 class mma_60:
-    f32: C178
+    f32: C179
 class mma_61:
     e2m1: mma_60; e2m3: mma_60; e3m2: mma_60; e4m3: mma_60; e5m2: mma_60
 class mma_62:
     e2m1: mma_61; e2m3: mma_61; e3m2: mma_61; e4m3: mma_61; e5m2: mma_61
 class mma_63:
     f16: mma_59; f32: mma_62
-class C179:
+class C180:
     def __call__(self, a: In, b: In, c: In, metadata: In, selector: In, scale_a: In, part_a: In, scale_b: In, part_b: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + c of floats of 4, 6 and 8 bits, whose blocks along k have a factor in common. Needs sm_120f."
 class mma_64:
-    ue8m0: C179
+    ue8m0: C180
 class mma_65:
     f32: mma_64
 class mma_66:
@@ -1719,11 +1722,11 @@ class mma_75:
     aligned: mma_74
 class mma_76:
     sync: mma_75
-class C180:
+class C181:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + c, on matrices spread over the registers of a warp."
 class mma_77:
-    s32: C180
+    s32: C181
 class mma_78:
     b1: mma_77
 class mma_79:
@@ -1738,42 +1741,42 @@ class mma_83:
     col: mma_82
 class mma_84:
     row: mma_83
-class C181:
+class C182:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = a * b + c, on matrices spread over the registers of a warp. Needs sm_89."
 class mma_85:
-    f16: C181
+    f16: C182
 class mma_86:
     e4m3: mma_85; e5m2: mma_85
-class C182:
+class C183:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = a * b + c, on matrices spread over the registers of a warp."
 class mma_87:
-    f16: C182
+    f16: C183
 class mma_88:
     f16: mma_87
 class mma_89:
     e4m3: mma_86; e5m2: mma_86; f16: mma_88
 class mma_90:
-    f32: C180
+    f32: C181
 class mma_91:
     bf16: mma_90
-class C183:
+class C184:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + c, on matrices spread over the registers of a warp. Needs sm_89."
 class mma_92:
-    f32: C183
+    f32: C184
 class mma_93:
     e4m3: mma_92; e5m2: mma_92
 class mma_94:
     f16: mma_90
 class mma_95:
     bf16: mma_91; e4m3: mma_93; e5m2: mma_93; f16: mma_94
-class C184:
+class C185:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + c, on matrices spread over the registers of a warp. Needs sm_90."
 class mma_96:
-    f64: C184
+    f64: C185
 class mma_97:
     f64: mma_96
 class mma_98:
@@ -1796,31 +1799,31 @@ class mma_106:
     e4m3: mma_86; e5m2: mma_86
 class mma_107:
     e4m3: mma_93; e5m2: mma_93
-class C185:
+class C186:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = a * b + c of floats of 4, 6 and 8 bits, a byte each. Needs sm_100f or sm_110f or sm_120f."
 class mma_108:
-    f16: C185
+    f16: C186
 class mma_109:
     e2m1: mma_108; e2m3: mma_108; e3m2: mma_108; e4m3: mma_108; e5m2: mma_108
 class mma_110:
     e2m1: mma_109; e2m3: mma_109; e3m2: mma_109; e4m3: mma_109; e5m2: mma_109
-class C186:
+class C187:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + c of floats of 4, 6 and 8 bits, a byte each. Needs sm_100f or sm_110f or sm_120f."
 class mma_111:
-    f32: C186
+    f32: C187
 class mma_112:
     e2m1: mma_111; e2m3: mma_111; e3m2: mma_111; e4m3: mma_111; e5m2: mma_111
 class mma_113:
     e2m1: mma_112; e2m3: mma_112; e3m2: mma_112; e4m3: mma_112; e5m2: mma_112
 class mma_114:
     f16: mma_110; f32: mma_113
-class C187:
+class C188:
     def __call__(self, a: In, b: In, c: In, scale_a: In, part_a: In, scale_b: In, part_b: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + c of floats of 4, 6 and 8 bits, whose blocks along k have a factor in common. Needs sm_120f."
 class mma_115:
-    ue8m0: C187
+    ue8m0: C188
 class mma_116:
     f32: mma_115
 class mma_117:
@@ -1866,7 +1869,7 @@ class mma_136:
 class mma_137:
     block_scale: mma_136
 class mma_138:
-    ue4m3: C187
+    ue4m3: C188
 class mma_139:
     f32: mma_138
 class mma_140:
@@ -1900,7 +1903,7 @@ class mma_153:
 class mma_154:
     row: mma_153
 class mma_155:
-    s32: C182
+    s32: C183
 class mma_156:
     b1: mma_155
 class mma_157:
@@ -1940,7 +1943,7 @@ class mma_173:
 class mma_174:
     row: mma_173
 class mma_175:
-    f64: C182
+    f64: C183
 class mma_176:
     f64: mma_175
 class mma_177:
@@ -1959,29 +1962,29 @@ class mma_183:
     aligned: mma_182
 class mma_184:
     sp: mma_39; sp__ordered_metadata: mma_76; sync: mma_183
-class C188:
+class C189:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ..., pair: bool = ...) -> Any:
         "d = a: a register, a constant, a special register, or the address of a variable or function; or d = {a, …}: registers side by side in one, the first in the lowest bits; or {d, …} = a: one register in pieces, the lowest bits in the first."
-class C189:
+class C190:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a: a register, a constant, a special register, or the address of a variable or function."
-class C190:
+class C191:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = a: a register, a constant, a special register, or the address of a variable or function."
 class mov_0:
-    b16: C190; b32: C190; b64: C190; f32: C190; f64: C190; s16: C190; s32: C190; s64: C190; u16: C190; u32: C190; u64: C190
-class C191:
+    b16: C191; b32: C191; b64: C191; f32: C191; f64: C191; s16: C191; s32: C191; s64: C191; u16: C191; u32: C191; u64: C191
+class C192:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a: a register, a constant, a special register, or the address of a variable or function."
 class mov_1:
-    b16: C191; b32: C191; f32: C191; s16: C191; s32: C191; u16: C191; u32: C191
+    b16: C192; b32: C192; f32: C192; s16: C192; s32: C192; u16: C192; u32: C192
 class mov_2:
-    b128: C188; b16: C188; b32: C188; b64: C188; f32: C189; f64: C189; pred: C189; s16: C189; s32: C189; s64: C189; u16: C189; u32: C189; u64: C189; v2: mov_0; v4: mov_1
-class C192:
+    b128: C189; b16: C189; b32: C189; b64: C189; f32: C190; f64: C190; pred: C190; s16: C190; s32: C190; s64: C190; u16: C190; u32: C190; u64: C190; v2: mov_0; v4: mov_1
+class C193:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = an 8x8 matrix of 16-bit elements transposed, in the registers of a warp."
 class movmatrix_0:
-    b16: C192
+    b16: C193
 class movmatrix_1:
     trans: movmatrix_0
 class movmatrix_2:
@@ -1990,90 +1993,90 @@ class movmatrix_3:
     aligned: movmatrix_2
 class movmatrix_4:
     sync: movmatrix_3
-class C193:
-    def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
-        "d = a * b. Needs sm_90."
 class C194:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
-        "d = a * b."
+        "d = a * b. Needs sm_90."
 class C195:
+    def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
+        "d = a * b."
+class C196:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a * b. Needs sm_100."
 class mul_0:
-    f16: C194; f16x2: C194; f32: C194
+    f16: C195; f16x2: C195; f32: C195
 class mul_1:
-    f16: C194; f16x2: C194; f32: C194; f32x2: C195; sat: mul_0
-class C196:
+    f16: C195; f16x2: C195; f32: C195; f32x2: C196; sat: mul_0
+class C197:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the low or the high half of a * b."
 class mul_2:
-    s16: C196; s32: C196; s64: C196; u16: C196; u32: C196; u64: C196
+    s16: C197; s32: C197; s64: C197; u16: C197; u32: C197; u64: C197
 class mul_3:
-    f32: C194
+    f32: C195
 class mul_4:
-    f32: C194; f32x2: C195; sat: mul_3
+    f32: C195; f32x2: C196; sat: mul_3
 class mul_5:
-    f32: C194; f32x2: C195; f64: C194; ftz: mul_4; sat: mul_3
+    f32: C195; f32x2: C196; f64: C195; ftz: mul_4; sat: mul_3
 class mul_6:
-    bf16: C193; bf16x2: C193; f16: C194; f16x2: C194; f32: C194; f32x2: C195; f64: C194; ftz: mul_1; sat: mul_0
-class C197:
+    bf16: C194; bf16x2: C194; f16: C195; f16x2: C195; f32: C195; f32x2: C196; f64: C195; ftz: mul_1; sat: mul_0
+class C198:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a * b, with twice the bits of a and b."
 class mul_7:
-    s16: C197; s32: C197; u16: C197; u32: C197
+    s16: C198; s32: C198; u16: C198; u32: C198
 class mul_8:
-    bf16: C193; bf16x2: C193; f16: C194; f16x2: C194; f32: C194; f32x2: C195; f64: C194; ftz: mul_1; hi: mul_2; lo: mul_2; rm: mul_5; rn: mul_6; rp: mul_5; rz: mul_5; sat: mul_0; wide: mul_7
-class C198:
+    bf16: C194; bf16x2: C194; f16: C195; f16x2: C195; f32: C195; f32x2: C196; f64: C195; ftz: mul_1; hi: mul_2; lo: mul_2; rm: mul_5; rn: mul_6; rp: mul_5; rz: mul_5; sat: mul_0; wide: mul_7
+class C199:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the low or the high 32 bits of the 48-bit product of the low 24 bits of a and b."
 class mul24_0:
-    s32: C198; u32: C198
+    s32: C199; u32: C199
 class mul24_1:
     hi: mul24_0; lo: mul24_0
-class C199:
+class C200:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the values at an address on all GPUs, combined by an operation. Needs sm_90."
-class C200:
+class C201:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = the values at an address on all GPUs, combined by an operation. Needs sm_90."
 class multimem_0:
-    e4m3x2: C200; e4m3x4: C200; e5m2x2: C200; e5m2x4: C200
-class C201:
+    e4m3x2: C201; e4m3x4: C201; e5m2x2: C201; e5m2x4: C201
+class C202:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = the values at an address on all GPUs, combined by an operation. Needs sm_90."
 class multimem_1:
-    e4m3x2: C201; e4m3x4: C201; e5m2x2: C201; e5m2x4: C201
-class C202:
+    e4m3x2: C202; e4m3x4: C202; e5m2x2: C202; e5m2x4: C202
+class C203:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector:
         "d = the values at an address on all GPUs, combined by an operation. Needs sm_90."
 class multimem_2:
-    e4m3x2: C202; e5m2x2: C202
+    e4m3x2: C203; e5m2x2: C203
 class multimem_3:
-    e4m3x4: C199; e5m2x4: C199; v2: multimem_0; v4: multimem_1; v8: multimem_2
+    e4m3x4: C200; e5m2x4: C200; v2: multimem_0; v4: multimem_1; v8: multimem_2
 class multimem_4:
-    bf16: C200; bf16x2: C200; f16: C200; f16x2: C200
-class multimem_5:
     bf16: C201; bf16x2: C201; f16: C201; f16x2: C201
+class multimem_5:
+    bf16: C202; bf16x2: C202; f16: C202; f16x2: C202
 class multimem_6:
-    bf16: C202; f16: C202
+    bf16: C203; f16: C203
 class multimem_7:
-    bf16x2: C199; f16x2: C199; v2: multimem_4; v4: multimem_5; v8: multimem_6
+    bf16x2: C200; f16x2: C200; v2: multimem_4; v4: multimem_5; v8: multimem_6
 class multimem_8:
-    bf16: C200; bf16x2: C200; e4m3x2: C200; e4m3x4: C200; e5m2x2: C200; e5m2x4: C200; f16: C200; f16x2: C200; f32: C200
-class multimem_9:
     bf16: C201; bf16x2: C201; e4m3x2: C201; e4m3x4: C201; e5m2x2: C201; e5m2x4: C201; f16: C201; f16x2: C201; f32: C201
+class multimem_9:
+    bf16: C202; bf16x2: C202; e4m3x2: C202; e4m3x4: C202; e5m2x2: C202; e5m2x4: C202; f16: C202; f16x2: C202; f32: C202
 class multimem_10:
-    bf16: C202; e4m3x2: C202; e5m2x2: C202; f16: C202
+    bf16: C203; e4m3x2: C203; e5m2x2: C203; f16: C203
 class multimem_11:
-    acc__f16: multimem_3; acc__f32: multimem_7; bf16x2: C199; e4m3x4: C199; e5m2x4: C199; f16x2: C199; f32: C199; f64: C199; s32: C199; u32: C199; u64: C199; v2: multimem_8; v4: multimem_9; v8: multimem_10
+    acc__f16: multimem_3; acc__f32: multimem_7; bf16x2: C200; e4m3x4: C200; e5m2x4: C200; f16x2: C200; f32: C200; f64: C200; s32: C200; u32: C200; u64: C200; v2: multimem_8; v4: multimem_9; v8: multimem_10
 class multimem_12:
-    b32: C199; b64: C199
+    b32: C200; b64: C200
 class multimem_13:
-    bf16: C200; bf16x2: C200; e4m3x2: C200; e4m3x4: C200; e5m2x2: C200; e5m2x4: C200; f16: C200; f16x2: C200
-class multimem_14:
     bf16: C201; bf16x2: C201; e4m3x2: C201; e4m3x4: C201; e5m2x2: C201; e5m2x4: C201; f16: C201; f16x2: C201
+class multimem_14:
+    bf16: C202; bf16x2: C202; e4m3x2: C202; e4m3x4: C202; e5m2x2: C202; e5m2x4: C202; f16: C202; f16x2: C202
 class multimem_15:
-    bf16x2: C199; e4m3x4: C199; e5m2x4: C199; f16x2: C199; s32: C199; s64: C199; u32: C199; u64: C199; v2: multimem_13; v4: multimem_14; v8: multimem_10
+    bf16x2: C200; e4m3x4: C200; e5m2x4: C200; f16x2: C200; s32: C200; s64: C200; u32: C200; u64: C200; v2: multimem_13; v4: multimem_14; v8: multimem_10
 class multimem_16:
     add: multimem_11; and_: multimem_12; max: multimem_15; min: multimem_15; or_: multimem_12; xor: multimem_12
 class multimem_17:
@@ -2082,19 +2085,19 @@ class multimem_18:
     cluster: multimem_17; cta: multimem_17; gpu: multimem_17; sys: multimem_17
 class multimem_19:
     acquire: multimem_18; add: multimem_11; and_: multimem_12; global_: multimem_16; max: multimem_15; min: multimem_15; or_: multimem_12; relaxed: multimem_18; weak: multimem_17; xor: multimem_12
-class C203:
+class C204:
     def __call__(self, a: In, b: In, /, *, guard: Guard = ...) -> None:
         "The value at an address becomes op(that value, b), on all GPUs. Needs sm_90."
 class multimem_20:
-    bf16: C203; bf16x2: C203; f16: C203; f16x2: C203; f32: C203
+    bf16: C204; bf16x2: C204; f16: C204; f16x2: C204; f32: C204
 class multimem_21:
-    bf16: C203; f16: C203
+    bf16: C204; f16: C204
 class multimem_22:
-    bf16x2: C203; f16x2: C203; f32: C203; f64: C203; s32: C203; u32: C203; u64: C203; v2: multimem_20; v4: multimem_20; v8: multimem_21
+    bf16x2: C204; f16x2: C204; f32: C204; f64: C204; s32: C204; u32: C204; u64: C204; v2: multimem_20; v4: multimem_20; v8: multimem_21
 class multimem_23:
-    b32: C203; b64: C203
+    b32: C204; b64: C204
 class multimem_24:
-    s32: C203; s64: C203; u32: C203; u64: C203
+    s32: C204; s64: C204; u32: C204; u64: C204
 class multimem_25:
     add: multimem_22; and_: multimem_23; max: multimem_24; min: multimem_24; or_: multimem_23; xor: multimem_23
 class multimem_26:
@@ -2103,135 +2106,135 @@ class multimem_27:
     cluster: multimem_26; cta: multimem_26; gpu: multimem_26; sys: multimem_26
 class multimem_28:
     add: multimem_22; and_: multimem_23; global_: multimem_25; max: multimem_24; min: multimem_24; or_: multimem_23; relaxed: multimem_27; release: multimem_27; xor: multimem_23
-class C204:
+class C205:
     def __call__(self, a: In, b: In, /, *, guard: Guard = ...) -> None:
         "The value b goes to an address on all GPUs. Needs sm_90."
 class multimem_29:
-    bf16: C204; bf16x2: C204; e4m3x2: C204; e4m3x4: C204; e5m2x2: C204; e5m2x4: C204; f16: C204; f16x2: C204; f32: C204
+    bf16: C205; bf16x2: C205; e4m3x2: C205; e4m3x4: C205; e5m2x2: C205; e5m2x4: C205; f16: C205; f16x2: C205; f32: C205
 class multimem_30:
-    bf16: C204; e4m3x2: C204; e5m2x2: C204; f16: C204
+    bf16: C205; e4m3x2: C205; e5m2x2: C205; f16: C205
 class multimem_31:
-    b32: C204; b64: C204; bf16x2: C204; e4m3x4: C204; e5m2x4: C204; f16x2: C204; f32: C204; f64: C204; s32: C204; s64: C204; u32: C204; u64: C204; v2: multimem_29; v4: multimem_29; v8: multimem_30
+    b32: C205; b64: C205; bf16x2: C205; e4m3x4: C205; e5m2x4: C205; f16x2: C205; f32: C205; f64: C205; s32: C205; s64: C205; u32: C205; u64: C205; v2: multimem_29; v4: multimem_29; v8: multimem_30
 class multimem_32:
-    b32: C204; b64: C204; bf16x2: C204; e4m3x4: C204; e5m2x4: C204; f16x2: C204; f32: C204; f64: C204; global_: multimem_31; s32: C204; s64: C204; u32: C204; u64: C204; v2: multimem_29; v4: multimem_29; v8: multimem_30
+    b32: C205; b64: C205; bf16x2: C205; e4m3x4: C205; e5m2x4: C205; f16x2: C205; f32: C205; f64: C205; global_: multimem_31; s32: C205; s64: C205; u32: C205; u64: C205; v2: multimem_29; v4: multimem_29; v8: multimem_30
 class multimem_33:
     cluster: multimem_32; cta: multimem_32; gpu: multimem_32; sys: multimem_32
 class multimem_34:
-    b32: C204; b64: C204; bf16x2: C204; e4m3x4: C204; e5m2x4: C204; f16x2: C204; f32: C204; f64: C204; global_: multimem_31; relaxed: multimem_33; release: multimem_33; s32: C204; s64: C204; u32: C204; u64: C204; v2: multimem_29; v4: multimem_29; v8: multimem_30; weak: multimem_32
+    b32: C205; b64: C205; bf16x2: C205; e4m3x4: C205; e5m2x4: C205; f16x2: C205; f32: C205; f64: C205; global_: multimem_31; relaxed: multimem_33; release: multimem_33; s32: C205; s64: C205; u32: C205; u64: C205; v2: multimem_29; v4: multimem_29; v8: multimem_30; weak: multimem_32
 class multimem_35:
     ld_reduce: multimem_19; red: multimem_28; st: multimem_34
-class C205:
+class C206:
     def __call__(self, t: In, /, *, guard: Guard = ...) -> None:
         "Suspends the threads for about `t` nanoseconds."
 class nanosleep_0:
-    u32: C205
-class C206:
+    u32: C206
+class C207:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = -a."
 class neg_0:
-    f16: C206; f16x2: C206; f32: C206
-class C207:
+    f16: C207; f16x2: C207; f32: C207
+class C208:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = -a, modulo 2^n."
 class neg_1:
-    bf16: C206; bf16x2: C206; f16: C206; f16x2: C206; f32: C206; f64: C206; ftz: neg_0; s16: C207; s32: C207; s64: C207
-class C208:
+    bf16: C207; bf16x2: C207; f16: C207; f16x2: C207; f32: C207; f64: C207; ftz: neg_0; s16: C208; s32: C208; s64: C208
+class C209:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = ~a."
 class not_0:
-    b16: C208; b32: C208; b64: C208; pred: C208
-class C209:
+    b16: C209; b32: C209; b64: C209; pred: C209
+class C210:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a | b."
 class or_0:
-    b16: C209; b32: C209; b64: C209; pred: C209
-class C210:
+    b16: C210; b32: C210; b64: C210; pred: C210
+class C211:
     def __call__(self, events: In, /, *, guard: Guard = ...) -> None:
         "Triggers performance monitor events; has no effect on the program."
-class pmevent_0(C210):
-    mask: C210
-class C211:
+class pmevent_0(C211):
+    mask: C211
+class C212:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the number of one bits in a."
 class popc_0:
-    b32: C211; b64: C211
-class C212:
+    b32: C212; b64: C212
+class C213:
     def __call__(self, a: In, /, *, guard: Guard = ...) -> None:
         "Brings the cache line of an address, or a tensor map, into a cache."
-class C213:
+class C214:
     def __call__(self, a: In, /, *, guard: Guard = ...) -> None:
         "Brings the cache line of an address, or a tensor map, into a cache. Needs sm_90."
 class prefetch_0:
-    tensormap: C213
+    tensormap: C214
 class prefetch_1:
-    L1: C212; L2: C212; L2__evict_last: C212; L2__evict_normal: C212
+    L1: C213; L2: C213; L2__evict_last: C213; L2__evict_normal: C213
 class prefetch_2:
-    L1: C212; L2: C212
+    L1: C213; L2: C213
 class prefetch_3:
-    L1: C212; L2: C212; const: prefetch_0; global_: prefetch_1; local: prefetch_2; param: prefetch_0; tensormap: C213
+    L1: C213; L2: C213; const: prefetch_0; global_: prefetch_1; local: prefetch_2; param: prefetch_0; tensormap: C214
 class prefetchu_0:
-    L1: C212
-class C214:
+    L1: C213
+class C215:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = four bytes picked out of the eight of {b, a}."
-class prmt_0(C214):
-    b4e: C214; ecl: C214; ecr: C214; f4e: C214; rc16: C214; rc8: C214
+class prmt_0(C215):
+    b4e: C215; ecl: C215; ecr: C215; f4e: C215; rc16: C215; rc8: C215
 class prmt_1:
     b32: prmt_0
-class C215:
+class C216:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = 1 / a, within 1 unit in the last place."
-class C216:
+class C217:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = 1 / a, from and to the high 32 bits of f64 numbers."
 class rcp_0:
-    f32: C215; f64: C216
+    f32: C216; f64: C217
 class rcp_1:
-    f32: C215; ftz: rcp_0
-class C217:
+    f32: C216; ftz: rcp_0
+class C218:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = 1 / a."
 class rcp_2:
-    f32: C217
+    f32: C218
 class rcp_3:
-    f32: C217; f64: C217; ftz: rcp_2
+    f32: C218; f64: C218; ftz: rcp_2
 class rcp_4:
     approx: rcp_1; rm: rcp_3; rn: rcp_3; rp: rcp_3; rz: rcp_3
-class C218:
+class C219:
     def __call__(self, a: In, b: In, policy: In = ..., /, *, guard: Guard = ...) -> None:
         "The value at an address becomes op(that value, b), in one step that no other thread divides."
-class C219:
+class C220:
     def __call__(self, a: In, b: In, policy: In = ..., /, *, guard: Guard = ...) -> None:
         "The value at an address becomes op(that value, b), in one step that no other thread divides. Needs sm_90."
 class red_0:
-    f32: C219
+    f32: C220
 class red_1:
-    f32: C218; f64: C218; s32: C218; u32: C218; u64: C218; v2: red_0; v4: red_0
+    f32: C219; f64: C219; s32: C219; u32: C219; u64: C219; v2: red_0; v4: red_0
 class red_2:
-    bf16: C219; bf16x2: C219; f16: C219; f16x2: C219
+    bf16: C220; bf16x2: C220; f16: C220; f16x2: C220
 class red_3:
-    bf16: C219; f16: C219
+    bf16: C220; f16: C220
 class red_4:
-    bf16: C218; bf16x2: C218; f16: C218; f16x2: C218; v2: red_2; v4: red_2; v8: red_3
+    bf16: C219; bf16x2: C219; f16: C219; f16x2: C219; v2: red_2; v4: red_2; v8: red_3
 class red_5:
-    L2__cache_hint: red_4; bf16: C218; bf16x2: C218; f16: C218; f16x2: C218; v2: red_2; v4: red_2; v8: red_3
+    L2__cache_hint: red_4; bf16: C219; bf16x2: C219; f16: C219; f16x2: C219; v2: red_2; v4: red_2; v8: red_3
 class red_6:
-    L2__cache_hint: red_1; f32: C218; f64: C218; noftz: red_5; s32: C218; u32: C218; u64: C218; v2: red_0; v4: red_0
+    L2__cache_hint: red_1; f32: C219; f64: C219; noftz: red_5; s32: C219; u32: C219; u64: C219; v2: red_0; v4: red_0
 class red_7:
-    b32: C218; b64: C218
+    b32: C219; b64: C219
 class red_8:
-    L2__cache_hint: red_7; b32: C218; b64: C218
-class C220:
+    L2__cache_hint: red_7; b32: C219; b64: C219
+class C221:
     def __call__(self, a: In, b: In, /, *, guard: Guard = ...) -> None:
         "The value in shared memory of a block of the cluster, or in global memory, becomes op(it, b). Needs sm_100."
 class red_9:
-    s32: C220; s64: C220; u32: C220; u64: C220
+    s32: C221; s64: C221; u32: C221; u64: C221
 class red_10:
-    b32: C220
+    b32: C221
 class red_11:
-    u32: C220
+    u32: C221
 class red_12:
-    s32: C220; u32: C220
+    s32: C221; u32: C221
 class red_13:
     add: red_9; and_: red_10; dec: red_11; inc: red_11; max: red_12; min: red_12; or_: red_10; xor: red_10
 class red_14:
@@ -2240,17 +2243,17 @@ class red_15:
     gpu: red_14; sys: red_14
 class red_16:
     release: red_15
-class C221:
+class C222:
     def __call__(self, a: In, b: In, mbarrier: In, /, *, guard: Guard = ...) -> None:
         "The value in shared memory of a block of the cluster, or in global memory, becomes op(it, b). Needs sm_90."
 class red_17:
-    s32: C221; s64: C221; u32: C221; u64: C221
+    s32: C222; s64: C222; u32: C222; u64: C222
 class red_18:
-    b32: C221
+    b32: C222
 class red_19:
-    u32: C221
+    u32: C222
 class red_20:
-    s32: C221; u32: C221
+    s32: C222; u32: C222
 class red_21:
     add: red_17; and_: red_18; dec: red_19; inc: red_19; max: red_20; min: red_20; or_: red_18; xor: red_18
 class red_22:
@@ -2262,23 +2265,23 @@ class red_24:
 class red_25:
     mmio: red_16; relaxed: red_24; release: red_15
 class red_26:
-    u32: C218
+    u32: C219
 class red_27:
-    L2__cache_hint: red_26; u32: C218
+    L2__cache_hint: red_26; u32: C219
 class red_28:
-    s32: C218; s64: C218; u32: C218; u64: C218
+    s32: C219; s64: C219; u32: C219; u64: C219
 class red_29:
     v2: red_2; v4: red_2; v8: red_3
 class red_30:
     L2__cache_hint: red_29; v2: red_2; v4: red_2; v8: red_3
 class red_31:
-    L2__cache_hint: red_28; noftz: red_30; s32: C218; s64: C218; u32: C218; u64: C218
+    L2__cache_hint: red_28; noftz: red_30; s32: C219; s64: C219; u32: C219; u64: C219
 class red_32:
     add: red_6; and_: red_8; dec: red_27; inc: red_27; max: red_31; min: red_31; or_: red_8; xor: red_8
 class red_33:
-    bf16: C218; bf16x2: C218; f16: C218; f16x2: C218
+    bf16: C219; bf16x2: C219; f16: C219; f16x2: C219
 class red_34:
-    f32: C218; f64: C218; noftz: red_33; s32: C218; u32: C218; u64: C218
+    f32: C219; f64: C219; noftz: red_33; s32: C219; u32: C219; u64: C219
 class red_35:
     add: red_34; and_: red_7; dec: red_26; inc: red_26; max: red_28; min: red_28; or_: red_7; xor: red_7
 class red_36:
@@ -2287,342 +2290,342 @@ class red_37:
     add: red_6; and_: red_8; cluster: red_36; cta: red_36; dec: red_27; global_: red_32; gpu: red_36; inc: red_27; max: red_31; min: red_31; or_: red_8; shared: red_35; shared__cluster: red_35; shared__cta: red_35; sys: red_36; xor: red_8
 class red_38:
     add: red_6; and_: red_8; async_: red_25; cluster: red_36; cta: red_36; dec: red_27; global_: red_32; gpu: red_36; inc: red_27; max: red_31; min: red_31; or_: red_8; relaxed: red_37; release: red_37; shared: red_35; shared__cluster: red_35; shared__cta: red_35; sys: red_36; xor: red_8
-class C222:
+class C223:
     def __call__(self, a: In, membermask: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the sum, least, greatest, and, or, xor of `a` over the lanes."
 class redux_0:
-    s32: C222; u32: C222
+    s32: C223; u32: C223
 class redux_1:
-    b32: C222
+    b32: C223
 class redux_2:
     add: redux_0; and_: redux_1; max: redux_0; min: redux_0; or_: redux_1; xor: redux_1
 class redux_3:
     sync: redux_2
-class C223:
+class C224:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a - b * (a / b), with the sign of a; division by zero gives all ones."
 class rem_0:
-    s16: C223; s32: C223; s64: C223; u16: C223; u32: C223; u64: C223
-class C224:
+    s16: C224; s32: C224; s64: C224; u16: C224; u32: C224; u64: C224
+class C225:
     def __call__(self, *, guard: Guard = ...) -> None:
         "Returns from a function; ends the threads of a kernel."
-class ret_0(C224):
-    uni: C224
-class C225:
+class ret_0(C225):
+    uni: C225
+class C226:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = 1 / the square root of a, with a relative error of 2^-22.9."
-class C226:
+class C227:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = 1 / the square root of a, from and to the high 32 bits of f64 numbers."
 class rsqrt_0:
-    f32: C225; f64: C226
+    f32: C226; f64: C227
 class rsqrt_1:
-    f32: C225; f64: C225; ftz: rsqrt_0
+    f32: C226; f64: C226; ftz: rsqrt_0
 class rsqrt_2:
     approx: rsqrt_1
-class C227:
+class C228:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = |a - b| + c."
 class sad_0:
-    s16: C227; s32: C227; s64: C227; u16: C227; u32: C227; u64: C227
-class C228:
+    s16: C228; s32: C228; s64: C228; u16: C228; u32: C228; u64: C228
+class C229:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a where the predicate c is true, else b."
 class selp_0:
-    b16: C228; b32: C228; b64: C228; f32: C228; f64: C228; s16: C228; s32: C228; s64: C228; u16: C228; u32: C228; u64: C228
-class C229:
+    b16: C229; b32: C229; b64: C229; f32: C229; f64: C229; s16: C229; s32: C229; s64: C229; u16: C229; u32: C229; u64: C229
+class C230:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = 1.0, or all ones, where a (or each half of it) compares so to b (joined with c if so said); else 0. Needs sm_90."
 class set_0:
-    b16: C229; b32: C229; b64: C229; bf16: C229; f16: C229; f32: C229; f64: C229; s16: C229; s32: C229; s64: C229; u16: C229; u32: C229; u64: C229
+    b16: C230; b32: C230; b64: C230; bf16: C230; f16: C230; f32: C230; f64: C230; s16: C230; s32: C230; s64: C230; u16: C230; u32: C230; u64: C230
 class set_1:
-    bf16x2: C229
-class C230:
+    bf16x2: C230
+class C231:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = 1.0, or all ones, where a (or each half of it) compares so to b (joined with c if so said); else 0."
 class set_2:
-    b16: C230; b32: C230; b64: C230; f16: C230; f32: C230; f64: C230; s16: C230; s32: C230; s64: C230; u16: C230; u32: C230; u64: C230
+    b16: C231; b32: C231; b64: C231; f16: C231; f32: C231; f64: C231; s16: C231; s32: C231; s64: C231; u16: C231; u32: C231; u64: C231
 class set_3:
-    f16x2: C230
-class C231:
+    f16x2: C231
+class C232:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = 1.0, or all ones, where a compares so to b (joined with c if so said); else 0."
 class set_4:
-    b16: C231; b32: C231; b64: C231; f32: C231; f64: C231; s16: C231; s32: C231; s64: C231; u16: C231; u32: C231; u64: C231
+    b16: C232; b32: C232; b64: C232; f32: C232; f64: C232; s16: C232; s32: C232; s64: C232; u16: C232; u32: C232; u64: C232
 class set_5:
-    f16: C230; f32: C230
+    f16: C231; f32: C231
 class set_6:
-    f32: C231
+    f32: C232
 class set_7:
-    f16: C230
+    f16: C231
 class set_8:
-    f16: C230; f16x2: C230; f32: C231
+    f16: C231; f16x2: C231; f32: C232
 class set_9:
     f16: set_5; f16x2: set_3; f32: set_6; s16: set_7; s32: set_8; u16: set_7; u32: set_8
 class set_10:
-    bf16: C229; f16: C230
+    bf16: C230; f16: C231
 class set_11:
-    b16: C231; b32: C231; b64: C231; bf16: C229; bf16x2: C229; f16: C230; f16x2: C230; f32: C231; f64: C231; s16: C231; s32: C231; s64: C231; u16: C231; u32: C231; u64: C231
+    b16: C232; b32: C232; b64: C232; bf16: C230; bf16x2: C230; f16: C231; f16x2: C231; f32: C232; f64: C232; s16: C232; s32: C232; s64: C232; u16: C232; u32: C232; u64: C232
 class set_12:
     bf16: set_0; bf16x2: set_1; f16: set_2; f16x2: set_3; f32: set_4; ftz: set_9; s16: set_10; s32: set_11; u16: set_10; u32: set_11
-class C232:
+class C233:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = 1.0, or all ones, where a (or each half of it) compares so to b (joined with c if so said); else 0. Needs sm_90."
 class set_13:
-    b16: C232; b32: C232; b64: C232; bf16: C232; f16: C232; f32: C232; f64: C232; s16: C232; s32: C232; s64: C232; u16: C232; u32: C232; u64: C232
+    b16: C233; b32: C233; b64: C233; bf16: C233; f16: C233; f32: C233; f64: C233; s16: C233; s32: C233; s64: C233; u16: C233; u32: C233; u64: C233
 class set_14:
-    bf16x2: C232
-class C233:
+    bf16x2: C233
+class C234:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = 1.0, or all ones, where a (or each half of it) compares so to b (joined with c if so said); else 0."
 class set_15:
-    b16: C233; b32: C233; b64: C233; f16: C233; f32: C233; f64: C233; s16: C233; s32: C233; s64: C233; u16: C233; u32: C233; u64: C233
+    b16: C234; b32: C234; b64: C234; f16: C234; f32: C234; f64: C234; s16: C234; s32: C234; s64: C234; u16: C234; u32: C234; u64: C234
 class set_16:
-    f16x2: C233
-class C234:
+    f16x2: C234
+class C235:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = 1.0, or all ones, where a compares so to b (joined with c if so said); else 0."
 class set_17:
-    b16: C234; b32: C234; b64: C234; f32: C234; f64: C234; s16: C234; s32: C234; s64: C234; u16: C234; u32: C234; u64: C234
+    b16: C235; b32: C235; b64: C235; f32: C235; f64: C235; s16: C235; s32: C235; s64: C235; u16: C235; u32: C235; u64: C235
 class set_18:
-    f16: C233; f32: C233
+    f16: C234; f32: C234
 class set_19:
-    f32: C234
+    f32: C235
 class set_20:
-    f16: C233
+    f16: C234
 class set_21:
-    f16: C233; f16x2: C233; f32: C234
+    f16: C234; f16x2: C234; f32: C235
 class set_22:
     f16: set_18; f16x2: set_16; f32: set_19; s16: set_20; s32: set_21; u16: set_20; u32: set_21
 class set_23:
-    bf16: C232; f16: C233
+    bf16: C233; f16: C234
 class set_24:
-    b16: C234; b32: C234; b64: C234; bf16: C232; bf16x2: C232; f16: C233; f16x2: C233; f32: C234; f64: C234; s16: C234; s32: C234; s64: C234; u16: C234; u32: C234; u64: C234
+    b16: C235; b32: C235; b64: C235; bf16: C233; bf16x2: C233; f16: C234; f16x2: C234; f32: C235; f64: C235; s16: C235; s32: C235; s64: C235; u16: C235; u32: C235; u64: C235
 class set_25:
     and_: set_12; bf16: set_13; bf16x2: set_14; f16: set_15; f16x2: set_16; f32: set_17; ftz: set_22; or_: set_12; s16: set_23; s32: set_24; u16: set_23; u32: set_24; xor: set_12
 class set_26:
-    bf16: C229; f16: C229; f32: C229; f64: C229
+    bf16: C230; f16: C230; f32: C230; f64: C230
 class set_27:
-    f16: C230; f32: C230; f64: C230
+    f16: C231; f32: C231; f64: C231
 class set_28:
-    f32: C231; f64: C231
+    f32: C232; f64: C232
 class set_29:
-    bf16: C229; bf16x2: C229; f16: C230; f16x2: C230; f32: C231; f64: C231
+    bf16: C230; bf16x2: C230; f16: C231; f16x2: C231; f32: C232; f64: C232
 class set_30:
     bf16: set_26; bf16x2: set_1; f16: set_27; f16x2: set_3; f32: set_28; ftz: set_9; s16: set_10; s32: set_29; u16: set_10; u32: set_29
 class set_31:
-    bf16: C232; f16: C232; f32: C232; f64: C232
+    bf16: C233; f16: C233; f32: C233; f64: C233
 class set_32:
-    f16: C233; f32: C233; f64: C233
+    f16: C234; f32: C234; f64: C234
 class set_33:
-    f32: C234; f64: C234
+    f32: C235; f64: C235
 class set_34:
-    bf16: C232; bf16x2: C232; f16: C233; f16x2: C233; f32: C234; f64: C234
+    bf16: C233; bf16x2: C233; f16: C234; f16x2: C234; f32: C235; f64: C235
 class set_35:
     and_: set_30; bf16: set_31; bf16x2: set_14; f16: set_32; f16x2: set_16; f32: set_33; ftz: set_22; or_: set_30; s16: set_23; s32: set_34; u16: set_23; u32: set_34; xor: set_30
 class set_36:
-    bf16: C229; f16: C229; f32: C229; f64: C229; s16: C229; s32: C229; s64: C229; u16: C229; u32: C229; u64: C229
+    bf16: C230; f16: C230; f32: C230; f64: C230; s16: C230; s32: C230; s64: C230; u16: C230; u32: C230; u64: C230
 class set_37:
-    f16: C230; f32: C230; f64: C230; s16: C230; s32: C230; s64: C230; u16: C230; u32: C230; u64: C230
+    f16: C231; f32: C231; f64: C231; s16: C231; s32: C231; s64: C231; u16: C231; u32: C231; u64: C231
 class set_38:
-    f32: C231; f64: C231; s16: C231; s32: C231; s64: C231; u16: C231; u32: C231; u64: C231
+    f32: C232; f64: C232; s16: C232; s32: C232; s64: C232; u16: C232; u32: C232; u64: C232
 class set_39:
-    bf16: C229; bf16x2: C229; f16: C230; f16x2: C230; f32: C231; f64: C231; s16: C231; s32: C231; s64: C231; u16: C231; u32: C231; u64: C231
+    bf16: C230; bf16x2: C230; f16: C231; f16x2: C231; f32: C232; f64: C232; s16: C232; s32: C232; s64: C232; u16: C232; u32: C232; u64: C232
 class set_40:
     bf16: set_36; bf16x2: set_1; f16: set_37; f16x2: set_3; f32: set_38; ftz: set_9; s16: set_10; s32: set_39; u16: set_10; u32: set_39
 class set_41:
-    bf16: C232; f16: C232; f32: C232; f64: C232; s16: C232; s32: C232; s64: C232; u16: C232; u32: C232; u64: C232
+    bf16: C233; f16: C233; f32: C233; f64: C233; s16: C233; s32: C233; s64: C233; u16: C233; u32: C233; u64: C233
 class set_42:
-    f16: C233; f32: C233; f64: C233; s16: C233; s32: C233; s64: C233; u16: C233; u32: C233; u64: C233
+    f16: C234; f32: C234; f64: C234; s16: C234; s32: C234; s64: C234; u16: C234; u32: C234; u64: C234
 class set_43:
-    f32: C234; f64: C234; s16: C234; s32: C234; s64: C234; u16: C234; u32: C234; u64: C234
+    f32: C235; f64: C235; s16: C235; s32: C235; s64: C235; u16: C235; u32: C235; u64: C235
 class set_44:
-    bf16: C232; bf16x2: C232; f16: C233; f16x2: C233; f32: C234; f64: C234; s16: C234; s32: C234; s64: C234; u16: C234; u32: C234; u64: C234
+    bf16: C233; bf16x2: C233; f16: C234; f16x2: C234; f32: C235; f64: C235; s16: C235; s32: C235; s64: C235; u16: C235; u32: C235; u64: C235
 class set_45:
     and_: set_40; bf16: set_41; bf16x2: set_14; f16: set_42; f16x2: set_16; f32: set_43; ftz: set_22; or_: set_40; s16: set_23; s32: set_44; u16: set_23; u32: set_44; xor: set_40
 class set_46:
-    u16: C229; u32: C229; u64: C229
-class set_47:
     u16: C230; u32: C230; u64: C230
-class set_48:
+class set_47:
     u16: C231; u32: C231; u64: C231
+class set_48:
+    u16: C232; u32: C232; u64: C232
 class set_49:
     bf16: set_46; f16: set_47; f32: set_48; s32: set_48; u32: set_48
 class set_50:
-    u16: C232; u32: C232; u64: C232
-class set_51:
     u16: C233; u32: C233; u64: C233
-class set_52:
+class set_51:
     u16: C234; u32: C234; u64: C234
+class set_52:
+    u16: C235; u32: C235; u64: C235
 class set_53:
     and_: set_49; bf16: set_50; f16: set_51; f32: set_52; or_: set_49; s32: set_52; u32: set_52; xor: set_49
 class set_54:
     eq: set_25; equ: set_35; ge: set_45; geu: set_35; gt: set_45; gtu: set_35; hi: set_53; hs: set_53; le: set_45; leu: set_35; lo: set_53; ls: set_53; lt: set_45; ltu: set_35; nan: set_35; ne: set_25; neu: set_35; num: set_35
-class C235:
+class C236:
     def __call__(self, count: In, /, *, guard: Guard = ...) -> None:
         "Gives registers of the warps back (dec), or waits for more (inc), so that each thread has `count`. Needs sm_90a or sm_100f or sm_110f or sm_120f."
 class setmaxnreg_0:
-    u32: C235
+    u32: C236
 class setmaxnreg_1:
     aligned: setmaxnreg_0
 class setmaxnreg_2:
     sync: setmaxnreg_1
 class setmaxnreg_3:
     dec: setmaxnreg_2; inc: setmaxnreg_2
-class C236:
+class C237:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ..., pair: bool = ...) -> Any:
         "p = whether a compares so to b, q = whether not; with a Boolean operation, each joined with c."
-class C237:
+class C238:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "p = whether a compares so to b, joined with c if there is a Boolean operation. Needs sm_90."
-class C238:
+class C239:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ..., pair: bool = ...) -> Any:
         "p, q = whether the low and the high half of a compare so to those of b, joined with c if so said. Needs sm_90."
-class C239:
+class C240:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "p = whether a compares so to b, joined with c if there is a Boolean operation."
-class C240:
+class C241:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ..., pair: bool = ...) -> Any:
         "p, q = whether the low and the high half of a compare so to those of b, joined with c if so said."
 class setp_0:
-    f16: C239; f16x2: C240; f32: C236
+    f16: C240; f16x2: C241; f32: C237
 class setp_1:
-    b16: C236; b32: C236; b64: C236; bf16: C237; bf16x2: C238; f16: C239; f16x2: C240; f32: C236; f64: C236; ftz: setp_0; s16: C236; s32: C236; s64: C236; u16: C236; u32: C236; u64: C236
-class C241:
+    b16: C237; b32: C237; b64: C237; bf16: C238; bf16x2: C239; f16: C240; f16x2: C241; f32: C237; f64: C237; ftz: setp_0; s16: C237; s32: C237; s64: C237; u16: C237; u32: C237; u64: C237
+class C242:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ..., pair: bool = ...) -> Any:
         "p = whether a compares so to b, q = whether not; with a Boolean operation, each joined with c."
-class C242:
+class C243:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "p = whether a compares so to b, joined with c if there is a Boolean operation. Needs sm_90."
-class C243:
+class C244:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ..., pair: bool = ...) -> Any:
         "p, q = whether the low and the high half of a compare so to those of b, joined with c if so said. Needs sm_90."
-class C244:
+class C245:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "p = whether a compares so to b, joined with c if there is a Boolean operation."
-class C245:
+class C246:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ..., pair: bool = ...) -> Any:
         "p, q = whether the low and the high half of a compare so to those of b, joined with c if so said."
 class setp_2:
-    f16: C244; f16x2: C245; f32: C241
+    f16: C245; f16x2: C246; f32: C242
 class setp_3:
-    and_: setp_1; b16: C241; b32: C241; b64: C241; bf16: C242; bf16x2: C243; f16: C244; f16x2: C245; f32: C241; f64: C241; ftz: setp_2; or_: setp_1; s16: C241; s32: C241; s64: C241; u16: C241; u32: C241; u64: C241; xor: setp_1
+    and_: setp_1; b16: C242; b32: C242; b64: C242; bf16: C243; bf16x2: C244; f16: C245; f16x2: C246; f32: C242; f64: C242; ftz: setp_2; or_: setp_1; s16: C242; s32: C242; s64: C242; u16: C242; u32: C242; u64: C242; xor: setp_1
 class setp_4:
-    bf16: C237; bf16x2: C238; f16: C239; f16x2: C240; f32: C236; f64: C236; ftz: setp_0
+    bf16: C238; bf16x2: C239; f16: C240; f16x2: C241; f32: C237; f64: C237; ftz: setp_0
 class setp_5:
-    and_: setp_4; bf16: C242; bf16x2: C243; f16: C244; f16x2: C245; f32: C241; f64: C241; ftz: setp_2; or_: setp_4; xor: setp_4
+    and_: setp_4; bf16: C243; bf16x2: C244; f16: C245; f16x2: C246; f32: C242; f64: C242; ftz: setp_2; or_: setp_4; xor: setp_4
 class setp_6:
-    bf16: C237; bf16x2: C238; f16: C239; f16x2: C240; f32: C236; f64: C236; ftz: setp_0; s16: C236; s32: C236; s64: C236; u16: C236; u32: C236; u64: C236
+    bf16: C238; bf16x2: C239; f16: C240; f16x2: C241; f32: C237; f64: C237; ftz: setp_0; s16: C237; s32: C237; s64: C237; u16: C237; u32: C237; u64: C237
 class setp_7:
-    and_: setp_6; bf16: C242; bf16x2: C243; f16: C244; f16x2: C245; f32: C241; f64: C241; ftz: setp_2; or_: setp_6; s16: C241; s32: C241; s64: C241; u16: C241; u32: C241; u64: C241; xor: setp_6
+    and_: setp_6; bf16: C243; bf16x2: C244; f16: C245; f16x2: C246; f32: C242; f64: C242; ftz: setp_2; or_: setp_6; s16: C242; s32: C242; s64: C242; u16: C242; u32: C242; u64: C242; xor: setp_6
 class setp_8:
-    u16: C236; u32: C236; u64: C236
+    u16: C237; u32: C237; u64: C237
 class setp_9:
-    and_: setp_8; or_: setp_8; u16: C241; u32: C241; u64: C241; xor: setp_8
+    and_: setp_8; or_: setp_8; u16: C242; u32: C242; u64: C242; xor: setp_8
 class setp_10:
     eq: setp_3; equ: setp_5; ge: setp_7; geu: setp_5; gt: setp_7; gtu: setp_5; hi: setp_9; hs: setp_9; le: setp_7; leu: setp_5; lo: setp_9; ls: setp_9; lt: setp_7; ltu: setp_5; nan: setp_5; ne: setp_3; neu: setp_5; num: setp_5
-class C246:
+class C247:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the high half of {b, a} << c, or the low half of {b, a} >> c; c modulo 32 (.wrap) or 32 at most (.clamp)."
 class shf_0:
-    b32: C246
+    b32: C247
 class shf_1:
     clamp: shf_0; wrap: shf_0
 class shf_2:
     l: shf_1; r: shf_1
-class C247:
+class C248:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ..., pair: bool = ...) -> Any:
         "d = a of another lane, p = whether that lane is in reach; if not, d = a of the lane itself."
 class shfl_0:
-    b32: C247
-class C248:
+    b32: C248
+class C249:
     def __call__(self, a: In, b: In, c: In, membermask: In, /, *, out: Out = ..., guard: Guard = ..., pair: bool = ...) -> Any:
         "d = a of another lane, p = whether that lane is in reach; if not, d = a of the lane itself."
 class shfl_1:
-    b32: C248
+    b32: C249
 class shfl_2:
     bfly: shfl_1; down: shfl_1; idx: shfl_1; up: shfl_1
 class shfl_3:
     bfly: shfl_0; down: shfl_0; idx: shfl_0; sync: shfl_2; up: shfl_0
-class C249:
+class C250:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a << b; 0 for a shift of the full width or more."
 class shl_0:
-    b16: C249; b32: C249; b64: C249
-class C250:
+    b16: C250; b32: C250; b64: C250
+class C251:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a >> b, filled with the sign for signed types and zeros for others, also past the full width."
 class shr_0:
-    b16: C250; b32: C250; b64: C250; s16: C250; s32: C250; s64: C250; u16: C250; u32: C250; u64: C250
-class C251:
+    b16: C251; b32: C251; b64: C251; s16: C251; s32: C251; s64: C251; u16: C251; u32: C251; u64: C251
+class C252:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the sine of a, in radians."
 class sin_0:
-    f32: C251
+    f32: C252
 class sin_1:
-    f32: C251; ftz: sin_0
+    f32: C252; ftz: sin_0
 class sin_2:
     approx: sin_1
-class C252:
+class C253:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a where c >= 0, else b."
 class slct_0:
-    f32: C252; s32: C252
+    f32: C253; s32: C253
 class slct_1:
-    f32: C252
+    f32: C253
 class slct_2:
     b16: slct_1; b32: slct_1; b64: slct_1; f32: slct_1; f64: slct_1; s16: slct_1; s32: slct_1; s64: slct_1; u16: slct_1; u32: slct_1; u64: slct_1
 class slct_3:
     b16: slct_0; b32: slct_0; b64: slct_0; f32: slct_0; f64: slct_0; ftz: slct_2; s16: slct_0; s32: slct_0; s64: slct_0; u16: slct_0; u32: slct_0; u64: slct_0
-class C253:
+class C254:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the square root of a, with a relative error of 2^-23."
 class sqrt_0:
-    f32: C253
+    f32: C254
 class sqrt_1:
-    f32: C253; ftz: sqrt_0
-class C254:
+    f32: C254; ftz: sqrt_0
+class C255:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the square root of a."
 class sqrt_2:
-    f32: C254
+    f32: C255
 class sqrt_3:
-    f32: C254; f64: C254; ftz: sqrt_2
+    f32: C255; f64: C255; ftz: sqrt_2
 class sqrt_4:
     approx: sqrt_1; rm: sqrt_3; rn: sqrt_3; rp: sqrt_3; rz: sqrt_3
-class C255:
+class C256:
     def __call__(self, a: In, b: In, policy: In = ..., /, *, guard: Guard = ...) -> None:
         "The value b goes to an address."
 class st_0:
-    b16: C255; b32: C255; b64: C255; b8: C255; f32: C255; f64: C255; s16: C255; s32: C255; s64: C255; s8: C255; u16: C255; u32: C255; u64: C255; u8: C255
+    b16: C256; b32: C256; b64: C256; b8: C256; f32: C256; f64: C256; s16: C256; s32: C256; s64: C256; s8: C256; u16: C256; u32: C256; u64: C256; u8: C256
 class st_1:
-    b32: C255; f32: C255; s32: C255; u32: C255
+    b32: C256; f32: C256; s32: C256; u32: C256
 class st_2:
-    b128: C255; b16: C255; b32: C255; b64: C255; b8: C255; f32: C255; f64: C255; s16: C255; s32: C255; s64: C255; s8: C255; u16: C255; u32: C255; u64: C255; u8: C255; v2: st_0; v4: st_0; v8: st_1
+    b128: C256; b16: C256; b32: C256; b64: C256; b8: C256; f32: C256; f64: C256; s16: C256; s32: C256; s64: C256; s8: C256; u16: C256; u32: C256; u64: C256; u8: C256; v2: st_0; v4: st_0; v8: st_1
 class st_3:
-    b64: C255; f64: C255; s64: C255; u64: C255
+    b64: C256; f64: C256; s64: C256; u64: C256
 class st_4:
     v4: st_3; v8: st_1
 class st_5:
     L2__cache_hint: st_4; v4: st_3; v8: st_1
 class st_6:
-    L2__cache_hint: st_2; L2__evict_first: st_5; L2__evict_last: st_5; L2__evict_normal: st_5; b128: C255; b16: C255; b32: C255; b64: C255; b8: C255; f32: C255; f64: C255; s16: C255; s32: C255; s64: C255; s8: C255; u16: C255; u32: C255; u64: C255; u8: C255; v2: st_0; v4: st_0; v8: st_1
-class C256:
+    L2__cache_hint: st_2; L2__evict_first: st_5; L2__evict_last: st_5; L2__evict_normal: st_5; b128: C256; b16: C256; b32: C256; b64: C256; b8: C256; f32: C256; f64: C256; s16: C256; s32: C256; s64: C256; s8: C256; u16: C256; u32: C256; u64: C256; u8: C256; v2: st_0; v4: st_0; v8: st_1
+class C257:
     def __call__(self, a: In, b: In, mbarrier: In, /, *, guard: Guard = ...) -> None:
         "The value b goes to shared memory of a block of the cluster, or (.release) to global memory. Needs sm_90."
 class st_7:
-    b32: C256; b64: C256; f32: C256; f64: C256; s32: C256; s64: C256; u32: C256; u64: C256
+    b32: C257; b64: C257; f32: C257; f64: C257; s32: C257; s64: C257; u32: C257; u64: C257
 class st_8:
-    b32: C256; f32: C256; s32: C256; u32: C256
+    b32: C257; f32: C257; s32: C257; u32: C257
 class st_9:
-    b32: C256; b64: C256; f32: C256; f64: C256; s32: C256; s64: C256; u32: C256; u64: C256; v2: st_7; v4: st_8
-class C257:
+    b32: C257; b64: C257; f32: C257; f64: C257; s32: C257; s64: C257; u32: C257; u64: C257; v2: st_7; v4: st_8
+class C258:
     def __call__(self, a: In, b: In, /, *, guard: Guard = ...) -> None:
         "The value b goes to shared memory of a block of the cluster, or (.release) to global memory. Needs sm_100."
 class st_10:
-    b32: C257; b64: C257; f32: C257; f64: C257; s32: C257; s64: C257; u32: C257; u64: C257
+    b32: C258; b64: C258; f32: C258; f64: C258; s32: C258; s64: C258; u32: C258; u64: C258
 class st_11:
-    b32: C257; b64: C257; f32: C257; f64: C257; global_: st_10; s32: C257; s64: C257; u32: C257; u64: C257
+    b32: C258; b64: C258; f32: C258; f64: C258; global_: st_10; s32: C258; s64: C258; u32: C258; u64: C258
 class st_12:
     gpu: st_11; sys: st_11
 class st_13:
@@ -2633,76 +2636,76 @@ class st_15:
     mbarrier__complete_tx__bytes: st_9; shared__cluster: st_14
 class st_16:
     mbarrier__complete_tx__bytes: st_9; mmio: st_13; release: st_12; shared__cluster: st_14; weak: st_15
-class C258:
+class C259:
     def __call__(self, dst: In, size: In, value: In, /, *, guard: Guard = ...) -> None:
         "Fills `size` bytes of shared memory with zeros. Needs sm_100."
-class st_17(C258):
-    shared__cta: C258
-class st_18(C258):
-    shared__cta: C258; weak: st_17
+class st_17(C259):
+    shared__cta: C259
+class st_18(C259):
+    shared__cta: C259; weak: st_17
 class st_19:
-    L2__cache_hint: st_2; b128: C255; b16: C255; b32: C255; b64: C255; b8: C255; f32: C255; f64: C255; s16: C255; s32: C255; s64: C255; s8: C255; u16: C255; u32: C255; u64: C255; u8: C255; v2: st_0; v4: st_0; v8: st_1
+    L2__cache_hint: st_2; b128: C256; b16: C256; b32: C256; b64: C256; b8: C256; f32: C256; f64: C256; s16: C256; s32: C256; s64: C256; s8: C256; u16: C256; u32: C256; u64: C256; u8: C256; v2: st_0; v4: st_0; v8: st_1
 class st_20:
-    L1__evict_first: st_6; L1__evict_last: st_6; L1__evict_normal: st_6; L1__evict_unchanged: st_6; L1__no_allocate: st_6; L2__cache_hint: st_2; L2__evict_first: st_5; L2__evict_last: st_5; L2__evict_normal: st_5; b128: C255; b16: C255; b32: C255; b64: C255; b8: C255; cg: st_19; cs: st_19; f32: C255; f64: C255; s16: C255; s32: C255; s64: C255; s8: C255; u16: C255; u32: C255; u64: C255; u8: C255; v2: st_0; v4: st_0; v8: st_1; wb: st_19; wt: st_19
+    L1__evict_first: st_6; L1__evict_last: st_6; L1__evict_normal: st_6; L1__evict_unchanged: st_6; L1__no_allocate: st_6; L2__cache_hint: st_2; L2__evict_first: st_5; L2__evict_last: st_5; L2__evict_normal: st_5; b128: C256; b16: C256; b32: C256; b64: C256; b8: C256; cg: st_19; cs: st_19; f32: C256; f64: C256; s16: C256; s32: C256; s64: C256; s8: C256; u16: C256; u32: C256; u64: C256; u8: C256; v2: st_0; v4: st_0; v8: st_1; wb: st_19; wt: st_19
 class st_21:
-    b16: C255; b32: C255; b8: C255; f32: C255; s16: C255; s32: C255; s8: C255; u16: C255; u32: C255; u8: C255
+    b16: C256; b32: C256; b8: C256; f32: C256; s16: C256; s32: C256; s8: C256; u16: C256; u32: C256; u8: C256
 class st_22:
-    b128: C255; b16: C255; b32: C255; b64: C255; b8: C255; f32: C255; f64: C255; s16: C255; s32: C255; s64: C255; s8: C255; u16: C255; u32: C255; u64: C255; u8: C255; v2: st_0; v4: st_21
+    b128: C256; b16: C256; b32: C256; b64: C256; b8: C256; f32: C256; f64: C256; s16: C256; s32: C256; s64: C256; s8: C256; u16: C256; u32: C256; u64: C256; u8: C256; v2: st_0; v4: st_21
 class st_23:
-    b128: C255; b16: C255; b32: C255; b64: C255; b8: C255; cg: st_22; cs: st_22; f32: C255; f64: C255; s16: C255; s32: C255; s64: C255; s8: C255; u16: C255; u32: C255; u64: C255; u8: C255; v2: st_0; v4: st_21; wb: st_22; wt: st_22
-class C259:
+    b128: C256; b16: C256; b32: C256; b64: C256; b8: C256; cg: st_22; cs: st_22; f32: C256; f64: C256; s16: C256; s32: C256; s64: C256; s8: C256; u16: C256; u32: C256; u64: C256; u8: C256; v2: st_0; v4: st_21; wb: st_22; wt: st_22
+class C260:
     def __call__(self, a: In, b: In, /, *, guard: Guard = ...) -> None:
         "The value b goes to an address."
 class st_24:
-    b128: C259; b16: C259; b32: C259; b64: C259; b8: C259; f32: C259; f64: C259; s16: C259; s32: C259; s64: C259; s8: C259; u16: C259; u32: C259; u64: C259; u8: C259
+    b128: C260; b16: C260; b32: C260; b64: C260; b8: C260; f32: C260; f64: C260; s16: C260; s32: C260; s64: C260; s8: C260; u16: C260; u32: C260; u64: C260; u8: C260
 class st_25:
-    b128: C259; b16: C259; b32: C259; b64: C259; b8: C259; f32: C259; f64: C259; global_: st_24; s16: C259; s32: C259; s64: C259; s8: C259; u16: C259; u32: C259; u64: C259; u8: C259
+    b128: C260; b16: C260; b32: C260; b64: C260; b8: C260; f32: C260; f64: C260; global_: st_24; s16: C260; s32: C260; s64: C260; s8: C260; u16: C260; u32: C260; u64: C260; u8: C260
 class st_26:
     sys: st_25
 class st_27:
     relaxed: st_26
 class st_28:
-    L1__evict_first: st_6; L1__evict_last: st_6; L1__evict_normal: st_6; L1__evict_unchanged: st_6; L1__no_allocate: st_6; L2__cache_hint: st_2; L2__evict_first: st_5; L2__evict_last: st_5; L2__evict_normal: st_5; b128: C255; b16: C255; b32: C255; b64: C255; b8: C255; f32: C255; f64: C255; s16: C255; s32: C255; s64: C255; s8: C255; u16: C255; u32: C255; u64: C255; u8: C255; v2: st_0; v4: st_0; v8: st_1
+    L1__evict_first: st_6; L1__evict_last: st_6; L1__evict_normal: st_6; L1__evict_unchanged: st_6; L1__no_allocate: st_6; L2__cache_hint: st_2; L2__evict_first: st_5; L2__evict_last: st_5; L2__evict_normal: st_5; b128: C256; b16: C256; b32: C256; b64: C256; b8: C256; f32: C256; f64: C256; s16: C256; s32: C256; s64: C256; s8: C256; u16: C256; u32: C256; u64: C256; u8: C256; v2: st_0; v4: st_0; v8: st_1
 class st_29:
-    L1__evict_first: st_6; L1__evict_last: st_6; L1__evict_normal: st_6; L1__evict_unchanged: st_6; L1__no_allocate: st_6; L2__cache_hint: st_2; L2__evict_first: st_5; L2__evict_last: st_5; L2__evict_normal: st_5; b128: C255; b16: C255; b32: C255; b64: C255; b8: C255; f32: C255; f64: C255; global_: st_28; s16: C255; s32: C255; s64: C255; s8: C255; shared: st_22; shared__cluster: st_22; shared__cta: st_22; u16: C255; u32: C255; u64: C255; u8: C255; v2: st_0; v4: st_0; v8: st_1
+    L1__evict_first: st_6; L1__evict_last: st_6; L1__evict_normal: st_6; L1__evict_unchanged: st_6; L1__no_allocate: st_6; L2__cache_hint: st_2; L2__evict_first: st_5; L2__evict_last: st_5; L2__evict_normal: st_5; b128: C256; b16: C256; b32: C256; b64: C256; b8: C256; f32: C256; f64: C256; global_: st_28; s16: C256; s32: C256; s64: C256; s8: C256; shared: st_22; shared__cluster: st_22; shared__cta: st_22; u16: C256; u32: C256; u64: C256; u8: C256; v2: st_0; v4: st_0; v8: st_1
 class st_30:
     cluster: st_29; cta: st_29; gpu: st_29; sys: st_29
 class st_31:
-    b16: C259; b32: C259; b64: C259; b8: C259; f32: C259; f64: C259; s16: C259; s32: C259; s64: C259; s8: C259; u16: C259; u32: C259; u64: C259; u8: C259
+    b16: C260; b32: C260; b64: C260; b8: C260; f32: C260; f64: C260; s16: C260; s32: C260; s64: C260; s8: C260; u16: C260; u32: C260; u64: C260; u8: C260
 class st_32:
-    b32: C259; f32: C259; s32: C259; u32: C259
+    b32: C260; f32: C260; s32: C260; u32: C260
 class st_33:
-    b128: C259; b16: C259; b32: C259; b64: C259; b8: C259; f32: C259; f64: C259; s16: C259; s32: C259; s64: C259; s8: C259; u16: C259; u32: C259; u64: C259; u8: C259; v2: st_31; v4: st_31; v8: st_32
+    b128: C260; b16: C260; b32: C260; b64: C260; b8: C260; f32: C260; f64: C260; s16: C260; s32: C260; s64: C260; s8: C260; u16: C260; u32: C260; u64: C260; u8: C260; v2: st_31; v4: st_31; v8: st_32
 class st_34:
-    b16: C259; b32: C259; b8: C259; f32: C259; s16: C259; s32: C259; s8: C259; u16: C259; u32: C259; u8: C259
+    b16: C260; b32: C260; b8: C260; f32: C260; s16: C260; s32: C260; s8: C260; u16: C260; u32: C260; u8: C260
 class st_35:
-    b128: C259; b16: C259; b32: C259; b64: C259; b8: C259; f32: C259; f64: C259; s16: C259; s32: C259; s64: C259; s8: C259; u16: C259; u32: C259; u64: C259; u8: C259; v2: st_31; v4: st_34
+    b128: C260; b16: C260; b32: C260; b64: C260; b8: C260; f32: C260; f64: C260; s16: C260; s32: C260; s64: C260; s8: C260; u16: C260; u32: C260; u64: C260; u8: C260; v2: st_31; v4: st_34
 class st_36:
-    b128: C259; b16: C259; b32: C259; b64: C259; b8: C259; f32: C259; f64: C259; global_: st_33; s16: C259; s32: C259; s64: C259; s8: C259; shared: st_35; shared__cluster: st_35; shared__cta: st_35; u16: C259; u32: C259; u64: C259; u8: C259; v2: st_31; v4: st_31; v8: st_32
+    b128: C260; b16: C260; b32: C260; b64: C260; b8: C260; f32: C260; f64: C260; global_: st_33; s16: C260; s32: C260; s64: C260; s8: C260; shared: st_35; shared__cluster: st_35; shared__cta: st_35; u16: C260; u32: C260; u64: C260; u8: C260; v2: st_31; v4: st_31; v8: st_32
 class st_37:
-    L1__evict_first: st_6; L1__evict_last: st_6; L1__evict_normal: st_6; L1__evict_unchanged: st_6; L1__no_allocate: st_6; L2__cache_hint: st_2; L2__evict_first: st_5; L2__evict_last: st_5; L2__evict_normal: st_5; b128: C255; b16: C255; b32: C255; b64: C255; b8: C255; cg: st_19; cs: st_19; f32: C255; f64: C255; global_: st_20; local: st_23; param: st_23; param__func: st_23; s16: C255; s32: C255; s64: C255; s8: C255; shared: st_23; shared__cluster: st_23; shared__cta: st_23; u16: C255; u32: C255; u64: C255; u8: C255; v2: st_0; v4: st_0; v8: st_1; wb: st_19; wt: st_19
+    L1__evict_first: st_6; L1__evict_last: st_6; L1__evict_normal: st_6; L1__evict_unchanged: st_6; L1__no_allocate: st_6; L2__cache_hint: st_2; L2__evict_first: st_5; L2__evict_last: st_5; L2__evict_normal: st_5; b128: C256; b16: C256; b32: C256; b64: C256; b8: C256; cg: st_19; cs: st_19; f32: C256; f64: C256; global_: st_20; local: st_23; param: st_23; param__func: st_23; s16: C256; s32: C256; s64: C256; s8: C256; shared: st_23; shared__cluster: st_23; shared__cta: st_23; u16: C256; u32: C256; u64: C256; u8: C256; v2: st_0; v4: st_0; v8: st_1; wb: st_19; wt: st_19
 class st_38:
-    L1__evict_first: st_6; L1__evict_last: st_6; L1__evict_normal: st_6; L1__evict_unchanged: st_6; L1__no_allocate: st_6; L2__cache_hint: st_2; L2__evict_first: st_5; L2__evict_last: st_5; L2__evict_normal: st_5; async_: st_16; b128: C255; b16: C255; b32: C255; b64: C255; b8: C255; bulk: st_18; cg: st_19; cs: st_19; f32: C255; f64: C255; global_: st_20; local: st_23; mmio: st_27; param: st_23; param__func: st_23; relaxed: st_30; release: st_30; s16: C255; s32: C255; s64: C255; s8: C255; shared: st_23; shared__cluster: st_23; shared__cta: st_23; u16: C255; u32: C255; u64: C255; u8: C255; v2: st_0; v4: st_0; v8: st_1; volatile: st_36; wb: st_19; weak: st_37; wt: st_19
-class C260:
+    L1__evict_first: st_6; L1__evict_last: st_6; L1__evict_normal: st_6; L1__evict_unchanged: st_6; L1__no_allocate: st_6; L2__cache_hint: st_2; L2__evict_first: st_5; L2__evict_last: st_5; L2__evict_normal: st_5; async_: st_16; b128: C256; b16: C256; b32: C256; b64: C256; b8: C256; bulk: st_18; cg: st_19; cs: st_19; f32: C256; f64: C256; global_: st_20; local: st_23; mmio: st_27; param: st_23; param__func: st_23; relaxed: st_30; release: st_30; s16: C256; s32: C256; s64: C256; s8: C256; shared: st_23; shared__cluster: st_23; shared__cta: st_23; u16: C256; u32: C256; u64: C256; u8: C256; v2: st_0; v4: st_0; v8: st_1; volatile: st_36; wb: st_19; weak: st_37; wt: st_19
+class C261:
     def __call__(self, address: In, a: In, /, *, guard: Guard = ...) -> None:
         "Matrices of bytes go to rows in memory. Needs sm_100f or sm_110f or sm_120f."
 class stmatrix_0:
-    b8: C260
+    b8: C261
 class stmatrix_1:
-    b8: C260; shared: stmatrix_0; shared__cta: stmatrix_0
+    b8: C261; shared: stmatrix_0; shared__cta: stmatrix_0
 class stmatrix_2:
     trans: stmatrix_1
 class stmatrix_3:
     x1: stmatrix_2; x2: stmatrix_2; x4: stmatrix_2
-class C261:
+class C262:
     def __call__(self, address: In, a: In, /, *, guard: Guard = ...) -> None:
         "Matrices go to rows in memory: lane 4g + t has elements 2t and 2t+1 of row g; with .trans of column g. Needs sm_90."
 class stmatrix_4:
-    b16: C261
+    b16: C262
 class stmatrix_5:
-    b16: C261; shared: stmatrix_4; shared__cta: stmatrix_4
+    b16: C262; shared: stmatrix_4; shared__cta: stmatrix_4
 class stmatrix_6:
-    b16: C261; shared: stmatrix_4; shared__cta: stmatrix_4; trans: stmatrix_5
+    b16: C262; shared: stmatrix_4; shared__cta: stmatrix_4; trans: stmatrix_5
 class stmatrix_7:
     x1: stmatrix_6; x2: stmatrix_6; x4: stmatrix_6
 class stmatrix_8:
@@ -2711,104 +2714,104 @@ class stmatrix_9:
     aligned: stmatrix_8
 class stmatrix_10:
     sync: stmatrix_9
-class C262:
+class C263:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a - b. Needs sm_90."
-class C263:
+class C264:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a - b, with subc also - the borrow; .cc writes the borrow, inverted, to CC.CF."
 class sub_0:
-    s32: C263; s64: C263; u32: C263; u64: C263
-class C264:
+    s32: C264; s64: C264; u32: C264; u64: C264
+class C265:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a - b."
-class C265:
+class C266:
     def __call__(self, a: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a - b. Needs sm_100."
-class sub_1(C264):
-    bf16: C265; f16: C265
-class C266:
+class sub_1(C265):
+    bf16: C266; f16: C266
+class C267:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a - b. Needs sm_100."
 class sub_2:
-    f16: C264; f16x2: C264; f32: C264
+    f16: C265; f16x2: C265; f32: C265
 class sub_3:
-    f16: C264; f16x2: C264; f32: C264; f32x2: C266; sat: sub_2
+    f16: C265; f16x2: C265; f32: C265; f32x2: C267; sat: sub_2
 class sub_4:
-    f32: C264
+    f32: C265
 class sub_5:
-    f32: C264; f32x2: C266; sat: sub_4
+    f32: C265; f32x2: C267; sat: sub_4
 class sub_6:
     f32: sub_1
 class sub_7:
-    f32: sub_1; f32x2: C266; f64: C264; ftz: sub_5; sat: sub_6
+    f32: sub_1; f32x2: C267; f64: C265; ftz: sub_5; sat: sub_6
 class sub_8:
-    f16: C264; f16x2: C264; f32: sub_1
+    f16: C265; f16x2: C265; f32: sub_1
 class sub_9:
-    bf16: C262; bf16x2: C262; f16: C264; f16x2: C264; f32: sub_1; f32x2: C266; f64: C264; ftz: sub_3; sat: sub_8
-class C267:
+    bf16: C263; bf16x2: C263; f16: C265; f16x2: C265; f32: sub_1; f32x2: C267; f64: C265; ftz: sub_3; sat: sub_8
+class C268:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a - b, modulo 2^n; with .sat clamped to the range of s32."
 class sub_10:
-    f16: C264; f16x2: C264; f32: sub_1; s32: C267
+    f16: C265; f16x2: C265; f32: sub_1; s32: C268
 class sub_11:
-    bf16: C262; bf16x2: C262; cc: sub_0; f16: C264; f16x2: C264; f32: sub_1; f32x2: C266; f64: C264; ftz: sub_3; rm: sub_7; rn: sub_9; rp: sub_7; rz: sub_7; s16: C267; s32: C267; s64: C267; sat: sub_10; u16: C267; u32: C267; u64: C267
+    bf16: C263; bf16x2: C263; cc: sub_0; f16: C265; f16x2: C265; f32: sub_1; f32x2: C267; f64: C265; ftz: sub_3; rm: sub_7; rn: sub_9; rp: sub_7; rz: sub_7; s16: C268; s32: C268; s64: C268; sat: sub_10; u16: C268; u32: C268; u64: C268
 class subc_0:
-    s32: C263; s64: C263; u32: C263; u64: C263
+    s32: C264; s64: C264; u32: C264; u64: C264
 class subc_1:
-    cc: subc_0; s32: C263; s64: C263; u32: C263; u64: C263
-class C268:
+    cc: subc_0; s32: C264; s64: C264; u32: C264; u64: C264
+class C269:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the low b bits of a, sign- or zero-extended; b is taken modulo 32 (.wrap) or as 32 at most (.clamp)."
 class szext_0:
-    s32: C268; u32: C268
+    s32: C269; u32: C269
 class szext_1:
     clamp: szext_0; wrap: szext_0
-class C269:
+class C270:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the hyperbolic tangent of a. Needs sm_90."
-class C270:
+class C271:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the hyperbolic tangent of a."
 class tanh_0:
-    bf16: C269; bf16x2: C269; f16: C270; f16x2: C270; f32: C270
+    bf16: C270; bf16x2: C270; f16: C271; f16x2: C271; f32: C271
 class tanh_1:
     approx: tanh_0
-class C271:
+class C272:
     def __call__(self, dst: In, columns: In, /, *, guard: Guard = ...) -> None:
         "Takes columns of tensor memory, waiting until there are so many; their address goes to shared memory. Needs sm_100f or sm_110f."
 class tcgen05_0:
-    b32: C271
+    b32: C272
 class tcgen05_1:
-    b32: C271; shared__cta: tcgen05_0
+    b32: C272; shared__cta: tcgen05_0
 class tcgen05_2:
     aligned: tcgen05_1
 class tcgen05_3:
     sync: tcgen05_2
 class tcgen05_4:
     cta_group__1: tcgen05_3; cta_group__2: tcgen05_3
-class C272:
+class C273:
     def __call__(self, mbarrier: In, /, *, guard: Guard = ...) -> None:
         "Lets an mbarrier, or that of each block in `cta_mask`, count an arrival when the thread's products are done. Needs sm_100f or sm_110f."
-class C273:
+class C274:
     def __call__(self, mbarrier: In, cta_mask: In, /, *, guard: Guard = ...) -> None:
         "Lets an mbarrier, or that of each block in `cta_mask`, count an arrival when the thread's products are done. Needs sm_100f or sm_110f."
 class tcgen05_5:
-    b64: C273
+    b64: C274
 class tcgen05_6:
-    b64: C272; multicast__cluster: tcgen05_5
+    b64: C273; multicast__cluster: tcgen05_5
 class tcgen05_7:
-    b64: C272; multicast__cluster: tcgen05_5; shared__cluster: tcgen05_6
+    b64: C273; multicast__cluster: tcgen05_5; shared__cluster: tcgen05_6
 class tcgen05_8:
     mbarrier__arrive__one: tcgen05_7
 class tcgen05_9:
     cta_group__1: tcgen05_8; cta_group__2: tcgen05_8
-class C274:
+class C275:
     def __call__(self, address: In, source_desc: In, /, *, guard: Guard = ...) -> None:
         "Copies what a descriptor names in shared memory to tensor memory; elements of 4 or 6 bits may become bytes. Needs sm_100f or sm_110f."
 class tcgen05_10:
-    b4x16_p64: C274; b6x16_p32: C274
-class tcgen05_11(C274):
+    b4x16_p64: C275; b6x16_p32: C275
+class tcgen05_11(C275):
     b8x16: tcgen05_10
 class tcgen05_12:
     warpx4: tcgen05_11
@@ -2818,86 +2821,86 @@ class tcgen05_14:
     _128x128b: tcgen05_11; _128x256b: tcgen05_11; _32x128b: tcgen05_12; _4x256b: tcgen05_11; _64x128b: tcgen05_13
 class tcgen05_15:
     cta_group__1: tcgen05_14; cta_group__2: tcgen05_14
-class C275:
+class C276:
     def __call__(self, address: In, columns: In, /, *, guard: Guard = ...) -> None:
         "Gives columns of tensor memory back. Needs sm_100f or sm_110f."
 class tcgen05_16:
-    b32: C275
+    b32: C276
 class tcgen05_17:
     aligned: tcgen05_16
 class tcgen05_18:
     sync: tcgen05_17
 class tcgen05_19:
     cta_group__1: tcgen05_18; cta_group__2: tcgen05_18
-class C276:
+class C277:
     def __call__(self, *, guard: Guard = ...) -> None:
         "Orders the thread's tcgen05 instructions before, or after, what synchronises it with other threads. Needs sm_100f or sm_110f."
-class C277:
+class C278:
     def __call__(self, address: In, second_half: In, /, *, out: Out = ..., guard: Guard = ...) -> tuple[Vector, Scalar]:
         "d = tensor memory of the warp's lanes, and reduced = the least or greatest of each lane's. Needs sm_103f or sm_110f."
 class tcgen05_20:
-    f32: C277
+    f32: C278
 class tcgen05_21:
-    NaN: tcgen05_20; f32: C277
+    NaN: tcgen05_20; f32: C278
 class tcgen05_22:
-    NaN: tcgen05_20; abs: tcgen05_21; f32: C277; s32: C277; u32: C277
+    NaN: tcgen05_20; abs: tcgen05_21; f32: C278; s32: C278; u32: C278
 class tcgen05_23:
     max: tcgen05_22; min: tcgen05_22
-class C278:
+class C279:
     def __call__(self, address: In, second_half: In, /, *, out: Out = ..., guard: Guard = ...) -> tuple[Vector2, Scalar]:
         "d = tensor memory of the warp's lanes, and reduced = the least or greatest of each lane's. Needs sm_103f or sm_110f."
 class tcgen05_24:
-    f32: C278
+    f32: C279
 class tcgen05_25:
-    NaN: tcgen05_24; f32: C278
+    NaN: tcgen05_24; f32: C279
 class tcgen05_26:
-    NaN: tcgen05_24; abs: tcgen05_25; f32: C278; s32: C278; u32: C278
+    NaN: tcgen05_24; abs: tcgen05_25; f32: C279; s32: C279; u32: C279
 class tcgen05_27:
     max: tcgen05_26; min: tcgen05_26
-class C279:
+class C280:
     def __call__(self, address: In, second_half: In, /, *, out: Out = ..., guard: Guard = ...) -> tuple[Vector4, Scalar]:
         "d = tensor memory of the warp's lanes, and reduced = the least or greatest of each lane's. Needs sm_103f or sm_110f."
 class tcgen05_28:
-    f32: C279
+    f32: C280
 class tcgen05_29:
-    NaN: tcgen05_28; f32: C279
+    NaN: tcgen05_28; f32: C280
 class tcgen05_30:
-    NaN: tcgen05_28; abs: tcgen05_29; f32: C279; s32: C279; u32: C279
+    NaN: tcgen05_28; abs: tcgen05_29; f32: C280; s32: C280; u32: C280
 class tcgen05_31:
     max: tcgen05_30; min: tcgen05_30
 class tcgen05_32:
     x128: tcgen05_23; x16: tcgen05_23; x2: tcgen05_27; x32: tcgen05_23; x4: tcgen05_31; x64: tcgen05_23; x8: tcgen05_23
-class C280:
+class C281:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> tuple[Vector, Scalar]:
         "d = tensor memory of the warp's lanes, and reduced = the least or greatest of each lane's. Needs sm_103f or sm_110f."
 class tcgen05_33:
-    f32: C280
+    f32: C281
 class tcgen05_34:
-    NaN: tcgen05_33; f32: C280
+    NaN: tcgen05_33; f32: C281
 class tcgen05_35:
-    NaN: tcgen05_33; abs: tcgen05_34; f32: C280; s32: C280; u32: C280
+    NaN: tcgen05_33; abs: tcgen05_34; f32: C281; s32: C281; u32: C281
 class tcgen05_36:
     max: tcgen05_35; min: tcgen05_35
-class C281:
+class C282:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> tuple[Vector2, Scalar]:
         "d = tensor memory of the warp's lanes, and reduced = the least or greatest of each lane's. Needs sm_103f or sm_110f."
 class tcgen05_37:
-    f32: C281
+    f32: C282
 class tcgen05_38:
-    NaN: tcgen05_37; f32: C281
+    NaN: tcgen05_37; f32: C282
 class tcgen05_39:
-    NaN: tcgen05_37; abs: tcgen05_38; f32: C281; s32: C281; u32: C281
+    NaN: tcgen05_37; abs: tcgen05_38; f32: C282; s32: C282; u32: C282
 class tcgen05_40:
     max: tcgen05_39; min: tcgen05_39
-class C282:
+class C283:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> tuple[Vector4, Scalar]:
         "d = tensor memory of the warp's lanes, and reduced = the least or greatest of each lane's. Needs sm_103f or sm_110f."
 class tcgen05_41:
-    f32: C282
+    f32: C283
 class tcgen05_42:
-    NaN: tcgen05_41; f32: C282
+    NaN: tcgen05_41; f32: C283
 class tcgen05_43:
-    NaN: tcgen05_41; abs: tcgen05_42; f32: C282; s32: C282; u32: C282
+    NaN: tcgen05_41; abs: tcgen05_42; f32: C283; s32: C283; u32: C283
 class tcgen05_44:
     max: tcgen05_43; min: tcgen05_43
 class tcgen05_45:
@@ -2908,68 +2911,68 @@ class tcgen05_47:
     aligned: tcgen05_46
 class tcgen05_48:
     sync: tcgen05_47
-class C283:
+class C284:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = tensor memory of the warp's lanes, once the thread has waited by tcgen05.wait::ld. Needs sm_100f or sm_110f."
 class tcgen05_49:
-    b32: C283
+    b32: C284
 class tcgen05_50:
-    b32: C283; pack__16b: tcgen05_49
-class C284:
+    b32: C284; pack__16b: tcgen05_49
+class C285:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector:
         "d = tensor memory of the warp's lanes, once the thread has waited by tcgen05.wait::ld. Needs sm_100f or sm_110f."
 class tcgen05_51:
-    b32: C284
+    b32: C285
 class tcgen05_52:
-    b32: C284; pack__16b: tcgen05_51
-class C285:
+    b32: C285; pack__16b: tcgen05_51
+class C286:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = tensor memory of the warp's lanes, once the thread has waited by tcgen05.wait::ld. Needs sm_100f or sm_110f."
 class tcgen05_53:
-    b32: C285
+    b32: C286
 class tcgen05_54:
-    b32: C285; pack__16b: tcgen05_53
+    b32: C286; pack__16b: tcgen05_53
 class tcgen05_55:
     x1: tcgen05_50; x16: tcgen05_52; x2: tcgen05_54; x32: tcgen05_52; x4: tcgen05_52; x64: tcgen05_52; x8: tcgen05_52
 class tcgen05_56:
     x1: tcgen05_54; x16: tcgen05_52; x2: tcgen05_52; x32: tcgen05_52; x4: tcgen05_52; x8: tcgen05_52
-class C286:
+class C287:
     def __call__(self, address: In, second_half: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = tensor memory of the warp's lanes, once the thread has waited by tcgen05.wait::ld. Needs sm_100f or sm_110f."
 class tcgen05_57:
-    b32: C286
+    b32: C287
 class tcgen05_58:
-    b32: C286; pack__16b: tcgen05_57
-class C287:
+    b32: C287; pack__16b: tcgen05_57
+class C288:
     def __call__(self, address: In, second_half: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector:
         "d = tensor memory of the warp's lanes, once the thread has waited by tcgen05.wait::ld. Needs sm_100f or sm_110f."
 class tcgen05_59:
-    b32: C287
+    b32: C288
 class tcgen05_60:
-    b32: C287; pack__16b: tcgen05_59
-class C288:
+    b32: C288; pack__16b: tcgen05_59
+class C289:
     def __call__(self, address: In, second_half: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = tensor memory of the warp's lanes, once the thread has waited by tcgen05.wait::ld. Needs sm_100f or sm_110f."
 class tcgen05_61:
-    b32: C288
+    b32: C289
 class tcgen05_62:
-    b32: C288; pack__16b: tcgen05_61
-class C289:
+    b32: C289; pack__16b: tcgen05_61
+class C290:
     def __call__(self, address: In, second_half: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = tensor memory of the warp's lanes, once the thread has waited by tcgen05.wait::ld. Needs sm_100f or sm_110f."
 class tcgen05_63:
-    b32: C289
+    b32: C290
 class tcgen05_64:
-    b32: C289; pack__16b: tcgen05_63
+    b32: C290; pack__16b: tcgen05_63
 class tcgen05_65:
     x1: tcgen05_58; x128: tcgen05_60; x16: tcgen05_60; x2: tcgen05_62; x32: tcgen05_60; x4: tcgen05_64; x64: tcgen05_60; x8: tcgen05_60
-class C290:
+class C291:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = tensor memory of the warp's lanes, once the thread has waited by tcgen05.wait::ld. Needs sm_100f or sm_110f."
 class tcgen05_66:
-    b32: C290
+    b32: C291
 class tcgen05_67:
-    b32: C290; pack__16b: tcgen05_66
+    b32: C291; pack__16b: tcgen05_66
 class tcgen05_68:
     x1: tcgen05_67; x128: tcgen05_52; x16: tcgen05_52; x2: tcgen05_50; x32: tcgen05_52; x4: tcgen05_54; x64: tcgen05_52; x8: tcgen05_52
 class tcgen05_69:
@@ -2978,98 +2981,98 @@ class tcgen05_70:
     aligned: tcgen05_69
 class tcgen05_71:
     red: tcgen05_48; sync: tcgen05_70
-class C291:
+class C292:
     def __call__(self, d: In, a_desc: In, b_desc: In, idesc: In, disabled_lanes: In, enable_input_d: In = ..., scale_input_d: In = ..., /, *, guard: Guard = ...) -> None:
         "d = a * b + d in tensor memory, or a * b where enable_input_d is false; a commit says when it is done. Needs sm_100f or sm_110f."
-class C292:
+class C293:
     def __call__(self, d: In, a: In, b_desc: In, idesc: In, disabled_lanes: In, enable_input_d: In = ..., scale_input_d: In = ..., /, *, guard: Guard = ...) -> None:
         "d = a * b + d in tensor memory, or a * b where enable_input_d is false; a commit says when it is done. Needs sm_100f or sm_110f."
-class tcgen05_72(C292):
-    collector__a__discard: C292; collector__a__lastuse: C292
-class tcgen05_73(C291):
-    ashift: tcgen05_72; collector__a__discard: C291; collector__a__fill: C291; collector__a__lastuse: C291; collector__a__use: C291
-class C293:
+class tcgen05_72(C293):
+    collector__a__discard: C293; collector__a__lastuse: C293
+class tcgen05_73(C292):
+    ashift: tcgen05_72; collector__a__discard: C292; collector__a__fill: C292; collector__a__lastuse: C292; collector__a__use: C292
+class C294:
     def __call__(self, d: In, a_desc: In, b_desc: In, idesc: In, disabled_lanes: In, enable_input_d: In = ..., /, *, guard: Guard = ...) -> None:
         "d = a * b + d in tensor memory, or a * b where enable_input_d is false; a commit says when it is done. Needs sm_100f or sm_110f."
-class C294:
+class C295:
     def __call__(self, d: In, a: In, b_desc: In, idesc: In, disabled_lanes: In, enable_input_d: In = ..., /, *, guard: Guard = ...) -> None:
         "d = a * b + d in tensor memory, or a * b where enable_input_d is false; a commit says when it is done. Needs sm_100f or sm_110f."
-class tcgen05_74(C294):
-    collector__a__discard: C294; collector__a__lastuse: C294
-class tcgen05_75(C293):
-    ashift: tcgen05_74; collector__a__discard: C293; collector__a__fill: C293; collector__a__lastuse: C293; collector__a__use: C293
-class C295:
+class tcgen05_74(C295):
+    collector__a__discard: C295; collector__a__lastuse: C295
+class tcgen05_75(C294):
+    ashift: tcgen05_74; collector__a__discard: C294; collector__a__fill: C294; collector__a__lastuse: C294; collector__a__use: C294
+class C296:
     def __call__(self, d: In, a_desc: In, b_desc: In, idesc: In, scale_a: In, scale_b: In, enable_input_d: In, /, *, guard: Guard = ...) -> None:
         "d = a * b + d in tensor memory, or a * b where enable_input_d is false; a commit says when it is done. Needs sm_100f or sm_110f."
-class tcgen05_76(C295):
-    collector__a__discard: C295; collector__a__fill: C295; collector__a__lastuse: C295; collector__a__use: C295
-class tcgen05_77(C295):
-    block32: tcgen05_76; collector__a__discard: C295; collector__a__fill: C295; collector__a__lastuse: C295; collector__a__use: C295; scale_vec__2X: tcgen05_76
+class tcgen05_76(C296):
+    collector__a__discard: C296; collector__a__fill: C296; collector__a__lastuse: C296; collector__a__use: C296
+class tcgen05_77(C296):
+    block32: tcgen05_76; collector__a__discard: C296; collector__a__fill: C296; collector__a__lastuse: C296; collector__a__use: C296; scale_vec__2X: tcgen05_76
 class tcgen05_78:
     block_scale: tcgen05_77
 class tcgen05_79:
     block16: tcgen05_76; block32: tcgen05_76; scale_vec__2X: tcgen05_76; scale_vec__4X: tcgen05_76
 class tcgen05_80:
     block_scale: tcgen05_79
-class tcgen05_81(C295):
-    block32: tcgen05_76; collector__a__discard: C295; collector__a__fill: C295; collector__a__lastuse: C295; collector__a__use: C295; scale_vec__1X: tcgen05_76
+class tcgen05_81(C296):
+    block32: tcgen05_76; collector__a__discard: C296; collector__a__fill: C296; collector__a__lastuse: C296; collector__a__use: C296; scale_vec__1X: tcgen05_76
 class tcgen05_82:
     block_scale: tcgen05_81
 class tcgen05_83:
     kind__f16: tcgen05_73; kind__f8f6f4: tcgen05_75; kind__i8: tcgen05_75; kind__mxf4: tcgen05_78; kind__mxf4nvf4: tcgen05_80; kind__mxf8f6f4: tcgen05_82; kind__tf32: tcgen05_73
-class C296:
+class C297:
     def __call__(self, d: In, a_desc: In, b_desc: In, metadata: In, idesc: In, disabled_lanes: In, enable_input_d: In = ..., scale_input_d: In = ..., /, *, guard: Guard = ...) -> None:
         "d = a * b + d in tensor memory, or a * b where enable_input_d is false; a commit says when it is done. Needs sm_100f or sm_110f."
-class C297:
+class C298:
     def __call__(self, d: In, a: In, b_desc: In, metadata: In, idesc: In, disabled_lanes: In, enable_input_d: In = ..., scale_input_d: In = ..., /, *, guard: Guard = ...) -> None:
         "d = a * b + d in tensor memory, or a * b where enable_input_d is false; a commit says when it is done. Needs sm_100f or sm_110f."
-class tcgen05_84(C297):
-    collector__a__discard: C297; collector__a__lastuse: C297
-class tcgen05_85(C296):
-    ashift: tcgen05_84; collector__a__discard: C296; collector__a__fill: C296; collector__a__lastuse: C296; collector__a__use: C296
-class C298:
+class tcgen05_84(C298):
+    collector__a__discard: C298; collector__a__lastuse: C298
+class tcgen05_85(C297):
+    ashift: tcgen05_84; collector__a__discard: C297; collector__a__fill: C297; collector__a__lastuse: C297; collector__a__use: C297
+class C299:
     def __call__(self, d: In, a_desc: In, b_desc: In, metadata: In, idesc: In, disabled_lanes: In, enable_input_d: In = ..., /, *, guard: Guard = ...) -> None:
         "d = a * b + d in tensor memory, or a * b where enable_input_d is false; a commit says when it is done. Needs sm_100f or sm_110f."
-class C299:
+class C300:
     def __call__(self, d: In, a: In, b_desc: In, metadata: In, idesc: In, disabled_lanes: In, enable_input_d: In = ..., /, *, guard: Guard = ...) -> None:
         "d = a * b + d in tensor memory, or a * b where enable_input_d is false; a commit says when it is done. Needs sm_100f or sm_110f."
-class tcgen05_86(C299):
-    collector__a__discard: C299; collector__a__lastuse: C299
-class tcgen05_87(C298):
-    ashift: tcgen05_86; collector__a__discard: C298; collector__a__fill: C298; collector__a__lastuse: C298; collector__a__use: C298
-class C300:
+class tcgen05_86(C300):
+    collector__a__discard: C300; collector__a__lastuse: C300
+class tcgen05_87(C299):
+    ashift: tcgen05_86; collector__a__discard: C299; collector__a__fill: C299; collector__a__lastuse: C299; collector__a__use: C299
+class C301:
     def __call__(self, d: In, a_desc: In, b_desc: In, metadata: In, idesc: In, scale_a: In, scale_b: In, enable_input_d: In, /, *, guard: Guard = ...) -> None:
         "d = a * b + d in tensor memory, or a * b where enable_input_d is false; a commit says when it is done. Needs sm_100f or sm_110f."
-class tcgen05_88(C300):
-    collector__a__discard: C300; collector__a__fill: C300; collector__a__lastuse: C300; collector__a__use: C300
-class tcgen05_89(C300):
-    block32: tcgen05_88; collector__a__discard: C300; collector__a__fill: C300; collector__a__lastuse: C300; collector__a__use: C300; scale_vec__2X: tcgen05_88
+class tcgen05_88(C301):
+    collector__a__discard: C301; collector__a__fill: C301; collector__a__lastuse: C301; collector__a__use: C301
+class tcgen05_89(C301):
+    block32: tcgen05_88; collector__a__discard: C301; collector__a__fill: C301; collector__a__lastuse: C301; collector__a__use: C301; scale_vec__2X: tcgen05_88
 class tcgen05_90:
     block_scale: tcgen05_89
 class tcgen05_91:
     block16: tcgen05_88; block32: tcgen05_88; scale_vec__2X: tcgen05_88; scale_vec__4X: tcgen05_88
 class tcgen05_92:
     block_scale: tcgen05_91
-class tcgen05_93(C300):
-    block32: tcgen05_88; collector__a__discard: C300; collector__a__fill: C300; collector__a__lastuse: C300; collector__a__use: C300; scale_vec__1X: tcgen05_88
+class tcgen05_93(C301):
+    block32: tcgen05_88; collector__a__discard: C301; collector__a__fill: C301; collector__a__lastuse: C301; collector__a__use: C301; scale_vec__1X: tcgen05_88
 class tcgen05_94:
     block_scale: tcgen05_93
 class tcgen05_95:
     kind__f16: tcgen05_85; kind__f8f6f4: tcgen05_87; kind__i8: tcgen05_87; kind__mxf4: tcgen05_90; kind__mxf4nvf4: tcgen05_92; kind__mxf8f6f4: tcgen05_94; kind__tf32: tcgen05_85
 class tcgen05_96:
     cta_group__1: tcgen05_95; cta_group__2: tcgen05_95
-class C301:
+class C302:
     def __call__(self, d: In, a_desc: In, b_desc: In, idesc: In, enable_input_d: In, zero_columns: In = ..., /, *, guard: Guard = ...) -> None:
         "As tcgen05.mma, with B kept for several products; columns of B may be taken as zeros. Needs sm_100f or sm_110f."
-class tcgen05_97(C301):
-    collector__b0__discard: C301; collector__b0__fill: C301; collector__b0__lastuse: C301; collector__b0__use: C301; collector__b1__discard: C301; collector__b1__fill: C301; collector__b1__lastuse: C301; collector__b1__use: C301; collector__b2__discard: C301; collector__b2__fill: C301; collector__b2__lastuse: C301; collector__b2__use: C301; collector__b3__discard: C301; collector__b3__fill: C301; collector__b3__lastuse: C301; collector__b3__use: C301
+class tcgen05_97(C302):
+    collector__b0__discard: C302; collector__b0__fill: C302; collector__b0__lastuse: C302; collector__b0__use: C302; collector__b1__discard: C302; collector__b1__fill: C302; collector__b1__lastuse: C302; collector__b1__use: C302; collector__b2__discard: C302; collector__b2__fill: C302; collector__b2__lastuse: C302; collector__b2__use: C302; collector__b3__discard: C302; collector__b3__fill: C302; collector__b3__lastuse: C302; collector__b3__use: C302
 class tcgen05_98:
     kind__f16: tcgen05_97; kind__f8f6f4: tcgen05_97; kind__i8: tcgen05_97; kind__tf32: tcgen05_97
-class C302:
+class C303:
     def __call__(self, d: In, a_desc: In, b_desc: In, metadata: In, idesc: In, enable_input_d: In, zero_columns: In = ..., /, *, guard: Guard = ...) -> None:
         "As tcgen05.mma, with B kept for several products; columns of B may be taken as zeros. Needs sm_100f or sm_110f."
-class tcgen05_99(C302):
-    collector__b0__discard: C302; collector__b0__fill: C302; collector__b0__lastuse: C302; collector__b0__use: C302; collector__b1__discard: C302; collector__b1__fill: C302; collector__b1__lastuse: C302; collector__b1__use: C302; collector__b2__discard: C302; collector__b2__fill: C302; collector__b2__lastuse: C302; collector__b2__use: C302; collector__b3__discard: C302; collector__b3__fill: C302; collector__b3__lastuse: C302; collector__b3__use: C302
+class tcgen05_99(C303):
+    collector__b0__discard: C303; collector__b0__fill: C303; collector__b0__lastuse: C303; collector__b0__use: C303; collector__b1__discard: C303; collector__b1__fill: C303; collector__b1__lastuse: C303; collector__b1__use: C303; collector__b2__discard: C303; collector__b2__fill: C303; collector__b2__lastuse: C303; collector__b2__use: C303; collector__b3__discard: C303; collector__b3__fill: C303; collector__b3__lastuse: C303; collector__b3__use: C303
 class tcgen05_100:
     kind__f16: tcgen05_99; kind__f8f6f4: tcgen05_99; kind__i8: tcgen05_99; kind__tf32: tcgen05_99
 class tcgen05_101:
@@ -3078,40 +3081,40 @@ class tcgen05_102:
     cta_group__1: tcgen05_98; sp: tcgen05_101
 class tcgen05_103:
     cta_group__1: tcgen05_83; cta_group__2: tcgen05_83; sp: tcgen05_96; ws: tcgen05_102
-class C303:
+class C304:
     def __call__(self, *, guard: Guard = ...) -> None:
         "Says that the block takes no more tensor memory. Needs sm_100f or sm_110f."
 class tcgen05_104:
-    aligned: C303
+    aligned: C304
 class tcgen05_105:
     sync: tcgen05_104
 class tcgen05_106:
     cta_group__1: tcgen05_105; cta_group__2: tcgen05_105
-class C304:
+class C305:
     def __call__(self, address: In, /, *, guard: Guard = ...) -> None:
         "Moves all but the last rows of tensor memory down by one. Needs sm_100a or sm_103a or sm_110a."
 class tcgen05_107:
-    down: C304
+    down: C305
 class tcgen05_108:
     cta_group__1: tcgen05_107; cta_group__2: tcgen05_107
-class C305:
+class C306:
     def __call__(self, address: In, a: In, /, *, guard: Guard = ...) -> None:
         "Registers go to tensor memory; done when the thread has waited by tcgen05.wait::st. Needs sm_100f or sm_110f."
 class tcgen05_109:
-    b32: C305
+    b32: C306
 class tcgen05_110:
-    b32: C305; unpack__16b: tcgen05_109
+    b32: C306; unpack__16b: tcgen05_109
 class tcgen05_111:
     x1: tcgen05_110; x16: tcgen05_110; x2: tcgen05_110; x32: tcgen05_110; x4: tcgen05_110; x64: tcgen05_110; x8: tcgen05_110
 class tcgen05_112:
     x1: tcgen05_110; x16: tcgen05_110; x2: tcgen05_110; x32: tcgen05_110; x4: tcgen05_110; x8: tcgen05_110
-class C306:
+class C307:
     def __call__(self, address: In, second_half: In, a: In, /, *, guard: Guard = ...) -> None:
         "Registers go to tensor memory; done when the thread has waited by tcgen05.wait::st. Needs sm_100f or sm_110f."
 class tcgen05_113:
-    b32: C306
+    b32: C307
 class tcgen05_114:
-    b32: C306; unpack__16b: tcgen05_113
+    b32: C307; unpack__16b: tcgen05_113
 class tcgen05_115:
     x1: tcgen05_114; x128: tcgen05_114; x16: tcgen05_114; x2: tcgen05_114; x32: tcgen05_114; x4: tcgen05_114; x64: tcgen05_114; x8: tcgen05_114
 class tcgen05_116:
@@ -3122,20 +3125,20 @@ class tcgen05_118:
     aligned: tcgen05_117
 class tcgen05_119:
     sync: tcgen05_118
-class C307:
+class C308:
     def __call__(self, *, guard: Guard = ...) -> None:
         "Waits until all tcgen05.ld, or tcgen05.st, of the thread are done. Needs sm_100f or sm_110f."
 class tcgen05_120:
-    aligned: C307
+    aligned: C308
 class tcgen05_121:
     sync: tcgen05_120
 class tcgen05_122:
-    alloc: tcgen05_4; commit: tcgen05_9; cp: tcgen05_15; dealloc: tcgen05_19; fence__after_thread_sync: C276; fence__before_thread_sync: C276; ld: tcgen05_71; mma: tcgen05_103; relinquish_alloc_permit: tcgen05_106; shift: tcgen05_108; st: tcgen05_119; wait__ld: tcgen05_121; wait__st: tcgen05_121
-class C308:
+    alloc: tcgen05_4; commit: tcgen05_9; cp: tcgen05_15; dealloc: tcgen05_19; fence__after_thread_sync: C277; fence__before_thread_sync: C277; ld: tcgen05_71; mma: tcgen05_103; relinquish_alloc_permit: tcgen05_106; shift: tcgen05_108; st: tcgen05_119; wait__ld: tcgen05_121; wait__st: tcgen05_121
+class C309:
     def __call__(self, dst: In, src: In, size: In, /, *, guard: Guard = ...) -> None:
         "Copies a tensor map from shared to global memory, where copies by it then see the change; for a whole warp. Needs sm_90."
 class tensormap_0:
-    aligned: C308
+    aligned: C309
 class tensormap_1:
     sync: tensormap_0
 class tensormap_2:
@@ -3148,32 +3151,32 @@ class tensormap_5:
     shared__cta: tensormap_4
 class tensormap_6:
     global_: tensormap_5
-class C309:
+class C310:
     def __call__(self, map: In, ord: In, value: In, /, *, guard: Guard = ...) -> None:
         "Changes a field of a tensor map in memory. Needs sm_90a or sm_100f or sm_110f or sm_120f."
 class tensormap_7:
-    b32: C309
+    b32: C310
 class tensormap_8:
     b1024: tensormap_7
 class tensormap_9:
     b1024: tensormap_7; global_: tensormap_8; shared__cta: tensormap_8
-class C310:
+class C311:
     def __call__(self, map: In, value: In, /, *, guard: Guard = ...) -> None:
         "Changes a field of a tensor map in memory. Needs sm_90a or sm_100f or sm_110f or sm_120f."
 class tensormap_10:
-    b32: C310
+    b32: C311
 class tensormap_11:
     b1024: tensormap_10
 class tensormap_12:
     b1024: tensormap_10; global_: tensormap_11; shared__cta: tensormap_11
 class tensormap_13:
-    b64: C310
+    b64: C311
 class tensormap_14:
     b1024: tensormap_13
 class tensormap_15:
     b1024: tensormap_13; global_: tensormap_14; shared__cta: tensormap_14
 class tensormap_16:
-    b64: C309
+    b64: C310
 class tensormap_17:
     b1024: tensormap_16
 class tensormap_18:
@@ -3184,240 +3187,240 @@ class tensormap_20:
     tile: tensormap_19
 class tensormap_21:
     cp_fenceproxy: tensormap_6; replace: tensormap_20
-class C311:
+class C312:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "p = whether a is finite, infinite, a number, no number, normal (or zero), or subnormal."
 class testp_0:
-    f32: C311; f64: C311
+    f32: C312; f64: C312
 class testp_1:
     finite: testp_0; infinite: testp_0; normal: testp_0; notanumber: testp_0; number: testp_0; subnormal: testp_0
-class C312:
+class C313:
     def __call__(self, *, guard: Guard = ...) -> None:
         "Aborts the kernel with an error."
-class C313:
+class C314:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = |a - b|, of words, halves or bytes; then + c, or its minimum or maximum with c."
-class C314:
+class C315:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = |a - b|, of words, halves or bytes; then + c, or its minimum or maximum with c."
-class vabsdiff_0(C313):
-    add: C314; max: C314; min: C314
-class vabsdiff_1(C313):
-    add: C314; max: C314; min: C314; sat: vabsdiff_0
+class vabsdiff_0(C314):
+    add: C315; max: C315; min: C315
+class vabsdiff_1(C314):
+    add: C315; max: C315; min: C315; sat: vabsdiff_0
 class vabsdiff_2:
     s32: vabsdiff_1; u32: vabsdiff_1
 class vabsdiff_3:
     s32: vabsdiff_2; u32: vabsdiff_2
 class vabsdiff_4:
     s32: vabsdiff_3; u32: vabsdiff_3
-class vabsdiff2_0(C314):
-    add: C314; sat: C314
+class vabsdiff2_0(C315):
+    add: C315; sat: C315
 class vabsdiff2_1:
     s32: vabsdiff2_0; u32: vabsdiff2_0
 class vabsdiff2_2:
     s32: vabsdiff2_1; u32: vabsdiff2_1
 class vabsdiff2_3:
     s32: vabsdiff2_2; u32: vabsdiff2_2
-class vabsdiff4_0(C314):
-    add: C314; sat: C314
+class vabsdiff4_0(C315):
+    add: C315; sat: C315
 class vabsdiff4_1:
     s32: vabsdiff4_0; u32: vabsdiff4_0
 class vabsdiff4_2:
     s32: vabsdiff4_1; u32: vabsdiff4_1
 class vabsdiff4_3:
     s32: vabsdiff4_2; u32: vabsdiff4_2
-class C315:
+class C316:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a + b, of words, halves or bytes; then + c, or its minimum or maximum with c."
-class C316:
+class C317:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a + b, of words, halves or bytes; then + c, or its minimum or maximum with c."
-class vadd_0(C315):
-    add: C316; max: C316; min: C316
-class vadd_1(C315):
-    add: C316; max: C316; min: C316; sat: vadd_0
+class vadd_0(C316):
+    add: C317; max: C317; min: C317
+class vadd_1(C316):
+    add: C317; max: C317; min: C317; sat: vadd_0
 class vadd_2:
     s32: vadd_1; u32: vadd_1
 class vadd_3:
     s32: vadd_2; u32: vadd_2
 class vadd_4:
     s32: vadd_3; u32: vadd_3
-class vadd2_0(C316):
-    add: C316; sat: C316
+class vadd2_0(C317):
+    add: C317; sat: C317
 class vadd2_1:
     s32: vadd2_0; u32: vadd2_0
 class vadd2_2:
     s32: vadd2_1; u32: vadd2_1
 class vadd2_3:
     s32: vadd2_2; u32: vadd2_2
-class vadd4_0(C316):
-    add: C316; sat: C316
+class vadd4_0(C317):
+    add: C317; sat: C317
 class vadd4_1:
     s32: vadd4_0; u32: vadd4_0
 class vadd4_2:
     s32: vadd4_1; u32: vadd4_1
 class vadd4_3:
     s32: vadd4_2; u32: vadd4_2
-class C317:
+class C318:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = (a + b) / 2 of halves or bytes, rounded to nearest, up if in the middle; .add adds their sum to c."
-class vavrg2_0(C317):
-    add: C317; sat: C317
+class vavrg2_0(C318):
+    add: C318; sat: C318
 class vavrg2_1:
     s32: vavrg2_0; u32: vavrg2_0
 class vavrg2_2:
     s32: vavrg2_1; u32: vavrg2_1
 class vavrg2_3:
     s32: vavrg2_2; u32: vavrg2_2
-class vavrg4_0(C317):
-    add: C317; sat: C317
+class vavrg4_0(C318):
+    add: C318; sat: C318
 class vavrg4_1:
     s32: vavrg4_0; u32: vavrg4_0
 class vavrg4_2:
     s32: vavrg4_1; u32: vavrg4_1
 class vavrg4_3:
     s32: vavrg4_2; u32: vavrg4_2
-class C318:
+class C319:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a * b + c, with .po one more, shifted right by 7 or 15; .sat clamps to 32 bits, signed if a or b is."
-class vmad_0(C318):
-    shr15: C318; shr7: C318
-class vmad_1(C318):
-    sat: vmad_0; shr15: C318; shr7: C318
-class vmad_2(C318):
-    po: vmad_1; sat: vmad_0; shr15: C318; shr7: C318
+class vmad_0(C319):
+    shr15: C319; shr7: C319
+class vmad_1(C319):
+    sat: vmad_0; shr15: C319; shr7: C319
+class vmad_2(C319):
+    po: vmad_1; sat: vmad_0; shr15: C319; shr7: C319
 class vmad_3:
     s32: vmad_2; u32: vmad_2
 class vmad_4:
     s32: vmad_3; u32: vmad_3
 class vmad_5:
     s32: vmad_4; u32: vmad_4
-class C319:
+class C320:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the greater of a and b, words, halves or bytes; then + c, or its minimum or maximum with c."
-class C320:
+class C321:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the greater of a and b, words, halves or bytes; then + c, or its minimum or maximum with c."
-class vmax_0(C319):
-    add: C320; max: C320; min: C320
-class vmax_1(C319):
-    add: C320; max: C320; min: C320; sat: vmax_0
+class vmax_0(C320):
+    add: C321; max: C321; min: C321
+class vmax_1(C320):
+    add: C321; max: C321; min: C321; sat: vmax_0
 class vmax_2:
     s32: vmax_1; u32: vmax_1
 class vmax_3:
     s32: vmax_2; u32: vmax_2
 class vmax_4:
     s32: vmax_3; u32: vmax_3
-class vmax2_0(C320):
-    add: C320; sat: C320
+class vmax2_0(C321):
+    add: C321; sat: C321
 class vmax2_1:
     s32: vmax2_0; u32: vmax2_0
 class vmax2_2:
     s32: vmax2_1; u32: vmax2_1
 class vmax2_3:
     s32: vmax2_2; u32: vmax2_2
-class vmax4_0(C320):
-    add: C320; sat: C320
+class vmax4_0(C321):
+    add: C321; sat: C321
 class vmax4_1:
     s32: vmax4_0; u32: vmax4_0
 class vmax4_2:
     s32: vmax4_1; u32: vmax4_1
 class vmax4_3:
     s32: vmax4_2; u32: vmax4_2
-class C321:
+class C322:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the lesser of a and b, words, halves or bytes; then + c, or its minimum or maximum with c."
-class C322:
+class C323:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the lesser of a and b, words, halves or bytes; then + c, or its minimum or maximum with c."
-class vmin_0(C321):
-    add: C322; max: C322; min: C322
-class vmin_1(C321):
-    add: C322; max: C322; min: C322; sat: vmin_0
+class vmin_0(C322):
+    add: C323; max: C323; min: C323
+class vmin_1(C322):
+    add: C323; max: C323; min: C323; sat: vmin_0
 class vmin_2:
     s32: vmin_1; u32: vmin_1
 class vmin_3:
     s32: vmin_2; u32: vmin_2
 class vmin_4:
     s32: vmin_3; u32: vmin_3
-class vmin2_0(C322):
-    add: C322; sat: C322
+class vmin2_0(C323):
+    add: C323; sat: C323
 class vmin2_1:
     s32: vmin2_0; u32: vmin2_0
 class vmin2_2:
     s32: vmin2_1; u32: vmin2_1
 class vmin2_3:
     s32: vmin2_2; u32: vmin2_2
-class vmin4_0(C322):
-    add: C322; sat: C322
+class vmin4_0(C323):
+    add: C323; sat: C323
 class vmin4_1:
     s32: vmin4_0; u32: vmin4_0
 class vmin4_2:
     s32: vmin4_1; u32: vmin4_1
 class vmin4_3:
     s32: vmin4_2; u32: vmin4_2
-class C323:
+class C324:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = whether `a` holds in all lanes, in any, or in all or none (uni)."
 class vote_0:
-    pred: C323
-class C324:
+    pred: C324
+class C325:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the lanes in which `a` holds, a bit for each."
 class vote_1:
-    b32: C324
-class C325:
+    b32: C325
+class C326:
     def __call__(self, a: In, membermask: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = whether `a` holds in all lanes, in any, or in all or none (uni)."
 class vote_2:
-    pred: C325
-class C326:
+    pred: C326
+class C327:
     def __call__(self, a: In, membermask: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the lanes in which `a` holds, a bit for each."
 class vote_3:
-    b32: C326
+    b32: C327
 class vote_4:
     all: vote_2; any: vote_2; ballot: vote_3; uni: vote_2
 class vote_5:
     all: vote_0; any: vote_0; ballot: vote_1; sync: vote_4; uni: vote_0
-class C327:
+class C328:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = 1 where a compares so to b, words, halves or bytes, else 0; then + c, or its minimum or maximum with c."
-class C328:
+class C329:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = 1 where a compares so to b, words, halves or bytes, else 0; then + c, or its minimum or maximum with c."
-class vset_0(C327):
-    add: C328; max: C328; min: C328
+class vset_0(C328):
+    add: C329; max: C329; min: C329
 class vset_1:
     eq: vset_0; ge: vset_0; gt: vset_0; le: vset_0; lt: vset_0; ne: vset_0
 class vset_2:
     s32: vset_1; u32: vset_1
 class vset_3:
     s32: vset_2; u32: vset_2
-class vset2_0(C328):
-    add: C328
+class vset2_0(C329):
+    add: C329
 class vset2_1:
     eq: vset2_0; ge: vset2_0; gt: vset2_0; le: vset2_0; lt: vset2_0; ne: vset2_0
 class vset2_2:
     s32: vset2_1; u32: vset2_1
 class vset2_3:
     s32: vset2_2; u32: vset2_2
-class vset4_0(C328):
-    add: C328
+class vset4_0(C329):
+    add: C329
 class vset4_1:
     eq: vset4_0; ge: vset4_0; gt: vset4_0; le: vset4_0; lt: vset4_0; ne: vset4_0
 class vset4_2:
     s32: vset4_1; u32: vset4_1
 class vset4_3:
     s32: vset4_2; u32: vset4_2
-class C329:
+class C330:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a << b; then + c, or its minimum or maximum with c."
-class C330:
+class C331:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a << b; then + c, or its minimum or maximum with c."
-class vshl_0(C329):
-    add: C330; max: C330; min: C330
+class vshl_0(C330):
+    add: C331; max: C331; min: C331
 class vshl_1:
     clamp: vshl_0; wrap: vshl_0
 class vshl_2:
@@ -3428,14 +3431,14 @@ class vshl_4:
     s32: vshl_3; u32: vshl_3
 class vshl_5:
     s32: vshl_4; u32: vshl_4
-class C331:
+class C332:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a >> b, filled with the sign of a signed a; then + c, or its minimum or maximum with c."
-class C332:
+class C333:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a >> b, filled with the sign of a signed a; then + c, or its minimum or maximum with c."
-class vshr_0(C331):
-    add: C332; max: C332; min: C332
+class vshr_0(C332):
+    add: C333; max: C333; min: C333
 class vshr_1:
     clamp: vshr_0; wrap: vshr_0
 class vshr_2:
@@ -3446,140 +3449,140 @@ class vshr_4:
     s32: vshr_3; u32: vshr_3
 class vshr_5:
     s32: vshr_4; u32: vshr_4
-class C333:
+class C334:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a - b, of words, halves or bytes; then + c, or its minimum or maximum with c."
-class C334:
+class C335:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a - b, of words, halves or bytes; then + c, or its minimum or maximum with c."
-class vsub_0(C333):
-    add: C334; max: C334; min: C334
-class vsub_1(C333):
-    add: C334; max: C334; min: C334; sat: vsub_0
+class vsub_0(C334):
+    add: C335; max: C335; min: C335
+class vsub_1(C334):
+    add: C335; max: C335; min: C335; sat: vsub_0
 class vsub_2:
     s32: vsub_1; u32: vsub_1
 class vsub_3:
     s32: vsub_2; u32: vsub_2
 class vsub_4:
     s32: vsub_3; u32: vsub_3
-class vsub2_0(C334):
-    add: C334; sat: C334
+class vsub2_0(C335):
+    add: C335; sat: C335
 class vsub2_1:
     s32: vsub2_0; u32: vsub2_0
 class vsub2_2:
     s32: vsub2_1; u32: vsub2_1
 class vsub2_3:
     s32: vsub2_2; u32: vsub2_2
-class vsub4_0(C334):
-    add: C334; sat: C334
+class vsub4_0(C335):
+    add: C335; sat: C335
 class vsub4_1:
     s32: vsub4_0; u32: vsub4_0
 class vsub4_2:
     s32: vsub4_1; u32: vsub4_1
 class vsub4_3:
     s32: vsub4_2; u32: vsub4_2
-class C335:
+class C336:
     def __call__(self, *, guard: Guard = ...) -> None:
         "Makes a group of the products since the last one. Needs sm_90a."
 class wgmma_0:
-    aligned: C335
+    aligned: C336
 class wgmma_1:
     sync: wgmma_0
-class C336:
+class C337:
     def __call__(self, *, guard: Guard = ...) -> None:
         "Orders what the thread did with registers before the products that follow: needed before the first of them. Needs sm_90a."
 class wgmma_2:
-    aligned: C336
+    aligned: C337
 class wgmma_3:
     sync: wgmma_2
-class C337:
+class C338:
     def __call__(self, a_desc: In, b_desc: In, metadata: In, selector: In, scale_d: In, scale_a: In, scale_b: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector:
         "d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group. Needs sm_90a."
 class wgmma_4:
-    tf32: C337
+    tf32: C338
 class wgmma_5:
     tf32: wgmma_4
 class wgmma_6:
     f32: wgmma_5
-class C338:
+class C339:
     def __call__(self, a_desc: In, b_desc: In, metadata: In, selector: In, scale_d: In, scale_a: In, scale_b: In, trans_a: In, trans_b: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Vector:
         "d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group. Needs sm_90a."
 class wgmma_7:
-    f16: C338
+    f16: C339
 class wgmma_8:
     f16: wgmma_7
 class wgmma_9:
-    bf16: C338
+    bf16: C339
 class wgmma_10:
     bf16: wgmma_9; f16: wgmma_7
 class wgmma_11:
     f16: wgmma_8; f32: wgmma_10
 class wgmma_12:
-    e4m3: C337; e5m2: C337
+    e4m3: C338; e5m2: C338
 class wgmma_13:
     e4m3: wgmma_12; e5m2: wgmma_12
 class wgmma_14:
     f16: wgmma_13; f32: wgmma_13
-class C339:
+class C340:
     def __call__(self, a_desc: In, b_desc: In, metadata: In, selector: In, scale_d: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector:
         "d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group. Needs sm_90a."
 class wgmma_15:
-    s8: C339; u8: C339
+    s8: C340; u8: C340
 class wgmma_16:
     s8: wgmma_15; u8: wgmma_15
 class wgmma_17:
     s32: wgmma_16
 class wgmma_18:
     f16: wgmma_13; f32: wgmma_13; s32: wgmma_16; satfinite: wgmma_17
-class C340:
+class C341:
     def __call__(self, a_desc: In, b_desc: In, metadata: In, selector: In, scale_d: In, scale_a: In, scale_b: In, trans_a: In, trans_b: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group. Needs sm_90a."
 class wgmma_19:
-    f16: C340
+    f16: C341
 class wgmma_20:
     f16: wgmma_19
 class wgmma_21:
     f16: wgmma_20; f32: wgmma_10
-class C341:
+class C342:
     def __call__(self, a_desc: In, b_desc: In, metadata: In, selector: In, scale_d: In, scale_a: In, scale_b: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group. Needs sm_90a."
 class wgmma_22:
-    e4m3: C341; e5m2: C341
+    e4m3: C342; e5m2: C342
 class wgmma_23:
     e4m3: wgmma_22; e5m2: wgmma_22
 class wgmma_24:
     f16: wgmma_23; f32: wgmma_13; s32: wgmma_16; satfinite: wgmma_17
 class wgmma_25:
-    tf32: C341
+    tf32: C342
 class wgmma_26:
     tf32: wgmma_25
 class wgmma_27:
     f32: wgmma_26
-class C342:
+class C343:
     def __call__(self, a_desc: In, b_desc: In, metadata: In, selector: In, scale_d: In, scale_a: In, scale_b: In, trans_a: In, trans_b: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group. Needs sm_90a."
 class wgmma_28:
-    f16: C342
+    f16: C343
 class wgmma_29:
     f16: wgmma_28
 class wgmma_30:
-    bf16: C340
+    bf16: C341
 class wgmma_31:
     bf16: wgmma_30; f16: wgmma_19
 class wgmma_32:
     f16: wgmma_29; f32: wgmma_31
-class C343:
+class C344:
     def __call__(self, a_desc: In, b_desc: In, metadata: In, selector: In, scale_d: In, scale_a: In, scale_b: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group. Needs sm_90a."
 class wgmma_33:
-    e4m3: C343; e5m2: C343
+    e4m3: C344; e5m2: C344
 class wgmma_34:
     e4m3: wgmma_33; e5m2: wgmma_33
-class C344:
+class C345:
     def __call__(self, a_desc: In, b_desc: In, metadata: In, selector: In, scale_d: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group. Needs sm_90a."
 class wgmma_35:
-    s8: C344; u8: C344
+    s8: C345; u8: C345
 class wgmma_36:
     s8: wgmma_35; u8: wgmma_35
 class wgmma_37:
@@ -3592,39 +3595,39 @@ class wgmma_40:
     aligned: wgmma_39
 class wgmma_41:
     sync: wgmma_40
-class C345:
+class C346:
     def __call__(self, a_desc: In, b_desc: In, scale_d: In, scale_a: In, scale_b: In, trans_a: In, trans_b: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Vector:
         "d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group. Needs sm_90a."
 class wgmma_42:
-    f16: C345
+    f16: C346
 class wgmma_43:
     f16: wgmma_42
 class wgmma_44:
-    bf16: C345
+    bf16: C346
 class wgmma_45:
     bf16: wgmma_44; f16: wgmma_42
 class wgmma_46:
     f16: wgmma_43; f32: wgmma_45
-class C346:
+class C347:
     def __call__(self, a_desc: In, b_desc: In, scale_d: In, scale_a: In, scale_b: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector:
         "d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group. Needs sm_90a."
 class wgmma_47:
-    e4m3: C346; e5m2: C346
+    e4m3: C347; e5m2: C347
 class wgmma_48:
     e4m3: wgmma_47; e5m2: wgmma_47
 class wgmma_49:
     f16: wgmma_48; f32: wgmma_48
 class wgmma_50:
-    tf32: C346
+    tf32: C347
 class wgmma_51:
     tf32: wgmma_50
 class wgmma_52:
     f32: wgmma_51
-class C347:
+class C348:
     def __call__(self, a_desc: In, b_desc: In, scale_d: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector:
         "d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group. Needs sm_90a."
 class wgmma_53:
-    b1: C347
+    b1: C348
 class wgmma_54:
     b1: wgmma_53
 class wgmma_55:
@@ -3634,49 +3637,49 @@ class wgmma_56:
 class wgmma_57:
     and_: wgmma_56
 class wgmma_58:
-    s8: C347; u8: C347
+    s8: C348; u8: C348
 class wgmma_59:
     s8: wgmma_58; u8: wgmma_58
 class wgmma_60:
     s32: wgmma_59
 class wgmma_61:
     f16: wgmma_48; f32: wgmma_48; s32: wgmma_59; satfinite: wgmma_60
-class C348:
+class C349:
     def __call__(self, a_desc: In, b_desc: In, scale_d: In, scale_a: In, scale_b: In, trans_a: In, trans_b: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group. Needs sm_90a."
 class wgmma_62:
-    f16: C348
+    f16: C349
 class wgmma_63:
     f16: wgmma_62
 class wgmma_64:
     f16: wgmma_63; f32: wgmma_45
-class C349:
+class C350:
     def __call__(self, a_desc: In, b_desc: In, scale_d: In, scale_a: In, scale_b: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group. Needs sm_90a."
 class wgmma_65:
-    e4m3: C349; e5m2: C349
+    e4m3: C350; e5m2: C350
 class wgmma_66:
     e4m3: wgmma_65; e5m2: wgmma_65
 class wgmma_67:
     f16: wgmma_66; f32: wgmma_48; s32: wgmma_59; satfinite: wgmma_60
-class C350:
+class C351:
     def __call__(self, a_desc: In, b_desc: In, scale_d: In, scale_a: In, scale_b: In, trans_a: In, trans_b: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group. Needs sm_90a."
 class wgmma_68:
-    f16: C350
+    f16: C351
 class wgmma_69:
     f16: wgmma_68
 class wgmma_70:
-    bf16: C348
+    bf16: C349
 class wgmma_71:
     bf16: wgmma_70; f16: wgmma_62
 class wgmma_72:
     f16: wgmma_69; f32: wgmma_71
-class C351:
+class C352:
     def __call__(self, a_desc: In, b_desc: In, scale_d: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group. Needs sm_90a."
 class wgmma_73:
-    b1: C351
+    b1: C352
 class wgmma_74:
     b1: wgmma_73
 class wgmma_75:
@@ -3685,15 +3688,15 @@ class wgmma_76:
     popc: wgmma_75
 class wgmma_77:
     and_: wgmma_76
-class C352:
+class C353:
     def __call__(self, a_desc: In, b_desc: In, scale_d: In, scale_a: In, scale_b: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group. Needs sm_90a."
 class wgmma_78:
-    e4m3: C352; e5m2: C352
+    e4m3: C353; e5m2: C353
 class wgmma_79:
     e4m3: wgmma_78; e5m2: wgmma_78
 class wgmma_80:
-    s8: C351; u8: C351
+    s8: C352; u8: C352
 class wgmma_81:
     s8: wgmma_80; u8: wgmma_80
 class wgmma_82:
@@ -3701,7 +3704,7 @@ class wgmma_82:
 class wgmma_83:
     f16: wgmma_79; f32: wgmma_66; s32: wgmma_81; satfinite: wgmma_82
 class wgmma_84:
-    tf32: C349
+    tf32: C350
 class wgmma_85:
     tf32: wgmma_84
 class wgmma_86:
@@ -3712,65 +3715,65 @@ class wgmma_88:
     aligned: wgmma_87
 class wgmma_89:
     sp: wgmma_41; sync: wgmma_88
-class C353:
+class C354:
     def __call__(self, n: In, /, *, guard: Guard = ...) -> None:
         "Waits until at most the `n` newest groups of products are under way; sums may be read of those that are done. Needs sm_90a."
 class wgmma_90:
-    aligned: C353
+    aligned: C354
 class wgmma_91:
     sync: wgmma_90
 class wgmma_92:
     commit_group: wgmma_1; fence: wgmma_3; mma_async: wgmma_89; wait_group: wgmma_91
-class C354:
+class C355:
     def __call__(self, address: In, stride: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = the fragment of a matrix in memory."
-class C355:
+class C356:
     def __call__(self, address: In, stride: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Vector:
         "d = the fragment of a matrix in memory."
-class C356:
+class C357:
     def __call__(self, address: In, stride: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = the fragment of a matrix in memory."
 class wmma_0:
-    bf16: C354; f16: C355; s8: C356; u8: C356
+    bf16: C355; f16: C356; s8: C357; u8: C357
 class wmma_1:
-    bf16: C354; f16: C355; global_: wmma_0; s8: C356; shared: wmma_0; shared__cta: wmma_0; u8: C356
+    bf16: C355; f16: C356; global_: wmma_0; s8: C357; shared: wmma_0; shared__cta: wmma_0; u8: C357
 class wmma_2:
-    tf32: C354
+    tf32: C355
 class wmma_3:
-    global_: wmma_2; shared: wmma_2; shared__cta: wmma_2; tf32: C354
+    global_: wmma_2; shared: wmma_2; shared__cta: wmma_2; tf32: C355
 class wmma_4:
-    bf16: C355; f16: C355; s8: C354; u8: C354
+    bf16: C356; f16: C356; s8: C355; u8: C355
 class wmma_5:
-    bf16: C355; f16: C355; global_: wmma_4; s8: C354; shared: wmma_4; shared__cta: wmma_4; u8: C354
-class C357:
+    bf16: C356; f16: C356; global_: wmma_4; s8: C355; shared: wmma_4; shared__cta: wmma_4; u8: C355
+class C358:
     def __call__(self, address: In, stride: In = ..., /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = the fragment of a matrix in memory."
 class wmma_6:
-    bf16: C356; f16: C355; s8: C357; u8: C357
+    bf16: C357; f16: C356; s8: C358; u8: C358
 class wmma_7:
-    bf16: C356; f16: C355; global_: wmma_6; s8: C357; shared: wmma_6; shared__cta: wmma_6; u8: C357
+    bf16: C357; f16: C356; global_: wmma_6; s8: C358; shared: wmma_6; shared__cta: wmma_6; u8: C358
 class wmma_8:
-    f64: C357
+    f64: C358
 class wmma_9:
-    f64: C357; global_: wmma_8; shared: wmma_8; shared__cta: wmma_8
+    f64: C358; global_: wmma_8; shared: wmma_8; shared__cta: wmma_8
 class wmma_10:
     m16n16k16: wmma_1; m16n16k8: wmma_3; m32n8k16: wmma_5; m8n32k16: wmma_7; m8n8k4: wmma_9
 class wmma_11:
-    b1: C357
+    b1: C358
 class wmma_12:
-    b1: C357; global_: wmma_11; shared: wmma_11; shared__cta: wmma_11
+    b1: C358; global_: wmma_11; shared: wmma_11; shared__cta: wmma_11
 class wmma_13:
-    s4: C357; u4: C357
+    s4: C358; u4: C358
 class wmma_14:
-    global_: wmma_13; s4: C357; shared: wmma_13; shared__cta: wmma_13; u4: C357
+    global_: wmma_13; s4: C358; shared: wmma_13; shared__cta: wmma_13; u4: C358
 class wmma_15:
     m16n16k16: wmma_1; m16n16k8: wmma_3; m32n8k16: wmma_5; m8n32k16: wmma_7; m8n8k128: wmma_12; m8n8k32: wmma_14; m8n8k4: wmma_9
 class wmma_16:
     col: wmma_10; row: wmma_15
 class wmma_17:
-    f16: C355
+    f16: C356
 class wmma_18:
-    f16: C355; global_: wmma_17; shared: wmma_17
+    f16: C356; global_: wmma_17; shared: wmma_17
 class wmma_19:
     m16n16k16: wmma_18; m32n8k16: wmma_18; m8n32k16: wmma_18
 class wmma_20:
@@ -3788,29 +3791,29 @@ class wmma_25:
 class wmma_26:
     sync: wmma_25
 class wmma_27:
-    f16: C354; f32: C355; s32: C355
+    f16: C355; f32: C356; s32: C356
 class wmma_28:
-    f16: C354; f32: C355; global_: wmma_27; s32: C355; shared: wmma_27; shared__cta: wmma_27
+    f16: C355; f32: C356; global_: wmma_27; s32: C356; shared: wmma_27; shared__cta: wmma_27
 class wmma_29:
-    f32: C355
+    f32: C356
 class wmma_30:
-    f32: C355; global_: wmma_29; shared: wmma_29; shared__cta: wmma_29
+    f32: C356; global_: wmma_29; shared: wmma_29; shared__cta: wmma_29
 class wmma_31:
-    s32: C356
+    s32: C357
 class wmma_32:
-    global_: wmma_31; s32: C356; shared: wmma_31; shared__cta: wmma_31
+    global_: wmma_31; s32: C357; shared: wmma_31; shared__cta: wmma_31
 class wmma_33:
-    f64: C356
+    f64: C357
 class wmma_34:
-    f64: C356; global_: wmma_33; shared: wmma_33; shared__cta: wmma_33
+    f64: C357; global_: wmma_33; shared: wmma_33; shared__cta: wmma_33
 class wmma_35:
     m16n16k16: wmma_28; m16n16k8: wmma_30; m32n8k16: wmma_28; m8n32k16: wmma_28; m8n8k128: wmma_32; m8n8k32: wmma_32; m8n8k4: wmma_34
 class wmma_36:
     col: wmma_35; row: wmma_35
 class wmma_37:
-    f16: C354; f32: C355
+    f16: C355; f32: C356
 class wmma_38:
-    f16: C354; f32: C355; global_: wmma_37; shared: wmma_37
+    f16: C355; f32: C356; global_: wmma_37; shared: wmma_37
 class wmma_39:
     m16n16k16: wmma_38; m32n8k16: wmma_38; m8n32k16: wmma_38
 class wmma_40:
@@ -3819,11 +3822,11 @@ class wmma_41:
     sync: wmma_40
 class wmma_42:
     a: wmma_21; b: wmma_26; c: wmma_41
-class C358:
+class C359:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "d = a * b + c, on fragments that wmma.load gave."
 class wmma_43:
-    s32: C358
+    s32: C359
 class wmma_44:
     b1: wmma_43
 class wmma_45:
@@ -3842,22 +3845,22 @@ class wmma_51:
     sync: wmma_50
 class wmma_52:
     popc: wmma_51
-class C359:
+class C360:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
         "d = a * b + c, on fragments that wmma.load gave."
 class wmma_53:
-    f16: C359; f32: C359
-class C360:
+    f16: C360; f32: C360
+class C361:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector:
         "d = a * b + c, on fragments that wmma.load gave."
 class wmma_54:
-    f32: C360
+    f32: C361
 class wmma_55:
     bf16: wmma_54
 class wmma_56:
-    bf16: wmma_55; f16: C360; f32: C360
-class wmma_57(C360):
-    satfinite: C360
+    bf16: wmma_55; f16: C361; f32: C361
+class wmma_57(C361):
+    satfinite: C361
 class wmma_58:
     s32: wmma_57
 class wmma_59:
@@ -3874,8 +3877,8 @@ class wmma_64:
     tf32: wmma_63
 class wmma_65:
     f32: wmma_64
-class wmma_66(C358):
-    rm: C358; rn: C358; rp: C358; rz: C358
+class wmma_66(C359):
+    rm: C359; rn: C359; rp: C359; rz: C359
 class wmma_67:
     f64: wmma_66
 class wmma_68:
@@ -3888,8 +3891,8 @@ class wmma_71:
     m16n16k16: wmma_62; m16n16k8: wmma_65; m32n8k16: wmma_62; m8n32k16: wmma_62; m8n8k4: wmma_70
 class wmma_72:
     col: wmma_71; row: wmma_71
-class wmma_73(C358):
-    satfinite: C358
+class wmma_73(C359):
+    satfinite: C359
 class wmma_74:
     s32: wmma_73
 class wmma_75:
@@ -3907,7 +3910,7 @@ class wmma_80:
 class wmma_81:
     col: wmma_72; row: wmma_80
 class wmma_82:
-    f16: C360; f32: C360
+    f16: C361; f32: C361
 class wmma_83:
     f16: wmma_53; f32: wmma_82
 class wmma_84:
@@ -3918,33 +3921,33 @@ class wmma_86:
     aligned: wmma_81; col: wmma_85; row: wmma_85
 class wmma_87:
     and_: wmma_52; sync: wmma_86; xor: wmma_52
-class C361:
+class C362:
     def __call__(self, address: In, a: In, stride: In = ..., /, *, guard: Guard = ...) -> None:
         "Memory = the matrix that a fragment of sums holds."
 class wmma_88:
-    f16: C361; f32: C361; s32: C361
+    f16: C362; f32: C362; s32: C362
 class wmma_89:
-    f16: C361; f32: C361; global_: wmma_88; s32: C361; shared: wmma_88; shared__cta: wmma_88
+    f16: C362; f32: C362; global_: wmma_88; s32: C362; shared: wmma_88; shared__cta: wmma_88
 class wmma_90:
-    f32: C361
+    f32: C362
 class wmma_91:
-    f32: C361; global_: wmma_90; shared: wmma_90; shared__cta: wmma_90
+    f32: C362; global_: wmma_90; shared: wmma_90; shared__cta: wmma_90
 class wmma_92:
-    s32: C361
+    s32: C362
 class wmma_93:
-    global_: wmma_92; s32: C361; shared: wmma_92; shared__cta: wmma_92
+    global_: wmma_92; s32: C362; shared: wmma_92; shared__cta: wmma_92
 class wmma_94:
-    f64: C361
+    f64: C362
 class wmma_95:
-    f64: C361; global_: wmma_94; shared: wmma_94; shared__cta: wmma_94
+    f64: C362; global_: wmma_94; shared: wmma_94; shared__cta: wmma_94
 class wmma_96:
     m16n16k16: wmma_89; m16n16k8: wmma_91; m32n8k16: wmma_89; m8n32k16: wmma_89; m8n8k128: wmma_93; m8n8k32: wmma_93; m8n8k4: wmma_95
 class wmma_97:
     col: wmma_96; row: wmma_96
 class wmma_98:
-    f16: C361; f32: C361
+    f16: C362; f32: C362
 class wmma_99:
-    f16: C361; f32: C361; global_: wmma_98; shared: wmma_98
+    f16: C362; f32: C362; global_: wmma_98; shared: wmma_98
 class wmma_100:
     m16n16k16: wmma_99; m32n8k16: wmma_99; m8n32k16: wmma_99
 class wmma_101:
@@ -3955,11 +3958,11 @@ class wmma_103:
     d: wmma_102
 class wmma_104:
     load: wmma_42; mma: wmma_87; store: wmma_103
-class C362:
+class C363:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "d = a ^ b."
 class xor_0:
-    b16: C362; b32: C362; b64: C362; pred: C362
+    b16: C363; b32: C363; b64: C363; pred: C363
 
 class Ptx:
     def __call__(self, mnemonic: str, /, *sources: In, out: Out = ..., guard: Guard = ..., pair: bool = ...) -> Any:
@@ -4041,7 +4044,7 @@ class Ptx:
     getctarank: getctarank_1
     "d = the rank in the cluster of the block in whose shared memory the address `a` lies. Needs sm_90."
     griddepcontrol: griddepcontrol_0
-    "Waits until the grids before this one have ended, or lets those behind it begin beside it. Needs sm_90."
+    "Waits until the grids before this one have ended, and sees what they wrote. Needs sm_90."
     isspacep: isspacep_0
     "p = whether a generic address lies in a space."
     ld: ld_33
@@ -4156,7 +4159,7 @@ class Ptx:
     "Changes a field of a tensor map in memory. Needs sm_90a or sm_100f or sm_110f or sm_120f."
     testp: testp_1
     "p = whether a is finite, infinite, a number, no number, normal (or zero), or subnormal."
-    trap: C312
+    trap: C313
     "Aborts the kernel with an error."
     vabsdiff: vabsdiff_4
     "d = |a - b|, of words, halves or bytes; then + c, or its minimum or maximum with c."

@@ -14,6 +14,7 @@ from ...errors import EmulationError, Location
 from ...isa.lookup import lookup
 from ...isa.opcode import Op
 from ...isa.operand import Problem
+from ...isa.sync import GridDependentsLaunch
 from ...types import pred
 from ..memory.access import Origin
 from .operands import ReadAsIs, ReadVector, Slots
@@ -210,7 +211,7 @@ class Code:
     @cached_property
     def lets_grids_begin(self) -> bool:
         """Whether grids that are launched as its dependents may begin before it has ended."""
-        return any(step.opcode.text == "griddepcontrol.launch_dependents" for step in self.steps)
+        return any(isinstance(step.op, GridDependentsLaunch) for step in self.steps)
 
     @cached_property
     def written_between(self) -> dict[tuple[int, int], tuple[int, ...]]:

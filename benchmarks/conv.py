@@ -25,7 +25,6 @@ from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
-from ptxdsl.kernels.tiles.persistent import Strips
 
 
 class Layer(NamedTuple):
@@ -46,6 +45,7 @@ class Layer(NamedTuple):
         return f"{self.side}² {self.channels}→{self.filters} {self.window}x{self.window}{stride}"
 
 
+WAIT_CYCLES = 200_000  # 0.1 ms, in which the host launches: a call of cuDNN takes it longer than a flush takes the GPU
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 LAYERS = [
     Layer(224, 3, 64, 7, 2),
@@ -121,12 +121,15 @@ def by_us(case: tuple[tuple[int, ...], int, str, bool, bool]) -> dict[str, Run]:
 
 def tiles(layer: Layer, element_bytes: int) -> Iterator[tuple[str, GemmConfig]]:
     """Those of the sm_90a path that a layer has filters for, each with as many stages as fit."""
-    for m, n, swap_ab in COSTS:
-        if n <= max(layer.filters, 64):
-            tile = m, n, LINE_BYTES // element_bytes
-            stages = stages_of(tile, Operands(), swap_ab)
-            config = GemmConfig(tile, stages=stages, schedule=Strips(), atom="wgmma", swap_ab=swap_ab)
-            yield f"{m}x{n}{', swapped' * swap_ab}", config
+    for shape in COSTS:
+        is_matrix = layer.window == layer.stride == 1
+        if shape.n <= max(layer.filters, 64) and (is_matrix or not shape.streamed):
+            m, n, swap_ab, pingpong, resident, _ = shape
+            tile, how = (m, n, LINE_BYTES // element_bytes), {"swap_ab": swap_ab, "pingpong": pingpong}
+            stages = stages_of(tile, Operands(), resident=resident, schedule=shape.schedule, **how)
+            config = GemmConfig(tile, stages=stages, schedule=shape.schedule, atom="wgmma", **how)
+            words = {", swapped": swap_ab, ", in turns": pingpong, ", streamed": shape.streamed}
+            yield f"{m}x{n}/{stages}{''.join(word for word, is_so in words.items() if is_so)}", config
 
 
 def label(case: Case) -> common.Row:
@@ -149,7 +152,7 @@ def main() -> None:
     chosen = options.parse_args()
     case = functools.partial(Case, dtype=chosen.dtype, is_fused=chosen.fused, with_tiles=chosen.tiles)
     cases = [case(layer, batch) for batch in chosen.batch or (32, 128) for layer in LAYERS]
-    common.main(common.Benchmark(by_torch, by_us, label, operations), cases, chosen)
+    common.main(common.Benchmark(by_torch, by_us, label, operations, WAIT_CYCLES), cases, chosen)
 
 
 if __name__ == "__main__":

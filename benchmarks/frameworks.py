@@ -121,24 +121,26 @@ def passes(torch: Any, side: int, channels: int, filters: int, window: int, stri
     dy, moves = torch.randn_like(pt.conv2d(x, w, pad=pad, stride=stride)), ([pad] * 4, strides, [1, 1])
     dy_nchw, x_nchw, w_nchw = (each.permute(0, 3, 1, 2) for each in (dy, x, w))
 
-    def by_torch(*mask: bool) -> object:
-        matrices = dy_nchw, x_nchw, w_nchw
-        return torch.ops.aten.convolution_backward(
-            *matrices, None, strides, [pad] * 2, [1, 1], False, [0, 0], 1, [*mask, False]
-        )
+    def by_torch(number: int) -> Any:
+        """The gradient of images, or of filters."""
+        matrices, mask = (dy_nchw, x_nchw, w_nchw), [number == 0, number == 1, False]
+        return torch.ops.aten.convolution_backward(*matrices, None, strides, [pad] * 2, [1, 1], False, [0, 0], 1, mask)[
+            number
+        ]
 
     pairs = {
         "forward": (
             lambda: torch.nn.functional.conv2d(x_nchw, w_nchw, padding=pad, stride=stride),
             lambda: pt.conv2d(x, w, pad=pad, stride=stride),
         ),
-        "of images": (lambda: by_torch(True, False), lambda: pt.conv2d_dx(dy, w, [side] * 2, *moves)),
-        "of filters": (lambda: by_torch(False, True), lambda: pt.conv2d_dw(dy, x, [window] * 2, *moves)),
+        "of images": (lambda: by_torch(0), lambda: pt.conv2d_dx(dy, w, [side] * 2, *moves)),
+        "of filters": (lambda: by_torch(1), lambda: pt.conv2d_dw(dy, x, [window] * 2, *moves)),
     }
     rows: list[common.Row] = []
     for name, runs in pairs.items():
-        for run in runs:
-            run()
+        expected, result = (run() for run in runs)
+        expected = expected.permute(0, 2, 3, 1)
+        torch.testing.assert_close(result, expected, rtol=2e-2, atol=2e-2 * expected.abs().max().item())
         with driver.on(0), GpuClock(torch.cuda.current_stream().cuda_stream) as clock:
             cudnn, ours = at_rest(clock, runs)
         layer = f"{side}² {channels}→{filters} {window}x{window}/{stride}"

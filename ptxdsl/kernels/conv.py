@@ -25,7 +25,7 @@ from ptxdsl.kernels.sm90.memory import SharedTiles, begin
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import convolution_of_tensors, tensor_conv2d_parameters
-from ptxdsl.kernels.sm90.pixels import WindowCopies
+from ptxdsl.kernels.sm90.pixels import FilterGradientCopies, WindowCopies
 from ptxdsl.kernels.sm90.store import warpgroup_store
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.choice import Schedule
@@ -63,7 +63,7 @@ def warpgroup_conv2d_kernel(p: tensor_conv2d_parameters(traits), *, traits: Warp
         compute_tiles(ring, mma, store, consumer_walk(traits, scene, ring, store, consumer))
 
 
-def copy_windows(ring: pd.Ring, copies: WindowCopies, walk: Walk) -> None:
+def copy_windows(ring: pd.Ring, copies: WindowCopies | FilterGradientCopies, walk: Walk) -> None:
     """As `gemm.copy_tiles`; the place of a tile in the images is worked out where its copies begin."""
     for work in walk.tiles(started_elsewhere):
         copies.seek(work)

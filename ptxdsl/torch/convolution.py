@@ -8,8 +8,13 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from ptxdsl.arrays import type_of
 from ptxdsl.kernels import conv
-from ptxdsl.kernels.call.convolutions.problem import window
+from ptxdsl.kernels.call.convolutions.dgrad import takes_dgrad
+from ptxdsl.kernels.call.convolutions.problem import Window
+from ptxdsl.kernels.call.convolutions.problem import window as window_of
+from ptxdsl.kernels.call.convolutions.wgrad import takes_wgrad
+from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad
 from ptxdsl.kernels.epilogue import add, per_column
 from ptxdsl.torch.operator import op
 from ptxdsl.torch.products import output_dtype
@@ -59,17 +64,29 @@ def conv2d(
     `pad`, `stride` and `dilation` are one number, or one for height and one for width; either of `pad` may be a pair
     (before, after). Raises LaunchError for what is none of these.
     """
-    moves = window(pad, stride, dilation)
+    moves = window_of(pad, stride, dilation)
     return conv2d_nhwc(x, w, bias, [*moves.pad[0], *moves.pad[1]], list(moves.stride), list(moves.dilation))
 
 
 def _dx(gradient: Tensor, w: Tensor, size: Numbers, pad: Numbers, stride: Numbers, dilation: Numbers) -> Tensor:
     """The gradient of images of `size`: a convolution of that of the output, with the filters turned round.
 
-    A stride leaves zeros between the pixels of the gradient; what it skipped at the end is padded.
+    A stride leaves zeros between the pixels of the gradient, or of the result of windows of one pixel; what it skipped
+    at the end is padded. A kernel of its own,
+    where there is one, reads the filters as they are.
     """
+    if tuple(w.shape[1:3]) == (1, 1) and max(stride) > 1 and not any(pad):
+        seen = _dx(gradient, w, gradient.shape[1:3], pad, (1, 1), dilation)
+        dx = seen.new_zeros((seen.shape[0], *size, seen.shape[3]))
+        dx[:, :: stride[0], :: stride[1]] = seen
+        return dx
     reach = [dilation[n] * (w.shape[1 + n] - 1) for n in (0, 1)]
     spread = _spread(gradient, stride)
+    window = Window(_pairs(pad), (1, 1), (dilation[0], dilation[1]))
+    if _are_plain(spread, w) and takes_dgrad(
+        type_of(w.dtype), tuple(spread.shape), tuple(w.shape), (size[0], size[1]), window, _device(w)
+    ):
+        return conv2d_dgrad(spread, w, (size[0], size[1]), pad=window.pad, dilation=window.dilation)
     pads = []
     for n in (0, 1):
         before = reach[n] - pad[2 * n]
@@ -96,11 +113,25 @@ def _dx_fake(gradient: Tensor, w: Tensor, size: Numbers, pad: Numbers, stride: N
 
 
 def _dw(gradient: Tensor, x: Tensor, size: Numbers, pad: Numbers, stride: Numbers, dilation: Numbers) -> Tensor:
-    """The gradient of filters of `size`: a convolution of the images by that of the output, in which the channels are
-    the images, and stride and dilation are exchanged."""
+    """The gradient of filters of `size`: by a kernel of its own where there is one. Else it is a convolution of the
+    images by that of the output, in which the channels are the images, and stride and dilation are exchanged."""
+    moves = Window(_pairs(pad), (stride[0], stride[1]), (dilation[0], dilation[1]))
+    filters = gradient.shape[3], size[0], size[1], x.shape[3]
+    if _are_plain(gradient, x) and takes_wgrad(type_of(x.dtype), tuple(x.shape), filters, moves, _device(x)):
+        return conv2d_wgrad(gradient, x, (size[0], size[1]), **moves._asdict())
     images, filters = (_images_last(each) for each in (x, gradient))
     out = _conv2d(images, filters, None, pad, dilation, stride)
     return out[:, : size[0], : size[1]].permute(3, 1, 2, 0).contiguous()
+
+
+def _are_plain(*tensors: Tensor) -> bool:
+    """Whether they are of one type, and without gaps."""
+    return all(tensor.is_contiguous() and tensor.dtype is tensors[0].dtype for tensor in tensors)
+
+
+def _device(tensor: Tensor) -> int | None:
+    """The number of its GPU; None in host memory."""
+    return tensor.get_device() if tensor.is_cuda else None
 
 
 def _images_last(x: Tensor) -> Tensor:

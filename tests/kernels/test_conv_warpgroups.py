@@ -288,6 +288,30 @@ class TestChoice:
         tiling = chosen((128, 56, 56, 64), (64, 3, 3), pad=1).constants["traits"].tiling
         assert tiling.swap_ab and tiling.tile == (256, 64, 64)
 
+    def test_warpgroups_take_turns_at_several_tiles_of_a_block(self):
+        assert chosen((128, 28, 28, 128), (128, 3, 3), pad=1).constants["traits"].tiling.pingpong
+        assert not chosen((8, 28, 28, 128), (128, 3, 3), pad=1).constants["traits"].tiling.pingpong
+
+    def test_turns_swapped_and_streamed_tiles_are_for_outputs_in_boxes(self):
+        """A bias is added to sums that lie in shared memory as f32."""
+        bias = per_column(np.zeros(128, np.float16))
+        arrays = (np.empty(shape, np.float16) for shape in ((128, 28, 28, 128), (128, 3, 3, 128), (128, 28, 28, 128)))
+        plan = chosen_plan(CONVOLUTIONS, convolution_of(*arrays, window(1, 1, 1), add_relu, (bias,)), Choice())
+        tiling = plan.constants["traits"].tiling
+        assert not tiling.pingpong and not tiling.swap_ab
+
+    def test_a_cluster_reads_images_of_many_channels_once(self):
+        schedule = chosen((128, 14, 14, 1024), (256, 1, 1)).constants["traits"].schedule
+        assert schedule.streams_a and schedule.multicast == (1, 2)
+        assert not chosen((128, 14, 14, 256), (256, 3, 3), pad=1).constants["traits"].schedule.streams_a
+
+    def test_few_filters_of_one_pixel_take_two_blocks_a_multiprocessor(self):
+        assert chosen((32, 56, 56, 256), (64, 1, 1)).constants["traits"].tiling.stages == 3
+
+    def test_tiles_fill_rounds(self):
+        tiling = chosen((32, 7, 7, 512), (2048, 1, 1)).constants["traits"].tiling
+        assert tiling.tile[:2] == (64, 208) and tiling.pingpong
+
     def test_strides(self):
         assert chosen((32, 56, 56, 256), (512, 1, 1), stride=2).kernel is warpgroup_conv2d_kernel
 

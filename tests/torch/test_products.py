@@ -6,6 +6,7 @@ from ptxdsl import LaunchError
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 ours = pytest.importorskip("ptxdsl.torch")
+convolution = pytest.importorskip("ptxdsl.torch.convolution")
 functional = torch.nn.functional
 
 # What torch says of itself: autograd's thread multiplies by cuBLAS before it has a context, which torch then makes
@@ -78,16 +79,24 @@ WINDOWS = [
 ]  # fmt: skip
 
 
-@on_each
-@pytest.mark.parametrize("moves", WINDOWS)
-def test_conv2d(moves, device):
+def check_conv2d(moves, x, w, bias):
     def reference(x, w, bias):
         named = {"padding" if name == "pad" else name: value for name, value in moves.items()}
         x, w = (t.permute(0, 3, 1, 2).float() for t in (x, w))
         return functional.conv2d(x, w, bias.float(), **named).permute(0, 2, 3, 1).half()
 
-    x, w, bias = normal(device, 2, 9, 12, 8), normal(device, 16, 3, 3, 8), normal(device, 16)
     assert_same(lambda *tensors: ours.conv2d(*tensors, **moves), reference, x, w, bias)
+
+
+@on_each
+@pytest.mark.parametrize("moves", WINDOWS)
+def test_conv2d(moves, device):
+    check_conv2d(moves, normal(device, 2, 9, 12, 8), normal(device, 16, 3, 3, 8), normal(device, 16))
+
+
+@on_each
+def test_conv2d_of_every_second_pixel(device):
+    check_conv2d({"stride": (2, 3)}, normal(device, 2, 9, 8, 16), normal(device, 16, 1, 1, 16), normal(device, 16))
 
 
 @on_each
@@ -98,6 +107,18 @@ def test_conv2d_that_pads_more_than_its_filters_reach(device):
         return functional.pad(x, (0, 0, 0, 2, 1, 0)) @ w[:, 0, 0].t()
 
     assert_same(lambda x, w: ours.conv2d(x, w, pad=((1, 0), (0, 2))), padded, x, w)
+
+
+@on_each
+@pytest.mark.parametrize("moves", WINDOWS[:2])
+def test_conv2d_whose_gradients_have_kernels(moves, device, monkeypatch):
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
+    called = []
+    for name in ("conv2d_dgrad", "conv2d_wgrad"):
+        kernel = getattr(convolution, name)
+        monkeypatch.setattr(convolution, name, lambda *a, n=name, k=kernel, **more: called.append(n) or k(*a, **more))
+    check_conv2d(moves, normal(device, 2, 7, 6, 64), normal(device, 16, 3, 3, 64), normal(device, 16))
+    assert called == ["conv2d_dgrad", "conv2d_wgrad"]
 
 
 def arguments(device):

@@ -13,29 +13,64 @@ from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.warpgroups import ProductFacts, stages_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.sm90.tiling import TURNED
 from ptxdsl.kernels.tiles.choice import tile_schedule
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
+from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.schedule import IdentityThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
 
 
+class WindowTile(NamedTuple):
+    """M and N of a tile, whether A and B are swapped, whether warpgroups take turns at tiles of their own, how many
+    blocks of it shall fit a multiprocessor, and whether those of a cluster of two share the rows of A, which leave the
+    L2 cache first."""
+
+    m: int
+    n: int
+    swap_ab: bool = False
+    pingpong: bool = False
+    resident: int = 1
+    streamed: bool = False
+
+    @property
+    def needs_boxes(self) -> bool:
+        """Whether the output has to be stored so: wgmma waits for sums that are swapped or taken in turns else."""
+        return self.swap_ab or self.pingpong or self.streamed
+
+    @property
+    def schedule(self) -> TileSchedule:
+        """Of blocks that compute whole tiles."""
+        return STREAMED if self.streamed else PERSISTENT
+
+
 class TileCost(NamedTuple):
-    """Microseconds of a block for 128 bytes of K, and for all else that it does for a tile."""
+    """Microseconds of a block for 128 bytes of K, for all else that it does for a tile, and for a tile at least."""
 
     iteration: float
     tile: float
+    least: float = 0.0
 
 
 COSTS = {
-    (128, 256, False): TileCost(0.585, 1.65),
-    (128, 128, False): TileCost(0.305, 1.05),
-    (64, 256, False): TileCost(0.32, 1.15),
-    (64, 128, False): TileCost(0.19, 0.5),
-    (128, 64, False): TileCost(0.245, 0.45),
-    (256, 64, True): TileCost(0.32, 2.3),
+    WindowTile(128, 256): TileCost(0.57, 1.65),
+    WindowTile(128, 224): TileCost(0.51, 1.5),
+    WindowTile(128, 128): TileCost(0.305, 1.05),
+    WindowTile(128, 128, pingpong=True): TileCost(0.305, 0.6, 2.05),
+    WindowTile(128, 128, streamed=True): TileCost(0.305, 0.3, 1.5),
+    WindowTile(64, 256): TileCost(0.32, 1.15),
+    WindowTile(64, 208, pingpong=True): TileCost(0.25, 0.3, 1.6),
+    WindowTile(64, 128): TileCost(0.197, 0.35),
+    WindowTile(128, 64): TileCost(0.245, 0.45),
+    WindowTile(128, 64, resident=2): TileCost(0.27, 0.3),
+    WindowTile(256, 128, swap_ab=True): TileCost(0.57, 2.0),
+    WindowTile(256, 64, swap_ab=True): TileCost(0.32, 2.3),
 }
-"""Of tiles, and whether A and B are swapped: products of 64 rows and 256 columns wait less for shared memory."""
+"""Products of 64 rows and 256 columns wait less for shared memory: an iteration takes as long as it takes to write the
+copies there and to read them for wgmma, at 128 bytes a clock. In turns the sums of one tile are stored while the next
+one is multiplied, where that takes long enough."""
 SLOW_LINE = 0.0068  # microseconds in which a multiprocessor gets a line of a box that reaches over the last channel
 PACKING = 3e6  # bytes of a microsecond
 BEGINNING = 6.0  # microseconds of a launch, with its first copies, where nothing is in the caches
@@ -45,16 +80,18 @@ COLUMN = 0.001342  # what WarpgroupRates has of the GPU on which this was measur
 WIDEST_SPLIT, WIDEST_INTEGERS = 128, 64  # columns of a tile that blocks share, of float sums and of int32
 LEAST_ITERATIONS, LEAST_STAGES = 4, 3
 PERSISTENT, IN_COLUMNS = Strips(), IdentityThreadblockSwizzle(1)
+STREAMED = ClusterStrips((1, 2), streamed=True)
 
 
 class WindowFacts(NamedTuple):
     """What the choice depends on: the product, whose K is in whole lines of a box; the bytes that are read and written;
-    how many lines of boxes reach over the last channel; and whether tiles can be stored in boxes: those that are
-    swapped are for that alone, as wgmma waits for its sums else."""
+    how many lines of boxes reach over the last channel; whether it goes as a product of matrices, as windows of one
+    pixel do; and whether tiles can be stored in boxes."""
 
     product: ProductFacts
     moved: int
     slow_lines: int
+    is_product: bool
     in_boxes: bool
 
 
@@ -68,9 +105,7 @@ def ranked_windows(facts: WindowFacts, model: CostModel) -> list[tuple[float, Ge
     rates = model.rates.warpgroups
     slower, reading = rates.column / COLUMN, facts.moved / rates.dram_bandwidth
     timed = []
-    for computing, config in _options(facts.product, model.multiprocessors):
-        if config.swap_ab and not facts.in_boxes:
-            continue
+    for computing, config in _options(facts, model.multiprocessors):
         across = ceil_div(facts.product.n, config.tile[1])
         computing += facts.slow_lines * across * SLOW_LINE / model.multiprocessors
         longer, shorter = sorted((slower * computing, reading), reverse=True)
@@ -78,31 +113,66 @@ def ranked_windows(facts: WindowFacts, model: CostModel) -> list[tuple[float, Ge
     return timed
 
 
-def _options(facts: ProductFacts, multiprocessors: int) -> Iterator[tuple[float, GemmConfig]]:
+def _options(facts: WindowFacts, multiprocessors: int) -> Iterator[tuple[float, GemmConfig]]:
     """What can be launched, and the microseconds that blocks work."""
-    depth = LINE_BYTES // facts.operands.inputs.bytes
-    iterations = ceil_div(facts.k, depth)
-    widest = WIDEST_INTEGERS if facts.operands.sum.is_integer else WIDEST_SPLIT
-    for (m, n, swap_ab), cost in COSTS.items():
-        count, tile = ceil_div(facts.m, m) * ceil_div(facts.n, n), (m, n, depth)
-        stages = stages_of(tile, facts.operands, swap_ab)
-        rounds = ceil_div(count, multiprocessors)
+    for shape, cost in COSTS.items():
+        if _is_for(shape, facts, multiprocessors):
+            yield from _whole(shape, cost, facts.product, multiprocessors)
+        if shape == WindowTile(shape.m, shape.n):
+            yield from _shared(shape, cost, facts.product, multiprocessors)
+
+
+def _is_for(shape: WindowTile, facts: WindowFacts, multiprocessors: int) -> bool:
+    """Whether there is a kernel, and it was measured in such a case: turns and clusters for several tiles of a block,
+    of types of 16 bits, clusters for all columns of a product, rows of wgmma for filters of windows. Lines of B are
+    whole where they do not lie along K."""
+    product, line = facts.product, LINE_BYTES // facts.product.operands.inputs.bytes
+    if (shape.needs_boxes and not facts.in_boxes) or (product.operands.b_major == "mn" and shape.n % line):
+        return False
+    if shape.streamed or shape.pingpong:
+        has_columns = not shape.streamed or (facts.is_product and shape.n < product.n <= 2 * shape.n)
+        return has_columns and product.operands.inputs in TURNED and _count(shape, product) > multiprocessors
+    return not (shape.swap_ab and facts.is_product)
+
+
+def _count(shape: WindowTile, facts: ProductFacts) -> int:
+    """How many tiles there are."""
+    return ceil_div(facts.m, shape.m) * ceil_div(facts.n, shape.n)
+
+
+def _tile(shape: WindowTile, facts: ProductFacts) -> tuple[int, int, int]:
+    return shape.m, shape.n, LINE_BYTES // facts.operands.inputs.bytes
+
+
+def _whole(
+    shape: WindowTile, cost: TileCost, facts: ProductFacts, multiprocessors: int
+) -> Iterator[tuple[float, GemmConfig]]:
+    """The same of blocks that compute tile after tile."""
+    tile, swap_ab, pingpong = _tile(shape, facts), shape.swap_ab, shape.pingpong
+    stages = stages_of(tile, facts.operands, swap_ab, shape.resident, shape.schedule, pingpong)
+    if stages >= LEAST_STAGES:
+        rounds, iterations = ceil_div(_count(shape, facts), multiprocessors), ceil_div(facts.k, tile[2])
+        yield (
+            rounds * max(iterations * cost.iteration + cost.tile, cost.least),
+            GemmConfig(tile, stages=stages, schedule=shape.schedule, atom=WGMMA, swap_ab=swap_ab, pingpong=pingpong),
+        )
+
+
+def _shared(
+    shape: WindowTile, cost: TileCost, facts: ProductFacts, multiprocessors: int
+) -> Iterator[tuple[float, GemmConfig]]:
+    """The same of blocks that share the K of a tile, where there are too few for all multiprocessors."""
+    tile, widest = _tile(shape, facts), WIDEST_INTEGERS if facts.operands.sum.is_integer else WIDEST_SPLIT
+    iterations = ceil_div(facts.k, tile[2])
+    most = min(MOST_BLOCKS, iterations // LEAST_ITERATIONS, multiprocessors // _count(shape, facts))
+    for slices in range(2, most + 1) if shape.n <= widest else ():
+        stages = stages_of(tile, facts.operands, schedule=tile_schedule(IN_COLUMNS, slices, "cluster"))
         if stages >= LEAST_STAGES:
+            time = ceil_div(iterations, slices) * cost.iteration + cost.tile + slices * MEETING
             yield (
-                rounds * (iterations * cost.iteration + cost.tile),
-                GemmConfig(tile, stages=stages, schedule=PERSISTENT, atom=WGMMA, swap_ab=swap_ab),
+                time,
+                GemmConfig(tile, stages=stages, schedule=IN_COLUMNS, atom=WGMMA, split_k=slices, reduction="cluster"),
             )
-        most = min(MOST_BLOCKS, iterations // LEAST_ITERATIONS, multiprocessors // count)
-        for slices in range(2, most + 1) if n <= widest and not swap_ab else ():
-            shared = tile_schedule(IN_COLUMNS, slices, "cluster")
-            stages = stages_of(tile, facts.operands, schedule=shared)
-            if stages >= LEAST_STAGES:
-                yield (
-                    ceil_div(iterations, slices) * cost.iteration + cost.tile + slices * MEETING,
-                    GemmConfig(
-                        tile, stages=stages, schedule=IN_COLUMNS, atom=WGMMA, split_k=slices, reduction="cluster"
-                    ),
-                )
 
 
 def least_by_warps(facts: WindowFacts, model: CostModel) -> float:

@@ -71,9 +71,18 @@ class TileBoxes:
         return tile_layout(self.mn, self.k, self.type.bits, self.line_bytes, self.major == "mn")
 
     def load(
-        self, source: Any, destination: Any, mn: Any, k: Any, mbarrier: Any, *, rank: Any = None, to: Any = None
+        self,
+        source: Any,
+        destination: Any,
+        mn: Any,
+        k: Any,
+        mbarrier: Any,
+        *,
+        rank: Any = None,
+        to: Any = None,
+        policy: Any = None,
     ) -> None:
         """Copies the tile that begins at (mn, k) to shared memory, by one thread; completes `bytes` at an mbarrier. Of
-        parts it copies that of a `rank`, to the blocks of the mask `to`."""
+        parts it copies that of a `rank`, to the blocks of the mask `to`. `policy` is for the L2 cache."""
         at = (source.batch, mn, k) if self.is_batched else (mn, k)
-        self.copy.copy(source.map, at, destination, mbarrier, rank=rank, multicast=to)
+        self.copy.copy(source.map, at, destination, mbarrier, rank=rank, multicast=to, policy=policy)

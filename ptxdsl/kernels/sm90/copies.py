@@ -42,6 +42,7 @@ class TensorCopies:
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles) -> None:
         self.a, self.b, self.memory, self.depth = traits.a, traits.b, memory, traits.tile[2]
         self.shares = shared_copies(traits.schedule.multicast)
+        self.policy = pd.ptx.createpolicy.fractional.L2__evict_first.b64() if traits.schedule.streams_a else None
 
     def fetch(self, work: Work, iteration: Any, slot: Slot) -> None:
         """Begins to copy the tiles of an iteration along K to a slot of the ring."""
@@ -51,7 +52,8 @@ class TensorCopies:
         behind = slot.index * self.memory.stage
         a, b = self.memory.a + behind, self.memory.b + behind
         of_a, of_b = self.shares
-        self.a.load(work.product.a, a, work.product.a.line(first_m), k, slot.full, rank=of_a.part, to=of_a.mask)
+        row = work.product.a.line(first_m)
+        self.a.load(work.product.a, a, row, k, slot.full, rank=of_a.part, to=of_a.mask, policy=self.policy)
         self.b.load(work.product.b, b, first_n, k, slot.full, rank=of_b.part, to=of_b.mask)
 
 

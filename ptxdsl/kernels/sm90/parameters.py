@@ -19,7 +19,7 @@ from ptxdsl.kernels.parameters import (
     view,
 )
 from ptxdsl.kernels.sm90.copies import TensorView
-from ptxdsl.kernels.sm90.pixels import WindowGeometry, boxes_of
+from ptxdsl.kernels.sm90.pixels import WindowGeometry, boxes_of, filter_gradient_boxes
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.product import Index, Product, Products, Tile, Work
 
@@ -126,6 +126,23 @@ def tensor_conv2d_parameters(traits: WarpgroupTraits) -> Group:
     out = traits.out_map if traits.operands.out_boxes else view(traits.operands.output)
     shared = shared_parameters(traits)
     return pd.Parameters.of("TensorConv2d", x=x.map, w=w.map, out=out, geometry=WindowGeometry, **shared)
+
+
+@lru_cache(maxsize=1024)
+def tensor_wgrad_parameters(traits: WarpgroupTraits) -> Group:
+    """Those of `wgrad_kernel`: the tensors of the gradient of the output and of the images, and as of a convolution."""
+    x, out = (
+        filter_gradient_boxes(traits),
+        traits.out_map if traits.operands.out_boxes else view(traits.operands.output),
+    )
+    shared = shared_parameters(traits)
+    return pd.Parameters.of("TensorWgrad", dy=traits.a.map, x=x.map, out=out, geometry=WindowGeometry, **shared)
+
+
+def wgrad_of_tensors(p: Any, traits: WarpgroupTraits) -> Products:
+    """What a kernel with these parameters computes."""
+    g, out = p.geometry, TensorView(p.out) if traits.operands.out_boxes else p.out
+    return TensorProducts(Product(g.m, g.n, g.k, TensorView(p.dy), p.x, out, out, 1, 0, ()), traits.tile)
 
 
 def convolution_of_tensors(p: Any, traits: WarpgroupTraits) -> Products:

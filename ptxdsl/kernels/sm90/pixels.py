@@ -66,9 +66,11 @@ class FilterBoxes:
 
 
 def boxes_of(traits: WarpgroupTraits) -> tuple[ColumnBoxes, FilterBoxes]:
-    """How the tiles of images and filters come: in shared memory they are those of A and B."""
+    """How the tiles of images and filters come: in shared memory they are those of A and B. Filters whose channels lie
+    along N, as in the gradient of images, come by their lines."""
     a, b = traits.a, traits.b
-    return ColumnBoxes(a.type, a.mn, a.line), FilterBoxes(b.type, b.mn, b.line)
+    filters = b.mn if b.major == "k" else b.k
+    return ColumnBoxes(a.type, a.mn, a.line), FilterBoxes(b.type, filters, b.line)
 
 
 class WindowGeometry(pd.Parameters):
@@ -94,10 +96,13 @@ class WindowGeometry(pd.Parameters):
 
 
 class WindowCopies(TensorCopies):
-    """The copies of both operands, tile after tile along the K of some work; for one thread."""
+    """The copies of both operands, tile after tile along the K of some work; for one thread. Of filters whose channels
+    lie along N, K runs over the filters, and over the window from its last place to the first."""
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, geometry: WindowGeometry) -> None:
         super().__init__(traits, memory)
+        is_turned, self.columns = traits.b.major == "mn", range(0, traits.tile[1], traits.b.line)
+        self.last = [pd.var(u32, 0)] if is_turned else []  # the place of the window at which such a product begins
         self.geometry = geometry
         self.image, self.line, self.column = (pd.var(s32, 0) for _ in range(3))
         self.place, self.channel, self.down, self.right = (pd.var(u32, 0) for _ in range(4))
@@ -111,7 +116,10 @@ class WindowCopies(TensorCopies):
         self.image.set(image.bitcast(s32))
         self.line.set((row * g.stride_h - g.pad_top).bitcast(s32))
         self.column.set((column * g.stride_w - g.pad_left).bitcast(s32))
-        place, line = divmod_of(pd.cast(work.begin, u32), (g.channels + (self.depth - 1)) // self.depth)
+        begin, lines = pd.cast(work.begin, u32), (g.channels + (self.depth - 1)) // self.depth
+        for last in self.last:
+            last.set((g.k // self.depth) // lines - 1)
+        place, line = divmod_of(begin, lines)
         down, right = divmod_of(place * g.dilation_w, g.turn)
         self.place.set(place)
         self.channel.set(line * self.depth)
@@ -124,7 +132,12 @@ class WindowCopies(TensorCopies):
         corner = self.image, self.line, self.column, self.channel.bitcast(s32)
         offsets = self.down.to(u16), self.right.to(u16)
         product.a.load(self.memory.a + behind, corner, slot.full, offsets=offsets)
-        product.b.load(self.memory.b + behind, (work.first[1], self.place, self.channel), slot.full)
+        for last in self.last:
+            for column in self.columns:
+                b = self.memory.b + behind + column * self.depth
+                product.b.load(b, (self.channel, last - self.place, work.first[1] + column), slot.full)
+        if not self.last:
+            product.b.load(self.memory.b + behind, (work.first[1], self.place, self.channel), slot.full)
         self._advance()
 
     def _advance(self) -> None:
@@ -138,6 +151,47 @@ class WindowCopies(TensorCopies):
             with pd.if_(self.right >= g.turn):
                 self.right.set(0)
                 self.down += g.dilation_h
+
+
+def filter_gradient_boxes(traits: WarpgroupTraits) -> ColumnBoxes:
+    """How images come as the second operand: 64 pixels along k, each with the channels of a line of the tile."""
+    b = traits.b
+    return ColumnBoxes(b.type, b.k, b.line)
+
+
+class FilterGradientCopies(TensorCopies):
+    """The copies of a product whose k runs over output pixels: its rows are filters, as the gradient of the output has
+    them at each pixel, its columns the channels of all places of the window. Each line of boxes of these is a column of
+    pixels at one place of the window; for one thread."""
+
+    def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, geometry: WindowGeometry) -> None:
+        super().__init__(traits, memory)
+        self.geometry, self.line = geometry, traits.b.line
+        self.lines = [tuple(pd.var(u32, 0) for _ in range(3)) for _ in range(0, traits.tile[1], self.line)]
+
+    def seek(self, work: Work) -> None:
+        """Works out where in the window, and at which channel, each line of a tile is."""
+        g, first = self.geometry, pd.cast(work.first[1], u32)
+        for number, (down, right, channel) in enumerate(self.lines):
+            place, begin = divmod_of(first + number * self.line, g.channels)
+            row, column = divmod_of(place * g.dilation_w, g.turn)
+            down.set(row * g.dilation_h)
+            right.set(column)
+            channel.set(begin)
+
+    def fetch(self, work: Work, iteration: Any, slot: Slot) -> None:
+        """Begins to copy the tiles of the next pixels to a slot of the ring."""
+        g, product, first = self.geometry, work.product, pd.cast(iteration * self.depth, u32)
+        behind = slot.index * self.memory.stage
+        self.a.load(product.a, self.memory.a + behind, work.first[0], first, slot.full)
+        image, pixel = divmod_of(first, g.image)
+        row, column = divmod_of(pixel, g.line)
+        window = (row * g.stride_h - g.pad_top).bitcast(s32), (column * g.stride_w - g.pad_left).bitcast(s32)
+        b = self.memory.b + behind
+        for number, (down, right, channel) in enumerate(self.lines):
+            corner = image.bitcast(s32), *window, channel.bitcast(s32)
+            offsets = down.to(u16), right.to(u16)
+            product.b.load(b + number * self.depth * self.line, corner, slot.full, offsets=offsets)
 
 
 def divmod_of(number: Any, divisor: Any) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ of them to all. So a multiprocessor asks the L2 cache for fewer lines, which cou
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import NamedTuple
 
@@ -30,10 +30,12 @@ MOST_BLOCKS = 8  # of a cluster, on every GPU that has them
 class ClusterStrips(TileSchedule):
     """Clusters of `blocks` along M and N, as few as need no more rounds than all resident ones would; they take the
     groups of so many tiles in the order of a Serpentine. Tiles outside of the problem are multiplied as zeros, that
-    all blocks of a cluster keep step. Raises ScheduleError for clusters that no GPU has."""
+    all blocks of a cluster keep step. With `streamed` lines of A are the first to leave the L2 cache, which is for
+    clusters that have all columns of B. Raises ScheduleError for clusters that no GPU has."""
 
     blocks: tuple[int, int] = (2, 1)
     width: int = 0  # groups of M that a strip has; 0 is the one that clusters at work have least to read with
+    streamed: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if not all(type(n) is int and n in (1, 2, 4, 8) for n in self.blocks) or not 2 <= self.size <= MOST_BLOCKS:
@@ -54,6 +56,10 @@ class ClusterStrips(TileSchedule):
     @property
     def multicast(self) -> tuple[int, int]:
         return self.blocks
+
+    @property
+    def streams_a(self) -> bool:
+        return self.streamed
 
     def is_ahead(self, operands: Operands) -> bool:
         return True

@@ -67,6 +67,11 @@ class TileSchedule:
         return False
 
     @property
+    def streams_a(self) -> bool:
+        """Whether tensor copies of A are the first to leave the L2 cache: where they bring each line once."""
+        return False
+
+    @property
     def has_whole_tiles(self) -> bool:
         """Whether a block that stores a tile has multiplied all of it."""
         return not self.shares and (self.cluster is None or self.multicast != (1, 1))

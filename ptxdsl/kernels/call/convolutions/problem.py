@@ -114,11 +114,11 @@ def convolution_of(
     images = array_argument("x", x, 4, IMAGES, "one image of (H, W, C) is x[None]")
     filters = array_argument("w", w, 4, FILTERS, "one filter of (R, S, C) is w[None]")
     _check_inputs(images, filters)
-    sizes = _sizes(images, filters, moves)
+    sizes = sizes_of(images.array.shape, filters.array.shape, moves)
     shape = sizes.N, sizes.P, sizes.Q, sizes.K
     known = outputs(images.type)
     results = empty(images, shape, known[0]) if out is None else out
-    written = _pixels("out", results, shape, "this convolution gives", known)
+    written = rows_of_pixels("out", results, shape, "this convolution gives", known)
     if written.type not in known:
         raise LaunchError(
             f"`out` is {describe_type(written.type)}; of {describe_type(images.type)} images conv2d writes "
@@ -129,7 +129,7 @@ def convolution_of(
     beside = tuple(_operand(f"operands[{n}]", extra, shape, written) for n, extra in enumerate(operands))
     m, _, k = sizes.implicit_gemm("fprop")
     pixels = Pixels("x", images.owner, images.array, (m, k), "row", max(k, 1))
-    packed = _filters(filters)
+    packed = rows_of_filters(filters)
     check_devices([images, filters, written, *(operand.argument for operand in beside)])
     apart = [operand.argument for operand in beside if not operand.extra.in_place]
     check_written(written, [images, filters, *apart])
@@ -146,8 +146,13 @@ def _check_inputs(x: ArrayArgument, w: ArrayArgument) -> None:
     channels, taken = x.array.shape[3], w.array.shape[3]
     if channels != taken:
         raise LaunchError(f"`x` has {channels} channels and `w` takes {taken}", help=_of_channels(x, w))
+    check_channels_last(x)
+
+
+def check_channels_last(x: ArrayArgument) -> None:
+    """Raises LaunchError for images whose channels do not lie side by side."""
     strides = x.array.strides
-    if x.array.size and ((channels > 1 and strides[3] != 1) or min(strides) < 0):
+    if x.array.size and ((x.array.shape[3] > 1 and strides[3] != 1) or min(strides) < 0):
         raise LaunchError(
             f"`x` has the shape {x.array.shape} and strides of {strides} elements: not (N, H, W, C)",
             help="it runs backwards: make a copy of it" if min(strides) < 0 else CHANNELS_LAST,
@@ -171,13 +176,12 @@ def _of_channels(x: ArrayArgument, w: ArrayArgument) -> str:
     return "filters of torch, (K, C, R, S), are w.permute(0, 2, 3, 1) here"
 
 
-def _sizes(x: ArrayArgument, w: ArrayArgument, moves: Window) -> Conv2dProblem:
-    """The problem; its window has a place in the padded images, and 32 bits count what the kernel counts."""
-    (n, h, w_in, c), (k, r, s, _) = x.array.shape, w.array.shape
+def sizes_of(images: Sequence[int], filters: Sequence[int], moves: Window) -> Conv2dProblem:
+    """The problem of such shapes; its window has a place in the padded images, and 32 bits count what the kernel
+    counts."""
+    (n, h, w_in, c), (k, r, s, _) = images, filters
     if not r or not s:
-        raise LaunchError(
-            f"`w` has the shape {w.array.shape}", help="a window has a pixel or more: R and S of 1 at least"
-        )
+        raise LaunchError(f"`w` has the shape {filters}", help="a window has a pixel or more: R and S of 1 at least")
     padded = tuple(extent + sum(sides) for extent, sides in zip((h, w_in), moves.pad, strict=True))
     spans = tuple((extent - 1) * apart + 1 for extent, apart in zip((r, s), moves.dilation, strict=True))
     if spans[0] > padded[0] or spans[1] > padded[1]:
@@ -199,13 +203,13 @@ def _sizes(x: ArrayArgument, w: ArrayArgument, moves: Window) -> Conv2dProblem:
     return sizes
 
 
-def _filters(operand: ArrayArgument) -> Matrix:
+def rows_of_filters(operand: ArrayArgument) -> Matrix:
     """Filters as rows of R·S·C elements without gaps."""
     (k, r, s, c), strides = operand.array.shape, operand.array.strides
     apart = strides[0] if k > 1 else max(r * s * c, 1)
     if operand.array.size and (_common_stride((c, s, r), strides[:0:-1], 1) != 1 or apart < r * s * c):
         raise LaunchError(
-            f"`w` has the shape {(k, r, s, c)} and strides of {strides} elements: not (K, R, S, C)",
+            f"`{operand.name}` has the shape {(k, r, s, c)} and strides of {strides} elements: not (K, R, S, C)",
             help="each filter is without gaps, channels side by side: of a torch filter (K, C, R, S) take "
             "w.permute(0, 2, 3, 1).contiguous()",
         )
@@ -214,7 +218,7 @@ def _filters(operand: ArrayArgument) -> Matrix:
     )
 
 
-def _pixels(name: str, owner: object, shape: tuple[int, ...], what: str, types: Sequence[Type]) -> Matrix:
+def rows_of_pixels(name: str, owner: object, shape: tuple[int, ...], what: str, types: Sequence[Type]) -> Matrix:
     """An output, or what lies as one: pixels one behind the other at one distance, channels side by side."""
     dimensions, help = "an output has four dimensions, (N, P, Q, K)", f"pass `{name}` of the shape {shape}"
     operand = array_argument(name, owner, 4, dimensions, help, describe_types(types))
@@ -251,4 +255,4 @@ def _common_stride(extents: Sequence[int], strides: Sequence[int], otherwise: in
 def _operand(name: str, operand: object, shape: tuple[int, ...], out: Matrix) -> EpilogueOperand:
     if isinstance(operand, VectorOperand):
         return vector_operand(name, operand, out)
-    return matrix_operand(_pixels(name, operand, shape, "the output has", types_read(out.type)), out)
+    return matrix_operand(rows_of_pixels(name, operand, shape, "the output has", types_read(out.type)), out)

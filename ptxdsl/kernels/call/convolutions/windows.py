@@ -38,12 +38,16 @@ OTHERWISE = "leave atom out: then images are copied otherwise"
 def as_product(problem: Convolution) -> GemmProblem | None:
     """A convolution by windows of one pixel, which takes all of them in their order, as a product of matrices."""
     sizes, x = problem.sizes, problem.product.a
-    moves = (sizes.R, sizes.S, *sizes.stride, *(1 + pad for pad in (*sizes.before, *sizes.after)))
     apart = x.apart if isinstance(x, Pixels) else None
-    if any(move != 1 for move in moves) or apart is None or apart < sizes.C:
+    if any(move != 1 for move in _moves(sizes)) or apart is None or apart < sizes.C:
         return None
     pixels = Matrix(x.name, x.owner, x.array, x.shape, "row", max(apart, 1))
     return replace(problem.product, a=pixels)
+
+
+def _moves(sizes: Conv2dProblem) -> tuple[int, ...]:
+    """All of them 1 where windows of one pixel take all pixels in their order."""
+    return sizes.R, sizes.S, *sizes.stride, *(1 + pad for pad in (*sizes.before, *sizes.after))
 
 
 def in_whole_lines(problem: Convolution) -> GemmProblem:
@@ -62,10 +66,12 @@ def window_facts(sizes: Conv2dProblem, product: GemmProblem) -> WindowFacts:
     """What the choice of tiles depends on, of a product whose images and filters are of such sizes."""
     known, (m, n, k) = facts_of(product), sizes.implicit_gemm("fprop")
     depth = LINE_BYTES // known.inputs.bytes
-    moved = (sizes.input_size * sizes.C + n * k) * known.inputs.bytes + m * n * known.output.bytes
+    read = min(sizes.input_size, sizes.output_size * sizes.window_size) * sizes.C
+    moved = (read + n * k) * known.inputs.bytes + m * n * known.output.bytes
     slow_lines = m * sizes.window_size if sizes.C % depth else 0
-    in_boxes = is_boxed(product) and sizes.R * sizes.S > 1
-    return WindowFacts(ProductFacts(m, n, _whole_k(sizes, known.inputs), 1, known), moved, slow_lines, in_boxes)
+    whole = ProductFacts(m, n, _whole_k(sizes, known.inputs), 1, known)
+    is_product = all(move == 1 for move in _moves(sizes))
+    return WindowFacts(whole, moved, slow_lines, is_product, is_boxed(product))
 
 
 def misfits(problem: Convolution) -> Iterator[tuple[str, str]]:
@@ -155,16 +161,17 @@ def window_plan(kernel: Kernel, problem: Convolution, traits: WarpgroupTraits) -
     boxes, out, in_boxes = boxes_of(traits), product.out, traits.operands.out_boxes
     written = out.mapped(traits.out_map) if in_boxes else view(out.type)(pointer=out, stride=out.stride)
     values = tensor_conv2d_parameters(launch.traits)(
-        x=_images(problem, boxes[0]),
+        x=images_of(problem, boxes[0]),
         w=_filters(problem, boxes[1]),
         out=written,
-        geometry=_geometry(problem.sizes, product),
+        geometry=geometry_of(problem.sizes, product),
         **shared_values(product, launch),
     )
     return LaunchPlan(kernel, launch.grid, traits.threads, values, {"traits": launch.traits}, stream=launch.stream)
 
 
-def _images(problem: Convolution, columns: ColumnBoxes) -> MappedMatrix | bytes:
+def images_of(problem: Convolution, columns: ColumnBoxes) -> MappedMatrix | bytes:
+    """What a launch takes of images."""
     x, (lower, upper), (down, right) = problem.product.a, corners_of(problem.sizes), problem.sizes.stride
     promotion = LINE_BYTES if x.array.strides[2] < problem.sizes.C else L2_PROMOTION  # where pixels overlap
     kind = columns.map_of(lower, upper, (down, right), promotion)
@@ -173,8 +180,9 @@ def _images(problem: Convolution, columns: ColumnBoxes) -> MappedMatrix | bytes:
 
 def _filters(problem: Convolution, boxes: FilterBoxes) -> MappedMatrix | bytes:
     w, sizes = problem.product.b, problem.sizes
-    shape = sizes.K, sizes.window_size, sizes.C
-    return _argument(MappedMatrix(w.name, w.owner, w.array, boxes.map, shape, (w.stride, sizes.C, 1)))
+    filters, channels = (sizes.K, sizes.C) if w.major == "column" else (sizes.C, sizes.K)
+    shape, strides = (filters, sizes.window_size, channels), (w.stride, channels, 1)
+    return _argument(MappedMatrix(w.name, w.owner, w.array, boxes.map, shape, strides))
 
 
 def _argument(mapped: MappedMatrix) -> MappedMatrix | bytes:
@@ -182,7 +190,8 @@ def _argument(mapped: MappedMatrix) -> MappedMatrix | bytes:
     return mapped if mapped.owner is not None else mapped.encoder()(mapped.array.pointer)
 
 
-def _geometry(sizes: Conv2dProblem, product: GemmProblem) -> WindowGeometry:
+def geometry_of(sizes: Conv2dProblem, product: GemmProblem) -> WindowGeometry:
+    """What the kernel is told of the windows, beside the extents of its product."""
     pad_top, pad_left = sizes.before
     return WindowGeometry(
         m=product.m,

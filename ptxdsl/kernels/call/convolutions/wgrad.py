@@ -1,0 +1,188 @@
+"""A call of conv2d_wgrad(): its arrays are checked, its kernel is chosen, and its launch is made and remembered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call import scheduled
+from ptxdsl.kernels.call.configure import Choice, check_copies, check_is_config
+from ptxdsl.kernels.call.convolutions.problem import (
+    IMAGES,
+    Convolution,
+    Pixels,
+    Window,
+    check_channels_last,
+    rows_of_filters,
+    rows_of_pixels,
+    sizes_of,
+    window,
+)
+from ptxdsl.kernels.call.convolutions.windows import check_windows, geometry_of, images_of, window_misfits
+from ptxdsl.kernels.call.gemm import facts_of, traits_of
+from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
+from ptxdsl.kernels.call.matrix import (
+    WIDEST_ACCESS,
+    ArrayArgument,
+    Matrix,
+    array_argument,
+    describe_type,
+    describe_types,
+    empty,
+)
+from ptxdsl.kernels.call.problem import GemmProblem, check_devices, check_written
+from ptxdsl.kernels.call.values import shared_values
+from ptxdsl.kernels.choose.conv_wgrad import choose_wgrad
+from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.warpgroups import ProductFacts
+from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.parameters import view
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.sm90.parameters import tensor_wgrad_parameters
+from ptxdsl.kernels.sm90.pixels import filter_gradient_boxes
+from ptxdsl.kernels.sm90.tiling import ARCH, TURNED
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.runtime.dispatch import target
+from ptxdsl.schedule.arithmetic import is_int
+from ptxdsl.types import Type
+
+LINE = LINE_BYTES // 2  # channels of a line of a box
+
+
+def run(
+    kernel: Kernel,
+    dy: Any,
+    x: Any,
+    shape: tuple[int, int],
+    out: Any,
+    pad: object,
+    stride: object,
+    dilation: object,
+    config: GemmConfig | None,
+) -> Any:
+    """out = the gradient of filters, as `conv2d_wgrad` says. Returns out."""
+    arrays: tuple[Any, ...] = out, dy, x
+    said = repr((shape, pad, stride, dilation))
+    brief = brief_key(kernel, config, (out is None, said), dy, x)
+    launched = CALLS.launch(brief, (), arrays, ())
+    if launched is not None:
+        return launched
+    call = key_of(kernel, (config, said), arrays)
+    problem = problem_of(dy, x, shape, out, window(pad, stride, dilation))
+    plan = plan_of(kernel, problem, config)
+    carry_out(plan, call, arrays, problem.product.out, brief=BriefKey(brief, config))
+    return problem.product.out.owner
+
+
+@lru_cache(maxsize=1024)
+def takes_wgrad(
+    type: Type | None, images: tuple[int, ...], filters: tuple[int, ...], moves: Window, device: int | None
+) -> bool:
+    """Whether there is a kernel for contiguous arrays of such elements and shapes, on a GPU or on the emulator."""
+    if type not in TURNED or target(device) != ARCH or not all(images):
+        return False
+    is_whole = not images[3] % LINE and not filters[0] % (WIDEST_ACCESS // type.bytes)
+    return is_whole and not any(window_misfits(sizes_of(images, filters, moves)))
+
+
+def problem_of(dy: object, x: object, shape: tuple[int, int], out: object, moves: Window) -> Convolution:
+    """The arrays of a call, as a product whose k runs over output pixels; out is made where it is not given. Raises
+    LaunchError for what does not fit."""
+    if not isinstance(shape, tuple | list) or len(shape) != 2 or not all(is_int(n) and n > 0 for n in shape):
+        raise LaunchError(f"window is {shape!r}", help="it takes (R, S), two ints of 1 or more")
+    images = array_argument("x", x, 4, IMAGES, "one image of (H, W, C) is x[None]")
+    check_channels_last(images)
+    gradient = array_argument("dy", dy, 4, "a gradient has the dimensions of the output, (N, P, Q, K)", "reshape it")
+    _check_types(gradient, images)
+    filters, channels = gradient.array.shape[3], images.array.shape[3]
+    sizes = sizes_of(images.array.shape, (filters, *shape, channels), moves)
+    pixels = rows_of_pixels("dy", dy, (sizes.N, sizes.P, sizes.Q, filters), "the output has", TURNED)
+    results = empty(images, (filters, *shape, channels), images.type) if out is None else out
+    written = array_argument("out", results, 4, "filters have four dimensions, (K, R, S, C)", "reshape it")
+    _check_result(written, (filters, *shape, channels), images)
+    check_devices([gradient, images, written])
+    check_written(written, [gradient, images])
+    _, n, k = sizes.implicit_gemm("wgrad")
+    columns = Pixels("x", x, images.array, (k, n), "row", max(n, 1))
+    return Convolution(sizes, GemmProblem(pixels.transposed, columns, None, rows_of_filters(written)))
+
+
+def _check_types(dy: ArrayArgument, x: ArrayArgument) -> None:
+    if x.type not in TURNED or dy.type is not x.type:
+        raise LaunchError(
+            f"`dy` is {describe_type(dy.type)} and `x` is {describe_type(x.type)}",
+            help=f"conv2d_wgrad takes two arrays of one type, {describe_types(TURNED)}; convert them before",
+        )
+    if not dy.array.size or x.array.shape[3] % LINE:
+        raise LaunchError(
+            f"`x` has the shape {x.array.shape} and `dy` {dy.array.shape}; conv2d_wgrad takes images with a multiple "
+            f"of {LINE} channels, and gradients that are not empty",
+            help="pad the channels of the images",
+        )
+
+
+def _check_lines(dy: Matrix) -> None:
+    if not dy.is_mappable:
+        each = dy.type.bytes
+        raise LaunchError(
+            f"`dy` has {dy.shape[0]} filters of {each} bytes, {dy.stride * each} bytes from pixel to pixel; tensor "
+            f"copies take multiples of {WIDEST_ACCESS} bytes",
+            help="pad the filters",
+        )
+
+
+def _check_result(out: ArrayArgument, shape: tuple[int, ...], x: ArrayArgument) -> None:
+    if out.array.shape != shape or out.type is not x.type:
+        raise LaunchError(
+            f"`out` is {describe_type(out.type)} of the shape {out.array.shape}; the gradient is "
+            f"{describe_type(x.type)} of {shape}",
+            help="pass `out` of that type and shape",
+        )
+
+
+def plan_of(kernel: Kernel, problem: Convolution, config: GemmConfig | None) -> LaunchPlan:
+    """The launch. Raises LaunchError for what tensor copies cannot bring, and for another GPU."""
+    product = problem.product
+    device, _ = product.device_stream
+    check_by_wgmma("conv2d_wgrad", config)
+    check_target("conv2d_wgrad", device)
+    _check_lines(product.a)
+    check_windows(replace(problem, product=replace(product, a=product.b)))
+    if config is None:
+        facts = ProductFacts(product.m, product.n, product.k, 1, facts_of(product))
+        config = choose_wgrad(facts, model_of(device).multiprocessors)
+    check_copies(config)
+    traits = traits_of(product, Choice(config), takes_warpgroups=True)
+    assert isinstance(traits, WarpgroupTraits)
+    launch = scheduled.schedule(product, traits, kernel)
+    out, in_boxes = product.out, traits.operands.out_boxes
+    values = tensor_wgrad_parameters(launch.traits)(
+        dy=product.a.mapped(traits.a.map),
+        x=images_of(replace(problem, product=replace(product, a=product.b)), filter_gradient_boxes(traits)),
+        out=out.mapped(traits.out_map) if in_boxes else view(out.type)(pointer=out, stride=out.stride),
+        geometry=geometry_of(problem.sizes, product),
+        **shared_values(product, launch),
+    )
+    return LaunchPlan(kernel, launch.grid, traits.threads, values, {"traits": launch.traits}, stream=launch.stream)
+
+
+def check_target(name: str, device: int | None) -> None:
+    """Raises LaunchError for a function that is for another GPU."""
+    if target(device) != ARCH:
+        raise LaunchError(
+            f"{name} is for {ARCH}; the kernel is for {target(device)}",
+            help=f"on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
+        )
+
+
+def check_by_wgmma(name: str, config: GemmConfig | None) -> None:
+    """Raises LaunchError for a configuration of the other path."""
+    check_is_config(config)
+    if config is not None and config.atom != WGMMA:
+        raise LaunchError(
+            f'GemmConfig: atom is "{config.atom}"; {name} multiplies by wgmma alone', help='pass atom="wgmma"'
+        )

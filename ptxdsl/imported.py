@@ -50,15 +50,16 @@ def note(module: ModuleType) -> None:
 
 def are_unchanged(names: Iterable[str]) -> bool:
     """Whether modules, by their names, and their classes hold what they held when they were imported."""
-    return all(name in _noted and _noted[name][0] is sys.modules[name] and _is_same(name) for name in names)
-
-
-def _is_same(name: str) -> bool:
-    for now, before in _noted[name][1]:
-        if len(now) != len(before) or not all(map(operator.is_, now.values(), before.values())):
-            held, was = _parts(now), _parts(before)
-            if held.keys() != was.keys() or not all(held[each] is was[each] for each in was):
-                return False
+    same = operator.is_
+    for name in names:
+        module, spaces = _noted.get(name, (None, ()))
+        if module is not sys.modules[name]:
+            return False
+        for now, before in spaces:
+            if len(now) != len(before) or not all(map(same, now.values(), before.values())):
+                held, was = _parts(now), _parts(before)
+                if held.keys() != was.keys() or not all(held[each] is was[each] for each in was):
+                    return False
     return True
 
 

@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 from functools import cache as once
+from glob import escape, glob
 from pathlib import Path
 
 from ptxdsl.assemble import assemblers, cache
@@ -51,7 +52,7 @@ def library() -> str | None:
     """The library that a wheel has brought; None where there is none, or several."""
     namespace = importlib.util.find_spec("nvidia")
     folders = namespace.submodule_search_locations if namespace else None
-    paths = [str(path) for folder in folders or () for path in Path(folder).glob("*/lib/libnvJitLink.so.*")]
+    paths = [path for folder in folders or () for path in glob(f"{escape(folder)}/*/lib/libnvJitLink.so.*")]
     return paths[0] if len(paths) == 1 else None
 
 

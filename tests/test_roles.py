@@ -81,6 +81,31 @@ REFUSED = {
         "block, and those of other roles do not come",
         "`with pd.warpgroup(…) as role:` has `role.barrier()`, for its threads; all threads meet behind the roles", 3,
     ),
+    "wgmma in a warp": (
+        "with pd.warp(0):\n    y[0] = 1\n    pd.ptx.wgmma.fence.sync.aligned()", 384,
+        "`wgmma.fence.sync.aligned` stands inside of `with pd.warp(0)` (kernel.py:3): all 128 threads of a warpgroup run it "
+        "together",
+        "open a role of the warpgroup for it: `with pd.warpgroup(…):`", 3,
+    ),
+    "registers of warps between two warpgroups": (
+        "with pd.warp(2, 3, 4, 5):\n    pd.ptx.setmaxnreg.dec.sync.aligned.u32(40)", 384,
+        "`setmaxnreg.dec.sync.aligned.u32` stands inside of `with pd.warp(2, 3, 4, 5)` (kernel.py:3): all 128 threads of "
+        "a warpgroup run it together",
+        "open a role of the warpgroup for it: `with pd.warpgroup(…):`", 2,
+    ),
+    "wgmma in one lane": (
+        "with pd.warpgroup(0), pd.elect():\n    pd.ptx.wgmma.commit_group.sync.aligned()", 384,
+        "`wgmma.commit_group.sync.aligned` stands inside of `with pd.elect()` (kernel.py:3): all 128 threads of a "
+        "warpgroup run it together, and one lane of a warp comes",
+        "put it in front of `with pd.elect():`, or behind", 2,
+    ),
+    "a matrix of one lane": (
+        "tile = pd.shared(pd.b16, 64)\nwith pd.elect():\n    pd.ptx.ldmatrix.sync.aligned.m8n8.x1.shared.b16(tile.address(0))",
+        384,
+        "`ldmatrix.sync.aligned.m8n8.x1.shared.b16` stands inside of `with pd.elect()` (kernel.py:4): all 32 lanes of a "
+        "warp run it together, and one lane of a warp comes",
+        "put it in front of `with pd.elect():`, or behind", 3,
+    ),
     "a role in itself": (
         "with pd.warpgroup(0):\n    with pd.warpgroup(0):\n        y[0] = 1", 384,
         "`pd.warpgroup(0)` stands inside of `with pd.warpgroup(0)` (kernel.py:3), which has its role already",

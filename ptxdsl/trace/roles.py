@@ -8,6 +8,7 @@ from typing import Any, Self, cast
 
 from ptxdsl import ir
 from ptxdsl.errors import Location, TraceError
+from ptxdsl.isa import Op
 from ptxdsl.trace.builder import Builder, current
 from ptxdsl.trace.control import Block, branch
 from ptxdsl.trace.instruction import emit
@@ -176,7 +177,14 @@ class Role(Block):
         return holds  # type: ignore[no-any-return]
 
     def _watch(self, instruction: ir.Instruction) -> None:
-        """Refuses barrier 0, at which the threads of other roles never come."""
+        """Refuses what takes threads of other roles: barrier 0, and instructions of a warpgroup in a part of it."""
+        whole = self.first * self.size % WARPGROUP == self.threads % WARPGROUP == 0
+        if not whole and _together(instruction) > 1:
+            refuse(
+                f"`{instruction.opcode.text}` stands inside of {self.region.words}: all 128 threads of a warpgroup run "
+                "it together",
+                "open a role of the warpgroup for it: `with pd.warpgroup(…):`",
+            )
         if _barrier_number(instruction) == 0:
             refuse(
                 f"`{instruction.opcode.text}` on barrier 0 stands inside of {self.region.words}: it waits for all "
@@ -289,8 +297,34 @@ class elect(Block):
         self.behind = self.builder.function.label("$endelect")
         branch(self.behind, unless=Value(elected, pred, self.builder))
 
+        self.builder.watchers.append(self._watch)
+
     def end(self) -> None:
         self.builder.append(self.behind)
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        super().__exit__(kind, error, trace)
+        if self._watch in self.builder.watchers:
+            self.builder.watchers.remove(self._watch)
+
+    def _watch(self, instruction: ir.Instruction) -> None:
+        """Refuses instructions that whole warps run."""
+        if warps := _together(instruction):
+            everyone = "all 32 lanes of a warp" if warps == 1 else "all 128 threads of a warpgroup"
+            refuse(
+                f"`{instruction.opcode.text}` stands inside of {self.region.words}: {everyone} run it together, "
+                "and one lane of a warp comes",
+                "put it in front of `with pd.elect():`, or behind",
+            )
+
+
+def _together(instruction: ir.Instruction) -> int:
+    """How many whole warps run an instruction together; 0 where lanes may do so without others."""
+    opcode: Any = instruction.opcode
+    op: Op = opcode.op
+    if not (op.collective and op.whole_warp) or any(operand.name == "membermask" for operand in opcode.operands):
+        return 0
+    return op.warps
 
 
 def check_roles(builder: Builder) -> None:

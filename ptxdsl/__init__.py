@@ -17,7 +17,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ptxdsl.imported import Watched, note
+from ptxdsl.imported import Watched
 
 if TYPE_CHECKING:
     from ptxdsl import assemble as assemble
@@ -179,7 +179,7 @@ class _Package(Watched):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, ModuleType) and name in __all__:
-            note(value)
+            self.note(name, value)
         else:
             super().__setattr__(name, value)
 

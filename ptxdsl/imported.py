@@ -1,8 +1,8 @@
 """The modules of this package as they were when they were imported, and whether they are so still.
 
 What a file of the package says is what runs, unless it was written since, or somebody has put another function, class
-or number into its module. Python sets a module as an attribute of its package as soon as it has been imported: nobody
-else has had it before.
+or number into its module, or into a class or table of it. Python sets a module as an attribute of its package as soon
+as it has been imported: nobody else has had it before.
 """
 
 from __future__ import annotations
@@ -13,43 +13,61 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from types import ModuleType
+from typing import Any
 
 LOADED_NS = time.time_ns()  # since 1970
 ROOT = os.path.dirname(os.path.abspath(__file__))
 _CLOCK_NS = 2 * 10**9  # by which the clock of files may be behind that of processes
 _INSIDE = f"{__name__.partition('.')[0]}."
 _OF_PYTHON = "__slotnames__"  # which copy() adds to a class
-_Space = tuple[Mapping[str, object], dict[str, object]]
+_Space = tuple[Mapping[Any, object], dict[Any, object]]
 _noted: dict[str, tuple[ModuleType, list[_Space]]] = {}
-"""Each module, with its names and those of its classes, and what these were."""
+"""Each module, with its names, those of its classes and what is in its tables, and what these were."""
 
 
 class Watched(ModuleType):
     """A package whose modules are noted when they have been imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        if isinstance(value, ModuleType) and value.__name__ == f"{self.__name__}.{name}":
-            note(value)
+        self.note(name, value)
         super().__setattr__(name, value)
 
+    def note(self, name: str, value: object) -> None:
+        """Notes what is set as an attribute, if it is the module of that name."""
+        if isinstance(value, ModuleType) and value.__name__ == f"{self.__name__}.{name}":
+            _note(value)
 
-def note(module: ModuleType) -> None:
+
+def _note(module: ModuleType) -> None:
     """Notes a module, and those that came with it."""
     name = module.__name__
     if name in _noted and _noted[name][0] is module:
         return
-    classes = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == name]
-    spaces: list[Mapping[str, object]] = [vars(module), *map(vars, dict.fromkeys(classes))]
-    _noted[name] = module, [(space, dict(space)) for space in spaces]
+    _noted[name] = module, [(space, dict(space)) for space in _spaces_of(module)]
     if hasattr(module, "__path__"):
         for inner, each in list(sys.modules.items()):
             if inner.startswith(f"{name}."):
-                note(each)
+                _note(each)
         module.__class__ = Watched
 
 
+def _spaces_of(module: ModuleType) -> list[Mapping[Any, object]]:
+    """The names of a module and of its classes, and its tables: dicts with the names of constants."""
+    spaces: list[Mapping[Any, object]] = [vars(module)]
+    classes: set[type] = set()
+    for space in spaces:
+        for name, value in space.items():
+            if isinstance(value, type):
+                if value.__module__ == module.__name__ and value not in classes:
+                    classes.add(value)
+                    spaces.append(vars(value))
+            elif type(value) is dict and isinstance(name, str) and name.isupper():
+                spaces.append(value)
+    return spaces
+
+
 def are_unchanged(names: Iterable[str]) -> bool:
-    """Whether modules, by their names, and their classes hold what they held when they were imported."""
+    """Whether modules, by their names, their classes and tables hold what they held when they were imported."""
     same = operator.is_
     for name in names:
         module, spaces = _noted.get(name, (None, ()))
@@ -63,7 +81,7 @@ def are_unchanged(names: Iterable[str]) -> bool:
     return True
 
 
-def _parts(space: Mapping[str, object]) -> dict[str, object]:
+def _parts(space: Mapping[Any, object]) -> dict[Any, object]:
     """What is in a namespace but the modules of a package, which come one by one."""
     return {name: part for name, part in space.items() if name != _OF_PYTHON and not isinstance(part, ModuleType)}
 

@@ -115,6 +115,7 @@ patches = {
     "an inherited method": (pd.Ring, "__len__", lambda self: 2),
     "a function": (sys.modules["ptxdsl.trace.control"], "if_", print),
     "a number": (sums, "WIDEST", 2),
+    "a table": (sys.modules["ptxdsl.kernels.operands"], "SUMS", {}),
     "a new name": (sums, "NARROWEST", 2),
     "a name of ptxdsl": (pd, "range", range),
     "a class": (sys.modules["ptxdsl.kernels.gemm"], "Sums", type("Sums", (sums.Sums,), {})),
@@ -127,6 +128,12 @@ for name, (owner, attribute, value) in patches.items():
     results[name] = [kept.load(config.current().cache_dir, each) for each in entries()], kept._is_unchanged()
     delattr(owner, attribute) if known is results else setattr(owner, attribute, known)
     assert kept._is_unchanged(), name
+table = sys.modules["ptxdsl.kernels.operands"].SUMS
+table["new"] = 1
+results["in a table"] = [kept.load(config.current().cache_dir, each) for each in entries()], kept._is_unchanged()
+del table["new"]
+pd.parse = json
+assert kept._is_unchanged() and type(json) is type(sys)  # a module of others is none of ours
 sums.Sums.clear = lambda self: None
 made, said = variant(arch="sm_86")
 results["traced by it"] = said, entries() == before

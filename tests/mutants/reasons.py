@@ -18,6 +18,7 @@ ANYWHERE = (
         r"removed|behind wgmma",
         "the emulator names each use of a register of products since the fence before, and there is none",
     ),
+    (r"wait_group", r"before (bar|barrier)\.", "the thread waits earlier, for the same groups"),
     (
         r"tensormap\.cp_fenceproxy",
         r"before bar\.warp",
@@ -71,6 +72,20 @@ OF_KERNELS = (
         r"removed",
         "the block meets again behind the mbarriers of tile numbers, before it comes to any of the ring",
         r"sm_90a|scaled",
+    ),
+    (
+        r"mma\.py",
+        r"wait_group",
+        r"behind barrier\.cluster\.wait",
+        "the stage that is released before is the last of a block, which nobody fills again, and the sums are read behind",
+        r"K in a cluster",
+    ),
+    (
+        r"store\.py",
+        r"bar\.sync",
+        r"removed|behind stmatrix",
+        "the other warpgroup has waited for its copies when it passes the turn on",
+        r"ping-pong",
     ),
     (r"mma\.py", r"wait_group", r"before ld\.global", "no product touches the scales that are loaded", r"scaled"),
     (r"store\.py", r"bar\.warp\.sync", r"removed", "the warp meets again before it stages anything", r"table"),

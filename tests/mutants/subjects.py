@@ -30,7 +30,7 @@ CONFIG = GemmConfig(tile=(32, 32, 32), warp=(16, 32), stages=3)
 WARPGROUPS = GemmConfig(tile=(64, 16, 64), stages=4, atom="wgmma")
 TALL, BYTES = GemmConfig(tile=(128, 16, 64), stages=4, atom="wgmma"), GemmConfig((64, 16, 128), stages=4, atom="wgmma")
 IN_TURN = replace(WARPGROUPS, stages=3, schedule=Strips())
-PINGPONG, SHARED = replace(IN_TURN, pingpong=True), replace(IN_TURN, schedule=ClusterStrips())
+PINGPONG, SHARED = replace(IN_TURN, tile=(128, 16, 64), pingpong=True), replace(IN_TURN, schedule=ClusterStrips())
 FEW_ROWS = GemmConfig((8, 64, 64), stages=3, atom="wgmma", swap_ab=True, split_k=2, reduction="cluster")
 SIZES = ((40, 40, 200), (33, 24, 72), (24, 40, 160))  # as many iterations along K as leave the ring at each stage
 SMALL = ((20, 24, 40), (9, 33, 1))
@@ -156,12 +156,11 @@ def tensor_product(config: GemmConfig, sizes: Sequence[tuple[int, int, int]], bl
             gemm(whole(m, k), whole(n, k, seed=1).T, c, beta=beta, config=config)
 
 
-def windows(config: GemmConfig, channels: int, extent: int, size: int = 9) -> None:
-    """Images on sm_90a: columns of pixels by im2col tensor maps, of few channels from lines that are packed first; by
-    windows of one pixel they are a product."""
+def windows(config: GemmConfig, channels: int, size: int = 9) -> None:
+    """Images on sm_90a: columns of pixels by im2col tensor maps, of few channels from lines that are packed first. By
+    windows of one pixel they are a product, with the kernel of `gemm`."""
     with hopper(1):
-        x, w = whole(1, size, size, channels), whole(24, extent, extent, channels, seed=1)
-        conv2d(x, w, pad=extent // 2, config=config)
+        conv2d(whole(1, size, size, channels), whole(24, 3, 3, channels, seed=1), pad=1, config=config)
 
 
 def reduction() -> None:
@@ -233,14 +232,13 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "scaled, blocks": scaled("blocks"),
     "gemm, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 40, 264))),
     "gemm, with C, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 40, 264)), beta=1),
-    "gemm, ping-pong": lambda: tensor_product(PINGPONG, ((100, 40, 136), (70, 72, 64))),
+    "gemm, ping-pong": lambda: tensor_product(PINGPONG, ((150, 40, 136), (70, 72, 64))),
     "gemm, clusters that share copies": lambda: tensor_product(SHARED, ((136, 40, 136), (70, 40, 264)), blocks=2),
     "gemm, few rows, K in a cluster": lambda: tensor_product(FEW_ROWS, ((5, 72, 264), (8, 72, 520))),
     "conv2d": convolution,
-    "conv2d, im2col": lambda: windows(IN_TURN, 16, 3),
-    "conv2d, im2col, ping-pong": lambda: windows(PINGPONG, 16, 3),
-    "conv2d, packed": lambda: windows(IN_TURN, 3, 3),
-    "conv2d, windows of one pixel": lambda: windows(IN_TURN, 72, 1),
+    "conv2d, im2col": lambda: windows(IN_TURN, 16),
+    "conv2d, im2col, ping-pong": lambda: windows(PINGPONG, 16, 12),
+    "conv2d, packed": lambda: windows(IN_TURN, 3),
     "02_reduce": reduction,
     "03_transpose": transposition,
     "05_gemm_steps, naive": steps("naive"),

@@ -8,6 +8,8 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import f32, ptr
 from tests.mutants import racecheck
+from tests.mutants.__main__ import main
+from tests.mutants.mutate import SHARED_ACCESS, Kernel
 from tests.mutants.reasons import explained
 from tests.mutants.subjects import SUBJECTS
 from tests.mutants.table import table
@@ -60,7 +62,7 @@ def test_what_is_found_what_is_equivalent_and_why():
     assert told == {
         ("barrier", "removed", SAME, meets),
         ("barrier", "before st.shared.f32", SAME, meets),
-        ("barrier", "removed", DOUBLED, "`bar.sync 0;` (test_mutants.py:43) does it too"),
+        ("barrier", "removed", DOUBLED, "`bar.sync 0;` (test_mutants.py:45) does it too"),
         ("bound", "is le", NUMBER, "under lockstep"),
         ("bound", "removed", NUMBER, "under lockstep"),
         ("swizzle", "removed", NUMBER, "under lockstep"),
@@ -76,6 +78,34 @@ def test_a_barrier_that_is_needed_is_found_and_the_intact_kernel_is_not_accused(
     assert "no barrier lies between the two" in verdict.reason
     assert verdict.reason.endswith("[lockstep]")
     assert trial.accused == []
+
+
+def test_the_mutants_of_a_python_line_alone(capsys):
+    (problems,) = launches(SUBJECTS["03_transpose"])
+    (barrier,) = (m for m in Trial(problems).mutants() if m.kind == "barrier" and m.change == "removed")
+    assert main(["03_transpose"], barrier.source) == 0
+    (told,) = [line for line in capsys.readouterr().out.split("\n") if line.startswith("03_transpose:")]
+    assert told.startswith(f"03_transpose: {barrier}: finding: ")
+
+
+TELLING = """.entry k()
+{
+    bar.warp.sync 4294967295;
+    mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 0;
+    mbarrier.arrive.shared::cta.b64 _, [%r1];
+    ld.shared.u32 %r2, [%r3];
+    bar.warp.sync 4294967295;
+    ret;
+}"""
+
+
+def test_who_arrives_at_an_mbarrier_tells_others_what_they_may_touch():
+    """A barrier in front of that is not one that could as well be the next one."""
+    kernel = Kernel(TELLING)
+    removed, behind = (m for m in kernel.mutants() if m.line == 2 and m.change in ("removed", "behind ld.shared.u32"))
+    for mutant in (removed, behind):
+        lines = kernel.until_next(mutant, SHARED_ACCESS)
+        assert [n for n, (first, *_) in sorted(lines.items()) if "trap" in first] == [4, 5]
 
 
 def test_the_table_counts_every_mutant():

@@ -24,7 +24,7 @@ ANYWHERE = (
         r"before bar\.warp",
         "it waits itself, by .sync, for the lane of its warp that has changed the map",
     ),
-    (r"griddepcontrol", r"removed", "it orders launches, and each of these runs alone"),
+    (r"griddepcontrol\.launch_dependents", r"removed", "the kernel behind begins later"),
 )
 """Instruction, change, reason."""
 
@@ -58,13 +58,13 @@ OF_KERNELS = (
         "it loads from arrays that this block does not write",
         r"table",
     ),
-    (r"store\.py", r"bar\.warp\.sync", r"before st\.shared", "those columns lie outside of the matrix", r"conv2d"),
+    (r"store\.py", r"bar\.warp\.sync", r"before st\.shared", "those columns lie outside of the matrix", r"conv2d$"),
     (
-        r"gemm\.py|ragged\.py",
-        r"try_wait.*\+16\], %ring_1;",
+        r"gemm\.py|ragged\.py|conv\.py",
+        r"try_wait.*\+(16|24|32)\], %ring_1;",
         r"of the other parity",
         "a ring is drained for the other blocks of a cluster, and there are none",
-        r"sm_90a|scaled",
+        r"sm_90a|scaled|im2col|packed|ping-pong",
     ),
     (
         r"ragged\.py|ragged_k\.py|grouped\.py|scaled\.py",

@@ -5,9 +5,13 @@ import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from unittest.mock import patch
+from weakref import ref
+
+import numpy as np
 
 from ptxdsl import config
 from ptxdsl.arrays import AddressTable, Array, Struct
+from ptxdsl.emulate.stream import EndedArray, Stream
 from ptxdsl.errors import Error
 from ptxdsl.lower import lower
 from ptxdsl.parse import parse
@@ -41,7 +45,8 @@ class Verdict:
 
 
 class Launch:
-    """A launch as the emulator got it, with what its arrays held before."""
+    """A launch as the emulator got it, with what its arrays held before. A kernel that waits for the one before it runs
+    beside one that writes all of its arrays."""
 
     def __init__(self, positional: tuple, options: dict) -> None:
         function, module, self.grid, self.block, self.arguments, self.shared_bytes, *_ = positional
@@ -49,6 +54,7 @@ class Launch:
         self.text = lower(module)
         self.arrays = list(_arrays(self.arguments))
         self.before = [_bytes(array) for array in self.arrays]
+        self.dependent, self.owner = "griddepcontrol.wait" in self.text, np.zeros(1)
 
     def run(self, text: str, schedule: str) -> Outcome:
         """Runs a text of the kernel on arrays that hold what they held."""
@@ -59,11 +65,20 @@ class Launch:
             function = next(f for f in module.kernels if f.name == self.kernel)
             with config.using(schedule=schedule, steps=str(STEPS)):
                 importlib.import_module("ptxdsl.emulate").run(
-                    function, module, self.grid, self.block, self.arguments, self.shared_bytes, cluster=self.cluster
-                )
+                    function, module, self.grid, self.block, self.arguments, self.shared_bytes,
+                    cluster=self.cluster, stream=self._stream(), dependent=self.dependent,
+                )  # fmt: skip
         except Error as error:
             return Outcome(str(error).partition("\n")[0])
         return Outcome("", tuple(_bytes(array) for array in self.arrays if array.name not in SCRATCH))
+
+    def _stream(self) -> Stream:
+        """In which another kernel came before."""
+        stream = Stream()
+        if self.dependent:
+            written = [EndedArray(ref(self.owner), *array.span, True) for array in self.arrays]
+            stream.last = "the kernel before", written
+        return stream
 
 
 def _arrays(arguments: Sequence[object]) -> Iterator[Array]:

@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 
 from ptxdsl import ir
 from ptxdsl.errors import Location, TraceError
-from ptxdsl.isa import Op
+from ptxdsl.isa.opcode import Op
 from ptxdsl.trace.builder import Builder, current
 from ptxdsl.trace.control import Block, branch
 from ptxdsl.trace.instruction import emit

@@ -2,8 +2,8 @@
 lines.
 
 A copy reads and writes once what a product of some size reads many times. Tensor copies take lines that begin at
-multiples of 16 bytes; those that begin in the midst of a sector of 32 come at less than half of the rate, which clusters make up for where products
-are large.
+multiples of 16 bytes; those that begin in the midst of a sector of 32 come at less than half of the rate, for which
+clusters make up where products are large.
 """
 
 from __future__ import annotations

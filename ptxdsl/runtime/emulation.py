@@ -232,7 +232,7 @@ def _check_memory(variant: Variant, shape: Shape) -> None:
     if shape.dependent and limits.capability_of(variant.arch) < limits.CLUSTERS_SINCE:
         raise LaunchError(
             f"{variant.arch} begins no kernel before the one in front of it has ended",
-            help="launch without `dependent`; it came with sm_90",
+            help="launch without `dependent`, which came with sm_90; PTXDSL_ARCH says for which GPU the emulator runs",
         )
     if shape.cluster and limits.capability_of(variant.arch) < limits.CLUSTERS_SINCE:
         raise LaunchError(f"{variant.arch} has no clusters", help="launch without `cluster`; they came with sm_90")

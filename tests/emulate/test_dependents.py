@@ -138,4 +138,6 @@ def test_a_target_that_has_none_refuses_a_dependent_launch(arrays):
     with pytest.raises(pd.LaunchError) as refused:
         older[1, COUNT](arrays[0], dependent=True)
     assert refused.value.message == "sm_80 begins no kernel before the one in front of it has ended"
-    assert refused.value.help == "launch without `dependent`; it came with sm_90"
+    assert refused.value.help == (
+        "launch without `dependent`, which came with sm_90; PTXDSL_ARCH says for which GPU the emulator runs"
+    )

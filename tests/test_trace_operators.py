@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import operator
 
 import ml_dtypes
@@ -270,6 +271,19 @@ def test_packing_puts_the_first_value_lowest(rng):
 
     k[1, LANES](x, out)
     assert np.array_equal(out, x[0].astype(np.uint32) | (x.astype(np.uint32) << 16))
+
+
+def test_a_value_is_packed_alone_without_braces():
+    """At which nvJitLink 13.0 crashes."""
+
+    @pd.kernel
+    def k(x: ptr[u32], out: ptr[u32]):
+        out[0] = pd.pack(x[0]).bitcast(u32)
+
+    assert re.search(r"mov\.b32 %\w+, %\w+;", k.ptx())
+    out = np.zeros(1, np.uint32)
+    k[1, 1](np.array([7], np.uint32), out)
+    assert out[0] == 7
 
 
 def one_value(function, type=u32):

@@ -546,7 +546,9 @@ def pack(*values: ScalarLike) -> Scalar:
     """Values side by side in one register, the first in the lowest bits: two f16 as b32, two f32 as b64."""
     _typed("pd.pack", *values)
     width = sum(v.type.bits for v in values if isinstance(v, Scalar))
-    return operate(f"mov.b{width}", tuple(values), type=b32 if width == 32 else TYPES[f"b{width}"])
+    # nvJitLink 13.0 crashes at a mov of one register in braces, now and then.
+    packed = values[0] if len(values) == 1 else tuple(values)
+    return operate(f"mov.b{width}", packed, type=b32 if width == 32 else TYPES[f"b{width}"])
 
 
 def widened(value: ScalarLike, bits: int) -> ScalarLike:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import operator
+import re
 
 import ml_dtypes
 import numpy as np

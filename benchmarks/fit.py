@@ -21,14 +21,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 import common
-from fitting import KINDS, Row, fit, predicted, quality, values_of, with_values
+from fitting import KINDS, Row, by_choices, fit, predicted, quality, values_of, with_values
 from protocols import REST_SECONDS, Budget, Gpu, Local, TorchGpu, rest, warm
 from shapes import ALIGNED
 
 from ptxdsl import driver
 from ptxdsl.kernels.choose import rates as choose_rates
 from ptxdsl.kernels.choose.candidates import of_convolutions, of_groups, of_products
-from ptxdsl.kernels.choose.gemm import shared, shared_config
+from ptxdsl.kernels.choose.gemm import choose, shared, shared_config
 from ptxdsl.kernels.choose.model import CostModel, Shape, candidate, made, model_of
 from ptxdsl.kernels.choose.rates import DEFAULT, known
 from ptxdsl.kernels.config import GemmConfig
@@ -289,9 +289,42 @@ def write(path: pathlib.Path, environment: dict[str, str], gpu: choose_rates.Gpu
     print(f"{len(rows)} rows written to {path}")
 
 
+def improved(rates: choose_rates.Rates, rows: Sequence[Row]) -> choose_rates.Rates:
+    """Rates near these that choose better."""
+    settled = Settled(rates, rows)
+    for kind in KINDS:
+        of_kind = [row for row in rows if row.kind == kind]
+        if of_kind:
+            rates = by_choices(rates, of_kind, settled.are_kept)
+    return rates
+
+
+class Settled:
+    """The choices at shapes of tables of which there are no rows: rates that choose otherwise there would not be known
+    to choose better."""
+
+    def __init__(self, rates: choose_rates.Rates, rows: Sequence[Row]) -> None:
+        types, known = {row.inputs for row in rows if row.kind == "product"}, {row.case for row in rows}
+        self.products = [
+            (shape, TYPES[name])
+            for name in sorted(types)
+            for shape in ALIGNED
+            if ("product", name, (shape,), 16) not in known
+        ]
+        self.chosen = [*self.choices(rates)]
+
+    def choices(self, rates: choose_rates.Rates) -> Iterator[GemmConfig]:
+        model = CostModel(rates)
+        return (choose(*shape, inputs, model=model) for shape, inputs in self.products)
+
+    def are_kept(self, rates: choose_rates.Rates) -> bool:
+        return all(now == before for now, before in zip(self.choices(rates), self.chosen, strict=True))
+
+
 def fit_file(path: pathlib.Path, out: pathlib.Path | None, kinds: Sequence[str] = KINDS) -> pathlib.Path:
     """Fits the rates of a GPU to the rows of a file that are of these kinds, writes them, and says how good they are
-    for all. Returns where they are.
+    for all. Those of a GPU that is known begin as they are, and change by steps that choose better. Returns where they
+    are.
 
     What rows tell nothing about is left as it was for this GPU, or as it follows from the rates of the default one.
     """
@@ -300,7 +333,7 @@ def fit_file(path: pathlib.Path, out: pathlib.Path | None, kinds: Sequence[str] 
     start = known()[gpu.name] if gpu.name in known() else known()[DEFAULT].on(gpu)
     start = replace(start, gpu=gpu)
     fitted = [row for row in rows if row.kind in kinds]
-    rates = fit(start, fitted)
+    rates = improved(start, fitted) if gpu.name in known() else fit(start, fitted)
     for name, each in (("before", start), ("fitted", rates)):
         for line in quality(each, rows):
             print(f"{name}: {line}")

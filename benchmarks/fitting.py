@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from math import log
 from statistics import fmean, median, quantiles
 from typing import TypeAlias
 
@@ -33,7 +34,7 @@ STEPS, LEAST_GAIN = 60, 1e-7
 DAMPING, MOST_DAMPING = 1e-2, 1e8
 TRIES, MOST_CHANGED = 2500, 3  # random steps, and how many rates each changes
 REACH = 0.01, 0.03, 0.1, 0.3  # of a step, as a deviation of logarithms
-OF_TABLES = 0.5  # what the cases of the tables of BENCHMARKS.md count together
+OF_TABLES = 0.8  # what the shapes of the tables of BENCHMARKS.md count beside others
 OF_ERRORS = 0.05  # what the median error of times counts beside what choices lose
 LITTLE = 1e-4  # lost, on average: no step gains more than chance
 TABLES, WIDE = frozenset(ALIGNED), 16
@@ -142,39 +143,54 @@ def fit(rates: Rates, rows: Sequence[Row]) -> Rates:
         known = [row for row in rows if row.kind == kind]
         if known:
             rates = min([*_fits(rates, known), rates], key=lambda each: sum(regrets(CostModel(each), known)))
-        if known and kind == "product":
             rates = by_choices(rates, known)
     return rates
 
 
-def by_choices(rates: Rates, rows: Sequence[Row]) -> Rates:
-    """Rates near these that choose better: random steps, of which those are made that lose no more."""
-    rng, names = random.Random(1), names_of(rows, rates)
-    best, least = rates, lost(rates, rows)
+def by_choices(rates: Rates, rows: Sequence[Row], allowed: Callable[[Rates], bool] = lambda rates: True) -> Rates:
+    """Rates near these that choose better: random steps, of which those are made that lose no more and are allowed."""
+    rng, names, cases = random.Random(1), names_of(rows, rates), cases_of(rows)
+    best, least = rates, lost(rates, cases)
     for _ in range(TRIES):
         if least < LITTLE:
             break
         values, reach = values_of(best), rng.choice(REACH)
         changed = rng.sample(names, rng.randint(1, MOST_CHANGED))
         tried = with_values(best, {name: values[name] * float(np.exp(rng.gauss(0, reach))) for name in changed})
-        loses = lost(tried, rows)
-        if loses <= least:
+        loses = lost(tried, cases, least)
+        if loses <= least and allowed(tried):
             best, least = tried, loses
     return best
 
 
-def lost(rates: Rates, rows: Sequence[Row]) -> float:
-    """What choices among these rows lose on average, half of it at the shapes of tables, and a little for errors."""
-    model = CostModel(rates)
-    times = [predicted(model, row) for row in rows]
-    of_tables, of_others = [], []
-    for numbers in _cases(rows):
-        chosen = rows[min(numbers, key=times.__getitem__)].us / min(rows[number].us for number in numbers) - 1
-        row = rows[numbers[0]]
-        (of_tables if row.sizes[0] in TABLES and row.width == WIDE else of_others).append(chosen)
-    share = OF_TABLES if of_tables and of_others else float(bool(of_tables))
-    error = median(abs(float(np.log(time / row.us))) for time, row in zip(times, rows, strict=True))
-    return share * fmean(of_tables or [0]) + (1 - share) * fmean(of_others or [0]) + OF_ERRORS * error
+def cases_of(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows of each case, those of tables first."""
+    cases = [[rows[number] for number in numbers] for numbers in _cases(rows)]
+    return sorted(cases, key=lambda case: not is_of_table(case[0]))
+
+
+def is_of_table(row: Row) -> bool:
+    return row.kind == "product" and row.width == WIDE and row.sizes[0] in TABLES
+
+
+def lost(rates: Rates, cases: Sequence[Sequence[Row]], most: float = float("inf")) -> float:
+    """What choices lose on average, most of it at the shapes of tables, and a little for errors. All types of inputs
+    count the same. Where tables, which come first, lose more than `most`, nothing else is looked at."""
+    model, errors = CostModel(rates), []
+    kinds = [(is_of_table(case[0]), case[0].inputs) for case in cases]
+    shares = {kind: OF_TABLES if kind[0] else 1 - OF_TABLES for kind in kinds}
+    losses: dict[tuple[bool, str], list[float]] = {kind: [] for kind in shares}
+
+    def so_far() -> float:
+        return sum(share * fmean(losses[kind] or [0]) for kind, share in shares.items()) / sum(shares.values())
+
+    for number, (kind, case) in enumerate(zip(kinds, cases, strict=True)):
+        if number and kinds[number - 1][0] and not kind[0] and so_far() > most:
+            break
+        times = [predicted(model, row) for row in case]
+        errors += [abs(log(time / row.us)) for time, row in zip(times, case, strict=True)]
+        losses[kind].append(case[times.index(min(times))].us / min(row.us for row in case) - 1)
+    return so_far() + OF_ERRORS * median(errors)
 
 
 def _fits(rates: Rates, rows: Sequence[Row]) -> list[Rates]:

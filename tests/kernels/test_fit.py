@@ -103,8 +103,10 @@ def test_steps_by_choices_lose_less_where_times_mislead(fitting):
     start = known()[DEFAULT]
     rows = [row for row in rows_of(fitting, start) if row.kind == "product"]
     rows = [replace(row, us=row.us * (0.7 if row.tile == (64, 64, 32) else 1.3)) for row in rows]
-    before, after = fitting.lost(start, rows), fitting.lost(fitting.by_choices(start, rows), rows)
+    cases = fitting.cases_of(rows)
+    before, after = fitting.lost(start, cases), fitting.lost(fitting.by_choices(start, rows), cases)
     assert after < 0.6 * before
+    assert fitting.by_choices(start, rows, lambda rates: False) == start
 
 
 def test_least_squares_of_a_line(fitting):

@@ -76,7 +76,7 @@ def test_a_gpu_that_was_not_measured_has_what_its_driver_says_of_clock_and_memor
 
 def test_the_number_of_multiprocessors_changes_what_is_chosen():
     assert choose(1024, 1024, 4096).tile != choose(1024, 1024, 4096, multiprocessors=78).tile
-    assert choose(2048, 2048, 2048) != choose(2048, 2048, 2048, multiprocessors=78)
+    assert choose(1536, 1536, 1536).tile != choose(1536, 1536, 1536, multiprocessors=78).tile
     few = model_of().on(20)
     assert choose_convolution((1568, 512, 4608), f16, True).split_k > 1
     assert choose_convolution((1568, 512, 4608), f16, True, model=few).split_k == 1

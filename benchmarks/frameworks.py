@@ -54,7 +54,7 @@ def torch_calls() -> list[common.Row]:
     products = importlib.import_module("ptxdsl.kernels.gemm")
     a, b = (torch.randn(128, 128, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     x = torch.randn(1 << 14, device="cuda")
-    wanted = a.clone().requires_grad_()
+    wanted, bias = a.clone().requires_grad_(), torch.randn(128, device="cuda", dtype=torch.bfloat16)
     twice = pt.op(
         "bench::scaled", scaled, grid=lambda x, a, n: -(-n // 128), block=128,
         out={"y": lambda x, a, n: torch.empty_like(x)}, backward=lambda ctx, dy: (dy * ctx.options[0], None, None),
@@ -67,6 +67,10 @@ def torch_calls() -> list[common.Row]:
         "torch.mm, gradient wanted": lambda: torch.mm(wanted, b),
         "torch.gemm, gradient wanted": lambda: pt.gemm(wanted, b),
         "torch.gemm.dispatched, gradient wanted": lambda: pt.gemm.dispatched(wanted, b),
+        "torch.nn.functional.linear, bias": lambda: torch.nn.functional.linear(a, b, bias),
+        "torch.linear, bias": lambda: pt.linear(a, b, bias),
+        "torch.nn.functional.linear, gradient wanted": lambda: torch.nn.functional.linear(wanted, b, bias),
+        "torch.linear, gradient wanted": lambda: pt.linear(wanted, b, bias),
         "torch.mul(x, 2.0)": lambda: torch.mul(x, 2.0),
         "an operator of a kernel": lambda: twice(x, 2.0, 1 << 14),
         "dispatched": lambda: twice.dispatched(x, 2.0, 1 << 14),

@@ -47,22 +47,24 @@ class WindowTile(NamedTuple):
 
 
 class TileCost(NamedTuple):
-    """Microseconds of a block for 128 bytes of K, for all else that it does for a tile, and for a tile at least."""
+    """Microseconds of a block for 128 bytes of K, for all else that it does for a tile, and for a tile at least; and
+    the part by which DRAM takes longer, of what the L2 cache has no room for, where much is written at once."""
 
     iteration: float
     tile: float
     least: float = 0.0
+    bursts: float = 0.0
 
 
 COSTS = {
-    WindowTile(128, 256): TileCost(0.57, 1.65),
+    WindowTile(128, 256): TileCost(0.57, 1.65, bursts=0.06),
     WindowTile(128, 224): TileCost(0.51, 1.5),
     WindowTile(128, 128): TileCost(0.305, 1.05),
     WindowTile(128, 128, pingpong=True): TileCost(0.305, 0.6, 2.05),
-    WindowTile(128, 128, streamed=True): TileCost(0.305, 0.3, 1.5),
+    WindowTile(128, 128, pingpong=True, streamed=True): TileCost(0.305, 0.2, 2.05),
     WindowTile(64, 256): TileCost(0.32, 1.15),
     WindowTile(64, 208, pingpong=True): TileCost(0.25, 0.3, 1.6),
-    WindowTile(64, 128): TileCost(0.197, 0.35),
+    WindowTile(64, 128): TileCost(0.197, 0.39),
     WindowTile(128, 64): TileCost(0.245, 0.45),
     WindowTile(128, 64, resident=2): TileCost(0.27, 0.3),
     WindowTile(256, 128, swap_ab=True): TileCost(0.57, 2.0),
@@ -71,10 +73,12 @@ COSTS = {
 """Products of 64 rows and 256 columns wait less for shared memory: an iteration takes as long as it takes to write the
 copies there and to read them for wgmma, at 128 bytes a clock. In turns the sums of one tile are stored while the next
 one is multiplied, where that takes long enough."""
+CACHE = 50e6  # bytes of the L2 cache
+BY_WARPS = 7e-5  # microseconds in which a block stores an element where that is not in boxes
 SLOW_LINE = 0.0068  # microseconds in which a multiprocessor gets a line of a box that reaches over the last channel
 PACKING = 3e6  # bytes of a microsecond
 BEGINNING = 6.0  # microseconds of a launch, with its first copies, where nothing is in the caches
-WARPS_READ = 1.25  # times as long as the bandwidth allows: what the sm_80 path takes at least
+WARPS_READ = 1.35  # times as long as the bandwidth allows: what the sm_80 path takes at least
 MEETING = 1.5  # for each of the blocks that share a tile
 COLUMN = 0.001342  # what WarpgroupRates has of the GPU on which this was measured
 WIDEST_SPLIT, WIDEST_INTEGERS = 128, 64  # columns of a tile that blocks share, of float sums and of int32
@@ -103,9 +107,10 @@ def choose_windows(facts: WindowFacts, model: CostModel) -> tuple[float, GemmCon
 def ranked_windows(facts: WindowFacts, model: CostModel) -> list[tuple[float, GemmConfig]]:
     """The configurations that `choose_windows` chooses from, with the microseconds that each should take."""
     rates = model.rates.warpgroups
-    slower, reading = rates.column / COLUMN, facts.moved / rates.dram_bandwidth
+    slower, beyond = rates.column / COLUMN, max(0.0, facts.moved - CACHE)
     timed = []
-    for computing, config in _options(facts, model.multiprocessors):
+    for computing, bursts, config in _options(facts, model.multiprocessors):
+        reading = (facts.moved + bursts * beyond) / rates.dram_bandwidth
         across = ceil_div(facts.product.n, config.tile[1])
         computing += facts.slow_lines * across * SLOW_LINE / model.multiprocessors
         longer, shorter = sorted((slower * computing, reading), reverse=True)
@@ -113,26 +118,28 @@ def ranked_windows(facts: WindowFacts, model: CostModel) -> list[tuple[float, Ge
     return timed
 
 
-def _options(facts: WindowFacts, multiprocessors: int) -> Iterator[tuple[float, GemmConfig]]:
-    """What can be launched, and the microseconds that blocks work."""
+def _options(facts: WindowFacts, multiprocessors: int) -> Iterator[tuple[float, float, GemmConfig]]:
+    """The microseconds that blocks work, the `bursts` of what they write, and what can be launched."""
     for shape, cost in COSTS.items():
+        if not facts.in_boxes:
+            cost = cost._replace(tile=cost.tile + BY_WARPS * shape.m * shape.n)
         if _is_for(shape, facts, multiprocessors):
-            yield from _whole(shape, cost, facts.product, multiprocessors)
+            yield from ((t, cost.bursts, c) for t, c in _whole(shape, cost, facts.product, multiprocessors))
         if shape == WindowTile(shape.m, shape.n):
-            yield from _shared(shape, cost, facts.product, multiprocessors)
+            yield from ((t, cost.bursts, c) for t, c in _shared(shape, cost, facts.product, multiprocessors))
 
 
 def _is_for(shape: WindowTile, facts: WindowFacts, multiprocessors: int) -> bool:
     """Whether there is a kernel, and it was measured in such a case: turns and clusters for several tiles of a block,
-    of types of 16 bits, clusters for all columns of a product, rows of wgmma for filters of windows. Lines of B are
-    whole where they do not lie along K."""
+    of types of 16 bits, clusters for all columns of a product, rows of wgmma for filters of windows, two blocks for few
+    filters. Lines of B are whole where they do not lie along K."""
     product, line = facts.product, LINE_BYTES // facts.product.operands.inputs.bytes
     if (shape.needs_boxes and not facts.in_boxes) or (product.operands.b_major == "mn" and shape.n % line):
         return False
     if shape.streamed or shape.pingpong:
         has_columns = not shape.streamed or (facts.is_product and shape.n < product.n <= 2 * shape.n)
         return has_columns and product.operands.inputs in TURNED and _count(shape, product) > multiprocessors
-    return not (shape.swap_ab and facts.is_product)
+    return not (shape.swap_ab and facts.is_product) and (shape.resident == 1 or product.n <= shape.n)
 
 
 def _count(shape: WindowTile, facts: ProductFacts) -> int:
@@ -147,7 +154,7 @@ def _tile(shape: WindowTile, facts: ProductFacts) -> tuple[int, int, int]:
 def _whole(
     shape: WindowTile, cost: TileCost, facts: ProductFacts, multiprocessors: int
 ) -> Iterator[tuple[float, GemmConfig]]:
-    """The same of blocks that compute tile after tile."""
+    """Of blocks that compute tile after tile."""
     tile, swap_ab, pingpong = _tile(shape, facts), shape.swap_ab, shape.pingpong
     stages = stages_of(tile, facts.operands, swap_ab, shape.resident, shape.schedule, pingpong)
     if stages >= LEAST_STAGES:
@@ -161,7 +168,7 @@ def _whole(
 def _shared(
     shape: WindowTile, cost: TileCost, facts: ProductFacts, multiprocessors: int
 ) -> Iterator[tuple[float, GemmConfig]]:
-    """The same of blocks that share the K of a tile, where there are too few for all multiprocessors."""
+    """Of blocks that share the K of a tile, where there are too few for all multiprocessors."""
     tile, widest = _tile(shape, facts), WIDEST_INTEGERS if facts.operands.sum.is_integer else WIDEST_SPLIT
     iterations = ceil_div(facts.k, tile[2])
     most = min(MOST_BLOCKS, iterations // LEAST_ITERATIONS, multiprocessors // _count(shape, facts))

@@ -30,6 +30,29 @@ def save_arguments(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     ctx.options = tuple(a for a, kept in zip(inputs, is_kept, strict=True) if not kept)
 
 
+def saver(tensors: tuple[int, ...], count: int) -> Launcher:
+    """The same for an operator of so many arguments, of which these are tensors or None: it asks for no types, which
+    takes as long as an autograd function itself."""
+    others = [n for n in range(count) if n not in tensors]
+    if not others:
+
+        def save_all(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+            ctx.options = ()
+
+        return save_all
+
+    def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        options = tuple([inputs[n] for n in others])
+        if None in options:
+            save_arguments(ctx, inputs, output)
+        else:
+            ctx.save_for_backward(*[inputs[n] for n in tensors])
+            ctx.options = options
+
+    return save
+
+
 class Operator:
     """A function of tensors: `operator(x, 2)` in eager code and in compiled code; made by `op`.
 
@@ -60,7 +83,8 @@ class Operator:
         self._is_direct = not any("List[" in str(a.type) and "Tensor" in str(a.type) for a in arguments)
         self._defaults = {a.name: a.default_value for a in arguments if a.has_default_value()}
         self._names = tuple(a.name for a in arguments)
-        self._differentiable = _autograd_function(name, launcher, backward, setup_context)
+        saves = saver(self._tensors, len(self._names)) if setup_context is save_arguments else setup_context
+        self._differentiable = _autograd_function(name, launcher, backward, saves)
 
     def __repr__(self) -> str:
         return f"<operator {self.name}>"

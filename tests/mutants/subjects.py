@@ -115,7 +115,7 @@ def along_k() -> None:
     """Groups of no rows, of one, and of more than a stage has."""
     ends = np.array([0, 1, 70, 70, 150], np.int32)
     with hopper():
-        grouped_gemm_ragged_k(whole(150, 8), whole(150, 24, seed=1), ends, config=WARPGROUPS)
+        grouped_gemm_ragged_k(whole(150, 8), whole(150, 72, seed=1), ends, config=WARPGROUPS)
 
 
 def lists() -> None:

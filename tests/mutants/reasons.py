@@ -88,7 +88,13 @@ OF_KERNELS = (
         r"ping-pong",
     ),
     (r"mma\.py", r"wait_group", r"before ld\.global", "no product touches the scales that are loaded", r"scaled"),
-    (r"store\.py", r"bar\.warp\.sync", r"removed", "the warp meets again before it stages anything", r"table"),
+    (
+        r"store\.py",
+        r"bar\.warp\.sync",
+        r"removed",
+        "the warp meets again before it stages anything",
+        r"table|ragged, sm_90a",
+    ),
 )
 """File, instruction, change, reason, subject."""
 

@@ -293,10 +293,10 @@ class TestChoice:
         assert not chosen((8, 28, 28, 128), (128, 3, 3), pad=1).constants["traits"].tiling.pingpong
 
     def test_turns_swapped_and_streamed_tiles_are_for_outputs_in_boxes(self):
-        """A bias is added to sums that lie in shared memory as f32."""
-        bias = per_column(np.zeros(128, np.float16))
+        """A matrix is added to sums that lie in shared memory as f32."""
+        addend = np.zeros((128, 28, 28, 128), np.float16)
         arrays = (np.empty(shape, np.float16) for shape in ((128, 28, 28, 128), (128, 3, 3, 128), (128, 28, 28, 128)))
-        plan = chosen_plan(CONVOLUTIONS, convolution_of(*arrays, window(1, 1, 1), add_relu, (bias,)), Choice())
+        plan = chosen_plan(CONVOLUTIONS, convolution_of(*arrays, window(1, 1, 1), add_relu, (addend,)), Choice())
         tiling = plan.constants["traits"].tiling
         assert not tiling.pingpong and not tiling.swap_ab
 

@@ -225,7 +225,8 @@ def _is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
     out = problem.out
     is_whole = not config.swap_ab and config.tile_schedule.has_whole_tiles
     c_comes_so = problem.c is None or (problem.c.major == "row" and problem.c.is_mappable)
-    return is_whole and c_comes_so and not problem.operands and out.type.bits == 16 and out.is_mappable
+    beside = all(not operand.extra.is_matrix for operand in problem.operands)
+    return is_whole and c_comes_so and beside and out.type.bits == 16 and out.is_mappable
 
 
 def config_of(

@@ -176,7 +176,8 @@ def _beside_ring(
 ) -> int | None:
     """The bytes of shared memory that a block takes beside its ring; None where a ring of two stages does not fit."""
     is_whole = not swap_ab and schedule.has_whole_tiles
-    ways = (False, True) if is_whole and operands.output.bits == 16 and not operands.extras else (False,)
+    may_be_boxed = is_whole and operands.output.bits == 16 and not any(extra.is_matrix for extra in operands.extras)
+    ways = (False, True) if may_be_boxed else (False,)
     tiling = WarpgroupTiling(tile, 2, swap_ab, pingpong)
     known = [WarpgroupTraits(tiling, replace(operands, out_boxes=in_boxes), schedule) for in_boxes in ways]
     if not all(traits.fits(ARCH) for traits in known):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl.kernels.sm90.addend import Addend
@@ -23,9 +24,48 @@ MATRIX = 8  # rows and columns of a matrix of stmatrix
 COLUMNS = 2 * MATRIX  # of the four matrices that a warp stores at once
 
 
+class Axis(NamedTuple):
+    """Rows ("m") or columns ("n") of a product, of which `first` is that of a warp's first sum, and `length` exist."""
+
+    along: str
+    first: Any
+    length: Scalar
+
+
+class Vectors:
+    """Operands of an epilogue that have one value for a row or a column, beside the sums of a thread: of each 16×8 it
+    holds two neighbours across, and those eight further down. What lies behind the product is not stored: there any
+    value will do, and it is the last one."""
+
+    def __init__(self, traits: WarpgroupTraits, part: Part, down: Axis, across: Axis) -> None:
+        self.scalar, self.down, self.across = traits.operands.scalar, down, across
+        operands = zip(traits.operands.extras, part.work.product.extras, strict=True)
+        self.operands = [
+            (self._down(values) if extra.along == down.along else [], values) for extra, values in operands
+        ]
+
+    def beside(self, first: int) -> list[list[Scalar]]:
+        """Of each operand the values for eight sums, those of 16 neighbours across from this one of the tile on."""
+        return [down * 2 or self._across(vector, first) for down, vector in self.operands]
+
+    def _down(self, values: Any) -> list[Scalar]:
+        at = self.down.first + pd.laneid // 4
+        upper, lower = (self._value(values, at + further, self.down.length) for further in (0, MATRIX))
+        return [upper, upper, lower, lower]
+
+    def _across(self, values: Any, first: int) -> list[Scalar]:
+        at, count = self.across.first + pd.laneid % 4 * 2 + first, self.across.length
+        left, right = ([self._value(values, at + (further + n), count) for n in range(2)] for further in (0, MATRIX))
+        return [*left, *left, *right, *right]
+
+    def _value(self, values: Any, at: Scalar, count: Scalar) -> Scalar:
+        value = (values.pointer + pd.min(at, count - 1)).load()
+        return value if value.type is self.scalar else value.to(self.scalar)
+
+
 class TensorStore:
-    """A warpgroup's way from its sums to memory: alpha and a function of one element, then boxes of 64 rows and up
-    to 128 bytes that one thread copies, while the warpgroup goes on to multiply.
+    """A warpgroup's way from its sums to memory: alpha, and a function of one element and of vectors; then boxes of 64
+    rows and up to 128 bytes that one thread copies, while the warpgroup goes on to multiply.
 
     A box must have been read from shared memory before it is written again: that thread waits for it, and then all.
     """
@@ -40,7 +80,8 @@ class TensorStore:
         lane = pd.laneid
         self.first_row = consumer.index * traits.tiling.rows_apart
         self.prepared = False  # whether C is on its way to the boxes that are staged next
-        self.row = consumer.thread % WARPGROUP // WARP * WARP_ROWS + lane % WARP_ROWS
+        self.warp_row = consumer.thread % WARPGROUP // WARP * WARP_ROWS
+        self.row = self.warp_row + lane % WARP_ROWS
         self.column = lane // WARP_ROWS * MATRIX
         self.leads = consumer.thread % WARPGROUP == 0
         self.addend = Addend(memory.addends, consumer.index, self.leads) if memory.addends else None
@@ -53,17 +94,22 @@ class TensorStore:
 
     def __call__(self, part: Part) -> None:
         """Begins to store sums that are complete."""
-        out = part.work.product.out
+        out, vectors = part.work.product.out, self._vectors(part) if self.traits.operands.extras else None
         for first in range(0, self.traits.tile[1], self.boxes * self.columns):
             self._await(part.work, first)
             for box, column in enumerate(self._columns(first)):
-                self._stage(box, column, part)
+                self._stage(box, column, part, vectors)
             pd.ptx.fence.proxy.async_.shared__cta()
             self.consumer.warpgroup_barrier()
             with pd.if_(self.leads):
                 for address, at in self._boxes(part.work, out, first):
                     out.map.store(at, address)
                 pd.ptx.cp.async_.bulk.commit_group()
+
+    def _vectors(self, part: Part) -> Vectors:
+        (row, column), product = part.work.first, part.work.product
+        down = Axis("m", row + self.first_row + self.warp_row, product.m)
+        return Vectors(self.traits, part, down, Axis("n", column, product.n))
 
     def _columns(self, first: int) -> range:
         """The first columns of the boxes that are staged at a time."""
@@ -105,13 +151,14 @@ class TensorStore:
             pd.ptx.cp.async_.bulk.wait_group.read(0)
         self.consumer.warpgroup_barrier()
 
-    def _stage(self, box: int, first: int, part: Part) -> None:
+    def _stage(self, box: int, first: int, part: Part, vectors: Vectors | None) -> None:
         """Writes the columns of a box to shared memory, 16 rows and 16 columns of a warp at a time."""
         for column in range(0, self.columns, COLUMNS):
             begin = (first + column) // MATRIX * 4  # a thread holds four of each 16×8 sums
             values = self._scaled(part, begin)
             address = self.staged.address(box, *self.origin, self.row, self.column + column)
-            values = self._finished(part, values, address)
+            beside = vectors.beside(first + column) if vectors else ()
+            values = self._finished(part, values, address, beside)
             pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(address, pack(values, self.type))
 
     def _scaled(self, part: Part, begin: int) -> list[Scalar]:
@@ -119,13 +166,15 @@ class TensorStore:
         scalar, sums = self.traits.scalar, part.sums.registers[begin : begin + MATRIX]
         return [(sum if sum.type is scalar else sum.to(scalar)) * part.work.product.alpha for sum in sums]
 
-    def _finished(self, part: Part, values: list[Scalar], address: PointerValue) -> list[Scalar]:
-        """With what of C is at an address, and the function of that."""
+    def _finished(
+        self, part: Part, values: list[Scalar], address: PointerValue, beside: Sequence[Sequence[Scalar]]
+    ) -> list[Scalar]:
+        """With what of C is at an address, and the function of that and of what is beside each."""
         scalar, function, product = self.traits.scalar, self.traits.epilogue, part.work.product
         if self.addend:
             words = pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(address)
             values = [v + product.beta * c.to(scalar) for v, c in zip(values, unpack(words, self.type), strict=True)]
-        return [traced(function, value) for value in values] if function else values
+        return [traced(function, *each) for each in zip(values, *beside, strict=True)] if function else values
 
 
 class TurnedStore(TensorStore):
@@ -141,11 +190,12 @@ class TurnedStore(TensorStore):
     def __call__(self, part: Part) -> None:
         """Begins to store sums that are complete."""
         rows, work = self.traits.tile[0], part.work
+        vectors = self._vectors(part) if self.traits.operands.extras else None
         for first in range(0, rows, self.boxes * GROUP_ROWS):
             self.await_read()
             firsts = range(first, min(first + self.boxes * GROUP_ROWS, rows), GROUP_ROWS)
             for box, row in enumerate(firsts):
-                self._stage(box, row, part)
+                self._stage(box, row, part, vectors)
             pd.ptx.fence.proxy.async_.shared__cta()
             self.consumer.warpgroup_barrier()
             with pd.if_(self.leads):
@@ -154,12 +204,18 @@ class TurnedStore(TensorStore):
                     work.product.out.map.store((work.first[0] + row, column), self.staged.address(box, 0, 0))
                 pd.ptx.cp.async_.bulk.commit_group()
 
-    def _stage(self, box: int, first: int, part: Part) -> None:
+    def _vectors(self, part: Part) -> Vectors:
+        (row, column), product = part.work.first, part.work.product
+        down = Axis("n", column + self.consumer.index * GROUP_ROWS + self.warp_row, product.n)
+        return Vectors(self.traits, part, down, Axis("m", row, product.m))
+
+    def _stage(self, box: int, first: int, part: Part, vectors: Vectors | None) -> None:
         """Writes the rows of a box to shared memory, 16 rows and 16 columns of a warp at a time."""
         for row in range(0, GROUP_ROWS, WARP_ROWS):
             begin = (first + row) // MATRIX * 4  # a thread holds four of each 8 rows and 16 columns
             address = self.staged.address(box, self.row + row, self.column)
-            values = self._finished(part, self._scaled(part, begin), address)
+            beside = vectors.beside(first + row) if vectors else ()
+            values = self._finished(part, self._scaled(part, begin), address, beside)
             pd.ptx.stmatrix.sync.aligned.m8n8.x4.trans.shared.b16(address, pack(values, self.type))
 
 

@@ -143,7 +143,8 @@ def window_traits(problem: Convolution, choice: Choice) -> WarpgroupTraits:
 
 def is_boxed(product: GemmProblem) -> bool:
     """Whether tensor copies can store the output: what is staged is what is written."""
-    return not product.operands and product.out.type.bits == 16 and product.out.is_mappable
+    beside = all(not operand.extra.is_matrix for operand in product.operands)
+    return beside and product.out.type.bits == 16 and product.out.is_mappable
 
 
 def in_turned_boxes(traits: WarpgroupTraits) -> WarpgroupTraits:

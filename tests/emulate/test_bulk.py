@@ -181,7 +181,7 @@ def test_a_buffer_that_is_filled_again_while_a_store_reads_it():
         "  <ptx>:18\n"
         "  <ptx>:14\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"
-        "  help: wait before until it has read, by its group"
+        "  help: wait before until it has read, by its group or by its mbarrier"
     )
 
 

@@ -52,7 +52,7 @@ class Contents(Observer):
             f"{access.by.name} {access.kind} {bytes_text(access.size)} at {_where(access, which)}, "
             "which an asynchronous operation still reads"
         )
-        spread, help = _spread(which, access.allowed), "wait before until it has read, by its group"
+        spread, help = _spread(which, access.allowed), "wait before until it has read, by its group or by its mbarrier"
         access.by.finding("unwaited-async", message, spread, self.readers(), help)
 
 

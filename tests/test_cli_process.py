@@ -245,11 +245,18 @@ def test_a_name_that_is_too_long(refused, name):
     assert refused("dump", name) == text
 
 
+def heeds_ctrl_c():
+    """As a command that was typed; what a shell runs in the background ignores it, and so do the children of that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_ctrl_c_while_a_module_is_imported_is_silent(tmp_path):
     (tmp_path / "slow.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(60)\n")
     command = [sys.executable, "-m", "ptxdsl", "dump", str(tmp_path / "slow.py")]
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path})
+    child = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}, preexec_fn=heeds_ctrl_c
+    )
     with child:
         assert child.stderr.readline() == "ready\n"
         time.sleep(0.1)

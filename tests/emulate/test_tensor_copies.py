@@ -248,7 +248,8 @@ def test_a_map_is_changed_when_no_copy_reads_it():
         "unwaited-async: st.global.b64 writes 8 bytes at kept[16], which an asynchronous operation still reads\n"
         "  <ptx>:18\n"
         "  <ptx>:17\n"
-        "  by thread (0, 0, 0) of block (0, 0, 0)"
+        "  by thread (0, 0, 0) of block (0, 0, 0)\n"
+        "  help: wait before until it has read, by its group or by its mbarrier"
     )
 
 

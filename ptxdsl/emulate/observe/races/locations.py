@@ -19,6 +19,7 @@ from .clocks import Clocks, Message, joined
 
 WIDE = ("gpu", "sys")  # scopes that reach all blocks
 REACH = {"cta": 0, "cluster": 1, "gpu": 2, "sys": 2}  # of a scope: the block, its cluster, all blocks
+SCOPES = ("cta", "cluster", "gpu")  # by reach
 
 
 @dataclass(eq=False, slots=True)
@@ -177,18 +178,26 @@ class Locations:
     def _exchange(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
         """Lanes write, one after another, what others may read; an update reads first what is there."""
         releases = access.ordering.sem in ("release", "acq_rel")
-        reach = REACH[access.ordering.scope]
-        sends = np.ones(len(lanes), bool) if releases else self.fenced[reach][lanes] > 0
+        sends = np.ones(len(lanes), bool) if releases else self.fenced[0][lanes] > 0
         for place, lane, send in zip(flat.tolist(), lanes.tolist(), sends.tolist(), strict=True):
             key = space, place
             if access.kind == UPDATES:
                 self._read(self.boxes.get(key), np.array([lane]), access.ordering, access.by.alive)
             else:
                 self.boxes.pop(key, None)
-            if send:
-                limit = None if releases else int(self.fenced[reach][lane])
-                message = self.clocks.tell(lane, now, limit)
-                self._leave(self.boxes, key, lane, message, access.ordering.scope)
+            if releases:
+                self._leave(self.boxes, key, lane, self.clocks.tell(lane, now, None), access.ordering.scope)
+            elif send:
+                self._leave_behind_fences(key, lane, now, REACH[access.ordering.scope])
+
+    def _leave_behind_fences(self, key: tuple[str, int], lane: int, now: int, reach: int) -> None:
+        """A lane writes what orders nothing by itself: a fence before it does, as far as both reach."""
+        farther = 0
+        for each in range(reach, -1, -1):
+            limit = int(self.fenced[each][lane])
+            if limit > farther:  # a later fence than those that reach farther
+                self._leave(self.boxes, key, lane, self.clocks.tell(lane, now, limit), SCOPES[each])
+                farther = limit
 
     # Fences
 

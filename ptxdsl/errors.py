@@ -205,7 +205,9 @@ def names_of_calls(outermost: CodeType | None, wanted: Callable[[CodeType], bool
 
 
 def _names(frame: FrameType) -> Names:
-    return Names(frame.f_code, frame.f_lasti, dict(frame.f_locals), frame.f_globals)
+    values = dict(frame.f_locals)
+    values.pop(".0", None)  # what a comprehension loops over: kept alive, it would not tell that its loop was left
+    return Names(frame.f_code, frame.f_lasti, values, frame.f_globals)
 
 
 @contextmanager

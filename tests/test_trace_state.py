@@ -41,6 +41,9 @@ BENIGN = {
     "enumerate of a loop in full": "for j, i in enumerate(pd.range(4, unroll='full')):\n    x[i] = float(j)",
     "an array of numpy that is only read": "table = np.arange(4.0)\nfor i in pd.range(n):\n    x[i] = table[2]",
     "an array of the body": "for i in pd.range(n):\n    table = np.zeros(2)\n    table[0] = 3\n    x[i] = table[0]",
+    "attributes of a list that nobody reads": "class S(list): pass\ns = S([1])\ns.rounds = 0\n"
+    "for i in pd.range(n):\n    x[s[0]] = 1.0\n    s.rounds += 1",
+    "a global that nobody reads": "global ROUNDS\nROUNDS = 0\nfor i in pd.range(n):\n    x[i] = 1.0\n    ROUNDS += 1",
     "a list put back as it was": "order = [0, 1]\nfor i in pd.range(n):\n    order.reverse()\n    x[i] = 1.0\n    order.reverse()",
 }  # fmt: skip
 
@@ -159,6 +162,22 @@ HOLDERS = {
         "s[0]",
     ),
     "a text": ("s = ['a']", "at = s[0] == 'a'\n    s[0] = 'b'", "s[0]"),
+    "a frozen dataclass that is written all the same": (
+        "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass S:\n    i: int = 0\ns = S()",
+        "at = s.i\n    object.__setattr__(s, 'i', at + 1)",
+        "s.i",
+    ),
+    "a list with attributes": ("class S(list): pass\ns = S()\ns.i = 0", "at = s.i\n    s.i += 1", "s.i"),
+    "a dictionary with attributes": ("class S(dict): pass\ns = S()\ns.i = 0", "at = s.i\n    s.i += 1", "s.i"),
+    "an element of a list with attributes": ("class S(list): pass\ns = S([0])", "at = s[0]\n    s[0] += 1", "s[0]"),
+    "slots and attributes": (
+        "class B:\n    __slots__ = ('i',)\nclass S(B): pass\ns = S()\ns.i = 0",
+        "at = s.i\n    s.i += 1",
+        "s.i",
+    ),
+    "an array of Python's": ("from array import array\ns = array('i', [0])", "at = s[0]\n    s[0] += 1", "s"),
+    "a view of bytes": ("s = memoryview(bytearray(1))", "at = s[0]\n    s[0] += 1", "s"),
+    "a method of a list": ("push = [].append\nsize = push.__self__.__len__", "push(1)\n    at = size()", "push"),
 }
 
 
@@ -190,6 +209,7 @@ def test_a_branch_in_a_loop_that_changes_what_the_loop_reads():
         ("zip([0, 1, 2], 'abc')", 0),
         ("enumerate('abc')", 1),
         ("map(abs, [0, 1, 2])", 0),
+        ("(state.append(0) or len(state) for state in itertools.repeat([]))", 1),
     ],
 )
 def test_iterators_that_go_on_in_a_loop_are_refused(made, step):

@@ -147,7 +147,7 @@ def _called(value: Scalar, path: str) -> Scalar:
 
 
 def _finish(builder: Builder, result: object) -> None:
-    builder.check_whole()
+    builder.check_ended()
     if result is not None:
         raise TraceError(
             f"kernel `{builder.name}` returns {shown(result)}",

@@ -216,6 +216,17 @@ class Builder:
                 help=f"write `with {opened}:` and indent what it holds",
             )
 
+    def check_ended(self) -> None:
+        """Refuses to end while a loop is open that Python keeps and takes no more rounds of."""
+        self.check_whole()
+        if len(self.regions) > 1:
+            raise TraceError(
+                f"{self.region.words} is still open where the {self.noun} ends: Python took one of its rounds and kept "
+                "it, and half a loop was traced",
+                at=self.region.opened,
+                help="loop over the pd.range itself, by a `for` that ends",
+            )
+
     def finished(self) -> list[ir.Item]:
         """The whole body: variables, what is computed once, then the kernel's lines."""
         return [*self.variables, *self.prologue, *self.body]

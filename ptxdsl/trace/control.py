@@ -388,6 +388,15 @@ class range:
             _refuse_taken(builder)
         return _rounds(builder, self.span, self.unroll if isinstance(self.unroll, int) else None)
 
+    def __reversed__(self) -> Iterator[Any]:
+        known = self.span.known
+        if known is not None and self.unroll == FULL:
+            return reversed(known)
+        refuse(
+            "`reversed` takes the rounds of a pd.range, which is a loop of the kernel",
+            "let the loop count down: `pd.range(n - 1, -1, -1)`, with bounds of a signed type",
+        )
+
 
 def _refuse_taken(builder: Builder) -> NoReturn:
     location = builder.site().location

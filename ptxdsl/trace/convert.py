@@ -23,6 +23,8 @@ def conversions(source: Type, target: Type, sm: int) -> list[Conversion]:
 
     Integers are cut or extended by the source's sign; floats become integers toward zero, all else rounds to nearest.
     """
+    if target is pred:
+        raise ValueError("predicates are made by comparisons: `x != 0`")
     if target.kind not in "usf" or target.bits < 8:
         raise ValueError(f"values of type {target} are made by .bitcast, or by pd.pack of their elements")
     if source is pred:

@@ -62,7 +62,10 @@ def unknown_name(name: str, known: Iterable[str]) -> UnknownName:
 
 def _near(name: str, known: Iterable[str]) -> str | None:
     near = [f"`pd.ptx.{name}`"] if name in Op.table else []
-    near += [f"`pd.{n}`" for n in difflib.get_close_matches(name, list(known), 3, cutoff=0.7)]
+    names = list(known)
+    alike = [n for n in names if sorted(n) == sorted(name)]  # letters that change places, as in `fam`
+    alike = alike or difflib.get_close_matches(name, names, 3, cutoff=0.7)
+    near += [f"`pd.{n}`" for n in alike]
     return f"did you mean {' or '.join(near)}?" if near else "`dir(ptxdsl)` lists its names; instructions are in pd.ptx"
 
 

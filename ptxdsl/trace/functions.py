@@ -241,7 +241,7 @@ class DeviceFunction(Traceable):
         with building(builder):
             arguments = [_argument(builder, parameter) for parameter in interface.parameters]
             result = function(*arguments, **constants)
-            builder.check_whole()
+            builder.check_ended()
             builder.at_end()
             if interface.results or result is not None:
                 _check_given(builder, interface, result)

@@ -133,6 +133,9 @@ def _refuse_mix(symbol: str, left: Scalar, right: Scalar) -> NoReturn:
     if "b" in (left.type.kind, right.type.kind):
         bits, other = (left, right) if left.type.kind == "b" else (right, left)
         refuse(message, f"say what the bits mean: `{bits.code}.bitcast({other.type})`")
+    if pred in (left.type, right.type):
+        predicate, other = (left, right) if left.type is pred else (right, left)
+        refuse(message, f"convert the predicate: `{predicate.code}.to({other.type})`")
     refuse(message, f"convert one of them: `{left.code}.to({right.type})` or `{right.code}.to({left.type})`")
 
 

@@ -9,12 +9,23 @@ import gc
 import itertools
 import sys
 import warnings
+from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import is_, length_hint
-from types import CellType, CodeType, FunctionType, GeneratorType, MethodType, ModuleType
+from types import (
+    BuiltinMethodType,
+    CellType,
+    CodeType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -138,6 +149,34 @@ class SlotAttributes(Attributes):
                 object.__delattr__(holder, name)
 
 
+class SeveralKinds(Kind):
+    """Objects that hold things in several ways: a list of a class with attributes, slots beside a `__dict__`."""
+
+    def __init__(self, *kinds: Kind) -> None:
+        self.kinds = kinds
+
+    def copy(self, holder: Any) -> object:
+        return [kind.copy(holder) for kind in self.kinds]
+
+    def items(self, copy: Any) -> Iterable[tuple[object, object]]:
+        parts = enumerate(zip(self.kinds, copy, strict=True))
+        return [((n, key), value) for n, (kind, part) in parts for key, value in kind.items(part)]
+
+    def same(self, holder: Any, copy: Any) -> bool:
+        return all(kind.same(holder, part) for kind, part in zip(self.kinds, copy, strict=True))
+
+    def restore(self, holder: Any, copy: Any) -> None:
+        for kind, part in zip(self.kinds, copy, strict=True):
+            kind.restore(holder, part)
+
+    def mapped(self, copy: Any, function: Callable[[object], object]) -> Any:
+        return [kind.mapped(part, function) for kind, part in zip(self.kinds, copy, strict=True)]
+
+    def named(self, holder: str, key: Any) -> str:
+        kind: Kind = self.kinds[key[0]]
+        return kind.named(holder, key[1])
+
+
 class Elementary(Kind):
     """Sets."""
 
@@ -150,6 +189,19 @@ class Elementary(Kind):
     def restore(self, holder: Any, copy: Any) -> None:
         holder.clear()
         holder.update(copy)
+
+
+class ByteElements(Kind):
+    """Arrays of bytes, and of the library's `array`."""
+
+    def copy(self, holder: Any) -> object:
+        return holder[:]
+
+    def same(self, holder: Any, copy: Any) -> bool:
+        return bool(holder == copy)
+
+    def restore(self, holder: Any, copy: Any) -> None:
+        holder[:] = copy
 
 
 class Numbers(Kind):
@@ -217,6 +269,27 @@ def _is_bound(cell: CellType) -> bool:
     return True
 
 
+class BoundNames(Entries):
+    """The names of its module that a function which runs binds by `global`; the holder is the module's names."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+
+    def copy(self, holder: Any) -> dict[str, object]:
+        return {name: holder[name] for name in self.names if name in holder}
+
+    def same(self, holder: Any, copy: Any) -> bool:
+        return super().same(self.copy(holder), copy)
+
+    def restore(self, holder: Any, copy: Any) -> None:
+        for name in self.copy(holder).keys() - copy.keys():
+            del holder[name]
+        holder.update(copy)
+
+    def named(self, holder: str, key: object) -> str:
+        return str(key)
+
+
 class IteratorPosition(Kind):
     """Iterators and generators: where they are, as far as that can be seen. They cannot be put back."""
 
@@ -246,7 +319,7 @@ def _position_in(generator: GeneratorType[Any, Any, Any], depth: int) -> tuple[o
 def _positions(values: Iterable[object], depth: int) -> Iterator[object]:
     for value in values if depth else ():
         if isinstance(value, list | deque):
-            yield len(value)
+            yield tuple(each if isinstance(each, int | str) else id(each) for each in value)
         elif isinstance(value, tuple):
             yield from _positions(value, depth - 1)
         elif hasattr(type(value), "__next__"):
@@ -283,15 +356,16 @@ class Through(Kind):
 
 
 _ELEMENTS, _ENTRIES, _ATTRIBUTES, _SET, _NUMBERS = Elements(), Entries(), Attributes(), Elementary(), Numbers()
-_POSITION, _CELLS, _CLASS = IteratorPosition(), ClosureCells(), Members()
+_POSITION, _CELLS, _CLASS, _BYTES = IteratorPosition(), ClosureCells(), Members(), ByteElements()
 _TUPLE = Through(enumerate, "{}[{}]")
-_FROZEN = Through(lambda holder: getattr(holder, "__dict__", {}).items(), "{}.{}")
 _METHOD = Through(lambda method: [("", method.__self__)], "{}")
 _PARTIAL = Through(lambda call: [(name, getattr(call, name)) for name in ("func", "args", "keywords")], "{}.{}")
+_VIEW = Through(lambda view: [("", view.obj)], "{}")
 _TRACED = Through(lambda traceable: [("", each) for each in traceable.traced], "{}")
 _STANDARD: list[tuple[Any, Kind | None]] = [
     ((list, deque), _ELEMENTS), (dict, _ENTRIES), (set, _SET), (tuple, _TUPLE), (np.ndarray, _NUMBERS),
-    (FunctionType, _CELLS), (MethodType, _METHOD),
+    (FunctionType, _CELLS), ((MethodType, BuiltinMethodType, MethodWrapperType), _METHOD), ((bytearray, array), _BYTES),
+    (memoryview, _VIEW), (SimpleNamespace, _ATTRIBUTES),
     (Traceable, _TRACED), (partial, _PARTIAL), (type, _CLASS), ((ModuleType, Source), None),
 ]  # fmt: skip
 _kinds: dict[type, Kind | None] = {}
@@ -301,15 +375,14 @@ def _kind(of: type) -> Kind | None:
     """How objects of a type are looked at; None for leaves."""
     for types, kind in _STANDARD:
         if issubclass(of, types):
-            return kind
+            has_attributes = kind in (_ELEMENTS, _ENTRIES, _SET) and of.__dictoffset__ and not _is_foreign_type(of)
+            return SeveralKinds(kind, _ATTRIBUTES) if kind and has_attributes else kind
     if _is_foreign_type(of):
         return _POSITION if hasattr(of, "__next__") else None
-    if getattr(getattr(of, "__dataclass_params__", None), "frozen", False):
-        return _FROZEN
-    if of.__dictoffset__:
-        return _ATTRIBUTES
-    slots = [name for base in of.__mro__ for name in _slots(base)]
-    return SlotAttributes(tuple(slots)) if slots else None
+    slots = tuple(name for base in of.__mro__ for name in _slots(base) if name not in ("__dict__", "__weakref__"))
+    if slots and of.__dictoffset__:
+        return SeveralKinds(SlotAttributes(slots), _ATTRIBUTES)
+    return SlotAttributes(slots) if slots else _ATTRIBUTES if of.__dictoffset__ else None
 
 
 def _is_foreign_type(of: type) -> bool:
@@ -379,7 +452,14 @@ class Snapshot:
         for number, scope in enumerate(scopes):
             _queue(scope.values.items(), number, pending)
             _queue(_of_module(scope.code, scope.globals), number, pending)
+            self._note_bound(scope, number)
         self._walk(pending)
+
+    def _note_bound(self, scope: Names, number: int) -> None:
+        names = _module_names(scope.code, "STORE")
+        if names:
+            kind = BoundNames(names)
+            self.records.append(Record(scope.globals, kind, kind.copy(scope.globals), number, "global"))
 
     def _walk(self, pending: list[tuple[object, Kind, Record | int, object]]) -> None:
         """Breadth first; `pending` grows."""

@@ -537,7 +537,7 @@ class Races(Observer):
         for place, number in dict(zip(event.mbarrier.tolist(), landings.tolist(), strict=True)).items():
             message = self.proxies.message(number, now, issuers[event.mbarrier == place])
             self.locations.land("shared", place, place // stride, message)
-        self.locations.complete("shared", event.phases)
+        self.locations.complete("shared", event.phases, np.ones(len(event.phases), bool))
 
     def _end_reading(self, event: ReadingEnd) -> None:
         """Bytes that the async proxy has read count as read now by the threads for which it did."""
@@ -569,6 +569,6 @@ class Races(Observer):
             return
         done = event.complete.reshape(-1)
         if isinstance(event, PhaseCompletion):
-            self.locations.complete("shared", flat[done])
+            self.locations.complete("shared", flat, done)
         elif done.any():
             self.locations.wait(event, "shared", flat[done], lanes[done], by.alive)

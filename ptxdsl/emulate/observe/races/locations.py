@@ -70,6 +70,7 @@ class Locations:
         self.clocks = clocks
         self.boxes = boxes
         self.arrived: Boxes = {}
+        self.arriving: list[tuple[tuple[str, int], int, Message]] = []  # of one instruction, not counted yet
         self.heard: dict[int, Message] = {}
         self.latest = [np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)]
         self.fenced = [np.zeros(lanes, np.int64) for _ in range(3)]  # by reach
@@ -77,6 +78,7 @@ class Locations:
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
         """Lanes go to their places among other residents."""
+        self._count()
         for kept in (self.fenced, self.latest):
             for number, old in enumerate(kept):
                 kept[number] = np.zeros(residents.lanes, np.int64)
@@ -237,25 +239,45 @@ class Locations:
 
         Where an mbarrier is not `near`, but of another block, and the scope not the cluster, that is what they read.
         """
+        self._count()
         if event.ordering.sem == "relaxed":
             return
         whole = near | (event.ordering.scope != "cta")
         for place, lane, all_of_it in zip(flat.tolist(), lanes.tolist(), whole.tolist(), strict=True):
             message = self.clocks.tell(lane, now)
             message = message if all_of_it else message.of_reads()
-            self._leave(self.arrived, (space, place), lane, message, "gpu")
+            self.arriving.append(((space, place), lane, message))
+
+    def _count(self) -> None:
+        """Who arrived belongs to the phase that is under way."""
+        for key, lane, message in self.arriving:
+            self._leave(self.arrived, key, lane, message, "gpu")
+        self.arriving.clear()
 
     def land(self, space: str, place: int, slot: int, message: Message) -> None:
         """Copies complete bytes at an mbarrier: that they landed goes to those who see the phase complete."""
+        self._count()
         self._leave(self.arrived, (space, place), slot * WARP, message, "gpu")
 
-    def complete(self, space: str, flat: np.ndarray) -> None:
-        """Phases of mbarriers are complete."""
-        for place in set(flat.tolist()):
-            arrived = self.arrived.pop((space, place), None)
-            if arrived is not None and arrived.wide is not None:
-                box = self.boxes.setdefault((space, place), Mailbox(arrived.block, arrived.cluster))
-                box.leave(arrived.wide, "gpu", arrived.block, arrived.cluster)
+    def complete(self, space: str, flat: np.ndarray, done: np.ndarray) -> None:
+        """Phases of mbarriers are complete, where `done`. Of lanes that arrive at once, those behind the one with which
+        a phase is complete belong to the next."""
+        if [key for key, _, _ in self.arriving] == [(space, place) for place in flat.tolist()]:
+            arriving, self.arriving = self.arriving, []
+            for (key, lane, message), ends in zip(arriving, done.tolist(), strict=True):
+                self._leave(self.arrived, key, lane, message, "gpu")
+                if ends:
+                    self._end_phase(key)
+            return
+        self._count()
+        for place in set(flat[done].tolist()):
+            self._end_phase((space, place))
+
+    def _end_phase(self, key: tuple[str, int]) -> None:
+        arrived = self.arrived.pop(key, None)
+        if arrived is not None and arrived.wide is not None:
+            box = self.boxes.setdefault(key, Mailbox(arrived.block, arrived.cluster))
+            box.leave(arrived.wide, "gpu", arrived.block, arrived.cluster)
 
     def wait(self, event: PhaseWait, space: str, flat: np.ndarray, lanes: np.ndarray, alive: np.ndarray) -> None:
         """Lanes see that phases are complete."""

@@ -112,6 +112,12 @@ def test_it_prints(run, arguments, printed):
     assert (done.code, stripped(done.out), done.err) == (0, printed, "")
 
 
+def test_a_layout_without_an_offset_is_the_one_with_offset_0(run):
+    done = run("Sw<2,3,3> o (64,32):(32,1)")
+    assert done.out == run("Sw<2,3,3> o 0 o (64,32):(32,1)").out
+    assert done.out.startswith("Sw<2,3,3> o 0 o (64,32):(32,1) on 16-bit elements: a colour is four banks\n")
+
+
 @pytest.mark.parametrize("spec", [C_OF_MMA, SWIZZLED, "Sw<2,3,3>", "mma.m16n8k16.f32.f16", "ldmatrix.x4"])
 def test_every_kind_of_spec_in_every_form(run, spec):
     value = parse(spec)

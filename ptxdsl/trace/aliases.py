@@ -18,7 +18,7 @@ from ptxdsl.trace.builder import Builder
 from ptxdsl.trace.liveness import live_after, names_of
 
 _COPYING = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "BINARY_SUBSCR", "COPY", "SWAP")
-_TARGET = re.compile(r"([\w.\[\]]+?)\s*(?:\.set\b|[-+*/%&|^<>]+=)|.*\bout=(\w[\w.\[\]]*)")
+_TARGET = re.compile(r"([\w.\[\]'\"]+?)\s*(?:\.set\b|[-+*/%&|^<>]+=)|.*\bout=(\w[\w.\[\]]*)")
 
 
 def check_aliases(builder: Builder, site: Site, variable: Any) -> None:

@@ -76,3 +76,42 @@ def test_a_lock_between_blocks(sem, behind, before, unlock, ordered):
         assert x.tolist() == [0, 5]
     else:
         assert {finding.kind for finding in report.findings} == {"race"}, str(report)
+
+
+# Copies under way, and who writes what they read
+COPY = """ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, s; add.u32 %r2, %r3, %r2;
+    mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2; xor.b64 %rd3, %rd2, {flip};
+    cp.async.ca.shared.global [%r2], [%rd2], 4; cp.async.commit_group;
+    {before} st.global.u32 [%rd3], 9;
+    cp.async.wait_group 0;"""
+WAITED = "cp.async.wait_group 0;"
+
+
+def copying(flip, before):
+    body = COPY.format(flip=flip, before=before)
+    return run(body, np.arange(64, dtype=np.uint32), module=".shared .u32 s[64];", block=64)
+
+
+@pytest.mark.usefixtures("lockstep")
+def test_what_a_copy_reads_is_written_by_another_thread():
+    report = copying(128, "")
+    assert str(report.findings[0]) == (
+        "race: cp.async.ca.shared.global reads x[0], written by thread (32, 0, 0) of block (0, 0, 0) with "
+        "st.global.u32 while the copy was under way\n"
+        "  <ptx>:10\n"
+        "  <ptx>:8\n"
+        "  <ptx>:9\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 63 more threads\n"
+        "  help: wait for the copy before line 9, and let a barrier lie between the two"
+    )
+    assert copying(128, "bar.sync 0;").findings and copying(128, WAITED).findings
+    clean(copying(128, WAITED + "bar.sync 0;"))
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "skewed", "random:3"])
+def test_what_a_copy_reads_is_written_by_its_thread(schedule, monkeypatch):
+    monkeypatch.setenv("PTXDSL_SCHEDULE", schedule)
+    (finding,) = copying(0, "").findings
+    assert (finding.kind, finding.help) == ("unwaited-async", "wait for the copy before line 9")
+    assert finding.message.endswith(" with st.global.u32 while the copy was under way")
+    clean(copying(0, WAITED))

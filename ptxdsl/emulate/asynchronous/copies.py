@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import Location
 from ...isa.step import WEAK
-from ..memory.access import READS, WRITES, Access, Landing, Origin, Requester
+from ..memory.access import READS, WRITES, Access, CopyStart, Landing, Origin, Requester
 from ..memory.spaces import Memory
 
 
@@ -83,6 +83,8 @@ class CopyQueue:
             copy = copy.part(allowed)
         write.region.launch(copy.destination, size)
         self.queue.append(copy)
+        if copy.source is not None:
+            self.memory.order(x, CopyStart(copy.serial, self.queue[0].serial))
         write.region.in_flight = len(self.queue)
 
     @property
@@ -143,7 +145,8 @@ class CopyQueue:
     def _land(self, x: Requester, landed: list[Copy], left: list[Copy]) -> None:
         self.queue = left
         for copy in landed:
-            self.memory.order(x, Landing(copy.lanes, copy.source, copy.destination, copy.bytes, copy.used, copy.origin))
+            places = copy.source, copy.destination
+            self.memory.order(x, Landing(copy.serial, copy.lanes, *places, copy.bytes, copy.used, copy.origin))
         for copies in _alike(landed):
             self._carry_out(copies)
         self.memory.spaces["shared"].in_flight = len(left)

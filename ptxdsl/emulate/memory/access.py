@@ -160,11 +160,22 @@ class BlockExit:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class CopyStart:
+    """Asynchronous copies are issued, with a serial number; those before `oldest` have ended."""
+
+    serial: int
+    oldest: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Landing:
     """An asynchronous copy ends: `bytes` at each place of global memory are read and written to shared memory.
 
-    Of these bytes `used` are read (None: all); the others become zero. Without `source` all do.
+    Of these bytes `used` are read (None: all); the others become zero. Without `source` all do. `serial` is that of
+    its start.
     """
+
+    serial: int
 
     lanes: np.ndarray
     source: np.ndarray | None
@@ -215,7 +226,7 @@ class ProductsEnd:
 
 BarrierEvent: TypeAlias = BarrierArrival | BarrierCompletion
 ClusterEvent: TypeAlias = ClusterArrival | ClusterCompletion | ClusterWait | BlockExit
-AsyncEvent: TypeAlias = Landing | ReadingEnd | BulkLanding | ProductsEnd
+AsyncEvent: TypeAlias = CopyStart | Landing | ReadingEnd | BulkLanding | ProductsEnd
 Event: TypeAlias = OrderingEvent | Convergence | BarrierEvent | ClusterEvent | AsyncEvent
 
 

@@ -25,6 +25,7 @@ from ...memory.access import (
     ClusterEvent,
     ClusterWait,
     Convergence,
+    CopyStart,
     Event,
     Landing,
     Observer,
@@ -48,6 +49,7 @@ from .pages import ALL, Doubts, Knowledge
 from .proxies import Proxies
 from .recent import Recent, RecentAccess
 from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, Words
+from .sources import Sources
 from .stamps import ASYNC_LANE, LANE_MASK, SEVERAL, STAMP, TICK, stamps_of
 from .telling import Told, tell_early_exit, tell_unstarted
 
@@ -80,6 +82,7 @@ class Races(Observer):
         self.checks = Checks(self.journal, self.clocks, self.proxies)
         self.behind = Behind(self.journal, self.clocks, self.checks)
         self.initialised = Initialised(self.clocks, self.proxies)
+        self.sources = Sources(self.journal, self.clocks)
         self.proxy_barriers: dict[tuple[int, int], np.ndarray] = {}
         self.messages: dict[tuple[int, int], Message] = {}
         self.shared_region, self.global_region = self.regions()
@@ -420,8 +423,10 @@ class Races(Observer):
             self._arrive(event)
         elif isinstance(event, BarrierCompletion):
             self._complete(event)
+        elif isinstance(event, CopyStart):
+            self.sources.start(event)
         elif isinstance(event, Landing):
-            self._land(event)
+            self._land(event, by)
         elif isinstance(event, BulkLanding):
             self._land_bulk(event)
         elif isinstance(event, ReadingEnd):
@@ -490,7 +495,7 @@ class Races(Observer):
             self.messages.pop((slot, barrier), None)
             self.proxy_barriers.pop((slot, barrier), None)
 
-    def _land(self, event: Landing) -> None:
+    def _land(self, event: Landing, by: Requester) -> None:
         """Bytes that were copied count as read and written now by the threads that waited for them."""
         now = self._note(Told(event.origin, WRITES, asynchronous=True))
         if self.recent is None:
@@ -506,7 +511,9 @@ class Races(Observer):
             return
         stamps, warps = (now + lanes % WARP).astype(STAMP), self.clocks.warp[lanes // WARP]
         for allocation, which in self._holders(source, int(source.min())):
-            self.array(allocation).read(source[which], event.bytes, stamps[which], warps[which])
+            shadow = self.array(allocation)
+            self.sources.check(event, by, self.residents, shadow, allocation, source[which], lanes[which])
+            shadow.read(source[which], event.bytes, stamps[which], warps[which])
 
     def _record_landing(self, now: int, flat: np.ndarray, bytes: int, lanes: np.ndarray) -> None:
         """Remembers what copies of lanes wrote to shared memory."""

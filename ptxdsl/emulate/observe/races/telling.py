@@ -170,6 +170,19 @@ def tell_of_fence(conflict: Conflict, which: np.ndarray) -> None:
     access.by.finding("race", message, which, others, help)
 
 
+def tell_overtaken(
+    by: Requester, copy: Origin, where: str, earlier: Told, writer: tuple[Residents, int, int], same: bool,
+    which: np.ndarray,
+) -> None:  # fmt: skip
+    """Reports, where copies are waited for, that others or the `same` thread wrote what they were to read."""
+    did = f"{_PAST[earlier.kind]} by {_thread(*writer)} with {earlier.origin.name}"
+    message = f"{copy.name} reads {where}, {did} while the copy was under way"
+    others = [place for place in (copy.location, earlier.origin.location) if place is not None]
+    behind = "" if same else ", and let a barrier lie between the two"
+    help = f"wait for the copy before {_line(earlier.origin.location)}{behind}"
+    by.finding("unwaited-async" if same else "race", message, which, others, help)
+
+
 def tell_of_map(conflict: Conflict, which: np.ndarray, released: bool) -> None:
     """Reports a copy by a tensor map that the generic proxy wrote, where the tensor map proxy need not see that."""
     access, earlier = conflict.access, conflict.earlier

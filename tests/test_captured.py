@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import deque
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -121,6 +122,21 @@ def test_a_variable_around_the_kernel_that_changes():
     assert result(k) == 6
     sizes.append(0)
     assert result(k) == 7
+    assert k.ptx() is k.ptx()
+
+
+def test_a_deque_and_bytes_that_change():
+    turns, flags = deque([1, 2]), bytearray([1])
+
+    @pd.kernel
+    def k(out: ptr[f32]):
+        out[0] = pd.cast(10 * turns[0] + flags[0], f32)
+
+    assert result(k) == 11
+    turns.rotate()
+    assert result(k) == 21
+    flags[0] = 7
+    assert result(k) == 27
     assert k.ptx() is k.ptx()
 
 

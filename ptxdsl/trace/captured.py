@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache, partial
@@ -379,7 +380,7 @@ def _items(value: object) -> dict[str, Any] | None:
 def _is_mutable(value: object) -> bool:
     if isinstance(value, tuple):
         return any(map(_is_mutable, value))
-    return isinstance(value, list | dict | set | np.ndarray)
+    return isinstance(value, list | dict | set | deque | bytearray | np.ndarray)
 
 
 def _value(function: FunctionType, read: Read) -> Any:
@@ -470,6 +471,15 @@ def _partial_key(keys: Keys, value: Any) -> Key:
     return partial, *map(keys.key, (value.func, value.args, value.keywords, vars(value)))
 
 
+def _deque_key(keys: Keys, value: deque[object]) -> Key:
+    return deque, value.maxlen, *map(keys.key, value)
+
+
+def _bytes_key(keys: Keys, value: bytearray) -> Key:
+    return bytearray, bytes(value)
+
+
 _CONTAINERS: dict[type, Callable[[Keys, Any], Key]] = {
-    dict: _mapping_key, set: _set_key, frozenset: _set_key, partial: _partial_key,
+    dict: _mapping_key, set: _set_key, frozenset: _set_key, partial: _partial_key, deque: _deque_key,
+    bytearray: _bytes_key,
 }  # fmt: skip

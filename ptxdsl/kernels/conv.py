@@ -21,7 +21,7 @@ from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.pixels import PixelCopies
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.memory import SharedTiles, begin
+from ptxdsl.kernels.sm90.memory import SharedTiles, begin, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import convolution_of_tensors, tensor_conv2d_parameters
@@ -51,7 +51,7 @@ def conv2d_kernel(p: conv2d_parameters(traits), *, traits: WarpTraits = USUAL) -
 def warpgroup_conv2d_kernel(p: tensor_conv2d_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
     """The same on sm_90a, as `warpgroup_gemm_kernel`: one thread copies columns of pixels, and the filters to them."""
     memory, tiling = SharedTiles(traits), traits.tiling
-    ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
+    ring = tile_ring(traits)
     products = convolution_of_tensors(p, traits)
     scene = Scene(products, p.schedule, traits.sums, memory.staging, ahead=True, exchange=memory.exchange)
     begin(p.x, p.w, *([p.out] if traits.operands.out_boxes else []))

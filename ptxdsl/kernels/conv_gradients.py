@@ -57,7 +57,7 @@ def conv2d_wgrad(
     """The gradient (K, R, S, C) of the filters of `conv2d`, by that of its output, dy (N, P, Q, K), and its images x
     (N, H, W, C). Returns out.
 
-    dy and x are float16 or bfloat16, out may be float32 too; sums are float32. `window` is (R, S), `pad`, `stride` and
+    dy, x and out are float16 or bfloat16, all of one type; sums are float32. `window` is (R, S), `pad`, `stride` and
     `dilation` are those of the convolution. C is a multiple of 64, K of 8; channels lie side by side, dy and out are
     contiguous. On sm_90a alone, by tensor copies; on the emulator PTXDSL_ARCH=sm_90a says that it is such a GPU. The
     pixels that blocks share, and their tiles, are chosen for the shape, or said by `config`, whose atom is "wgmma".

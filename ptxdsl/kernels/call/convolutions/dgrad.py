@@ -8,6 +8,12 @@ from typing import Any
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.configure import Choice
 from ptxdsl.kernels.call.convolutions.conv import ConvolutionKernels, by_warpgroups
+from ptxdsl.kernels.call.convolutions.gradients import (
+    check_by_wgmma,
+    check_extents,
+    check_target,
+    gradient_of_output,
+)
 from ptxdsl.kernels.call.convolutions.problem import (
     FILTERS,
     Convolution,
@@ -19,7 +25,6 @@ from ptxdsl.kernels.call.convolutions.problem import (
     sizes_of,
     window,
 )
-from ptxdsl.kernels.call.convolutions.wgrad import check_by_wgmma, check_target
 from ptxdsl.kernels.call.convolutions.windows import check_windows, window_facts, window_misfits
 from ptxdsl.kernels.call.launching.launches import carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
@@ -38,7 +43,6 @@ from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.sm90.tiling import ARCH, TURNED
 from ptxdsl.runtime.dispatch import target
-from ptxdsl.schedule.arithmetic import is_int
 from ptxdsl.types import Type
 
 
@@ -95,9 +99,8 @@ def takes_dgrad(
 def problem_of(dy: object, w: object, size: tuple[int, int], out: object, moves: Window) -> Convolution:
     """The arrays of a call, as the convolution of dy that they are; out is made where it is not given. Raises
     LaunchError for what does not fit."""
-    if not isinstance(size, tuple | list) or len(size) != 2 or not all(is_int(n) and n > 0 for n in size):
-        raise LaunchError(f"size is {size!r}", help="it takes (H, W), two ints of 1 or more")
-    gradient = array_argument("dy", dy, 4, "a gradient has the dimensions of the output, (N, P, Q, K)", "reshape it")
+    check_extents("size", size, "(H, W)")
+    gradient = gradient_of_output(dy)
     filters = array_argument("w", w, 4, FILTERS, "one filter of (R, S, C) is w[None]")
     check_channels_last(gradient)
     rows = rows_of_filters(filters)

@@ -9,7 +9,13 @@ from typing import Any
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call import scheduled
-from ptxdsl.kernels.call.configure import Choice, check_copies, check_is_config
+from ptxdsl.kernels.call.configure import Choice, check_copies
+from ptxdsl.kernels.call.convolutions.gradients import (
+    check_by_wgmma,
+    check_extents,
+    check_target,
+    gradient_of_output,
+)
 from ptxdsl.kernels.call.convolutions.problem import (
     IMAGES,
     Convolution,
@@ -39,7 +45,7 @@ from ptxdsl.kernels.call.values import shared_values
 from ptxdsl.kernels.choose.conv_wgrad import choose_wgrad
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
-from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.parameters import view
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.parameters import tensor_wgrad_parameters
@@ -47,7 +53,6 @@ from ptxdsl.kernels.sm90.pixels import filter_gradient_boxes
 from ptxdsl.kernels.sm90.tiling import ARCH, TURNED
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.runtime.dispatch import target
-from ptxdsl.schedule.arithmetic import is_int
 from ptxdsl.types import Type
 
 LINE = LINE_BYTES // 2  # channels of a line of a box
@@ -92,11 +97,10 @@ def takes_wgrad(
 def problem_of(dy: object, x: object, shape: tuple[int, int], out: object, moves: Window) -> Convolution:
     """The arrays of a call, as a product whose k runs over output pixels; out is made where it is not given. Raises
     LaunchError for what does not fit."""
-    if not isinstance(shape, tuple | list) or len(shape) != 2 or not all(is_int(n) and n > 0 for n in shape):
-        raise LaunchError(f"window is {shape!r}", help="it takes (R, S), two ints of 1 or more")
+    check_extents("window", shape, "(R, S)")
     images = array_argument("x", x, 4, IMAGES, "one image of (H, W, C) is x[None]")
     check_channels_last(images)
-    gradient = array_argument("dy", dy, 4, "a gradient has the dimensions of the output, (N, P, Q, K)", "reshape it")
+    gradient = gradient_of_output(dy)
     _check_types(gradient, images)
     filters, channels = gradient.array.shape[3], images.array.shape[3]
     sizes = sizes_of(images.array.shape, (filters, *shape, channels), moves)
@@ -168,21 +172,3 @@ def plan_of(kernel: Kernel, problem: Convolution, config: GemmConfig | None) -> 
         **shared_values(product, launch),
     )
     return LaunchPlan(kernel, launch.grid, traits.threads, values, {"traits": launch.traits}, stream=launch.stream)
-
-
-def check_target(name: str, device: int | None) -> None:
-    """Raises LaunchError for a function that is for another GPU."""
-    if target(device) != ARCH:
-        raise LaunchError(
-            f"{name} is for {ARCH}; the kernel is for {target(device)}",
-            help=f"on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
-        )
-
-
-def check_by_wgmma(name: str, config: GemmConfig | None) -> None:
-    """Raises LaunchError for a configuration of the other path."""
-    check_is_config(config)
-    if config is not None and config.atom != WGMMA:
-        raise LaunchError(
-            f'GemmConfig: atom is "{config.atom}"; {name} multiplies by wgmma alone', help='pass atom="wgmma"'
-        )

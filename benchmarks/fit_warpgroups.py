@@ -19,7 +19,7 @@ from ptxdsl.kernels.choose import rates as data
 from ptxdsl.kernels.choose.rates import WarpgroupRates
 from ptxdsl.kernels.choose.warpgroup_products import Option, depths, estimate
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.types import bf16
 
 NAME = re.compile(r"(swap )?(\d+)x(\d+)/(\d+)(?: (cluster|scatter) (\d+)| persistent)?$")

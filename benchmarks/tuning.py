@@ -22,7 +22,7 @@ import ptxdsl as pd
 from ptxdsl import driver, f32, ptr, u32
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import KERNELS, gemm
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.runtime.timing import GpuClock, at_rest
 
 SHAPES = ((256, 256, 4096), (512, 4096, 1024), (3000, 3000, 3000))

@@ -17,7 +17,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ptxdsl.imported import Watched
+from ptxdsl.runtime.imported import Watched, watch
 
 if TYPE_CHECKING:
     from ptxdsl import assemble as assemble
@@ -184,4 +184,4 @@ class _Package(Watched):
             super().__setattr__(name, value)
 
 
-sys.modules[__name__].__class__ = _Package
+watch(sys.modules[__name__], _Package)

@@ -9,13 +9,13 @@ import time
 
 import pytest
 
-from ptxdsl import f16, imported
+from ptxdsl import f16
 from ptxdsl.assemble import cache
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import relu
 from ptxdsl.kernels.gemm import gemm_kernel
-from ptxdsl.kernels.operands import Operands
-from ptxdsl.runtime import kept
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.runtime import imported, kept
 from ptxdsl.runtime.kept import KeptTrace, NotPlainError, described
 from ptxdsl.schedule import PersistentScheduler
 
@@ -24,13 +24,13 @@ PROCESS = """
 import dataclasses, hashlib, json, sys
 import numpy as np
 import ptxdsl as pd
-from ptxdsl import config, imported
+from ptxdsl import config
 from ptxdsl.assemble import cache
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import relu
 from ptxdsl.kernels.gemm import USUAL, HOPPER, gemm, gemm_kernel, warpgroup_gemm_kernel
-from ptxdsl.kernels.store import sums
-from ptxdsl.runtime import kept
+from ptxdsl.kernels.product import sums
+from ptxdsl.runtime import imported, kept
 
 log, load, keep = [], kept.load, kept.keep
 def loading(folder, name):
@@ -115,7 +115,7 @@ patches = {
     "an inherited method": (pd.Ring, "__len__", lambda self: 2),
     "a function": (sys.modules["ptxdsl.trace.control"], "if_", print),
     "a number": (sums, "WIDEST", 2),
-    "a table": (sys.modules["ptxdsl.kernels.operands"], "SUMS", {}),
+    "a table": (sys.modules["ptxdsl.kernels.product.operands"], "SUMS", {}),
     "a new name": (sums, "NARROWEST", 2),
     "a name of ptxdsl": (pd, "range", range),
     "a class": (sys.modules["ptxdsl.kernels.gemm"], "Sums", type("Sums", (sums.Sums,), {})),
@@ -128,7 +128,7 @@ for name, (owner, attribute, value) in patches.items():
     results[name] = [kept.load(config.current().cache_dir, each) for each in entries()], kept._is_unchanged()
     delattr(owner, attribute) if known is results else setattr(owner, attribute, known)
     assert kept._is_unchanged(), name
-table = sys.modules["ptxdsl.kernels.operands"].SUMS
+table = sys.modules["ptxdsl.kernels.product.operands"].SUMS
 table["new"] = 1
 results["in a table"] = [kept.load(config.current().cache_dir, each) for each in entries()], kept._is_unchanged()
 del table["new"]

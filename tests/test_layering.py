@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections import defaultdict
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -34,6 +35,22 @@ LAYERS = (
 )
 # Leaves on plain arithmetic, and all that they may reach.
 LEAVES = {"layout": {"errors"}, "schedule": {"errors", "layout"}, "types": {"errors"}, "errors": set()}
+# Rooms of kernels/, by the same rule; `kernels` are the files beside them
+ROOMS = (
+    {"product"},
+    {"tiles"},
+    {"traits"},
+    {"epilogue"},
+    {"store"},
+    {"sm80", "sm90"},
+    {"reorder", "config"},
+    {"choose"},
+    {"call"},
+    {"gemm"},
+    {"ragged", "conv"},
+    {"ragged_k", "scaled", "conv_gradients"},
+    {"grouped"},
+)
 CUDA = {"assemble", "driver", "runtime"}  # the only modules that may import it
 
 
@@ -68,6 +85,7 @@ def imported_names(path):
             yield from (".".join([*start, alias.name]) for alias in node.names)
 
 
+@cache
 def graph():
     """module: the modules of the package that its files import."""
     edges = {module_of(path): set() for path in FILES}
@@ -77,6 +95,7 @@ def graph():
     return edges
 
 
+@cache
 def file_graph():
     """file: the files of the package that it imports, even if only for its annotations."""
     by_name = {".".join(p.relative_to(PACKAGE.parent).with_suffix("").parts): path_id(p) for p in FILES}
@@ -85,6 +104,17 @@ def file_graph():
         names = [name for name in imported_names(path) if name.partition(".")[0] == "ptxdsl"]
         modules = [name if name in by_name else name.rpartition(".")[0] for name in names]
         edges[path_id(path)] = {by_name[module] for module in modules if module in by_name}
+    return edges
+
+
+@cache
+def rooms_graph():
+    """room of kernels/: those that its files import."""
+    rooms = {path: Path(path).with_suffix("").parts[1] for path in file_graph() if path.startswith("kernels/")}
+    edges = {room: set() for room in rooms.values()}
+    for path, imported in file_graph().items():
+        if path in rooms:
+            edges[rooms[path]] |= {rooms[each] for each in imported & rooms.keys()} - {rooms[path]}
     return edges
 
 
@@ -117,6 +147,14 @@ def test_a_layer_reaches_only_earlier_layers(number):
     edges = graph()
     not_below = set().union(*LAYERS[number:])
     assert not {m: up for m in LAYERS[number] if (up := reached(m, edges) & not_below - {m})}
+
+
+@pytest.mark.parametrize("number", range(len(ROOMS)))
+def test_a_room_of_kernels_reaches_only_earlier_rooms(number):
+    edges = rooms_graph()
+    assert edges.keys() == {"__init__"}.union(*ROOMS)
+    not_below = set().union(*ROOMS[number:])
+    assert not {room: up for room in ROOMS[number] if (up := reached(room, edges) & not_below - {room})}
 
 
 @pytest.mark.parametrize("leaf", LEAVES)

@@ -19,7 +19,7 @@ from ptxdsl.cli.process import FAILURE, UsageError
 from ptxdsl.cli.targets import find, override
 from ptxdsl.cli.trial import Trial, default_device
 from ptxdsl.kernels.choose.gemm import choose
-from ptxdsl.kernels.operands import INPUTS, outputs
+from ptxdsl.kernels.product.operands import INPUTS, outputs
 from ptxdsl.lower import lower
 from ptxdsl.runtime.variant import Variant
 from ptxdsl.types import TYPES

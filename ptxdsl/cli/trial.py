@@ -24,7 +24,7 @@ from ptxdsl.kernels.call.gemm import traits_of
 from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.types import TYPES
 
 SIGNIFICANT_BITS = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}

@@ -12,7 +12,7 @@ from ptxdsl.errors import LaunchError, here
 from ptxdsl.jax.calls import call
 from ptxdsl.kernels import gemm as products
 from ptxdsl.kernels.call.matrix import describe_type
-from ptxdsl.kernels.operands import INPUTS, outputs
+from ptxdsl.kernels.product.operands import INPUTS, outputs
 
 
 def _struct(a: Any, b: Any) -> jax.ShapeDtypeStruct:

@@ -8,14 +8,14 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.operands import Operands, either, quoted
+from ptxdsl.kernels.product.operands import Operands, either, quoted
 from ptxdsl.kernels.sm80.tiling import WarpTiling, misfit_count, misfits, usual_atom
 from ptxdsl.kernels.sm80.traits import WarpTraits, traits_of
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling, warpgroup_misfits
 from ptxdsl.kernels.sm90.traits import warpgroup_traits_of
 from ptxdsl.kernels.tiles.choice import REDUCTIONS, Misfit, Schedule, tile_schedule
 from ptxdsl.kernels.tiles.schedule import TileSchedule
-from ptxdsl.kernels.traits import Tiling, Traits
+from ptxdsl.kernels.traits.traits import Tiling, Traits
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 
 ROWS_OF_EIGHT = GroupedRowsThreadblockSwizzle(8)

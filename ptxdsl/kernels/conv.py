@@ -16,7 +16,7 @@ from ptxdsl.kernels.call.convolutions.conv import ConvolutionKernels, run
 from ptxdsl.kernels.choose.candidates import DEEP
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import HOPPER, KERNELS, compute, compute_tiles, copy_tile
-from ptxdsl.kernels.parameters import conv2d_parameters, extra_values
+from ptxdsl.kernels.product.product import Product, Products, View
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.pixels import PixelCopies
@@ -29,8 +29,8 @@ from ptxdsl.kernels.sm90.pixels import FilterGradientCopies, WindowCopies
 from ptxdsl.kernels.sm90.store import warpgroup_store
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.choice import Schedule
-from ptxdsl.kernels.tiles.product import Product, Products, View
 from ptxdsl.kernels.tiles.schedule import Scene, Walk, started_elsewhere
+from ptxdsl.kernels.traits.parameters import conv2d_parameters, extra_values
 
 USUAL = DEEP.warp_traits()
 

@@ -15,7 +15,8 @@ import ptxdsl as pd
 from ptxdsl.errors import public
 from ptxdsl.kernels.call.gemm import NO_OPERANDS, Kernels, run
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.parameters import parameters, products_of
+from ptxdsl.kernels.product.product import Index, Work
+from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.mma import WarpMma
@@ -29,11 +30,10 @@ from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of
 from ptxdsl.kernels.sm90.store import WarpgroupStore, warpgroup_store
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.store import Store
-from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.tiles.persistent import Strips
-from ptxdsl.kernels.tiles.product import Index, Work
 from ptxdsl.kernels.tiles.schedule import Scene, Walk, started_elsewhere
+from ptxdsl.kernels.traits.parameters import parameters, products_of
 
 USUAL, HOPPER = GemmConfig().warp_traits(), WarpgroupTraits(schedule=Strips())
 

@@ -17,8 +17,8 @@ from ptxdsl.kernels.call.groups.grouped import run
 from ptxdsl.kernels.call.groups.table import ENTRY, PART, ROW, STRIP
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute
-from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.parameters import grouped_parameters
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.product import Index, Product, View, Work
 from ptxdsl.kernels.ragged import compute_rows, copy_in_turn, grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
@@ -33,10 +33,10 @@ from ptxdsl.kernels.sm90.store import ListStore, warpgroup_store
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import TileTurns
 from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN, PartsWalk, VisitorWalk
-from ptxdsl.kernels.tiles.product import Index, Product, View, Work
 from ptxdsl.kernels.tiles.schedule import Walk
 from ptxdsl.kernels.tiles.visitor import COUNTERS, DeviceVisitor, Succeeding, TableVisitor, seat
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.parameters import grouped_parameters
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule import tile_of
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar

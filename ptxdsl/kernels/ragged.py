@@ -18,8 +18,9 @@ from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.groups.ragged import run
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute, copy_tile, multiply_tiles
-from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.parameters import ragged_parameters
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.product import Index, Product, ScatteredView, Tile, View, Work
+from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm80.copies import Copies, IndexedCopies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
@@ -32,9 +33,7 @@ from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import TileTurns, ToldTiles, ToldWalk
-from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
-from ptxdsl.kernels.tiles.product import Index, Product, ScatteredView, Tile, View, Work
 from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
 from ptxdsl.kernels.tiles.visitor import (
     EVERY_LANE,
@@ -45,7 +44,8 @@ from ptxdsl.kernels.tiles.visitor import (
     from_lane,
     prefix_max,
 )
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.parameters import ragged_parameters
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle, Serpentine
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar

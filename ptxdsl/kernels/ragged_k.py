@@ -15,8 +15,8 @@ from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.groups.ragged_k import run
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute
-from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.parameters import ragged_k_parameters
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.product import Product, View, Work
 from ptxdsl.kernels.ragged import OffsetsVisitor, check_sizes, compute_rows, copy_in_turn, tile_of_group
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
@@ -30,9 +30,9 @@ from ptxdsl.kernels.sm90.store import warpgroup_store
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import TileTurns
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
-from ptxdsl.kernels.tiles.product import Product, View, Work
 from ptxdsl.kernels.tiles.visitor import Succeeding
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.parameters import ragged_k_parameters
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 

@@ -13,7 +13,8 @@ from ptxdsl.errors import public
 from ptxdsl.kernels.call.groups.scaled import ScaledKernels, run
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import copy_tiles, multiply_tiles
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.product import Product, Work
 from ptxdsl.kernels.ragged import compute_rows, copy_in_turn, groups_walk, rows_of_groups, told_walk
 from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
 from ptxdsl.kernels.sm90.memory import SharedTiles, begin
@@ -26,7 +27,6 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import ToldTiles
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.tiles.persistent import Strips
-from ptxdsl.kernels.tiles.product import Product, Work
 from ptxdsl.kernels.tiles.schedule import Scene
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import bf16, e4m3

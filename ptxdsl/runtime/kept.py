@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from ptxdsl import imported
 from ptxdsl.assemble import cache
+from ptxdsl.runtime import imported
 from ptxdsl.runtime.variant import Variant
 
 _FORMAT = "trace 1"  # of an entry; part of its name

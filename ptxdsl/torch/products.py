@@ -13,7 +13,7 @@ from ptxdsl.kernels import grouped as groups
 from ptxdsl.kernels import ragged_k
 from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.epilogue import add, per_column
-from ptxdsl.kernels.operands import INPUTS, outputs
+from ptxdsl.kernels.product.operands import INPUTS, outputs
 from ptxdsl.torch.operator import op
 
 

@@ -1,4 +1,4 @@
-"""Tokens on their way to experts and back, as operators of torch: each is one kernel of `ptxdsl.kernels.routing`."""
+"""Tokens on their way to experts and back, as operators of torch: each is one kernel of `kernels.reorder.routing`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ptxdsl.arrays import type_of
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.routing import (
+from ptxdsl.kernels.reorder.routing import (
     COUNTERS,
     LANES,
     MOST_WARPS,

@@ -10,7 +10,7 @@ import pytest
 from ptxdsl.kernels.choose.rates import DEFAULT, known
 from ptxdsl.kernels.choose.warpgroup_products import Option, estimate, options
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.types import bf16
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

@@ -59,7 +59,7 @@ def test_large_tiles_fit_an_h200():
     """Beside boxes that are staged, and those of C."""
     lines = """
 import large_tiles
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.types import bf16
 for epilogue in large_tiles.EPILOGUES:
     operands = Operands(bf16, bf16, out_boxes=True, c="separate" if epilogue == "residual" else "none")

@@ -11,7 +11,7 @@ from ptxdsl.errors import ScheduleError
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips, GroupedSerpentine
 from ptxdsl.kernels.tiles.schedule import ProblemShape
 from ptxdsl.schedule import Serpentine

@@ -19,7 +19,7 @@ from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d, conv2d_kernel
 from ptxdsl.kernels.epilogue import add, add_relu, gelu, per_column, per_row, relu
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.schedule import (
     Conv2dProblem,
     HorizontalThreadblockSwizzle,

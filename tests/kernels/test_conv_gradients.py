@@ -10,7 +10,7 @@ from ptxdsl.kernels.choose.conv_wgrad import choose_wgrad
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad, wgrad_kernel
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule import IdentityThreadblockSwizzle
 from tests.kernels.test_conv import both, hold, poisoned, sides, values

@@ -16,8 +16,8 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, conv2d, conv2d_kernel, warpgroup_conv2d_kernel
 from ptxdsl.kernels.epilogue import add_relu, per_column, relu
 from ptxdsl.kernels.gemm import warpgroup_gemm_kernel
-from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.sm90.packed import packing_kernel
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.reorder.packed import packing_kernel
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Strips

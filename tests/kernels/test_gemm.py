@@ -8,7 +8,7 @@ import pytest
 from ptxdsl.kernels.choose.candidates import LARGE, MEDIUM, SMALL
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from tests.machines import MACHINES, NAMES, machine
 
 ROUNDING = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 0.0}

@@ -7,7 +7,7 @@ import ptxdsl as pd
 from ptxdsl.cli.trial import Trial
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.schedule import (
     BatchedIdentityThreadblockSwizzle,
     DepthwiseThreadblockSwizzle,

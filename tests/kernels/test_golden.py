@@ -11,7 +11,7 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d_kernel, warpgroup_conv2d_kernel
 from ptxdsl.kernels.gemm import gemm_kernel, warpgroup_gemm_kernel
 from ptxdsl.kernels.grouped import grouped_kernel
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import IN_TURN

@@ -18,11 +18,11 @@ from ptxdsl.kernels.choose.candidates import GROUPED
 from ptxdsl.kernels.choose.grouped import choose_tiles
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import VISITORS, grouped_gemm, grouped_kernel
-from ptxdsl.kernels.operands import Operands, outputs
+from ptxdsl.kernels.product.operands import Operands, outputs
 from ptxdsl.kernels.sm80.tiling import usual_atom
 from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN
 from ptxdsl.kernels.tiles.visitor import COUNTERS, from_lane, prefix_sum, seat
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule import GroupedProblemVisitor, tile_of
 from tests.kernels.test_gemm import BOUNDARIES, ORDERS, ROUNDING, matrix, poisoned
 from tests.machines import MACHINES, machine

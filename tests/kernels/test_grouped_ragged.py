@@ -17,7 +17,7 @@ from ptxdsl import ptr, s32, u32
 from ptxdsl.kernels.choose.candidates import GROUPED
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.ragged import OffsetsVisitor, ragged_kernel
 from ptxdsl.kernels.tiles.many import AHEAD
 from tests.kernels.test_gemm import ROUNDING

@@ -10,7 +10,7 @@ from ptxdsl.kernels.call.groups import grouped as call
 from ptxdsl.kernels.call.groups.group import group_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import KERNELS, grouped_gemm, warpgroup_grouped_kernel
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD

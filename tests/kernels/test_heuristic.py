@@ -12,7 +12,7 @@ from ptxdsl.kernels.choose.candidates import LARGE, OF_HALVES, OF_ODD_HALVES, SQ
 from ptxdsl.kernels.choose.gemm import IN_COLUMNS, LITTLE, _persistent, choose, ranked, shared, shared_config
 from ptxdsl.kernels.choose.model import candidate, made, model_of
 from ptxdsl.kernels.gemm import gemm_kernel
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.tiles.stream_k import ANY
 from ptxdsl.schedule import StreamKThreadblockSwizzle
 from tests.kernels.test_gemm import check

@@ -9,7 +9,7 @@ from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add
 from ptxdsl.kernels.gemm import gemm
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
 from ptxdsl.kernels.tiles.schedule import ProblemShape

@@ -11,9 +11,9 @@ from ptxdsl.kernels.call.configure import Choice
 from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import KERNELS, gemm
-from ptxdsl.kernels.parameters import view
-from ptxdsl.kernels.sm90.lines import EACH, THREADS, lines_kernel, lines_parameters, word_lines_kernel
+from ptxdsl.kernels.reorder.lines import EACH, THREADS, lines_kernel, lines_parameters, word_lines_kernel
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.types import f16, f32, s8
 from tests.kernels.test_gemm import check
 from tests.machines import MACHINES, machine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ptxdsl import bf16, f16, f32, f64, s8
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm80.fragments import by_warps
 from ptxdsl.kernels.sm80.tile import OperandTile
 from ptxdsl.kernels.sm80.tiling import WarpTiling

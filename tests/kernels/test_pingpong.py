@@ -20,7 +20,7 @@ from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import add_relu, gelu, per_column, relu
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
 from ptxdsl.kernels.grouped import grouped_gemm
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Rastered, RasteredTiles, Strips

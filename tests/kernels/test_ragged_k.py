@@ -11,7 +11,7 @@ import ptxdsl as pd
 from ptxdsl.kernels.call.groups import ragged_k as call
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm_ragged_k
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.ragged_k import KERNELS, warpgroup_ragged_k_kernel
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits

@@ -15,7 +15,7 @@ from ptxdsl.kernels.choose.grouped import choose_warpgroup_tiles, in_turns
 from ptxdsl.kernels.choose.warpgroups import GroupFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.ragged import KERNELS, VISITORS, warpgroup_ragged_kernel
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits

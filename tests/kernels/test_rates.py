@@ -13,7 +13,7 @@ from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.choose.grouped import choose_tiles
 from ptxdsl.kernels.choose.model import CostModel, candidate, model_of
 from ptxdsl.kernels.choose.rates import DEFAULT, Gpu, known, rates_of, read, write
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.tiles.many import AHEAD
 from tests.fake_driver import FakeCuda, installed
 

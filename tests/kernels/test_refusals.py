@@ -18,7 +18,7 @@ from ptxdsl.kernels import epilogue
 from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 
 TABLE = Path(__file__).parent.parent / "refusals" / "gemm.txt"
 FILE = "call.py"

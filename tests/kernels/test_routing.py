@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ptxdsl import f16, f32
-from ptxdsl.kernels import routing
+from ptxdsl.kernels.reorder import routing
 
 THREADS = routing.THREADS
 

@@ -12,7 +12,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.kernels.call.groups import scaled as call
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.scaled import (
     scaled_gemm,
     scaled_gemm_masked,

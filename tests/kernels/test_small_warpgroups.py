@@ -25,7 +25,7 @@ from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column, per_row
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
 from ptxdsl.kernels.grouped import grouped_gemm_ragged
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.choice import tile_schedule

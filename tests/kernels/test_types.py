@@ -17,7 +17,7 @@ from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.choose.model import made
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from tests.machines import MACHINES, NAMES, machine
 
 ORDERS = ["row", "column"]

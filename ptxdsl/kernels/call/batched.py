@@ -20,8 +20,8 @@ from ptxdsl.kernels.call.matrix import Matrix, array_argument
 from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.call.scheduled import Scheduled
 from ptxdsl.kernels.call.values import gemm_values
-from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.parameters import BATCHES
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.traits.parameters import BATCHES
 
 
 def is_list(*operands: Any) -> bool:

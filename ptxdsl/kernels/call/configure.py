@@ -11,11 +11,11 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.groups.group import Matrices
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, Matrix, describe_type
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
-from ptxdsl.kernels.operands import FP8, Extra, Operands
+from ptxdsl.kernels.product.operands import FP8, Extra, Operands
 from ptxdsl.kernels.sm90.tiling import INPUTS, TURNED
 from ptxdsl.kernels.store.function import canonical
 from ptxdsl.kernels.tiles.choice import Schedule
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule import BatchedIdentityThreadblockSwizzle
 from ptxdsl.types import Type

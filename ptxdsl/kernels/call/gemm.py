@@ -43,14 +43,14 @@ from ptxdsl.kernels.choose.warpgroup_products import (
 )
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
-from ptxdsl.kernels.operands import FP8, Operands
+from ptxdsl.kernels.product.operands import FP8, Operands
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.function import array_of, canonical, check_factor, epilogue_of, factors_of, sequence_of
 from ptxdsl.kernels.tiles.choice import REDUCTIONS, Schedule
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
 from ptxdsl.kernels.tiles.schedule import TileSchedule
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule import StreamKThreadblockSwizzle
 from ptxdsl.types import f32

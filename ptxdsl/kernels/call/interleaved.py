@@ -9,7 +9,7 @@ from ptxdsl.kernels.call.matrix import Matrix
 from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits, warpgroup_traits_of
 from ptxdsl.kernels.tiles.interleaved import CLASSES, InterleavedStrips
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.traits import Traits
 
 
 def may_interleave(problem: GemmProblem) -> bool:

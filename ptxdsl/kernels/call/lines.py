@@ -21,9 +21,9 @@ from ptxdsl.kernels.call.launching.workspace import memory
 from ptxdsl.kernels.call.matrix import Matrix, matrix
 from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.choose.warpgroups import BEGINNING, RATE, READING
-from ptxdsl.kernels.parameters import view
+from ptxdsl.kernels.reorder.lines import EACH, THREADS, WORD_BYTES, lines_kernel, lines_parameters, word_lines_kernel
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
-from ptxdsl.kernels.sm90.lines import EACH, THREADS, WORD_BYTES, lines_kernel, lines_parameters, word_lines_kernel
+from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.tensor_map import TensorMap
 

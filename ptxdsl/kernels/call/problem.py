@@ -21,7 +21,7 @@ from ptxdsl.kernels.call.matrix import (
     matrix,
 )
 from ptxdsl.kernels.epilogue import VectorOperand, per_row
-from ptxdsl.kernels.operands import FP8, INPUTS, Extra, outputs
+from ptxdsl.kernels.product.operands import FP8, INPUTS, Extra, outputs
 from ptxdsl.kernels.store.function import check_function
 from ptxdsl.runtime.arguments import overlap
 from ptxdsl.types import Type, f16, f64, s32

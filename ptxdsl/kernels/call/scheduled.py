@@ -10,7 +10,7 @@ from ptxdsl.kernels.call.launching import residency
 from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.tiles.schedule import ProblemShape
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule.problems import GemmShape
 
 NO_WORKSPACE = 0, 0  # null addresses: nothing is shared

@@ -8,11 +8,11 @@ from ptxdsl import Parameters
 from ptxdsl.kernels.call.matrix import Matrix
 from ptxdsl.kernels.call.problem import EpilogueOperand, GemmProblem
 from ptxdsl.kernels.call.scheduled import Scheduled
-from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.parameters import BATCHES, Group, extra_view, extras, parameters, view
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.parameters import tensor_parameters
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.parameters import BATCHES, Group, extra_view, extras, parameters, view
+from ptxdsl.kernels.traits.traits import Traits
 
 
 def gemm_values(

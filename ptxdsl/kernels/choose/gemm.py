@@ -12,7 +12,7 @@ from ptxdsl.kernels.choose.candidates import LARGE, SQUARE, of_products
 from ptxdsl.kernels.choose.model import Candidate, CostModel, Shape, candidate, made, model_of
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig
 from ptxdsl.kernels.tiles.persistent import Persistent
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule import IdentityThreadblockSwizzle, PersistentScheduler, StreamKThreadblockSwizzle
 from ptxdsl.types import Type, f16
 

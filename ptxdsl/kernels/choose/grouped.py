@@ -15,7 +15,7 @@ from ptxdsl.kernels.choose.warpgroups import (
     stages_of,
 )
 from ptxdsl.kernels.config import GemmConfig, specialise
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 
 USUAL = GemmConfig()

@@ -19,7 +19,7 @@ from ptxdsl.kernels.choose.warpgroups import (
     stages_of,
 )
 from ptxdsl.kernels.config import WGMMA, GemmConfig
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import TURNED
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips

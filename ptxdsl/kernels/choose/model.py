@@ -18,10 +18,10 @@ import numpy as np
 from ptxdsl.kernels.choose.candidates import label
 from ptxdsl.kernels.choose.rates import Rates, rates_of
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.operands import Operands, outputs
+from ptxdsl.kernels.product.operands import Operands, outputs
 from ptxdsl.kernels.sm80.tiling import LEAST_ASYNCHRONOUS, MOST_REGISTERS
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule import StreamKThreadblockSwizzle, blocks_per_multiprocessor
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Type

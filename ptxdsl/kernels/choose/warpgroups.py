@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ptxdsl.kernels.config import WGMMA, GemmConfig
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import ARCH, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits

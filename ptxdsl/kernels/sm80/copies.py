@@ -6,11 +6,11 @@ from typing import Any, Protocol
 
 import ptxdsl as pd
 from ptxdsl import b8, b16, ptr, s32, s64, u32
+from ptxdsl.kernels.product.product import Index, ScatteredView, View, Work
 from ptxdsl.kernels.sm80.addresses import Addresses
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.tile import CHUNK_BYTES, OperandTile
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.tiles.product import Index, ScatteredView, View, Work
 from ptxdsl.layout import in_bytes
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ptxdsl as pd
 from ptxdsl import b32, f32, f64
+from ptxdsl.kernels.product.product import Index
 from ptxdsl.kernels.sm80.addresses import Addresses
 from ptxdsl.kernels.sm80.tile import WARP_TILE
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.tiles.product import Index
 from ptxdsl.layout import Layout, composition, in_bytes, make_tiled_copy_a, make_tiled_copy_b
 from ptxdsl.layout.swizzle import AnyLayout
 from ptxdsl.trace.memory import PointerValue

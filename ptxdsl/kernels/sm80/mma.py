@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ptxdsl as pd
+from ptxdsl.kernels.product.product import Index
+from ptxdsl.kernels.product.sums import Sums
+from ptxdsl.kernels.product.words import read_words, write_words
 from ptxdsl.kernels.sm80.fragments import Fragments
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.tile import WARP_TILE
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.store.sums import Sums
-from ptxdsl.kernels.store.words import read_words, write_words
-from ptxdsl.kernels.tiles.product import Index
 from ptxdsl.trace.value import Var
 
 ATOMS_N = 2  # that ldmatrix.x4 brings of B

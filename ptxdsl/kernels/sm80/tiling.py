@@ -9,9 +9,9 @@ from math import prod
 from typing import Any
 
 from ptxdsl.errors import LaunchError, LayoutError
-from ptxdsl.kernels.operands import FP8, SUMS, Operands, either
+from ptxdsl.kernels.product.operands import FP8, SUMS, Operands, either
+from ptxdsl.kernels.product.sums import SumsLayout
 from ptxdsl.kernels.sm80.tile import WARP_TILE, OperandTile
-from ptxdsl.kernels.store.sums import SumsLayout
 from ptxdsl.layout import Layout, TiledMma, make_tiled_mma, mma_atom
 from ptxdsl.layout.mma_shapes import MMA, mma_names
 from ptxdsl.runtime.limits import capability_of

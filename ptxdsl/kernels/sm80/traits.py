@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm80.tile import OperandTile
 from ptxdsl.kernels.sm80.tiling import WarpTiling
 from ptxdsl.kernels.tiles.schedule import TileSchedule
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.layout import TiledMma
 
 

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import ptxdsl as pd
 from ptxdsl import s32
+from ptxdsl.kernels.product.product import Work
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.cluster_strips import shared_copies
-from ptxdsl.kernels.tiles.product import Work
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.ring import Slot
 

@@ -9,10 +9,10 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import b8, u32, u64
 from ptxdsl.isa.tensor_map import MAP_BYTES
+from ptxdsl.kernels.product.product import View, Work
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.tiling import WARP, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.product import View, Work
 from ptxdsl.kernels.tiles.visitor import EVERY_LANE
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.mapped import MappedTensor

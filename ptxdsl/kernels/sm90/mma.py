@@ -10,10 +10,10 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import u64
+from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.tiling import TURNED
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.store.sums import Sums
 from ptxdsl.layout.shared_operand import shared_operand
 from ptxdsl.trace.ring import Slot
 from ptxdsl.types import Type

@@ -11,11 +11,11 @@ from typing import TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import u32
+from ptxdsl.kernels.product.product import Part, Work
+from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm90.store import WarpgroupStore
 from ptxdsl.kernels.sm90.tiling import MOST_CONSUMERS, WARP, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.store.sums import Sums
-from ptxdsl.kernels.tiles.product import Part, Work
 from ptxdsl.kernels.tiles.schedule import Scene, Start, Walk
 
 Act: TypeAlias = Callable[[], None]

@@ -7,7 +7,11 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b8, f32, ptr, s32, s64, u32
-from ptxdsl.kernels.parameters import (
+from ptxdsl.kernels.product.product import Index, Product, Products, Tile, Work
+from ptxdsl.kernels.sm90.copies import TensorView
+from ptxdsl.kernels.sm90.pixels import WindowGeometry, boxes_of, filter_gradient_boxes
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.traits.parameters import (
     Group,
     batch,
     extra_values,
@@ -18,10 +22,6 @@ from ptxdsl.kernels.parameters import (
     shared_parameters,
     view,
 )
-from ptxdsl.kernels.sm90.copies import TensorView
-from ptxdsl.kernels.sm90.pixels import WindowGeometry, boxes_of, filter_gradient_boxes
-from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.product import Index, Product, Products, Tile, Work
 
 
 @lru_cache(maxsize=1024)

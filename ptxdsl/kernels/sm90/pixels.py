@@ -12,11 +12,11 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import s32, u16, u32
+from ptxdsl.kernels.product.product import Work
 from ptxdsl.kernels.sm90.boxes import L2_PROMOTION
 from ptxdsl.kernels.sm90.copies import TensorCopies
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.product import Work
 from ptxdsl.trace.ring import Slot
 from ptxdsl.types import Type
 

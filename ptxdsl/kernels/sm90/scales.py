@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import f32, s32, s64, u32
+from ptxdsl.kernels.product.product import Index, Work
+from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import PRODUCTS_BARRIER, OrderedBarrier
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.store.sums import Sums
-from ptxdsl.kernels.tiles.product import Index, Work
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 

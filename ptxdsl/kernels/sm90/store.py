@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import ptxdsl as pd
+from ptxdsl.kernels.product.product import Part, Work
+from ptxdsl.kernels.product.words import pack, unpack
 from ptxdsl.kernels.sm90.addend import Addend
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.maps import RewrittenOut
@@ -14,8 +16,6 @@ from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.store.traced import traced
-from ptxdsl.kernels.store.words import pack, unpack
-from ptxdsl.kernels.tiles.product import Part, Work
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue

@@ -9,9 +9,9 @@ from math import gcd
 from typing import Any
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.operands import Operands, either
+from ptxdsl.kernels.product.operands import Operands, either
+from ptxdsl.kernels.product.sums import SumsLayout
 from ptxdsl.kernels.sm90.boxes import LEAST_LINE_BYTES, LINE_BYTES, TileBoxes
-from ptxdsl.kernels.store.sums import SumsLayout
 from ptxdsl.layout import Layout, TiledMma, make_tiled_mma
 from ptxdsl.runtime.limits import capability_of
 from ptxdsl.types import Type, bf16, e4m3, e5m2, f16, f32, s8, u8

@@ -9,11 +9,11 @@ from math import gcd
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES, PATTERN_BYTES, TileBoxes
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARPGROUP, WarpgroupTiling
 from ptxdsl.kernels.tiles.schedule import TileSchedule
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.traits import Traits
 
 MOST_STAGED_BYTES = 16384  # of a warpgroup
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.tiles.product import Index, Work
+from ptxdsl.kernels.product.product import Index, Work
 from ptxdsl.kernels.tiles.schedule import TileAfterTile
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue

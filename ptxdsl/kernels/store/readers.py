@@ -6,9 +6,9 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import s32, s64, u32
-from ptxdsl.kernels.operands import Extra
-from ptxdsl.kernels.store.words import read
-from ptxdsl.kernels.tiles.product import ScatteredView, View
+from ptxdsl.kernels.product.operands import Extra
+from ptxdsl.kernels.product.product import ScatteredView, View
+from ptxdsl.kernels.product.words import read
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.types import Type

@@ -7,12 +7,12 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b8, s32
-from ptxdsl.kernels.operands import Extra
+from ptxdsl.kernels.product.operands import Extra
+from ptxdsl.kernels.product.product import Part, ScatteredView, Work
+from ptxdsl.kernels.product.words import WIDEST, pack, read_words, write_words
 from ptxdsl.kernels.store.readers import Reader, Running, Scattered
 from ptxdsl.kernels.store.traced import traced
-from ptxdsl.kernels.store.words import WIDEST, pack, read_words, write_words
-from ptxdsl.kernels.tiles.product import Part, ScatteredView, Work
-from ptxdsl.kernels.traits import PAD, Traits
+from ptxdsl.kernels.traits.traits import PAD, Traits
 from ptxdsl.layout import Layout, composition, in_bytes, make_tiled_copy, make_tiled_copy_c
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue

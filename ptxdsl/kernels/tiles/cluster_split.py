@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import ptxdsl as pd
-from ptxdsl.kernels.store.sums import Sums, SumsLayout
-from ptxdsl.kernels.store.words import read_words, write_words
+from ptxdsl.kernels.product.product import Index, Part, Work
+from ptxdsl.kernels.product.sums import Sums, SumsLayout
+from ptxdsl.kernels.product.words import read_words, write_words
 from ptxdsl.kernels.tiles.one_tile import leave_without, located
-from ptxdsl.kernels.tiles.product import Index, Part, Work
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
 from ptxdsl.schedule import ThreadblockSwizzle, slice_of_k
 from ptxdsl.schedule.arithmetic import ceil_div

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.errors import ScheduleError
-from ptxdsl.kernels.operands import Operands
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.product import Index, Tile
 from ptxdsl.kernels.tiles.persistent import MOST_ITEMS, PersistentWalk
-from ptxdsl.kernels.tiles.product import Index, Tile
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileSchedule, Walk
 from ptxdsl.layout.number import Computed, Number
 from ptxdsl.schedule import Serpentine, strip_width

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ptxdsl import u32
+from ptxdsl.kernels.product.product import Index, Tile, Work
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips, GroupedSerpentine
 from ptxdsl.kernels.tiles.persistent import PersistentWalk
-from ptxdsl.kernels.tiles.product import Index, Tile, Work
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Walk
 from ptxdsl.schedule import Serpentine
 from ptxdsl.schedule.arithmetic import ceil_div

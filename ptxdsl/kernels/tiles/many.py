@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.store.sums import Sums
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.product import Part, Work
+from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots
-from ptxdsl.kernels.tiles.product import Part, Work
 from ptxdsl.kernels.tiles.schedule import TileAfterTile, TileSchedule
 from ptxdsl.kernels.tiles.split_k import sums_in_last
 from ptxdsl.kernels.tiles.visitor import Visitor

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import ptxdsl as pd
-from ptxdsl.kernels.tiles.product import Products, Tile, Work
+from ptxdsl.kernels.product.product import Products, Tile, Work
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
 from ptxdsl.schedule import ThreadblockSwizzle
 from ptxdsl.trace.instruction import Scalar

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.store.sums import Sums, SumsLayout
-from ptxdsl.kernels.store.words import read_words, write_words
-from ptxdsl.kernels.tiles.product import Index
+from ptxdsl.kernels.product.product import Index
+from ptxdsl.kernels.product.sums import Sums, SumsLayout
+from ptxdsl.kernels.product.words import read_words, write_words
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 

@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.errors import ScheduleError
-from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.tiles.product import Index, Tile, Work
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.product import Index, Tile, Work
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileAfterTile, TileSchedule, Walk
 from ptxdsl.layout.number import Computed, Number
 from ptxdsl.schedule import ClusterRaster, HilbertThreadblockSwizzle, PersistentScheduler, Serpentine, strip_width

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 
 import ptxdsl as pd
 from ptxdsl import u32, u64
-from ptxdsl.kernels.store.sums import Sums
+from ptxdsl.kernels.product.product import Index, Part, Work
+from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.tiles.one_tile import leave_without, located
 from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots
-from ptxdsl.kernels.tiles.product import Index, Part, Work
 from ptxdsl.kernels.tiles.schedule import Scene, Start, Walk
 from ptxdsl.schedule import ThreadblockSwizzle, slice_of_k
 from ptxdsl.trace.instruction import Scalar

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import ptr, u32
-from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.store.sums import Sums, SumsLayout
-from ptxdsl.kernels.tiles.product import Part, Products, Work
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.product import Part, Products, Work
+from ptxdsl.kernels.product.sums import Sums, SumsLayout
 from ptxdsl.schedule.problems import GemmShape
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue

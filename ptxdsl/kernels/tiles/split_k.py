@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.store.sums import Sums
+from ptxdsl.kernels.product.product import Index, Part, Work
+from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.tiles.one_tile import leave_without, located
 from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots, announce, wait_for
-from ptxdsl.kernels.tiles.product import Index, Part, Work
 from ptxdsl.kernels.tiles.scatter import ScatterWalk
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
 from ptxdsl.schedule import ThreadblockSwizzle, slice_of_k

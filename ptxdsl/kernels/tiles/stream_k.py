@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.errors import ScheduleError
-from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.store.sums import Sums, SumsLayout
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.product import Index, Part, Work
+from ptxdsl.kernels.product.sums import Sums, SumsLayout
 from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots, announce, wait_for
-from ptxdsl.kernels.tiles.product import Index, Part, Work
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileAfterTile, TileSchedule, Walk
 from ptxdsl.schedule import StreamKNumbers, StreamKPlan, StreamKThreadblockSwizzle
 from ptxdsl.trace.instruction import Scalar

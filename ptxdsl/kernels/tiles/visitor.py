@@ -16,7 +16,7 @@ from typing import Protocol, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import s32, u32
-from ptxdsl.kernels.tiles.product import Index
+from ptxdsl.kernels.product.product import Index
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 

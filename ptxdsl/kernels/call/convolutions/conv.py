@@ -33,12 +33,12 @@ from ptxdsl.kernels.choose.conv import choose
 from ptxdsl.kernels.choose.conv_windows import BEGINNING, choose_windows, least_by_warps, packing_time
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
-from ptxdsl.kernels.operands import FP8
-from ptxdsl.kernels.parameters import Geometry, conv2d_parameters
+from ptxdsl.kernels.product.operands import FP8
+from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.sm90.tiling import ARCH
-from ptxdsl.kernels.store.words import WIDEST
 from ptxdsl.kernels.tiles.choice import Schedule
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.parameters import Geometry, conv2d_parameters
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 
 # How much longer copies of pixels take: that have one word or less, and as a power of how much narrower they are

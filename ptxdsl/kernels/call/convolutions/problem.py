@@ -19,10 +19,10 @@ from ptxdsl.kernels.call.problem import (
     vector_operand,
 )
 from ptxdsl.kernels.epilogue import VectorOperand
-from ptxdsl.kernels.operands import FP8, INPUTS, outputs
+from ptxdsl.kernels.product.operands import FP8, INPUTS, outputs
+from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.store.function import check_function
-from ptxdsl.kernels.store.words import WIDEST
 from ptxdsl.schedule import Conv2dProblem
 from ptxdsl.schedule.arithmetic import is_int
 from ptxdsl.types import Type

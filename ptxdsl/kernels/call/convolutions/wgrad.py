@@ -46,12 +46,12 @@ from ptxdsl.kernels.choose.conv_wgrad import choose_wgrad
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.parameters import view
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.parameters import tensor_wgrad_parameters
 from ptxdsl.kernels.sm90.pixels import filter_gradient_boxes
 from ptxdsl.kernels.sm90.tiling import ARCH, TURNED
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.types import Type
 

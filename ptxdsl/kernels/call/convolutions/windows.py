@@ -18,13 +18,13 @@ from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.call.values import shared_values
 from ptxdsl.kernels.choose.conv_windows import WindowFacts
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
-from ptxdsl.kernels.operands import FP8
-from ptxdsl.kernels.parameters import view
+from ptxdsl.kernels.product.operands import FP8
 from ptxdsl.kernels.sm90.boxes import L2_PROMOTION, LINE_BYTES
 from ptxdsl.kernels.sm90.parameters import tensor_conv2d_parameters
 from ptxdsl.kernels.sm90.pixels import ColumnBoxes, FilterBoxes, WindowGeometry, boxes_of
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits, warpgroup_traits_of
+from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.schedule import Conv2dProblem
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Type

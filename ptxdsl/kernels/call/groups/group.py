@@ -17,7 +17,7 @@ from ptxdsl.driver import gpu_at
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.launching.residency import stream_of
 from ptxdsl.kernels.call.matrix import describe_type, empty, matrix
-from ptxdsl.kernels.operands import INPUTS, outputs
+from ptxdsl.kernels.product.operands import INPUTS, outputs
 from ptxdsl.runtime.arguments import overlap
 from ptxdsl.types import Type
 

@@ -43,14 +43,14 @@ from ptxdsl.kernels.choose.grouped import (
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import ListFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
-from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.parameters import grouped_parameters
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.function import check_factor, factors_of
 from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN
 from ptxdsl.kernels.tiles.schedule import TileSchedule
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.parameters import grouped_parameters
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.types import f32
 

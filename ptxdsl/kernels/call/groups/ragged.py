@@ -46,14 +46,14 @@ from ptxdsl.kernels.choose.grouped import (
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import GroupFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
-from ptxdsl.kernels.operands import INPUTS, Operands, outputs
-from ptxdsl.kernels.parameters import Group, group_view, ragged_parameters
+from ptxdsl.kernels.product.operands import INPUTS, Operands, outputs
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import COUNTERS
 from ptxdsl.kernels.tiles.many import AHEAD
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.parameters import Group, group_view, ragged_parameters
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.arguments import overlap
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule.problems import MOST_TILES

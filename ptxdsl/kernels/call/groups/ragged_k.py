@@ -32,15 +32,15 @@ from ptxdsl.kernels.choose.grouped import choose_tiles, choose_warpgroup_tiles, 
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import ListFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
-from ptxdsl.kernels.operands import INPUTS, Operands, outputs
-from ptxdsl.kernels.parameters import ragged_k_parameters
+from ptxdsl.kernels.product.operands import INPUTS, Operands, outputs
 from ptxdsl.kernels.sm90.maps import map_bytes
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.tiling import ARCH, TURNED
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import COUNTERS
 from ptxdsl.kernels.tiles.many import AHEAD
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.traits.parameters import ragged_k_parameters
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule.problems import MOST_TILES
 from ptxdsl.types import u32

@@ -21,8 +21,7 @@ from ptxdsl.kernels.choose.grouped import of_groups
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import Facts, GroupFacts, ProductFacts, choose_scaled
 from ptxdsl.kernels.config import WGMMA, GemmConfig
-from ptxdsl.kernels.operands import FP8, Operands
-from ptxdsl.kernels.parameters import view
+from ptxdsl.kernels.product.operands import FP8, Operands
 from ptxdsl.kernels.sm90.parameters import ScaleView, scaled_parameters, scaled_ragged_parameters
 from ptxdsl.kernels.sm90.scales import BLOCK
 from ptxdsl.kernels.sm90.tiling import ARCH
@@ -31,6 +30,7 @@ from ptxdsl.kernels.sm90.turns import COUNTERS
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.tiles.schedule import ProblemShape, TileSchedule
+from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.schedule.problems import GemmShape
 from ptxdsl.types import f32, u32
 

@@ -16,9 +16,8 @@ from types import ModuleType
 from typing import Any
 
 LOADED_NS = time.time_ns()  # since 1970
-ROOT = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # of the package
 _CLOCK_NS = 2 * 10**9  # by which the clock of files may be behind that of processes
-_INSIDE = f"{__name__.partition('.')[0]}."
 _OF_PYTHON = "__slotnames__"  # which copy() adds to a class
 _Space = tuple[Mapping[Any, object], dict[Any, object]]
 _noted: dict[str, tuple[ModuleType, list[_Space]]] = {}
@@ -36,6 +35,14 @@ class Watched(ModuleType):
         """Notes what is set as an attribute, if it is the module of that name."""
         if isinstance(value, ModuleType) and value.__name__ == f"{self.__name__}.{name}":
             _note(value)
+
+
+def watch(package: ModuleType, kind: type[Watched]) -> None:
+    """Makes a package one of a kind that notes its modules, and notes those that it has already."""
+    package.__class__ = kind
+    for name in list(sys.modules):
+        if name.startswith(f"{package.__name__}."):
+            _note(sys.modules[name])
 
 
 def _note(module: ModuleType) -> None:

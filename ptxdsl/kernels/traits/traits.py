@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.operands import Operands
-from ptxdsl.kernels.store.sums import SumsLayout
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.sums import SumsLayout
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.runtime.limits import shared_bytes
 from ptxdsl.types import Type

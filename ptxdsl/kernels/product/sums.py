@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl.kernels.store.words import WIDEST
+from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.layout import Layout, TiledMma
 from ptxdsl.trace.value import Var
 from ptxdsl.types import Type

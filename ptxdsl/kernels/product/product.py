@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import ptxdsl as pd
-from ptxdsl.kernels.store.sums import Sums
+from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import ptxdsl as pd
 from ptxdsl import b32, s64, u8, u16, u32
-from ptxdsl.kernels.parameters import Group, view
+from ptxdsl.kernels.traits.parameters import Group, view
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import ptr, s32, s64, u32, u64
-from ptxdsl.kernels.operands import Extra, Operands
-from ptxdsl.kernels.tiles.product import Product, Products, View
-from ptxdsl.kernels.traits import Traits
+from ptxdsl.kernels.product.operands import Extra, Operands
+from ptxdsl.kernels.product.product import Product, Products, View
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type
 

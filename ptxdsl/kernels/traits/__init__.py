@@ -1,0 +1,1 @@
+"""What a kernel is made for, and what it takes."""

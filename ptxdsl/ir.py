@@ -434,7 +434,7 @@ def _unescape(match: re.Match[bytes]) -> bytes:
 
 
 @dataclass(slots=True)
-class Module:
+class PtxModule:
     """One PTX file. `version` is None until `lower` finds the least one that the instructions need."""
 
     target: tuple[str, ...] = ("sm_80",)

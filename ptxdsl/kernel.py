@@ -119,7 +119,7 @@ class AnyKernel:
         return lower(variant.module, lineinfo=False, annotate=True) if annotate else variant.text
 
     @public
-    def ir(self, arch: str | None = None, **constants: object) -> ir.Module:
+    def ir(self, arch: str | None = None, **constants: object) -> ir.PtxModule:
         """The program as objects."""
         return self.variant(arch, constants).module
 
@@ -389,7 +389,7 @@ def _check_cluster(name: str, cluster: object) -> None:
 class ParsedKernel(AnyKernel):
     """A kernel of a module that was read from PTX."""
 
-    def __init__(self, module: ir.Module, function: ir.Function, memory: ModuleMemory) -> None:
+    def __init__(self, module: ir.PtxModule, function: ir.Function, memory: ModuleMemory) -> None:
         super().__init__()
         self.name, self.module, self.function, self.memory = function.name, module, function, memory
         self._variants: dict[Any, Variant] = {}
@@ -432,7 +432,7 @@ def _parsed(text: str, name: str) -> Any:
     return parse(text)[name]
 
 
-def _assembled(program: ir.Module, arch: str) -> Cubin:
+def _assembled(program: ir.PtxModule, arch: str) -> Cubin:
     cubin: Cubin = assembling.assemble(lower(program), arch)
     return cubin
 
@@ -440,7 +440,7 @@ def _assembled(program: ir.Module, arch: str) -> Cubin:
 class Module:
     """A PTX module: `module[name]` is a kernel or a variable, `module.ptx()` prints it again."""
 
-    def __init__(self, program: ir.Module) -> None:
+    def __init__(self, program: ir.PtxModule) -> None:
         self.ir = program
         self._memory: ModuleMemory = module_variables.ModuleMemory(functools.partial(_assembled, program))
         self._kernels = {function.name: ParsedKernel(program, function, self._memory) for function in program.kernels}

@@ -17,7 +17,7 @@ from ptxdsl.ir import (
     Instruction,
     Item,
     Label,
-    Module,
+    PtxModule,
     Register,
     Scope,
     Section,
@@ -32,7 +32,7 @@ INDENT = "    "
 WIDTH = 110
 
 
-def lower(module: Module, *, lineinfo: bool = True, annotate: bool = False) -> str:
+def lower(module: PtxModule, *, lineinfo: bool = True, annotate: bool = False) -> str:
     """The text of a module, ready for an assembler.
 
     `.version` is the module's, or the least that its target, directives and instructions need. With `lineinfo` each
@@ -46,7 +46,7 @@ def lower(module: Module, *, lineinfo: bool = True, annotate: bool = False) -> s
 class _Printer:
     """Lines of one module, and what the source positions in them need: the file table and inlined names."""
 
-    def __init__(self, module: Module, lineinfo: bool, annotate: bool) -> None:
+    def __init__(self, module: PtxModule, lineinfo: bool, annotate: bool) -> None:
         self.module, self.lineinfo, self.annotate = module, lineinfo, annotate
         self.lines: list[str] = []
         self.files = _files(module)
@@ -173,13 +173,13 @@ def _chain(location: Location) -> list[tuple[tuple[str, int, int], str]]:
     return [(_site(site), site.function if site.inlined_at else "") for site in location.chain()]
 
 
-def _files(module: Module) -> dict[str, int]:
+def _files(module: PtxModule) -> dict[str, int]:
     """The numbers that a parsed module gives its files; new files are added behind them."""
     files = [item.arguments for item in module.items if isinstance(item, Directive) and item.name == "file"]
     return {str(name): index for index, name in files if isinstance(index, int)}
 
 
-def _debug_str(module: Module) -> list[Section]:
+def _debug_str(module: PtxModule) -> list[Section]:
     return [item for item in module.items if isinstance(item, Section) and item.name == ".debug_str"]
 
 

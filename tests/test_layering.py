@@ -201,14 +201,9 @@ def test_the_gemm_stays_one_page():
 
 
 def test_a_public_class_name_stands_for_one_thing():
-    """But for two words that both sides of a border have: the module of PTX that a user holds and that of the ir, and
-    the ring on mbarriers that users take beside that of the sm_80 path on groups of cp.async."""
     classes = defaultdict(list)
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 classes[node.name].append(path.relative_to(PACKAGE).as_posix())
-    assert {name: files for name, files in classes.items() if len(files) > 1} == {
-        "Module": ["ir.py", "kernel.py"],
-        "Ring": ["kernels/sm80/ring.py", "trace/ring.py"],
-    }
+    assert not {name: files for name, files in classes.items() if len(files) > 1}

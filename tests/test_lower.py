@@ -33,7 +33,7 @@ def instruction(text, *operands, at=None, guard=None):
 
 
 def module(*items, target="sm_80", version=None):
-    return ir.Module((target,), version, items=list(items))
+    return ir.PtxModule((target,), version, items=list(items))
 
 
 def body(text):

@@ -173,7 +173,7 @@ def _bytes(text: str) -> bytes:
     return text.encode(errors="surrogateescape")
 
 
-def listing(module: ir.Module) -> str:
+def listing(module: ir.PtxModule) -> str:
     """The instructions of a module, each behind its place in Python, and what they need."""
     lines = []
     for function in module.functions:

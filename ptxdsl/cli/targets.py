@@ -65,7 +65,7 @@ def is_ptx(source: str) -> bool:
     return source == STDIN or source.endswith(".ptx")
 
 
-def read_ptx(source: str) -> ir.Module:
+def read_ptx(source: str) -> ir.PtxModule:
     """The module in a file, or in stdin for -."""
     file = "<stdin>" if source == STDIN else source
     text = _read(source)
@@ -285,7 +285,7 @@ def read_value(text: str, names: Mapping[str, Any]) -> Any:
         ) from None
 
 
-def instructions(module: ir.Module) -> Mapping[str, int]:
+def instructions(module: ir.PtxModule) -> Mapping[str, int]:
     """How often each mnemonic stands in a module, the most frequent first."""
     counted = Counter(i.opcode.text for function in module.functions for i in function.walk())
     return dict(counted.most_common())

@@ -33,7 +33,7 @@ Key = tuple[int, int]
 
 def emulate(
     function: ir.Function,
-    module: ir.Module,
+    module: ir.PtxModule,
     grid: Index,
     block: Index,
     arguments: Sequence[object],
@@ -66,7 +66,7 @@ def emulate(
 
 def run(
     function: ir.Function,
-    module: ir.Module,
+    module: ir.PtxModule,
     grid: Index,
     block: Index,
     arguments: Sequence[object],
@@ -92,7 +92,7 @@ def run(
 
 
 @contextmanager
-def _enough_memory(function: ir.Function, module: ir.Module) -> Iterator[None]:
+def _enough_memory(function: ir.Function, module: ir.PtxModule) -> Iterator[None]:
     """Raises EmulationError for variables that nothing can hold, and where memory runs out."""
     text = f"there is too little memory to emulate {function.name}"
     for variable in (*module.globals, *ir.items(function.body or [])):
@@ -110,7 +110,7 @@ class _Emulation:
     def __init__(
         self,
         function: ir.Function,
-        module: ir.Module,
+        module: ir.PtxModule,
         arguments: Sequence[object],
         dynamic_bytes: int,
         variables: dict[ir.Variable, bytes] | None = None,

@@ -20,7 +20,7 @@ from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.mma import WarpMma
-from ptxdsl.kernels.sm80.ring import Ring
+from ptxdsl.kernels.sm80.ring import CpAsyncRing
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import TensorCopies
 from ptxdsl.kernels.sm90.memory import SharedTiles, begin, tile_ring
@@ -49,7 +49,7 @@ def gemm_kernel(p: parameters(traits), *, traits: WarpTraits = USUAL) -> None:
 
 def compute(traits: WarpTraits, memory: SharedMemory, copies: Copies, walk: Walk) -> None:
     """What a block does: tiles, one after another, as its schedule has them."""
-    ring = Ring(traits.tiling.stages, traits.stage_bytes)
+    ring = CpAsyncRing(traits.tiling.stages, traits.stage_bytes)
     mma, store = WarpMma(traits, memory), Store(traits, memory.staging)
     for work in walk.tiles(partial(start, ring, copies)):
         for part in walk.complete(work, multiply(ring, copies, mma, work.iterations)):
@@ -58,7 +58,7 @@ def compute(traits: WarpTraits, memory: SharedMemory, copies: Copies, walk: Walk
         store(part)
 
 
-def start(ring: Ring, copies: Copies, work: Work) -> None:
+def start(ring: CpAsyncRing, copies: Copies, work: Work) -> None:
     """Begins the copies of a tile, to a ring that is free: all stages but one."""
     copies.seek(work)
     for slot in ring.fill():
@@ -66,7 +66,7 @@ def start(ring: Ring, copies: Copies, work: Work) -> None:
         copies.deposit(slot)
 
 
-def multiply(ring: Ring, copies: Copies, mma: WarpMma, iterations: Index) -> Sums:
+def multiply(ring: CpAsyncRing, copies: Copies, mma: WarpMma, iterations: Index) -> Sums:
     """The sums of a tile whose copies have begun, over so many tiles of A and B along K. The ring is free afterwards.
 
     In each k step of a tile the fragments of the next one are loaded, and those of this one multiplied. Copies begin

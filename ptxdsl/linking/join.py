@@ -22,10 +22,10 @@ class LinkedModule:
     """A module that becomes a part of a program; `name` is what messages call it. Its items are changed."""
 
     name: str
-    module: ir.Module
+    module: ir.PtxModule
 
 
-def join(parts: Sequence[LinkedModule], arch: str) -> ir.Module:
+def join(parts: Sequence[LinkedModule], arch: str) -> ir.PtxModule:
     """One module for a target. Raises LinkError for what is defined by none or by two, or not as it is declared."""
     for part in parts:
         _check_target(part, arch)
@@ -54,7 +54,7 @@ class _Join:
     parts: Sequence[LinkedModule]
     defined: dict[str, tuple[LinkedModule, Named]] = field(default_factory=dict)
 
-    def module(self, arch: str) -> ir.Module:
+    def module(self, arch: str) -> ir.PtxModule:
         self._separate()
         for part in self.parts:
             for item in _named(part.module):
@@ -62,7 +62,7 @@ class _Join:
                     self._define(part, item)
         self._check_declarations()
         words = dict.fromkeys(word for part in self.parts for word in part.module.target[1:])
-        joined = ir.Module((arch, *words), items=[*self._declarations(), *self._variables(), *self._bodies()])
+        joined = ir.PtxModule((arch, *words), items=[*self._declarations(), *self._variables(), *self._bodies()])
         joined.version = max(part.module.version or (0, 0) for part in self.parts)
         joined.version = max(joined.version, least_version(joined))
         return joined
@@ -158,11 +158,11 @@ class _Join:
         return item.name in self.defined and self.defined[item.name][1] is item
 
 
-def _named(module: ir.Module) -> Iterator[Named]:
+def _named(module: ir.PtxModule) -> Iterator[Named]:
     return (item for item in module.items if isinstance(item, ir.Function | ir.Variable))
 
 
-def _directives(module: ir.Module) -> Iterator[ir.Directive]:
+def _directives(module: ir.PtxModule) -> Iterator[ir.Directive]:
     return (item for item in module.items if isinstance(item, ir.Directive))
 
 
@@ -179,7 +179,7 @@ def _defines(item: Named) -> bool:
     return item.body is not None if isinstance(item, ir.Function) else item.linkage != "extern"
 
 
-def _has_body(module: ir.Module, declaration: Named) -> bool:
+def _has_body(module: ir.PtxModule, declaration: Named) -> bool:
     return any(each.name == declaration.name and each.body is not None for each in module.functions)
 
 
@@ -205,7 +205,7 @@ def _bytes(variable: ir.Variable | ir.Register) -> str:
     return f"{count} byte{'s' * (count != 1)}"
 
 
-def _place_of_use(module: ir.Module, item: Named) -> Location | None:
+def _place_of_use(module: ir.PtxModule, item: Named) -> Location | None:
     """The first line that names something."""
     for function in module.functions:
         for instruction in function.walk():

@@ -101,7 +101,7 @@ class Joined:
 
     variants: list[Variant | None]
     text: str
-    read: ir.Module
+    read: ir.PtxModule
     parameters: dict[str, tuple[Sequence[Parameter], int | None]]
 
 

@@ -6,14 +6,14 @@ import os
 from collections.abc import Iterable
 
 from ptxdsl.errors import ParseError, caller, show_lines_of
-from ptxdsl.ir import Module
+from ptxdsl.ir import PtxModule
 from ptxdsl.parse.module import ModuleReader
 from ptxdsl.parse.syntax import SourceText
 
 __all__ = ["parse"]
 
 
-def parse(text: str | bytes, *, file: str = "<ptx>", sources: Iterable[str] = ()) -> Module:
+def parse(text: str | bytes, *, file: str = "<ptx>", sources: Iterable[str] = ()) -> PtxModule:
     """A module from its text, or from the bytes that NVRTC hands out.
 
     Each instruction's location is the `.loc` in force, or its line in `file` where the text has none. Messages show

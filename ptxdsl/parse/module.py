@@ -7,7 +7,7 @@ from typing import Any
 
 from lark import Token
 
-from ptxdsl.ir import Directive, Function, Module, Operand, Section, Variable, unquoted
+from ptxdsl.ir import Directive, Function, Operand, PtxModule, Section, Variable, unquoted
 from ptxdsl.isa import target as isa_target
 from ptxdsl.parse.declarations import Declarations, linkage, pragma, whole
 from ptxdsl.parse.function import FunctionReader
@@ -19,12 +19,12 @@ _ADDRESS_SIZES = (32, 64)
 class ModuleReader(Declarations):
     """Makes all functions and variables first, so that bodies may name what stands below them."""
 
-    def read(self) -> Module:
+    def read(self) -> PtxModule:
         version, target, *rest = self.source.module().children
         major, minor = version.children[0].split(".")
         # assemblers that link take no older version, and the later one means the same
         number = max(isa_target.OLDEST, (int(major), int(minor)))
-        module = Module(tuple(map(str, target.children)), number)
+        module = PtxModule(tuple(map(str, target.children)), number)
         self.flushes = module.target[0] in isa_target.FLUSHING
         later = []
         for tree in rest:
@@ -49,7 +49,7 @@ class ModuleReader(Declarations):
             raise self.source.mistake(token, f"an address has 32 or 64 bits; found {token}", "write .address_size 64")
         return size
 
-    def _resolve_aliases(self, module: Module) -> None:
+    def _resolve_aliases(self, module: PtxModule) -> None:
         for item in module.items:
             if isinstance(item, Directive) and item.name == "alias":
                 item.arguments = tuple(map(self._named, item.arguments))

@@ -49,11 +49,11 @@ class Variant:
 
     name: str
     arch: str
-    program: ir.Module | Callable[[], Traced] = field(repr=False)
+    program: ir.PtxModule | Callable[[], Traced] = field(repr=False)
     text: str
     parameters: Sequence[Parameter]
     dynamic_bytes: int | None = 0
-    parsed: ir.Module | None = field(default=None, repr=False)
+    parsed: ir.PtxModule | None = field(default=None, repr=False)
     captures: Captures = field(default=NOTHING, repr=False)
     memory: ModuleMemory | None = field(default=None, repr=False)
     kept_written: frozenset[str] | None = field(default=None, repr=False)
@@ -61,21 +61,21 @@ class Variant:
     _compiled: dict[str, Compiled] = field(default_factory=dict, repr=False)
 
     @property
-    def module(self) -> ir.Module:
+    def module(self) -> ir.PtxModule:
         """The program as it was traced or parsed."""
-        return self.program if isinstance(self.program, ir.Module) else self._traced.module
+        return self.program if isinstance(self.program, ir.PtxModule) else self._traced.module
 
     @property
     def arrays(self) -> tuple[SharedArray, ...]:
         """The arrays in shared memory that the kernel's function declared."""
-        return () if isinstance(self.program, ir.Module) else self._traced.arrays
+        return () if isinstance(self.program, ir.PtxModule) else self._traced.arrays
 
     @cached_property
     def _traced(self) -> Traced:
         return cast("Callable[[], Traced]", self.program)()
 
     @cached_property
-    def read(self) -> ir.Module:
+    def read(self) -> ir.PtxModule:
         """What the emulator runs: the module that `parse` reads from the text."""
         return self.parsed or parsing.parse(self.text)
 

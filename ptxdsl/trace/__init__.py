@@ -34,7 +34,7 @@ class Traced:
     `arrays` are those in shared memory, by their names in Python; `warned` says that there was a warning.
     """
 
-    module: ir.Module
+    module: ir.PtxModule
     parameters: tuple[Parameter, ...]
     dynamic_bytes: int | None
     arrays: tuple[SharedArray, ...] = ()
@@ -65,7 +65,7 @@ def trace(
             after.restore()
     warned = warn_unread(builder)
     builder.function.body = builder.finished()
-    module = ir.Module((arch,), items=builder.module.items(builder.function))
+    module = ir.PtxModule((arch,), items=builder.module.items(builder.function))
     return Traced(module, parameters, builder.dynamic_bytes, shared_arrays(builder), warned)
 
 

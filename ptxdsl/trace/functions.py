@@ -292,13 +292,13 @@ def _load(builder: Builder, leaf: Leaf) -> Any:
     return value
 
 
-def module_of(function: DeviceFunction, arch: str) -> ir.Module:
+def module_of(function: DeviceFunction, arch: str) -> ir.PtxModule:
     """A module with a device function, for other modules to call."""
     builder = Builder(function.name, arch, None, place_of(function.signature.function), make_value)
     interface, constants = function.interface({})
     function.traced_in(builder, interface, constants).linkage = "visible"
     scope = builder.module
-    return ir.Module((arch,), items=[*scope.globals, *scope.declared.values(), *scope.functions])
+    return ir.PtxModule((arch,), items=[*scope.globals, *scope.declared.values(), *scope.functions])
 
 
 def function(function: Callable[..., Any]) -> DeviceFunction:

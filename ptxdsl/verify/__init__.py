@@ -17,9 +17,9 @@ from ptxdsl.ir import (
     Instruction,
     Label,
     Lane,
-    Module,
     Not,
     Pair,
+    PtxModule,
     Register,
     SpecialRegister,
     Variable,
@@ -54,7 +54,7 @@ class Need:
         return VerifyError(f"{self.subject} needs {self.requires}; the target is {arch}", at=self.at, help=help)
 
 
-def least_version(module: Module, inlined: bool = False) -> tuple[int, int]:
+def least_version(module: PtxModule, inlined: bool = False) -> tuple[int, int]:
     """The least `.version` that knows the target, directives and instructions; `inlined` if `.loc` has inlined_at."""
     arch = module.target[0]
     needed = [
@@ -65,7 +65,7 @@ def least_version(module: Module, inlined: bool = False) -> tuple[int, int]:
     return max(needed + [target.INLINED_AT] * inlined)
 
 
-def check_targets(module: Module) -> None:
+def check_targets(module: PtxModule) -> None:
     """Raises VerifyError at the first thing that the module's target lacks, or for a target that is none."""
     arch = module.target[0]
     if arch not in target.TARGETS | target.EARLIER:
@@ -75,7 +75,7 @@ def check_targets(module: Module) -> None:
             raise error
 
 
-def check_blocks(module: Module) -> None:
+def check_blocks(module: PtxModule) -> None:
     """Raises VerifyError where instructions ask more of a block, or of a cluster, than the kernel says of it."""
     for function in module.functions:
         for error in _block_problems(function):
@@ -141,7 +141,7 @@ def _mask_problems(function: Function, blocks: int) -> Iterator[VerifyError]:
                 yield _error(instruction, Problem(name, message))
 
 
-def verify(module: Module) -> None:
+def verify(module: PtxModule) -> None:
     """Raises one VerifyError that shows every rule of the PTX ISA that the module breaks, each with its place."""
     functions = (e for f in module.functions for e in (*_operand_problems(f), *_unwritten(f), *_block_problems(f)))
     _raise([*_module_problems(module), *functions])
@@ -161,7 +161,7 @@ def _raise(errors: list[VerifyError]) -> None:
         raise VerifyError("\n\n".join([f"{len(errors)} problems", *shown, *more]))
 
 
-def _module_problems(module: Module) -> Iterator[VerifyError]:
+def _module_problems(module: PtxModule) -> Iterator[VerifyError]:
     arch, version = module.target[0], module.version
     for need in _needs(module):
         if error := need.missing(arch) if arch in target.TARGETS | target.EARLIER else None:
@@ -175,7 +175,7 @@ def _module_problems(module: Module) -> Iterator[VerifyError]:
             )
 
 
-def _needs(module: Module) -> Iterator[Need]:
+def _needs(module: PtxModule) -> Iterator[Need]:
     """Every distinct thing that may need more than the oldest version and target."""
     seen: set[object] = set()
     for item in module.items:

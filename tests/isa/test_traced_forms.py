@@ -62,7 +62,7 @@ def kernel(i: Spelled) -> Any:
     return source_kernel("\n".join(lines), "n: u32", "(reqntid=384, min_blocks=1)")
 
 
-def last(module: ir.Module) -> ir.Instruction:
+def last(module: ir.PtxModule) -> ir.Instruction:
     """The last instruction but the ret."""
     return [*module.kernels[0].walk()][-2]
 

@@ -26,7 +26,7 @@ RESERVED = "%reserved_smem_offset_"
 class Program:
     """A module as one kernel sees it: the functions that it may call, and the variables that these mention."""
 
-    def __init__(self, kernel: ir.Function, module: ir.Module) -> None:
+    def __init__(self, kernel: ir.Function, module: ir.PtxModule) -> None:
         self.kernel, self.module = kernel, module
         self.functions = module.functions
         self._defined = {f.name: f for f in module.functions if f.body is not None}
@@ -59,7 +59,7 @@ class Program:
         return CODE + CODE_STEP * next(n for n, f in enumerate(self.functions) if f is defined)
 
 
-def _aliases(module: ir.Module) -> Iterator[tuple[str, str]]:
+def _aliases(module: ir.PtxModule) -> Iterator[tuple[str, str]]:
     for item in module.items:
         if isinstance(item, ir.Directive) and item.name == "alias":
             alias, target = map(str, item.arguments)

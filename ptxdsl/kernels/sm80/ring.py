@@ -9,7 +9,7 @@ from ptxdsl import u32
 from ptxdsl.trace.value import Var
 
 
-class Ring:
+class CpAsyncRing:
     """Stages that are filled in their order, and emptied in the same. A slot is where a stage begins, in bytes.
 
     All threads fill and all threads read. What a thread copies between two commits is one group of cp.async; a stage is

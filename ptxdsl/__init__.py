@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ptxdsl.debug.session import debug
     from ptxdsl.errors import (
         AssembleError,
+        CallError,
         EmulationError,
         Error,
         LaunchError,
@@ -100,14 +101,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "AssembleError", "EmulationError", "Error", "Kernel", "LaunchError", "LayoutError", "LinkError", "LinkedProgram",
-    "Module", "Parameters", "ParseError", "Ring", "ScheduleError", "TensorMap", "TraceError", "UnusedResultWarning",
-    "VerifyError", "assert_", "autotune", "b1", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "break_", "cast",
-    "constant", "continue_", "ctaid", "debug", "dynamic_shared", "e4m3", "e4m3x2", "e5m2", "e5m2x2", "elect", "elif_",
-    "else_", "emulate", "extern", "f16", "f16x2", "f32", "f64", "fma", "function", "if_", "inline", "kernel", "laneid",
-    "link", "local", "nctaid", "ntid", "pack", "parse", "pointer", "pred", "printf", "ptr", "ptx", "return_", "s4",
-    "s8", "s16", "s16x2", "s32", "s64", "select", "shared", "special", "tf32", "tid", "u4", "u8", "u16", "u16x2", "u32",
-    "u64", "unpack", "var", "view", "warp", "warpgroup", "warpid", "while_",
+    "AssembleError", "CallError", "EmulationError", "Error", "Kernel", "LaunchError", "LayoutError", "LinkError",
+    "LinkedProgram", "Module", "Parameters", "ParseError", "Ring", "ScheduleError", "TensorMap", "TraceError",
+    "UnusedResultWarning", "VerifyError", "assert_", "autotune", "b1", "b8", "b16", "b32", "b64", "b128", "bf16",
+    "bf16x2", "break_", "cast", "constant", "continue_", "ctaid", "debug", "dynamic_shared", "e4m3", "e4m3x2",
+    "e5m2", "e5m2x2", "elect", "elif_", "else_", "emulate", "extern", "f16", "f16x2", "f32", "f64", "fma",
+    "function", "if_", "inline", "kernel", "laneid", "link", "local", "nctaid", "ntid", "pack", "parse", "pointer",
+    "pred", "printf", "ptr", "ptx", "return_", "s4", "s8", "s16", "s16x2", "s32", "s64", "select", "shared",
+    "special", "tf32", "tid", "u4", "u8", "u16", "u16x2", "u32", "u64", "unpack", "var", "view", "warp",
+    "warpgroup", "warpid", "while_",
 ]  # fmt: skip
 
 _SHADOWING = ("max", "min", "range")  # names of Python's own: `from ptxdsl import *` leaves those alone
@@ -118,7 +120,7 @@ _HOMES = {
     "trace.arrays": "constant local",
     "trace.choice": "select",
     "trace.control": "break_ continue_ elif_ else_ if_ range return_ while_",
-    "errors": "AssembleError EmulationError Error LaunchError LayoutError LinkError ParseError ScheduleError "
+    "errors": "AssembleError CallError EmulationError Error LaunchError LayoutError LinkError ParseError ScheduleError "
     "TraceError UnusedResultWarning VerifyError",
     "linking.inline": "inline",
     "kernel": "Kernel Module kernel parse",

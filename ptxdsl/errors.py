@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import dis
+import inspect
 import linecache
 import os
 import stat
 import sys
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cache, lru_cache, wraps
 from itertools import islice
 from traceback import walk_tb
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType, MappingProxyType, TracebackType
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 _LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
 # Their functions written in Python call ours.
 _CALLING = tuple(
@@ -154,6 +157,10 @@ class LaunchError(Error):
 
 class EmulationError(Error):
     """A kernel did something on the emulator that has no defined result."""
+
+
+class CallError(Error, TypeError):
+    """A call that a function does not take: an argument that it has not, too many of them or too few."""
 
 
 class LayoutError(Error):
@@ -291,16 +298,84 @@ shows_all_frames = False  # for those who work on the package
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that users call: what it raises shows their frames alone."""
+    """A function that users call: what it raises shows their frames alone, and arguments that it has not are named."""
 
     @wraps(function)
     def called(*arguments: P.args, **options: P.kwargs) -> R:
         try:
             return function(*arguments, **options)
         except Exception as error:
+            if isinstance(error, TypeError) and error.__traceback__ and error.__traceback__.tb_next is None:
+                raise _refused_call(function, arguments, options, error) from None  # the function did not begin
             raise of_user(error)  # noqa: B904
 
     return called
+
+
+def public_class(cls: type[T]) -> type[T]:
+    """A class that users call, as functions are `public`."""
+    cls.__init__ = public(cls.__init__)  # type: ignore[method-assign]
+    return cls
+
+
+def called_elsewhere(**mends: str) -> Callable[[T], T]:
+    """For what is `public`: what is written here instead of arguments that other libraries have, by their names."""
+
+    def add(target: T) -> T:
+        setattr(target.__init__ if isinstance(target, type) else target, _MENDS, mends)  # type: ignore[misc]
+        return target
+
+    return add
+
+
+_MENDS = "mends"
+
+
+def _called_name(function: object) -> str:
+    """What users call a function, or the class of a constructor: `gemm`, `pd.Ring`."""
+    name = getattr(function, "__qualname__", repr(function)).removesuffix(".__init__")
+    return f"pd.{name}" if name in getattr(sys.modules.get("ptxdsl"), "__all__", ()) else name
+
+
+def _refused_call(
+    function: Callable[..., object], arguments: tuple[object, ...], options: dict[str, object], error: TypeError
+) -> CallError:
+    """What a call is told that Python does not bind to the parameters of a function."""
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
+    names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    by_position = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    count = len(arguments) - (next(iter(inspect.signature(function).parameters), "") == "self")
+    required = {p.name for p in parameters if p.name in names and p.default is p.empty}
+    called, takes, help = _called_name(function), f"it takes {listed(names)}", None
+    if unknown := [name for name in options if name not in names]:
+        message, help = (
+            f"{called} takes no `{unknown[0]}`; {takes}",
+            meant(unknown[0], names, getattr(function, _MENDS, {})),
+        )
+    elif count > len(by_position):
+        message = f"{called} takes {len(by_position)} arguments by their places; {count} given"
+        help = f"name those behind `{by_position[-1]}`; {takes}" if by_position else takes
+    elif twice := [name for name in by_position[:count] if name in options]:
+        message = f"{called} has `{twice[0]}` twice, by its place and by its name"
+    elif missing := [name for name in names if name in required - {*by_position[:count], *options}]:
+        message = f"{called} lacks {listed(f'`{name}`' for name in missing)}; {takes}"
+    else:
+        message = str(error)
+    return CallError(message, at=caller(), help=help)
+
+
+def listed(words: Iterable[str], last: str = "and") -> str:
+    """'a, b and c'."""
+    *first, final = words
+    return f"{', '.join(first)} {last} {final}" if first else final
+
+
+def meant(name: str, known: Iterable[str], mends: Mapping[str, str] = MappingProxyType({})) -> str | None:
+    """What somebody meant who wrote a name that is not known: as others call it, or as it is spelled."""
+    if name in mends:
+        return mends[name]
+    near = get_close_matches(name, list(known), 1, cutoff=0.55)
+    return f"did you mean `{near[0]}`?" if near else None
 
 
 def _is_ours(file: str) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ptxdsl import config, ir
 from ptxdsl.driver import Late
-from ptxdsl.errors import Error, LaunchError, TraceError, here, names_here, public
+from ptxdsl.errors import Error, LaunchError, TraceError, called_elsewhere, here, names_here, public
 from ptxdsl.lower import lower
 from ptxdsl.runtime.dispatch import KeptLaunch, Launch
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
@@ -48,6 +48,7 @@ else:
 
 
 MOST_VARIANTS = 1024  # of a kernel, that are remembered
+THREADS = "it is `reqntid=` here, the threads of a block: @pd.kernel(reqntid=128), launched as k[grid, 128](…)"
 RESERVED = ("stream", "cluster", "cooperative", "dependent", "overlap", "arch", "annotate", "shared_bytes", "checks")
 
 
@@ -330,6 +331,16 @@ def kernel(
 ) -> Callable[[Callable[..., Any]], Kernel]: ...
 
 
+@public
+@called_elsewhere(
+    grid="the grid comes with the launch: k[grid, block](…)",
+    block=THREADS,
+    threads=THREADS,
+    num_threads=THREADS,
+    num_warps=THREADS,
+    launch_bounds="they are `max_threads=` and `min_blocks=` here",
+    target='it is `arch=` here, such as arch="sm_90a"',
+)
 def kernel(
     function: Callable[..., Any] | None = None,
     *,

@@ -200,6 +200,24 @@ def nearest_type(element: Any) -> Type | None:
         return None
 
 
+_NAMES_ELSEWHERE = {
+    "half": f16, "__half": f16, "fp16": f16, "float16": f16, "__nv_bfloat16": bf16, "bfloat16": bf16,
+    "float": f32, "fp32": f32, "float32": f32, "double": f64, "fp64": f64, "float64": f64,
+    "int": s32, "unsigned": u32, "char": s8, "size_t": u64, "bool": u8,
+    **{f"{name}{b}{t}": TYPES[f"{k}{b}"] for name, k in (("int", "s"), ("uint", "u")) for b in (8, 16, 32, 64)
+       for t in ("", "_t")},
+    **{f"i{b}": TYPES[f"s{b}"] for b in (8, 16, 32, 64)},
+}  # fmt: skip
+
+
+def meant_annotation(text: str) -> str | None:
+    """What an annotation means that is written as in C (`const float*`), Triton (`*fp16`) or by a name of theirs."""
+    words = [word for word in text.replace("*", " ").split() if word not in ("const", "__restrict__", "restrict")]
+    name = "unsigned" if words == ["unsigned", "int"] else " ".join(words)
+    type = TYPES.get(name) or _NAMES_ELSEWHERE.get(name)
+    return None if type is None else str(Pointer(type) if "*" in text else type)
+
+
 ptr = _PointerMaker()
 
 _ML_DTYPES = {"bfloat16": bf16, "float8_e4m3fn": e4m3, "float8_e5m2": e5m2}

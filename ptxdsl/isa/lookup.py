@@ -101,7 +101,12 @@ def nearest_names(name: str) -> list[str]:
 
 
 def _most_alike(text: str, known: Iterable[str]) -> list[str]:
-    return sorted(known, key=lambda k: (_likeness(text, k), k), reverse=True)[:MOST_SUGGESTIONS]
+    """The likest; of those that are equally like, short ones first, and those that round to nearest."""
+
+    def rank(name: str) -> tuple[float, int, bool, str]:
+        return _likeness(text, name), -name.count("."), ".rn" in name, name
+
+    return sorted(known, key=rank, reverse=True)[:MOST_SUGGESTIONS]
 
 
 def _likeness(text: str, known: str) -> float:

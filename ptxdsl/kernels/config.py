@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from typing import Any
 
-from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.product.operands import Operands, either, quoted
-from ptxdsl.kernels.sm80.tiling import WarpTiling, misfit_count, misfits, usual_atom
+from ptxdsl.errors import LaunchError, called_elsewhere, public_class
+from ptxdsl.kernels.elsewhere import CONFIG
+from ptxdsl.kernels.product.operands import FLOATS, SUMS, Operands, either, quoted
+from ptxdsl.kernels.sm80.tiling import WarpTiling, atom_of, misfit_count, misfits, usual_atom
 from ptxdsl.kernels.sm80.traits import WarpTraits, traits_of
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling, warpgroup_misfits
 from ptxdsl.kernels.sm90.traits import warpgroup_traits_of
 from ptxdsl.kernels.tiles.choice import REDUCTIONS, Misfit, Schedule, tile_schedule
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits.traits import Tiling, Traits
-from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
+from ptxdsl.schedule import GroupedRowsThreadblockSwizzle, PersistentScheduler, StreamKThreadblockSwizzle
 
 ROWS_OF_EIGHT = GroupedRowsThreadblockSwizzle(8)
 HALVES = Operands()
 WGMMA = "wgmma"
 
 
+@public_class
+@called_elsewhere(**CONFIG)
 @dataclass(frozen=True)
 class GemmConfig:
     """What a caller may choose; all else is taken from the arrays.
@@ -64,7 +68,7 @@ else they share each tile | True or False; with "wgmma" alone, whose M·N is the
 
     def __post_init__(self) -> None:
         for message in self._misfits():
-            raise LaunchError(f"GemmConfig: {message}")
+            raise LaunchError(f"GemmConfig: {message}", help=self._help(message.partition(" ")[0]))
 
     @cached_property
     def tiling(self) -> Tiling:
@@ -88,6 +92,20 @@ else they share each tile | True or False; with "wgmma" alone, whose M·N is the
         tiling = WarpTiling(self.tile, self.warp, self.stages, atom)
         return traits_of(tiling, operands, self.tile_schedule, self.epilogue)
 
+    def _help(self, field: str) -> str | None:
+        """How to mend a field that does not fit, where its message does not say."""
+        value = getattr(self, field, None)
+        if field == "stages" and value == 1:
+            return "with one stage no copy could be under way while tensor cores read: 3 to 6 are usual"
+        if field == "schedule" and isinstance(value, str):
+            return (
+                f"it is an object: `from ptxdsl.schedule import {_near_schedule(value)}`, "
+                f"schedule={_near_schedule(value)}()"
+            )
+        names = {"atom": (WGMMA, *map(atom_of, (*FLOATS, *SUMS))), "reduction": REDUCTIONS}.get(field, ())
+        near = get_close_matches(str(value), names, 1)
+        return f"did you mean {quoted(near[0])}?" if near else None
+
     def _misfits(self) -> Iterator[str]:
         yield from warpgroup_misfits(self) if self.atom == WGMMA else misfits(self)
         if self.reduction == "cluster" and self.atom != WGMMA:
@@ -110,6 +128,13 @@ else they share each tile | True or False; with "wgmma" alone, whose M·N is the
         epilogue: Any = self.epilogue
         if epilogue is not None and not callable(epilogue):
             yield f"epilogue is {epilogue!r}; it takes a function of one element, such as relu"
+
+
+def _near_schedule(name: str) -> str:
+    """The schedule of ptxdsl.schedule that a name means."""
+    words: dict[str, type] = {"stream": StreamKThreadblockSwizzle, "persistent": PersistentScheduler}
+    near = (known for word, known in words.items() if word in name.lower())
+    return next(near, GroupedRowsThreadblockSwizzle).__name__
 
 
 def specialise(config: GemmConfig, **fields: object) -> GemmConfig:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl.errors import public
 from ptxdsl.kernels.call.convolutions.conv import ConvolutionKernels, run
 from ptxdsl.kernels.choose.candidates import DEEP
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.elsewhere import public_convolution
 from ptxdsl.kernels.gemm import HOPPER, KERNELS, compute, compute_tiles, copy_tile
 from ptxdsl.kernels.product.product import Product, Products, View
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
@@ -75,7 +75,7 @@ def copy_windows(ring: pd.Ring, copies: WindowCopies | FilterGradientCopies, wal
 CONVOLUTIONS = ConvolutionKernels(conv2d_kernel, warpgroup_conv2d_kernel, KERNELS)
 
 
-@public
+@public_convolution
 def conv2d(
     x: Any,
     w: Any,

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl.errors import public
 from ptxdsl.kernels.call.convolutions import dgrad, wgrad
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, copy_windows
+from ptxdsl.kernels.elsewhere import public_gradient
 from ptxdsl.kernels.gemm import HOPPER, compute_tiles
 from ptxdsl.kernels.sm90.memory import SharedTiles, begin, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
@@ -42,7 +42,7 @@ def wgrad_kernel(p: tensor_wgrad_parameters(traits), *, traits: WarpgroupTraits 
         compute_tiles(ring, mma, store, consumer_walk(traits, scene, ring, store, consumer))
 
 
-@public
+@public_gradient
 def conv2d_wgrad(
     dy: Any,
     x: Any,
@@ -67,7 +67,7 @@ def conv2d_wgrad(
     return wgrad.run(wgrad_kernel, dy, x, window, out, pad, stride, dilation, config)
 
 
-@public
+@public_gradient
 def conv2d_dgrad(
     dy: Any,
     w: Any,

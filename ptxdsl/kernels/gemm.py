@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any, Literal
 
 import ptxdsl as pd
-from ptxdsl.errors import public
 from ptxdsl.kernels.call.gemm import NO_OPERANDS, Kernels, run
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.elsewhere import public_gemm
 from ptxdsl.kernels.product.product import Index, Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
@@ -152,7 +152,7 @@ def multiply_tiles(ring: pd.Ring, mma: WarpgroupMma, iterations: Any, prepare: A
 KERNELS = Kernels(gemm_kernel, warpgroup_gemm_kernel)
 
 
-@public
+@public_gemm
 def gemm(
     a: Any,
     b: Any,

@@ -13,10 +13,10 @@ from typing import Any, Literal, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import s32, s64, u32
-from ptxdsl.errors import public
 from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.groups.ragged import run
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.elsewhere import public_group
 from ptxdsl.kernels.gemm import compute, copy_tile, multiply_tiles
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Index, Product, ScatteredView, Tile, View, Work
@@ -481,7 +481,7 @@ def check_sizes(sizes: PointerValue, groups: Scalar, rows: Scalar, form: str) ->
 KERNELS = Kernels(ragged_kernel, warpgroup_ragged_kernel)
 
 
-@public
+@public_group
 def grouped_gemm_ragged(
     a: Any,
     b: Any,
@@ -516,7 +516,7 @@ def grouped_gemm_ragged(
     return run(KERNELS, "ragged", a, b, offsets, out, config, validate, rows, out_rows)
 
 
-@public
+@public_group
 def grouped_gemm_masked(
     a: Any,
     b: Any,

@@ -10,10 +10,10 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import s64, u32
-from ptxdsl.errors import public
 from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.groups.ragged_k import run
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.elsewhere import public_group
 from ptxdsl.kernels.gemm import compute
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product, View, Work
@@ -113,7 +113,7 @@ class GroupsVisitor(OffsetsVisitor):
 KERNELS = Kernels(ragged_k_kernel, warpgroup_ragged_k_kernel)
 
 
-@public
+@public_group
 def grouped_gemm_ragged_k(
     a: Any,
     b: Any,

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl.errors import public
 from ptxdsl.kernels.call.groups.scaled import ScaledKernels, run
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.elsewhere import public_group
 from ptxdsl.kernels.gemm import copy_tiles, multiply_tiles
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product, Work
@@ -100,7 +100,7 @@ SCALES = {"tensors": Scales, "rows": RowScales, "blocks": BlockScales}
 KERNELS = ScaledKernels(scaled_kernel, scaled_ragged_kernel)
 
 
-@public
+@public_group
 def scaled_gemm(
     a: Any, b: Any, scale_a: Any, scale_b: Any, *, out: Any = None, config: GemmConfig | None = None
 ) -> Any:
@@ -118,7 +118,7 @@ def scaled_gemm(
     return run(KERNELS, None, a, b, scale_a, scale_b, None, out, config)
 
 
-@public
+@public_group
 def scaled_gemm_ragged(
     a: Any,
     b: Any,
@@ -140,7 +140,7 @@ def scaled_gemm_ragged(
     return run(KERNELS, "ragged", a, b, scale_a, scale_b, offsets, out, config)
 
 
-@public
+@public_group
 def scaled_gemm_masked(
     a: Any,
     b: Any,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptxdsl import ir
+from ptxdsl.errors import public
 from ptxdsl.trace import literal
 from ptxdsl.trace.builder import current
 from ptxdsl.trace.instruction import Source, shown
@@ -19,6 +20,7 @@ CONSTANT_BYTES = 64 * 1024  # of constant memory that a module can declare
 LOCAL_BYTES = 512 * 1024  # of local memory that a thread has
 
 
+@public
 def local(element: Type, layout: Any, *, align: int | None = None, name: str | None = None) -> ArrayView:
     """An array of the thread's own, for indices that are known in the kernel only; it lies in local memory.
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from ptxdsl import ir
 from ptxdsl.driver import Late
-from ptxdsl.errors import LayoutError
+from ptxdsl.errors import LayoutError, called_elsewhere, public
 from ptxdsl.isa.operand import Operand, Problem
 from ptxdsl.trace import literal, operators
 from ptxdsl.trace.builder import Builder, current, is_name
@@ -450,6 +450,15 @@ def layout_of(layout: Any) -> tuple[Any, bool]:
     return layouts.Layout(tuple(shape), tuple(reversed(strides))), True
 
 
+_ARRAYS = {
+    "dtype": "it is the first argument: pd.shared(f32, (16, 16))",
+    "type": "it is the first argument: pd.shared(f32, (16, 16))",
+    "shape": "it is the second argument, a shape or a layout: pd.shared(f32, (16, 16))",
+    "size": "it is the second argument, a shape or a layout: pd.shared(f32, 256)",
+}
+
+
+@public
 def view(pointer: PointerValue, layout: Any) -> ArrayView:
     """The memory at a pointer, found by coordinates through a layout or a row-major shape."""
     if not isinstance(pointer, PointerValue):
@@ -479,6 +488,8 @@ def element_of(element: object, what: str) -> Type:
     return element
 
 
+@public
+@called_elsewhere(**_ARRAYS)
 def shared(element: Type, layout: Any, *, align: int | None = None, name: str | None = None) -> ArrayView:
     """An array in shared memory with room for all offsets of a layout, or of a row-major shape.
 
@@ -516,6 +527,7 @@ def variable_name(builder: Builder, name: str | None, otherwise: str, *, is_glob
     return builder.unique_global(hint) if is_global else builder.unique(hint)
 
 
+@public
 def dynamic_shared(element: Type, layout: Any = None, *, align: int | None = None) -> ArrayView:
     """An array in the shared memory whose size is given at launch; several lie one behind the other.
 

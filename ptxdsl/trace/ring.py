@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from ptxdsl.errors import called_elsewhere, public_class
 from ptxdsl.isa.cluster_size import clusters_of
 from ptxdsl.isa.mbarrier import MOST as MOST_BYTES
 from ptxdsl.trace import control
@@ -55,6 +56,13 @@ class Position:
             self.parity.set((self.parity + rounds) & 1)
 
 
+@public_class
+@called_elsewhere(
+    num_stages="it is the first argument: pd.Ring(4, …)",
+    depth="it is the first argument: pd.Ring(4, …)",
+    bytes="it is `stage_bytes=` here",
+    tx_count="it is `stage_bytes=` here",
+)
 class Ring:
     """Stages that one role fills and another one reads, in the same order, each as far ahead as there are stages.
 

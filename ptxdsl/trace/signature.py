@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, NoReturn
 
 from ptxdsl.errors import Error, Location, TraceError
 from ptxdsl.trace.captured import attributes_of
 from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, leaves, passable, ptx_name
-from ptxdsl.types import Pointer, pred
+from ptxdsl.types import Pointer, meant_annotation, nearest_type, pred
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class KernelSignature:
             raise TraceError(
                 f"{annotated}, which no {self.noun} takes",
                 at=place_of(self.function),
-                help="derive a class from it, and annotate its fields" if type is Parameters else _PASSABLE,
+                help="derive a class from it, and annotate its fields" if type is Parameters else _help(name, type),
             )
         return type  # type: ignore[no-any-return]
 
@@ -105,16 +105,24 @@ class KernelSignature:
     def _resolve(self, name: str, text: str, constants: Mapping[str, object]) -> Any:
         """An annotation that is text, as `from __future__ import annotations` makes them all."""
         try:
-            return eval(text, self.function.__globals__, {**self.scope, **constants})
+            value = eval(text, self.function.__globals__, {**self.scope, **constants})
+        except SyntaxError:
+            self._refuse_text(name, text, "is no expression of Python")
         except Error as why:
             message = f"{_annotated(name)} of {self.noun} `{self.function.__name__}`: {why.message}"
             raise TraceError(message, at=place_of(self.function), help=why.help) from None
         except Exception as why:
-            raise TraceError(
-                f"the annotation `{text}` of {_annotated(name)} cannot be resolved: {type(why).__name__}: {why}",
-                at=place_of(self.function),
-                help="it may name types, what is known where the kernel is defined, and the kernel's constants",
-            ) from None
+            self._refuse_text(name, text, f"cannot be resolved: {type(why).__name__}: {why}")
+        return self._resolve(name, value, constants) if isinstance(value, str) else value  # a text within a text
+
+    def _refuse_text(self, name: str, text: str, why: str) -> NoReturn:
+        near = meant_annotation(text)
+        help = "it may name types, what is known where the kernel is defined, and the kernel's constants"
+        raise TraceError(
+            f"the annotation `{text}` of {_annotated(name)} {why}",
+            at=place_of(self.function),
+            help=f"did you mean `{name}: {near}`?" if near else help,
+        ) from None
 
     @property
     def _annotations(self) -> list[Any]:
@@ -142,7 +150,20 @@ class KernelSignature:
     def depends_on_constants(self) -> bool:
         """Whether annotations name constants, so that they are known only when these are."""
         texts = [text for text in self._annotations if isinstance(text, str)]
-        return any(set(compile(text, "annotation", "eval").co_names) & self.constants.keys() for text in texts)
+        return any(_names_in(text) & self.constants.keys() for text in texts)
+
+
+def _help(name: str, annotation: Any) -> str:
+    near = nearest_type(annotation)
+    return f"did you mean `{name}: {near}`?" if near is not None and passable(near) else _PASSABLE
+
+
+def _names_in(text: str) -> set[str]:
+    """The names that an annotation reads; none of what is refused when it is resolved."""
+    try:
+        return set(compile(text, "annotation", "eval").co_names)
+    except SyntaxError:
+        return set()
 
 
 def _annotated(name: str) -> str:

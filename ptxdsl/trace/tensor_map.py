@@ -9,7 +9,7 @@ from operator import floordiv
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl.driver import Late
-from ptxdsl.errors import TraceError, here
+from ptxdsl.errors import TraceError, called_elsewhere, here, public_class
 from ptxdsl.isa.tensor_map import (
     ALIASES,
     CORNER_BITS,
@@ -39,6 +39,13 @@ ROWS_OF_SWIZZLE = 8  # after so many spans of its size a swizzle repeats
 SWIZZLE_SHIFT = 3
 
 
+@public_class
+@called_elsewhere(
+    dtype="it is the first argument: pd.TensorMap(bf16, (128, 64))",
+    type="it is the first argument: pd.TensorMap(bf16, (128, 64))",
+    shape="a map has the box that a copy takes, `box=`; the shape is that of the array at the launch",
+    tile="it is `box=` here, what a copy takes; pd.TensorMap.tiled makes a map for tiles of several boxes",
+)
 @dataclass(frozen=True, slots=True, init=False)  # whose frame would not be the user's line
 class TensorMap:
     """A kernel parameter for an array that TMA copies in boxes: `a: pd.TensorMap(bf16, (128, 64), swizzle=128)`.

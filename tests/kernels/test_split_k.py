@@ -274,7 +274,8 @@ REFUSED = {
         {"schedule": "stream-k"},
         "GemmConfig: schedule is 'stream-k'; it takes a threadblock swizzle of GEMM, a PersistentScheduler or a "
         "StreamKThreadblockSwizzle of ptxdsl.schedule",
-        None,
+        "it is an object: `from ptxdsl.schedule import StreamKThreadblockSwizzle`, "
+        "schedule=StreamKThreadblockSwizzle()",
     ),
     "a list of schedules": (
         {"schedule": [SplitKIdentityThreadblockSwizzle(1)]},

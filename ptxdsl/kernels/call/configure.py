@@ -174,7 +174,10 @@ def narrower(out: Matrix | Matrices, c: Matrix | Matrices | None, columns: Any) 
 def check_is_config(config: object) -> None:
     """Raises LaunchError for what is no configuration; None is for one that is chosen."""
     if config is not None and not isinstance(config, GemmConfig):
-        raise LaunchError(f"`config` is {config!r}", help="pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32))")
+        help = "pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32))"
+        if isinstance(config, str):
+            help += ', or None to have it chosen; gemm and grouped products take "tune" too, which times tiles'
+        raise LaunchError(f"`config` is {config!r}", help=help)
 
 
 def check_is_bool(name: str, value: object) -> None:

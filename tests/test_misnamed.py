@@ -1,0 +1,207 @@
+"""Calls with arguments that a function of ours does not have: the full text of each refusal."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl import errors, f32
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.conv import conv2d
+from ptxdsl.kernels.conv_gradients import conv2d_wgrad
+from ptxdsl.kernels.gemm import gemm
+from ptxdsl.kernels.grouped import grouped_gemm
+from ptxdsl.schedule import PersistentScheduler
+from tests.tracing import source_kernel
+
+A = np.zeros((4, 4), np.float16)
+GEMM = "it takes a, b, c, out, alpha, beta, config, schedule, split_k, reduction, epilogue and operands"
+CONV = "it takes x, w, pad, stride, dilation, out, config, epilogue, operands, schedule, split_k and reduction"
+CONFIG = "it takes tile, warp, stages, schedule, split_k, reduction, atom, swap_ab, pingpong and epilogue"
+KERNEL = "it takes function, reqntid, max_threads, min_blocks, cluster and arch"
+RING = "it takes stages, stage_bytes, producers, consumers, each and cluster"
+CALLS = {
+    "misspelt": (lambda: gemm(A, A, epilog=abs), f"gemm takes no `epilog`; {GEMM}", "did you mean `epilogue`?"),
+    "a bias": (
+        lambda: gemm(A, A, bias=A[0]),
+        f"gemm takes no `bias`; {GEMM}",
+        "gemm(…, epilogue=add, operands=[per_column(bias)]) adds one; both are in ptxdsl.kernels.epilogue",
+    ),
+    "an activation": (
+        lambda: gemm(A, A, activation="relu"),
+        f"gemm takes no `activation`; {GEMM}",
+        "it is the epilogue: gemm(…, epilogue=relu), with relu of ptxdsl.kernels.epilogue or one of yours",
+    ),
+    "nothing near": (lambda: gemm(A, A, zzz=1), f"gemm takes no `zzz`; {GEMM}", None),
+    "too few": (lambda: gemm(A), f"gemm lacks `b`; {GEMM}", None),
+    "too many": (
+        lambda: gemm(A, A, A, A),
+        "gemm takes 3 arguments by their places; 4 given",
+        f"name those behind `c`; {GEMM}",
+    ),
+    "twice": (lambda: gemm(A, A, a=A), "gemm has `a` twice, by its place and by its name", None),
+    "the padding of torch": (
+        lambda: conv2d(A, A, padding=1),
+        f"conv2d takes no `padding`; {CONV}",
+        "it is `pad=` here: one number, or one for height and one for width",
+    ),
+    "of a gradient": (
+        lambda: conv2d_wgrad(A, A, (1, 1), padding=1),
+        "conv2d_wgrad takes no `padding`; it takes dy, x, window, pad, stride, dilation, out and config",
+        "it is `pad=` here: one number, or one for height and one for width",
+    ),
+    "of a group": (
+        lambda: grouped_gemm([A], [A], blance="k"),
+        "grouped_gemm takes no `blance`; it takes a, b, c, out, alpha, beta, schedule, config, sort and balance",
+        "did you mean `balance`?",
+    ),
+    "of a configuration": (
+        lambda: GemmConfig(warps=4),
+        f"GemmConfig takes no `warps`; {CONFIG}",
+        "it follows from `tile` and `warp`: tile=(128, 128, 32) by warp=(64, 64) is 4 warps",
+    ),
+    "of a decorator": (lambda: pd.kernel(arc="sm_90a"), f"pd.kernel takes no `arc`; {KERNEL}", "did you mean `arch`?"),
+    "a launch bound": (
+        lambda: pd.kernel(num_warps=4),
+        f"pd.kernel takes no `num_warps`; {KERNEL}",
+        "it is `reqntid=` here, the threads of a block: @pd.kernel(reqntid=128), launched as k[grid, 128](…)",
+    ),
+    "of a tensor map": (
+        lambda: pd.TensorMap(f32, (8, 8), swizzling=32),
+        "pd.TensorMap takes no `swizzling`; it takes element, box, swizzle, fill, l2_promotion and interleave",
+        "did you mean `swizzle`?",
+    ),
+    "of a ring": (
+        lambda: source_kernel("pd.Ring(2, stage_byte=64, consumers=32)").ptx(),
+        f"pd.Ring takes no `stage_byte`; {RING}",
+        "did you mean `stage_bytes`?",
+    ),
+    "of an array": (
+        lambda: source_kernel("pd.shared(dtype=f32, shape=4)").ptx(),
+        "pd.shared takes no `dtype`; it takes element, layout, align and name",
+        "it is the first argument: pd.shared(f32, (16, 16))",
+    ),
+}
+
+
+@pytest.mark.parametrize("call, message, help", CALLS.values(), ids=CALLS)
+def test_a_call_that_a_function_does_not_take_names_what_it_takes(call, message, help):
+    with pytest.raises(pd.CallError) as refused:
+        call()
+    assert (refused.value.message, refused.value.help) == (message, help)
+    assert isinstance(refused.value, TypeError)
+    assert refused.value.at.text.strip()
+
+
+def test_the_whole_text():
+    with pytest.raises(TypeError) as refused:
+        gemm(A, A, epilog=abs)
+    at = refused.value.at
+    assert str(refused.value) == (
+        f"gemm takes no `epilog`; {GEMM}\n"
+        f"  test_misnamed.py:{at.line} | gemm(A, A, epilog=abs)\n"
+        f"  {' ' * len(f'test_misnamed.py:{at.line}')}   ^^^^^^^^^^^^^^^^^^^^^^\n"
+        "  help: did you mean `epilogue`?"
+    )
+
+
+def test_a_type_error_from_inside_of_a_function_stays_what_it_was():
+    @errors.public
+    def inside():
+        len(3)
+
+    with pytest.raises(TypeError, match=re.escape("object of type 'int' has no len()")) as raised:
+        inside()
+    assert not isinstance(raised.value, pd.Error)
+
+
+def test_classes_keep_their_signatures():
+    assert list(inspect.signature(GemmConfig).parameters)[:3] == ["tile", "warp", "stages"]
+    assert GemmConfig(stages=3) == GemmConfig(stages=3) != GemmConfig()
+
+
+CONFIGS = {
+    "an atom": (
+        {"atom": "wgma"},
+        'atom is \'wgma\'; it takes the name of a tensor core instruction, "wgmma", or "" for the usual one',
+        'did you mean "wgmma"?',
+    ),
+    "one stage": (
+        {"stages": 1},
+        "stages is 1; the ring takes 2 or more",
+        "with one stage no copy could be under way while tensor cores read: 3 to 6 are usual",
+    ),
+    "a schedule by its name": (
+        {"schedule": "persistent"},
+        "schedule is 'persistent'; it takes a threadblock swizzle of GEMM, a PersistentScheduler or a "
+        "StreamKThreadblockSwizzle of ptxdsl.schedule",
+        "it is an object: `from ptxdsl.schedule import PersistentScheduler`, schedule=PersistentScheduler()",
+    ),
+    "a reduction": (
+        {"reduction": "serail"},
+        'reduction is \'serail\'; it takes "serial", "parallel", "scatter" or "cluster"',
+        'did you mean "serial"?',
+    ),
+}
+
+
+@pytest.mark.parametrize("fields, message, help", CONFIGS.values(), ids=CONFIGS)
+def test_what_is_no_configuration_says_what_was_meant(fields, message, help):
+    with pytest.raises(pd.LaunchError) as refused:
+        GemmConfig(**fields)
+    assert (refused.value.message, refused.value.help) == (f"GemmConfig: {message}", help)
+
+
+def test_the_schedule_that_is_named_is_one():
+    assert GemmConfig(schedule=PersistentScheduler()).tile_schedule
+
+
+def test_a_configuration_by_a_name_says_which_there_are():
+    with pytest.raises(pd.LaunchError) as refused:
+        gemm(A, A, config="tuned")
+    assert refused.value.message == "`config` is 'tuned'"
+    assert refused.value.help == (
+        "pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32)), or None to have it chosen; gemm and grouped products "
+        'take "tune" too, which times tiles'
+    )
+
+
+NO_EXPRESSION = "the annotation `{}` of parameter `x` is no expression of Python"
+UNKNOWN = "the annotation `{0}` of parameter `x` cannot be resolved: NameError: name '{0}' is not defined"
+ANNOTATIONS = {
+    "'f32*'": (NO_EXPRESSION.format("f32*"), "did you mean `x: ptr[f32]`?"),
+    "'const float *'": (NO_EXPRESSION.format("const float *"), "did you mean `x: ptr[f32]`?"),
+    "'*fp16'": (NO_EXPRESSION.format("*fp16"), "did you mean `x: ptr[f16]`?"),
+    "'unsigned int'": (NO_EXPRESSION.format("unsigned int"), "did you mean `x: u32`?"),
+    "'i32'": (UNKNOWN.format("i32"), "did you mean `x: s32`?"),
+    "'so so'": (
+        NO_EXPRESSION.format("so so"),
+        "it may name types, what is known where the kernel is defined, and the kernel's constants",
+    ),
+    "float": ("parameter `x` of kernel `k` is annotated <class 'float'>, which no kernel takes", "did you mean `x: f32`?"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("annotation", ANNOTATIONS)
+def test_an_annotation_as_others_write_it_says_what_it_is_here(annotation):
+    with pytest.raises(pd.TraceError) as refused:
+        source_kernel("pass", f"x: {annotation}")
+    assert (refused.value.message, refused.value.help) == ANNOTATIONS[annotation]
+
+
+ROUNDED = {
+    "fma.f32(x[0], x[1], x[2])": "did you mean `fma.rn.f32` or `fma.rz.f32` or `fma.rp.f32`?",
+    "div.f32(x[0], x[1])": "did you mean `div.rn.f32` or `div.rz.f32` or `div.rp.f32`?",
+    "sqrt.f32(x[0])": "did you mean `sqrt.rn.f32` or `sqrt.rz.f32` or `sqrt.rp.f32`?",
+}
+
+
+@pytest.mark.parametrize("call", ROUNDED)
+def test_a_mnemonic_without_its_rounding_names_that_to_nearest_first(call):
+    with pytest.raises(pd.VerifyError) as refused:
+        source_kernel(f"y = pd.ptx.{call}").ptx()
+    assert refused.value.help == ROUNDED[call]

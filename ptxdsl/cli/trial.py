@@ -20,7 +20,7 @@ from ptxdsl.cli.process import UsageError
 from ptxdsl.driver import call
 from ptxdsl.errors import Error
 from ptxdsl.kernels.call.configure import Choice
-from ptxdsl.kernels.call.gemm import traits_of
+from ptxdsl.kernels.call.plan import traits_of
 from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm

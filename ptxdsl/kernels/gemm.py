@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any, Literal
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.gemm import NO_OPERANDS, Kernels, run
+from ptxdsl.kernels.call.gemm import NO_OPERANDS, run
+from ptxdsl.kernels.call.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.elsewhere import public_gemm
 from ptxdsl.kernels.product.product import Index, Work
@@ -95,8 +96,7 @@ def multiply(ring: CpAsyncRing, copies: Copies, mma: WarpMma, iterations: Index)
 @pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
 def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
     """The same on sm_90a: one thread copies; warpgroups multiply 64 rows of a tile, or a tile in turns, and store."""
-    memory, tiling = SharedTiles(traits), traits.tiling
-    ring = tile_ring(traits)
+    memory, ring, tiling = SharedTiles(traits), tile_ring(traits), traits.tiling
     products = tensor_products_of(p, traits)
     scene = Scene(products, p.schedule, traits.sums, memory.staging, ahead=True, exchange=memory.exchange)
     begin(*tensors_of(p, traits))

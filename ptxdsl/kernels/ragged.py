@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import s32, s64, u32
-from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.groups.ragged import run
+from ptxdsl.kernels.call.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.elsewhere import public_group
 from ptxdsl.kernels.gemm import compute, copy_tile, multiply_tiles

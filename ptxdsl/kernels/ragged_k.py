@@ -10,8 +10,8 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import s64, u32
-from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.groups.ragged_k import run
+from ptxdsl.kernels.call.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.elsewhere import public_group
 from ptxdsl.kernels.gemm import compute

@@ -7,7 +7,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.configure import Choice
-from ptxdsl.kernels.call.gemm import plan_of
+from ptxdsl.kernels.call.plan import plan_of
 from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d

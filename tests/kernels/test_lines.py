@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ptxdsl.arrays import strided
-from ptxdsl.kernels.call import gemm as call
+from ptxdsl.kernels.call import plan as call
+from ptxdsl.kernels.call import selection
 from ptxdsl.kernels.call.configure import Choice
 from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
@@ -30,8 +31,8 @@ def hopper(monkeypatch):
 @pytest.fixture
 def copied(monkeypatch):
     """Where any product is said to take less time with copies."""
-    monkeypatch.setattr(call, "_time_by_warps", lambda *_: (inf, GemmConfig()))
-    monkeypatch.setattr(call, "choose_product", lambda *_: SMALL)
+    monkeypatch.setattr(selection.Selection, "_by_warps", lambda _: (inf, GemmConfig()))
+    monkeypatch.setattr(selection, "choose_product", lambda *_: SMALL)
 
 
 @pytest.mark.parametrize("type", [f16, f32, s8], ids=str)

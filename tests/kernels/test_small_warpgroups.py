@@ -10,7 +10,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.configure import Choice
-from ptxdsl.kernels.call.gemm import traits_of
+from ptxdsl.kernels.call.plan import traits_of
 from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.rates import DEFAULT, known

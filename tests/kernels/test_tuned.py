@@ -9,7 +9,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import config as settings
 from ptxdsl.assemble import cache
-from ptxdsl.kernels.call import gemm as calls
+from ptxdsl.kernels.call import gemm as call
 from ptxdsl.kernels.call import tuned as tuning
 from ptxdsl.kernels.call.configure import Choice
 from ptxdsl.kernels.call.groups import grouped as grouped_calls
@@ -17,7 +17,9 @@ from ptxdsl.kernels.call.groups import ragged as ragged_calls
 from ptxdsl.kernels.call.groups.group import group_of
 from ptxdsl.kernels.call.launching import workspace
 from ptxdsl.kernels.call.launching.memory import CALLS
+from ptxdsl.kernels.call.plan import traits_of
 from ptxdsl.kernels.call.problem import problem_of
+from ptxdsl.kernels.call.selection import Selection
 from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
@@ -36,15 +38,15 @@ def halves(*shape):
 
 def candidates(m, n, k, choice=None):
     problem = problem_of(halves(m, k), halves(k, n), None, None, 0.0).row_major
-    return calls.candidates_of(problem, choice or Choice())
+    return Selection(problem, choice or Choice()).candidates()
 
 
 class TestCandidates:
     def test_of_a_product_they_have_the_choice_of_the_model(self):
         for shape in ((4096, 4096, 4096), (64, 4096, 4096), (300, 200, 100)):
             problem = problem_of(halves(shape[0], 64), halves(64, shape[1]), None, None, 0.0).row_major
-            tiles = {config.tile for config in tuning.promising(calls.candidates_of(problem, Choice()))}
-            chosen = calls.traits_of(problem, Choice()).tiling
+            tiles = {config.tile for config in tuning.promising(Selection(problem, Choice()).candidates())}
+            chosen = traits_of(problem, Choice()).tiling
             assert chosen.tile in tiles
             assert 1 < len(tiles) <= tuning.MOST
 
@@ -196,8 +198,8 @@ class TestThroughTheDriver:
 
     def test_what_is_read_and_written_is_not_written_while_tuning(self, cuda, monkeypatch):
         outputs, a, b, out = [], Tensor(64, 64), Tensor(64, 96), Tensor(64, 96)
-        monkeypatch.setattr(calls, "run", lambda kernels, a, b, c, out, *others: outputs.append(out))
-        monkeypatch.setattr(calls, "tuned", lambda name, described, place, timed, run_with, text: run_with(SMALL))
+        monkeypatch.setattr(call, "run", lambda kernels, a, b, c, out, *others: outputs.append(out))
+        monkeypatch.setattr(call, "tuned", lambda name, described, place, timed, run_with, text: run_with(SMALL))
         gemm(a, b, out, out=out, beta=1.0, config="tune")
         gemm(a, b, Tensor(64, 96), out=out, beta=1.0, config="tune")
         assert outputs == [None, out]

@@ -9,7 +9,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.configure import Choice
-from ptxdsl.kernels.call.gemm import traits_of
+from ptxdsl.kernels.call.plan import traits_of
 from ptxdsl.kernels.call.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column, relu

@@ -12,13 +12,18 @@ from ptxdsl import Parameters, config
 from ptxdsl.arrays import HOST, AddressTable
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.configure import facts, narrower
+from ptxdsl.kernels.call import scheduled
+from ptxdsl.kernels.call.configure import Choice, configure, facts, narrower
 from ptxdsl.kernels.call.groups.group import Matrices, ProblemGroup, group_of
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of_lists
 from ptxdsl.kernels.call.launching.residency import prepared
-from ptxdsl.kernels.call.lists import ProblemTable, Send, TableSender
+from ptxdsl.kernels.call.launching.workspace import is_kept
+from ptxdsl.kernels.call.lists import ProblemTable, Send, TableSender, list_launch, lists_given
 from ptxdsl.kernels.call.matrix import Matrix, array_argument
+from ptxdsl.kernels.call.plan import check_factors, check_hashable
 from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.call.scheduled import Scheduled
+from ptxdsl.kernels.call.selection import Selection
 from ptxdsl.kernels.call.values import gemm_values
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.traits.parameters import BATCHES
@@ -52,31 +57,27 @@ class ListedBatch:
         widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, columns)
         return facts(a, b, c, out, widths, in_place=self.group.in_place, batches="listed")
 
-    def launch(
-        self, kernel: Kernel, scheduled: Scheduled, alpha: float, beta: float
-    ) -> tuple[ProblemTable, Send] | None:
+    def launch(self, kernel: Kernel, planned: Scheduled, alpha: float, beta: float) -> tuple[ProblemTable, Send] | None:
         """Launches the kernel of a schedule; on a GPU, gives the table of addresses and what launches with another."""
         addresses = np.stack([operand.pointers for operand in self.group.operands]).view(np.uint64)
         device, stream = self.group.device_stream
-        threads, traits = scheduled.traits.threads, scheduled.traits
+        threads, traits = planned.traits.threads, planned.traits
         if device is None:
-            kernel[scheduled.grid, threads](
-                self._values(scheduled, (alpha, beta), self._table(addresses)), traits=traits
-            )
+            kernel[planned.grid, threads](self._values(planned, (alpha, beta), self._table(addresses)), traits=traits)
             return None
-        handle = prepared(kernel, scheduled.grid, threads, device, traits=traits)
+        handle = prepared(kernel, planned.grid, threads, device, traits=traits)
 
         def arguments(address: int, factors: tuple[float, ...], stream: int) -> list[Any]:
-            return [*self._values(scheduled, factors, address).flat]
+            return [*self._values(planned, factors, address).flat]
 
         send = TableSender(handle, device, lambda rows: (rows.T,), arguments)
         send(addresses.T, (alpha, beta), stream)
         return ProblemTable(addresses.T, (0, 1, 2, 3)), send
 
-    def _values(self, scheduled: Scheduled, factors: tuple[float, ...], table: Any) -> Parameters:
+    def _values(self, planned: Scheduled, factors: tuple[float, ...], table: Any) -> Parameters:
         """The parameters of the kernel."""
         return gemm_values(
-            self.problem, scheduled, (factors[0], factors[1]), BATCHES["listed"](count=self.count, table=table)
+            self.problem, planned, (factors[0], factors[1]), BATCHES["listed"](count=self.count, table=table)
         )
 
     def _table(self, addresses: np.ndarray) -> AddressTable:
@@ -150,3 +151,38 @@ def _first(operand: Matrices) -> Matrix:
     rows, columns = operand.shapes[0].tolist()
     stride, count = int(operand.strides[0]), len(operand.shapes)
     return Matrix(operand.name, operand.owners[0], operand.array(0), (rows, columns), operand.major, stride, count)
+
+
+def run_lists(
+    kernel: Kernel,
+    lists: dict[str, Sequence[object]],
+    choice: Choice,
+    factors: tuple[float, float],
+    operands: Sequence[object],
+) -> Sequence[object]:
+    """out = alpha·a@b + beta·c of each matrix of the lists of a call. Returns the list of outputs."""
+    if operands:
+        raise LaunchError(
+            "operands of the epilogue are given, and the matrices are lists",
+            help="pass arrays of three dimensions, whose products all take the same operands",
+        )
+    listed = lists_given(lists["a"], lists["b"], lists.get("c"), lists.get("out"))
+    key = key_of_lists(kernel, (choice, factors[1] == 0), listed.lengths)
+    launched: Sequence[object] | None = CALLS.launch(key, listed.out, listed.arrays, factors)
+    if launched is not None:
+        return launched
+    batch = batch_of(lists, factors[1])
+    if batch is None:
+        return []
+    problem, (device, _) = batch.problem, batch.group.device_stream
+    check_hashable(choice.schedule)
+    selection = Selection(problem, choice, takes_warpgroups=False, all_operands=batch.facts)
+    traits = configure(selection.config(), batch.facts, device)
+    check_factors(factors, traits)
+    if problem.m and problem.n:
+        planned = scheduled.schedule(problem, traits, kernel)
+        sent = batch.launch(kernel, planned, *factors)
+        launch = sent and list_launch(batch.group, listed, *sent, planned.stream)
+        if launch and is_kept(device, planned.stream):
+            CALLS.keep(key, launch)
+    return lists.get("out", batch.group.out.owners)

@@ -22,12 +22,14 @@ from ptxdsl.kernels.call.convolutions.windows import (
     window_plan,
     window_traits,
 )
-from ptxdsl.kernels.call.gemm import Kernels, fused, may_take_warpgroups, traits_of
-from ptxdsl.kernels.call.gemm import plan_of as product_plan
+from ptxdsl.kernels.call.gemm import fused
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
-from ptxdsl.kernels.call.matrix import describe_type
+from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key
+from ptxdsl.kernels.call.matrix import ArrayArgument, describe_type
+from ptxdsl.kernels.call.plan import Kernels, traits_of
+from ptxdsl.kernels.call.plan import plan_of as product_plan
 from ptxdsl.kernels.call.problem import GemmProblem
+from ptxdsl.kernels.call.selection import Selection
 from ptxdsl.kernels.call.values import shared_values
 from ptxdsl.kernels.choose.conv import choose
 from ptxdsl.kernels.choose.conv_windows import BEGINNING, choose_windows, least_by_warps, packing_time
@@ -78,17 +80,13 @@ def run(
     if launched is not None:
         return launched
     choice = Choice(config, schedule, split_k, reduction, epilogue)
+
+    def work_out() -> tuple[ArrayArgument, LaunchPlan | None]:
+        problem = convolution_of(x, w, out, window(pad, stride, dilation), epilogue, operands)
+        return problem.product.out, chosen_plan(kernels, problem, choice)
+
     options = choice, repr((pad, stride, dilation)), *said
-    call = key_of(kernels, options, arrays)
-    if call:
-        launched = CALLS.launch(*call, arrays, ())
-        if launched is not None:
-            return launched
-    problem = convolution_of(x, w, out, window(pad, stride, dilation), epilogue, operands)
-    plan = chosen_plan(kernels, problem, choice)
-    if plan:
-        carry_out(plan, call, arrays, problem.product.out, brief=BriefKey(brief, config, epilogue))
-    return problem.product.out.owner
+    return carry_out(kernels, options, arrays, work_out, BriefKey(brief, config, epilogue))
 
 
 def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:
@@ -127,7 +125,7 @@ def _is_open(problem: Convolution, choice: Choice) -> bool:
     device, _ = product.device_stream
     if product.a.type in FP8:
         return target(device) == ARCH
-    return is_read_by_wgmma(product.a, product.b) and may_take_warpgroups(product, choice, device)
+    return is_read_by_wgmma(product.a, product.b) and Selection(product, choice).may_take_warpgroups
 
 
 def _check_type(problem: Convolution) -> None:

@@ -26,8 +26,8 @@ from ptxdsl.kernels.call.convolutions.problem import (
     window,
 )
 from ptxdsl.kernels.call.convolutions.windows import check_windows, window_facts, window_misfits
-from ptxdsl.kernels.call.launching.launches import carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
+from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key
 from ptxdsl.kernels.call.matrix import (
     WIDEST_ACCESS,
     ArrayArgument,
@@ -63,18 +63,23 @@ def run(
     launched = CALLS.launch(brief, (), arrays, ())
     if launched is not None:
         return launched
-    call = key_of(kernels, (config, *options), arrays)
-    problem = problem_of(dy, w, size, out, window(pad, 1, dilation))
+
+    def work_out() -> tuple[ArrayArgument, LaunchPlan | None]:
+        problem = problem_of(dy, w, size, out, window(pad, 1, dilation))
+        return problem.product.out, plan_of(kernels, problem, config)
+
+    return carry_out(kernels, (config, *options), arrays, work_out, BriefKey(brief, config))
+
+
+def plan_of(kernels: ConvolutionKernels, problem: Convolution, config: GemmConfig | None) -> LaunchPlan | None:
+    """The launch: `config` gives the tiles, else they are chosen."""
     device, _ = problem.product.device_stream
     check_target("conv2d_dgrad", device)
     check_windows(problem)
     check_by_wgmma("conv2d_dgrad", config)
     if config is None:
         _, config = choose_windows(window_facts(problem.sizes, problem.product), model_of(device))
-    plan = by_warpgroups(kernels, problem, Choice(config))
-    assert plan is not None
-    carry_out(plan, call, arrays, problem.product.out, brief=BriefKey(brief, config))
-    return problem.product.out.owner
+    return by_warpgroups(kernels, problem, Choice(config))
 
 
 @lru_cache(maxsize=1024)

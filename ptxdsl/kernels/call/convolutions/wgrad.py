@@ -28,9 +28,8 @@ from ptxdsl.kernels.call.convolutions.problem import (
     window,
 )
 from ptxdsl.kernels.call.convolutions.windows import check_windows, geometry_of, images_of, window_misfits
-from ptxdsl.kernels.call.gemm import facts_of, traits_of
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
+from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key
 from ptxdsl.kernels.call.matrix import (
     WIDEST_ACCESS,
     ArrayArgument,
@@ -40,7 +39,9 @@ from ptxdsl.kernels.call.matrix import (
     describe_types,
     empty,
 )
+from ptxdsl.kernels.call.plan import traits_of
 from ptxdsl.kernels.call.problem import GemmProblem, check_devices, check_written
+from ptxdsl.kernels.call.selection import facts_of
 from ptxdsl.kernels.call.values import shared_values
 from ptxdsl.kernels.choose.conv_wgrad import choose_wgrad
 from ptxdsl.kernels.choose.model import model_of
@@ -76,11 +77,12 @@ def run(
     launched = CALLS.launch(brief, (), arrays, ())
     if launched is not None:
         return launched
-    call = key_of(kernel, (config, said), arrays)
-    problem = problem_of(dy, x, shape, out, window(pad, stride, dilation))
-    plan = plan_of(kernel, problem, config)
-    carry_out(plan, call, arrays, problem.product.out, brief=BriefKey(brief, config))
-    return problem.product.out.owner
+
+    def work_out() -> tuple[ArrayArgument, LaunchPlan]:
+        problem = problem_of(dy, x, shape, out, window(pad, stride, dilation))
+        return problem.product.out, plan_of(kernel, problem, config)
+
+    return carry_out(kernel, (config, said), arrays, work_out, BriefKey(brief, config))
 
 
 @lru_cache(maxsize=1024)

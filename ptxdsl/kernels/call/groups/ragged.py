@@ -19,7 +19,6 @@ from ptxdsl.kernels.call.configure import (
     facts,
     settled,
 )
-from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
 from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
@@ -33,6 +32,7 @@ from ptxdsl.kernels.call.matrix import (
     empty,
     matrix,
 )
+from ptxdsl.kernels.call.plan import Kernels
 from ptxdsl.kernels.call.problem import check_devices
 from ptxdsl.kernels.call.tuned import TUNE, TUNED, described_arrays, keep, text_of, tuned, wants_tuning
 from ptxdsl.kernels.choose.grouped import (
@@ -112,18 +112,16 @@ def run(
         chosen = _tuned(kernels, form, arrays, bool(validate))
     else:
         chosen = settled(cast("GemmConfig | None", config))
-    call = key_of(kernels, (form, chosen, bool(validate)), arrays)
-    if call:
-        launched = CALLS.launch(*call, arrays, ())
-        if launched is not None:
-            return launched
-    groups = groups_of(form, a, b, sizes, out, index=index, out_index=out_index)
-    if validate:
-        check_values(form, groups.sizes, groups.shape[0])
-    if groups.out.array.size and groups.b.batches:
-        plan = plan_of(kernels, form, groups, traits_of(groups, form, chosen), bool(validate))
-        carry_out(plan, call, arrays, groups.out, brief=BriefKey(brief, config))
-    return groups.out.owner
+
+    def work_out() -> tuple[ArrayArgument, LaunchPlan | None]:
+        groups = groups_of(form, a, b, sizes, out, index=index, out_index=out_index)
+        if validate:
+            check_values(form, groups.sizes, groups.shape[0])
+        if not groups.out.array.size or not groups.b.batches:
+            return groups.out, None
+        return groups.out, plan_of(kernels, form, groups, traits_of(groups, form, chosen), bool(validate))
+
+    return carry_out(kernels, (form, chosen, bool(validate)), arrays, work_out, BriefKey(brief, config))
 
 
 def _tuned(kernels: Kernels, form: str, arrays: tuple[object, ...], validate: bool) -> GemmConfig | None:

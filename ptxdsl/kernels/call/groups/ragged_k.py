@@ -9,7 +9,6 @@ import numpy as np
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.configure import check_is_bool, check_mappable, configure, facts, settled
-from ptxdsl.kernels.call.gemm import Kernels
 from ptxdsl.kernels.call.groups.ragged import (
     Groups,
     check_output,
@@ -23,10 +22,18 @@ from ptxdsl.kernels.call.groups.ragged import (
     matrix_of_rank,
 )
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
+from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key
 from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import room, workspace
-from ptxdsl.kernels.call.matrix import Matrix, array_argument, check_input_types, describe_type, empty
+from ptxdsl.kernels.call.matrix import (
+    ArrayArgument,
+    Matrix,
+    array_argument,
+    check_input_types,
+    describe_type,
+    empty,
+)
+from ptxdsl.kernels.call.plan import Kernels
 from ptxdsl.kernels.call.problem import check_devices
 from ptxdsl.kernels.choose.grouped import choose_tiles, choose_warpgroup_tiles, of_groups
 from ptxdsl.kernels.choose.model import model_of
@@ -57,18 +64,16 @@ def run(
     if launched is not None:
         return launched
     chosen = settled(config)
-    call = key_of(kernels, (chosen, bool(validate)), arrays)
-    if call:
-        launched = CALLS.launch(*call, arrays, ())
-        if launched is not None:
-            return launched
-    groups = groups_of(a, b, offsets, out)
-    if validate:
-        check_values("ragged", groups.sizes, groups.a.shape[0])
-    if groups.out.array.size:
-        plan = plan_of(kernels, groups, traits_of(groups, chosen), bool(validate))
-        carry_out(plan, call, arrays, groups.out, brief=BriefKey(brief, config))
-    return groups.out.owner
+
+    def work_out() -> tuple[ArrayArgument, LaunchPlan | None]:
+        groups = groups_of(a, b, offsets, out)
+        if validate:
+            check_values("ragged", groups.sizes, groups.a.shape[0])
+        if not groups.out.array.size:
+            return groups.out, None
+        return groups.out, plan_of(kernels, groups, traits_of(groups, chosen), bool(validate))
+
+    return carry_out(kernels, (chosen, bool(validate)), arrays, work_out, BriefKey(brief, config))
 
 
 def groups_of(a: object, b: object, offsets: object, out: object) -> Groups:

@@ -12,7 +12,7 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.configure import check_mappable, configure, facts, settled
 from ptxdsl.kernels.call.groups.ragged import Groups, group_values, groups_of, in_boxes, is_boxed, most_tiles
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
+from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key
 from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_type, describe_types
@@ -90,19 +90,14 @@ def run(
     if launched is not None:
         return launched
     chosen = settled(config)
-    call = key_of(kernels, (form, chosen), arrays)
-    if call:
-        launched = CALLS.launch(*call, arrays, ())
-        if launched is not None:
-            return launched
-    if form is None:
-        written, plan = _plan_of_product(kernels.product, a, b, (scale_a, scale_b), out, chosen)
-    else:
+
+    def work_out() -> tuple[ArrayArgument, LaunchPlan | None]:
+        if form is None:
+            return _plan_of_product(kernels.product, a, b, (scale_a, scale_b), out, chosen)
         groups = groups_of(form, a, b, sizes, out, FP8)
-        written, plan = groups.out, _plan_of_groups(kernels.ragged, form, groups, (scale_a, scale_b), chosen)
-    if plan:
-        carry_out(plan, call, arrays, written, brief=BriefKey(brief, config))
-    return written.owner
+        return groups.out, _plan_of_groups(kernels.ragged, form, groups, (scale_a, scale_b), chosen)
+
+    return carry_out(kernels, (form, chosen), arrays, work_out, BriefKey(brief, config))
 
 
 def _plan_of_product(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -12,7 +12,7 @@ from ptxdsl import config
 from ptxdsl.arrays import HOST, Library, Strided, library_of, strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.launching.memory import ALIGNMENT, CALLS, BriefKey
+from ptxdsl.kernels.call.launching.memory import ALIGNMENT, CALLS, BriefKey, key_of
 from ptxdsl.kernels.call.launching.quick import written
 from ptxdsl.kernels.call.launching.replay import ArrayLaunch, KernelLaunch
 from ptxdsl.kernels.call.launching.residency import prepared, stream_of
@@ -124,15 +124,37 @@ class LaunchPlan:
 
 
 def carry_out(
+    kernels: object,
+    options: Hashable,
+    arrays: Sequence[object],
+    work_out: Callable[[], tuple[ArrayArgument, LaunchPlan | None]],
+    brief: BriefKey,
+    numbers: tuple[float, ...] = (),
+) -> Any:
+    """The output of a call of `kernels` with arrays, the output first: by a launch that was made before under all that
+    decides about it, else by the plan that `work_out` makes and checks now, which is remembered; without one there is
+    nothing to write."""
+    call = key_of(kernels, options, arrays)
+    if call:
+        out = CALLS.launch(*call, arrays, numbers)
+        if out is not None:
+            return out
+    argument, plan = work_out()
+    if plan:
+        _launch(plan, call, arrays, argument, numbers, brief)
+    return argument.owner
+
+
+def _launch(
     plan: LaunchPlan,
     call: tuple[Hashable, list[int]] | None,
     arrays: Sequence[object],
     out: ArrayArgument,
-    numbers: tuple[float, ...] = (),
-    brief: BriefKey | None = None,
+    numbers: tuple[float, ...],
+    brief: BriefKey,
 ) -> None:
     """Makes a launch, and remembers it where all arrays are of a library that says how they lie, on a GPU: by `brief`,
-    if there is such a key, as a function written for arrays like these."""
+    if that lasts, as a function written for arrays like these."""
     array_arguments = [argument for each in (*plan.before, plan) for argument in each.array_arguments.values()]
     device, stream = stream_of(*(argument.array for argument in array_arguments))
     if device is None or config.current().device == "emulator":
@@ -146,7 +168,7 @@ def carry_out(
         launch = replace(plan.for_others(actual, device, library), known=numbers)
         if launch.launch([out.array.pointer, *addresses[1:]], actual, numbers) is not None:
             CALLS.keep(key, launch)
-            if brief and brief.is_lasting and (quick := written(launch, addresses, arrays, library, brief.config)):
+            if brief.is_lasting and (quick := written(launch, addresses, arrays, library, brief.config)):
                 CALLS.keep(brief.key, quick)
             return
     plan.launch(device, stream)

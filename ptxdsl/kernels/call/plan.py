@@ -1,0 +1,101 @@
+"""From the checked arrays of a product to its launch: what its kernel is made for, and all that it is given."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call import scheduled
+from ptxdsl.kernels.call.configure import Choice, check_mappable, configure
+from ptxdsl.kernels.call.interleaved import interleaved
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
+from ptxdsl.kernels.call.problem import GemmProblem
+from ptxdsl.kernels.call.selection import Selection
+from ptxdsl.kernels.call.values import gemm_values
+from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.store.function import check_factor
+from ptxdsl.kernels.traits.traits import Traits
+
+
+class Kernels(NamedTuple):
+    """The kernels of a product, by the path that its traits are of."""
+
+    warps: Kernel
+    warpgroups: Kernel
+
+    def of(self, traits: Traits) -> Kernel:
+        return self.warpgroups if isinstance(traits, WarpgroupTraits) else self.warps
+
+
+def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tuple[float, float]) -> LaunchPlan | None:
+    """The launch of a row-major problem; None where there is nothing to write."""
+    check_hashable(choice.schedule)
+    problem, before, config = _with_lines(problem, choice)
+    traits = traits_of(problem, choice._replace(config=config), takes_warpgroups=True)
+    check_factors(factors, traits)
+    problem, traits = interleaved(problem, traits)
+    if not problem.m or not problem.n or problem.batches == 0:
+        return None
+    kernel = kernels.of(traits)
+    launch = scheduled.schedule(problem, traits, kernel)
+    values = gemm_values(problem, launch, factors)
+    stream = problem.device_stream[1] if before else launch.stream
+    constants = {"traits": launch.traits}
+    return LaunchPlan(kernel, launch.grid, traits.threads, values, constants, ("alpha", "beta"), stream, before)
+
+
+def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tuple[LaunchPlan, ...], GemmConfig | None]:
+    """The problem with copies of operands where that should take less time, the launches that make them, and the
+    configuration for them; else the problem as it is, and the configuration of the caller."""
+    selection = Selection(problem, choice)
+    copies = None if choice.config else selection.line_copies
+    config = selection.config_with(copies) if copies else None
+    return (*copies.carry_out(problem), config) if copies and config else (problem, (), choice.config)
+
+
+def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = False) -> Traits:
+    """What the kernel for a row-major problem is made for, on the sm_80 path unless it `takes_warpgroups`.
+
+    Raises LaunchError for what its GPU has not enough of.
+    """
+    selection = Selection(problem, choice, takes_warpgroups)
+    config, operands = selection.config(), selection.operands
+    if config.atom == WGMMA and _is_stored_in_boxes(problem, config):
+        operands = replace(operands, out_boxes=True)
+    shares_copies = _may_share_copies(problem, config)
+    traits = configure(config, operands, selection.device, takes_warpgroups, shares_copies)
+    if isinstance(traits, WarpgroupTraits):
+        check_mappable(problem.k, problem.a, problem.b)
+    return traits
+
+
+def _may_share_copies(problem: GemmProblem, config: GemmConfig) -> bool:
+    """Whether blocks of a cluster read the same columns of B, whatever their batch."""
+    return problem.batches is None or (config.tile_schedule.joins_batches and problem.b.batch_stride == 0)
+
+
+def _is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
+    """Whether tensor copies can store the output: what is staged is what is written."""
+    out = problem.out
+    is_whole = not config.swap_ab and config.tile_schedule.has_whole_tiles
+    c_comes_so = problem.c is None or (problem.c.major == "row" and problem.c.is_mappable)
+    beside = all(not operand.extra.is_matrix for operand in problem.operands)
+    return is_whole and c_comes_so and beside and out.type.bits == 16 and out.is_mappable
+
+
+def check_factors(factors: tuple[float, float], traits: Traits) -> None:
+    """Raises LaunchError for an alpha or beta that is no number of the type in which the output is computed."""
+    for name, number in zip(("alpha", "beta"), factors, strict=True):
+        check_factor(name, number, traits.scalar)
+
+
+def check_hashable(schedule: object) -> None:
+    """Raises LaunchError for what cannot be a schedule: these are values."""
+    if schedule.__hash__ is None:
+        raise LaunchError(
+            f"schedule is {schedule!r}; gemm takes one schedule, a value of ptxdsl.schedule",
+            help="such as IdentityThreadblockSwizzle(8), PersistentScheduler() or StreamKThreadblockSwizzle()",
+        )

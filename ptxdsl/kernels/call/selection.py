@@ -1,0 +1,210 @@
+"""Which tiles and which schedule a product gets: those that its caller chooses, else those that should take least."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.configure import Choice, are_mappable, facts, for_batches, is_read_by_wgmma, narrower
+from ptxdsl.kernels.call.interleaved import may_interleave
+from ptxdsl.kernels.call.lines import LineCopies, copies_of, takes_lines
+from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, describe_type
+from ptxdsl.kernels.call.problem import GemmProblem
+from ptxdsl.kernels.choose.gemm import choose, ranked
+from ptxdsl.kernels.choose.model import CostModel, candidate, model_of
+from ptxdsl.kernels.choose.warpgroup_products import (
+    ANY,
+    WHOLE,
+    Sharing,
+    choose_product,
+    ranked_products,
+    shares_split_lines,
+)
+from ptxdsl.kernels.choose.warpgroups import ProductFacts
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.product.operands import FP8, Operands
+from ptxdsl.kernels.sm90.tiling import ARCH
+from ptxdsl.kernels.tiles.choice import REDUCTIONS
+from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
+from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.runtime.dispatch import target
+from ptxdsl.schedule import StreamKThreadblockSwizzle
+from ptxdsl.types import f32
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What decides about the configuration of a row-major product: the arrays with their GPU, and what the caller says.
+
+    Unless it `takes_warpgroups`, the path of sm_90a is only for types that no other multiplies. Of lists, the facts are
+    those of `all_operands`, and the problem is the first of them.
+    """
+
+    problem: GemmProblem
+    choice: Choice
+    takes_warpgroups: bool = True
+    all_operands: Operands | None = None
+
+    @property
+    def device(self) -> int | None:
+        """The GPU of the arrays, None for host memory."""
+        return self.problem.device_stream[0]
+
+    @property
+    def arch(self) -> str:
+        return target(self.device)
+
+    @property
+    def model(self) -> CostModel:
+        return model_of(self.device)
+
+    @cached_property
+    def operands(self) -> Operands:
+        """What the arrays say of their kernel."""
+        return self.all_operands or facts_of(self.problem)
+
+    @property
+    def facts(self) -> ProductFacts:
+        """What the time on the sm_90a path depends on."""
+        problem, computes = self.problem, self.choice.epilogue is not None
+        split_lines = not problem.a.is_in_sectors, not problem.b.is_in_sectors
+        sizes = problem.m, problem.n, problem.k, problem.batches or 1
+        return ProductFacts(*sizes, self.operands, computes, split_lines, may_interleave(problem))
+
+    @property
+    def may_take_warpgroups(self) -> bool:
+        """Whether wgmma is for a call that does not ask for it: not for schedules of one's own, nor for float32, whose
+        low bits it cuts off: mma.sync gets them rounded."""
+        return self.sharing_said is not None and self.problem.a.type is not f32 and self.arch == ARCH
+
+    @property
+    def is_mappable(self) -> bool:
+        """Whether tensor copies can bring A and B as wgmma reads them."""
+        return are_mappable(self.problem.k, self.problem.a, self.problem.b)
+
+    @property
+    def sharing(self) -> Sharing:
+        """How blocks share K on the sm_90a path."""
+        return self.sharing_said or WHOLE
+
+    @property
+    def sharing_said(self) -> Sharing | None:
+        """What a caller says of how blocks share K; None for a TileSchedule, which says it itself and may be written
+        for one of the paths, and for what is no such value."""
+        schedule, slices = self.choice.schedule, 1 if self.choice.split_k is None else self.choice.split_k
+        way = self.choice.reduction or GemmConfig.reduction
+        if isinstance(schedule, TileSchedule) or type(slices) is not int or slices < 1 or way not in REDUCTIONS:
+            return None
+        if not self.choice.is_scheduled:
+            return ANY
+        if isinstance(schedule, StreamKThreadblockSwizzle):
+            return Sharing(blocks=schedule.resident_blocks)
+        if slices > 1 and way == "cluster" and slices > MOST_BLOCKS:
+            return None
+        return Sharing(slices, way) if slices > 1 else WHOLE
+
+    @cached_property
+    def line_copies(self) -> LineCopies | None:
+        """The copies of operands that tensor copies cannot address, or only slowly where clusters do not bring them;
+        None where there are none, or where wgmma is not for the call."""
+        problem = self.problem
+        if not self.may_take_warpgroups or not is_read_by_wgmma(problem.a, problem.b) or not takes_lines(problem):
+            return None
+        are_shared = not self.sharing.is_shared and shares_split_lines(self.facts, self.model)
+        copies = copies_of(problem, only_unmappable=are_shared)
+        return copies if copies.a or copies.b else None
+
+    def config_with(self, copies: LineCopies) -> GemmConfig | None:
+        """The configuration of wgmma with such copies; None where another path should take less time without."""
+        operands = replace(self.operands, a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS)
+        known = self.facts._replace(operands=operands, split_lines=copies.split(self.problem))
+        known = known._replace(interleaves=known.interleaves and not copies.a)
+        other = inf if self.problem.a.type in FP8 else self._by_warps()[0]
+        return choose_product(known, self.model, other - copies.time, self.sharing)
+
+    def config(self) -> GemmConfig:
+        """The configuration. Raises LaunchError for what is none, and for what a caller says of it that does not go."""
+        config = self.choice.of(self.choice.config or self._chosen())
+        if self.problem.batches is None:
+            return config
+        if config.split_k > 1:
+            raise LaunchError(
+                f"split_k is {config.split_k}, and the products are batches: each of them is computed by blocks of its "
+                "own",
+                help="leave split_k out, or call gemm for each of the batches",
+            )
+        return for_batches(config)
+
+    def candidates(self) -> list[tuple[float, GemmConfig]]:
+        """The configurations of both paths, with the microseconds that each should take; none where the choice of the
+        model may copy operands first, which no configuration says."""
+        problem, known = self.problem, []
+        if not problem.m or not problem.n or not problem.k or self.line_copies:
+            return []
+        if problem.a.type not in FP8:
+            m, n, k = self._shape
+            known += ranked(m, n, k, problem.a.type, self.arch, *self._lines, self._is_scheduled, self.model)
+        if self.may_take_warpgroups and self.is_mappable:
+            known += ranked_products(self.facts, self.model, self.sharing)
+        return known
+
+    def _chosen(self) -> GemmConfig:
+        if self.problem.a.type in FP8:
+            return self._of_fp8()
+        time, config = self._by_warps()
+        if not self.takes_warpgroups or not self.may_take_warpgroups or not self.is_mappable:
+            return config
+        return choose_product(self.facts, self.model, time, self.sharing) or config
+
+    def _by_warps(self) -> tuple[float, GemmConfig]:
+        """The best configuration of the sm_80 path, and the microseconds that it should take; it has no clusters."""
+        inputs, (width, along_k), model = self.problem.a.type, self._lines, self.model
+        config = choose(*self._shape, inputs, self.arch, width, along_k, self._is_scheduled, model=model)
+        sharing = self.sharing_said
+        if sharing is None or not sharing.is_shared:
+            return model.product(candidate(config, inputs), self._shape, width), config
+        if sharing.way == "cluster":
+            return inf, config
+        shared = self.choice._replace(epilogue=None).of(config)
+        return model.product(candidate(shared, inputs), self._shape, width), config
+
+    def _of_fp8(self) -> GemmConfig:
+        """That of types that wgmma alone multiplies. Raises LaunchError on GPUs that have it not."""
+        known, model = self.facts, self.model
+        config = choose_product(known, model, inf, self.sharing) or choose_product(known, model, inf, WHOLE)
+        if self.arch != ARCH or config is None:
+            raise LaunchError(
+                f"`a` and `b` are {describe_type(self.problem.a.type)}, which gemm multiplies on {ARCH}; "
+                f"the kernel is for {self.arch}",
+                help=f"convert them to float16 before; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
+            )
+        return config
+
+    @property
+    def _shape(self) -> tuple[int, int, int]:
+        """(M, N, K), with the rows of all batches."""
+        return self.problem.m * (self.problem.batches or 1), self.problem.n, self.problem.k
+
+    @property
+    def _lines(self) -> tuple[int, bool]:
+        """The bytes of the narrower copy on the sm_80 path, and whether A and B are contiguous along K."""
+        a, b = self.problem.a, self.problem.b
+        return min(a.widest(a.length), b.widest(b.length)), a.major == "row" and b.major == "column"
+
+    @property
+    def _is_scheduled(self) -> bool:
+        """Whether it is settled which blocks compute a tile."""
+        return self.choice.is_scheduled or self.problem.batches is not None
+
+
+def facts_of(problem: GemmProblem) -> Operands:
+    """What the arrays of a row-major problem say of their kernel."""
+    a, b, c, out = problem.a, problem.b, problem.c, problem.out
+    return facts(
+        a, b, c, out, (a.widest(a.length), b.widest(b.length), narrower(out, c, problem.n)),
+        in_place=problem.in_place,
+        batches="none" if problem.batches is None else "strided",
+        extras=tuple(operand.extra for operand in problem.operands),
+    )  # fmt: skip

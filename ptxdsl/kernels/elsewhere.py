@@ -43,6 +43,11 @@ def public_group(function: Callable[P, R]) -> Callable[P, R]:
     return public(called_elsewhere(**_PRODUCTS)(function))
 
 
+def public_ragged(function: Callable[P, R]) -> Callable[P, R]:
+    """Products of groups of rows, which have one."""
+    return public(called_elsewhere(**_PRODUCTS, **_epilogues("grouped_gemm_ragged"))(function))
+
+
 def public_convolution(function: Callable[P, R]) -> Callable[P, R]:
     groups = "there are none here: all channels meet all filters; call it for each group"
     return public(called_elsewhere(padding=_PADDED, groups=groups, **_epilogues("conv2d"))(function))

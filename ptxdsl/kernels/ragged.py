@@ -13,12 +13,13 @@ from typing import Any, Literal, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import s32, s64, u32
+from ptxdsl.kernels.call.gemm import NO_OPERANDS
 from ptxdsl.kernels.call.groups.ragged import run
 from ptxdsl.kernels.call.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.elsewhere import public_group
+from ptxdsl.kernels.elsewhere import public_group, public_ragged
 from ptxdsl.kernels.gemm import compute, copy_tile, multiply_tiles
-from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.operands import Extra, Operands
 from ptxdsl.kernels.product.product import Index, Product, ScatteredView, Tile, View, Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm80.copies import Copies, IndexedCopies, MatrixCopies
@@ -31,26 +32,17 @@ from ptxdsl.kernels.sm90.order import PingPongWalk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
-from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.sm90.traits import SHARE_ROWS, WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import TileTurns, ToldTiles, ToldWalk
+from ptxdsl.kernels.tiles.group_visitors import VISITORS, check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
 from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
-from ptxdsl.kernels.tiles.visitor import (
-    EVERY_LANE,
-    WARP,
-    DeviceVisitor,
-    Succeeding,
-    from_before,
-    from_lane,
-    prefix_max,
-)
-from ptxdsl.kernels.traits.parameters import ragged_parameters
+from ptxdsl.kernels.tiles.visitor import Succeeding
+from ptxdsl.kernels.traits.parameters import extra_values, ragged_parameters
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle, Serpentine
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
-from ptxdsl.trace.memory import PointerValue
-from ptxdsl.trace.value import Var
 
 USUAL = WarpTraits(schedule=AHEAD)
 HOPPER = WarpgroupTraits(operands=Operands(batches="strided"), schedule=AHEAD)
@@ -58,6 +50,7 @@ Matrices: TypeAlias = Callable[[Scalar, Scalar], tuple[Any, Any, Any]]
 """A, B and out of a group, given its number and which row of all is its first."""
 STRIPS = GroupedRowsThreadblockSwizzle(8)  # the tiles of a group: down the rows first, for what L2 still holds of B
 BLOCKS = 132  # at work together, on an H200
+SHARE_STEP = 16  # rows by which the shares of a group differ
 
 
 @pd.kernel
@@ -110,17 +103,19 @@ def warpgroup_ragged_kernel(
     halves = not gathers and tiling.consumers == 2 and tiling.rows_apart > 0
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
-        walk = groups_walk(p, traits, form, matrices, turns.taken, warpgroup=0 if halves else None)
+        walk = groups_walk(p, traits, form, matrices, turns.taken, 1, 0 if halves else None, traits.shares_rows)
         if gathers:
             gather_in_turn(ring, GatheredCopies(traits, memory, p.index, p.rows), walk, turns)
         else:
-            copies = (PieceCopies if traits.row_pieces else TensorCopies)(traits, memory)
+            copies = (PieceCopies if traits.piece else TensorCopies)(traits, memory)
             copy_in_turn(ring, copies, walk, turns)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer)
         tiles = told_walk(p, traits, matrices, turns, warpgroup=consumer.index if halves else None)
         if tiling.pingpong:
             compute_in_turns(ring, mma, store, PingPongWalk(traits, tiles, ring, store, consumer))
+        elif traits.shares_rows:
+            compute_shares(ring, mma, store, tiles)
         else:
             compute_rows(ring, mma, store, tiles, consumer)
 
@@ -234,6 +229,38 @@ def compute_in_turns(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, wa
     store.finish()
 
 
+def compute_shares(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk) -> None:
+    """As `gemm.compute_tiles` of tiles that have even shares of the rows of their groups: as many are multiplied. Each
+    number of rows has sums of its own, since wgmma would wait where products of several shapes shared them."""
+    for work in walk.tiles(started_elsewhere):
+        sums, begin_store, lower = Sums(mma.layout), partial(store.prepare, work), 0
+        for rows in heights(work.extents[0]):
+            with pd.if_((work.product.m > lower) & (work.product.m <= rows)):
+                share = multiply_tiles(ring, mma.of_rows(rows), work.iterations, begin_store)
+                for register, value in zip(sums.registers, share.registers, strict=False):
+                    register.set(value)
+            lower = rows
+        for part in walk.complete(work, sums):
+            store(part)
+    store.finish()
+
+
+def heights(tile_m: int) -> list[int]:
+    """Of how many rows there are products, for tiles with shares of a group: those of up to half of a tile wait for
+    their columns of B, and need not be told apart so well."""
+    return [*range(SHARE_ROWS, tile_m // 2 + 1, SHARE_ROWS), *range(tile_m // 2 + SHARE_STEP, tile_m + 1, SHARE_STEP)]
+
+
+def share_of(count: Scalar, down: Scalar, number: Index) -> tuple[Scalar, Scalar]:
+    """Where the tile of a number begins in a group of `count` rows that are dealt to so many, and how many it has."""
+    steps = ceil_div(count, SHARE_STEP)
+    each = steps // down
+    more = steps - each * down
+    begin = (number * each + pd.min(number, more)) * SHARE_STEP
+    rows = (each + pd.select(number < more, pd.cast(1, u32), 0)) * SHARE_STEP
+    return begin, pd.min(rows, count - begin)
+
+
 def multiply_rows(
     ring: pd.Ring, mma: WarpgroupMma, work: Work, consumer: pd.warpgroup, prepare: Callable[[], None]
 ) -> Sums:
@@ -271,12 +298,15 @@ def groups_walk(
     succeeding: Succeeding | None = None,
     alpha: Scalar | int = 1,
     warpgroup: Index | None = None,
+    shares: bool = False,
 ) -> VisitorWalk:
     """The tiles of all groups; `matrices` are A, B and out of a group, given which row of all is its first.
 
     For a `warpgroup` of two, 0 for the copies of both, what a group has of a tile at its end is halved where that is
     half of its rows at most: one has them of one column of tiles, the other of the next, as the second half of a tile
     that begins that many rows before. So all take the same time, and blocks that began together stay together.
+
+    With `shares` a tile is a product of its own, of an even share of the rows of its group.
     """
     tile_m, tile_n, tile_k = traits.tile
     across, iterations = ceil_div(p.n, tile_n), ceil_div(p.k, tile_k)
@@ -285,7 +315,11 @@ def groups_walk(
     def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:
         count, halved = visitor.size(group) - first, None
         if warpgroup is None:
-            coordinates = tile_of_group(traits, tile, ceil_div(count, tile_m), across)
+            down = ceil_div(count, tile_m)
+            coordinates = tile_of_group(traits, tile, down, across)
+            if shares:
+                begin, count = share_of(count, down, coordinates[0])
+                first, coordinates = first + begin, (pd.cast(0, u32), coordinates[1])
         else:
             whole = visitor.whole_tiles(count)
             halved = tile >= whole * across
@@ -295,7 +329,7 @@ def groups_walk(
             of_half = (tile - whole * across) * 2 + warpgroup
             coordinates = pd.select(halved, whole, row), pd.select(halved, of_half, column)
         a, b, out = matrices(group, first)
-        product = Product(count, p.n, p.k, a, b, out, out, alpha, 0)
+        product = Product(count, p.n, p.k, a, b, out, out, alpha, 0, beside_group(p, traits, group, first))
         return Work(product, coordinates, 0, iterations, traits.tile, halved=halved)
 
     return VisitorWalk(visitor, locate, traits.is_ahead)
@@ -319,10 +353,24 @@ def told_walk(
             second = pd.select(is_half, pd.cast(warpgroup, u32), 0)
             rows, first, column = rows + second * GROUP_ROWS, first - second * GROUP_ROWS, column + second
         a, b, out = matrices(group, first)
-        product = Product(rows, p.n, p.k, a, b, out, out, alpha, 0)
+        product = Product(rows, p.n, p.k, a, b, out, out, alpha, 0, beside_group(p, traits, group, first))
         return Work(product, (row, column), 0, iterations, traits.tile, halved=is_half)
 
     return ToldWalk(turns, locate)
+
+
+def beside_group(p: Any, traits: Traits, group: Scalar, first: Scalar) -> tuple[View, ...]:
+    """The operands of the epilogue of a group's rows, from the `first` one on."""
+
+    def of_group(extra: Extra, values: Any) -> View:
+        pointer = values.pointer
+        if extra.along == "m":
+            pointer = pointer + first.bitcast(s32)
+        elif extra.is_batched:
+            pointer = pointer + group.to(s64) * values.batch
+        return View(pointer, pd.cast(0, s64))
+
+    return tuple(map(of_group, traits.operands.extras, extra_values(p, traits.operands)))
 
 
 def tile_of_group(traits: Traits, number: Scalar, down: Index, across: Index) -> Tile:
@@ -356,132 +404,10 @@ def rows_of_out(p: Any, first: Scalar, group: Scalar, scatters: bool) -> View | 
     return ScatteredView(p.out.pointer, p.out.stride, numbers, p.rows - 1 - first, p.out_rows)
 
 
-class CountsVisitor(DeviceVisitor):
-    """Finds groups by how many rows of each count, s32. Its work is (group, tile, 0): each is a matrix of its own."""
-
-    def __init__(
-        self,
-        sizes: PointerValue,
-        groups: Scalar,
-        rows: Scalar,
-        tile: tuple[int, Scalar],
-        succeeding: Succeeding | None = None,
-        halves: bool = False,
-    ) -> None:
-        """`tile` is (rows of a tile, tiles across). With `halves` two tiles of which a group has half of the rows at
-        most may be one."""
-        self.sizes, self.most, self.tile = sizes, rows.to(s32), tile
-        self.paired = pd.var(u32, 0) if halves else None
-        super().__init__(groups, lambda group: self._tiles(self.size(group)), succeeding=succeeding)
-
-    def size(self, group: Scalar) -> Scalar:
-        """Of a group, between 0 and the rows that there are."""
-        return pd.min(pd.max(self.sizes[group], 0), self.most).to(u32)
-
-    def whole_tiles(self, rows: Scalar) -> Scalar:
-        """How many tiles of so many rows are not halved."""
-        tile_m, down = self.tile[0], ceil_div(rows, self.tile[0])
-        return down if self.paired is None else down - _has_half(rows, tile_m) * self.paired
-
-    def _tiles(self, rows: Scalar) -> tuple[Scalar, Scalar]:
-        down, across = ceil_div(rows, self.tile[0]), self.tile[1]
-        if self.paired is None:
-            return down, across
-        whole = self.whole_tiles(rows)
-        return whole * across + (down - whole) * ceil_div(across, 2), pd.cast(1, u32)
-
-    def _measure(self, problem: Scalar) -> None:
-        if self.paired is not None:
-            rows = pd.var(u32, 0)
-            with pd.if_(problem < self.problems):
-                rows.set(self.size(problem))
-            self._pair(self.paired, rows)
-        super()._measure(problem)
-
-    def _pair(self, paired: Var, rows: Scalar) -> None:
-        """Decides, of the first window, whether halves are paired: where they are all groups, and their tiles leave few
-        blocks without one in the last round. Dealt one by one, halves fill it better."""
-        with pd.if_((self.following == 0) & (self.problems <= WARP)):
-            (tile_m, across), blocks = self.tile, pd.nctaid.x
-            down, half = ceil_div(rows, tile_m), _has_half(rows, tile_m)
-            items = _in_warp((down - half) * across + half * ceil_div(across, 2))
-            idle = ceil_div(items, blocks) * blocks * 2 - _in_warp((down * 2 - half) * across)
-            paired.set(pd.select(idle * 5 < blocks * 4, pd.cast(1, u32), 0))
-
-    def work(self) -> Sequence[Scalar]:
-        return *super().work(), pd.cast(0, u32)
-
-
-def _has_half(rows: Scalar, tile_m: int) -> Scalar:
-    """1 where the last tile has half of its rows at most, else 0."""
-    return ceil_div(rows, tile_m) - (rows + (tile_m // 2 - 1)) // tile_m
-
-
-def _in_warp(count: Scalar) -> Scalar:
-    """The sum over all lanes."""
-    total: Scalar = pd.ptx.redux.sync.add.u32(count, EVERY_LANE)
-    return total
-
-
-class OffsetsVisitor(CountsVisitor):
-    """Finds groups by where each ends, s32. Its work is (group, tile, first row); its size is where the group ends.
-
-    An offset below one before it is taken for that one, so that no row is of two groups. A group that has rows then has
-    the largest offset up to its own, and ends there: what one before it has left is all that must be kept.
-    """
-
-    def __init__(
-        self,
-        sizes: PointerValue,
-        groups: Scalar,
-        rows: Scalar,
-        tile: tuple[int, Scalar],
-        succeeding: Succeeding | None = None,
-        halves: bool = False,
-    ) -> None:
-        super().__init__(sizes, groups, rows, tile, succeeding, halves)
-        self.first = pd.var(u32, 0)  # row of this lane's group
-        self.reached = pd.var(u32, 0)  # the end of all groups up to the window's last
-
-    def _measure(self, problem: Scalar) -> None:
-        last = pd.min(problem, self.problems - 1)  # lanes past it find groups without rows
-        end = pd.var(u32, pd.max(self.size(last), self.reached))
-        with pd.if_(pd.ptx.vote.sync.any.pred(end < from_before(end, 1), EVERY_LANE)):
-            end.set(prefix_max(end))
-        self.first.set(pd.select(pd.laneid > 0, from_before(end, 1), self.reached))
-        self.reached.set(from_lane(end, WARP - 1))
-        if self.paired is not None:
-            self._pair(self.paired, end - self.first)
-        down, across = self._tiles(end - self.first)
-        self.count.set(down * across)
-
-    def work(self) -> Sequence[Scalar]:
-        group, tile, _ = super().work()
-        return group, tile, from_lane(self.first, group % WARP)
-
-
-VISITORS = {"ragged": OffsetsVisitor, "masked": CountsVisitor}
-
-
-def check_sizes(sizes: PointerValue, groups: Scalar, rows: Scalar, form: str) -> None:
-    """Stops the kernel at sizes that make no sense, before any block has written."""
-    for first in pd.range(pd.cast(0, u32), groups, WARP):
-        group = first + pd.laneid
-        wrong = pd.var(u32, 0)
-        with pd.if_(group < groups):
-            size, least = sizes[group], pd.var(s32, 0)
-            if form == "ragged":
-                with pd.if_(group > 0):
-                    least.set(sizes[group - 1])
-            wrong.set(pd.select((size < least) | (size > rows.to(s32)), pd.cast(1, u32), 0))
-        with pd.if_(pd.ptx.vote.sync.any.pred(wrong > 0, EVERY_LANE)):
-            pd.ptx.trap()
-
-
 KERNELS = Kernels(ragged_kernel, warpgroup_ragged_kernel)
 
 
-@public_group
+@public_ragged
 def grouped_gemm_ragged(
     a: Any,
     b: Any,
@@ -492,8 +418,11 @@ def grouped_gemm_ragged(
     out: Any = None,
     config: GemmConfig | Literal["tune"] | None = None,
     validate: bool = False,
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[Any] = NO_OPERANDS,
 ) -> Any:
-    """out[offsets[i - 1]:offsets[i]] = a[offsets[i - 1]:offsets[i]] @ b[i] for each group i. Returns out.
+    """out[offsets[i - 1]:offsets[i]] = epilogue(a[offsets[i - 1]:offsets[i]] @ b[i], *operands) for each group i.
+    Returns out.
 
     a is (rows, K), b (groups, K, N), out (rows, N) and row-major; `offsets`, int32 (groups,) on the same GPU, say where
     the rows of each group end. The host does not read them: nothing waits, and a CUDA graph can capture the call.
@@ -506,6 +435,10 @@ def grouped_gemm_ragged(
     With `out_rows`, int32 as `rows`, row n of the product goes to out[out_rows[n]], which may have any number of rows:
     back to the order of tokens. No number stands there twice; one that is none of a row of out drops its row.
 
+    `epilogue` is a function of one element, and of one of each of `operands`, as that of `gemm`: per_row(…) of as many
+    values as the product has rows, such as the weights of a router, per_column(…) of (N,), or of (groups, N), such as
+    the biases of experts. Row n of the product has value n, wherever `out_rows` sends it.
+
     An offset below 0 or below one before it is taken for the largest of these, one past the rows for their number: no
     row is of two groups. With `validate`, such offsets are errors. Those of CUDA arrays stop the kernel before it
     writes anything: an error of the GPU, as from a failed assertion, which the next call that waits for it reports.
@@ -513,7 +446,7 @@ def grouped_gemm_ragged(
     Raises LaunchError for arrays that do not fit, and with `validate` for such offsets in host memory; nothing is
     written then.
     """
-    return run(KERNELS, "ragged", a, b, offsets, out, config, validate, rows, out_rows)
+    return run(KERNELS, "ragged", a, b, offsets, out, config, validate, rows, out_rows, epilogue, operands)
 
 
 @public_group

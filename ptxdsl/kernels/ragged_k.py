@@ -17,7 +17,7 @@ from ptxdsl.kernels.elsewhere import public_group
 from ptxdsl.kernels.gemm import compute
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product, View, Work
-from ptxdsl.kernels.ragged import OffsetsVisitor, check_sizes, compute_rows, copy_in_turn, tile_of_group
+from ptxdsl.kernels.ragged import compute_rows, copy_in_turn, tile_of_group
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
@@ -29,6 +29,7 @@ from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.store import warpgroup_store
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import TileTurns
+from ptxdsl.kernels.tiles.group_visitors import OffsetsVisitor, check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
 from ptxdsl.kernels.tiles.visitor import Succeeding
 from ptxdsl.kernels.traits.parameters import ragged_k_parameters

@@ -18,7 +18,8 @@ from ptxdsl.kernels.choose.candidates import GROUPED
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.ragged import OffsetsVisitor, ragged_kernel
+from ptxdsl.kernels.ragged import ragged_kernel
+from ptxdsl.kernels.tiles.group_visitors import OffsetsVisitor
 from ptxdsl.kernels.tiles.many import AHEAD
 from tests.kernels.test_gemm import ROUNDING
 from tests.machines import MACHINES, NAMES, machine

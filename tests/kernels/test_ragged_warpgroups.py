@@ -16,9 +16,10 @@ from ptxdsl.kernels.choose.warpgroups import GroupFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.ragged import KERNELS, VISITORS, warpgroup_ragged_kernel
+from ptxdsl.kernels.ragged import KERNELS, warpgroup_ragged_kernel
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.group_visitors import VISITORS
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.types import bf16, f16, f32
 from tests.kernels.test_grouped_ragged import TINY, check_ragged, ends_of, near, normal, weights
@@ -31,6 +32,7 @@ SQUARE = GemmConfig(tile=(128, 128, 64), stages=2, atom="wgmma")
 NARROW = GemmConfig(tile=(128, 48, 64), stages=2, atom="wgmma")  # no whole box
 TILES = [(128, 256), (128, 192), (128, 128), (64, 256), (64, 128)]
 IN_TURNS = GemmConfig(tile=(128, 80, 64), stages=2, atom="wgmma", pingpong=True)
+SHARES = GemmConfig(tile=(128, 64, 64), stages=2, atom="wgmma", swap_ab=True)
 WARPS = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=3)
 ENDS = [0, 1, 1, 66, 130, 131, 131, 259, 300, 300]  # groups of 0, 1, 65, 64, 1, 0, 128, 41 and 0 rows
 ROWS = 312
@@ -46,25 +48,26 @@ def hopper(monkeypatch):
 @every_machine
 @pytest.mark.parametrize(
     "config, order",
-    [(LOW, "row"), (NARROW, "column"), (SQUARE, "column"), (replace(SQUARE, pingpong=True), "row")],
-    ids=["one box", "by rows", "two boxes", "in turns"],
+    [(LOW, "row"), (NARROW, "column"), (SQUARE, "column"), (replace(SQUARE, pingpong=True), "row"), (SHARES, "column")],
+    ids=["one box", "by rows", "two boxes", "in turns", "shares"],
 )
 def test_groups_end_anywhere_and_no_row_is_written_by_two(name, config, order, rng):
     check_ragged(machine(name), rng, ENDS, ROWS, 136, 72, order=order, config=config)
 
 
 @every_machine
+@pytest.mark.parametrize("config", [IN_TURNS, SHARES], ids=["in turns", "shares"])
 @pytest.mark.parametrize("form", ["ragged", "masked"])
-def test_groups_end_at_any_piece_of_a_tile_in_turns(name, form, rng):
+def test_groups_end_at_any_piece_of_a_tile(name, config, form, rng):
     where, counts, (n, k) = machine(name), [64, 0, 200, 1, 250, 128, 400], (136, 72)
     ends = np.cumsum(counts).astype(np.int32)
     if form == "ragged":
-        check_ragged(where, rng, [int(end) for end in ends], ends[-1] + 9, n, k, order="column", config=IN_TURNS)
+        check_ragged(where, rng, [int(end) for end in ends], ends[-1] + 9, n, k, order="column", config=config)
         return
     a, b = normal(rng, (len(counts), 410, k), "bf16"), weights(rng, len(counts), k, n, "column", "bf16")
     out = np.full((len(counts), 410, n), np.nan).astype(NAMES["bf16"])
     given = [where.array(x) for x in (a, b, np.array(counts, np.int32), out)]
-    values = where.values(grouped_gemm_masked(*given[:3], out=given[3], config=IN_TURNS))
+    values = where.values(grouped_gemm_masked(*given[:3], out=given[3], config=config))
     for group, count in enumerate(counts):
         assert near(values[group, :count], a[group, :count], b[group], "bf16"), group
         assert np.isnan(values[group, count:]).all()
@@ -388,11 +391,12 @@ def test_what_cannot_gather():
 @pytest.mark.parametrize("output", [f16, f32])
 @pytest.mark.parametrize(
     "tile, pingpong",
-    [*((tile, False) for tile in TILES), ((128, 128), True), ((128, 192), True)],
+    [*((tile, False) for tile in TILES), ((128, 128), True), ((128, 192), True), ((256, 128), False)],
 )
 def test_kernels_that_are_chosen_spill_nothing(output, tile, pingpong):
     operands = Operands(output=output, batches="strided", out_boxes=output is f16)
-    traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3, pingpong=pingpong), operands, AHEAD)
+    tiling = WarpgroupTiling((*tile, 64), 3, swap_ab=tile[0] > 128, pingpong=pingpong)
+    traits = WarpgroupTraits(tiling, operands, AHEAD)
     try:
         resources = warpgroup_ragged_kernel.resources(ARCH, traits=traits)
     except pd.AssembleError as refusal:

@@ -249,21 +249,30 @@ def matrix_operand(operand: Matrix, out: Matrix) -> EpilogueOperand:
     return EpilogueOperand(operand, Extra(operand.type, along, width, is_batched=operand.batch_stride != 0))
 
 
-def vector_operand(name: str, operand: VectorOperand, out: Matrix) -> EpilogueOperand:
-    """An operand of the epilogue with one value a row or column. Raises LaunchError for what does not fit."""
-    along, length = ("m", out.shape[0]) if isinstance(operand, per_row) else ("n", out.shape[1])
-    line = "row" if along == "m" else "column"
-    help = f"pass {length} values without gaps, one for each {line} of the output"
-    argument = array_argument(
-        name, operand.array, 1, f"per_{line} takes one dimension", help, describe_types(types_read(out.type))
-    )
-    (extent,), (stride,) = argument.array.shape, argument.array.strides
+def vector_operand(
+    name: str, operand: VectorOperand, out: Matrix, rows: int | None = None, groups: int | None = None
+) -> EpilogueOperand:
+    """An operand of the epilogue with one value a row or column; of `groups` of `rows`, a column may have one for each
+    group. Raises LaunchError for what does not fit."""
+    lengths = {"m": out.shape[0] if rows is None else rows, "n": out.shape[1]}
+    along = "m" if isinstance(operand, per_row) else "n"
+    length = lengths[along]
+    line, whose = ("row" if along == "m" else "column"), "output" if rows is None else "product"
+    differs = along == "n" and groups is not None
+    help = f"pass {length} values without gaps, one for each {line} of the {whose}"
+    help, dimensions = (f"{help}, or ({groups}, {length})", (1, 2)) if differs else (help, (1,))
+    what = f"per_{line} takes one dimension{', or two of (groups, N)' * differs}"
+    argument = array_argument(name, operand.array, dimensions, what, help, describe_types(types_read(out.type)))
+    (*count, extent), (*apart, stride) = argument.array.shape, argument.array.strides
     if extent != length:
-        raise LaunchError(f"`{name}` has {extent} values; the output has {length} {line}s", help=help)
+        raise LaunchError(f"`{name}` has {extent} values; the {whose} has {length} {line}s", help=help)
+    if count not in ([], [groups]):
+        raise LaunchError(f"`{name}` has the shape {argument.array.shape}; there are {groups} groups", help=help)
     if stride != 1 and extent > 1:
         raise LaunchError(f"`{name}` has a stride of {stride} elements", help=help)
     _check_operand_type(name, argument.type, out.type)
-    return EpilogueOperand(argument, Extra(argument.type, along, gcd(16, argument.array.pointer)))
+    width = gcd(16, argument.array.pointer, *(each * argument.type.bytes for each in apart))
+    return EpilogueOperand(argument, Extra(argument.type, along, width, is_batched=bool(count)))
 
 
 def types_read(output: Type) -> tuple[Type, ...]:

@@ -72,7 +72,8 @@ def extra_values(extra: tuple[EpilogueOperand, ...], operands: Operands) -> Para
 def _extra(operand: EpilogueOperand) -> Parameters:
     argument, extra = operand.argument, operand.extra
     stride = {"stride": argument.stride} if isinstance(argument, Matrix) else {}
-    batch = {"batch": argument.batch_stride} if isinstance(argument, Matrix) and extra.is_batched else {}
+    apart = argument.batch_stride if isinstance(argument, Matrix) else argument.array.strides[0]
+    batch = {"batch": apart} if extra.is_batched else {}
     return extra_view(extra)(pointer=argument, **stride, **batch)
 
 

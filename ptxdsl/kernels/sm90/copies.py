@@ -8,7 +8,7 @@ import ptxdsl as pd
 from ptxdsl import s32
 from ptxdsl.kernels.product.product import Work
 from ptxdsl.kernels.sm90.memory import SharedTiles
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP
+from ptxdsl.kernels.sm90.tiling import WARP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.cluster_strips import shared_copies
 from ptxdsl.schedule.arithmetic import ceil_div
@@ -58,18 +58,17 @@ class TensorCopies:
 
 
 class PieceCopies(TensorCopies):
-    """The same of groups of rows, for warpgroups in turns: of a tile of A pieces of 64 rows, no more than the group has
-    there."""
+    """The same of groups of rows: of a tile of A pieces, no more than the group has there."""
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles) -> None:
         super().__init__(traits, memory)
-        self.pieces, self.piece = traits.tiling.pieces, self.a.line * GROUP_ROWS
-        self.piece_bytes, self.b_bytes = self.a.bytes // self.pieces, self.b.bytes
+        self.rows, self.pieces = traits.piece, traits.tile[0] // traits.piece
+        self.piece, self.piece_bytes = self.a.line * self.rows, self.a.bytes // self.pieces
 
     def fill(self, ring: pd.Ring, work: Work) -> None:
         """Fills the ring with the tiles of some work."""
-        pieces = pd.min(ceil_div(work.product.m - work.first[0], GROUP_ROWS), self.pieces)
-        expected = pieces * self.piece_bytes + self.b_bytes
+        pieces = pd.min(ceil_div(work.product.m - work.first[0], self.rows), self.pieces)
+        expected = pieces * self.piece_bytes + self.b.bytes
         for iteration in pd.range(work.begin, work.end, unroll=1):
             self._fetch(work, iteration, pieces, ring.acquire(expected))
             ring.commit()
@@ -80,7 +79,7 @@ class PieceCopies(TensorCopies):
         a, b, row = self.memory.a + behind, self.memory.b + behind, view.line(first_m)
         for number in range(self.pieces):
             with pd.if_(pieces > number):
-                view.map.load(a + number * self.piece, (view.batch, row + number * GROUP_ROWS, k), slot.full)
+                view.map.load(a + number * self.piece, (view.batch, row + number * self.rows, k), slot.full)
         self.b.load(work.product.b, b, first_n, k, slot.full)
 
 

@@ -56,6 +56,15 @@ class WarpgroupMma:
         other.layout = replace(self.layout, tile=(self.layout.tile[0], columns), warp=(rows, columns))
         return other
 
+    def of_rows(self, rows: int) -> WarpgroupMma:
+        """The same of the first rows of a tile whose A and B are swapped, so many."""
+        other, layout = copy(self), self.layout
+        other.mnemonic, other.layout = (
+            sub(r"n\d+", f"n{rows}", self.mnemonic),
+            replace(layout, warp=(rows, layout.warp[1])),
+        )
+        return other
+
     def begin(self, slot: Slot) -> Sums:
         """Begins the first products of a tile. Returns their sums: those of pieces that lie alike."""
         sums = self.sums or Sums(self.layout, self.layout.groups * self.pieces)

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl.kernels.product.product import Part, Work
-from ptxdsl.kernels.product.words import pack, unpack
+from ptxdsl.kernels.product.words import pack, read_words, unpack, write_words
 from ptxdsl.kernels.sm90.addend import Addend
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.maps import RewrittenOut
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.store.readers import Running
 from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.store.traced import traced
 from ptxdsl.trace.instruction import Scalar
@@ -199,10 +200,20 @@ class TurnedStore(TensorStore):
             pd.ptx.fence.proxy.async_.shared__cta()
             self.consumer.warpgroup_barrier()
             with pd.if_(self.leads):
-                column = work.first[1] + self.consumer.index * GROUP_ROWS
                 for box, row in enumerate(firsts):
-                    work.product.out.map.store((work.first[0] + row, column), self.staged.address(box, 0, 0))
+                    self._store_box(box, row, work)
                 pd.ptx.cp.async_.bulk.commit_group()
+
+    def _store_box(self, box: int, row: int, work: Work, out: TensorView | None = None) -> None:
+        """Begins to store a box, from this row of the tile on; by the thread that copies."""
+        matrix = out or work.product.out
+        planes = (matrix.batch,) if self.origin else ()
+        at = matrix.line(work.first[0] + row), self._column(work)
+        matrix.map.store((*planes, *at), self.staged.address(box, *self.origin, 0, 0))
+
+    def _column(self, work: Work) -> Any:
+        """The first of the columns that the warpgroup has."""
+        return work.first[1] + self.consumer.index * GROUP_ROWS
 
     def _vectors(self, part: Part) -> Vectors:
         (row, column), product = part.work.first, part.work.product
@@ -213,10 +224,55 @@ class TurnedStore(TensorStore):
         """Writes the rows of a box to shared memory, 16 rows and 16 columns of a warp at a time."""
         for row in range(0, GROUP_ROWS, WARP_ROWS):
             begin = (first + row) // MATRIX * 4  # a thread holds four of each 8 rows and 16 columns
-            address = self.staged.address(box, self.row + row, self.column)
+            address = self.staged.address(box, *self.origin, self.row + row, self.column)
             beside = vectors.beside(first + row) if vectors else ()
             values = self._finished(part, self._scaled(part, begin), address, beside)
             pd.ptx.stmatrix.sync.aligned.m8n8.x4.trans.shared.b16(address, pack(values, self.type))
+
+
+class TurnedGroupStore(TurnedStore):
+    """The same of groups of rows, whose out is a GroupRows: the box in which a group ends is stored by the threads, so
+    that the rows of the next one are left alone."""
+
+    def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> None:
+        super().__init__(traits, memory, consumer)
+        self.chunk = traits.operands.out_bytes // self.type.bytes
+        self.lanes = GROUP_ROWS // self.chunk  # that send a row
+        self.step = WARPGROUP // self.lanes  # rows that are sent at a time
+
+    def __call__(self, part: Part) -> None:
+        """Begins to store sums that are complete."""
+        work, vectors = part.work, self._vectors(part) if self.traits.operands.extras else None
+        left, rows = work.product.m - work.first[0], self.traits.tile[0]
+        for first in range(0, rows, self.boxes * GROUP_ROWS):
+            firsts = range(first, min(first + self.boxes * GROUP_ROWS, rows), GROUP_ROWS)
+            with pd.if_(left > first):
+                self.await_read()
+                for box, row in enumerate(firsts):
+                    with pd.if_(left > row):
+                        self._stage(box, row, part, vectors)
+                pd.ptx.fence.proxy.async_.shared__cta()
+                self.consumer.warpgroup_barrier()
+                with pd.if_(self.leads):
+                    for box, row in enumerate(firsts):
+                        with pd.if_(left >= row + GROUP_ROWS):
+                            self._store_box(box, row, work, work.product.out.tensor)
+                    pd.ptx.cp.async_.bulk.commit_group()
+                for box, row in enumerate(firsts):
+                    with pd.if_((left > row) & (left < row + GROUP_ROWS)):
+                        self._send_rows(box, row, work)
+
+    def _send_rows(self, box: int, first: int, work: Work) -> None:
+        """Stores those rows of a box that there are, each by some neighbouring threads."""
+        thread, product = self.consumer.thread % WARPGROUP, work.product
+        row, column = thread // self.lanes, thread % self.lanes * self.chunk
+        left, of_out = product.m - work.first[0] - first, self._column(work) + column
+        running = Running(product.out, (work.first[0] + first + row, of_out), self.step)
+        for step in range(0, GROUP_ROWS, self.step):
+            with pd.if_((row + step < left) & (of_out < product.n)):
+                staged = self.staged.address(box, *self.origin, row + step, column)
+                write_words(running.pointer, read_words(staged, self.chunk, self.type), self.chunk)
+            running.advance()
 
 
 class GroupStore:
@@ -285,7 +341,9 @@ WarpgroupStore: TypeAlias = Store | TensorStore | GroupStore | ListStore
 
 def group_store(traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> WarpgroupStore:
     """For groups of rows: in boxes where that can be."""
-    return (GroupStore if traits.operands.out_boxes else warpgroup_store)(traits, memory, consumer)
+    if not traits.operands.out_boxes:
+        return warpgroup_store(traits, memory, consumer)
+    return (TurnedGroupStore if traits.tiling.swap_ab else GroupStore)(traits, memory, consumer)
 
 
 def warpgroup_store(traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> WarpgroupStore:

@@ -16,6 +16,7 @@ from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits.traits import Traits
 
 MOST_STAGED_BYTES = 16384  # of a warpgroup
+SHARE_ROWS = 32  # of a box of A where tiles have even shares of the rows of a group
 
 
 @dataclass(frozen=True)
@@ -33,15 +34,24 @@ class WarpgroupTraits(Traits):
         return replace(self.tiling.b(self.operands), parts=self.schedule.multicast[0])
 
     @property
-    def row_pieces(self) -> bool:
-        """Whether a tile of A of groups of rows comes in pieces of 64 rows, each in a box of its own."""
-        return self.tiling.pingpong and self.operands.a_major == "k"
+    def shares_rows(self) -> bool:
+        """Whether tiles of a group of rows have even shares of these, instead of all of a tile but at its end: wgmma
+        takes any 16 of them where they are the columns of its products."""
+        return self.tiling.swap_ab and self.operands.a_major == "k" and self.tile[0] % GROUP_ROWS == 0
+
+    @property
+    def piece(self) -> int:
+        """Of groups of rows, the rows of a box of A: a tile comes in as many as the group has there; 0 where a tile
+        comes as a whole."""
+        if self.shares_rows:
+            return SHARE_ROWS
+        return GROUP_ROWS if self.tiling.pingpong and self.operands.a_major == "k" else 0
 
     def map_of_rows(self, gathers: bool) -> pd.TensorMap:
         """What a kernel takes of the rows of all groups."""
         if gathers:
             return self.a.map_of(1)
-        return self.a.map_of(GROUP_ROWS) if self.row_pieces else self.a.map
+        return self.a.map_of(self.piece) if self.piece else self.a.map
 
     @property
     def atom(self) -> str:

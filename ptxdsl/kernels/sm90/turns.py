@@ -74,16 +74,16 @@ class ToldTiles(TileTurns):
     words = 6
 
     def announce(self, work: Work) -> None:
-        group, _, first = work.item
         halved = 0 if work.halved is None else pd.select(work.halved, pd.cast(1, u32), 0)
-        self._pass_on(group, first, work.product.m, *work.tile, halved)
+        self._pass_on(work.item[0], work.product.a.row, work.product.m, *work.tile, halved)
 
     def tell(self, taken: Scalar) -> None:
         self.number.set(taken + pd.nctaid.x)
 
     def told(self) -> list[Scalar]:
         """Of the next tile, for a warp that multiplies: its group, the group's first row among all, the rows of the
-        group, the tile's row and column there, and whether it is halved: 1, 0, or ENDED behind the last one."""
+        group, the tile's row and column there, and whether it is halved: 1, 0, or ENDED behind the last one. Of a tile
+        that has a share of its group, the rows are those of the tile."""
         first = self.ring.wait().index * self.words
         values = [self.numbers[first + word] for word in range(self.words)]
         self.ring.release()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -19,6 +19,7 @@ from ptxdsl.kernels.call.configure import (
     facts,
     settled,
 )
+from ptxdsl.kernels.call.gemm import NO_OPERANDS, fused
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
 from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
@@ -33,8 +34,9 @@ from ptxdsl.kernels.call.matrix import (
     matrix,
 )
 from ptxdsl.kernels.call.plan import Kernels
-from ptxdsl.kernels.call.problem import check_devices
+from ptxdsl.kernels.call.problem import EpilogueOperand, check_devices, vector_operand
 from ptxdsl.kernels.call.tuned import TUNE, TUNED, described_arrays, keep, text_of, tuned, wants_tuning
+from ptxdsl.kernels.call.values import extra_values
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
     choose_warpgroup_tiles,
@@ -45,12 +47,14 @@ from ptxdsl.kernels.choose.grouped import (
 )
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import GroupFacts
-from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
+from ptxdsl.kernels.epilogue import VectorOperand
 from ptxdsl.kernels.product.operands import INPUTS, Operands, outputs
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import COUNTERS
+from ptxdsl.kernels.store.function import check_function
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.traits.parameters import Group, group_view, ragged_parameters
 from ptxdsl.kernels.traits.traits import Traits
@@ -75,6 +79,8 @@ class Groups:
     sizes: ArrayArgument
     index: ArrayArgument | None = None  # which row of a each row of the product is of
     out_index: ArrayArgument | None = None  # and which of out it goes to
+    operands: tuple[EpilogueOperand, ...] = ()
+    epilogue: Callable[..., Any] | None = None
 
     @property
     def device_stream(self) -> tuple[int | None, int]:
@@ -99,43 +105,50 @@ def run(
     validate: bool,
     index: object = None,
     out_index: object = None,
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[object] = NO_OPERANDS,
 ) -> Any:
     """The products of the groups that `sizes` tells apart, by one of `kernels`. Returns out."""
     check_is_bool("validate", validate)
-    arrays = out, a, b, sizes, index, out_index
-    options = form, bool(validate), out is None, index is None, out_index is None
+    arrays, epilogue, operands = fused((out, a, b, sizes, index, out_index), config, epilogue, operands)
+    said = epilogue, *map(type, operands)
+    beside: dict[str, Any] = {"index": index, "out_index": out_index, "epilogue": epilogue, "operands": operands}
+    options: tuple[Any, ...] = form, bool(validate), out is None, index is None, out_index is None, *said
     brief = brief_key(kernels, config, options, a, b)
     launched = CALLS.launch(brief, (), arrays, ())
     if launched is not None:
         return launched
     if wants_tuning(config):
-        chosen = _tuned(kernels, form, arrays, bool(validate))
+        chosen = _tuned(kernels, form, arrays, bool(validate), beside)
     else:
         chosen = settled(cast("GemmConfig | None", config))
 
     def work_out() -> tuple[ArrayArgument, LaunchPlan | None]:
-        groups = groups_of(form, a, b, sizes, out, index=index, out_index=out_index)
+        groups = groups_of(form, a, b, sizes, out, **beside)
         if validate:
             check_values(form, groups.sizes, groups.shape[0])
         if not groups.out.array.size or not groups.b.batches:
             return groups.out, None
         return groups.out, plan_of(kernels, form, groups, traits_of(groups, form, chosen), bool(validate))
 
-    return carry_out(kernels, (form, chosen, bool(validate)), arrays, work_out, BriefKey(brief, config))
+    options = form, chosen, bool(validate), *said
+    return carry_out(kernels, options, arrays, work_out, BriefKey(brief, config, epilogue))
 
 
-def _tuned(kernels: Kernels, form: str, arrays: tuple[object, ...], validate: bool) -> GemmConfig | None:
-    """What config="tune" stands for, for out, a, b, sizes and the numbers of rows; None for the choice of the model, as
-    on the emulator."""
-    out, a, b, sizes, index, out_index = arrays
-    call = key_of(kernels, (TUNE, form, validate), arrays)
+def _tuned(
+    kernels: Kernels, form: str, arrays: tuple[object, ...], validate: bool, beside: dict[str, Any]
+) -> GemmConfig | None:
+    """What config="tune" stands for, for out, a, b, sizes and what is `beside` these; None for the choice of the model,
+    as on the emulator."""
+    out, a, b, sizes, *_ = arrays
+    call = key_of(kernels, (TUNE, form, validate, beside["epilogue"], *map(type, beside["operands"])), arrays)
     if call is None:
         return None
     if call[0] not in TUNED:
-        groups = groups_of(form, a, b, sizes, out, index=index, out_index=out_index)
+        groups = groups_of(form, a, b, sizes, out, **beside)
 
         def run_with(config: GemmConfig) -> None:
-            run(kernels, form, a, b, sizes, out, config, validate, index, out_index)
+            run(kernels, form, a, b, sizes, out, config, validate, **beside)
 
         def text(config: GemmConfig) -> str:
             plan = plan_of(kernels, form, groups, traits_of(groups, form, config), validate)
@@ -171,6 +184,8 @@ def groups_of(
     inputs: tuple[Type, ...] = INPUTS,
     index: object = None,
     out_index: object = None,
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[object] = (),
 ) -> Groups:
     """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
     name, dimensions = ("offsets", 2) if form == "ragged" else ("counts", 3)
@@ -192,10 +207,26 @@ def groups_of(
     result = empty(left, shape, outputs(left.type)[0]) if out is None else out
     written = matrix_of_rank("out", result, dimensions, str(shape))
     check_output(written, shape if scattered is None else (written.full_shape[0], shape[1]), left)
-    others = [left, right, counted, *filter(None, (gathered, scattered))]
+    check_function(epilogue, operands)
+    beside = tuple(
+        _operand(f"operands[{n}]", operand, written, shape[0], right.batches or 0) for n, operand in enumerate(operands)
+    )
+    arguments = (operand.argument for operand in beside)
+    others = [left, right, counted, *filter(None, (gathered, scattered)), *arguments]
     check_devices([*others, written])
     check_written(written, others)
-    return Groups(left, right, written, counted, gathered, scattered)
+    return Groups(left, right, written, counted, gathered, scattered, beside, epilogue)
+
+
+def _operand(name: str, operand: object, out: Matrix, rows: int, groups: int) -> EpilogueOperand:
+    """An operand of the epilogue of groups of rows. Raises LaunchError for one that does not fit."""
+    if not isinstance(operand, VectorOperand):
+        raise LaunchError(
+            f"`{name}` is of type {type(operand).__name__}; the epilogue of groups of rows takes one value a row or a "
+            "column",
+            help="write per_row(…) or per_column(…) around it, and add a matrix to the output afterwards",
+        )
+    return vector_operand(name, operand, out, rows, groups)
 
 
 def _index_of(name: str, owner: object, rows: int | None = None) -> ArrayArgument:
@@ -307,6 +338,7 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
     operands, k = _facts_of(groups, form), groups.shape[2]
     device, _ = groups.device_stream
     config = _chosen(groups, form, operands, device) if config is None else of_groups(config, AHEAD, takes_turns=True)
+    config = config if groups.epilogue is None else specialise(config, epilogue=groups.epilogue)
     if groups.index is not None and config.swap_ab:
         raise LaunchError(
             "`rows` gathers rows of `a`, which kernels do that multiply these; `config` has swap_ab=True",
@@ -322,14 +354,15 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
             "multiples of 16 bytes",
             help="pass a row-major `a`, or leave atom out: then such arrays are copied otherwise",
         )
-    return in_boxes(traits, device) if is_boxed(out) and groups.out_index is None else traits
+    return in_boxes(traits, device, turned=True) if is_boxed(out) and groups.out_index is None else traits
 
 
 def _facts_of(groups: Groups, form: str) -> Operands:
     """What the arrays say of their kernel."""
     a, b, out = groups.a, groups.b, groups.out
     of_a = a.widest(a.length) if a.major == "row" or form == "masked" else a.type.bytes  # a group begins at any row
-    return facts(a, b, None, out, (of_a, b.widest(b.length), out.widest(groups.shape[1])))
+    extras = tuple(operand.extra for operand in groups.operands)
+    return facts(a, b, None, out, (of_a, b.widest(b.length), out.widest(groups.shape[1])), extras=extras)
 
 
 def is_boxed(out: Matrix) -> bool:
@@ -337,10 +370,11 @@ def is_boxed(out: Matrix) -> bool:
     return out.type.bits == 16 and out.is_mappable
 
 
-def in_boxes(traits: Traits, device: int | None) -> WarpgroupTraits:
-    """The same with an output that tensor copies store, where there is shared memory to stage it."""
+def in_boxes(traits: Traits, device: int | None, turned: bool = False) -> WarpgroupTraits:
+    """The same with an output that tensor copies store, where there is shared memory to stage it; of swapped tiles
+    where a kernel stores these `turned`, of shares of groups."""
     assert isinstance(traits, WarpgroupTraits)
-    if traits.tiling.swap_ab:
+    if traits.tiling.swap_ab and not (turned and traits.shares_rows):
         return traits
     boxes = replace(traits, operands=replace(traits.operands, out_boxes=True))
     return boxes if boxes.fits(target(device)) else traits
@@ -401,8 +435,10 @@ def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
     """What the kernel of a path takes, and the matrices as it does."""
     a, b, out = groups.a, groups.b, groups.out
     index, scatters = groups.out_index, groups.out_index is not None
-    scattered = {"out_index": index, "out_rows": out.shape[0]} if scatters else {}
+    scattered: dict[str, Any] = {"out_index": index, "out_rows": out.shape[0]} if scatters else {}
     gathered: dict[str, Any] = {} if groups.index is None else {"index": groups.index}
+    if groups.operands:
+        scattered["extras"] = extra_values(groups.operands, traits.operands)
     if not isinstance(traits, WarpgroupTraits):
         matrices = {"a": group_values(a), "b": group_values(b), "out": group_values(out)}
         count = {"a_rows": a.shape[0]} if gathered else {}

@@ -45,6 +45,7 @@ REDUCED_SHARED = {
 class Bulk(Op):
     """Base of the bulk copies, and what is true of their operands by their names."""
 
+    async_proxy = True
     alignment = ALIGNMENT
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
@@ -270,6 +271,7 @@ class BulkWaitGroup(Bulk):
 class StoreBulk(Bulk):
     """Fills `size` bytes of shared memory with zeros."""
 
+    async_proxy = False
     stores = "dst"
     forms = (Form("st.bulk{.weak}{.space} [dst:space], size:u64, value:imm", space="shared::cta", ptx="8.6", sm=100),)
 

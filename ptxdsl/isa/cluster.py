@@ -59,6 +59,7 @@ class GetCtaRank(Op):
 class AsyncAccess(Op):
     """Base of the stores and reductions that another block sees by its mbarrier, or by an acquire."""
 
+    async_proxy = True
     stores = "a"
 
     def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray, mbarrier: np.ndarray | None = None) -> None:

@@ -96,6 +96,7 @@ class CpAsyncWaitAll(Op):
 class CpAsyncMbarrierArrive(Op):
     """Arrives at an mbarrier when the thread's copies so far are done; without .noinc the phase waits for one more."""
 
+    async_proxy = True
     forms = (
         Form(
             "cp.async.mbarrier.arrive{.noinc}{.space}.b64 [address:space]",

@@ -17,7 +17,7 @@ from ..types import b64
 from .form import Form
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem
-from .step import INITIALISATION, Ordering, PhaseArrival, PhaseCompletion, PhaseWait, Step, Update
+from .step import INITIALISATION, Awaited, Ordering, PhaseArrival, PhaseCompletion, PhaseWait, Step, Update
 
 MOST = (1 << 20) - 1
 COUNT = np.uint64(MOST)
@@ -112,6 +112,8 @@ def count_down(
 class Mbarrier(Op):
     """Base of the operations on mbarrier objects."""
 
+    async_proxy = True
+
     def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
             if declared.name == "count" and isinstance(value, ir.Immediate) and not 1 <= value.value <= MOST:
@@ -180,6 +182,7 @@ class MbarrierArriveDrop(Arrival):
 class MbarrierTestWait(Mbarrier):
     """p = whether the phase of a state, or the last phase of a parity, is complete."""
 
+    awaits = Awaited.PHASE
     forms = (
         Form(
             "mbarrier.test_wait{.sem}{.scope}{.space}.b64 p=pred, [address:space], state:b64", ptx="7.0", sm=80, **WAITS
@@ -226,6 +229,7 @@ class MbarrierTryWait(MbarrierTestWait):
 class MbarrierPendingCount(Op):
     """count = the arrivals that the phase of a state still waited for."""
 
+    async_proxy = True
     forms = (Form("mbarrier.pending_count.b64 count=b32, state:b64", ptx="7.0", sm=80),)
 
     def run(self, i: Opcode, state: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 from .. import ir
 from .form import Form
 from .operand import Operand, OperandCheck, OperandList, Problem
-from .step import Step
+from .step import Awaited, Step
 from .target import Requirement, has
 
 Results: TypeAlias = "np.ndarray | tuple[np.ndarray, ...]"
@@ -37,6 +37,8 @@ class Op:
     `gives` says more of a destination than `.b32` does, for kernels in Python: an operand whose type it has, or a type.
     `warps` is how many warps of a warpgroup, from a multiple of it on, a collective needs together.
     With `late`, registers are read and written behind the instruction, up to a wait: see `Step.multiply_late`.
+    `awaits` says what lanes wait for at it. With `async_proxy` it uses that proxy, or what the proxy signals or reads.
+    With `lets_grids_begin`, grids that are launched as dependents may begin behind it.
     `batchable` lets the machine run k consecutive independent instructions of one opcode at once, by `execute_batch`.
     """
 
@@ -46,6 +48,9 @@ class Op:
     batchable: ClassVar[bool] = False
     warps: ClassVar[int] = 1
     late: ClassVar[bool] = False
+    awaits: ClassVar[Awaited] = Awaited.NOTHING
+    async_proxy: ClassVar[bool] = False
+    lets_grids_begin: ClassVar[bool] = False
     computes: ClassVar[bool] = True
     relaxed: ClassVar[bool] = False
     stores: ClassVar[str] = ""
@@ -88,6 +93,10 @@ class Op:
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> Results | None:
         return self.run(i, *inputs)
+
+    def uses_async_proxy(self, i: Opcode) -> bool:
+        """Whether this spelling of it does what `async_proxy` says."""
+        return self.async_proxy
 
     def aligned(self, i: Opcode) -> bool:
         """Of a collective: whether the lanes of a warp must all come to it, and in one place of the program."""

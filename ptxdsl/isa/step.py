@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Protocol, Self, TypeAlias
 
 import numpy as np
 
 from .. import ir
 from ..types import Type
+
+
+class Awaited(Enum):
+    """What lanes wait for at an instruction, beside other lanes: where nobody can go on, it is told what that lacks."""
+
+    NOTHING = auto()
+    PHASE = auto()  # of the mbarrier at the address that is its first input
+    REGISTERS = auto()  # that others give back, as many as its first input says
 
 
 @dataclass(frozen=True, slots=True)

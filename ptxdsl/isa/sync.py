@@ -164,15 +164,19 @@ class FenceThread(Op):
         Form("fence.release.sync_restrict::shared::cta.cluster", ptx="8.6", sm=90),
     )
 
+    def uses_async_proxy(self, i: Opcode) -> bool:
+        return i.text.startswith("fence.mbarrier_init")
+
     def execute(self, i: Opcode, m: Step) -> None:
         m.order(Fencing(i.sem or ("acq_rel" if i.scope else "release"), i.scope or "cluster"))
-        if i.text.startswith("fence.mbarrier_init"):
+        if self.uses_async_proxy(i):
             m.order(Fencing("release", "cluster", "mbarrier"))
 
 
 class FenceProxy(Op):
     """Orders accesses of different kinds (proxies) to the same memory."""
 
+    async_proxy = True
     forms = (
         Form("fence.proxy.alias", ptx="7.5", sm=70),
         Form("fence.proxy.async{.space}", space="global shared::cta shared::cluster", ptx="8.0", sm=90),
@@ -230,6 +234,7 @@ class GridDependencyWait(Op):
 class GridDependentsLaunch(Op):
     """Lets grids that are launched as dependents of this one begin, once all of its blocks have said so or ended."""
 
+    lets_grids_begin = True
     forms = (Form("griddepcontrol.launch_dependents", ptx="7.8", sm=90),)
 
     def execute(self, i: Opcode, m: Step) -> None:

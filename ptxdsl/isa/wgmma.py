@@ -20,7 +20,7 @@ from .matrix import HELD_IN
 from .opcode import Op, Opcode
 from .operand import Problem
 from .sparse import checked_columns, nibbles
-from .step import Step
+from .step import Awaited, Step
 from .warpgroup import (
     WARPS,
     Factors,
@@ -93,6 +93,7 @@ def _form(product: WarpgroupProduct, sparse: bool, operands: str) -> Form:
 class WgmmaMmaAsync(Op):
     """d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group."""
 
+    async_proxy = True
     collective = True
     warps = WARPS
     late = True
@@ -179,6 +180,7 @@ def uniform(m: Step, order: np.ndarray, name: str, values: np.ndarray) -> np.nda
 class WgmmaFence(Op):
     """Orders what the thread did with registers before the products that follow: needed before the first of them."""
 
+    async_proxy = True
     collective = True
     warps = WARPS
     forms = (Form("wgmma.fence.sync.aligned", ptx="8.0", sm=HOPPER),)
@@ -190,6 +192,7 @@ class WgmmaFence(Op):
 class WgmmaCommitGroup(Op):
     """Makes a group of the products since the last one."""
 
+    async_proxy = True
     collective = True
     warps = WARPS
     forms = (Form("wgmma.commit_group.sync.aligned", ptx="8.0", sm=HOPPER),)
@@ -201,6 +204,7 @@ class WgmmaCommitGroup(Op):
 class WgmmaWaitGroup(Op):
     """Waits until at most the `n` newest groups of products are under way; sums may be read of those that are done."""
 
+    async_proxy = True
     collective = True
     warps = WARPS
     forms = (Form("wgmma.wait_group.sync.aligned n:imm", ptx="8.0", sm=HOPPER),)
@@ -216,6 +220,7 @@ class WgmmaWaitGroup(Op):
 class SetMaxNReg(Op):
     """Gives registers of the warps back (dec), or waits for more (inc), so that each thread has `count`."""
 
+    awaits = Awaited.REGISTERS
     collective = True
     warps = WARPS
     forms = (

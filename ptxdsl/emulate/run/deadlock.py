@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import Location
-from ...isa.mbarrier import MbarrierTestWait, object_arrivals, pending_bytes
-from ...isa.wgmma import SetMaxNReg
+from ...isa.mbarrier import object_arrivals, pending_bytes
+from ...isa.step import Awaited
 from ...types import b64
 from ..memory.access import bytes_text
 from .core import Core
@@ -96,18 +96,18 @@ def all_waits(machine: Core, x: Executor, groups: Iterable[Group]) -> list[Wait]
         waits.append(Wait(group.lanes, f"at {step.opcode.text}{_at(step.location)}", step))
     for group in groups:
         step = group.frame.code.steps[group.pc]
-        what = "in a loop that changes nothing" if group.circles else f"at {step.opcode.text}"
-        waits.append(Wait(group.lanes, what + _at(step.location) + _lacking(machine, x, group), step))
+        standing = "in a loop that changes nothing" if group.circles else f"at {step.opcode.text}"
+        waits.append(Wait(group.lanes, standing + _at(step.location) + _lacking(machine, x, group), step))
     return waits
 
 
 def _lacking(machine: Core, x: Executor, group: Group) -> str:
     """What the mbarrier object lacks that threads wait at, or look at in a loop; nothing if they wait for another."""
     step = group.frame.code.steps[group.pc]
-    if isinstance(step.op, SetMaxNReg):
+    if step.op.awaits is Awaited.REGISTERS:
         return machine.pool.lacking(x, group.lanes, step.reads[0].value)
     looked_at = group.frame.code.steps[group.pc :][: LOOP if group.circles else 1]
-    wait = next((step for step in looked_at if isinstance(step.op, MbarrierTestWait)), None)
+    wait = next((step for step in looked_at if step.op.awaits is Awaited.PHASE), None)
     if wait is None:
         return ""
     with x.elsewhere(group.frame, group.lanes):

@@ -14,14 +14,12 @@ from ...errors import EmulationError, Location
 from ...isa.lookup import lookup
 from ...isa.opcode import Op
 from ...isa.operand import Problem
-from ...isa.sync import GridDependentsLaunch
 from ...types import pred
 from ..memory.access import Origin
 from .operands import ReadAsIs, ReadVector, Slots
 from .residents import WARP
 
 _LARGEST_BATCH = 128
-_ASYNC = ("mbarrier", ".async.bulk", "wgmma", "fence.proxy", "tcgen05", "multimem")
 
 
 class Decoded:
@@ -206,12 +204,12 @@ class Code:
     @cached_property
     def uses_async_proxy(self) -> bool:
         """Whether it has mbarriers, bulk copies, products of warpgroups or fences of proxies."""
-        return any(part in step.opcode.text for step in self.steps for part in _ASYNC)
+        return any(step.op.uses_async_proxy(step.opcode) for step in self.steps)
 
     @cached_property
     def lets_grids_begin(self) -> bool:
         """Whether grids that are launched as its dependents may begin before it has ended."""
-        return any(isinstance(step.op, GridDependentsLaunch) for step in self.steps)
+        return any(step.op.lets_grids_begin for step in self.steps)
 
     @cached_property
     def written_between(self) -> dict[tuple[int, int], tuple[int, ...]]:

@@ -211,7 +211,7 @@ class Kernel(AnyKernel):
         if key not in self._variants:
             if len(self._variants) >= MOST_VARIANTS:
                 del self._variants[next(iter(self._variants))]  # the oldest; constants may be new at each call
-            self._variants[key] = self._made(arch, lineinfo, values, read)
+            self._variants[key] = self._new_variant(arch, lineinfo, values, read)
         variant = self._variants[key]
         variant.captures = read
         return variant
@@ -224,7 +224,7 @@ class Kernel(AnyKernel):
             self._read = captures([self.signature.function, *self.signature.captured])
         return self._read
 
-    def _made(self, arch: str, lineinfo: bool, values: dict[str, object], read: Captures) -> Variant:
+    def _new_variant(self, arch: str, lineinfo: bool, values: dict[str, object], read: Captures) -> Variant:
         """The variant by what is kept on disk of a kernel of the package, else by a trace."""
         assembling.check_arch(arch)
         folder, function = config.current().cache_dir, self.signature.function

@@ -53,7 +53,7 @@ class _Printer:
         self.debug_str = [line for section in _debug_str(module) for line in section.lines]
         self.names = {text_at(data): label for section in _debug_str(module) for label, data in section.data().items()}
         self.inlined = False
-        self.place: Location | None = None
+        self.line: Location | None = None
         self.sites: dict[tuple[str, int, int], Location] = {}
         self.annotated: tuple[str, int] | None = None
 
@@ -87,7 +87,7 @@ class _Printer:
         self.lines += ["", f".section {section.name}", "{", *section.lines, "}"]
 
     def _function(self, function: Function) -> None:
-        self.place, self.annotated = None, None
+        self.line, self.annotated = None, None
         self.sites.clear()
         self.lines += ["", signature(function)]
         self.lines += [f"{item};" if item.name == "pragma" else str(item) for item in function.directives]
@@ -116,14 +116,14 @@ class _Printer:
                 self.lines.append(f"{indent}{declaration(item) if isinstance(item, Variable) else directive(item)};")
 
     def _locate(self, location: Location, indent: str) -> None:
-        if location is self.place or not is_source(location):
+        if location is self.line or not is_source(location):
             return
         if self.annotate and (location.file, location.line) != self.annotated:
             self.annotated = (location.file, location.line)
             self.lines.append(f"{indent}// {_comment(location)}")
-        if self.lineinfo and (self.place is None or _chain(location) != _chain(self.place)):
+        if self.lineinfo and (self.line is None or _chain(location) != _chain(self.line)):
             self._loc(location, indent)
-        self.place = location
+        self.line = location
 
     def _loc(self, location: Location, indent: str) -> None:
         """`.loc`, behind those of its callers where the text has not just said how these were reached."""

@@ -7,7 +7,7 @@ from ptxdsl.assemble.assembler_log import (
     Resources,
     errors,
     loss_line,
-    python_place,
+    python_location,
     resources,
     warnings,
     warpgroup_losses,
@@ -175,6 +175,6 @@ HELPER = Location("/home/ada/inner.py", 20, (8, 9), inlined_at=CALL)
         ),
     ],
 )
-def test_a_ptx_line_has_the_python_place_of_the_loc_before_it_in_its_function(instruction, place):
+def test_a_ptx_line_has_the_python_location_of_the_loc_before_it_in_its_function(instruction, place):
     line = next(n for n, text in enumerate(PTX.splitlines(), 1) if instruction in text)
-    assert python_place(PTX, line) == place
+    assert python_location(PTX, line) == place

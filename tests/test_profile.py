@@ -123,7 +123,7 @@ class TestFloor:
     def test_each_part_takes_its_time(self):
         h200 = peaks_of("h200")
         terms = floor_of(h200, 132, 4_916_736_000, 132 * 1980, {"f32": 132 * 1980 * 256 * 7, "tensor f16": 0.0})
-        assert [(term.what, term.microseconds) for term in terms] == [
+        assert [(term.resource, term.microseconds) for term in terms] == [
             ("memory", 1000),
             ("f32", 7),
             ("shared memory", 1),

@@ -168,7 +168,7 @@ def _warning(remark: Remark, modules: Sequence[str]) -> str:
 
 
 def _python_location(remark: Remark, text: str) -> Location | None:
-    return assembler_log.python_place(text, remark.line) if remark.line else None
+    return assembler_log.python_location(text, remark.line) if remark.line else None
 
 
 _HELP = (
@@ -243,11 +243,11 @@ def _check_spills(kernels: Mapping[str, Resources], modules: Sequence[str]) -> N
     """Refuse a kernel of warpgroups that keeps registers in memory: it would run much slower than it is written."""
     for name, needs in kernels.items():
         spilled = max(needs.spill_store_bytes, needs.spill_load_bytes)
-        for text, (wanted, (what, help)) in product(modules if spilled else (), _SPILLS.items()):
+        for text, (wanted, (fault, help)) in product(modules if spilled else (), _SPILLS.items()):
             if line := assembler_log.first_line(text, name, wanted):
                 remark = Remark("error", f"{spilled} bytes of registers a thread are spilled to memory", line)
                 raise AssembleError(
-                    f"`{name}` {what}:\n{_shown(remark, text, '')}",
+                    f"`{name}` {fault}:\n{_shown(remark, text, '')}",
                     at=_python_location(remark, text),
                     help=f"{help}; or set PTXDSL_SPILLS=warn",
                 )

@@ -181,12 +181,12 @@ def first_line(ptx: str, kernel: str, wanted: str) -> int | None:
 
 
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"(.*?)"', re.MULTILINE)
-_PLACE = r"(\d+)\s+(\d+)\s+(\d+)"
-_LOC = re.compile(rf"\.loc\s+{_PLACE}(?:\s*,\s*function_name\s+[^,]+,\s*inlined_at\s+{_PLACE})?")
+_POSITION = r"(\d+)\s+(\d+)\s+(\d+)"
+_LOC = re.compile(rf"\.loc\s+{_POSITION}(?:\s*,\s*function_name\s+[^,]+,\s*inlined_at\s+{_POSITION})?")
 _FUNCTION = re.compile(r"\.(?:entry|func)\b")
 
 
-def python_place(ptx: str, line: int) -> Location | None:
+def python_location(ptx: str, line: int) -> Location | None:
     """The Python place that line `line` of a PTX text came from, by its `.loc`; None where it has none."""
     files = {int(number): unquoted(name) for number, name in _FILE.findall(ptx)}
     lines = ptx.splitlines()[:line]
@@ -200,7 +200,7 @@ def python_place(ptx: str, line: int) -> Location | None:
 
 def _location(loc: re.Match[str], before: Sequence[str], files: dict[int, str]) -> Location:
     """The place of a `.loc`. `inlined_at` repeats the place of an earlier `.loc`, which may be inlined itself."""
-    location = _place(loc.groups()[:3], files)
+    location = _located(loc.groups()[:3], files)
     if loc[4] is None:
         return location
     call = loc.groups()[3:]
@@ -208,9 +208,9 @@ def _location(loc: re.Match[str], before: Sequence[str], files: dict[int, str]) 
         outer = _LOC.search(before[at])
         if outer and outer.groups()[:3] == call:
             return replace(location, inlined_at=_location(outer, before[:at], files))
-    return replace(location, inlined_at=_place(call, files))
+    return replace(location, inlined_at=_located(call, files))
 
 
-def _place(numbers: Sequence[str], files: dict[int, str]) -> Location:
+def _located(numbers: Sequence[str], files: dict[int, str]) -> Location:
     file, line, column = map(int, numbers)
     return Location(files.get(file, f"<file {file}>"), line, (column - 1, column) if column else (0, 0))

@@ -42,17 +42,17 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "kind": finding.kind,
         "message": finding.message,
         "help": finding.help,
-        "locations": [_place(location) for location in finding.locations],
+        "locations": [_located(location) for location in finding.locations],
         "threads": finding.count,
         "first_thread": {"block": first.block, "thread": first.thread} if first else None,
     }
 
 
-def _place(place: Location) -> dict[str, Any]:
+def _located(location: Location) -> dict[str, Any]:
     """Line and columns count from 1; `end_column` is the one behind the last."""
-    start, end = place.columns
+    start, end = location.columns
     known = {"column": start + 1, "end_column": end + 1} if end else {}
-    return {"file": _path(place.file), "line": place.line, **known, "source": place.text.strip()}
+    return {"file": _path(location.file), "line": location.line, **known, "source": location.text.strip()}
 
 
 def as_sarif(results: Sequence[Checked]) -> str:
@@ -76,11 +76,11 @@ def _result(result: Checked, finding: Finding) -> dict[str, Any]:
     }
 
 
-def _sarif_location(place: Location) -> dict[str, Any]:
-    start, end = place.columns
+def _sarif_location(location: Location) -> dict[str, Any]:
+    start, end = location.columns
     columns = {"startColumn": start + 1, "endColumn": end + 1} if end else {}
-    region = {"startLine": place.line, **columns}
-    return {"physicalLocation": {"artifactLocation": {"uri": _uri(place.file)}, "region": region}}
+    region = {"startLine": location.line, **columns}
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(location.file)}, "region": region}}
 
 
 def as_github(results: Sequence[Checked]) -> str:

@@ -198,7 +198,7 @@ class Inspection:
         offsets = _offsets(array, (holder.bytes - array.offset) // bytes)
         slot = int(self.machine.residents.slot[lane])
         count = (int(offsets.max(initial=-1)) + 1) * bytes
-        data, written = self.view.bytes_of("shared", holder.place + array.offset, count, slot)
+        data, written = self.view.bytes_of("shared", holder.offset + array.offset, count, slot)
         values = np.array([decoded(data[o * bytes :][:bytes].tobytes(), array.element)[0] for o in offsets.flat])
         flags = np.all(written.reshape(-1, bytes), axis=1)
         return SharedContent(array.name, array.element, values.reshape(offsets.shape), flags[offsets])
@@ -213,7 +213,7 @@ class Inspection:
         if first * size >= array.bytes:
             raise Error(f"{name}[{first}] lies behind its end: {name} has {array.elements}")
         end = min(array.bytes, (first + count) * size)
-        data, _ = self.view.bytes_of("global", array.place + first * size, end - first * size)
+        data, _ = self.view.bytes_of("global", array.offset + first * size, end - first * size)
         type = TYPES.get(array.element) or TYPES[f"b{8 * size}"]
         values = [decoded(data[at : at + size].tobytes(), type) for at in range(0, len(data), size)]
         return [each[0] if len(each) == 1 else each for each in values]

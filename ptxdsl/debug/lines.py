@@ -36,12 +36,12 @@ class CodeLines:
                 before = now
         return cls(kernel, {line: frozenset(steps) for line, steps in starts.items()})
 
-    def find(self, place: str | int, file: str | None) -> Line:
+    def find(self, position: str | int, file: str | None) -> Line:
         """The line that `file.py:12`, `12` or 12 means; `file` is the one of a mere number.
 
         Raises Error for a place that is none, a file that the kernel is not made of, and a line without code.
         """
-        named, line = _read(place)
+        named, line = _read(position)
         files = self._files(named or file or next(iter(self.starts))[0], named is not None)
         for path in files:
             if (path, line) in self.starts:
@@ -81,8 +81,8 @@ def outermost(location: Location | None) -> Line | None:
     return None if location is None else innermost(location.chain()[-1])
 
 
-def _read(place: str | int) -> tuple[str | None, int]:
-    match = re.fullmatch(r"(?:(?P<file>.+):)?(?P<line>\d{1,9})", str(place).strip())
-    if isinstance(place, bool) or match is None:
-        raise Error(f"{place!r} is no line", help="write a number, or file.py:12")
+def _read(position: str | int) -> tuple[str | None, int]:
+    match = re.fullmatch(r"(?:(?P<file>.+):)?(?P<line>\d{1,9})", str(position).strip())
+    if isinstance(position, bool) or match is None:
+        raise Error(f"{position!r} is no line", help="write a number, or file.py:12")
     return match["file"], int(match["line"])

@@ -120,13 +120,13 @@ class Debugger:
     # What is asked for
 
     @public
-    def stop_at(self, place: str | int, thread: ThreadName | None = None) -> LineBreak:
+    def stop_at(self, position: str | int, thread: ThreadName | None = None) -> LineBreak:
         """Stops where threads, or one of them, come to a line: 12 of the file of the kernel, or "file.py:12".
 
         Raises Error for a line without code.
         """
         named = None if thread is None else self.threads.named(thread, "thread")
-        line = self.lines.find(place, self._file())
+        line = self.lines.find(position, self._file())
         self._numbers += 1
         self.breaks.append(LineBreak(self._numbers, line, self.lines.starts[line], named))
         return self.breaks[-1]
@@ -265,7 +265,7 @@ class Debugger:
             at = next(iter(step.location.chain()), None) if step.location is not None else None
             self._stand(Stop(reason, self.focus, at, str(step.instruction), len(lanes)))
 
-    def found(self, finding: Finding) -> None:
+    def on_finding(self, finding: Finding) -> None:
         if self.stops_at_findings:
             self.focus = finding.threads[0] if finding.threads else self.focus
             at = finding.locations[0] if finding.locations else None

@@ -18,7 +18,7 @@ from .memory.regions import Allocation, Region, Table, spread
 from .memory.spaces import Memory
 from .observe.races import GridBeside
 from .report import Index, Report
-from .run.core import EmulatedLaunch, Found
+from .run.core import EmulatedLaunch, FirstFinding
 from .run.machine import Machine, MachineWatcher
 from .run.program import Arena, Program, allocation, initial_bytes, shared_allocations
 from .stream import HeldArray, Stream
@@ -86,7 +86,7 @@ def run(
     if report.findings:
         first = report.findings[0]
         at, *others = first.locations or (None,)
-        also = "".join(f"\n{place.excerpt()}" for place in others if place is not None)
+        also = "".join(f"\n{location.excerpt()}" for location in others if location is not None)
         raise EmulationError(f"{function.name}: {first.message}, by {first.who}{also}", at=at, help=first.help or None)
     return report
 
@@ -152,7 +152,7 @@ class _Emulation:
         try:
             with np.errstate(all="ignore"):
                 machine.run()
-        except Found:
+        except FirstFinding:
             pass
         finally:
             memory.observers.clear()  # they know the machine: memory shall not wait for the collection of garbage
@@ -187,10 +187,10 @@ class _Emulation:
         for held in self.arrays:
             target = held.allocation
             if target.written:
-                held.octets[:] = data[target.place : target.place + target.bytes]
+                held.octets[:] = data[target.offset : target.offset + target.bytes]
         for variable, target in self.variables.items():
             if target.written:
-                self.contents[variable] = bytes(data[target.place : target.place + target.bytes])
+                self.contents[variable] = bytes(data[target.offset : target.offset + target.bytes])
 
     def _place_variables(self) -> None:
         """Addresses of module variables; contents follow when all addresses are known."""
@@ -212,12 +212,12 @@ class _Emulation:
             return initial_bytes(variable, self._address_of)
         return self.contents[variable]
 
-    def _address_of(self, what: Any) -> int:
-        if isinstance(what, ir.Function):
-            return self.program.code_address(what)
-        if what in self.places:
-            return self.places[what]
-        raise EmulationError(f"{what} is declared but not defined")
+    def _address_of(self, symbol: Any) -> int:
+        if isinstance(symbol, ir.Function):
+            return self.program.code_address(symbol)
+        if symbol in self.places:
+            return self.places[symbol]
+        raise EmulationError(f"{symbol} is declared but not defined")
 
     def _place_arguments(self, arguments: Sequence[object]) -> None:
         """Arrays get addresses, and parameters their bytes."""
@@ -228,9 +228,9 @@ class _Emulation:
         places, end = spread(sizes, _PARAMETER_ZONE)
         self.packed = bytearray(end)
         self.spans: list[tuple[int, int, Allocation]] = []
-        for formal, place, content in zip(formals, places, self._packed(formals, arguments), strict=True):
-            self.places[formal] = place
-            self.packed[place : place + len(content)] = content
+        for formal, address, content in zip(formals, places, self._packed(formals, arguments), strict=True):
+            self.places[formal] = address
+            self.packed[address : address + len(content)] = content
         allocations = [allocation(f, p, p) for f, p in zip(formals, places, strict=True)]
         for each in allocations:
             each.writable = False

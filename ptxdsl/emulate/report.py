@@ -29,9 +29,9 @@ class Thread:
         return _index(self.block)
 
 
-def counted(count: int, what: str) -> str:
+def counted(count: int, noun: str) -> str:
     """'1 finding', '2 findings'."""
-    return f"{count} {what}{'s' * (count != 1)}"
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def _index(index: Index) -> str:

@@ -237,9 +237,9 @@ TANH_LEAST = -8
 def tanh(x: Array, ftz: bool) -> Array:
     """tanh.approx.f32: x itself where it is small, 1 from 8 on; rows for parts of each power of two between."""
     exponent, fraction = _parts(np.abs(x))
-    place = np.clip(exponent - TANH_LEAST, 0, len(TANH_BITS) - 1)
-    bits = np.array(TANH_BITS)[place]
-    firsts = np.cumsum([0, *(1 << n for n in TANH_BITS[:-1])])[place]
+    interval = np.clip(exponent - TANH_LEAST, 0, len(TANH_BITS) - 1)
+    bits = np.array(TANH_BITS)[interval]
+    firsts = np.cumsum([0, *(1 << n for n in TANH_BITS[:-1])])[interval]
     rest = fraction & (HIDDEN - 1 >> bits)
     behind = MANTISSA - bits - X_BITS
     narrow = np.where(behind >= 0, rest >> np.maximum(behind, 0), rest << np.maximum(-behind, 0))

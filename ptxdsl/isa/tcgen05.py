@@ -129,7 +129,7 @@ class Tcgen05St(TensorMemory):
 class Tcgen05Wait(TensorMemory):
     """Waits until all tcgen05.ld, or tcgen05.st, of the thread are done."""
 
-    forms = (Form("tcgen05.what.sync.aligned", what="wait::ld wait::st", **LEAST),)
+    forms = (Form("tcgen05.access.sync.aligned", access="wait::ld wait::st", **LEAST),)
 
 
 class Tcgen05Fence(GpuOnly):

@@ -362,12 +362,12 @@ def _cotarget(value: IntTuple) -> int:
     return product(int_tuple(value, name.removeprefix("the "), least=1))
 
 
-def _check_forwards(layout: Layout, what: str) -> None:
+def _check_forwards(layout: Layout, operation: str) -> None:
     """Refuse a mode that runs backwards."""
     for n, d in layout.flat():
         if n > 1 and d < 0:
             raise refusal(
-                f"{layout} has no {what}: the mode {n}:{d} has a negative stride",
+                f"{layout} has no {operation}: the mode {n}:{d} has a negative stride",
                 f"count this mode the other way: {n}:{-d}, from its last element on",
             )
 

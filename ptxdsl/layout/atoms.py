@@ -218,10 +218,10 @@ def atom(name: str) -> Atom:
     return mma_atom(name) if operation in MULTIPLIES else copy_atom(name)
 
 
-def _name(value: Any, what: str, examples: str) -> str:
+def _name(value: Any, subject: str, examples: str) -> str:
     if not isinstance(value, str):
         shown = str(value) if isinstance(value, (MmaAtom, CopyAtom)) else kind_of(value)
-        raise refusal(f"{what} is made of the name of an instruction; found {shown}", f"write {examples}")
+        raise refusal(f"{subject} is made of the name of an instruction; found {shown}", f"write {examples}")
     return value
 
 

@@ -64,13 +64,13 @@ class Index:
         return Index(0, self.get(), sum_bits(self.bits, self.constant)) if self.constant else self
 
 
-def check_operators(value: Any, what: str) -> None:
-    """Refuse what is neither an int nor a value with the operators of ints; `what` is in the singular."""
+def check_operators(value: Any, subject: str) -> None:
+    """Refuse what is neither an int nor a value with the operators of ints; `subject` is in the singular."""
     kind = getattr(getattr(value, "dtype", None), "kind", "i")
     if isinstance(value, int) or (hasattr(type(value), "__rshift__") and kind in "iu"):
         return
     raise refusal(
-        f"{what} is an int, or traced; found {kind_of(value)}",
+        f"{subject} is an int, or traced; found {kind_of(value)}",
         "use ints; modes that are to stay open are left to slice_(layout, …)"
         if value is None
         else "use an int, a register of integers, or an array of ints",

@@ -26,28 +26,28 @@ def is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def check_int(value: Any, what: str, least: int | None = None) -> None:
-    """Refuse what is no int, or one below `least`; `what` is in the singular."""
+def check_int(value: Any, subject: str, least: int | None = None) -> None:
+    """Refuse what is no int, or one below `least`; `subject` is in the singular."""
     if not is_int(value):
-        raise refusal(f"{what} is an int; found {kind_of(value)}", "layouts are static: use a Python int")
+        raise refusal(f"{subject} is an int; found {kind_of(value)}", "layouts are static: use a Python int")
     if least is not None and value < least:
-        raise refusal(f"{what} is {least} or more; found {value}", f"use an int from {least} on")
+        raise refusal(f"{subject} is {least} or more; found {value}", f"use an int from {least} on")
 
 
-def int_tuple(value: Any, what: str, least: int | None = None) -> IntTuple:
+def int_tuple(value: Any, subject: str, least: int | None = None) -> IntTuple:
     """`value` as nested tuples of ints, each at least `least`; lists count as tuples."""
     if isinstance(value, (tuple, list)):
         if not value:
-            raise refusal(f"a {what} has at least one mode; found ()", "the layout of a single element is Layout(1)")
-        return tuple(int_tuple(v, what, least) for v in value)
+            raise refusal(f"a {subject} has at least one mode; found ()", "the layout of a single element is Layout(1)")
+        return tuple(int_tuple(v, subject, least) for v in value)
     if not is_int(value):
         raise refusal(
-            f"a {what} is an int or a nested tuple of ints; found {kind_of(value)}",
+            f"a {subject} is an int or a nested tuple of ints; found {kind_of(value)}",
             "layouts are static: use Python ints, and apply the layout to traced coordinates",
         )
     if least is not None and value < least:
         raise refusal(
-            f"a {what} has no entry below {least}; found {value}", "a mode of a single element has the size 1"
+            f"a {subject} has no entry below {least}; found {value}", "a mode of a single element has the size 1"
         )
     return value  # type: ignore[no-any-return]
 

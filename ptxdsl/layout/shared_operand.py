@@ -100,8 +100,8 @@ class SharedOperand(Drawable):
         return Picture(str(self), (grid,))
 
     def _cell(self, row: int, chunk: int) -> Cell:
-        place = swizzled(chunk_offset(self.fields, row, chunk, self.transposed), self.fields.swizzle_bytes)
-        return Cell((str(place),), bank_colour(place))
+        offset = swizzled(chunk_offset(self.fields, row, chunk, self.transposed), self.fields.swizzle_bytes)
+        return Cell((str(offset),), bank_colour(offset))
 
 
 def shared_operand(mma: TiledMma | MmaAtom | str, operand: str, tile: Any) -> SharedOperand:
@@ -266,8 +266,8 @@ def tile_layout(rows: int, k: int, bits: int, swizzle_bytes: int = 128, transpos
         )
     width, (along, across) = span * 8 // bits, ((rows, k) if transposed else (k, rows))
     if along % width or across % ATOM_ROWS:
-        what = f"({rows}, {k}) elements of {bits} bits are no whole atoms of {ATOM_ROWS} rows of {span} bytes"
-        raise refusal(what, "take a narrower swizzle, or a larger tile")
+        mismatch = f"({rows}, {k}) elements of {bits} bits are no whole atoms of {ATOM_ROWS} rows of {span} bytes"
+        raise refusal(mismatch, "take a narrower swizzle, or a larger tile")
     lines = [coalesce(Layout((width, along // width), (1, across * width))), Layout(across, width)]
     plain = from_modes(lines if transposed else lines[::-1])
     if not swizzle_bytes:

@@ -179,9 +179,9 @@ class ComposedLayout(Drawable):
 
     def index(self, *coord: Coordinate) -> Index:
         """The offset of `coord` with its constant part kept apart, for an address with an immediate."""
-        return self.place(self.layout.index(*coord))
+        return self.swizzled_index(self.layout.index(*coord))
 
-    def place(self, inner: Index) -> Index:
+    def swizzled_index(self, inner: Index) -> Index:
         """Where the inner layout's offset goes."""
         if not isinstance(self.offset, Start):
             return self.swizzle.index(Index(self.offset) + inner)
@@ -195,7 +195,7 @@ class ComposedLayout(Drawable):
         if not isinstance(self.offset, Start) and inner.value is None:
             return replace(self, offset=self.offset + inner.constant, layout=rest)
         bits = self.offset.bits if isinstance(self.offset, Start) else self.offset
-        return replace(self, offset=Start(self.place(inner), sum_bits(bits, inner.reach)), layout=rest)
+        return replace(self, offset=Start(self.swizzled_index(inner), sum_bits(bits, inner.reach)), layout=rest)
 
     def __str__(self) -> str:
         return f"{self.swizzle} o {'traced' if isinstance(self.offset, Start) else self.offset} o {self.layout}"

@@ -191,21 +191,21 @@ def _warp_layout(value: Any) -> Layout:
     return layout
 
 
-def check_numbers(layout: Layout, what: str) -> None:
+def check_numbers(layout: Layout, noun: str) -> None:
     """Refuse a layout that does not give each of its coordinates one of the numbers from 0 on."""
     if sorted(layout.offsets()) != list(range(layout.size)):
         raise refusal(
-            f"{layout} does not number {layout.size} {what} from 0 to {layout.size - 1}: its cosize is {layout.cosize}",
+            f"{layout} does not number {layout.size} {noun} from 0 to {layout.size - 1}: its cosize is {layout.cosize}",
             f"the compact layout of this shape is {Layout(layout.shape)}",
         )
 
 
-def check_tiles(what: str, tile: Sequence[int], layout: AnyLayout) -> None:
+def check_tiles(noun: str, tile: Sequence[int], layout: AnyLayout) -> None:
     """Refuse a layout that whole tiles do not fill."""
     shape = tuple(map(product, modes(layout.shape)))
     if len(shape) < len(tile) or any(n % t for n, t in zip(shape, tile, strict=False)):
         raise refusal(
-            f"{what} comes in tiles of {show(tuple(tile))}, which do not fill {show(layout.shape)} evenly",
+            f"{noun} comes in tiles of {show(tuple(tile))}, which do not fill {show(layout.shape)} evenly",
             "choose a tile that divides the layout, and guard the remainder in the kernel",
         )
 

@@ -84,8 +84,10 @@ def tma_atom(name: TmaAtom | str) -> TmaAtom:
     multicast = loads and rest == [_MULTICAST]
     operation = rest[0] if reduces and not loads and len(rest) == 1 and rest[0] in OPERATIONS else ""
     if not (multicast or operation) and (rest or reduces):
-        what = f"its operation is one of {', '.join(OPERATIONS)}" if reduces else f"{'.'.join(rest)} is not part of it"
-        raise refusal(f"there is no copy of boxes {name!r}: {what}", _HELP)
+        reason = (
+            f"its operation is one of {', '.join(OPERATIONS)}" if reduces else f"{'.'.join(rest)} is not part of it"
+        )
+        raise refusal(f"there is no copy of boxes {name!r}: {reason}", _HELP)
     start = "cp.reduce.async.bulk.tensor" if reduces else "cp.async.bulk.tensor"
     label = ".".join([start, *spaces, *rest])
     return TmaAtom(label, spaces[1], spaces[0], operation, multicast, int(match["rank"]) if match["rank"] else None)

@@ -33,13 +33,13 @@ def join(parts: Sequence[LinkedModule], arch: str) -> ir.PtxModule:
 
 
 def _check_target(part: LinkedModule, arch: str) -> None:
-    made_for = part.module.target[0]
+    target = part.module.target[0]
     if part.module.address_size != 64:
         raise _refusal(f"{part.name} has addresses of {part.module.address_size} bits", "programs of today have 64")
-    (number, feature), (least, needed) = capability(arch), capability(made_for)
+    (number, feature), (least, needed) = capability(arch), capability(target)
     if number < least or (needed and (number, feature) != (least, needed)):
         raise _refusal(
-            f"{part.name} is made for {made_for}; the program is linked for {arch}", f'ask for arch="{made_for}"'
+            f"{part.name} is made for {target}; the program is linked for {arch}", f'ask for arch="{target}"'
         )
 
 
@@ -87,8 +87,8 @@ class _Join:
             return
         if known.linkage not in _MERGED:
             help = "leave one of them out, or rename one; functions that may be in many modules are .weak (C++: inline)"
-            what = f"`{item.name}` is defined by {other.name} and by {part.name}"
-            raise _refusal(f"`{item.name}` is defined twice by {part.name}" if other is part else what, help)
+            twice = f"`{item.name}` is defined by {other.name} and by {part.name}"
+            raise _refusal(f"`{item.name}` is defined twice by {part.name}" if other is part else twice, help)
         self.defined[item.name] = part, item
 
     def _check_declarations(self) -> None:
@@ -113,8 +113,8 @@ class _Join:
     def _missing(self, part: LinkedModule, item: Named) -> LinkError:
         near = difflib.get_close_matches(item.name, list(self.defined), 1)
         help = f"did you mean `{near[0]}`, of {self.defined[near[0]][0].name}?" if near else None
-        place = _place_of_use(part.module, item)
-        at = f" ({place})" if place else ""
+        location = _location_of_use(part.module, item)
+        at = f" ({location})" if location else ""
         used = f"`{item.name}` is {'called' if isinstance(item, ir.Function) else 'used'} by {part.name}{at}"
         return _refusal(
             f"{used}, and no part of the link defines it", help or "give pd.link the module that defines it"
@@ -205,7 +205,7 @@ def _bytes(variable: ir.Variable | ir.Register) -> str:
     return f"{count} byte{'s' * (count != 1)}"
 
 
-def _place_of_use(module: ir.PtxModule, item: Named) -> Location | None:
+def _location_of_use(module: ir.PtxModule, item: Named) -> Location | None:
     """The first line that names something."""
     for function in module.functions:
         for instruction in function.walk():

@@ -137,7 +137,7 @@ def variable(operands: OperandReader, declared: Declared, name: str, extents: It
 def _extent(operands: OperandReader, tree: Node) -> int | None:
     if not tree.children:
         return None
-    return operands.constant(tree.children[0], least=1, what="the length of an array")
+    return operands.constant(tree.children[0], least=1, noun="the length of an array")
 
 
 def parameter(operands: OperandReader, tree: Node) -> list[Variable | Register]:

@@ -210,7 +210,7 @@ class FunctionReader(OperandReader):
         if count is None:
             yield from self._register(str(token), declared, nested).items()
             return
-        complete = self._is_made(count, nested)
+        complete = self._is_complete(count, nested)
         names = [f"{token}{number}" for number in range(count if complete else 0)]
         if nested or declared.vector > 1:
             yield from (entry for name in names for entry in self._register(name, declared, nested).items())
@@ -218,7 +218,7 @@ class FunctionReader(OperandReader):
             yield from zip(names, self._scalars(names, declared.type), strict=True)
         yield f"{token}<>", Family(str(token), declared, count, nested, complete)
 
-    def _is_made(self, count: int, nested: bool) -> bool:
+    def _is_complete(self, count: int, nested: bool) -> bool:
         """Whether all registers of a family are made at once: those that nothing uses are declared again then."""
         if nested:
             return count <= MOST_PENDING

@@ -246,13 +246,13 @@ class OperandReader:
             raise self._mistake(node, origin, f"`{operand}` is an address", help)
         return operand.value() if isinstance(operand, Indexed) else operand
 
-    def constant(self, node: Node, least: int, what: str) -> int:
+    def constant(self, node: Node, least: int, noun: str) -> int:
         """A whole number of at least this in the whole text's tree."""
         operand = self.operand(node, 0)
         if isinstance(operand, Immediate) and operand.type is None and operand.value >= least:
             return operand.value
         raise self._mistake(
-            node, 0, f"{what} is a whole number from {least}; found {constants.told(operand)}", "write a constant"
+            node, 0, f"{noun} is a whole number from {least}; found {constants.told(operand)}", "write a constant"
         )
 
     def _address(self, node: Node, origin: int) -> Address:

@@ -104,9 +104,9 @@ class SourceText:
         at = self.location(position, length)
         return ParseError(f"line {at.line}, column {at.columns[0] + 1}: {message}", at=at, help=help)
 
-    def too_deep(self, position: int, what: str) -> ParseError:
+    def too_deep(self, position: int, noun: str) -> ParseError:
         """An error at something that holds too many others, each inside of the one before."""
-        message = f"this {what} is nested too deeply; {MOST_NESTED} levels is the most"
+        message = f"this {noun} is nested too deeply; {MOST_NESTED} levels is the most"
         return self.error(position, 1, message, "take a part of it out")
 
     def mistake(self, token: Token, message: str, help: str | None = None) -> ParseError:

@@ -33,10 +33,10 @@ def summary(profile: KernelProfile) -> list[str]:
         f"occupancy   {profile.occupancy}",
         f"intensity   {_count(operations)} operations on {_count(profile.touched)} bytes of memory, each once: "
         f"{ratio} a byte",
-        f"floor       {time_text(profile.floor)}" + (f", by {profile.terms[0].what}" if profile.terms else ""),
+        f"floor       {time_text(profile.floor)}" + (f", by {profile.terms[0].resource}" if profile.terms else ""),
     ]
     for term in profile.terms:
-        lines.append(f"            {time_text(term.microseconds)}  {term.what}: {_count(term.amount)} {term.unit}")
+        lines.append(f"            {time_text(term.microseconds)}  {term.resource}: {_count(term.amount)} {term.unit}")
     lines.append(f"            {time_text(profile.issue)}  to issue the instructions, if there were as many as in PTX")
     if profile.measured is None:
         lines.append(f"measured    not: {profile.why_not}")
@@ -63,7 +63,7 @@ def as_json(profile: KernelProfile) -> str:
         "occupancy": vars(profile.occupancy),
         "floor": profile.floor,
         "terms": [
-            {"what": t.what, "amount": t.amount, "unit": t.unit, "microseconds": t.microseconds} for t in profile.terms
+            {"what": t.resource, "amount": t.amount, "unit": t.unit, "microseconds": t.microseconds} for t in profile.terms
         ],
         "issue": profile.issue,
         "measured": profile.measured,
@@ -76,8 +76,8 @@ def as_json(profile: KernelProfile) -> str:
 
 def _line(line: LineCost) -> Mapping[str, Any]:
     location = line.location
-    place = {"file": location.file, "line": location.line, "source": location.text.strip()} if location else {}
-    return place | {name: value for name, value in vars(line).items() if name != "location"}
+    source = {"file": location.file, "line": location.line, "source": location.text.strip()} if location else {}
+    return source | {name: value for name, value in vars(line).items() if name != "location"}
 
 
 def _cells(line: LineCost) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ class GpuPeaks:
 class FloorTerm:
     """One thing that takes time: so much of it, and the least microseconds that this takes."""
 
-    what: str
+    resource: str
     amount: float
     unit: str
     microseconds: float
@@ -69,7 +69,7 @@ def peaks_of(name: str | None = None) -> GpuPeaks:
     Raises Error for a name that is not known.
     """
     if name is None:
-        return _peaks(_here(), driver.device(0).arch) if not driver.why_no_gpu() else peaks_of(USUAL)
+        return _peaks(_installed(), driver.device(0).arch) if not driver.why_no_gpu() else peaks_of(USUAL)
     if name not in names():
         raise Error(f"there is no GPU `{name}` here to compare with", help=f"known are {', '.join(names())}")
     if name == USUAL:
@@ -83,7 +83,7 @@ def names() -> list[str]:
     return [USUAL, *_sheets()]
 
 
-def _here() -> Gpu:
+def _installed() -> Gpu:
     return rates_of(0).gpu
 
 

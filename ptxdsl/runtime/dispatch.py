@@ -102,7 +102,7 @@ class Launch:
         key = _key(arguments, constants) if constants else (*config.deciding(), *map(type, arguments))
         known = self.kernel.handles.get(key)
         if known is None and constants:
-            known = _made_anew(self.kernel, arguments, constants)
+            known = _equal_launches(self.kernel, arguments, constants)
         if known is not None and not overlap:
             last = known[0]
             try:
@@ -134,7 +134,7 @@ def _exact_key(arguments: Sequence[object], constants: dict[str, object]) -> tup
     return (*config.deciding(), *constants, *map(constant_key, constants.values()), *map(type, arguments))
 
 
-def _made_anew(
+def _equal_launches(
     kernel: Launchable, arguments: Sequence[object], constants: dict[str, object]
 ) -> list[KeptLaunch] | None:
     """The launches with constants that are the same, though other objects."""

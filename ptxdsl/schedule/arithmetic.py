@@ -54,9 +54,9 @@ def low_bits(value: Number, bits: Number) -> Computed:
     return value & ((1 << bits) - 1) if is_int(bits) else value - ((value >> bits) << bits)
 
 
-def counted(number: int, what: str) -> str:
+def counted(number: int, noun: str) -> str:
     """1 tile, 2 tiles."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def constant_like(value: Number, number: Number) -> Computed:

@@ -21,7 +21,7 @@ from ptxdsl.schedule.problems import (
     ProblemLike,
     Problems,
     TiledShape,
-    check_place,
+    check_position,
     countable,
     gemm_shape,
     sizes,
@@ -57,9 +57,9 @@ class ClusterRaster(NamedTuple):
         across, ahead = (_either(down, *pair, like=item) for pair in (self.cluster[::-1], self.cluster))
         row, in_row = _divide(item, across)
         cluster, in_cluster = _divide(row, ahead)
-        strip, place = _divide(cluster >> self.log, _either(down, *self.clusters, like=item))
+        strip, position = _divide(cluster >> self.log, _either(down, *self.clusters, like=item))
         wide = ((strip << self.log) + low_bits(cluster, self.log)) * across + in_row
-        far = place * ahead + in_cluster
+        far = position * ahead + in_cluster
         return where(down, far, wide), where(down, wide, far)
 
 
@@ -219,7 +219,7 @@ class PersistentPlan:
 
     def tiles(self, block: int | tuple[int, ...]) -> list[TileOffset]:
         """What a block computes, in order; `block` is its number or its (x, y)."""
-        check_place(block, self.grid)
+        check_position(block, self.grid)
         first = linear_block(block, self.grid, self.raster.along)
         tiles = (self.tile(item) for item in range(first, self.items, prod(self.grid)))
         return [tile for tile in tiles if all(t < size for t, size in zip(tile, self.tiled, strict=True))]
@@ -288,7 +288,7 @@ class GroupPlan:
         """What a block computes, in order; `block` is its number or its (x, y)."""
         if not self.items:
             return []
-        check_place(block, self.grid)
+        check_position(block, self.grid)
         first = linear_block(block, self.grid, self.rasters[0].along)
         tiles = map(self.tile, range(first, self.items, prod(self.grid)))
         return [t for t in tiles if t.m < self.tiled[t.problem].m and t.n < self.tiled[t.problem].n]

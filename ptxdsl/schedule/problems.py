@@ -43,23 +43,23 @@ class TiledShape(NamedTuple):
     k: Computed
 
 
-def sizes(values: object, what: str, names: Sequence[str], least: int = 0) -> tuple[Computed, ...]:
+def sizes(values: object, subject: str, names: Sequence[str], least: int = 0) -> tuple[Computed, ...]:
     """`values`, one for each of `names`, known ones as ints. Raises ScheduleError for what is no size."""
     extents = tuple(values) if isinstance(values, Iterable) else (values,)
     wanted = f"({', '.join(names)})"
     if len(extents) != len(names):
-        raise ScheduleError(f"{what} has {len(extents)} sizes: {values}", help=f"give it as {wanted}")
-    return tuple([_size(size, what, name, least) for name, size in zip(names, extents, strict=True)])
+        raise ScheduleError(f"{subject} has {len(extents)} sizes: {values}", help=f"give it as {wanted}")
+    return tuple([_size(size, subject, name, least) for name, size in zip(names, extents, strict=True)])
 
 
-def _size(size: object, what: str, name: str, least: int) -> Computed:
+def _size(size: object, subject: str, name: str, least: int) -> Computed:
     if type(size) is int and size >= least:
         return size
     if isinstance(size, float | str | bool) or size is None:
-        raise ScheduleError(f"{what}: {name} is {size!r}, which is no integer", help="sizes are integers")
+        raise ScheduleError(f"{subject}: {name} is {size!r}, which is no integer", help="sizes are integers")
     if is_int(size) and size < least:
         raise ScheduleError(
-            f"{what}: {name} is {size}, and must be {least} or more", help=f"give {name} a size of {least} or more"
+            f"{subject}: {name} is {size}, and must be {least} or more", help=f"give {name} a size of {least} or more"
         )
     return int(size) if is_int(size) else size
 
@@ -99,16 +99,16 @@ def countable(tiled: TiledShape) -> TiledShape:
     return tiled
 
 
-def check_block(block: object, count: int, what: str = "persistent blocks") -> None:
+def check_block(block: object, count: int, subject: str = "persistent blocks") -> None:
     """Refuses what is no number of one of `count` blocks."""
     if isinstance(block, float | str | bool) or block is None:
         raise ScheduleError(f"{block!r} is no block", help="blocks are numbered by integers")
     if is_int(block) and not 0 <= block < count:
         numbers = f"they are numbered 0 to {count - 1}" if count else "a problem without tiles has none"
-        raise ScheduleError(f"block {block} of {count} {what}", help=numbers)
+        raise ScheduleError(f"block {block} of {count} {subject}", help=numbers)
 
 
-def check_place(block: BlockIndex, grid: tuple[int, ...]) -> None:
+def check_position(block: BlockIndex, grid: tuple[int, ...]) -> None:
     """Refuses what is neither the number nor the index (x, y) of a block of a grid."""
     if not isinstance(block, tuple | list):
         check_block(block, prod(grid))

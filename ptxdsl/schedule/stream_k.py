@@ -242,10 +242,10 @@ class StreamKNumbers(NamedTuple):
         return where(self.cohorts == 1, m, line), where(self.cohorts == 1, n, across)
 
     def _in_cohorts(self, tile: Number) -> tuple[Computed, Computed]:
-        cohort, place = tile // COHORT, tile % COHORT
+        cohort, position = tile // COHORT, tile % COHORT
         row = cohort // self.cohort_columns
         column = cohort - row * self.cohort_columns
-        return row * COHORT_M + place // COHORT_N, column * COHORT_N + place % COHORT_N
+        return row * COHORT_M + position // COHORT_N, column * COHORT_N + position % COHORT_N
 
     def _in_lines(self, tile: Number) -> tuple[Computed, Computed]:
         """Along the shorter side."""
@@ -265,10 +265,10 @@ class StreamKNumbers(NamedTuple):
     def extent(self, block: Number) -> tuple[Computed, Computed]:
         """The first and last (half-open) of the K-iterations that a stream-K block does, in the row of all of them."""
         region = block // self.blocks_per_region
-        place = block - region * self.blocks_per_region
+        position = block - region * self.blocks_per_region
         big = self.big_blocks_per_region
-        begin = region * self.iterations_per_region + place * self.iterations_per_block + minimum(place, big)
-        return begin, begin + where(place < big, place * 0 + 1, place * 0) + self.iterations_per_block
+        begin = region * self.iterations_per_region + position * self.iterations_per_block + minimum(position, big)
+        return begin, begin + where(position < big, position * 0 + 1, position * 0) + self.iterations_per_block
 
     def block_of(self, iteration: Number) -> Computed:
         """The stream-K block that does one of all K-iterations."""
@@ -276,8 +276,8 @@ class StreamKNumbers(NamedTuple):
         within = iteration - region * self.iterations_per_region
         each, big = self.iterations_per_block, self.big_blocks_per_region
         longer = big * (each + 1)
-        place = where(within < longer, within // (each + 1), big + (maximum(within, longer) - longer) // each)
-        return region * self.blocks_per_region + place
+        position = where(within < longer, within // (each + 1), big + (maximum(within, longer) - longer) // each)
+        return region * self.blocks_per_region + position
 
     def peers(self, tile: Number) -> tuple[Computed, Computed]:
         """The first and the last of the blocks that compute parts of a stream-K tile."""
@@ -301,9 +301,9 @@ class StreamKNumbers(NamedTuple):
         """(the first tile, how many) of a data-parallel block; 0 tiles of others."""
         none = block * 0
         is_one = (block >= self.first_dp_block) & (block < self.first_reduction_block)
-        place = where(is_one, block - self.first_dp_block, none)
-        later = place >= self.free
-        tile = place + where(self.cohorts == 1, none, none + self.sk_tiles)
+        position = where(is_one, block - self.first_dp_block, none)
+        later = position >= self.free
+        tile = position + where(self.cohorts == 1, none, none + self.sk_tiles)
         tile = tile + where(later, (self.first_wave_tiles - 1) * self.free, none)
         return tile, where(is_one, where(later, none + 1, none + self.first_wave_tiles), none)
 

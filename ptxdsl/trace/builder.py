@@ -250,22 +250,22 @@ def peek() -> Builder | None:
     return _current.get()
 
 
-def current(what: str) -> Builder:
-    """The kernel that is being traced; a TraceError that names `what` where there is none."""
+def current(called: str) -> Builder:
+    """The kernel that is being traced; a TraceError that names `called` where there is none."""
     builder = _current.get()
     if builder is None:
         raise TraceError(
-            f"`{what}` is used outside of a kernel",
+            f"`{called}` is used outside of a kernel",
             at=here().location,
             help="call it from a function that is decorated with @pd.kernel, or from one that such a kernel calls",
         )
     return builder
 
 
-def _passes(error: Exception, place: Location | None) -> bool:
+def _passes(error: Exception, location: Location | None) -> bool:
     """Whether an exception comes through a line of the user's."""
     lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
-    return place is not None and (place.file, place.line) in lines
+    return location is not None and (location.file, location.line) in lines
 
 
 @contextmanager
@@ -287,10 +287,10 @@ def building(builder: Builder) -> Iterator[Builder]:
         _current.reset(token)
 
 
-def _too_deep(place: Location) -> TraceError:
+def _too_deep(location: Location) -> TraceError:
     return TraceError(
-        f"`{place.function}` calls itself, while tracing, deeper than Python does: {sys.getrecursionlimit()} calls",
-        at=place,
+        f"`{location.function}` calls itself, while tracing, deeper than Python does: {sys.getrecursionlimit()} calls",
+        at=location,
         help="it needs an end that Python knows while tracing: an `if` on Python's numbers; what ends in the kernel "
         "is a loop, pd.range or pd.while_",
     )

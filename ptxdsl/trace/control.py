@@ -122,14 +122,14 @@ def branch(target: ir.Label, unless: Scalar | None = None, when: Scalar | None =
     emit("bra", (target,), guard=when if unless is None else ~unless)
 
 
-def condition(what: str, value: object) -> Value:
+def condition(called: str, value: object) -> Value:
     """A predicate to branch on."""
     if isinstance(value, bool):
-        refuse(f"{what} of {value}, which is known while tracing", "decide it by a Python `if`")
+        refuse(f"{called} of {value}, which is known while tracing", "decide it by a Python `if`")
     if callable(value):
-        refuse(f"{what} takes a predicate; found a function", f"write the comparison itself: `{what}(i < n)`")
+        refuse(f"{called} takes a predicate; found a function", f"write the comparison itself: `{called}(i < n)`")
     if not isinstance(value, Value) or value.type is not pred:
-        refuse(f"{what} takes a predicate; found {shown(value)}", "compare: `x != 0`")
+        refuse(f"{called} takes a predicate; found {shown(value)}", "compare: `x != 0`")
     return value
 
 
@@ -177,8 +177,8 @@ class _Otherwise(Block):
         return self.words.partition("(")[0]
 
     def _misplaced(self, before: BranchEnd | None) -> tuple[str, str]:
-        place = "put it behind the body of its pd.if_"
-        return f"`{self._called}` does not stand right behind a `with pd.if_(…)`", place
+        help = "put it behind the body of its pd.if_"
+        return f"`{self._called}` does not stand right behind a `with pd.if_(…)`", help
 
     def begin(self) -> None:
         """The label behind the branch before becomes the start of this body."""
@@ -268,12 +268,12 @@ def continue_(guard: Scalar | None = None) -> None:
     _jump("pd.continue_", "again", guard)
 
 
-def _jump(what: str, where: str, guard: Scalar | None) -> None:
-    builder = current(what)
+def _jump(called: str, where: str, guard: Scalar | None) -> None:
+    builder = current(called)
     loops = [region for region in builder.regions if getattr(region, where)]
     if not loops:
-        refuse(f"`{what}` stands in no loop of the kernel", "it leaves loops made by pd.range and pd.while_")
-    branch(getattr(loops[-1], where), when=None if guard is None else condition(what, guard))
+        refuse(f"`{called}` stands in no loop of the kernel", "it leaves loops made by pd.range and pd.while_")
+    branch(getattr(loops[-1], where), when=None if guard is None else condition(called, guard))
 
 
 def return_(guard: Scalar | None = None, *, value: object = None) -> None:

@@ -16,7 +16,7 @@ _EXP2 = "2**x is `pd.ptx.ex2.approx.f32(x)`"
 _LOG2 = "log2(x) is `pd.ptx.lg2.approx.f32(x)`"
 
 # By the name that others give it: what to write here.
-_HERE = {
+_INSTEAD = {
     "exp": f"{_EXP2}, and e**x is 2**(x * 1.4426950408889634)",
     "exp2": _EXP2,
     "log": f"{_LOG2}, and ln(x) is log2(x) * 0.6931471805599453",
@@ -57,7 +57,7 @@ class UnknownName(TraceError, AttributeError):
 
 def unknown_name(name: str, known: Iterable[str]) -> UnknownName:
     """`pd.name`, which is not there: with what stands for it, or is spelled like it."""
-    return UnknownName(f"ptxdsl has no `{name}`", at=here().location, help=_HERE.get(name) or _near(name, known))
+    return UnknownName(f"ptxdsl has no `{name}`", at=here().location, help=_INSTEAD.get(name) or _near(name, known))
 
 
 def _near(name: str, known: Iterable[str]) -> str | None:
@@ -97,7 +97,7 @@ class Foreign:
         if name.startswith("_") or name in known or name == "name":
             raise AttributeError(name)
         near = difflib.get_close_matches(name, known, 1)
-        help = _HERE.get(name) or (f"did you mean `{near[0]}`?" if near else None)
+        help = _INSTEAD.get(name) or (f"did you mean `{near[0]}`?" if near else None)
         raise UnknownName(f"`{self.name}` has no `{name}`", at=here().location, help=help)
 
     def __round__(self, digits: Any = None) -> NoReturn:
@@ -113,7 +113,7 @@ class Foreign:
         self._refuse_python("math.trunc", "trunc")
 
     def _refuse_python(self, function: str, alike: str) -> NoReturn:
-        refuse(f"`{function}` of `{self.name}`, which has no value while tracing", _HERE[alike])
+        refuse(f"`{function}` of `{self.name}`, which has no value while tracing", _INSTEAD[alike])
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Operators on a numpy scalar and this value; all else is refused."""
@@ -126,7 +126,7 @@ class Foreign:
         operation = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         refuse(
             f"`np.{operation}` of `{self.name}`, which has no value while tracing",
-            _HERE.get(ufunc.__name__, "write it with operators and instructions: numpy computes on the host"),
+            _INSTEAD.get(ufunc.__name__, "write it with operators and instructions: numpy computes on the host"),
         )
 
     def __format__(self, spec: str) -> str:

@@ -61,11 +61,11 @@ class Interface:
         """The values of what a Python function returns."""
         values = (result,) if not self.is_tuple else result
         if not isinstance(values, tuple | list) or len(values) != len(self.results):
-            refuse(f"`{self.name}` returns {_shown(result)}; it gives {self._given()}", "return one value for each")
+            refuse(f"`{self.name}` returns {_shown(result)}; it gives {self._listed()}", "return one value for each")
         pairs = zip(self.results, values, strict=True)
         return [value for type, each in pairs for value in _flat(f"`{self.name}` gives", "its result", type, each)]
 
-    def _given(self) -> str:
+    def _listed(self) -> str:
         listed = ", ".join(map(str, self.results))
         return f"({listed})" if self.is_tuple else listed or "nothing"
 

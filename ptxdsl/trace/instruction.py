@@ -461,8 +461,8 @@ def _written(bound: Binding, operand: Operand, value: Any) -> Destination:
     if isinstance(value, str) and value == SINK:
         return ir.Sink()
     if not getattr(value, "writable", False):
-        what = f"`{value.name}`, a value that was made once" if isinstance(value, Scalar) else repr(value)
-        raise Unfit(Problem(operand.name, f"out= takes variables; found {what}", "make it with pd.var(type)"))
+        shown = f"`{value.name}`, a value that was made once" if isinstance(value, Scalar) else repr(value)
+        raise Unfit(Problem(operand.name, f"out= takes variables; found {shown}", "make it with pd.var(type)"))
     if any(value is other for other in bound.written):
         message = f"`{value.name}` is a destination twice: only the last result would stay"
         help = f"make each a variable of its own: `[pd.var({value.type}) for _ in range(…)]`"

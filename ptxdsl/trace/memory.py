@@ -89,7 +89,7 @@ class PointerValue(Foreign, Source):
     def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:
         self._base()
         register = self.type.register
-        address = self.base if isinstance(self.base, Scalar) else _place(self.base, register)
+        address = self.base if isinstance(self.base, Scalar) else _address_of(self.base, register)
         held = address.scalar(binding, operand)
         return binding.step(f"add.{register}", register, held, ir.Immediate(self.offset)) if self.offset else held
 
@@ -100,7 +100,7 @@ class PointerValue(Foreign, Source):
         self._base()
         if isinstance(self.base, Scalar):
             return operators.binary("+", self.base, self.offset)
-        return operators.binary("+", _place(self.base, register), self.offset)
+        return operators.binary("+", _address_of(self.base, register), self.offset)
 
     def bitcast(self, element: Type) -> PointerValue:
         """The same address, read as elements of another type."""
@@ -286,7 +286,7 @@ def _scaled(index: ScalarLike, size: int, pointer: PointerValue, out: Scalar | N
     """base + index * size, in one instruction."""
     assert isinstance(index, Scalar)
     register = pointer.type.register
-    base = pointer.base if isinstance(pointer.base, Scalar) else _place(pointer.base, register)
+    base = pointer.base if isinstance(pointer.base, Scalar) else _address_of(pointer.base, register)
     if register.bits < index.type.bits:
         index = operators.cast(index, u32)
     wide = register.bits > index.type.bits
@@ -295,7 +295,7 @@ def _scaled(index: ScalarLike, size: int, pointer: PointerValue, out: Scalar | N
     return operate(f"mad.{'wide' if wide else 'lo'}.{index.type}", index, size, base, out=out, type=register)
 
 
-def _place(variable: ir.Variable, register: Type) -> Scalar:
+def _address_of(variable: ir.Variable, register: Type) -> Scalar:
     """The address of a variable in a register, computed once a kernel."""
     builder = current(variable.name)
     if variable not in builder.memory:
@@ -402,12 +402,12 @@ class ArrayView(Foreign):
         )
 
     def __getitem__(self, coordinate: Coordinate) -> Scalar:
-        return self._place(coordinate).load()
+        return self._pointer_to(coordinate).load()
 
     def __setitem__(self, coordinate: Coordinate, value: ScalarLike) -> None:
-        self._place(coordinate).store(value)
+        self._pointer_to(coordinate).store(value)
 
-    def _place(self, coordinate: Coordinate) -> PointerValue:
+    def _pointer_to(self, coordinate: Coordinate) -> PointerValue:
         with operators.steps():
             return self.address(*coordinate) if isinstance(coordinate, tuple) else self.address(coordinate)
 
@@ -479,12 +479,12 @@ def alignment_of(element: Type, align: int | None) -> int:
     return align
 
 
-def element_of(element: object, what: str) -> Type:
+def element_of(element: object, called: str) -> Type:
     """The type of an array's elements, which memory must have."""
     if not isinstance(element, Type):
-        refuse(f"{what} takes the type of its elements first; found {element!r}", "for example f16")
+        refuse(f"{called} takes the type of its elements first; found {element!r}", "for example f16")
     if element.bits % 8 or element is pred:
-        refuse(f"{what} of {element}: memory has no elements smaller than a byte", "pack them: use b8 or b32")
+        refuse(f"{called} of {element}: memory has no elements smaller than a byte", "pack them: use b8 or b32")
     return element
 
 

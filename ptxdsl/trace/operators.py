@@ -449,15 +449,15 @@ def _extreme(name: str, *values: ScalarLike) -> Scalar:
     return operate(f"{name}.{type}", a, b)
 
 
-def _typed(what: str, *operands: object) -> None:
+def _typed(called: str, *operands: object) -> None:
     """Refuses operands of which none has a type."""
     for operand in operands:
         if not is_operand(operand):
             help = "a pointer's address is `p.value`" if isinstance(operand, Source) else None
-            refuse(f"{what} takes values and numbers; found {shown(operand)}", help)
+            refuse(f"{called} takes values and numbers; found {shown(operand)}", help)
     if not any(isinstance(o, Scalar) for o in operands):
         refuse(
-            f"{what} of Python numbers alone has no type", f"give one of them a type: `pd.cast({operands[0]!r}, f32)`"
+            f"{called} of Python numbers alone has no type", f"give one of them a type: `pd.cast({operands[0]!r}, f32)`"
         )
 
 

@@ -69,14 +69,14 @@ def assert_(predicate: Scalar | bool, message: str | None = None) -> None:
     builder.append(behind)
 
 
-def _check_text(what: str, text: object) -> None:
+def _check_text(called: str, text: object) -> None:
     if not isinstance(text, str):
-        refuse(f"{what} takes a text; found {shown(text)}", 'for example `pd.printf("%f\\n", x)`')
+        refuse(f"{called} takes a text; found {shown(text)}", 'for example `pd.printf("%f\\n", x)`')
     if shows := _VALUE.search(text):
         help = 'give it to printf behind the text: `pd.printf("%d\\n", i)`'
-        refuse(f"the text of {what} holds `{shows[0]}`: a value that is not known while tracing", help)
+        refuse(f"the text of {called} holds `{shows[0]}`: a value that is not known while tracing", help)
     if "\0" in text:
-        refuse(f"the text of {what} has a zero in it, where C's texts end", "leave it out")
+        refuse(f"the text of {called} has a zero in it, where C's texts end", "leave it out")
 
 
 def _type_of(conversion: re.Match[str]) -> Type:

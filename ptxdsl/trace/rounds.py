@@ -142,9 +142,9 @@ def check_rounds(first: Builder, trace: Callable[[Rounds], Builder]) -> None:
     """Traces a kernel again whose blocks changed the state of Python. Raises TraceError if it is another program."""
     suspects = first.memory[Rounds].suspects
     for skips in (False, True):
-        at, place = _compared(first, trace, Rounds(suspects, skips))
+        at, location = _compared(first, trace, Rounds(suspects, skips))
         if at is not None and _difference(first.body, trace(Rounds()).body) is None:
-            _refuse(suspects, at, place, skips)  # else something that is not ours to see changes it
+            _refuse(suspects, at, location, skips)  # else something that is not ours to see changes it
 
 
 def _compared(
@@ -156,7 +156,7 @@ def _compared(
     except Exception as error:
         return math.inf, error.at if isinstance(error, Error) else raised_at(error)
     at = _difference(first.body, body)
-    return at, None if at is None else _place(first, body, at)
+    return at, None if at is None else _first_location(first, body, at)
 
 
 def _difference(first: list[ir.Item], second: list[ir.Item]) -> int | None:
@@ -165,7 +165,7 @@ def _difference(first: list[ir.Item], second: list[ir.Item]) -> int | None:
     return next((n for n, (a, b) in pairs if str(a) != str(b)), None)
 
 
-def _place(first: Builder, body: list[ir.Item], at: int) -> Location | None:
+def _first_location(first: Builder, body: list[ir.Item], at: int) -> Location | None:
     """The line of the first instruction that differs."""
     for item in (*body[at:], *first.body[at:]):
         if isinstance(item, ir.Instruction) and item.location and item.location != first.where:
@@ -173,12 +173,12 @@ def _place(first: Builder, body: list[ir.Item], at: int) -> Location | None:
     return None
 
 
-def _refuse(suspects: dict[int, Suspect], at: float, place: Location | None, skips: bool) -> NoReturn:
+def _refuse(suspects: dict[int, Suspect], at: float, location: Location | None, skips: bool) -> NoReturn:
     around = [s for s in suspects.values() if s.loops and s.begin <= at and (s.end is None or at < s.end)]
     before = [s for s in suspects.values() if s.end is not None and s.end <= at]
     inside = bool(around) and not skips
     suspect = max((around if inside else before) or suspects.values(), key=lambda s: s.begin if inside else s.end or 0)
-    change = _meant(suspect.changes, place)
+    change = _meant(suspect.changes, location)
     happens = f"`{change.name}` was changed in {suspect.words}, and what is written here depends on it: "
     if inside:
         happens = f"`{change.name}` is another in the next round of {suspect.words}: "
@@ -187,12 +187,12 @@ def _refuse(suspects: dict[int, Suspect], at: float, place: Location | None, ski
         happens += "Python changed it once while tracing, however often the kernel comes there"
     else:
         happens += "Python changed it while tracing, whether the kernel comes there or not"
-    raise TraceError(happens, at=place or suspect.location, help=_mend(change, suspect.loops)) from None
+    raise TraceError(happens, at=location or suspect.location, help=_mend(change, suspect.loops)) from None
 
 
-def _meant(changes: list[Change], place: Location | None) -> Change:
+def _meant(changes: list[Change], location: Location | None) -> Change:
     """The change that a line names, else the first."""
-    text = place.text if place else ""
+    text = location.text if location else ""
     return next((c for c in changes if c.name in text or c.name.partition("[")[0] in text), changes[0])
 
 

@@ -22,30 +22,30 @@ def _tree(file: str, text: str) -> ast.Module | None:
         return None
 
 
-def _nodes(place: Location) -> Iterator[tuple[ast.AST, ast.AST]]:
+def _nodes(location: Location) -> Iterator[tuple[ast.AST, ast.AST]]:
     """(parent, node) for each expression that stands exactly at a place."""
-    tree = _tree(place.file, "".join(linecache.getlines(place.file)))
+    tree = _tree(location.file, "".join(linecache.getlines(location.file)))
     for parent in ast.walk(tree) if tree else ():
         for node in ast.iter_child_nodes(parent):
-            if getattr(node, "lineno", 0) == place.line and node.col_offset == place.columns[0]:  # type: ignore[attr-defined]
+            if getattr(node, "lineno", 0) == location.line and node.col_offset == location.columns[0]:  # type: ignore[attr-defined]
                 yield parent, node
 
 
-def _here(place: Location, node: ast.AST) -> bool:
+def _ends_at(location: Location, node: ast.AST) -> bool:
     end = (getattr(node, "end_lineno", None), getattr(node, "end_col_offset", None))
-    return end == (place.line, place.columns[1]) or end[0] != place.line
+    return end == (location.line, location.columns[1]) or end[0] != location.line
 
 
-def argument(place: Location, index: int | None) -> Location:
-    """The place of one positional argument of the call that stands at `place`; `place` itself if it cannot be told."""
+def argument(location: Location, index: int | None) -> Location:
+    """The place of one positional argument of the call at `location`; `location` itself if it cannot be told."""
     if index is None:
-        return place
-    for _, node in _nodes(place):
-        if isinstance(node, ast.Call) and _here(place, node):
+        return location
+    for _, node in _nodes(location):
+        if isinstance(node, ast.Call) and _ends_at(location, node):
             arguments = node.args if not _is_string_call(node) else node.args[1:]
             if index < len(arguments) and not any(isinstance(a, ast.Starred) for a in arguments[: index + 1]):
-                return _at(place, arguments[index])
-    return place
+                return _at(location, arguments[index])
+    return location
 
 
 def _is_string_call(node: ast.Call) -> bool:
@@ -53,14 +53,14 @@ def _is_string_call(node: ast.Call) -> bool:
     return bool(node.args) and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
 
 
-def _at(place: Location, node: ast.expr) -> Location:
+def _at(location: Location, node: ast.expr) -> Location:
     end = node.end_col_offset if node.end_lineno == node.lineno else node.col_offset + 1
-    return replace(place, line=node.lineno, columns=(node.col_offset, end or 0))
+    return replace(location, line=node.lineno, columns=(node.col_offset, end or 0))
 
 
-def known_integer(place: Location) -> str:
+def known_integer(location: Location) -> str:
     """What to write where a traced value is no Python integer."""
-    if any(isinstance(node, ast.Subscript) and _here(place, node) for _, node in _nodes(place)):
+    if any(isinstance(node, ast.Subscript) and _ends_at(location, node) for _, node in _nodes(location)):
         return "memory takes traced indices: pass the elements as a parameter, `ptr[f32]`, or store them to pd.shared"
     return "count by `pd.range`; what decides shapes and list indices must be a keyword-only argument of the kernel"
 
@@ -140,17 +140,17 @@ _WITHOUT_SOURCE = (
 _PARENTS = {ast.If: "if", ast.IfExp: "conditional expression", ast.While: "while", ast.Assert: "assert"}
 
 
-def truth(place: Location, name: str) -> tuple[str, str]:
+def truth(location: Location, name: str) -> tuple[str, str]:
     """(message, help) for a traced value that is asked whether it is true."""
-    if not place.text:
+    if not location.text:
         return f"Python asks whether `{name}` is true, {_UNKNOWN}", _WITHOUT_SOURCE
-    askers = [(kind, n) for parent, n in _nodes(place) if _here(place, n) and (kind := _asker(parent, n))]
+    askers = [(kind, n) for parent, n in _nodes(location) if _ends_at(location, n) and (kind := _asker(parent, n))]
     kind, node = askers[-1] if askers else ("call", None)
     if isinstance(node, ast.UnaryOp):
         name = ast.unparse(node.operand)
     message, help = _TRUTH[kind]
     asker = f"a {kind}" if " " in kind or kind == "comprehension" else f"`{kind}`"
-    source = place.text[slice(*place.columns)]
+    source = location.text[slice(*location.columns)]
     return message.format(what=asker, name=name, source=source), help.format(name=name)
 
 

@@ -261,9 +261,9 @@ class TensorMap:
             yield f"interleave=32 with swizzle={self.swizzle}", "slices of 32 bytes go with swizzle=32"
         channels = self.interleave // self.element.bytes
         if self.box[-1] != channels:
-            what = "a box" if self.pixel_box is None else "a column"
+            subject = "a box" if self.pixel_box is None else "a column"
             yield (
-                f"{what} of {self.box} has {self.box[-1]} channels of {self.element}; interleave={self.interleave} "
+                f"{subject} of {self.box} has {self.box[-1]} channels of {self.element}; interleave={self.interleave} "
                 f"brings slices of {channels}",
                 f"make the last axis {channels}, and copy the slices one by one",
             )

@@ -270,10 +270,10 @@ class Value(Foreign, Scalar):
             "or give the result a new name",
         )
 
-    def _stands_at(self, place: Location) -> bool:
+    def _stands_at(self, location: Location) -> bool:
         """Whether this value was read by the statement at a place: an element of an array that `+=` updates."""
         read = self.site.location
-        return read.line == place.line and read.columns[0] == place.columns[0] and self.name.endswith("]")
+        return read.line == location.line and read.columns[0] == location.columns[0] and self.name.endswith("]")
 
 
 class Var(Value):
@@ -407,10 +407,10 @@ class Axes:
     def __iter__(self) -> NoReturn:
         self._refuse_whole("unpacked or looped over")
 
-    def _refuse_whole(self, what: str) -> NoReturn:
+    def _refuse_whole(self, use: str) -> NoReturn:
         names = f"pd.{self.label}.x, pd.{self.label}.y and pd.{self.label}.z"
         refuse(
-            f"`pd.{self.label}` is three values with names; it cannot be {what}", f"write {names}", at=here().location
+            f"`pd.{self.label}` is three values with names; it cannot be {use}", f"write {names}", at=here().location
         )
 
     def __repr__(self) -> str:

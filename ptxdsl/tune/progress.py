@@ -12,8 +12,8 @@ from typing import Any
 class TuningProgress:
     """`with TuningProgress("saxpy", 8) as progress: progress.tell("tile=64", 12.3)` for each of 8."""
 
-    def __init__(self, what: str, total: int) -> None:
-        self.what, self.total, self.count = what, total, 0
+    def __init__(self, subject: str, total: int) -> None:
+        self.subject, self.total, self.count = subject, total, 0
         self.best: tuple[float, str] | None = None
         self._bar: Any = None
         self._is_shown = sys.stderr.isatty()
@@ -24,7 +24,7 @@ class TuningProgress:
             console: Any = importlib.import_module("rich.console")
             self._bar = rich.Progress(console=console.Console(stderr=True), transient=True)
             self._bar.start()
-            self._task = self._bar.add_task(f"tuning {self.what}", total=self.total)
+            self._task = self._bar.add_task(f"tuning {self.subject}", total=self.total)
         return self
 
     def __exit__(
@@ -47,4 +47,4 @@ class TuningProgress:
     @property
     def text(self) -> str:
         best = f", best {self.best[1]} {self.best[0]:.1f} us" if self.best else ""
-        return f"tuning {self.what}: {self.count} of {self.total}{best}"
+        return f"tuning {self.subject}: {self.count} of {self.total}{best}"

@@ -289,9 +289,9 @@ class BulkCopies(Observer):
         with load.resume(lanes):
             x.finding("mbarrier", message, np.ones(len(lanes), bool), help=help)
 
-    def _name(self, place: int) -> str:
+    def _name(self, flat: int) -> str:
         """A place of shared memory in words."""
-        address = int(place) % self.stride
+        address = int(flat) % self.stride
         holder = self.memory.spaces["shared"].table.before(address)
         return holder.at(address) if holder else f"address {address:#x}"
 

@@ -177,9 +177,9 @@ class ProductQueue:
         if not np.isin(product.rows, rows).any():
             return
         register = x.frame.code.slots.registers[min(slots)]
-        what = "sums" if slots & set(product.step.outputs) else "fragments of A"
+        role = "sums" if slots & set(product.step.outputs) else "fragments of A"
         message = (
-            f"{x.name} {verb} register {register}, {what} of {product.step.opcode.text}, before wgmma.wait_group: "
+            f"{x.name} {verb} register {register}, {role} of {product.step.opcode.text}, before wgmma.wait_group: "
             "the product is still under way"
         )
         others = [product.step.location] if product.step.location is not None else []

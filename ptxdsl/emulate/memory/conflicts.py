@@ -10,29 +10,29 @@ Update = Callable[..., np.ndarray]
 
 
 def one_after_another(
-    before: np.ndarray, place: np.ndarray, update: Update, inputs: tuple[np.ndarray, ...], scan: np.ufunc | None
+    before: np.ndarray, index: np.ndarray, update: Update, inputs: tuple[np.ndarray, ...], scan: np.ufunc | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Updates `before[place]` lane after lane; returns what each lane saw, and the places afterwards.
 
     `scan`, where given, is an associative ufunc that does the same as `update`.
     """
     after = before.copy()
-    if place.size == len(before):
-        seen = before[place]
-        after[place] = update(seen, *inputs)
+    if index.size == len(before):
+        seen = before[index]
+        after[index] = update(seen, *inputs)
         return seen, after
-    if len(before) == 1 and place.ndim == 1:
+    if len(before) == 1 and index.ndim == 1:
         return _chain(after, update, inputs, scan), after
-    order = np.argsort(place.reshape(-1), kind="stable")
-    counts = np.bincount(place.reshape(-1), minlength=len(before))
+    order = np.argsort(index.reshape(-1), kind="stable")
+    counts = np.bincount(index.reshape(-1), minlength=len(before))
     columns = [
-        np.broadcast_to(i, place.shape + i.shape[place.ndim :])[np.unravel_index(order, place.shape)] for i in inputs
+        np.broadcast_to(i, index.shape + i.shape[index.ndim :])[np.unravel_index(order, index.shape)] for i in inputs
     ]
     if scan is not None and len(before) < counts.max():
         seen = _scanned(after, counts, scan, columns[0])
     else:
         seen = _rounds(after, counts, update, columns)
-    result = np.empty(place.shape + before.shape[1:], before.dtype)
+    result = np.empty(index.shape + before.shape[1:], before.dtype)
     result.reshape(-1, *before.shape[1:])[order] = seen
     return result, after
 
@@ -49,10 +49,10 @@ def _scanned(after: np.ndarray, counts: np.ndarray, scan: np.ufunc, values: np.n
     """One place at a time, all its lanes in one call."""
     seen = np.empty_like(values)
     start = 0
-    for place, count in enumerate(counts):
-        line = np.concatenate([after[place : place + 1], values[start : start + count]])
+    for index, count in enumerate(counts):
+        line = np.concatenate([after[index : index + 1], values[start : start + count]])
         total = scan.accumulate(line, dtype=line.dtype)
-        seen[start : start + count], after[place] = total[:-1], total[-1]
+        seen[start : start + count], after[index] = total[:-1], total[-1]
         start += count
     return seen
 

@@ -25,7 +25,7 @@ _WORD = 4  # the least size of an asynchronous copy: bytes for each flag of `Reg
 
 @dataclass(eq=False, slots=True)
 class Allocation:
-    """A named piece of memory: `start` is its address in its space, `place` where its bytes lie in the region.
+    """A named piece of memory: `start` is its address in its space, `offset` where its bytes lie in the region.
 
     `written` and `read` say what was done to it; reads are noted where all of an access lies in it.
     """
@@ -33,7 +33,7 @@ class Allocation:
     name: str
     start: int
     bytes: int
-    place: int
+    offset: int
     element: str = "b8"
     element_bytes: int = 1
     shape: tuple[int, ...] = ()
@@ -47,7 +47,7 @@ class Allocation:
 
     @property
     def delta(self) -> int:
-        return self.start - self.place
+        return self.start - self.offset
 
     @property
     def elements(self) -> str:
@@ -139,10 +139,10 @@ class Region:
         fresh = np.zeros(len(self.data), np.uint8) if self.fresh is None else self.fresh
         return tuple(a.reshape(self.owners, -1) for a in (self.data, self.flying, fresh))  # type: ignore[return-value]
 
-    def clear(self, place: int, bytes: int) -> None:
+    def clear(self, offset: int, bytes: int) -> None:
         """Zeros, which count as written, in the copy of every owner."""
         for rows in self.rows():
-            rows[:, place : place + bytes] = 0
+            rows[:, offset : offset + bytes] = 0
 
     def adopt(self, old: Region, source: np.ndarray, destination: np.ndarray) -> None:
         """Takes over the contents of some owners of another region, whose stride is the same or less."""
@@ -265,9 +265,9 @@ def spread(sizes: Sequence[tuple[int, int]], zone: int, first: int = 0) -> tuple
     """Places for pieces of (bytes, alignment) with at least `zone` unused bytes after each, and the end of all."""
     places, end = [], first
     for size, alignment in sizes:
-        place = -(-end // alignment) * alignment
-        places.append(place)
-        end = place + size + zone
+        offset = -(-end // alignment) * alignment
+        places.append(offset)
+        end = offset + size + zone
     return places, -(-end // 16) * 16
 
 

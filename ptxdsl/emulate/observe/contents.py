@@ -69,8 +69,8 @@ def _carry(access: Access, carried: np.ndarray) -> None:
 
 def _report_unwritten(access: Access, which: np.ndarray) -> None:
     """Bytes that nobody wrote are read: that is wrong where they decide; atomic operations decide at once."""
-    place, spread = _where(access, which), _spread(which, access.allowed)
-    message = f"{access.by.name} reads {bytes_text(access.size)} at {place}, which no thread has written"
+    address, spread = _where(access, which), _spread(which, access.allowed)
+    message = f"{access.by.name} reads {bytes_text(access.size)} at {address}, which no thread has written"
     if access.kind == UPDATES:
         access.by.finding("uninitialized", message, spread, help=WRITE_FIRST)
     else:

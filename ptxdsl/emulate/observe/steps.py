@@ -39,7 +39,7 @@ class StepRecorder:
             self._last[thread] = x.frame, x.pc - 1
             self._pending += [(thread, x.frame, x.pc - 1 + number, runs) for number in range(count)]
 
-    def found(self, finding: Finding) -> None:
+    def on_finding(self, finding: Finding) -> None:
         """Findings are told by the report."""
 
     def ended(self) -> None:

@@ -55,7 +55,7 @@ class Circles:
 def _glance(machine: Core) -> bytes:
     """A part of the state, quick to look at: of each group that could run, the registers of one lane."""
     some = [np.array([machine.memory.version, machine.memory.local]).tobytes()]
-    for group in sorted(machine.scheduler.ready.values(), key=_place):
+    for group in sorted(machine.scheduler.ready.values(), key=_position):
         some += [register[group.lanes[0]].tobytes() for register in group.frame.registers if register is not None]
     return b"".join(some)
 
@@ -71,13 +71,13 @@ def _state(machine: Core, alive: np.ndarray) -> bytes:
         digest.update(register[alive].tobytes())
     waiting = [*(entry.group for entry in barriers.waiting), *(entry.group for entry in clusters.waiting)]
     for number, groups in enumerate((scheduler.ready.values(), [*scheduler.waiting(), *waiting])):
-        for group in sorted(groups, key=_place):
-            digest.update(f"{number} {_place(group)}".encode())
+        for group in sorted(groups, key=_position):
+            digest.update(f"{number} {_position(group)}".encode())
             digest.update(group.lanes.tobytes())
     return digest.digest()
 
 
-def _place(group: Group) -> tuple[tuple[int, ...], int, int]:
+def _position(group: Group) -> tuple[tuple[int, ...], int, int]:
     return group.frame.path, group.pc, int(group.lanes[0])
 
 

@@ -42,7 +42,7 @@ class Abort(Exception):
     """The kernel ends at once."""
 
 
-class Found(Exception):
+class FirstFinding(Exception):
     """The first finding was made, and no more are wanted."""
 
 
@@ -124,8 +124,8 @@ class Core:
         frame = Frame(code, self.residents.lanes, parent, site)
         variables = [v for v in code.variables if v.space in ("local", "param") and v not in self.launch.places]
         places, frame.end = spread([(v.bytes, max(16, v.align or 1)) for v in variables], LOCAL_ZONE, base)
-        for variable, place in zip(variables, places, strict=True):
-            frame.places[variable] = place + (FRAME_PARAMETERS if variable.space == "param" else 0)
+        for variable, offset in zip(variables, places, strict=True):
+            frame.places[variable] = offset + (FRAME_PARAMETERS if variable.space == "param" else 0)
         local = self.memory.spaces["local"]
         if frame.end > local.stride:
             self.memory.spaces["local"] = local = local.widened(frame.end, self.residents.all)
@@ -198,9 +198,9 @@ class Core:
         threads = tuple(self.residents.name(int(lane)) for lane in first)
         self.report.findings.append(Finding(kind, message, locations, threads, len(lanes), help))
         for watcher in self.launch.watchers:
-            watcher.found(self.report.findings[-1])
+            watcher.on_finding(self.report.findings[-1])
         if self.launch.only_first:
-            raise Found
+            raise FirstFinding
         self.last_step = min(self.last_step, self.clock + STEPS_AFTER_FINDING)
         self.pause = min(self.pause, self.last_step)
 

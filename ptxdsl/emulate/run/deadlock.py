@@ -27,7 +27,7 @@ class Wait:
     """Lanes that wait: what for, and the instruction."""
 
     lanes: np.ndarray
-    what: str
+    standing: str
     step: Decoded
 
 
@@ -58,7 +58,7 @@ def standing_lines(machine: Core, x: Executor, running: np.ndarray | None) -> li
     for group in machine.scheduler.ready.values():
         lines.append(_standing(machine, group.lanes, "ready", group.frame.code.steps[group.pc]))
     waits = all_waits(machine, x, machine.scheduler.parked.values())
-    return lines + [f"waiting  {_named(machine, wait.lanes)}, {wait.what}" for wait in waits]
+    return lines + [f"waiting  {_named(machine, wait.lanes)}, {wait.standing}" for wait in waits]
 
 
 def _standing(machine: Core, lanes: np.ndarray, does: str, step: Decoded) -> str:
@@ -76,7 +76,7 @@ def _named(machine: Core, lanes: np.ndarray) -> str:
 def _line(machine: Core, wait: Wait) -> str:
     many = len(wait.lanes) > 1
     who = f"{len(wait.lanes)} thread{'s' * many} of {_blocks(machine, wait.lanes)}"
-    return f"  {who} wait{'s' * (not many)} {wait.what}"
+    return f"  {who} wait{'s' * (not many)} {wait.standing}"
 
 
 def all_waits(machine: Core, x: Executor, groups: Iterable[Group]) -> list[Wait]:
@@ -149,7 +149,7 @@ def _report_collective(machine: Core, x: Executor, group: Group, waits: list[Wai
     )
     lanes = warp * WARP + np.flatnonzero(present)
     help = ALL_LANES if step.members is None else "let all lanes that the membermask names come to it, or name fewer"
-    places = [place for place in others if place is not None]
+    places = [location for location in others if location is not None]
     machine.find("divergent-collective", message, step, lanes, places, help)
 
 
@@ -160,7 +160,7 @@ def _report_warpgroup(machine: Core, group: Group, step: Decoded, waits: list[Wa
     members = by_warpgroup(r, rows == group.lanes[0] // WARP)[r.all // WARP] > 0
     present = group.lanes[members[group.lanes]]
     away = [(wait, wait.lanes[members[wait.lanes]]) for wait in waits if wait.step is not step]
-    others = [f"{threads_text(r, lanes)} wait {wait.what}" for wait, lanes in away if lanes.size]
+    others = [f"{threads_text(r, lanes)} wait {wait.standing}" for wait, lanes in away if lanes.size]
     message = f"{step.opcode.text}: {threads_text(r, present)} of a warpgroup wait for its others; " + " and ".join(
         others
     )
@@ -193,4 +193,4 @@ def _elsewhere(wait: Wait, warp: int, missing: np.ndarray) -> str:
     if not absent.any():
         return ""
     plural = "" if absent.sum() > 1 else "s"
-    return f"{lane_list(absent)} wait{plural} {wait.what}"
+    return f"{lane_list(absent)} wait{plural} {wait.standing}"

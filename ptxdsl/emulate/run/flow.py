@@ -170,7 +170,7 @@ class Flow(Requests):
                 self.scheduler.wake(state)
                 self.scheduler.weary = True
         loop = group.loop
-        if loop is None or loop.place != (self.frame, target):
+        if loop is None or loop.position != (self.frame, target):
             group.loop = Loop((self.frame, target), state)
             return False
         if loop.version != state:
@@ -301,15 +301,16 @@ class Flow(Requests):
         """The running group, behind the current instruction."""
         return Group(self.frame, self.pc, self.running.lanes, self.running.turns)
 
-    def _check_agreement(self, what: str, values: np.ndarray, first: np.ndarray) -> None:
+    def _check_agreement(self, number: str, values: np.ndarray, first: np.ndarray) -> None:
         """Reports warps whose lanes come to several barriers at once, or with several counts."""
         differ = (values != first[:, np.newaxis]) & self.active
         if differ.any():
             warp, lane = (int(n[0]) for n in np.nonzero(differ))
             message = (
-                f"{self.name}: lanes of one warp come with the {what} {int(first[warp])} and {int(values[warp, lane])}"
+                f"{self.name}: lanes of one warp come with the {number} {int(first[warp])} and "
+                f"{int(values[warp, lane])}"
             )
-            self.finding("barrier", message, differ, help=f"let all lanes of a warp have the same of the {what}")
+            self.finding("barrier", message, differ, help=f"let all lanes of a warp have the same of the {number}")
 
     def _arrivals(self, index: np.ndarray, threads: np.ndarray | None) -> Arrivals:
         """One barrier and one count for each warp; reports those that cannot be."""

@@ -79,13 +79,13 @@ def _string(x: Executor, address: int) -> str:
 
 def _formatted(x: Executor, template: str, address: int) -> tuple[str, int]:
     """printf's text and the number of arguments; these lie at an address, aligned to their size."""
-    count, place = 0, address
+    count, position = 0, address
 
     def take(size: int) -> int:
-        nonlocal count, place
-        place = -(-place // size) * size
-        value = _load(x, place, b64 if size == 8 else b32)
-        count, place = count + 1, place + size
+        nonlocal count, position
+        position = -(-position // size) * size
+        value = _load(x, position, b64 if size == 8 else b32)
+        count, position = count + 1, position + size
         return value
 
     return _CONVERSION.sub(lambda match: _converted(x, match, take), template), count

@@ -85,9 +85,9 @@ class Machine(Core):
     def _whereabouts(self) -> str:
         """Where the kernel is, for those who end it."""
         x = self.processor
-        place = f" ({x.step.location})" if x.step.location is not None else ""
+        at = f" ({x.step.location})" if x.step.location is not None else ""
         first = self.residents.name(int(x.group.lanes[0] if x.group else np.argmax(x.alive)))
-        return f"{self.program.kernel.name} was at {x.name}{place}, after {self.clock} steps, with {first} and others"
+        return f"{self.program.kernel.name} was at {x.name}{at}, after {self.clock} steps, with {first} and others"
 
     # Blocks
 

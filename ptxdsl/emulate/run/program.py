@@ -102,10 +102,10 @@ def shared_allocations(
     return where, allocations, -(-(first + dynamic_bytes) // PAGE) * PAGE
 
 
-def allocation(variable: ir.Variable, start: int, place: int) -> Allocation:
+def allocation(variable: ir.Variable, start: int, offset: int) -> Allocation:
     shape = tuple(extent or 0 for extent in variable.shape) or (variable.vector,)
     element = max(1, variable.type.bytes)
-    return Allocation(variable.name, start, variable.bytes, place, str(variable.type), element, shape)
+    return Allocation(variable.name, start, variable.bytes, offset, str(variable.type), element, shape)
 
 
 def _element_bytes(variable: ir.Variable) -> int:
@@ -123,14 +123,14 @@ class Arena:
         self.allocations: list[Allocation] = []
         self.contents: list[bytes | np.ndarray] = []
         self._address = GLOBAL + _GAP
-        self._place = 256
+        self._offset = 256
 
     def add(self, new: Allocation, content: bytes | np.ndarray, misaligned: int = 0) -> int:
         """Gives an allocation its address, `misaligned` bytes past a multiple of 256."""
         new.start = self._address + misaligned
-        new.place = self._place + misaligned
+        new.offset = self._offset + misaligned
         self._address = -(-(new.end + _GAP) // 256) * 256
-        self._place = -(-(new.place + new.bytes + 16) // 256) * 256
+        self._offset = -(-(new.offset + new.bytes + 16) // 256) * 256
         self.allocations.append(new)
         self.contents.append(content)
         return new.start
@@ -139,11 +139,11 @@ class Arena:
         """Writes the contents to the bytes of a region."""
         for allocation, content in zip(self.allocations, self.contents, strict=True):
             octets = np.frombuffer(content, np.uint8) if isinstance(content, bytes) else content
-            data[allocation.place : allocation.place + allocation.bytes] = octets
+            data[allocation.offset : allocation.offset + allocation.bytes] = octets
 
     @property
     def bytes(self) -> int:
-        return self._place + 256
+        return self._offset + 256
 
 
 def initial_bytes(variable: ir.Variable, address_of: Any) -> bytes:
@@ -155,17 +155,22 @@ def initial_bytes(variable: ir.Variable, address_of: Any) -> bytes:
 
 
 def _fill(
-    content: bytearray, place: int, value: object, variable: ir.Variable, shape: tuple[int | None, ...], address_of: Any
+    content: bytearray,
+    offset: int,
+    value: object,
+    variable: ir.Variable,
+    shape: tuple[int | None, ...],
+    address_of: Any,
 ) -> None:
     if not isinstance(value, tuple):
         size = max(1, variable.type.bytes)
-        content[place : place + size] = (_number(value, address_of) % (1 << 8 * size)).to_bytes(size, "little")
+        content[offset : offset + size] = (_number(value, address_of) % (1 << 8 * size)).to_bytes(size, "little")
         return
     step = max(1, variable.type.bytes) * elements(shape[1:] or ()) * (variable.vector if len(shape) <= 1 else 1)
     if not shape:
         step = max(1, variable.type.bytes)
     for number, part in enumerate(value):
-        _fill(content, place + number * step, part, variable, shape[1:], address_of)
+        _fill(content, offset + number * step, part, variable, shape[1:], address_of)
 
 
 def _number(value: object, address_of: Any) -> int:

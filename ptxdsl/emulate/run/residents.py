@@ -58,7 +58,7 @@ class Residents:
     def numbered(self, ordinal: int, thread: int) -> Thread:
         """A thread by the ordinal of its block and its number in the block."""
         block = int(_in_grid(np.array([ordinal]), self.grid, self.cluster)[0])
-        return Thread(_place(block, self.grid), _place(thread, self.block))
+        return Thread(_coordinate(block, self.grid), _coordinate(thread, self.block))
 
     # Clusters
 
@@ -86,14 +86,14 @@ class Residents:
 
     def moved(self, old: Residents) -> tuple[np.ndarray, np.ndarray]:
         """Where lanes and slots of `old` are found here, for blocks that are in both; -1 for the others."""
-        place = {int(block): slot for slot, block in enumerate(self.ordinals)}
-        slots = np.array([place.get(int(block), -1) for block in old.ordinals])
+        slot_of = {int(block): slot for slot, block in enumerate(self.ordinals)}
+        slots = np.array([slot_of.get(int(block), -1) for block in old.ordinals])
         slot = slots[old.slot]
         lanes = (old.warp.astype(np.int64) * self.slots + slot) * WARP + old.lane
         return np.where(slot < 0, -1, lanes), slots
 
 
-def _place(number: int, extents: Index) -> Index:
+def _coordinate(number: int, extents: Index) -> Index:
     x, y, _ = extents
     return number % x, number // x % y, number // (x * y)
 

@@ -20,14 +20,14 @@ TURNS_PER_EPOCH = 32
 PATIENCE = 64
 ROUNDS_BEFORE_OTHERS = 1024  # of loops that change memory: they may wait for a block that has not started
 
-Place: TypeAlias = tuple[Frame, int]
+Position: TypeAlias = tuple[Frame, int]
 
 
 @dataclass(slots=True)
 class Loop:
     """A group's last arrival at the start of a loop: the state of memory, and its registers once they were saved."""
 
-    place: Place
+    position: Position
     version: tuple[int, int]
     idle: int = 0
     parked: bool = False
@@ -50,7 +50,7 @@ class Group:
     circles: bool = False
 
     @property
-    def place(self) -> Place:
+    def position(self) -> Position:
         return self.frame, self.pc
 
     @property
@@ -78,32 +78,32 @@ class Scheduler:
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
-        self.ready: dict[Place, Group] = {}
-        self.parked: dict[Place, Group] = {}
-        self.held: dict[Place, Group] = {}
+        self.ready: dict[Position, Group] = {}
+        self.parked: dict[Position, Group] = {}
+        self.held: dict[Position, Group] = {}
         self.weary = False  # a group went round a loop often, and memory did not change
 
     def add(self, group: Group) -> None:
         """A group that may run; it merges with those that stand at the same place."""
         for others in (self.ready, self.held):
-            if group.place in others:
-                group = _merged(group, others.pop(group.place))
-        self.ready[group.place] = group
+            if group.position in others:
+                group = _merged(group, others.pop(group.position))
+        self.ready[group.position] = group
 
     def park(self, group: Group, version: int) -> None:
         """A group that can do nothing until memory has another version."""
         group.version = version
-        if group.place in self.parked:
-            other = self.parked.pop(group.place)
+        if group.position in self.parked:
+            other = self.parked.pop(group.position)
             group = _merged(group, other)
             group.version = min(version, other.version)
-        self.parked[group.place] = group
+        self.parked[group.position] = group
 
     def hold(self, group: Group) -> None:
         """A group that waits for other lanes of its warps."""
-        if group.place in self.held:
-            group = _merged(group, self.held.pop(group.place))
-        self.held[group.place] = group
+        if group.position in self.held:
+            group = _merged(group, self.held.pop(group.position))
+        self.held[group.position] = group
 
     def take(self) -> Group | None:
         """The group to run next."""
@@ -112,11 +112,11 @@ class Scheduler:
         if len(self.ready) == 1 and self.schedule.merges:
             return self.ready.popitem()[1]
         group, warp = self.schedule.choose(self.ready.values())
-        del self.ready[group.place]
+        del self.ready[group.position]
         if warp is not None:
             group = self._alone(group, warp)
-        if group.place in self.held:  # others may have come to wait there since
-            group = _merged(group, self.held.pop(group.place))
+        if group.position in self.held:  # others may have come to wait there since
+            group = _merged(group, self.held.pop(group.position))
         return group
 
     def _alone(self, group: Group, warp: int) -> Group:
@@ -125,14 +125,14 @@ class Scheduler:
         if end - first == len(group.lanes):
             return group
         others = np.concatenate((group.lanes[:first], group.lanes[end:]))
-        self.ready[group.place] = Group(group.frame, group.pc, others, group.turns)
+        self.ready[group.position] = Group(group.frame, group.pc, others, group.turns)
         return Group(group.frame, group.pc, group.lanes[first:end], group.turns)
 
     def wake(self, state: tuple[int, int]) -> bool:
         """Makes ready what was parked when memory was in another state; whether there was any."""
         changed = [group for group in self.parked.values() if group.version != state[0]]
         for group in changed:
-            del self.parked[group.place]
+            del self.parked[group.position]
             if group.loop is not None:
                 group.loop.version = state
             self.add(group)
@@ -144,7 +144,7 @@ class Scheduler:
         if left.size:
             group.lanes = left
         else:
-            del self.held[group.place]
+            del self.held[group.position]
         return Group(group.frame, group.pc + 1, lanes, group.turns)
 
     def recheck(self) -> None:

@@ -100,12 +100,12 @@ class MachineView:
 
     # Memory
 
-    def bytes_of(self, space: str, place: int, count: int, slot: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    def bytes_of(self, space: str, offset: int, count: int, slot: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """What a space holds from a place on, of the copy of a block in `slot`, and which bytes somebody wrote."""
         region = self.machine.memory.spaces[space]
         data, _, fresh = region.rows()
         row = slot if region.owners > 1 else 0
-        return data[row, place : place + count].copy(), fresh[row, place : place + count] == 0
+        return data[row, offset : offset + count].copy(), fresh[row, offset : offset + count] == 0
 
 
 def decoded(raw: bytes, type: Type) -> tuple[Number, ...]:

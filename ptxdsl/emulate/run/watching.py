@@ -19,7 +19,7 @@ class Watcher(Protocol):
         Its guard was not looked at yet, and the group may have to wait there.
         """
 
-    def found(self, finding: Finding) -> None:
+    def on_finding(self, finding: Finding) -> None:
         """The kernel did something wrong, in the step that runs."""
 
     def ended(self) -> None:

@@ -156,9 +156,9 @@ class MappedMatrix(ArrayArgument):
 
 
 def array_argument(
-    name: str, owner: object, dimensions: int | tuple[int, ...], what: str, help: str, types: str = ""
+    name: str, owner: object, dimensions: int | tuple[int, ...], rule: str, help: str, types: str = ""
 ) -> ArrayArgument:
-    """`owner` as an array with so many dimensions; `what` says what has them. Raises LaunchError for others.
+    """`owner` as an array with so many dimensions; `rule` says what has them. Raises LaunchError for others.
 
     `types` says in the help what its elements may be, where that is not what may be multiplied.
     """
@@ -175,7 +175,7 @@ def array_argument(
             help="pass numpy arrays, or CUDA arrays of torch, CuPy or JAX",
         )
     if len(array.shape) not in allowed:
-        raise LaunchError(f"`{name}` has the shape {array.shape}; {what}", help=help)
+        raise LaunchError(f"`{name}` has the shape {array.shape}; {rule}", help=help)
     _check_elements(name, array, types)
     _check_memory(name, owner, array)
     return ArrayArgument(name, owner, array)

@@ -32,14 +32,14 @@ def wants_tuning(config: object) -> bool:
 def tuned(
     kernel: str,
     problem: str,
-    place: tuple[int | None, int],
+    device_stream: tuple[int | None, int],
     timed: Iterable[tuple[float, GemmConfig]],
     run: Callable[[GemmConfig], object],
     text: Callable[[GemmConfig], str],
 ) -> GemmConfig | None:
     """The best of configurations, by what the model says that they take: measured by `run`, which launches one, on the
-    GPU and stream of a `place`. `text` is the PTX of one. None for the model's choice, as on the emulator."""
-    device, stream = place
+    GPU and stream of a `device_stream`. `text` is the PTX of one. None for the model's choice, as on the emulator."""
+    device, stream = device_stream
     configs = promising(timed)
     if device is None or settings.current().device == "emulator" or not configs:
         return None

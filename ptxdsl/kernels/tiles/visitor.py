@@ -37,17 +37,17 @@ def seat(counters: PointerValue) -> Scalar:
     lowest numbers, two of them would be computed there at half the speed, by the numbers that the blocks have. Takes
     COUNTERS u32, all 0; on a GPU with more multiprocessors than they count, numbers differ all the same.
     """
-    found = pd.dynamic_shared(u32, 1)
+    seats = pd.dynamic_shared(u32, 1)
     with pd.if_(pd.tid.x == 0):
-        place = pd.var(u32, 0)
+        number = pd.var(u32, 0)
         neighbours = _count(counters + (ENDS + pd.special("%smid") % (COUNTERS - ENDS)))
         with pd.if_(neighbours == 0):
-            place.set(_count(counters))
+            number.set(_count(counters))
         with pd.else_():
-            place.set(pd.nctaid.x - 1 - _count(counters + 1))
-        found[0] = place
+            number.set(pd.nctaid.x - 1 - _count(counters + 1))
+        seats[0] = number
     pd.ptx.bar.sync(0)
-    return found[0]
+    return seats[0]
 
 
 def _count(counter: PointerValue) -> Scalar:
@@ -165,10 +165,10 @@ class TableVisitor:
 
     def _refill(self) -> None:
         pd.ptx.bar.sync(0)  # all have read the entries before these
-        mine = self.number + pd.tid.x
-        with pd.if_(mine < self.count):
+        entry = self.number + pd.tid.x
+        with pd.if_(entry < self.count):
             for word in range(self.words):
-                self.held[pd.tid.x * self.words + word] = self.row[mine * self.words + word]
+                self.held[pd.tid.x * self.words + word] = self.row[entry * self.words + word]
         pd.ptx.bar.sync(0)
 
     def work(self) -> Sequence[Scalar]:

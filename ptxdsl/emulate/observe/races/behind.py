@@ -47,7 +47,7 @@ class Behind:
 
     def reads_in_shared(self, access: Access, shadow: SharedShadow, who: Accessors) -> None:
         """Strong reads come: keeps weaker ones by the same warps, in shared memory."""
-        stamps = shadow.readers.take(shadow.reads_of(who.words, self.clocks.own[who.rows]))
+        stamps = shadow.readers.take(shadow.reads_of(who.words, self.clocks.warp_in_block[who.rows]))
         warps = np.broadcast_to(self.clocks.warp[who.rows][:, np.newaxis], stamps.shape)
         self._hide(READS, strength(access.ordering), shadow, who.words, stamps, warps)
 

@@ -119,12 +119,12 @@ class Clocks:
         r = self.residents = residents
         self.rows = r.lanes // WARP
         self.row = np.arange(self.rows)
-        self.own = self.row // r.slots
+        self.warp_in_block = self.row // r.slots
         self.block = r.ordinals[self.row % r.slots].astype(np.int64)
         self.cluster = self.block // r.cluster_blocks
-        self.warp = (self.block * r.warps + self.own).astype(STAMP)
+        self.warp = (self.block * r.warps + self.warp_in_block).astype(STAMP)
         self.width = r.cluster_blocks * r.warps
-        self.column = self.block % r.cluster_blocks * r.warps + self.own
+        self.column = self.block % r.cluster_blocks * r.warps + self.warp_in_block
         self.seen = np.zeros((self.rows, self.width), STAMP)
         self.pairs: np.ndarray | None = None
         self.proxies: np.ndarray | None = None

@@ -241,8 +241,8 @@ class Races(Observer):
         shadow, words = self.shared, who.words
         shadow.newest_read = now | SEVERAL
         if shadow.pages is not None:
-            shadow.pages.note_reads(words.first * shadow.grain, self.clocks.own[who.rows], now | SEVERAL)
-        places = shadow.reads_of(words, self.clocks.own[who.rows])
+            shadow.pages.note_reads(words.first * shadow.grain, self.clocks.warp_in_block[who.rows], now | SEVERAL)
+        places = shadow.reads_of(words, self.clocks.warp_in_block[who.rows])
         shadow.readers.put(shadow.latest_reads_of(words), np.uint32(now | SEVERAL))
         if collective:
             shadow.readers.put(places, np.uint32(now | SEVERAL))
@@ -330,9 +330,9 @@ class Races(Observer):
     def _end_blocks(self, slots: np.ndarray, by: Requester) -> None:
         """Reports blocks that end while other blocks may not be done with their shared memory."""
         for slot in slots.tolist():
-            for place, stamp, warp in strangers(self.clocks, self.shared, slot, self._wrote):
+            for offset, stamp, warp in strangers(self.clocks, self.shared, slot, self._wrote):
                 tell_early_exit(
-                    by, self.residents, slot, self.shared_region, place, self.journal.told[stamp // TICK], warp
+                    by, self.residents, slot, self.shared_region, offset, self.journal.told[stamp // TICK], warp
                 )
                 return
 
@@ -373,8 +373,8 @@ class Races(Observer):
         """What is remembered of an array."""
         key = id(allocation)
         if key not in self.arrays:
-            start = allocation.place // 16 * 16
-            self.arrays[key] = GlobalShadow(start, allocation.place - start + allocation.bytes)
+            start = allocation.offset // 16 * 16
+            self.arrays[key] = GlobalShadow(start, allocation.offset - start + allocation.bytes)
         return self.arrays[key]
 
     def _in_array(
@@ -541,9 +541,9 @@ class Races(Observer):
             for allocation, which in self._holders(event.sources, int(event.sources.min())):
                 self.array(allocation).read(event.sources[which], event.unit, stamps[which], warps[which])
         issuers = self.clocks.warp[event.lanes // WARP]
-        for place, number in dict(zip(event.mbarrier.tolist(), landings.tolist(), strict=True)).items():
-            message = self.proxies.message(number, now, issuers[event.mbarrier == place])
-            self.locations.land("shared", place, place // stride, message)
+        for address, number in dict(zip(event.mbarrier.tolist(), landings.tolist(), strict=True)).items():
+            message = self.proxies.message(number, now, issuers[event.mbarrier == address])
+            self.locations.land("shared", address, address // stride, message)
         self.locations.complete("shared", event.phases, np.ones(len(event.phases), bool))
 
     def _end_reading(self, event: ReadingEnd) -> None:
@@ -557,7 +557,7 @@ class Races(Observer):
     def _holders(self, flat: np.ndarray, low: int) -> list[tuple[Allocation, np.ndarray | slice]]:
         """The arrays that hold places of global memory."""
         allocations = self.global_region.table.allocations
-        places = np.array([allocation.place for allocation in allocations])
+        places = np.array([allocation.offset for allocation in allocations])
         first, last = np.searchsorted(places, [low, int(flat.max())], "right") - 1
         if first == last:
             return [(allocations[first], slice(None))]
@@ -568,8 +568,8 @@ class Races(Observer):
         now = self._tick() | SEVERAL
         address = event.address.view(np.int64) & _WINDOW
         lanes = by.lanes_of(address.shape).reshape(-1)
-        place, _, slots = owners(self.residents, lanes, address.reshape(-1))
-        flat = place + np.maximum(slots, 0) * self.shared_region.stride
+        offset, _, slots = owners(self.residents, lanes, address.reshape(-1))
+        flat = offset + np.maximum(slots, 0) * self.shared_region.stride
         if isinstance(event, PhaseArrival):
             near = slots == self.residents.slot[lanes]
             self.locations.arrive(event, "shared", flat, lanes, near, now + TICK)  # the count follows, known with it

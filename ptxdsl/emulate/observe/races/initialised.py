@@ -36,8 +36,8 @@ class Initialised:
     def begin(self, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
         """Lanes initialise mbarriers."""
         warps = self.clocks.warp[lanes // WARP].tolist()
-        for place, warp, lane in zip(flat.tolist(), warps, (lanes % WARP).tolist(), strict=True):
-            self.at[place] = Initialisation(warp, now + lane)
+        for address, warp, lane in zip(flat.tolist(), warps, (lanes % WARP).tolist(), strict=True):
+            self.at[address] = Initialisation(warp, now + lane)
 
     def fence(self, lanes: np.ndarray, now: int) -> None:
         """Lanes fence what they initialised."""
@@ -48,7 +48,7 @@ class Initialised:
 
     def unfenced(self, flat: np.ndarray, lanes: np.ndarray) -> list[tuple[int, Initialisation]]:
         """Of lanes that let copies complete at places: the numbers of those that may do so too early."""
-        entries = ((n, self.at.get(place)) for n, place in enumerate(flat.tolist()))
+        entries = ((n, self.at.get(address)) for n, address in enumerate(flat.tolist()))
         return [(n, known) for n, known in entries if known is not None and not self._seen(known, int(lanes[n]))]
 
     def _seen(self, known: Initialisation, lane: int) -> bool:
@@ -74,7 +74,7 @@ class Initialised:
     def move(self, slots: np.ndarray, stride: int) -> None:
         """Slots of shared memory have other numbers, -1 for those that are gone."""
         self.at = {
-            int(slots[place // stride]) * stride + place % stride: known
-            for place, known in self.at.items()
-            if slots[place // stride] >= 0
+            int(slots[address // stride]) * stride + address % stride: known
+            for address, known in self.at.items()
+            if slots[address // stride] >= 0
         }

@@ -138,16 +138,16 @@ class Locations:
             for key in [key for key in self.boxes if key[0] == space and key[1] in places]:
                 del self.boxes[key]
             return
-        for place in flat.tolist():
-            self.boxes.pop((space, place), None)
+        for address in flat.tolist():
+            self.boxes.pop((space, address), None)
 
     def _receive(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray) -> None:
         """Lanes read messages."""
-        places = [place for where, place in self.boxes if where == space]
-        for place in places if len(places) < flat.size else np.unique(flat).tolist():
-            readers = lanes[flat == place]
+        places = [address for where, address in self.boxes if where == space]
+        for address in places if len(places) < flat.size else np.unique(flat).tolist():
+            readers = lanes[flat == address]
             if readers.size:
-                self._read(self.boxes.get((space, place)), readers, access.ordering, access.by.alive)
+                self._read(self.boxes.get((space, address)), readers, access.ordering, access.by.alive)
 
     def _read(self, box: Mailbox | None, lanes: np.ndarray, ordering: Ordering, alive: np.ndarray) -> None:
         """Lanes read the messages of a mailbox: they know them at once, or behind a fence."""
@@ -181,8 +181,8 @@ class Locations:
         """Lanes write, one after another, what others may read; an update reads first what is there."""
         releases = access.ordering.sem in ("release", "acq_rel")
         sends = np.ones(len(lanes), bool) if releases else self.fenced[0][lanes] > 0
-        for place, lane, send in zip(flat.tolist(), lanes.tolist(), sends.tolist(), strict=True):
-            key = space, place
+        for address, lane, send in zip(flat.tolist(), lanes.tolist(), sends.tolist(), strict=True):
+            key = space, address
             if access.kind == UPDATES:
                 self._read(self.boxes.get(key), np.array([lane]), access.ordering, access.by.alive)
             else:
@@ -243,10 +243,10 @@ class Locations:
         if event.ordering.sem == "relaxed":
             return
         whole = near | (event.ordering.scope != "cta")
-        for place, lane, all_of_it in zip(flat.tolist(), lanes.tolist(), whole.tolist(), strict=True):
+        for address, lane, all_of_it in zip(flat.tolist(), lanes.tolist(), whole.tolist(), strict=True):
             message = self.clocks.tell(lane, now)
             message = message if all_of_it else message.of_reads()
-            self.arriving.append(((space, place), lane, message))
+            self.arriving.append(((space, address), lane, message))
 
     def _count(self) -> None:
         """Who arrived belongs to the phase that is under way."""
@@ -254,15 +254,15 @@ class Locations:
             self._leave(self.arrived, key, lane, message, "gpu")
         self.arriving.clear()
 
-    def land(self, space: str, place: int, slot: int, message: Message) -> None:
+    def land(self, space: str, address: int, slot: int, message: Message) -> None:
         """Copies complete bytes at an mbarrier: that they landed goes to those who see the phase complete."""
         self._count()
-        self._leave(self.arrived, (space, place), slot * WARP, message, "gpu")
+        self._leave(self.arrived, (space, address), slot * WARP, message, "gpu")
 
     def complete(self, space: str, flat: np.ndarray, done: np.ndarray) -> None:
         """Phases of mbarriers are complete, where `done`. Of lanes that arrive at once, those behind the one with which
         a phase is complete belong to the next."""
-        if [key for key, _, _ in self.arriving] == [(space, place) for place in flat.tolist()]:
+        if [key for key, _, _ in self.arriving] == [(space, address) for address in flat.tolist()]:
             arriving, self.arriving = self.arriving, []
             for (key, lane, message), ends in zip(arriving, done.tolist(), strict=True):
                 self._leave(self.arrived, key, lane, message, "gpu")
@@ -270,8 +270,8 @@ class Locations:
                     self._end_phase(key)
             return
         self._count()
-        for place in set(flat[done].tolist()):
-            self._end_phase((space, place))
+        for address in set(flat[done].tolist()):
+            self._end_phase((space, address))
 
     def _end_phase(self, key: tuple[str, int]) -> None:
         arrived = self.arrived.pop(key, None)
@@ -282,5 +282,5 @@ class Locations:
     def wait(self, event: PhaseWait, space: str, flat: np.ndarray, lanes: np.ndarray, alive: np.ndarray) -> None:
         """Lanes see that phases are complete."""
         ordering = Ordering(event.ordering.sem, "gpu")
-        for place in np.unique(flat).tolist():
-            self._read(self.boxes.get((space, place)), lanes[flat == place], ordering, alive)
+        for address in np.unique(flat).tolist():
+            self._read(self.boxes.get((space, address)), lanes[flat == address], ordering, alive)

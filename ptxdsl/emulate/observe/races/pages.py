@@ -48,9 +48,9 @@ class Pages:
 
     # What was done
 
-    def note_reads(self, flat: np.ndarray, own: np.ndarray, stamp: int) -> None:
+    def note_reads(self, flat: np.ndarray, warp_in_block: np.ndarray, stamp: int) -> None:
         """Warps (of their blocks) read at places."""
-        self.reads.reshape(-1)[flat // PAGE * self.warps + own] = stamp
+        self.reads.reshape(-1)[flat // PAGE * self.warps + warp_in_block] = stamp
 
     def note_writes(self, clocks: Clocks, flat: np.ndarray, writers: np.ndarray, stamp: int) -> None:
         """Warps of the grid, or what stands for copies, write at places."""
@@ -105,7 +105,7 @@ class Knowledge:
         """Up to which stamps, (slots, columns of `Pages.writes`)."""
         c, warps = self.clocks, self.clocks.residents.warps
         table = np.zeros((len(self.rows), warps + LANDINGS + 1), STAMP)
-        first = c.column[self.rows] - c.own[self.rows]
+        first = c.column[self.rows] - c.warp_in_block[self.rows]
         table[:, :warps] = np.take_along_axis(c.seen[self.rows], first[:, np.newaxis] + np.arange(warps), 1)
         if c.proxies is not None:
             table[:, warps:-1] = c.proxies[self.rows, :LANDINGS]

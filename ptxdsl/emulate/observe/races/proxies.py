@@ -42,10 +42,10 @@ class Proxies:
         c, table = self.clocks, self.clocks.proxy_table()
         rows = lanes // WARP
         several = np.unique(rows)
-        first = c.column[several] - c.own[several]
+        first = c.column[several] - c.warp_in_block[several]
         seen = np.take_along_axis(c.seen[several], first[:, np.newaxis] + np.arange(c.residents.warps), axis=1)
         table[several, LANDINGS:] = np.maximum(table[several, LANDINGS:], np.repeat(seen, WARP, axis=1))
-        table[rows, LANDINGS + c.own[rows] * WARP + lanes % WARP] = now
+        table[rows, LANDINGS + c.warp_in_block[rows] * WARP + lanes % WARP] = now
 
     def unfenced(self, rows: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
         """Which earlier writes, (entries, words), by threads of the same blocks were not fenced for the async proxy."""

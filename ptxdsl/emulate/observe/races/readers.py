@@ -65,10 +65,10 @@ class MoreReaders:
         """The same where pieces of `each` words have other numbers, -1 for those that are gone."""
         new = MoreReaders(words)
         for known, stamps, warps in self.parts:
-            place = places[np.minimum(known // each, len(places) - 1)]
-            stay = place >= 0
+            target = places[np.minimum(known // each, len(places) - 1)]
+            stay = target >= 0
             if stay.any():
-                new.add(place[stay] * each + known[stay] % each, stamps[stay], warps[stay])
+                new.add(target[stay] * each + known[stay] % each, stamps[stay], warps[stay])
         return new
 
     def _sort(self) -> Reads:

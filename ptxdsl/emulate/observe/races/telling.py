@@ -130,11 +130,11 @@ def tell_unstarted(access: Access, which: np.ndarray, address: int, slot: int) -
 
 
 def tell_early_exit(
-    by: Requester, residents: Residents, slot: int, shared: Region, place: int, earlier: Told | None, warp: int
+    by: Requester, residents: Residents, slot: int, shared: Region, offset: int, earlier: Told | None, warp: int
 ) -> None:
     """Reports a block that ends though an access by a warp of another block to its shared memory may come later."""
     assert earlier is not None
-    names = [a.at(place + a.delta) for a in shared.table.allocations if a.place <= place < a.place + a.bytes]
+    names = [a.at(offset + a.delta) for a in shared.table.allocations if a.offset <= offset < a.offset + a.bytes]
     block = residents.numbered(int(residents.ordinals[slot]), 0).block_text
     others = [earlier.origin.location] if earlier.origin.location is not None else []
     message = (
@@ -177,7 +177,7 @@ def tell_overtaken(
     """Reports, where copies are waited for, that others or the `same` thread wrote what they were to read."""
     did = f"{_PAST[earlier.kind]} by {_thread(*writer)} with {earlier.origin.name}"
     message = f"{copy.name} reads {where}, {did} while the copy was under way"
-    others = [place for place in (copy.location, earlier.origin.location) if place is not None]
+    others = [location for location in (copy.location, earlier.origin.location) if location is not None]
     behind = "" if same else ", and let a barrier lie between the two"
     help = f"wait for the copy before {_line(earlier.origin.location)}{behind}"
     by.finding("unwaited-async" if same else "race", message, which, others, help)

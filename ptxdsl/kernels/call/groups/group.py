@@ -263,15 +263,15 @@ def _new(left: Matrices, shapes: np.ndarray) -> list[Any]:
     return [empty(first, (m, n), outputs(left.type)[0]) for m, n in shapes.tolist()]
 
 
-def _check_lengths(given: dict[str, Sequence[object]]) -> None:
-    for name, owners in given.items():
+def _check_lengths(lists: dict[str, Sequence[object]]) -> None:
+    for name, owners in lists.items():
         if not isinstance(owners, list | tuple):
             raise LaunchError(
                 f"`{name}` is a {type(owners).__name__}, not a list of matrices",
                 help="grouped_gemm takes one matrix for each problem; gemm takes a single one",
             )
-    if len({*map(len, given.values())}) > 1:
-        counts = ", ".join(f"{len(owners)} matrices {name}" for name, owners in given.items())
+    if len({*map(len, lists.values())}) > 1:
+        counts = ", ".join(f"{len(owners)} matrices {name}" for name, owners in lists.items())
         raise LaunchError(f"lists of different length: {counts}", help="give each problem one matrix in each list")
 
 

@@ -63,7 +63,8 @@ def as_json(profile: KernelProfile) -> str:
         "occupancy": vars(profile.occupancy),
         "floor": profile.floor,
         "terms": [
-            {"what": t.resource, "amount": t.amount, "unit": t.unit, "microseconds": t.microseconds} for t in profile.terms
+            {"what": t.resource, "amount": t.amount, "unit": t.unit, "microseconds": t.microseconds}
+            for t in profile.terms
         ],
         "issue": profile.issue,
         "measured": profile.measured,

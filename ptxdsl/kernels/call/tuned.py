@@ -37,8 +37,8 @@ def tuned(
     run: Callable[[GemmConfig], object],
     text: Callable[[GemmConfig], str],
 ) -> GemmConfig | None:
-    """The best of configurations, by what the model says that they take: measured by `run`, which launches one, on the
-    GPU and stream of a `device_stream`. `text` is the PTX of one. None for the model's choice, as on the emulator."""
+    """The best of configurations, by what the model says that they take: measured by `run`, which launches one, on a
+    GPU and a stream of its. `text` is the PTX of one. None for the model's choice, as on the emulator."""
     device, stream = device_stream
     configs = promising(timed)
     if device is None or settings.current().device == "emulator" or not configs:

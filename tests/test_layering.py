@@ -37,7 +37,7 @@ LAYERS = (
 LEAVES = {"layout": {"errors"}, "schedule": {"errors", "layout"}, "types": {"errors"}, "errors": set()}
 # Rooms of kernels/, by the same rule; `kernels` are the files beside them
 ROOMS = (
-    {"elsewhere", "product"},
+    {"product"},
     {"tiles"},
     {"traits"},
     {"epilogue"},

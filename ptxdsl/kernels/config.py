@@ -9,7 +9,6 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from ptxdsl.errors import LaunchError, called_elsewhere, public_class
-from ptxdsl.kernels.elsewhere import CONFIG
 from ptxdsl.kernels.product.operands import FLOATS, SUMS, Operands, either, quoted
 from ptxdsl.kernels.sm80.tiling import WarpTiling, atom_of, misfit_count, misfits, usual_atom
 from ptxdsl.kernels.sm80.traits import WarpTraits, traits_of
@@ -23,10 +22,17 @@ from ptxdsl.schedule import GroupedRowsThreadblockSwizzle, PersistentScheduler, 
 ROWS_OF_EIGHT = GroupedRowsThreadblockSwizzle(8)
 HALVES = Operands()
 WGMMA = "wgmma"
+_WARPS = "it follows from `tile` and `warp`: tile=(128, 128, 32) by warp=(64, 64) is 4 warps"
+_ELSEWHERE = {  # names that other libraries have for fields
+    "num_stages": "it is `stages=` here",
+    **dict.fromkeys(("warps", "num_warps"), _WARPS),
+    **dict.fromkeys(("block", "tile_shape", "block_tile", "cta_tile"), "it is `tile=` here: M, N and K of a block"),
+    "warp_tile": "it is `warp=` here: M and N of a warp",
+}
 
 
 @public_class
-@called_elsewhere(**CONFIG)
+@called_elsewhere(**_ELSEWHERE)
 @dataclass(frozen=True)
 class GemmConfig:
     """What a caller may choose; all else is taken from the arrays.

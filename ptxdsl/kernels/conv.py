@@ -12,9 +12,9 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.convolutions.conv import ConvolutionKernels, run
+from ptxdsl.kernels.call.elsewhere import public_convolution
 from ptxdsl.kernels.choose.candidates import DEEP
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.elsewhere import public_convolution
 from ptxdsl.kernels.gemm import HOPPER, KERNELS, compute, compute_tiles, copy_tile
 from ptxdsl.kernels.product.product import Product, Products, View
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies

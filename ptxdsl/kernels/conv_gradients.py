@@ -12,9 +12,9 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.convolutions import dgrad, wgrad
+from ptxdsl.kernels.call.elsewhere import public_gradient
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, copy_windows
-from ptxdsl.kernels.elsewhere import public_gradient
 from ptxdsl.kernels.gemm import HOPPER, compute_tiles
 from ptxdsl.kernels.sm90.memory import SharedTiles, begin, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 import ptxdsl as pd
+from ptxdsl.kernels.call.elsewhere import public_group
 from ptxdsl.kernels.call.groups.scaled import ScaledKernels, run
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.elsewhere import public_group
 from ptxdsl.kernels.gemm import copy_tiles, multiply_tiles
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product, Work

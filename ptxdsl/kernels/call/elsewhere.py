@@ -18,13 +18,6 @@ _PRODUCTS = {
     **dict.fromkeys(("num_stages", "stages", "num_warps", "warps", "tile", "warp", "atom"), _CONFIGURED),
 }
 _OF_THE_EPILOGUE = "{}(…, epilogue=add, operands=[per_column(bias)]) adds one; both are in ptxdsl.kernels.epilogue"
-_WARPS = "it follows from `tile` and `warp`: tile=(128, 128, 32) by warp=(64, 64) is 4 warps"
-CONFIG = {
-    "num_stages": "it is `stages=` here",
-    **dict.fromkeys(("warps", "num_warps"), _WARPS),
-    **dict.fromkeys(("block", "tile_shape", "block_tile", "cta_tile"), "it is `tile=` here: M, N and K of a block"),
-    "warp_tile": "it is `warp=` here: M and N of a warp",
-}
 _PADDED = "it is `pad=` here: one number, or one for height and one for width"
 
 

@@ -37,7 +37,7 @@ class per_column(VectorOperand):
 
 def relu(x: Scalar) -> Scalar:
     """max(x, 0); NaN stays NaN."""
-    return pd.select(x < 0, 0, x)
+    return pd.ptx.max.NaN.f32(x, 0.0) if x.type is f32 else pd.select(x < 0, 0, x)
 
 
 def add(x: Scalar, y: Scalar) -> Scalar:

@@ -16,6 +16,8 @@ from ptxdsl.kernels.call.convolutions.problem import window as window_of
 from ptxdsl.kernels.call.convolutions.wgrad import takes_wgrad
 from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad
 from ptxdsl.kernels.epilogue import add, per_column
+from ptxdsl.kernels.reorder.dilated import dilate_grid, dilate_kernel
+from ptxdsl.kernels.reorder.lines import THREADS, WORD_BYTES
 from ptxdsl.torch.operator import op
 from ptxdsl.torch.products import output_dtype
 
@@ -72,16 +74,14 @@ def _dx(gradient: Tensor, w: Tensor, size: Numbers, pad: Numbers, stride: Number
     """The gradient of images of `size`: a convolution of that of the output, with the filters turned round.
 
     A stride leaves zeros between the pixels of the gradient, or of the result of windows of one pixel; what it skipped
-    at the end is padded. A kernel of its own,
-    where there is one, reads the filters as they are.
+    at the end is padded. A kernel of its own, where there is one, reads the filters as they are.
     """
     if tuple(w.shape[1:3]) == (1, 1) and max(stride) > 1 and not any(pad):
-        seen = _dx(gradient, w, gradient.shape[1:3], pad, (1, 1), dilation)
-        dx = seen.new_zeros((seen.shape[0], *size, seen.shape[3]))
-        dx[:, :: stride[0], :: stride[1]] = seen
-        return dx
+        return _dilated(_dx(gradient, w, gradient.shape[1:3], pad, (1, 1), dilation), stride, size)
     reach = [dilation[n] * (w.shape[1 + n] - 1) for n in (0, 1)]
-    spread = _spread(gradient, stride)
+    spread = gradient
+    if max(stride) > 1:
+        spread = _dilated(gradient, stride, [(gradient.shape[1 + n] - 1) * stride[n] + 1 for n in (0, 1)])
     window = Window(_pairs(pad), (1, 1), (dilation[0], dilation[1]))
     if _are_plain(spread, w) and takes_dgrad(
         type_of(w.dtype), tuple(spread.shape), tuple(w.shape), (size[0], size[1]), window, _device(w)
@@ -98,14 +98,18 @@ def _dx(gradient: Tensor, w: Tensor, size: Numbers, pad: Numbers, stride: Number
     return _conv2d(spread, turned, None, [max(0, side) for side in pads], (1, 1), dilation)
 
 
-def _spread(gradient: Tensor, stride: Numbers) -> Tensor:
-    """The pixels at multiples of `stride`, with zeros between them."""
-    if max(stride) == 1:
-        return gradient
-    n, p, q, k = gradient.shape
-    spread = gradient.new_zeros((n, (p - 1) * stride[0] + 1, (q - 1) * stride[1] + 1, k))
-    spread[:, :: stride[0], :: stride[1]] = gradient
-    return spread
+def _dilated(pixels: Tensor, stride: Numbers, size: Numbers) -> Tensor:
+    """Images of `size`, with pixels at multiples of `stride` and zeros between and behind them."""
+    n, p, q, channels = pixels.shape
+    words, rest = divmod(channels * pixels.element_size(), WORD_BYTES)
+    if rest or not pixels.numel() or not pixels.is_contiguous() or pixels.data_ptr() % WORD_BYTES:
+        dilated = pixels.new_zeros((n, *size, channels))
+        dilated[:, :: stride[0], :: stride[1]] = pixels
+        return dilated
+    dilated = pixels.new_empty((n, *size, channels))
+    how: dict[str, Any] = {"type": type_of(pixels.dtype), "down": stride[0], "right": stride[1]}
+    dilate_kernel[dilate_grid(n * size[0], size[1], words), THREADS](pixels, dilated, p, q, *size, words, **how)
+    return dilated
 
 
 def _dx_fake(gradient: Tensor, w: Tensor, size: Numbers, pad: Numbers, stride: Numbers, dilation: Numbers) -> Tensor:

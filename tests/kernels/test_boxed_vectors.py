@@ -25,6 +25,7 @@ def wgmma(m, n, **more):
 
 
 CONFIGS = {"shared": wgmma(128, 64), "in turns": wgmma(64, 80, pingpong=True), "low": wgmma(64, 256)}
+FULL = wgmma(128, 208, pingpong=True)  # no registers are left in which to read ahead
 
 
 def widened(value, column, row):
@@ -45,6 +46,26 @@ def test_values_of_rows_and_columns_beside_tiles_that_do_not_fit(name, config, b
         inputs = [on.array(each) for each in (a, b, c)]
         gemm(*inputs, out=out, beta=beta, epilogue=widened, operands=operands, config=CONFIGS[config])
         assert np.allclose(on.values(out), np.maximum(expected, rows[:, None]), rtol=2e-3, atol=2e-2)
+
+
+@every_machine
+@pytest.mark.parametrize("config", [CONFIGS["low"], FULL], ids=["ahead", "beside"])
+@pytest.mark.parametrize("type", [np.float16, np.float32])
+def test_an_odd_number_of_columns_has_no_pair_at_its_end(name, config, type, rng):
+    """Nor do values that begin amid a pair, or that 8 bytes hold one of."""
+    on, n = machine(name), 201
+    a, wide = (rng.standard_normal(shape).astype(np.float16) for shape in ((70, 64), (64, 208)))
+    values, factors = rng.standard_normal(n + 1).astype(type), rng.standard_normal(n).astype(np.float64)
+    out = on.array(np.full((70, 208), np.nan, np.float16))
+    operands = per_column(on.array(values)[1:]), per_column(on.array(factors))
+    gemm(on.array(a), on.array(wide)[:, :n], out=out[:, :n], epilogue=shifted, operands=operands, config=config)
+    expected = a.astype(float) @ wide[:, :n] + values[1:] * factors
+    assert np.allclose(on.values(out)[:, :n], expected, rtol=2e-3, atol=3e-2)
+    assert np.isnan(on.values(out)[:, n:]).all()
+
+
+def shifted(value, column, factor):
+    return value + column * factor
 
 
 @every_machine

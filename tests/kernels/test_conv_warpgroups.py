@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
+from ptxdsl.kernels.call import scheduled
 from ptxdsl.kernels.call.configure import Choice
 from ptxdsl.kernels.call.convolutions.conv import chosen_plan
 from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
@@ -95,10 +96,20 @@ def test_all_tiles(name, tile, rng):
 
 @every_machine
 @pytest.mark.parametrize("tile", [(16, 64), (48, 128), (128, 64), (192, 128)], ids=str)
-def test_tiles_that_are_swapped(name, tile, rng):
-    """Those of whole groups of rows are stored in boxes."""
-    how = {"output": "f32" if tile[0] % 64 else "f16", "config": tiles(*tile, swap_ab=True)}
+@pytest.mark.parametrize("output", ["f16", "f32"])
+def test_tiles_that_are_swapped(name, tile, output, rng):
+    """Outputs of 16 bits are stored in boxes."""
+    how = {"output": output, "config": tiles(*tile, swap_ab=True)}
     check(machine(name), rng, (2, 7, 6, 64), (136, 3, 3), pad=1, **how)
+
+
+@every_machine
+@pytest.mark.parametrize("tile", [(64, 64), (80, 128)], ids=str)
+@pytest.mark.parametrize(("window", "output"), [(3, "f16"), (3, "f32"), (1, "f16")])
+def test_tiles_that_are_swapped_in_turns(name, tile, window, output, rng, monkeypatch):
+    monkeypatch.setattr(scheduled, "resident_blocks", lambda kernel, traits, device: 2)
+    how = {"output": output, "config": tiles(*tile, swap_ab=True, pingpong=True)}
+    check(machine(name), rng, (3, 7, 9, 64), (136, window, window), pad=window // 2, **how)
 
 
 @every_machine

@@ -21,6 +21,7 @@ from ptxdsl.kernels.epilogue import add_relu, gelu, per_column, relu
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
 from ptxdsl.kernels.grouped import grouped_gemm
 from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.ragged import grouped_gemm_ragged
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Rastered, RasteredTiles, Strips
@@ -222,7 +223,11 @@ def test_each_barrier_of_a_turn_is_missed(beta, blocks):
 REFUSED = {
     "no bool": (lambda: GemmConfig(tile=(64, 64, 64), atom="wgmma", pingpong=1), "GemmConfig: pingpong is 1; it takes True or False"),
     "another path": (lambda: GemmConfig(pingpong=True), "GemmConfig: pingpong is True; only warpgroups that multiply take turns at the tensor cores"),
-    "swapped": (lambda: turns(64, 64, swap_ab=True), "GemmConfig: pingpong and swap_ab are True; warpgroups take turns at tiles that are not swapped"),
+    "swapped and tall": (
+        lambda: turns(224, 128, swap_ab=True),
+        "GemmConfig: tile is (224, 128, 64), and pingpong is True: one warpgroup holds the sums of a tile, of which 26624 "
+        "fit its registers; with 128 columns M is 208 at most",
+    ),
     "wide": (
         lambda: turns(128, 224),
         "GemmConfig: tile is (128, 224, 64), and pingpong is True: one warpgroup holds the sums of a tile, of which 26624 "
@@ -246,6 +251,13 @@ REFUSED = {
             config=GemmConfig(tile=(64, 64, 64), atom="wgmma", pingpong=True),
         ),
         "`config` says that pingpong is True; tiles of groups are dealt while a kernel runs, to all warpgroups",
+    ),
+    "groups of rows": (
+        lambda: grouped_gemm_ragged(
+            np.zeros((64, 64), np.float16), np.zeros((1, 64, 64), np.float16), np.zeros(1, np.int32),
+            config=GemmConfig(tile=(64, 64, 64), atom="wgmma", pingpong=True, swap_ab=True),
+        ),
+        "`config` says that pingpong and swap_ab are True; of groups, warpgroups take turns at rows",
     ),
 }  # fmt: skip
 

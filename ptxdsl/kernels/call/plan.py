@@ -15,6 +15,7 @@ from ptxdsl.kernels.call.problem import GemmProblem
 from ptxdsl.kernels.call.selection import Selection
 from ptxdsl.kernels.call.values import gemm_values
 from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.sm90.tiling import WARP_ROWS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.function import check_factor
 from ptxdsl.kernels.traits.traits import Traits
@@ -80,10 +81,16 @@ def _may_share_copies(problem: GemmProblem, config: GemmConfig) -> bool:
 def _is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
     """Whether tensor copies can store the output: what is staged is what is written."""
     out = problem.out
-    is_whole = not config.swap_ab and config.tile_schedule.has_whole_tiles
+    is_whole = config.tile_schedule.has_whole_tiles and (not config.swap_ab or _turns_boxes(problem, config))
     c_comes_so = problem.c is None or (problem.c.major == "row" and problem.c.is_mappable)
     beside = all(not operand.extra.is_matrix for operand in problem.operands)
     return is_whole and c_comes_so and beside and out.type.bits == 16 and out.is_mappable
+
+
+def _turns_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
+    """Whether tiles that are swapped are turned on their way to boxes: of a single product that has more rows."""
+    is_single = problem.c is None and problem.batches is None and config.tile_schedule.cluster is None
+    return is_single and problem.m > config.tile[0] and not config.tile[0] % WARP_ROWS
 
 
 def check_factors(factors: tuple[float, float], traits: Traits) -> None:

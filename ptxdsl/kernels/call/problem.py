@@ -271,7 +271,9 @@ def vector_operand(
     if stride != 1 and extent > 1:
         raise LaunchError(f"`{name}` has a stride of {stride} elements", help=help)
     _check_operand_type(name, argument.type, out.type)
-    width = gcd(16, argument.array.pointer, *(each * argument.type.bytes for each in apart))
+    # Values are read in pairs where all lines of them, which are groups, begin and end with one; groups of rows do not
+    whole = 1 if along == "m" and rows is not None else length
+    width = gcd(16, argument.array.pointer, *(each * argument.type.bytes for each in (whole, *apart)))
     return EpilogueOperand(argument, Extra(argument.type, along, width, is_batched=bool(count)))
 
 

@@ -33,6 +33,11 @@ def of_groups(config: GemmConfig, schedule: TileSchedule, takes_turns: bool = Fa
             "`config` says that pingpong is True; tiles of groups are dealt while a kernel runs, to all warpgroups",
             help="leave pingpong out of the GemmConfig",
         )
+    if config.pingpong and config.swap_ab:
+        raise LaunchError(
+            "`config` says that pingpong and swap_ab are True; of groups, warpgroups take turns at rows",
+            help="leave one of them out of the GemmConfig",
+        )
     return specialise(config, schedule=schedule)
 
 

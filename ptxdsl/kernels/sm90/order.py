@@ -53,6 +53,7 @@ class PingPongWalk(Walk):
         self.products = OrderedBarrier(PRODUCTS_BARRIER, consumer)
         self.staging = OrderedBarrier(STAGING_BARRIER, consumer) if traits.stages_in_turn else None
         self.pieces, self.extents = traits.tiling.pieces, (*traits.sums.tile, traits.tile[2])
+        self.is_swapped = traits.tiling.swap_ab
         self.number = pd.var(u32, 0)  # of the tile, among those of the block
 
     def tiles(self, start: Start) -> Iterator[Work]:
@@ -75,8 +76,8 @@ class PingPongWalk(Walk):
         for part in self.walk.complete(work, sums):
             (row, column), pieces = part.work.tile, part.sums.pieces(self.pieces)
             for number, piece in enumerate(pieces):
-                tile = row * len(pieces) + number, column
-                yield Part(part.work._replace(tile=tile, extents=self.extents), piece, warp=warp)
+                at = (row, column * len(pieces) + number) if self.is_swapped else (row * len(pieces) + number, column)
+                yield Part(part.work._replace(tile=at, extents=self.extents), piece, warp=warp)
         if self.staging:
             self.store.finish()
             self.staging.pass_on()

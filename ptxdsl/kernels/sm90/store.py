@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import ptxdsl as pd
-from ptxdsl.kernels.product.product import Part, Work
+from ptxdsl import b32
+from ptxdsl.kernels.product.operands import Extra
+from ptxdsl.kernels.product.product import Part, Product, Work
 from ptxdsl.kernels.product.words import pack, read_words, unpack, write_words
 from ptxdsl.kernels.sm90.addend import Addend
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.maps import RewrittenOut
 from ptxdsl.kernels.sm90.memory import SharedTiles
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, MOST_SUMS, WARP, WARP_ROWS, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.readers import Running
 from ptxdsl.kernels.store.store import Store
@@ -20,15 +22,15 @@ from ptxdsl.kernels.store.traced import traced
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue
+from ptxdsl.types import Type
 
 MATRIX = 8  # rows and columns of a matrix of stmatrix
 COLUMNS = 2 * MATRIX  # of the four matrices that a warp stores at once
 
 
 class Axis(NamedTuple):
-    """Rows ("m") or columns ("n") of a product, of which `first` is that of a warp's first sum, and `length` exist."""
+    """Rows or columns of a product, of which `first` is that of a warp's first sum, and `length` exist."""
 
-    along: str
     first: Any
     length: Scalar
 
@@ -36,32 +38,83 @@ class Axis(NamedTuple):
 class Vectors:
     """Operands of an epilogue that have one value for a row or a column, beside the sums of a thread: of each 16×8 it
     holds two neighbours across, and those eight further down. What lies behind the product is not stored: there any
-    value will do, and it is the last one."""
+    value will do, and it is the last one.
 
-    def __init__(self, traits: WarpgroupTraits, part: Part, down: Axis, across: Axis) -> None:
-        self.scalar, self.down, self.across = traits.operands.scalar, down, across
-        operands = zip(traits.operands.extras, part.work.product.extras, strict=True)
-        self.operands = [
-            (self._down(values) if extra.along == down.along else [], values) for extra, values in operands
+    They are read before the sums are there, in pairs where they lie so, for all boxes that are staged at a time: a read
+    beside each 16×16 would be waited for. Where sums leave no registers for that, it is done so."""
+
+    def __init__(self, traits: WarpgroupTraits, across: str, reach: int) -> None:
+        """Neighbours are columns ("n") or rows ("m"), of which boxes that are staged at a time have `reach`."""
+        self.scalar, self.extras, self.along = traits.operands.scalar, traits.operands.extras, across
+        registers = sum(max(1, type.bits // 32) for extra in self._across() for type in _words(extra))
+        self.is_ahead = traits.tiling.held_sums + registers * reach // MATRIX <= MOST_SUMS
+        self.across = range(0, reach if self.is_ahead else COLUMNS, MATRIX)
+        # Registers that are the same wherever they are read: a tile may be multiplied in one way or another
+        self.words = [[[pd.var(type) for type in _words(extra)] for _ in self.across] for extra in self._across()]
+        self.values = [[pd.var(extra.type) for _ in range(2)] for extra in self.extras if extra.along != across]
+
+    def _across(self) -> list[Extra]:
+        return [extra for extra in self.extras if extra.along == self.along]
+
+    def fetch(self, product: Product, down: Axis, across: Axis, begin: int) -> None:
+        """Begins to read what is beside the boxes from `begin` across, and beside all rows down with the first ones."""
+        words, values = iter(self.words), iter(self.values)
+        row, column = down.first + pd.laneid // 4, across.first + pd.laneid % 4 * 2 + begin
+        for extra, vector in zip(self.extras, product.extras, strict=True):
+            if extra.along == self.along:
+                for further, registers in zip(self.across, next(words), strict=True):
+                    _set(registers, _pair(extra, vector, column + further, across.length))
+            elif not begin:
+                at = row, row + MATRIX
+                _set(next(values), [_value(vector, each, down.length) for each in at])
+
+    def beside(self, offset: int) -> list[list[Scalar]]:
+        """Of each operand the values for eight sums, those of 16 neighbours across that are so far from the first that
+        was read."""
+        words, values = iter(self.words), iter(self.values)
+        return [
+            self._neighbours(extra, next(words)[offset // MATRIX :][:2])
+            if extra.along == self.along
+            else self._lines(next(values))
+            for extra in self.extras
         ]
 
-    def beside(self, first: int) -> list[list[Scalar]]:
-        """Of each operand the values for eight sums, those of 16 neighbours across from this one of the tile on."""
-        return [down * 2 or self._across(vector, first) for down, vector in self.operands]
-
-    def _down(self, values: Any) -> list[Scalar]:
-        at = self.down.first + pd.laneid // 4
-        upper, lower = (self._value(values, at + further, self.down.length) for further in (0, MATRIX))
-        return [upper, upper, lower, lower]
-
-    def _across(self, values: Any, first: int) -> list[Scalar]:
-        at, count = self.across.first + pd.laneid % 4 * 2 + first, self.across.length
-        left, right = ([self._value(values, at + (further + n), count) for n in range(2)] for further in (0, MATRIX))
+    def _neighbours(self, extra: Extra, words: Sequence[Sequence[Scalar]]) -> list[Scalar]:
+        left, right = ([self._converted(value) for value in unpack(each, extra.type)] for each in words)
         return [*left, *left, *right, *right]
 
-    def _value(self, values: Any, at: Scalar, count: Scalar) -> Scalar:
-        value = (values.pointer + pd.min(at, count - 1)).load()
+    def _lines(self, values: Sequence[Scalar]) -> list[Scalar]:
+        upper, lower = map(self._converted, values)
+        return [upper, upper, lower, lower] * 2
+
+    def _converted(self, value: Scalar) -> Scalar:
         return value if value.type is self.scalar else value.to(self.scalar)
+
+
+def _is_paired(extra: Extra) -> bool:
+    """Whether two neighbours may be read at a time."""
+    return extra.bytes >= 2 * extra.type.bytes
+
+
+def _words(extra: Extra) -> list[Type]:
+    """The registers of two neighbours."""
+    return [b32] if extra.type.bits == 16 and _is_paired(extra) else [extra.type] * 2
+
+
+def _pair(extra: Extra, vector: Any, at: Scalar, count: Scalar) -> list[Scalar]:
+    """Two neighbours, as registers hold them."""
+    if _is_paired(extra):
+        return read_words(vector.pointer + pd.min(at, count - 2), 2, extra.type)
+    return [_value(vector, at + n, count) for n in range(2)]
+
+
+def _value(vector: Any, at: Scalar, count: Scalar) -> Scalar:
+    return (vector.pointer + pd.min(at, count - 1)).load()
+
+
+def _set(registers: Sequence[pd.Var], values: Sequence[Scalar]) -> None:
+    for register, value in zip(registers, values, strict=True):
+        register.set(value)
 
 
 class TensorStore:
@@ -80,26 +133,26 @@ class TensorStore:
         self.staged = pd.view(memory.staging.bitcast(self.type) + number, traits.out_map.boxes_layout(self.boxes))
         lane = pd.laneid
         self.first_row = consumer.index * traits.tiling.rows_apart
-        self.prepared = False  # whether C is on its way to the boxes that are staged next
+        self.prepared = False  # whether what is beside the boxes that are staged next is on its way
         self.warp_row = consumer.thread % WARPGROUP // WARP * WARP_ROWS
         self.row = self.warp_row + lane % WARP_ROWS
         self.column = lane // WARP_ROWS * MATRIX
         self.leads = consumer.thread % WARPGROUP == 0
         self.addend = Addend(memory.addends, consumer.index, self.leads) if memory.addends else None
+        self.vectors = self._vectors() if traits.operands.extras else None
 
     def prepare(self, work: Work) -> None:
-        """What can be done before the sums are there: the first boxes of C come."""
-        if self.addend:
-            self._fetch(self.addend, work, 0)
-            self.prepared = True
+        """What can be done before the sums are there: the first boxes of C come, and values beside the others."""
+        self._fetch(work, 0)
+        self.prepared = True
 
     def __call__(self, part: Part) -> None:
         """Begins to store sums that are complete."""
-        out, vectors = part.work.product.out, self._vectors(part) if self.traits.operands.extras else None
+        out = part.work.product.out
         for first in range(0, self.traits.tile[1], self.boxes * self.columns):
             self._await(part.work, first)
             for box, column in enumerate(self._columns(first)):
-                self._stage(box, column, part, vectors)
+                self._stage(box, column, part)
             pd.ptx.fence.proxy.async_.shared__cta()
             self.consumer.warpgroup_barrier()
             with pd.if_(self.leads):
@@ -107,10 +160,13 @@ class TensorStore:
                     out.map.store(at, address)
                 pd.ptx.cp.async_.bulk.commit_group()
 
-    def _vectors(self, part: Part) -> Vectors:
-        (row, column), product = part.work.first, part.work.product
-        down = Axis("m", row + self.first_row + self.warp_row, product.m)
-        return Vectors(self.traits, part, down, Axis("n", column, product.n))
+    def _vectors(self) -> Vectors:
+        return Vectors(self.traits, "n", self.boxes * self.columns)
+
+    def _axes(self, work: Work) -> tuple[Axis, Axis]:
+        """What is down and across of the sums of this warp."""
+        (row, column), product = work.first, work.product
+        return Axis(row + self.first_row + self.warp_row, product.m), Axis(column, product.n)
 
     def _columns(self, first: int) -> range:
         """The first columns of the boxes that are staged at a time."""
@@ -128,17 +184,30 @@ class TensorStore:
 
     def _await(self, work: Work, first: int) -> None:
         """Until the boxes may be written: what was stored from there has been read, and C is there instead."""
-        if self.addend is None:
-            self.await_read()
-            return
         if not self.prepared:
-            self._fetch(self.addend, work, first)
+            self._fetch(work, first)
         self.prepared = False
-        self.addend.wait()
+        if self.addend:
+            self.addend.wait()
+        else:
+            self.await_read()
 
-    def _fetch(self, addend: Addend, work: Work, first: int) -> None:
-        c = work.product.c
-        addend.fetch(c.map, self._boxes(work, c, first))
+    def _fetch(self, work: Work, first: int) -> None:
+        """Begins to bring what is beside the boxes that are staged next: C, and values of rows and columns."""
+        if self.addend:
+            c = work.product.c
+            self.addend.fetch(c.map, self._boxes(work, c, first))
+        if self.vectors and self.vectors.is_ahead:
+            self.vectors.fetch(work.product, *self._axes(work), first)
+
+    def _beside(self, work: Work, first: int, offset: int) -> Sequence[Sequence[Scalar]]:
+        """What is beside 16 columns of the tile, so far from the first that are staged with them."""
+        if not self.vectors:
+            return ()
+        if self.vectors.is_ahead:
+            return self.vectors.beside(offset)
+        self.vectors.fetch(work.product, *self._axes(work), first)
+        return self.vectors.beside(0)
 
     def finish(self) -> None:
         """Until all has been read: shared memory may be given to another block then. The kernel ends when it is all in
@@ -152,13 +221,13 @@ class TensorStore:
             pd.ptx.cp.async_.bulk.wait_group.read(0)
         self.consumer.warpgroup_barrier()
 
-    def _stage(self, box: int, first: int, part: Part, vectors: Vectors | None) -> None:
+    def _stage(self, box: int, first: int, part: Part) -> None:
         """Writes the columns of a box to shared memory, 16 rows and 16 columns of a warp at a time."""
         for column in range(0, self.columns, COLUMNS):
             begin = (first + column) // MATRIX * 4  # a thread holds four of each 16×8 sums
             values = self._scaled(part, begin)
             address = self.staged.address(box, *self.origin, self.row, self.column + column)
-            beside = vectors.beside(first + column) if vectors else ()
+            beside = self._beside(part.work, first + column, box * self.columns + column)
             values = self._finished(part, values, address, beside)
             pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(address, pack(values, self.type))
 
@@ -179,24 +248,25 @@ class TensorStore:
 
 
 class TurnedStore(TensorStore):
-    """The same of a tile whose A and B are swapped: a warpgroup has 64 of its columns, and stores them in boxes of 64
-    rows. It turns its sums as it stages them."""
+    """The same of a tile whose A and B are swapped: a warpgroup has 64 of its columns, and stores them in boxes of 16
+    to 64 rows. It turns its sums as it stages them."""
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> None:
+        self.rows = traits.out_map.box[-2]  # of a box
         super().__init__(traits, memory, consumer)
         lane = pd.laneid
+        self.first_column = consumer.index * traits.tiling.columns_apart
         self.row = lane % MATRIX + lane // COLUMNS * MATRIX
         self.column = consumer.thread % WARPGROUP // WARP * WARP_ROWS + lane // MATRIX % 2 * MATRIX
 
     def __call__(self, part: Part) -> None:
         """Begins to store sums that are complete."""
-        rows, work = self.traits.tile[0], part.work
-        vectors = self._vectors(part) if self.traits.operands.extras else None
-        for first in range(0, rows, self.boxes * GROUP_ROWS):
-            self.await_read()
-            firsts = range(first, min(first + self.boxes * GROUP_ROWS, rows), GROUP_ROWS)
+        work, rows, together = part.work, self.traits.tile[0], self.boxes * self.rows
+        for first in range(0, rows, together):
+            self._await(work, first)
+            firsts = range(first, min(first + together, rows), self.rows)
             for box, row in enumerate(firsts):
-                self._stage(box, row, part, vectors)
+                self._stage(box, row, part)
             pd.ptx.fence.proxy.async_.shared__cta()
             self.consumer.warpgroup_barrier()
             with pd.if_(self.leads):
@@ -208,24 +278,22 @@ class TurnedStore(TensorStore):
         """Begins to store a box, from this row of the tile on; by the thread that copies."""
         matrix = out or work.product.out
         planes = (matrix.batch,) if self.origin else ()
-        at = matrix.line(work.first[0] + row), self._column(work)
+        at = matrix.line(work.first[0] + row), work.first[1] + self.first_column
         matrix.map.store((*planes, *at), self.staged.address(box, *self.origin, 0, 0))
 
-    def _column(self, work: Work) -> Any:
-        """The first of the columns that the warpgroup has."""
-        return work.first[1] + self.consumer.index * GROUP_ROWS
+    def _vectors(self) -> Vectors:
+        return Vectors(self.traits, "m", self.boxes * self.rows)
 
-    def _vectors(self, part: Part) -> Vectors:
-        (row, column), product = part.work.first, part.work.product
-        down = Axis("n", column + self.consumer.index * GROUP_ROWS + self.warp_row, product.n)
-        return Vectors(self.traits, part, down, Axis("m", row, product.m))
+    def _axes(self, work: Work) -> tuple[Axis, Axis]:
+        (row, column), product = work.first, work.product
+        return Axis(column + self.first_column + self.warp_row, product.n), Axis(row, product.m)
 
-    def _stage(self, box: int, first: int, part: Part, vectors: Vectors | None) -> None:
+    def _stage(self, box: int, first: int, part: Part) -> None:
         """Writes the rows of a box to shared memory, 16 rows and 16 columns of a warp at a time."""
-        for row in range(0, GROUP_ROWS, WARP_ROWS):
+        for row in range(0, self.rows, WARP_ROWS):
             begin = (first + row) // MATRIX * 4  # a thread holds four of each 8 rows and 16 columns
             address = self.staged.address(box, *self.origin, self.row + row, self.column)
-            beside = vectors.beside(first + row) if vectors else ()
+            beside = self._beside(part.work, first + row, box * self.rows + row)
             values = self._finished(part, self._scaled(part, begin), address, beside)
             pd.ptx.stmatrix.sync.aligned.m8n8.x4.trans.shared.b16(address, pack(values, self.type))
 
@@ -237,38 +305,41 @@ class TurnedGroupStore(TurnedStore):
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> None:
         super().__init__(traits, memory, consumer)
         self.chunk = traits.operands.out_bytes // self.type.bytes
-        self.lanes = GROUP_ROWS // self.chunk  # that send a row
+        self.lanes = traits.out_map.box[-1] // self.chunk  # that send a row
         self.step = WARPGROUP // self.lanes  # rows that are sent at a time
+
+    def prepare(self, work: Work) -> None:
+        """As of a GroupStore."""
 
     def __call__(self, part: Part) -> None:
         """Begins to store sums that are complete."""
-        work, vectors = part.work, self._vectors(part) if self.traits.operands.extras else None
-        left, rows = work.product.m - work.first[0], self.traits.tile[0]
-        for first in range(0, rows, self.boxes * GROUP_ROWS):
-            firsts = range(first, min(first + self.boxes * GROUP_ROWS, rows), GROUP_ROWS)
+        work, rows, together = part.work, self.traits.tile[0], self.boxes * self.rows
+        left = work.product.m - work.first[0]
+        for first in range(0, rows, together):
+            firsts = range(first, min(first + together, rows), self.rows)
             with pd.if_(left > first):
-                self.await_read()
+                self._await(work, first)
                 for box, row in enumerate(firsts):
                     with pd.if_(left > row):
-                        self._stage(box, row, part, vectors)
+                        self._stage(box, row, part)
                 pd.ptx.fence.proxy.async_.shared__cta()
                 self.consumer.warpgroup_barrier()
                 with pd.if_(self.leads):
                     for box, row in enumerate(firsts):
-                        with pd.if_(left >= row + GROUP_ROWS):
+                        with pd.if_(left >= row + self.rows):
                             self._store_box(box, row, work, work.product.out.tensor)
                     pd.ptx.cp.async_.bulk.commit_group()
                 for box, row in enumerate(firsts):
-                    with pd.if_((left > row) & (left < row + GROUP_ROWS)):
+                    with pd.if_((left > row) & (left < row + self.rows)):
                         self._send_rows(box, row, work)
 
     def _send_rows(self, box: int, first: int, work: Work) -> None:
         """Stores those rows of a box that there are, each by some neighbouring threads."""
         thread, product = self.consumer.thread % WARPGROUP, work.product
         row, column = thread // self.lanes, thread % self.lanes * self.chunk
-        left, of_out = product.m - work.first[0] - first, self._column(work) + column
+        left, of_out = product.m - work.first[0] - first, work.first[1] + self.first_column + column
         running = Running(product.out, (work.first[0] + first + row, of_out), self.step)
-        for step in range(0, GROUP_ROWS, self.step):
+        for step in range(0, self.rows, self.step):
             with pd.if_((row + step < left) & (of_out < product.n)):
                 staged = self.staged.address(box, *self.origin, row + step, column)
                 write_words(running.pointer, read_words(staged, self.chunk, self.type), self.chunk)
@@ -288,7 +359,7 @@ class GroupStore:
             self.rows = Store(traits, memory.staging + consumer.index * (apart // traits.operands.inputs.bytes))
 
     def prepare(self, work: Work) -> None:
-        """Groups have no C."""
+        """Groups have no C, and what else is beside them is read where a warpgroup has rows of them."""
 
     def __call__(self, part: Part) -> None:
         """Stores sums that are complete, or begins to."""

@@ -43,7 +43,8 @@ class WarpgroupTiling:
 
     With `swap_ab` wgmma computes the transpose of a tile, BᵀAᵀ: each warpgroup has 64 of its columns, and M, of which
     wgmma takes few as well, may be small. With `pingpong` there are two warpgroups that multiply, each a tile of its
-    own, in turns. Raises LaunchError for what the path is not written for."""
+    own, in turns: 64 rows of it, or columns of a swapped one, after the other. Raises LaunchError for what the path is
+    not written for."""
 
     tile: tuple[int, int, int] = (128, 256, 64)
     stages: int = 4
@@ -61,13 +62,24 @@ class WarpgroupTiling:
 
     @property
     def pieces(self) -> int:
-        """Of 64 rows, that a warpgroup multiplies of a tile."""
-        return self.tile[0] // GROUP_ROWS if self.pingpong else 1
+        """Of 64 rows, or columns of a tile that is swapped, that a warpgroup multiplies of a tile."""
+        return self.multiplied[0] // GROUP_ROWS if self.pingpong else 1
+
+    @property
+    def piece(self) -> tuple[int, int]:
+        """The rows and columns of a tile that are stored together."""
+        m, n, _ = self.tile
+        return (m, n // self.pieces) if self.swap_ab else (m // self.pieces, n)
 
     @property
     def rows_apart(self) -> int:
         """From the rows of a tile that one warpgroup multiplies to those of the next; 0 where it is not rows."""
         return 0 if self.swap_ab or self.pingpong else GROUP_ROWS
+
+    @property
+    def columns_apart(self) -> int:
+        """The same of the columns of a tile that is swapped."""
+        return GROUP_ROWS if self.swap_ab and not self.pingpong else 0
 
     @property
     def multiplied(self) -> tuple[int, int]:
@@ -132,14 +144,13 @@ class WarpgroupTiling:
             rows, warp = gcd(self.tile[0], WARP_ROWS), (self.tile[0], WARP_ROWS)
             mma, order = _of_warps(rows)
             return SumsLayout(
-                operands.sum, self.tile[:2], warp, rows, mma, order, self.holders, 0, HOLDERS_BARRIER, is_turned=True
+                operands.sum, self.piece, warp, rows, mma, order, self.holders, 0, HOLDERS_BARRIER, is_turned=True
             )
         columns = gcd(self.tile[1], LINE_BYTES // operands.staged.bytes)
         mma, order = _of_warps(columns)
         warp = WARP_ROWS, self.tile[1]
         threads, barrier = self.holders, HOLDERS_BARRIER
-        tile = self.tile[0] // self.pieces, self.tile[1]
-        return SumsLayout(operands.sum, tile, warp, WARP_ROWS, mma, order, threads, columns, barrier)
+        return SumsLayout(operands.sum, self.piece, warp, WARP_ROWS, mma, order, threads, columns, barrier)
 
     def stage_bytes(self, inputs: Type) -> int:
         """Shared memory of one stage: a tile of A, and a tile of B behind it."""
@@ -190,14 +201,11 @@ def warpgroup_misfits(choice: Any) -> Iterator[str]:
         yield f"swap_ab is {choice.swap_ab!r}; it takes True or False"
     elif type(choice.pingpong) is not bool:
         yield f"pingpong is {choice.pingpong!r}; it takes True or False"
-    elif choice.swap_ab and choice.pingpong:
-        yield "pingpong and swap_ab are True; warpgroups take turns at tiles that are not swapped"
-    elif choice.swap_ab:
-        yield from _misfit_extents(tile, "swapped wgmma", "N", "M")
     else:
-        yield from _misfit_extents(tile, "wgmma", "M", "N")
+        name, rows, columns = ("swapped wgmma", "N", "M") if choice.swap_ab else ("wgmma", "M", "N")
+        yield from _misfit_extents(tile, name, rows, columns)
         if choice.pingpong:
-            yield from _misfit_turns(tile)
+            yield from _misfit_turns(tile, choice.swap_ab)
     if type(choice.stages) is not int or choice.stages < 2:
         yield f"stages is {choice.stages!r}; the ring takes 2 or more"
 
@@ -212,11 +220,12 @@ def _misfit_extents(tile: tuple[int, int, int], name: str, rows: str, columns: s
         yield f"tile is {tile}; with {name} its {columns} is {few}a multiple of {COLUMNS}, {MOST_COLUMNS} at most"
 
 
-def _misfit_turns(tile: tuple[int, int, int]) -> Iterator[str]:
+def _misfit_turns(tile: tuple[int, int, int], swap_ab: bool) -> Iterator[str]:
     """Of a tile that one warpgroup multiplies."""
-    most = MOST_SUMS * WARPGROUP
-    if tile[0] * tile[1] > most:
+    most, (m, n, _) = MOST_SUMS * WARPGROUP, tile
+    across = f"{n} columns M" if swap_ab else f"{m} rows N"
+    if m * n > most:
         yield (
             f"tile is {tile}, and pingpong is True: one warpgroup holds the sums of a tile, of which {most} fit its "
-            f"registers; with {tile[0]} rows N is {most // tile[0] // COLUMNS * COLUMNS} at most"
+            f"registers; with {across} is {most // (n if swap_ab else m) // COLUMNS * COLUMNS} at most"
         )

@@ -60,10 +60,10 @@ class WarpgroupTraits(Traits):
     @cached_property
     def out_map(self) -> pd.TensorMap:
         """What a kernel takes of an output that is stored in boxes: those of a warpgroup, whose lines are as long as
-        the rows of a tile allow, or its 64 columns where tiles are swapped."""
-        output = self.operands.output
-        line_bytes = gcd((GROUP_ROWS if self.tiling.swap_ab else self.tile[1]) * output.bytes, LINE_BYTES)
-        box = GROUP_ROWS, line_bytes // output.bytes
+        the rows of a tile allow, or its 64 columns where tiles are swapped, whose rows may be fewer than 64."""
+        output, swap_ab = self.operands.output, self.tiling.swap_ab
+        line_bytes = gcd((GROUP_ROWS if swap_ab else self.tile[1]) * output.bytes, LINE_BYTES)
+        box = gcd(GROUP_ROWS, self.tile[0]) if swap_ab else GROUP_ROWS, line_bytes // output.bytes
         return pd.TensorMap(output, (1, *box) if self.operands.batches != "none" else box, swizzle=line_bytes)
 
     @property
@@ -75,7 +75,8 @@ class WarpgroupTraits(Traits):
     def staged_boxes(self) -> int:
         """How many of them each warpgroup stages at a time, at most."""
         m, n, _ = self.tile
-        boxes = m // GROUP_ROWS if self.tiling.swap_ab else n // self.out_map.box[-1]
+        rows, columns = self.out_map.box[-2:]
+        boxes = m // rows if self.tiling.swap_ab else n // columns
         return min(MOST_STAGED_BYTES // self.out_map.bytes, boxes)
 
     @property

@@ -23,7 +23,7 @@ from ptxdsl.kernels.product.operands import FP8
 from ptxdsl.kernels.sm90.boxes import L2_PROMOTION, LINE_BYTES
 from ptxdsl.kernels.sm90.parameters import tensor_conv2d_parameters
 from ptxdsl.kernels.sm90.pixels import ColumnBoxes, FilterBoxes, WindowGeometry, boxes_of
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
+from ptxdsl.kernels.sm90.tiling import WARP_ROWS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits, warpgroup_traits_of
 from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.schedule import Conv2dProblem
@@ -150,7 +150,7 @@ def is_boxed(product: GemmProblem) -> bool:
 
 def in_turned_boxes(traits: WarpgroupTraits) -> WarpgroupTraits:
     """The same with an output that is stored so from tiles that are swapped, where these are whole."""
-    if traits.schedule.shares or traits.schedule.cluster or traits.tile[0] % GROUP_ROWS:
+    if traits.schedule.shares or traits.schedule.cluster or traits.tile[0] % WARP_ROWS:
         return traits
     operands = replace(traits.operands, out_boxes=True)
     return warpgroup_traits_of(traits.tiling, operands, traits.schedule, traits.epilogue)

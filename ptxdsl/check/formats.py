@@ -102,7 +102,7 @@ def _annotation(result: Checked, finding: Finding) -> str:
 
 def _told(result: Checked, finding: Finding) -> str:
     """What, by whom, in which launch, and how to mend it."""
-    who = f", by {finding.who}" if finding.threads else ""
+    who = f", by {finding.who}" if finding.threads and not finding.says_who else ""
     where = "" if finding.kind == REFUSED else f" ({result.kernel}{result.example})"
     return f"{finding.message}{who}{where}" + (f"; help: {finding.help}" if finding.help else "")
 

@@ -18,9 +18,9 @@ from ptxdsl.emulate.run.machine import Machine
 from ptxdsl.emulate.run.residents import WARP
 from ptxdsl.emulate.run.view import MachineView, Number, Standing, decoded
 from ptxdsl.errors import Error
+from ptxdsl.notes import SharedArray
 from ptxdsl.runtime.variant import Variant
 from ptxdsl.trace.named import PythonNames
-from ptxdsl.trace.shared_arrays import SharedArray
 from ptxdsl.types import TYPES, Type
 
 _NUMBERED = re.compile(r"%?[a-z]{1,3}\d+")  # of registers that have no name in Python
@@ -195,7 +195,7 @@ class Inspection:
         array = self._shared_array(name)
         holder = next(a for a in self._allocations() if a.name == array.variable)
         bytes = max(1, array.element.bytes)
-        offsets = _offsets(array, (holder.bytes - array.offset) // bytes)
+        offsets = array.offsets((holder.bytes - array.offset) // bytes)
         slot = int(self.machine.residents.slot[lane])
         count = (int(offsets.max(initial=-1)) + 1) * bytes
         data, written = self.view.bytes_of("shared", holder.offset + array.offset, count, slot)
@@ -239,25 +239,6 @@ class Inspection:
         if name not in known:
             raise Error(f"{self.variant.name} has no shared array `{name}`", help=_nearest(name, list(known)))
         return known[name]
-
-
-def _offsets(array: SharedArray, count: int) -> np.ndarray:
-    """Where the elements lie, in the shape of the layout: an array of elements, from the first on."""
-    if array.layout is None:
-        return np.arange(count)
-    extents = [int(np.prod(_flat(mode))) for mode in _modes(array.layout.shape)]
-    whole = int(np.prod(extents))
-    if len(extents) == 1:
-        return np.array([int(array.layout(i)) for i in range(whole)])
-    return np.array([int(array.layout(*index)) for index in np.ndindex(*extents)]).reshape(extents)
-
-
-def _modes(shape: object) -> list[object]:
-    return list(shape) if isinstance(shape, tuple) else [shape]
-
-
-def _flat(mode: object) -> list[int]:
-    return [n for part in mode for n in _flat(part)] if isinstance(mode, tuple) else [int(mode)]  # type: ignore[call-overload]
 
 
 def _type(name: str | None) -> Type | None:

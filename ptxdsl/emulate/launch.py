@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from .. import ir
 from ..arrays import AddressTable, Array, Struct, describe
 from ..errors import EmulationError
 from ..isa.cluster_size import clusters_of
+from ..notes import KernelNotes
 from .memory.regions import Allocation, Region, Table, spread
 from .memory.spaces import Memory
 from .observe.races import GridBeside
@@ -27,6 +28,7 @@ _PARAMETER_ZONE = 16
 _WORKSPACE_BYTES = 64
 _MOST_BYTES = 1 << 47  # of a variable: no address space has more
 
+Notes = Callable[[], KernelNotes]
 Key = tuple[int, int]
 """An array among the arguments: its number and -1, or that of an address table and the place of its address there."""
 
@@ -46,6 +48,7 @@ def emulate(
     watchers: Sequence[MachineWatcher] = (),
     stream: Stream | None = None,
     dependent: bool = False,
+    notes: Notes = KernelNotes,
 ) -> Report:
     """Runs a kernel and reports what it did wrong; arrays are written only if that is nothing.
 
@@ -57,7 +60,7 @@ def emulate(
     see each step. `stream` has the launch before, beside which a `dependent` one may run, and remembers this one.
     """
     with _enough_memory(function, module):
-        emulation = _Emulation(function, module, arguments, shared_bytes, variables)
+        emulation = _Emulation(function, module, arguments, shared_bytes, variables, notes)
         beside = emulation.enter(stream, dependent)
         report = emulation.run(grid, block, cluster, checks, resident, False, traffic, watchers, beside)
         emulation.leave(stream, report)
@@ -76,10 +79,11 @@ def run(
     cluster: Index | None = None,
     stream: Stream | None = None,
     dependent: bool = False,
+    notes: Notes = KernelNotes,
 ) -> Report:
     """Runs a kernel. Raises EmulationError with the first thing it does wrong, and then leaves all arrays alone."""
     with _enough_memory(function, module):
-        emulation = _Emulation(function, module, arguments, shared_bytes, variables)
+        emulation = _Emulation(function, module, arguments, shared_bytes, variables, notes)
         beside = emulation.enter(stream, dependent)
         report = emulation.run(grid, block, cluster, checks, None, True, beside=beside)
         emulation.leave(stream, report)
@@ -87,7 +91,8 @@ def run(
         first = report.findings[0]
         at, *others = first.locations or (None,)
         also = "".join(f"\n{location.excerpt()}" for location in others if location is not None)
-        raise EmulationError(f"{function.name}: {first.message}, by {first.who}{also}", at=at, help=first.help or None)
+        by = "" if first.says_who else f", by {first.who}"
+        raise EmulationError(f"{function.name}: {first.message}{by}{also}", at=at, help=first.help or None)
     return report
 
 
@@ -114,7 +119,9 @@ class _Emulation:
         arguments: Sequence[object],
         dynamic_bytes: int,
         variables: dict[ir.Variable, bytes] | None = None,
+        notes: Notes = KernelNotes,
     ) -> None:
+        self.notes = notes
         self.function, self.dynamic_bytes = function, dynamic_bytes
         self.contents = {} if variables is None else variables
         self.variables: dict[ir.Variable, Allocation] = {}
@@ -140,10 +147,12 @@ class _Emulation:
         beside: GridBeside | None = None,
     ) -> Report:
         _, shared, stride = shared_allocations(self.program.of_space("shared"), self.dynamic_bytes)
+        for each in shared:
+            each.named = self._named(each.name)
         table = Table(shared)
         launch = EmulatedLaunch(
             self.program, grid, block, self.places, table, stride, self.dynamic_bytes, self.workspace, checks, resident,
-            only_first, traffic, cluster or clusters_of(self.function).required, watchers, beside,
+            only_first, traffic, cluster or clusters_of(self.function).required, watchers, beside, self.notes,
         )  # fmt: skip
         memory = Memory(self._spaces(), Table(self.constants))
         machine = Machine(launch, memory)
@@ -160,6 +169,9 @@ class _Emulation:
         if not machine.report.findings:
             self._write_back(memory)
         return machine.report
+
+    def _named(self, variable: str) -> Callable[[int], str]:
+        return lambda place: self.notes().element(variable, place)
 
     def enter(self, stream: Stream | None, dependent: bool) -> GridBeside | None:
         """The grid before, if this one may run beside it."""

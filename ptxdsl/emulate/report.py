@@ -58,11 +58,16 @@ class Finding:
 
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.message}", *(location.excerpt() for location in self.locations)]
-        if self.threads:
+        if self.threads and not self.says_who:
             lines.append(f"  by {self.who}")
         if self.help:
             lines.append(f"  help: {self.help}")
         return "\n".join(lines)
+
+    @property
+    def says_who(self) -> bool:
+        """Whether the message itself says which threads there are: a line for those that wait for one thing."""
+        return self.kind == "deadlock"
 
     @property
     def who(self) -> str:

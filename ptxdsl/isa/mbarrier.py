@@ -105,7 +105,7 @@ def count_down(
         count, (left, each) = int(arrivals[which]), object_arrivals(int(state[which]))
         message = f"{count} arrival{'s' * (count > 1)} where the phase of the mbarrier waits for {left} more of {each}"
         help = "initialize the mbarrier with the number of arrivals of a phase"
-        m.fail("mbarrier", message, crowded, help)
+        m.fail("mbarrier", message, crowded, help, address if space in ("shared", "shared::cta") else None)
     return state
 
 

@@ -323,8 +323,15 @@ class Step(Protocol):
     def sleep(self, nanoseconds: np.ndarray) -> None:
         """Lets time pass: other lanes run first."""
 
-    def fail(self, kind: str, message: str, where: np.ndarray | None = None, help: str = "") -> None:
+    def fail(
+        self,
+        kind: str,
+        message: str,
+        where: np.ndarray | None = None,
+        help: str = "",
+        mbarrier: np.ndarray | None = None,
+    ) -> None:
         """Reports a finding at this instruction for the lanes where `where` holds (None: all that take part).
 
-        `help` says how to mend it.
+        `help` says how to mend it, where the objects at the addresses `mbarrier` in shared memory are of no ring.
         """

@@ -46,7 +46,7 @@ def run(variant: Variant, shape: tuple[Any, ...], arguments: Sequence[Any], over
     emulator.run(
         variant.function, variant.read, checked.grid, checked.block, filled, checked.shared_bytes,
         config.current().checks, variables=_variables(variant), cluster=checked.cluster, stream=_stream(),
-        dependent=checked.dependent,
+        dependent=checked.dependent, notes=lambda: variant.notes,
     )  # fmt: skip
 
 
@@ -76,7 +76,7 @@ class EmulatorCall:
             return emulator.emulate(
                 variant.function, variant.read, shape.grid, shape.block, self.arguments, shape.shared_bytes,
                 self.checks, variables=_variables(variant), traffic=self.traffic, cluster=shape.cluster,
-                watchers=watchers, stream=_stream(), dependent=shape.dependent,
+                watchers=watchers, stream=_stream(), dependent=shape.dependent, notes=lambda: variant.notes,
             )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from ptxdsl import ir
 from ptxdsl.driver import Late
 from ptxdsl.errors import LaunchError, here
+from ptxdsl.notes import NO_NOTES, KernelNotes, SharedArray
 from ptxdsl.trace.captured import NOTHING, Captures
 from ptxdsl.verify.effects import written
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from ptxdsl.runtime.loaded import Image
     from ptxdsl.runtime.variables import ModuleMemory
     from ptxdsl.trace import Traced
-    from ptxdsl.trace.shared_arrays import SharedArray
 else:
     arguments = Late("ptxdsl.runtime.arguments")
     assembling = Late("ptxdsl.assemble")
@@ -68,7 +68,12 @@ class Variant:
     @property
     def arrays(self) -> tuple[SharedArray, ...]:
         """The arrays in shared memory that the kernel's function declared."""
-        return () if isinstance(self.program, ir.PtxModule) else self._traced.arrays
+        return self.notes.arrays
+
+    @property
+    def notes(self) -> KernelNotes:
+        """What Python says of the kernel beside its text, for messages; of what was kept, it is traced again."""
+        return NO_NOTES if isinstance(self.program, ir.PtxModule) else self._traced.notes
 
     @cached_property
     def _traced(self) -> Traced:

@@ -9,15 +9,16 @@ from typing import Any, overload
 from ptxdsl import ir
 from ptxdsl.errors import Names, Site, TraceError
 from ptxdsl.isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES
+from ptxdsl.notes import NO_NOTES, KernelNotes
 from ptxdsl.trace.builder import Builder, building, is_name
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue, PointerVar, align_dynamic
+from ptxdsl.trace.noted import kernel_notes
 from ptxdsl.trace.operators import operate
 from ptxdsl.trace.parameters import Leaf, assembled, ptx_name
 from ptxdsl.trace.roles import check_roles
 from ptxdsl.trace.rounds import Rounds, check_rounds
-from ptxdsl.trace.shared_arrays import SharedArray, shared_arrays
 from ptxdsl.trace.signature import KernelSignature, Parameter, place_of
 from ptxdsl.trace.state import Snapshot
 from ptxdsl.trace.tensor_map import TensorMap
@@ -31,13 +32,13 @@ from ptxdsl.types import Pointer, Type, b8, bits, u64
 class Traced:
     """A traced kernel; `dynamic_bytes` of shared memory are needed at launch, None if that is for the caller to say.
 
-    `arrays` are those in shared memory, by their names in Python; `warned` says that there was a warning.
+    `notes` are what Python says of it beside its text; `warned` says that there was a warning.
     """
 
     module: ir.PtxModule
     parameters: tuple[Parameter, ...]
     dynamic_bytes: int | None
-    arrays: tuple[SharedArray, ...] = ()
+    notes: KernelNotes = NO_NOTES
     warned: bool = False
 
 
@@ -66,7 +67,7 @@ def trace(
     warned = warn_unread(builder)
     builder.function.body = builder.finished()
     module = ir.PtxModule((arch,), items=builder.module.items(builder.function))
-    return Traced(module, parameters, builder.dynamic_bytes, shared_arrays(builder), warned)
+    return Traced(module, parameters, builder.dynamic_bytes, kernel_notes(builder), warned)
 
 
 def _outside(signature: KernelSignature, constants: Mapping[str, object]) -> Names:

@@ -78,7 +78,8 @@ class MappedTensor(Foreign, Source):
 
     def shared(self, boxes: int | None = None) -> ArrayView:
         """Dynamic shared memory for a box (or tile), or for `boxes` of them (then the first coordinate), swizzled."""
-        return dynamic_shared(self.element, self.type.boxes_layout(boxes), align=self.type.alignment)
+        layout, name = self.type.boxes_layout(boxes), f"{self.name}.shared"
+        return dynamic_shared(self.element, layout, align=self.type.alignment, name=name)
 
     def prefetch(self) -> None:
         """Brings the tensor map itself into the cache, before the first copy needs it."""

@@ -10,12 +10,13 @@ from ptxdsl import ir
 from ptxdsl.driver import Late
 from ptxdsl.errors import LayoutError, called_elsewhere, public
 from ptxdsl.isa.operand import Operand, Problem
+from ptxdsl.notes import SharedArray
 from ptxdsl.trace import literal, operators
 from ptxdsl.trace.builder import Builder, current, is_name
 from ptxdsl.trace.foreign import Foreign
 from ptxdsl.trace.instruction import Binding, Scalar, ScalarLike, Source, Unfit, emit, shown
+from ptxdsl.trace.noted import remember
 from ptxdsl.trace.operators import operate, refuse
-from ptxdsl.trace.shared_arrays import SharedArray, remember
 from ptxdsl.types import Pointer, Type, b8, bits, pred, s64, u32
 
 layouts: Any = Late("ptxdsl.layout.layout")
@@ -528,10 +529,13 @@ def variable_name(builder: Builder, name: str | None, otherwise: str, *, is_glob
 
 
 @public
-def dynamic_shared(element: Type, layout: Any = None, *, align: int | None = None) -> ArrayView:
+def dynamic_shared(
+    element: Type, layout: Any = None, *, align: int | None = None, name: str | None = None
+) -> ArrayView:
     """An array in the shared memory whose size is given at launch; several lie one behind the other.
 
     Without a layout its length is what remains: no other can follow it. Launches give the sum of the sizes by default.
+    Messages and debuggers call it by the name that it is assigned to, else by `name`.
     """
     builder = current("pd.dynamic_shared")
     builder.check_kernel(
@@ -545,8 +549,8 @@ def dynamic_shared(element: Type, layout: Any = None, *, align: int | None = Non
     builder.dynamic_bytes = None if known is None else start + known.cosize * element.bytes
     variable = _dynamic_memory(builder, align)
     names = builder.site().names
-    name = names[0] if len(names) == 1 else variable.name
-    remember(builder, SharedArray(name, variable.name, start, element, known))
+    called = names[0] if len(names) == 1 else name or variable.name
+    remember(builder, SharedArray(called, variable.name, start, element, known))
     return ArrayView(PointerValue(variable, Pointer(element, "shared"), start), known, ranked)
 
 

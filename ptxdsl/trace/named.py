@@ -9,11 +9,11 @@ from types import CodeType
 
 from ptxdsl import ir
 from ptxdsl.errors import local_names
+from ptxdsl.notes import SharedArray
 from ptxdsl.trace import trace
 from ptxdsl.trace.builder import peek
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import ArrayView, PointerValue
-from ptxdsl.trace.shared_arrays import SharedArray
 from ptxdsl.trace.signature import KernelSignature
 from ptxdsl.trace.value import Special
 

@@ -9,10 +9,12 @@ from typing import Any
 from ptxdsl.errors import called_elsewhere, public_class
 from ptxdsl.isa.cluster_size import clusters_of
 from ptxdsl.isa.mbarrier import MOST as MOST_BYTES
+from ptxdsl.notes import RingNote
 from ptxdsl.trace import control
 from ptxdsl.trace.builder import Builder, current
 from ptxdsl.trace.instruction import Scalar, emit
 from ptxdsl.trace.memory import ArrayView, PointerValue, pointer, shared
+from ptxdsl.trace.noted import remember_ring
 from ptxdsl.trace.operators import operate, refuse, select, steps
 from ptxdsl.trace.roles import SINK, WARP, WARPGROUP, Role, thread_of
 from ptxdsl.trace.value import Var, tid, var
@@ -110,10 +112,17 @@ class Ring:
         _check_cluster(builder, cluster, stage_bytes)
         self.stages, self.stage_bytes, self.each, self.cluster = stages, stage_bytes, each, cluster
         self._mbarriers = shared(b64, 2 * stages, name="mbarriers")
+        self._note(builder, producers or 1, consumers // ARRIVALS[each] * cluster)
         self._written, self._read = Position(stages, 1), Position(stages, 0)
         self._held: Var = var(u32, 0)
         self._arrives = None if each == "thread" else _leads(builder, ARRIVALS[each], cluster)
         self._initialise(producers or 1, consumers // ARRIVALS[each] * cluster)
+
+    def _note(self, builder: Builder, fillers: int, readers: int) -> None:
+        """For messages: whose the mbarriers are."""
+        site, variable = builder.site(), str(self._mbarriers.address().base)
+        name = site.names[0] if len(site.names) == 1 else ""
+        remember_ring(builder, RingNote(name, variable, self.stages, self.stage_bytes, fillers, readers, site.location))
 
     @property
     def mask(self) -> int:

@@ -9,9 +9,11 @@ from typing import Any, Self, cast
 from ptxdsl import ir
 from ptxdsl.errors import Location, TraceError
 from ptxdsl.isa.opcode import Op
+from ptxdsl.notes import RoleNote
 from ptxdsl.trace.builder import Builder, current
 from ptxdsl.trace.control import Block, branch
 from ptxdsl.trace.instruction import emit
+from ptxdsl.trace.noted import remember_role
 from ptxdsl.trace.operators import operate, refuse, steps
 from ptxdsl.trace.value import Value, tid
 from ptxdsl.types import pred, u32
@@ -100,6 +102,7 @@ class Role(Block):
         self.first, self.count, self.registers = numbers[0], len(numbers), registers
         self._check_nesting(builder)
         self.roles = _roles(builder)
+        self._lines: set[tuple[str, int]] = set()
         super().__init__()
 
     def __enter__(self) -> Self:
@@ -111,6 +114,8 @@ class Role(Block):
         if self._watch in self.builder.watchers:
             self.builder.watchers.remove(self._watch)
         self.builder.memory[Role].remove(self)
+        warps = range(self.first * self.size // WARP, (self.first + self.count) * self.size // WARP)
+        remember_role(self.builder, RoleNote(self.words, warps, frozenset(self._lines)))
 
     @property
     def threads(self) -> int:
@@ -178,6 +183,8 @@ class Role(Block):
 
     def _watch(self, instruction: ir.Instruction) -> None:
         """Refuses what takes threads of other roles: barrier 0, and instructions of a warpgroup in a part of it."""
+        if instruction.location is not None:
+            self._lines.add((instruction.location.file, instruction.location.line))
         whole = self.first * self.size % WARPGROUP == self.threads % WARPGROUP == 0
         if not whole and _together(instruction) > 1:
             refuse(

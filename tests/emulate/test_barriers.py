@@ -167,11 +167,10 @@ def test_a_barrier_in_one_branch_is_a_deadlock():
     finding = only(run(body, parameters="", block=64))
     assert str(finding) == (
         "deadlock: no thread can go on\n"
-        "  32 threads of block (0, 0, 0) wait at barrier 2, where 32 of 64 threads have come (<ptx>:9)\n"
-        "  32 threads of block (0, 0, 0) wait at barrier 1, where 32 of 64 threads have come (<ptx>:12)\n"
+        "  threads 32–63 of block (0, 0, 0) wait at barrier 2, where 32 of 64 threads have come (<ptx>:9)\n"
+        "  threads 0–31 of block (0, 0, 0) wait at barrier 1, where 32 of 64 threads have come (<ptx>:12)\n"
         "  <ptx>:9\n"
-        "  <ptx>:12\n"
-        "  by thread (0, 0, 0) of block (0, 0, 0) and 63 more threads"
+        "  <ptx>:12"
     )
 
 
@@ -245,7 +244,7 @@ def test_a_count_is_not_lowered_by_warps_that_end():
     body = "mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32;\n@%p1 ret;\nbar.sync 1, 64;"
     finding = only(run(body, parameters="", block=64))
     assert finding.message == (
-        "no thread can go on\n  32 threads of block (0, 0, 0) wait at barrier 1, where 32 of 64 threads have come (<ptx>:8)"
+        "no thread can go on\n  threads 0–31 of block (0, 0, 0) wait at barrier 1, where 32 of 64 threads have come (<ptx>:8)"
     )
 
 

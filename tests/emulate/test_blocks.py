@@ -153,11 +153,8 @@ def test_a_block_that_waits_together_in_vain(blocks):
     flag, x = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
     finding = only(run(BROADCAST.format(amount=0), flag, x, 0, grid=blocks, **WAITERS))
     assert finding.kind == "deadlock"
-    many = "s" * (blocks > 2)
-    where = f"{blocks - 1} blocks" if many else "block (1, 0, 0)"
-    assert finding.message == (
-        f"no thread can go on\n  {(blocks - 1) * 256} threads of {where} wait in a loop that changes nothing (<ptx>:11)"
-    )
+    who = f"{(blocks - 1) * 256} threads of {blocks - 1} blocks" if blocks > 2 else "threads 0–255 of block (1, 0, 0)"
+    assert finding.message == f"no thread can go on\n  {who} wait in a loop that changes nothing (<ptx>:11)"
 
 
 def test_a_long_loop_is_no_deadlock():

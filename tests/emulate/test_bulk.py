@@ -100,7 +100,7 @@ def test_a_copy_that_nobody_waits_for():
 def test_more_bytes_are_expected_than_come():
     finding = only(copied(loads(expected=528))[0])
     assert finding.kind == "deadlock"
-    assert "for an mbarrier whose phase lacks 0 of 1 arrivals and 16 bytes" in finding.message
+    assert "for the mbarrier bar[0]: 1 of 1 arrivals have come, 16 bytes are still to come" in finding.message
 
 
 def test_fewer_bytes_are_expected_than_come():

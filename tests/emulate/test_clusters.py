@@ -122,9 +122,9 @@ def test_a_deadlock_names_who_waits_at_the_barrier_of_the_cluster():
     finding = only(launch(DEADLOCK, np.zeros(1, np.uint32), grid=2, block=64))
     assert finding.message.splitlines() == [
         "no thread can go on",
-        "  32 threads of block (1, 0, 0) wait at barrier 1, where 32 of 64 threads have come (<ptx>:13)",
-        "  32 threads of block (1, 0, 0) wait at barrier 2, where 32 of 64 threads have come (<ptx>:14)",
-        "  64 threads of block (0, 0, 0) wait at the barrier of their cluster, where 64 of 128 threads have come, "
+        "  threads 0–31 of block (1, 0, 0) wait at barrier 1, where 32 of 64 threads have come (<ptx>:13)",
+        "  threads 32–63 of block (1, 0, 0) wait at barrier 2, where 32 of 64 threads have come (<ptx>:14)",
+        "  threads 0–63 of block (0, 0, 0) wait at the barrier of their cluster, where 64 of 128 threads have come, "
         "the others are of block (1, 0, 0) (<ptx>:10)",
     ]
 

@@ -74,7 +74,11 @@ def test_an_mbarrier_that_waits_for_more_than_arrive(wait, what):
     with config.using(arch="sm_90"):
         (finding,) = pd.emulate(k, 1, 32, np.zeros(32, np.uint32)).findings
     assert what in finding.message
-    assert finding.message.endswith(", for an mbarrier whose phase lacks 1 of 33 arrivals")
+    assert finding.message.endswith(" for the mbarrier barrier[0]: 32 of 33 arrivals have come")
+    assert finding.help == (
+        "as many mbarrier.arrive at barrier[0] as its mbarrier.init says, 33; where they came in the phase before, the "
+        "wait asks for another parity"
+    )
 
 
 def test_a_matrix_is_told_by_row_and_column():

@@ -56,7 +56,7 @@ def test_more_than_the_block_has_is_a_deadlock_that_says_so(first, others, left,
     assert finding.kind == "deadlock"
     assert finding.message == (
         "no thread can go on\n"
-        f"  128 threads of block (0, 0, 0) wait at setmaxnreg.inc.sync.aligned.u32 (<ptx>:9), for {wanted} registers; "
+        f"  threads 256–383 of block (0, 0, 0) wait at setmaxnreg.inc.sync.aligned.u32 (<ptx>:9), for {wanted} registers; "
         f"{left} are left in the block"
     )
 

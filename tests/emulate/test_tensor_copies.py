@@ -480,7 +480,10 @@ def test_one_copy_to_all_blocks_of_a_cluster():
 def test_a_block_that_no_copy_goes_to():
     report, *_ = multicast(mask=1)
     assert report.findings[-1].kind == "deadlock"
-    assert "an mbarrier whose phase lacks 0 of 1 arrivals and 1024 bytes" in report.findings[-1].message
+    assert (
+        "for the mbarrier bar[0]: 1 of 1 arrivals have come, 1024 bytes are still to come"
+        in report.findings[-1].message
+    )
 
 
 @pytest.mark.parametrize("extent", [8, 12, 16, 24])

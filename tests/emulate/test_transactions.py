@@ -113,6 +113,7 @@ def test_a_deadlock_tells_the_bytes_that_are_lacking():
     assert found.kind == "deadlock"
     assert found.message == (
         "no thread can go on\n"
-        "  1 thread of block (0, 0, 0) waits at mbarrier.try_wait.shared.b64 (<ptx>:12), "
-        "for an mbarrier whose phase lacks 0 of 1 arrivals and 3072 bytes"
+        "  thread 0 of block (0, 0, 0) waits at mbarrier.try_wait.shared.b64 (<ptx>:12) "
+        "for the mbarrier bar[0]: 1 of 1 arrivals have come, 3072 bytes are still to come"
     )
+    assert found.help == "expect_tx announced 3072 bytes more at bar[0] than the copies bring that complete there"

@@ -286,6 +286,15 @@ class BulkCopies(Observer):
             f"whose phase waits for {max(0, expected)}"
         )
         help = "mbarrier.arrive.expect_tx, once a phase, with the bytes of all copies that complete at the mbarrier"
+        holder = self.memory.spaces["shared"].table.before(int(load.mbarrier[which][0]) % self.stride)
+        place = int(load.mbarrier[which][0]) % self.stride
+        stage = x.notes.stage(holder.name, place - holder.start) if holder else None
+        if stage is not None:
+            called = stage[0].called
+            help = (
+                f"`stage_bytes` of {stage[0].made_at} is what all copies into a stage bring together: announced by "
+                f"`{called}.acquire()`, before the copies"
+            )
         with load.resume(lanes):
             x.finding("mbarrier", message, np.ones(len(lanes), bool), help=help)
 

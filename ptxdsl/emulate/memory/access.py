@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import Location
 from ...isa.step import Ordering, OrderingEvent
+from ...notes import KernelNotes
 from ..run.residents import Residents
 from .regions import Allocation, Region
 
@@ -47,6 +48,10 @@ class Requester(Protocol):
 
     @property
     def lanes_now(self) -> np.ndarray: ...
+
+    @property
+    def notes(self) -> KernelNotes:
+        """What Python says of the kernel."""
 
     def lanes_of(self, shape: tuple[int, ...]) -> np.ndarray:
         """The lane of each access of an array of them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -27,7 +27,8 @@ _WORD = 4  # the least size of an asynchronous copy: bytes for each flag of `Reg
 class Allocation:
     """A named piece of memory: `start` is its address in its space, `offset` where its bytes lie in the region.
 
-    `written` and `read` say what was done to it; reads are noted where all of an access lies in it.
+    `written` and `read` say what was done to it; reads are noted where all of an access lies in it. `named` gives the
+    element that has a byte of it as Python indexes it, where Python has arrays in there.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Allocation:
     writable: bool = True
     written: bool = False
     read: bool = False
+    named: Callable[[int], str] | None = None
 
     @property
     def end(self) -> int:
@@ -57,6 +59,12 @@ class Allocation:
 
     def at(self, address: int) -> str:
         """An address as an index: 'x[3]', 'c[128, 5]', with bytes where it is no whole element."""
+        if (
+            self.named is not None
+            and self.start <= address < self.end
+            and (element := self.named(address - self.start))
+        ):
+            return element
         number, extra = divmod(address - self.start, self.element_bytes)
         if number < 0 and (extra or len(self.shape) > 1):
             before = self.start - address

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import config, ir
 from ...errors import EmulationError, Location
+from ...notes import KernelNotes
 from ..asynchronous.bulk import BulkCopies
 from ..asynchronous.copies import CopyQueue
 from ..asynchronous.products import ProductQueue
@@ -52,7 +53,8 @@ class EmulatedLaunch:
 
     `shared` are the allocations of a block, `places` the addresses of module variables and parameters, `workspace` the
     address of memory that the driver gives to a grid. `cluster` is None for a launch without clusters. `watchers` see
-    each step before it runs. `beside` is the grid before, if that may still run.
+    each step before it runs. `beside` is the grid before, if that may still run. `notes` are what Python says of the
+    kernel, asked for where something is told.
     """
 
     program: Program
@@ -70,6 +72,7 @@ class EmulatedLaunch:
     cluster: Index | None = None
     watchers: Sequence[Watcher] = ()
     beside: GridBeside | None = None
+    notes: Callable[[], KernelNotes] = KernelNotes
 
 
 class Core:

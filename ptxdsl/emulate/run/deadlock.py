@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...errors import Location
-from ...isa.mbarrier import object_arrivals, pending_bytes
 from ...isa.step import Awaited
-from ...types import b64
-from ..memory.access import bytes_text
+from .awaited import AwaitedPhase, awaited, mend
 from .core import Core
 from .decode import Decoded
 from .executor import Executor
@@ -19,16 +17,15 @@ from .meetings import ALL_LANES, ALL_THREADS, by_warpgroup, lane_list, membermas
 from .residents import WARP, Residents
 from .scheduler import Group
 
-LOOP = 32  # so many instructions of a loop are looked at for what it waits for
-
 
 @dataclass(slots=True)
 class Wait:
-    """Lanes that wait: what for, and the instruction."""
+    """Lanes that wait: what for, the instruction, and the phase of an mbarrier if it is that."""
 
     lanes: np.ndarray
     standing: str
     step: Decoded
+    phase: AwaitedPhase | None = None
 
 
 def report_deadlock(machine: Core, x: Executor, late: int) -> None:
@@ -49,7 +46,8 @@ def report_deadlock(machine: Core, x: Executor, late: int) -> None:
         )
     lanes = np.concatenate([wait.lanes for wait in waits])
     places = [wait.step.location for wait in waits if wait.step.location is not None]
-    machine.find("deadlock", "\n".join(lines), None, lanes, places)
+    help = mend([wait.phase for wait in waits if wait.phase is not None])
+    machine.find("deadlock", "\n".join(lines), None, lanes, places, help)
 
 
 def standing_lines(machine: Core, x: Executor, running: np.ndarray | None) -> list[str]:
@@ -74,9 +72,7 @@ def _named(machine: Core, lanes: np.ndarray) -> str:
 
 
 def _line(machine: Core, wait: Wait) -> str:
-    many = len(wait.lanes) > 1
-    who = f"{len(wait.lanes)} thread{'s' * many} of {_blocks(machine, wait.lanes)}"
-    return f"  {who} wait{'s' * (not many)} {wait.standing}"
+    return f"  {_named(machine, wait.lanes)} wait{'s' * (len(wait.lanes) == 1)} {wait.standing}"
 
 
 def all_waits(machine: Core, x: Executor, groups: Iterable[Group]) -> list[Wait]:
@@ -95,27 +91,24 @@ def all_waits(machine: Core, x: Executor, groups: Iterable[Group]) -> list[Wait]
         step = group.frame.code.steps[group.pc]
         waits.append(Wait(group.lanes, f"at {step.opcode.text}{_at(step.location)}", step))
     for group in groups:
-        step = group.frame.code.steps[group.pc]
-        standing = "in a loop that changes nothing" if group.circles else f"at {step.opcode.text}"
-        waits.append(Wait(group.lanes, standing + _at(step.location) + _lacking(machine, x, group), step))
+        waits += _waits_of(machine, x, group)
     return waits
 
 
-def _lacking(machine: Core, x: Executor, group: Group) -> str:
-    """What the mbarrier object lacks that threads wait at, or look at in a loop; nothing if they wait for another."""
+def _waits_of(machine: Core, x: Executor, group: Group) -> Iterator[Wait]:
+    """Lanes that wait where a group stands, by what they wait for."""
     step = group.frame.code.steps[group.pc]
+    at = _at(step.location)
+    standing = "in a loop that changes nothing" if group.circles else f"at {step.opcode.text}"
     if step.op.awaits is Awaited.REGISTERS:
-        return machine.pool.lacking(x, group.lanes, step.reads[0].value)
-    looked_at = group.frame.code.steps[group.pc :][: LOOP if group.circles else 1]
-    wait = next((step for step in looked_at if step.op.awaits is Awaited.PHASE), None)
-    if wait is None:
-        return ""
-    with x.elsewhere(group.frame, group.lanes):
-        word = int(machine.memory.peek(x, wait.opcode.space or "generic", wait.reads[0].read(x), b64).flat[0])
-    lacking, each = object_arrivals(word)
-    bytes = int(pending_bytes(np.array([word], np.uint64))[0])
-    late = f" and {bytes_text(bytes)}" if bytes else ""
-    return f", for an mbarrier whose phase lacks {lacking} of {each} arrivals{late}"
+        yield Wait(group.lanes, standing + at + machine.pool.lacking(x, group.lanes, step.reads[0].value), step)
+        return
+    phases = list(awaited(machine, x, group))
+    for lanes, phase in phases:
+        where = f"{phase.object}{at}" if phase.ring is not None else f"{standing}{at} {phase.object}"
+        yield Wait(lanes, f"{where}: {phase.state}", step, phase)
+    if not phases:
+        yield Wait(group.lanes, standing + at, step)
 
 
 def _at(location: Location | None) -> str:

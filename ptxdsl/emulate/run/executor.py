@@ -77,7 +77,14 @@ class Executor(Requester, Protocol):
 
     def finding_of_warps(self, kind: str, message: str, which: np.ndarray, help: str) -> None: ...
 
-    def fail(self, kind: str, message: str, where: np.ndarray | None = None, help: str = ...) -> None: ...
+    def fail(
+        self,
+        kind: str,
+        message: str,
+        where: np.ndarray | None = ...,
+        help: str = ...,
+        mbarrier: np.ndarray | None = ...,
+    ) -> None: ...
 
     def warpgroups(self) -> np.ndarray: ...
 

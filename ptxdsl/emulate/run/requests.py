@@ -9,6 +9,7 @@ import numpy as np
 from ... import ir
 from ...isa.cluster_address import RANK_BITS, RANKS
 from ...isa.step import RELAXED, WEAK, AsyncReading, Ordering, Pieces, Step, Update
+from ...notes import KernelNotes
 from ...types import Type
 from ..memory.access import Event
 from ..memory.distributed import owners
@@ -176,5 +177,25 @@ class Requests(Results):
         words = np.packbits(present.reshape(-1, WARP), axis=1, bitorder="little").view(np.uint32)
         return words[self.lanes_now // WARP, 0]
 
-    def fail(self, kind: str, message: str, where: np.ndarray | None = None, help: str = "") -> None:
-        self.finding(kind, message, np.ones(self.shape, bool) if where is None else where, help=help)
+    @property
+    def notes(self) -> KernelNotes:
+        return self.machine.launch.notes()
+
+    def fail(
+        self,
+        kind: str,
+        message: str,
+        where: np.ndarray | None = None,
+        help: str = "",
+        mbarrier: np.ndarray | None = None,
+    ) -> None:
+        which = np.ones(self.shape, bool) if where is None else where
+        if mbarrier is not None:
+            help = self._of_ring(int(mbarrier[which][0])) or help
+        self.finding(kind, message, which, help=help)
+
+    def _of_ring(self, address: int) -> str:
+        """How to mend arrivals at an mbarrier of a ring; empty for others."""
+        holder = self.machine.memory.spaces["shared"].table.holder(address, address + 8)
+        stage = None if holder is None else self.notes.stage(holder.name, address - holder.start)
+        return "" if stage is None else stage[0].too_many(stage[2])

@@ -242,6 +242,8 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
     between = _between(earlier.origin, access.by.origin)
     if conflict.same_warp:
         return f"a `bar.warp.sync` {between}"
+    if conflict.same_block and (roles := _between_roles(conflict, between)):
+        return roles
     if conflict.same_block:
         return f"a `bar.sync` {between}" + (", behind the wait for the copy" if earlier.asynchronous else "")
     if conflict.same_cluster:
@@ -250,6 +252,26 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
         f"behind {first} a release at .gpu scope (st.release, or fence.acq_rel and an atomic), before {second} an "
         "acquire of it (ld.acquire, or an atomic and fence.acq_rel); or two launches"
     )
+
+
+def _between_roles(conflict: Conflict, between: str) -> str:
+    """What orders accesses by roles, whose threads meet at no barrier of the block; empty for others."""
+    access, earlier, notes = conflict.access, conflict.earlier, conflict.access.by.notes
+    place, earlier_place = access.by.origin.location, earlier.origin.location
+    role = notes.role(int(conflict.residents.warp[conflict.lane]), place)
+    earlier_role = notes.role(conflict.warp % conflict.residents.warps, earlier_place)
+    if role is None or earlier_role is None:
+        return ""
+    if role.warps == earlier_role.warps:
+        return f"the role's own barrier {between}: `with {role.words} as role:` has `role.barrier()`"
+    first, second = _line(earlier_place), _line(place)
+    why = f"{earlier_role.words} and {role.words} meet at no `bar.sync`"
+    ring = notes.rings[0].called if len(notes.rings) == 1 else "ring"
+    if notes.rings and earlier.kind == READS:
+        return f"{why}: `{ring}.release()` behind {first}, and `{ring}.acquire()` before {second}"
+    if notes.rings and access.kind == READS:
+        return f"{why}: `{ring}.commit()` behind {first}, and `{ring}.wait()` before {second}"
+    return f"{why}: an mbarrier, mbarrier.arrive behind {first} and mbarrier.try_wait before {second}"
 
 
 def _between(earlier: Origin, later: Origin) -> str:

@@ -1,0 +1,137 @@
+"""The phases of mbarriers that threads wait for: whose they are, what they lack, and what would complete them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from ...isa.mbarrier import object_arrivals, pending_bytes
+from ...isa.step import Awaited
+from ...notes import RingNote
+from ...types import b64
+from ..memory.access import bytes_text
+from .core import Core
+from .decode import Decoded
+from .executor import Executor
+from .scheduler import Group
+
+LOOP = 32  # so many instructions of a loop are looked at for what it waits for
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedPhase:
+    """The phase of an mbarrier that waits for `lacking` of `each` arrivals, and for bytes.
+
+    `name` is the mbarrier as Python indexes it. That of a ring says whether a `stage` is full, or is empty.
+    """
+
+    name: str
+    lacking: int
+    each: int
+    bytes: int
+    ring: RingNote | None = None
+    stage: int = 0
+    full: bool = False
+
+    @property
+    def object(self) -> str:
+        """What is waited for: 'for slot 1 of `ring` to be full', 'for the mbarrier bar[0]'."""
+        if self.ring is not None:
+            return f"for slot {self.stage} of {self.ring.words} to be {'full' if self.full else 'empty'}"
+        return f"for the mbarrier {self.name}" if self.name else "for an mbarrier"
+
+    @property
+    def state(self) -> str:
+        """What has come, and what has not."""
+        late = f", {bytes_text(self.bytes)} are still to come" if self.bytes > 0 else ""
+        return f"{self.arrived} of {self.each} arrivals have come{late}"
+
+    @property
+    def arrived(self) -> int:
+        return self.each - self.lacking
+
+
+def awaited(machine: Core, x: Executor, group: Group) -> Iterator[tuple[np.ndarray, AwaitedPhase]]:
+    """The phases that the lanes of a group wait for, where they are at an mbarrier or look at one in a loop."""
+    looked_at = group.frame.code.steps[group.pc :][: LOOP if group.circles else 1]
+    step = next((step for step in looked_at if step.op.awaits is Awaited.PHASE), None)
+    if step is None:
+        return
+    with x.elsewhere(group.frame, group.lanes):
+        addresses = np.broadcast_to(step.reads[0].read(x), group.lanes.shape)
+        words = np.broadcast_to(machine.memory.peek(x, step.opcode.space or "generic", addresses, b64), addresses.shape)
+    for address in np.unique(addresses):
+        alike = addresses == address
+        yield group.lanes[alike], _phase(machine, step, int(address), int(words[alike][0]))
+
+
+def _phase(machine: Core, step: Decoded, address: int, word: int) -> AwaitedPhase:
+    lacking, each = object_arrivals(word)
+    late = int(pending_bytes(np.array([word], np.uint64))[0])
+    holder = machine.memory.spaces["shared"].table.holder(address, address + 8)
+    if holder is None or step.opcode.space not in ("shared", "shared::cta"):
+        return AwaitedPhase("", lacking, each, late)
+    stage = machine.launch.notes().stage(holder.name, address - holder.start)
+    return AwaitedPhase(holder.at(address), lacking, each, late, *(stage or ()))
+
+
+def mend(phases: Sequence[AwaitedPhase]) -> str:
+    """What would let threads go on that wait for such phases; empty where there is none.
+
+    Those at which some have arrived come first: the others wait for these.
+    """
+    ordered = sorted(phases, key=lambda phase: not phase.arrived)
+    causes = (_late_bytes, _held_stages, _empty_stages, _arrivals)
+    texts = (text for phase in ordered if phase.arrived for cause in causes if (text := cause(phase)))
+    others = (text for cause in causes for phase in ordered if (text := cause(phase)))
+    return next(chain(texts, others), "")
+
+
+def _late_bytes(phase: AwaitedPhase) -> str:
+    """Copies always end: bytes that are still to come were announced in vain."""
+    if phase.lacking or phase.bytes <= 0:
+        return ""
+    bytes, ring = bytes_text(phase.bytes), phase.ring
+    if ring is None:
+        return f"expect_tx announced {bytes} more{_at(phase)} than the copies bring that complete there"
+    return f"the copies into slot {phase.stage} bring {bytes} less than {ring.made_at} announces for a stage"
+
+
+def _held_stages(phase: AwaitedPhase) -> str:
+    if phase.ring is None or phase.full or not phase.lacking:
+        return ""
+    who = f"{phase.arrived} of {phase.each} release" if phase.arrived else "nobody releases"
+    release = f"`{phase.ring.called}.release()` behind the last read of each stage"
+    return f"{who} slot {phase.stage} of {phase.ring.made_at}: {release}, by {_all(phase, 'consumers')}"
+
+
+def _empty_stages(phase: AwaitedPhase) -> str:
+    if phase.ring is None or not phase.full or not phase.lacking:
+        return ""
+    ring, called = phase.ring, phase.ring.called
+    if ring.stage_bytes is not None:
+        rounds = f"`{called}.commit()` behind the copies of each, and as many rounds as there are of `{called}.wait()`"
+        return f"nobody fills slot {phase.stage} of {ring.made_at}: {rounds}"
+    who = f"{phase.arrived} of {phase.each} commit" if phase.arrived else "nobody commits"
+    commit = f"`{called}.commit()` behind the writes of each stage"
+    return f"{who} slot {phase.stage} of {ring.made_at}: {commit}, by {_all(phase, 'producers')}"
+
+
+def _all(phase: AwaitedPhase, who: str) -> str:
+    return f"all {phase.each} that `{who}=` counts"
+
+
+def _arrivals(phase: AwaitedPhase) -> str:
+    if phase.ring is not None or not phase.lacking:
+        return ""
+    return (
+        f"as many mbarrier.arrive{_at(phase)} as its mbarrier.init says, {phase.each}; where they came in the phase "
+        "before, the wait asks for another parity"
+    )
+
+
+def _at(phase: AwaitedPhase) -> str:
+    return f" at {phase.name}" if phase.name else ""

@@ -1,0 +1,33 @@
+"""What a trace notes for messages and debuggers: arrays in shared memory, rings and roles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxdsl.notes import KernelNotes, RingNote, RoleNote, SharedArray
+from ptxdsl.trace.builder import Builder
+
+
+def remember(builder: Builder, array: SharedArray) -> None:
+    """Keeps an array, by another name where there is one of its name."""
+    known: dict[str, SharedArray] = builder.memory.setdefault(SharedArray, {})
+    called, number = array.name, 0
+    while called in known:
+        number += 1
+        called = f"{array.name}_{number}"
+    known[called] = replace(array, name=called)
+
+
+def remember_ring(builder: Builder, ring: RingNote) -> None:
+    builder.memory.setdefault(RingNote, []).append(ring)
+
+
+def remember_role(builder: Builder, role: RoleNote) -> None:
+    builder.memory.setdefault(RoleNote, []).append(role)
+
+
+def kernel_notes(builder: Builder) -> KernelNotes:
+    """What was noted of a kernel."""
+    arrays: dict[str, SharedArray] = builder.memory.get(SharedArray, {})
+    rings, roles = builder.memory.get(RingNote, ()), builder.memory.get(RoleNote, ())
+    return KernelNotes(tuple(arrays.values()), tuple(rings), tuple(roles))

@@ -1,0 +1,200 @@
+"""What a ring, a role or an mbarrier that is used wrongly is told by: the full text of each finding and its mend."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from tests.tracing import source_kernel
+
+COLUMNS = """\
+tiles = x.shared(2)
+ring = pd.Ring(2, {ring})
+with pd.warp(4), pd.elect():
+    for i in range({rounds}):
+        slot = ring.acquire()
+        x.load(tiles.address(slot.index, 0, 0), (i * 4, 0), slot.full)
+        {commit}
+with pd.warp(0, 1, 2, 3) as readers:
+    for i in range(4):
+        stage = ring.wait()
+        {read}
+        y[128 * i + readers.thread] = tiles[stage.index, 0, readers.thread]
+        {release}
+"""
+WRITTEN = """\
+tile = pd.shared(f32, (2, 32))
+ring = pd.Ring(2, producers=32, consumers=32)
+with pd.warp(0) as writer:
+    for i in range(4):
+        slot = ring.acquire()
+        tile[slot.index, writer.thread] = y[writer.thread]
+        {commit}
+with pd.warp(1) as reader:
+    for i in range(4):
+        slot = ring.wait()
+        y[reader.thread] = tile[slot.index, reader.thread]
+        ring.release()
+"""
+FULL = "threads 0–127 of block (0, 0, 0) wait for slot {} of `ring` to be full (kernel.py:12): "
+EMPTY = "thread 128 of block (0, 0, 0) waits for slot {} of `ring` to be empty (kernel.py:7): "
+
+
+def columns(**parts):
+    """A column of each of 4 boxes of (4, 128) f32, through a ring of two stages; parts are those that are wrong."""
+    usual = {"ring": "stage_bytes=x.bytes, consumers=128", "rounds": 4, "commit": "ring.commit()", "read": "pass",
+             "release": "ring.release()"}  # fmt: skip
+    body = COLUMNS.format(**usual | parts)
+    kernel = source_kernel(body, "x: pd.TensorMap(f32, (4, 128)), y: ptr[f32]", '(arch="sm_90a", reqntid=160)')
+    return first(kernel, 160, np.ones((16, 128), np.float32), np.zeros(512, np.float32))
+
+
+def first(kernel, block, *arguments):
+    """The first finding, or None."""
+    with pd.config.using(arch="sm_90a"):
+        return next(iter(pd.emulate(kernel, 1, block, *arguments).findings), None)
+
+
+def lines(finding):
+    return finding.message.splitlines()
+
+
+def test_the_ring_that_is_used_rightly():
+    assert columns() is None
+
+
+@pytest.mark.parametrize("ring", ["stage_bytes=x.bytes, consumers=128", "stage_bytes=x.bytes, consumers=64"])
+def test_a_ring_that_nobody_releases(ring):
+    each = ring[-3:].lstrip("=")
+    finding = columns(ring=ring, release="pass" if each == "128" else "ring.release()")
+    assert lines(finding) == [
+        "no thread can go on",
+        "  " + FULL.format(0) + "0 of 1 arrivals have come",
+        "  " + EMPTY.format(0) + f"0 of {each} arrivals have come",
+    ]
+    assert finding.help == (
+        "nobody releases slot 0 of `ring` (line 4): `ring.release()` behind the last read of each stage, by all "
+        f"{each} that `consumers=` counts"
+    )
+    assert "\n  by " not in str(finding)
+
+
+def test_a_ring_that_some_release():
+    finding = columns(release="with pd.if_(readers.thread < 64): ring.release()")
+    assert lines(finding)[2] == "  " + EMPTY.format(0) + "64 of 128 arrivals have come"
+    assert finding.help == (
+        "64 of 128 release slot 0 of `ring` (line 4): `ring.release()` behind the last read of each stage, by all 128 "
+        "that `consumers=` counts"
+    )
+
+
+def test_a_ring_that_nobody_fills_any_more():
+    finding = columns(rounds=3)
+    assert lines(finding)[1:] == ["  " + FULL.format(1) + "0 of 1 arrivals have come"]
+    assert finding.help == (
+        "nobody fills slot 1 of `ring` (line 4): `ring.commit()` behind the copies of each, and as many rounds as there "
+        "are of `ring.wait()`"
+    )
+
+
+def test_copies_that_nobody_commits():
+    finding = columns(commit="pass")
+    assert finding.message == "1 arrival where the phase of the mbarrier waits for 0 more of 1"
+    assert finding.help == (
+        "`ring.commit()` behind the copies of a stage of `ring` (line 4), before the next `acquire()`"
+    )
+
+
+def test_fewer_bytes_than_a_stage_waits_for():
+    finding = columns(ring="stage_bytes=2 * x.bytes, consumers=128")
+    assert "  " + FULL.format(0) + "1 of 1 arrivals have come, 2048 bytes are still to come" in lines(finding)
+    assert finding.help == "the copies into slot 0 bring 2048 bytes less than `ring` (line 4) announces for a stage"
+
+
+def test_more_bytes_than_a_stage_waits_for():
+    finding = columns(ring="stage_bytes=1024, consumers=128")
+    assert finding.message.endswith("completes 2048 bytes at mbarriers[0], whose phase waits for 1024")
+    assert finding.help == (
+        "`stage_bytes` of `ring` (line 4) is what all copies into a stage bring together: announced by "
+        "`ring.acquire()`, before the copies"
+    )
+
+
+def test_a_stage_that_is_released_before_it_is_read():
+    finding = columns(read="ring.release()", release="pass")
+    assert finding.kind == "race"
+    assert "writes tiles[0, 0, 0], read by thread (0, 0, 0) of block (0, 0, 0)" in finding.message
+    assert finding.help == (
+        "pd.warp(0, 1, 2, 3) and pd.warp(4) meet at no `bar.sync`: `ring.release()` behind line 14, and "
+        "`ring.acquire()` before line 8"
+    )
+
+
+@pytest.mark.parametrize("committed", [0, 16])
+def test_writes_that_nobody_commits(committed):
+    commit = f"with pd.if_(writer.thread < {committed}): ring.commit()" if committed else "pass"
+    kernel = source_kernel(WRITTEN.format(commit=commit), "y: ptr[f32]", '(arch="sm_90a", reqntid=64)')
+    finding = first(kernel, 64, np.zeros(32, np.float32))
+    who = "16 of 32 commit" if committed else "nobody commits"
+    assert (
+        f"wait for slot 0 of `ring` to be full (kernel.py:12): {committed} of 32 arrivals have come" in finding.message
+    )
+    assert finding.help == (
+        f"{who} slot 0 of `ring` (line 4): `ring.commit()` behind the writes of each stage, by all 32 that `producers=` "
+        "counts"
+    )
+
+
+def test_a_ring_without_a_name_is_that_of_its_line():
+    body = WRITTEN.format(commit="pass").replace(
+        "ring = pd.Ring(2, producers=32, consumers=32)", "ring = (lambda: pd.Ring(2, producers=32, consumers=32))()"
+    )
+    finding = first(source_kernel(body, "y: ptr[f32]", '(arch="sm_90a", reqntid=64)'), 64, np.zeros(32, np.float32))
+    assert "slot 0 of the ring of line 4 to be full" in finding.message
+    assert finding.help.startswith("nobody commits slot 0 of the ring made at line 4: `ring.commit()` behind")
+
+
+ROLES = """\
+tile = pd.shared(f32, 32)
+with {first} as writer:
+    tile[writer.thread] = y[writer.thread]
+with {second} as reader:
+    y[reader.thread] = tile[31 - reader.thread]
+"""
+MENDS = {
+    ("pd.warp(0)", "pd.warp(1)"): "pd.warp(0) and pd.warp(1) meet at no `bar.sync`: an mbarrier, mbarrier.arrive behind "
+    "line 5 and mbarrier.try_wait before line 7",
+    ("pd.warp(0)", "pd.warp(0)"): "a `bar.warp.sync` between line 5 and line 7",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("roles", MENDS)
+def test_a_race_between_roles_names_no_barrier_at_which_they_would_hang(roles):
+    kernel = source_kernel(ROLES.format(first=roles[0], second=roles[1]), "y: ptr[f32]", "(reqntid=64)")
+    finding = first(kernel, 64, np.zeros(32, np.float32))
+    assert (finding.kind, finding.help) == ("race", MENDS[roles])
+
+
+def test_a_race_within_a_role_of_several_warps_names_its_own_barrier():
+    body = ROLES.format(first="pd.warp(0, 1)", second="pd.warp(0, 1)").replace("32)", "64)").replace("31", "63")
+    kernel = source_kernel(body, "y: ptr[f32]", "(reqntid=96)")
+    assert first(kernel, 96, np.zeros(64, np.float32)).help == (
+        "the role's own barrier between line 5 and line 7: `with pd.warp(0, 1) as role:` has `role.barrier()`"
+    )
+
+
+INDICES = {
+    "pd.shared(f32, (4, 33))": "tile[1, 0]",
+    "pd.shared(f32, pd.layout.Layout((4, 33), (1, 4)))": "tile[1, 0]",
+    "pd.shared(f32, 132)": "tile[33]",
+    "pd.dynamic_shared(f32, (4, 33))": "tile[1, 0]",
+}
+
+
+@pytest.mark.parametrize("array", INDICES)
+def test_elements_of_shared_arrays_are_named_as_python_indexes_them(array):
+    index = ("1, 0", "0, 0") if "4, 33" in array else ("33", "0")
+    body = f"other = pd.dynamic_shared(f32, 4)\ntile = {array}\ntile[{index[1]}] = 1.0\ny[0] = tile[{index[0]}]"
+    finding = first(source_kernel(body, "y: ptr[f32]"), 1, np.zeros(1, np.float32))
+    assert f"reads 4 bytes at {INDICES[array]}, which no thread has written" in finding.message

@@ -491,8 +491,6 @@ def _targets(code: CodeType, offset: int) -> tuple[str, ...]:
     if following[0].opname == "UNPACK_SEQUENCE":
         count = following[0].arg or 0
         following = following[1:]
-    if following[0].opname == "SWAP" and following[0].arg == 2:  # of `a, b = f(), g()`, the second
-        following = following[2:]
     stores = [name for i in following[:count] for name in _stored(i)][:count]
     return tuple(stores) if len(stores) == count else ()
 

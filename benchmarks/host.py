@@ -21,9 +21,9 @@ import numpy as np
 
 import ptxdsl as pd
 from ptxdsl import driver
-from ptxdsl.kernels.call.configure import Choice
-from ptxdsl.kernels.call.plan import plan_of
-from ptxdsl.kernels.call.problem import problem_of
+from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.plan import plan_of
+from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.choose.candidates import MEDIUM
 from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.config import WGMMA, GemmConfig

@@ -35,22 +35,32 @@ LAYERS = (
 )
 # Leaves on plain arithmetic, and all that they may reach.
 LEAVES = {"layout": {"errors"}, "schedule": {"errors", "layout"}, "types": {"errors"}, "errors": set()}
-# Rooms of kernels/, by the same rule; `kernels` are the files beside them
-ROOMS = (
-    {"product"},
-    {"tiles"},
-    {"traits"},
-    {"epilogue"},
-    {"store"},
-    {"sm80", "sm90"},
-    {"reorder", "config"},
-    {"choose"},
-    {"call"},
-    {"gemm"},
-    {"ragged", "conv"},
-    {"ragged_k", "scaled", "conv_gradients"},
-    {"grouped"},
-)
+# Rooms of a folder, and the files beside them, by the same rule
+ROOMS = {
+    "kernels": (
+        {"product"},
+        {"tiles"},
+        {"traits"},
+        {"epilogue"},
+        {"store"},
+        {"sm80", "sm90"},
+        {"reorder", "config"},
+        {"choose"},
+        {"call"},
+        {"gemm"},
+        {"ragged", "conv"},
+        {"ragged_k", "scaled", "conv_gradients"},
+        {"grouped"},
+    ),
+    "kernels/call": (
+        {"matrix", "elsewhere"},
+        {"matrices"},
+        {"launching"},
+        {"products", "tuned"},
+        {"groups", "convolutions"},
+        {"gemm"},
+    ),
+}
 CUDA = {"assemble", "driver", "runtime"}  # the only modules that may import it
 
 
@@ -108,13 +118,13 @@ def file_graph():
 
 
 @cache
-def rooms_graph():
-    """room of kernels/: those that its files import."""
-    rooms = {path: Path(path).with_suffix("").parts[1] for path in file_graph() if path.startswith("kernels/")}
+def rooms_graph(folder):
+    """room of a folder: those of it that its files import."""
+    inside = [path for path in file_graph() if path.startswith(f"{folder}/")]
+    rooms = {path: Path(path).relative_to(folder).with_suffix("").parts[0] for path in inside}
     edges = {room: set() for room in rooms.values()}
-    for path, imported in file_graph().items():
-        if path in rooms:
-            edges[rooms[path]] |= {rooms[each] for each in imported & rooms.keys()} - {rooms[path]}
+    for path, room in rooms.items():
+        edges[room] |= {rooms[each] for each in file_graph()[path] & rooms.keys()} - {room}
     return edges
 
 
@@ -149,12 +159,12 @@ def test_a_layer_reaches_only_earlier_layers(number):
     assert not {m: up for m in LAYERS[number] if (up := reached(m, edges) & not_below - {m})}
 
 
-@pytest.mark.parametrize("number", range(len(ROOMS)))
-def test_a_room_of_kernels_reaches_only_earlier_rooms(number):
-    edges = rooms_graph()
-    assert edges.keys() == {"__init__"}.union(*ROOMS)
-    not_below = set().union(*ROOMS[number:])
-    assert not {room: up for room in ROOMS[number] if (up := reached(room, edges) & not_below - {room})}
+@pytest.mark.parametrize("folder, number", [(folder, n) for folder in ROOMS for n in range(len(ROOMS[folder]))])
+def test_a_room_reaches_only_earlier_rooms(folder, number):
+    edges, order = rooms_graph(folder), ROOMS[folder]
+    assert edges.keys() == {"__init__"}.union(*order)
+    not_below = set().union(*order[number:])
+    assert not {room: up for room in order[number] if (up := reached(room, edges) & not_below - {room})}
 
 
 @pytest.mark.parametrize("leaf", LEAVES)

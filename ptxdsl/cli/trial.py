@@ -19,9 +19,9 @@ from ptxdsl import config, driver
 from ptxdsl.cli.process import UsageError
 from ptxdsl.driver import call
 from ptxdsl.errors import Error
-from ptxdsl.kernels.call.configure import Choice
-from ptxdsl.kernels.call.plan import traits_of
-from ptxdsl.kernels.call.problem import problem_of
+from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.plan import traits_of
+from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.traits.traits import Traits

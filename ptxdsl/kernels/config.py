@@ -22,6 +22,7 @@ from ptxdsl.schedule import GroupedRowsThreadblockSwizzle, PersistentScheduler, 
 ROWS_OF_EIGHT = GroupedRowsThreadblockSwizzle(8)
 HALVES = Operands()
 WGMMA = "wgmma"
+NO_OPERANDS: tuple[Any, ...] = ()  # of an epilogue, where a call names none
 _WARPS = "it follows from `tile` and `warp`: tile=(128, 128, 32) by warp=(64, 64) is 4 warps"
 _ELSEWHERE = {  # names that other libraries have for fields
     "num_stages": "it is `stages=` here",

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.elsewhere import public_gemm
-from ptxdsl.kernels.call.gemm import NO_OPERANDS, run
-from ptxdsl.kernels.call.plan import Kernels
-from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.call.gemm import run
+from ptxdsl.kernels.call.products.plan import Kernels
+from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.product.product import Index, Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies

@@ -14,7 +14,7 @@ from ptxdsl import s64, u32, u64
 from ptxdsl.kernels.call.elsewhere import public_group
 from ptxdsl.kernels.call.groups.grouped import run
 from ptxdsl.kernels.call.groups.table import ENTRY, PART, ROW, STRIP
-from ptxdsl.kernels.call.plan import Kernels
+from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute
 from ptxdsl.kernels.product.operands import Operands

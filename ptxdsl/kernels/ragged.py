@@ -14,10 +14,9 @@ from typing import Any, Literal, TypeAlias
 import ptxdsl as pd
 from ptxdsl import s32, s64, u32
 from ptxdsl.kernels.call.elsewhere import public_group, public_ragged
-from ptxdsl.kernels.call.gemm import NO_OPERANDS
 from ptxdsl.kernels.call.groups.ragged import run
-from ptxdsl.kernels.call.plan import Kernels
-from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.call.products.plan import Kernels
+from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.gemm import compute, copy_tile, multiply_tiles
 from ptxdsl.kernels.product.operands import Extra, Operands
 from ptxdsl.kernels.product.product import Index, Product, ScatteredView, Tile, View, Work

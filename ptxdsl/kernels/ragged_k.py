@@ -12,7 +12,7 @@ import ptxdsl as pd
 from ptxdsl import s64, u32
 from ptxdsl.kernels.call.elsewhere import public_group
 from ptxdsl.kernels.call.groups.ragged_k import run
-from ptxdsl.kernels.call.plan import Kernels
+from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute
 from ptxdsl.kernels.product.operands import Operands

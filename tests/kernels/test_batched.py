@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.call import batched as module
+from ptxdsl.kernels.call.groups import batched as module
 from ptxdsl.kernels.call.launching.memory import CALLS
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column

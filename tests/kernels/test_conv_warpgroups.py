@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.call import scheduled
-from ptxdsl.kernels.call.configure import Choice
 from ptxdsl.kernels.call.convolutions.conv import chosen_plan
 from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
+from ptxdsl.kernels.call.products import scheduled
+from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, conv2d, conv2d_kernel, warpgroup_conv2d_kernel
 from ptxdsl.kernels.epilogue import add_relu, per_column, relu

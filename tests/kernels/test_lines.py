@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ptxdsl.arrays import strided
-from ptxdsl.kernels.call import plan as call
-from ptxdsl.kernels.call import selection
-from ptxdsl.kernels.call.configure import Choice
-from ptxdsl.kernels.call.problem import problem_of
+from ptxdsl.kernels.call.products import plan as call
+from ptxdsl.kernels.call.products import selection
+from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import KERNELS, gemm
 from ptxdsl.kernels.reorder.lines import EACH, THREADS, lines_kernel, lines_parameters, word_lines_kernel

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ptxdsl.kernels.call.groups import grouped
+from ptxdsl.kernels.call.groups.lists import ListLaunch
 from ptxdsl.kernels.call.launching.memory import CALLS
-from ptxdsl.kernels.call.lists import ListLaunch
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm
 

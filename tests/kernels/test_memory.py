@@ -115,7 +115,7 @@ def made_careful(monkeypatch, *modules):
     def refused(*arguments):
         raise AssertionError("the careful way was taken")
 
-    for name in ("call.gemm.problem_of", "call.batched.group_of", "call.groups.grouped.group_of", "call.groups.ragged.groups_of",
+    for name in ("call.gemm.problem_of", "call.groups.batched.group_of", "call.groups.grouped.group_of", "call.groups.ragged.groups_of",
                  "call.convolutions.conv.convolution_of"):  # fmt: skip
         monkeypatch.setattr(f"ptxdsl.kernels.{name}", refused)
 

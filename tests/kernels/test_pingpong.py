@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.call import scheduled
+from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.choose.large_products import ranked_large
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroup_products import choose_product

@@ -296,7 +296,7 @@ class TestLists:
         a, b, out = ([Tensor(64, 32) for _ in range(3)], [Tensor(32, 96) for _ in range(3)],
                      [Tensor(64, 96) for _ in range(3)])  # fmt: skip
         gemm(a, b, out=out)
-        monkeypatch.setattr("ptxdsl.kernels.call.batched.gemm_values", None)
+        monkeypatch.setattr("ptxdsl.kernels.call.groups.batched.gemm_values", None)
         gemm(a, b, out=out)
         assert len(gpu.launches) == 2
         monkeypatch.setattr(workspace, "MOST_STREAMS", 0)

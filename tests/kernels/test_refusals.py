@@ -15,7 +15,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels import epilogue
-from ptxdsl.kernels.call.problem import problem_of
+from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.product.operands import Operands

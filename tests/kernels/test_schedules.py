@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptxdsl.kernels.call import scheduled
+from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.choose.candidates import LARGE, MEDIUM, SMALL
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm, gemm_kernel

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.configure import Choice
-from ptxdsl.kernels.call.plan import traits_of
-from ptxdsl.kernels.call.problem import problem_of
+from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.plan import traits_of
+from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.rates import DEFAULT, known
 from ptxdsl.kernels.choose.warpgroup_products import (

@@ -9,9 +9,9 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import driver
-from ptxdsl.kernels.call import scheduled
 from ptxdsl.kernels.call.launching import workspace
 from ptxdsl.kernels.call.launching.memory import CALLS
+from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.choose.candidates import LARGE
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add, per_column, per_row, relu, scale_rows_and_columns

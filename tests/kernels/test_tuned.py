@@ -11,15 +11,15 @@ from ptxdsl import config as settings
 from ptxdsl.assemble import cache
 from ptxdsl.kernels.call import gemm as call
 from ptxdsl.kernels.call import tuned as tuning
-from ptxdsl.kernels.call.configure import Choice
 from ptxdsl.kernels.call.groups import grouped as grouped_calls
 from ptxdsl.kernels.call.groups import ragged as ragged_calls
 from ptxdsl.kernels.call.groups.group import group_of
 from ptxdsl.kernels.call.launching import workspace
 from ptxdsl.kernels.call.launching.memory import CALLS
-from ptxdsl.kernels.call.plan import traits_of
-from ptxdsl.kernels.call.problem import problem_of
-from ptxdsl.kernels.call.selection import Selection
+from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.plan import traits_of
+from ptxdsl.kernels.call.products.problem import problem_of
+from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.gemm import gemm, gemm_kernel

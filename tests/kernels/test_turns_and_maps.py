@@ -9,7 +9,7 @@ import ptxdsl as pd
 from ptxdsl.kernels import grouped, ragged
 from ptxdsl.kernels.call.groups import grouped as call
 from ptxdsl.kernels.call.groups import ragged as call_of_rows
-from ptxdsl.kernels.call.plan import Kernels
+from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.sm90 import store
 from ptxdsl.kernels.sm90.maps import RewrittenMaps, RewrittenOut

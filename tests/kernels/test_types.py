@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from ptxdsl import config, f16, f32, f64, s8, s32
-from ptxdsl.kernels.call.configure import Choice
-from ptxdsl.kernels.call.plan import traits_of
-from ptxdsl.kernels.call.problem import problem_of
+from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.plan import traits_of
+from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.choose.candidates import OF_BYTES, OF_WORDS
 from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.choose.model import made

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.configure import Choice
-from ptxdsl.kernels.call.plan import traits_of
-from ptxdsl.kernels.call.problem import problem_of
+from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.plan import traits_of
+from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.choose.warpgroups import stages_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column

@@ -1,1 +1,1 @@
-"""Calls of gemm(): checked, chosen, planned; rooms for launching, for convolutions and for groups."""
+"""Calls: remembered, or checked, chosen, planned and launched; rooms for products, groups, convolutions, launching."""

@@ -5,32 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, cast
 
-from ptxdsl.kernels.call.batched import is_list, lists_of, run_lists
-from ptxdsl.kernels.call.configure import Choice
+from ptxdsl.kernels.call.groups.batched import is_list, lists_of, run_lists
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
 from ptxdsl.kernels.call.matrix import ArrayArgument
-from ptxdsl.kernels.call.plan import Kernels, plan_of
-from ptxdsl.kernels.call.problem import problem_of
-from ptxdsl.kernels.call.selection import Selection
+from ptxdsl.kernels.call.products.configure import Choice, fused
+from ptxdsl.kernels.call.products.plan import Kernels, plan_of
+from ptxdsl.kernels.call.products.problem import problem_of
+from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.tuned import TUNE, TUNED, described_arrays, keep, text_of, tuned, wants_tuning
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.store.function import array_of, canonical, epilogue_of, factors_of, sequence_of
+from ptxdsl.kernels.store.function import factors_of
 from ptxdsl.kernels.tiles.choice import Schedule
-
-NO_OPERANDS: tuple[Any, ...] = ()
-
-
-def fused(
-    arrays: tuple[Any, ...], config: object, epilogue: Callable[..., Any] | None, operands: Sequence[object]
-) -> tuple[tuple[Any, ...], Callable[..., Any] | None, Sequence[object]]:
-    """The arrays of a call with those of its epilogue; the epilogue, one for all that mean the same; its operands."""
-    if operands is not NO_OPERANDS:
-        operands = sequence_of(operands)
-        arrays += tuple(map(array_of, operands))
-    if config is not None or epilogue is not None:
-        epilogue = canonical(epilogue_of(config, epilogue), len(operands))
-    return arrays, epilogue, operands
 
 
 def run(

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call import scheduled
-from ptxdsl.kernels.call.configure import Choice, check_is_config, is_read_by_wgmma
 from ptxdsl.kernels.call.convolutions.packed import packing_of
 from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of, window
 from ptxdsl.kernels.call.convolutions.windows import (
@@ -22,15 +20,16 @@ from ptxdsl.kernels.call.convolutions.windows import (
     window_plan,
     window_traits,
 )
-from ptxdsl.kernels.call.gemm import fused
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key
 from ptxdsl.kernels.call.matrix import ArrayArgument, describe_type
-from ptxdsl.kernels.call.plan import Kernels, traits_of
-from ptxdsl.kernels.call.plan import plan_of as product_plan
-from ptxdsl.kernels.call.problem import GemmProblem
-from ptxdsl.kernels.call.selection import Selection
-from ptxdsl.kernels.call.values import shared_values
+from ptxdsl.kernels.call.products import scheduled
+from ptxdsl.kernels.call.products.configure import Choice, check_is_config, fused, is_read_by_wgmma
+from ptxdsl.kernels.call.products.plan import Kernels, traits_of
+from ptxdsl.kernels.call.products.plan import plan_of as product_plan
+from ptxdsl.kernels.call.products.problem import GemmProblem
+from ptxdsl.kernels.call.products.selection import Selection
+from ptxdsl.kernels.call.products.values import shared_values
 from ptxdsl.kernels.choose.conv import choose
 from ptxdsl.kernels.choose.conv_windows import BEGINNING, choose_windows, least_by_warps, packing_time
 from ptxdsl.kernels.choose.model import model_of

@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Any
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.configure import Choice
 from ptxdsl.kernels.call.convolutions.conv import ConvolutionKernels, by_warpgroups
 from ptxdsl.kernels.call.convolutions.gradients import (
     check_by_wgmma,
@@ -37,7 +36,8 @@ from ptxdsl.kernels.call.matrix import (
     describe_types,
     empty,
 )
-from ptxdsl.kernels.call.problem import GemmProblem, check_devices, check_written
+from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.problem import GemmProblem, check_devices, check_written
 from ptxdsl.kernels.choose.conv_windows import choose_windows
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.config import GemmConfig

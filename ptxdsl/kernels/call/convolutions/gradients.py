@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.configure import check_is_config
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument
+from ptxdsl.kernels.call.products.configure import check_is_config
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.runtime.dispatch import target

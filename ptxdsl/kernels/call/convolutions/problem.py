@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument, describe_type, describe_types, empty
-from ptxdsl.kernels.call.problem import (
+from ptxdsl.kernels.call.products.problem import (
     EpilogueOperand,
     GemmProblem,
     check_devices,

@@ -8,8 +8,6 @@ from typing import Any
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call import scheduled
-from ptxdsl.kernels.call.configure import Choice, check_copies
 from ptxdsl.kernels.call.convolutions.gradients import (
     check_by_wgmma,
     check_extents,
@@ -39,10 +37,12 @@ from ptxdsl.kernels.call.matrix import (
     describe_types,
     empty,
 )
-from ptxdsl.kernels.call.plan import traits_of
-from ptxdsl.kernels.call.problem import GemmProblem, check_devices, check_written
-from ptxdsl.kernels.call.selection import facts_of
-from ptxdsl.kernels.call.values import shared_values
+from ptxdsl.kernels.call.products import scheduled
+from ptxdsl.kernels.call.products.configure import Choice, check_copies
+from ptxdsl.kernels.call.products.plan import traits_of
+from ptxdsl.kernels.call.products.problem import GemmProblem, check_devices, check_written
+from ptxdsl.kernels.call.products.selection import facts_of
+from ptxdsl.kernels.call.products.values import shared_values
 from ptxdsl.kernels.choose.conv_wgrad import choose_wgrad
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import ProductFacts

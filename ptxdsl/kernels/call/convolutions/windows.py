@@ -8,15 +8,15 @@ from dataclasses import replace
 from ptxdsl.errors import LaunchError
 from ptxdsl.isa.tensor_map import CORNER_BITS, MOST_ELEMENT_STRIDE, OFFSET_BITS
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call import scheduled
-from ptxdsl.kernels.call.configure import Choice, check_copies
 from ptxdsl.kernels.call.convolutions.problem import Convolution, Pixels
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, Matrix, describe_type
-from ptxdsl.kernels.call.plan import traits_of
-from ptxdsl.kernels.call.problem import GemmProblem
-from ptxdsl.kernels.call.selection import facts_of
-from ptxdsl.kernels.call.values import shared_values
+from ptxdsl.kernels.call.products import scheduled
+from ptxdsl.kernels.call.products.configure import Choice, check_copies
+from ptxdsl.kernels.call.products.plan import traits_of
+from ptxdsl.kernels.call.products.problem import GemmProblem
+from ptxdsl.kernels.call.products.selection import facts_of
+from ptxdsl.kernels.call.products.values import shared_values
 from ptxdsl.kernels.choose.conv_windows import WindowFacts
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.product.operands import FP8

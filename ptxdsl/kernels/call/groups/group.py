@@ -1,180 +1,23 @@
-"""The arrays of a grouped GEMM, checked all at once: a list of matrices is a few columns of numbers."""
+"""The arrays of a grouped GEMM, checked all at once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import combinations
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from ptxdsl import arrays, config
-from ptxdsl.arrays import Array
 from ptxdsl.driver import gpu_at
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.launching.residency import stream_of
+from ptxdsl.kernels.call.matrices import ORDERS, Matrices, located, matrices
 from ptxdsl.kernels.call.matrix import describe_type, empty, matrix
 from ptxdsl.kernels.product.operands import INPUTS, outputs
 from ptxdsl.runtime.arguments import overlap
 from ptxdsl.types import Type
-
-ORDERS = ("row", "column")
-WIDEST = 16  # bytes of one access
-MOST_EXTENT = 2**31 - 1
-
-
-@dataclass(frozen=True)
-class Matrices:
-    """One operand of all problems. `shapes` is (problems, 2); `strides` are the elements between rows or columns."""
-
-    name: str
-    owners: Sequence[Any]
-    type: Type
-    device: int | None
-    shapes: np.ndarray
-    pointers: np.ndarray
-    orders: dict[str, np.ndarray]  # strides of the orders in which all matrices can be read
-    major: str
-    readonly: Sequence[bool]
-
-    @property
-    def strides(self) -> np.ndarray:
-        return self.orders[self.major]
-
-    @property
-    def transposed(self) -> Matrices:
-        """The same memory, read with rows and columns exchanged."""
-        exchanged = {
-            order: self.orders[other] for order, other in zip(ORDERS, ORDERS[::-1], strict=True) if other in self.orders
-        }
-        other = ORDERS[self.major == "row"]
-        return replace(self, shapes=self.shapes[:, ::-1], orders=exchanged, major=other)
-
-    @cached_property
-    def lines(self) -> np.ndarray:
-        """Rows of row-major matrices, columns of column-major ones."""
-        return self.shapes[:, int(self.major == "column")]
-
-    @cached_property
-    def lengths(self) -> np.ndarray:
-        """Elements of a line."""
-        return self.shapes[:, int(self.major == "row")]
-
-    @cached_property
-    def bytes(self) -> np.ndarray:
-        """From the first to behind the last element of each matrix."""
-        elements = (self.lines - 1) * self.strides + self.lengths
-        return np.where((self.lines > 0) & (self.lengths > 0), elements, 0) * self.type.bytes
-
-    def widest(self, extents: Any = 0) -> int:
-        """The widest access in bytes at which each line of each matrix begins, and which divides `extents` elements."""
-        apart = np.where(self.lines > 1, self.strides, 0) | extents
-        common = np.bitwise_or.reduce((self.pointers | apart * self.type.bytes)[self.bytes > 0], initial=WIDEST)
-        return int(common & -common)
-
-    def array(self, number: int) -> Array:
-        array = arrays.describe(self.owners[number])
-        assert array is not None
-        return array
-
-
-def matrices(name: str, owners: Sequence[object]) -> Matrices:
-    """A list of matrices. Raises LaunchError for one that is none, and for lists whose matrices differ in kind."""
-    seen = [_look(name, number, owner) for number, owner in enumerate(owners)]
-    kinds, shapes, strides, pointers, readonly = zip(*seen, strict=True)
-    _check_alike(name, kinds)
-    element, device = kinds[0]
-    if len({len(shape) for shape in shapes}) > 1 or len(shapes[0]) != 2 or element is None:
-        _refuse_first(name, owners)
-    orders = _orders(np.array(shapes, np.int64), np.array(strides, np.int64))
-    both = {order: strides for order, (fits, strides) in orders.items() if fits.all()}
-    if not both:
-        _refuse_orders(name, owners, orders)
-    extents = np.array(shapes, np.int64)
-    major = next(iter(both))
-    places = np.array(pointers, np.uint64).view(np.int64)
-    result = Matrices(name, owners, element, device, extents, places, both, major, readonly)
-    _check_addresses(result)
-    return result
-
-
-def _look(name: str, number: int, owner: Any) -> tuple[Any, ...]:
-    """((type, GPU), shape, strides in elements, address, whether it may not be written)"""
-    library = arrays.library_of(type(owner))
-    if library is not None and library.name == "torch" and owner.is_cuda:
-        with suppress(RuntimeError):  # it has no memory, which is said below
-            kind = arrays.type_of(owner.dtype), owner.get_device()
-            return kind, owner.shape, owner.stride(), owner.data_ptr(), False
-    array = matrix(f"{name}[{number}]", owner).array
-    return (array.type, array.device), array.shape, array.strides, array.pointer, array.readonly
-
-
-def _check_alike(name: str, kinds: tuple[Any, ...]) -> None:
-    for number, (element, device) in enumerate(kinds):
-        if element is not kinds[0][0]:
-            raise LaunchError(
-                f"`{name}[{number}]` is {describe_type(element)} and `{name}[0]` {describe_type(kinds[0][0])}; "
-                "all matrices of a list are of one type",
-                help="convert them before, or call grouped_gemm once for each type",
-            )
-        if device != kinds[0][1]:
-            raise LaunchError(
-                f"`{name}[{number}]` is on {_where(device)} and `{name}[0]` on {_where(kinds[0][1])}",
-                help="one launch runs on one GPU: move the arrays there, or call grouped_gemm once for each",
-            )
-
-
-def _where(device: int | None) -> str:
-    return "the host" if device == arrays.HOST else f"cuda:{device or 0}"
-
-
-def _orders(shapes: np.ndarray, strides: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """For row- and for column-major: which matrices can be read so, and the elements between their lines."""
-    readings = {}
-    for order, line in zip(ORDERS, (0, 1), strict=True):
-        lines, across, apart, step = shapes[:, line], shapes[:, 1 - line], strides[:, line], strides[:, 1 - line]
-        fits = ((step == 1) | (across <= 1)) & ((apart >= across) | (lines <= 1)) | (lines * across == 0)
-        least = np.maximum(across, 1)
-        readings[order] = fits, np.where(lines > 1, np.maximum(apart, least), least)
-    return readings
-
-
-def _refuse_first(name: str, owners: Sequence[object]) -> NoReturn:
-    """Raises for the first matrix that is none."""
-    for number, owner in enumerate(owners):
-        matrix(f"{name}[{number}]", owner)
-    raise AssertionError(f"all matrices of {name} are in order")
-
-
-def _refuse_orders(name: str, owners: Sequence[object], orders: dict[str, tuple[np.ndarray, np.ndarray]]) -> NoReturn:
-    rows, columns = (fits for fits, _ in orders.values())
-    if not (rows | columns).all():
-        _refuse_first(name, owners)
-    by_column, by_row = int((~rows).argmax()), int((~columns).argmax())
-    raise LaunchError(
-        f"`{name}[{by_row}]` is row-major and `{name}[{by_column}]` column-major; all matrices of a list lie alike",
-        help="copy some into the order of the others, or call grouped_gemm once for each order",
-    )
-
-
-def _check_addresses(operand: Matrices) -> None:
-    used = operand.bytes > 0
-    for number in np.flatnonzero(used & (operand.pointers == 0)):
-        raise LaunchError(
-            f"`{operand.name}[{number}]` has the shape {tuple(operand.shapes[number].tolist())} and a null address",
-            help="pass an array with memory of its own",
-        )
-    for number in np.flatnonzero(used & (operand.pointers % operand.type.bytes != 0)):
-        matrix(f"{operand.name}[{number}]", operand.owners[int(number)])
-    for number in np.flatnonzero((operand.shapes > MOST_EXTENT).any(axis=1)):
-        raise LaunchError(
-            f"`{operand.name}[{number}]` has the shape {tuple(operand.shapes[number].tolist())}; "
-            f"an extent may be up to {MOST_EXTENT}",
-            help="compute it in parts",
-        )
 
 
 @dataclass(frozen=True)
@@ -334,7 +177,7 @@ def _check_located(operand: Matrices, device: int) -> None:
         actual = gpu_at(pointer)
         if actual not in (None, device):
             raise LaunchError(
-                f"`{operand.name}[{number}]` is on {_where(actual)}; others are on {_where(device)}",
+                f"`{operand.name}[{number}]` is on {located(actual)}; others are on {located(device)}",
                 help="one launch runs on one GPU: move the arrays there, or call grouped_gemm once for each",
             )
 
@@ -344,7 +187,7 @@ def check_devices(operands: Sequence[Matrices]) -> None:
     for other in operands:
         if other.device != first.device:
             raise LaunchError(
-                f"`{first.name}` is on {_where(first.device)} and `{other.name}` on {_where(other.device)}",
+                f"`{first.name}` is on {located(first.device)} and `{other.name}` on {located(other.device)}",
                 help="one launch runs on one GPU: move the arrays there",
             )
 
@@ -352,7 +195,7 @@ def check_devices(operands: Sequence[Matrices]) -> None:
 def _check_not_emulated(out: Matrices) -> None:
     if out.device != arrays.HOST and config.current().device == "emulator":
         raise LaunchError(
-            f"the matrices are on {_where(out.device)}, and PTXDSL_DEVICE asks for the emulator",
+            f"the matrices are on {located(out.device)}, and PTXDSL_DEVICE asks for the emulator",
             help="pass numpy arrays, or leave PTXDSL_DEVICE unset: kernels run where their arrays are",
         )
 

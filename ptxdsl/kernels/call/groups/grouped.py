@@ -13,8 +13,8 @@ from ptxdsl import Parameters
 from ptxdsl import config as settings
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.configure import check_is_bool, configure, facts, narrower, settled
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
+from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, list_launch, lists_given
 from ptxdsl.kernels.call.groups.ragged import in_boxes
 from ptxdsl.kernels.call.groups.table import ADDRESSES, Deal, address_table, deal, describe
 from ptxdsl.kernels.call.groups.warpgroups import (
@@ -29,9 +29,9 @@ from ptxdsl.kernels.call.launching.launches import LaunchPlan, address_of
 from ptxdsl.kernels.call.launching.memory import CALLS, key_of_lists
 from ptxdsl.kernels.call.launching.residency import prepared, resident_blocks
 from ptxdsl.kernels.call.launching.workspace import workspace
-from ptxdsl.kernels.call.lists import ProblemTable, Send, TableSender, list_launch, lists_given
 from ptxdsl.kernels.call.matrix import ArrayArgument
-from ptxdsl.kernels.call.plan import Kernels
+from ptxdsl.kernels.call.products.configure import check_is_bool, configure, facts, narrower, settled
+from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.tuned import TUNE, TUNED, keep, text_of, tuned, wants_tuning
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,

@@ -11,15 +11,6 @@ import numpy as np
 from ptxdsl import Parameters, s32
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.configure import (
-    are_mappable,
-    check_is_bool,
-    check_mappable,
-    configure,
-    facts,
-    settled,
-)
-from ptxdsl.kernels.call.gemm import NO_OPERANDS, fused
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
 from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
@@ -33,10 +24,19 @@ from ptxdsl.kernels.call.matrix import (
     empty,
     matrix,
 )
-from ptxdsl.kernels.call.plan import Kernels
-from ptxdsl.kernels.call.problem import EpilogueOperand, check_devices, vector_operand
+from ptxdsl.kernels.call.products.configure import (
+    are_mappable,
+    check_is_bool,
+    check_mappable,
+    configure,
+    facts,
+    fused,
+    settled,
+)
+from ptxdsl.kernels.call.products.plan import Kernels
+from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, vector_operand
+from ptxdsl.kernels.call.products.values import extra_values
 from ptxdsl.kernels.call.tuned import TUNE, TUNED, described_arrays, keep, text_of, tuned, wants_tuning
-from ptxdsl.kernels.call.values import extra_values
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
     choose_warpgroup_tiles,
@@ -47,7 +47,7 @@ from ptxdsl.kernels.choose.grouped import (
 )
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import GroupFacts
-from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
+from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.epilogue import VectorOperand
 from ptxdsl.kernels.product.operands import INPUTS, Operands, outputs
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters

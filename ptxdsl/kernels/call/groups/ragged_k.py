@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.configure import check_is_bool, check_mappable, configure, facts, settled
 from ptxdsl.kernels.call.groups.ragged import (
     Groups,
     check_output,
@@ -33,8 +32,9 @@ from ptxdsl.kernels.call.matrix import (
     describe_type,
     empty,
 )
-from ptxdsl.kernels.call.plan import Kernels
-from ptxdsl.kernels.call.problem import check_devices
+from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, configure, facts, settled
+from ptxdsl.kernels.call.products.plan import Kernels
+from ptxdsl.kernels.call.products.problem import check_devices
 from ptxdsl.kernels.choose.grouped import choose_tiles, choose_warpgroup_tiles, of_groups
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import ListFacts

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 from ptxdsl import Parameters
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.configure import check_mappable, configure, facts, settled
 from ptxdsl.kernels.call.groups.ragged import Groups, group_values, groups_of, in_boxes, is_boxed, most_tiles
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key
 from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_type, describe_types
-from ptxdsl.kernels.call.problem import GemmProblem, check_devices, check_written, problem_of
+from ptxdsl.kernels.call.products.configure import check_mappable, configure, facts, settled
+from ptxdsl.kernels.call.products.problem import GemmProblem, check_devices, check_written, problem_of
 from ptxdsl.kernels.choose.grouped import of_groups
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import Facts, GroupFacts, ProductFacts, choose_scaled

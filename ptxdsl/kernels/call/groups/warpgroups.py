@@ -8,9 +8,10 @@ import numpy as np
 
 from ptxdsl import Parameters
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.groups.group import Matrices, ProblemGroup
+from ptxdsl.kernels.call.groups.group import ProblemGroup
 from ptxdsl.kernels.call.groups.table import ADDRESSES, NO_TABLE, Deal
 from ptxdsl.kernels.call.launching.workspace import room, workspace
+from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, describe_type
 from ptxdsl.kernels.sm90.maps import map_bytes
 from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters

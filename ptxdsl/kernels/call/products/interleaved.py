@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ptxdsl.kernels.call.matrix import Matrix
-from ptxdsl.kernels.call.problem import GemmProblem
+from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits, warpgroup_traits_of
 from ptxdsl.kernels.tiles.interleaved import CLASSES, InterleavedStrips
 from ptxdsl.kernels.traits.traits import Traits

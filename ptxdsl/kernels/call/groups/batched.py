@@ -12,19 +12,20 @@ from ptxdsl import Parameters, config
 from ptxdsl.arrays import HOST, AddressTable
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call import scheduled
-from ptxdsl.kernels.call.configure import Choice, configure, facts, narrower
-from ptxdsl.kernels.call.groups.group import Matrices, ProblemGroup, group_of
+from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
+from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, list_launch, lists_given
 from ptxdsl.kernels.call.launching.memory import CALLS, key_of_lists
 from ptxdsl.kernels.call.launching.residency import prepared
 from ptxdsl.kernels.call.launching.workspace import is_kept
-from ptxdsl.kernels.call.lists import ProblemTable, Send, TableSender, list_launch, lists_given
+from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import Matrix, array_argument
-from ptxdsl.kernels.call.plan import check_factors, check_hashable
-from ptxdsl.kernels.call.problem import GemmProblem
-from ptxdsl.kernels.call.scheduled import Scheduled
-from ptxdsl.kernels.call.selection import Selection
-from ptxdsl.kernels.call.values import gemm_values
+from ptxdsl.kernels.call.products import scheduled
+from ptxdsl.kernels.call.products.configure import Choice, configure, facts, narrower
+from ptxdsl.kernels.call.products.plan import check_factors, check_hashable
+from ptxdsl.kernels.call.products.problem import GemmProblem
+from ptxdsl.kernels.call.products.scheduled import Scheduled
+from ptxdsl.kernels.call.products.selection import Selection
+from ptxdsl.kernels.call.products.values import gemm_values
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.traits.parameters import BATCHES
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.groups.group import Matrices
+from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, Matrix, describe_type
-from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
+from ptxdsl.kernels.config import NO_OPERANDS, ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.product.operands import FP8, Extra, Operands
 from ptxdsl.kernels.sm90.tiling import INPUTS, TURNED
-from ptxdsl.kernels.store.function import canonical
+from ptxdsl.kernels.store.function import array_of, canonical, epilogue_of, sequence_of
 from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
@@ -42,6 +42,18 @@ class Choice(NamedTuple):
         said = {"schedule": self.schedule, "split_k": self.split_k, "reduction": self.reduction}
         known = {field: value for field, value in said.items() if value is not None}
         return specialise(config, epilogue=self.epilogue, **known)
+
+
+def fused(
+    arrays: tuple[Any, ...], config: object, epilogue: Callable[..., Any] | None, operands: Sequence[object]
+) -> tuple[tuple[Any, ...], Callable[..., Any] | None, Sequence[object]]:
+    """The arrays of a call with those of its epilogue; the epilogue, one for all that mean the same; its operands."""
+    if operands is not NO_OPERANDS:
+        operands = sequence_of(operands)
+        arrays += tuple(map(array_of, operands))
+    if config is not None or epilogue is not None:
+        epilogue = canonical(epilogue_of(config, epilogue), len(operands))
+    return arrays, epilogue, operands
 
 
 def settled(config: GemmConfig | None) -> GemmConfig | None:

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call import scheduled
-from ptxdsl.kernels.call.configure import Choice, check_mappable, configure
-from ptxdsl.kernels.call.interleaved import interleaved
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
-from ptxdsl.kernels.call.problem import GemmProblem
-from ptxdsl.kernels.call.selection import Selection
-from ptxdsl.kernels.call.values import gemm_values
+from ptxdsl.kernels.call.products import scheduled
+from ptxdsl.kernels.call.products.configure import Choice, check_mappable, configure
+from ptxdsl.kernels.call.products.interleaved import interleaved
+from ptxdsl.kernels.call.products.problem import GemmProblem
+from ptxdsl.kernels.call.products.selection import Selection
+from ptxdsl.kernels.call.products.values import gemm_values
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.tiling import WARP_ROWS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits

@@ -7,11 +7,11 @@ from functools import cached_property
 from math import inf
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.configure import Choice, are_mappable, facts, for_batches, is_read_by_wgmma, narrower
-from ptxdsl.kernels.call.interleaved import may_interleave
-from ptxdsl.kernels.call.lines import LineCopies, copies_of, takes_lines
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, describe_type
-from ptxdsl.kernels.call.problem import GemmProblem
+from ptxdsl.kernels.call.products.configure import Choice, are_mappable, facts, for_batches, is_read_by_wgmma, narrower
+from ptxdsl.kernels.call.products.interleaved import may_interleave
+from ptxdsl.kernels.call.products.lines import LineCopies, copies_of, takes_lines
+from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.choose.gemm import choose, ranked
 from ptxdsl.kernels.choose.model import CostModel, candidate, model_of
 from ptxdsl.kernels.choose.warpgroup_products import (

@@ -8,7 +8,7 @@ from ptxdsl import Parameters
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.launching import residency
 from ptxdsl.kernels.call.launching.workspace import workspace
-from ptxdsl.kernels.call.problem import GemmProblem
+from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.tiles.schedule import ProblemShape
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule.problems import GemmShape

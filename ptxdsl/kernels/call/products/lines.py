@@ -19,7 +19,7 @@ from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.residency import EMULATED
 from ptxdsl.kernels.call.launching.workspace import memory
 from ptxdsl.kernels.call.matrix import Matrix, matrix
-from ptxdsl.kernels.call.problem import GemmProblem
+from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.choose.warpgroups import BEGINNING, RATE, READING
 from ptxdsl.kernels.reorder.lines import EACH, THREADS, WORD_BYTES, lines_kernel, lines_parameters, word_lines_kernel
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES

@@ -6,8 +6,8 @@ from typing import Any
 
 from ptxdsl import Parameters
 from ptxdsl.kernels.call.matrix import Matrix
-from ptxdsl.kernels.call.problem import EpilogueOperand, GemmProblem
-from ptxdsl.kernels.call.scheduled import Scheduled
+from ptxdsl.kernels.call.products.problem import EpilogueOperand, GemmProblem
+from ptxdsl.kernels.call.products.scheduled import Scheduled
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.parameters import tensor_parameters
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits

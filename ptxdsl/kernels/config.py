@@ -56,6 +56,9 @@ or "wgmma": on sm_90a, products of warpgroups with tensor copies |
 False; with "wgmma" alone, whose N is then 64 or 128 and M 8 or a multiple of 16 up to 256 |
     | `pingpong` | whether two warpgroups take turns: one multiplies its tile while the other stores the tile before; \
 else they share each tile | True or False; with "wgmma" alone, whose M·N is then up to 26624, and persistent blocks |
+    | `stagger` | of how many iterations at the end of a tile the second warpgroup multiplies its rows behind the \
+first one: each stores while the other multiplies | 0 or more, less than `stages`; with "wgmma" alone, tiles that two \
+warpgroups share, of gemm and conv2d |
     | `epilogue` | a function of each element before it is written | a function on traced values, such as gelu |
 
     The arguments of `gemm` of the same name replace `schedule`, `split_k`, `reduction` and `epilogue`. Raises
@@ -71,6 +74,7 @@ else they share each tile | True or False; with "wgmma" alone, whose M·N is the
     atom: str = ""
     swap_ab: bool = False
     pingpong: bool = False
+    stagger: int = 0
     epilogue: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
@@ -80,7 +84,7 @@ else they share each tile | True or False; with "wgmma" alone, whose M·N is the
     @cached_property
     def tiling(self) -> Tiling:
         if self.atom == WGMMA:
-            return WarpgroupTiling(self.tile, self.stages, self.swap_ab, self.pingpong)
+            return WarpgroupTiling(self.tile, self.stages, self.swap_ab, self.pingpong, self.stagger)
         return WarpTiling(self.tile, self.warp, self.stages, self.atom)
 
     @cached_property
@@ -123,6 +127,8 @@ else they share each tile | True or False; with "wgmma" alone, whose M·N is the
             yield f"swap_ab is {self.swap_ab!r}; only wgmma takes the transposes of A and B"
         if self.pingpong is not False and self.atom != WGMMA:
             yield f"pingpong is {self.pingpong!r}; only warpgroups that multiply take turns at the tensor cores"
+        if self.stagger != 0 and self.atom != WGMMA:
+            yield f"stagger is {self.stagger!r}; only warpgroups that multiply share tiles"
         yield from misfit_count("split_k", self.split_k, 1, "it takes 1 or more blocks a tile")
         if self.reduction not in REDUCTIONS:
             yield f"reduction is {self.reduction!r}; it takes {either(map(quoted, REDUCTIONS))}"

@@ -26,14 +26,14 @@ from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import TensorCopies
 from ptxdsl.kernels.sm90.memory import SharedTiles, begin, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
-from ptxdsl.kernels.sm90.order import Act, consumer_walk, nothing
+from ptxdsl.kernels.sm90.order import Act, consumer_walk
 from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of, tensors_of
 from ptxdsl.kernels.sm90.store import WarpgroupStore, warpgroup_store
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.tiles.persistent import Strips
-from ptxdsl.kernels.tiles.schedule import Scene, Walk, started_elsewhere
+from ptxdsl.kernels.tiles.schedule import ALONE, Order, Scene, Walk, started_elsewhere
 from ptxdsl.kernels.traits.parameters import parameters, products_of
 
 USUAL, HOPPER = GemmConfig().warp_traits(), WarpgroupTraits(schedule=Strips())
@@ -97,8 +97,7 @@ def multiply(ring: CpAsyncRing, copies: Copies, mma: WarpMma, iterations: Index)
 def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
     """The same on sm_90a: one thread copies; warpgroups multiply 64 rows of a tile, or a tile in turns, and store."""
     memory, ring, tiling = SharedTiles(traits), tile_ring(traits), traits.tiling
-    products = tensor_products_of(p, traits)
-    scene = Scene(products, p.schedule, traits.sums, memory.staging, ahead=True, exchange=memory.exchange)
+    scene = Scene(tensor_products_of(p, traits), p.schedule, traits.sums, memory.staging, True, memory.exchange)
     begin(*tensors_of(p, traits))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
@@ -126,7 +125,7 @@ def copy_tile(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
 def compute_tiles(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk) -> None:
     """What warpgroups do that multiply: tiles, one after another, as their walk has them."""
     for work in walk.tiles(started_elsewhere):
-        sums = multiply_tiles(ring, mma, work.iterations, partial(store.prepare, work), walk.begun)
+        sums = multiply_tiles(ring, mma, work.iterations, partial(store.prepare, work), walk)
         for part in walk.complete(work, sums):
             store(part)
     for part in walk.leftovers():
@@ -134,16 +133,17 @@ def compute_tiles(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk:
     store.finish()
 
 
-def multiply_tiles(ring: pd.Ring, mma: WarpgroupMma, iterations: Any, prepare: Act, begun: Act = nothing) -> Sums:
+def multiply_tiles(ring: pd.Ring, mma: WarpgroupMma, iterations: Any, prepare: Act, order: Order = ALONE) -> Sums:
     """The sums of a tile, over so many tiles of A and B along K, at least one. The products of one slot of the ring
     are under way while those of the next begin; then it is free. Beside the first ones the store is prepared."""
     sums = mma.begin(ring.wait())
     prepare()
-    for _ in pd.range(iterations - 1, unroll=1):
-        mma.multiply(sums, ring.wait())
-        mma.wait(1)
-        ring.release()
-    begun()
+    for share in order.shares(iterations - 1):
+        for _ in pd.range(share, unroll=1):
+            mma.multiply(sums, ring.wait())
+            mma.wait(1)
+            ring.release()
+    order.begun()
     mma.wait(0)
     ring.release()
     return sums

@@ -220,9 +220,9 @@ def compute_in_turns(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, wa
     for work in walk.tiles(started_elsewhere):
         sums, begin_store = Sums(mma.layout, mma.layout.groups * mma.pieces), partial(store.prepare, work)
         with pd.if_(work.product.m > work.first[0] + GROUP_ROWS):
-            multiply_tiles(ring, mma.into(sums), work.iterations, begin_store, walk.begun)
+            multiply_tiles(ring, mma.into(sums), work.iterations, begin_store, walk)
         with pd.else_():
-            multiply_tiles(ring, mma.into(sums, pieces=1), work.iterations, begin_store, walk.begun)
+            multiply_tiles(ring, mma.into(sums, pieces=1), work.iterations, begin_store, walk)
         for part in walk.complete(work, sums):
             store(part)
     store.finish()

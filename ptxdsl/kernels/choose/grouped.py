@@ -38,6 +38,11 @@ def of_groups(config: GemmConfig, schedule: TileSchedule, takes_turns: bool = Fa
             "`config` says that pingpong and swap_ab are True; of groups, warpgroups take turns at rows",
             help="leave one of them out of the GemmConfig",
         )
+    if config.stagger:
+        raise LaunchError(
+            f"`config` says that stagger is {config.stagger}; warpgroups end tiles of groups at the same time",
+            help="leave stagger out of the GemmConfig",
+        )
     return specialise(config, schedule=schedule)
 
 

@@ -1,7 +1,8 @@
 """Large products of 16 bits on the sm_90a path: the tile that fills rounds best, shared by two warpgroups or in turns.
 
 All of these tiles reach about the same rate. What differs is how much of the last round is idle and how much lies
-behind the edges; and that an epilogue is waited for in each round where warpgroups share a tile, else in the end alone.
+behind the edges; and that an epilogue is waited for in each round where warpgroups share a tile, though less where they
+end it one after the other, else in the end alone.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class LargeTile(NamedTuple):
 
 
 RATES = {
-    LargeTile(256): 0.94,
+    LargeTile(256): 0.945,
     LargeTile(224): 0.92,
     LargeTile(192): 0.925,
     LargeTile(160, pingpong=True): 0.93,
@@ -67,6 +68,8 @@ LINES = 800, 380
 of sectors, which are parts of two lines each."""
 WAITED = 0.5  # of the last round: where some multiprocessors have none to compute, the others have more of the power
 STORED, COMPUTED, ADDED = 0.5, 2.0, 2.3  # microseconds of a tile of 128×256: to store it; its epilogue; C
+HIDDEN = 0.4  # of these, where the warpgroups that share it end it one after the other
+STAGGER = 3  # iterations by which they do: their stages are held, one more is filled
 LARGEST = ROWS * 256
 LAST = 1.7  # such times that are waited for in the end where warpgroups take turns
 FELT, FELT_C = 0.14, 0.5  # and the parts that are felt in each round before
@@ -112,7 +115,13 @@ def _config(tile: LargeTile, operands: Operands) -> GemmConfig:
     stages = stages_of(extents, operands, pingpong=tile.pingpong)
     clusters = InterleavedStrips if tile.interleaved else ClusterStrips
     schedule = clusters((tile.blocks, 1)) if tile.blocks > 1 else PERSISTENT
-    return GemmConfig(extents, stages=stages, atom=WGMMA, schedule=schedule, pingpong=tile.pingpong)
+    stagger = min(STAGGER, stages - 1) if _is_staggered(tile) else 0
+    return GemmConfig(extents, stages=stages, atom=WGMMA, schedule=schedule, pingpong=tile.pingpong, stagger=stagger)
+
+
+def _is_staggered(tile: LargeTile) -> bool:
+    """Whether its warpgroups end it one after the other: where they share it, and blocks share no copies."""
+    return not tile.pingpong and tile.blocks == 1
 
 
 def estimate(tile: LargeTile, facts: ProductFacts, multiprocessors: int) -> float:
@@ -137,4 +146,4 @@ def _storing(tile: LargeTile, facts: ProductFacts, rounds: int) -> float:
     storing, adding = STORED + COMPUTED * facts.computes, ADDED * (facts.operands.c != "none")
     if tile.pingpong:
         return storing * (LAST + FELT * rounds) + adding * (LAST + FELT_C * rounds)
-    return (storing + adding) * rounds * ROWS * tile.columns / LARGEST
+    return (storing + adding - HIDDEN * _is_staggered(tile)) * rounds * ROWS * tile.columns / LARGEST

@@ -45,6 +45,10 @@ WAYS = ("cluster", "scatter")  # to add up, of which one is chosen
 STREAM_K = "stream-k"
 IN_COLUMNS, PERSISTENT, STREAMED = IdentityThreadblockSwizzle(1), Strips(), StreamKThreadblockSwizzle()
 LARGE, MOST_ROUNDS = (128, 256), 3  # the tile of products that fill the GPU so often: they have less to choose
+FILLED, LONG = (
+    0.95,
+    2048,
+)  # the part of a round that fills it, and the M, N and K of products that one round is long for
 RESIDENT, REGISTER_FILE = 2, 65536  # blocks that a multiprocessor may hold, and its registers
 BESIDE_SUMS = 16  # registers of a thread, beside those that a tiling counts
 
@@ -119,7 +123,10 @@ def shares_split_lines(facts: ProductFacts, model: CostModel) -> bool:
 
 
 def _is_large(facts: ProductFacts, model: CostModel) -> bool:
-    return facts.tiles((*LARGE, _depth(facts))) >= MOST_ROUNDS * model.multiprocessors
+    tiles, multiprocessors = facts.tiles((*LARGE, _depth(facts))), model.multiprocessors
+    fills = tiles >= FILLED * ceil(tiles / multiprocessors) * multiprocessors
+    is_long = min(facts.m, facts.n, facts.k) >= LONG
+    return tiles >= MOST_ROUNDS * multiprocessors or (fills and is_long)
 
 
 def _depth(facts: ProductFacts) -> int:

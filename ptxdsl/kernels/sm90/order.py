@@ -1,7 +1,9 @@
-"""Ping-pong: warpgroups that take turns at the tensor cores and at the memory in which output is staged.
+"""Warpgroups that take turns at the tensor cores, so that one multiplies while the other stores.
 
-While one multiplies its tile, the other one stores that before it. Each has every second tile of a block. It begins
-to multiply when all products of the other one's tile have begun, so that slots of the ring are read in order.
+Ping-pong: each has every second tile of a block. It begins to multiply when all products of the other one's tile have
+begun, so that slots of the ring are read in order; they take turns at the memory in which output is staged, too.
+
+Staggered: they share tiles, of which one ends before the other.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.product.product import Part, Work
+from ptxdsl.kernels.product.product import Index, Part, Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm90.store import WarpgroupStore
 from ptxdsl.kernels.sm90.tiling import MOST_CONSUMERS, WARP, WARPGROUP
@@ -20,10 +22,6 @@ from ptxdsl.kernels.tiles.schedule import Scene, Start, Walk
 
 Act: TypeAlias = Callable[[], None]
 PRODUCTS_BARRIER, STAGING_BARRIER = 11, 13  # the first of two each
-
-
-def nothing() -> None:
-    """No act."""
 
 
 class OrderedBarrier:
@@ -91,9 +89,45 @@ class PingPongWalk(Walk):
             turn.wait()
 
 
+class StaggeredWalk(Walk):
+    """Another walk, of two warpgroups that share its tiles. The last products of a tile are of one after the other: the
+    first stores its rows while the second multiplies, and begins the next tile while that one stores."""
+
+    def __init__(self, walk: Walk, iterations: int, consumer: pd.warpgroup) -> None:
+        """These are the products of so many iterations along K."""
+        self.walk, self.iterations = walk, iterations
+        self.turn = OrderedBarrier(PRODUCTS_BARRIER, consumer)
+        self.follows = pd.var(u32, consumer.index)  # whether the other warpgroup has had a turn
+
+    def tiles(self, start: Start) -> Iterator[Work]:
+        return self.walk.tiles(start)
+
+    def shares(self, iterations: Index) -> Iterator[Index]:
+        last = pd.min(iterations, self.iterations)
+        yield iterations - last
+        with pd.if_(self.follows == 1):
+            self.turn.wait()
+        self.follows.set(1)
+        yield last
+
+    def begun(self) -> None:
+        self.turn.pass_on()
+
+    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
+        return self.walk.complete(work, sums)
+
+    def skip(self, work: Work) -> None:
+        self.walk.skip(work)
+
+    def leftovers(self) -> Iterator[Part]:
+        return self.walk.leftovers()
+
+
 def consumer_walk(
     traits: WarpgroupTraits, scene: Scene, ring: pd.Ring, store: WarpgroupStore, consumer: pd.warpgroup
 ) -> Walk:
     """The tiles of a warpgroup that multiplies: a part of all of its block's, or every second one."""
     walk = traits.schedule.walk(scene)
-    return PingPongWalk(traits, walk, ring, store, consumer) if traits.tiling.pingpong else walk
+    if traits.tiling.pingpong:
+        return PingPongWalk(traits, walk, ring, store, consumer)
+    return StaggeredWalk(walk, traits.tiling.stagger, consumer) if traits.tiling.stagger else walk

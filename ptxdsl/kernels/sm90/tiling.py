@@ -43,13 +43,15 @@ class WarpgroupTiling:
 
     With `swap_ab` wgmma computes the transpose of a tile, BᵀAᵀ: each warpgroup has 64 of its columns, and M, of which
     wgmma takes few as well, may be small. With `pingpong` there are two warpgroups that multiply, each a tile of its
-    own, in turns: 64 rows of it, or columns of a swapped one, after the other. Raises LaunchError for what the path is
-    not written for."""
+    own, in turns: 64 rows of it, or columns of a swapped one, after the other. With a `stagger` the last so many
+    iterations of a tile that two share are of one after the other. Raises LaunchError for what the path is not written
+    for."""
 
     tile: tuple[int, int, int] = (128, 256, 64)
     stages: int = 4
     swap_ab: bool = False
     pingpong: bool = False
+    stagger: int = 0
 
     def __post_init__(self) -> None:
         for message in warpgroup_misfits(self):
@@ -208,6 +210,11 @@ def warpgroup_misfits(choice: Any) -> Iterator[str]:
             yield from _misfit_turns(tile, choice.swap_ab)
     if type(choice.stages) is not int or choice.stages < 2:
         yield f"stages is {choice.stages!r}; the ring takes 2 or more"
+    elif type(choice.stagger) is not int or not 0 <= choice.stagger < choice.stages:
+        most = choice.stages - 1
+        yield f"stagger is {choice.stagger!r}; it takes an int from 0 to {most}, less than the ring has stages"
+    elif choice.stagger:
+        yield from _misfit_stagger(choice)
 
 
 def _misfit_extents(tile: tuple[int, int, int], name: str, rows: str, columns: str) -> Iterator[str]:
@@ -218,6 +225,15 @@ def _misfit_extents(tile: tuple[int, int, int], name: str, rows: str, columns: s
     elif (extents[columns] % COLUMNS and extents[columns] != least) or extents[columns] > MOST_COLUMNS:
         few = f"{least} or " if least < COLUMNS else ""
         yield f"tile is {tile}; with {name} its {columns} is {few}a multiple of {COLUMNS}, {MOST_COLUMNS} at most"
+
+
+def _misfit_stagger(choice: Any) -> Iterator[str]:
+    """Of warpgroups that share a tile."""
+    if choice.pingpong:
+        yield f"stagger is {choice.stagger}, and pingpong is True: each warpgroup has tiles of its own"
+    elif choice.tile[1 if choice.swap_ab else 0] == GROUP_ROWS:
+        shared = f"{'N' if choice.swap_ab else 'M'} of {GROUP_ROWS * MOST_CONSUMERS}"
+        yield f"tile is {choice.tile}, and stagger is {choice.stagger}: warpgroups share tiles with {shared}"
 
 
 def _misfit_turns(tile: tuple[int, int, int], swap_ab: bool) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import ptxdsl as pd
 from ptxdsl import ptr, u32
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.product.product import Part, Products, Work
+from ptxdsl.kernels.product.product import Index, Part, Products, Work
 from ptxdsl.kernels.product.sums import Sums, SumsLayout
 from ptxdsl.schedule.problems import GemmShape
 from ptxdsl.trace.instruction import Scalar
@@ -123,7 +123,21 @@ class Scene:
     exchange: PointerValue | None = None
 
 
-class Walk:
+class Order:
+    """When warpgroups multiply that share the tensor cores of a block: at any time."""
+
+    def shares(self, iterations: Index) -> Iterator[Index]:
+        """The iterations along K of a tile, in shares that begin when it is this warpgroup's turn."""
+        yield iterations
+
+    def begun(self) -> None:
+        """All products of a tile are under way or done."""
+
+
+ALONE = Order()
+
+
+class Walk(Order):
     """What one block does. The kernel multiplies each tile, and stores what `complete` makes of its sums."""
 
     def tiles(self, start: Start) -> Iterator[Work]:
@@ -133,9 +147,6 @@ class Walk:
     def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
         """What can be stored when the sums of a tile are there: the tile, where no other block has a part in it."""
         yield Part(work, sums)
-
-    def begun(self) -> None:
-        """All products of a tile are under way or done."""
 
     def skip(self, work: Work) -> None:
         """Goes on behind a tile that others multiply and store."""

@@ -1,0 +1,142 @@
+"""Tiles that two warpgroups share and end one after the other: each stores while the other one multiplies."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.warpgroup_products import choose_product
+from ptxdsl.kernels.choose.warpgroups import ProductFacts
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.conv import conv2d
+from ptxdsl.kernels.epilogue import gelu
+from ptxdsl.kernels.gemm import warpgroup_gemm_kernel
+from ptxdsl.kernels.grouped import grouped_gemm
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
+from ptxdsl.types import bf16
+from tests.kernels.test_pingpong import TURN, blocks, every_machine
+from tests.kernels.test_warpgroups import hopper, run
+from tests.machines import machine
+from tests.mutants.subjects import whole
+
+__all__ = ["blocks", "hopper"]  # fixtures for all tests here
+
+
+def staggered(stagger=2, m=128, n=64, stages=3, schedule=Strips(), **more):  # noqa: B008
+    return GemmConfig(tile=(m, n, 64), stages=stages, atom="wgmma", stagger=stagger, schedule=schedule, **more)
+
+
+@every_machine
+@pytest.mark.parametrize("k", [8, 64, 130, 392])
+def test_fewer_and_more_iterations_than_are_staggered(name, k, rng, blocks):
+    """Blocks have several tiles; with few iterations the first warpgroup could be a tile ahead."""
+    blocks(1)
+    run(name, rng, 200, 136, k, config=staggered())
+
+
+@every_machine
+@pytest.mark.parametrize("in_place", [False, True])
+def test_c_in_boxes(name, in_place, rng, blocks):
+    blocks(1)
+    run(name, rng, 200, 72, 200, beta=2.0, in_place=in_place, config=staggered(1))
+
+
+@every_machine
+@pytest.mark.parametrize(
+    "config",
+    [
+        staggered(schedule=GroupedRowsThreadblockSwizzle(2)),
+        staggered(schedule=GroupedRowsThreadblockSwizzle(2), split_k=2),
+        staggered(schedule=GroupedRowsThreadblockSwizzle(2), split_k=2, reduction="cluster"),
+        staggered(m=64, n=128, swap_ab=True),
+    ],
+    ids=["one tile", "split K", "cluster", "swapped"],
+)
+def test_schedules(name, config, rng):
+    run(name, rng, 130, 136, 264, config=config)
+
+
+@every_machine
+def test_convolutions(name, blocks):
+    blocks(1)
+    x, w = whole(2, 9, 9, 16), whole(24, 3, 3, 16, seed=1)
+    where, out = machine(name), np.zeros((2, 9, 9, 24), np.float16)
+    result = conv2d(where.array(x), where.array(w), pad=1, out=where.array(out), config=staggered())
+    assert np.array_equal(where.values(result), conv2d(x, w, pad=1))
+
+
+def traits(stagger, **operands):
+    return WarpgroupTraits(
+        WarpgroupTiling(stagger=stagger), Operands(bf16, bf16, out_boxes=True, **operands), Strips(), gelu
+    )
+
+
+def test_turns_are_those_of_the_end_alone():
+    """One wait and one arrival, in front of the last products and behind them."""
+    turns = [[bool(TURN.match(line)) for line in text(stagger).splitlines()].count(True) for stagger in (0, 3)]
+    assert turns == [0, 2]
+
+
+def text(stagger):
+    return warpgroup_gemm_kernel.ptx("sm_90a", traits=traits(stagger))
+
+
+@pytest.mark.parametrize("c", ["none", "separate"])
+def test_no_spills(c):
+    try:
+        resources = warpgroup_gemm_kernel.resources("sm_90a", traits=traits(3, c=c))
+    except pd.AssembleError as refusal:
+        assert "(C7504)" in refusal.message
+        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
+    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+
+
+def test_groups_are_refused():
+    a = [np.zeros((64, 64), np.float16)]
+    with pytest.raises(pd.LaunchError) as caught:
+        grouped_gemm(a, a, config=staggered(schedule=GemmConfig.schedule))
+    assert caught.value.message == ("`config` says that stagger is 2; warpgroups end tiles of groups at the same time")
+    assert caught.value.help == "leave stagger out of the GemmConfig"
+
+
+REFUSED = {
+    "another path": (lambda: GemmConfig(stagger=1), "stagger is 1; only warpgroups that multiply share tiles"),
+    "no int": (lambda: staggered(True), "stagger is True; it takes an int from 0 to 2, less than the ring has stages"),
+    "long": (lambda: staggered(3), "stagger is 3; it takes an int from 0 to 2, less than the ring has stages"),
+    "in turns": (
+        lambda: staggered(m=64, pingpong=True),
+        "stagger is 2, and pingpong is True: each warpgroup has tiles of its own",
+    ),
+    "one warpgroup": (
+        lambda: staggered(m=64),
+        "tile is (64, 64, 64), and stagger is 2: warpgroups share tiles with M of 128",
+    ),
+    "one warpgroup, swapped": (
+        lambda: staggered(swap_ab=True),
+        "tile is (128, 64, 64), and stagger is 2: warpgroups share tiles with N of 128",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", REFUSED)
+def test_refusals(which):
+    call, message = REFUSED[which]
+    with pytest.raises(pd.LaunchError) as caught:
+        call()
+    assert caught.value.message == f"GemmConfig: {message}"
+
+
+@pytest.mark.parametrize(
+    ("shape", "stagger"), [((4096, 4096, 4096), 3), ((2048, 2048, 2048), 3), ((5120, 5120, 5120), 0)]
+)
+def test_large_products_that_share_tiles_take_it(shape, stagger):
+    facts = ProductFacts(*shape, 1, Operands(bf16, bf16))
+    assert choose_product(facts, model_of(), inf).stagger == stagger

@@ -134,13 +134,13 @@ def gpu(monkeypatch, tmp_path):
 def test_the_fastest_is_taken_and_remembered(gpu):
     configs, launched = [GemmConfig(stages=stages) for stages in (2, 3, 4)], []
     timed = [(1.0, config) for config in configs]
-    found = tuning.tuned("gemm", "512 x 512", (0, 0), timed, launched.append, tuning.label_of)
+    found = tuning.tuned(tuning.Trials("gemm", "512 x 512", (0, 0), timed, launched.append, tuning.label_of))
     assert found == configs[2]
     launched.clear()
-    assert tuning.tuned("gemm", "512 x 512", (0, 0), timed, launched.append, tuning.label_of) == found
+    assert tuning.tuned(tuning.Trials("gemm", "512 x 512", (0, 0), timed, launched.append, tuning.label_of)) == found
     assert launched == []
-    assert tuning.tuned("gemm", "512 x 512", (None, 0), timed, launched.append, tuning.label_of) is None
-    assert tuning.tuned("gemm", "0 x 512", (0, 0), [], launched.append, tuning.label_of) is None
+    assert tuning.tuned(tuning.Trials("gemm", "512 x 512", (None, 0), timed, launched.append, tuning.label_of)) is None
+    assert tuning.tuned(tuning.Trials("gemm", "0 x 512", (0, 0), [], launched.append, tuning.label_of)) is None
 
 
 class TestThroughTheDriver:
@@ -199,7 +199,7 @@ class TestThroughTheDriver:
     def test_what_is_read_and_written_is_not_written_while_tuning(self, cuda, monkeypatch):
         outputs, a, b, out = [], Tensor(64, 64), Tensor(64, 96), Tensor(64, 96)
         monkeypatch.setattr(call, "run", lambda kernels, a, b, c, out, *others: outputs.append(out))
-        monkeypatch.setattr(call, "tuned", lambda name, described, place, timed, run_with, text: run_with(SMALL))
+        monkeypatch.setattr(tuning, "tuned", lambda trials: trials.run(SMALL))
         gemm(a, b, out, out=out, beta=1.0, config="tune")
         gemm(a, b, Tensor(64, 96), out=out, beta=1.0, config="tune")
         assert outputs == [None, out]

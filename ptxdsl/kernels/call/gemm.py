@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, cast
 
-from ptxdsl.kernels.call.groups.batched import is_list, lists_of, run_lists
+from ptxdsl.kernels.call.groups.batched import is_list, run_lists
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
+from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key
 from ptxdsl.kernels.call.matrix import ArrayArgument
 from ptxdsl.kernels.call.products.configure import Choice, fused
 from ptxdsl.kernels.call.products.plan import Kernels, plan_of
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.call.products.selection import Selection
-from ptxdsl.kernels.call.tuned import TUNE, TUNED, described_arrays, keep, text_of, tuned, wants_tuning
+from ptxdsl.kernels.call.tuned import Trials, described_arrays, text_of, tuned_call, wants_tuning
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.store.function import factors_of
 from ptxdsl.kernels.tiles.choice import Schedule
@@ -43,11 +44,13 @@ def run(
     launched = CALLS.launch(brief, (), arrays, factors)
     if launched is not None:
         return launched
-    choice = Choice(None, schedule, split_k, reduction, epilogue)
-    chosen = _tuned(kernels, arrays, factors, choice, operands) if wants_tuning(config) else config
+    choice, chosen = Choice(None, schedule, split_k, reduction, epilogue), config
+    if wants_tuning(config):
+        trials = partial(_trials, kernels, arrays, factors, choice, operands)
+        chosen = tuned_call(kernels, (choice, factors[1] == 0, *said), arrays, trials)
     choice = choice._replace(config=cast("GemmConfig | None", chosen))
     if brief is None and is_list(a, b):
-        return run_lists(kernels.warps, lists_of(a, b, c, out), choice, factors, operands)
+        return run_lists(kernels.warps, (a, b, c, out), choice, factors, operands)
 
     def work_out() -> tuple[ArrayArgument, LaunchPlan | None]:
         problem = problem_of(a, b, c, out, factors[1], epilogue, operands)
@@ -57,33 +60,26 @@ def run(
     return carry_out(kernels, options, arrays, work_out, BriefKey(brief, config, epilogue), factors)
 
 
-def _tuned(
+def _trials(
     kernels: Kernels,
     arrays: tuple[Any, ...],
     factors: tuple[float, float],
     choice: Choice,
     operands: Sequence[object],
-) -> GemmConfig | None:
-    """What config="tune" stands for, for the arrays of a call; None for the choice of the model: on the emulator, for
-    lists, and for arrays of other libraries than torch and CuPy."""
-    options = TUNE, choice, factors[1] == 0, *map(type, operands)
-    call = key_of(kernels, options, arrays)
-    if call is None:
-        return None
-    if call[0] not in TUNED:
-        out, a, b, c, *others = arrays
-        problem = problem_of(a, b, c, out, factors[1], choice.epilogue, operands).row_major
-        is_read = any(each is out for each in (c, *others))
-        written = None if is_read else out  # what is read must not change before the last launch
+) -> Trials:
+    """The configurations that may be timed for the arrays of a call."""
+    out, a, b, c, *others = arrays
+    problem = problem_of(a, b, c, out, factors[1], choice.epilogue, operands).row_major
+    is_read = any(each is out for each in (c, *others))
+    written = None if is_read else out  # what is read must not change before the last launch
 
-        def run_with(config: GemmConfig) -> None:
-            _, schedule, split_k, reduction, epilogue = choice
-            run(kernels, a, b, c, written, *factors, config, schedule, split_k, reduction, epilogue, operands)
+    def run_with(config: GemmConfig) -> None:
+        _, schedule, split_k, reduction, epilogue = choice
+        run(kernels, a, b, c, written, *factors, config, schedule, split_k, reduction, epilogue, operands)
 
-        def text(config: GemmConfig) -> str:
-            plan = plan_of(kernels, problem, choice._replace(config=config), factors)
-            return text_of(plan.kernel, plan.constants, problem.device_stream[0]) if plan else ""
+    def text(config: GemmConfig) -> str:
+        plan = plan_of(kernels, problem, choice._replace(config=config), factors)
+        return text_of(plan.kernel, plan.constants, problem.device_stream[0]) if plan else ""
 
-        candidates = Selection(problem, choice).candidates()
-        keep(call[0], tuned("gemm", described_arrays(arrays), problem.device_stream, candidates, run_with, text))
-    return TUNED[call[0]]
+    candidates = Selection(problem, choice).candidates()
+    return Trials("gemm", described_arrays(arrays), problem.device_stream, candidates, run_with, text)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
+from typing import NamedTuple
 
 from ptxdsl import config as settings
 from ptxdsl import driver
 from ptxdsl.arrays import describe
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.launching.memory import MOST_KEYS
+from ptxdsl.kernels.call.launching.memory import MOST_KEYS, key_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.runtime.timing import GpuClock
@@ -29,37 +30,54 @@ def wants_tuning(config: object) -> bool:
     return isinstance(config, str) and config == TUNE
 
 
-def tuned(
-    kernel: str,
-    problem: str,
-    device_stream: tuple[int | None, int],
-    timed: Iterable[tuple[float, GemmConfig]],
-    run: Callable[[GemmConfig], object],
-    text: Callable[[GemmConfig], str],
+class Trials(NamedTuple):
+    """What may be timed for a call: `called` is its name, `problem` its arrays in words. `timed` are configurations by
+    the microseconds that the model says of them; `run` launches one on that GPU and stream, `text` is its PTX."""
+
+    called: str
+    problem: str
+    device_stream: tuple[int | None, int]
+    timed: Iterable[tuple[float, GemmConfig]]
+    run: Callable[[GemmConfig], object]
+    text: Callable[[GemmConfig], str]
+
+
+def tuned_call(
+    kernels: object, options: tuple[Hashable, ...], arrays: Sequence[object], trials: Callable[[], Trials]
 ) -> GemmConfig | None:
-    """The best of configurations, by what the model says that they take: measured by `run`, which launches one, on a
-    GPU and a stream of its. `text` is the PTX of one. None for the model's choice, as on the emulator."""
-    device, stream = device_stream
-    configs = promising(timed)
+    """What config="tune" stands for in a call of `kernels` with arrays; None for the choice of the model: on the
+    emulator, for lists, and for arrays of other libraries than torch and CuPy."""
+    call = key_of(kernels, (TUNE, *options), arrays)
+    return None if call is None else tuned_once(call[0], trials)
+
+
+def tuned_once(key: Hashable, trials: Callable[[], Trials]) -> GemmConfig | None:
+    """The best of the trials of a call with such a key, which are made at the first such call."""
+    if key not in TUNED:
+        best = tuned(trials())
+        if len(TUNED) >= MOST_KEYS:
+            TUNED.clear()
+        TUNED[key] = best
+    return TUNED[key]
+
+
+def tuned(trials: Trials) -> GemmConfig | None:
+    """The best of some configurations, measured or as it was on disk. None for the model's choice, as on the
+    emulator."""
+    device, stream = trials.device_stream
+    configs = promising(trials.timed)
     if device is None or settings.current().device == "emulator" or not configs:
         return None
     options = {
-        label: TuningOption(label, partial(run, each), partial(text, each))
+        label: TuningOption(label, partial(trials.run, each), partial(trials.text, each))
         for label, each in ((label_of(each), each) for each in configs)
     }
-    subject = Subject(kernel, driver.device(device).name, problem)
+    subject = Subject(trials.called, driver.device(device).name, trials.problem)
     option = remembered(subject, list(options.values()))
     if option is None:
         with driver.on(device), GpuClock(stream) as clock:
             option = best_of(subject, list(options.values()), clock)
     return next(each for each in configs if label_of(each) == option.label)
-
-
-def keep(call: Hashable, config: GemmConfig | None) -> None:
-    """Remembers what was found for a call."""
-    if len(TUNED) >= MOST_KEYS:
-        TUNED.clear()
-    TUNED[call] = config
 
 
 def described_arrays(arrays: Sequence[object]) -> str:

@@ -156,17 +156,18 @@ def _first(operand: Matrices) -> Matrix:
 
 def run_lists(
     kernel: Kernel,
-    lists: dict[str, Sequence[object]],
+    matrices: tuple[object, object, object, object],
     choice: Choice,
     factors: tuple[float, float],
     operands: Sequence[object],
 ) -> Sequence[object]:
-    """out = alpha·a@b + beta·c of each matrix of the lists of a call. Returns the list of outputs."""
+    """out = alpha·a@b + beta·c of each matrix of a, b, c and out, of which some are lists. Returns the outputs."""
     if operands:
         raise LaunchError(
             "operands of the epilogue are given, and the matrices are lists",
             help="pass arrays of three dimensions, whose products all take the same operands",
         )
+    lists = lists_of(*matrices)
     listed = lists_given(lists["a"], lists["b"], lists.get("c"), lists.get("out"))
     key = key_of_lists(kernel, (choice, factors[1] == 0), listed.lengths)
     launched: Sequence[object] | None = CALLS.launch(key, listed.out, listed.arrays, factors)

@@ -32,7 +32,7 @@ from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import ArrayArgument
 from ptxdsl.kernels.call.products.configure import check_is_bool, configure, facts, narrower, settled
 from ptxdsl.kernels.call.products.plan import Kernels
-from ptxdsl.kernels.call.tuned import TUNE, TUNED, keep, text_of, tuned, wants_tuning
+from ptxdsl.kernels.call.tuned import TUNE, Trials, text_of, tuned_once, wants_tuning
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
     choose_warpgroup_tiles,
@@ -129,21 +129,22 @@ def _tuned(
     problems = group.row_major
     options = schedule, balance, factors[1] == 0, repr(_facts_of(problems))
     call = TUNE, kernels, options, settings.deciding(), problems.device_stream, problems.shapes.tobytes()
-    if call not in TUNED:
-        written = None if group.in_place else out  # what is read must not change before the last launch
+    written = None if group.in_place else out  # what is read must not change before the last launch
 
-        def run_with(config: GemmConfig) -> None:
-            run(kernels, a, b, c, written, *factors, schedule, config, sort, balance)
+    def run_with(config: GemmConfig) -> None:
+        run(kernels, a, b, c, written, *factors, schedule, config, sort, balance)
 
-        def text(config: GemmConfig) -> str:
-            traits = traits_of(problems, config, schedule, balance is not None)
-            launch = launch_of(kernels, problems, traits, "parts" if balance else schedule, bool(sort))
-            return text_of(launch.kernel, launch.constants, problems.device_stream[0])
+    def text(config: GemmConfig) -> str:
+        traits = traits_of(problems, config, schedule, balance is not None)
+        launch = launch_of(kernels, problems, traits, "parts" if balance else schedule, bool(sort))
+        return text_of(launch.kernel, launch.constants, problems.device_stream[0])
 
+    def trials() -> Trials:
         known = candidates_of(problems, schedule, balance is not None)
         described = repr((options, problems.shapes.tolist()))
-        keep(call, tuned("grouped_gemm", described, problems.device_stream, known, run_with, text))
-    return TUNED[call]
+        return Trials("grouped_gemm", described, problems.device_stream, known, run_with, text)
+
+    return tuned_once(call, trials)
 
 
 def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tuple[float, GemmConfig]]:

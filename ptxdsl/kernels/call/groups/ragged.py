@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -12,7 +13,7 @@ from ptxdsl import Parameters, s32
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key, key_of
+from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key
 from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
 from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import (
@@ -36,7 +37,7 @@ from ptxdsl.kernels.call.products.configure import (
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, vector_operand
 from ptxdsl.kernels.call.products.values import extra_values
-from ptxdsl.kernels.call.tuned import TUNE, TUNED, described_arrays, keep, text_of, tuned, wants_tuning
+from ptxdsl.kernels.call.tuned import Trials, described_arrays, text_of, tuned_call, wants_tuning
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
     choose_warpgroup_tiles,
@@ -119,7 +120,8 @@ def run(
     if launched is not None:
         return launched
     if wants_tuning(config):
-        chosen = _tuned(kernels, form, arrays, bool(validate), beside)
+        trials = partial(_trials, kernels, form, arrays, bool(validate), beside)
+        chosen = tuned_call(kernels, (form, bool(validate), *said), arrays, trials)
     else:
         chosen = settled(cast("GemmConfig | None", config))
 
@@ -135,29 +137,21 @@ def run(
     return carry_out(kernels, options, arrays, work_out, BriefKey(brief, config, epilogue))
 
 
-def _tuned(
-    kernels: Kernels, form: str, arrays: tuple[object, ...], validate: bool, beside: dict[str, Any]
-) -> GemmConfig | None:
-    """What config="tune" stands for, for out, a, b, sizes and what is `beside` these; None for the choice of the model,
-    as on the emulator."""
+def _trials(kernels: Kernels, form: str, arrays: tuple[object, ...], validate: bool, beside: dict[str, Any]) -> Trials:
+    """The configurations that may be timed, for out, a, b, sizes and what is `beside` these."""
     out, a, b, sizes, *_ = arrays
-    call = key_of(kernels, (TUNE, form, validate, beside["epilogue"], *map(type, beside["operands"])), arrays)
-    if call is None:
-        return None
-    if call[0] not in TUNED:
-        groups = groups_of(form, a, b, sizes, out, **beside)
+    groups = groups_of(form, a, b, sizes, out, **beside)
 
-        def run_with(config: GemmConfig) -> None:
-            run(kernels, form, a, b, sizes, out, config, validate, **beside)
+    def run_with(config: GemmConfig) -> None:
+        run(kernels, form, a, b, sizes, out, config, validate, **beside)
 
-        def text(config: GemmConfig) -> str:
-            plan = plan_of(kernels, form, groups, traits_of(groups, form, config), validate)
-            return text_of(plan.kernel, plan.constants, groups.device_stream[0])
+    def text(config: GemmConfig) -> str:
+        plan = plan_of(kernels, form, groups, traits_of(groups, form, config), validate)
+        return text_of(plan.kernel, plan.constants, groups.device_stream[0])
 
-        known = candidates_of(groups, form) if groups.out.array.size and groups.b.batches else []
-        described = f"{form} {described_arrays(arrays)}"
-        keep(call[0], tuned(f"grouped_gemm_{form}", described, groups.device_stream, known, run_with, text))
-    return TUNED[call[0]]
+    known = candidates_of(groups, form) if groups.out.array.size and groups.b.batches else []
+    described = f"{form} {described_arrays(arrays)}"
+    return Trials(f"grouped_gemm_{form}", described, groups.device_stream, known, run_with, text)
 
 
 def candidates_of(groups: Groups, form: str) -> list[tuple[float, GemmConfig]]:

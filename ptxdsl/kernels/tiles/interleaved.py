@@ -35,6 +35,9 @@ class InterleavedStrips(ClusterStrips):
     def joins_batches(self) -> bool:
         return True
 
+    def interleaved(self, step: int) -> InterleavedStrips:
+        return replace(self, step=step)
+
     def general(self) -> InterleavedStrips:
         return replace(self, width=0, step=0)
 

@@ -76,6 +76,11 @@ class TileSchedule:
         """Whether a block that stores a tile has multiplied all of it."""
         return not self.shares and (self.cluster is None or self.multicast != (1, 1))
 
+    def interleaved(self, step: int) -> TileSchedule | None:
+        """The same for a product whose rows of A are taken as batches in turn, each row `step` elements further on in
+        its L2 line than the one before; None where products are taken as they are."""
+        return None
+
     def exchanged(self, layout: SumsLayout) -> int:
         """Bytes of shared memory to which other blocks of a cluster bring sums."""
         return 0

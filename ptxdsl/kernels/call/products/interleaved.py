@@ -8,7 +8,7 @@ from dataclasses import replace
 from ptxdsl.kernels.call.matrix import Matrix
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits, warpgroup_traits_of
-from ptxdsl.kernels.tiles.interleaved import CLASSES, InterleavedStrips
+from ptxdsl.kernels.tiles.interleaved import CLASSES
 from ptxdsl.kernels.traits.traits import Traits
 
 
@@ -21,16 +21,13 @@ def may_interleave(problem: GemmProblem) -> bool:
 
 def interleaved(problem: GemmProblem, traits: Traits) -> tuple[GemmProblem, Traits]:
     """A product and its kernel, as they are or, of a schedule that interleaves rows, as batches."""
-    schedule = traits.schedule
-    if not isinstance(schedule, InterleavedStrips) or not isinstance(traits, WarpgroupTraits):
-        return problem, traits
-    if not may_interleave(problem):
+    schedule = traits.schedule.interleaved(problem.a.stride % traits.tile[2])
+    if schedule is None or not isinstance(traits, WarpgroupTraits) or not may_interleave(problem):
         return problem, traits
     c = _classes(problem.c) if problem.c else None
     batches = replace(problem, a=_classes(problem.a), c=c, out=_classes(problem.out))
     operands = replace(traits.operands, batches="strided")
-    stepping = replace(schedule, step=problem.a.stride % traits.tile[2])
-    return batches, warpgroup_traits_of(traits.tiling, operands, stepping, traits.epilogue)
+    return batches, warpgroup_traits_of(traits.tiling, operands, schedule, traits.epilogue)
 
 
 def _classes(matrix: Matrix) -> Matrix:

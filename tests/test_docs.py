@@ -56,6 +56,13 @@ def test_every_picture_is_drawn(generated):
     assert all(draw().startswith("<svg ") for draw in generated["PICTURES"].values())
 
 
+@pytest.mark.parametrize("page", ["language", "layout", "schedule", "kernels"])
+def test_the_table_of_names_of_a_page_is_that_of_the_code(page):
+    """`python docs/names.py` writes them again."""
+    text = (ROOT / "docs" / "reference" / f"{page}.md").read_text()
+    assert runpy.run_path(str(ROOT / "docs" / "names.py"))["written"](text) == text
+
+
 def test_every_public_name_is_in_the_reference():
     pages = "".join(page.read_text() for page in PAGES if page.parent.name == "reference")
     names = [name for name in pd.__all__ if not re.search(rf"pd\.{name}\b", pages)]

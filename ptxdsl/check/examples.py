@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ptxdsl.emulate.report import Finding, counted
-from ptxdsl.errors import Error
+from ptxdsl.errors import Error, LaunchError
 from ptxdsl.runtime.emulation import emulate
 
 REFUSED = "refused"  # the kind of a finding for what does not get as far as the emulator
@@ -68,11 +68,16 @@ def examples_of(maker: Maker, seed: int) -> Iterator[Example]:
         yield Example.of(each, getattr(maker, "__name__", "the example"))
 
 
-def checked(kernel: Any, name: str, example: Example) -> Checked:
-    """Runs a launch on the emulator. A kernel or launch that is refused is a finding of the kind `refused`."""
+def checked(kernel: Any, name: str, example: Example, *, asked: bool = False) -> Checked:
+    """Runs a launch on the emulator. A kernel or launch that is refused is a finding of the kind `refused`.
+
+    Of a launch that was `asked` for, and stands in no function, it raises LaunchError where that does not fit.
+    """
     try:
         report = emulate(kernel, example.grid, example.block, *example.arguments, **example.keywords)
     except Error as error:
+        if asked and isinstance(error, LaunchError):
+            raise
         places = tuple(error.at.chain()) if error.at else ()
         return Checked(name, example, (Finding(REFUSED, error.message, places, help=error.help or ""),))
     return Checked(name, example, tuple(report.findings), report.instructions)

@@ -15,11 +15,13 @@ from ptxdsl import __version__, config, driver, ir
 from ptxdsl.cli import build, cached, check, debug, demo, layout, manual, process, profile, schedule
 from ptxdsl.cli.numbers import at_most, seed
 from ptxdsl.cli.output import write
+from ptxdsl.cli.parser import CommandParser
 from ptxdsl.cli.process import FAILURE, UsageError
 from ptxdsl.cli.targets import find, override
 from ptxdsl.cli.trial import Trial, default_device
 from ptxdsl.kernels.choose.gemm import choose
-from ptxdsl.kernels.product.operands import INPUTS, outputs
+from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.product.operands import FP8, INPUTS, outputs
 from ptxdsl.lower import lower
 from ptxdsl.runtime.variant import Variant
 from ptxdsl.types import TYPES
@@ -64,7 +66,7 @@ def _joined(arguments: Sequence[str]) -> list[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="ptxdsl", description="Write PTX kernels in Python.")
+    parser: argparse.ArgumentParser = CommandParser(prog="ptxdsl", description="Write PTX kernels in Python.")
     parser.add_argument("--version", action="version", version=f"ptxdsl {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_dump(commands)
@@ -116,8 +118,8 @@ def _add_run(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     for name, meaning in (("m", "rows of A"), ("n", "columns of B"), ("k", "columns of A, rows of B")):
         gemm.add_argument(f"--{name}", type=_size(f"--{name}"), default=256, help=f"{meaning} (default 256)")
-    types = tuple(map(str, INPUTS))
-    gemm.add_argument("--dtype", choices=types, default="f16", help="type of A and B (default f16)")
+    types = tuple(map(str, (*INPUTS, *FP8)))
+    gemm.add_argument("--dtype", choices=types, default="f16", help="type of A and B (default f16); e4m3, e5m2: sm_90a")
     gemm.add_argument("--out", help="type of the result (default: that of A, s32 for integers)")
     gemm.add_argument(
         "--layout",
@@ -205,18 +207,31 @@ def _run_gemm(options: argparse.Namespace) -> int:
     device = options.device or default_device()
     if device == "cuda":
         driver.require_gpu()
-    usual = choose(options.m, options.n, options.k, TYPES[options.dtype], scheduled=True)
-    chosen = override("--config", usual, options.config) if options.config else None
+    chosen = override("--config", _usual(options), options.config) if options.config else None
     known = [str(type) for type in outputs(TYPES[options.dtype])]
     out = options.out or known[0]
     if out not in known:
         raise UsageError(f"--out {out} of --dtype {options.dtype}", help=f"it is one of {', '.join(known)}")
     trial = Trial(options.m, options.n, options.k, options.dtype, out, options.layout, chosen, options.seed)
-    outcome = trial.run(device)
+    with config.using(**_target(options.dtype, device)):
+        outcome = trial.run(device)
     print(f"gemm {trial.m} x {trial.n} x {trial.k}, {trial.dtype} to {out}, {trial.layout}, on {outcome.where}")
     print(f"{outcome.speed}; {outcome.comparison}")
     print("ok" if outcome.ok else "FAILED")
     return 0 if outcome.ok else FAILURE
+
+
+def _target(dtype: str, device: str) -> dict[str, str]:
+    """What the emulator is to be, where nobody says: products of 8-bit floats take sm_90a."""
+    is_asked = config.current().arch is not None
+    return {} if is_asked or device == "cuda" or TYPES[dtype] not in FP8 else {"arch": "sm_90a"}
+
+
+def _usual(options: argparse.Namespace) -> GemmConfig:
+    """The configuration whose fields --config replaces."""
+    if TYPES[options.dtype] in FP8:
+        return GemmConfig(tile=(128, 128, 128), atom=WGMMA)
+    return choose(options.m, options.n, options.k, TYPES[options.dtype], scheduled=True)
 
 
 def _isa(options: argparse.Namespace) -> int:

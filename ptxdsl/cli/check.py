@@ -9,7 +9,7 @@ from typing import Any
 from ptxdsl import config
 from ptxdsl.check.examples import Checked, checked
 from ptxdsl.check.formats import as_github, as_json, as_sarif, as_text
-from ptxdsl.cli.launches import TARGETS, add_launch, launches
+from ptxdsl.cli.launches import TARGETS, add_launch, as_asked, has_launch, launches
 from ptxdsl.cli.output import STDOUT, write
 from ptxdsl.cli.process import FAILURE, UsageError
 from ptxdsl.cli.user_code import user_code
@@ -66,6 +66,6 @@ def _check_forms(options: argparse.Namespace) -> None:
 def _results(options: argparse.Namespace) -> Iterator[Checked]:
     for name, kernel, examples in launches(options):
         for example in examples:
-            with user_code(f"`{name}` cannot be run"):
-                result = checked(kernel, name, example)
+            with as_asked(options), user_code(f"`{name}` cannot be run"):
+                result = checked(kernel, name, example, asked=has_launch(options))
             yield result

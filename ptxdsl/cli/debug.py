@@ -12,14 +12,14 @@ from itertools import groupby
 from typing import Any
 
 from ptxdsl import config
-from ptxdsl.cli.launches import TARGETS, add_example, add_launch, one_launch
+from ptxdsl.cli.launches import TARGETS, add_example, add_launch, as_asked, one_launch
 from ptxdsl.cli.process import FAILURE, UsageError
 from ptxdsl.cli.user_code import user_code
 from ptxdsl.debug import Debugger, Stop, debug
 from ptxdsl.debug.inspection import UNWRITTEN
 from ptxdsl.emulate.report import counted, shown
 from ptxdsl.emulate.threads import ThreadName
-from ptxdsl.errors import Error
+from ptxdsl.errors import Error, meant
 
 DESCRIPTION = "Runs a launch on the emulator, and stops it where you want to look."
 AROUND = 5  # lines and instructions before and behind
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("stdin is the PTX, so that no commands come from there", help="give them by --command")
     with config.using(**({"arch": options.arch} if options.arch else {})):
         name, kernel, example = one_launch(options)
-        with user_code(f"`{name}` cannot be run"):
+        with as_asked(options), user_code(f"`{name}` cannot be run"):
             session = debug(kernel, example.grid, example.block, *example.arguments, **example.keywords)
         with session:
             terminal = DebuggerTerminal(session)
@@ -126,7 +126,10 @@ class DebuggerTerminal(cmd.Cmd):
         word, _, rest = line.strip().partition(" ")
         name = SHORT.get(word, word)
         if name not in COMMANDS:
-            raise Error(f"there is no command `{word}`", help=f"there is {', '.join(COMMANDS)}")
+            near = meant(word, COMMANDS, ELSEWHERE)
+            raise Error(
+                f"there is no command `{word}`", help=f"{f'{near} ' if near else ''}there is {', '.join(COMMANDS)}"
+            )
         return bool(COMMANDS[name](self, rest.strip()))
 
     def completenames(self, text: str, *_: Any) -> list[str]:
@@ -257,6 +260,14 @@ class DebuggerTerminal(cmd.Cmd):
 COMMANDS: dict[str, Callable[[DebuggerTerminal, str], bool | None]] = {
     name.removeprefix("do_"): function for name, function in vars(DebuggerTerminal).items() if name.startswith("do_")
 }
+ELSEWHERE = {
+    "run": "the launch has begun: `continue` goes on to the next stop;",
+    "finish": "`continue` goes on to the next stop;",
+    "info": "`registers`, `shared`, `where` and `findings` tell what there is;",
+    "x": "`memory` shows an array of the arguments;",
+    "delete": "`clear` takes breakpoints away;",
+    "display": "`print` shows a register;",
+}  # of other debuggers
 SHORT = {
     "b": "break", "c": "continue", "s": "step", "n": "next", "si": "stepi", "p": "print", "r": "registers", "w": "warp",
     "m": "memory", "bt": "backtrace", "l": "list", "q": "quit", "?": "help",

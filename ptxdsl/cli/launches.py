@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 
 import numpy as np
@@ -17,7 +18,7 @@ from ptxdsl.cli.process import UsageError
 from ptxdsl.cli.targets import find_kernel, is_ptx, kernel_in, kernels_of, load_module, read_ptx
 from ptxdsl.cli.user_code import user_code
 from ptxdsl.emulate.report import counted
-from ptxdsl.errors import Error
+from ptxdsl.errors import Error, LaunchError
 from ptxdsl.kernel import Kernel, Module, ParsedKernel
 
 TARGETS = """\
@@ -78,6 +79,17 @@ def launches(options: argparse.Namespace) -> Iterator[tuple[str, Launchable, Ite
         yield name or traced.name, traced, iter([_launch(options)])
     else:
         yield from _with_examples(source, name, options.seed)
+
+
+@contextmanager
+def as_asked(options: argparse.Namespace) -> Iterator[None]:
+    """Where the options say a launch, one that does not fit is a command that cannot be carried out."""
+    try:
+        yield
+    except LaunchError as error:
+        if not has_launch(options):
+            raise
+        raise UsageError(error.message, at=error.at, help=error.help) from error
 
 
 def one_launch(options: argparse.Namespace) -> tuple[str, Launchable, Example]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ptxdsl import config, driver
 from ptxdsl.check.examples import Example
-from ptxdsl.cli.launches import TARGETS, Launchable, add_example, add_launch, one_launch
+from ptxdsl.cli.launches import TARGETS, Launchable, add_example, add_launch, as_asked, one_launch
 from ptxdsl.cli.output import STDOUT, write
 from ptxdsl.cli.process import FAILURE, UsageError
 from ptxdsl.cli.user_code import user_code
@@ -80,7 +80,7 @@ def profiled(options: argparse.Namespace) -> KernelProfile:
     name, kernel, example = one_launch(options)
     emulator_options = {key: value for key, value in example.keywords.items() if key in OF_THE_EMULATOR}
     constants = {key: value for key, value in example.keywords.items() if key not in (*OF_THE_EMULATOR, "traffic")}
-    with user_code(f"`{name}` cannot be run"):
+    with as_asked(options), user_code(f"`{name}` cannot be run"):
         call = emulator_call(
             "ptxdsl profile", kernel, example.grid, example.block, example.arguments, traffic=True,
             constants=constants, **emulator_options,

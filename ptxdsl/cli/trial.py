@@ -27,11 +27,14 @@ from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.types import TYPES
 
-SIGNIFICANT_BITS = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
-LEAST_EXPONENT = {"f16": -14, "bf16": -126, "f32": -126, "f64": -1022}  # of normal numbers; below, steps stay the same
+SIGNIFICANT_BITS = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53, "e4m3": 4, "e5m2": 3}
+# Of normal numbers; below, steps stay the same
+LEAST_EXPONENT = {"f16": -14, "bf16": -126, "f32": -126, "f64": -1022, "e4m3": -6, "e5m2": -14}
 READ_BITS = {"f32": 10}  # of operands that are right: mma.sync rounds to 11 bits, wgmma cuts off behind them
 MMA_K = {"f64": 1}  # products that are added up before their sum is rounded
 USUAL_MMA_K = 16
+SUM_BITS = {"f64": 53, "e4m3": 14, "e5m2": 14}  # those of 8-bit floats keep 13 fraction bits on a GPU
+ML_DTYPES = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 WHOLE = ("s8", "u8")
 ROUNDS, LAUNCHES = 5, 10  # of a timing
 
@@ -111,7 +114,7 @@ class Trial:
         """Tensor cores cut each sum of some products, one after another; then the sum is rounded to `out`."""
         if self.out == "s32":
             return np.zeros_like(exact)
-        sum_bits = SIGNIFICANT_BITS["f64" if self.dtype == "f64" else "f32"]
+        sum_bits = SUM_BITS.get(self.dtype, SIGNIFICANT_BITS["f32"])
         read = 2.0 ** (1 - READ_BITS[self.dtype]) if self.dtype in READ_BITS else 0.0
         cut = -(-self.k // MMA_K.get(self.dtype, USUAL_MMA_K)) * 2.0 ** (1 - sum_bits)
         summed = (read + (0.0 if self.dtype in WHOLE else cut)) * magnitude
@@ -173,12 +176,12 @@ def _in_order(matrix: np.ndarray, letter: str) -> np.ndarray:
 
 
 def numpy_dtype(name: str) -> Any:
-    """The numpy type of a PTX type. Raises Error where bf16 needs ml_dtypes and it is not installed."""
-    if name != "bf16":
+    """The numpy type of a PTX type. Raises Error where it needs ml_dtypes and that is not installed."""
+    if name not in ML_DTYPES:
         return TYPES[name].dtype
     if importlib.util.find_spec("ml_dtypes") is None:
-        raise Error("numpy has no bf16 arrays of its own", help="pip install 'ptxdsl[dtypes]' (ml_dtypes)")
-    return np.dtype(importlib.import_module("ml_dtypes").bfloat16)
+        raise Error(f"numpy has no {name} arrays of its own", help="pip install 'ptxdsl[dtypes]' (ml_dtypes)")
+    return np.dtype(getattr(importlib.import_module("ml_dtypes"), ML_DTYPES[name]))
 
 
 def default_device() -> str:

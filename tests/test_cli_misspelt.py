@@ -1,0 +1,78 @@
+"""What the command says of options, verbs and launches that are nearly right: the last lines, and its exit status."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from ptxdsl import cli
+
+KERNEL = """\
+import ptxdsl as pd
+from ptxdsl import f32, ptr, u32
+
+@pd.kernel
+def saxpy(x: ptr[f32], y: ptr[f32], a: f32, n: u32):
+    y[pd.tid.x] = a * x[pd.tid.x] + y[pd.tid.x]
+"""
+VERBS = (
+    "break, breaks, clear, continue, step, next, stepi, quit, help, thread, print, registers, warp, shared, memory, where, "
+    "backtrace, findings, list, ptx"
+)  # fmt: skip
+LAUNCH = "--grid 1 --block 32"
+WHOLE = f"{LAUNCH} --arg f32[32] --arg f32[32] --arg 1.0 --arg 32"
+FEW = "ptxdsl: saxpy takes 4 arguments, 1 given\n  help: call it with (x: ptr[f32], y: ptr[f32], a: f32, n: u32)\n"
+REFUSED = {
+    "check --gird 8 k.py": "ptxdsl check: error: there is no option --gird; did you mean `--grid`?\n",
+    "dump k.py --annotat2=1": "ptxdsl dump: error: there is no option --annotat2; did you mean `--annotate`?\n",
+    "dump k.py more": "ptxdsl dump: error: there is nothing that takes more\n",
+    "dump k.py --stage sas": "invalid choice: 'sas' (choose from 'ir', 'ptx', 'cubin', 'sass'); did you mean `sass`?\n",
+    "run gemm --sed 3 --dtype f16 --out": "ptxdsl run gemm: error: argument --out: expected one argument\n",
+    "run gemm --sede 3": "ptxdsl run gemm: error: there is no option --sede; did you mean `--seed`?\n",
+    "chek k.py": "'isa', 'demo'); did you mean `check`?\n",
+    f"check k.py {LAUNCH} --arg f32[32]": FEW,
+    f"debug k.py {LAUNCH} --arg f32[32]": FEW,
+    f"profile k.py {LAUNCH} --arg f32[32]": FEW,
+    f"debug k.py {WHOLE} -c brek": (
+        f"ptxdsl: there is no command `brek`\n  help: did you mean `break`? there is {VERBS}\n"
+    ),
+    f"debug k.py {WHOLE} -c run": (
+        "ptxdsl: there is no command `run`\n  help: the launch has begun: `continue` goes on to the next stop; "
+        f"there is {VERBS}\n"
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "k.py").write_text(KERNEL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PTXDSL_ARCH", raising=False)
+
+
+def status(words):
+    try:
+        return cli.main(words.split())
+    except SystemExit as ended:  # as argparse ends
+        return ended.code
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_is_nearly_right_says_what_was_meant(words, folder, capsys):
+    assert status(words) == 2
+    assert capsys.readouterr().err.endswith(REFUSED[words])
+
+
+def test_a_launch_of_an_example_that_does_not_fit_is_a_finding(folder, capsys, tmp_path):
+    example = "import numpy as np\ndef example_saxpy(rng):\n    return 1, 32, np.zeros(32, np.float32)\n"
+    (tmp_path / "k.py").write_text(KERNEL + example)
+    assert status("check k.py") == 1
+    assert "refused: saxpy takes 4 arguments, 1 given\n" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ml_dtypes") is None, reason="needs ml_dtypes")
+@pytest.mark.parametrize("words", ["--dtype e4m3", "--dtype e5m2 --out e5m2 --config tile=64,64,128"])
+def test_products_of_8_bit_floats_run_on_the_emulator(words, folder, capsys):
+    assert status(f"run gemm --m 64 --n 64 --k 128 --device emulator {words}") == 0
+    assert capsys.readouterr().out.endswith("ok\n")

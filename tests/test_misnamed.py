@@ -19,11 +19,15 @@ from ptxdsl.schedule import PersistentScheduler
 from tests.tracing import source_kernel
 
 A = np.zeros((4, 4), np.float16)
-GEMM = "it takes a, b, c, out, alpha, beta, config, schedule, split_k, reduction, epilogue and operands"
-CONV = "it takes x, w, pad, stride, dilation, out, config, epilogue, operands, schedule, split_k and reduction"
-CONFIG = "it takes tile, warp, stages, schedule, split_k, reduction, atom, swap_ab, pingpong and epilogue"
-KERNEL = "it takes function, reqntid, max_threads, min_blocks, cluster and arch"
-RING = "it takes stages, stage_bytes, producers, consumers, each and cluster"
+
+
+def takes(function):
+    """The end of a message: the names of what a function takes."""
+    *names, last = (name for name in inspect.signature(function).parameters if name != "self")
+    return f"it takes {', '.join(names)} and {last}"
+
+
+GEMM, CONV, CONFIG, KERNEL, RING = map(takes, (gemm, conv2d, GemmConfig, pd.kernel, pd.Ring))
 CALLS = {
     "misspelt": (lambda: gemm(A, A, epilog=abs), f"gemm takes no `epilog`; {GEMM}", "did you mean `epilogue`?"),
     "a bias": (

@@ -126,7 +126,7 @@ def tiles(layer: Layer, element_bytes: int) -> Iterator[tuple[str, GemmConfig]]:
         if shape.n <= max(layer.filters, 64) and (is_matrix or not shape.streamed):
             m, n, swap_ab, pingpong, resident, _ = shape
             tile, how = (m, n, LINE_BYTES // element_bytes), {"swap_ab": swap_ab, "pingpong": pingpong}
-            stages = stages_of(tile, Operands(), resident=resident, schedule=shape.schedule, **how)
+            stages = stages_of(tile, Operands(out_boxes=True), resident=resident, schedule=shape.schedule, **how)
             config = GemmConfig(tile, stages=stages, schedule=shape.schedule, atom="wgmma", **how)
             words = {", swapped": swap_ab, ", in turns": pingpong, ", streamed": shape.streamed}
             yield f"{m}x{n}/{stages}{''.join(word for word, is_so in words.items() if is_so)}", config

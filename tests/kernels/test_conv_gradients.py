@@ -138,9 +138,14 @@ def test_gradients_of_images(name, case, rng):
 
 
 @every_machine
-@pytest.mark.parametrize("config", [tiles(128, 96), tiles(128, 64, swap_ab=True)], ids=["whole", "swapped"])
-def test_tiles_of_gradients_of_images(name, config, rng):
-    check_of_images(machine(name), rng, (2, 7, 8, 104), 80, (3, 3), pad=1, config=config)
+@pytest.mark.parametrize("window", [(3, 3), (1, 1)])
+@pytest.mark.parametrize(
+    "config",
+    [tiles(128, 96), tiles(96, 64, swap_ab=True), tiles(48, 128, swap_ab=True, pingpong=True)],
+    ids=["whole", "swapped", "in turns"],
+)
+def test_tiles_of_gradients_of_images(name, config, window, rng):
+    check_of_images(machine(name), rng, (2, 7, 8, 104), 80, window, pad=window[0] // 2, config=config)
 
 
 def test_few_tiles_are_shared_by_all_multiprocessors():

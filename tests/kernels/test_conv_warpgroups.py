@@ -17,7 +17,7 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, conv2d, conv2d_kernel, warpgroup_conv2d_kernel
 from ptxdsl.kernels.epilogue import add_relu, per_column, relu
 from ptxdsl.kernels.gemm import warpgroup_gemm_kernel
-from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.operands import Extra, Operands
 from ptxdsl.kernels.reorder.packed import packing_kernel
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -255,14 +255,32 @@ def test_windows_of_one_pixel_are_a_product(rng):
 @pytest.mark.parametrize("tile", [(128, 256), (128, 192), (64, 256)], ids=str)
 @pytest.mark.parametrize(("output", "boxes"), [(f16, True), (f32, False)], ids=str)
 def test_kernels_spill_nothing(tile, output, boxes):
-    operands = Operands(output=output, out_boxes=boxes)
-    traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3), operands, Strips())
+    check_no_spill(WarpgroupTraits(WarpgroupTiling((*tile, 64), 3), Operands(output=output, out_boxes=boxes), Strips()))
+
+
+@pytest.mark.parametrize("tile", [(192, 128), (256, 64)], ids=str)
+def test_kernels_in_turns_with_a_bias_spill_nothing(tile):
+    operands = Operands(out_boxes=True, extras=(Extra(f32, "n"),))
+    tiling = WarpgroupTiling((*tile, 64), 3, swap_ab=True, pingpong=True)
+    check_no_spill(WarpgroupTraits(tiling, operands, Strips(), add_relu))
+
+
+def check_no_spill(traits):
     try:
         resources = warpgroup_conv2d_kernel.resources(ARCH, traits=traits)
     except pd.AssembleError as refusal:
         assert "(C7504)" in refusal.message
         pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
     assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+
+
+TILES = {
+    "3x3, few filters": ((128, 56, 56, 64), (64, 3, 3), {"pad": 1}, (256, 64), True, True),
+    "3x3, of which tiles fill one round": ((128, 7, 7, 512), (512, 3, 3), {"pad": 1}, (192, 128), True, False),
+    "1x1, of which lower tiles do": ((32, 14, 14, 1024), (256, 1, 1), {}, (96, 128), True, False),
+    "1x1, in several rounds": ((128, 7, 7, 512), (2048, 1, 1), {}, (192, 128), True, True),
+    "1x1, many filters": ((32, 56, 56, 64), (256, 1, 1), {}, (128, 256), False, False),
+}
 
 
 def test_the_copying_thread_divides_by_tiles_not_by_lines():
@@ -295,9 +313,11 @@ class TestChoice:
         plan = chosen((batch, 28, 28, 128), (128, 3, 3), pad=1)
         assert plan.kernel is warpgroup_conv2d_kernel and not plan.before
 
-    def test_few_filters_are_rows_of_wgmma(self):
-        tiling = chosen((128, 56, 56, 64), (64, 3, 3), pad=1).constants["traits"].tiling
-        assert tiling.swap_ab and tiling.tile == (256, 64, 64)
+    @pytest.mark.parametrize("layer", TILES)
+    def test_tiles_that_were_best_on_a_gpu(self, layer):
+        image, filters, moves, *expected = TILES[layer]
+        tiling = chosen(image, filters, **moves).constants["traits"].tiling
+        assert [tiling.tile[:2], tiling.swap_ab, tiling.pingpong] == expected
 
     def test_warpgroups_take_turns_at_several_tiles_of_a_block(self):
         assert chosen((128, 28, 28, 128), (128, 3, 3), pad=1).constants["traits"].tiling.pingpong

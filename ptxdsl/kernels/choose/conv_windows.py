@@ -7,13 +7,14 @@ What blocks take for an iteration and for a tile was measured with convolutions 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.warpgroups import ProductFacts, stages_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
-from ptxdsl.kernels.sm90.tiling import TURNED
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, TURNED
 from ptxdsl.kernels.tiles.choice import tile_schedule
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
@@ -39,6 +40,11 @@ class WindowTile(NamedTuple):
     def needs_boxes(self) -> bool:
         """Whether the output has to be stored so: wgmma waits for sums that are swapped or taken in turns else."""
         return self.swap_ab or self.pingpong or self.streamed
+
+    @property
+    def is_of_one(self) -> bool:
+        """Whether a single warpgroup of a block multiplies."""
+        return not self.pingpong and (self.n if self.swap_ab else self.m) == GROUP_ROWS
 
     @property
     def schedule(self) -> TileSchedule:
@@ -68,12 +74,17 @@ COSTS = {
     WindowTile(128, 64): TileCost(0.245, 0.45),
     WindowTile(128, 64, resident=2): TileCost(0.27, 0.3),
     WindowTile(256, 128, swap_ab=True): TileCost(0.57, 2.0),
+    WindowTile(192, 128, swap_ab=True): TileCost(0.465, 1.3),
+    WindowTile(192, 128, swap_ab=True, pingpong=True): TileCost(0.47, 0.5, 3.35, bursts=0.03),
+    WindowTile(96, 128, swap_ab=True): TileCost(0.233, 0.95),
     WindowTile(256, 64, swap_ab=True): TileCost(0.32, 2.3),
+    WindowTile(256, 64, swap_ab=True, pingpong=True): TileCost(0.42, 0.6),
 }
 """Products of 64 rows and 256 columns wait less for shared memory: an iteration takes as long as it takes to write the
 copies there and to read them for wgmma, at 128 bytes a clock. In turns the sums of one tile are stored while the next
 one is multiplied, where that takes long enough."""
 CACHE = 50e6  # bytes of the L2 cache
+BESIDE = 2.8e-5  # microseconds in which a lone warpgroup, whose time no other one fills, adds operands to an element
 BY_WARPS = 7e-5  # microseconds in which a block stores an element where that is not in boxes
 SLOW_LINE = 0.0068  # microseconds in which a multiprocessor gets a line of a box that reaches over the last channel
 PACKING = 3e6  # bytes of a microsecond
@@ -85,6 +96,7 @@ WIDEST_SPLIT, WIDEST_INTEGERS = 128, 64  # columns of a tile that blocks share, 
 LEAST_ITERATIONS, LEAST_STAGES = 4, 3
 PERSISTENT, IN_COLUMNS = Strips(), IdentityThreadblockSwizzle(1)
 STREAMED = ClusterStrips((1, 2), streamed=True)
+TURNED_PRODUCTS = WindowTile(192, 128, swap_ab=True, pingpong=True), WindowTile(96, 128, swap_ab=True)
 
 
 class WindowFacts(NamedTuple):
@@ -123,6 +135,8 @@ def _options(facts: WindowFacts, multiprocessors: int) -> Iterator[tuple[float, 
     for shape, cost in COSTS.items():
         if not facts.in_boxes:
             cost = cost._replace(tile=cost.tile + BY_WARPS * shape.m * shape.n)
+        elif facts.product.operands.extras and shape.is_of_one:
+            cost = cost._replace(tile=cost.tile + BESIDE * shape.m * shape.n)
         if _is_for(shape, facts, multiprocessors):
             yield from ((t, cost.bursts, c) for t, c in _whole(shape, cost, facts.product, multiprocessors))
         if shape == WindowTile(shape.m, shape.n):
@@ -131,15 +145,17 @@ def _options(facts: WindowFacts, multiprocessors: int) -> Iterator[tuple[float, 
 
 def _is_for(shape: WindowTile, facts: WindowFacts, multiprocessors: int) -> bool:
     """Whether there is a kernel, and it was measured in such a case: turns and clusters for several tiles of a block,
-    of types of 16 bits, clusters for all columns of a product, rows of wgmma for filters of windows, two blocks for few
-    filters. Lines of B are whole where they do not lie along K."""
+    of types of 16 bits, clusters for all columns of a product, swapped tiles of products for many filters and several
+    tiles of pixels, two blocks for few filters. Lines of B are whole where they do not lie along K."""
     product, line = facts.product, LINE_BYTES // facts.product.operands.inputs.bytes
     if (shape.needs_boxes and not facts.in_boxes) or (product.operands.b_major == "mn" and shape.n % line):
+        return False
+    if shape.swap_ab and facts.is_product and (shape not in TURNED_PRODUCTS or product.m <= shape.m):
         return False
     if shape.streamed or shape.pingpong:
         has_columns = not shape.streamed or (facts.is_product and shape.n < product.n <= 2 * shape.n)
         return has_columns and product.operands.inputs in TURNED and _count(shape, product) > multiprocessors
-    return not (shape.swap_ab and facts.is_product) and (shape.resident == 1 or product.n <= shape.n)
+    return shape.resident == 1 or product.n <= shape.n
 
 
 def _count(shape: WindowTile, facts: ProductFacts) -> int:
@@ -156,7 +172,8 @@ def _whole(
 ) -> Iterator[tuple[float, GemmConfig]]:
     """Of blocks that compute tile after tile."""
     tile, swap_ab, pingpong = _tile(shape, facts), shape.swap_ab, shape.pingpong
-    stages = stages_of(tile, facts.operands, swap_ab, shape.resident, shape.schedule, pingpong)
+    operands = replace(facts.operands, out_boxes=swap_ab)
+    stages = stages_of(tile, operands, swap_ab, shape.resident, shape.schedule, pingpong)
     if stages >= LEAST_STAGES:
         rounds, iterations = ceil_div(_count(shape, facts), multiprocessors), ceil_div(facts.k, tile[2])
         yield (

@@ -177,7 +177,7 @@ def _beside_ring(
     """The bytes of shared memory that a block takes beside its ring; None where a ring of two stages does not fit."""
     is_whole = not swap_ab and schedule.has_whole_tiles
     may_be_boxed = is_whole and operands.output.bits == 16 and not any(extra.is_matrix for extra in operands.extras)
-    ways = (False, True) if may_be_boxed else (False,)
+    ways = (False, True) if may_be_boxed else (swap_ab and operands.out_boxes,)
     tiling = WarpgroupTiling(tile, 2, swap_ab, pingpong)
     known = [WarpgroupTraits(tiling, replace(operands, out_boxes=in_boxes), schedule) for in_boxes in ways]
     if not all(traits.fits(ARCH) for traits in known):

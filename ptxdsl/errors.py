@@ -260,12 +260,12 @@ def caller() -> Location | None:
     return None
 
 
-def raised_at(error: BaseException, place: Location | None = None) -> Location | None:
-    """Where user code raised an exception, as called by user code, and this from `place`."""
+def raised_at(error: BaseException, location: Location | None = None) -> Location | None:
+    """Where user code raised an exception, as called by user code, and this from `location`."""
     for frame, _ in walk_tb(error.__traceback__):
         if not frame.f_code.co_filename.startswith(_LIBRARY):
-            place = replace(_location(frame.f_code, frame.f_lasti), inlined_at=place)
-    return place
+            location = replace(_location(frame.f_code, frame.f_lasti), inlined_at=location)
+    return location
 
 
 def recursion(error: RecursionError) -> Location | None:
@@ -431,8 +431,8 @@ def _multiplies(instruction: dis.Instruction) -> bool:
 
 
 def _begins(instruction: dis.Instruction) -> tuple[int | None, int | None]:
-    place = instruction.positions
-    return (place.lineno, place.col_offset) if place else (None, None)
+    span = instruction.positions
+    return (span.lineno, span.col_offset) if span else (None, None)
 
 
 # By the identity of code, since equal code may stand in two files; the list keeps it alive.

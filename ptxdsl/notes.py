@@ -35,9 +35,9 @@ class SharedArray:
         indices = np.indices(extents) if len(extents) > 1 else [np.arange(extents[0])]
         return np.broadcast_to(np.asarray(self.layout(*indices)), extents)
 
-    def at(self, place: int) -> str:
+    def at(self, offset: int) -> str:
         """The element that has a byte of its variable, as Python indexes it: 'tile[1, 5]'; empty if none has it."""
-        number, extra = divmod(place - self.offset, max(1, self.element.bytes))
+        number, extra = divmod(offset - self.offset, max(1, self.element.bytes))
         if self.layout is None:
             index: list[int] = [number]
         else:
@@ -61,15 +61,17 @@ class RingNote:
     stage_bytes: int | None
     fillers: int
     readers: int
-    made: Location
+    location: Location
 
     @property
     def words(self) -> str:
-        return f"`{self.name}`" if self.name else f"the ring of line {self.made.line}"
+        return f"`{self.name}`" if self.name else f"the ring of line {self.location.line}"
 
     @property
     def made_at(self) -> str:
-        return f"`{self.name}` (line {self.made.line})" if self.name else f"the ring made at line {self.made.line}"
+        return (
+            f"`{self.name}` (line {self.location.line})" if self.name else f"the ring made at line {self.location.line}"
+        )
 
     @property
     def called(self) -> str:
@@ -106,16 +108,16 @@ class KernelNotes:
     rings: tuple[RingNote, ...] = ()
     roles: tuple[RoleNote, ...] = ()
 
-    def element(self, variable: str, place: int) -> str:
+    def element(self, variable: str, offset: int) -> str:
         """The element of an array that has a byte of a variable; empty if none has it."""
         behind = sorted((a for a in self.arrays if a.variable == variable), key=lambda a: a.offset, reverse=True)
-        return next((text for a in behind if a.offset <= place and (text := a.at(place))), "")
+        return next((text for a in behind if a.offset <= offset and (text := a.at(offset))), "")
 
-    def stage(self, variable: str, place: int) -> tuple[RingNote, int, bool] | None:
+    def stage(self, variable: str, offset: int) -> tuple[RingNote, int, bool] | None:
         """The ring whose mbarrier is at a byte of a variable, the stage, and whether it tells that this is full."""
         for ring in self.rings:
             if ring.variable == variable:
-                number = place // 8
+                number = offset // 8
                 return ring, number % ring.stages, number < ring.stages
         return None
 

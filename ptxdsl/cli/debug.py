@@ -149,10 +149,10 @@ class DebuggerTerminal(cmd.Cmd):
             print(f"{counted(report.instructions, 'thread instruction')}, {counted(len(report.findings), 'finding')}")
 
     def do_break(self, text: str) -> None:
-        place, _, thread = text.partition(" thread ")
+        position, _, thread = text.partition(" thread ")
         if not text:
             raise Error("break takes a line", help="such as 12, or file.py:12")
-        print(self.session.stop_at(place, _thread(thread) if thread else None))
+        print(self.session.stop_at(position, _thread(thread) if thread else None))
 
     def do_breaks(self, text: str) -> None:
         print("\n".join(map(str, self.session.breaks)) or "no breakpoints")
@@ -251,8 +251,8 @@ class DebuggerTerminal(cmd.Cmd):
             raise Error(f"{self.session.focus} does not run")
         first = max(0, standing.pc - AROUND)
         steps = list(enumerate(standing.frame.code.steps[first : standing.pc + AROUND + 1], first))
-        for place, group in groupby(steps, key=lambda numbered: str(numbered[1].location or "")):
-            print(f"{place}:")
+        for position, group in groupby(steps, key=lambda numbered: str(numbered[1].location or "")):
+            print(f"{position}:")
             for pc, step in group:
                 print(f"{'->' if pc == standing.pc else '  '}   {step.instruction}")
 

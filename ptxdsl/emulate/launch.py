@@ -171,7 +171,7 @@ class _Emulation:
         return machine.report
 
     def _named(self, variable: str) -> Callable[[int], str]:
-        return lambda place: self.notes().element(variable, place)
+        return lambda offset: self.notes().element(variable, offset)
 
     def enter(self, stream: Stream | None, dependent: bool) -> GridBeside | None:
         """The grid before, if this one may run beside it."""

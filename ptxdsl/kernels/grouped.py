@@ -135,8 +135,8 @@ class RoundsVisitor(TableVisitor):
 
     def __init__(self, p: Any, entries: PointerValue, block: Scalar, traits: Traits) -> None:
         self.block, blocks = block, pd.nctaid.x
-        rounds, mine = ((left + (blocks - 1)) // blocks for left in (p.total, p.total - block))
-        super().__init__(entries + (block * rounds).to(s64) * ENTRY, mine, ENTRY, traits.threads)
+        rounds, count = ((left + (blocks - 1)) // blocks for left in (p.total, p.total - block))
+        super().__init__(entries + (block * rounds).to(s64) * ENTRY, count, ENTRY, traits.threads)
 
     def work(self) -> Sequence[Scalar]:
         problem, start = super().work()

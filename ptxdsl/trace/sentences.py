@@ -113,7 +113,7 @@ def _leaving(node: ast.AST, in_loop: bool = False) -> Iterator[ast.stmt]:
 
 
 _UNKNOWN = "which is not known while tracing"
-_ASKS = "{what} asks whether `{name}` is true, " + _UNKNOWN
+_ASKS = "{asker} asks whether `{name}` is true, " + _UNKNOWN
 
 # By what asked: the message, and what to write instead.
 _TRUTH: dict[str, tuple[str, str]] = {
@@ -151,7 +151,7 @@ def truth(location: Location, name: str) -> tuple[str, str]:
     message, help = _TRUTH[kind]
     asker = f"a {kind}" if " " in kind or kind == "comprehension" else f"`{kind}`"
     source = location.text[slice(*location.columns)]
-    return message.format(what=asker, name=name, source=source), help.format(name=name)
+    return message.format(asker=asker, name=name, source=source), help.format(name=name)
 
 
 def _asker(parent: ast.AST, node: ast.AST) -> str | None:

@@ -287,8 +287,8 @@ class BulkCopies(Observer):
         )
         help = "mbarrier.arrive.expect_tx, once a phase, with the bytes of all copies that complete at the mbarrier"
         holder = self.memory.spaces["shared"].table.before(int(load.mbarrier[which][0]) % self.stride)
-        place = int(load.mbarrier[which][0]) % self.stride
-        stage = x.notes.stage(holder.name, place - holder.start) if holder else None
+        position = int(load.mbarrier[which][0]) % self.stride
+        stage = x.notes.stage(holder.name, position - holder.start) if holder else None
         if stage is not None:
             called = stage[0].called
             help = (

@@ -82,8 +82,8 @@ class PixelCopies(TileCopies):
         g, begin = self.geometry, k[0] + self.k
         self.rows.find(matrix.pointer, mn[0], self.threads)
         self.k_left.set((k[1] - begin).to(s32))
-        place, channel = begin // g.channels, begin % g.channels
-        line, column = place // g.window_width * g.dilation_h, place % g.window_width * g.dilation_w
+        position, channel = begin // g.channels, begin % g.channels
+        line, column = position // g.window_width * g.dilation_h, position % g.window_width * g.dilation_w
         at = line.to(s64) * g.line + column.to(s64) * g.pixel + channel.to(s64)
         self.channel.set(channel)
         self.column.set(column)

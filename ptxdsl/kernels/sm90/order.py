@@ -29,12 +29,12 @@ class OrderedBarrier:
 
     def __init__(self, first: int, consumer: pd.warpgroup) -> None:
         """`first` is the barrier of the first warpgroup; the next one is of the second."""
-        self.mine = first + consumer.index
-        self.others = 2 * first + 1 - self.mine
+        self.number = first + consumer.index
+        self.others = 2 * first + 1 - self.number
 
     def wait(self) -> None:
         """Until the other warpgroup has passed the turn on."""
-        pd.ptx.bar.sync(self.mine, MOST_CONSUMERS * WARPGROUP)
+        pd.ptx.bar.sync(self.number, MOST_CONSUMERS * WARPGROUP)
 
     def pass_on(self) -> None:
         """Gives the turn to the other warpgroup."""

@@ -105,7 +105,7 @@ class WindowCopies(TensorCopies):
         self.last = [pd.var(u32, 0)] if is_turned else []  # the place of the window at which such a product begins
         self.geometry = geometry
         self.image, self.line, self.column = (pd.var(s32, 0) for _ in range(3))
-        self.place, self.channel, self.down, self.right = (pd.var(u32, 0) for _ in range(4))
+        self.position, self.channel, self.down, self.right = (pd.var(u32, 0) for _ in range(4))
 
     def seek(self, work: Work) -> None:
         """Goes to where the window of a tile's first output pixel begins, and to the place of the window and the
@@ -119,9 +119,9 @@ class WindowCopies(TensorCopies):
         begin, lines = pd.cast(work.begin, u32), (g.channels + (self.depth - 1)) // self.depth
         for last in self.last:
             last.set((g.k // self.depth) // lines - 1)
-        place, line = divmod_of(begin, lines)
-        down, right = divmod_of(place * g.dilation_w, g.turn)
-        self.place.set(place)
+        position, line = divmod_of(begin, lines)
+        down, right = divmod_of(position * g.dilation_w, g.turn)
+        self.position.set(position)
         self.channel.set(line * self.depth)
         self.down.set(down * g.dilation_h)
         self.right.set(right)
@@ -135,9 +135,9 @@ class WindowCopies(TensorCopies):
         for last in self.last:
             for column in self.columns:
                 b = self.memory.b + behind + column * self.depth
-                product.b.load(b, (self.channel, last - self.place, work.first[1] + column), slot.full)
+                product.b.load(b, (self.channel, last - self.position, work.first[1] + column), slot.full)
         if not self.last:
-            product.b.load(self.memory.b + behind, (work.first[1], self.place, self.channel), slot.full)
+            product.b.load(self.memory.b + behind, (work.first[1], self.position, self.channel), slot.full)
         self._advance()
 
     def _advance(self) -> None:
@@ -146,7 +146,7 @@ class WindowCopies(TensorCopies):
         self.channel += self.depth
         with pd.if_(self.channel >= g.channels):
             self.channel.set(0)
-            self.place += 1
+            self.position += 1
             self.right += g.dilation_w
             with pd.if_(self.right >= g.turn):
                 self.right.set(0)
@@ -173,8 +173,8 @@ class FilterGradientCopies(TensorCopies):
         """Works out where in the window, and at which channel, each line of a tile is."""
         g, first = self.geometry, pd.cast(work.first[1], u32)
         for number, (down, right, channel) in enumerate(self.lines):
-            place, begin = divmod_of(first + number * self.line, g.channels)
-            row, column = divmod_of(place * g.dilation_w, g.turn)
+            position, begin = divmod_of(first + number * self.line, g.channels)
+            row, column = divmod_of(position * g.dilation_w, g.turn)
             down.set(row * g.dilation_h)
             right.set(column)
             channel.set(begin)

@@ -257,14 +257,14 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
 def _between_roles(conflict: Conflict, between: str) -> str:
     """What orders accesses by roles, whose threads meet at no barrier of the block; empty for others."""
     access, earlier, notes = conflict.access, conflict.earlier, conflict.access.by.notes
-    place, earlier_place = access.by.origin.location, earlier.origin.location
-    role = notes.role(int(conflict.residents.warp[conflict.lane]), place)
-    earlier_role = notes.role(conflict.warp % conflict.residents.warps, earlier_place)
+    location, earlier_location = access.by.origin.location, earlier.origin.location
+    role = notes.role(int(conflict.residents.warp[conflict.lane]), location)
+    earlier_role = notes.role(conflict.warp % conflict.residents.warps, earlier_location)
     if role is None or earlier_role is None:
         return ""
     if role.warps == earlier_role.warps:
         return f"the role's own barrier {between}: `with {role.words} as role:` has `role.barrier()`"
-    first, second = _line(earlier_place), _line(place)
+    first, second = _line(earlier_location), _line(location)
     why = f"{earlier_role.words} and {role.words} meet at no `bar.sync`"
     ring = notes.rings[0].called if len(notes.rings) == 1 else "ring"
     if notes.rings and earlier.kind == READS:

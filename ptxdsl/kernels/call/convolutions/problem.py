@@ -218,13 +218,13 @@ def rows_of_filters(operand: ArrayArgument) -> Matrix:
     )
 
 
-def rows_of_pixels(name: str, owner: object, shape: tuple[int, ...], what: str, types: Sequence[Type]) -> Matrix:
+def rows_of_pixels(name: str, owner: object, shape: tuple[int, ...], wanted: str, types: Sequence[Type]) -> Matrix:
     """An output, or what lies as one: pixels one behind the other at one distance, channels side by side."""
     dimensions, help = "an output has four dimensions, (N, P, Q, K)", f"pass `{name}` of the shape {shape}"
     operand = array_argument(name, owner, 4, dimensions, help, describe_types(types))
     if operand.array.shape != shape:
         raise LaunchError(
-            f"`{name}` has the shape {operand.array.shape}; {what} {shape}", help=f"pass `{name}` of that shape"
+            f"`{name}` has the shape {operand.array.shape}; {wanted} {shape}", help=f"pass `{name}` of that shape"
         )
     (n, p, q, k), strides = shape, operand.array.strides
     apart = _common_stride((q, p, n), strides[2::-1], k)

@@ -261,8 +261,8 @@ def vector_operand(
     differs = along == "n" and groups is not None
     help = f"pass {length} values without gaps, one for each {line} of the {whose}"
     help, dimensions = (f"{help}, or ({groups}, {length})", (1, 2)) if differs else (help, (1,))
-    what = f"per_{line} takes one dimension{', or two of (groups, N)' * differs}"
-    argument = array_argument(name, operand.array, dimensions, what, help, describe_types(types_read(out.type)))
+    rule = f"per_{line} takes one dimension{', or two of (groups, N)' * differs}"
+    argument = array_argument(name, operand.array, dimensions, rule, help, describe_types(types_read(out.type)))
     (*count, extent), (*apart, stride) = argument.array.shape, argument.array.strides
     if extent != length:
         raise LaunchError(f"`{name}` has {extent} values; the {whose} has {length} {line}s", help=help)

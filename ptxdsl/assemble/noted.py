@@ -9,13 +9,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+from collections.abc import Iterator
 from functools import cache as once
-from glob import escape, glob
 from pathlib import Path
 
 from ptxdsl.assemble import assemblers, cache
 
 _FORMAT = "assembler 1"  # of a note; part of its name
+_LIBRARY = "libnvJitLink.so."
 
 
 def version(folder: Path | None, name: str | None, whole_program: bool) -> str | None:
@@ -52,8 +53,16 @@ def library() -> str | None:
     """The library that a wheel has brought; None where there is none, or several."""
     namespace = importlib.util.find_spec("nvidia")
     folders = namespace.submodule_search_locations if namespace else None
-    paths = [path for folder in folders or () for path in glob(f"{escape(folder)}/*/lib/libnvJitLink.so.*")]
+    paths = [path for folder in folders or () for path in _libraries(folder)]
     return paths[0] if len(paths) == 1 else None
+
+
+def _libraries(folder: str) -> Iterator[str]:
+    """Those of wheels in a folder `nvidia`: in its `nvjitlink`, or beside all else of a release, in `cu13`."""
+    for name in os.listdir(folder):
+        inside = f"{folder}/{name}/lib"
+        if (name == "nvjitlink" or (name.startswith("cu") and name[2:].isdecimal())) and os.path.isdir(inside):
+            yield from (f"{inside}/{file}" for file in os.listdir(inside) if file.startswith(_LIBRARY))
 
 
 def _name() -> str | None:

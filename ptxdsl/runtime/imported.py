@@ -28,13 +28,17 @@ class Watched(ModuleType):
     """A package whose modules are noted when they have been imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        self.note(name, value)
+        is_module = self.note(name, value)
         super().__setattr__(name, value)
+        if is_module and self.__name__ in _noted:
+            _noted[self.__name__][1][0][1].setdefault(name, value)
 
-    def note(self, name: str, value: object) -> None:
-        """Notes what is set as an attribute, if it is the module of that name."""
+    def note(self, name: str, value: object) -> bool:
+        """Notes what is set as an attribute, if it is the module of that name. Says whether it is."""
         if isinstance(value, ModuleType) and value.__name__ == f"{self.__name__}.{name}":
             _note(value)
+            return True
+        return False
 
 
 def watch(package: ModuleType, kind: type[Watched]) -> None:
@@ -71,6 +75,11 @@ def _spaces_of(module: ModuleType) -> list[Mapping[Any, object]]:
             elif type(value) is dict and isinstance(name, str) and name.isupper():
                 spaces.append(value)
     return spaces
+
+
+def noted() -> list[str]:
+    """The names of the modules that were imported."""
+    return list(_noted)
 
 
 def are_unchanged(names: Iterable[str]) -> bool:

@@ -64,8 +64,7 @@ class KeptTrace:
 
 def _tracing_modules() -> list[str]:
     """The names of the loaded modules that a trace may read."""
-    ours = [name for name in list(sys.modules) if name.startswith("ptxdsl.")]  # of thousands
-    return [name for name in ours if name.startswith(_TRACING) and not name.startswith(_BESIDE)]
+    return [name for name in imported.noted() if name.startswith(_TRACING) and not name.startswith(_BESIDE)]
 
 
 def _is_unchanged() -> bool:

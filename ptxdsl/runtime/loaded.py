@@ -100,7 +100,7 @@ class Loaded:
         self._static_bytes = resources.shared_bytes if resources else self._attribute("SHARED_SIZE_BYTES")
         self._dynamic_bytes = _DEFAULT_DYNAMIC_BYTES - self._static_bytes
         layout, offsets = signature.slots()
-        self._slots = _Slots(layout.size, offsets)
+        self._slots, self._slot_layout = _Slots(layout.size, offsets), (layout.size, offsets)
         self._pack_into = layout.pack_into
         self._config = lru_cache(maxsize=1024)(self._make_config)
         self._launch = driver.cuda.cuLaunchKernelEx
@@ -137,6 +137,10 @@ class Loaded:
             "function": self._function,
             "again": self._again,
         }
+
+    def slots_of_one(self) -> _Slots:
+        """Memory for the parameters of launches of one kind."""
+        return _Slots(*self._slot_layout)
 
     def occupancy(self, shape: Shape) -> int:
         self._allow(shape)
@@ -222,8 +226,8 @@ class Prepared:
     def parts(self) -> dict[str, Any]:
         scope = self._loaded.scope(None, None)
         config_of = lru_cache(maxsize=64)(partial(scope["configs"], self._shape))
-        names = "slots", "pack_into", "run", "function", "again"
-        return {"config_of": config_of} | {name: scope[name] for name in names}
+        names = "pack_into", "run", "function", "again"
+        return {"config_of": config_of, "slots": self._loaded.slots_of_one()} | {name: scope[name] for name in names}
 
 
 def _launch_attributes(shape: Shape) -> list[Any]:
@@ -248,13 +252,15 @@ def _launch_attributes(shape: Shape) -> list[Any]:
 
 
 class _Slots(threading.local):
-    """Memory from which the driver reads the parameters; each thread has its own, since a launch lets go of the GIL."""
+    """Memory from which the driver reads the parameters; each thread has its own, since a launch lets go of the GIL.
+    `kept` is the same with a list, in which its user notes what the parameters are."""
 
     def __init__(self, size: int, offsets: Sequence[int]) -> None:
         buffer = ctypes.create_string_buffer(max(size, 1))
         start = ctypes.addressof(buffer)
         self._pointers = (ctypes.c_void_p * max(len(offsets), 1))(*(start + offset for offset in offsets))
         self.memory = buffer, ctypes.addressof(self._pointers)
+        self.kept: tuple[Any, int, list[Any]] = *self.memory, [None, None]
 
 
 def runs_on(arch: str, capability: tuple[int, int]) -> bool:

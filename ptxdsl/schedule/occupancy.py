@@ -5,7 +5,7 @@ Source: CUDA C++ Programming Guide, "Compute Capabilities".
 
 from __future__ import annotations
 
-import re
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -49,13 +49,15 @@ def blocks_per_multiprocessor(threads: int, registers: int, shared_bytes: int = 
     return min(limits.blocks, resident_warps // warps, limits.shared_bytes // shared)
 
 
+@cache
 def limits_of(arch: str) -> Limits:
     """Of a multiprocessor of a target. Raises ScheduleError for one that is not known."""
-    match = re.fullmatch(r"sm_(\d+)[af]?", arch)
-    if not match or int(match[1]) not in LIMITS:
+    number = arch.removeprefix("sm_")
+    number = number[:-1] if number.endswith(("a", "f")) else number
+    if not arch.startswith("sm_") or not number.isdecimal() or int(number) not in LIMITS:
         known = ", ".join(f"sm_{number}" for number in LIMITS)
         raise ScheduleError(f"the limits of {arch} are not known here", help=f"take one of {known}, or ask the driver")
-    return LIMITS[int(match[1])]
+    return LIMITS[int(number)]
 
 
 def sufficient_blocks(problems: Problems, tile: Extents, resident: int) -> int:

@@ -37,9 +37,12 @@ def run(
 ) -> Any:
     """out = epilogue(alpha·a@b + beta·c, *operands) by one of `kernels`, as `gemm` says. Returns out."""
     factors = factors_of(alpha, beta)
-    arrays, epilogue, operands = fused((out, a, b, c), config, epilogue, operands)
-    said = type(split_k), *map(type, operands)  # True equals 1, and is none
-    options: tuple[Any, ...] = out is None, c is None, schedule, split_k, reduction, epilogue, *said
+    arrays: tuple[Any, ...] = out, a, b, c
+    said: tuple[type, ...] = (type(split_k),)  # True equals 1, and is none
+    if config is not None or epilogue is not None or operands is not NO_OPERANDS:
+        arrays, epilogue, operands = fused(arrays, config, epilogue, operands)
+        said += tuple(map(type, operands))
+    options: tuple[Any, ...] = out is None, c is None, schedule, split_k, reduction, epilogue, said
     brief = brief_key(kernels, config, options, a, b)
     launched = CALLS.launch(brief, (), arrays, factors)
     if launched is not None:
@@ -49,7 +52,7 @@ def run(
         trials = partial(_trials, kernels, arrays, factors, choice, operands)
         chosen = tuned_call(kernels, (choice, factors[1] == 0, *said), arrays, trials)
     choice = choice._replace(config=cast("GemmConfig | None", chosen))
-    if brief is None and is_list(a, b):
+    if brief is None and (is_list(a) or is_list(b)):
         return run_lists(kernels.warps, (a, b, c, out), choice, factors, operands)
 
     def work_out() -> tuple[ArrayArgument, LaunchPlan | None]:

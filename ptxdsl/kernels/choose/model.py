@@ -9,7 +9,7 @@ the rate of their tile. All rates are data: `rates.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import ceil, prod
 from typing import TypeAlias
 
@@ -96,7 +96,12 @@ def candidate(config: GemmConfig, inputs: Type) -> Candidate:
 @lru_cache(maxsize=4096)
 def made(config: GemmConfig, inputs: Type) -> WarpTraits:
     """What its kernel for such inputs is made for, with the usual output."""
-    return config.warp_traits(Operands(inputs, outputs(inputs)[0]))
+    return config.warp_traits(_usual(inputs))
+
+
+@cache
+def _usual(inputs: Type) -> Operands:
+    return Operands(inputs, outputs(inputs)[0])
 
 
 def _resident(traits: Traits, registers: int) -> int:

@@ -7,6 +7,7 @@ microseconds. Files are known by the name that the driver has for the GPU.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
@@ -152,7 +153,7 @@ def _scaled(rates: Mapping[str, float], factor: float) -> dict[str, float]:
 @cache
 def known() -> dict[str, Rates]:
     """The rates of all GPUs that were measured, by name."""
-    measured = map(read, sorted(FOLDER.glob("*.json")))
+    measured = (read(FOLDER / name) for name in sorted(os.listdir(FOLDER)) if name.endswith(".json"))
     return {rates.gpu.name: rates for rates in measured}
 
 
@@ -181,6 +182,8 @@ def rates_of(device: int | None) -> Rates:
 @cache
 def _of_device(device: driver.Device) -> Rates:
     measured = known().get(device.name)
+    if measured and measured.gpu.multiprocessors == device.multiprocessors:
+        return measured
     if measured:
         return measured.on(replace(measured.gpu, multiprocessors=device.multiprocessors))
     default = known()[DEFAULT]

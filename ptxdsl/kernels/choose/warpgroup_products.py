@@ -22,12 +22,13 @@ from ptxdsl.kernels.choose.warpgroups import (
     ProductFacts,
     choose_warpgroups,
     ranked_warpgroups,
+    shortest,
     stages_of,
 )
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WarpgroupTiling
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.tiles.choice import tile_schedule
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
 from ptxdsl.kernels.tiles.persistent import Strips
@@ -194,7 +195,7 @@ def depths(
 ) -> tuple[tuple[int, int], ...]:
     """Lengths of the ring, and how many blocks of each a multiprocessor holds."""
     extents = *tile, LINE_BYTES // operands.inputs.bytes
-    tiling = WarpgroupTiling(extents, swap_ab=swap_ab)
+    tiling = shortest(extents, swap_ab)
     registers = tiling.threads * (tiling.registers(operands) + BESIDE_SUMS)
     schedule = _schedule(slices, way) if way else PERSISTENT
     most = min(RESIDENT, REGISTER_FILE // registers)

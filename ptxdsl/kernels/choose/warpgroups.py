@@ -166,7 +166,7 @@ def stages_of(
     if beside is None:
         return 0
     room = shared_bytes(ARCH) // resident - RESERVED_BYTES * (resident > 1) - beside
-    stage_bytes = WarpgroupTiling(tile, 2, swap_ab, pingpong).stage_bytes(operands.inputs)
+    stage_bytes = shortest(tile, swap_ab, pingpong).stage_bytes(operands.inputs)
     return min(SWAPPED_STAGES if swap_ab else MOST_STAGES, room // stage_bytes)
 
 
@@ -178,8 +178,21 @@ def _beside_ring(
     is_whole = not swap_ab and schedule.has_whole_tiles
     may_be_boxed = is_whole and operands.output.bits == 16 and not any(extra.is_matrix for extra in operands.extras)
     ways = (False, True) if may_be_boxed else (swap_ab and operands.out_boxes,)
-    tiling = WarpgroupTiling(tile, 2, swap_ab, pingpong)
-    known = [WarpgroupTraits(tiling, replace(operands, out_boxes=in_boxes), schedule) for in_boxes in ways]
-    if not all(traits.fits(ARCH) for traits in known):
+    tiling = shortest(tile, swap_ab, pingpong)
+    known = [WarpgroupTraits(tiling, _stored(operands, in_boxes), schedule) for in_boxes in ways]
+    bytes = max(traits.shared_bytes + traits.static_bytes for traits in known)
+    if bytes > shared_bytes(ARCH) or any(tiling.shortages(operands, ARCH)):
         return None
-    return max(traits.shared_bytes + traits.static_bytes for traits in known) - tiling.ring_bytes(operands)
+    return bytes - tiling.ring_bytes(operands)
+
+
+@lru_cache(maxsize=1024)
+def shortest(tile: tuple[int, int, int], swap_ab: bool = False, pingpong: bool = False) -> WarpgroupTiling:
+    """A tiling with a ring of two stages, the fewest."""
+    return WarpgroupTiling(tile, 2, swap_ab, pingpong)
+
+
+@lru_cache(maxsize=1024)
+def _stored(operands: Operands, in_boxes: bool) -> Operands:
+    """The operands with an output that is stored in boxes, or not."""
+    return operands if operands.out_boxes == in_boxes else replace(operands, out_boxes=in_boxes)

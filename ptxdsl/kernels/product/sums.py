@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl.kernels.product.words import WIDEST
@@ -14,28 +15,38 @@ from ptxdsl.layout import Layout, TiledMma
 from ptxdsl.trace.value import Var
 from ptxdsl.types import Type
 
+Fragments: TypeAlias = "tuple[TiledMma, tuple[Layout, Layout]]"
+
 
 @dataclass(frozen=True)
 class SumsLayout:
     """Which elements of a tile a thread holds. A warp has `warp` (M, N) of them, in groups of `rows` rows.
 
     The registers of a group are in the order of `mma`, one warp's tiled MMA of a group: those of an atom, then atoms
-    along M, then along N; `order` says which row and column of the group the MMA's are. Of `threads` in a block, the
-    first hold sums in the end, where warps share the K of a tile. A group is stored in strips of `columns` columns, or
-    at once; the MMA is that of a strip. `barrier` is the one at which these threads meet. Where sums are `is_turned`,
-    rows of the MMA are columns of the group.
+    along M, then along N; `order` says which row and column of the group the MMA's are. `fragments` makes both,
+    where they are needed: tiles are chosen without. Of `threads` in a block, the first hold sums in the end, where
+    warps share the K of a tile. A group is stored in strips of `columns` columns, or at once; the MMA is that of a
+    strip. `barrier` is the one at which these threads meet. Where sums are `is_turned`, rows of the MMA are columns of
+    the group.
     """
 
     type: Type
     tile: tuple[int, int]
     warp: tuple[int, int]
     rows: int
-    mma: TiledMma
-    order: tuple[Layout, Layout]
+    fragments: Callable[[], Fragments]
     threads: int
     columns: int = 0
     barrier: int = 0
     is_turned: bool = False
+
+    @cached_property
+    def mma(self) -> TiledMma:
+        return self.fragments()[0]
+
+    @cached_property
+    def order(self) -> tuple[Layout, Layout]:
+        return self.fragments()[1]
 
     @property
     def warps(self) -> tuple[int, int]:

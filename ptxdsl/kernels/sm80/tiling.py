@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from math import prod
 from typing import Any
 
 from ptxdsl.errors import LaunchError, LayoutError
 from ptxdsl.kernels.product.operands import FP8, SUMS, Operands, either
-from ptxdsl.kernels.product.sums import SumsLayout
+from ptxdsl.kernels.product.sums import Fragments, SumsLayout
 from ptxdsl.kernels.sm80.tile import WARP_TILE, OperandTile
 from ptxdsl.layout import Layout, TiledMma, make_tiled_mma, mma_atom
 from ptxdsl.layout.mma_shapes import MMA, mma_names
@@ -84,12 +84,10 @@ class WarpTiling:
 
     def sums(self, operands: Operands) -> SumsLayout:
         """Groups are of 16 rows. Neighbours are those where an atom has others, if fragments come in pairs."""
-        mma = _tiled(self.atom or atom_of(operands.inputs), (1, 1, 1), (WARP_TILE, self.warp[1]))
-        by_pairs = Layout((2, 4, 2, self.warp[1] // WARP_TILE), (2, 4, 1, WARP_TILE))
-        rows = Layout((8, 2), (2, 1)) if self.a(operands).by_pairs else Layout(WARP_TILE)
-        columns = by_pairs if self.b(operands).by_pairs else Layout(self.warp[1])
         m, n = self.warp[:2]
-        return SumsLayout(operands.sum, self.tile[:2], (m, n), WARP_TILE, mma, (rows, columns), self.threads)
+        atom, pairs = self.atom or atom_of(operands.inputs), (self.a(operands).by_pairs, self.b(operands).by_pairs)
+        fragments = partial(_fragments, atom, n, *pairs)
+        return SumsLayout(operands.sum, self.tile[:2], (m, n), WARP_TILE, fragments, self.threads)
 
     def stage_bytes(self, inputs: Type) -> int:
         """Shared memory of one stage: a tile of A, and a tile of B behind it."""
@@ -130,7 +128,7 @@ class WarpTiling:
 
     def shortages(self, operands: Operands, arch: str) -> Iterator[tuple[str, str]]:
         """What a GPU lacks for it beside shared memory, and how to mend that."""
-        atom, registers = self.mma(operands.inputs).atom.name, self.registers(operands)
+        atom, registers = mma_atom(self.atom or atom_of(operands.inputs)).name, self.registers(operands)
         if atom in MORE_ATOMS and capability_of(arch) < MORE_ATOMS_FROM:
             message = f"atom is {atom}, which takes sm_{MORE_ATOMS_FROM} or later; the kernel is for {arch}"
             yield (
@@ -151,6 +149,13 @@ class WarpTiling:
 def _tiled(atom: str, warps: tuple[int, int, int], tile: tuple[int, int]) -> TiledMma:
     """Warps that cover a tile, one atom deep."""
     return make_tiled_mma(atom, warps, (*tile, None))
+
+
+def _fragments(atom: str, columns: int, rows_in_pairs: bool, columns_in_pairs: bool) -> Fragments:
+    """How the sums of a warp lie in a group, and the order of its rows and columns."""
+    rows = Layout((8, 2), (2, 1)) if rows_in_pairs else Layout(WARP_TILE)
+    by_pairs = Layout((2, 4, 2, columns // WARP_TILE), (2, 4, 1, WARP_TILE))
+    return _tiled(atom, (1, 1, 1), (WARP_TILE, columns)), (rows, by_pairs if columns_in_pairs else Layout(columns))
 
 
 @cache

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from math import gcd
 from typing import Any
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.product.operands import Operands, either
-from ptxdsl.kernels.product.sums import SumsLayout
+from ptxdsl.kernels.product.sums import Fragments, SumsLayout
 from ptxdsl.kernels.sm90.boxes import LEAST_LINE_BYTES, LINE_BYTES, TileBoxes
-from ptxdsl.layout import Layout, TiledMma, make_tiled_mma
+from ptxdsl.layout import Layout, make_tiled_mma
 from ptxdsl.runtime.limits import capability_of
 from ptxdsl.types import Type, bf16, e4m3, e5m2, f16, f32, s8, u8
 
@@ -144,15 +144,15 @@ class WarpgroupTiling:
         multiply in turns are pieces of 64 rows, of which each is stored like a tile."""
         if self.swap_ab:
             rows, warp = gcd(self.tile[0], WARP_ROWS), (self.tile[0], WARP_ROWS)
-            mma, order = _of_warps(rows)
             return SumsLayout(
-                operands.sum, self.piece, warp, rows, mma, order, self.holders, 0, HOLDERS_BARRIER, is_turned=True
-            )
+                operands.sum, self.piece, warp, rows, partial(_of_warps, rows), self.holders, 0, HOLDERS_BARRIER,
+                is_turned=True,
+            )  # fmt: skip
         columns = gcd(self.tile[1], LINE_BYTES // operands.staged.bytes)
-        mma, order = _of_warps(columns)
         warp = WARP_ROWS, self.tile[1]
         threads, barrier = self.holders, HOLDERS_BARRIER
-        return SumsLayout(operands.sum, self.piece, warp, WARP_ROWS, mma, order, threads, columns, barrier)
+        fragments = partial(_of_warps, columns)
+        return SumsLayout(operands.sum, self.piece, warp, WARP_ROWS, fragments, threads, columns, barrier)
 
     def stage_bytes(self, inputs: Type) -> int:
         """Shared memory of one stage: a tile of A, and a tile of B behind it."""
@@ -188,7 +188,7 @@ class WarpgroupTiling:
 
 
 @cache
-def _of_warps(columns: int) -> tuple[TiledMma, tuple[Layout, Layout]]:
+def _of_warps(columns: int) -> Fragments:
     """How the sums of a warp lie in a strip of so many columns, and the order of its rows and columns."""
     mma = make_tiled_mma("mma.m16n8k16.f32.f16", tile=(WARP_ROWS, columns, None))
     return mma, (Layout(WARP_ROWS), Layout(columns))

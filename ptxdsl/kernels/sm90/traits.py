@@ -61,10 +61,16 @@ class WarpgroupTraits(Traits):
     def out_map(self) -> pd.TensorMap:
         """What a kernel takes of an output that is stored in boxes: those of a warpgroup, whose lines are as long as
         the rows of a tile allow, or its 64 columns where tiles are swapped, whose rows may be fewer than 64."""
-        output, swap_ab = self.operands.output, self.tiling.swap_ab
-        line_bytes = gcd((GROUP_ROWS if swap_ab else self.tile[1]) * output.bytes, LINE_BYTES)
-        box = gcd(GROUP_ROWS, self.tile[0]) if swap_ab else GROUP_ROWS, line_bytes // output.bytes
+        output, (rows, line_bytes) = self.operands.output, self._out_box
+        box = rows, line_bytes // output.bytes
         return pd.TensorMap(output, (1, *box) if self.operands.batches != "none" else box, swizzle=line_bytes)
+
+    @property
+    def _out_box(self) -> tuple[int, int]:
+        """The lines of these boxes, and the bytes of each."""
+        swap_ab = self.tiling.swap_ab
+        line_bytes = gcd((GROUP_ROWS if swap_ab else self.tile[1]) * self.operands.output.bytes, LINE_BYTES)
+        return gcd(GROUP_ROWS, self.tile[0]) if swap_ab else GROUP_ROWS, line_bytes
 
     @property
     def c_boxes(self) -> bool:
@@ -75,14 +81,15 @@ class WarpgroupTraits(Traits):
     def staged_boxes(self) -> int:
         """How many of them each warpgroup stages at a time, at most."""
         m, n, _ = self.tile
-        rows, columns = self.out_map.box[-2:]
-        boxes = m // rows if self.tiling.swap_ab else n // columns
-        return min(MOST_STAGED_BYTES // self.out_map.bytes, boxes)
+        rows, line_bytes = self._out_box
+        boxes = m // rows if self.tiling.swap_ab else n * self.operands.output.bytes // line_bytes
+        return min(MOST_STAGED_BYTES // (rows * line_bytes), boxes)
 
     @property
     def staged_bytes(self) -> int:
         """What a warpgroup has to stage boxes, or what its warps do where a group of rows ends in a tile."""
-        return max(self.staged_boxes * self.out_map.bytes, WARPGROUP // WARP * self.warp_staged_bytes)
+        rows, line_bytes = self._out_box
+        return max(self.staged_boxes * rows * line_bytes, WARPGROUP // WARP * self.warp_staged_bytes)
 
     @property
     def shared_bytes(self) -> int:

@@ -70,10 +70,15 @@ def run(
     operands: Sequence[object],
 ) -> Any:
     """out = epilogue(x ∗ w, *operands) by one of `kernels`, as `conv2d` says. Returns out."""
-    arrays, epilogue, operands = fused((out, x, w), config, epilogue, operands)
-    said = type(split_k), *map(type, operands)  # True equals 1, and is none
-    steps = [each if type(each) is int else repr(each) for each in (pad, stride, dilation)]
-    options: tuple[Any, ...] = out is None, *steps, schedule, split_k, reduction, epilogue, *said
+    arrays: tuple[Any, ...] = out, x, w
+    said: tuple[type, ...] = (type(split_k),)  # True equals 1, and is none
+    if config is not None or epilogue is not None or operands is not NO_OPERANDS:
+        arrays, epilogue, operands = fused(arrays, config, epilogue, operands)
+        said += tuple(map(type, operands))
+    steps: tuple[object, ...] = pad, stride, dilation
+    if not type(pad) is type(stride) is type(dilation) is int:
+        steps = tuple([each if type(each) is int else repr(each) for each in steps])
+    options: tuple[Any, ...] = out is None, steps, schedule, split_k, reduction, epilogue, said
     brief = brief_key(kernels, config, options, x, w)
     launched = CALLS.launch(brief, (), arrays, ())
     if launched is not None:

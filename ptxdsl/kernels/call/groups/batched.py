@@ -13,7 +13,7 @@ from ptxdsl.arrays import HOST, AddressTable
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
-from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, list_launch, lists_given
+from ptxdsl.kernels.call.groups.lists import LISTS, ProblemTable, Send, TableSender, list_launch, lists_given
 from ptxdsl.kernels.call.launching.memory import CALLS, key_of_lists
 from ptxdsl.kernels.call.launching.residency import prepared
 from ptxdsl.kernels.call.launching.workspace import is_kept
@@ -30,8 +30,8 @@ from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.traits.parameters import BATCHES
 
 
-def is_list(*operands: Any) -> bool:
-    return any(isinstance(operand, list | tuple) for operand in operands)
+def is_list(operand: Any) -> bool:
+    return isinstance(operand, LISTS)
 
 
 @dataclass(frozen=True)

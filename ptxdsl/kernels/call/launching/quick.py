@@ -12,33 +12,51 @@ is
         p0 = a0.data_ptr()
         p1 = a1.data_ptr()
         p2 = a2.data_ptr()
-        if (p0 | p1 | p2) & 15: return None
         config0 = config_of0(stream)
-        buffer, parameters = slots0.memory
-        pack_into0(buffer, 0, p1, 64, p2, …)
-        (status,) = run0(config0, function0, parameters, 0)
-        if status: again0(status, config0, parameters)
+        buffer0, parameters0, packed0 = slots0.kept
+        if packed0[0] != (p0, p1, p2) or packed0[1] is not numbers:
+            if (p0 | p1 | p2) % 16: return None
+            packed0[0] = None
+            pack_into0(buffer0, 0, p1, 64, p2, …)
+            if packed0[0] is not None: return None
+            packed0[:] = (p0, p1, p2), numbers
+        (status,) = run0(config0, function0, parameters0, 0)
+        if status: again0(status, config0, parameters0)
         return a0
+
+Where arrays lie as in the last call of the thread, their addresses need not be checked and packed again; numbers that
+are equal may differ by the sign of a zero. What interrupts the thread, such as a handler of a signal, may pack others:
+then the slower ways decide, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from ptxdsl.arrays import Library
 from ptxdsl.kernels.call.launching.memory import ALIGNMENT
 from ptxdsl.kernels.call.launching.replay import ArrayLaunch, KernelLaunch
 
+Launch: TypeAlias = Callable[[Any, Any, tuple[float, ...]], Any]
 
-@dataclass(frozen=True, slots=True)
+
 class WrittenLaunch:
-    """A launch as a function. `config` is there for its identity, which is part of the key of the launch: as long as
-    this lives no other object has it."""
+    """A launch as a function, which is written where it is first used: many calls are made once. `config` is there for
+    its identity, which is part of the key of the launch: as long as this lives no other object has it."""
 
-    launch: Callable[[Any, Any, tuple[float, ...]], Any]
-    config: object
+    __slots__ = ("config", "launch")
+    launch: Launch
+
+    def __init__(self, write: Callable[[], Launch], config: object) -> None:
+        self.config = config
+
+        def written_now(addresses: Any, arrays: Any, numbers: tuple[float, ...]) -> Any:
+            self.launch = write()
+            return self.launch(addresses, arrays, numbers)
+
+        self.launch = written_now
 
 
 def written(
@@ -57,7 +75,12 @@ def written(
         return None
     text = _Text(call, addresses, known, len(arrays), library)
     text.same = [f"a{n} is not a{before}" for n, before in repeats.items() if n != before]
-    code = compile(str(text), "<call of a product>", "exec")
+    return WrittenLaunch(partial(_function, text, alike), config)
+
+
+def _function(text: _Text, alike: Callable[..., bool]) -> Launch:
+    """What the text says."""
+    code, call = compile(str(text), "<call of a product>", "exec"), text.call
     names = {
         "known": call.known,
         "alike": alike,
@@ -66,7 +89,8 @@ def written(
         **text.constants,
     }
     exec(code, names)
-    return WrittenLaunch(names["launch"], config)
+    launch: Launch = names["launch"]
+    return launch
 
 
 class _Text:
@@ -90,12 +114,17 @@ class _Text:
             *([] if self.call.stream is None else [f"if stream != {self.call.stream}: return None"]),
             *(["a0 = make(a1)"] if self.makes_out else []),
             *(f"p{n} = {self.library.pointer.format(f'a{n}')}" for n in self.read),
-            f"if {self._misaligned()}: return None",
-            *self._overlaps(),
-            *(line for n, launch in enumerate(self.call.launches) for line in self._launched(n, launch)),
+            *(line for n, launch in enumerate(self.call.launches) for line in self._prepared(n, launch)),
+            f"if packed0[0] != {self._addresses} or packed0[1] is not numbers:",
+            *(f"    {line}" for line in self._packing()),
+            *(line for n in range(len(self.call.launches)) for line in self._launched(n)),
             "return a0",
         ]
         return "\n    ".join(["def launch(addresses, arrays, numbers):", *body])
+
+    @property
+    def _addresses(self) -> str:
+        return f"({''.join(f'p{n}, ' for n in self.read)})"
 
     def _unlike(self) -> str:
         return f"not alike({', '.join(f'a{n}' for n in self.known)})"
@@ -112,16 +141,31 @@ class _Text:
         tests = [f"{low} < p{one} - p{other} < {high}" for one, other, low, high in pairs]
         return [f"if {' or '.join(tests)}: return None"] if tests else []
 
-    def _launched(self, n: int, launch: KernelLaunch) -> list[str]:
-        """The launch of a kernel, from its configuration for the driver to what is wrong with the context."""
+    def _prepared(self, n: int, launch: KernelLaunch) -> list[str]:
+        """A kernel's configuration for the driver, and the memory of its parameters."""
         parts = launch.unchecked.parts
         self.constants.update((f"{name}{n}", value) for name, value in parts.items())
+        return [f"config{n} = config_of{n}(stream)", f"buffer{n}, parameters{n}, packed{n} = slots{n}.kept"]
+
+    def _packing(self) -> list[str]:
+        """What is done where arrays lie elsewhere than before."""
         return [
-            f"config{n} = config_of{n}(stream)",
-            f"buffer, parameters = slots{n}.memory",
-            f"pack_into{n}(buffer, 0, {', '.join(self._packed(n, launch))})",
-            f"(status,) = run{n}(config{n}, function{n}, parameters, 0)",
-            f"if status: again{n}(status, config{n}, parameters)",
+            f"if {self._misaligned()}: return None",
+            *self._overlaps(),
+            "packed0[0] = None",
+            *(
+                f"pack_into{n}(buffer{n}, 0, {', '.join(self._packed(n, launch))})"
+                for n, launch in enumerate(self.call.launches)
+            ),
+            "if packed0[0] is not None: return None",
+            f"packed0[:] = {self._addresses}, numbers",
+        ]
+
+    def _launched(self, n: int) -> list[str]:
+        """The launch of a kernel, to what is wrong with the context."""
+        return [
+            f"(status,) = run{n}(config{n}, function{n}, parameters{n}, 0)",
+            f"if status: again{n}(status, config{n}, parameters{n})",
         ]
 
     def _packed(self, n: int, launch: KernelLaunch) -> list[str]:

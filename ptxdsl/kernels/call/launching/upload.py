@@ -3,7 +3,8 @@
 The driver has copied pageable memory to memory of its own when an asynchronous copy to a GPU returns (CUDA driver API,
 "API synchronization behavior"): the table can be forgotten then. A stream has one place for tables, which the next copy
 on the same stream overwrites after the kernels before it. A graph that captures the copy reads the table whenever it is
-replayed: it owns a copy of its own, which is freed with it.
+replayed: it owns a copy of its own, which is freed with it. The table of the last launch is there yet, unless such a
+graph may have been replayed since.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from ptxdsl import driver
 from ptxdsl.driver import call
-from ptxdsl.kernels.call.launching.workspace import memory
+from ptxdsl.kernels.call.launching.workspace import blocks_of, memory
 
 LEAST_BYTES = 1 << 16
 # A thread of the driver frees what a graph owned, maybe when Python has ended: these need no interpreter.
@@ -37,15 +38,35 @@ class HostTable(NamedTuple):
         return HostTable(content, content.ctypes.data, content.nbytes)
 
 
+class UploadedTable(NamedTuple):
+    """What the memory of a stream holds at an address: a table, or None where others may have come there since."""
+
+    table: HostTable | None
+    address: int
+
+
 def upload(device: int, stream: int, table: HostTable) -> int:
     """The address of a copy of a table on a GPU, for the next launch on `stream`."""
     _, source, size = table
-    address = memory(device, stream, "tables", size, LEAST_BYTES)
+    address, blocks = memory(device, stream, "tables", size, LEAST_BYTES), blocks_of(device, stream)
+    last = blocks.table
+    if last is not None and last.table is table and last.address == address and _is_plain(stream):
+        return address
     with driver.on(device):
-        if call("asking whether a stream is captured", driver.cuda.cuStreamIsCapturing, stream):
-            source = _owned_by_graph(table.content, stream)
+        captured = call("asking whether a stream is captured", driver.cuda.cuStreamIsCapturing, stream)
+        of_graphs = captured or last == (None, address)
+        blocks.table = UploadedTable(None, address)
+        source = _owned_by_graph(table.content, stream) if captured else source
         call("copying a table", driver.cuda.cuMemcpyHtoDAsync, address, source, size, stream)
+    if not of_graphs:
+        blocks.table = UploadedTable(table, address)
     return address
+
+
+def _is_plain(stream: int) -> bool:
+    """Whether a stream is not captured, as far as the context says in which the thread works."""
+    status, capturing = driver.cuda.cuStreamIsCapturing(stream)
+    return not status and not capturing
 
 
 def _owned_by_graph(table: np.ndarray, stream: int) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +21,14 @@ from ptxdsl.types import Type, u32
 
 LEAST_BYTES = 1 << 20
 MOST_STREAMS = 64  # that are kept for good, and as many others
-Blocks: TypeAlias = dict[str, tuple[int, int]]
-"""Of a stream, by their use: address and bytes."""
+
+
+class Blocks(dict[str, tuple[int, int]]):
+    """Of a stream, by their use: address and bytes. `table` is what `upload` says of that for tables."""
+
+    table: Any = None
+
+
 _KEPT: dict[tuple[int, int], Blocks] = {}  # by (GPU, stream)
 _PASSING: OrderedDict[tuple[int, int], Blocks] = OrderedDict()
 
@@ -45,7 +51,7 @@ def room(device: int | None, stream: int, use: str, bytes: int) -> Any:
 
 def memory(device: int, stream: int, use: str, bytes: int, least: int = LEAST_BYTES) -> int:
     """The address of a stream's memory for a use. It is all 0 when it is new."""
-    blocks = _blocks(device, stream)
+    blocks = blocks_of(device, stream)
     address, size = blocks.get(use, (0, 0))
     if bytes > size:
         size = max(least, 1 << (bytes - 1).bit_length())
@@ -60,13 +66,14 @@ def is_kept(device: int | None, stream: int | None) -> bool:
     return stream is None or (device, stream) in _KEPT
 
 
-def _blocks(device: int, stream: int) -> Blocks:
+def blocks_of(device: int, stream: int) -> Blocks:
+    """The memory of a stream."""
     key = device, stream
     if key in _KEPT:
         return _KEPT[key]
     if len(_KEPT) < MOST_STREAMS or _is_captured(device, stream):
-        return _KEPT.setdefault(key, _PASSING.pop(key, {}))
-    blocks = _PASSING.setdefault(key, {})
+        return _KEPT.setdefault(key, _PASSING.pop(key, Blocks()))
+    blocks = _PASSING.setdefault(key, Blocks())
     _PASSING.move_to_end(key)
     if len(_PASSING) > MOST_STREAMS:
         (of_device, _), forgotten = _PASSING.popitem(last=False)

@@ -14,6 +14,7 @@ class Tensor:
     """Answers as an array of torch does; strides count elements."""
 
     __module__ = "torch"
+    requires_grad = False
 
     def __init__(self, *shape, strides=None, dtype="torch.float16", device=0, address=None):
         self.shape, self.strides, self.dtype = shape, strides or row_major(shape), dtype
@@ -67,7 +68,7 @@ class Guards:
 
 
 def layout(tensor):
-    return tensor.dtype, tensor.ordinal, tensor.shape, tensor.strides
+    return tensor.dtype, tensor.ordinal, tensor.shape, tensor.strides, tensor.requires_grad
 
 
 def torch():

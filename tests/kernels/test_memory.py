@@ -244,6 +244,32 @@ def test_a_table_that_a_graph_reads_is_its_own_and_freed_with_it(gpu):
     assert ctypes.string_at(address, table.nbytes) == table.tobytes()
 
 
+def test_a_table_that_is_on_the_gpu_is_not_copied_again_unless_a_graph_may_have_written_there(gpu, monkeypatch):
+    copies, copy = [], gpu.cuMemcpyHtoDAsync
+    monkeypatch.setattr(gpu, "cuMemcpyHtoDAsync", lambda *arguments: (copies.append(arguments[0]), copy(*arguments))[1])
+    one, other = (upload.HostTable.of(np.arange(100) + n) for n in range(2))
+
+    def copied(table, stream=7):
+        copies.clear()
+        address = upload.upload(0, stream, table)
+        assert ctypes.string_at(address, table.bytes) == table.content.tobytes()
+        return len(copies)
+
+    assert [copied(table) for table in (one, one, other, one, one)] == [1, 0, 1, 1, 0]
+    assert [copied(one, stream) for stream in (8, 7, 8)] == [1, 0, 0]
+    large = upload.HostTable.of(np.zeros(1 << 16))
+    assert [copied(table) for table in (large, one, one)] == [1, 1, 0]
+    gpu.failing["cuMemcpyHtoD"] = gpu.CUresult.CUDA_ERROR_INVALID_VALUE
+    with pytest.raises(LaunchError):
+        copied(other)
+    gpu.failing.clear()
+    assert [copied(one), copied(other)] == [1, 1]
+    gpu.graph = []
+    assert [copied(one, 8) for _ in range(2)] == [1, 1]
+    gpu.graph = None
+    assert [copied(table, 8) for table in (one, one, other, other)] == [1] * 4
+
+
 def test_of_many_streams_the_first_ones_keep_their_workspaces_and_the_others_the_last_ones(gpu, monkeypatch):
     monkeypatch.setattr(workspace, "MOST_STREAMS", 2)
     first = [workspace.memory(0, stream, "sums", 100) for stream in range(4)]

@@ -4,13 +4,15 @@ import ctypes
 import struct
 import sys
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.launching import memory, workspace
+from ptxdsl.kernels.call.launching import launches, memory, workspace
 from ptxdsl.kernels.call.launching.memory import CALLS
+from ptxdsl.kernels.call.launching.quick import WrittenLaunch
 from ptxdsl.kernels.call.matrix import maker
 from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.config import specialise
@@ -74,6 +76,79 @@ def test_the_second_call_is_one_function(gpu, monkeypatch, case, has_out):
     result = quickly(monkeypatch, lambda: function(*others, **({"out": other_out} if has_out else {})))
     assert len(gpu.launches) == 2
     assert (result is other_out) if has_out else (result.shape == out.shape and result.address != out.address)
+
+
+def test_arrays_of_which_some_want_gradients_have_a_function_too(gpu, monkeypatch):
+    a, b, out = (Tensor(64, 64) for _ in range(3))
+    gemm(a, b, out=out)
+    b.requires_grad = True
+    gemm(a, b, out=out)
+    for wanted in (True, False):
+        b.requires_grad = wanted
+        quickly(monkeypatch, lambda: gemm(a, b, out=out))
+    assert len(gpu.launches) == 4
+
+
+def test_no_more_functions_are_written_than_such_kinds_of_arrays_are_worth(gpu, monkeypatch):
+    counted = []
+    monkeypatch.setattr(launches, "written", lambda *arguments: counted.append(arguments))
+    a, b, out = (Tensor(64, 64) for _ in range(3))
+    for _ in range(20):
+        gemm(a, b, out=out)
+    assert len(counted) == launches.MOST_WRITTEN
+
+
+def test_arrays_that_lie_where_they_did_are_launched_as_they_are_now(of_warps):
+    """Nothing is packed again then; with other arrays or numbers everything is."""
+    a, b, c, out, other = (Tensor(64, 64) for _ in range(5))
+    calls = [(a, b, out, 1.0), (a, b, out, 1.0), (c, b, other, 1.0), (a, b, out, 1.0), (c, b, out, 1.0)]
+    calls += [(a, b, out, alpha) for alpha in (0.0, -0.0, 0.0, 0.0, -0.0, -0.0, 2.0, 2.0, 1.0)]
+    for left, right, written, alpha in calls:
+        gemm(left, right, out=written, alpha=alpha)
+    quick, of_warps.launches = of_warps.launches, []
+    for left, right, written, alpha in calls:
+        CALLS.clear()
+        gemm(left, right, out=written, alpha=alpha)
+    assert quick == of_warps.launches
+
+
+def test_each_thread_packs_its_own(of_warps):
+    a, b, c, out = (Tensor(64, 64) for _ in range(4))
+    for _ in range(2):
+        gemm(a, b, out=out)
+    with ThreadPoolExecutor(1) as other:
+        for first in (a, c, a, c):
+            other.submit(gemm, first, b, out=out).result()
+            gemm(a, b, out=out)
+    here, there = of_warps.launches[1], of_warps.launches[4]
+    assert of_warps.launches == [here] * 4 + [there, here] + [here] * 2 + [there, here] and here != there
+
+
+def test_what_interrupts_a_call_to_launch_others_leaves_both_right(of_warps, monkeypatch):
+    """As the handler of a signal may, when the arrays of the call have just been packed."""
+    a, b, c, out = (Tensor(64, 64) for _ in range(4))
+    for _ in range(2):
+        gemm(a, b, out=out)
+    (quick,) = [each for key in CALLS._young.values() for each in key if isinstance(each, WrittenLaunch)]
+    names, waiting = quick.launch.__globals__, [lambda: gemm(c, b, out=out)]
+    pack_into = names["pack_into0"]
+
+    def packed(*arguments):
+        pack_into(*arguments)
+        while waiting:
+            waiting.pop()()
+
+    names["pack_into0"] = packed
+    products = (b, a), (b, a), (c, b), (a, b)
+    of_warps.launches.clear()
+    for left, right in products:
+        gemm(left, right, out=out)
+    assert not waiting
+    interrupted, of_warps.launches = of_warps.launches, []
+    for left, right in ((c, b), *products):
+        CALLS.clear()
+        gemm(left, right, out=out)
+    assert interrupted == of_warps.launches
 
 
 VARIANTS = {

@@ -15,7 +15,7 @@ from ptxdsl.kernels.call.products.plan import Kernels, plan_of
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.tuned import Trials, described_arrays, text_of, tuned_call, wants_tuning
-from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.store.function import factors_of
 from ptxdsl.kernels.tiles.choice import Schedule
 

@@ -33,7 +33,7 @@ from ptxdsl.kernels.call.products.values import shared_values
 from ptxdsl.kernels.choose.conv import choose
 from ptxdsl.kernels.choose.conv_windows import BEGINNING, choose_windows, least_by_warps, packing_time
 from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import FP8
 from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.sm90.tiling import ARCH

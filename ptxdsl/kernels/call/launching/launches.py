@@ -23,6 +23,7 @@ from ptxdsl.runtime.launch import Compiled, gpu_of
 from ptxdsl.runtime.tensor_maps import MappedAs
 from ptxdsl.trace.parameters import Definition, Parameters, assembled
 
+MOST_WRITTEN = 6  # functions for one launch
 Argument: TypeAlias = "ArrayArgument | int | float | Any"
 
 
@@ -123,6 +124,21 @@ class LaunchPlan:
         )
 
 
+class LaunchWriter:
+    """Writes a launch as a function for some arrays, and remembers it by `brief`: for the first ones, and for some of
+    those that lie so and differ in what the library asks beside, such as whether a gradient is wanted."""
+
+    def __init__(self, brief: BriefKey, library: Library) -> None:
+        self._brief, self._library, self._left = brief, library, MOST_WRITTEN
+
+    def __call__(self, launch: ArrayLaunch, addresses: Sequence[int], arrays: Sequence[object]) -> None:
+        if self._left:
+            self._left -= 1
+            quick = written(launch, addresses, arrays, self._library, self._brief.config)
+            if quick:
+                CALLS.keep(self._brief.key, quick)
+
+
 def carry_out(
     kernels: object,
     options: Hashable,
@@ -167,9 +183,11 @@ def _launch(
         actual = out.owner, *arrays[1:]
         launch = replace(plan.for_others(actual, device, library), known=numbers)
         if launch.launch([out.array.pointer, *addresses[1:]], actual, numbers) is not None:
+            if brief.is_lasting:
+                writer = LaunchWriter(brief, library)
+                writer(launch, addresses, arrays)
+                launch = replace(launch, rewrite=writer)
             CALLS.keep(key, launch)
-            if brief.is_lasting and (quick := written(launch, addresses, arrays, library, brief.config)):
-                CALLS.keep(brief.key, quick)
             return
     plan.launch(device, stream)
 

@@ -48,7 +48,8 @@ class ArrayLaunch:
 
     `apart` are pairs of arrays that may not share memory, and between which distances of their addresses they would.
     Where the output, the first array, is not given, it is made like the second one. Numbers that a launch has checked
-    are `known`: with them there is nothing left to check.
+    are `known`: with them there is nothing left to check. Where arrays lie so, and the function that was written for
+    the first ones did not take these, `rewrite` may write another one for them.
     """
 
     launches: tuple[KernelLaunch, ...]
@@ -59,6 +60,7 @@ class ArrayLaunch:
     address: Callable[[Any], int]
     alignment: int
     known: tuple[float, ...] | None = None
+    rewrite: Callable[[ArrayLaunch, list[int], Sequence[object]], None] | None = None
 
     def launch(self, addresses: list[int], arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
         """Launches with these arrays, and returns the output; None, with nothing done, where their memory may overlap,
@@ -78,4 +80,6 @@ class ArrayLaunch:
         is_known = numbers == self.known
         for launch in self.launches:
             launch.launch(addresses, numbers, stream, is_known)
+        if is_known and self.rewrite:
+            self.rewrite(self, addresses, arrays)
         return out

@@ -111,14 +111,17 @@ def run(
 ) -> Any:
     """The products of the groups that `sizes` tells apart, by one of `kernels`. Returns out."""
     check_is_bool("validate", validate)
-    arrays, epilogue, operands = fused((out, a, b, sizes, index, out_index), config, epilogue, operands)
-    said = epilogue, *map(type, operands)
-    beside: dict[str, Any] = {"index": index, "out_index": out_index, "epilogue": epilogue, "operands": operands}
+    arrays: tuple[Any, ...] = out, a, b, sizes, index, out_index
+    said: tuple[object, ...] = ()
+    if config is not None or epilogue is not None or operands is not NO_OPERANDS:
+        arrays, epilogue, operands = fused(arrays, config, epilogue, operands)
+        said = epilogue, *map(type, operands)
     options: tuple[Any, ...] = form, bool(validate), out is None, index is None, out_index is None, *said
     brief = brief_key(kernels, config, options, a, b)
     launched = CALLS.launch(brief, (), arrays, ())
     if launched is not None:
         return launched
+    beside: dict[str, Any] = {"index": index, "out_index": out_index, "epilogue": epilogue, "operands": operands}
     if wants_tuning(config):
         trials = partial(_trials, kernels, form, arrays, bool(validate), beside)
         chosen = tuned_call(kernels, (form, bool(validate), *said), arrays, trials)

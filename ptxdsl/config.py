@@ -28,7 +28,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ptxdsl.errors import Error
+from ptxdsl.errors import Error, caller, meant
 
 ARCHITECTURES = (
     "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f", "sm_103", "sm_103a",
@@ -172,7 +172,8 @@ def using(**changes: Any) -> Iterator[Config]:
     A string is read as the variable would be. Raises Error for an unknown setting or value.
     """
     for name in changes.keys() - _SETTINGS.keys():
-        raise Error(f"there is no setting `{name}`", help=f"the settings are {', '.join(_SETTINGS)}")
+        near, listing = meant(name, _SETTINGS), f"the settings are {', '.join(_SETTINGS)}"
+        raise Error(f"there is no setting `{name}`", at=caller(), help=f"{near} {listing}" if near else listing)
     texts = {name: value for name, value in changes.items() if isinstance(value, str)}
     read = {name: _value(name, _SETTINGS[name], text) for name, text in texts.items()}
     changed = replace(current(), **changes | read)

@@ -370,11 +370,16 @@ def listed(words: Iterable[str], last: str = "and") -> str:
     return f"{', '.join(first)} {last} {final}" if first else final
 
 
-def meant(name: str, known: Iterable[str], mends: Mapping[str, str] = MappingProxyType({})) -> str | None:
-    """What somebody meant who wrote a name that is not known: as others call it, or as it is spelled."""
+def meant(
+    name: str, known: Iterable[str], mends: Mapping[str, str] = MappingProxyType({}), *, cutoff: float = 0.55
+) -> str | None:
+    """What somebody meant who wrote a name that is not known: as others call it, or as it is spelled.
+
+    `cutoff` is how alike a known name is at least, from 0 to 1.
+    """
     if name in mends:
         return mends[name]
-    near = get_close_matches(name, list(known), 1, cutoff=0.55)
+    near = get_close_matches(name, list(known), 1, cutoff)
     return f"did you mean `{near[0]}`?" if near else None
 
 

@@ -371,7 +371,7 @@ def test_an_unknown_architecture_is_refused_before_any_assembler_is_asked(monkey
     with pytest.raises(AssembleError) as refused:
         assemble(STORE, "sm_42")
     assert str(refused.value) == (
-        "there is no architecture `sm_42`\n"
+        f"there is no architecture `sm_42`\n{refused.value.at.excerpt()}\n"
         "  help: the known ones are sm_80, sm_86, sm_87, sm_88, sm_89, sm_90, sm_90a, sm_100, sm_100a, sm_100f, "
         "sm_103, sm_103a, sm_103f, sm_110, sm_110a, sm_110f, sm_120, sm_120a, sm_120f, sm_121, sm_121a, sm_121f"
     )

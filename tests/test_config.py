@@ -83,6 +83,7 @@ def test_using_refuses_an_unknown_setting():
         pass
     assert str(refused.value) == (
         "there is no setting `architecture`\n"
+        f"{refused.value.at.excerpt()}\n"
         "  help: the settings are cache_dir, dump, dump_dir, device, arch, lineinfo, numerics, checks, schedule, steps, "
         "seconds, assembler, spills"
     )

@@ -209,3 +209,82 @@ def test_a_mnemonic_without_its_rounding_names_that_to_nearest_first(call):
     with pytest.raises(pd.VerifyError) as refused:
         source_kernel(f"y = pd.ptx.{call}").ptx()
     assert refused.value.help == ROUNDED[call]
+
+
+ELSEWHERE = {
+    "program_id": "write `pd.ctaid`",
+    "load": "write `x[i]`, in `with pd.if_(mask):` where some threads read nothing",
+    "arange": "a value belongs to a thread: `pd.tid.x` numbers those of a block",
+    "cdiv": "write `(a + b - 1) // b`",
+    "jit": "write `@pd.kernel`",
+    "constexpr": "constants of a kernel are keyword-only: `def k(x: ptr[f32], *, BLOCK: int)`",
+    "atomicAdd": "write `pd.ptx.red.global_.add.u32(p, v)`, or `atom` for the old value",
+    "shfl_down_sync": "write `pd.ptx.shfl.sync.down.b32(v, n, 31, 0xFFFFFFFF)`",
+    "make_tensor": "write `pd.view(pointer, layout)`; a parameter is `x: ptr[f32]`",
+    "float32": "write `pd.f32`",
+    "bfloat16": "write `pd.bf16`",
+    "int32": "write `pd.s32`",
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_name_of_other_libraries_says_what_stands_for_it(name):
+    with pytest.raises(AttributeError) as refused:
+        getattr(pd, name)
+    assert (refused.value.message, refused.value.help) == (f"ptxdsl has no `{name}`", ELSEWHERE[name])
+
+
+def test_what_these_names_are_told_is_right():
+    kernel = source_kernel(
+        "pd.ptx.red.global_.add.u32(h, 1)\npd.ptx.red.global_.max.u32(h, 1)\n"
+        "old = pd.ptx.atom.global_.cas.b32(h, 0, 1)\n"
+        "h[1] = 1 + pd.ptx.shfl.sync.down.b32(h[0], 1, 31, 0xFFFFFFFF)\n"
+        "h[2] = 1 + pd.ptx.shfl.sync.bfly.b32(h[0], 1, 31, 0xFFFFFFFF)",
+        "h: ptr[u32]",
+    )
+    assert all(name in kernel.ptx() for name in ("red.global.add.u32", "red.global.max.u32", "atom.global.cas.b32"))
+
+
+def test_destinations_among_the_operands_are_told_to_be_results():
+    body = "d = [pd.var(f32, 0)] * 1 + [pd.var(f32, 0) for _ in range(3)]\na = [n] * 4\n"
+    with pytest.raises(pd.VerifyError) as refused:
+        source_kernel(
+            body + "pd.ptx.mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32(d, a, a[:2], d)", "n: pd.f16x2"
+        ).ptx()
+    assert refused.value.message == "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 takes a, b, c; 4 given"
+    assert refused.value.help == (
+        "destinations are no operands here: they are what the call returns, or variables that `out=` names"
+    )
+
+
+def test_constants_among_the_parameters_are_told_to_be_keywords():
+    with pytest.raises(pd.TraceError) as refused:
+        source_kernel("pass", "x: ptr[f32], BLOCK: int")
+    assert refused.value.help == (
+        "did you mean `BLOCK: s32`? a constant that the kernel is traced for stands behind a `*`: `*, BLOCK: int`"
+    )
+
+
+KNOWN = "the known ones are sm_80, sm_86, "
+
+
+def test_a_misspelt_target_or_setting_says_which_was_meant():
+    with pytest.raises(pd.AssembleError) as refused:
+        source_kernel("pass").ptx("sm90a")
+    assert refused.value.message == "there is no architecture `sm90a`"
+    assert refused.value.help.startswith(f"did you mean `sm_90a`? {KNOWN}")
+    with pytest.raises(pd.Error) as refused, pd.config.using(arhc="sm_90a"):
+        pass
+    assert refused.value.message == "there is no setting `arhc`"
+    assert refused.value.help.startswith("did you mean `arch`? the settings are cache_dir, ")
+
+
+def test_a_launch_whose_shape_is_no_number():
+    kernel = source_kernel("pass")
+    with pytest.raises(pd.LaunchError) as refused:
+        kernel[1, 32, "64"](np.zeros(1, np.float32), 1)
+    assert refused.value.message == "k is launched with '64' bytes of dynamic shared memory"
+    assert refused.value.help == "launch it as k[grid, block, shared_bytes](…), with an int or nothing there"
+    with pytest.raises(pd.LaunchError) as refused:
+        kernel[lambda constants: 1, 32](np.zeros(1, np.float32), 1)
+    assert refused.value.help == "compute it before the launch"

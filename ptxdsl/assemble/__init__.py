@@ -18,7 +18,7 @@ from pathlib import Path
 from ptxdsl import config
 from ptxdsl.assemble import assembler_log, assemblers, cache, noted, sections
 from ptxdsl.assemble.assembler_log import Remark, Resources, WarpgroupLoss
-from ptxdsl.errors import AssembleError, Error, Location
+from ptxdsl.errors import AssembleError, Error, Location, caller, meant
 
 __all__ = ["Cubin", "Resources", "assemble", "check_arch", "kept"]
 
@@ -111,9 +111,9 @@ def _load(settings: config.Config, whole_program: bool) -> assemblers.Assembler:
 def check_arch(arch: str) -> None:
     """Raises AssembleError for an architecture that we do not know."""
     if arch not in config.ARCHITECTURES:
-        raise AssembleError(
-            f"there is no architecture `{arch}`", help=f"the known ones are {', '.join(config.ARCHITECTURES)}"
-        )
+        near = meant(str(arch), config.ARCHITECTURES, cutoff=0.8)
+        help = f"{f'{near} ' if near else ''}the known ones are {', '.join(config.ARCHITECTURES)}"
+        raise AssembleError(f"there is no architecture `{arch}`", at=caller(), help=help)
 
 
 _DEFINITION = re.compile(

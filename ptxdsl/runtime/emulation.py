@@ -109,7 +109,8 @@ def emulator_call(
         raise LaunchError(
             f"{called} takes a kernel first; found {kernel!r}",
             at=here().location,
-            help="decorate the function with @pd.kernel, or take the kernel of a module: pd.parse(text)[name]",
+            help="decorate the function with @pd.kernel, or take the kernel of a module, pd.parse(text)[name]; grid "
+            f"and block follow: {called}(kernel, grid, block, …)",
         )
     variant, said = kernel.variant(config.current().arch, dict(constants)), options.get
     shared_bytes = variant.shared_bytes(said("shared_bytes"))

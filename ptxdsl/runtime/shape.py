@@ -108,7 +108,8 @@ def in_clusters(shape: Shape, kernel: str, promised: Clusters) -> Shape:
 def _extents(name: str, value: object, limits: tuple[int, int, int]) -> tuple[int, int, int]:
     written = value if isinstance(value, tuple) else (value,)
     if not 1 <= len(written) <= 3 or not all(isinstance(v, int | np.integer) for v in written):
-        refuse(f"{name} is {value!r}; it must be an int, or a tuple of one to three ints")
+        help = "compute it before the launch" if callable(value) else None
+        refuse(f"{name} is {value!r}; it must be an int, or a tuple of one to three ints", help)
     x, y, z = (*map(int, written), 1, 1)[:3]
     extents = x, y, z
     if min(extents) < 1:

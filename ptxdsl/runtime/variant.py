@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+import numpy as np
+
 from ptxdsl import ir
 from ptxdsl.driver import Late
 from ptxdsl.errors import LaunchError, here
@@ -143,7 +145,12 @@ class Variant:
         return self.memory.image(arch) if self.memory else None
 
     def shared_bytes(self, asked: int | None) -> int:
-        """The dynamic shared memory of a launch. Raises LaunchError where too little is asked for."""
+        """The dynamic shared memory of a launch. Raises LaunchError where too little is asked for, or no number."""
+        if asked is not None and not isinstance(asked, int | np.integer):
+            raise LaunchError(
+                f"{self.name} is launched with {asked!r} bytes of dynamic shared memory",
+                help=f"launch it as {self.name}[grid, block, shared_bytes](…), with an int or nothing there",
+            )
         if self.dynamic_bytes is None and asked is None:
             raise LaunchError(
                 f"{self.name} has a shared array of unknown length, and the launch does not say how many bytes",

@@ -11,6 +11,7 @@ import numpy as np
 from ptxdsl.errors import TraceError, here
 from ptxdsl.isa.opcode import Op
 from ptxdsl.trace.operators import refuse
+from ptxdsl.types import meant_annotation
 
 _EXP2 = "2**x is `pd.ptx.ex2.approx.f32(x)`"
 _LOG2 = "log2(x) is `pd.ptx.lg2.approx.f32(x)`"
@@ -48,6 +49,26 @@ _INSTEAD = {
     **dict.fromkeys(("blockIdx", "block_idx", "program_id"), "write `pd.ctaid`"),
     **dict.fromkeys(("blockDim", "block_dim"), "write `pd.ntid`"),
     **dict.fromkeys(("gridDim", "grid_dim", "num_programs"), "write `pd.nctaid`"),
+    "load": "write `x[i]`, in `with pd.if_(mask):` where some threads read nothing",
+    "store": "write `x[i] = v`, in `with pd.if_(mask):` where some threads write nothing",
+    "arange": "a value belongs to a thread: `pd.tid.x` numbers those of a block",
+    **dict.fromkeys(("zeros", "full"), "a value belongs to a thread: `pd.var(f32, 0)`, or a list of these"),
+    "dot": "a tensor core multiplies for a warp: `pd.ptx.mma.…`; ptxdsl.kernels.gemm multiplies matrices",
+    "cdiv": "write `(a + b - 1) // b`",
+    "constexpr": "constants of a kernel are keyword-only: `def k(x: ptr[f32], *, BLOCK: int)`",
+    "jit": "write `@pd.kernel`",
+    **dict.fromkeys(
+        ("atomic_add", "atomicAdd"), "write `pd.ptx.red.global_.add.u32(p, v)`, or `atom` for the old value"
+    ),
+    **dict.fromkeys(
+        ("atomic_max", "atomicMax"), "write `pd.ptx.red.global_.max.u32(p, v)`, or `atom` for the old value"
+    ),
+    **dict.fromkeys(("atomic_cas", "atomicCAS"), "write `pd.ptx.atom.global_.cas.b32(p, old, new)`"),
+    **dict.fromkeys(("shfl_down", "shfl_down_sync"), "write `pd.ptx.shfl.sync.down.b32(v, n, 31, 0xFFFFFFFF)`"),
+    **dict.fromkeys(("shfl_xor", "shfl_xor_sync"), "write `pd.ptx.shfl.sync.bfly.b32(v, n, 31, 0xFFFFFFFF)`"),
+    **dict.fromkeys(("SharedMemory", "smem", "alloc_smem", "shared_memory"), "write `pd.shared(f32, (64, 64))`"),
+    **dict.fromkeys(("make_tensor", "Tensor"), "write `pd.view(pointer, layout)`; a parameter is `x: ptr[f32]`"),
+    **dict.fromkeys(("make_layout", "Layout"), "write `pd.layout.Layout(shape, stride)`"),
 }
 
 
@@ -57,7 +78,9 @@ class UnknownName(TraceError, AttributeError):
 
 def unknown_name(name: str, known: Iterable[str]) -> UnknownName:
     """`pd.name`, which is not there: with what stands for it, or is spelled like it."""
-    return UnknownName(f"ptxdsl has no `{name}`", at=here().location, help=_INSTEAD.get(name) or _near(name, known))
+    type = meant_annotation(name)
+    help = _INSTEAD.get(name) or (f"write `pd.{type}`" if type else _near(name, known))
+    return UnknownName(f"ptxdsl has no `{name}`", at=here().location, help=help)
 
 
 def _near(name: str, known: Iterable[str]) -> str | None:

@@ -389,7 +389,7 @@ class _Call:
         sources = list(self.sources)
         takes = [o for o in declared if not o.written]
         if not sum(not o.optional for o in takes) <= len(sources) <= len(takes):
-            raise Unfit(_wrong_count(bound.opcode, takes, len(sources)))
+            raise Unfit(_wrong_count(bound.opcode, takes, sources))
         for operand in declared:
             if operand.written:
                 bound.operands.append(self._destination(bound, operand, outs) if _is_result(operand) else ir.Sink())
@@ -537,9 +537,12 @@ def _fits(number: int, type: Type) -> bool:
     return -(1 << type.bits - 1) <= number < 1 << type.bits
 
 
-def _wrong_count(opcode: Opcode, takes: list[Operand], count: int) -> Problem:
+def _wrong_count(opcode: Opcode, takes: list[Operand], sources: Sequence[object]) -> Problem:
     help = opcode.form.note or f"`ptxdsl isa {_title(opcode)}` lists its forms"
-    return Problem("", f"takes {names_of(takes)}; {count} given", help)
+    more, variables = len(sources) - len(takes), sources[0] if sources and isinstance(sources[0], list) else sources[:1]
+    if 0 < more == sum(o.written for o in opcode.operands) and all(getattr(v, "writable", False) for v in variables):
+        help = "destinations are no operands here: they are what the call returns, or variables that `out=` names"
+    return Problem("", f"takes {names_of(takes)}; {len(sources)} given", help)
 
 
 def _refusal(call: _Call, bindings: list[Binding], builder: Builder) -> VerifyError:

@@ -155,6 +155,9 @@ class KernelSignature:
 
 def _help(name: str, annotation: Any) -> str:
     near = nearest_type(annotation)
+    if annotation in (int, bool, str):
+        constant = f"a constant that the kernel is traced for stands behind a `*`: `*, {name}: {annotation.__name__}`"
+        return f"did you mean `{name}: {near}`? {constant}" if annotation is int else constant
     return f"did you mean `{name}: {near}`?" if near is not None and passable(near) else _PASSABLE
 
 

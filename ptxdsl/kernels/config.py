@@ -52,8 +52,9 @@ StreamKThreadblockSwizzle of ptxdsl.schedule, or a TileSchedule of one's own |
 global memory or, of "wgmma", of a cluster's shared memory | "serial", "parallel", "scatter", "cluster" |
     | `atom` | the tensor core instruction; "" is the usual one of the inputs and the GPU | "", the name of an atom, \
 or "wgmma": on sm_90a, products of warpgroups with tensor copies |
-    | `swap_ab` | whether tensor cores multiply the transposes, for products of few rows or columns: BᵀAᵀ | True or \
-False; with "wgmma" alone, whose N is then 64 or 128 and M 8 or a multiple of 16 up to 256 |
+    | `swap_ab` | whether tensor cores multiply the transposes, for products of few rows or columns, and for groups of \
+rows, whose tiles then have even shares: BᵀAᵀ | True or False; with "wgmma" alone, whose N is then 64 or 128 and M 8 \
+or a multiple of 16 up to 256 |
     | `pingpong` | whether two warpgroups take turns: one multiplies its tile while the other stores the tile before; \
 else they share each tile | True or False; with "wgmma" alone, whose M·N is then up to 26624, and persistent blocks |
     | `stagger` | of how many iterations at the end of a tile the second warpgroup multiplies its rows behind the \

@@ -25,15 +25,15 @@ from ptxdsl.kernels.sm80.copies import Copies, IndexedCopies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import GatheredCopies, GroupRows, PieceCopies, TensorCopies, TensorView
-from ptxdsl.kernels.sm90.memory import SharedTiles, begin
+from ptxdsl.kernels.sm90.memory import SharedTiles, begin, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
-from ptxdsl.kernels.sm90.order import PingPongWalk
+from ptxdsl.kernels.sm90.order import PingPongWalk, StaggeredWalk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.sm90.traits import SHARE_ROWS, WarpgroupTraits
-from ptxdsl.kernels.sm90.turns import TileTurns, ToldTiles, ToldWalk
-from ptxdsl.kernels.tiles.group_visitors import VISITORS, check_sizes
+from ptxdsl.kernels.sm90.turns import ClusterTiles, TileTurns, ToldTiles, ToldWalk
+from ptxdsl.kernels.tiles.group_visitors import VISITORS, Division, check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
 from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
 from ptxdsl.kernels.tiles.visitor import Succeeding
@@ -49,7 +49,7 @@ Matrices: TypeAlias = Callable[[Scalar, Scalar], tuple[Any, Any, Any]]
 """A, B and out of a group, given its number and which row of all is its first."""
 STRIPS = GroupedRowsThreadblockSwizzle(8)  # the tiles of a group: down the rows first, for what L2 still holds of B
 BLOCKS = 132  # at work together, on an H200
-SHARE_STEP = 16  # rows by which the shares of a group differ
+SHARE_STEP = 8  # rows by which the shares of a group differ
 
 
 @pd.kernel
@@ -80,7 +80,7 @@ def ragged_kernel(
     compute(traits, memory, copies, groups_walk(p, traits, form, matrices))
 
 
-@pd.kernel(reqntid=lambda traits: traits.threads)
+@pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
 def warpgroup_ragged_kernel(
     p: tensor_ragged_parameters(traits, gathers, scatters),
     *,
@@ -93,8 +93,10 @@ def warpgroup_ragged_kernel(
     """The same on sm_90a, as `warpgroup_gemm_kernel`. A tile that reaches over the end of its group is multiplied with
     the rows behind it, which are not stored. With `gathers` the rows of A are those that `p.index` says."""
     memory, tiling = SharedTiles(traits), traits.tiling
-    ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
-    turns = ToldTiles(p.turns, tiling.multiplying)
+    ring = tile_ring(traits)
+    _, blocks = traits.schedule.multicast
+    told = p.turns, tiling.multiplying
+    turns = ClusterTiles(*told, blocks) if blocks > 1 else ToldTiles(*told)
     begin(p.a, p.b, *([p.boxes] if traits.operands.out_boxes else []))
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, form)
@@ -114,7 +116,8 @@ def warpgroup_ragged_kernel(
         if tiling.pingpong:
             compute_in_turns(ring, mma, store, PingPongWalk(traits, tiles, ring, store, consumer))
         elif traits.shares_rows:
-            compute_shares(ring, mma, store, tiles)
+            stagger = tiling.stagger
+            compute_shares(ring, mma, store, StaggeredWalk(tiles, stagger, consumer) if stagger else tiles)
         else:
             compute_rows(ring, mma, store, tiles, consumer)
 
@@ -235,7 +238,7 @@ def compute_shares(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk
         sums, begin_store, lower = Sums(mma.layout), partial(store.prepare, work), 0
         for rows in heights(work.extents[0]):
             with pd.if_((work.product.m > lower) & (work.product.m <= rows)):
-                share = multiply_tiles(ring, mma.of_rows(rows), work.iterations, begin_store)
+                share = multiply_tiles(ring, mma.of_rows(rows), work.iterations, begin_store, walk)
                 for register, value in zip(sums.registers, share.registers, strict=False):
                     register.set(value)
             lower = rows
@@ -307,18 +310,20 @@ def groups_walk(
 
     With `shares` a tile is a product of its own, of an even share of the rows of its group.
     """
-    tile_m, tile_n, tile_k = traits.tile
-    across, iterations = ceil_div(p.n, tile_n), ceil_div(p.k, tile_k)
-    visitor = VISITORS[form](p.sizes, p.groups, p.rows, (tile_m, across), succeeding, warpgroup is not None)
+    (tile_m, tile_n, tile_k), (_, blocks) = traits.tile, traits.schedule.multicast
+    across, iterations = ceil_div(p.n, tile_n * blocks), ceil_div(p.k, tile_k)
+    division = Division(warpgroup is not None, shares, blocks)
+    visitor = VISITORS[form](p.sizes, p.groups, p.rows, (tile_m, across), succeeding, division)
 
     def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:
         count, halved = visitor.size(group) - first, None
         if warpgroup is None:
-            down = ceil_div(count, tile_m)
+            down = visitor.down(count)
             coordinates = tile_of_group(traits, tile, down, across)
             if shares:
                 begin, count = share_of(count, down, coordinates[0])
-                first, coordinates = first + begin, (pd.cast(0, u32), coordinates[1])
+                column = coordinates[1] if blocks == 1 else coordinates[1] * blocks + pd.ctaid.x % blocks
+                first, coordinates = first + begin, (pd.cast(0, u32), column)
         else:
             whole = visitor.whole_tiles(count)
             halved = tile >= whole * across
@@ -377,8 +382,8 @@ def tile_of_group(traits: Traits, number: Scalar, down: Index, across: Index) ->
     together are a square of the output, which have least to read then."""
     if not isinstance(traits, WarpgroupTraits):
         return STRIPS.tile_offset((number, 0, 0), tiled_shape=(down, across, 1))[:2]
-    tile_m, tile_n, _ = traits.tile
-    square = round(sqrt(BLOCKS * tile_n / tile_m))
+    (tile_m, tile_n, _), (_, blocks) = traits.tile, traits.schedule.multicast
+    square = round(sqrt(BLOCKS / blocks * (tile_n * blocks) / tile_m))
     strips = pd.max((pd.cast(down, u32) + square // 2) // square, 1)
     return Serpentine((down, across), ceil_div(down, strips)).tile(number)
 

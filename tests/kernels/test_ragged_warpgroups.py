@@ -19,8 +19,8 @@ from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.ragged import KERNELS, warpgroup_ragged_kernel
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.group_visitors import VISITORS
-from ptxdsl.kernels.tiles.many import AHEAD
+from ptxdsl.kernels.tiles.group_visitors import VISITORS, Division
+from ptxdsl.kernels.tiles.many import AHEAD, IN_PAIRS
 from ptxdsl.types import bf16, f16, f32
 from tests.kernels.test_grouped_ragged import TINY, check_ragged, ends_of, near, normal, weights
 from tests.machines import MACHINES, NAMES, machine
@@ -33,6 +33,7 @@ NARROW = GemmConfig(tile=(128, 48, 64), stages=2, atom="wgmma")  # no whole box
 TILES = [(128, 256), (128, 192), (128, 128), (64, 256), (64, 128)]
 IN_TURNS = GemmConfig(tile=(128, 80, 64), stages=2, atom="wgmma", pingpong=True)
 SHARES = GemmConfig(tile=(128, 64, 64), stages=2, atom="wgmma", swap_ab=True)
+STAGGERED = replace(SHARES, tile=(64, 128, 64), stagger=1)
 WARPS = GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=3)
 ENDS = [0, 1, 1, 66, 130, 131, 131, 259, 300, 300]  # groups of 0, 1, 65, 64, 1, 0, 128, 41 and 0 rows
 ROWS = 312
@@ -48,8 +49,11 @@ def hopper(monkeypatch):
 @every_machine
 @pytest.mark.parametrize(
     "config, order",
-    [(LOW, "row"), (NARROW, "column"), (SQUARE, "column"), (replace(SQUARE, pingpong=True), "row"), (SHARES, "column")],
-    ids=["one box", "by rows", "two boxes", "in turns", "shares"],
+    [
+        *((LOW, "row"), (NARROW, "column"), (SQUARE, "column"), (replace(SQUARE, pingpong=True), "row")),
+        *((SHARES, "column"), (STAGGERED, "column")),
+    ],
+    ids=["one box", "by rows", "two boxes", "in turns", "shares", "staggered"],
 )
 def test_groups_end_anywhere_and_no_row_is_written_by_two(name, config, order, rng):
     check_ragged(machine(name), rng, ENDS, ROWS, 136, 72, order=order, config=config)
@@ -130,7 +134,7 @@ def test_rows_of_the_output_in_any_order(name, config, n, rng):
 
 @pd.kernel
 def paired_kernel(sizes: ptr[s32], groups: u32, rows: u32, across: u32, paired: ptr[u32], *, form: str = "ragged"):
-    visitor = VISITORS[form](sizes, groups, rows, (128, across), halves=True)
+    visitor = VISITORS[form](sizes, groups, rows, (128, across), division=Division(halves=True))
     visitor.next_tile()
     paired[pd.ctaid.x] = visitor.paired
 
@@ -153,6 +157,35 @@ def test_halves_of_tiles_are_paired_where_rounds_come_out(counts, across, blocks
     assert (result == paired).all()
     paired_kernel[blocks, 32](np.array(counts, np.int32), len(counts), 9999, across, result, form="masked")
     assert (result == paired).all()
+
+
+@pd.kernel
+def shares_kernel(sizes: ptr[s32], groups: u32, rows: u32, across: u32, most: ptr[u32], order: ptr[u32], *, form: str):
+    visitor = VISITORS[form](sizes, groups, rows, (256, across), division=Division(shares=True, blocks=2))
+    visitor.next_tile()
+    most[pd.ctaid.x], order[pd.laneid] = visitor.shares.most, visitor.shares.group
+
+
+@pytest.mark.parametrize("form", ["ragged", "masked"])
+@pytest.mark.parametrize(
+    "counts, across, blocks, most",
+    [
+        ([2551, 1326, 753, 288, 634, 1137, 904, 599], 16, 132, 224),  # 9.9 rounds, instead of 8.7
+        ([1272, 673, 367, 146, 317, 562, 452, 307], 56, 132, 256),  # 17.0 rounds
+        ([512], 2, 4, 256),  # two rounds, of 256 rows
+        ([0, 256, 0], 1, 2, 256),
+        ([300] * 40, 4, 8, 256),  # more groups than lanes
+    ],
+)
+def test_shares_of_groups_make_whole_rounds(form, counts, across, blocks, most):
+    sizes = np.array(np.cumsum(counts) if form == "ragged" else counts, np.int32)
+    result, order = np.zeros(blocks, np.uint32), np.zeros(32, np.uint32)
+    rows = int(sum(counts) if form == "ragged" else max(counts))
+    shares_kernel[blocks, 32](sizes, len(counts), rows, across, result, order, form=form)
+    assert (result == most).all()
+    first = counts[:32]
+    share = [count // max(1, -(-count // most)) for count in first]
+    assert order[: len(first)].tolist() == sorted(range(len(first)), key=lambda group: -share[group])
 
 
 @every_machine
@@ -310,8 +343,18 @@ class TestChoice:
 
     @pytest.mark.parametrize("form", ["ragged", "masked"])
     def test_large_groups_go_by_warpgroups(self, form):
-        traits = self.chosen(2048, 1024, 512, 4, form)
-        assert isinstance(traits, WarpgroupTraits) and traits.schedule is AHEAD and traits.operands.out_boxes
+        traits = self.chosen(8192, 4096, 512, 4, form)
+        assert isinstance(traits, WarpgroupTraits) and traits.operands.out_boxes
+        assert traits.schedule is IN_PAIRS and traits.shares_rows
+
+    def test_columns_of_tiles_without_a_neighbour_have_blocks_alone(self):
+        traits = self.chosen(16384, 1152, 512, 4)
+        assert traits.schedule is AHEAD and traits.shares_rows
+
+    def test_rows_that_are_gathered_have_no_shares(self):
+        a, b, sizes = np.zeros((8192, 512), np.float16), np.zeros((4, 512, 4096), np.float16), np.zeros(4, np.int32)
+        groups = call.groups_of("ragged", a, b, sizes, None, index=np.zeros(8192, np.int32))
+        assert not call.traits_of(groups, "ragged", None).tiling.swap_ab
 
     def test_small_groups_go_another_way(self):
         assert not isinstance(self.chosen(64, 64, 64, 4), WarpgroupTraits)

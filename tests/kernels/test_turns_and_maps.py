@@ -13,7 +13,7 @@ from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.sm90 import store
 from ptxdsl.kernels.sm90.maps import RewrittenMaps, RewrittenOut
-from ptxdsl.kernels.sm90.turns import TileTurns, ToldTiles
+from ptxdsl.kernels.sm90.turns import ClusterTiles, TileTurns, ToldTiles
 
 LOW = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma")
 
@@ -75,6 +75,23 @@ class NotRead(ToldTiles):
         return [self.numbers[first + word] for word in range(self.words)]
 
 
+class NotPassed(ClusterTiles):
+    """Blocks of a cluster do not wait for the number that the first one stores."""
+
+    def taken(self):
+        number = self.sent[0]
+        self.passed.wait()
+        self.passed.release()
+        return number
+
+
+class NotAnswered(ClusterTiles):
+    """They do not say that they have read it."""
+
+    def taken(self):
+        return self.sent[self.passed.wait().index]
+
+
 def products(monkeypatch, **parts):
     """Products of five problems by a kernel of these parts."""
     for name, part in parts.items():
@@ -115,3 +132,19 @@ def test_what_is_told_of_tiles_of_groups_of_rows(monkeypatch, part, message):
             call_of_rows.run(kernels, "ragged", a, b, ends, None, LOW, False)
     else:
         assert (call_of_rows.run(kernels, "ragged", a, b, ends, None, LOW, False) == 64).all()
+
+
+@pytest.mark.parametrize("part, message", [(ClusterTiles, ""), (NotPassed, "sent"), (NotAnswered, "wait")])
+def test_what_blocks_of_a_cluster_pass_on(monkeypatch, part, message):
+    monkeypatch.setattr(ragged, "ClusterTiles", part)
+    monkeypatch.setattr(call_of_rows, "resident_blocks", lambda *_, **__: 2)
+    of_traits = {"reqntid": lambda traits: traits.threads, "cluster": lambda traits: traits.schedule.cluster}
+    kernel = pd.kernel(**of_traits)(ragged.warpgroup_ragged_kernel.__wrapped__)
+    kernels, ends = Kernels(ragged.ragged_kernel, kernel), np.arange(1, 13, dtype=np.int32)
+    a, b = np.ones((12, 64), np.float16), np.ones((12, 64, 128), np.float16)
+    shares = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma", swap_ab=True)
+    if message:
+        with pytest.raises(pd.EmulationError, match=message):
+            call_of_rows.run(kernels, "ragged", a, b, ends, None, shares, False)
+    else:
+        assert (call_of_rows.run(kernels, "ragged", a, b, ends, None, shares, False) == 64).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.choose import candidates
+from ptxdsl.kernels.choose.large_products import ROWS
 from ptxdsl.kernels.choose.model import CostModel, Sizes, model_of
 from ptxdsl.kernels.choose.warpgroups import (
     BEGINNING,
@@ -16,9 +17,14 @@ from ptxdsl.kernels.choose.warpgroups import (
 )
 from ptxdsl.kernels.config import GemmConfig, specialise
 from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
+from ptxdsl.kernels.tiles.many import IN_PAIRS
 from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.schedule.arithmetic import ceil_div
 
 USUAL = GemmConfig()
+SHARED, ROUNDS = (256, 128), 2  # M and N of tiles with shares of groups, and how many of them a block has at least
+MANY = 16  # tiles across, beside which one more is little
 SMALL = 128, 128  # M and N of tiles that are stored for a large part of their time
 SEVERAL = 4  # of a block: two of each warpgroup
 OF_ONE_PRODUCT = "schedule", "split_k", "reduction"
@@ -38,7 +44,7 @@ def of_groups(config: GemmConfig, schedule: TileSchedule, takes_turns: bool = Fa
             "`config` says that pingpong and swap_ab are True; of groups, warpgroups take turns at rows",
             help="leave one of them out of the GemmConfig",
         )
-    if config.stagger:
+    if config.stagger and not (takes_turns and config.swap_ab):
         raise LaunchError(
             f"`config` says that stagger is {config.stagger}; warpgroups end tiles of groups at the same time",
             help="leave stagger out of the GemmConfig",
@@ -118,3 +124,22 @@ def in_turns(config: GemmConfig, facts: GroupFacts, multiprocessors: int) -> Gem
         return config
     stages = stages_of(config.tile, facts.operands, pingpong=True)
     return specialise(config, pingpong=True, stages=stages)
+
+
+def by_shares(config: GemmConfig, facts: GroupFacts, multiprocessors: int) -> GemmConfig:
+    """The same for groups of rows, with large tiles that are swapped, of which blocks have several: wgmma multiplies
+    any number of their rows, of which all tiles of a group have about as many, where others are half empty at its end.
+    """
+    tile, operands = (*SHARED, config.tile[2]), facts.operands
+    is_large = config.tile[0] == ROWS and config.tile[1] >= ROWS and facts.tiles(tile) >= ROUNDS * multiprocessors
+    if not is_large or operands.a_major != "k" or not operands.out_boxes:
+        return config
+    return specialise(config, tile=tile, swap_ab=True, pingpong=False, stages=stages_of(tile, operands, swap_ab=True))
+
+
+def in_pairs(config: GemmConfig, operands: Operands, n: int) -> GemmConfig:
+    """The same with clusters of two blocks that have neighbouring columns of the same share of a group, and each half
+    of these rows to bring. A last column of tiles without a neighbour is multiplied as zeros: where there are many."""
+    across = ceil_div(n, config.tile[1])
+    shares = config.swap_ab and config.tile[0] % GROUP_ROWS == 0 and operands.a_major == "k"
+    return specialise(config, schedule=IN_PAIRS) if shares and (across % 2 == 0 or across > MANY) else config

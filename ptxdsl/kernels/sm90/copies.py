@@ -58,7 +58,8 @@ class TensorCopies:
 
 
 class PieceCopies(TensorCopies):
-    """The same of groups of rows: of a tile of A pieces, no more than the group has there."""
+    """The same of groups of rows: of a tile of A pieces, no more than the group has there. Blocks of a cluster bring
+    every second one, or whatever their number is."""
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles) -> None:
         super().__init__(traits, memory)
@@ -77,9 +78,12 @@ class PieceCopies(TensorCopies):
         (first_m, first_n), k, view = work.first, iteration * self.depth, work.product.a
         behind = slot.index * self.memory.stage
         a, b, row = self.memory.a + behind, self.memory.b + behind, view.line(first_m)
-        for number in range(self.pieces):
-            with pd.if_(pieces > number):
-                view.map.load(a + number * self.piece, (view.batch, row + number * self.rows, k), slot.full)
+        of_a, _ = self.shares
+        for number in range(0, self.pieces, self.a.parts):
+            piece = number if of_a.part is None else of_a.part + number
+            with pd.if_(pieces > piece):
+                at = view.batch, row + piece * self.rows, k
+                view.map.load(a + piece * self.piece, at, slot.full, multicast=of_a.mask)
         self.b.load(work.product.b, b, first_n, k, slot.full)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from itertools import product
+from math import gcd
 from re import sub
 from typing import Any
 
@@ -58,11 +59,9 @@ class WarpgroupMma:
 
     def of_rows(self, rows: int) -> WarpgroupMma:
         """The same of the first rows of a tile whose A and B are swapped, so many."""
-        other, layout = copy(self), self.layout
-        other.mnemonic, other.layout = (
-            sub(r"n\d+", f"n{rows}", self.mnemonic),
-            replace(layout, warp=(rows, layout.warp[1])),
-        )
+        other, (_, columns) = copy(self), self.layout.warp
+        other.mnemonic = sub(r"n\d+", f"n{rows}", self.mnemonic)
+        other.layout = replace(self.layout, rows=gcd(rows, self.layout.rows), warp=(rows, columns))
         return other
 
     def begin(self, slot: Slot) -> Sums:

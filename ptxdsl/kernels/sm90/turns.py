@@ -15,6 +15,8 @@ from ptxdsl.trace.value import Var
 COUNTERS = 2  # tiles that were taken behind the first of each block, and blocks that take no more
 HELD = 4  # numbers on their way from who copies to who multiplies
 EVERY_LANE = 0xFFFFFFFF
+WARP = 32
+STORE = "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32"
 ENDED = 2  # what is told instead of whether a tile is halved, behind the last one
 
 
@@ -98,6 +100,46 @@ class ToldTiles(TileTurns):
         for word, value in enumerate(values):
             self.numbers[first + word] = value
         self.ring.commit()
+
+
+class ClusterTiles(ToldTiles):
+    """The same of blocks of a cluster, which take neighbouring tiles together: the first of them takes their number,
+    and stores it to all."""
+
+    def __init__(self, counters: PointerValue, holders: int, blocks: int) -> None:
+        super().__init__(counters, holders)
+        self.blocks, self.rank = blocks, pd.ctaid.x % blocks
+        self.passed = pd.Ring(HELD, stage_bytes=u32.bytes, consumers=WARP, each="warp", cluster=blocks)
+        self.sent = pd.shared(u32, HELD, name="sent")
+
+    def take(self) -> Scalar:
+        taken = pd.var(u32, 0)
+        with pd.if_(self.rank == 0):
+            taken.set(super().take())
+        return taken
+
+    def tell(self, taken: Scalar) -> None:
+        slot = self.passed.acquire()
+        with pd.if_(self.rank == 0):
+            number, sent = taken + pd.nctaid.x // self.blocks, self.sent.address(slot.index)
+            for rank in range(self.blocks):
+                pd.ptx(STORE, _in_block(sent, rank), number, _in_block(slot.full, rank))
+        self.passed.commit()
+
+    def taken(self) -> Scalar:
+        """The number that the first block has told."""
+        number: Scalar = self.sent[self.passed.wait().index]
+        self.passed.release()
+        return number
+
+    def close(self) -> None:
+        self.passed.drain()
+        super().close()
+
+
+def _in_block(pointer: PointerValue, rank: int) -> PointerValue:
+    """The same place in the shared memory of a block of the cluster."""
+    return pd.pointer(pd.ptx.mapa.shared__cluster.u32(pointer, rank), pointer.element, "shared::cluster")
 
 
 class ToldWalk(TileAfterTile):

@@ -22,15 +22,25 @@ from ptxdsl.trace.memory import PointerValue
 @dataclass(frozen=True)
 class Dealt(TileSchedule):
     """Tiles of many products, dealt to persistent blocks. With `ahead` there is memory to stage one beside the ring of
-    the next; parts of tiles are no faster with it, and wide staging leaves room for fewer blocks."""
+    the next; parts of tiles are no faster with it, and wide staging leaves room for fewer blocks. So many `blocks` are
+    a cluster, and take neighbouring tiles of the same rows together, of which each brings a part to all."""
 
     ahead: bool
+    blocks: int = 1
+
+    @property
+    def cluster(self) -> tuple[int, int, int] | None:
+        return (self.blocks, 1, 1) if self.blocks > 1 else None
+
+    @property
+    def multicast(self) -> tuple[int, int]:
+        return 1, self.blocks
 
     def is_ahead(self, operands: Operands) -> bool:
         return self.ahead
 
 
-AHEAD, IN_TURN = Dealt(True), Dealt(False)
+AHEAD, IN_TURN, IN_PAIRS = Dealt(True), Dealt(False), Dealt(True, 2)
 
 
 class Slice(NamedTuple):

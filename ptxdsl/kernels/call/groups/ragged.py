@@ -39,8 +39,10 @@ from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices,
 from ptxdsl.kernels.call.products.values import extra_values
 from ptxdsl.kernels.call.tuned import Trials, described_arrays, text_of, tuned_call, wants_tuning
 from ptxdsl.kernels.choose.grouped import (
+    by_shares,
     choose_tiles,
     choose_warpgroup_tiles,
+    in_pairs,
     in_turns,
     of_groups,
     ranked_of_groups,
@@ -169,7 +171,13 @@ def candidates_of(groups: Groups, form: str) -> list[tuple[float, GemmConfig]]:
     is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
     takes_wgmma = arch == ARCH and is_read and groups.a.type is not f32  # whose low bits wgmma cuts off
     known = GroupFacts(average, n, k, count, replace(operands, batches="strided"))
-    return ranked_of_groups(by_warps, known, model.multiprocessors, takes_wgmma)
+    ranked = ranked_of_groups(by_warps, known, model.multiprocessors, takes_wgmma)
+    if groups.index is None and groups.out_index is None:
+        boxed = known._replace(operands=replace(known.operands, out_boxes=is_boxed(groups.out)))
+        wgmma = [(time, config) for time, config in ranked if config.atom == WGMMA]
+        shared = [(time, by_shares(config, boxed, model.multiprocessors)) for time, config in wgmma]
+        ranked += [pair for pair in shared if pair[1].swap_ab][:1]
+    return ranked
 
 
 def groups_of(
@@ -343,7 +351,8 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
         )
     if config.atom != WGMMA:
         return configure(config, operands, device)
-    traits = configure(config, replace(operands, batches="strided"), device, takes_warpgroups=True)
+    config = in_pairs(config, operands, groups.shape[1])
+    traits = configure(config, replace(operands, batches="strided"), device, takes_warpgroups=True, shares_copies=True)
     check_mappable(k, a, b)
     if not _begins_well(groups, form):
         raise LaunchError(
@@ -390,7 +399,10 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
     boxed = replace(operands, batches="strided", out_boxes=is_boxed(groups.out) and groups.out_index is None)
     known = GroupFacts(average, n, k, count, boxed)
     by_warpgroups = choose_warpgroup_tiles(known, AHEAD, model.multiprocessors, computing)
-    return in_turns(by_warpgroups, known, model.multiprocessors) if by_warpgroups else config
+    if by_warpgroups is None:
+        return config
+    turning = in_turns(by_warpgroups, known, model.multiprocessors)
+    return by_shares(turning, known, model.multiprocessors) if groups.index is None else turning
 
 
 def _begins_well(groups: Groups, form: str) -> bool:
@@ -409,6 +421,8 @@ def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validat
     tiles = most_tiles(groups, traits.tile, form)
     kernel = kernels.of(traits)
     blocks = min(tiles, resident_blocks(kernel, traits.threads, groups.device_stream[0], **constants))
+    together = traits.schedule.multicast[1]
+    blocks = max(1, blocks // together) * together
     group, matrices = _matrices(traits, groups)
     values = group(**matrices, sizes=groups.sizes, groups=count, rows=rows, n=n, k=k)
     bound = groups.device_stream[1] if isinstance(traits, WarpgroupTraits) else None  # to the stream of its workspace

@@ -163,6 +163,10 @@ class CallError(Error, TypeError):
     """A call that a function does not take: an argument that it has not, too many of them or too few."""
 
 
+class UnknownAttribute(Error, AttributeError):
+    """A name that a module of ours does not have."""
+
+
 class LayoutError(Error):
     """A layout, tiled copy or tiled MMA that cannot be made."""
 
@@ -458,12 +462,18 @@ def _user_frames(frame: FrameType | None, outermost: CodeType | None) -> list[Fr
     """Frames of user code, innermost first, up to `outermost`; one frame when that is unknown."""
     frames: list[FrameType] = []
     while frame is not None:
-        if not _is_library(frame.f_code.co_filename):
+        if not _is_library(frame.f_code.co_filename) and not _is_generated(frame):
             frames.append(frame)
             if outermost is None or frame.f_code is outermost:
                 break
         frame = frame.f_back
     return frames if outermost is None or (frames and frames[-1].f_code is outermost) else frames[:1]
+
+
+def _is_generated(frame: FrameType) -> bool:
+    """Whether a frame is of a function that `dataclass` wrote for the package, in no file."""
+    module = frame.f_globals.get("__name__") if frame.f_code.co_filename == "<string>" else None
+    return isinstance(module, str) and module.startswith("ptxdsl.")
 
 
 @cache

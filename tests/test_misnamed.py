@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import errors, f32
+from ptxdsl import errors, f32, layout
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.conv_gradients import conv2d_wgrad
@@ -83,6 +83,21 @@ CALLS = {
         lambda: source_kernel("pd.Ring(2, stage_byte=64, consumers=32)").ptx(),
         f"pd.Ring takes no `stage_byte`; {RING}",
         "did you mean `stage_bytes`?",
+    ),
+    "of a layout": (
+        lambda: layout.Layout((8, 8), strides=(8, 1)),
+        "Layout takes no `strides`; it takes shape and stride",
+        "it is `stride=` here",
+    ),
+    "too few of a swizzle": (
+        lambda: layout.Swizzle(3, 4),
+        "Swizzle lacks `shift`; it takes bits, base and shift",
+        None,
+    ),
+    "of a tile": (
+        lambda: layout.tile_layout(64, 64, 16, swizzle=128),
+        "tile_layout takes no `swizzle`; it takes rows, k, bits, swizzle_bytes and transposed",
+        "did you mean `swizzle_bytes`?",
     ),
     "of an array": (
         lambda: source_kernel("pd.shared(dtype=f32, shape=4)").ptx(),
@@ -209,6 +224,29 @@ def test_a_mnemonic_without_its_rounding_names_that_to_nearest_first(call):
     with pytest.raises(pd.VerifyError) as refused:
         source_kernel(f"y = pd.ptx.{call}").ptx()
     assert refused.value.help == ROUNDED[call]
+
+
+LAYOUTS = {
+    "make_layout": "write `Layout(shape, stride)`",
+    "local_tile": "write `zipped_divide(layout, tiler)`: its modes are (tile, rest)",
+    "make_tensor": "write `pd.view(pointer, layout)`",
+    "compositon": "did you mean `composition`?",
+    "zzz": None,
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_name_of_cute_says_what_stands_for_it(name):
+    with pytest.raises(AttributeError) as refused:
+        getattr(layout, name)
+    assert (refused.value.message, refused.value.help) == (f"ptxdsl.layout has no `{name}`", LAYOUTS[name])
+    assert refused.value.at.text.strip() == "getattr(layout, name)"
+
+
+def test_a_layout_that_cannot_be_is_refused_at_its_line():
+    with pytest.raises(pd.LayoutError) as refused:
+        layout.Layout((8, 8), (8,))
+    assert refused.value.at.text.strip() == "layout.Layout((8, 8), (8,))"
 
 
 ELSEWHERE = {

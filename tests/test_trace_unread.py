@@ -25,6 +25,9 @@ THROWN_AWAY = {
     "n.to(f32)": "nothing reads the result of `n.to(f32)` (cvt.rn.f32.u32); use it, or leave it out",
     "pd.ptx.ex2.approx.f32(x[0])": "nothing reads the result of `pd.ptx.ex2.approx.f32(x[0])` (ex2.approx.f32); "
     "use it, or leave it out",
+    "bar = pd.shared(pd.b64, 1)\npd.ptx.mbarrier.test_wait.shared.b64(bar.address(), n.to(pd.u64))": "nothing reads the "
+    "result of `pd.ptx.mbarrier.test_wait.shared.b64(bar.address(), n.to(pd.u64))` (mbarrier.test_wait.shared.b64); it "
+    "may end before the phase is complete: wait by `with pd.while_(lambda: ~…): pass`",
     "for i in pd.range(n):\n    x[i]\n    i * 2": "nothing reads the result of `i * 2` (mul.lo.u32); "
     "use it, or leave it out",
 }

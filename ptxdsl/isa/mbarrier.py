@@ -183,6 +183,7 @@ class MbarrierTestWait(Mbarrier):
     """p = whether the phase of a state, or the last phase of a parity, is complete."""
 
     awaits = Awaited.PHASE
+    computes = True  # it may end before the phase does: its result alone says
     forms = (
         Form(
             "mbarrier.test_wait{.sem}{.scope}{.space}.b64 p=pred, [address:space], state:b64", ptx="7.0", sm=80, **WAITS
@@ -208,6 +209,7 @@ class MbarrierTestWait(Mbarrier):
 class MbarrierTryWait(MbarrierTestWait):
     """As mbarrier.test_wait, but first waits for some time."""
 
+    computes = True
     forms = (
         Form(f"mbarrier.try_wait{WHERE} p=pred, [address:space], state:b64{{, hint:u32}}", ptx="7.8", sm=90, **WAITS),
         Form(

@@ -236,7 +236,8 @@ def _address_problems(operand: Operand, value: ir.Operand) -> Iterator[Problem]:
 def _pointer_problems(operand: Operand, base: ir.Register) -> Iterator[Problem]:
     name, space = operand.name, operand.space
     if not (base.type.bits in (32, 64) and base.type.kind in "bus"):
-        yield Problem(name, f"`{name}` is {describe(base)}; an address is a 32- or 64-bit integer")
+        help = "pass where an element lies, not what it holds: `array.address(…)`, or `pointer + i`"
+        yield Problem(name, f"`{name}` is {describe(base)}; an address is a 32- or 64-bit integer", help)
     elif base.type.bits == 32 and space in ("global", "generic"):
         wanted = "a generic address" if space == "generic" else f"an address in .{space}"
         yield Problem(name, f"`{name}` is {describe(base)}; {wanted} has 64 bits")

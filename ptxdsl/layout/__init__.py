@@ -1,5 +1,8 @@
 """Layouts, swizzles, tiled copies and tiled MMAs as values: CuTe's algebra on nested Python tuples."""
 
+from typing import TYPE_CHECKING, NoReturn
+
+from ptxdsl.errors import UnknownAttribute, caller, meant
 from ptxdsl.layout.algebra import (
     as_layout,
     coalesce,
@@ -118,3 +121,26 @@ __all__ = [
     "zipped_divide",
     "zipped_product",
 ]
+
+_ELSEWHERE = {
+    "make_layout": "write `Layout(shape, stride)`",
+    "make_ordered_layout": "write `Layout(shape, stride)`: a stride for each mode",
+    "make_swizzle": "write `Swizzle(bits, base, shift)`, and `composition(swizzle, layout)`",
+    "make_composed_layout": "write `composition(swizzle, layout)`",
+    "make_tensor": "write `pd.view(pointer, layout)`",
+    "local_tile": "write `zipped_divide(layout, tiler)`: its modes are (tile, rest)",
+    "local_partition": "write `make_tiled_copy(…)`, whose `get_slice(thread)` has the thread's part",
+    "make_copy_atom": 'write `atom(name)`, with the name of the instruction: atom("ldmatrix.x4")',
+    "make_mma_atom": 'write `atom(name)`, with the name of the instruction: atom("mma.m16n8k16.f32.f16")',
+    "size_in_bytes": "write `in_bytes(layout, element_bytes)`, whose `.cosize` it is",
+}
+
+
+def _refuse_name(name: str) -> NoReturn:
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise UnknownAttribute(f"ptxdsl.layout has no `{name}`", at=caller(), help=meant(name, __all__, _ELSEWHERE))
+
+
+if not TYPE_CHECKING:  # for type checkers, a misspelt name is an error
+    __getattr__ = _refuse_name

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from ptxdsl.errors import called_elsewhere, public_class
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Grid, Picture, number_cell
 from ptxdsl.layout.index import Digit, Index, check_operators, evaluate
@@ -26,6 +27,8 @@ from ptxdsl.layout.shape import (
 )
 
 
+@public_class
+@called_elsewhere(strides="it is `stride=` here", order="give the strides themselves: Layout((8, 8), (8, 1))")
 @dataclass(frozen=True, repr=False)
 class Layout(Drawable):
     """`shape` and `stride`, nested alike; without a stride the modes are compact, first mode fastest.

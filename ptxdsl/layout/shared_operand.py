@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from ptxdsl.errors import public
 from ptxdsl.layout.algebra import coalesce, composition
 from ptxdsl.layout.atoms import DIMENSIONS, NAMES, MmaAtom
 from ptxdsl.layout.descriptors import (
@@ -104,6 +105,7 @@ class SharedOperand(Drawable):
         return Cell((str(offset),), bank_colour(offset))
 
 
+@public
 def shared_operand(mma: TiledMma | MmaAtom | str, operand: str, tile: Any) -> SharedOperand:
     """How wgmma reads operand "a" (M, K) or "b" (N, K) from `tile`, a layout of its elements or an array with one.
 
@@ -252,6 +254,7 @@ def _element(fields: Fields, row: int, k: int, element_bytes: int, transposed: b
     return offset
 
 
+@public
 def tile_layout(rows: int, k: int, bits: int, swizzle_bytes: int = 128, transposed: bool = False) -> AnyLayout:
     """A layout of (rows of M or N, K) elements of `bits` bits that wgmma reads; MN-major if `transposed`.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
+from ptxdsl.errors import public_class
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Cell, Grid, Picture
 from ptxdsl.layout.index import Index, as_index, divide, multiply, sum_bits
@@ -17,6 +18,7 @@ BANK_GROUP_BYTES = 16  # four banks: what one thread of a 16-byte access reads
 LINE_BYTES = 128  # all 32 banks
 
 
+@public_class
 @dataclass(frozen=True, repr=False)
 class Swizzle(Drawable):
     """XOR `bits` bits of an offset, found `shift` above bit `base`, onto the bits from `base` up.

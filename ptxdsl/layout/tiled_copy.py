@@ -7,6 +7,7 @@ from functools import cached_property
 from math import gcd
 from typing import Any, overload
 
+from ptxdsl.errors import public
 from ptxdsl.layout.algebra import coalesce, composition, right_inverse, through_swizzle
 from ptxdsl.layout.atoms import DIMENSIONS, NAMES, CopyAtom, MmaAtom, copy_atom, held
 from ptxdsl.layout.draw import Drawable
@@ -172,6 +173,7 @@ class ThreadCopy:
 def make_tiled_copy(atom: CopyAtom | str, layout: Any, val_layout: Any = 1, bits: int = 16) -> TiledCopy: ...
 @overload
 def make_tiled_copy(atom: TmaAtom, layout: Any, *, bits: int = 16, blocks: int = 1) -> TmaCopy: ...
+@public
 def make_tiled_copy(
     atom: CopyAtom | TmaAtom | str, layout: Any, val_layout: Any = 1, bits: int = 16, *, blocks: int = 1
 ) -> TiledCopy | TmaCopy:
@@ -202,6 +204,7 @@ def make_tiled_copy(
     return copy
 
 
+@public
 def make_tiled_copy_a(atom: CopyAtom | str, tiled_mma: TiledMma | MmaAtom | str, bits: int | None = None) -> TiledCopy:
     """The copy that brings operand A (M, K) to the threads that multiply it, or takes it from there.
 
@@ -212,6 +215,7 @@ def make_tiled_copy_a(atom: CopyAtom | str, tiled_mma: TiledMma | MmaAtom | str,
     return _for_operand(atom, tiled_mma, "a", bits)
 
 
+@public
 def make_tiled_copy_b(atom: CopyAtom | str, tiled_mma: TiledMma | MmaAtom | str, bits: int | None = None) -> TiledCopy:
     """The copy that brings operand B (N, K) to the threads that multiply it, or takes it from there.
 
@@ -220,6 +224,7 @@ def make_tiled_copy_b(atom: CopyAtom | str, tiled_mma: TiledMma | MmaAtom | str,
     return _for_operand(atom, tiled_mma, "b", bits)
 
 
+@public
 def make_tiled_copy_c(atom: CopyAtom | str, tiled_mma: TiledMma | MmaAtom | str, bits: int | None = None) -> TiledCopy:
     """The copy that takes C (M, N) from the threads that accumulate it, or brings it; `bits` where it is converted.
 

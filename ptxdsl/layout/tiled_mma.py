@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ptxdsl.errors import public
 from ptxdsl.layout.algebra import L, composition, right_inverse, slice_, through_swizzle
 from ptxdsl.layout.atoms import DIMENSIONS, NAMES, MmaAtom, mma_atom, product_picture
 from ptxdsl.layout.draw import Drawable
@@ -134,6 +135,7 @@ class ThreadMma:
         return take_thread(self.mma.partition_c(layout), self.thread)
 
 
+@public
 def make_tiled_mma(
     atom: MmaAtom | str, atom_layout: Any = (1, 1, 1), tile: Sequence[int | None] | None = None
 ) -> TiledMma:

@@ -52,6 +52,8 @@ def _message(instruction: ir.Instruction, text: str) -> str:
     hint = "use it, or leave it out"
     if name in ("setp", "set"):
         hint = "a comparison alone does nothing: did you mean `=`, or `with pd.if_(…):`?"
+    elif name == "mbarrier":
+        hint = "it may end before the phase is complete: wait by `with pd.while_(lambda: ~…): pass`"
     elif name == "mma":
         hint = "mma returns new registers: write into variables by `out=`"
     return f"nothing reads the result of {called}; {hint}"

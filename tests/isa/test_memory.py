@@ -130,7 +130,8 @@ def test_a_policy_is_a_register_of_64_bits():
     ("ld.global.f64 %f0, [%d0];", "ld.global.f64: `d` is an f32 register; this form takes an f64 register"),
     (
         "ld.global.f32 %f0, [%h0];",
-        "ld.global.f32: `a` is a b16 register; an address is a 32- or 64-bit integer",
+        "ld.global.f32: `a` is a b16 register; an address is a 32- or 64-bit integer\n"
+        "  help: pass where an element lies, not what it holds: `array.address(…)`, or `pointer + i`",
     ),
     (
         "st.global.v4.f32 [%d0], {%f0, _, %f1, %f2};",

@@ -47,11 +47,11 @@ def run(
     launched = CALLS.launch(brief, (), arrays, factors)
     if launched is not None:
         return launched
-    choice, chosen = Choice(None, schedule, split_k, reduction, epilogue), config
+    how, chosen = (schedule, split_k, reduction, epilogue), config
     if wants_tuning(config):
-        trials = partial(_trials, kernels, arrays, factors, choice, operands)
-        chosen = tuned_call(kernels, (choice, factors[1] == 0, *said), arrays, trials)
-    choice = choice._replace(config=cast("GemmConfig | None", chosen))
+        trials = partial(_trials, kernels, arrays, factors, Choice(None, *how), operands)
+        chosen = tuned_call(kernels, (how, factors[1] == 0, *said), arrays, trials)
+    choice = Choice(cast("GemmConfig | None", chosen), *how)
     if brief is None and (is_list(a) or is_list(b)):
         return run_lists(kernels.warps, (a, b, c, out), choice, factors, operands)
 

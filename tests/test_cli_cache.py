@@ -8,7 +8,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import cli, f32, ptr
-from ptxdsl.assemble import assemble, cache, noted
+from ptxdsl.assemble import assemble, assembler_version, cache
 from ptxdsl.runtime.kept import KeptTrace, packed
 
 
@@ -21,7 +21,7 @@ def doubled(x: ptr[f32]):
 def folder(tmp_path, monkeypatch):
     """A cache with a cubin of two days, one of now, an entry of another version, and a file of somebody else."""
     monkeypatch.setenv("PTXDSL_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(noted, "library", lambda: None)
+    monkeypatch.setattr(assembler_version, "library", lambda: None)
     for arch in ("sm_80", "sm_90a"):
         assemble(doubled.ptx(arch), arch)
     oldest = cache.entries(tmp_path)[-1]

@@ -16,7 +16,7 @@ from itertools import product
 from pathlib import Path
 
 from ptxdsl import config
-from ptxdsl.assemble import assembler_log, assemblers, cache, noted, sections
+from ptxdsl.assemble import assembler_log, assembler_version, assemblers, cache, sections
 from ptxdsl.assemble.assembler_log import Remark, Resources, WarpgroupLoss
 from ptxdsl.errors import AssembleError, Error, Location, caller, meant
 
@@ -66,7 +66,7 @@ def assemble(ptx: str | Sequence[str], arch: str, *, options: Sequence[str] = ()
     _check_modules(modules)
     settings = config.current()
     whole_program = any("setmaxnreg." in text for text in modules)
-    version = noted.version(settings.cache_dir, settings.assembler, whole_program)
+    version = assembler_version.version(settings.cache_dir, settings.assembler, whole_program)
     if version is None:
         version = _load(settings, whole_program).version()
     stem = _dump_stem(settings, modules, arch, _entry_name(version, modules, arch, options))
@@ -104,7 +104,7 @@ def _kept(
 def _load(settings: config.Config, whole_program: bool) -> assemblers.Assembler:
     """The assembler that is to be used, whose version is noted."""
     chosen = assemblers.choose(settings.assembler, whole_program)
-    noted.note(settings.cache_dir, chosen)
+    assembler_version.note(settings.cache_dir, chosen)
     return chosen
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ptxdsl import assemble, config
-from ptxdsl.assemble import cache, noted
+from ptxdsl.assemble import assembler_version, cache
 from ptxdsl.cli.process import UsageError
 from ptxdsl.runtime import kept
 from ptxdsl.tune import records
@@ -110,7 +110,7 @@ def _kept(folder: Path | None, entry: cache.CacheEntry, cubin: assemble.Cubin | 
     if trace is not None:
         return KeptCubin(entry, (trace.kernel,), trace.arch, now - entry.written, traced=True)
     tuning = None if content is None else records.read(content)
-    return KeptCubin(entry, (), "", now - entry.written, tuning, assembler=noted.read(content))
+    return KeptCubin(entry, (), "", now - entry.written, tuning, assembler=assembler_version.read(content))
 
 
 def _clear(folder: Path, cubins: Sequence[KeptCubin]) -> None:

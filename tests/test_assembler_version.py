@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from ptxdsl import cli, config
-from ptxdsl.assemble import assemble, assemblers, cache, noted
+from ptxdsl.assemble import assemble, assembler_version, assemblers, cache
 from tests.test_assemble import NO_SECTIONS, STORE
 
 
@@ -32,7 +32,7 @@ def file(tmp_path, monkeypatch):
     """The file of the library, and what is loaded: that file."""
     path = tmp_path / "libnvJitLink.so.1"
     path.write_text("1.0")
-    monkeypatch.setattr(noted, "library", lambda: str(path))
+    monkeypatch.setattr(assembler_version, "library", lambda: str(path))
     loaded = SimpleNamespace(abs_path=str(path))
     monkeypatch.setattr(assemblers, "pathfinder", SimpleNamespace(load_nvidia_dynamic_lib=lambda name: loaded))
     return path, loaded
@@ -72,7 +72,7 @@ def test_one_that_is_loaded_from_elsewhere_is_not_noted_and_its_cubins_are_its_o
     library.release = "nvJitLink 2.0"
     for runs in (1, 1):
         assert assemble(STORE, "sm_80").image.endswith(b"2.0") and library.runs == runs
-    assert noted.version(config.current().cache_dir, None, False) is None
+    assert assembler_version.version(config.current().cache_dir, None, False) is None
     file[1].abs_path = str(file[0])
     library.release = "nvJitLink 1.0"
     assemble(STORE, "sm_80")  # by which the file is noted
@@ -85,7 +85,7 @@ def test_one_that_is_loaded_from_elsewhere_is_not_noted_and_its_cubins_are_its_o
 
 @pytest.mark.parametrize("content", [b"?", b"[]\n", b'{"assembler": 1}\n', b'{"kernels": {}}\n', b"[" * 100000])
 def test_what_is_no_note_is_none(content):
-    assert noted.read(content) is None and noted.read(None) is None
+    assert assembler_version.read(content) is None and assembler_version.read(None) is None
 
 
 def test_ptxas_is_known_by_its_file_and_others_by_loading(monkeypatch):
@@ -93,12 +93,16 @@ def test_ptxas_is_known_by_its_file_and_others_by_loading(monkeypatch):
     monkeypatch.setattr(ptxas, "why_not", lambda: None)
     monkeypatch.setattr(ptxas, "version", lambda: "ptxas of 3 bytes")
     library = Library()
-    monkeypatch.setattr(noted, "library", lambda: None)
+    monkeypatch.setattr(assembler_version, "library", lambda: None)
     monkeypatch.setattr(assemblers, "ASSEMBLERS", {"nvjitlink": library, "ptxas": ptxas, "driver": object()})
-    assert noted.version(None, None, True) == noted.version(None, "ptxas", False) == "ptxas of 3 bytes"
-    assert noted.version(None, None, False) is noted.version(None, "driver", False) is None
+    assert (
+        assembler_version.version(None, None, True)
+        == assembler_version.version(None, "ptxas", False)
+        == "ptxas of 3 bytes"
+    )
+    assert assembler_version.version(None, None, False) is assembler_version.version(None, "driver", False) is None
     monkeypatch.setattr(ptxas, "why_not", lambda: "there is none")
-    assert noted.version(None, None, True) is None
+    assert assembler_version.version(None, None, True) is None
     assert library.loads == 0
 
 

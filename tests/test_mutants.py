@@ -11,7 +11,7 @@ from tests.mutants import racecheck
 from tests.mutants.__main__ import main
 from tests.mutants.mutate import SHARED_ACCESS, Kernel
 from tests.mutants.reasons import explained
-from tests.mutants.subjects import SUBJECTS
+from tests.mutants.subjects import SUBJECTS, gathered, hopper
 from tests.mutants.table import table
 from tests.mutants.trial import DOUBLED, FINDING, MISSED, NUMBER, SAME, Trial, launches
 
@@ -86,6 +86,56 @@ def test_the_mutants_of_a_python_line_alone(capsys):
     assert main(["03_transpose"], barrier.source) == 0
     (told,) = [line for line in capsys.readouterr().out.split("\n") if line.startswith("03_transpose:")]
     assert told.startswith(f"03_transpose: {barrier}: finding: ")
+
+
+def test_verdicts_that_are_on_disk_are_not_sought_again(tmp_path, monkeypatch, capsys):
+    rows = tmp_path / "rows.jsonl"
+    assert main(["03_transpose"], rows=rows) == 0
+    told = capsys.readouterr().out
+    rows.write_text(rows.read_text() + '{"subject": "03_tr')  # cut off
+    monkeypatch.setattr(Trial, "verdict", None)
+    assert main(["03_transpose"], rows=rows) == 0
+    assert capsys.readouterr().out == told
+
+
+def test_processes_judge_as_one_does(capsys):
+    assert main(["02_reduce", "13_cluster"], kind="barrier") == 0
+    told = capsys.readouterr().out
+    assert main(["02_reduce", "13_cluster"], kind="barrier", jobs=2) == 0
+    assert capsys.readouterr().out == told
+
+
+@pd.kernel(reqntid=64)
+def in_rounds(x: ptr[f32], y: ptr[f32]):
+    """Three slots of a ring of two stages: the toggle behind the second is the last that anybody waits by."""
+    tile, ring = pd.shared(f32, (2, 32)), pd.Ring(2, producers=32, consumers=32)
+    with pd.warp(0):
+        for k in range(3):
+            tile[ring.acquire().index, pd.laneid] = x[k * 32 + pd.laneid]
+            ring.commit()
+    with pd.warp(1):
+        for k in range(3):
+            y[k * 32 + pd.laneid] = tile[ring.wait().index, pd.laneid]
+            ring.release()
+
+
+def test_parities_that_are_not_toggled_are_found_unless_nobody_waits_by_them():
+    x = np.arange(96, dtype=np.float32)
+    with hopper():
+        (problems,) = launches(lambda: in_rounds[1, 64](x, np.zeros_like(x)))
+    trial = Trial(problems)
+    toggles = [m for m in trial.mutants() if (m.kind, m.change) == ("phase", "is not toggled")]
+    told = [(v.verdict, v.reason if v.verdict == SAME else "") for v in map(trial.verdict, toggles)]
+    unused = (SAME, "no thread waits by that parity")
+    assert told == [unused, (FINDING, ""), unused] * 2
+
+
+def test_copies_of_lanes_wait_for_the_lane_that_tells_of_their_bytes():
+    """Though other warps go round and round: 31 lanes gather rows for a stage that one lane is yet to come to."""
+    b, ends = np.ones((5, 24, 200), np.float16).swapaxes(1, 2), np.array([0, 200, 200, 220, 230], np.int32)
+    with hopper():
+        ((launch,),) = launches(lambda: gathered(230, b, ends))
+        assert launch.run(launch.text, "skewed").finding == ""
 
 
 TELLING = """.entry k()

@@ -212,7 +212,7 @@ def compute_rows(
             for part in walk.complete(work, sums):
                 store(part)
         with pd.else_():
-            pass_tiles(ring, work.iterations)
+            pass_tiles(ring, work.iterations, consumer)
             walk.skip(work)
     store.finish()
 
@@ -274,21 +274,23 @@ def multiply_rows(
         sums.clear()
         for _ in pd.range(work.iterations, unroll=1):
             with pd.if_(consumer.index == 1):
-                pass_tiles(ring, 1)
+                pass_tiles(ring, 1, consumer)
             mma.multiply(sums, ring.wait())
             mma.wait(0)
             ring.release()
             with pd.if_(consumer.index == 0):
-                pass_tiles(ring, 1)
+                pass_tiles(ring, 1, consumer)
     with pd.else_():
         multiply_tiles(ring, mma.into(sums), work.iterations, prepare)
     return sums
 
 
-def pass_tiles(ring: pd.Ring, iterations: Index) -> None:
-    """Releases the slots of a tile that are not read."""
+def pass_tiles(ring: pd.Ring, iterations: Index, consumer: pd.warpgroup) -> None:
+    """Releases the slots of a tile that are not read. One thread does for its warpgroup: were warps to wait for a slot
+    still that is filled again, they would miss it, for there are no products here at which they meet."""
     for _ in pd.range(iterations, unroll=1):
         ring.wait()
+        consumer.warpgroup_barrier()
         ring.release()
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from ptxdsl import config
 from tests.emulate.support import clean, only, run
 
 SPIN_LOCK = """
@@ -378,3 +379,34 @@ def test_blocks_that_join_leave_everything_of_the_others_in_place():
     clean(run(body, flags, x, y, grid=blocks, block=64, parameters=parameters, module=module))
     assert (flags == 1).all()
     assert (y == 2 * lanes + 15 + 5 * lanes + (lanes > 0)).all()
+
+
+TWICE = """
+    mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32;
+    setp.eq.u32 %p2, %r1, 0; mov.u32 %r2, flag; mov.u32 %r3, 0;
+    @%p2 mbarrier.init.shared.b64 [%r2], 1;
+    bar.sync 0;
+    @%p1 bra ARRIVE;
+FIRST:
+    mbarrier.try_wait.parity.shared.b64 %p3, [%r2], 0;
+    @!%p3 bra FIRST;
+    ret;
+ARRIVE:
+    setp.ne.u32 %p4, %r1, 32;
+    @%p4 bra DONE;
+    LONGER
+    mbarrier.arrive.shared.b64 %rd1, [%r2];
+    LONGER
+    mbarrier.arrive.shared.b64 %rd1, [%r2];
+DONE:
+    ret;
+""".replace("LONGER", "add.u32 %r3, %r3, 1;" * 300)
+
+
+def test_at_random_who_waits_sees_a_phase_end_at_once_or_when_it_is_too_late():
+    """The second phase may end before anybody has looked: then the wait is for the third one."""
+    hangs = set()
+    for seed in range(12):
+        with config.using(schedule=f"random:{seed}"):
+            hangs.add(bool(run(TWICE, block=64, parameters="", module=".shared .align 8 .b64 flag;").findings))
+    assert hangs == {True, False}

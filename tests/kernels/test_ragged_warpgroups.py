@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -322,6 +323,16 @@ def test_a_kernel_that_validates_stops_at_sizes_that_make_no_sense(form, sizes):
     with pytest.raises(pd.EmulationError, match="warpgroup_ragged_kernel: the kernel reached a trap, by thread"):
         plan.run()
     assert not out.any()
+
+
+def test_warps_whose_warpgroup_lets_a_deep_tile_pass_miss_no_stage_that_is_filled_again():
+    rng = np.random.default_rng(1)
+    a, b = rng.integers(-2, 3, (40, 520)).astype(np.float16), rng.integers(-2, 3, (3, 8, 520)).astype(np.float16)
+    ends = np.array([10, 30, 40], np.int32)
+    with pd.config.using(schedule="random:1"):
+        out = grouped_gemm_ragged(a, b.swapaxes(1, 2), ends, config=GemmConfig((128, 16, 64), stages=4, atom="wgmma"))
+    groups = [a[first:end].astype(float) @ b[n].T for n, (first, end) in enumerate(pairwise([0, *ends]))]
+    assert (np.array(out) == np.concatenate(groups)).all()
 
 
 def test_blocks_take_tiles_in_turn_and_leave_the_counters_as_they_were(rng):

@@ -71,6 +71,7 @@ class _Change:
     lines: tuple[str, ...] = ()
     probe: tuple[str, ...] = ()
     before: bool = False  # the probe stands in front
+    probes: Lines | None = None  # all lines with probes, where these are elsewhere
 
 
 class Kernel:
@@ -143,12 +144,14 @@ class Kernel:
         guarded = f"@{match['guard']} trap;" if match["guard"] and not change.before else "trap;"
         return Mutant(
             change.kind, change.change, n, own.strip(), self.sources[n], lines, {n: (guarded, own)},
-            {n: probed} if change.probe else None,
+            {n: probed} if change.probe else change.probes,
         )  # fmt: skip
 
     def _changes(self, n: int, match: re.Match[str]) -> Iterator[tuple[_Change, Lines]]:
         for change in changes(match, self.lines[n]):
             yield change, {n: change.lines}
+        if toggled := _toggled(match):
+            yield _Change("phase", "is not toggled", probes=self._waits_by(n, *toggled)), {n: _moved(match)}
         kind = ordering_kind(match["opcode"])
         if kind and match["guard"] is None:
             for step, where in ((-1, "before"), (1, "behind")):
@@ -172,8 +175,47 @@ class Kernel:
             n += step
         return None
 
+    def _waits_by(self, n: int, target: str, parity: str) -> Lines:
+        """The intact kernel with a trap at waits by a parity, or by what is computed from it, behind where it changed."""
+        lines: Lines = {n: (self.lines[n], "    setp.eq.b32 %mutant_p, %mutant_r, %mutant_r;")}
+        for at, match in enumerate(self.parts):
+            if match and match["opcode"] == "selp.u32" and operands_of(match)[1] == target:  # it is chosen at times
+                lines = {at: (self.lines[at], f"    or.pred %mutant_p, %mutant_p, {operands_of(match)[3]};")}
+        waited = self._computed_from(parity)
+        for at, match in enumerate(self.parts):
+            if match and PHASE.match(match["opcode"]) and operands_of(match)[-1] in waited:
+                lines[at] = (_TRAP.format("%mutant_p"), self.lines[at])
+        return lines
+
+    def _computed_from(self, register: str) -> set[str]:
+        """That register, and all to which its value may come."""
+        steps = [(first, set(rest)) for first, *rest in map(operands_of, filter(None, self.parts))]
+        reached, before = {register}, 0
+        while len(reached) > before:
+            before = len(reached)
+            reached |= {first for first, rest in steps if reached & rest}
+        return reached
+
     def _is_forward(self, n: int, label: str) -> bool:
         return f"{label}:" in (line.strip() for line in self.lines[n:])
+
+
+def operands_of(match: re.Match[str]) -> list[str]:
+    """What an instruction is written with."""
+    return [part.strip() for part in re.split(r",(?![^{\[]*[}\]])", match["operands"])]
+
+
+def _toggled(match: re.Match[str]) -> tuple[str, str] | None:
+    """The result and the parity, where an instruction toggles one."""
+    if match["opcode"] != "xor.b32":
+        return None
+    target, parity, other = operands_of(match)
+    return (target, parity) if other == "1" else None
+
+
+def _moved(match: re.Match[str]) -> tuple[str]:
+    target, first, *_ = operands_of(match)
+    return (f"    mov.b32 {target}, {first};",)
 
 
 def ordering_kind(opcode: str) -> str:
@@ -187,7 +229,7 @@ def ordering_kind(opcode: str) -> str:
 def changes(match: re.Match[str], line: str) -> Iterator[_Change]:
     """What a line may become in its place."""
     opcode, guard = match["opcode"], match["guard"]
-    operands = [part.strip() for part in re.split(r",(?![^{\[]*[}\]])", match["operands"])]
+    operands = operands_of(match)
     if kind := ordering_kind(opcode):
         yield _Change(kind, "removed")
     if opcode.endswith("wait_group") or ".wait_group" in opcode:
@@ -228,7 +270,7 @@ def _arithmetic(opcode: str, operands: list[str], line: str) -> Iterator[_Change
     if opcode.startswith("selp.") and operands[2] == "0" and operands[3].startswith("%"):
         trap = (_TRAP.format(f"!{operands[3]}"),)
         yield _Change("bound", "always the first", (f"    mov.{opcode[5:]} {target}, {operands[1]};",), trap, True)
-    if opcode == "xor.b32":
+    if opcode == "xor.b32" and operands[2] != "1":
         yield _gone("swizzle", opcode, operands)
     if PHASE.match(opcode):
         parity = operands[-1]

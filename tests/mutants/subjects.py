@@ -102,13 +102,19 @@ def hopper(blocks: int = 2) -> Iterator[None]:
 def ragged_warpgroups() -> None:
     """Groups of no rows, of some and of more than a tile: in halves of tiles that are paired, gathered and scattered.
     Deep ones, and many tiles of one iteration: their numbers are told as far ahead as they are held."""
-    for m, n, k in ((100, 24, 136), (230, 56, 64)):
-        ends, order = np.array([0, m - 30, m - 30, m - 10, m], np.int32), np.arange(m, dtype=np.int32)[::-1].copy()
-        rows = np.random.default_rng(5).integers(0, 60, m).astype(np.int32)
-        b, out = whole(5, n, k, seed=1).swapaxes(1, 2), np.zeros((m, n), np.float16)
+    for m, n, k in ((100, 24, 264), (230, 72, 64), (230, 24, 200)):
+        b, ends = whole(5, n, k, seed=1).swapaxes(1, 2), np.array([0, m - 30, m - 30, m - 10, m], np.int32)
         with hopper():
             grouped_gemm_ragged(whole(m, k), b, ends, config=TALL)
-            grouped_gemm_ragged(whole(60, k), b, ends, rows=rows, out_rows=order, out=out, config=WARPGROUPS)
+            gathered(m, b, ends)
+
+
+def gathered(m: int, b: np.ndarray, ends: np.ndarray) -> None:
+    """`m` rows of A from anywhere, written to rows of the output in another order."""
+    order, out = np.arange(m, dtype=np.int32)[::-1].copy(), np.zeros((m, b.shape[2]), np.float16)
+    rows = np.random.default_rng(5).integers(0, 60, m).astype(np.int32)
+    config = replace(WARPGROUPS, stages=3)
+    grouped_gemm_ragged(whole(60, b.shape[1]), b, ends, rows=rows, out_rows=order, out=out, config=config)
 
 
 def along_k() -> None:
@@ -131,7 +137,7 @@ def scaled(scaling: str) -> Callable[[], None]:
     """A product, and groups of rows; scales are powers of 2. Groups are deep, or have many tiles of one iteration."""
 
     def run() -> None:
-        for n, k in ((24, 272), (72, 128)):
+        for n, k in ((40, 528), (72, 128)):
             a, b, depths = whole(70, k, seed=70).astype(E4M3), whole(n, k, seed=n).astype(E4M3), -(-k // 128)
             shapes = ((70, 1), (1, n)) if scaling == "rows" else ((70, depths), (depths, -(-n // 128)))
             scales = [np.exp2(whole(*shape, dtype=np.float32)) for shape in shapes]
@@ -230,15 +236,15 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "grouped, lists, sm_90a": lists,
     "scaled, rows and columns": scaled("rows"),
     "scaled, blocks": scaled("blocks"),
-    "gemm, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 40, 264))),
-    "gemm, with C, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 40, 264)), beta=1),
-    "gemm, ping-pong": lambda: tensor_product(PINGPONG, ((150, 40, 136), (70, 72, 64))),
-    "gemm, clusters that share copies": lambda: tensor_product(SHARED, ((136, 40, 136), (70, 40, 264)), blocks=2),
+    "gemm, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 24, 264))),
+    "gemm, with C, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 24, 264)), beta=1),
+    "gemm, ping-pong": lambda: tensor_product(PINGPONG, ((150, 24, 264), (70, 72, 64))),
+    "gemm, clusters that share copies": lambda: tensor_product(SHARED, ((136, 40, 136), (70, 24, 264)), blocks=2),
     "gemm, few rows, K in a cluster": lambda: tensor_product(FEW_ROWS, ((5, 72, 264), (8, 72, 520))),
     "conv2d": convolution,
-    "conv2d, im2col": lambda: windows(IN_TURN, 16),
-    "conv2d, im2col, ping-pong": lambda: windows(PINGPONG, 16, 12),
-    "conv2d, packed": lambda: windows(IN_TURN, 3),
+    "conv2d, im2col": lambda: windows(replace(IN_TURN, stages=5), 16),
+    "conv2d, im2col, ping-pong": lambda: windows(replace(PINGPONG, stages=5), 16, 12),
+    "conv2d, packed": lambda: windows(replace(IN_TURN, stages=5), 3),
     "02_reduce": reduction,
     "03_transpose": transposition,
     "05_gemm_steps, naive": steps("naive"),

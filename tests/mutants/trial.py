@@ -4,6 +4,7 @@ import ctypes
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from unittest.mock import patch
 from weakref import ref
 
@@ -20,6 +21,7 @@ from ptxdsl.runtime import emulation
 from .mutate import ACCESS, COPY, ORDERING, SHARED_ACCESS, Kernel, Lines, Mutant
 
 SCHEDULES = ("lockstep", "skewed", "random:1")
+SEEDS = tuple(f"random:{n}" for n in range(2, 13))  # a wait by the wrong parity hangs if it comes late enough
 SCRATCH = ("p.maps",)  # memory of a block for itself, by its name: what a launch leaves there is no result
 STEPS = 100_000  # of a launch; the intact ones take less than half of it
 FINDING, NUMBER, SAME, NOT_REACHED, DOUBLED, MISSED = (
@@ -116,9 +118,13 @@ class Trial:
     """All mutants of a kernel, each on all problems and under all schedules until something shows."""
 
     def __init__(self, problems: Sequence[Launch], most: int = 1000) -> None:
-        self.most, self.kernel = most, Kernel(problems[0].text)
+        self.problems, self.most, self.kernel = problems, most, Kernel(problems[0].text)
         self.runs = [(launch, schedule) for schedule in SCHEDULES for launch in problems]
-        self.intact = [launch.run(launch.text, schedule) for launch, schedule in self.runs]
+
+    @cached_property
+    def intact(self) -> list[Outcome]:
+        """Of each run of the intact kernel."""
+        return [launch.run(launch.text, schedule) for launch, schedule in self.runs]
 
     @property
     def accused(self) -> list[str]:
@@ -150,14 +156,27 @@ class Trial:
                     break
         if number:
             return Verdict(mutant, NUMBER, f"under {number}")
-        return self._quiet(mutant)
+        quiet = self._quiet(mutant)
+        return self._late(mutant, text) if (quiet.verdict, mutant.kind) == (MISSED, "phase") else quiet
+
+    def _late(self, mutant: Mutant, text: str) -> Verdict:
+        """Of a wait that is too early under the schedules of all mutants: under those in which it may come late."""
+        for schedule in SEEDS:
+            for launch in self.problems:
+                finding = launch.run(text, schedule).finding
+                if finding and not launch.run(launch.text, schedule).finding:
+                    return Verdict(mutant, FINDING, f"{finding} [{schedule}]")
+        return Verdict(mutant, MISSED, "")
 
     def _quiet(self, mutant: Mutant) -> Verdict:
         """Why a mutant makes no difference."""
         if not self._finds(mutant.reached):
             return Verdict(mutant, NOT_REACHED, "no thread comes there")
         if mutant.same is not None and not self._finds(mutant.same):
-            return Verdict(mutant, SAME, "every thread has the same value")
+            toggle = mutant.change == "is not toggled"
+            return Verdict(
+                mutant, SAME, "no thread waits by that parity" if toggle else "every thread has the same value"
+            )
         if mutant.kind not in ORDERING:
             return Verdict(mutant, SAME, "other values, which reach no result")
         if mutant.kind == "wait" and not self._finds(self.kernel.traps_at(COPY)):
@@ -171,11 +190,15 @@ class Trial:
     def verdicts(self, mutants: Sequence[Mutant]) -> list[Verdict]:
         """Of all mutants; ordering that is quiet alone is then taken away with another that is."""
         verdicts = [self.verdict(mutant) for mutant in mutants]
-        quiet = [v.mutant for v in verdicts if v.verdict in (MISSED, SAME) and v.mutant.kind in ORDERING]
-        gone = [m for m in quiet if m.change == "removed"]
-        return [self._doubled(v, gone) if v.verdict == MISSED else v for v in verdicts]
+        gone = self.removed(verdicts)
+        return [self.doubled(v, gone) if v.verdict == MISSED else v for v in verdicts]
 
-    def _doubled(self, verdict: Verdict, others: Sequence[Mutant]) -> Verdict:
+    def removed(self, verdicts: Sequence[Verdict]) -> list[Mutant]:
+        """Ordering that is gone, and nothing shows."""
+        quiet = [v.mutant for v in verdicts if v.verdict in (MISSED, SAME) and v.mutant.kind in ORDERING]
+        return [mutant for mutant in quiet if mutant.change == "removed"]
+
+    def doubled(self, verdict: Verdict, others: Sequence[Mutant]) -> Verdict:
         """Ordering that makes a difference where another one is gone too."""
         mutant = verdict.mutant
         for other in others:

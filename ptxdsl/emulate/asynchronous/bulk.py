@@ -185,11 +185,15 @@ class BulkCopies(Observer):
                 allowed[np.nonzero(pieces.inside)[1][~access.allowed]] = False
         return flat, allowed
 
-    def flush(self, x: BulkRequester) -> bool:
-        """Lands, when nothing else can run, what somebody waits for; all that there is if that is nothing."""
+    def flush(self, x: BulkRequester, patient: bool = False) -> bool:
+        """Lands, when nothing else can run, what somebody waits for; all that there is if that is nothing. With
+        `patient`, of loads only those whose bytes are expected by now; whether there was any."""
         if self.idle:
             return False
-        due = self._due(True) or self._due(False)
+        due = self._due(True)
+        if patient and not due and self.loads:
+            return False
+        due = due or self._due(False)
         if not due and self.loads:
             due = [np.ones(len(load.lanes), bool) for load in self.loads]
         self.awaited.clear()

@@ -139,6 +139,8 @@ class Machine(Core):
                 self._relieve()
             if self.bulk.loads and (number := self.schedule.landing(len(self.bulk.loads))) is not None:
                 self.bulk.land(self.processor, number)
+            if self.scheduler.parked and self.schedule.looks():
+                self.scheduler.wake(self.memory.state)
             group = self.scheduler.take()
             if group is not None:
                 self.circles.ran(group)
@@ -147,29 +149,30 @@ class Machine(Core):
                 report_deadlock(self, self.processor, self.total - self.blocks)
                 raise Abort
 
-    def _stir(self) -> bool:
-        """When nothing is ready: what waits for memory, late copies, more blocks; whether anything can go on."""
-        woken = self.scheduler.wake(self.memory.state) or self._land()
+    def _stir(self, patient: bool = False) -> bool:
+        """When nothing is ready: what waits for memory, late copies, more blocks; whether anything can go on. With
+        `patient`, threads that are ready may still tell mbarriers of bytes to expect: copies of others do not land."""
+        woken = self.scheduler.wake(self.memory.state) or self._land(patient)
         return woken or meet_elsewhere(self.processor) or self._join()
 
     def _relieve(self) -> None:
         """Some go round in circles: what they may wait for gets its turn, though they could run on."""
         self.scheduler.weary = False
         if self.processor.rounds < ROUNDS_BEFORE_OTHERS:
-            self._stir()
+            self._stir(patient=bool(self.scheduler.ready))
             return
         woken, met = self.scheduler.wake(self.memory.state), meet_elsewhere(self.processor)
-        if self._join() or woken or met:
+        if self._join() or woken or met or self._land():
             self.processor.rounds = 0
-        elif self.circles.closed(self, self.processor) and not self._land():
+        elif self.circles.closed(self, self.processor):
             for group in self.scheduler.ready.values():
                 group.circles = True
             report_deadlock(self, self.processor, self.total - self.blocks)
             raise Abort
 
-    def _land(self) -> bool:
+    def _land(self, patient: bool = False) -> bool:
         """Completes what somebody may wait for; whether there was any."""
-        return self.copies.flush(self.processor) or self.remote.flush() or self.bulk.flush(self.processor)
+        return self.copies.flush(self.processor) or self.remote.flush() or self.bulk.flush(self.processor, patient)
 
     def _land_departed(self) -> None:
         """Completes copies to other blocks by threads that have ended, before others come in their place."""

@@ -72,6 +72,9 @@ class Schedule(Protocol):
     def landing(self, count: int) -> int | None:
         """Which of `count` bulk copies lands now; None for none."""
 
+    def looks(self) -> bool:
+        """Whether those that wait for memory look at it now, though others can go on."""
+
 
 class Scheduler:
     """The groups that are not running: ready, parked until memory changes, or held until others of a warp come."""

@@ -14,6 +14,7 @@ from .residents import WARP
 from .scheduler import TURNS_PER_EPOCH, Group
 
 LONGEST_TURN = 64  # steps at random
+LOOKS = 16  # of so many turns at random, one begins with another look of those that wait
 
 
 class Lockstep:
@@ -32,6 +33,10 @@ class Lockstep:
     def landing(self, count: int) -> int | None:
         """Which of `count` bulk copies lands now; None for none: they land when a thread that waits cannot go on."""
         return None
+
+    def looks(self) -> bool:
+        """Whether those that wait for memory look at it now, though others can go on."""
+        return False
 
 
 class Skewed(Lockstep):
@@ -63,7 +68,8 @@ class Skewed(Lockstep):
 
 
 class Random(Lockstep):
-    """Any warp, for some steps; bulk copies land at any time. The same ones again for the same seed."""
+    """Any warp, for some steps; bulk copies land at any time, and who waits may see at once what has changed, or late.
+    The same ones again for the same seed."""
 
     merges = False
 
@@ -82,6 +88,9 @@ class Random(Lockstep):
     def landing(self, count: int) -> int | None:
         number = int(self.rng.integers(2 * count))
         return number if number < count else None
+
+    def looks(self) -> bool:
+        return int(self.rng.integers(LOOKS)) == 0
 
 
 def _warps(group: Group) -> np.ndarray:

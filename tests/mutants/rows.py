@@ -1,0 +1,63 @@
+"""Verdicts on disk, one line of JSON each: a run that was cut off goes on where it was."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .mutate import Mutant
+from .trial import MISSED, Verdict
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of a mutant. `kernel` stands for the intact text, `number` for the mutant among those of this text;
+    `pairs` says that others were gone with it too."""
+
+    subject: str
+    kernel: str
+    number: int
+    mutant: str
+    verdict: str
+    reason: str
+    pairs: bool = False
+
+
+class Rows:
+    """Those of one kernel in a file, or in memory alone."""
+
+    def __init__(self, path: Path | None, subject: str, text: str, mutants: Sequence[Mutant]) -> None:
+        self.path, self.subject, self.mutants = path, subject, mutants
+        self.kernel = hashlib.sha256(_without_files(text).encode()).hexdigest()[:16]
+        self.known = {row.number: row for row in self._read() if self._is_of(row)}
+
+    def _read(self) -> Iterator[Row]:
+        if self.path is not None and self.path.exists():
+            for line in self.path.read_text().splitlines():
+                if line.endswith("}"):  # the last may be cut off
+                    yield Row(**json.loads(line))
+
+    def _is_of(self, row: Row) -> bool:
+        return (row.subject, row.kernel) == (self.subject, self.kernel) and row.mutant == str(self.mutants[row.number])
+
+    def keep(self, number: int, verdict: Verdict, pairs: bool = False) -> None:
+        mutant = str(self.mutants[number])
+        row = Row(self.subject, self.kernel, number, mutant, verdict.verdict, verdict.reason, pairs)
+        self.known[number] = row
+        if self.path is not None:
+            with self.path.open("a") as file:  # processes append whole lines
+                file.write(json.dumps(asdict(row)) + "\n")
+
+    def verdict(self, number: int) -> Verdict:
+        row = self.known[number]
+        return Verdict(self.mutants[number], row.verdict, row.reason)
+
+    def missed(self, numbers: Sequence[int]) -> list[int]:
+        """Those that were missed, and were not tried with others gone yet."""
+        return [n for n in numbers if self.known[n].verdict == MISSED and not self.known[n].pairs]
+
+
+def _without_files(text: str) -> str:
+    """The text, wherever the files of the package lie."""
+    return "\n".join(line for line in text.split("\n") if not line.startswith(".file"))

@@ -32,7 +32,7 @@ lint: $(READY)-lint ## ruff check, ruff format and mypy
 	$(BIN)/python -m ruff format --check
 	$(BIN)/python -m mypy
 
-mutants: $(READY)-test ## what the emulator finds in shipped kernels that lack something: docs/mutants.md (an hour)
+mutants: $(READY)-test ## what the emulator finds in shipped kernels that lack something: docs/mutants.md (half an hour on two cores)
 	$(BIN)/python -m tests.mutants
 
 golden: $(READY)-test ## write the golden PTX files again: look at the difference before you commit it

@@ -78,13 +78,18 @@ class RingNote:
         """What its methods are called on."""
         return self.name or "ring"
 
-    def too_many(self, full: bool) -> str:
-        """How to mend an arrival that the phase of a stage does not wait for."""
+    def too_many(self, full: bool, threads: int) -> str:
+        """How to mend arrivals of threads that the phase of a stage does not wait for."""
+        if full and self.stage_bytes is not None and threads > 1:
+            return f"one thread fills the stages of {self.made_at}: `with pd.elect():` in a warp, around its rounds"
         if not full:
             return f"`{self.called}.release()` by as many threads as `consumers` of {self.made_at} says, once a round"
         if self.stage_bytes is None:
             return f"`{self.called}.commit()` by as many threads as `producers` of {self.made_at} says, once a round"
-        return f"`{self.called}.commit()` behind the copies of a stage of {self.made_at}, before the next `acquire()`"
+        return (
+            f"`{self.called}.commit()` behind the copies of a stage of {self.made_at}, before the next `acquire()`; "
+            f"and one `{self.called}.release()` of each reader a round"
+        )
 
 
 @dataclass(frozen=True, slots=True)

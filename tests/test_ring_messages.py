@@ -102,7 +102,39 @@ def test_copies_that_nobody_commits():
     finding = columns(commit="pass")
     assert finding.message == "1 arrival where the phase of the mbarrier waits for 0 more of 1"
     assert finding.help == (
-        "`ring.commit()` behind the copies of a stage of `ring` (line 4), before the next `acquire()`"
+        "`ring.commit()` behind the copies of a stage of `ring` (line 4), before the next `acquire()`; and one "
+        "`ring.release()` of each reader a round"
+    )
+
+
+def test_a_stage_that_all_lanes_of_a_warp_fill():
+    body = COLUMNS.format(ring="stage_bytes=x.bytes, consumers=128", rounds=4, commit="ring.commit()", read="pass",
+                          release="ring.release()").replace(", pd.elect()", "")  # fmt: skip
+    kernel = source_kernel(body, "x: pd.TensorMap(f32, (4, 128)), y: ptr[f32]", '(arch="sm_90a", reqntid=160)')
+    finding = first(kernel, 160, np.ones((16, 128), np.float32), np.zeros(512, np.float32))
+    assert finding.kind == "mbarrier"
+    assert (
+        finding.help
+        == "one thread fills the stages of `ring` (line 4): `with pd.elect():` in a warp, around its rounds"
+    )
+
+
+def test_a_barrier_at_which_others_do_not_come_is_named_before_the_ring():
+    finding = columns(read="pd.ptx.bar.sync(1, 160)")
+    assert "threads 0–127 of block (0, 0, 0) wait at barrier 1, where 128 of 160 threads have come" in finding.message
+    assert finding.help == "barrier 1 waits for 32 more threads: let them come, or let it count the 128 that do"
+
+
+def test_a_stage_that_nobody_waits_for():
+    body = COLUMNS.format(ring="stage_bytes=x.bytes, consumers=128", rounds=4, commit="ring.commit()", read="pass",
+                          release="ring.release()")  # fmt: skip
+    body = body.replace("stage = ring.wait()", "pass").replace("stage.index", "i % 2")
+    kernel = source_kernel(body, "x: pd.TensorMap(f32, (4, 128)), y: ptr[f32]", '(arch="sm_90a", reqntid=160)')
+    finding = first(kernel, 160, np.ones((16, 128), np.float32), np.zeros(512, np.float32))
+    assert finding.kind == "unwaited-async"
+    assert finding.help == (
+        "wait for the copy before, by its group or by its mbarrier: `wait()` of the ring where it is read, `acquire()` "
+        "where it is filled again"
     )
 
 

@@ -43,7 +43,7 @@ BAD_MAPS = {
     "over 256": (
         lambda: pd.TensorMap(f16, (257, 64)),
         "a box of (257, 64) has 257 elements along an axis; 256 is the most",
-        "copy several boxes one after the other",
+        "copy several boxes one after the other: pd.TensorMap.tiled makes a map of a tile of them",
     ),
     "not whole chunks": (
         lambda: pd.TensorMap(f16, (64, 12)),
@@ -53,7 +53,7 @@ BAD_MAPS = {
     "over the swizzle": (
         lambda: pd.TensorMap(f16, (128, 128), swizzle=128),
         "the last axis of a box of (128, 128) has 256 bytes of f16; swizzle=128 takes no more than 128",
-        "make it 64 elements, and copy several boxes",
+        "make it 64 elements, and copy several boxes: pd.TensorMap.tiled makes a map of a tile of them",
     ),
     "innermost first": (
         lambda: pd.TensorMap(bf16, (64, 128), swizzle=128),

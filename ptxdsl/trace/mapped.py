@@ -183,5 +183,8 @@ def _at(memory: Any) -> Any:
     if isinstance(memory, ArrayView):
         return memory.address()
     if not isinstance(memory, Source):
-        refuse(f"a bulk copy takes an array or a pointer in shared memory; found {shown(memory)}")
+        refuse(
+            f"a bulk copy takes an array or a pointer in shared memory; found {shown(memory)}",
+            "write x.load(memory, coordinates, mbarrier), and x.store(coordinates, memory)",
+        )
     return memory

@@ -290,11 +290,12 @@ class TensorMap:
 
     def _extent_problems(self) -> Iterator[tuple[str, str]]:
         yield from self._pixel_problems()
+        tiled = ": pd.TensorMap.tiled makes a map of a tile of them" * (self.pixel_box is None)
         for extent in self.box if self.pixel_box is None else self.box[1:]:
             if extent > MOST_IN_BOX:
                 yield (
                     f"a box of {self.box} has {extent} elements along an axis; {MOST_IN_BOX} is the most",
-                    "copy several boxes one after the other",
+                    f"copy several boxes one after the other{tiled}",
                 )
         inner = self.box[-1] * self.element.bytes
         if inner % CHUNK_BYTES:
@@ -306,7 +307,7 @@ class TensorMap:
         if self.swizzle and inner > self.swizzle and not self.interleave:
             fits = self.swizzle // self.element.bytes
             turned = len(self.box) > 1 and self.box[0] <= fits and self.pixel_box is None
-            help = f"make it {fits} elements, and copy several boxes"
+            help = f"make it {fits} elements, and copy several boxes{tiled}"
             yield (
                 f"the last axis of a box of {self.box} has {inner} bytes of {self.element}; "
                 f"swizzle={self.swizzle} takes no more than {self.swizzle}",

@@ -170,7 +170,8 @@ def test_a_barrier_in_one_branch_is_a_deadlock():
         "  threads 32–63 of block (0, 0, 0) wait at barrier 2, where 32 of 64 threads have come (<ptx>:9)\n"
         "  threads 0–31 of block (0, 0, 0) wait at barrier 1, where 32 of 64 threads have come (<ptx>:12)\n"
         "  <ptx>:9\n"
-        "  <ptx>:12"
+        "  <ptx>:12\n"
+        "  help: barrier 2 waits for 32 more threads: let them come, or let it count the 32 that do"
     )
 
 

@@ -45,6 +45,8 @@ class Contents(Observer):
             "to which an asynchronous copy is still under way"
         )
         spread, help = _spread(which, access.allowed), "wait for the copy before, by its group or by its mbarrier"
+        if access.by.notes.rings:
+            help += ": `wait()` of the ring where it is read, `acquire()` where it is filled again"
         access.by.finding("unwaited-async", message, spread, self.under_way(), help)
 
     def _report_read(self, access: Access, which: np.ndarray) -> None:

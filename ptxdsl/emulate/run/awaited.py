@@ -78,16 +78,16 @@ def _phase(machine: Core, step: Decoded, address: int, word: int) -> AwaitedPhas
     return AwaitedPhase(holder.at(address), lacking, each, late, *(stage or ()))
 
 
-def mend(phases: Sequence[AwaitedPhase]) -> str:
+def mend(phases: Sequence[AwaitedPhase], of_barriers: str) -> str:
     """What would let threads go on that wait for such phases; empty where there is none.
 
-    Those at which some have arrived come first: the others wait for these.
+    Those at which some have arrived come first, then barriers of the block: the others wait for these.
     """
     ordered = sorted(phases, key=lambda phase: not phase.arrived)
     causes = (_late_bytes, _held_stages, _empty_stages, _arrivals)
     texts = (text for phase in ordered if phase.arrived for cause in causes if (text := cause(phase)))
     others = (text for cause in causes for phase in ordered if (text := cause(phase)))
-    return next(chain(texts, others), "")
+    return next(chain(texts, filter(None, [of_barriers]), others), "")
 
 
 def _late_bytes(phase: AwaitedPhase) -> str:

@@ -152,11 +152,25 @@ class Barriers:
 
     def describe(self, entry: Waiting, x: Executor) -> str:
         """What the first block at a barrier lacks."""
-        slot = int(self.residents.slot[entry.group.lanes[0]])
-        count = int(self.came[slot, entry.barrier].sum()) * WARP
-        need = int(self.expected[slot, entry.barrier])
-        need = int(x.living_warps()[slot]) * WARP if need == EVERYONE else need
+        count, need = self._present(entry, x)
         return f"at barrier {entry.barrier}, where {count} of {need} threads have come"
+
+    def mend(self, x: Executor) -> str:
+        """What would let those go on that wait at the first barrier; empty where nobody waits."""
+        if not self.waiting:
+            return ""
+        entry = self.waiting[0]
+        count, need = self._present(entry, x)
+        late = f"{need - count} more thread{'s' * (need - count > 1)}"
+        return f"barrier {entry.barrier} waits for {late}: let them come, or let it count the {count} that do"
+
+    def _present(self, entry: Waiting, x: Executor) -> tuple[int, int]:
+        """How many threads have come to a barrier of the first block there, and how many it waits for."""
+        slot = int(self.residents.slot[entry.group.lanes[0]])
+        need = int(self.expected[slot, entry.barrier])
+        return int(self.came[slot, entry.barrier].sum()) * WARP, (
+            int(x.living_warps()[slot]) * WARP if need == EVERYONE else need
+        )
 
 
 def outcome(votes: np.ndarray, voters: np.ndarray, how: str | None) -> np.ndarray:

@@ -46,7 +46,7 @@ def report_deadlock(machine: Core, x: Executor, late: int) -> None:
         )
     lanes = np.concatenate([wait.lanes for wait in waits])
     places = [wait.step.location for wait in waits if wait.step.location is not None]
-    help = mend([wait.phase for wait in waits if wait.phase is not None])
+    help = mend([wait.phase for wait in waits if wait.phase is not None], machine.barriers.mend(x))
     machine.find("deadlock", "\n".join(lines), None, lanes, places, help)
 
 

@@ -25,7 +25,7 @@ def test_every_folder_is_named(folder):
     assert folder.name in WORDS
 
 
-@pytest.mark.parametrize("part", ["trace", "runtime", "kernels"])
+@pytest.mark.parametrize("part", ["trace", "layout", "schedule", "emulate", "runtime", "kernels"])
 def test_every_module_that_a_reader_may_open_first_is_named(part):
     assert not [str(path) for path in MODULES if path.parts[0] == part and path.name not in WORDS]
 

@@ -1,5 +1,5 @@
 """What the first call of a process takes, from call to return, in a process that finds the kernel on disk, and in the
-one before it, which traces and assembles it. torch and ptxdsl are imported, and the GPU has worked.
+one before it, which traces and assembles it. torch, ptxdsl and cuda-python are imported, and the GPU has worked.
 
     python benchmarks/second_process.py --rounds 5
     python benchmarks/second_process.py --rounds 5 --against ../before    # another checkout too, as `before`
@@ -24,6 +24,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 import common
+
+from ptxdsl import driver
 
 HERE = pathlib.Path(__file__).resolve()
 Case = tuple[str, str]
@@ -64,6 +66,7 @@ def timed(case: str, turn: pathlib.Path) -> float:
     call = calls()[case]()
     torch = importlib.import_module("torch")
     torch.cuda.synchronize()
+    driver.synchronize()
     with turn.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         start = time.perf_counter()

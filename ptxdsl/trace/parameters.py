@@ -237,8 +237,14 @@ def _refuse_definition(message: str, help: str | None) -> NoReturn:
 
 
 def initializer(cls: Definition) -> None:
-    """Writes `__init__`: it takes each field by name, looks at groups and arrays, and puts `flat` together."""
+    """Writes `__init__`: it takes each field by name, looks at groups and arrays, and puts `flat` together. A class of
+    computed fields, of which many have one instance, does with one that is written already."""
     names = [field.name for field in cls.fields_]
+    keyword = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names]
+    cls.__signature__ = inspect.Signature(keyword)
+    if "of_" in vars(cls):
+        cls.__init__ = _initialize  # type: ignore[misc]
+        return
     special = [field for field in cls.fields_ if field.count is not None or isinstance(field.type, Definition)]
     missing = "".join(f" or {name} is _missing" for name in names)
     values = "".join(f"{name!r}: {name}, " for name in names)
@@ -258,8 +264,26 @@ def initializer(cls: Definition) -> None:
     }  # fmt: skip
     exec(compile("\n    ".join(lines), __file__, "exec"), scope)
     cls.__init__ = scope["__init__"]  # type: ignore[misc]
-    keyword = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names]
-    cls.__signature__ = inspect.Signature(keyword)
+
+
+def _initialize(_self: Any, *_positional: object, **_values: Any) -> None:
+    """What `initializer` writes, for any class."""
+    fields, state = type(_self).fields_, _self.__dict__
+    flat: list[Any] = []
+    if _positional or len(_values) != len(fields) or any([field.name not in _values for field in fields]):
+        _misfit(_self, _positional, _values)
+    for field in fields:
+        name, value, is_group = field.name, _values[field.name], isinstance(field.type, Definition)
+        if (is_group or field.count is not None) and type(value) is not (field.type if field.count is None else None):
+            value = _fitted(_self, name, value)
+        state[name] = value
+        if field.count is None:
+            flat += value.flat if is_group else [value]
+        else:
+            flat += _leaves_of(value) if is_group else value
+    state["flat"] = tuple(flat)
+    if peek() is not None:
+        _check_traced(_self)
 
 
 def _flattened(field: ParameterField) -> str:

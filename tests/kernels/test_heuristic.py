@@ -8,7 +8,7 @@ import pytest
 
 from ptxdsl import f16, f32, f64, s8
 from ptxdsl.config import using
-from ptxdsl.kernels.choose.candidates import LARGE, OF_HALVES, OF_ODD_HALVES, SQUARE
+from ptxdsl.kernels.choose.candidates import LARGE, OF_HALVES, OF_ODD_HALVES, SQUARE, of_products
 from ptxdsl.kernels.choose.gemm import IN_COLUMNS, LITTLE, _persistent, choose, ranked, shared, shared_config
 from ptxdsl.kernels.choose.model import candidate, made, model_of
 from ptxdsl.kernels.gemm import gemm_kernel
@@ -89,6 +89,15 @@ def test_the_choice_fits_the_gpu_and_is_the_best_by_the_model(shape, arch, input
     every = ranked(*shape, inputs, arch, width, True, False, model_of())
     assert model_of().product(candidate(found, inputs), shape, width) <= LITTLE * min(time for time, _ in every)
     _persistent(choose(*shape, inputs, arch, width, scheduled=True), inputs).check(arch)
+
+
+@pytest.mark.parametrize("inputs, width", [(f16, 16), (f16, 2), (s8, 4), (f32, 16), (f64, 8)])
+def test_nothing_is_faster_than_the_least_that_a_product_takes(inputs, width):
+    model = model_of()
+    for shape in (*SHAPES, (64, 64, 64), (1024, 1024, 1024), (5000, 17, 40)):
+        for scheduled in (False, True):
+            best = min(time for time, _ in ranked(*shape, inputs, "sm_90a", width, True, scheduled, model))
+            assert 0.1 * best < model.least(of_products(inputs, width, True), inputs, shape) <= best
 
 
 def test_low_grids_go_down_the_columns():

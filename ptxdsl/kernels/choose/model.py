@@ -8,6 +8,7 @@ the rate of their tile. All rates are data: `rates.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from math import ceil, prod
@@ -144,6 +145,17 @@ class CostModel:
         reading = moved / rates.dram_bandwidth * slower * waiting + rates.dram_latency
         return max(computing, reading) + rates.reading * min(computing, reading)
 
+    def least(self, configs: Iterable[GemmConfig], inputs: Type, shape: Shape) -> float:
+        """What none of these is faster than for a product (M, N, K): with all multiprocessors busy, and reading at the
+        full rate. It needs no candidates, which take longer to make."""
+        rates, (m, n, k) = self.rates, shape
+        shared = inputs.bytes * min(map(_elements_shared, configs))  # bytes a multiply-add
+        multiply_add = 1 / _multiply_adds(rates, inputs) + shared / rates.shared_bandwidth
+        computing = rates.launch + rates.wave + m * n * k * multiply_add / self.multiprocessors
+        moved = (m * k + k * n + m * n) * inputs.bytes
+        reading = moved / rates.dram_bandwidth * min(1, rates.slower) + rates.dram_latency
+        return max(computing, reading) + rates.reading * min(computing, reading)
+
     def _in_flight(self, candidate: Candidate, tiles: int, k: int) -> int:
         """The bytes that the rings of all blocks wait for."""
         blocks = min(tiles * candidate.split_k, self.multiprocessors * candidate.resident)
@@ -215,6 +227,13 @@ class CostModel:
         multiply = cost * 1e-6 * iterations * tile_k * max(rounds, rates.alone)
         meet = rates.meet * tiles * slices if slices > 1 else 0.0
         return float(tile_m * tile_n * (multiply + rates.write * rounds + meet))
+
+
+@lru_cache(maxsize=4096)
+def _elements_shared(config: GemmConfig) -> float:
+    """How many elements of shared memory an iteration writes and reads for a multiply-add."""
+    (m, n, _), (warp_m, warp_n, *_) = config.tile, config.warp
+    return 1 / m + 1 / n + 1 / warp_m + 1 / warp_n
 
 
 def _copies_before(candidate: Candidate, width: int) -> float:

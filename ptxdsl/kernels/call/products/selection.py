@@ -12,6 +12,7 @@ from ptxdsl.kernels.call.products.configure import Choice, are_mappable, facts, 
 from ptxdsl.kernels.call.products.interleaved import may_interleave
 from ptxdsl.kernels.call.products.lines import LineCopies, copies_of, takes_lines
 from ptxdsl.kernels.call.products.problem import GemmProblem
+from ptxdsl.kernels.choose.candidates import of_products
 from ptxdsl.kernels.choose.gemm import choose, ranked
 from ptxdsl.kernels.choose.model import CostModel, candidate, model_of
 from ptxdsl.kernels.choose.warpgroup_products import (
@@ -153,10 +154,15 @@ class Selection:
     def _chosen(self) -> GemmConfig:
         if self.problem.a.type in FP8:
             return self._of_fp8()
-        time, config = self._by_warps()
-        if not self.takes_warpgroups or not self.may_take_warpgroups or not self.is_mappable:
-            return config
-        return choose_product(self.facts, self.model, time, self.sharing) or config
+        is_open = self.takes_warpgroups and self.may_take_warpgroups and self.is_mappable
+        if is_open and not self.sharing.is_shared:  # mostly the other path cannot be faster, whatever its tiles
+            inputs = self.problem.a.type
+            least = self.model.least(of_products(inputs, *self._lines), inputs, self._shape)
+            config = choose_product(self.facts, self.model, least, self.sharing)
+            if config is not None:
+                return config
+        time, by_warps = self._by_warps()
+        return (choose_product(self.facts, self.model, time, self.sharing) or by_warps) if is_open else by_warps
 
     def _by_warps(self) -> tuple[float, GemmConfig]:
         """The best configuration of the sm_80 path, and the microseconds that it should take; it has no clusters."""

@@ -52,8 +52,8 @@ class LargeTile(NamedTuple):
 
 RATES = {
     LargeTile(256): 0.945,
-    LargeTile(224): 0.92,
-    LargeTile(192): 0.925,
+    LargeTile(224): 0.935,
+    LargeTile(192): 0.928,
     LargeTile(160, pingpong=True): 0.93,
     LargeTile(192, pingpong=True): 0.94,
     LargeTile(208, pingpong=True): 0.934,

@@ -45,7 +45,7 @@ LEAST_ITERATIONS = 4  # of a slice
 WAYS = ("cluster", "scatter")  # to add up, of which one is chosen
 STREAM_K = "stream-k"
 IN_COLUMNS, PERSISTENT, STREAMED = IdentityThreadblockSwizzle(1), Strips(), StreamKThreadblockSwizzle()
-LARGE, MOST_ROUNDS = (128, 256), 3  # the tile of products that fill the GPU so often: they have less to choose
+LARGE, MOST_ROUNDS = (128, 256), 2  # the tile of products that fill the GPU so often: they have less to choose
 FILLED, LONG = (
     0.95,
     2048,

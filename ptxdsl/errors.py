@@ -6,6 +6,7 @@ import dis
 import inspect
 import linecache
 import os
+import re
 import stat
 import sys
 from bisect import bisect_right
@@ -282,8 +283,11 @@ def recursion(error: RecursionError) -> Location | None:
 def of_user(error: BaseException) -> BaseException:
     """An error to be raised again where users call the package, without the frames that lie between them and it.
 
-    Errors of Python that arise in our own code keep them: those are mistakes of ours.
+    Errors of Python that arise in our own code keep them: those are mistakes of ours. One that says that a kernel calls
+    a function of ours with arguments that it does not take becomes a CallError.
     """
+    if type(error) is TypeError:
+        error = _refused_inside(error) or error
     steps = []
     step = error.__traceback__
     while step is not None:
@@ -296,6 +300,30 @@ def of_user(error: BaseException) -> BaseException:
     for step in reversed(theirs):
         shown = TracebackType(shown, step.tb_frame, step.tb_lasti, step.tb_lineno)
     return error.with_traceback(shown)
+
+
+_CALL = re.compile(r"(\w+)(?:\.__init__)?\(\) (?:got an unexpected keyword argument '(\w+)'|missing \d+ required )")
+
+
+def _refused_inside(error: TypeError) -> CallError | None:
+    """What a user's function is told that calls a function of ours wrongly; None for other mistakes.
+
+    What traces instructions is not wrapped as `public` functions are, which would cost each of them time.
+    """
+    match, frames = _CALL.match(str(error)), [frame for frame, _ in walk_tb(error.__traceback__)]
+    if match is None or not frames or _is_ours(frames[-1].f_code.co_filename):
+        return None
+    name, unknown = match.groups()
+    function = vars(sys.modules["ptxdsl"]).get(name)
+    if not callable(function) or (frames[-1].f_globals | frames[-1].f_locals).get(name, function) is not function:
+        return None  # a function of their own
+    names = [p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_POSITIONAL]
+    lacking = listed(f"`{each}`" for each in re.findall(r"'(\w+)'", str(error)))
+    message = f"pd.{name} {'takes no' if unknown else 'lacks'} {lacking}; by name it takes {listed(names)}"
+    help = meant(unknown, names) if unknown else None
+    refused = CallError(message, at=raised_at(error), help=help).with_traceback(error.__traceback__)
+    refused.__suppress_context__ = True
+    return refused
 
 
 shows_all_frames = False  # for those who work on the package

@@ -326,3 +326,45 @@ def test_a_launch_whose_shape_is_no_number():
     with pytest.raises(pd.LaunchError) as refused:
         kernel[lambda constants: 1, 32](np.zeros(1, np.float32), 1)
     assert refused.value.help == "compute it before the launch"
+
+
+CALLED_IN_KERNELS = {
+    "for i in pd.range(0, 10, step=2):\n    x[i] = 1.0": ("pd.range takes no `step`; by name it takes unroll", None),
+    "x[0] = pd.select(n > 3, 1.0)": ("pd.select lacks `b`; by name it takes condition, a and b", None),
+    "v = pd.var(f32, 0.0, nme='v')": ("pd.var takes no `nme`; by name it takes type, init and name", "did you mean `name`?"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", CALLED_IN_KERNELS)
+def test_a_call_in_a_kernel_that_is_not_taken_is_refused_at_its_line(body):
+    with pytest.raises(pd.CallError) as refused:
+        source_kernel(body).ptx()
+    assert (refused.value.message, refused.value.help) == CALLED_IN_KERNELS[body]
+    assert refused.value.at.line == 3
+
+
+def test_a_function_of_the_users_that_has_a_name_of_ours_stays_theirs():
+    def select(a, b):
+        return a
+
+    with pytest.raises(TypeError) as raised:
+        source_kernel("x[0] = select(n)", select=select).ptx()
+    assert not isinstance(raised.value, pd.Error)
+
+
+SWAPPED = {
+    "x[0] = pd.cast(f32, n)": ("a conversion takes a type of PTX; found <u32 n>", "the value stands first: pd.cast(v, f32)"),
+    "s = pd.shared(np.float16, 4)": (
+        "pd.shared takes the type of its elements first; found <class 'numpy.float16'>", "did you mean f16?"
+    ),
+    "s = pd.shared((4, 4), f32)": (
+        "pd.shared takes the type of its elements first; found (4, 4)", "for example pd.shared(f16, (64, 64))"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", SWAPPED)
+def test_what_stands_at_the_place_of_a_type_says_what_was_meant(body):
+    with pytest.raises(pd.TraceError) as refused:
+        source_kernel(body).ptx()
+    assert (refused.value.message, refused.value.help) == SWAPPED[body]

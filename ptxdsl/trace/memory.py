@@ -17,7 +17,7 @@ from ptxdsl.trace.foreign import Foreign
 from ptxdsl.trace.instruction import Binding, Scalar, ScalarLike, Source, Unfit, emit, shown
 from ptxdsl.trace.noted import remember
 from ptxdsl.trace.operators import operate, refuse
-from ptxdsl.types import Pointer, Type, b8, bits, pred, s64, u32
+from ptxdsl.types import Pointer, Type, b8, bits, nearest_type, pred, s64, u32
 
 layouts: Any = Late("ptxdsl.layout.layout")
 MOST_OFFSET = (1 << 31) - 1  # bytes in an address
@@ -483,7 +483,9 @@ def alignment_of(element: Type, align: int | None) -> int:
 def element_of(element: object, called: str) -> Type:
     """The type of an array's elements, which memory must have."""
     if not isinstance(element, Type):
-        refuse(f"{called} takes the type of its elements first; found {element!r}", "for example f16")
+        near = nearest_type(element)
+        help = f"did you mean {near}?" if near else f"for example {called}(f16, (64, 64))"
+        refuse(f"{called} takes the type of its elements first; found {element!r}", help)
     if element.bits % 8 or element is pred:
         refuse(f"{called} of {element}: memory has no elements smaller than a byte", "pack them: use b8 or b32")
     return element

@@ -498,7 +498,9 @@ def fma(a: ScalarLike, b: ScalarLike, c: ScalarLike) -> Scalar:
 def cast(value: ScalarLike, type: Type) -> Scalar:
     """A value or a number converted: integers are cut or extended, floats to integers toward zero, else to nearest."""
     if not isinstance(type, Type):
-        refuse(f"a conversion takes a type of PTX; found {type!r}", "for example f32 or s32")
+        first: object = value
+        help = f"the value stands first: pd.cast(v, {first})" if isinstance(first, Type) else "for example f32 or s32"
+        refuse(f"a conversion takes a type of PTX; found {type!r}", help)
     if not is_operand(value):
         _typed("pd.cast", value)
     if not isinstance(value, Scalar):

@@ -495,12 +495,14 @@ def fma(a: ScalarLike, b: ScalarLike, c: ScalarLike) -> Scalar:
     return operate(f"{'fma.rn' if is_floating(known.type) else 'mad.lo'}.{known.type}", a, b, c)
 
 
+def _type_help(value: object) -> str:
+    return f"the value stands first: pd.cast(v, {value})" if isinstance(value, Type) else "for example f32 or s32"
+
+
 def cast(value: ScalarLike, type: Type) -> Scalar:
     """A value or a number converted: integers are cut or extended, floats to integers toward zero, else to nearest."""
     if not isinstance(type, Type):
-        first: object = value
-        help = f"the value stands first: pd.cast(v, {first})" if isinstance(first, Type) else "for example f32 or s32"
-        refuse(f"a conversion takes a type of PTX; found {type!r}", help)
+        refuse(f"a conversion takes a type of PTX; found {type!r}", _type_help(value))
     if not is_operand(value):
         _typed("pd.cast", value)
     if not isinstance(value, Scalar):

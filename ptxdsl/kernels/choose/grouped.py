@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.choose import candidates
-from ptxdsl.kernels.choose.large_products import ROWS
+from ptxdsl.kernels.choose.large_products import ROWS, STAGGER
 from ptxdsl.kernels.choose.model import CostModel, Sizes, model_of
 from ptxdsl.kernels.choose.warpgroups import (
     BEGINNING,
@@ -134,7 +134,9 @@ def by_shares(config: GemmConfig, facts: GroupFacts, multiprocessors: int) -> Ge
     is_large = config.tile[0] == ROWS and config.tile[1] >= ROWS and facts.tiles(tile) >= ROUNDS * multiprocessors
     if not is_large or operands.a_major != "k" or not operands.out_boxes:
         return config
-    return specialise(config, tile=tile, swap_ab=True, pingpong=False, stages=stages_of(tile, operands, swap_ab=True))
+    stages = stages_of(tile, operands, swap_ab=True)
+    stagger = min(STAGGER, stages - 1)
+    return specialise(config, tile=tile, swap_ab=True, pingpong=False, stages=stages, stagger=stagger)
 
 
 def in_pairs(config: GemmConfig, operands: Operands, n: int) -> GemmConfig:

@@ -302,6 +302,7 @@ def of_user(error: BaseException) -> BaseException:
     return error.with_traceback(shown)
 
 
+_PARENTHESES = "write its parentheses: `with pd.elect():`"
 _CALL = re.compile(r"(\w+)(?:\.__init__)?\(\) (?:got an unexpected keyword argument '(\w+)'|missing \d+ required )")
 
 
@@ -311,7 +312,11 @@ def _refused_inside(error: TypeError) -> CallError | None:
     What traces instructions is not wrapped as `public` functions are, which would cost each of them time.
     """
     match, frames = _CALL.match(str(error)), [frame for frame, _ in walk_tb(error.__traceback__)]
-    if match is None or not frames or _is_ours(frames[-1].f_code.co_filename):
+    if not frames or _is_ours(frames[-1].f_code.co_filename):
+        return None
+    if str(error).startswith("'type' object does not support the context manager protocol"):
+        return _instead(error, CallError("`with` takes a call", at=raised_at(error), help=_PARENTHESES))
+    if match is None:
         return None
     name, unknown = match.groups()
     function = vars(sys.modules["ptxdsl"]).get(name)
@@ -321,9 +326,13 @@ def _refused_inside(error: TypeError) -> CallError | None:
     lacking = listed(f"`{each}`" for each in re.findall(r"'(\w+)'", str(error)))
     message = f"pd.{name} {'takes no' if unknown else 'lacks'} {lacking}; by name it takes {listed(names)}"
     help = meant(unknown, names) if unknown else None
-    refused = CallError(message, at=raised_at(error), help=help).with_traceback(error.__traceback__)
+    return _instead(error, CallError(message, at=raised_at(error), help=help))
+
+
+def _instead(error: TypeError, refused: CallError) -> CallError:
+    """Another error, where that of Python was raised."""
     refused.__suppress_context__ = True
-    return refused
+    return refused.with_traceback(error.__traceback__)
 
 
 shows_all_frames = False  # for those who work on the package

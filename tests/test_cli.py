@@ -253,7 +253,7 @@ REFUSED = [
     ),
     (
         ["run", "gemm", "--config", "stagse=3"],
-        "stagse: GemmConfig has no field `stagse`\n  help: did you mean `stages`?",
+        "stagse: GemmConfig has no field `stagse`\n  help: did you mean `stages` or `stagger`?",
     ),
     (["run", "gemm", "--config", "stages"], "--config stages gives no value\n  help: write --config stages=VALUE"),
 ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections import deque
+from array import array
+from collections import ChainMap, Counter, deque
 from dataclasses import dataclass, field
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -34,6 +35,10 @@ class Settings:
 
 
 SETTINGS = Settings()
+NUMBERS, VIEW = array("i", [1]), memoryview(bytearray(b"\1"))
+COUNTS, CHAIN, LONG = Counter(a=1), ChainMap({"a": 1}), np.zeros(300_000, np.float32)
+conf = ModuleType("conf")
+conf.SCALE = 3
 
 
 def helper(x):
@@ -108,6 +113,66 @@ def test_what_changes_in_place_is_traced_anew(monkeypatch):
     assert result(kernel) == 11111
     monkeypatch.setattr(Settings, "WIDTH", 100000)
     assert result(kernel) == 111110
+
+
+def by_default(x, width=2, *, depth=SIZES):
+    return x + width + depth[0]
+
+
+def handed_on(options):
+    return options.tile.m
+
+
+def bound_first():
+    options, module = OPTIONS, conf
+    return options.tile.m + module.SCALE
+
+
+INDIRECT = {  # what is read, where it lies, the results before and after it has become 9
+    "an attribute of a module": (lambda: conf.SCALE, (conf, "SCALE"), 3, 9),
+    "of a module that has another name": (bound_first, (conf, "SCALE"), 4, 10),
+    "of an object that is handed on": (lambda: handed_on(OPTIONS), (OPTIONS.tile, "m"), 1, 9),
+    "by getattr": (lambda: getattr(SETTINGS, "depth"), (SETTINGS, "depth"), 1, 9),  # noqa: B009
+    "by vars": (lambda: vars(OPTIONS.tile)["m"], (OPTIONS.tile, "m"), 1, 9),
+    "by globals": (lambda: globals()["SCALE"], (globals(), "SCALE"), 2, 9),
+    "what is in a default": (lambda: by_default(1), (SIZES, 0), 4, 12),
+    "an array of Python": (lambda: NUMBERS[0], (NUMBERS, 0), 1, 9),
+    "a memoryview": (lambda: VIEW[0], (VIEW, 0), 1, 9),
+    "a dict of a class of its own": (lambda: COUNTS["a"], (COUNTS, "a"), 1, 9),
+    "a chain of dicts": (lambda: CHAIN["a"], (CHAIN.maps[0], "a"), 1, 9),
+    "an element of a long array": (lambda: float(LONG[5]), (LONG, 5), 0, 9),
+}
+
+
+def write(holder, name, value):
+    """Writes an element or an attribute; what it was before."""
+    if hasattr(holder, "__setitem__"):
+        before, holder[name] = holder[name], value
+    else:
+        before = getattr(holder, name)
+        setattr(holder, name, value)
+    return before
+
+
+@pytest.mark.parametrize("case", INDIRECT)
+def test_what_is_read_by_other_ways_and_changes_is_traced_anew(case):
+    body, (holder, name), before, after = INDIRECT[case]
+    kernel = kernel_of(body)
+    assert [result(kernel), result(kernel)] == [before, before]
+    assert len(kernel._variants) == 1
+    was = write(holder, name, 9)
+    assert [result(kernel), result(kernel)] == [after, after]
+    write(holder, name, was)
+    assert result(kernel) == before
+    assert len(kernel._variants) == 2
+
+
+def test_defaults_of_a_helper_that_are_replaced(monkeypatch):
+    kernel = kernel_of(lambda: by_default(1))
+    assert result(kernel) == 4
+    monkeypatch.setattr(by_default, "__defaults__", (9,))
+    assert [result(kernel), result(kernel)] == [11, 11]
+    assert len(kernel._variants) == 2
 
 
 def test_a_variable_around_the_kernel_that_changes():

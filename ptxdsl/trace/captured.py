@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import builtins
 import operator
-from collections import deque
+import sys
+from array import array
+from collections import ChainMap, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache, partial
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,6 +33,7 @@ _OURS = "ptxdsl"
 _OUR_VALUES = ("ptxdsl.types", "ptxdsl.trace", "ptxdsl.layout")  # modules of whose types values do not change
 _STEADY = {_OURS, "builtins", "math", "cmath", "operator", "_operator", "numpy"}  # modules that are not written to
 _UNSTEADY = {"globals", "locals", "vars", "eval", "exec", "open", "input", "__import__"}
+_READ_GLOBALS = (globals, eval, exec)
 _OF_NUMPY = (np.ufunc, type(np.where))
 _GLOBAL, _CELL = ("LOAD_GLOBAL", "LOAD_NAME"), ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
@@ -243,7 +246,8 @@ class _Captured(Keys):
         """`within` are the addresses of objects whose contents are looked at: what leads back to them ends there."""
         super().__init__()
         self.within = within
-        self.identities: dict[Any, tuple[FunctionType, dict[str, Any]]] = {}
+        self.scopes: dict[Hashable, _Scope] = {}
+        self.handed_on: set[int] = set()
         self.contents: list[_Content] = []
         self.classes: list[type] = []
 
@@ -255,14 +259,30 @@ class _Captured(Keys):
             return *self.known(value), *map(self.key, _methods(value))
         if isinstance(value, MethodType):
             return *self.known(value.__self__), *self.key(value.__func__)
+        if isinstance(value, dict | ChainMap):  # of a class of its own
+            return type(value), *[self.key(item) for pair in value.items() for item in pair]
         return self.known(value)
 
+    def function(self, function: FunctionType) -> Key:
+        key = super().function(function)
+        scope = self.scope(function)
+        for defaults in ("__defaults__", "__kwdefaults__"):
+            if key[0] != "again" and (value := getattr(function, defaults)):
+                self.watched(value, scope, f"{scope.name_of(function)}.{defaults}")
+        return key
+
+    def scope(self, function: FunctionType) -> _Scope:
+        return self.scopes.setdefault(_scope(function), _Scope(function))
+
     def read(self, function: FunctionType) -> Iterator[Key]:
-        scope = self.identities.setdefault(_scope(function), (function, {}))[1]
+        scope = self.scope(function)
         for read in reads(function.__code__):
             value = _value(function, read)
             path = read.name
             yield self.watched(value, scope, path)
+            if any(value is reader for reader in _READ_GLOBALS):
+                for name, part in _held(function.__globals__).items():
+                    yield self.watched(part, scope, name)
             for attribute in read.attributes:
                 if is_steady(value) or not _has(value, attribute):
                     break
@@ -272,13 +292,28 @@ class _Captured(Keys):
                     break
                 path += f".{attribute}"
                 yield self.watched(value, scope, path)
+            else:
+                yield from self.attributes(value, scope, path)
 
-    def watched(self, value: object, scope: dict[str, object], path: str) -> Key:
+    def attributes(self, value: object, scope: _Scope, path: str) -> Iterator[Key]:
+        """The keys of all numbers, texts and containers of a module, a class or an object that code binds or hands on:
+        it may read each of them, in a way that its names do not tell."""
+        if id(value) in self.handed_on or not _is_namespace(value, _root(scope.function.__module__)):
+            return
+        self.handed_on.add(id(value))
+        held = {name: part for name, part in vars(value).items() if name.isidentifier() and _has(value, name)}
+        for name, part in held.items():
+            if not name.startswith("__") and not isinstance(part, ModuleType | type):
+                if _is_data(part):
+                    yield self.watched(part, scope, f"{path}.{name}")
+                yield from self.attributes(part, scope, f"{path}.{name}")
+
+    def watched(self, value: object, scope: _Scope, path: str) -> Key:
         """The key of a variable; what may change while it is the same object is compared by what is in it as well."""
-        scope[path] = value
+        scope.values[path] = value
         items = _items(value)
         if items is not None:
-            scope.update({f"{path}{item}": part for item, part in items.items()})
+            scope.values.update({f"{path}{item}": part for item, part in items.items()})
         elif _is_mutable(value) and id(value) not in self.within:
             key = _Captured(self.within | {id(value)}).key(value)
             self.contents.append(_Content(value, _parts(value), key))
@@ -287,10 +322,24 @@ class _Captured(Keys):
     def guard(self) -> Guard | None:
         """The quick check for all that was read; None where nothing can change."""
         check: Guard | None = partial(_same_contents, tuple(self.contents)) if self.contents else None
-        for function, values in self.identities.values():
-            if values:
-                check = _comparison(function, values, check)
+        for scope in self.scopes.values():
+            if scope.values:
+                check = _comparison(scope, check)
         return check
+
+
+@dataclass(eq=False, slots=True)
+class _Scope:
+    """Globals and cells of functions, with what was read there by the text that leads to it, and other names in it."""
+
+    function: FunctionType
+    values: dict[str, object] = field(default_factory=dict)
+    named: dict[str, object] = field(default_factory=dict)
+
+    def name_of(self, value: object) -> str:
+        name = f"_captured_of_{id(value)}"
+        self.named[name] = value
+        return name
 
 
 class _Content(NamedTuple):
@@ -318,13 +367,14 @@ def _same_contents(contents: tuple[_Content, ...]) -> bool:
     return all(content.is_same() for content in contents)
 
 
-def _comparison(function: FunctionType, values: dict[str, object], further: Guard | None) -> Guard:
+def _comparison(scope: _Scope, further: Guard | None) -> Guard:
     """A function with the globals and cells of another one: whether these names still mean these objects.
 
     Python looks up the globals of a function in a few nanoseconds.
     """
-    names = {f"_captured_{n}": value for n, value in enumerate(values.values())}
-    tests = [f"{path} is {name}" for path, name in zip(values, names, strict=True)]
+    function, names = scope.function, {f"_captured_{n}": value for n, value in enumerate(scope.values.values())}
+    tests = [f"{path} is {name}" for path, name in zip(scope.values, names, strict=True)]
+    names |= scope.named
     if further is not None:
         names["_captured_further"] = further
         tests.append("_captured_further()")
@@ -380,7 +430,32 @@ def _items(value: object) -> dict[str, Any] | None:
 def _is_mutable(value: object) -> bool:
     if isinstance(value, tuple):
         return any(map(_is_mutable, value))
-    return isinstance(value, list | dict | set | deque | bytearray | np.ndarray)
+    return isinstance(value, list | dict | set | deque | bytearray | np.ndarray | array | memoryview | ChainMap)
+
+
+def _is_data(value: Any, deep: int = 4) -> bool:
+    """Whether a value is a number, a text or an array, or consists of such alone, not too deeply."""
+    if isinstance(value, dict | ChainMap | list | tuple | set | frozenset | deque):
+        parts = [*value, *value.values()] if isinstance(value, dict | ChainMap) else value
+        return deep > 0 and all([_is_data(part, deep - 1) for part in parts])
+    return type(value) in (*_PLAIN, float) or isinstance(value, np.generic) or _is_mutable(value)
+
+
+def _held(names: dict[str, Any]) -> dict[str, Any]:
+    """The data among the variables of a module."""
+    return {name: value for name, value in names.items() if not name.startswith("__") and _is_data(value)}
+
+
+def _is_namespace(value: object, package: str) -> bool:
+    """Whether an object is there for its attributes: a module, a class or an object of the caller's."""
+    if isinstance(value, ModuleType):
+        installed = "site-packages" in str(getattr(value, "__file__", ""))
+        return not (installed or is_steady(value) or _root(value.__name__) in sys.stdlib_module_names)
+    if isinstance(value, type):
+        return _root(value.__module__) == package != _OURS
+    kind = type(value)
+    known = kind is SimpleNamespace or is_dataclass(kind) or _root(kind.__module__) == package
+    return known and hasattr(value, "__dict__") and _root(kind.__module__) != _OURS
 
 
 def _value(function: FunctionType, read: Read) -> Any:
@@ -475,11 +550,15 @@ def _deque_key(keys: Keys, value: deque[object]) -> Key:
     return deque, value.maxlen, *map(keys.key, value)
 
 
+def _buffer_key(keys: Keys, value: Any) -> Key:
+    return type(value), getattr(value, "typecode", ""), value.tobytes()
+
+
 def _bytes_key(keys: Keys, value: bytearray) -> Key:
     return bytearray, bytes(value)
 
 
 _CONTAINERS: dict[type, Callable[[Keys, Any], Key]] = {
     dict: _mapping_key, set: _set_key, frozenset: _set_key, partial: _partial_key, deque: _deque_key,
-    bytearray: _bytes_key,
+    bytearray: _bytes_key, array: _buffer_key, memoryview: _buffer_key,
 }  # fmt: skip

@@ -102,7 +102,7 @@ def hopper(blocks: int = 2) -> Iterator[None]:
 def ragged_warpgroups() -> None:
     """Groups of no rows, of some and of more than a tile: in halves of tiles that are paired, gathered and scattered.
     Deep ones, and many tiles of one iteration: their numbers are told as far ahead as they are held."""
-    for m, n, k in ((100, 24, 264), (230, 72, 64), (230, 24, 200)):
+    for m, n, k in ((100, 24, 264), (230, 72, 64), (230, 24, 200), (230, 56, 64), (230, 8, 136)):
         b, ends = whole(5, n, k, seed=1).swapaxes(1, 2), np.array([0, m - 30, m - 30, m - 10, m], np.int32)
         with hopper():
             grouped_gemm_ragged(whole(m, k), b, ends, config=TALL)
@@ -113,8 +113,7 @@ def gathered(m: int, b: np.ndarray, ends: np.ndarray) -> None:
     """`m` rows of A from anywhere, written to rows of the output in another order."""
     order, out = np.arange(m, dtype=np.int32)[::-1].copy(), np.zeros((m, b.shape[2]), np.float16)
     rows = np.random.default_rng(5).integers(0, 60, m).astype(np.int32)
-    config = replace(WARPGROUPS, stages=3)
-    grouped_gemm_ragged(whole(60, b.shape[1]), b, ends, rows=rows, out_rows=order, out=out, config=config)
+    grouped_gemm_ragged(whole(60, b.shape[1]), b, ends, rows=rows, out_rows=order, out=out, config=WARPGROUPS)
 
 
 def along_k() -> None:

@@ -157,10 +157,10 @@ class Trial:
         if number:
             return Verdict(mutant, NUMBER, f"under {number}")
         quiet = self._quiet(mutant)
-        return self._late(mutant, text) if (quiet.verdict, mutant.kind) == (MISSED, "phase") else quiet
+        return self._late(mutant, text) if quiet.verdict == MISSED and mutant.kind in ("phase", "barrier") else quiet
 
     def _late(self, mutant: Mutant, text: str) -> Verdict:
-        """Of a wait that is too early under the schedules of all mutants: under those in which it may come late."""
+        """Of a wait that comes in time, or too early, under the schedules of all mutants: under more, where it may be late."""
         for schedule in SEEDS:
             for launch in self.problems:
                 finding = launch.run(text, schedule).finding

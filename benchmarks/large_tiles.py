@@ -1,4 +1,4 @@
-"""TFLOP/s of tiles of large products on sm_90a, shared by two warpgroups or in turns, against cuBLAS, in one run."""
+"""TFLOP/s of tiles of large products on sm_90a, shared, staggered or in turns, against cuBLAS, in one run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import gemm as products
 import torch
 from protocols import Run
 
+from ptxdsl.kernels.choose.warpgroups import STAGGER
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import gelu
 from ptxdsl.kernels.gemm import gemm
@@ -31,13 +32,14 @@ class Case(NamedTuple):
 def configs(epilogue: str) -> dict[str, GemmConfig]:
     """By name; boxes of C take memory of the ring."""
     known = {}
-    for pingpong, tiles in ((False, SHARED), (True, TURNS)):
+    for pingpong, stagger, tiles in ((False, 0, SHARED), (False, STAGGER, SHARED), (True, 0, TURNS)):
         for columns, stages in tiles:
             for order, schedule in ORDERS.items():
                 fewer = int(pingpong and epilogue == "residual" and columns != 160)
-                name = f"{'turns' if pingpong else 'shared'} 128x{columns}{order}"
-                tile = 128, columns, 64
-                known[name] = GemmConfig(tile, (64, 64), stages - fewer, schedule, atom="wgmma", pingpong=pingpong)
+                kind = "turns" if pingpong else "staggered" if stagger else "shared"
+                name = f"{kind} 128x{columns}{order}"
+                how = {"pingpong": pingpong, "stagger": stagger}
+                known[name] = GemmConfig((128, columns, 64), (64, 64), stages - fewer, schedule, atom="wgmma", **how)
     return known
 
 

@@ -21,7 +21,7 @@ from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
-from ptxdsl.types import bf16
+from ptxdsl.types import bf16, e4m3, f32, s8, s32
 from tests.kernels.test_pingpong import TURN, blocks, every_machine
 from tests.kernels.test_warpgroups import hopper, run
 from tests.machines import machine
@@ -149,3 +149,9 @@ def test_refusals(which):
 def test_large_products_that_share_tiles_take_it(shape, stagger):
     facts = ProductFacts(*shape, 1, Operands(bf16, bf16))
     assert choose_product(facts, model_of(), inf).stagger == stagger
+
+
+@pytest.mark.parametrize(("inputs", "output"), [(e4m3, bf16), (s8, s32), (bf16, f32)])
+def test_so_do_those_of_other_types(inputs, output):
+    facts = ProductFacts(4096, 4096, 4096, 1, Operands(inputs, output))
+    assert choose_product(facts, model_of(), inf).stagger > 0

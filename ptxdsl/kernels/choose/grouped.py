@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.choose import candidates
-from ptxdsl.kernels.choose.large_products import ROWS, STAGGER
+from ptxdsl.kernels.choose.large_products import ROWS
 from ptxdsl.kernels.choose.model import CostModel, Sizes, model_of
 from ptxdsl.kernels.choose.warpgroups import (
     BEGINNING,
     READING,
+    STAGGER,
     GroupFacts,
     ListFacts,
     choose_warpgroups,

@@ -16,6 +16,7 @@ from ptxdsl.kernels.choose.warpgroups import (
     PERSISTENT,
     RATE,
     READING,
+    STAGGER,
     ProductFacts,
     stages_of,
 )
@@ -69,7 +70,6 @@ of sectors, which are parts of two lines each."""
 WAITED = 0.5  # of the last round: where some multiprocessors have none to compute, the others have more of the power
 STORED, COMPUTED, ADDED = 0.5, 2.0, 2.3  # microseconds of a tile of 128×256: to store it; its epilogue; C
 HIDDEN = 0.4  # of these, where the warpgroups that share it end it one after the other
-STAGGER = 3  # iterations by which they do: their stages are held, one more is filled
 LARGEST = ROWS * 256
 LAST = 1.7  # such times that are waited for in the end where warpgroups take turns
 FELT, FELT_C = 0.14, 0.5  # and the parts that are felt in each round before

@@ -13,7 +13,7 @@ import numpy as np
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
-from ptxdsl.kernels.sm90.tiling import ARCH, WarpgroupTiling
+from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.tiles.schedule import TileSchedule
@@ -29,6 +29,7 @@ MOST_STAGES, SWAPPED_STAGES, LEAST_STAGES = 8, 16, 3
 RESERVED_BYTES = 1024  # of shared memory, in each block that is not alone
 CLEARLY = 0.9  # of the other path's time: the estimate is a rough one
 PERSISTENT = Strips()
+STAGGER = 3  # iterations by which two warpgroups end a tile one after the other: as many stages are held meanwhile
 
 
 class ProductFacts(NamedTuple):
@@ -115,7 +116,7 @@ def choose_warpgroups(facts: Facts, multiprocessors: int, other_time: float) -> 
     time, tile = min(timed, default=(other_time, None))
     if tile is None or time >= CLEARLY * other_time:
         return None
-    return GemmConfig(tile=tile, stages=stages_of(tile, facts.operands), atom=WGMMA, schedule=PERSISTENT)
+    return _config(facts, tile)
 
 
 def choose_scaled(facts: Facts, multiprocessors: int) -> GemmConfig:
@@ -130,13 +131,14 @@ def ranked_warpgroups(facts: Facts, multiprocessors: int) -> list[tuple[float, G
     """The configurations that `choose_warpgroups` chooses from, with the microseconds that each should take."""
     depth = LINE_BYTES // facts.operands.inputs.bytes
     tiles = [(m, n, depth) for m, n in TILES if _takes(facts.operands, (m, n, depth))]
-    return [
-        (
-            estimate(facts, tile, multiprocessors),
-            GemmConfig(tile=tile, stages=stages_of(tile, facts.operands), atom=WGMMA, schedule=PERSISTENT),
-        )
-        for tile in tiles
-    ]
+    return [(estimate(facts, tile, multiprocessors), _config(facts, tile)) for tile in tiles]
+
+
+def _config(facts: Facts, tile: tuple[int, int, int]) -> GemmConfig:
+    """Of persistent blocks; of a product, warpgroups that share tiles end them one after the other."""
+    stages, is_shared = stages_of(tile, facts.operands), tile[0] > GROUP_ROWS
+    stagger = min(STAGGER, stages - 1) if is_shared and isinstance(facts, ProductFacts) else 0
+    return GemmConfig(tile=tile, stages=stages, atom=WGMMA, schedule=PERSISTENT, stagger=stagger)
 
 
 def estimate(facts: Facts, tile: tuple[int, int, int], multiprocessors: int) -> float:

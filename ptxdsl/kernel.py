@@ -218,10 +218,11 @@ class Kernel(AnyKernel):
 
     def _captures(self, functions: list[object]) -> Captures:
         """What the kernel reads now, and what functions among its constants read."""
+        function = self.signature.function
         if functions:
-            return captures([self.signature.function, *self.signature.captured, *functions])
+            return captures([function, *self.signature.captured, *functions], function)
         if self._read is None or not self._read.hold():
-            self._read = captures([self.signature.function, *self.signature.captured])
+            self._read = captures([function, *self.signature.captured], function)
         return self._read
 
     def _new_variant(self, arch: str, lineinfo: bool, values: dict[str, object], read: Captures) -> Variant:

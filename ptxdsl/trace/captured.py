@@ -92,15 +92,16 @@ NOTHING = Captures((), (), None)
 _dataclasses: dict[int, tuple[Any, Key]] = {}  # keys of constants by their addresses
 
 
-def captures(functions: Iterable[object]) -> Captures:
-    """What a kernel's function and its helpers read; functions and classes that it gets as values are given too.
+def captures(functions: Iterable[object], kernel: object = None) -> Captures:
+    """What a kernel's function and its helpers read; functions and classes that it gets as values are given too. The
+    defaults of the function `kernel` were taken when it was declared.
 
     Objects of the caller's classes are known by identity, and by the attributes that code names.
     """
     read = [each for each in functions if not is_steady(each)]
     if not read:
         return NOTHING
-    keys = _Captured()
+    keys = _Captured(kernel=kernel)
     key = tuple([keys.key(each) for each in read])
     return Captures(key, keys.alive, keys.guard)
 
@@ -242,10 +243,10 @@ class _Constants(Keys):
 class _Captured(Keys):
     """What a kernel captures, with a quick check that it is the same."""
 
-    def __init__(self, within: frozenset[int] = frozenset()) -> None:
+    def __init__(self, within: frozenset[int] = frozenset(), kernel: object = None) -> None:
         """`within` are the addresses of objects whose contents are looked at: what leads back to them ends there."""
         super().__init__()
-        self.within = within
+        self.within, self.kernel = within, kernel
         self.scopes: dict[Hashable, _Scope] = {}
         self.handed_on: set[int] = set()
         self.contents: list[_Content] = []
@@ -267,7 +268,7 @@ class _Captured(Keys):
         key = super().function(function)
         scope = self.scope(function)
         for defaults in ("__defaults__", "__kwdefaults__"):
-            if key[0] != "again" and (value := getattr(function, defaults)):
+            if function is not self.kernel and key[0] != "again" and (value := getattr(function, defaults)):
                 self.watched(value, scope, f"{scope.name_of(function)}.{defaults}")
         return key
 

@@ -101,6 +101,19 @@ def test_boxes_that_are_written_begin_inside():
     assert report.findings[0].help == "begin it at 0, and copy a smaller box from shared memory"
 
 
+def test_boxes_that_are_written_end_at_multiples_of_16_bytes():
+    """As an H200 does, which writes what is staged behind the line as well; what is read may end anywhere."""
+    a, b = np.zeros((20, 40), np.float32), np.zeros((20, 40), np.float32)
+    box = pd.TensorMap(f32, (16, 8))
+    report = pd.emulate(moved, 1, 32, a[:, :6], b[:, :6], Corner(at=(0,) * 5, to=(0,) * 5), source=box, target=box)
+    assert report.findings[0].kind == "out-of-bounds"
+    assert report.findings[0].message.startswith(
+        "the box reaches the end of lines of 6 elements of f32, which is no multiple of 16 bytes: GPUs write whole 16 "
+        "bytes, 2 elements behind each line as well"
+    )
+    assert report.findings[0].help == "store what is behind element 4 by st.global, or pad the lines"
+
+
 @pd.kernel(arch="sm_90a", reqntid=64)
 def written(y: pd.TensorMap(f32, (8, 32), swizzle=128), *, fenced: bool, met: bool):
     """Threads write a box, and one of them asks TMA to add it to y."""

@@ -115,7 +115,7 @@ class TensorCopy(Bulk):
                 self.fits(i, m, description, which)
                 and _pixels_fit(m, description, v, which)
                 and _line_is_met(m, description, v["coordinates"][0], which)
-                and (self.stores != "map" or _begins_inside(m, v["coordinates"], which))
+                and (self.stores != "map" or _stays_inside(m, description, v["coordinates"], which))
                 and self.begins_well(m, shared, which)
             ):
                 yield which, description
@@ -170,6 +170,30 @@ def _line_is_met(m: Step, description: TensorMapDescription, start: np.ndarray, 
         help = f"begin boxes at multiples of {CHUNK // each} elements of {description.type}"
         m.fail("misaligned", message, crooked, help)
     return not crooked.any()
+
+
+def _stays_inside(m: Step, description: TensorMapDescription, coordinates: np.ndarray, which: np.ndarray) -> bool:
+    """Whether boxes that are written begin in the tensor, and GPUs write nothing behind its lines."""
+    return _begins_inside(m, coordinates, which) and _ends_at_chunks(m, description, coordinates[0], which)
+
+
+def _ends_at_chunks(m: Step, description: TensorMapDescription, start: np.ndarray, which: np.ndarray) -> bool:
+    """Whether boxes reach no end of a line amid a chunk: the manual leaves out that GPUs write whole ones."""
+    d, length = description, description.dims[0]
+    behind = -length * d.type.bytes % CHUNK // d.type.bytes
+    if not behind or d.interleave:
+        return True
+    first = start.astype(np.int64)
+    beyond = which & (first < length) & (first + d.box_shape[0] > length)
+    if beyond.any():
+        elements = f"{behind} element{'s' * (behind > 1)}"
+        message = (
+            f"the box reaches the end of lines of {length} elements of {d.type}, which is no multiple of {CHUNK} "
+            f"bytes: GPUs write whole {CHUNK} bytes, {elements} behind each line as well"
+        )
+        help = f"store what is behind element {length - CHUNK // d.type.bytes + behind} by st.global, or pad the lines"
+        m.fail("out-of-bounds", message, beyond, help)
+    return not beyond.any()
 
 
 def _begins_inside(m: Step, coordinates: np.ndarray, which: np.ndarray) -> bool:

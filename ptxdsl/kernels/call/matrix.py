@@ -109,6 +109,12 @@ class Matrix(ArrayArgument):
         return bool(self.array.size) and self.batch_stride >= 0 and known.widest() == WIDEST_ACCESS
 
     @property
+    def is_storable(self) -> bool:
+        """Whether tensor copies can write it: they write whole 16 bytes, so that its lines end at multiples of these as
+        well. Else what lies behind a line would be lost."""
+        return self.is_mappable and not self.length * self.type.bytes % WIDEST_ACCESS
+
+    @property
     def is_in_sectors(self) -> bool:
         """Whether its lines begin at multiples of a sector of the L2 cache."""
         lines = self.shape[0] if self.major == "row" else self.shape[1]

@@ -145,7 +145,7 @@ def window_traits(problem: Convolution, choice: Choice) -> WarpgroupTraits:
 def is_boxed(product: GemmProblem) -> bool:
     """Whether tensor copies can store the output: what is staged is what is written."""
     beside = all(not operand.extra.is_matrix for operand in product.operands)
-    return beside and product.out.type.bits == 16 and product.out.is_mappable
+    return beside and product.out.type.bits == 16 and product.out.is_storable
 
 
 def in_turned_boxes(traits: WarpgroupTraits) -> WarpgroupTraits:

@@ -373,7 +373,7 @@ def _facts_of(groups: Groups, form: str) -> Operands:
 
 def is_boxed(out: Matrix) -> bool:
     """Whether tensor copies can store an output."""
-    return out.type.bits == 16 and out.is_mappable
+    return out.type.bits == 16 and out.is_storable
 
 
 def in_boxes(traits: Traits, device: int | None, turned: bool = False) -> WarpgroupTraits:

@@ -38,8 +38,9 @@ def _without_k(group: ProblemGroup) -> np.ndarray:
 
 
 def are_lists_boxed(group: ProblemGroup) -> bool:
-    """Whether tensor copies can store all outputs of row-major problems."""
-    return group.out.type.bits == 16 and group.c is None and group.out.widest() == WIDEST_ACCESS
+    """Whether tensor copies can store all outputs of row-major problems: lines begin and end at whole 16 bytes."""
+    out = group.out
+    return out.type.bits == 16 and group.c is None and out.widest(out.lengths) == WIDEST_ACCESS
 
 
 def check_lists_mappable(group: ProblemGroup) -> None:

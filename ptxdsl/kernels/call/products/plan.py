@@ -84,7 +84,7 @@ def _is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
     is_whole = config.tile_schedule.has_whole_tiles and (not config.swap_ab or _turns_boxes(problem, config))
     c_comes_so = problem.c is None or (problem.c.major == "row" and problem.c.is_mappable)
     beside = all(not operand.extra.is_matrix for operand in problem.operands)
-    return is_whole and c_comes_so and beside and out.type.bits == 16 and out.is_mappable
+    return is_whole and c_comes_so and beside and out.type.bits == 16 and out.is_storable
 
 
 def _turns_boxes(problem: GemmProblem, config: GemmConfig) -> bool:

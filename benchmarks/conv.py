@@ -18,7 +18,7 @@ from protocols import Run
 from torch.nn.functional import conv2d as torch_conv2d
 from torch.nn.functional import relu
 
-from ptxdsl.kernels.choose.conv_windows import COSTS
+from ptxdsl.kernels.choose.conv_windows import TILES
 from ptxdsl.kernels.choose.warpgroups import stages_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
@@ -121,7 +121,7 @@ def by_us(case: tuple[tuple[int, ...], int, str, bool, bool]) -> dict[str, Run]:
 
 def tiles(layer: Layer, element_bytes: int) -> Iterator[tuple[str, GemmConfig]]:
     """Those of the sm_90a path that a layer has filters for, each with as many stages as fit."""
-    for shape in COSTS:
+    for shape in TILES:
         is_matrix = layer.window == layer.stride == 1
         if shape.n <= max(layer.filters, 64) and (is_matrix or not shape.streamed):
             m, n, swap_ab, pingpong, resident, _ = shape

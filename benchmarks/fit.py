@@ -21,7 +21,19 @@ from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 import common
-from fitting import KINDS, Row, by_choices, fit, predicted, quality, values_of, with_values
+from fitting import (
+    KINDS,
+    Row,
+    by_choices,
+    cases_of,
+    fit,
+    lost,
+    predicted,
+    quality,
+    starts_of,
+    values_of,
+    with_values,
+)
 from protocols import REST_SECONDS, Budget, Gpu, Local, TorchGpu, rest, warm
 from shapes import ALIGNED
 
@@ -289,13 +301,19 @@ def write(path: pathlib.Path, environment: dict[str, str], gpu: choose_rates.Gpu
     print(f"{len(rows)} rows written to {path}")
 
 
-def improved(rates: choose_rates.Rates, rows: Sequence[Row]) -> choose_rates.Rates:
-    """Rates near these that choose better."""
+def improved(rates: choose_rates.Rates, rows: Sequence[Row], starts: int = 0) -> choose_rates.Rates:
+    """Rates near these that choose better; with `starts` the best of fits from these, ones and random numbers."""
     settled = Settled(rates, rows)
     for kind in KINDS:
         of_kind = [row for row in rows if row.kind == kind]
-        if of_kind:
+        if of_kind and not starts:
             rates = by_choices(rates, of_kind, settled.are_kept)
+        elif of_kind:
+            tried = []
+            for name, start in starts_of(rates, of_kind, starts).items():
+                tried.append(fit(start, of_kind))
+                print(f"from {name}: {quality(tried[-1], of_kind)}", flush=True)
+            rates = min(tried, key=lambda each: lost(each, cases_of(of_kind)))
     return rates
 
 
@@ -321,7 +339,19 @@ class Settled:
         return all(now == before for now, before in zip(self.choices(rates), self.chosen, strict=True))
 
 
-def fit_file(path: pathlib.Path, out: pathlib.Path | None, kinds: Sequence[str] = KINDS) -> pathlib.Path:
+def lost_of(rates: choose_rates.Rates, rows: Sequence[Row]) -> dict[str, object]:
+    """By kind: percent that choices lose on average and at worst."""
+    columns = ["lost, mean %", "lost, worst %", "estimates off, median %", "rows"]
+    known = {"columns": columns}
+    for line in quality(rates, rows):
+        mean, worst = (round(100 * (float(str(line[f"choice/best, {of}"])) - 1), 2) for of in ("mean", "worst"))
+        known[str(line["kind"])] = [mean, worst, round(100 * float(str(line["off, median"])), 1), line["rows"]]
+    return known
+
+
+def fit_file(
+    path: pathlib.Path, out: pathlib.Path | None, kinds: Sequence[str] = KINDS, starts: int = 0
+) -> pathlib.Path:
     """Fits the rates of a GPU to the rows of a file that are of these kinds, writes them, and says how good they are
     for all. Those of a GPU that is known begin as they are, and change by steps that choose better. Returns where they
     are.
@@ -333,12 +363,14 @@ def fit_file(path: pathlib.Path, out: pathlib.Path | None, kinds: Sequence[str] 
     start = known()[gpu.name] if gpu.name in known() else known()[DEFAULT].on(gpu)
     start = replace(start, gpu=gpu)
     fitted = [row for row in rows if row.kind in kinds]
-    rates = improved(start, fitted) if gpu.name in known() else fit(start, fitted)
+    rates = improved(start, fitted, starts) if gpu.name in known() else fit(start, fitted)
     for name, each in (("before", start), ("fitted", rates)):
         for line in quality(each, rows):
             print(f"{name}: {line}")
     out = out or choose_rates.FOLDER / f"{gpu.name.lower().removeprefix('nvidia ').replace(' ', '-')}.json"
-    source = data["environment"] | {"rows": f"{len(fitted)} of {len(rows)} in {path.name}: {', '.join(kinds)}"}
+    earlier = json.loads(out.read_text())["source"] if out.exists() else {}
+    rows_told = f"{len(fitted)} of {len(rows)} in {path.name}: {', '.join(kinds)}"
+    source = earlier | data["environment"] | {"rows": rows_told, "choices": lost_of(rates, rows)}
     choose_rates.write(out, rates, source)
     print(f"written to {out}")
     return out
@@ -353,12 +385,13 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help=kinds)
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="for all that is measured; fewer problems")
     parser.add_argument("--tables", action="store_true", help="measure the shapes of BENCHMARKS.md, and add their rows")
+    parser.add_argument("--starts", type=int, default=0, help="fits also begin at ones, and so often but one at random")
     options = parser.parse_args()
     rows, measured = options.json or common.RESULTS / "fit.json", ["table"] if options.tables else options.kinds
     if options.step != "fit":
         save(rows, measure(options.seed, measured, options.rounds, options.budget), measured)
     if options.step != "measure":
-        fit_file(rows, options.out, options.kinds)
+        fit_file(rows, options.out, options.kinds, options.starts)
 
 
 if __name__ == "__main__":

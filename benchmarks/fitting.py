@@ -17,17 +17,18 @@ from shapes import ALIGNED
 
 from ptxdsl.kernels.choose.candidates import label
 from ptxdsl.kernels.choose.model import Candidate, CostModel, candidate
-from ptxdsl.kernels.choose.rates import Rates
+from ptxdsl.kernels.choose.rates import OF_WARPGROUPS, Rates
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.types import TYPES, Type
 
 KINDS = ("product", "group", "convolution")
-FIXED = ("gpu", "short_row", "warpgroups")
+FIXED = ("gpu", "short_row", *OF_WARPGROUPS)  # what fits leave: fit_warpgroups.py has those of the sm_90a path
 # What only rows of one kind tell; all else is of products
 OF_KIND = {
     "group": ("grouped", "half_rate", "most_rate", "between_tiles"),
     "convolution": ("convolution", "alone", "write", "meet"),
 }
+OF_OTHERS = ("half_rate", "most_rate")  # of groups whose tiles are in no table: they follow from those that are
 OUTLIER = 0.25  # of a logarithm: rows further off count less
 SHARED = 0.3  # what counts of an error that all candidates of a case have: the choice between them does not see it
 STEPS, LEAST_GAIN = 60, 1e-7
@@ -37,6 +38,7 @@ REACH = 0.01, 0.03, 0.1, 0.3  # of a step, as a deviation of logarithms
 OF_TABLES = 0.8  # what the shapes of the tables of BENCHMARKS.md count beside others
 OF_ERRORS = 0.05  # what the median error of times counts beside what choices lose
 LITTLE = 1e-4  # lost, on average: no step gains more than chance
+FARTHEST = 3.0  # random starts are up to so many powers of ten from 1
 TABLES, WIDE = frozenset(ALIGNED), 16
 Values: TypeAlias = dict[str, float]  # of rates by name; those of a table are `table.entry`
 
@@ -131,7 +133,8 @@ def names_of(rows: Sequence[Row], rates: Rates) -> list[str]:
     return [
         name
         for name in values_of(rates)
-        if kind_of.get(name.partition(".")[0], "product") in kinds
+        if name not in OF_OTHERS
+        and kind_of.get(name.partition(".")[0], "product") in kinds
         and ("." not in name or name.partition(".")[2] in tables[name.partition(".")[0]])
     ]
 
@@ -144,7 +147,28 @@ def fit(rates: Rates, rows: Sequence[Row]) -> Rates:
         if known:
             rates = min([*_fits(rates, known), rates], key=lambda each: sum(regrets(CostModel(each), known)))
             rates = by_choices(rates, known)
+            rates = with_rates_of_others(rates) if kind == "group" else rates
     return rates
+
+
+def with_rates_of_others(rates: Rates) -> Rates:
+    """With the rates of groups whose tiles are in no table, nearest to those that are: most · e / (e + half) of a tile
+    of e elements, where 1 / rate is a straight line of 1 / e."""
+    tiles = [name.split("/")[0].split("x") for name in rates.grouped]
+    elements = np.array([int(m) * int(n) for m, n, _ in tiles])
+    slope, least = np.polyfit(1 / elements, 1 / np.array(list(rates.grouped.values())), 1)
+    return replace(rates, most_rate=float(1 / least), half_rate=float(slope / least))
+
+
+def starts_of(rates: Rates, rows: Sequence[Row], count: int) -> dict[str, Rates]:
+    """Where fits may begin: as rates are, with ones, and with random numbers so often."""
+    names, known = names_of(rows, rates), {"present": rates}
+    if count:
+        known["ones"] = with_values(rates, dict.fromkeys(names, 1.0))
+    for seed in range(1, count):
+        numbers = random.Random(seed)
+        known[f"random {seed}"] = with_values(rates, {n: 10 ** numbers.uniform(-FARTHEST, FARTHEST) for n in names})
+    return known
 
 
 def by_choices(rates: Rates, rows: Sequence[Row], allowed: Callable[[Rates], bool] = lambda rates: True) -> Rates:

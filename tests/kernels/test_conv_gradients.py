@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.choose.conv_wgrad import choose_wgrad
+from ptxdsl.kernels.choose.conv_wgrad import GradientFacts, choose_wgrad
+from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad, wgrad_kernel
@@ -149,9 +150,9 @@ def test_tiles_of_gradients_of_images(name, config, window, rng):
 
 
 def test_few_tiles_are_shared_by_all_multiprocessors():
-    few = choose_wgrad(ProductFacts(64, 576, 100352, 1, TURNED), 132)
+    few = choose_wgrad(GradientFacts(ProductFacts(64, 576, 100352, 1, TURNED), 26_000_000), model_of())
     assert few.reduction == "scatter" and 100 < few.split_k * -(-64 // few.tile[0]) * -(-576 // few.tile[1]) <= 132
-    assert choose_wgrad(ProductFacts(512, 4608, 1568, 1, TURNED), 132).split_k == 1
+    assert choose_wgrad(GradientFacts(ProductFacts(512, 4608, 1568, 1, TURNED), 8_000_000), model_of()).split_k == 1
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,11 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.kernels.call.convolutions.conv import chosen_plan
 from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
+from ptxdsl.kernels.call.convolutions.windows import window_facts
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.choose.conv_windows import ranked_windows
+from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, conv2d, conv2d_kernel, warpgroup_conv2d_kernel
 from ptxdsl.kernels.epilogue import add_relu, per_column, relu
@@ -21,6 +24,7 @@ from ptxdsl.kernels.product.operands import Extra, Operands
 from ptxdsl.kernels.reorder.packed import packing_kernel
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule import Conv2dProblem, HorizontalThreadblockSwizzle, IdentityThreadblockSwizzle
 from ptxdsl.types import f16, f32
@@ -292,10 +296,19 @@ def test_the_copying_thread_divides_by_tiles_not_by_lines():
 
 def chosen(image, filters, dtype=np.float16, **moves):
     """The launch of a call without a configuration."""
+    return chosen_plan(CONVOLUTIONS, problem_of(image, filters, dtype, **moves), Choice())
+
+
+def problem_of(image, filters, dtype=np.float16, **moves):
     x, w = np.empty(image, dtype), np.empty((*filters, image[3]), dtype)
     out = np.empty(plain_shape(image, filters, **moves), dtype)
-    problem = convolution_of(x, w, out, window(moves.get("pad", 0), moves.get("stride", 1), moves.get("dilation", 1)))
-    return chosen_plan(CONVOLUTIONS, problem, Choice())
+    return convolution_of(x, w, out, window(moves.get("pad", 0), moves.get("stride", 1), moves.get("dilation", 1)))
+
+
+def ranked(image, filters, **moves):
+    """The configurations of the sm_90a path that are chosen from."""
+    problem = problem_of(image, filters, **moves)
+    return [config for _, config in ranked_windows(window_facts(problem.sizes, problem.product), model_of())]
 
 
 def plain_shape(image, filters, pad=0, stride=1, dilation=1):
@@ -320,7 +333,7 @@ class TestChoice:
         assert [tiling.tile[:2], tiling.swap_ab, tiling.pingpong] == expected
 
     def test_warpgroups_take_turns_at_several_tiles_of_a_block(self):
-        assert chosen((128, 28, 28, 128), (128, 3, 3), pad=1).constants["traits"].tiling.pingpong
+        assert chosen((128, 14, 14, 256), (256, 3, 3), pad=1).constants["traits"].tiling.pingpong
         assert not chosen((8, 28, 28, 128), (128, 3, 3), pad=1).constants["traits"].tiling.pingpong
 
     def test_turns_swapped_and_streamed_tiles_are_for_outputs_in_boxes(self):
@@ -331,13 +344,17 @@ class TestChoice:
         tiling = plan.constants["traits"].tiling
         assert not tiling.pingpong and not tiling.swap_ab
 
-    def test_a_cluster_reads_images_of_many_channels_once(self):
-        schedule = chosen((128, 14, 14, 1024), (256, 1, 1)).constants["traits"].schedule
-        assert schedule.streams_a and schedule.multicast == (1, 2)
-        assert not chosen((128, 14, 14, 256), (256, 3, 3), pad=1).constants["traits"].schedule.streams_a
+    def test_a_cluster_may_read_images_of_many_channels_once(self):
+        schedules = [config.schedule for config in ranked((128, 14, 14, 1024), (256, 1, 1))]
+        clusters = [schedule for schedule in schedules if isinstance(schedule, ClusterStrips)]
+        assert [(each.streams_a, each.multicast) for each in clusters] == [(True, (1, 2))]
+        assert not any(
+            isinstance(config.schedule, ClusterStrips) for config in ranked((128, 14, 14, 256), (256, 3, 3), pad=1)
+        )
 
-    def test_few_filters_of_one_pixel_take_two_blocks_a_multiprocessor(self):
-        assert chosen((32, 56, 56, 256), (64, 1, 1)).constants["traits"].tiling.stages == 3
+    def test_few_filters_of_one_pixel_may_take_two_blocks_a_multiprocessor(self):
+        assert {3, 8} <= {config.stages for config in ranked((32, 56, 56, 256), (64, 1, 1))}
+        assert chosen((32, 56, 56, 256), (64, 1, 1)).constants["traits"].tiling.tile[:2] == (128, 64)
 
     def test_tiles_fill_rounds(self):
         tiling = chosen((32, 7, 7, 512), (2048, 1, 1)).constants["traits"].tiling

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from ptxdsl import f16, f32
-from ptxdsl.kernels.choose.candidates import GROUPED, of_convolutions
+from ptxdsl.kernels.choose.candidates import GROUPED, label, of_convolutions
 from ptxdsl.kernels.choose.gemm import shared
 from ptxdsl.kernels.choose.model import CostModel, candidate, model_of
-from ptxdsl.kernels.choose.rates import DEFAULT, known, read
+from ptxdsl.kernels.choose.rates import DEFAULT, FOLDER, known, read
 
 from ..benchmarks.fake_gpu import FakeGpu
 from ..fake_driver import FakeCuda, installed
@@ -109,6 +109,34 @@ def test_steps_by_choices_lose_less_where_times_mislead(fitting):
     assert fitting.by_choices(start, rows, lambda rates: False) == start
 
 
+def test_kept_rows_and_the_file_of_rates_belong_together(fitting):
+    """What choices lose among the rows is what the file says."""
+    fit, source = importlib.import_module("fit"), json.loads((FOLDER / "h200.json").read_text())["source"]
+    rows = [fitting.Row.of(row) for row in json.loads((BENCHMARKS / "results" / "fit.json").read_text())["rows"]]
+    lost = fit.lost_of(known()[DEFAULT], rows)
+    assert lost == source["choices"]
+    assert all(lost[kind][0] < 3 for kind in fitting.KINDS)
+
+
+def test_rates_of_tiles_in_no_table_follow_from_those_that_are(fitting):
+    rates = replace(
+        known()[DEFAULT],
+        grouped={label(c): 800 * c.tile[0] * c.tile[1] / (c.tile[0] * c.tile[1] + 5000) for c in GROUPED},
+    )
+    others = fitting.with_rates_of_others(rates)
+    assert (others.most_rate, others.half_rate) == (pytest.approx(800), pytest.approx(5000))
+
+
+def test_fits_begin_at_ones_and_at_random_numbers_too(fitting):
+    rates = known()[DEFAULT]
+    rows = [row for row in rows_of(fitting, rates) if row.kind == "group"]
+    starts = fitting.starts_of(rates, rows, 3)
+    assert list(starts) == ["present", "ones", "random 1", "random 2"]
+    assert starts["present"] is rates and {*starts["ones"].grouped.values()} == {1.0}
+    assert starts["random 1"].between_tiles != starts["random 2"].between_tiles
+    assert starts["ones"].wave == rates.wave
+
+
 def test_least_squares_of_a_line(fitting):
     x = np.linspace(0, 1, 20)
     found = fitting.least_squares(lambda p: p[0] + p[1] * x - (0.5 - 0.25 * x), np.zeros(2))
@@ -129,7 +157,7 @@ def test_a_file_of_rows_becomes_a_file_of_rates(fitting, tmp_path, capsys):
     assert rates.gpu.name == "NVIDIA Test"
     assert all(fitting.predicted(CostModel(rates), row) == pytest.approx(row.us, rel=0.01) for row in rows)
     told = f"{len(rows)} of {len(rows)} in rows.json: product, group, convolution"
-    assert json.loads(out.read_text())["source"] == {**environment, "rows": told}
+    assert json.loads(out.read_text())["source"] == {**environment, "rows": told, "choices": fit.lost_of(rates, rows)}
     assert "fitted: {'kind': 'product'" in capsys.readouterr().out
 
 

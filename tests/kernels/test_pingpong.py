@@ -279,18 +279,18 @@ class TestChoice:
         return config.tile[1], config.pingpong
 
     @pytest.mark.parametrize(
-        ("shape", "columns", "pingpong"),
+        ("shape", "tiles"),
         [
-            ((4096, 4096, 4096), 256, False),
-            ((8192, 8192, 8192), 256, False),
-            ((5120, 5120, 5120), 224, False),
-            ((3072, 3072, 3072), 192, True),
-            ((16384, 4096, 7168), 256, False),
-            ((2048, 2048, 2048), 256, False),
+            ((4096, 4096, 4096), {(208, True), (256, False)}),
+            ((8192, 8192, 8192), {(192, False), (192, True), (224, False)}),
+            ((5120, 5120, 5120), {(160, True), (224, False)}),
+            ((16384, 4096, 7168), {(208, True), (256, False)}),
+            ((2048, 2048, 2048), {(256, False)}),
         ],
     )
-    def test_the_tile_fills_the_rounds(self, shape, columns, pingpong):
-        assert self.chosen(*shape) == (columns, pingpong)
+    def test_the_tile_fills_the_rounds(self, shape, tiles):
+        """Those that took within a percent of the best."""
+        assert self.chosen(*shape) in tiles
 
     def test_epilogues_and_c_are_hidden(self):
         assert self.chosen(8192, 8192, 8192, computes=True)[1]
@@ -320,7 +320,7 @@ class TestChoice:
 
     def test_all_fit(self):
         for operands in (Operands(bf16, bf16), Operands(f16, f16, c="separate")):
-            configs = [config for _, config in ranked_large(ProductFacts(8192, 8192, 8192, 1, operands), 132)]
+            configs = [config for _, config in ranked_large(ProductFacts(8192, 8192, 8192, 1, operands), model_of())]
             assert {config.stages for config in configs} <= {4, 5, 6}
             assert all(
                 c.traits(replace(operands, out_boxes=b), "sm_90a").fits("sm_90a")

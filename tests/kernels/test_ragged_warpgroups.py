@@ -12,7 +12,8 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import ptr, s32, u32
 from ptxdsl.kernels.call.groups import ragged as call
-from ptxdsl.kernels.choose.grouped import choose_warpgroup_tiles, in_turns
+from ptxdsl.kernels.choose.grouped import choose_warpgroup_tiles
+from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import GroupFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged
@@ -445,7 +446,13 @@ def test_what_cannot_gather():
 @pytest.mark.parametrize("output", [f16, f32])
 @pytest.mark.parametrize(
     "tile, pingpong",
-    [*((tile, False) for tile in TILES), ((128, 128), True), ((128, 192), True), ((256, 128), False)],
+    [
+        *((tile, False) for tile in TILES),
+        ((128, 128), True),
+        ((128, 192), True),
+        ((64, 256), True),
+        ((256, 128), False),
+    ],
 )
 def test_kernels_that_are_chosen_spill_nothing(output, tile, pingpong):
     operands = Operands(output=output, batches="strided", out_boxes=output is f16)
@@ -460,13 +467,12 @@ def test_kernels_that_are_chosen_spill_nothing(output, tile, pingpong):
 
 
 @pytest.mark.parametrize(
-    "groups, rows, n, pingpong", [(64, 128, 1408, True), (16, 128, 1408, False), (8, 512, 14336, False)]
+    "groups, rows, n, pingpong", [(64, 128, 1408, True), (4, 128, 8192, True), (8, 1024, 4096, False)]
 )
 def test_warpgroups_take_turns_at_small_tiles_where_blocks_have_several(groups, rows, n, pingpong):
     operands = Operands(bf16, bf16, batches="strided", out_boxes=True)
-    known = GroupFacts(float(rows), n, 2048, groups, operands)
-    chosen = choose_warpgroup_tiles(known, AHEAD, 132, inf)
-    config = in_turns(chosen, known, 132)
-    assert chosen.tile[:2] == ((128, 128) if rows == 128 else (128, 256))
-    assert config == (replace(chosen, pingpong=True, stages=config.stages) if pingpong else chosen)
+    known = GroupFacts(float(rows), n, 4096, groups, operands)
+    config = choose_warpgroup_tiles(known, AHEAD, model_of(), inf, in_turns=True)
+    assert config.pingpong == pingpong
     assert WarpgroupTraits(config.tiling, operands, AHEAD).fits(ARCH)
+    assert not choose_warpgroup_tiles(known, AHEAD, model_of(), inf).pingpong

@@ -215,7 +215,7 @@ class TestChoice:
         assert traits.schedule.cluster == (1, 1, traits.schedule.slices)
 
     def test_tiles_that_fill_the_gpu(self):
-        assert self.chosen(512, 7168, 16384).tile == (128, 224, 64)
+        assert self.chosen(512, 7168, 16384).tile == (128, 112, 64)
         assert self.chosen(1024, 1024, 1024).tile == (64, 128, 64)
 
     @pytest.mark.parametrize("sizes", [(0, 64, 64), (64, 0, 64), (64, 64, 0)])
@@ -265,8 +265,8 @@ class TestChoice:
         assert isinstance(self.chosen(512, 4096, 7168, **how), WarpTraits)
 
     def test_wide_tiles_do_not_share_k(self):
-        assert self.chosen(512, 7168, 16384).tile == (128, 224, 64)
-        assert self.chosen(512, 7168, 16384, split_k=2).tile[1] <= MOST_SPLIT_COLUMNS
+        assert self.chosen(2048, 2048, 2048).tile == (128, 256, 64)
+        assert self.chosen(2048, 2048, 2048, split_k=2).tile[1] <= MOST_SPLIT_COLUMNS
 
     @every_machine
     @pytest.mark.parametrize(

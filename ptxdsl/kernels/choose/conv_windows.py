@@ -1,7 +1,6 @@
 """The configuration of a convolution on the sm_90a path: tiles, and how many blocks share the K of one.
 
-What blocks take for an iteration and for a tile was measured with convolutions on an H200 (`benchmarks/conv.py
---tiles`). Windows overlap: what a convolution reads of DRAM are its images, once.
+Windows overlap: what a convolution reads of DRAM are its images, once.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ptxdsl.kernels.choose.model import CostModel
-from ptxdsl.kernels.choose.warpgroups import ProductFacts, stages_of
+from ptxdsl.kernels.choose.warpgroup_rates import WindowRates
+from ptxdsl.kernels.choose.warpgroups import ProductFacts, overlapped, stages_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, TURNED
@@ -47,56 +47,61 @@ class WindowTile(NamedTuple):
         return not self.pingpong and (self.n if self.swap_ab else self.m) == GROUP_ROWS
 
     @property
+    def name(self) -> str:
+        """As tables of rates have it."""
+        how = f"{' resident 2' * (self.resident == 2)}{' streamed' * self.streamed}"
+        return f"{'swap ' * self.swap_ab}{'turns ' * self.pingpong}{self.m}x{self.n}{how}"
+
+    @property
     def schedule(self) -> TileSchedule:
         """Of blocks that compute whole tiles."""
         return STREAMED if self.streamed else PERSISTENT
 
 
-class TileCost(NamedTuple):
-    """Microseconds of a block for 128 bytes of K, for all else that it does for a tile, and for a tile at least; and
-    the part by which DRAM takes longer, of what the L2 cache has no room for, where much is written at once."""
-
-    iteration: float
-    tile: float
-    least: float = 0.0
-    bursts: float = 0.0
-
-
-COSTS = {
-    WindowTile(128, 256): TileCost(0.57, 1.65, bursts=0.06),
-    WindowTile(128, 224): TileCost(0.51, 1.5),
-    WindowTile(128, 128): TileCost(0.305, 1.05),
-    WindowTile(128, 128, pingpong=True): TileCost(0.305, 0.6, 2.05),
-    WindowTile(128, 128, pingpong=True, streamed=True): TileCost(0.305, 0.2, 2.05),
-    WindowTile(64, 256): TileCost(0.32, 1.15),
-    WindowTile(64, 208, pingpong=True): TileCost(0.25, 0.3, 1.6),
-    WindowTile(64, 128): TileCost(0.197, 0.39),
-    WindowTile(128, 64): TileCost(0.245, 0.45),
-    WindowTile(128, 64, resident=2): TileCost(0.27, 0.3),
-    WindowTile(256, 128, swap_ab=True): TileCost(0.57, 2.0),
-    WindowTile(192, 128, swap_ab=True): TileCost(0.465, 1.3),
-    WindowTile(192, 128, swap_ab=True, pingpong=True): TileCost(0.47, 0.5, 3.35, bursts=0.03),
-    WindowTile(96, 128, swap_ab=True): TileCost(0.233, 0.95),
-    WindowTile(256, 64, swap_ab=True): TileCost(0.32, 2.3),
-    WindowTile(256, 64, swap_ab=True, pingpong=True): TileCost(0.42, 0.6),
-}
+TILES = (
+    WindowTile(128, 256),
+    WindowTile(128, 224),
+    WindowTile(128, 128),
+    WindowTile(128, 128, pingpong=True),
+    WindowTile(128, 128, pingpong=True, streamed=True),
+    WindowTile(64, 256),
+    WindowTile(64, 208, pingpong=True),
+    WindowTile(64, 128),
+    WindowTile(128, 64),
+    WindowTile(128, 64, resident=2),
+    WindowTile(256, 128, swap_ab=True),
+    WindowTile(192, 128, swap_ab=True),
+    WindowTile(192, 128, swap_ab=True, pingpong=True),
+    WindowTile(96, 128, swap_ab=True),
+    WindowTile(256, 64, swap_ab=True),
+    WindowTile(256, 64, swap_ab=True, pingpong=True),
+)
 """Products of 64 rows and 256 columns wait less for shared memory: an iteration takes as long as it takes to write the
 copies there and to read them for wgmma, at 128 bytes a clock. In turns the sums of one tile are stored while the next
 one is multiplied, where that takes long enough."""
-CACHE = 50e6  # bytes of the L2 cache
-BESIDE = 2.8e-5  # microseconds in which a lone warpgroup, whose time no other one fills, adds operands to an element
-BY_WARPS = 7e-5  # microseconds in which a block stores an element where that is not in boxes
-SLOW_LINE = 0.0068  # microseconds in which a multiprocessor gets a line of a box that reaches over the last channel
-PACKING = 3e6  # bytes of a microsecond
-BEGINNING = 6.0  # microseconds of a launch, with its first copies, where nothing is in the caches
-WARPS_READ = 1.35  # times as long as the bandwidth allows: what the sm_80 path takes at least
-MEETING = 1.5  # for each of the blocks that share a tile
-COLUMN = 0.001342  # what WarpgroupRates has of the GPU on which this was measured
 WIDEST_SPLIT, WIDEST_INTEGERS = 128, 64  # columns of a tile that blocks share, of float sums and of int32
 LEAST_ITERATIONS, LEAST_STAGES = 4, 3
 PERSISTENT, IN_COLUMNS = Strips(), IdentityThreadblockSwizzle(1)
 STREAMED = ClusterStrips((1, 2), streamed=True)
 TURNED_PRODUCTS = WindowTile(192, 128, swap_ab=True, pingpong=True), WindowTile(96, 128, swap_ab=True)
+
+
+class WindowOption(NamedTuple):
+    """A tile, and how many blocks of a cluster share its K."""
+
+    tile: WindowTile
+    slices: int = 1
+
+    def config(self, facts: ProductFacts) -> GemmConfig:
+        tile, slices = self
+        swap_ab, pingpong, stages = tile.swap_ab, tile.pingpong, _whole_stages(tile, facts)
+        whole = GemmConfig(
+            _extents(tile, facts), stages=stages, schedule=tile.schedule, atom=WGMMA, swap_ab=swap_ab, pingpong=pingpong
+        )
+        if slices == 1:
+            return whole
+        stages = _shared_stages(tile, slices, facts)
+        return replace(whole, stages=stages, schedule=IN_COLUMNS, split_k=slices, reduction="cluster")
 
 
 class WindowFacts(NamedTuple):
@@ -118,29 +123,35 @@ def choose_windows(facts: WindowFacts, model: CostModel) -> tuple[float, GemmCon
 
 def ranked_windows(facts: WindowFacts, model: CostModel) -> list[tuple[float, GemmConfig]]:
     """The configurations that `choose_windows` chooses from, with the microseconds that each should take."""
-    rates = model.rates.warpgroups
-    slower, beyond = rates.column / COLUMN, max(0.0, facts.moved - CACHE)
-    timed = []
-    for computing, bursts, config in _options(facts, model.multiprocessors):
-        reading = (facts.moved + bursts * beyond) / rates.dram_bandwidth
-        across = ceil_div(facts.product.n, config.tile[1])
-        computing += facts.slow_lines * across * SLOW_LINE / model.multiprocessors
-        longer, shorter = sorted((slower * computing, reading), reverse=True)
-        timed.append((BEGINNING + longer + rates.hidden * shorter, config))
-    return timed
+    rates, multiprocessors = model.rates.windows, model.multiprocessors
+    return [
+        (estimate(option, facts, rates, multiprocessors), option.config(facts.product))
+        for option in options(facts, multiprocessors)
+    ]
 
 
-def _options(facts: WindowFacts, multiprocessors: int) -> Iterator[tuple[float, float, GemmConfig]]:
-    """The microseconds that blocks work, the `bursts` of what they write, and what can be launched."""
-    for shape, cost in COSTS.items():
-        if not facts.in_boxes:
-            cost = cost._replace(tile=cost.tile + BY_WARPS * shape.m * shape.n)
-        elif facts.product.operands.extras and shape.is_of_one:
-            cost = cost._replace(tile=cost.tile + BESIDE * shape.m * shape.n)
-        if _is_for(shape, facts, multiprocessors):
-            yield from ((t, cost.bursts, c) for t, c in _whole(shape, cost, facts.product, multiprocessors))
-        if shape == WindowTile(shape.m, shape.n):
-            yield from ((t, cost.bursts, c) for t, c in _shared(shape, cost, facts.product, multiprocessors))
+def estimate(option: WindowOption, facts: WindowFacts, rates: WindowRates, multiprocessors: int) -> float:
+    """Microseconds."""
+    tile, slices = option
+    iterations = ceil_div(_iterations(facts.product), slices)
+    rest = rates.tile[tile.name] + rates.unboxed * (not facts.in_boxes) * tile.m * tile.n
+    if facts.in_boxes and facts.product.operands.extras and tile.is_of_one:
+        rest += rates.beside * tile.m * tile.n
+    each = max(iterations * rates.iteration[tile.name] + rest, rates.least.get(tile.name, 0.0))
+    computing = ceil_div(_count(tile, facts.product) * slices, multiprocessors) * each
+    computing += slices * rates.meeting if slices > 1 else 0.0
+    computing += facts.slow_lines * ceil_div(facts.product.n, tile.n) * rates.slow_line / multiprocessors
+    beyond = rates.bursts.get(tile.name, 0.0) * max(0.0, facts.moved - rates.cache)
+    return rates.beginning + overlapped(computing, (facts.moved + beyond) / rates.dram_bandwidth, rates.hidden)
+
+
+def options(facts: WindowFacts, multiprocessors: int) -> Iterator[WindowOption]:
+    """What can be launched."""
+    for tile in TILES:
+        if _is_for(tile, facts, multiprocessors) and _whole_stages(tile, facts.product) >= LEAST_STAGES:
+            yield WindowOption(tile)
+        if tile == WindowTile(tile.m, tile.n):
+            yield from _shared(tile, facts.product, multiprocessors)
 
 
 def _is_for(shape: WindowTile, facts: WindowFacts, multiprocessors: int) -> bool:
@@ -163,47 +174,42 @@ def _count(shape: WindowTile, facts: ProductFacts) -> int:
     return ceil_div(facts.m, shape.m) * ceil_div(facts.n, shape.n)
 
 
-def _tile(shape: WindowTile, facts: ProductFacts) -> tuple[int, int, int]:
-    return shape.m, shape.n, LINE_BYTES // facts.operands.inputs.bytes
+def _extents(tile: WindowTile, facts: ProductFacts) -> tuple[int, int, int]:
+    return tile.m, tile.n, LINE_BYTES // facts.operands.inputs.bytes
 
 
-def _whole(
-    shape: WindowTile, cost: TileCost, facts: ProductFacts, multiprocessors: int
-) -> Iterator[tuple[float, GemmConfig]]:
+def _iterations(facts: ProductFacts) -> int:
+    """Of a block along K."""
+    return ceil_div(facts.k * facts.operands.inputs.bytes, LINE_BYTES)
+
+
+def _whole_stages(tile: WindowTile, facts: ProductFacts) -> int:
     """Of blocks that compute tile after tile."""
-    tile, swap_ab, pingpong = _tile(shape, facts), shape.swap_ab, shape.pingpong
-    operands = replace(facts.operands, out_boxes=swap_ab)
-    stages = stages_of(tile, operands, swap_ab, shape.resident, shape.schedule, pingpong)
-    if stages >= LEAST_STAGES:
-        rounds, iterations = ceil_div(_count(shape, facts), multiprocessors), ceil_div(facts.k, tile[2])
-        yield (
-            rounds * max(iterations * cost.iteration + cost.tile, cost.least),
-            GemmConfig(tile, stages=stages, schedule=shape.schedule, atom=WGMMA, swap_ab=swap_ab, pingpong=pingpong),
-        )
+    operands = replace(facts.operands, out_boxes=tile.swap_ab)
+    return stages_of(_extents(tile, facts), operands, tile.swap_ab, tile.resident, tile.schedule, tile.pingpong)
 
 
-def _shared(
-    shape: WindowTile, cost: TileCost, facts: ProductFacts, multiprocessors: int
-) -> Iterator[tuple[float, GemmConfig]]:
+def _shared_stages(tile: WindowTile, slices: int, facts: ProductFacts) -> int:
+    """Of blocks that share the K of a tile."""
+    return stages_of(_extents(tile, facts), facts.operands, schedule=tile_schedule(IN_COLUMNS, slices, "cluster"))
+
+
+def _shared(tile: WindowTile, facts: ProductFacts, multiprocessors: int) -> Iterator[WindowOption]:
     """Of blocks that share the K of a tile, where there are too few for all multiprocessors."""
-    tile, widest = _tile(shape, facts), WIDEST_INTEGERS if facts.operands.sum.is_integer else WIDEST_SPLIT
-    iterations = ceil_div(facts.k, tile[2])
-    most = min(MOST_BLOCKS, iterations // LEAST_ITERATIONS, multiprocessors // _count(shape, facts))
-    for slices in range(2, most + 1) if shape.n <= widest else ():
-        stages = stages_of(tile, facts.operands, schedule=tile_schedule(IN_COLUMNS, slices, "cluster"))
-        if stages >= LEAST_STAGES:
-            time = ceil_div(iterations, slices) * cost.iteration + cost.tile + slices * MEETING
-            yield (
-                time,
-                GemmConfig(tile, stages=stages, schedule=IN_COLUMNS, atom=WGMMA, split_k=slices, reduction="cluster"),
-            )
+    widest = WIDEST_INTEGERS if facts.operands.sum.is_integer else WIDEST_SPLIT
+    most = min(MOST_BLOCKS, _iterations(facts) // LEAST_ITERATIONS, multiprocessors // _count(tile, facts))
+    for slices in range(2, most + 1) if tile.n <= widest else ():
+        if _shared_stages(tile, slices, facts) >= LEAST_STAGES:
+            yield WindowOption(tile, slices)
 
 
-def least_by_warps(facts: WindowFacts, model: CostModel) -> float:
-    """The microseconds that the sm_80 path takes at least, which its own rates do not know: images are read once."""
-    return BEGINNING + WARPS_READ * facts.moved / model.rates.warpgroups.dram_bandwidth
+def time_by_warps(facts: WindowFacts, computing: float, model: CostModel) -> float:
+    """The microseconds that the sm_80 path should take, which multiplies for `computing`: its own rates do not know
+    that images are read once."""
+    rates = model.rates.windows
+    return rates.by_warps + max(computing, rates.reading * facts.moved / rates.dram_bandwidth)
 
 
 def packing_time(moved: int, model: CostModel) -> float:
     """The microseconds that it takes to pack images, which reads and writes so many bytes."""
-    return model.rates.launch + moved / PACKING
+    return model.rates.launch + moved / model.rates.windows.packing

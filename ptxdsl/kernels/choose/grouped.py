@@ -7,8 +7,6 @@ from ptxdsl.kernels.choose import candidates
 from ptxdsl.kernels.choose.large_products import ROWS
 from ptxdsl.kernels.choose.model import CostModel, Sizes, model_of
 from ptxdsl.kernels.choose.warpgroups import (
-    BEGINNING,
-    READING,
     STAGGER,
     GroupFacts,
     ListFacts,
@@ -26,8 +24,6 @@ from ptxdsl.schedule.arithmetic import ceil_div
 USUAL = GemmConfig()
 SHARED, ROUNDS = (256, 128), 2  # M and N of tiles with shares of groups, and how many of them a block has at least
 MANY = 16  # tiles across, beside which one more is little
-SMALL = 128, 128  # M and N of tiles that are stored for a large part of their time
-SEVERAL = 4  # of a block: two of each warpgroup
 OF_ONE_PRODUCT = "schedule", "split_k", "reduction"
 
 
@@ -98,33 +94,33 @@ def ranked_tiles(
 
 
 def ranked_of_groups(
-    by_warps: list[tuple[float, GemmConfig]], facts: GroupFacts | ListFacts, multiprocessors: int, takes_wgmma: bool
+    by_warps: list[tuple[float, GemmConfig]],
+    facts: GroupFacts | ListFacts,
+    model: CostModel,
+    takes_wgmma: bool,
+    in_turns: bool = False,
 ) -> list[tuple[float, GemmConfig]]:
     """Configurations of both paths, without a schedule, with the microseconds that they should take."""
-    reading = facts.moved / READING
-    known = [(BEGINNING + max(time, reading), config) for time, config in by_warps]
+    known = [(time_by_warps(time, facts, model), config) for time, config in by_warps]
     if takes_wgmma:
-        ranked = ranked_warpgroups(facts, multiprocessors)
+        ranked = ranked_warpgroups(facts, model, in_turns)
         known += [(time, specialise(config, schedule=USUAL.schedule)) for time, config in ranked]
     return known
 
 
 def choose_warpgroup_tiles(
-    facts: GroupFacts | ListFacts, schedule: TileSchedule, multiprocessors: int, computing: float
+    facts: GroupFacts | ListFacts, schedule: TileSchedule, model: CostModel, computing: float, in_turns: bool = False
 ) -> GemmConfig | None:
     """The configuration by this schedule on the sm_90a path; None where another path, whose tensor cores are busy for
     `computing` microseconds, should take less time."""
-    config = choose_warpgroups(facts, multiprocessors, BEGINNING + max(computing, facts.moved / READING))
+    config = choose_warpgroups(facts, model, time_by_warps(computing, facts, model), in_turns)
     return config and specialise(config, schedule=schedule)
 
 
-def in_turns(config: GemmConfig, facts: GroupFacts, multiprocessors: int) -> GemmConfig:
-    """The same for groups of rows, with warpgroups that take turns at tiles of 128×128, of which blocks have several:
-    one stores while the other one multiplies."""
-    if config.tile[:2] != SMALL or facts.tiles(config.tile) < SEVERAL * multiprocessors:
-        return config
-    stages = stages_of(config.tile, facts.operands, pingpong=True)
-    return specialise(config, pingpong=True, stages=stages)
+def time_by_warps(computing: float, facts: GroupFacts | ListFacts, model: CostModel) -> float:
+    """The microseconds that the sm_80 path should take, whose tensor cores are busy for `computing`."""
+    rates = model.rates.groups
+    return rates.beginning + max(computing, facts.moved / rates.dram_bandwidth)
 
 
 def by_shares(config: GemmConfig, facts: GroupFacts, multiprocessors: int) -> GemmConfig:

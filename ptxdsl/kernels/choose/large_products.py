@@ -7,19 +7,13 @@ end it one after the other, else in the end alone.
 
 from __future__ import annotations
 
-from math import ceil, prod
+from math import ceil
+from operator import itemgetter
 from typing import NamedTuple
 
-from ptxdsl.kernels.choose.warpgroups import (
-    BEGINNING,
-    CLEARLY,
-    PERSISTENT,
-    RATE,
-    READING,
-    STAGGER,
-    ProductFacts,
-    stages_of,
-)
+from ptxdsl.kernels.choose.model import CostModel
+from ptxdsl.kernels.choose.warpgroup_rates import LargeRates
+from ptxdsl.kernels.choose.warpgroups import CLEARLY, PERSISTENT, STAGGER, ProductFacts, stages_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
@@ -40,10 +34,31 @@ class LargeTile(NamedTuple):
     blocks: int = 1
     interleaved: bool = False
 
+    @property
+    def name(self) -> str:
+        """As tables of rates have it."""
+        how = "" if self.blocks == 1 else f" {'interleaved' if self.interleaved else 'clusters'} {self.blocks}"
+        return f"{'turns ' * self.pingpong}{ROWS}x{self.columns}{how}"
+
+    @property
+    def is_staggered(self) -> bool:
+        """Whether its warpgroups end it one after the other: where they share it, and blocks share no copies."""
+        return not self.pingpong and self.blocks == 1
+
     def split_lines(self, facts: ProductFacts) -> tuple[bool, bool]:
         """Whether lines of A and of B come as parts of two L2 lines."""
         of_a, of_b = facts.split_lines
         return of_a and not self.interleaved, of_b
+
+    def config(self, operands: Operands) -> GemmConfig:
+        extents = ROWS, self.columns, LINE_BYTES // operands.inputs.bytes
+        stages = stages_of(extents, operands, pingpong=self.pingpong)
+        clusters = InterleavedStrips if self.interleaved else ClusterStrips
+        schedule = clusters((self.blocks, 1)) if self.blocks > 1 else PERSISTENT
+        stagger = min(STAGGER, stages - 1) if self.is_staggered else 0
+        return GemmConfig(
+            extents, stages=stages, atom=WGMMA, schedule=schedule, pingpong=self.pingpong, stagger=stagger
+        )
 
     def taken(self, facts: ProductFacts) -> float:
         """How many tiles clusters have, with those outside of the product."""
@@ -51,28 +66,19 @@ class LargeTile(NamedTuple):
         return facts._replace(m=m).tiles((ROWS * self.blocks, self.columns, 0)) * self.blocks
 
 
-RATES = {
-    LargeTile(256): 0.945,
-    LargeTile(224): 0.935,
-    LargeTile(192): 0.928,
-    LargeTile(160, pingpong=True): 0.93,
-    LargeTile(192, pingpong=True): 0.94,
-    LargeTile(208, pingpong=True): 0.934,
-    LargeTile(256, blocks=2): 0.93,
-    LargeTile(224, blocks=2): 0.92,
-    LargeTile(256, blocks=2, interleaved=True): 0.93,
-    LargeTile(224, blocks=2, interleaved=True): 0.92,
-}
-"""The part of the rate of wgmma that tiles reach on an H200, of bf16, at rest and held."""
-LINES = 800, 380
-"""Lines of 128 bytes that tensor copies bring to a multiprocessor in a microsecond, and those that begin in the midst
-of sectors, which are parts of two lines each."""
-WAITED = 0.5  # of the last round: where some multiprocessors have none to compute, the others have more of the power
-STORED, COMPUTED, ADDED = 0.5, 2.0, 2.3  # microseconds of a tile of 128×256: to store it; its epilogue; C
-HIDDEN = 0.4  # of these, where the warpgroups that share it end it one after the other
+TILES = (
+    LargeTile(256),
+    LargeTile(224),
+    LargeTile(192),
+    LargeTile(160, pingpong=True),
+    LargeTile(192, pingpong=True),
+    LargeTile(208, pingpong=True),
+    LargeTile(256, blocks=2),
+    LargeTile(224, blocks=2),
+    LargeTile(256, blocks=2, interleaved=True),
+    LargeTile(224, blocks=2, interleaved=True),
+)
 LARGEST = ROWS * 256
-LAST = 1.7  # such times that are waited for in the end where warpgroups take turns
-FELT, FELT_C = 0.14, 0.5  # and the parts that are felt in each round before
 
 
 def takes_large(operands: Operands) -> bool:
@@ -81,16 +87,23 @@ def takes_large(operands: Operands) -> bool:
     return operands.inputs in TURNED and in_boxes and (operands.c == "none" or operands.c_major == "row")
 
 
-def choose_large(facts: ProductFacts, multiprocessors: int, other_time: float) -> GemmConfig | None:
+def choose_large(facts: ProductFacts, model: CostModel, other_time: float) -> GemmConfig | None:
     """The configuration that should take the least time; None where another path takes less, `other_time` in
     microseconds."""
-    time, config = min(ranked_large(facts, multiprocessors), key=lambda pair: pair[0])
+    time, config = min(ranked_large(facts, model), key=itemgetter(0))
     return config if time < CLEARLY * other_time else None
 
 
-def ranked_large(facts: ProductFacts, multiprocessors: int) -> list[tuple[float, GemmConfig]]:
+def ranked_large(facts: ProductFacts, model: CostModel) -> list[tuple[float, GemmConfig]]:
     """The configurations to choose from, with the microseconds that each should take."""
-    return [(estimate(tile, facts, multiprocessors), _config(tile, facts.operands)) for tile in _tiles(facts)]
+    rates, multiprocessors = model.rates.large, model.multiprocessors
+    return [(estimate(tile, facts, rates, multiprocessors), tile.config(facts.operands)) for tile in large_tiles(facts)]
+
+
+def time_of_large(facts: ProductFacts, model: CostModel) -> float:
+    """The microseconds that the best of them should take."""
+    rates, multiprocessors = model.rates.large, model.multiprocessors
+    return min(estimate(tile, facts, rates, multiprocessors) for tile in large_tiles(facts))
 
 
 def shares_lines(facts: ProductFacts) -> bool:
@@ -99,51 +112,51 @@ def shares_lines(facts: ProductFacts) -> bool:
     return takes_large(facts.operands) and facts.operands.batches == "none"
 
 
-def _tiles(facts: ProductFacts) -> list[LargeTile]:
+def large_tiles(facts: ProductFacts) -> list[LargeTile]:
     """Those whose lines of B are whole lines of shared memory, where operands do not lie along K; turns are for single
     products, of which they were measured. Clusters gain nothing where lines begin at sectors."""
     operands, is_single = facts.operands, facts.operands.batches == "none"
     whole, along_k = LINE_BYTES // operands.inputs.bytes, operands.a_major == operands.b_major == "k"
-    known = [tile for tile in RATES if is_single or not tile.pingpong]
+    known = [tile for tile in TILES if is_single or not tile.pingpong]
     known = [tile for tile in known if tile.blocks == 1 or (is_single and any(facts.split_lines))]
     known = [tile for tile in known if facts.interleaves or not tile.interleaved]
     return [tile for tile in known if along_k or not tile.columns % whole]
 
 
-def _config(tile: LargeTile, operands: Operands) -> GemmConfig:
-    extents = ROWS, tile.columns, LINE_BYTES // operands.inputs.bytes
-    stages = stages_of(extents, operands, pingpong=tile.pingpong)
-    clusters = InterleavedStrips if tile.interleaved else ClusterStrips
-    schedule = clusters((tile.blocks, 1)) if tile.blocks > 1 else PERSISTENT
-    stagger = min(STAGGER, stages - 1) if _is_staggered(tile) else 0
-    return GemmConfig(extents, stages=stages, atom=WGMMA, schedule=schedule, pingpong=tile.pingpong, stagger=stagger)
-
-
-def _is_staggered(tile: LargeTile) -> bool:
-    """Whether its warpgroups end it one after the other: where they share it, and blocks share no copies."""
-    return not tile.pingpong and tile.blocks == 1
-
-
-def estimate(tile: LargeTile, facts: ProductFacts, multiprocessors: int) -> float:
+def estimate(tile: LargeTile, facts: ProductFacts, rates: LargeRates, multiprocessors: int) -> float:
     """Microseconds."""
-    extents = ROWS, tile.columns, LINE_BYTES // facts.operands.inputs.bytes
+    depth = LINE_BYTES // facts.operands.inputs.bytes
     each = tile.taken(facts) / multiprocessors
     rounds = ceil(each)
-    iteration = 2 * prod(extents) * facts.operands.inputs.bytes / (RATE * RATES[tile])
-    iterations = (WAITED * rounds + (1 - WAITED) * each) * ceil_div(facts.k, extents[2])
-    multiplying = iterations * max(iteration, _copying(tile, facts))
-    return float(BEGINNING + max(multiplying + _storing(tile, facts, rounds), facts.moved / READING))
+    iterations = (rates.waited * rounds + (1 - rates.waited) * each) * ceil_div(facts.k, depth)
+    multiplying = iterations * max(rates.iteration[tile.name], _copying(tile, facts, rates))
+    busy = multiplying + _storing(tile, facts, rounds, rates)
+    return float(rates.beginning + max(busy, facts.moved / rates.dram_bandwidth))
 
 
-def _copying(tile: LargeTile, facts: ProductFacts) -> float:
+def _copying(tile: LargeTile, facts: ProductFacts, rates: LargeRates) -> float:
     """Microseconds of an iteration in which lines come to a multiprocessor."""
-    lines = ROWS, tile.columns / tile.blocks
-    return float(sum(count / LINES[is_split] for count, is_split in zip(lines, tile.split_lines(facts), strict=True)))
+    lines, (of_a, of_b) = (ROWS, tile.columns / tile.blocks), tile.split_lines(facts)
+    return lines[0] / _lines(of_a, rates) + lines[1] / _lines(of_b, rates)
 
 
-def _storing(tile: LargeTile, facts: ProductFacts, rounds: int) -> float:
+def _lines(are_split: bool, rates: LargeRates) -> float:
+    return rates.split_lines if are_split else rates.lines
+
+
+def slowness_of_lines(split_lines: tuple[bool, bool], rates: LargeRates) -> float:
+    """How many times as long as it multiplies a block waits for lines of A and B, where that is longer."""
+    tile = LargeTile(256)
+    copying = sum(
+        count / _lines(is_split, rates) for count, is_split in zip((ROWS, tile.columns), split_lines, strict=True)
+    )
+    return max(1.0, copying / rates.iteration[tile.name])
+
+
+def _storing(tile: LargeTile, facts: ProductFacts, rounds: int, rates: LargeRates) -> float:
     """Microseconds in which nothing is multiplied."""
-    storing, adding = STORED + COMPUTED * facts.computes, ADDED * (facts.operands.c != "none")
+    storing, adding = rates.stored + rates.computed * facts.computes, rates.added * (facts.operands.c != "none")
     if tile.pingpong:
-        return storing * (LAST + FELT * rounds) + adding * (LAST + FELT_C * rounds)
-    return (storing + adding - HIDDEN * _is_staggered(tile)) * rounds * ROWS * tile.columns / LARGEST
+        return storing * (rates.last + rates.felt * rounds) + adding * (rates.last + rates.felt_c * rounds)
+    felt = storing + adding - rates.staggered * tile.is_staggered
+    return felt * rounds * ROWS * tile.columns / LARGEST

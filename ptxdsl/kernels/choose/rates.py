@@ -16,6 +16,14 @@ from typing import Any
 
 from ptxdsl import driver
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.choose.warpgroup_rates import (
+    FilterGradientRates,
+    GroupRates,
+    LargeRates,
+    PathRates,
+    WarpgroupRates,
+    WindowRates,
+)
 
 FOLDER = Path(__file__).parent
 DEFAULT = "NVIDIA H200"  # the GPU that the emulator stands for
@@ -29,48 +37,6 @@ class Gpu:
     multiprocessors: int
     clock_khz: int
     bandwidth: float
-
-
-@dataclass(frozen=True)
-class WarpgroupRates:
-    """Of the sm_90a path. Of one multiprocessor: `column`, the time of 64 rows and one column of wgmma over 128 bytes
-    of K, to half of which `narrow` is added where that is more; `copies` in bytes; an `iteration` at least, beside its
-    share of the `copy_latency`; `store` for an element of the last tile. Of the GPU: `dram_bandwidth`, of which half
-    is reached with `in_flight` bytes under way; `again` is the part of reading the larger operand that comes on top
-    where several tiles read it; `hidden` is the part of the shorter of computing and reading that does not hide behind
-    the other.
-
-    Blocks that share K in a cluster take `cluster` for each; by way of global memory `scatter`, and `scatter_sum` for
-    an element of the tile. `in_clusters` are the parts of the GPU that clusters of 1, 2, … blocks fill.
-    """
-
-    launch: float
-    column: float
-    narrow: float
-    copies: float
-    iteration: float
-    copy_latency: float
-    store: float
-    dram_bandwidth: float
-    in_flight: float
-    again: float
-    hidden: float
-    cluster: float
-    scatter: float
-    scatter_sum: float
-    in_clusters: tuple[float, ...]
-
-    def on(self, clock: float, memory: float) -> WarpgroupRates:
-        """The same where a multiprocessor and DRAM are so many times as fast."""
-        return replace(
-            self,
-            column=self.column / clock,
-            narrow=self.narrow / clock,
-            iteration=self.iteration / clock,
-            copy_latency=self.copy_latency / clock,
-            copies=self.copies * clock,
-            dram_bandwidth=self.dram_bandwidth * memory,
-        )
 
 
 @dataclass(frozen=True)
@@ -126,6 +92,10 @@ class Rates:
     write: float
     meet: float
     warpgroups: WarpgroupRates
+    large: LargeRates
+    groups: GroupRates
+    windows: WindowRates
+    wgrad: FilterGradientRates
 
     def on(self, gpu: Gpu) -> Rates:
         """The same for another GPU of the kind: what its clock, its multiprocessors and its memory make of it."""
@@ -142,8 +112,18 @@ class Rates:
             grouped=_scaled(self.grouped, whole),
             most_rate=self.most_rate * whole,
             convolution=_scaled(self.convolution, 1 / clock),
-            warpgroups=self.warpgroups.on(clock, memory),
+            **{name: getattr(self, name).on(clock, memory) for name in OF_WARPGROUPS},
         )
+
+
+OF_WARPGROUPS: dict[str, type[PathRates]] = {
+    "warpgroups": WarpgroupRates,
+    "large": LargeRates,
+    "groups": GroupRates,
+    "windows": WindowRates,
+    "wgrad": FilterGradientRates,
+}
+"""What is of the sm_90a path, by kind of problem."""
 
 
 def _scaled(rates: Mapping[str, float], factor: float) -> dict[str, float]:
@@ -161,8 +141,9 @@ def read(path: Path) -> Rates:
     """The rates in a file, whose other entries say where they come from."""
     data: dict[str, Any] = json.loads(path.read_text())
     wanted = {field.name: data[field.name] for field in fields(Rates)}
-    of_warpgroups: dict[str, Any] = {**data["warpgroups"], "in_clusters": tuple(data["warpgroups"]["in_clusters"])}
-    return Rates(**{**wanted, "gpu": Gpu(**data["gpu"]), "warpgroups": WarpgroupRates(**of_warpgroups)})
+    data["warpgroups"]["in_clusters"] = tuple(data["warpgroups"]["in_clusters"])
+    of_warpgroups = {name: kind(**data[name]) for name, kind in OF_WARPGROUPS.items()}
+    return Rates(**{**wanted, **of_warpgroups, "gpu": Gpu(**data["gpu"])})
 
 
 def write(path: Path, rates: Rates, source: Mapping[str, object]) -> None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ptxdsl.kernels.choose.large_products import choose_large, ranked_large, shares_lines, takes_large
 from ptxdsl.kernels.choose.model import CostModel
-from ptxdsl.kernels.choose.rates import WarpgroupRates
+from ptxdsl.kernels.choose.warpgroup_rates import WarpgroupRates
 from ptxdsl.kernels.choose.warpgroups import (
     CLEARLY,
     LEAST_STAGES,
@@ -102,7 +102,7 @@ def choose_product(
     facts = facts._replace(m=max(1, m), n=max(1, n), k=max(1, k), batches=max(1, batches))
     if _is_large(facts, model) and not sharing.is_shared:
         choose = choose_large if takes_large(facts.operands) else choose_warpgroups
-        return choose(facts, model.multiprocessors, other_time)
+        return choose(facts, model, other_time)
     timed = _timed_options(facts, model, sharing)
     time, option = min(timed, default=(other_time, None))
     if option is None or time >= CLEARLY * other_time:
@@ -113,7 +113,7 @@ def choose_product(
 def ranked_products(facts: ProductFacts, model: CostModel, sharing: Sharing = ANY) -> list[tuple[float, GemmConfig]]:
     """The configurations that `choose_product` chooses from, with the microseconds that each should take."""
     if _is_large(facts, model) and not sharing.is_shared:
-        return (ranked_large if takes_large(facts.operands) else ranked_warpgroups)(facts, model.multiprocessors)
+        return (ranked_large if takes_large(facts.operands) else ranked_warpgroups)(facts, model)
     timed = _timed_options(facts, model, sharing)
     return [(time, option.config(_depth(facts))) for time, option in timed]
 
@@ -230,7 +230,8 @@ def estimate(option: Option, facts: ProductFacts, rates: WarpgroupRates, multipr
     moved = facts.moved + (rates.again * larger if tiles_beside > 1 else 0.0)
     reading = moved / rates.dram_bandwidth * (1 + rates.in_flight / in_flight)
     meeting = _meeting(option, rates) if option.way else 0.0
-    return rates.launch + max(computing, reading) + rates.hidden * min(computing, reading) + meeting
+    launch = rates.launch + rates.alone * (option.resident == 1)
+    return launch + max(computing, reading) + rates.hidden * min(computing, reading) + meeting
 
 
 def _held(option: Option, rates: WarpgroupRates, multiprocessors: int) -> float:

@@ -5,26 +5,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil, prod
+from math import ceil
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from ptxdsl.kernels.choose.model import CostModel
+from ptxdsl.kernels.choose.warpgroup_rates import GroupRates
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
-from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, WarpgroupTiling
+from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, TURNED, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.runtime.limits import shared_bytes
 from ptxdsl.schedule.arithmetic import ceil_div
 
-TILES = {(128, 256): 0.95, (128, 192): 0.92, (128, 128): 0.85, (64, 256): 0.75, (64, 128): 0.65}
-"""M and N, and the part of the rate of wgmma that they reach: small tiles wait for shared memory and for copies."""
-RATE = 2 * 889e6 / 132  # bytes of inputs that a multiprocessor multiplies and adds in a microsecond, on an H200
-READING = 3.8e6  # bytes of memory in a microsecond
-BEGINNING, BETWEEN_TILES = 4.5, 1.0  # microseconds, of a launch with its first copies, and of a tile that is stored
+TILES = ((128, 256), (128, 192), (128, 128), (64, 256), (64, 128))  # M and N
+TURNS = ((128, 128), (128, 192), (64, 256))  # of tiles that warpgroups take in turns
 MOST_STAGES, SWAPPED_STAGES, LEAST_STAGES = 8, 16, 3
 RESERVED_BYTES = 1024  # of shared memory, in each block that is not alone
 CLEARLY = 0.9  # of the other path's time: the estimate is a rough one
@@ -107,50 +107,74 @@ def _bytes_of(m: float, n: int, k: int, operands: Operands) -> float:
     return (m + n) * k * operands.inputs.bytes + m * n * operands.output.bytes
 
 
-def choose_warpgroups(facts: Facts, multiprocessors: int, other_time: float) -> GemmConfig | None:
+class RaggedTile(NamedTuple):
+    """M and N of a tile of groups, and whether warpgroups take turns at such tiles."""
+
+    m: int
+    n: int
+    pingpong: bool = False
+
+    @property
+    def name(self) -> str:
+        """As tables of rates have it."""
+        return f"{'turns ' * self.pingpong}{self.m}x{self.n}"
+
+    def config(self, operands: Operands, staggers: bool) -> GemmConfig:
+        """Of persistent blocks; where it `staggers`, warpgroups that share tiles end them one after the other."""
+        tile = self.m, self.n, LINE_BYTES // operands.inputs.bytes
+        stages, is_shared = stages_of(tile, operands, pingpong=self.pingpong), self.m > GROUP_ROWS and not self.pingpong
+        stagger = min(STAGGER, stages - 1) if staggers and is_shared else 0
+        return GemmConfig(
+            tile=tile, stages=stages, atom=WGMMA, schedule=PERSISTENT, pingpong=self.pingpong, stagger=stagger
+        )
+
+
+def choose_warpgroups(facts: Facts, model: CostModel, other_time: float, in_turns: bool = False) -> GemmConfig | None:
     """The configuration that should take the least time; None where another path takes less, `other_time` in
-    microseconds."""
-    depth = LINE_BYTES // facts.operands.inputs.bytes
-    tiles = [(m, n, depth) for m, n in TILES]
-    timed = [(estimate(facts, tile, multiprocessors), tile) for tile in tiles if _takes(facts.operands, tile)]
-    time, tile = min(timed, default=(other_time, None))
-    if tile is None or time >= CLEARLY * other_time:
-        return None
-    return _config(facts, tile)
+    microseconds. Warpgroups may take turns where `in_turns` says so."""
+    time, config = min(ranked_warpgroups(facts, model, in_turns), default=(other_time, None), key=itemgetter(0))
+    return config if time < CLEARLY * other_time else None
 
 
-def choose_scaled(facts: Facts, multiprocessors: int) -> GemmConfig:
+def choose_scaled(facts: Facts, model: CostModel) -> GemmConfig:
     """The same of scaled 8-bit floats, which have no other path."""
-    depth = LINE_BYTES // facts.operands.inputs.bytes
-    tiles = [(m, n, depth) for m, n in TILES if _takes(facts.operands, (m, n, depth))]
-    tile = min(tiles, key=lambda tile: estimate(facts, tile, multiprocessors))
-    return GemmConfig(tile=tile, stages=stages_of(tile, facts.operands), atom=WGMMA)
+    _, config = min(ranked_warpgroups(facts, model), key=itemgetter(0))
+    return replace(config, schedule=GemmConfig.schedule, stagger=0)
 
 
-def ranked_warpgroups(facts: Facts, multiprocessors: int) -> list[tuple[float, GemmConfig]]:
+def ranked_warpgroups(facts: Facts, model: CostModel, in_turns: bool = False) -> list[tuple[float, GemmConfig]]:
     """The configurations that `choose_warpgroups` chooses from, with the microseconds that each should take."""
-    depth = LINE_BYTES // facts.operands.inputs.bytes
-    tiles = [(m, n, depth) for m, n in TILES if _takes(facts.operands, (m, n, depth))]
-    return [(estimate(facts, tile, multiprocessors), _config(facts, tile)) for tile in tiles]
+    tiles, operands, rates = group_tiles(facts.operands, in_turns), facts.operands, model.rates.groups
+    staggers = isinstance(facts, ProductFacts)
+    return [(estimate(tile, facts, rates, model.multiprocessors), tile.config(operands, staggers)) for tile in tiles]
 
 
-def _config(facts: Facts, tile: tuple[int, int, int]) -> GemmConfig:
-    """Of persistent blocks; of a product, warpgroups that share tiles end them one after the other."""
-    stages, is_shared = stages_of(tile, facts.operands), tile[0] > GROUP_ROWS
-    stagger = min(STAGGER, stages - 1) if is_shared and isinstance(facts, ProductFacts) else 0
-    return GemmConfig(tile=tile, stages=stages, atom=WGMMA, schedule=PERSISTENT, stagger=stagger)
+@lru_cache(maxsize=1024)
+def group_tiles(operands: Operands, in_turns: bool = False) -> tuple[RaggedTile, ...]:
+    """The tiles that there are for such operands."""
+    turns = [RaggedTile(m, n, True) for m, n in TURNS if in_turns and operands.inputs in TURNED]
+    return tuple(tile for tile in [*(RaggedTile(m, n) for m, n in TILES), *turns] if _takes(operands, tile))
 
 
-def estimate(facts: Facts, tile: tuple[int, int, int], multiprocessors: int) -> float:
-    """Microseconds: rounds of tiles at the rate of the tensor cores, or reading and writing everything once."""
-    rounds, iterations = ceil(facts.tiles(tile) / multiprocessors), ceil_div(facts.k, tile[2])
-    multiplied = 2 * prod(tile) * facts.operands.inputs.bytes  # half of the rate for tf32, twice the rate for 8 bits
-    multiplying = rounds * (iterations * multiplied / (RATE * TILES[tile[:2]]) + BETWEEN_TILES)
-    return float(BEGINNING + max(multiplying, facts.moved / READING))
+def estimate(tile: RaggedTile, facts: Facts, rates: GroupRates, multiprocessors: int) -> float:
+    """Microseconds: rounds of tiles, and reading and writing everything once."""
+    extents = tile.m, tile.n, LINE_BYTES // facts.operands.inputs.bytes
+    each, iterations = facts.tiles(extents) / multiprocessors, ceil_div(facts.k, extents[2])
+    rounds = rates.waited * ceil(each) + (1 - rates.waited) * max(1.0, each)
+    computing = rounds * (iterations * rates.iteration[tile.name] + rates.tile[tile.name])
+    return rates.beginning + overlapped(computing, facts.moved / rates.dram_bandwidth, rates.hidden)
 
 
-def _takes(operands: Operands, tile: tuple[int, int, int]) -> bool:
-    return not any(WarpgroupTiling(tile).misfits(operands.inputs)) and stages_of(tile, operands) >= LEAST_STAGES
+def overlapped(computing: float, reading: float, hidden: float) -> float:
+    """Microseconds of both at the same time, where so much of the shorter does not hide behind the longer."""
+    longer, shorter = (computing, reading) if computing > reading else (reading, computing)
+    return longer + hidden * shorter
+
+
+def _takes(operands: Operands, tile: RaggedTile) -> bool:
+    extents = tile.m, tile.n, LINE_BYTES // operands.inputs.bytes
+    misfits = WarpgroupTiling(extents, pingpong=tile.pingpong).misfits(operands.inputs)
+    return not any(misfits) and stages_of(extents, operands, pingpong=tile.pingpong) >= LEAST_STAGES
 
 
 @lru_cache(maxsize=4096)

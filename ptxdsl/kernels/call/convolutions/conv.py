@@ -31,7 +31,7 @@ from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.products.values import shared_values
 from ptxdsl.kernels.choose.conv import choose
-from ptxdsl.kernels.choose.conv_windows import BEGINNING, choose_windows, least_by_warps, packing_time
+from ptxdsl.kernels.choose.conv_windows import choose_windows, packing_time, time_by_warps
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import FP8
@@ -155,7 +155,7 @@ def _with_tiles(problem: Convolution, choice: Choice) -> Choice:
 
 
 def _time_by_warps(problem: Convolution) -> float:
-    """The microseconds that the sm_80 path should take."""
+    """The microseconds that the sm_80 path should multiply."""
     product = problem.product
     if product.a.type in FP8:
         return inf
@@ -165,7 +165,7 @@ def _time_by_warps(problem: Convolution) -> float:
     shape = problem.sizes.implicit_gemm("fprop")
     few = FEW if product.a.array.shape[3] * product.a.type.bytes <= WIDEST else 1.0
     narrow = max(few, float((WIDEST / product.a.widest()) ** NARROW))
-    return BEGINNING + narrow * model.convolution(config, product.a.type, shape, config.split_k)
+    return narrow * model.convolution(config, product.a.type, shape, config.split_k)
 
 
 def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig | None:
@@ -179,7 +179,7 @@ def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig 
         return None
     facts = window_facts(sizes, problem.product)
     time, config = choose_windows(facts, model)
-    return config if before + time < max(other_time, least_by_warps(facts, model)) else None
+    return config if before + time < time_by_warps(facts, other_time, model) else None
 
 
 def geometry_of(problem: Convolution, tile_k: int) -> Geometry:

@@ -43,7 +43,7 @@ from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import GemmProblem, check_devices, check_written
 from ptxdsl.kernels.call.products.selection import facts_of
 from ptxdsl.kernels.call.products.values import shared_values
-from ptxdsl.kernels.choose.conv_wgrad import choose_wgrad
+from ptxdsl.kernels.choose.conv_wgrad import GradientFacts, choose_wgrad
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
@@ -150,6 +150,15 @@ def _check_result(out: ArrayArgument, shape: tuple[int, ...], x: ArrayArgument) 
         )
 
 
+def gradient_facts(problem: Convolution) -> GradientFacts:
+    """What the choice of tiles depends on. Windows overlap: images are read once."""
+    product, sizes = problem.product, problem.sizes
+    known = facts_of(product)
+    read = (product.k * product.m + min(sizes.input_size, product.k * sizes.window_size) * sizes.C) * known.inputs.bytes
+    moved = read + product.m * product.n * known.output.bytes
+    return GradientFacts(ProductFacts(product.m, product.n, product.k, 1, known), moved)
+
+
 def plan_of(kernel: Kernel, problem: Convolution, config: GemmConfig | None) -> LaunchPlan:
     """The launch. Raises LaunchError for what tensor copies cannot bring, and for another GPU."""
     product = problem.product
@@ -159,8 +168,7 @@ def plan_of(kernel: Kernel, problem: Convolution, config: GemmConfig | None) -> 
     _check_lines(product.a)
     check_windows(replace(problem, product=replace(product, a=product.b)))
     if config is None:
-        facts = ProductFacts(product.m, product.n, product.k, 1, facts_of(product))
-        config = choose_wgrad(facts, model_of(device).multiprocessors)
+        config = choose_wgrad(gradient_facts(problem), model_of(device))
     check_copies(config)
     traits = traits_of(product, Choice(config), takes_warpgroups=True)
     assert isinstance(traits, WarpgroupTraits)

@@ -157,7 +157,7 @@ def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tu
     by_warps = ranked_tiles(sizes, arch, operands, usual, model)
     is_open = schedule == "device" and not balanced and arch == ARCH and group.a.type is not f32
     takes_wgmma = is_open and are_lists_mappable(group)
-    return ranked_of_groups(by_warps, ListFacts(sizes, operands), model.multiprocessors, takes_wgmma)
+    return ranked_of_groups(by_warps, ListFacts(sizes, operands), model, takes_wgmma)
 
 
 def _facts_of(group: ProblemGroup) -> Operands:
@@ -213,7 +213,7 @@ def _by_warpgroups(group: ProblemGroup, operands: Operands, other: GemmConfig, d
     """The tiles of the sm_90a path; None where the `other` ones should take less time."""
     sizes, model = _sizes(group), model_of(device)
     computing = model.group(other, operands.inputs, sizes)
-    return choose_warpgroup_tiles(ListFacts(sizes, operands), AHEAD, model.multiprocessors, computing)
+    return choose_warpgroup_tiles(ListFacts(sizes, operands), AHEAD, model, computing)
 
 
 def _sizes(group: ProblemGroup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

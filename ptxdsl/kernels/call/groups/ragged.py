@@ -43,7 +43,6 @@ from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
     choose_warpgroup_tiles,
     in_pairs,
-    in_turns,
     of_groups,
     ranked_of_groups,
     ranked_tiles,
@@ -171,7 +170,7 @@ def candidates_of(groups: Groups, form: str) -> list[tuple[float, GemmConfig]]:
     is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
     takes_wgmma = arch == ARCH and is_read and groups.a.type is not f32  # whose low bits wgmma cuts off
     known = GroupFacts(average, n, k, count, replace(operands, batches="strided"))
-    ranked = ranked_of_groups(by_warps, known, model.multiprocessors, takes_wgmma)
+    ranked = ranked_of_groups(by_warps, known, model, takes_wgmma, in_turns=True)
     if groups.index is None and groups.out_index is None:
         boxed = known._replace(operands=replace(known.operands, out_boxes=is_boxed(groups.out)))
         wgmma = [(time, config) for time, config in ranked if config.atom == WGMMA]
@@ -398,11 +397,10 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
     computing = model.group(config, operands.inputs, sizes, average=True)
     boxed = replace(operands, batches="strided", out_boxes=is_boxed(groups.out) and groups.out_index is None)
     known = GroupFacts(average, n, k, count, boxed)
-    by_warpgroups = choose_warpgroup_tiles(known, AHEAD, model.multiprocessors, computing)
-    if by_warpgroups is None:
-        return config
-    turning = in_turns(by_warpgroups, known, model.multiprocessors)
-    return by_shares(turning, known, model.multiprocessors) if groups.index is None else turning
+    by_warpgroups = choose_warpgroup_tiles(known, AHEAD, model, computing, in_turns=True)
+    if by_warpgroups is None or groups.index is not None:
+        return by_warpgroups or config
+    return by_shares(by_warpgroups, known, model.multiprocessors)
 
 
 def _begins_well(groups: Groups, form: str) -> bool:

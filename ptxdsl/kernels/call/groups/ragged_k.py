@@ -148,7 +148,7 @@ def _chosen(groups: Groups, operands: Operands, device: int | None) -> GemmConfi
         return config
     computing = model.group(config, operands.inputs, sizes)
     known = ListFacts(sizes, replace(operands, batches="strided", out_boxes=is_boxed(groups.out)))
-    return choose_warpgroup_tiles(known, AHEAD, model.multiprocessors, computing) or config
+    return choose_warpgroup_tiles(known, AHEAD, model, computing) or config
 
 
 def plan_of(kernels: Kernels, groups: Groups, traits: Traits, validate: bool) -> LaunchPlan:

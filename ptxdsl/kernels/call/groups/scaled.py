@@ -238,7 +238,7 @@ def _traits_of(
 ) -> WarpgroupTraits:
     """What the kernel is made for: `config` gives the tile, else it is chosen."""
     if config is None:
-        config = choose_scaled(known, model_of(device).multiprocessors)
+        config = choose_scaled(known, model_of(device))
     if config.atom != WGMMA:
         raise LaunchError(
             f"`config` has atom={config.atom!r}; scaled 8-bit floats are multiplied by wgmma, on {ARCH}",

@@ -8,6 +8,7 @@ clusters make up where products are large.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from operator import attrgetter
@@ -16,11 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
-from ptxdsl.kernels.call.launching.residency import EMULATED
 from ptxdsl.kernels.call.launching.workspace import memory
 from ptxdsl.kernels.call.matrix import Matrix, matrix
 from ptxdsl.kernels.call.products.problem import GemmProblem
-from ptxdsl.kernels.choose.warpgroups import BEGINNING, RATE, READING
+from ptxdsl.kernels.choose.large_products import LARGEST, LargeTile, slowness_of_lines, time_of_large
+from ptxdsl.kernels.choose.model import CostModel
+from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.reorder.lines import EACH, THREADS, WORD_BYTES, lines_kernel, lines_parameters, word_lines_kernel
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.traits.parameters import view
@@ -28,8 +30,6 @@ from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.tensor_map import TensorMap
 
 MOST_WORDS = 1 << 31  # which 32 bits count
-LINES_OF_A = 1 / 3  # of all lines that come for a tile of 128 x 256
-LINE_TIMES = {True: 0.73, False: 1.6}  # of them, in sectors or not, in the time in which they are multiplied
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,38 @@ class LineCopies(NamedTuple):
         return problem, tuple(launches)
 
 
-def copies_of(problem: GemmProblem, only_unmappable: bool = False) -> LineCopies:
-    """The copies with which a product should take the least time; where clusters bring all lines that a map takes,
-    those of the others."""
-    if only_unmappable:
-        way = not problem.a.is_mappable, not problem.b.is_mappable
-        return LineCopies(*way, _copying(problem, *way))
-    ways = product(_ways(problem.a), _ways(problem.b))
-    return min((LineCopies(*way, _time(problem, *way)) for way in ways), key=attrgetter("time"))
+def copies_of(problem: GemmProblem, facts: ProductFacts, model: CostModel) -> LineCopies:
+    """The copies with which a product should take the least time; lines that stay slow cost as much longer as tensor
+    cores wait for them."""
+    rates, (m, n, k, batches, *_) = model.rates.large, facts
+    multiplied = LARGEST * LINE_BYTES / facts.operands.inputs.bytes / rates.iteration[LargeTile(256).name]
+    multiplying = m * n * k * batches / (multiplied * model.multiprocessors)
+
+    def with_copies(copies: LineCopies) -> LineCopies:
+        slowness = slowness_of_lines(copies.split(problem), rates)
+        return copies._replace(time=copies.time + (slowness - 1) * multiplying)
+
+    return min(map(with_copies, _ways_to_copy(problem, model)), key=attrgetter("time"))
+
+
+def copies_of_large(problem: GemmProblem, facts: ProductFacts, model: CostModel) -> LineCopies:
+    """The same of a large product, of which clusters bring slow lines: the model of these knows what they cost."""
+
+    def time(copies: LineCopies) -> float:
+        interleaves = facts.interleaves and not copies.a
+        known = facts._replace(split_lines=copies.split(problem), interleaves=interleaves)
+        return copies.time + time_of_large(known, model)
+
+    return min(_ways_to_copy(problem, model), key=time)
+
+
+def _ways_to_copy(problem: GemmProblem, model: CostModel) -> Iterator[LineCopies]:
+    """Whether A and B are copied, and how long the copies take."""
+    for way in product(_ways(problem.a), _ways(problem.b)):
+        copied = [operand for operand, is_copied in zip((problem.a, problem.b), way, strict=True) if is_copied]
+        moved = sum(2 * operand.array.size * operand.type.bytes for operand in copied)
+        each = model.rates.launch + model.rates.dram_latency
+        yield LineCopies(*way, len(copied) * each + moved / model.rates.large.copy_bandwidth)
 
 
 def _ways(operand: Matrix) -> tuple[bool, ...]:
@@ -86,20 +110,6 @@ def _ways(operand: Matrix) -> tuple[bool, ...]:
     if not operand.is_mappable:
         return (True,)
     return (False,) if operand.is_in_sectors else (False, True)
-
-
-def _time(problem: GemmProblem, copies_a: bool, copies_b: bool) -> float:
-    """Microseconds of copies, and those that a product takes longer than by the best of lines."""
-    operands = (problem.a, copies_a, LINES_OF_A), (problem.b, copies_b, 1 - LINES_OF_A)
-    busy = sum(part * LINE_TIMES[is_copied or o.is_in_sectors] for o, is_copied, part in operands)
-    multiplying = 2 * problem.m * problem.n * problem.k * problem.a.type.bytes / (RATE * EMULATED)
-    return _copying(problem, copies_a, copies_b) + max(0.0, busy - 1) * multiplying
-
-
-def _copying(problem: GemmProblem, copies_a: bool, copies_b: bool) -> float:
-    """Microseconds of copies."""
-    copied = [o for o, is_copied in ((problem.a, copies_a), (problem.b, copies_b)) if is_copied]
-    return sum(2 * o.array.size * o.type.bytes / READING + BEGINNING for o in copied)
 
 
 def _lines(operand: Matrix) -> int:

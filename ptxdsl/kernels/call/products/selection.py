@@ -10,7 +10,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, describe_type
 from ptxdsl.kernels.call.products.configure import Choice, are_mappable, facts, for_batches, is_read_by_wgmma, narrower
 from ptxdsl.kernels.call.products.interleaved import may_interleave
-from ptxdsl.kernels.call.products.lines import LineCopies, copies_of, takes_lines
+from ptxdsl.kernels.call.products.lines import LineCopies, copies_of, copies_of_large, takes_lines
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.choose.candidates import of_products
 from ptxdsl.kernels.choose.gemm import choose, ranked
@@ -108,13 +108,13 @@ class Selection:
 
     @cached_property
     def line_copies(self) -> LineCopies | None:
-        """The copies of operands that tensor copies cannot address, or only slowly where clusters do not bring them;
+        """The copies of operands that tensor copies cannot address, or only slowly, where they are worth their time;
         None where there are none, or where wgmma is not for the call."""
         problem = self.problem
         if not self.may_take_warpgroups or not is_read_by_wgmma(problem.a, problem.b) or not takes_lines(problem):
             return None
         are_shared = not self.sharing.is_shared and shares_split_lines(self.facts, self.model)
-        copies = copies_of(problem, only_unmappable=are_shared)
+        copies = (copies_of_large if are_shared else copies_of)(problem, self.facts, self.model)
         return copies if copies.a or copies.b else None
 
     def config_with(self, copies: LineCopies) -> GemmConfig | None:

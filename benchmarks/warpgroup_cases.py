@@ -1,0 +1,295 @@
+"""What is measured and fitted of the sm_90a path: kinds of problems, what the model knows of each, and configurations
+by name. Needs no GPU.
+
+| kind | a problem |
+|---|---|
+| product | M, N, K, in bf16: few rows, and squares |
+| large | M, N, K, and an epilogue: "none", "gelu" or "residual" |
+| bytes | M, N, K, and a type of 8 bits |
+| list | (M, N, K) of each product of a list, in bf16 |
+| ragged | groups, rows of all, N, K |
+| masked | groups, rows of each matrix, N, K |
+| along k | groups, rows of all, M, N: the gradient of weights of such groups |
+| conv | images, pixels along a side, channels, filters, pixels along a window's side, stride, in f16 |
+| conv at rest | the same, one launch after the L2 cache was flushed: by `conv.py --tiles`, not by `variants.py` |
+| dgrad, wgrad | the same; dgrad with a stride of 1 |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from ptxdsl.kernels.call.convolutions import dgrad, wgrad
+from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of, window
+from ptxdsl.kernels.call.convolutions.windows import window_facts
+from ptxdsl.kernels.choose.candidates import label as label_of_warps
+from ptxdsl.kernels.choose.candidates import labelled
+from ptxdsl.kernels.choose.conv import choose as choose_convolution
+from ptxdsl.kernels.choose.conv_wgrad import GradientFacts, ranked_wgrad
+from ptxdsl.kernels.choose.conv_windows import WindowFacts, ranked_windows
+from ptxdsl.kernels.choose.grouped import choose_tiles
+from ptxdsl.kernels.choose.large_products import ranked_large
+from ptxdsl.kernels.choose.model import CostModel
+from ptxdsl.kernels.choose.warpgroup_products import ranked_products
+from ptxdsl.kernels.choose.warpgroups import GroupFacts, ListFacts, ProductFacts, ranked_warpgroups
+from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.sm90.tiling import ARCH
+from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
+from ptxdsl.kernels.tiles.interleaved import CLASSES, InterleavedStrips
+from ptxdsl.kernels.tiles.many import AHEAD
+from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.schedule import IdentityThreadblockSwizzle
+from ptxdsl.types import TYPES, bf16, f16, s32
+
+SECTOR_BYTES = 32
+FAR = 1.5  # of the best estimate: others are not measured
+Problem = tuple[Any, ...]
+NAME = re.compile(
+    r"(?P<swap>swap )?(?P<turns>turns )?(?P<m>\d+)x(?P<n>\d+)/(?P<stages>\d+)"
+    r"(?: (?P<how>\w+) (?P<count>\d+))?$"
+)
+CLUSTERS = {"clusters": ClusterStrips((2, 1)), "interleaved": InterleavedStrips((2, 1))}
+STREAMED = ClusterStrips((1, 2), streamed=True)
+GROUPS = ("list", "ragged", "masked", "along k")
+WAYS = ("cluster", "scatter")  # to add up the sums of blocks that share K
+
+WEIGHTS = [(7168, 16384), (4096, 4096), (2112, 7168), (4096, 7168), (24576, 1536)]
+SQUARES = (256, 512, 768, 1024, 1536, 2048, 3072, 4096)
+PRODUCTS = [
+    *((m, n, k) for m in (1, 16, 32, 64, 128) for n, k in WEIGHTS),
+    *((m, 7168, 16384) for m in (512, 256)),
+    *((size,) * 3 for size in SQUARES),
+]
+LARGE = [
+    *((size, size, size, "none") for size in (3072, 4096, 5120, 8192)),
+    (6144, 4096, 4096, "none"), (16384, 4096, 7168, "none"), (4096, 14336, 4096, "none"), (16384, 4096, 1024, "none"),
+    (4096, 4096, 4096, "gelu"), (8192, 4096, 2048, "gelu"), (6144, 4096, 4096, "gelu"), (16384, 4096, 1024, "gelu"),
+    (4096, 4096, 4096, "residual"), (8192, 8192, 8192, "residual"), (6144, 4096, 4096, "residual"),
+    (16384, 4096, 1024, "residual"),
+    *((size, size, size, "none") for size in (4104, 5000, 6008, 8200)),
+    (12296, 4104, 4104, "none"), (4104, 14344, 4104, "none"), (8200, 4096, 2056, "none"), (16392, 4104, 1032, "none"),
+]  # fmt: skip
+BYTES = [(4096, 4096, 4096, "s8"), (8192, 8192, 4096, "s8"), (4096, 4096, 4096, "e4m3"), (8192, 4096, 8192, "e4m3"),
+         (16384, 2048, 7168, "e4m3"), (5120, 5120, 5120, "e4m3")]  # fmt: skip
+
+
+def _list(seed: int, count: int, most: tuple[int, int, int], is_one_weight: bool = False) -> Problem:
+    """So many products of up to `most`, in multiples of 64 along N and K; of one N and K where all have them."""
+    numbers = np.random.default_rng(seed)
+    extents = [(8 * numbers.integers(1, most[0] // 8 + 1), *(64 * numbers.integers(1, e // 64 + 1) for e in most[1:]))
+               for _ in range(count)]  # fmt: skip
+    return tuple((int(m), *(most[1:] if is_one_weight else (int(n), int(k)))) for m, n, k in extents)
+
+
+LISTS: list[Problem] = [
+    tuple((m, 4096, 7168) for m in (512, 640, 896, 1024, 1152, 1280, 1536, 1664)),
+    tuple((16 * (1 + i % 8), 1408, 2048) for i in range(64)),
+    _list(1, 32, (1024, 1024, 1024)), _list(2, 16, (512, 2048, 1024), True), _list(3, 32, (1024, 4096, 1024), True),
+    _list(4, 128, (128, 512, 512)), _list(5, 4, (4096, 4096, 4096)), _list(6, 24, (3072, 3072, 1024)),
+    _list(7, 8, (256, 8192, 4096), True), _list(8, 48, (512, 1536, 4096), True), _list(9, 100, (64, 2048, 2048), True),
+]  # fmt: skip
+RAGGED = [
+    (8, 8192, 4096, 7168), (64, 8192, 1408, 2048), (8, 4096, 14336, 4096), (256, 4112, 512, 7168),
+    (8, 4096, 7168, 2048), (8, 1024, 4096, 7168), (16, 16384, 2048, 4096), (32, 4096, 3584, 2560),
+    (64, 65536, 1408, 2048), (128, 8192, 1024, 4096), (4, 512, 8192, 4096), (8, 32768, 4096, 2048),
+    (32, 24576, 2048, 768), (16, 2048, 1536, 6144),
+]  # fmt: skip
+MASKED = [
+    (8, 1024, 4096, 7168), (16, 512, 3072, 4096), (32, 128, 4096, 2048), (64, 64, 1408, 2048), (4, 4096, 4096, 4096),
+    (128, 32, 512, 7168), (8, 256, 8192, 2048), (48, 384, 1536, 2048),
+]  # fmt: skip
+ALONG_K = [(4, 8192, 7168, 2048), (8, 16384, 4096, 2048), (16, 8192, 1024, 4096), (8, 32768, 1024, 1024),
+           (64, 16384, 512, 1024), (32, 8192, 1408, 2048)]  # fmt: skip
+LAYERS = [  # pixels along a side, channels, filters, pixels along a window's side, stride
+    (56, 64, 64, 3, 1), (56, 64, 256, 1, 1), (56, 256, 64, 1, 1), (56, 256, 512, 1, 2), (28, 128, 128, 3, 1),
+    (28, 512, 128, 1, 1), (14, 256, 256, 3, 1), (14, 1024, 256, 1, 1), (7, 512, 512, 3, 1), (7, 512, 2048, 1, 1),
+    (56, 128, 128, 3, 2), (112, 64, 128, 3, 1), (28, 256, 512, 3, 1), (14, 512, 512, 3, 1), (28, 320, 640, 3, 1),
+    (32, 1280, 640, 1, 1),
+]  # fmt: skip
+CONVOLUTIONS = [(batch, *layer) for batch in (1, 32, 128) for layer in LAYERS if batch != 128 or layer[0] != 112]
+PROBLEMS: dict[str, list[Problem]] = {
+    "product": PRODUCTS,
+    "large": LARGE,
+    "bytes": BYTES,
+    "list": LISTS,
+    "ragged": RAGGED,
+    "masked": MASKED,
+    "along k": ALONG_K,
+    "conv": CONVOLUTIONS,
+    "dgrad": [problem for problem in CONVOLUTIONS if problem[0] > 1 and problem[5] == 1],
+    "wgrad": [problem for problem in CONVOLUTIONS if problem[0] > 1],
+}
+
+
+def name_of(config: GemmConfig) -> str:
+    """Tile, stages, and how blocks share a tile, copies or turns: "swap 16x64/10 cluster 2", "turns 128x192/5"."""
+    if config.atom != WGMMA:
+        return label_of_warps(config) + f" split {config.split_k}" * (config.split_k > 1)
+    (m, n, _), schedule = config.tile, config.schedule
+    how = f" {config.reduction} {config.split_k}" if config.split_k > 1 else ""
+    if config.stagger:
+        how = f" staggered {config.stagger}"
+    if isinstance(schedule, ClusterStrips):
+        kind = "streamed" if schedule.streamed else "interleaved" if schedule.joins_batches else "clusters"
+        how = f" {kind} {schedule.size}"
+    return f"{'swap ' * config.swap_ab}{'turns ' * config.pingpong}{m}x{n}/{config.stages}{how}"
+
+
+def config_of(name: str, element_bytes: int = 2) -> GemmConfig:
+    """The configuration that has such a name, for inputs of so many bytes."""
+    read = NAME.match(name)
+    if not read:
+        label, _, slices = name.partition(" split ")
+        return replace(labelled(label)[0], split_k=int(slices or 1))
+    how, count = read["how"] or "", int(read["count"] or 1)
+    schedule = STREAMED if how == "streamed" else CLUSTERS.get(how, Strips())
+    config = GemmConfig(
+        (int(read["m"]), int(read["n"]), LINE_BYTES // element_bytes),
+        stages=int(read["stages"]), schedule=schedule, atom=WGMMA, swap_ab=bool(read["swap"]),
+        pingpong=bool(read["turns"]),
+    )  # fmt: skip
+    if how not in WAYS:
+        return replace(config, stagger=count if how == "staggered" else 0)
+    return replace(config, schedule=IdentityThreadblockSwizzle(1), split_k=count, reduction=how)
+
+
+def large_facts(
+    m: int, n: int, k: int, epilogue: str = "none", copies: tuple[bool, bool] = (False, False)
+) -> ProductFacts:
+    """Of a row-major A and a column-major B in bf16, of which `copies` have lines of whole sectors."""
+    operands = Operands(bf16, bf16, c="separate" if epilogue == "residual" else "none")
+    is_split = 2 * k % SECTOR_BYTES != 0
+    split_lines = is_split and not copies[0], is_split and not copies[1]
+    return ProductFacts(m, n, k, 1, operands, epilogue == "gelu", split_lines, split_lines[0] and m % CLASSES == 0)
+
+
+def bytes_facts(m: int, n: int, k: int, inputs: str) -> ProductFacts:
+    return ProductFacts(m, n, k, 1, Operands(TYPES[inputs], s32 if inputs == "s8" else bf16))
+
+
+def list_facts(*sizes: tuple[int, int, int]) -> ListFacts:
+    m, n, k = (np.array(extents) for extents in zip(*sizes, strict=True))
+    return ListFacts((m, n, k), Operands(bf16, bf16))
+
+
+def ragged_facts(groups: int, rows: int, n: int, k: int) -> GroupFacts:
+    return GroupFacts(rows / groups, n, k, groups, replace(Operands(bf16, bf16), batches="strided", out_boxes=True))
+
+
+def masked_facts(groups: int, rows: int, n: int, k: int) -> GroupFacts:
+    return ragged_facts(groups, groups * rows, n, k)
+
+
+def along_k_facts(groups: int, rows: int, m: int, n: int) -> ListFacts:
+    """A is row-major, and so is B: rows of both are added up."""
+    operands = Operands(bf16, bf16, a_major="mn", b_major="mn", batches="strided", out_boxes=True)
+    sizes = np.full(groups, m), np.full(groups, n), np.full(groups, rows // groups)
+    return ListFacts(sizes, operands)
+
+
+def conv_facts(images: int, side: int, channels: int, filters: int, width: int, stride: int) -> WindowFacts:
+    problem = convolution(images, side, channels, filters, width, stride)
+    return window_facts(problem.sizes, problem.product)
+
+
+@cache
+def convolution(images: int, side: int, channels: int, filters: int, width: int, stride: int) -> Convolution:
+    """Of arrays that take no memory: nobody writes to them."""
+    x, w = (
+        np.empty(shape, np.float16) for shape in ((images, side, side, channels), (filters, width, width, channels))
+    )
+    return convolution_of(x, w, None, window(width // 2, stride, 1))
+
+
+def dgrad_facts(images: int, side: int, channels: int, filters: int, width: int, _: int) -> WindowFacts:
+    dy, w = (
+        np.empty(shape, np.float16) for shape in ((images, side, side, filters), (filters, width, width, channels))
+    )
+    problem = dgrad.problem_of(dy, w, (side, side), None, window(width // 2, 1, 1))
+    return window_facts(problem.sizes, problem.product)
+
+
+def wgrad_facts(images: int, side: int, channels: int, filters: int, width: int, stride: int) -> GradientFacts:
+    out = (side + 2 * (width // 2) - width) // stride + 1
+    dy, x = (np.empty(shape, np.float16) for shape in ((images, out, out, filters), (images, side, side, channels)))
+    return wgrad.gradient_facts(wgrad.problem_of(dy, x, (width, width), None, window(width // 2, stride, 1)))
+
+
+FACTS: dict[str, Callable[..., Any]] = {
+    "product": large_facts,
+    "large": large_facts,
+    "bytes": bytes_facts,
+    "list": list_facts,
+    "ragged": ragged_facts,
+    "masked": masked_facts,
+    "along k": along_k_facts,
+    "conv": conv_facts,
+    "conv at rest": conv_facts,
+    "dgrad": dgrad_facts,
+    "wgrad": wgrad_facts,
+}
+
+
+def candidates(kind: str, problem: Problem, model: CostModel, count: int) -> dict[str, GemmConfig]:
+    """What is timed of a problem, by name: all that the model chooses from, or about `count` where these are many."""
+    facts = FACTS[kind](*problem)
+    if kind == "product":
+        ranked = some(ranked_products(facts, model), count)
+    elif kind == "large":
+        ranked = ranked_large(facts, model)
+    elif kind in ("conv", "dgrad"):
+        ranked = some(ranked_windows(facts, model), count)
+    elif kind == "wgrad":
+        ranked = ranked_wgrad(facts, model)
+    else:
+        ranked = ranked_warpgroups(facts, model, kind in ("ragged", "masked"))
+    configs = [config for _, config in ranked]
+    if kind in GROUPS:
+        configs = [replace(config, schedule=GemmConfig.schedule) for config in configs]
+    return {name_of(config): config for config in [*configs, *by_warps(kind, problem, model)]}
+
+
+def some(ranked: list[tuple[float, GemmConfig]], count: int) -> list[tuple[float, GemmConfig]]:
+    """Those that should be best, and some of the others that are not far off."""
+    ranked = sorted(ranked, key=itemgetter(0))
+    others = [each for each in ranked[count:] if each[0] < FAR * ranked[0][0]]
+    step = max(1, 3 * len(others) // count)
+    return [*ranked[:count], *others[step // 2 :: step]]
+
+
+def by_warps(kind: str, problem: Problem, model: CostModel) -> list[GemmConfig]:
+    """The best of the sm_80 path, of groups and convolutions."""
+    if kind == "conv":
+        return [choose_convolution(convolution(*problem).sizes.implicit_gemm("fprop"), f16, True, model=model)]
+    if kind in ("ragged", "masked"):
+        groups, rows, n, k = problem
+        average = rows / groups if kind == "ragged" else rows
+        sizes = np.full(groups, average), n, np.full(groups, k)
+        config = choose_tiles(sizes, ARCH, Operands(bf16, bf16), AHEAD, model, average=True)
+    elif kind in ("list", "along k"):
+        facts = FACTS[kind](*problem)
+        operands = replace(facts.operands, batches="none", out_boxes=False)
+        config = choose_tiles(facts.sizes, ARCH, operands, AHEAD, model)
+    else:
+        return []
+    return [replace(config, schedule=GemmConfig.schedule)]
+
+
+def lined(kind: str, problem: Problem, model: CostModel) -> Iterator[tuple[str, tuple[bool, bool], GemmConfig]]:
+    """Ways to compute a large product whose lines begin in the midst of sectors by copies of them first: a name, which
+    operands are copied, and the tiles for each that should be best then."""
+    if kind != "large" or not any(large_facts(*problem).split_lines):
+        return
+    for copies, letters in (((True, True), "ab"), ((False, True), "b"), ((True, False), "a")):
+        facts = large_facts(*problem, copies=copies)
+        for _, config in sorted(ranked_large(facts, model), key=itemgetter(0))[: 3 if all(copies) else 2]:
+            yield f"copied-{letters} {name_of(config)}", copies, config

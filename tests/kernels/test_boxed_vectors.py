@@ -99,3 +99,17 @@ def test_vectors_leave_the_output_in_boxes_and_matrices_do_not():
 def test_a_gpu_would_write_the_last_16_bytes_of_a_line_as_a_whole():
     assert boxes_stored(per_row(np.zeros(256, np.float32)), columns=504) == 4
     assert boxes_stored(per_row(np.zeros(256, np.float32)), columns=505) == 0
+
+
+@pytest.mark.parametrize("config", [wgmma(128, 128), wgmma(128, 192, pingpong=True)], ids=["whole", "in turns"])
+def test_values_that_are_read_ahead_spill_nothing(config):
+    a, b, out = (np.zeros(shape, np.float16) for shape in ((256, 64), (64, 384), (256, 384)))
+    operands = per_column(np.zeros(385, np.float16)[1:]), per_column(np.zeros(384))
+    problem = problem_of(a, b, None, out, 0.0, shifted, operands)
+    plan = plan_of(KERNELS, problem, Choice(config, epilogue=shifted), (1.0, 0.0))
+    try:
+        resources = plan.kernel.resources("sm_90a", **plan.constants)
+    except pd.AssembleError as refusal:
+        assert "(C7504)" in refusal.message
+        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
+    assert resources.spill_store_bytes == resources.spill_load_bytes == 0

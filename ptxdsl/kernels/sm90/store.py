@@ -14,7 +14,7 @@ from ptxdsl.kernels.sm90.addend import Addend
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.maps import RewrittenOut
 from ptxdsl.kernels.sm90.memory import SharedTiles
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, MOST_SUMS, WARP, WARP_ROWS, WARPGROUP
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.readers import Running
 from ptxdsl.kernels.store.store import Store
@@ -26,6 +26,7 @@ from ptxdsl.types import Type
 
 MATRIX = 8  # rows and columns of a matrix of stmatrix
 COLUMNS = 2 * MATRIX  # of the four matrices that a warp stores at once
+BESIDE_SUMS = 40  # registers of a thread that stores, beside its sums and what is read ahead of them
 
 
 class Axis(NamedTuple):
@@ -47,7 +48,8 @@ class Vectors:
         """Neighbours are columns ("n") or rows ("m"), of which boxes that are staged at a time have `reach`."""
         self.scalar, self.extras, self.along = traits.operands.scalar, traits.operands.extras, across
         registers = sum(max(1, type.bits // 32) for extra in self._across() for type in _words(extra))
-        self.is_ahead = traits.tiling.held_sums + registers * reach // MATRIX <= MOST_SUMS
+        held = traits.tiling.held_sums + registers * reach // MATRIX
+        self.is_ahead = held + BESIDE_SUMS <= traits.tiling.multiplying_registers
         self.across = range(0, reach if self.is_ahead else COLUMNS, MATRIX)
         # Registers that are the same wherever they are read: a tile may be multiplied in one way or another
         self.words = [[[pd.var(type) for type in _words(extra)] for _ in self.across] for extra in self._across()]

@@ -34,6 +34,7 @@ ARCH = "sm_90a"
 ROLE_REGISTERS, TIGHT_REGISTERS = (40, 232), (24, 240)  # of a thread that copies, and of one that multiplies
 FEW_SUMS, MANY_SUMS, MOST_SUMS = 64, 192, 208  # of a thread: with what a launch gives, with the first, the second pair
 OWN_REGISTERS = 24  # addresses and counters, at least
+REGISTER_FILE, MOST_REGISTERS = 65536, 255  # of a multiprocessor, and of a thread
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,11 @@ class WarpgroupTiling:
         if self.held_sums <= FEW_SUMS:
             return None, None
         return ROLE_REGISTERS if self.held_sums <= MANY_SUMS else TIGHT_REGISTERS
+
+    @property
+    def multiplying_registers(self) -> int:
+        """Those that a thread that multiplies has."""
+        return self.role_registers[1] or min(MOST_REGISTERS, REGISTER_FILE // self.threads // 8 * 8)
 
     @property
     def held_sums(self) -> int:

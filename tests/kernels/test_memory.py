@@ -106,7 +106,7 @@ CASES = {
     "grouped": lambda: (grouped_gemm, lists(), [Tensor(64, 96) for _ in range(3)]),
     "ragged": lambda: (grouped_gemm_ragged, [Tensor(90, 32), Tensor(3, 32, 96), int32(3)], Tensor(90, 96)),
     "masked": lambda: (grouped_gemm_masked, [Tensor(3, 64, 32), Tensor(3, 32, 96), int32(3)], Tensor(3, 64, 96)),
-    "conv": lambda: (conv2d, [Tensor(2, 8, 8, 32), Tensor(64, 3, 3, 32)], Tensor(2, 6, 6, 64)),
+    "conv": lambda: (conv2d, [Tensor(2, 8, 8, 36), Tensor(64, 3, 3, 36)], Tensor(2, 6, 6, 64)),
 }
 every_function = pytest.mark.parametrize("case", CASES)
 

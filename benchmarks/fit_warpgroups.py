@@ -12,11 +12,11 @@ import argparse
 import json
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from functools import partial
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, geometric_mean, median
 from typing import Any, NamedTuple
 
 import common
@@ -38,7 +38,7 @@ from ptxdsl.types import bf16, f16
 
 KINDS = {
     "warpgroups": ("product",),
-    "large": ("large",),
+    "large": ("large", "large by protocols"),
     "groups": ("list", "ragged", "masked", "along k", "bytes"),
     "windows": ("conv", "conv at rest", "dgrad"),
     "wgrad": ("wgrad",),
@@ -64,7 +64,8 @@ MOST = {
     **dict.fromkeys(("dram_bandwidth", "copy_bandwidth"), data.known()[data.DEFAULT].gpu.bandwidth),
 }
 """What no rate is more than, also where rows do not tell it."""
-RELATIVE = ("conv at rest",)  # kinds of which only ratios of times tell something: each took a launch longer
+RELATIVE = ("conv at rest", "large")
+"""Kinds of which only ratios of times tell something: each took a launch longer, or was at the power limit."""
 MUCH = 1e6  # times a number: an estimate that knows it is another one then
 LITTLE = 2e-5  # of a loss: a number that gains no more is none
 OTHER_CONSTANTS = {
@@ -98,15 +99,23 @@ class Case(NamedTuple):
 def cases(rows: Sequence[Mapping[str, Any]], section: str, model: CostModel) -> list[Case]:
     """What was measured of the kinds that tell the rates of a section."""
     known = []
-    for row in rows:
-        kind, problem = row["kind"], tuple(map(_tuples, row["problem"]))
-        if kind in KINDS[section]:
-            estimate_of = ESTIMATES[section](kind, problem, model)
-            us_of = dict(sorted(row["us"].items(), key=_order)) if section == "warpgroups" else row["us"]
-            named = ((name, estimate_of(name), us) for name, us in us_of.items())
-            timed = [Timed(name, estimate, us) for name, estimate, us in named if estimate]
-            known += [Case(kind, problem, timed)] if len(timed) > 1 else []
+    for (kind, problem), us_of in merged(row for row in rows if row["kind"] in KINDS[section]).items():
+        estimate_of = ESTIMATES[section](kind, problem, model)
+        in_order = sorted(us_of.items(), key=_order) if section == "warpgroups" else us_of.items()
+        named = ((name, estimate_of(name), us) for name, us in in_order)
+        timed = [Timed(name, estimate, us) for name, estimate, us in named if estimate]
+        known += [Case(kind, problem, timed)] if len(timed) > 1 else []
     return known
+
+
+def merged(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, Problem], dict[str, float]]:
+    """Times by problem, of all runs: several runs tell of more configurations than one."""
+    runs: dict[tuple[str, Problem], dict[str, list[float]]] = {}
+    for row in rows:
+        times = runs.setdefault((row["kind"], _tuples(row["problem"])), {})
+        for name, us in row["us"].items():
+            times.setdefault(name, []).append(us)
+    return {key: {name: geometric_mean(each) for name, each in times.items()} for key, times in runs.items()}
 
 
 def _order(timed: tuple[str, float]) -> tuple[object, ...]:

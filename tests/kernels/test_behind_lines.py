@@ -43,7 +43,7 @@ def test_of_lists_and_of_ragged_rows(name, rng):
     left, right = [on.array(each) for each in a], [on.array(each)[:N].T for each in b]
     grouped_gemm(left, right, out=[out[:, :N] for out in outs], config=TILES)
     rows = poisoned(on, 80, WIDE)
-    stacked, ends = on.array(b).transpose(0, 2, 1)[:, :, :N], on.array(np.array([40, 80], np.int32))
+    stacked, ends = on.array(b).swapaxes(1, 2)[:, :, :N], on.array(np.array([40, 80], np.int32))
     grouped_gemm_ragged(on.array(a.reshape(80, 64)), stacked, ends, out=rows[:, :N], config=TILES)
     for written in (np.stack([on.values(out) for out in outs]), on.values(rows).reshape(2, 40, WIDE)):
         assert np.allclose(written[:, :, :N], expected, rtol=2e-3, atol=2e-2)

@@ -282,7 +282,7 @@ TILES = {
     "3x3, few filters": ((128, 56, 56, 64), (64, 3, 3), {"pad": 1}, (256, 64), True, True),
     "3x3, of which tiles fill one round": ((128, 7, 7, 512), (512, 3, 3), {"pad": 1}, (192, 128), True, False),
     "1x1, of which lower tiles do": ((32, 14, 14, 1024), (256, 1, 1), {}, (96, 128), True, False),
-    "1x1, in several rounds": ((128, 7, 7, 512), (2048, 1, 1), {}, (192, 128), True, True),
+    "3x3, of which tiles nearly fill one": ((32, 28, 28, 128), (128, 3, 3), {"pad": 1}, (192, 128), True, False),
     "1x1, many filters": ((32, 56, 56, 64), (256, 1, 1), {}, (128, 256), False, False),
 }
 

@@ -31,6 +31,7 @@ WARPGROUPS = GemmConfig(tile=(64, 16, 64), stages=4, atom="wgmma")
 TALL, BYTES = GemmConfig(tile=(128, 16, 64), stages=4, atom="wgmma"), GemmConfig((64, 16, 128), stages=4, atom="wgmma")
 IN_TURN = replace(WARPGROUPS, stages=3, schedule=Strips())
 PINGPONG, SHARED = replace(IN_TURN, tile=(128, 16, 64), pingpong=True), replace(IN_TURN, schedule=ClusterStrips())
+STAGGERED = replace(IN_TURN, tile=(128, 16, 64), stagger=2)
 FEW_ROWS = GemmConfig((8, 64, 64), stages=3, atom="wgmma", swap_ab=True, split_k=2, reduction="cluster")
 SIZES = ((40, 40, 200), (33, 24, 72), (24, 40, 160))  # as many iterations along K as leave the ring at each stage
 SMALL = ((20, 24, 40), (9, 33, 1))
@@ -237,6 +238,7 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "scaled, blocks": scaled("blocks"),
     "gemm, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 24, 264))),
     "gemm, with C, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 24, 264)), beta=1),
+    "gemm, staggered, sm_90a": lambda: tensor_product(STAGGERED, ((150, 24, 264), (70, 72, 64))),
     "gemm, ping-pong": lambda: tensor_product(PINGPONG, ((150, 24, 264), (70, 72, 64))),
     "gemm, clusters that share copies": lambda: tensor_product(SHARED, ((136, 40, 136), (70, 24, 264)), blocks=2),
     "gemm, few rows, K in a cluster": lambda: tensor_product(FEW_ROWS, ((5, 72, 264), (8, 72, 520))),

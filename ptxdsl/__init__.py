@@ -149,7 +149,7 @@ def _loaded(name: str) -> Any:
     if name not in __all__ and name not in _SHADOWING:
         if name.startswith("_"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        raise importlib.import_module(".trace.foreign", __name__).unknown_name(name, __all__)
+        raise importlib.import_module(".trace.foreign", __name__).unknown_name(name, (*__all__, *_SHADOWING))
     module = importlib.import_module(f".{_HOME.get(name, 'types')}", __name__)
     value = getattr(module, _SPELLED.get(name, name))
     if name in _STATEMENTS:  # not kept, so that each use comes here

@@ -369,3 +369,10 @@ def test_what_stands_at_the_place_of_a_type_says_what_was_meant(body):
     with pytest.raises(pd.TraceError) as refused:
         source_kernel(body).ptx()
     assert (refused.value.message, refused.value.help) == SWAPPED[body]
+
+
+@pytest.mark.parametrize(("name", "meant"), [("mx", "max"), ("rnge", "range")])
+def test_names_that_shadow_those_of_python_are_meant_too(name, meant):
+    with pytest.raises(pd.Error) as refused:
+        getattr(pd, name)
+    assert (refused.value.message, refused.value.help) == (f"ptxdsl has no `{name}`", f"did you mean `pd.{meant}`?")

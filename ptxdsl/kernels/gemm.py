@@ -26,14 +26,14 @@ from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import TensorCopies
 from ptxdsl.kernels.sm90.memory import SharedTiles, begin, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
-from ptxdsl.kernels.sm90.order import Act, consumer_walk
+from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of, tensors_of
 from ptxdsl.kernels.sm90.store import WarpgroupStore, warpgroup_store
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.tiles.persistent import Strips
-from ptxdsl.kernels.tiles.schedule import ALONE, Order, Scene, Walk, started_elsewhere
+from ptxdsl.kernels.tiles.schedule import Scene, Walk, started_elsewhere
 from ptxdsl.kernels.traits.parameters import parameters, products_of
 
 USUAL, HOPPER = GemmConfig().warp_traits(), WarpgroupTraits(schedule=Strips())
@@ -125,7 +125,7 @@ def copy_tile(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
 def compute_tiles(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk) -> None:
     """What warpgroups do that multiply: tiles, one after another, as their walk has them."""
     for work in walk.tiles(started_elsewhere):
-        sums = multiply_tiles(ring, mma, work.iterations, partial(store.prepare, work), walk)
+        sums = multiply_tiles(ring, mma, store, walk, work)
         for part in walk.complete(work, sums):
             store(part)
     for part in walk.leftovers():
@@ -133,17 +133,15 @@ def compute_tiles(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk:
     store.finish()
 
 
-def multiply_tiles(ring: pd.Ring, mma: WarpgroupMma, iterations: Any, prepare: Act, order: Order = ALONE) -> Sums:
-    """The sums of a tile, over so many tiles of A and B along K, at least one. The products of one slot of the ring
-    are under way while those of the next begin; then it is free. Beside the first ones the store is prepared."""
+def multiply_tiles(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk, work: Work) -> Sums:
+    """The sums of a tile, over its tiles of A and B along K, at least one. The products of one slot of the ring are
+    under way while those of the next begin; then it is free. What will be stored beside the sums comes meanwhile."""
     sums = mma.begin(ring.wait())
-    prepare()
-    for share in order.shares(iterations - 1):
-        for _ in pd.range(share, unroll=1):
-            mma.multiply(sums, ring.wait())
-            mma.wait(1)
-            ring.release()
-    order.begun()
+    store.prepare(work)
+    for _ in walk.along_k(work.iterations - 1):
+        mma.multiply(sums, ring.wait())
+        mma.wait(1)
+        ring.release()
     mma.wait(0)
     ring.release()
     return sums

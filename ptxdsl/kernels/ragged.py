@@ -7,7 +7,6 @@ The groups lie one behind the other (`grouped_gemm_ragged`), or each at the star
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import sqrt
 from typing import Any, Literal, TypeAlias
 
@@ -47,6 +46,8 @@ USUAL = WarpTraits(schedule=AHEAD)
 HOPPER = WarpgroupTraits(operands=Operands(batches="strided"), schedule=AHEAD)
 Matrices: TypeAlias = Callable[[Scalar, Scalar], tuple[Any, Any, Any]]
 """A, B and out of a group, given its number and which row of all is its first."""
+Multiply: TypeAlias = Callable[[pd.Ring, WarpgroupMma, WarpgroupStore, Walk, Work], Sums]
+"""As `gemm.multiply_tiles`: the sums of a tile."""
 STRIPS = GroupedRowsThreadblockSwizzle(8)  # the tiles of a group: down the rows first, for what L2 still holds of B
 BLOCKS = 132  # at work together, on an H200
 SHARE_STEP = 8  # rows by which the shares of a group differ
@@ -198,17 +199,16 @@ def compute_rows(
     store: WarpgroupStore,
     walk: Walk,
     consumer: pd.warpgroup,
-    multiply: Callable[[Work], Sums] | None = None,
+    multiply: Multiply = multiply_tiles,
 ) -> None:
     """As `gemm.compute_tiles`. A warpgroup lets a tile pass whose rows of it are all behind the last one: the other one
     has the tensor cores for itself then, and the tile takes half the time."""
     for work in walk.tiles(started_elsewhere):
         with pd.if_(work.product.m > work.first[0] + consumer.index * mma.rows_apart):
-            begin_store = partial(store.prepare, work)
             if work.halved is not None:
-                sums = multiply_rows(ring, mma, work, consumer, begin_store)
+                sums = multiply_rows(ring, mma, store, walk, work, consumer)
             else:
-                sums = multiply(work) if multiply else multiply_tiles(ring, mma, work.iterations, begin_store)
+                sums = multiply(ring, mma, store, walk, work)
             for part in walk.complete(work, sums):
                 store(part)
         with pd.else_():
@@ -221,11 +221,11 @@ def compute_in_turns(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, wa
     """As `gemm.compute_tiles` of warpgroups in turns, each of which multiplies one piece of 64 rows alone where its
     group has no more in a tile."""
     for work in walk.tiles(started_elsewhere):
-        sums, begin_store = Sums(mma.layout, mma.layout.groups * mma.pieces), partial(store.prepare, work)
+        sums = Sums(mma.layout, mma.layout.groups * mma.pieces)
         with pd.if_(work.product.m > work.first[0] + GROUP_ROWS):
-            multiply_tiles(ring, mma.into(sums), work.iterations, begin_store, walk)
+            multiply_tiles(ring, mma.into(sums), store, walk, work)
         with pd.else_():
-            multiply_tiles(ring, mma.into(sums, pieces=1), work.iterations, begin_store, walk)
+            multiply_tiles(ring, mma.into(sums, pieces=1), store, walk, work)
         for part in walk.complete(work, sums):
             store(part)
     store.finish()
@@ -235,10 +235,10 @@ def compute_shares(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk
     """As `gemm.compute_tiles` of tiles that have even shares of the rows of their groups: as many are multiplied. Each
     number of rows has sums of its own, since wgmma would wait where products of several shapes shared them."""
     for work in walk.tiles(started_elsewhere):
-        sums, begin_store, lower = Sums(mma.layout), partial(store.prepare, work), 0
+        sums, lower = Sums(mma.layout), 0
         for rows in heights(work.extents[0]):
             with pd.if_((work.product.m > lower) & (work.product.m <= rows)):
-                share = multiply_tiles(ring, mma.of_rows(rows), work.iterations, begin_store, walk)
+                share = multiply_tiles(ring, mma.of_rows(rows), store, walk, work)
                 for register, value in zip(sums.registers, share.registers, strict=False):
                     register.set(value)
             lower = rows
@@ -264,13 +264,13 @@ def share_of(count: Scalar, down: Scalar, number: Index) -> tuple[Scalar, Scalar
 
 
 def multiply_rows(
-    ring: pd.Ring, mma: WarpgroupMma, work: Work, consumer: pd.warpgroup, prepare: Callable[[], None]
+    ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk, work: Work, consumer: pd.warpgroup
 ) -> Sums:
     """As `gemm.multiply_tiles`. Of halved work a warpgroup has every second slot, and lets the others pass: K goes on
     as it does in whole tiles, so that blocks find in the L2 cache what others have read."""
     sums = Sums(mma.layout)
     with pd.if_(work.halved):
-        prepare()
+        store.prepare(work)
         sums.clear()
         for _ in pd.range(work.iterations, unroll=1):
             with pd.if_(consumer.index == 1):
@@ -281,7 +281,7 @@ def multiply_rows(
             with pd.if_(consumer.index == 0):
                 pass_tiles(ring, 1, consumer)
     with pd.else_():
-        multiply_tiles(ring, mma.into(sums), work.iterations, prepare)
+        multiply_tiles(ring, mma.into(sums), store, walk, work)
     return sums
 
 

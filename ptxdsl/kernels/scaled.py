@@ -5,7 +5,6 @@ What differs from `gemm.py` and `ragged.py` is where scales come in: `sm90/scale
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import ptxdsl as pd
@@ -14,14 +13,14 @@ from ptxdsl.kernels.call.groups.scaled import ScaledKernels, run
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import copy_tiles, multiply_tiles
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.product.product import Product, Work
-from ptxdsl.kernels.ragged import compute_rows, copy_in_turn, groups_walk, rows_of_groups, told_walk
+from ptxdsl.kernels.product.product import Product
+from ptxdsl.kernels.ragged import Multiply, compute_rows, copy_in_turn, groups_walk, rows_of_groups, told_walk
 from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
 from ptxdsl.kernels.sm90.memory import SharedTiles, begin
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.parameters import TensorProducts, scaled_parameters, scaled_ragged_parameters, tensors_of
-from ptxdsl.kernels.sm90.scales import BlockScales, Multiply, RowScales, Scales
-from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store, warpgroup_store
+from ptxdsl.kernels.sm90.scales import BlockScales, RowScales, Scales
+from ptxdsl.kernels.sm90.store import group_store, warpgroup_store
 from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import ToldTiles
@@ -52,7 +51,7 @@ def scaled_kernel(p: scaled_parameters(traits), *, traits: WarpgroupTraits = HOP
         mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
         kind = SCALES[scaling]
         scales = kind(p, traits, consumer, p.m, lambda work: (0, 0))
-        compute_rows(ring, mma, store, traits.schedule.walk(scene), consumer, _multiplied(ring, mma, store, scales))
+        compute_rows(ring, mma, store, traits.schedule.walk(scene), consumer, _multiplying(scales))
 
 
 @pd.kernel(reqntid=lambda traits: traits.threads)
@@ -76,7 +75,7 @@ def scaled_ragged_kernel(
         mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer)
         scales = SCALES[scaling](p, traits, consumer, p.rows, lambda work: (work.item[0], work.item[2]))
         walk = told_walk(p, traits, matrices, turns, alpha)
-        compute_rows(ring, mma, store, walk, consumer, _multiplied(ring, mma, store, scales))
+        compute_rows(ring, mma, store, walk, consumer, _multiplying(scales))
 
 
 def _alpha(p: Any, scaling: str) -> Scalar | int:
@@ -84,16 +83,13 @@ def _alpha(p: Any, scaling: str) -> Scalar | int:
     return p.scale_a.pointer[0] * p.scale_b.pointer[0] if scaling == "tensors" else 1
 
 
-def _multiplied(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, scales: Scales) -> Multiply:
-    """The sums of a tile, scaled but for the scales of tensors."""
+def _multiplying(scales: Scales) -> Multiply:
+    """`gemm.multiply_tiles`, with sums that are scaled but for the scales of tensors."""
     if isinstance(scales, BlockScales):
-        return lambda work: scales.multiply(ring, mma, work)
-
-    def multiplied(work: Work) -> Any:
-        sums = multiply_tiles(ring, mma, work.iterations, partial(store.prepare, work))
-        return scales.scaled(sums, work) if isinstance(scales, RowScales) else sums
-
-    return multiplied
+        return lambda ring, mma, store, walk, work: scales.multiply(ring, mma, work)
+    if isinstance(scales, RowScales):
+        return lambda ring, mma, store, walk, work: scales.scaled(multiply_tiles(ring, mma, store, walk, work), work)
+    return multiply_tiles
 
 
 SCALES = {"tensors": Scales, "rows": RowScales, "blocks": BlockScales}

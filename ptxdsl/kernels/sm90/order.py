@@ -8,8 +8,7 @@ Staggered: they share tiles, of which one ends before the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections.abc import Iterator
 
 import ptxdsl as pd
 from ptxdsl import u32
@@ -20,7 +19,6 @@ from ptxdsl.kernels.sm90.tiling import MOST_CONSUMERS, WARP, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.schedule import Scene, Start, Walk
 
-Act: TypeAlias = Callable[[], None]
 PRODUCTS_BARRIER, STAGING_BARRIER = 11, 13  # the first of two each
 
 
@@ -64,7 +62,8 @@ class PingPongWalk(Walk):
                 self.walk.skip(work)
             self.number += 1
 
-    def begun(self) -> None:
+    def along_k(self, iterations: Index) -> Iterator[object]:
+        yield from super().along_k(iterations)
         self.products.pass_on()
 
     def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
@@ -102,15 +101,13 @@ class StaggeredWalk(Walk):
     def tiles(self, start: Start) -> Iterator[Work]:
         return self.walk.tiles(start)
 
-    def shares(self, iterations: Index) -> Iterator[Index]:
+    def along_k(self, iterations: Index) -> Iterator[object]:
         last = pd.min(iterations, self.iterations)
-        yield iterations - last
+        yield from super().along_k(iterations - last)
         with pd.if_(self.follows == 1):
             self.turn.wait()
         self.follows.set(1)
-        yield last
-
-    def begun(self) -> None:
+        yield from super().along_k(last)
         self.turn.pass_on()
 
     def complete(self, work: Work, sums: Sums) -> Iterator[Part]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from math import gcd
-from typing import Any, TypeAlias
+from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import f32, s32, s64, u32
@@ -27,7 +27,6 @@ ROWS = 2  # of a thread, in 64 of a warpgroup
 LANES = 4  # that have the same rows
 MOST_PRODUCTS = 192  # columns of a tile whose products are in registers beside its sums
 EVERY_LANE = 0xFFFFFFFF
-Multiply: TypeAlias = Callable[[Work], Sums]
 
 
 class Scales:

@@ -128,26 +128,17 @@ class Scene:
     exchange: PointerValue | None = None
 
 
-class Order:
-    """When warpgroups multiply that share the tensor cores of a block: at any time."""
-
-    def shares(self, iterations: Index) -> Iterator[Index]:
-        """The iterations along K of a tile, in shares that begin when it is this warpgroup's turn."""
-        yield iterations
-
-    def begun(self) -> None:
-        """All products of a tile are under way or done."""
-
-
-ALONE = Order()
-
-
-class Walk(Order):
+class Walk:
     """What one block does. The kernel multiplies each tile, and stores what `complete` makes of its sums."""
 
     def tiles(self, start: Start) -> Iterator[Work]:
         """The tiles of this block, each with its copies begun: a loop of the kernel, or a single round."""
         raise NotImplementedError
+
+    def along_k(self, iterations: Index) -> Iterator[object]:
+        """So many iterations along K of a tile: a loop of the kernel. Of warpgroups that take turns at the tensor
+        cores, each has its own here, which it passes on behind the last product that it begins."""
+        yield from pd.range(iterations, unroll=1)
 
     def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
         """What can be stored when the sums of a tile are there: the tile, where no other block has a part in it."""

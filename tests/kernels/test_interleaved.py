@@ -52,6 +52,20 @@ def test_where_k_begins_changes_nothing(step, rng):
     assert np.allclose(gemm(a, b.T, config=config(step)), a.astype(np.float32) @ b.T.astype(np.float32), atol=5e-2)
 
 
+@every_machine
+@pytest.mark.parametrize("batches", [(), (3,)], ids=["one product", "batches"])
+def test_clusters_have_tiles_behind_the_last_rows(name, batches, rng):
+    """Of which nobody writes what an earlier block has stored, nor behind the array."""
+    where, (m, n, k) = machine(name), (40, 24, 72)
+    a, b, whole = rng.integers(-2, 3, (*batches, m, k)), rng.integers(-2, 3, (n, k)), np.ones((5, m, n), np.float32)
+    expected, kept = whole.copy(), where.array(whole)
+    out = kept[1:4] if batches else kept[1]
+    given = where.array(a.astype(np.float16)), where.array(b.astype(np.float16)).T
+    gemm(*given, out, out=out, beta=1.0, config=config(0))
+    expected[1:4] += a @ b.T if batches else [a @ b.T, np.zeros((m, n)), np.zeros((m, n))]
+    assert (where.values(kept) == expected).all()
+
+
 def test_blocks_share_one_b_alone():
     a = np.zeros((2, 64, 64), np.float16)
     with pytest.raises(pd.LaunchError, match="whose blocks share tensor copies, which gemm does of matrices, not of"):

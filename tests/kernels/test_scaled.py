@@ -164,6 +164,12 @@ def test_masked_groups(name, scaling, rng):
 
 
 @every_machine
+def test_transposed_sums_take_scales_of_tensors(name, rng):
+    config = GemmConfig((16, 64, 128), stages=2, atom="wgmma", swap_ab=True)
+    check(machine(name), rng, "tensors", 20, 72, 144, config=config)
+
+
+@every_machine
 def test_scales_with_any_strides(name, rng):
     where, (m, n, k) = machine(name), (20, 130, 256)
     a, b = values(rng, m, k), values(rng, n, k).T
@@ -232,6 +238,14 @@ REFUSED = {
         "tile is (128, 224, 128); with scales of blocks its N is 192 at most, or 256, of which each half is multiplied "
         "alone: a thread has products beside the sums of the tile",
         "take a narrower tile",
+    ),
+    "transposed sums": (
+        lambda: scaled_gemm(
+            A, B, np.ones((64, 1), np.float32), np.ones((1, 128), np.float32),
+            config=GemmConfig((64, 64, 128), stages=2, atom="wgmma", swap_ab=True),
+        ),
+        "`config` has swap_ab=True; scales of rows are multiplied to sums that are not transposed",
+        "leave swap_ab out, or pass one scale of each tensor",
     ),
     "an atom": (
         lambda: scaled_gemm(A, B, ONE, ONE, config=GemmConfig()),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.kernels.product.product import Index, Tile, Work
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips, GroupedSerpentine
@@ -64,10 +65,12 @@ class InterleavedWalk(PersistentWalk):
         super().__init__(scene, GroupedSerpentine(Serpentine(groups, scene.fields.width), blocks))
         self.items = self.raster.items
         self.step, self.tiles_m, self.rows = scene.fields.step, tiles_m, blocks[0]
+        self.last = None if count is None else count - 1
 
     def _located(self) -> tuple[Index, Tile]:
+        """Tiles that the last clusters have more lie below the rows of the last batch, where nothing is stored."""
         row, column = self.raster.tile(self.item)
-        batch = row // self.tiles_m
+        batch = 0 if self.last is None else pd.min(row // self.tiles_m, self.last)
         return batch, (row - batch * self.tiles_m, column)
 
     def work(self) -> Work:

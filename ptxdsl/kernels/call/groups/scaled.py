@@ -244,6 +244,11 @@ def _traits_of(
             f"`config` has atom={config.atom!r}; scaled 8-bit floats are multiplied by wgmma, on {ARCH}",
             help='pass a GemmConfig with atom="wgmma", or none',
         )
+    if config.swap_ab and scaling != "tensors":
+        raise LaunchError(
+            f"`config` has swap_ab=True; scales of {scaling} are multiplied to sums that are not transposed",
+            help="leave swap_ab out, or pass one scale of each tensor",
+        )
     if scaling == "blocks" and MOST_COLUMNS < config.tile[1] != TWO_HALVES:
         raise LaunchError(
             f"tile is {config.tile}; with scales of blocks its N is {MOST_COLUMNS} at most, or {TWO_HALVES}, of which "

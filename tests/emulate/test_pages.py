@@ -7,6 +7,7 @@ import pytest
 
 from ptxdsl.emulate.memory.regions import PAGE
 from ptxdsl.emulate.observe.races.clocks import Clocks
+from ptxdsl.emulate.observe.races.crowds import Crowds
 from ptxdsl.emulate.observe.races.pages import Knowledge, Pages
 from ptxdsl.emulate.observe.races.stamps import LANDED, LANDINGS, SEVERAL, STAMP, TICK
 from ptxdsl.emulate.run.residents import Residents
@@ -19,7 +20,7 @@ PLACES = np.array([0, PAGE + 16])  # in both pages of block 0
 
 @pytest.fixture
 def clocks():
-    return Clocks(Residents((2, 1, 1), (64, 1, 1), np.arange(2)))
+    return Clocks(Residents((2, 1, 1), (64, 1, 1), np.arange(2)), Crowds(False))
 
 
 @pytest.fixture

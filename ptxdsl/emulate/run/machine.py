@@ -50,7 +50,8 @@ class Machine(Core):
         if launch.checks:
             memory.subscribe(Contents(self._under_way, self.bulk.readers))
             plain = not self.program.uses_async_proxy and self.each == 1
-            races = Races(lambda: (memory.spaces["shared"], memory.spaces["global"]), plain)
+            apart = self.program.parts_warps
+            races = Races(lambda: (memory.spaces["shared"], memory.spaces["global"]), plain, apart)
             memory.subscribe(races)
             memory.subscribe(MapFences(races))
             if launch.beside is not None:

@@ -15,6 +15,7 @@ from ...memory.access import READS, WRITES, Event, Observer, Origin, Requester
 from ...memory.regions import CHUNK, Allocation
 from ...run.residents import Residents
 from .detector import Races
+from .shadow import WarpReads
 from .stamps import SEVERAL, STAMP
 from .telling import Told
 
@@ -64,7 +65,7 @@ class GridWaits(Observer):
         warps = np.full(flat.shape, self.races.clocks.grid_before, STAMP)
         stamps, shadow = np.full(flat.shape, stamp, STAMP), self.races.array(touched.allocation)
         if not touched.written:
-            shadow.read(flat, size, stamps, warps)
+            shadow.read(flat, size, WarpReads(stamps, warps))
             return
         shadow.settle()
         shadow.written = True

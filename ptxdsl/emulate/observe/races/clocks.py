@@ -14,7 +14,8 @@ from math import prod
 import numpy as np
 
 from ...run.residents import WARP, Residents
-from .stamps import ASYNC_LANE, LANDED, LANDINGS, LANE_MASK, SEVERAL, STAMP
+from .crowds import Crowds
+from .stamps import ASYNC_LANE, LANDED, LANDINGS, LANE_MASK, STAMP
 
 
 @dataclass(eq=False, slots=True)
@@ -65,27 +66,34 @@ class Message:
         reads = Message(self.warps, self.threads).joined(self.reads)
         return Message(np.zeros_like(self.warps), {}, reads, self.proxies)
 
-    def knows(self, warps: np.ndarray, stamps: np.ndarray, reads: bool = False) -> np.ndarray:
-        """Which accesses, by warp of the grid and stamp, it covers; with `reads` they are reads."""
+    def knows(
+        self, warps: np.ndarray, stamps: np.ndarray, reads: bool = False, crowds: Crowds | None = None
+    ) -> np.ndarray:
+        """Which accesses, by warp of the grid and stamp, it covers; with `reads` they are reads.
+
+        `crowds` says for which lanes their stamps stand.
+        """
         landed = warps >= LANDED
         if landed.any():
             covered = np.empty(len(warps), bool)
             covered[landed] = self._knows_landings(warps[landed], stamps[landed])
-            covered[~landed] = self.knows(warps[~landed], stamps[~landed], reads)
+            covered[~landed] = self.knows(warps[~landed], stamps[~landed], reads, crowds)
             return covered
         covered = self.warps[warps] >= stamps
         if self.threads:
             for n in np.flatnonzero(~covered):
-                covered[n] = self._of_threads(int(warps[n]), int(stamps[n] & LANE_MASK)) >= stamps[n]
+                covered[n] = self._knows_threads(int(warps[n]), int(stamps[n]), crowds)
         if reads and self.reads is not None:
-            covered |= self.reads.knows(warps, stamps)
+            covered |= self.reads.knows(warps, stamps, crowds=crowds)
         return covered
 
-    def _of_threads(self, warp: int, lane: int) -> int:
-        """Up to when it covers the accesses of a thread; of several in a warp, those of all its threads."""
-        if lane == SEVERAL:
-            return min(self.threads.get(thread, 0) for thread in range(warp * WARP, (warp + 1) * WARP))
-        return self.threads.get(thread_number(warp, lane), 0)
+    def _knows_threads(self, warp: int, stamp: int, crowds: Crowds | None) -> bool:
+        """Whether it covers an access by what it tells of single threads: of several, of each of them."""
+        lane = stamp & int(LANE_MASK)
+        if lane < WARP or lane == ASYNC_LANE:
+            return self.threads.get(thread_number(warp, lane), 0) >= stamp
+        readers = crowds.readers(warp, stamp).tolist() if crowds is not None else [stamp] * WARP
+        return all(self.threads.get(warp * WARP + lane, 0) >= last for lane, last in enumerate(readers))
 
     def _knows_landings(self, warps: np.ndarray, stamps: np.ndarray) -> np.ndarray:
         block, number = np.divmod(warps - LANDED, STAMP.type(LANDINGS))
@@ -110,7 +118,8 @@ class Clocks:
     of its block (`LANDINGS` columns), and that accesses of each thread of the block were fenced for the async proxy.
     """
 
-    def __init__(self, residents: Residents) -> None:
+    def __init__(self, residents: Residents, crowds: Crowds) -> None:
+        self.crowds = crowds
         self.far: dict[int, Message] = {}
         self.near: dict[int, Message] = {}
         self._fill(residents)
@@ -129,6 +138,7 @@ class Clocks:
         self.pairs: np.ndarray | None = None
         self.proxies: np.ndarray | None = None
         self._floors: np.ndarray | None = None
+        self._met: np.ndarray | None = None
         self._floor = 0
 
     @property
@@ -167,8 +177,9 @@ class Clocks:
 
     def met(self) -> np.ndarray:
         """The stamp up to which each warp knows the accesses of all its lanes, (rows,)."""
-        met: np.ndarray = self.seen[self.row, self.column]
-        return met
+        if self._met is None:
+            self._met = self.seen[self.row, self.column]
+        return self._met
 
     # Meetings
 
@@ -185,7 +196,7 @@ class Clocks:
 
     def _meet(self, rows: np.ndarray, now: int) -> None:
         self.seen[rows, self.column[rows]] = now
-        self._floors = None
+        self._floors = self._met = None
         if self.near:
             warps = {int(warp) for warp in self.warp[rows]}
             for thread in [t for t in self.near if t // WARP in warps]:
@@ -217,7 +228,7 @@ class Clocks:
             self.seen[:] = now
         else:
             self._meet_in_clusters()
-        self._floors = None
+        self._floors = self._met = None
         if self.proxies is not None:
             of_blocks = self.proxies.reshape(self.residents.warps, self.residents.slots, -1)
             of_blocks[:] = of_blocks.max(0)
@@ -250,7 +261,7 @@ class Clocks:
     def learn(self, rows: np.ndarray, seen: np.ndarray) -> None:
         """Warps learn what was known elsewhere in their clusters, (rows, warps of a cluster)."""
         self.seen[rows] = np.maximum(self.seen[rows], seen)
-        self._floors = None
+        self._floors = self._met = None
 
     def learn_proxies(self, rows: np.ndarray, known: np.ndarray) -> None:
         """Warps learn what was known of the async proxy elsewhere in their blocks."""
@@ -357,12 +368,18 @@ class Clocks:
         """
         late = np.ones(len(lanes), bool)
         if self.pairs is not None:
-            same = np.flatnonzero(self.warp[lanes // WARP] == warps)
-            known = self.pairs[lanes[same] // WARP, lanes[same] % WARP, (stamps[same] & LANE_MASK) % WARP]
-            late[same] = known < stamps[same]
+            lane = stamps & LANE_MASK
+            same = np.flatnonzero((self.warp[lanes // WARP] == warps) & (lane != ASYNC_LANE))
+            known = self.pairs[lanes[same] // WARP, lanes[same] % WARP]
+            late[same] = np.take_along_axis(known, lane[same, np.newaxis] % WARP, 1)[:, 0] < stamps[same]
+            for n, knowledge in zip(same, known, strict=True):
+                if lane[n] >= WARP:
+                    readers = self.crowds.readers(int(warps[n]), int(stamps[n]))
+                    readers[lanes[n] % WARP] = 0
+                    late[n] = (knowledge < readers).any()
         for number, message in self._messages(lanes):
             which = late & number
-            late[which] = ~message.knows(warps[which], stamps[which], reads)
+            late[which] = ~message.knows(warps[which], stamps[which], reads, self.crowds)
         return late
 
     def _messages(self, lanes: np.ndarray) -> Iterator[tuple[np.ndarray, Message]]:

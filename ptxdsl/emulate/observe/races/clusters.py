@@ -154,6 +154,6 @@ def _unknown(
     messages += [m for thread, m in clocks.near.items() if first <= thread // WARP < first + r.warps]
     if messages:
         message, done = joined(messages), np.array([not wrote(int(stamp)) for stamp in stamps[late]])
-        unknown = ~message.knows(warps[late], stamps[late])
-        late = late[unknown & ~(done & message.knows(warps[late], stamps[late], True))]
+        unknown = ~message.knows(warps[late], stamps[late], False, clocks.crowds)
+        late = late[unknown & ~(done & message.knows(warps[late], stamps[late], True, clocks.crowds))]
     yield from ((int(n) * grain, int(stamps[n]), int(warps[n])) for n in late[:1])

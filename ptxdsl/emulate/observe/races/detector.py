@@ -42,13 +42,14 @@ from .behind import Behind
 from .checks import Checks
 from .clocks import Clocks, Message
 from .clusters import ClusterClocks, strangers, unstarted
+from .crowds import Crowds
 from .initialised import Initialised
 from .journal import WEAK, Journal, strength
 from .locations import REACH, Boxes, Locations
 from .pages import ALL, Doubts, Knowledge
 from .proxies import Proxies
 from .recent import Recent, RecentAccess
-from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, Words
+from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, WarpReads, Words, gather, unmet
 from .sources import Sources
 from .stamps import ASYNC_LANE, LANE_MASK, SEVERAL, STAMP, TICK, stamps_of
 from .telling import Told, tell_early_exit, tell_unstarted
@@ -59,11 +60,12 @@ _WINDOW = (1 << 40) - 1
 class Races(Observer):
     """`regions` are those of shared and global memory, as they are now.
 
-    With `plain` the kernel uses no mbarriers, no async proxy and no clusters: blocks meet at barriers alone.
+    With `plain` the kernel uses no mbarriers, no async proxy and no clusters: blocks meet at barriers alone. `apart`
+    says that lanes of a warp may meet without the others.
     """
 
-    def __init__(self, regions: Callable[[], tuple[Region, Region]], plain: bool) -> None:
-        self.regions, self.plain = regions, plain
+    def __init__(self, regions: Callable[[], tuple[Region, Region]], plain: bool, apart: bool) -> None:
+        self.regions, self.plain, self.crowds = regions, plain, Crowds(apart)
         self.journal = Journal()
         self.arrays: dict[int, GlobalShadow] = {}
         self.boxes: Boxes = {}
@@ -73,7 +75,7 @@ class Races(Observer):
     def settle(self, residents: Residents) -> None:
         """Blocks start."""
         self.residents = residents
-        self.clocks = Clocks(residents)
+        self.clocks = Clocks(residents, self.crowds)
         self.boxes = {key: box for key, box in self.boxes.items() if key[0] == "global"}
         self.locations = Locations(self.clocks, residents.lanes, self.boxes)
         self.barriers = np.zeros((residents.slots, BARRIERS, self.clocks.width), STAMP)
@@ -121,6 +123,7 @@ class Races(Observer):
     def _begin_anew(self) -> None:
         """Forgets everything: the clock has come to its end."""
         self.journal.clear()
+        self.crowds = Crowds(self.crowds.apart)
         self.arrays.clear()
         self.boxes.clear()
         self.settle(self.residents)
@@ -250,12 +253,16 @@ class Races(Observer):
         stamps, old = (now + who.lanes % WARP).astype(STAMP), shadow.readers.take(places)
         shadow.readers.put(places, stamps)
         new = shadow.readers.take(places)
-        met = self.clocks.seen[who.rows, self.clocks.column[who.rows]]
-        crowded = ((new != stamps[:, np.newaxis]) | ((old > met[:, np.newaxis]) & ((old ^ new) & LANE_MASK != 0))).any(
-            1
-        )
-        if crowded.any():
-            shadow.readers.put(places.only(crowded), stamps[crowded] | LANE_MASK)
+        unknown = unmet(old, stamps, self.clocks.met(), who.rows)
+        crowded = (new != stamps[:, np.newaxis]) | unknown
+        if not crowded.any():
+            return
+        if self.crowds.apart:
+            reads = stamps, self.clocks.warp[who.rows], np.where(unknown, old, 0)
+            gather(shadow.readers, places, crowded, self.crowds, reads)
+            return
+        crowded = crowded.any(1)
+        shadow.readers.put(places.only(crowded), stamps[crowded] | LANE_MASK)
 
     def _check_shared_writers(self, access: Access, who: Accessors) -> None:
         """Holds an access against the last writes, but for those that the whole block knows."""
@@ -302,8 +309,8 @@ class Races(Observer):
         flat, lanes, _ = allowed(access)
         remote = self.residents.slot[lanes] != flat // self.shared.stride
         if remote.any():
-            stamps, warps = stamps_of(access.by.collective, now, lanes[remote]), self.clocks.warp[lanes[remote] // WARP]
-            self.shared.read_remotely(flat[remote], access.size, stamps, warps)
+            reads = self._reads(access.by.collective, now, lanes[remote])
+            self.shared.read_remotely(flat[remote], access.size, reads, self.crowds)
         return who.only(who.words.each(~remote))
 
     def _check_remote_readers(self, access: Access, remote: GlobalShadow) -> None:
@@ -374,17 +381,20 @@ class Races(Observer):
         key = id(allocation)
         if key not in self.arrays:
             start = allocation.offset // 16 * 16
-            self.arrays[key] = GlobalShadow(start, allocation.offset - start + allocation.bytes)
+            self.arrays[key] = GlobalShadow(start, allocation.offset - start + allocation.bytes, self.crowds)
         return self.arrays[key]
+
+    def _reads(self, collective: bool, now: int, lanes: np.ndarray) -> WarpReads:
+        """Those by lanes, (accesses,), of memory that other blocks read too."""
+        rows = lanes // WARP
+        return WarpReads(stamps_of(collective, now, lanes), self.clocks.warp[rows], self.clocks.met(), rows)
 
     def _in_array(
         self, access: Access, now: int, shadow: GlobalShadow, flat: np.ndarray, lanes: np.ndarray, number: np.ndarray
     ) -> None:
         if access.kind == READS and not shadow.written and not strength(access.ordering):
             if not access.asynchronous:
-                shadow.read(
-                    flat, access.size, stamps_of(access.by.collective, now, lanes), self.clocks.warp[lanes // WARP]
-                )
+                shadow.read(flat, access.size, self._reads(access.by.collective, now, lanes))
             return
         if not shadow.written:
             shadow.settle()
@@ -402,7 +412,7 @@ class Races(Observer):
             if not access.asynchronous:
                 if strength(access.ordering):
                     self.behind.reads_in_global(access, shadow, who)
-                shadow.read(flat, access.size, stamps[:: words.repeats], self.clocks.warp[rows[:: words.repeats]])
+                shadow.read(flat, access.size, self._reads(access.by.collective, now, lanes[:: words.repeats]))
             return
         for which, read, readers in shadow.reads_of(words):
             self.checks.earlier(access, who.only(which), read, readers, READS)
@@ -513,7 +523,7 @@ class Races(Observer):
         for allocation, which in self._holders(source, int(source.min())):
             shadow = self.array(allocation)
             self.sources.check(event, by, self.residents, shadow, allocation, source[which], lanes[which])
-            shadow.read(source[which], event.bytes, stamps[which], warps[which])
+            shadow.read(source[which], event.bytes, WarpReads(stamps[which], warps[which]))
 
     def _record_landing(self, now: int, flat: np.ndarray, bytes: int, lanes: np.ndarray) -> None:
         """Remembers what copies of lanes wrote to shared memory."""
@@ -539,7 +549,7 @@ class Races(Observer):
         if event.source_space == "global" and event.sources.size:
             stamps = np.full(event.sources.shape, now | ASYNC_LANE, STAMP)
             for allocation, which in self._holders(event.sources, int(event.sources.min())):
-                self.array(allocation).read(event.sources[which], event.unit, stamps[which], warps[which])
+                self.array(allocation).read(event.sources[which], event.unit, WarpReads(stamps[which], warps[which]))
         issuers = self.clocks.warp[event.lanes // WARP]
         for address, number in dict(zip(event.mbarrier.tolist(), landings.tolist(), strict=True)).items():
             message = self.proxies.message(number, now, issuers[event.mbarrier == address])

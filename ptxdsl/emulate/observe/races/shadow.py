@@ -6,16 +6,17 @@ A word has `grain` bytes: four, until an access of fewer bytes shows that its pa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from ...memory.access import WRITES
 from .clocks import Clocks
+from .crowds import Crowds
 from .pages import Pages
 from .readers import MoreReaders
-from .stamps import LANE_MASK, NEVER, STAMP
+from .stamps import ASYNC_LANE, LANE_MASK, NEVER, STAMP
 
 _ITEMS: dict[int, np.dtype] = {1: STAMP, 2: np.dtype(np.uint64), 4: np.dtype(np.complex128)}
 _SHIFTS = {1: 0, 2: 1, 4: 2}
@@ -111,6 +112,26 @@ def refined(plane: Plane, factor: int) -> Plane:
     if not plane.is_blank:
         new.data[:] = np.repeat(plane.data, factor)
     return new
+
+
+def gather(
+    plane: Plane, places: Words, crowded: np.ndarray, crowds: Crowds, reads: tuple[np.ndarray, np.ndarray, np.ndarray]
+) -> None:
+    """Puts stamps of crowds to those words, (entries, width), that are `crowded`, and to the same in other entries.
+
+    `reads` are the stamps and warps of the entries, and the stamps before, (entries, width), 0 where they are known.
+    """
+    words, (stamps, warps, old) = places.all.reshape(crowded.shape), reads
+    which = np.isin(words, words[crowded])
+    stamps, warps = (np.broadcast_to(values[:, np.newaxis], which.shape)[which] for values in (stamps, warps))
+    plane.put(Words(words[which], 1, 1), crowds.gathered(words[which], stamps, warps, old[which]))
+
+
+def unmet(old: np.ndarray, stamps: np.ndarray, met: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Which reads before, (entries, width), are by other lanes that those who read now, of `rows`, did not meet since;
+    `met` (rows,) is when all lanes of each did."""
+    result: np.ndarray = (old > met[rows][:, np.newaxis]) & ((old ^ stamps[:, np.newaxis]) & LANE_MASK != 0)
+    return result
 
 
 @dataclass(slots=True)
@@ -250,17 +271,31 @@ class SharedShadow(Shadow):
             new.hidden[kind] = hidden.moved(self.stride // self.grain, places, new.writes.stamp.count)
         return new
 
-    def read_remotely(self, flat: np.ndarray, size: int, stamps: np.ndarray, warps: np.ndarray) -> None:
+    def read_remotely(self, flat: np.ndarray, size: int, reads: WarpReads, crowds: Crowds) -> None:
         """Remembers reads by warps of other blocks."""
         if self.remote is None:
-            self.remote = GlobalShadow(0, self.bytes)
+            self.remote = GlobalShadow(0, self.bytes, crowds)
             self.remote.written = True
-        self.remote.read(flat, size, stamps, warps)
+        self.remote.read(flat, size, reads)
 
     def _rows(self, plane: Plane, number: int) -> np.ndarray:
         """A plane with a row for each slot."""
         start, each = number * self.plane, self.stride // self.grain
         return plane.data[start : start + self.slots * each].reshape(self.slots, each)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class WarpReads:
+    """Reads, (accesses,): their stamps, warps, and, of resident ones, their rows; `met` (rows,) is when the lanes of
+    each met last.
+
+    Without `met` they are no reads of lanes, but of the async proxy or of the grid before.
+    """
+
+    stamps: np.ndarray
+    warps: np.ndarray
+    met: np.ndarray | None = None
+    rows: np.ndarray = field(default_factory=lambda: np.empty(0, int))
 
 
 class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks of the cluster
@@ -269,10 +304,11 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
     Until somebody writes to the array its reads are only kept in `pending`, up to a limit.
     """
 
-    def __init__(self, origin: int, bytes: int) -> None:
+    def __init__(self, origin: int, bytes: int, crowds: Crowds) -> None:
         super().__init__(origin, bytes)
+        self.crowds = crowds
         self.readers = (Cells.empty(bytes // self.grain + 1), Cells.empty(bytes // self.grain + 1))
-        self.pending: list[tuple[np.ndarray, int, np.ndarray, np.ndarray]] = []
+        self.pending: list[tuple[np.ndarray, int, WarpReads]] = []
         self.pending_bytes = 0
         self.written = False
         self.more: MoreReaders | None = None
@@ -287,19 +323,19 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
     def _word_count(self) -> int:
         return self.readers[0].stamp.count
 
-    def read(self, flat: np.ndarray, size: int, stamps: np.ndarray, warps: np.ndarray) -> None:
+    def read(self, flat: np.ndarray, size: int, reads: WarpReads) -> None:
         """Remembers reads."""
         if self.written:
-            self._read(flat, size, stamps, warps)
+            self._read(flat, size, reads)
             return
-        self.pending.append((flat, size, stamps, warps))
-        self.pending_bytes += flat.nbytes + stamps.nbytes
+        self.pending.append((flat, size, reads))
+        self.pending_bytes += flat.nbytes + reads.stamps.nbytes
         if self.pending_bytes > _MOST_PENDING:
             self.settle()
 
     def moved(self, stride: int, slots: int, source: np.ndarray, destination: np.ndarray) -> GlobalShadow:
         """Where it is shared memory of slots of `stride` bytes: the same of other slots."""
-        new = GlobalShadow(self.origin, slots * stride)
+        new = GlobalShadow(self.origin, slots * stride, self.crowds)
         if self.grain < new.grain:
             new.refine(new.grain // self.grain)
         new.written, each = self.written, stride // self.grain
@@ -334,9 +370,9 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
         for reads in pending:
             self._read(*reads)
 
-    def _read(self, flat: np.ndarray, size: int, stamps: np.ndarray, warps: np.ndarray) -> None:
+    def _read(self, flat: np.ndarray, size: int, reads: WarpReads) -> None:
         words = self.words(flat, size)
-        stamps, warps = words.each(stamps), words.each(warps)
+        stamps, warps = words.each(reads.stamps), words.each(reads.warps)
         last, before = self.readers
         old_stamps, old_warps = last.take(words)
         others = (old_warps != warps[:, np.newaxis]).any(1) & (old_stamps != 0).any(1)
@@ -348,6 +384,24 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
         crowded = (new_stamps[:, 0] != stamps) | (new_warps[:, 0] != warps)
         if crowded.any():
             self._crowd(words.only(crowded), stamps[crowded], warps[crowded], new_warps[crowded, 0])
+        if reads.met is not None:
+            unknown = (old_warps == warps[:, np.newaxis]) & unmet(old_stamps, stamps, reads.met, words.each(reads.rows))
+            unknown &= old_stamps & LANE_MASK != ASYNC_LANE
+            if self.crowds.apart:
+                lost = (new_warps == warps[:, np.newaxis]) & (new_stamps != stamps[:, np.newaxis])
+                old = np.where(unknown, old_stamps, 0)
+                same = (new_warps == warps[:, np.newaxis]).all(1)
+                self._gather(words, same, unknown | lost, (stamps, warps, old))
+            elif unknown.any():
+                last.stamp.put(words.only(unknown.any(1)), stamps[unknown.any(1)] | LANE_MASK)
+
+    def _gather(
+        self, words: Words, which: np.ndarray, crowded: np.ndarray, reads: tuple[np.ndarray, np.ndarray, np.ndarray]
+    ) -> None:
+        """The last readers of crowded words, where entries are of one warp."""
+        if crowded[which].any():
+            stamps, warps, old = (values[which] for values in reads)
+            gather(self.readers[0].stamp, words.only(which), crowded[which], self.crowds, (stamps, warps, old))
 
     def _crowd(self, words: Words, stamps: np.ndarray, warps: np.ndarray, winners: np.ndarray) -> None:
         """Several lanes read the same words at once: of one warp as several, of other warps one of them."""

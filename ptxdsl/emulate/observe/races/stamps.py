@@ -1,8 +1,8 @@
 """Stamps: when an access was made, and by which lane of its warp, in one integer.
 
 Time counts accesses and events of order. The stamp of an access is 64 * time + its lane; `SEVERAL` stands for more than
-one lane, `ASYNC_LANE` for the async proxy. What a thread knows of a warp is the stamp of a time with lane 63: it covers
-all accesses up to that time.
+one lane, `ASYNC_LANE` for the async proxy, and numbers between the lanes and it for the crowds of `Crowds`. What a
+thread knows of a warp is the stamp of a time with lane 63: it covers all accesses up to that time.
 """
 
 from __future__ import annotations

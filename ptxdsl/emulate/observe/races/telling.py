@@ -83,7 +83,7 @@ def _thread(residents: Residents, warp: int, lane: int) -> str:
     ordinal, number = divmod(warp, residents.warps)
     if lane == ASYNC_LANE:
         return f"a copy that warp {number} of block {residents.numbered(ordinal, 0).block_text} began"
-    if lane == SEVERAL:
+    if lane >= WARP:
         return f"threads of warp {number} of block {residents.numbered(ordinal, 0).block_text}"
     return str(residents.numbered(ordinal, number * WARP + lane))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from array import array
 from collections import ChainMap, Counter, deque
 from dataclasses import dataclass, field
@@ -113,6 +114,29 @@ def test_what_changes_in_place_is_traced_anew(monkeypatch):
     assert result(kernel) == 11111
     monkeypatch.setattr(Settings, "WIDTH", 100000)
     assert result(kernel) == 111110
+
+
+def read_by_an_import():
+    from os import environ
+
+    return int(environ["PTXDSL_TEST_SCALE"])
+
+
+ENVIRONMENT = {
+    "by its name": lambda: int(os.environ["PTXDSL_TEST_SCALE"]),
+    "with a default": lambda: int(os.environ.get("PTXDSL_TEST_SCALE", 0)),
+    "by a function": lambda: int(os.getenv("PTXDSL_TEST_SCALE") or 0),
+    "by an import": read_by_an_import,
+}
+
+
+@pytest.mark.parametrize("case", ENVIRONMENT)
+def test_a_variable_of_the_environment_that_changes(case, monkeypatch):
+    kernel = kernel_of(ENVIRONMENT[case])
+    for value in (3, 3, 9, 3):
+        monkeypatch.setenv("PTXDSL_TEST_SCALE", str(value))
+        assert result(kernel) == value
+    assert len(kernel._variants) == 2
 
 
 def by_default(x, width=2, *, depth=SIZES):

@@ -31,6 +31,21 @@ def test_what_cannot_be_traced_is_refused_in_words(body, text):
     assert without_carets(refusal(body)) == without_carets(text)
 
 
+COPIES = {
+    "the copy is written": "d = tuple(m)\nfor v in d:\n    v += 1.0\nx[0] = d[0]",
+    "by its own name": "d = list(m)\nd[0] += 1.0\nx[0] = m[0]",
+    "nobody reads it later": "d = list(m)\nx[0] = d[0]\nm[0] += 1.0\nx[0] = m[0]",
+    "what they hold": "d = [v.value for v in m]\nm[0] += 1.0\nx[0] = m[0] - d[0]",
+    "a part of them": "d = m[:1]\nm[0] += 1.0\nx[0] = m[0] - d[0]",
+    "with others": "d = [*m, pd.var(f32, 2)]\nm[0] += 1.0\nx[0] = m[0] - d[2]",
+}
+
+
+@pytest.mark.parametrize("case", COPIES)
+def test_lists_of_the_same_variables_are_refused_only_where_they_seem_to_keep_them(case):
+    assert refusal(f"m = [pd.var(f32, 0), pd.var(f32, 1)]\n{COPIES[case]}") == ""
+
+
 def without_carets(text):
     """The text; on Pythons that place some calls more exactly than 3.11 does, without the marks under the line."""
     if sys.version_info < (3, 12):

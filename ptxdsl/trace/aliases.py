@@ -1,7 +1,7 @@
 """Two names for one variable: what is written by one of them is read by the other.
 
 `old = m` keeps nothing: in Python it is a second name, and a variable is an object. So a write is refused where another
-name for the same variable, one that an assignment has made, is read later on.
+name for the same variable, one that an assignment has made, is read later on, or a copy of a list of variables.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 from ptxdsl.errors import Names, Site, TraceError, bytecode, names_of_calls
 from ptxdsl.trace.builder import Builder
+from ptxdsl.trace.copied import copied_names
 from ptxdsl.trace.liveness import live_after, names_of
 
 _COPYING = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "BINARY_SUBSCR", "COPY", "SWAP")
@@ -29,7 +30,9 @@ def check_aliases(builder: Builder, site: Site, variable: Any) -> None:
         return
     for depth, names in enumerate(names_of_calls(builder.code, _has_copies)):
         if names is not None:
-            _check(names, variable, _written(site) if depth == 0 else None, builder)
+            written = _written(site) if depth == 0 else None
+            _check(names, variable, written, builder)
+            _check_lists(names, variable, written, builder)
 
 
 def _written(site: Site) -> str | None:
@@ -66,6 +69,52 @@ def _check(names: Names, variable: Any, written: str | None, builder: Builder) -
     if others and copies and len(both) > 1:
         original = next(name for name in both if name != copies[-1])
         _refuse(copies[-1], original, names.values[others[0]], builder)
+
+
+def _check_lists(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
+    """The same of names for lists, tuples and dicts of variables, of which one is a copy of the other."""
+    root = re.split(r"\W", written)[0] if written else None
+    live = live_after(names.code, names.offset)
+    for copy in sorted(copied_names(names.code) & live - {root}):
+        held = _held(names.values.get(copy))
+        if not any(_is(value, variable) for value in held):
+            continue
+        for original, container in _lists(names, root):
+            is_read = original.partition(".")[0] in {root, *live}
+            if is_read and container is not names.values[copy] and _are_same(_held(container), held):
+                _refuse_copied(copy, original, container, builder)
+
+
+def _lists(names: Names, root: str | None) -> list[tuple[str, Any]]:
+    """What names mean, and the attributes of the one by which a variable is written."""
+    attributes = getattr(names.values.get(root or ""), "__dict__", {})
+    return [*names.values.items(), *((f"{root}.{name}", value) for name, value in attributes.items())]
+
+
+def _held(container: Any) -> list[Any]:
+    """The values in a list, a tuple or a dict, those of lists in it too."""
+    if not isinstance(container, list | tuple | dict):
+        return []
+    values = list(container.values()) if isinstance(container, dict) else list(container)
+    return [part for value in values for part in (_held(value) if isinstance(value, list | tuple) else [value])]
+
+
+def _are_same(some: list[Any], others: list[Any]) -> bool:
+    return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
+
+
+def _refuse_copied(copy: str, original: str, container: Any, builder: Builder) -> NoReturn:
+    kind = next(kind.__name__ for kind in (list, tuple, dict) if isinstance(container, kind))
+    snapshot = f"[v.value for v in {original}]"
+    if kind == "dict":
+        snapshot = f"{{name: v.value for name, v in {original}.items()}}"
+    elif any(isinstance(part, list | tuple) for part in container):
+        snapshot = f"[[v.value for v in row] for row in {original}]"
+    raise TraceError(
+        f"`{copy}` has the variables of the {kind} `{original}`, not what these held: what is written here is in both",
+        at=builder.site().location,
+        help=f"to keep what they held before, write `{copy} = {snapshot}`",
+    )
 
 
 def _is(value: Any, variable: Any) -> bool:
@@ -117,7 +166,7 @@ def _copied(code: CodeType) -> dict[str, list[int]]:
             for name in names_of(instruction)[1] if copies else ():
                 copied.setdefault(name, []).append(instruction.offset)
             copies = copies or "LOAD" in instruction.opname
-        else:
+        elif instruction.opname != "UNPACK_SEQUENCE":  # which gives names to what a copy has
             copies = instruction.opname.startswith(_COPYING) or _is_subscript(instruction)
     return copied
 
@@ -128,7 +177,7 @@ def _is_subscript(instruction: dis.Instruction) -> bool:
 
 
 def _has_copies(code: CodeType) -> bool:
-    return bool(_copied(code))
+    return bool(_copied(code) or copied_names(code))
 
 
 # By the identity of the functions of a site, which are kept alive: to hash code takes longer than a look at it.

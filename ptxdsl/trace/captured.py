@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+import os
 import sys
 from array import array
 from collections import ChainMap, deque
@@ -38,6 +39,7 @@ _OF_NUMPY = (np.ufunc, type(np.where))
 _GLOBAL, _CELL = ("LOAD_GLOBAL", "LOAD_NAME"), ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
 _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 _METHODS = (staticmethod, classmethod)
+_Environment = type(os.environ)
 
 
 class UnsteadyError(Exception):
@@ -59,6 +61,9 @@ class Read(NamedTuple):
     is_cell: bool
     name: str
     attributes: tuple[str, ...]
+
+
+_IMPORTED_OS = Read(False, "__import__", ("os",))
 
 
 @dataclass(eq=False, slots=True)
@@ -260,7 +265,7 @@ class _Captured(Keys):
             return *self.known(value), *map(self.key, _methods(value))
         if isinstance(value, MethodType):
             return *self.known(value.__self__), *self.key(value.__func__)
-        if isinstance(value, dict | ChainMap):  # of a class of its own
+        if isinstance(value, dict | ChainMap | _Environment):  # of a class of its own
             return type(value), *[self.key(item) for pair in value.items() for item in pair]
         return self.known(value)
 
@@ -281,6 +286,8 @@ class _Captured(Keys):
             value = _value(function, read)
             path = read.name
             yield self.watched(value, scope, path)
+            if read == _IMPORTED_OS:
+                yield self.watched(os.environ, scope, scope.name_of(os.environ))
             if any(value is reader for reader in _READ_GLOBALS):
                 for name, part in _held(function.__globals__).items():
                     yield self.watched(part, scope, name)
@@ -360,6 +367,7 @@ class _Content(NamedTuple):
 
 def _parts(value: object) -> list[object] | None:
     """The parts of a list or dict of what does not change; None for others."""
+    value = getattr(value, "_data", value) if isinstance(value, _Environment) else value  # a dict, as the system has it
     parts = value if type(value) is list else [*value, *value.values()] if type(value) is dict else None
     return None if parts is None or any(map(_is_mutable, parts)) else list(parts)
 
@@ -431,7 +439,9 @@ def _items(value: object) -> dict[str, Any] | None:
 def _is_mutable(value: object) -> bool:
     if isinstance(value, tuple):
         return any(map(_is_mutable, value))
-    return isinstance(value, list | dict | set | deque | bytearray | np.ndarray | array | memoryview | ChainMap)
+    return isinstance(
+        value, list | dict | set | deque | bytearray | np.ndarray | array | memoryview | ChainMap | _Environment
+    )
 
 
 def _is_data(value: Any, deep: int = 4) -> bool:
@@ -485,7 +495,7 @@ def _reads(code: CodeType, free: Sequence[str]) -> Iterator[Read]:
     for n, instruction in enumerate(listing):
         name = str(instruction.argval)
         if instruction.opname == "IMPORT_NAME":
-            yield Read(False, "__import__", ())
+            yield Read(False, "__import__", (name,))
         elif instruction.opname in _GLOBAL:
             yield Read(False, name, _attributes(listing[n + 1 :]))
         elif instruction.opname in _CELL and name in free and name != "__class__":

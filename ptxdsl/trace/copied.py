@@ -1,0 +1,72 @@
+"""Lists, tuples and dicts that Python copied, told from the bytecode: by `list(m)`, `m.copy()`, `m[:]`, `[*m]`, or
+`[v for v in m]`. Of variables such a copy keeps nothing: it has the variables themselves.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Sequence
+from functools import lru_cache
+from types import CodeType
+
+from ptxdsl.errors import bytecode
+from ptxdsl.trace.liveness import names_of
+
+_COPIERS = {"list", "tuple", "dict", "copy"}
+_STEPS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD", "PUSH_NULL", "PRECALL")
+_NAMED = _STEPS[:-2]
+_FILLS = ("LIST_EXTEND", "DICT_UPDATE")
+_LOOP_ENDS = ("END_FOR", "POP_ITER", "POP_TOP", "SWAP", "JUMP_BACKWARD")  # of a comprehension that Python inlined
+
+
+@lru_cache(maxsize=256)
+def copied_names(code: CodeType) -> frozenset[str]:
+    """Names that are bound to a copy of all of another container."""
+    listing = [i for i in bytecode(code) if i.opname not in ("CACHE", "NOP", "RESUME")]
+    bound = [names_of(i)[1] for n, i in enumerate(listing) if i.opname.startswith("STORE_") and _copies(listing, n - 1)]
+    return frozenset().union(*bound)
+
+
+def _copies(listing: Sequence[dis.Instruction], n: int) -> bool:
+    """Whether what an instruction leaves is such a copy."""
+    last, before = listing[n], listing[: max(n, 0)]
+    if last.opname == "CALL":
+        return _calls_copier(before)
+    if last.opname in ("LIST_TO_TUPLE", "CALL_INTRINSIC_1"):
+        return _copies(listing, n - 1)
+    if last.opname in _FILLS:
+        first = next((i for i in reversed(before) if not i.opname.startswith(_STEPS)), None)
+        return first is not None and first.opname in ("BUILD_LIST", "BUILD_MAP") and first.arg == 0
+    if last.opname in ("BINARY_SUBSCR", "BINARY_SLICE") or last.argrepr == "[]":
+        bounds = [i for i in before[-3:] if i.opname == "LOAD_CONST"]
+        return bool(bounds) and all(i.argval in (None, slice(None, None, None)) for i in bounds)
+    if last.opname in _LOOP_ENDS or (n > 0 and last.opname == "STORE_FAST" and before[-1].opname == "SWAP"):
+        return _copies(listing, n - 1)
+    return last.opname == "LIST_APPEND" and _takes_each(listing, n - 1)
+
+
+def _calls_copier(before: Sequence[dis.Instruction]) -> bool:
+    """Whether a call behind these makes one: of `list`, of a method `copy`, or of a comprehension."""
+    for n in reversed(range(len(before))):
+        if not before[n].opname.startswith(_STEPS):
+            return before[n].opname == "GET_ITER" and _comprehends(before[:n])
+        if before[n].opname.startswith(_NAMED) and before[n].argval in _COPIERS:
+            return True
+    return False
+
+
+def _comprehends(before: Sequence[dis.Instruction]) -> bool:
+    """Whether a comprehension that is a function of its own takes each element."""
+    made = next((n for n in reversed(range(len(before))) if before[n].opname == "MAKE_FUNCTION"), 0)
+    code = before[made - 1].argval if made else None
+    listing = bytecode(code) if isinstance(code, CodeType) else []
+    return any(i.opname == "LIST_APPEND" and _takes_each(listing, n - 1) for n, i in enumerate(listing))
+
+
+def _takes_each(listing: Sequence[dis.Instruction], n: int) -> bool:
+    """Whether a loop keeps what it is given, or a copy of it."""
+    last, before = listing[n], listing[n - 1]
+    if last.opname == "STORE_FAST_LOAD_FAST":
+        return len(set(last.argval)) == 1
+    kept = last.opname == "LOAD_FAST" and before.opname == "STORE_FAST" and last.argval == before.argval
+    return kept or _copies(listing, n)

@@ -183,6 +183,11 @@ REFUSED = [
     ),
     (["dump", "ptxdsl.config"], "ptxdsl.config has no kernel"),
     (
+        ["dump", "ptxdsl.kernels:gemm"],
+        "ptxdsl.kernels.gemm has 3 kernels: say which\n"
+        "  help: write `ptxdsl.kernels.gemm:gemm_kernel`; it has gemm_kernel, warpgroup_gemm_kernel, gemm",
+    ),
+    (
         ["dump", "{file}:function"],
         "`function` of {file} is a function, not a kernel\n"
         "  help: put @pd.kernel above it, or name the kernel that it launches: `function.kernel = …`",

@@ -131,6 +131,8 @@ def _as_kernel(source: str, name: str, value: Any, module: ModuleType) -> Kernel
     kernel = _kernel_of(value)
     if kernel is not None:
         return kernel
+    if isinstance(value, ModuleType):
+        return only_kernel(value.__name__, value)
     if callable(value):
         help = f"put @pd.kernel above it, or name the kernel that it launches: `{name}.kernel = …`"
         raise UsageError(f"`{name}` of {source} is a function, not a kernel", help=help)

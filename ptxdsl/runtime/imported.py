@@ -59,7 +59,8 @@ def _note(module: ModuleType) -> None:
         for inner, each in list(sys.modules.items()):
             if inner.startswith(f"{name}."):
                 _note(each)
-        module.__class__ = Watched
+        if not isinstance(module, Watched):
+            module.__class__ = Watched
 
 
 def _spaces_of(module: ModuleType) -> list[Mapping[Any, object]]:

@@ -1,0 +1,72 @@
+"""What `ptxdsl.kernels` has: modules, of which one is called as its function, and functions by their names."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+from ptxdsl import errors, kernels
+from ptxdsl.kernels import conv, gemm
+
+A = np.full((4, 4), 2, np.float16)
+REFUSED = {
+    "a module of one function": (
+        lambda: conv(A, A),
+        "`ptxdsl.kernels.conv` is a module, and has no function of that name",
+        "call `conv.conv2d`",
+    ),
+    "a module of several": (
+        lambda: kernels.ragged(A, A, A),
+        "`ptxdsl.kernels.ragged` is a module, and has no function of that name",
+        "call `ragged.grouped_gemm_ragged` or `ragged.grouped_gemm_masked`",
+    ),
+    "a call of a module": (
+        lambda: gemm(A),
+        "gemm lacks `b`; it takes a, b, c, out, alpha, beta, config, schedule, split_k, reduction, epilogue and operands",
+        None,
+    ),
+    "a misspelt name": (lambda: kernels.conv3d, "ptxdsl.kernels has no `conv3d`", "did you mean `conv2d`?"),
+    "another name": (lambda: kernels.attention, "ptxdsl.kernels has no `attention`", None),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_not_there_is_refused_in_words(case):
+    call, message, help = REFUSED[case]
+    with pytest.raises(errors.Error) as refused:
+        call()
+    error = refused.value
+    assert (error.message, error.help) == (message, help)
+    assert error.at.file == __file__
+
+
+def test_the_module_of_gemm_is_called_as_its_function():
+    assert (gemm(A, A) == 16).all()
+    assert (pd.kernels.gemm(A, A, alpha=0.5) == 8).all()
+    assert inspect.ismodule(gemm)
+    assert gemm.gemm is importlib.import_module("ptxdsl.kernels.gemm").gemm
+
+
+@pytest.mark.parametrize("name", kernels._HOME)
+def test_functions_are_those_of_their_modules(name):
+    if name != "gemm":
+        assert getattr(kernels, name) is getattr(getattr(kernels, kernels._HOME[name]), name)
+    assert name in dir(kernels)
+
+
+def test_names_that_are_used_leave_the_package_as_it_was():
+    program = "from ptxdsl.kernels import conv2d, gemm, kept, relu; print(callable(gemm), kept._is_unchanged())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "True"]
+
+
+def test_names_of_python_are_not_there():
+    assert not hasattr(kernels, "__wrapped__")
+    with pytest.raises(ImportError, match=r"cannot import name 'gem' from 'ptxdsl\.kernels'"):
+        from ptxdsl.kernels import gem  # noqa: F401

@@ -78,9 +78,18 @@ warpgroups share, of gemm and conv2d |
     stagger: int = 0
     epilogue: Callable[..., Any] | None = None
 
+    def __hash__(self) -> int:
+        """Of some fields, quickly: each call that names a configuration asks for it."""
+        return hash((self.tile, self.stages))
+
     def __post_init__(self) -> None:
         for message in self._misfits():
             raise LaunchError(f"GemmConfig: {message}", help=self._help(message.partition(" ")[0]))
+
+    @cached_property
+    def without_epilogue(self) -> GemmConfig:
+        """The same without a function of its own."""
+        return self if self.epilogue is None else replace(self, epilogue=None)
 
     @cached_property
     def tiling(self) -> Tiling:

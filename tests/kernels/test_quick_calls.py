@@ -5,12 +5,13 @@ import struct
 import sys
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.launching import launches, memory, workspace
+from ptxdsl.kernels.call.launching import launches, workspace
 from ptxdsl.kernels.call.launching.memory import CALLS
 from ptxdsl.kernels.call.launching.quick import WrittenLaunch
 from ptxdsl.kernels.call.matrix import maker
@@ -63,7 +64,7 @@ def quickly(monkeypatch, call):
         raise AssertionError("a slower way was taken")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ptxdsl.kernels.call.launching.launches.key_of", refused)
+        patch.setattr("ptxdsl.kernels.call.launching.memory.placement_of", refused)
         return call()
 
 
@@ -129,7 +130,7 @@ def test_what_interrupts_a_call_to_launch_others_leaves_both_right(of_warps, mon
     a, b, c, out = (Tensor(64, 64) for _ in range(4))
     for _ in range(2):
         gemm(a, b, out=out)
-    (quick,) = [each for key in CALLS._young.values() for each in key if isinstance(each, WrittenLaunch)]
+    (quick,) = [each for call in CALLS._young.values() for each in call.quick if isinstance(each, WrittenLaunch)]
     names, waiting = quick.launch.__globals__, [lambda: gemm(c, b, out=out)]
     pack_into = names["pack_into0"]
 
@@ -247,16 +248,14 @@ def test_memory_that_out_shares_is_refused(of_warps):
     assert len(of_warps.launches) == 2
 
 
-def test_a_configuration_is_known_by_what_it_is_and_kept_for_that(of_warps, monkeypatch):
+def test_a_configuration_is_known_by_what_it_says(of_warps, monkeypatch):
     a, b, out = (Tensor(64, 64) for _ in range(3))
     for stages in (2, 3, 2, 3):
-        gemm(a, b, out=out, config=specialise(SMALL, stages=stages))  # each of which is forgotten here
+        gemm(a, b, out=out, config=replace(SMALL, stages=stages))
     assert [launch["shared_bytes"] for launch in of_warps.launches[:2]] == [
         launch["shared_bytes"] for launch in of_warps.launches[2:]
     ]
-    config = specialise(SMALL, stages=2)
-    gemm(a, b, out=out, config=config)
-    quickly(monkeypatch, lambda: gemm(a, b, out=out, config=config))
+    quickly(monkeypatch, lambda: gemm(a, b, out=out, config=replace(SMALL, stages=2)))
 
 
 def test_what_an_epilogue_reads_is_asked_at_each_call(of_warps):
@@ -266,15 +265,6 @@ def test_what_an_epilogue_reads_is_asked_at_each_call(of_warps):
     for scale[0] in (1.0, 2.0, 1.0):
         gemm(a, b, out=out, config=config)
     assert len(gemm_kernel._variants) == 2
-
-
-def test_what_was_tuned_is_asked_at_each_call():
-    assert not memory.BriefKey("key", "tune").is_lasting
-    assert memory.BriefKey("key", SMALL).is_lasting
-    assert not memory.BriefKey(None, SMALL).is_lasting
-    with_function = specialise(SMALL, epilogue=relu)
-    assert not memory.BriefKey("key", with_function).is_lasting
-    assert memory.BriefKey("key", with_function, relu).is_lasting
 
 
 def test_numbers_that_say_where_windows_are_stay_apart_from_others_that_are_equal(gpu):

@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any, Literal, cast
 
 from ptxdsl.kernels.call.groups.batched import is_list, run_lists
-from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key
-from ptxdsl.kernels.call.matrix import ArrayArgument
+from ptxdsl.kernels.call.launching.launches import carry_out
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of
 from ptxdsl.kernels.call.products.configure import Choice, fused
 from ptxdsl.kernels.call.products.plan import Kernels, plan_of
 from ptxdsl.kernels.call.products.problem import problem_of
@@ -40,27 +39,23 @@ def run(
     arrays: tuple[Any, ...] = out, a, b, c
     said: tuple[type, ...] = (type(split_k),)  # True equals 1, and is none
     if config is not None or epilogue is not None or operands is not NO_OPERANDS:
-        arrays, epilogue, operands = fused(arrays, config, epilogue, operands)
+        arrays, config, epilogue, operands = fused(arrays, config, epilogue, operands)
         said += tuple(map(type, operands))
     options: tuple[Any, ...] = out is None, c is None, schedule, split_k, reduction, epilogue, said
-    brief = brief_key(kernels, config, options, a, b)
-    launched = CALLS.launch(brief, (), arrays, factors)
+    key = key_of(kernels, config, options, a, b)
+    launched = CALLS.launch(key, arrays, factors)
     if launched is not None:
         return launched
     how, chosen = (schedule, split_k, reduction, epilogue), config
     if wants_tuning(config):
         trials = partial(_trials, kernels, arrays, factors, Choice(None, *how), operands)
-        chosen = tuned_call(kernels, (how, factors[1] == 0, *said), arrays, trials)
+        chosen = tuned_call(kernels, (options, factors[1] == 0), arrays, trials)
     choice = Choice(cast("GemmConfig | None", chosen), *how)
-    if brief is None and (is_list(a) or is_list(b)):
+    if is_list(a) or is_list(b):
         return run_lists(kernels.warps, (a, b, c, out), choice, factors, operands)
-
-    def work_out() -> tuple[ArrayArgument, LaunchPlan | None]:
-        problem = problem_of(a, b, c, out, factors[1], epilogue, operands)
-        return problem.out, plan_of(kernels, problem.row_major, choice, factors)
-
-    options = choice, factors[1] == 0, *said
-    return carry_out(kernels, options, arrays, work_out, BriefKey(brief, config, epilogue), factors)
+    problem = problem_of(a, b, c, out, factors[1], epilogue, operands)
+    plan = plan_of(kernels, problem.row_major, choice, factors)
+    return carry_out(plan, key, arrays, problem.out.owner, factors)
 
 
 def _trials(

@@ -11,7 +11,7 @@ from ptxdsl import config as settings
 from ptxdsl import driver
 from ptxdsl.arrays import describe
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.launching.memory import MOST_KEYS, key_of
+from ptxdsl.kernels.call.launching.memory import MOST_KEYS, placement_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.runtime.timing import GpuClock
@@ -47,8 +47,10 @@ def tuned_call(
 ) -> GemmConfig | None:
     """What config="tune" stands for in a call of `kernels` with arrays; None for the choice of the model: on the
     emulator, for lists, and for arrays of other libraries than torch and CuPy."""
-    call = key_of(kernels, (TUNE, *options), arrays)
-    return None if call is None else tuned_once(call[0], trials)
+    placement = placement_of(arrays)
+    if placement is None:
+        return None
+    return tuned_once((TUNE, kernels, options, settings.deciding(), placement.layout), trials)
 
 
 def tuned_once(key: Hashable, trials: Callable[[], Trials]) -> GemmConfig | None:

@@ -21,8 +21,8 @@ from ptxdsl.kernels.call.convolutions.windows import (
     window_traits,
 )
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key
-from ptxdsl.kernels.call.matrix import ArrayArgument, describe_type
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of
+from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.configure import Choice, check_is_config, fused, is_read_by_wgmma
 from ptxdsl.kernels.call.products.plan import Kernels, traits_of
@@ -73,24 +73,19 @@ def run(
     arrays: tuple[Any, ...] = out, x, w
     said: tuple[type, ...] = (type(split_k),)  # True equals 1, and is none
     if config is not None or epilogue is not None or operands is not NO_OPERANDS:
-        arrays, epilogue, operands = fused(arrays, config, epilogue, operands)
+        arrays, config, epilogue, operands = fused(arrays, config, epilogue, operands)
         said += tuple(map(type, operands))
     steps: tuple[object, ...] = pad, stride, dilation
     if not type(pad) is type(stride) is type(dilation) is int:
         steps = tuple([each if type(each) is int else repr(each) for each in steps])
     options: tuple[Any, ...] = out is None, steps, schedule, split_k, reduction, epilogue, said
-    brief = brief_key(kernels, config, options, x, w)
-    launched = CALLS.launch(brief, (), arrays, ())
+    key = key_of(kernels, config, options, x, w)
+    launched = CALLS.launch(key, arrays, ())
     if launched is not None:
         return launched
-    choice = Choice(config, schedule, split_k, reduction, epilogue)
-
-    def work_out() -> tuple[ArrayArgument, LaunchPlan | None]:
-        problem = convolution_of(x, w, out, window(pad, stride, dilation), epilogue, operands)
-        return problem.product.out, chosen_plan(kernels, problem, choice)
-
-    options = choice, repr((pad, stride, dilation)), *said
-    return carry_out(kernels, options, arrays, work_out, BriefKey(brief, config, epilogue))
+    problem = convolution_of(x, w, out, window(pad, stride, dilation), epilogue, operands)
+    plan = chosen_plan(kernels, problem, Choice(config, schedule, split_k, reduction, epilogue))
+    return carry_out(plan, key, arrays, problem.product.out.owner)
 
 
 def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:

@@ -26,7 +26,7 @@ from ptxdsl.kernels.call.convolutions.problem import (
 )
 from ptxdsl.kernels.call.convolutions.windows import check_windows, window_facts, window_misfits
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of
 from ptxdsl.kernels.call.matrix import (
     WIDEST_ACCESS,
     ArrayArgument,
@@ -59,16 +59,12 @@ def run(
     """out = the gradient of images, as `conv2d_dgrad` says. Returns out."""
     arrays: tuple[Any, ...] = out, dy, w
     options = "dgrad", out is None, repr((size, pad, dilation))
-    brief = brief_key(kernels, config, options, dy, w)
-    launched = CALLS.launch(brief, (), arrays, ())
+    key = key_of(kernels, config, options, dy, w)
+    launched = CALLS.launch(key, arrays, ())
     if launched is not None:
         return launched
-
-    def work_out() -> tuple[ArrayArgument, LaunchPlan | None]:
-        problem = problem_of(dy, w, size, out, window(pad, 1, dilation))
-        return problem.product.out, plan_of(kernels, problem, config)
-
-    return carry_out(kernels, (config, *options), arrays, work_out, BriefKey(brief, config))
+    problem = problem_of(dy, w, size, out, window(pad, 1, dilation))
+    return carry_out(plan_of(kernels, problem, config), key, arrays, problem.product.out.owner)
 
 
 def plan_of(kernels: ConvolutionKernels, problem: Convolution, config: GemmConfig | None) -> LaunchPlan | None:

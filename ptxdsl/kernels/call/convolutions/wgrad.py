@@ -27,7 +27,7 @@ from ptxdsl.kernels.call.convolutions.problem import (
 )
 from ptxdsl.kernels.call.convolutions.windows import check_windows, geometry_of, images_of, window_misfits
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of
 from ptxdsl.kernels.call.matrix import (
     WIDEST_ACCESS,
     ArrayArgument,
@@ -72,17 +72,13 @@ def run(
 ) -> Any:
     """out = the gradient of filters, as `conv2d_wgrad` says. Returns out."""
     arrays: tuple[Any, ...] = out, dy, x
-    said = repr((shape, pad, stride, dilation))
-    brief = brief_key(kernel, config, (out is None, said), dy, x)
-    launched = CALLS.launch(brief, (), arrays, ())
+    options = out is None, repr((shape, pad, stride, dilation))
+    key = key_of(kernel, config, options, dy, x)
+    launched = CALLS.launch(key, arrays, ())
     if launched is not None:
         return launched
-
-    def work_out() -> tuple[ArrayArgument, LaunchPlan]:
-        problem = problem_of(dy, x, shape, out, window(pad, stride, dilation))
-        return problem.product.out, plan_of(kernel, problem, config)
-
-    return carry_out(kernel, (config, said), arrays, work_out, BriefKey(brief, config))
+    problem = problem_of(dy, x, shape, out, window(pad, stride, dilation))
+    return carry_out(plan_of(kernel, problem, config), key, arrays, problem.product.out.owner)
 
 
 @lru_cache(maxsize=1024)

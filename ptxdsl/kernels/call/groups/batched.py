@@ -170,7 +170,7 @@ def run_lists(
     lists = lists_of(*matrices)
     listed = lists_given(lists["a"], lists["b"], lists.get("c"), lists.get("out"))
     key = key_of_lists(kernel, (choice, factors[1] == 0), listed.lengths)
-    launched: Sequence[object] | None = CALLS.launch(key, listed.out, listed.arrays, factors)
+    launched: Sequence[object] | None = CALLS.launch(key, listed, factors)
     if launched is not None:
         return launched
     batch = batch_of(lists, factors[1])
@@ -186,5 +186,5 @@ def run_lists(
         sent = batch.launch(kernel, planned, *factors)
         launch = sent and list_launch(batch.group, listed, *sent, planned.stream)
         if launch and is_kept(device, planned.stream):
-            CALLS.keep(key, launch)
+            CALLS.known(key).keep_quick(launch)
     return lists.get("out", batch.group.out.owners)

@@ -86,7 +86,7 @@ def run(
         chosen = settled(cast("GemmConfig | None", config))
     listed = lists_given(a, b, c, out)
     key = key_of_lists(kernels, (chosen, schedule, sort, balance, factors[1] == 0), listed.lengths)
-    launched = CALLS.launch(key, listed.out, listed.arrays, factors)
+    launched = CALLS.launch(key, listed, factors)
     if launched is not None:
         return list(launched)
     group = group_of(a, b, c, out, factors[1])
@@ -109,7 +109,7 @@ def run(
         send(rows, factors, stream)
         kept = list_launch(group, listed, ProblemTable(rows, ADDRESSES, order), send)
         if kept:
-            CALLS.keep(key, kept)
+            CALLS.known(key).keep_quick(kept)
     return list(group.out.owners)
 
 

@@ -58,9 +58,10 @@ class ListLaunch:
     current_stream: Callable[[], int]
     stream: int | None = None
 
-    def launch(self, out: Sequence[object] | None, arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
+    def launch(self, lists: CallLists, numbers: tuple[float, ...]) -> Any:
         """Launches with other arrays, and returns the outputs; None, with nothing done, where they lie otherwise or may
-        share memory. `arrays` are all that are given, list by list, and `out` the first of the lists."""
+        share memory."""
+        out, arrays = lists.out, lists.arrays
         stream = self.current_stream()
         if self.stream not in (None, stream) or not self._are_alike(arrays):
             return None

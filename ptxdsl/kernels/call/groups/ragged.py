@@ -13,7 +13,7 @@ from ptxdsl import Parameters, s32
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of
 from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
 from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import (
@@ -115,30 +115,26 @@ def run(
     arrays: tuple[Any, ...] = out, a, b, sizes, index, out_index
     said: tuple[object, ...] = ()
     if config is not None or epilogue is not None or operands is not NO_OPERANDS:
-        arrays, epilogue, operands = fused(arrays, config, epilogue, operands)
+        arrays, config, epilogue, operands = fused(arrays, config, epilogue, operands)
         said = epilogue, *map(type, operands)
     options: tuple[Any, ...] = form, bool(validate), out is None, index is None, out_index is None, *said
-    brief = brief_key(kernels, config, options, a, b)
-    launched = CALLS.launch(brief, (), arrays, ())
+    key = key_of(kernels, config, options, a, b)
+    launched = CALLS.launch(key, arrays, ())
     if launched is not None:
         return launched
     beside: dict[str, Any] = {"index": index, "out_index": out_index, "epilogue": epilogue, "operands": operands}
     if wants_tuning(config):
         trials = partial(_trials, kernels, form, arrays, bool(validate), beside)
-        chosen = tuned_call(kernels, (form, bool(validate), *said), arrays, trials)
+        chosen = tuned_call(kernels, options, arrays, trials)
     else:
         chosen = settled(cast("GemmConfig | None", config))
-
-    def work_out() -> tuple[ArrayArgument, LaunchPlan | None]:
-        groups = groups_of(form, a, b, sizes, out, **beside)
-        if validate:
-            check_values(form, groups.sizes, groups.shape[0])
-        if not groups.out.array.size or not groups.b.batches:
-            return groups.out, None
-        return groups.out, plan_of(kernels, form, groups, traits_of(groups, form, chosen), bool(validate))
-
-    options = form, chosen, bool(validate), *said
-    return carry_out(kernels, options, arrays, work_out, BriefKey(brief, config, epilogue))
+    groups = groups_of(form, a, b, sizes, out, **beside)
+    if validate:
+        check_values(form, groups.sizes, groups.shape[0])
+    plan = None
+    if groups.out.array.size and groups.b.batches:
+        plan = plan_of(kernels, form, groups, traits_of(groups, form, chosen), bool(validate))
+    return carry_out(plan, key, arrays, groups.out.owner)
 
 
 def _trials(kernels: Kernels, form: str, arrays: tuple[object, ...], validate: bool, beside: dict[str, Any]) -> Trials:

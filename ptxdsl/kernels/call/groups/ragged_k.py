@@ -21,11 +21,10 @@ from ptxdsl.kernels.call.groups.ragged import (
     matrix_of_rank,
 )
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of
 from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import room, workspace
 from ptxdsl.kernels.call.matrix import (
-    ArrayArgument,
     Matrix,
     array_argument,
     check_input_types,
@@ -58,22 +57,17 @@ def run(
 ) -> Any:
     """The products of the groups, by one of `kernels`. Returns out."""
     check_is_bool("validate", validate)
-    arrays = out, a, b, offsets
-    brief = brief_key(kernels, config, (bool(validate), out is None), a, b)
-    launched = CALLS.launch(brief, (), arrays, ())
+    arrays, options, config = (out, a, b, offsets), (bool(validate), out is None), settled(config)
+    key = key_of(kernels, config, options, a, b)
+    launched = CALLS.launch(key, arrays, ())
     if launched is not None:
         return launched
-    chosen = settled(config)
-
-    def work_out() -> tuple[ArrayArgument, LaunchPlan | None]:
-        groups = groups_of(a, b, offsets, out)
-        if validate:
-            check_values("ragged", groups.sizes, groups.a.shape[0])
-        if not groups.out.array.size:
-            return groups.out, None
-        return groups.out, plan_of(kernels, groups, traits_of(groups, chosen), bool(validate))
-
-    return carry_out(kernels, (chosen, bool(validate)), arrays, work_out, BriefKey(brief, config))
+    groups, plan = groups_of(a, b, offsets, out), None
+    if validate:
+        check_values("ragged", groups.sizes, groups.a.shape[0])
+    if groups.out.array.size:
+        plan = plan_of(kernels, groups, traits_of(groups, config), bool(validate))
+    return carry_out(plan, key, arrays, groups.out.owner)
 
 
 def groups_of(a: object, b: object, offsets: object, out: object) -> Groups:

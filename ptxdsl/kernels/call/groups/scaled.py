@@ -11,7 +11,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.groups.ragged import Groups, group_values, groups_of, in_boxes, is_boxed, most_tiles
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, BriefKey, brief_key
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of
 from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_type, describe_types
@@ -84,33 +84,30 @@ def run(
 ) -> Any:
     """The product, or those of groups of rows in a form, "ragged" or "masked", that `sizes` tells apart. Returns
     out."""
-    arrays = out, a, b, scale_a, scale_b, sizes
-    brief = brief_key(kernels, config, (out is None, form), a, b)
-    launched = CALLS.launch(brief, (), arrays, ())
+    arrays, options, config = (out, a, b, scale_a, scale_b, sizes), (out is None, form), settled(config)
+    key = key_of(kernels, config, options, a, b)
+    launched = CALLS.launch(key, arrays, ())
     if launched is not None:
         return launched
-    chosen = settled(config)
-
-    def work_out() -> tuple[ArrayArgument, LaunchPlan | None]:
-        if form is None:
-            return _plan_of_product(kernels.product, a, b, (scale_a, scale_b), out, chosen)
-        groups = groups_of(form, a, b, sizes, out, FP8)
-        return groups.out, _plan_of_groups(kernels.ragged, form, groups, (scale_a, scale_b), chosen)
-
-    return carry_out(kernels, (form, chosen), arrays, work_out, BriefKey(brief, config))
+    if form is None:
+        problem = problem_of(a, b, None, out, 0.0)
+        plan = _plan_of_product(kernels.product, problem, (scale_a, scale_b), config)
+        return carry_out(plan, key, arrays, problem.out.owner)
+    groups = groups_of(form, a, b, sizes, out, FP8)
+    plan = _plan_of_groups(kernels.ragged, form, groups, (scale_a, scale_b), config)
+    return carry_out(plan, key, arrays, groups.out.owner)
 
 
 def _plan_of_product(
-    kernel: Kernel, a: object, b: object, scales: tuple[object, object], out: object, config: GemmConfig | None
-) -> tuple[ArrayArgument, LaunchPlan | None]:
-    problem = problem_of(a, b, None, out, 0.0)
+    kernel: Kernel, problem: GemmProblem, scales: tuple[object, object], config: GemmConfig | None
+) -> LaunchPlan | None:
     _check_product(problem)
     m, n, k = problem.m, problem.n, problem.k
     blocks = -(-k // BLOCK), -(-n // BLOCK)
     shapes = ScaleShapes(((m, 1), (1, n)), ((m, blocks[0]), blocks))
     scaled = _scales_of(scales, shapes, [problem.a, problem.b, problem.out])
     if not m or not n:
-        return problem.out, None
+        return None
     device, _ = problem.device_stream
     operands = facts(problem.a, problem.b, None, problem.out, (16, 16, problem.out.widest(n)))
     known = ProductFacts(m, n, k, 1, replace(operands, out_boxes=is_boxed(problem.out)))
@@ -133,7 +130,7 @@ def _plan_of_product(
         schedule=traits.schedule.parameters(traits.sum)(**plan.numbers),
         **scaled.values,
     )
-    return problem.out, LaunchPlan(kernel, plan.grid, traits.threads, values, constants)
+    return LaunchPlan(kernel, plan.grid, traits.threads, values, constants)
 
 
 def _check_product(problem: GemmProblem) -> None:

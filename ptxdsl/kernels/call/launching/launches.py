@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import Any, TypeAlias, cast
 
-from ptxdsl import config
+from ptxdsl import config as settings
 from ptxdsl.arrays import HOST, Library, Strided, library_of, strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.launching.memory import ALIGNMENT, CALLS, BriefKey, key_of
+from ptxdsl.kernels.call.launching.memory import ALIGNMENT, CALLS, KnownCall, placement_of
 from ptxdsl.kernels.call.launching.quick import written
 from ptxdsl.kernels.call.launching.replay import ArrayLaunch, KernelLaunch
 from ptxdsl.kernels.call.launching.residency import prepared, stream_of
@@ -64,7 +64,7 @@ class LaunchPlan:
         """Launches by the kernel's own call, which decides between the emulator and copies of numpy arrays on a GPU."""
         for plan in self.before:
             plan.run()
-        emulated = config.current().device != "cuda" and all(
+        emulated = settings.current().device != "cuda" and all(
             a.array.device == HOST for a in self.array_arguments.values()
         )
         dependent = emulated and self.kernel.variant(target(None), dict(self.constants)).waits_for_others
@@ -125,69 +125,47 @@ class LaunchPlan:
 
 
 class LaunchWriter:
-    """Writes a launch as a function for some arrays, and remembers it by `brief`: for the first ones, and for some of
-    those that lie so and differ in what the library asks beside, such as whether a gradient is wanted."""
+    """Writes a launch as a function for some arrays, which is the quick one of such calls: for the first ones, and for
+    some of those that lie so and differ in what the library asks beside, such as whether a gradient is wanted."""
 
-    def __init__(self, brief: BriefKey, library: Library) -> None:
-        self._brief, self._library, self._left = brief, library, MOST_WRITTEN
+    def __init__(self, call: KnownCall, library: Library) -> None:
+        self._call, self._library, self._left = call, library, MOST_WRITTEN
 
     def __call__(self, launch: ArrayLaunch, addresses: Sequence[int], arrays: Sequence[object]) -> None:
         if self._left:
             self._left -= 1
-            quick = written(launch, addresses, arrays, self._library, self._brief.config)
+            quick = written(launch, addresses, arrays, self._library)
             if quick:
-                CALLS.keep(self._brief.key, quick)
+                self._call.keep_quick(quick)
 
 
 def carry_out(
-    kernels: object,
-    options: Hashable,
-    arrays: Sequence[object],
-    work_out: Callable[[], tuple[ArrayArgument, LaunchPlan | None]],
-    brief: BriefKey,
-    numbers: tuple[float, ...] = (),
+    plan: LaunchPlan | None, key: Hashable, arrays: Sequence[Any], out: Any, numbers: tuple[float, ...] = ()
 ) -> Any:
-    """The output of a call of `kernels` with arrays, the output first: by a launch that was made before under all that
-    decides about it, else by the plan that `work_out` makes and checks now, which is remembered; without one there is
-    nothing to write."""
-    call = key_of(kernels, options, arrays)
-    if call:
-        out = CALLS.launch(*call, arrays, numbers)
-        if out is not None:
-            return out
-    argument, plan = work_out()
+    """Makes a launch that was worked out for a call with arrays, the output first, and returns that: `out`, where the
+    call has none. The launch is remembered by the key of the call where all arrays are of a library that says how they
+    lie, on a GPU. Without a plan there is nothing to write."""
     if plan:
-        _launch(plan, call, arrays, argument, numbers, brief)
-    return argument.owner
+        _launch(plan, key, arrays, out, numbers)
+    return out
 
 
-def _launch(
-    plan: LaunchPlan,
-    call: tuple[Hashable, list[int]] | None,
-    arrays: Sequence[object],
-    out: ArrayArgument,
-    numbers: tuple[float, ...],
-    brief: BriefKey,
-) -> None:
-    """Makes a launch, and remembers it where all arrays are of a library that says how they lie, on a GPU: by `brief`,
-    if that lasts, as a function written for arrays like these."""
+def _launch(plan: LaunchPlan, key: Hashable, arrays: Sequence[Any], out: Any, numbers: tuple[float, ...]) -> None:
     array_arguments = [argument for each in (*plan.before, plan) for argument in each.array_arguments.values()]
     device, stream = stream_of(*(argument.array for argument in array_arguments))
-    if device is None or config.current().device == "emulator":
+    if device is None or settings.current().device == "emulator":
         plan.run()
         return
     _check_located(array_arguments, device)
-    library = library_of(type(out.owner))
-    if call and library and is_kept(device, plan.stream):
-        key, addresses = call
-        actual = out.owner, *arrays[1:]
+    library, placement = library_of(type(out)), placement_of(arrays, numbers)
+    if library and placement and is_kept(device, plan.stream):
+        (layout, addresses), actual = placement, (out, *arrays[1:])
         launch = replace(plan.for_others(actual, device, library), known=numbers)
-        if launch.launch([out.array.pointer, *addresses[1:]], actual, numbers) is not None:
-            if brief.is_lasting:
-                writer = LaunchWriter(brief, library)
-                writer(launch, addresses, arrays)
-                launch = replace(launch, rewrite=writer)
-            CALLS.keep(key, launch)
+        if launch.launch([library.address(out), *addresses[1:]], actual, numbers) is not None:
+            call = CALLS.known(key)
+            writer = LaunchWriter(call, library)
+            writer(launch, addresses, arrays)
+            call.keep(layout, replace(launch, rewrite=writer))
             return
     plan.launch(device, stream)
 

@@ -15,109 +15,143 @@ from ptxdsl.arrays import library_of
 from ptxdsl.errors import LaunchError
 
 ALIGNMENT = 16  # bytes; no access is wider
-MOST_KEYS, MOST_OF_A_KEY = 2048, 8
+MOST_KEYS, MOST_LAYOUTS, MOST_LAUNCHES = 2048, 64, 8
 
 
-class BriefKey(NamedTuple):
-    """Some of what decides about a launch, quickly asked; the launch tells itself whether it fits the arrays.
+class Placement(NamedTuple):
+    """How the arrays of a call lie, which of them are the same, and which numbers are 0; and their addresses, below 0
+    of those that are not given."""
 
-    `config` is part of the key by its identity. There is no key for arguments that stand for others from call to call.
-    `epilogue` is the function of a call where it is part of the key, by all that it reads.
-    """
-
-    key: Hashable | None
-    config: object
-    epilogue: object = None
-
-    @property
-    def is_lasting(self) -> bool:
-        """Whether a launch may be remembered by it: not where it depends on what was tuned, or on what a function of
-        the configuration reads that is not in the key."""
-        if self.key is None or self.config == "tune":
-            return False
-        return self.epilogue is not None or getattr(self.config, "epilogue", None) is None
+    layout: Hashable
+    addresses: list[int]
 
 
-class CachedLaunch(Protocol):
-    """A launch that was worked out, of arrays that may lie elsewhere the next time."""
+class QuickLaunch(Protocol):
+    """A launch that was worked out, and tells itself whether other arrays lie as those did."""
 
-    def launch(self, addresses: Any, arrays: Any, numbers: tuple[float, ...]) -> Any:
+    def launch(self, arrays: Any, numbers: tuple[float, ...]) -> Any:
         """Launches with other arrays, and returns the output; None, with nothing done, where they do not fit."""
 
 
+class MovedLaunch(Protocol):
+    """A launch that was worked out, of arrays that lie as those did, elsewhere."""
+
+    def launch(self, addresses: list[int], arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
+        """Launches with arrays at these addresses, and returns the output; None, with nothing done, where they may not
+        be there, or where it is for another stream."""
+
+
+class KnownCall:
+    """What was launched by calls that say the same of arrays of the same shapes: `quick` launches, which are tried
+    first, and launches by how the arrays lie. The newest ones stand before the others."""
+
+    __slots__ = ("by_layout", "quick")
+
+    def __init__(self) -> None:
+        self.quick: tuple[QuickLaunch, ...] = ()
+        self.by_layout: dict[Hashable, tuple[MovedLaunch, ...]] = {}
+
+    @property
+    def count(self) -> int:
+        """How many launches are remembered."""
+        return len(self.quick) + sum(map(len, self.by_layout.values()))
+
+    def launch(self, arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
+        """The output of a launch that is remembered by how the arrays lie; None where there is none that fits."""
+        placement = placement_of(arrays, numbers) if self.by_layout else None
+        if placement is None:
+            return None
+        for launch in self.by_layout.get(placement.layout, ()):
+            out = launch.launch(placement.addresses, arrays, numbers)
+            if out is not None:
+                return out
+        return None
+
+    def keep_quick(self, launch: QuickLaunch) -> None:
+        """Remembers a launch that has just been made."""
+        self.quick = (launch, *self.quick)[:MOST_LAUNCHES]
+
+    def keep(self, layout: Hashable, launch: MovedLaunch) -> None:
+        """Remembers a launch that has just been made of arrays that lie so. Of too many layouts the first is
+        forgotten."""
+        if len(self.by_layout) >= MOST_LAYOUTS and layout not in self.by_layout:
+            del self.by_layout[next(iter(self.by_layout))]
+        self.by_layout[layout] = (launch, *self.by_layout.get(layout, ()))[:MOST_LAUNCHES]
+
+
 class LaunchCache:
-    """Launches by all that decides about them: the kernel, the options, the settings, and how the arrays lie.
+    """Known calls by what they say: the kernel, the options, the settings, and shapes or lengths.
 
     The last ones are remembered, in two generations: where the younger one is full, it becomes the older one, of which
-    is forgotten what has not been used since. A key may have several launches: for other streams, or lists of other
-    sizes.
+    is forgotten what has not been used since.
     """
 
     def __init__(self, most: int = MOST_KEYS) -> None:
         self.most = most  # keys of a generation
-        self._young: dict[Hashable, tuple[CachedLaunch, ...]] = {}
-        self._old: dict[Hashable, tuple[CachedLaunch, ...]] = {}
+        self._young: dict[Hashable, KnownCall] = {}
+        self._old: dict[Hashable, KnownCall] = {}
 
     def __len__(self) -> int:
         """How many launches are remembered."""
-        return sum(map(len, (self._old | self._young).values()))
+        return sum(known.count for known in (self._old | self._young).values())
 
-    def launch(self, key: Hashable, addresses: Any, arrays: Any, numbers: tuple[float, ...]) -> Any:
+    def launch(self, key: Hashable, arrays: Any, numbers: tuple[float, ...]) -> Any:
         """The output of a remembered launch that has now been made with these arrays and numbers; None where there is
         none that fits, or where something is wrong, which the check of the arguments says in the caller's words."""
         try:
-            for launch in self._young.get(key) or self._from_old(key):
-                out = launch.launch(addresses, arrays, numbers)
+            known = self._young.get(key) or self._from_old(key)
+            if known is None:
+                return None
+            for launch in known.quick:
+                out = launch.launch(arrays, numbers)
                 if out is not None:
                     return out
+            return known.launch(arrays, numbers)
         except (LaunchError, TypeError, AttributeError):  # TypeError: also of an option that is not hashable
-            pass
-        return None
+            return None
 
-    def keep(self, key: Hashable, launch: CachedLaunch) -> None:
-        """Remembers a launch that has just been made; not where an option is not hashable."""
+    def known(self, key: Hashable) -> KnownCall:
+        """Where a launch is kept that has just been made; nowhere that is asked for an option that is not hashable."""
         try:
-            launches = self._young.get(key) or self._from_old(key)
+            return self._young.get(key) or self._from_old(key) or self._put(key, KnownCall())
         except TypeError:
-            return
-        self._put(key, (launch, *launches)[:MOST_OF_A_KEY])
+            return KnownCall()
 
     def clear(self) -> None:
         """Forgets all of them: each is worked out anew at its next call."""
         self._young, self._old = {}, {}
 
-    def _from_old(self, key: Hashable) -> tuple[CachedLaunch, ...]:
-        launches = self._old.get(key, ())
-        if launches:
-            self._put(key, launches)
-        return launches
+    def _from_old(self, key: Hashable) -> KnownCall | None:
+        known = self._old.get(key)
+        return known and self._put(key, known)
 
-    def _put(self, key: Hashable, launches: tuple[CachedLaunch, ...]) -> None:
+    def _put(self, key: Hashable, known: KnownCall) -> KnownCall:
         if len(self._young) >= self.most and key not in self._young:
             self._young, self._old = {}, self._young
-        self._young[key] = launches
+        self._young[key] = known
+        return known
 
 
 CALLS = LaunchCache()
 
 
-def brief_key(kernel: object, config: object, options: Hashable, a: Any, b: Any) -> Hashable | None:
-    """The key of a `BriefKey`; None for a and b that are no arrays."""
+def key_of(kernels: object, config: object, options: Hashable, a: Any, b: Any) -> Hashable:
+    """What a call says: `config` and `options` are all that is said beside arrays. A function among these is one of
+    those that stand for all that mean the same. None for a and b that have no shape."""
     try:
-        return kernel, id(config), options, settings.deciding(), a.shape, b.shape
-    except AttributeError:
+        return kernels, config, options, settings.deciding(), a.shape, b.shape
+    except AttributeError:  # lists, arrays by protocol, or what is none
         return None
 
 
-def key_of(kernel: object, options: Hashable, arrays: Sequence[object]) -> tuple[Hashable, list[int]] | None:
-    """All that decides about a launch, with how its arrays lie and which of them are the same; and their addresses,
-    below 0 for those that are not given. None where one is no array of torch or CuPy, or has no memory."""
-    key: list[Hashable] = [kernel, options, settings.deciding()]
+def placement_of(arrays: Sequence[object], numbers: tuple[float, ...] = ()) -> Placement | None:
+    """How arrays lie, and where. None where one is no array of torch or CuPy, or has no memory."""
+    layout: list[Hashable] = [number == 0 for number in numbers]
     addresses: list[int] = []
     kind, library = None, None
     for array in arrays:
         if array is None:
-            key.append(None)
+            layout.append(None)
             addresses.append(~len(addresses))  # no two of them are the same
             continue
         if type(array) is not kind:
@@ -126,16 +160,16 @@ def key_of(kernel: object, options: Hashable, arrays: Sequence[object]) -> tuple
         if library is None:
             return None
         try:
-            layout, address = library.look(array)
+            kind_and_shape, address = library.look(array)
         except RuntimeError:
             return None
-        key += layout, address % ALIGNMENT
+        layout += kind_and_shape, address % ALIGNMENT
         addresses.append(address)
     if len({*addresses}) < len(addresses):
-        key += map(addresses.index, addresses)
-    return tuple(key), addresses
+        layout += map(addresses.index, addresses)
+    return Placement(tuple(layout), addresses)
 
 
 def key_of_lists(kernel: object, options: Hashable, lengths: Sequence[int | None]) -> Hashable:
-    """The same of lists, whose launches tell themselves whether they fit arrays that lie so."""
+    """What a call of lists says, whose launches tell themselves whether they fit."""
     return kernel, options, settings.deciding(), *lengths

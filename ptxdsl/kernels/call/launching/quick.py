@@ -4,7 +4,7 @@ Torch and the driver take most of the microseconds of a call. So the function ha
 from the arrays that it was written for, of which the slower ways then decide. For `gemm(a, b)` with tensors of torch it
 is
 
-    def launch(addresses, arrays, numbers):
+    def launch(arrays, numbers):
         a0, a1, a2, a3 = arrays
         if numbers != known or not alike(a1, a2): return None
         stream = current_stream()
@@ -39,28 +39,25 @@ from ptxdsl.arrays import Library
 from ptxdsl.kernels.call.launching.memory import ALIGNMENT
 from ptxdsl.kernels.call.launching.replay import ArrayLaunch, KernelLaunch
 
-Launch: TypeAlias = Callable[[Any, Any, tuple[float, ...]], Any]
+Launch: TypeAlias = Callable[[Any, tuple[float, ...]], Any]
 
 
 class WrittenLaunch:
-    """A launch as a function, which is written where it is first used: many calls are made once. `config` is there for
-    its identity, which is part of the key of the launch: as long as this lives no other object has it."""
+    """A launch as a function, which is written where it is first used: many calls are made once."""
 
-    __slots__ = ("config", "launch")
+    __slots__ = ("launch",)
     launch: Launch
 
-    def __init__(self, write: Callable[[], Launch], config: object) -> None:
-        self.config = config
-
-        def written_now(addresses: Any, arrays: Any, numbers: tuple[float, ...]) -> Any:
+    def __init__(self, write: Callable[[], Launch]) -> None:
+        def written_now(arrays: Any, numbers: tuple[float, ...]) -> Any:
             self.launch = write()
-            return self.launch(addresses, arrays, numbers)
+            return self.launch(arrays, numbers)
 
         self.launch = written_now
 
 
 def written(
-    call: ArrayLaunch, addresses: Sequence[int], arrays: Sequence[object], library: Library, config: object
+    call: ArrayLaunch, addresses: Sequence[int], arrays: Sequence[object], library: Library
 ) -> WrittenLaunch | None:
     """The function for arrays like these, of which the first is the output, None where the call makes it.
 
@@ -75,7 +72,7 @@ def written(
         return None
     text = _Text(call, addresses, known, len(arrays), library)
     text.same = [f"a{n} is not a{before}" for n, before in repeats.items() if n != before]
-    return WrittenLaunch(partial(_function, text, alike), config)
+    return WrittenLaunch(partial(_function, text, alike))
 
 
 def _function(text: _Text, alike: Callable[..., bool]) -> Launch:
@@ -120,7 +117,7 @@ class _Text:
             *(line for n in range(len(self.call.launches)) for line in self._launched(n)),
             "return a0",
         ]
-        return "\n    ".join(["def launch(addresses, arrays, numbers):", *body])
+        return "\n    ".join(["def launch(arrays, numbers):", *body])
 
     @property
     def _addresses(self) -> str:

@@ -45,23 +45,26 @@ class Choice(NamedTuple):
 
 
 def fused(
-    arrays: tuple[Any, ...], config: object, epilogue: Callable[..., Any] | None, operands: Sequence[object]
-) -> tuple[tuple[Any, ...], Callable[..., Any] | None, Sequence[object]]:
-    """The arrays of a call with those of its epilogue; the epilogue, one for all that mean the same; its operands."""
+    arrays: tuple[Any, ...], config: Any, epilogue: Callable[..., Any] | None, operands: Sequence[object]
+) -> tuple[tuple[Any, ...], Any, Callable[..., Any] | None, Sequence[object]]:
+    """The arrays of a call with those of its epilogue; the configuration without a function; the epilogue, one for all
+    that mean the same; its operands."""
     if operands is not NO_OPERANDS:
         operands = sequence_of(operands)
         arrays += tuple(map(array_of, operands))
     if config is not None or epilogue is not None:
         epilogue = canonical(epilogue_of(config, epilogue), len(operands))
-    return arrays, epilogue, operands
+        config = getattr(config, "without_epilogue", config)
+    return arrays, config, epilogue, operands
 
 
 def settled(config: GemmConfig | None) -> GemmConfig | None:
     """A configuration of a call whose function is known by all that it reads now. Raises LaunchError for what is
     none."""
+    if config is None:
+        return None
     check_is_config(config)
-    epilogue = getattr(config, "epilogue", None)
-    return config if config is None or epilogue is None else specialise(config, epilogue=canonical(epilogue))
+    return config if config.epilogue is None else specialise(config, epilogue=canonical(config.epilogue))
 
 
 def for_batches(config: GemmConfig) -> GemmConfig:

@@ -11,6 +11,7 @@ from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad, wgrad_kernel
+from ptxdsl.kernels.epilogue import relu
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule import IdentityThreadblockSwizzle
@@ -207,6 +208,13 @@ REFUSED = {
         lambda: conv2d_wgrad(zeros(1, 4, 4, 8), zeros(1, 4, 4, 64), (1, 1), config=GemmConfig()),
         'GemmConfig: atom is ""; conv2d_wgrad multiplies by wgmma alone',
         'pass atom="wgmma"',
+    ),
+    "an epilogue": (
+        lambda: conv2d_wgrad(
+            zeros(1, 4, 4, 8), zeros(1, 4, 4, 64), (1, 1), config=GemmConfig((64, 64, 64), atom="wgmma", epilogue=relu)
+        ),
+        "GemmConfig: it has an epilogue; conv2d_wgrad writes the gradient as it is",
+        "leave epilogue out, and apply the function to what is returned",
     ),
     "the size": (lambda: conv2d_dgrad(zeros(1, 4, 4, 16), zeros(16, 1, 1, 8), 4), "size is 4", "it takes (H, W), two ints of 1 or more"),
     "types of filters": (

@@ -56,6 +56,10 @@ class CountsVisitor(DeviceVisitor):
         self.shares = Shares(tile, division.blocks) if division.shares else None
         block = pd.ctaid.x if division.blocks == 1 else pd.ctaid.x // division.blocks
         super().__init__(groups, lambda group: self._tiles(self.size(group)), block, succeeding)
+        self._hold()
+
+    def _hold(self) -> None:
+        """Makes the registers of what is held of groups beside their sizes."""
 
     def size(self, group: Scalar) -> Scalar:
         """Of a group, between 0 and the rows that there are."""
@@ -174,16 +178,7 @@ class OffsetsVisitor(CountsVisitor):
     the largest offset up to its own, and ends there: what one before it has left is all that must be kept.
     """
 
-    def __init__(
-        self,
-        sizes: PointerValue,
-        groups: Scalar,
-        rows: Scalar,
-        tile: tuple[int, Scalar],
-        succeeding: Succeeding | None = None,
-        division: Division = WHOLE,
-    ) -> None:
-        super().__init__(sizes, groups, rows, tile, succeeding, division)
+    def _hold(self) -> None:
         self.first = pd.var(u32, 0)  # row of this lane's group
         self.reached = pd.var(u32, 0)  # the end of all groups up to the window's last
 

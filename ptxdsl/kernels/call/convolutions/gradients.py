@@ -32,9 +32,14 @@ def check_target(name: str, device: int | None) -> None:
 
 
 def check_by_wgmma(name: str, config: GemmConfig | None) -> None:
-    """Raises LaunchError for a configuration of the other path."""
+    """Raises LaunchError for a configuration of the other path, and for one with a function."""
     check_is_config(config)
     if config is not None and config.atom != WGMMA:
         raise LaunchError(
             f'GemmConfig: atom is "{config.atom}"; {name} multiplies by wgmma alone', help='pass atom="wgmma"'
+        )
+    if config is not None and config.epilogue is not None:
+        raise LaunchError(
+            f"GemmConfig: it has an epilogue; {name} writes the gradient as it is",
+            help="leave epilogue out, and apply the function to what is returned",
         )

@@ -221,12 +221,11 @@ def test_a_public_class_name_stands_for_one_thing():
 
 def test_names_say_something():
     """A variable called `place` was an address, a GPU with its stream, a tile and a line."""
-    empty = {"found", "place", "given", "own", "what", "mine"}
-    written = {"kernels/grouped.py": {"place"}}  # a register of a golden text
+    empty = {"found", "place", "given", "made", "own", "what", "mine"}
     named = defaultdict(set)
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text())):
             name = {ast.Name: "id", ast.arg: "arg", ast.Attribute: "attr", ast.FunctionDef: "name"}.get(type(node))
             if name and getattr(node, name).strip("_") in empty:
                 named[path_id(path)].add(getattr(node, name))
-    assert named == written
+    assert not named

@@ -21,7 +21,7 @@ from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.pixels import PixelCopies
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.memory import SharedTiles, begin, tile_ring
+from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import convolution_of_tensors, tensor_conv2d_parameters
@@ -54,7 +54,7 @@ def warpgroup_conv2d_kernel(p: tensor_conv2d_parameters(traits), *, traits: Warp
     ring = tile_ring(traits)
     products = convolution_of_tensors(p, traits)
     scene = Scene(products, p.schedule, traits.sums, memory.staging, ahead=True, exchange=memory.exchange)
-    begin(p.x, p.w, *([p.out] if traits.operands.out_boxes else []))
+    await_prerequisites(p.x, p.w, *([p.out] if traits.operands.out_boxes else []))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
         copy_windows(ring, WindowCopies(traits, memory, p.geometry), traits.schedule.walk(scene))

@@ -16,7 +16,7 @@ from ptxdsl.kernels.call.elsewhere import public_gradient
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, copy_windows
 from ptxdsl.kernels.gemm import HOPPER, compute_tiles
-from ptxdsl.kernels.sm90.memory import SharedTiles, begin, tile_ring
+from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import tensor_wgrad_parameters, wgrad_of_tensors
@@ -33,7 +33,7 @@ def wgrad_kernel(p: tensor_wgrad_parameters(traits), *, traits: WarpgroupTraits 
     ring = tile_ring(traits)
     products = wgrad_of_tensors(p, traits)
     scene = Scene(products, p.schedule, traits.sums, memory.staging, ahead=True, exchange=memory.exchange)
-    begin(p.dy, p.x, *([p.out] if traits.operands.out_boxes else []))
+    await_prerequisites(p.dy, p.x, *([p.out] if traits.operands.out_boxes else []))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
         copy_windows(ring, FilterGradientCopies(traits, memory, p.geometry), traits.schedule.walk(scene))

@@ -24,7 +24,7 @@ from ptxdsl.kernels.sm80.mma import WarpMma
 from ptxdsl.kernels.sm80.ring import CpAsyncRing
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import TensorCopies
-from ptxdsl.kernels.sm90.memory import SharedTiles, begin, tile_ring
+from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of, tensors_of
@@ -98,7 +98,7 @@ def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTrai
     """The same on sm_90a: one thread copies; warpgroups multiply 64 rows of a tile, or a tile in turns, and store."""
     memory, ring, tiling = SharedTiles(traits), tile_ring(traits), traits.tiling
     scene = Scene(tensor_products_of(p, traits), p.schedule, traits.sums, memory.staging, True, memory.exchange)
-    begin(*tensors_of(p, traits))
+    await_prerequisites(*tensors_of(p, traits))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
         copy_tiles(ring, TensorCopies(traits, memory), traits.schedule.walk(scene))

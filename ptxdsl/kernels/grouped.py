@@ -26,7 +26,7 @@ from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import TensorCopies
 from ptxdsl.kernels.sm90.maps import RewrittenMaps
-from ptxdsl.kernels.sm90.memory import SharedTiles, begin
+from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters
 from ptxdsl.kernels.sm90.store import ListStore, warpgroup_store
@@ -90,7 +90,7 @@ def warpgroup_grouped_kernel(p: tensor_grouped_parameters(traits), *, traits: Wa
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
     turns = TileTurns(p.turns, tiling.holders)
     maps = RewrittenMaps(traits, (p.a, p.b), p.maps)
-    begin()
+    await_prerequisites()
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         maps.begin()
@@ -112,8 +112,8 @@ def locator(p: Any, traits: Traits) -> Callable[..., Work]:
         down, across, iterations = (
             ceil_div(size, extent) for size, extent in zip((product.m, product.n, product.k), traits.tile, strict=True)
         )
-        place = tile_of(tile, across, down, STRIP)
-        return Work(product, place, begin, iterations if end is None else end, traits.tile)
+        coordinates = tile_of(tile, across, down, STRIP)
+        return Work(product, coordinates, begin, iterations if end is None else end, traits.tile)
 
     return locate
 

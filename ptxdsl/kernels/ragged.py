@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import sqrt
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import s32, s64, u32
@@ -24,7 +24,7 @@ from ptxdsl.kernels.sm80.copies import Copies, IndexedCopies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import GatheredCopies, GroupRows, PieceCopies, TensorCopies, TensorView
-from ptxdsl.kernels.sm90.memory import SharedTiles, begin, tile_ring
+from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import PingPongWalk, StaggeredWalk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
@@ -32,7 +32,7 @@ from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.sm90.traits import SHARE_ROWS, WarpgroupTraits
 from ptxdsl.kernels.sm90.turns import ClusterTiles, TileTurns, ToldTiles, ToldWalk
-from ptxdsl.kernels.tiles.group_visitors import VISITORS, Division, check_sizes
+from ptxdsl.kernels.tiles.group_visitors import VISITORS, CountsVisitor, Division, check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
 from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
 from ptxdsl.kernels.tiles.visitor import Succeeding
@@ -98,7 +98,7 @@ def warpgroup_ragged_kernel(
     _, blocks = traits.schedule.multicast
     told = p.turns, tiling.multiplying
     turns = ClusterTiles(*told, blocks) if blocks > 1 else ToldTiles(*told)
-    begin(p.a, p.b, *([p.boxes] if traits.operands.out_boxes else []))
+    await_prerequisites(p.a, p.b, *([p.boxes] if traits.operands.out_boxes else []))
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, form)
     matrices = rows_of_groups(p, traits, form, scatters)
@@ -304,41 +304,62 @@ def groups_walk(
     warpgroup: Index | None = None,
     shares: bool = False,
 ) -> VisitorWalk:
-    """The tiles of all groups; `matrices` are A, B and out of a group, given which row of all is its first.
-
-    For a `warpgroup` of two, 0 for the copies of both, what a group has of a tile at its end is halved where that is
-    half of its rows at most: one has them of one column of tiles, the other of the next, as the second half of a tile
-    that begins that many rows before. So all take the same time, and blocks that began together stay together.
-
-    With `shares` a tile is a product of its own, of an even share of the rows of its group.
-    """
+    """The tiles of all groups; `matrices` are A, B and out of a group, given which row of all is its first. They are
+    whole ones, or halves for a `warpgroup` of two, 0 for the copies of both; or `shares`."""
     (tile_m, tile_n, tile_k), (_, blocks) = traits.tile, traits.schedule.multicast
     across, iterations = ceil_div(p.n, tile_n * blocks), ceil_div(p.k, tile_k)
     division = Division(warpgroup is not None, shares, blocks)
     visitor = VISITORS[form](p.sizes, p.groups, p.rows, (tile_m, across), succeeding, division)
 
     def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:
-        count, halved = visitor.size(group) - first, None
-        if warpgroup is None:
-            down = visitor.down(count)
-            coordinates = tile_of_group(traits, tile, down, across)
-            if shares:
-                begin, count = share_of(count, down, coordinates[0])
-                column = coordinates[1] if blocks == 1 else coordinates[1] * blocks + pd.ctaid.x % blocks
-                first, coordinates = first + begin, (pd.cast(0, u32), column)
+        rows = visitor.size(group) - first
+        if warpgroup is not None:
+            part = half_tile(traits, visitor, tile, GroupPart(first, rows), warpgroup)
+        elif shares:
+            part = share_tile(traits, visitor, tile, GroupPart(first, rows))
         else:
-            whole = visitor.whole_tiles(count)
-            halved = tile >= whole * across
-            before = pd.select(halved, pd.cast(warpgroup * (tile_m // 2), u32), 0)
-            count, first = count + before, first - before
-            row, column = tile_of_group(traits, tile, pd.max(whole, 1), across)
-            of_half = (tile - whole * across) * 2 + warpgroup
-            coordinates = pd.select(halved, whole, row), pd.select(halved, of_half, column)
-        a, b, out = matrices(group, first)
-        product = Product(count, p.n, p.k, a, b, out, out, alpha, 0, beside_group(p, traits, group, first))
-        return Work(product, coordinates, 0, iterations, traits.tile, halved=halved)
+            part = GroupPart(first, rows, tile_of_group(traits, tile, visitor.down(rows), across))
+        a, b, out = matrices(group, part.first)
+        beside = beside_group(p, traits, group, part.first)
+        product = Product(part.rows, p.n, p.k, a, b, out, out, alpha, 0, beside)
+        return Work(product, part.coordinates, 0, iterations, traits.tile, halved=part.halved)
 
     return VisitorWalk(visitor, locate, traits.is_ahead)
+
+
+class GroupPart(NamedTuple):
+    """Rows of a group that a tile lies in as in a product of its own: the first one's number among all, how many there
+    are, the (row, column) of the tile, and whether it is halved."""
+
+    first: Scalar
+    rows: Scalar
+    coordinates: Tile = (0, 0)
+    halved: Scalar | None = None
+
+
+def half_tile(traits: Traits, visitor: CountsVisitor, number: Scalar, group: GroupPart, warpgroup: Index) -> GroupPart:
+    """Where a tile is of a group whose rows at the end are halved, if they are half of a tile at most: one warpgroup
+    has them of one column of tiles, the other of the next, as the second half of a tile that begins that many rows
+    before. So all take the same time, and blocks that began together stay together."""
+    tile_m, across = visitor.tile
+    whole = visitor.whole_tiles(group.rows)
+    halved = number >= whole * across
+    before = pd.select(halved, pd.cast(warpgroup * (tile_m // 2), u32), 0)
+    rows, first = group.rows + before, group.first - before
+    row, column = tile_of_group(traits, number, pd.max(whole, 1), across)
+    of_half = (number - whole * across) * 2 + warpgroup
+    return GroupPart(first, rows, (pd.select(halved, whole, row), pd.select(halved, of_half, column)), halved)
+
+
+def share_tile(traits: Traits, visitor: CountsVisitor, number: Scalar, group: GroupPart) -> GroupPart:
+    """Where a tile is that has an even share of the rows of its group: it is a product of its own. Blocks of a cluster
+    take neighbouring columns."""
+    (_, across), (_, blocks), down = visitor.tile, traits.schedule.multicast, visitor.down(group.rows)
+    row, column = tile_of_group(traits, number, down, across)
+    begin, rows = share_of(group.rows, down, row)
+    if blocks > 1:
+        column = column * blocks + pd.ctaid.x % blocks
+    return GroupPart(group.first + begin, rows, (pd.cast(0, u32), column))
 
 
 def told_walk(

@@ -23,7 +23,7 @@ from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
 from ptxdsl.kernels.sm90.maps import RewrittenMaps
-from ptxdsl.kernels.sm90.memory import SharedTiles, begin
+from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.store import warpgroup_store
@@ -60,7 +60,7 @@ def warpgroup_ragged_k_kernel(
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
     turns = TileTurns(p.turns, tiling.holders)
     maps = RewrittenMaps(traits, (p.a_map, p.b_map), p.maps)
-    begin(*([p.boxes] if traits.operands.out_boxes else []))
+    await_prerequisites(*([p.boxes] if traits.operands.out_boxes else []))
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, "ragged")
     copying, multiplying = tiling.role_registers

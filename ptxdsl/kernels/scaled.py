@@ -16,7 +16,7 @@ from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product
 from ptxdsl.kernels.ragged import Multiply, compute_rows, copy_in_turn, groups_walk, rows_of_groups, told_walk
 from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
-from ptxdsl.kernels.sm90.memory import SharedTiles, begin
+from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.parameters import TensorProducts, scaled_parameters, scaled_ragged_parameters, tensors_of
 from ptxdsl.kernels.sm90.scales import BlockScales, RowScales, Scales
@@ -40,7 +40,7 @@ def scaled_kernel(p: scaled_parameters(traits), *, traits: WarpgroupTraits = HOP
     """`scaling` is "tensors", "rows" or "blocks"; else as `warpgroup_gemm_kernel`."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
-    begin(*tensors_of(p, traits))
+    await_prerequisites(*tensors_of(p, traits))
     out: Any = TensorView(p.out) if traits.operands.out_boxes else p.out
     product = Product(p.m, p.n, p.k, TensorView(p.a), TensorView(p.b), out, out, _alpha(p, scaling), 0)
     scene = Scene(TensorProducts(product, traits.tile), p.schedule, traits.sums, memory.staging, ahead=True)
@@ -66,7 +66,7 @@ def scaled_ragged_kernel(
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
     turns = ToldTiles(p.turns, tiling.holders)
-    begin(p.a, p.b, *([p.boxes] if traits.operands.out_boxes else []))
+    await_prerequisites(p.a, p.b, *([p.boxes] if traits.operands.out_boxes else []))
     matrices, alpha = rows_of_groups(p, traits, form), _alpha(p, scaling)
     copying, multiplying = ROLE_REGISTERS
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):

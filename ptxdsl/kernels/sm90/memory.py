@@ -37,8 +37,8 @@ def tile_ring(traits: WarpgroupTraits) -> pd.Ring:
     return ring  # by this name its registers are known
 
 
-def begin(*maps: Any) -> None:
-    """What a block does before its roles: it asks for the tensor maps, and waits until the kernels before this one have
+def await_prerequisites(*maps: Any) -> None:
+    """What a block does before its roles: it prefetches tensor maps, and waits until the kernels before this one have
     ended, where it was launched as their dependent: blocks begin while the last ones of the kernel before still run.
     The same then holds for the kernel after it."""
     with pd.if_(pd.tid.x == 0):

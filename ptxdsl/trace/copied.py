@@ -57,8 +57,8 @@ def _calls_copier(before: Sequence[dis.Instruction]) -> bool:
 
 def _comprehends(before: Sequence[dis.Instruction]) -> bool:
     """Whether a comprehension that is a function of its own takes each element."""
-    made = next((n for n in reversed(range(len(before))) if before[n].opname == "MAKE_FUNCTION"), 0)
-    code = before[made - 1].argval if made else None
+    position = next((n for n in reversed(range(len(before))) if before[n].opname == "MAKE_FUNCTION"), 0)
+    code = before[position - 1].argval if position else None
     listing = bytecode(code) if isinstance(code, CodeType) else []
     return any(i.opname == "LIST_APPEND" and _takes_each(listing, n - 1) for n, i in enumerate(listing))
 

@@ -111,6 +111,27 @@ def test_a_choice_that_equals_another_is_refused_after_it():
         assert refused.value.message == f"GemmConfig: split_k is {equal!r}; it takes an int"
 
 
+LONG = GemmConfig(tile=(16, 64, 256), warp=(16, 64, 64), stages=2)
+
+
+@pytest.mark.parametrize("k, copies", [(301, 256), (302, None), (300, None)])
+def test_a_line_of_a_tile_is_copied_by_a_thread_for_each_part(k, copies):
+    """Of elements that are copied one by one; of pairs, 128 threads copy lines of 256."""
+    a, b = np.ones((20, k), np.float16), np.ones((k, 40), np.float16)
+    if copies is None:
+        assert (gemm(a, b, config=LONG) == k).all()
+        return
+    with pytest.raises(pd.LaunchError) as refused:
+        gemm(a, b, config=LONG)
+    assert refused.value.message == (
+        f"GemmConfig: tile is (16, 64, 256), and `a` is copied by 2 bytes: a line of it takes {copies} copies, of a "
+        "thread each, and a block has 128 threads"
+    )
+    assert refused.value.help == (
+        "take a smaller tile, or pass arrays whose lines begin and end at multiples of 16 bytes"
+    )
+
+
 @pytest.mark.parametrize("layout", ["tn", "nt"])
 @pytest.mark.parametrize(
     "tile, warp, stages",

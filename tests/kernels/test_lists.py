@@ -12,6 +12,7 @@ from ptxdsl.kernels.call.groups import grouped
 from ptxdsl.kernels.call.groups.lists import CallLists, ListLaunch
 from ptxdsl.kernels.call.launching.memory import CALLS
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.grouped import grouped_gemm
 
 LIBRARY = SimpleNamespace(address=lambda array: array)
@@ -130,6 +131,37 @@ def test_a_planned_launch_computes_what_the_first_one_does(options, beta, order,
 
     kept = [run(careful=True)]
     kept += [run(careful=False) for _ in range(3)]  # at other addresses
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("options", [{}, {"sort": True}, {"schedule": "host", "sort": True}])
+def test_the_same_arrays_are_computed_again(options):
+    """Of int8 matrices that lie so, on the path whose blocks count themselves."""
+    torch = importlib.import_module("torch")
+    CALLS.clear()
+    sizes = [(392, 2, 191), (63, 248, 96), (584, 672, 480)]
+    a, b = ([torch.randint(-2, 3, shape, device="cuda", dtype=torch.int8) for shape in shapes] for shapes in (
+        [(m, k) for m, _, k in sizes], [(k, n) for _, n, k in sizes]
+    ))  # fmt: skip
+    out = [torch.empty(m, n, device="cuda", dtype=torch.int32) for m, n, _ in sizes]
+    for _ in range(4):
+        for each in out:
+            each.fill_(12345)
+        grouped_gemm(a, b, out=out, **options)
+        assert all((z.double() == x.double() @ y.double()).all() for x, y, z in zip(a, b, out, strict=True))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["row", "column"])
+def test_lists_of_one_size_are_computed_again_at_other_addresses(order):
+    torch = importlib.import_module("torch")
+    CALLS.clear()
+    for _ in range(3):
+        a, b = ([torch.randn(*shape, device="cuda").half() for _ in range(3)] for shape in ((40, 72), (72, 88)))
+        out = [torch.zeros(40, 88, device="cuda").half() for _ in range(3)]
+        out = out if order == "row" else [each.T.contiguous().T for each in out]
+        gemm(a, b, out=out)
+        assert all(torch.allclose(z, x @ y, atol=0.1, rtol=1e-2) for x, y, z in zip(a, b, out, strict=True))
 
 
 @pytest.mark.gpu

@@ -268,6 +268,24 @@ def test_one_matrix_for_all_is_remembered_in_lists(gpu, monkeypatch):
     assert len(gpu.launches) == 2
 
 
+@pytest.mark.parametrize("strides", [(96, 1), (1, 64)], ids=["row", "column"])
+def test_other_lists_take_the_places_of_those_before(gpu, monkeypatch, strides):
+    """Of column-major outputs the kernel computes the transposes, from B and A."""
+    tables = []
+
+    def uploaded(device, stream, table):
+        tables.append(table.content.view(np.int64).reshape(4, -1).tolist())
+        return upload.upload(device, stream, table)
+
+    monkeypatch.setattr("ptxdsl.kernels.call.groups.lists.upload", uploaded)
+    for _ in range(3):
+        (a, b), out = lists(), [Tensor(64, 96, strides=strides) for _ in range(3)]
+        gemm(a, b, out=out)
+        left, right, written = ([each.address for each in arrays] for arrays in (a, b, out))
+        assert tables.pop() == [*([left, right] if strides[1] == 1 else [right, left]), written, written]
+        made_careful(monkeypatch)
+
+
 def test_a_table_that_a_graph_reads_is_its_own_and_freed_with_it(gpu):
     gpu.graph = []
     table = np.arange(1000, dtype=np.int64)
@@ -306,6 +324,18 @@ def test_a_table_that_is_on_the_gpu_is_not_copied_again_unless_a_graph_may_have_
     assert [copied(one, 8) for _ in range(2)] == [1, 1]
     gpu.graph = None
     assert [copied(table, 8) for table in (one, one, other, other)] == [1] * 4
+
+
+def test_a_table_in_which_blocks_are_counted_is_copied_for_each_launch(gpu, monkeypatch):
+    copies, copy = [], gpu.cuMemcpyHtoDAsync
+    monkeypatch.setattr(gpu, "cuMemcpyHtoDAsync", lambda *arguments: (copies.append(arguments[0]), copy(*arguments))[1])
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_80")
+    (a, b), out = lists(), [Tensor(64, 96) for _ in range(3)]
+    for sort, count in ((True, 3), (False, 1)):
+        copies.clear()
+        for _ in range(3):
+            grouped_gemm(a, b, out=out, sort=sort)
+        assert len(copies) == count
 
 
 def test_of_many_streams_the_first_ones_keep_their_workspaces_and_the_others_the_last_ones(gpu, monkeypatch):

@@ -143,6 +143,18 @@ class WarpTiling:
             whole = f"{self.threads} threads in warps of {self.warp}"
             message = f"{whole} hold {registers} registers each or more; a block has {REGISTERS_OF_BLOCK}"
             yield message, "take a smaller tile, or a larger warp, and so fewer warps for the same tile"
+        yield from self._long_lines(operands)
+
+    def _long_lines(self, operands: Operands) -> Iterator[tuple[str, str]]:
+        """Lines of tiles that take more copies than there are threads, each of which copies of some lines one part."""
+        for name, tile in (("a", self.a(operands)), ("b", self.b(operands))):
+            copies = tile.row // tile.chunk
+            if copies > self.threads:
+                yield (
+                    f"tile is {self.tile}, and `{name}` is copied by {tile.copy_bytes} bytes: a line of it takes "
+                    f"{copies} copies, of a thread each, and a block has {self.threads} threads",
+                    "take a smaller tile, or pass arrays whose lines begin and end at multiples of 16 bytes",
+                )
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,14 @@ def is_list(operand: Any) -> bool:
 
 @dataclass(frozen=True)
 class ListedBatch:
-    """Products of one size whose matrices lie alike, each somewhere; `group` is row-major."""
+    """Products of one size whose matrices lie alike, each somewhere: as they are `listed`, and as a `group` that is
+    row-major."""
 
-    group: ProblemGroup
+    listed: ProblemGroup
+
+    @cached_property
+    def group(self) -> ProblemGroup:
+        return self.listed.row_major
 
     @property
     def count(self) -> int:
@@ -134,7 +140,7 @@ def batch_of(lists: Mapping[str, Sequence[object]], beta: float) -> ListedBatch 
             "lists of numpy arrays run on the emulator, and PTXDSL_DEVICE asks for a GPU",
             help="stack them: arrays of three dimensions are copied to the GPU and back",
         )
-    return ListedBatch(group.row_major)
+    return ListedBatch(group)
 
 
 def _check_alike(operand: Matrices) -> None:
@@ -184,7 +190,7 @@ def run_lists(
     if problem.m and problem.n:
         planned = scheduled.schedule(problem, traits, kernel)
         sent = batch.launch(kernel, planned, *factors)
-        launch = sent and list_launch(batch.group, listed, *sent, planned.stream)
+        launch = sent and list_launch(batch.listed, listed, *sent, planned.stream)
         if launch and is_kept(device, planned.stream):
             CALLS.known(key).keep_quick(launch)
     return lists.get("out", batch.group.out.owners)

@@ -291,7 +291,8 @@ def _sender(launch: ListKernel, device: int, rows: np.ndarray) -> Send:
         values = launch.values(address, address + rows.nbytes, factors, device, stream)
         return [address_of(v) if isinstance(v, ArrayArgument) else v for v in values.flat]
 
-    return TableSender(handle, device, lambda rows: (rows, deal.table), arguments)
+    counts_blocks = launch.constants.get("sort", False)  # by counters in the table, which begin at 0
+    return TableSender(handle, device, lambda rows: (rows, deal.table), arguments, counts_blocks)
 
 
 def _values(

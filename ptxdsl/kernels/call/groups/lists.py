@@ -110,9 +110,9 @@ class ListLaunch:
 class TableSender:
     """Launches a kernel with a table that is uploaded before, as a `Send`.
 
-    `parts` are what is uploaded, one behind the other, for the rows of a table; `arguments` those of the kernel, given
-    the address of that, the factors and the stream. Arguments are kept, and checked when they are new: they change with
-    the factors, and where the memory of a stream moves.
+    `parts` are what is uploaded, one behind the other, for the rows of a table, and `is_changed` says that the kernel
+    writes to it; `arguments` are those of the kernel, given the address of that, the factors and the stream. They are
+    kept, and checked when they are new: they change with the factors, and where the memory of a stream moves.
     """
 
     def __init__(
@@ -121,8 +121,10 @@ class TableSender:
         device: int,
         parts: Callable[[np.ndarray], Sequence[np.ndarray]],
         arguments: Callable[[int, tuple[float, ...], int], Sequence[Any]],
+        is_changed: bool = False,
     ) -> None:
         self._handle, self._device, self._parts, self._arguments = handle, device, parts, arguments
+        self._is_changed = is_changed
         self._unchecked = cast(Compiled, handle.func).unchecked(*handle.args, **handle.keywords)
         self._checked: dict[tuple[Any, ...], Sequence[Any]] = {}
         self._last: tuple[np.ndarray | None, HostTable | None] = None, None
@@ -130,7 +132,7 @@ class TableSender:
     def __call__(self, rows: np.ndarray, factors: tuple[float, ...], stream: int) -> None:
         last, table = self._last
         if rows is not last or table is None:
-            table = HostTable.of(*self._parts(rows))
+            table = HostTable.of(*self._parts(rows), is_changed=self._is_changed)
             self._last = rows, table
         address = upload(self._device, stream, table)
         key = address, stream, factors, *map(type, factors)  # a factor of -0.0 is equal to the int 0

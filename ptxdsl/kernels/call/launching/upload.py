@@ -25,17 +25,19 @@ _FREE = ctypes.cast(ctypes.pythonapi.PyMem_RawFree, ctypes.c_void_p).value
 
 
 class HostTable(NamedTuple):
-    """Bytes on the host, which nobody changes, and where they are."""
+    """Bytes on the host, which nobody changes, and where they are. Of those that a kernel changes each launch takes a
+    copy."""
 
     content: np.ndarray
     address: int
     bytes: int
+    is_changed: bool = False
 
     @staticmethod
-    def of(*parts: np.ndarray) -> HostTable:
+    def of(*parts: np.ndarray, is_changed: bool = False) -> HostTable:
         """A copy of arrays, one behind the other."""
         content = np.concatenate([part.reshape(-1).view(np.uint8) for part in parts])
-        return HostTable(content, content.ctypes.data, content.nbytes)
+        return HostTable(content, content.ctypes.data, content.nbytes, is_changed)
 
 
 class UploadedTable(NamedTuple):
@@ -47,7 +49,7 @@ class UploadedTable(NamedTuple):
 
 def upload(device: int, stream: int, table: HostTable) -> int:
     """The address of a copy of a table on a GPU, for the next launch on `stream`."""
-    _, source, size = table
+    source, size = table.address, table.bytes
     address, blocks = memory(device, stream, "tables", size, LEAST_BYTES), blocks_of(device, stream)
     last = blocks.table
     if last is not None and last.table is table and last.address == address and _is_plain(stream):
@@ -59,7 +61,7 @@ def upload(device: int, stream: int, table: HostTable) -> int:
         source = _owned_by_graph(table.content, stream) if captured else source
         call("copying a table", driver.cuda.cuMemcpyHtoDAsync, address, source, size, stream)
     if not of_graphs:
-        blocks.table = UploadedTable(table, address)
+        blocks.table = None if table.is_changed else UploadedTable(table, address)
     return address
 
 

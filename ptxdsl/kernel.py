@@ -367,7 +367,8 @@ def kernel(
 
     def make(function: Callable[..., Any]) -> Kernel:
         if not hasattr(function, "__code__"):
-            raise TraceError(f"pd.kernel decorates a function; found {function!r}", at=here().location)
+            message = f"pd.kernel decorates a function; found {function!r}"
+            raise TraceError(message, at=here().location, help="put it above a `def`")
         if not is_name(function.__name__):
             raise TraceError(
                 f"PTX cannot call a kernel `{function.__name__}`",

@@ -256,6 +256,16 @@ def dynamic(a: u32) -> u32:
 def two(a: u32) -> tuple[u32, u32]:
     return a
 
+@pd.function()
+def nothing():
+    pass
+
+@pd.function
+def lacking(a: u32, *, times: int) -> u32:
+    return a * times
+
+outside = pd.extern("outside", (u32, ptr[u32]))
+
 def capturing(x):
     @pd.function
     def inner(a: u32) -> u32:
@@ -270,12 +280,34 @@ def using(tile):
 """
 REFUSED = {
     "gcd(n.to(s32), 1)": "`gcd` takes u32 as `a`; found `n.to(s32)`, an s32\n  help: convert it: `n.to(s32).to(u32)`",
-    "gcd(1)": "`gcd` takes a: u32, b: u32; 1 argument given",
-    "gcd(-1, n)": "`gcd` takes u32 as `a`; -1 does not fit u32",
-    "gcd(x, n)": "`gcd` takes u32 as `a`; found `x`, a ptr[u32]",
+    "gcd(1)": "`gcd` lacks `b`; it takes a: u32 and b: u32\n  help: call it as `gcd(a, b)`",
+    "gcd()": "`gcd` lacks `a` and `b`; it takes a: u32 and b: u32\n  help: call it as `gcd(a, b)`",
+    "gcd(1, n, 3)": "`gcd` takes a: u32 and b: u32; 3 arguments given\n  help: call it as `gcd(a, b)`",
+    "nothing(n)": "`nothing` takes nothing; 1 argument given\n  help: call it as `nothing()`",
+    "gcd(1, b=n)": "`gcd` takes `b` by its place, not by its name\n  help: call it as `gcd(a, b)`",
+    "gcd(1, n, zzz=3)": "`gcd` takes no `zzz`; it takes a and b\n  help: call it as `gcd(a, b)`",
+    "scaled(1, bye=3.0)": "`scaled` takes no `bye`; it takes x and by\n  help: did you mean `by`?",
+    "scaled(1, 3.0)": "`scaled` takes x: f32; 2 arguments given\n"
+    "  help: constants are passed by name: call it as `scaled(x, by=…)`",
+    "scaled(1, by=n)": "`by` is a constant of `scaled`; `n`, a u32, has no value while tracing\n"
+    "  help: make it a parameter: `by: u32`, before the `*`",
+    "lacking(n)": "`lacking` lacks its constant `times`\n  help: call it as `lacking(a, times=…)`",
+    "outside(n, b=3)": "`outside` takes no `b`; it takes p0 and p1\n  help: call it as `outside(p0, p1)`",
+    "outside(n)": "`outside` lacks `p1`; it takes p0: u32 and p1: ptr[u32]\n  help: call it as `outside(p0, p1)`",
+    "gcd[1, 32](n)": "`gcd` is a device function, and is not launched\n  help: launch a kernel that calls it",
+    "gcd.ptx()": "`gcd` is a device function, which has no `ptx`\n"
+    "  help: ask a kernel that calls it, whose text it is in",
+    "gcd(-1, n)": "`gcd` takes u32 as `a`; -1 does not fit u32\n  help: u32 holds integers from 0 to 4294967295",
+    "gcd(1.5, n)": "`gcd` takes u32 as `a`; 1.5 is a float, and u32 is not\n"
+    "  help: u32 holds integers from 0 to 4294967295",
+    "gcd('1', n)": "`gcd` takes u32 as `a`; found '1'\n  help: take a value of type u32, or a number",
+    "gcd(n > 1, n)": "`gcd` takes u32 as `a`; found `n > 1`, a predicate\n  help: convert it: `(n > 1).to(u32)`",
+    "gcd(x, n)": "`gcd` takes u32 as `a`; found `x`, a ptr[u32]\n  help: pass an element: `x[0]`",
+    "mixed(1, 1, n > 1, n, x)": "`mixed` takes ptr[f32] as `q`; found `n`, a u32\n"
+    "  help: pass an address, such as that in a parameter `p: ptr[f32]` of the kernel",
+    "swapped(n)": "`swapped` takes a group Pair as `pair`; found `n`, a u32\n  help: make one: `Pair(low=…, high=…)`",
     "mixed(1, 1, n > 1, x, x)": "`mixed` takes ptr[f32] as `q`; found `x`, a ptr[u32]\n"
     "  help: bitcast() changes the element type; an address stays in its state space",
-    "gcd(1, 2, by=3)": "the function `gcd` has no constant `by`\n  help: its parameters are given in their order",
     "push(n)": "the function `push` changes `PUSHED` of Python: it is traced once, however often it is called\n  help: let it "
     "give what it computes as its result; a helper without @pd.function is traced at each call",
     "rolling(n)": "`held[0]` is another in the next round of the `for` over pd.range (functions.py:10): Python runs that "
@@ -319,11 +351,31 @@ def functions():
 @pytest.mark.parametrize("call", REFUSED)
 def test_what_no_function_can_do_is_refused_in_words(functions, call):
     kernel = source_kernel(f"y = {call}", head="x: ptr[u32], n: u32", options="(reqntid=128)",
-                           **functions, gcd=gcd, mixed=mixed)  # fmt: skip
+                           **functions, gcd=gcd, mixed=mixed, scaled=scaled, swapped=swapped)  # fmt: skip
     with pytest.raises(pd.Error) as refused:
         kernel.ptx()
     assert sentences(refused.value) == REFUSED[call]
     assert "PUSHED" not in call and PUSHED == []
+
+
+@pytest.mark.parametrize(
+    "call, error", [("gcd(1)", "CallError"), ("gcd(1, c=n)", "CallError"), ("gcd(x, n)", "TraceError")]
+)
+def test_a_call_that_does_not_fit_is_shown_where_it_stands(call, error):
+    kernel = source_kernel(f"y = {call}", head="x: ptr[u32], n: u32", gcd=gcd)
+    with pytest.raises(getattr(pd, error)) as refused:
+        kernel.ptx()
+    at = refused.value.at
+    assert at.file == FILE
+    assert linecache.getline(at.file, at.line)[slice(*at.columns)] == call
+
+
+def test_a_decorator_that_says_more_is_refused_in_words():
+    with pytest.raises(pd.CallError) as refused:
+        pd.function(arch="sm_90a")
+    assert refused.value.message == "pd.function takes no `arch`; it takes function"
+    assert refused.value.help == "a function is of the target of the kernel that calls it"
+    assert not hasattr(gcd, "nothing") and not hasattr(gcd, "ptx")
 
 
 DEFINITIONS = {

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import GenericAlias
-from typing import Any, NoReturn
+from typing import Any, NoReturn, overload
 
 from ptxdsl import ir
-from ptxdsl.errors import Location, Names, Site, TraceError, here, names_here
+from ptxdsl.errors import (
+    CallError,
+    Error,
+    Location,
+    Names,
+    Site,
+    TraceError,
+    UnknownAttribute,
+    called_elsewhere,
+    here,
+    listed,
+    meant,
+    names_here,
+    public,
+)
 from ptxdsl.trace import calls, literal
 from ptxdsl.trace.builder import Builder, ModuleScope, building, current, is_name
 from ptxdsl.trace.captured import Traceable, constant_key
-from ptxdsl.trace.instruction import Scalar, emit, shown
+from ptxdsl.trace.instruction import Scalar, Source, emit, shown
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.trace.operators import constant, conversion, refuse
@@ -28,6 +42,7 @@ from ptxdsl.trace.value import make_value
 from ptxdsl.types import Pointer, Type
 
 Results = tuple[FieldType, ...]
+_OF_KERNELS = frozenset(("ptx", "ir", "cubin", "sass", "resources", "compiled"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +53,7 @@ class Interface:
     parameters: tuple[Parameter, ...]
     results: Results
     is_tuple: bool
+    constants: tuple[str, ...] = ()
 
     @property
     def passed(self) -> list[Leaf]:
@@ -52,10 +68,20 @@ class Interface:
     def flat(self, arguments: Sequence[object]) -> list[Any]:
         """The values of a call's arguments. Raises TraceError for those that do not fit their parameters."""
         if len(arguments) != len(self.parameters):
-            names = ", ".join(f"{p.name}: {p.type}" for p in self.parameters) or "nothing"
-            refuse(f"`{self.name}` takes {names}; {_counted(len(arguments))} given")
+            self._refuse_count(len(arguments))
         pairs = zip(self.parameters, arguments, strict=True)
         return [value for p, argument in pairs for value in _flat(f"`{self.name}` takes", p.name, p.type, argument)]
+
+    def _refuse_count(self, count: int) -> NoReturn:
+        names = [parameter.name for parameter in self.parameters]
+        takes = listed([f"{parameter.name}: {parameter.type}" for parameter in self.parameters] or ["nothing"])
+        help = _as_called(self.name, names, self.constants)
+        if count < len(names):
+            lacking = listed(f"`{name}`" for name in names[count:])
+            refuse(f"`{self.name}` lacks {lacking}; it takes {takes}", help, CallError)
+        if self.constants:
+            help = f"constants are passed by name: {help}"
+        refuse(f"`{self.name}` takes {takes}; {_counted(count)} given", help, CallError)
 
     def returned_values(self, result: object) -> list[Any]:
         """The values of what a Python function returns."""
@@ -66,8 +92,8 @@ class Interface:
         return [value for type, each in pairs for value in _flat(f"`{self.name}` gives", "its result", type, each)]
 
     def _listed(self) -> str:
-        listed = ", ".join(map(str, self.results))
-        return f"({listed})" if self.is_tuple else listed or "nothing"
+        results = ", ".join(map(str, self.results))
+        return f"({results})" if self.is_tuple else results or "nothing"
 
     def from_call(self, variables: Sequence[ir.Variable]) -> Any:
         """What Python gets of a call whose results lie in these variables."""
@@ -76,6 +102,19 @@ class Interface:
         values = iter([calls.load(member) for member in calls.members(variables, self.returned)])
         gathered = tuple([assembled(type, values) for type in self.results])
         return gathered if self.is_tuple else gathered[0]
+
+
+def _as_called(name: str, parameters: Iterable[str], constants: Iterable[str]) -> str:
+    return f"call it as `{name}({', '.join([*parameters, *(f'{each}=…' for each in constants)])})`"
+
+
+def _refuse_name(called: str, name: str, parameters: Sequence[str], constants: Iterable[str]) -> NoReturn:
+    """Refuses an argument that has a name, and is no constant."""
+    help = _as_called(called, parameters, constants)
+    if name in parameters:
+        _refuse(f"`{called}` takes `{name}` by its place, not by its name", help, CallError)
+    takes = listed([*parameters, *constants] or ["nothing"])
+    _refuse(f"`{called}` takes no `{name}`; it takes {takes}", meant(name, constants) or help, CallError)
 
 
 def _counted(count: int) -> str:
@@ -90,7 +129,8 @@ def _flat(takes: str, name: str, type: FieldType, value: object) -> Iterator[Any
     """The values that an argument or result stands for. `takes` begins the message for what does not fit."""
     if isinstance(type, Definition):
         if not isinstance(value, Parameters) or not is_alike(value, type):
-            refuse(f"{takes} a group {type} as {_called(name)}; found {_shown(value)}")
+            fields = ", ".join(f"{field.name}=…" for field in type.fields_)
+            refuse(f"{takes} a group {type} as {_called(name)}; found {_shown(value)}", f"make one: `{type}({fields})`")
         for leaf, part in zip(type.leaves_, value.flat, strict=True):
             yield _fitting(takes, f"{name}.{leaf.path}", leaf.type, part)
     else:
@@ -107,18 +147,34 @@ def _fitting(takes: str, name: str, type: Any, value: object) -> Any:
         try:
             literal.encode(number, type)
         except ValueError as why:
-            refuse(f"{takes} {type} as {_called(name)}; {why}")
+            refuse(f"{takes} {type} as {_called(name)}; {why}", _range_of(type))
         return constant(number, type)
     if isinstance(value, Scalar | PointerValue | MappedTensor) and value.type == type:
         return value
-    help = None
-    if isinstance(value, Scalar) and isinstance(type, Type):
-        help = conversion(value, type)
-    elif isinstance(value, ArrayView):
-        help = f"pass the address of its first element: `{value.name}.address(0)`"
-    elif isinstance(value, PointerValue) and isinstance(type, Pointer):
-        help = "bitcast() changes the element type; an address stays in its state space"
-    refuse(f"{takes} {type} as {_called(name)}; found {_shown(value)}", help)
+    refuse(f"{takes} {type} as {_called(name)}; found {_shown(value)}", _mend(type, value))
+
+
+def _range_of(type: Type) -> str | None:
+    """Which numbers a type of integers holds."""
+    low, high = literal.limits(type)
+    return None if type.is_float or type.bits > 64 else f"{type} holds integers from {low} to {high}"
+
+
+def _mend(type: object, value: object) -> str | None:
+    """What to pass where a value of this type is taken."""
+    if isinstance(value, ArrayView):
+        return f"pass the address of its first element: `{value.name}.address(0)`"
+    if isinstance(type, Pointer):
+        if isinstance(value, PointerValue):
+            return "bitcast() changes the element type; an address stays in its state space"
+        return f"pass an address, such as that in a parameter `p: {type}` of the kernel"
+    if not isinstance(type, Type):
+        return None
+    if isinstance(value, Scalar):
+        return conversion(value, type)
+    if isinstance(value, PointerValue):
+        return f"pass an element: `{value.name}[0]`"
+    return f"take a value of type {type}, or a number"
 
 
 class DeviceFunction(Traceable):
@@ -135,6 +191,17 @@ class DeviceFunction(Traceable):
     def traced(self) -> tuple[object, ...]:
         return self.signature.function, *self.signature.captured
 
+    def __getitem__(self, launch: object) -> NoReturn:
+        _refuse(f"`{self.name}` is a device function, and is not launched", "launch a kernel that calls it")
+
+    __iter__ = None  # Python would ask for elements
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in _OF_KERNELS:
+            message = f"`{self.name}` is a device function, which has no `{name}`"
+            raise UnknownAttribute(message, at=here().location, help="ask a kernel that calls it, whose text it is in")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __call__(self, *arguments: object, **constants: object) -> Any:
         """Calls it, in a kernel or in another device function."""
         builder = current(f"{self.name}(…)")
@@ -147,17 +214,22 @@ class DeviceFunction(Traceable):
 
     def interface(self, constants: Mapping[str, object]) -> tuple[Interface, dict[str, object]]:
         """What it takes and gives with these constants, and all of its constants."""
-        known = self.signature.constants
-        for name in constants:
-            if name not in known:
-                listed = f"it takes {', '.join(known)}" if known else "its parameters are given in their order"
-                _refuse(f"the function `{self.name}` has no constant `{name}`", listed)
-        values = {name: constants.get(name, default) for name, default in known.items()}
-        for name, value in values.items():
+        known, name = self.signature.constants, self.name
+        for each in constants:
+            if each not in known:
+                _refuse_name(name, each, self.signature.names, known)
+        values = {each: constants.get(each, default) for each, default in known.items()}
+        for each, value in values.items():
             if value is REQUIRED:
-                _refuse(f"the function `{self.name}` needs its constant `{name}`", f"pass it by name: `{name}=…`")
+                help = _as_called(name, self.signature.names, known)
+                _refuse(f"`{name}` lacks its constant `{each}`", help, CallError)
+            if isinstance(value, Source):
+                _refuse(
+                    f"`{each}` is a constant of `{name}`; {shown(value)}, has no value while tracing",
+                    f"make it a parameter: `{each}: {value.type}`, before the `*`",
+                )
         results, is_tuple = self._results(values)
-        return Interface(self.name, self.signature.parameters(values), results, is_tuple), values
+        return Interface(name, self.signature.parameters(values), results, is_tuple, tuple(known)), values
 
     def check_results(self) -> None:
         """Raises TraceError, at the definition, for results that no function can give."""
@@ -166,15 +238,15 @@ class DeviceFunction(Traceable):
     def _results(self, constants: Mapping[str, object]) -> tuple[Results, bool]:
         annotation = self.signature.returned(constants)
         is_tuple = isinstance(annotation, GenericAlias) and annotation.__origin__ is tuple
-        listed = annotation.__args__ if is_tuple else () if annotation is None else (annotation,)
-        for type in listed:
+        types = annotation.__args__ if is_tuple else () if annotation is None else (annotation,)
+        for type in types:
             if not self.signature.can_pass(type):
                 raise TraceError(
                     f"function `{self.name}` is annotated to give {type!r}, which no function can",
                     at=place_of(self.signature.function),
                     help="annotate a type such as `-> u32`, or several: `-> tuple[u32, f32]`",
                 )
-        return tuple(listed), is_tuple
+        return tuple(types), is_tuple
 
     def traced_in(self, builder: Builder, interface: Interface, constants: dict[str, object]) -> ir.Function:
         """The function of PTX in the module that is being traced; traced where it is called first."""
@@ -250,8 +322,8 @@ class DeviceFunction(Traceable):
         return builder
 
 
-def _refuse(message: str, help: str) -> NoReturn:
-    raise TraceError(message, at=here().location, help=help)
+def _refuse(message: str, help: str, error: type[Error] = TraceError) -> NoReturn:
+    raise error(message, at=here().location, help=help)
 
 
 def _check_given(builder: Builder, interface: Interface, result: object) -> None:
@@ -263,8 +335,8 @@ def _check_given(builder: Builder, interface: Interface, result: object) -> None
         )
     if result is None:
         help = "end it by a `return`; `pd.return_(p, value=…)` leaves it before, for the threads where `p` holds"
-        listed = ", ".join(map(str, interface.results))
-        refuse(f"the function `{name}` is annotated to give {listed}, and ends without a result", help, at=where)
+        types = ", ".join(map(str, interface.results))
+        refuse(f"the function `{name}` is annotated to give {types}, and ends without a result", help, at=where)
 
 
 def _give(builder: Builder, interface: Interface, result: object) -> None:
@@ -301,7 +373,22 @@ def module_of(function: DeviceFunction, arch: str) -> ir.PtxModule:
     return ir.PtxModule((arch,), items=[*scope.globals, *scope.declared.values(), *scope.functions])
 
 
-def function(function: Callable[..., Any]) -> DeviceFunction:
+@overload
+def function(function: Callable[..., Any]) -> DeviceFunction: ...
+
+
+@overload
+def function() -> Callable[[Callable[..., Any]], DeviceFunction]: ...
+
+
+@public
+@called_elsewhere(
+    arch="a function is of the target of the kernel that calls it",
+    inline="a Python function without @pd.function is traced where it is called",
+)
+def function(
+    function: Callable[..., Any] | None = None,
+) -> DeviceFunction | Callable[[Callable[..., Any]], DeviceFunction]:
     """Makes a device function of a Python function: `@pd.function`, with typed parameters and results.
 
         @pd.function
@@ -313,12 +400,18 @@ def function(function: Callable[..., Any]) -> DeviceFunction:
     may do to the state of Python is nothing. Parameters are annotated as those of a kernel; keyword-only ones are
     constants. `-> tuple[u32, f32]` gives two results. Plain Python functions are traced where they are called instead.
     """
+    names = names_here()
+    make = functools.partial(_decorated, names.values if names else {})
+    return make if function is None else make(function)
+
+
+def _decorated(scope: Mapping[str, object], function: Callable[..., Any]) -> DeviceFunction:
+    """What `@pd.function` makes of a function, whose annotations may have names of a scope."""
     if not inspect.isfunction(function):
         _refuse(f"pd.function decorates a function; found {function!r}", "put it above a `def`")
     if not is_name(function.__name__):
         _refuse(f"PTX cannot call a function `{function.__name__}`", "name it by letters, digits and underscores")
-    names = names_here()
-    device = DeviceFunction(function, signature(function, names.values if names else {}, FUNCTION))
+    device = DeviceFunction(function, signature(function, scope, FUNCTION))
     if not device.signature.depends_on_constants:
         device.check_results()
     return device
@@ -333,9 +426,11 @@ class ExternFunction:
     def __repr__(self) -> str:
         return f"<extern function {self.name}>"
 
-    def __call__(self, *arguments: object) -> Any:
+    def __call__(self, *arguments: object, **named: object) -> Any:
         """Calls it, in a kernel or in a device function."""
         builder = current(f"{self.name}(…)")
+        for name in named:
+            _refuse_name(self.name, name, [parameter.name for parameter in self.interface.parameters], ())
         passed = self.interface.flat(arguments)
         types = [leaf.type for leaf in self.interface.passed]
         for caller in builder.callers:
@@ -367,5 +462,5 @@ def extern(
     for type in (*named.values(), *returned):
         if not isinstance(type, Type | Pointer | TensorMap | Definition):
             _refuse(f"pd.extern of `{name}`: {type!r} is no type that is passed", "such as u32, f32 or ptr[f32]")
-    listed = tuple([Parameter(each, type) for each, type in named.items()])
-    return ExternFunction(Interface(name, listed, returned, isinstance(results, tuple | list)), here().location)
+    taken = tuple([Parameter(each, type) for each, type in named.items()])
+    return ExternFunction(Interface(name, taken, returned, isinstance(results, tuple | list)), here().location)

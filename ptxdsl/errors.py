@@ -24,7 +24,7 @@ from typing import ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
-_LIBRARY = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_LIBRARY = os.path.dirname(__file__) + os.sep
 # Their functions written in Python call ours.
 _CALLING = tuple(
     os.path.join("", packages, name, "")

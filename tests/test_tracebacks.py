@@ -87,3 +87,13 @@ def test_what_python_prints(tmp_path):
         "script.py:5 | if n > 3:",
         "help: write `with pd.if_(n > 3):`; a Python `if` is decided while tracing",
     ]
+
+
+def test_the_package_may_be_on_a_path_with_dots():
+    """As a notebook writes it: sys.path.insert(0, "..")."""
+    program = f"import sys; sys.path.insert(0, {str(ROOT / 'docs' / '..')!r}); from ptxdsl import kernels; print(kernels.__file__)\n"
+    program += "from ptxdsl.kernels import gemm\ntry: gemm(1)\nexcept Exception as e: print(e.at.file)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT / "docs"
+    )
+    assert done.stdout.split() == [str(ROOT / "docs" / ".." / "ptxdsl" / "kernels" / "__init__.py"), "<string>"]

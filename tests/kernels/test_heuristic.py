@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from ptxdsl import f16, f32, f64, s8
 from ptxdsl.config import using
 from ptxdsl.kernels.choose.candidates import LARGE, OF_HALVES, OF_ODD_HALVES, SQUARE, of_products
 from ptxdsl.kernels.choose.gemm import IN_COLUMNS, LITTLE, _persistent, choose, ranked, shared, shared_config
+from ptxdsl.kernels.choose.grouped import least_of_tiles, ranked_tiles
 from ptxdsl.kernels.choose.model import candidate, made, model_of
 from ptxdsl.kernels.gemm import gemm_kernel
-from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.operands import Operands, outputs
+from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.tiles.stream_k import ANY
 from ptxdsl.schedule import StreamKThreadblockSwizzle
 from tests.kernels.test_gemm import check
@@ -98,6 +101,16 @@ def test_nothing_is_faster_than_the_least_that_a_product_takes(inputs, width):
         for scheduled in (False, True):
             best = min(time for time, _ in ranked(*shape, inputs, "sm_90a", width, True, scheduled, model))
             assert 0.1 * best < model.least(of_products(inputs, width, True), inputs, shape) <= best
+
+
+@pytest.mark.parametrize("inputs, width", [(f16, 16), (f16, 2), (s8, 4), (f32, 16), (f64, 8)])
+def test_no_tiles_keep_tensor_cores_less_busy_than_the_least_of_a_group(inputs, width):
+    model, operands = model_of(), Operands(inputs, outputs(inputs)[0], a_bytes=width, b_bytes=width)
+    for m, n, k in (*SHAPES, (5000, 17, 40)):
+        for sizes in ((np.array([m]), n, np.array([k])), (np.array([m, 3, 700]), n, np.array([k, 64, 1]))):
+            for average in (False, True):
+                best = min(time for time, _ in ranked_tiles(sizes, "sm_90a", operands, AHEAD, model, average=average))
+                assert 0.1 * best < least_of_tiles(sizes, operands, model, average=average) <= best
 
 
 def test_low_grids_go_down_the_columns():

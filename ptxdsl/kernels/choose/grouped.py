@@ -82,6 +82,13 @@ def choose_tiles(
     return scheduled[min(fitting, key=lambda config: costs.group(config, operands.inputs, sizes, balanced, average))]
 
 
+def least_of_tiles(sizes: Sizes, operands: Operands, model: CostModel, *, average: bool = False) -> float:
+    """The microseconds for which none of the configurations that `choose_tiles` chooses from keeps tensor cores less
+    busy. It lays out no tiles, which takes longer."""
+    known = candidates.of_groups(operands.inputs, operands.narrowest, operands.a_major == operands.b_major == "k")
+    return min(model.least_of_group(config, operands.inputs, sizes, average) for config in known)
+
+
 def ranked_tiles(
     sizes: Sizes, arch: str, operands: Operands, schedule: TileSchedule, model: CostModel, *, average: bool = False
 ) -> list[tuple[float, GemmConfig]]:

@@ -204,18 +204,27 @@ class CostModel:
     ) -> float:
         """Products of many sizes on persistent blocks: all tiles at the rate of the GPU, and half of the longest one
         alone at the end, but where they are `balanced`. With `average`, each M is that of many problems."""
+        resident = _persistent_blocks(config, inputs)
+        tiles, computing, last = self._of_group(config, inputs, sizes, average)
+        between = tiles / (resident * self.multiprocessors) * self.rates.between_tiles / resident
+        return computing + (0.0 if balanced else last * resident) + between
+
+    def least_of_group(self, config: GemmConfig, inputs: Type, sizes: Sizes, average: bool = False) -> float:
+        """What that is at least, before it is known how many blocks a multiprocessor holds, and if it holds one."""
+        _, computing, last = self._of_group(config, inputs, sizes, average)
+        return computing + last
+
+    def _of_group(self, config: GemmConfig, inputs: Type, sizes: Sizes, average: bool) -> tuple[float, float, float]:
+        """How many tiles there are, the microseconds of all of them, and of half of the longest one alone, where each
+        multiprocessor has one block."""
         rates, (m, n, k), (tile_m, tile_n, _) = self.rates, sizes, config.tile
         down = np.maximum(1, m / tile_m + 0.5) if average else -(-m // tile_m)
         tiles, of_tile = down * -(-n // tile_n), 2e-6 * tile_m * tile_n * k
-        resident = _persistent_blocks(config, inputs)
-        slots = resident * self.multiprocessors
         rate = rates.most_rate * tile_m * tile_n / (tile_m * tile_n + rates.half_rate)
         if inputs.bits == 16:
             rate = rates.grouped.get(label(config), rate)
-        last = 0.0 if balanced else float(of_tile.max()) * slots / rate / 2
-        return (
-            float((tiles * of_tile).sum()) / rate + last + float(tiles.sum()) / slots * rates.between_tiles / resident
-        )
+        last = float(of_tile.max()) * self.multiprocessors / rate / 2
+        return float(tiles.sum()), float((tiles * of_tile).sum()) / rate, last
 
     def convolution(self, config: GemmConfig, inputs: Type, shape: Shape, slices: int = 1) -> float:
         """One convolution as a product (M, N, K) whose K is cut into slices, but for what all launches take."""

@@ -43,6 +43,7 @@ from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
     choose_warpgroup_tiles,
     in_pairs,
+    least_of_tiles,
     of_groups,
     ranked_of_groups,
     ranked_tiles,
@@ -386,17 +387,23 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
     (rows, n, k), count, model, arch = groups.shape, groups.b.batches or 1, model_of(device), target(device)
     average = rows if form == "masked" else rows / count
     sizes = np.full(count, average), n, np.full(count, k)
-    config = choose_tiles(sizes, arch, operands, AHEAD, model, average=True)
-    is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
-    if arch != ARCH or not is_read or groups.a.type is f32:  # whose low bits wgmma cuts off
-        return config
-    computing = model.group(config, operands.inputs, sizes, average=True)
     boxed = replace(operands, batches="strided", out_boxes=is_boxed(groups.out) and groups.out_index is None)
     known = GroupFacts(average, n, k, count, boxed)
-    by_warpgroups = choose_warpgroup_tiles(known, AHEAD, model, computing, in_turns=True)
-    if by_warpgroups is None or groups.index is not None:
-        return by_warpgroups or config
-    return by_shares(by_warpgroups, known, model.multiprocessors)
+    is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
+    is_open = arch == ARCH and is_read and groups.a.type is not f32  # whose low bits wgmma cuts off
+
+    def by_warpgroups(computing: float) -> GemmConfig | None:
+        """None where tiles that keep tensor cores busy for so long on the other path should take less time."""
+        config = choose_warpgroup_tiles(known, AHEAD, model, computing, in_turns=True)
+        return config if config is None or groups.index is not None else by_shares(config, known, model.multiprocessors)
+
+    least = least_of_tiles(sizes, operands, model, average=True) if is_open else 0.0
+    config = by_warpgroups(least) if is_open else None  # mostly the other path cannot be faster, whatever its tiles
+    if config is not None:
+        return config
+    config = choose_tiles(sizes, arch, operands, AHEAD, model, average=True)
+    computing = model.group(config, operands.inputs, sizes, average=True)
+    return (by_warpgroups(computing) if is_open else None) or config
 
 
 def _begins_well(groups: Groups, form: str) -> bool:

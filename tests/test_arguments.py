@@ -461,7 +461,7 @@ def test_a_shape_with_all_that_a_launch_can_have():
         ),
         ({"grid": "8"}, "grid is '8'; it must be an int, or a tuple of one to three ints", None),
         ({"grid": [8]}, "grid is [8]; it must be an int, or a tuple of one to three ints", None),
-        ({"grid": 8.0}, "grid is 8.0; it must be an int, or a tuple of one to three ints", None),
+        ({"grid": 8.0}, "grid is 8.0; it must be an int, or a tuple of one to three ints", "divide by `//`, rounded up as `-(-n // 128)`"),
         ({"block": ()}, "block is (); it must be an int, or a tuple of one to three ints", None),
         ({"block": (1, 1, 1, 1)}, "block is (1, 1, 1, 1); it must be an int, or a tuple of one to three ints", None),
         (

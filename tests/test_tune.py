@@ -344,6 +344,53 @@ class TestRefusals:
         assert refused.value.message == "pd.autotune decorates a kernel; found <built-in function print>"
         assert refused.value.help == "put it above @pd.kernel, which makes one of a function"
 
+    @pytest.mark.parametrize("options, help", [
+        ({"warmup": 3}, "how often each is timed follows from how near it is to the best"),
+        ({"prune_configs_by": {}}, "it is `cost=` and `most=` here: a function of constants, and how many of the cheapest are timed"),
+        ({"restore_value": ["x"]}, "arrays that the kernel writes are put back before each launch, without a word"),
+        ({"cache_results": True}, "the best is kept on disk; PTXDSL_CACHE_DIR=off keeps nothing"),
+    ])  # fmt: skip
+    def test_what_other_tuners_take(self, options, help):
+        with pytest.raises(pd.CallError) as refused:
+            pd.autotune([{"tile": 1}], **options)
+        (name,) = options
+        assert refused.value.message == f"pd.autotune takes no `{name}`; it takes configs, key, cost and most"
+        assert refused.value.help == help
+
+    def test_a_decorator_without_its_configs(self):
+        with pytest.raises(pd.TraceError) as refused:
+            pd.autotune(scaled)
+        assert refused.value.message == "pd.autotune takes configs first; found <kernel scaled>"
+        assert refused.value.help == "write `@pd.autotune([{'tile': 64}, {'tile': 128}], key=[\"n\"])` above @pd.kernel"
+        assert refused.value.at.file == __file__
+
+    def test_configs_of_a_generator(self):
+        kernel = pd.autotune(({"tile": tile} for tile in (32, 64)), key=["n"])(scaled)
+        assert kernel.configs == [{"tile": 32}, {"tile": 64}]
+
+    def test_a_cost_that_is_no_number(self):
+        with pytest.raises(pd.LaunchError) as refused:
+            launched(tuned([{"tile": 32}, {"tile": 64}], cost=lambda tile: None))
+        assert refused.value.message == "`cost` of tuned kernel `scaled` is None for tile=32"
+        assert refused.value.help == "return a number, less for what should take less time"
+
+    def test_what_only_the_kernel_itself_can(self):
+        kernel = tuned()
+        with pytest.raises(pd.LaunchError) as refused:
+            kernel(np.ones(64, np.float32), 64)
+        assert refused.value.message == "tuned kernel `scaled` is called without a grid and a block"
+        assert refused.value.help == "launch it as `scaled[grid, block](…)`"
+        with pytest.raises(AttributeError) as refused:
+            kernel.ptx()
+        assert refused.value.message == "tuned kernel `scaled` has no `ptx`"
+        assert refused.value.help == "the kernel itself has, for constants of your choice: `scaled.kernel.ptx`"
+        with pytest.raises(pd.LaunchError) as refused:
+            pd.emulate(kernel, 1, 64, np.ones(64, np.float32), 64)
+        assert refused.value.message == f"pd.emulate takes a kernel first; found {kernel!r}"
+        assert refused.value.help == (
+            "pass the kernel that it launches: pd.emulate(launcher.kernel, grid, block, …), with its constants"
+        )
+
     def test_a_config_that_never_fits(self):
         kernel = sized([{"bytes": 1 << 10}, {"bytes": 1 << 20}])
         with pytest.raises(pd.LaunchError) as refused:

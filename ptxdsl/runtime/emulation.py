@@ -106,12 +106,13 @@ def emulator_call(
     """A launch as `pd.emulate` takes it, for the function that is `called` so. Raises LaunchError for what does not
     fit."""
     if not hasattr(kernel, "variant"):
-        raise LaunchError(
-            f"{called} takes a kernel first; found {kernel!r}",
-            at=here().location,
-            help="decorate the function with @pd.kernel, or take the kernel of a module, pd.parse(text)[name]; grid "
-            f"and block follow: {called}(kernel, grid, block, …)",
+        help = (
+            "decorate the function with @pd.kernel, or take the kernel of a module, pd.parse(text)[name]; grid and "
+            f"block follow: {called}(kernel, grid, block, …)"
         )
+        if hasattr(getattr(kernel, "kernel", None), "variant"):
+            help = f"pass the kernel that it launches: {called}(launcher.kernel, grid, block, …), with its constants"
+        raise LaunchError(f"{called} takes a kernel first; found {kernel!r}", at=here().location, help=help)
     variant, said = kernel.variant(config.current().arch, dict(constants)), options.get
     shared_bytes = variant.shared_bytes(said("shared_bytes"))
     dependent = options.get("dependent", False)

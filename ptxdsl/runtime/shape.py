@@ -109,6 +109,8 @@ def _extents(name: str, value: object, limits: tuple[int, int, int]) -> tuple[in
     written = value if isinstance(value, tuple) else (value,)
     if not 1 <= len(written) <= 3 or not all(isinstance(v, int | np.integer) for v in written):
         help = "compute it before the launch" if callable(value) else None
+        if any(isinstance(v, float) for v in written):
+            help = "divide by `//`, rounded up as `-(-n // 128)`"
         refuse(f"{name} is {value!r}; it must be an int, or a tuple of one to three ints", help)
     x, y, z = (*map(int, written), 1, 1)[:3]
     extents = x, y, z

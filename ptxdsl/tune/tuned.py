@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 from ptxdsl import arrays, config, driver
-from ptxdsl.errors import LaunchError, TraceError, here, public
+from ptxdsl.errors import LaunchError, TraceError, UnknownAttribute, called_elsewhere, here, public
 from ptxdsl.kernel import Kernel
 from ptxdsl.runtime.dispatch import gpu_among, target
 from ptxdsl.runtime.streams import current_stream, stream_handle
@@ -21,6 +23,9 @@ from ptxdsl.tune.saved import saved
 
 MOST = 16  # configurations that are timed, where a cost says which
 Config = Mapping[str, Any]
+_PRUNED = "it is `cost=` and `most=` here: a function of constants, and how many of the cheapest are timed"
+_RESTORED = "arrays that the kernel writes are put back before each launch, without a word"
+_TIMED = "how often each is timed follows from how near it is to the best"
 Shaped = int | tuple[int, ...] | Callable[..., int | tuple[int, ...]]
 
 
@@ -66,6 +71,19 @@ class TunedKernel:
                 help=f"write `{self.name}[grid, block](…)`; both may be functions of constants: `lambda tile: …`",
             )
         return TunedLaunch(self, *shape)
+
+    def __call__(self, *arguments: object, **constants: object) -> NoReturn:
+        raise LaunchError(
+            f"tuned kernel `{self.name}` is called without a grid and a block",
+            at=here().location,
+            help=f"launch it as `{self.name}[grid, block](…)`",
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if not name.startswith("_") and hasattr(Kernel, name):
+            help = f"the kernel itself has, for constants of your choice: `{self.name}.kernel.{name}`"
+            raise UnknownAttribute(f"tuned kernel `{self.name}` has no `{name}`", at=here().location, help=help)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def key_of(self, arguments: Sequence[Any], options: Config) -> tuple[Hashable, ...]:
         """The values of the key: numbers as they are, of arrays the type and shape."""
@@ -130,6 +148,13 @@ class TunedKernel:
         names = inspect.signature(self.cost).parameters
         known = [{**self.kernel.signature.constants, **key, **each} for each in fitting]
         costs = [self.cost(**{name: constants[name] for name in names}) for constants in known]
+        for each, number in zip(fitting, costs, strict=True):
+            if not isinstance(number, int | float | np.number):
+                raise LaunchError(
+                    f"`cost` of tuned kernel `{self.name}` is {number!r} for {self._label(each)}",
+                    at=here().location,
+                    help="return a number, less for what should take less time",
+                )
         order = sorted(range(len(fitting)), key=lambda number: costs[number])
         return [fitting[number] for number in order[: self.most]]
 
@@ -225,8 +250,14 @@ def _add_code(digest: Any, code: CodeType) -> None:
 
 
 @public
+@called_elsewhere(
+    **dict.fromkeys(("warmup", "rep", "do_bench"), _TIMED),
+    **dict.fromkeys(("prune_configs_by", "early_config_prune", "perf_model", "top_k"), _PRUNED),
+    **dict.fromkeys(("restore_value", "reset_to_zero", "pre_hook", "post_hook"), _RESTORED),
+    cache_results="the best is kept on disk; PTXDSL_CACHE_DIR=off keeps nothing",
+)
 def autotune(
-    configs: Sequence[Config],
+    configs: Iterable[Config],
     *,
     key: Sequence[str] = (),
     cost: Callable[..., float] | None = None,
@@ -247,6 +278,14 @@ def autotune(
     fits no GPU at all.
     """
 
+    if callable(configs) or isinstance(configs, Kernel):
+        raise TraceError(
+            f"pd.autotune takes configs first; found {configs!r}",
+            at=here().location,
+            help="write `@pd.autotune([{'tile': 64}, {'tile': 128}], key=[\"n\"])` above @pd.kernel",
+        )
+    tried = [*configs] if isinstance(configs, Iterator) else configs
+
     def make(kernel: Kernel) -> TunedKernel:
         if not isinstance(kernel, Kernel):
             raise TraceError(
@@ -254,13 +293,13 @@ def autotune(
                 at=here().location,
                 help="put it above @pd.kernel, which makes one of a function",
             )
-        _check_configs(kernel, configs)
-        _check_key(kernel, key, configs)
+        _check_configs(kernel, tried)
+        _check_key(kernel, key, tried)
         _check_cost(kernel, cost, key)
         if not isinstance(most, int) or isinstance(most, bool) or most < 1:
             raise TraceError(f"`most` of tuned kernel `{kernel.name}` is {most!r}", at=here().location,
                              help="say how many configs are timed at most, 1 or more")  # fmt: skip
-        return TunedKernel(kernel, [dict(each) for each in configs], key, cost, most)
+        return TunedKernel(kernel, [dict(each) for each in tried], key, cost, most)
 
     return make
 
@@ -280,7 +319,7 @@ def _check_configs(kernel: Kernel, configs: Any) -> None:
                 )
 
 
-def _check_key(kernel: Kernel, key: Any, configs: Sequence[Config]) -> None:
+def _check_key(kernel: Kernel, key: Any, configs: Iterable[Config]) -> None:
     names = kernel.signature.names
     others = [name for name in kernel.signature.constants if not any(name in each for each in configs)]
     if isinstance(key, str) or not all(isinstance(name, str) for name in key):

@@ -163,6 +163,9 @@ class Library(Protocol):
     def address(self, array: object) -> int:
         """The address of its first element. Raises RuntimeError where it has none."""
 
+    def addresses(self, arrays: Sequence[object]) -> list[int]:
+        """Those of several arrays."""
+
     def look(self, array: object) -> tuple[Any, int]:
         """How an array lies (type, GPU, shape, strides), and its address. Raises RuntimeError where it has none."""
 
@@ -186,7 +189,10 @@ class _Torch:
     pointer = "{0}.data_ptr()"
     steps = "{0}.stride(), {0}.itemsize"
 
-    address = methodcaller("data_ptr")  # lists ask it of many
+    address = methodcaller("data_ptr")
+
+    def addresses(self, arrays: Sequence[Any]) -> list[int]:
+        return [array.data_ptr() for array in arrays]
 
     def look(self, array: Any) -> tuple[Any, int]:
         return (array.dtype, array.get_device(), array.shape, array.stride()), array.data_ptr()
@@ -221,6 +227,9 @@ class _Cupy:
 
     def address(self, array: Any) -> int:
         return int(array.data.ptr)
+
+    def addresses(self, arrays: Sequence[Any]) -> list[int]:
+        return [*map(self.address, arrays)]
 
     def look(self, array: Any) -> tuple[Any, int]:
         return (array.dtype, array.device.id, array.shape, array.strides), array.data.ptr
@@ -271,6 +280,9 @@ class _Xla:
 
     def address(self, array: Any) -> int:
         return int(array.address)
+
+    def addresses(self, arrays: Sequence[Any]) -> list[int]:
+        return [*map(self.address, arrays)]
 
     def look(self, array: Any) -> tuple[Any, int]:
         return (array.dtype, array.device, array.shape), array.address

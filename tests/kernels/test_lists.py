@@ -15,10 +15,10 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.grouped import grouped_gemm
 
-LIBRARY = SimpleNamespace(address=lambda array: array)
+LIBRARY = SimpleNamespace(addresses=lambda arrays: [*arrays])
 
 
-def launch_of(order=None, columns=((8, 10), (4,), (6,)), repeats=(), makers=()):
+def launch_of(order=None, columns=((8, 10), (4,), (6,)), repeats=(), make=None):
     """Of two problems, whose arrays are their addresses: out at 5000 and 6000, a at 1000 and 2000, b at 3000 and 4000."""
     sent = []
     launch = ListLaunch(
@@ -30,7 +30,7 @@ def launch_of(order=None, columns=((8, 10), (4,), (6,)), repeats=(), makers=()):
         columns=[list(c) for c in columns],
         bytes=np.array([100, 100, 100, 0, 100, 100]),
         written=np.arange(6) < 2,
-        makers=makers,
+        make=make,
         send=lambda *given: sent.append(given),
         library=LIBRARY,
         current_stream=lambda: 7,
@@ -82,7 +82,7 @@ def test_inputs_may_share_memory_and_empty_arrays_lie_anywhere():
 
 
 def test_outputs_that_are_not_given_are_made():
-    launch, sent = launch_of(makers=[lambda like: like + 7008, lambda like: like + 8008])
+    launch, sent = launch_of(make=lambda like: [like + 7008, like + 8008])
     assert launch.launch(of_call(None, [1000, 2000, 3000, 4000]), (1, 0)) == [8008, 9008]
     assert sent[0][0][0].tolist() == [0, 0, 0, 0, 1000, 0, 3000, 0, 8008, 0, 8008, 0]
 

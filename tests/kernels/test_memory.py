@@ -1,8 +1,10 @@
 """The memory of calls: how much it remembers, and what decides whether a launch is made again."""
 
 import ctypes
+import importlib
 import sys
 from collections import OrderedDict
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -260,6 +262,30 @@ def test_c_in_the_place_of_out_is_remembered_in_lists(gpu, monkeypatch):
     assert len(gpu.launches) == 2
 
 
+@pytest.mark.parametrize("function, module", [(gemm, "batched"), (grouped_gemm, "grouped")])
+def test_lists_of_the_same_arguments_are_not_even_gathered(gpu, monkeypatch, function, module):
+    def outs(count=3):
+        return [Tensor(64, 96) for _ in range(count)]
+
+    function(*lists(), outs(), beta=1.0)
+    function(*lists(), outs(), out=outs())
+    gathered, gather = [], importlib.import_module(f"ptxdsl.kernels.call.groups.{module}").lists_given
+    monkeypatch.setattr(
+        f"ptxdsl.kernels.call.groups.{module}.lists_given", lambda *all: gathered.append(1) or gather(*all)
+    )
+    assert len(function(*lists(), outs(), beta=2.0)) == 3
+    assert len(function(*lists(), tuple(outs()), out=outs(), alpha=2.0)) == 3
+    assert (len(gpu.launches), gathered) == (4, [])
+    function(*lists(), outs(), out=outs(), beta=1.0)  # reads c
+    function(*lists(), out=outs())  # there is no c
+    assert (len(gpu.launches), gathered) == (6, [1, 1])
+    with pytest.raises(LaunchError):
+        function(*lists(), outs(), out=outs(2))
+    with pytest.raises(LaunchError):
+        function(*lists(), outs()[0], beta="1")
+    assert len(gpu.launches) == 6
+
+
 def test_one_matrix_for_all_is_remembered_in_lists(gpu, monkeypatch):
     (a, _), b = lists(), Tensor(32, 96)
     gemm(a, b, out=[Tensor(64, 96) for _ in range(3)])
@@ -351,6 +377,18 @@ def test_of_many_streams_the_first_ones_keep_their_workspaces_and_the_others_the
     for stream in range(5, 9):
         workspace.memory(0, stream, "sums", 100)
     assert len(gpu.memory) == 5 and workspace.memory(0, 2, "sums", 100) == first[2]
+
+
+def test_a_workspace_is_cleared_by_its_stream_and_while_that_is_captured_by_another(gpu, monkeypatch):
+    work = []
+    for name in ("cuMemsetD8Async", "cuStreamSynchronize", "cuStreamDestroy"):
+        done = partial(lambda name, *arguments: work.append((name, arguments[-1])) or gpu.result(name), name)
+        monkeypatch.setattr(gpu, name, done)
+    workspace.memory(0, 7, "sums", 100)
+    assert work == [("cuMemsetD8Async", 7)]
+    gpu.graph = []
+    workspace.memory(0, 7, "semaphores", 100)
+    assert work[1:] == [("cuMemsetD8Async", 5), ("cuStreamSynchronize", 5), ("cuStreamDestroy", 5)]
 
 
 def test_arrays_of_host_memory_take_the_path_of_the_gpu_that_they_go_to(gpu):

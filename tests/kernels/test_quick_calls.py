@@ -14,7 +14,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.launching import launches, workspace
 from ptxdsl.kernels.call.launching.memory import CALLS
 from ptxdsl.kernels.call.launching.quick import WrittenLaunch
-from ptxdsl.kernels.call.matrix import maker
+from ptxdsl.kernels.call.matrix import list_maker, maker
 from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.config import specialise
 from ptxdsl.kernels.conv import conv2d
@@ -326,9 +326,16 @@ class TestNewOutputs:
         out = maker("torch", [4, 6], "torch.float16")(Tensor(2, 2))
         assert fast == [((4, 6), (6, 1), "torch.float16")] and out.shape == (4, 6)
 
+    def test_several_on_the_current_gpu(self, fast):
+        outs = list_maker("torch", [[4, 6], [2, 3]], "torch.float16")(Tensor(2, 2))
+        assert fast == [((4, 6), (6, 1), "torch.float16"), ((2, 3), (3, 1), "torch.float16")]
+        assert [out.shape for out in outs] == [(4, 6), (2, 3)]
+
     def test_by_the_tensor_itself_on_another_one(self, fast):
         out = maker("torch", (4, 6), "torch.float16")(Tensor(2, 2, device=1))
         assert not fast and (out.shape, out.ordinal) == ((4, 6), 1)
+        outs = list_maker("torch", [(4, 6), (2, 3)], "torch.float16")(Tensor(2, 2, device=1))
+        assert not fast and [(out.shape, out.ordinal) for out in outs] == [((4, 6), 1), ((2, 3), 1)]
 
     def test_by_the_tensor_itself_where_it_is_of_a_class_of_its_own(self, fast):
         class Special(Tensor):

@@ -240,7 +240,7 @@ def test_graphs_capture_batches(how, rng):
 def test_a_workspace_grows_and_the_old_one_is_kept(monkeypatch):
     made = []
     monkeypatch.setattr(workspace, "_KEPT", {})
-    monkeypatch.setattr(workspace, "_cleared", lambda bytes: made.append(bytes) or len(made))
+    monkeypatch.setattr(workspace, "_cleared", lambda bytes, stream: made.append(bytes) or len(made))
     monkeypatch.setattr(workspace.driver, "on", lambda device: workspace.while_captured())
     monkeypatch.setattr(workspace, "while_captured", lambda: __import__("contextlib").nullcontext())
     first = workspace.workspace(0, 7, pd.f32, 1000, 10)

@@ -52,7 +52,7 @@ def run(
         chosen = tuned_call(kernels, (options, factors[1] == 0), arrays, trials)
     choice = Choice(cast("GemmConfig | None", chosen), *how)
     if is_list(a) or is_list(b):
-        return run_lists(kernels.warps, (a, b, c, out), choice, factors, operands)
+        return run_lists(kernels.warps, (a, b, c, out), choice, factors, operands, key)
     problem = problem_of(a, b, c, out, factors[1], epilogue, operands)
     plan = plan_of(kernels, problem.row_major, choice, factors)
     return carry_out(plan, key, arrays, problem.out.owner, factors)

@@ -290,26 +290,45 @@ def empty(like: ArrayArgument, shape: tuple[int, ...], type: Type) -> Any:
 def maker(library: str, shape: Sequence[int], dtype: Any) -> Callable[[Any], Any]:
     """What makes row-major arrays, given an array of the library on the device where they shall be."""
     extents = tuple(shape)
-    quickly = _quickly_of_torch(extents, dtype) if library == "torch" else None
-    return quickly or (lambda like: _MAKE[library](like, extents, dtype))  # where it is asked: XLA gives all outputs
+    quick = _quick_of_torch() if library == "torch" else None
+    if quick is None:
+        return lambda like: _MAKE[library](like, extents, dtype)  # where it is asked: XLA gives all outputs
+    empty, current_device, plain = quick
+    strides = arrays.row_major(extents)
+
+    def make(like: Any) -> Any:
+        if type(like) in plain and like.get_device() == current_device():
+            return empty(extents, strides, dtype)
+        return _of_torch(like, extents, dtype)
+
+    return make
 
 
-def _quickly_of_torch(shape: tuple[int, ...], dtype: Any) -> Callable[[Any], Any] | None:
-    """By the function of compiled graphs, which makes a tensor on the current GPU in a third of the time; None where
-    torch has it not."""
+def list_maker(library: str, shapes: Iterable[Sequence[int]], dtype: Any) -> Callable[[Any], list[Any]]:
+    """What makes lists of such arrays, one of each shape."""
+    every = [*map(tuple, shapes)]
+    quick = _quick_of_torch() if library == "torch" else None
+    if quick is None:
+        return lambda like: [_MAKE[library](like, extents, dtype) for extents in every]
+    empty, current_device, plain = quick
+    laid_out = [(extents, arrays.row_major(extents)) for extents in every]
+
+    def make(like: Any) -> list[Any]:
+        if type(like) in plain and like.get_device() == current_device():
+            return [empty(extents, strides, dtype) for extents, strides in laid_out]
+        return [_of_torch(like, extents, dtype) for extents in every]
+
+    return make
+
+
+def _quick_of_torch() -> tuple[Callable[..., Any], Callable[[], int], tuple[type, ...]] | None:
+    """The function of compiled graphs, which makes a tensor on the current GPU in a third of the time; what says which
+    GPU that is; and the classes of tensors that are like its own. None where torch has it not."""
     inside: Any = sys.modules["torch"]._C
     empty = getattr(getattr(getattr(inside, "_dynamo", None), "guards", None), "_empty_strided_cuda", None)
     if empty is None or not hasattr(inside, "_cuda_getDevice"):
         return None
-    strides, current_device = arrays.row_major(shape), inside._cuda_getDevice
-    plain = sys.modules["torch"].Tensor, sys.modules["torch"].nn.Parameter
-
-    def make(like: Any) -> Any:
-        if type(like) in plain and like.get_device() == current_device():
-            return empty(shape, strides, dtype)
-        return _of_torch(like, shape, dtype)
-
-    return make
+    return empty, inside._cuda_getDevice, (sys.modules["torch"].Tensor, sys.modules["torch"].nn.Parameter)
 
 
 def _of_torch(like: Any, shape: tuple[int, ...], dtype: Any) -> Any:

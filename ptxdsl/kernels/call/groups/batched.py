@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,8 +14,8 @@ from ptxdsl.arrays import HOST, AddressTable
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
-from ptxdsl.kernels.call.groups.lists import LISTS, ProblemTable, Send, TableSender, list_launch, lists_given
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of_lists
+from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, keep_lists, list_launch, lists_given
+from ptxdsl.kernels.call.launching.memory import CALLS, LISTS, key_of_lists
 from ptxdsl.kernels.call.launching.residency import prepared
 from ptxdsl.kernels.call.launching.workspace import is_kept
 from ptxdsl.kernels.call.matrices import Matrices
@@ -166,8 +166,10 @@ def run_lists(
     choice: Choice,
     factors: tuple[float, float],
     operands: Sequence[object],
+    key: Hashable,
 ) -> Sequence[object]:
-    """out = alpha·a@b + beta·c of each matrix of a, b, c and out, of which some are lists. Returns the outputs."""
+    """out = alpha·a@b + beta·c of each matrix of a, b, c and out, of which some are lists. Returns the outputs. `key`
+    is that of the call, by which no launch is known that fits."""
     if operands:
         raise LaunchError(
             "operands of the epilogue are given, and the matrices are lists",
@@ -175,8 +177,8 @@ def run_lists(
         )
     lists = lists_of(*matrices)
     listed = lists_given(lists["a"], lists["b"], lists.get("c"), lists.get("out"))
-    key = key_of_lists(kernel, (choice, factors[1] == 0), listed.lengths)
-    launched: Sequence[object] | None = CALLS.launch(key, listed, factors)
+    lists_key = key_of_lists(kernel, (choice, factors[1] == 0), listed.lengths)
+    launched: Sequence[object] | None = CALLS.launch(lists_key, listed, factors)
     if launched is not None:
         return launched
     batch = batch_of(lists, factors[1])
@@ -192,5 +194,6 @@ def run_lists(
         sent = batch.launch(kernel, planned, *factors)
         launch = sent and list_launch(batch.listed, listed, *sent, planned.stream)
         if launch and is_kept(device, planned.stream):
-            CALLS.known(key).keep_quick(launch)
+            a, b, c, out = matrices
+            keep_lists(launch, key, lists_key, (out, a, b, c), factors)
     return lists.get("out", batch.group.out.owners)

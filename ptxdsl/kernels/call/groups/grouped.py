@@ -14,7 +14,7 @@ from ptxdsl import config as settings
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
-from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, list_launch, lists_given
+from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, keep_lists, list_launch, lists_given
 from ptxdsl.kernels.call.groups.ragged import in_boxes
 from ptxdsl.kernels.call.groups.table import ADDRESSES, Deal, address_table, deal, describe
 from ptxdsl.kernels.call.groups.warpgroups import (
@@ -26,7 +26,7 @@ from ptxdsl.kernels.call.groups.warpgroups import (
     widen_single_lines,
 )
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, address_of
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of_lists
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of, key_of_lists
 from ptxdsl.kernels.call.launching.residency import prepared, resident_blocks
 from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import ArrayArgument
@@ -79,14 +79,17 @@ def run(
     """out[i] = alpha·a[i]@b[i] + beta·c[i] by one of `kernels`, as `grouped_gemm` says. Returns the list of outputs."""
     _check_schedule(schedule, balance)
     check_is_bool("sort", sort)
-    factors = factors_of(alpha, beta)
+    factors, arrays = factors_of(alpha, beta), (out, a, b, c)
+    chosen = None if wants_tuning(config) else settled(cast("GemmConfig | None", config))
+    key = key_of(kernels, chosen or config, (out is None, c is None, schedule, sort, balance), a, b)
+    launched = CALLS.launch(key, arrays, factors)
+    if launched is not None:
+        return list(launched)
     if wants_tuning(config):
         chosen = _tuned(kernels, (a, b, c, out), factors, schedule, sort, balance)
-    else:
-        chosen = settled(cast("GemmConfig | None", config))
     listed = lists_given(a, b, c, out)
-    key = key_of_lists(kernels, (chosen, schedule, sort, balance, factors[1] == 0), listed.lengths)
-    launched = CALLS.launch(key, listed, factors)
+    lists_key = key_of_lists(kernels, (chosen, schedule, sort, balance, factors[1] == 0), listed.lengths)
+    launched = CALLS.launch(lists_key, listed, factors)
     if launched is not None:
         return list(launched)
     group = group_of(a, b, c, out, factors[1])
@@ -109,7 +112,7 @@ def run(
         send(rows, factors, stream)
         kept = list_launch(group, listed, ProblemTable(rows, ADDRESSES, order), send)
         if kept:
-            CALLS.known(key).keep_quick(kept)
+            keep_lists(kept, key, lists_key, arrays, factors)
     return list(group.out.owners)
 
 

@@ -5,22 +5,21 @@ A list has many arrays, which are asked all at once for types, shapes and stride
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from ptxdsl.arrays import Library, library_of
 from ptxdsl.kernels.call.groups.group import ProblemGroup
-from ptxdsl.kernels.call.launching.memory import ALIGNMENT
+from ptxdsl.kernels.call.launching.memory import ALIGNMENT, CALLS, LISTS
 from ptxdsl.kernels.call.launching.upload import HostTable, upload
 from ptxdsl.kernels.call.launching.workspace import is_kept
-from ptxdsl.kernels.call.matrix import maker
+from ptxdsl.kernels.call.matrix import list_maker
 from ptxdsl.runtime.launch import Compiled
 
-LISTS = (list, tuple)
 MOST_ARGUMENTS = 64  # that are kept of a launch
 Send: TypeAlias = Callable[[np.ndarray, tuple[Any, ...], int], None]
 """Launches with a table of addresses, the factors and a stream."""
@@ -41,7 +40,7 @@ class ListLaunch:
     """A launch of lists: `columns` of the table hold their addresses, list by list, out first.
 
     `bytes` are those of each array, and the first ones are `written`; arrays that are the same stand at `repeats`.
-    Where the outputs are not given, each is made by its `makers`. A launch with a workspace is bound to its `stream`.
+    Outputs that are not given are made by `make`. A launch with a workspace is bound to its `stream`.
     """
 
     alike: Callable[..., bool]
@@ -52,7 +51,7 @@ class ListLaunch:
     columns: Sequence[Sequence[int]]
     bytes: np.ndarray
     written: np.ndarray
-    makers: Sequence[Callable[[Any], Any]]
+    make: Callable[[Any], list[Any]]
     send: Send
     library: Library
     current_stream: Callable[[], int]
@@ -61,14 +60,17 @@ class ListLaunch:
     def launch(self, lists: CallLists, numbers: tuple[float, ...]) -> Any:
         """Launches with other arrays, and returns the outputs; None, with nothing done, where they lie otherwise or may
         share memory."""
-        out, arrays = lists.out, lists.arrays
+        return self.launch_arrays(lists.out, lists.arrays, numbers)
+
+    def launch_arrays(self, out: Sequence[object] | None, arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
+        """The same with all arrays that are given, list by list, of which `out` is the first list."""
         stream = self.current_stream()
         if self.stream not in (None, stream) or not self._are_alike(arrays):
             return None
         if out is None:
-            out = [make(arrays[0]) for make in self.makers]
+            out = self.make(arrays[0])
             arrays = [*out, *arrays]
-        addresses = [*map(self.library.address, arrays)]
+        addresses = self.library.addresses(arrays)
         rows = self.rows if addresses == self.addresses else self._moved(addresses)
         if rows is None:
             return None
@@ -86,8 +88,8 @@ class ListLaunch:
 
     def _moved(self, addresses: list[int]) -> np.ndarray | None:
         """The table with new addresses, where these change neither alignments nor what shares memory."""
-        new, old = np.array(addresses, np.int64), np.array(self.addresses, np.int64)
-        if ((new ^ old) % ALIGNMENT).any() or not self._are_apart(new):
+        new = np.array(addresses, np.int64)
+        if (new % ALIGNMENT != self._alignments).any() or not self._are_apart(new):
             return None
         rows = self.rows.copy("K")  # a graph may still read the old ones
         lists = new.reshape(len(self.columns), -1)
@@ -97,14 +99,40 @@ class ListLaunch:
         self.rows, self.addresses = rows, addresses
         return rows
 
+    @cached_property
+    def _alignments(self) -> np.ndarray:
+        """Those of the addresses, which stay as they are where the arrays move."""
+        return np.array(self.addresses, np.int64) % ALIGNMENT
+
     def _are_apart(self, start: np.ndarray) -> bool:
         """Whether no output meets another array between its ends."""
         order = start.argsort(kind="stable")
-        start, end, written = start[order], (start + self.bytes)[order], self.written[order]
+        start, end = start[order], (start + self.bytes)[order]
+        if (end[:-1] <= start[1:]).all():  # no array meets another, as is usual
+            return True
+        written = self.written[order]
         until = np.maximum.accumulate(end)[:-1]
         until_written = np.maximum.accumulate(np.where(written, end, 0))[:-1]
         used = end[1:] > start[1:]
         return not (used & (start[1:] < np.where(written[1:], until, until_written))).any()
+
+
+class CalledLists(NamedTuple):
+    """A launch of lists by the arguments of a call: out, a, b and c, each a list of a known length or not given."""
+
+    lists: ListLaunch
+    lengths: tuple[int | None, ...]
+    reads_c: bool
+
+    def launch(self, arrays: Sequence[Any], numbers: tuple[float, ...]) -> Any:
+        """Launches with other lists, and returns the outputs; None, with nothing done, where they do not fit."""
+        every: list[object] = []
+        for owners, length in zip(arrays, self.lengths, strict=True):
+            if owners is not None and type(owners) in LISTS and len(owners) == length:
+                every += owners
+            elif owners is not None or length is not None:
+                return None
+        return self.lists.launch_arrays(arrays[0], every, numbers) if (numbers[1] != 0) is self.reads_c else None
 
 
 class TableSender:
@@ -195,7 +223,7 @@ def list_launch(
     return ListLaunch(
         alike=alike,
         repeats=repeats,
-        addresses=[library.address(array) for array in arrays],
+        addresses=library.addresses(arrays),
         rows=table.rows,
         order=table.order,
         columns=[
@@ -205,12 +233,24 @@ def list_launch(
         ],
         bytes=np.concatenate([out.bytes, group.a.bytes, group.b.bytes, *([of_c] if c is not None else [])]),
         written=np.arange(len(arrays)) < len(out.owners),
-        makers=[maker(library.name, shape, dtype) for shape in out.shapes.tolist()] if call.out is None else (),
+        make=list_maker(library.name, out.shapes.tolist(), dtype),
         send=send,
         library=library,
         current_stream=library.current_stream(int(library.device(arrays[0]))),
         stream=stream,
     )
+
+
+def keep_lists(
+    launch: ListLaunch, key: Hashable, lists_key: Hashable, arrays: Sequence[Any], factors: tuple[float, float]
+) -> None:
+    """Remembers a launch: by the key of the call, whose `arrays` are out, a, b and c, where all of them are lists that
+    are given so or left out; else by that of the lists that they stand for."""
+    if key is not None and all(owners is None or type(owners) in LISTS for owners in arrays):
+        lengths = tuple(None if owners is None else len(owners) for owners in arrays)
+        CALLS.known(key).keep_quick(CalledLists(launch, lengths, factors[1] != 0))
+    else:
+        CALLS.known(lists_key).keep_quick(launch)
 
 
 def _repeats(arrays: Sequence[object]) -> tuple[tuple[int, int], ...]:

@@ -16,6 +16,7 @@ from ptxdsl.errors import LaunchError
 
 ALIGNMENT = 16  # bytes; no access is wider
 MOST_KEYS, MOST_LAYOUTS, MOST_LAUNCHES = 2048, 64, 8
+LISTS = (list, tuple)  # of arrays, as arguments
 
 
 class Placement(NamedTuple):
@@ -137,10 +138,12 @@ CALLS = LaunchCache()
 
 def key_of(kernels: object, config: object, options: Hashable, a: Any, b: Any) -> Hashable:
     """What a call says: `config` and `options` are all that is said beside arrays. A function among these is one of
-    those that stand for all that mean the same. None for a and b that have no shape."""
+    those that stand for all that mean the same. None for a and b that have neither a shape nor, as lists, a length."""
     try:
         return kernels, config, options, settings.deciding(), a.shape, b.shape
     except AttributeError:  # lists, arrays by protocol, or what is none
+        if type(a) in LISTS and type(b) in LISTS:
+            return kernels, config, options, settings.deciding(), len(a), len(b)
         return None
 
 

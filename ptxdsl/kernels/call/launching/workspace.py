@@ -50,13 +50,13 @@ def room(device: int | None, stream: int, use: str, bytes: int) -> Any:
 
 
 def memory(device: int, stream: int, use: str, bytes: int, least: int = LEAST_BYTES) -> int:
-    """The address of a stream's memory for a use. It is all 0 when it is new."""
+    """The address of a stream's memory for a use. To work of the stream it is all 0 when it is new."""
     blocks = blocks_of(device, stream)
     address, size = blocks.get(use, (0, 0))
     if bytes > size:
         size = max(least, 1 << (bytes - 1).bit_length())
         with driver.on(device), while_captured():
-            address = _cleared(size)
+            address = _cleared(size, stream)
         blocks[use] = address, size
     return address
 
@@ -89,15 +89,25 @@ def _is_captured(device: int, stream: int) -> bool:
         return bool(call("asking whether a stream is captured", driver.cuda.cuStreamIsCapturing, stream))
 
 
-def _cleared(bytes: int) -> int:
-    """New memory, all 0, when this returns. It is cleared on a stream that waits for no other, nor others for it."""
+def _cleared(bytes: int, stream: int) -> int:
+    """New memory, all 0 for what a stream does from now on. A stream that is captured would clear it when the graph
+    runs, maybe after others have used it: then it is all 0 when this returns."""
     doing = f"allocating {bytes} bytes of workspace"
+    is_captured = call(doing, driver.cuda.cuStreamIsCapturing, stream)
     address = int(call(doing, driver.cuda.cuMemAlloc, bytes))
+    if is_captured:
+        _clear_aside(doing, address, bytes)
+    else:
+        call(doing, driver.cuda.cuMemsetD8Async, address, 0, bytes, stream)
+    return address
+
+
+def _clear_aside(doing: str, address: int, bytes: int) -> None:
+    """Clears memory on a stream that waits for no other, nor others for it."""
     aside = call(doing, driver.cuda.cuStreamCreate, driver.cuda.CUstream_flags.CU_STREAM_NON_BLOCKING)
     call(doing, driver.cuda.cuMemsetD8Async, address, 0, bytes, aside)
     call(doing, driver.cuda.cuStreamSynchronize, aside)
     call(doing, driver.cuda.cuStreamDestroy, aside)
-    return address
 
 
 @contextmanager

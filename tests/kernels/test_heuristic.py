@@ -12,7 +12,7 @@ from ptxdsl.config import using
 from ptxdsl.kernels.choose.candidates import LARGE, OF_HALVES, OF_ODD_HALVES, SQUARE, of_products
 from ptxdsl.kernels.choose.gemm import IN_COLUMNS, LITTLE, _persistent, choose, ranked, shared, shared_config
 from ptxdsl.kernels.choose.grouped import least_of_tiles, ranked_tiles
-from ptxdsl.kernels.choose.model import candidate, made, model_of
+from ptxdsl.kernels.choose.model import candidate, model_of, usual_traits
 from ptxdsl.kernels.gemm import gemm_kernel
 from ptxdsl.kernels.product.operands import Operands, outputs
 from ptxdsl.kernels.tiles.many import AHEAD
@@ -87,7 +87,7 @@ def test_k_is_shared_where_there_are_few_tiles():
 @pytest.mark.parametrize("inputs, width", [(f16, 16), (f16, 4), (f16, 2), (f32, 16), (f64, 8), (s8, 16), (s8, 1)])
 def test_the_choice_fits_the_gpu_and_is_the_best_by_the_model(shape, arch, inputs, width):
     found = choose(*shape, inputs, arch, width)
-    made(found, inputs).check(arch)
+    usual_traits(found, inputs).check(arch)
     assert found.split_k <= max(1, -(-shape[2] // found.tile[2]))
     every = ranked(*shape, inputs, arch, width, True, False, model_of())
     assert model_of().product(candidate(found, inputs), shape, width) <= LITTLE * min(time for time, _ in every)

@@ -9,7 +9,7 @@ from math import ceil, prod
 from operator import attrgetter, itemgetter
 
 from ptxdsl.kernels.choose.candidates import LARGE, SQUARE, of_products
-from ptxdsl.kernels.choose.model import Candidate, CostModel, Shape, candidate, made, model_of
+from ptxdsl.kernels.choose.model import Candidate, CostModel, Shape, candidate, model_of, usual_traits
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig
 from ptxdsl.kernels.tiles.persistent import Persistent
 from ptxdsl.kernels.traits.traits import Traits
@@ -89,7 +89,7 @@ def _is_low(best: Candidate, m: int, n: int) -> bool:
 
 @lru_cache(maxsize=256)
 def _fitting(inputs: Type, arch: str, width: int, along_k: bool) -> tuple[GemmConfig, ...]:
-    return tuple(config for config in of_products(inputs, width, along_k) if made(config, inputs).fits(arch))
+    return tuple(config for config in of_products(inputs, width, along_k) if usual_traits(config, inputs).fits(arch))
 
 
 def _filled(known: tuple[GemmConfig, ...] | list[GemmConfig], m: int, n: int) -> list[GemmConfig]:
@@ -120,7 +120,7 @@ def _streamed(config: GemmConfig, multiprocessors: int) -> GemmConfig:
 @lru_cache(maxsize=256)
 def _persistent(config: GemmConfig, inputs: Type) -> Traits:
     """For persistent blocks, which stage a tile beside the ring, of sums as they are."""
-    traits = made(config, inputs)
+    traits = usual_traits(config, inputs)
     return replace(traits, operands=replace(traits.operands, c="separate"), schedule=Persistent(PersistentScheduler()))
 
 

@@ -76,7 +76,7 @@ class Candidate:
 @lru_cache(maxsize=4096)
 def candidate(config: GemmConfig, inputs: Type) -> Candidate:
     """A configuration of the sm_80 path for such inputs, with the usual output."""
-    traits = made(config, inputs)
+    traits = usual_traits(config, inputs)
     tiling = traits.tiling
     registers = traits.registers + sum(config.warp[:2]) // 4
     warps = prod(tiling.warps)
@@ -95,7 +95,7 @@ def candidate(config: GemmConfig, inputs: Type) -> Candidate:
 
 
 @lru_cache(maxsize=4096)
-def made(config: GemmConfig, inputs: Type) -> WarpTraits:
+def usual_traits(config: GemmConfig, inputs: Type) -> WarpTraits:
     """What its kernel for such inputs is made for, with the usual output."""
     return config.warp_traits(_usual(inputs))
 
@@ -112,7 +112,7 @@ def _resident(traits: Traits, registers: int) -> int:
 @lru_cache(maxsize=1024)
 def _persistent_blocks(config: GemmConfig, inputs: Type) -> int:
     """Blocks that a multiprocessor holds of a kernel that goes on from tile to tile."""
-    traits = made(config, inputs)
+    traits = usual_traits(config, inputs)
     return _resident(traits, traits.registers + PERSISTENT_REGISTERS)
 
 

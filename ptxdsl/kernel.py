@@ -146,6 +146,13 @@ class AnyKernel:
         return variant.compiled(variant.arch)
 
 
+def _behind_the_block(kernel: str, *names: str) -> str | None:
+    """Where dynamic shared memory is said, for who says it by name."""
+    if not {"shared_bytes", "shared", "smem"} & set(names):
+        return None
+    return f"the bytes of dynamic shared memory stand behind the block: `{kernel}[grid, block, bytes](…)`"
+
+
 def _misuse(kernel: AnyKernel, misuse: str) -> LaunchError:
     return LaunchError(
         f"kernel `{kernel.name}` {misuse}",
@@ -282,6 +289,7 @@ class Kernel(AnyKernel):
         else:
             message = f"kernel `{self.name}` has no constant `{name}`"
             help = f"it takes {constants}" if constants else "it has none: it is launched with its parameters alone"
+            help = _behind_the_block(self.name, name) or help
         return TraceError(message, at=here().location, help=help)
 
     def _check_constant(self, name: str, value: object) -> None:
@@ -416,7 +424,9 @@ class ParsedKernel(AnyKernel):
     def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:
         if constants:
             raise LaunchError(
-                f"kernel `{self.name}` is PTX and has no constants; {', '.join(constants)} given", at=here().location
+                f"kernel `{self.name}` is PTX and has no constants; {', '.join(constants)} given",
+                at=here().location,
+                help=_behind_the_block(self.name, *constants),
             )
         target = self.module.target[0]
         arch = arch or config.current().arch or (target if target in config.ARCHITECTURES else DEFAULT_ARCH)

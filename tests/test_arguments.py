@@ -126,7 +126,7 @@ def test_what_is_no_array(argument, shown):
 def test_an_array_with_gaps():
     assert refusal(SAXPY, (np.ones(16, np.float32)[::2], Y, 2.0, 8)) == (
         "`x` has shape (8,) and strides (2,): a kernel's pointer takes row-major, contiguous memory",
-        "pass a contiguous copy, or strided(array) if other arguments tell the kernel its strides",
+        "pass a contiguous copy, or ptxdsl.arrays.strided(array) if other arguments tell the kernel its strides",
     )
 
 

@@ -474,3 +474,15 @@ def test_a_kernel_may_say_what_it_is_made_for(monkeypatch):
     monkeypatch.setenv("PTXDSL_ARCH", "sm_80")
     with pytest.raises(pd.VerifyError, match="needs sm_90a; this kernel is traced for sm_80"):
         fenced[1, 128]()
+
+
+@pytest.mark.parametrize("kernel", [saxpy, pd.parse(saxpy.ptx())["saxpy"]], ids=["traced", "parsed"])
+def test_dynamic_shared_memory_stands_behind_the_block(kernel):
+    x = np.ones(32, np.float32)
+    with pytest.raises(Error) as refused:
+        kernel[1, 32](x, x.copy(), 2.0, 32, shared_bytes=64)
+    assert refused.value.help == (
+        "the bytes of dynamic shared memory stand behind the block: `saxpy[grid, block, bytes](…)`"
+    )
+    kernel[1, 32, 64](x, y := x.copy(), 2.0, 32)
+    assert (y == 3).all()

@@ -136,6 +136,16 @@ def test_special_registers_are_read_once_before_the_first_line():
     assert "shr.u32 %warpid_1, %tid_x, 5;" in text
 
 
+def test_special_registers_need_no_percent_sign():
+    @pd.kernel
+    def masks(x: ptr[u32]):
+        x[0] = pd.special("lanemask_lt") ^ pd.special("%lanemask_lt")
+
+    out = np.ones(1, np.uint32)
+    masks[1, 1](out)
+    assert out[0] == 0
+
+
 def test_other_special_registers_are_read_where_they_stand():
     @pd.kernel
     def k(x: ptr[u64]):

@@ -15,7 +15,7 @@ from ptxdsl.cli.process import UsageError
 from ptxdsl.cli.targets import is_ptx, kernel_in, load_module, named, only_kernel, read_constants, read_ptx
 from ptxdsl.cli.user_code import user_code
 from ptxdsl.errors import Error, VerifyError
-from ptxdsl.kernel import Kernel, Module
+from ptxdsl.kernel import AnyKernel, Module
 from ptxdsl.linking.link import LinkedProgram, link
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
 
@@ -88,9 +88,9 @@ def _targets(listed: str | None) -> list[str]:
 
 def _program(target: str, name: str | None, targets: Sequence[str], constants: Sequence[str]) -> AheadProgram:
     called, subject = _subject(target)
-    if constants and not isinstance(subject, Kernel):
+    if constants and not isinstance(subject, AnyKernel):
         raise UsageError(f"--const {constants[0]}: {called} has no constants", help="leave it out")
-    values = read_constants(subject, constants) if isinstance(subject, Kernel) else {}
+    values = read_constants(subject, constants) if isinstance(subject, AnyKernel) else {}
     by_target = {}
     for arch in targets:
         with _for_target(target, arch, targets), user_code(f"`{called}` cannot be traced"):
@@ -107,7 +107,7 @@ def _program(target: str, name: str | None, targets: Sequence[str], constants: S
     return program(chosen, by_target)
 
 
-def _subject(target: str) -> tuple[str, Kernel | LinkedProgram]:
+def _subject(target: str) -> tuple[str, AnyKernel | LinkedProgram]:
     """What is built, and what its files are called."""
     if is_ptx(target):
         module = read_ptx(target)
@@ -124,8 +124,8 @@ def _subject(target: str) -> tuple[str, Kernel | LinkedProgram]:
     return kernel.name, kernel
 
 
-def _variants(subject: Kernel | LinkedProgram, arch: str, values: dict[str, object]) -> list[Variant]:
-    if isinstance(subject, Kernel):
+def _variants(subject: AnyKernel | LinkedProgram, arch: str, values: dict[str, object]) -> list[Variant]:
+    if isinstance(subject, AnyKernel):
         return [subject.variant(arch, values)]
     return [subject.kernel(name).variant(arch, {}) for name in subject.kernels]
 

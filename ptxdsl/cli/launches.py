@@ -19,11 +19,12 @@ from ptxdsl.cli.targets import find_kernel, is_ptx, kernel_in, kernels_of, load_
 from ptxdsl.cli.user_code import user_code
 from ptxdsl.emulate.report import counted
 from ptxdsl.errors import Error, LaunchError
-from ptxdsl.kernel import Kernel, Module, ParsedKernel
+from ptxdsl.kernel import AnyKernel, Module, ParsedKernel
 
 TARGETS = """\
 TARGET is one of
   package.module:kernel, file.py:kernel   a kernel with examples beside it
+  file.py:program.kernel                  that of a program which pd.link made
   package.module, file.py                 all kernels of it that have examples
   file.ptx, file.ptx:kernel, -            PTX, with --grid, --block and --arg
 
@@ -38,7 +39,6 @@ an ARGUMENT is
   u32[100]=arange     0, 1, 2, …
   data.npy            an array of a file
 """
-Launchable = Kernel | ParsedKernel
 
 
 def add_launch(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +64,7 @@ def has_launch(options: argparse.Namespace) -> bool:
     return bool(options.grid or options.block or options.arg) or options.shared is not None
 
 
-def launches(options: argparse.Namespace) -> Iterator[tuple[str, Launchable, Iterator[Example]]]:
+def launches(options: argparse.Namespace) -> Iterator[tuple[str, AnyKernel, Iterator[Example]]]:
     """Kernels by their names, and the launches of each. Raises UsageError for half a launch."""
     if has_launch(options) and not (options.grid and options.block):
         raise UsageError("a launch needs --grid and --block", help="such as --grid 8 --block 128")
@@ -92,7 +92,7 @@ def as_asked(options: argparse.Namespace) -> Iterator[None]:
         raise UsageError(error.message, at=error.at, help=error.help) from error
 
 
-def one_launch(options: argparse.Namespace) -> tuple[str, Launchable, Example]:
+def one_launch(options: argparse.Namespace) -> tuple[str, AnyKernel, Example]:
     """The kernel and the launch that a command is for. Raises UsageError where there are several kernels."""
     (name, kernel, examples), *others = launches(options)
     if others:
@@ -140,31 +140,40 @@ def _launch(options: argparse.Namespace) -> Example:
     )
 
 
-def _with_examples(source: str, name: str, seed: int) -> Iterator[tuple[str, Launchable, Iterator[Example]]]:
+def _with_examples(source: str, name: str, seed: int) -> Iterator[tuple[str, AnyKernel, Iterator[Example]]]:
     """The kernel of that name in a module, or all of it, with the launches that their functions make."""
     module = load_module(source)
-    kernels = {name: kernel_in(module, source, name)} if name else kernels_of(module)
+    kernels = kernels_of(module)
+    if name:
+        kernel = kernel_in(module, source, name)
+        paths = [name, *(path for path, each in kernels.items() if each is kernel)]  # `program` is `program.kernel`
+        kernels = {next((path for path in paths if _maker(module, path)), name): kernel}
     makers = {name: maker for name in kernels if (maker := _maker(module, name)) is not None}
     if not makers:
         raise _no_examples(source, list(kernels))
-    for kernel in kernels.keys() - makers.keys():
-        print(f"ptxdsl: {kernel} has no {name_of_examples(kernel)}(rng) and is not checked", file=sys.stderr)
-    for kernel, maker in makers.items():
-        yield kernel, kernels[kernel], _examples(maker, source, seed)
+    for path in kernels.keys() - makers.keys():
+        print(f"ptxdsl: {path} has no {_examples_name(path)}(rng) and is not checked", file=sys.stderr)
+    for path, maker in makers.items():
+        yield path, kernels[path], _examples(maker, source, seed)
 
 
 def _no_examples(source: str, kernels: Sequence[str]) -> UsageError:
     if not kernels:
         return UsageError(f"{source} has no kernel")
-    wanted = f"write a function {name_of_examples(kernels[0])}(rng) that returns (grid, block, *arguments)"
+    wanted = f"write a function {_examples_name(kernels[0])}(rng) that returns (grid, block, *arguments)"
     return UsageError(
         f"{source} has no examples of {', '.join(kernels)}", help=f"{wanted}, or say --grid, --block and each --arg"
     )
 
 
 def _maker(module: ModuleType, kernel: str) -> Maker | None:
-    maker = getattr(module, name_of_examples(kernel.rpartition(".")[2]), None)
+    maker = getattr(module, _examples_name(kernel), None)
     return maker if callable(maker) else None
+
+
+def _examples_name(kernel: str) -> str:
+    """That of the function with the examples of a kernel, which may be in a class or a program."""
+    return name_of_examples(kernel.rpartition(".")[2])
 
 
 def _examples(maker: Maker, source: str, seed: int) -> Iterator[Example]:

@@ -9,11 +9,12 @@ from typing import Any
 
 from ptxdsl import config, driver
 from ptxdsl.check.examples import Example
-from ptxdsl.cli.launches import TARGETS, Launchable, add_example, add_launch, as_asked, one_launch
+from ptxdsl.cli.launches import TARGETS, add_example, add_launch, as_asked, one_launch
 from ptxdsl.cli.output import STDOUT, write
 from ptxdsl.cli.process import FAILURE, UsageError
 from ptxdsl.cli.user_code import user_code
 from ptxdsl.errors import Error
+from ptxdsl.kernel import AnyKernel
 from ptxdsl.profile import KernelProfile, peaks_of, profile_of
 from ptxdsl.profile.formats import as_json, as_text
 from ptxdsl.profile.page import as_html
@@ -92,7 +93,7 @@ def profiled(options: argparse.Namespace) -> KernelProfile:
 
 
 def measured_us(
-    kernel: Launchable, example: Example, constants: dict[str, Any], options: argparse.Namespace
+    kernel: AnyKernel, example: Example, constants: dict[str, Any], options: argparse.Namespace
 ) -> tuple[float | None, str]:
     """Microseconds of the launch on the first GPU, or why it was not measured."""
     if reason := driver.why_no_gpu():

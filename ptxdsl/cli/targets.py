@@ -18,7 +18,8 @@ from typing import Any
 from ptxdsl import config, ir
 from ptxdsl.cli.process import Interrupted, UsageError
 from ptxdsl.cli.user_code import recursion_limit, user_code
-from ptxdsl.kernel import Kernel
+from ptxdsl.kernel import AnyKernel, Kernel
+from ptxdsl.linking.link import LinkedProgram
 from ptxdsl.lower import lower
 from ptxdsl.parse import parse
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
@@ -94,8 +95,11 @@ def _read(target: str) -> str:
     return text
 
 
-def find_kernel(target: str) -> Kernel:
-    """The kernel that `module:name` or `file.py:name` names; the only one of the module without a name."""
+def find_kernel(target: str) -> AnyKernel:
+    """The kernel that `module:name` or `file.py:name` names; the only one of the module without a name.
+
+    That of a program of `pd.link` is `file.py:program.name`, or `file.py:program` where it has no other.
+    """
     source, colon, name = target.rpartition(":")
     if not colon:
         source, name = target, ""
@@ -105,7 +109,7 @@ def find_kernel(target: str) -> Kernel:
     return kernel_in(module, source, name) if name else only_kernel(source, module)
 
 
-def kernel_in(module: ModuleType, source: str, name: str) -> Kernel:
+def kernel_in(module: ModuleType, source: str, name: str) -> AnyKernel:
     """The kernel of a name, with dots maybe, in the module that `source` stands for."""
     return _as_kernel(source, name, named(module, source, name), module)
 
@@ -115,6 +119,9 @@ def named(module: ModuleType, source: str, name: str) -> Any:
     value: Any = module
     for part in name.split("."):
         with user_code(f"`{name}` of {source} cannot be read"):
+            if isinstance(value, LinkedProgram) and part in value.kernels:
+                value = value.kernel(part)
+                continue
             if not hasattr(value, part):
                 raise UsageError(f"{source} has no `{name}`", help=_kernels_of(module, name))
             value = getattr(value, part)
@@ -126,13 +133,15 @@ def load_module(source: str) -> ModuleType:
     return _from_file(source) if source.endswith(".py") else _from_path(source)
 
 
-def _as_kernel(source: str, name: str, value: Any, module: ModuleType) -> Kernel:
+def _as_kernel(source: str, name: str, value: Any, module: ModuleType) -> AnyKernel:
     """`value`, or the kernel that a launcher stands for: its attribute `kernel`, whose constants have defaults."""
     kernel = _kernel_of(value)
     if kernel is not None:
         return kernel
     if isinstance(value, ModuleType):
         return only_kernel(value.__name__, value)
+    if isinstance(value, LinkedProgram):
+        return _only_one(f"`{name}` of {source}", source, _of_program(name, value))
     if callable(value):
         help = f"put @pd.kernel above it, or name the kernel that it launches: `{name}.kernel = …`"
         raise UsageError(f"`{name}` of {source} is a function, not a kernel", help=help)
@@ -141,34 +150,55 @@ def _as_kernel(source: str, name: str, value: Any, module: ModuleType) -> Kernel
     )
 
 
-def only_kernel(source: str, module: ModuleType) -> Kernel:
+def only_kernel(source: str, module: ModuleType) -> AnyKernel:
     """The kernel of a module that has one."""
-    kernels = kernels_of(module)
+    return _only_one(source, source, kernels_of(module))
+
+
+def _only_one(owner: str, source: str, kernels: Mapping[str, AnyKernel]) -> AnyKernel:
     if len(kernels) == 1:
         return next(iter(kernels.values()))
     raise UsageError(
-        f"{source} has {len(kernels) or 'no'} kernels: say which" if kernels else f"{source} has no kernel",
+        f"{owner} has {len(kernels) or 'no'} kernels: say which" if kernels else f"{owner} has no kernel",
         help=f"write `{source}:{next(iter(kernels))}`; it has {', '.join(kernels)}" if kernels else None,
     )
 
 
-def kernels_of(module: ModuleType) -> dict[str, Kernel]:
-    """The kernels and launchers that a module defines or imports, by name."""
-    named = {name: _kernel_of(value) for name, value in vars(module).items()}
-    return {name: kernel for name, kernel in named.items() if kernel is not None}
+def kernels_of(module: ModuleType) -> dict[str, AnyKernel]:
+    """The kernels and launchers that a module defines or imports, by name; linked ones as those of their programs."""
+    kernels = {name: kernel for name, value in vars(module).items() if (kernel := _kernel_of(value)) is not None}
+    programs = _programs_of(module)
+    taken = {id(kernel) for program in programs.values() for kernel in program.traced}
+    kernels = {name: kernel for name, kernel in kernels.items() if id(kernel) not in taken}
+    for name, program in programs.items():
+        kernels |= {
+            path: kernel for path, kernel in _of_program(name, program).items() if kernel not in kernels.values()
+        }
+    return kernels
 
 
-def _kernel_of(value: Any) -> Kernel | None:
+def _programs_of(module: ModuleType) -> dict[str, LinkedProgram]:
+    return {name: value for name, value in vars(module).items() if isinstance(value, LinkedProgram)}
+
+
+def _of_program(name: str, program: LinkedProgram) -> dict[str, AnyKernel]:
+    """The kernels of a linked program of that name, as targets name them."""
+    return {f"{name}.{kernel}": program.kernel(kernel) for kernel in program.kernels}
+
+
+def _kernel_of(value: Any) -> AnyKernel | None:
     """A kernel, or that of a launcher."""
     try:
-        kernel = value if isinstance(value, Kernel) else getattr(value, "kernel", None)
+        kernel = value if isinstance(value, AnyKernel) else getattr(value, "kernel", None)
     except Exception:  # an attribute of somebody's object may do anything; it is then no launcher
         return None
-    return kernel if isinstance(kernel, Kernel) else None
+    return kernel if isinstance(kernel, AnyKernel) else None
 
 
 def _kernels_of(module: ModuleType, wanted: str) -> str | None:
     known = kernels_of(module)
+    for name, program in _programs_of(module).items():
+        known |= _of_program(name, program)
     return nearest(wanted, known) or (f"its kernels: {', '.join(known)}" if known else None)
 
 
@@ -212,8 +242,13 @@ def _from_file(file: str) -> ModuleType:
     return module
 
 
-def read_constants(kernel: Kernel, texts: Sequence[str]) -> dict[str, Any]:
+def read_constants(kernel: AnyKernel, texts: Sequence[str]) -> dict[str, Any]:
     """The constants of a kernel that texts such as `n=3` or `config.stages=3` give."""
+    if not isinstance(kernel, Kernel):
+        if texts:
+            help = "those of linked kernels are given to pd.link, and PTX has none"
+            raise UsageError(f"--const {texts[0]}: kernel `{kernel.name}` is made, with its constants", help=help)
+        return {}
     defaults = kernel.signature.constants
     names = TYPES | vars(sys.modules[kernel.__module__])
     changes: dict[str, dict[tuple[str, ...], Any]] = {}

@@ -196,6 +196,11 @@ class LinkedProgram:
         return tuple(self.joined(None).parameters)
 
     @property
+    def traced(self) -> tuple[Kernel, ...]:
+        """Those among its parts that `pd.kernel` made."""
+        return tuple(source.kernel for source in self._sources if isinstance(source, TracedSource))
+
+    @property
     def variables(self) -> tuple[str, ...]:
         """The names of the variables in .global and .const."""
         return tuple(variable.name for variable in self._shared())

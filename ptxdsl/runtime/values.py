@@ -115,7 +115,7 @@ def _pointer(name: str, kind: Type | Pointer, argument: object, stream: int) -> 
         refuse(
             f"`{name}` has shape {array.shape} and strides {array.strides}: a kernel's pointer takes row-major, "
             "contiguous memory",
-            "pass a contiguous copy, or strided(array) if other arguments tell the kernel its strides",
+            "pass a contiguous copy, or ptxdsl.arrays.strided(array) if other arguments tell the kernel its strides",
         )
     return array
 

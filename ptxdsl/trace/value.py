@@ -371,13 +371,14 @@ def var(type: Type, init: ScalarLike | None = None, *, name: str | None = None) 
 
 
 def special(register: str) -> Scalar:
-    """The value that a special register has here, such as `pd.special("%clock64")`."""
-    special = SPECIAL_REGISTERS.get(str(register))
+    """The value that a special register has here, such as `pd.special("clock64")`, with PTX's `%` or without."""
+    name = "%" + str(register).removeprefix("%")
+    special = SPECIAL_REGISTERS.get(name)
     if special is None:
-        near = difflib.get_close_matches(str(register), SPECIAL_REGISTERS, 3)
+        near = difflib.get_close_matches(name, SPECIAL_REGISTERS, 3)
         refuse(
-            f"PTX has no special register `{register}` that we know",
-            f"did you mean {' or '.join(near)}?" if near else "they are written with a percent sign: %clock64",
+            f"PTX has no special register `{name}` that we know",
+            f"did you mean {' or '.join(near)}?" if near else "such as %clock64, %smid or %lanemask_lt",
         )
     return operators.operate(operators.move(special.type), current("pd.special").value(special, special.type))
 

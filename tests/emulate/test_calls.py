@@ -130,7 +130,7 @@ def test_a_function_that_nobody_defines():
         run("call mystery;", parameters="", module=".extern .func mystery ();", block=1)
     assert str(caught.value) == (
         "mystery is declared but not defined, and the emulator has no such function\n  <ptx>:6\n"
-        "  help: link the module that defines it, by pd.link, or run this kernel on a GPU"
+        "  help: link the module that defines it: pd.link(kernel, module)"
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import ptr, u32
+from ptxdsl import b64, f32, ptr, u32
 from ptxdsl.emulate.observe.races.crowds import Crowds
 from ptxdsl.emulate.observe.races.stamps import LANE_MASK, STAMP
 from tests.emulate.support import clean
@@ -155,3 +155,33 @@ def test_crowds_of_a_step_beyond_those_that_can_be_told_apart_are_the_whole_warp
     stamps = crowds.gathered(words, (640 + lanes).astype(STAMP), np.zeros(31, STAMP), np.zeros(31, STAMP))
     assert [np.count_nonzero(crowds.readers(0, int(stamp))) for stamp in stamps] == [1] * 30 + [32]
     assert len(set((stamps & LANE_MASK).tolist())) == 31
+
+
+@pd.kernel(arch="sm_90a", reqntid=32)
+def reloaded(x: pd.TensorMap(f32, (8, 32)), y: pd.TensorMap(f32, (8, 32))):
+    """Twice: one lane loads, all add, the lane stores and loads anew when that has been read; its mbarrier tells all."""
+    tile, full = x.shared(), pd.shared(b64, 1)
+    with pd.if_(pd.tid.x == 0):
+        pd.ptx.mbarrier.init.shared__cta.b64(full.address(), 1)
+        pd.ptx.fence.mbarrier_init.release.cluster()
+    pd.ptx.bar.sync(0)
+    for turn in pd.range(2):
+        with pd.if_(pd.tid.x == 0):
+            pd.ptx.mbarrier.arrive.expect_tx.shared__cta.b64(full.address(), x.bytes, out="_")
+            x.load(tile, (0, 0), full)
+        with pd.while_(lambda: ~pd.ptx.mbarrier.try_wait.parity.shared__cta.b64(full.address(), turn)):  # noqa: B023
+            pass
+        for row in range(8):
+            tile[row, pd.tid.x] = tile[row, pd.tid.x] + 1
+        pd.ptx.fence.proxy.async_.shared__cta()
+        pd.ptx.bar.sync(0)
+        with pd.if_(pd.tid.x == 0):
+            y.store((0, 0), tile)
+            pd.ptx.cp.async_.bulk.commit_group()
+            pd.ptx.cp.async_.bulk.wait_group(0)
+
+
+def test_a_read_that_an_mbarrier_made_known_is_no_longer_one_of_a_crowd():
+    x, y = np.ones((8, 32), np.float32), np.zeros((8, 32), np.float32)
+    clean(pd.emulate(reloaded, 1, 32, x, y))
+    assert (y == 2).all()

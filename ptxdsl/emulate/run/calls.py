@@ -118,7 +118,7 @@ class Calls:
             raise EmulationError(
                 f"{name} is declared but not defined, and the emulator has no such function",
                 at=self.x.step.location,
-                help="link the module that defines it, by pd.link, or run this kernel on a GPU",
+                help="link the module that defines it: pd.link(kernel, module)",
             )
         frame = self.x.frame
         values = [_number(self._read(frame, a, a)) for a in arguments]

@@ -49,7 +49,7 @@ from .locations import REACH, Boxes, Locations
 from .pages import ALL, Doubts, Knowledge
 from .proxies import Proxies
 from .recent import Recent, RecentAccess
-from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, WarpReads, Words, gather, unmet
+from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, WarpReads, Words, gather
 from .sources import Sources
 from .stamps import ASYNC_LANE, LANE_MASK, SEVERAL, STAMP, TICK, stamps_of
 from .telling import Told, tell_early_exit, tell_unstarted
@@ -250,16 +250,16 @@ class Races(Observer):
         if collective:
             shadow.readers.put(places, np.uint32(now | SEVERAL))
             return
-        stamps, old = (now + who.lanes % WARP).astype(STAMP), shadow.readers.take(places)
+        reads = self._reads(collective, now, who.lanes)
+        stamps, old = reads.stamps, shadow.readers.take(places)
         shadow.readers.put(places, stamps)
         new = shadow.readers.take(places)
-        unknown = unmet(old, stamps, self.clocks.met(), who.rows)
+        unknown = reads.unknown(old, self.clocks.warp[who.rows][:, np.newaxis])
         crowded = (new != stamps[:, np.newaxis]) | unknown
         if not crowded.any():
             return
         if self.crowds.apart:
-            reads = stamps, self.clocks.warp[who.rows], np.where(unknown, old, 0)
-            gather(shadow.readers, places, crowded, self.crowds, reads)
+            gather(shadow.readers, places, crowded, self.crowds, (stamps, reads.warps, np.where(unknown, old, 0)))
             return
         crowded = crowded.any(1)
         shadow.readers.put(places.only(crowded), stamps[crowded] | LANE_MASK)
@@ -385,9 +385,9 @@ class Races(Observer):
         return self.arrays[key]
 
     def _reads(self, collective: bool, now: int, lanes: np.ndarray) -> WarpReads:
-        """Those by lanes, (accesses,), of memory that other blocks read too."""
-        rows = lanes // WARP
-        return WarpReads(stamps_of(collective, now, lanes), self.clocks.warp[rows], self.clocks.met(), rows)
+        """Those by lanes, (accesses,), which may be remembered later than they were made."""
+        rows, clocks = lanes // WARP, self.clocks if now == self.journal.now else None
+        return WarpReads(stamps_of(collective, now, lanes), self.clocks.warp[rows], lanes, self.clocks.met(), clocks)
 
     def _in_array(
         self, access: Access, now: int, shadow: GlobalShadow, flat: np.ndarray, lanes: np.ndarray, number: np.ndarray

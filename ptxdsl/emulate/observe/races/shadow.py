@@ -6,12 +6,13 @@ A word has `grain` bytes: four, until an access of fewer bytes shows that its pa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from ...memory.access import WRITES
+from ...run.residents import WARP
 from .clocks import Clocks
 from .crowds import Crowds
 from .pages import Pages
@@ -125,13 +126,6 @@ def gather(
     which = np.isin(words, words[crowded])
     stamps, warps = (np.broadcast_to(values[:, np.newaxis], which.shape)[which] for values in (stamps, warps))
     plane.put(Words(words[which], 1, 1), crowds.gathered(words[which], stamps, warps, old[which]))
-
-
-def unmet(old: np.ndarray, stamps: np.ndarray, met: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Which reads before, (entries, width), are by other lanes that those who read now, of `rows`, did not meet since;
-    `met` (rows,) is when all lanes of each did."""
-    result: np.ndarray = (old > met[rows][:, np.newaxis]) & ((old ^ stamps[:, np.newaxis]) & LANE_MASK != 0)
-    return result
 
 
 @dataclass(slots=True)
@@ -286,16 +280,35 @@ class SharedShadow(Shadow):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WarpReads:
-    """Reads, (accesses,): their stamps, warps, and, of resident ones, their rows; `met` (rows,) is when the lanes of
-    each met last.
+    """Reads, (accesses,): their stamps, warps and lanes. `met` (rows,) is when all lanes of each warp met last;
+    `clocks` has what lanes know beyond that, as long as nothing has happened since.
 
     Without `met` they are no reads of lanes, but of the async proxy or of the grid before.
     """
 
     stamps: np.ndarray
     warps: np.ndarray
+    lanes: np.ndarray | None = None
     met: np.ndarray | None = None
-    rows: np.ndarray = field(default_factory=lambda: np.empty(0, int))
+    clocks: Clocks | None = None
+
+    def each(self, words: Words) -> WarpReads:
+        """One for each entry of words."""
+        lanes = None if self.lanes is None else words.each(self.lanes)
+        return WarpReads(words.each(self.stamps), words.each(self.warps), lanes, self.met, self.clocks)
+
+    def unknown(self, old: np.ndarray, warps: np.ndarray) -> np.ndarray:
+        """Which reads before, (entries, width), by other lanes of the same warps, these lanes do not know of."""
+        if self.met is None or self.lanes is None:
+            return np.zeros(old.shape, bool)
+        other = (old ^ self.stamps[:, np.newaxis]) & LANE_MASK != 0
+        result = other & (old > self.met[self.lanes // WARP][:, np.newaxis]) & (warps == self.warps[:, np.newaxis])
+        result &= old & LANE_MASK != ASYNC_LANE
+        if self.clocks is not None and result.any():
+            entry, part = np.nonzero(result)
+            lanes, warps = self.lanes[entry], self.warps[entry]
+            result[entry, part] = self.clocks.unordered(lanes, warps, old[entry, part], True)
+        return result
 
 
 class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks of the cluster
@@ -328,7 +341,7 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
         if self.written:
             self._read(flat, size, reads)
             return
-        self.pending.append((flat, size, reads))
+        self.pending.append((flat, size, replace(reads, clocks=None)))
         self.pending_bytes += flat.nbytes + reads.stamps.nbytes
         if self.pending_bytes > _MOST_PENDING:
             self.settle()
@@ -372,7 +385,8 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
 
     def _read(self, flat: np.ndarray, size: int, reads: WarpReads) -> None:
         words = self.words(flat, size)
-        stamps, warps = words.each(reads.stamps), words.each(reads.warps)
+        reads = reads.each(words)
+        stamps, warps = reads.stamps, reads.warps
         last, before = self.readers
         old_stamps, old_warps = last.take(words)
         others = (old_warps != warps[:, np.newaxis]).any(1) & (old_stamps != 0).any(1)
@@ -385,15 +399,14 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
         if crowded.any():
             self._crowd(words.only(crowded), stamps[crowded], warps[crowded], new_warps[crowded, 0])
         if reads.met is not None:
-            unknown = (old_warps == warps[:, np.newaxis]) & unmet(old_stamps, stamps, reads.met, words.each(reads.rows))
-            unknown &= old_stamps & LANE_MASK != ASYNC_LANE
+            unknown = reads.unknown(old_stamps, old_warps)
             if self.crowds.apart:
                 lost = (new_warps == warps[:, np.newaxis]) & (new_stamps != stamps[:, np.newaxis])
                 old = np.where(unknown, old_stamps, 0)
-                same = (new_warps == warps[:, np.newaxis]).all(1)
+                same: np.ndarray = (new_warps == warps[:, np.newaxis]).all(1)
                 self._gather(words, same, unknown | lost, (stamps, warps, old))
-            elif unknown.any():
-                last.stamp.put(words.only(unknown.any(1)), stamps[unknown.any(1)] | LANE_MASK)
+            elif (which := np.flatnonzero(unknown.any(1))).size:
+                last.stamp.put(words.only(which), stamps[which] | LANE_MASK)
 
     def _gather(
         self, words: Words, which: np.ndarray, crowded: np.ndarray, reads: tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -287,10 +287,13 @@ def test_lists_of_the_same_arguments_are_not_even_gathered(gpu, monkeypatch, fun
 
 
 def test_one_matrix_for_all_is_remembered_in_lists(gpu, monkeypatch):
-    (a, _), b = lists(), Tensor(32, 96)
+    (a, listed), b = lists(), Tensor(32, 96)
     gemm(a, b, out=[Tensor(64, 96) for _ in range(3)])
-    made_careful(monkeypatch)
-    gemm(a, b, out=[Tensor(64, 96) for _ in range(3)])
+    with monkeypatch.context() as patch:
+        made_careful(patch)
+        gemm(a, b, out=[Tensor(64, 96) for _ in range(3)])
+        with pytest.raises(AssertionError, match="careful"):
+            gemm(a, listed, out=[Tensor(64, 96) for _ in range(3)])
     assert len(gpu.launches) == 2
 
 

@@ -15,7 +15,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, keep_lists, list_launch, lists_given
-from ptxdsl.kernels.call.launching.memory import CALLS, LISTS, key_of_lists
+from ptxdsl.kernels.call.launching.memory import LISTS
 from ptxdsl.kernels.call.launching.residency import prepared
 from ptxdsl.kernels.call.launching.workspace import is_kept
 from ptxdsl.kernels.call.matrices import Matrices
@@ -176,11 +176,6 @@ def run_lists(
             help="pass arrays of three dimensions, whose products all take the same operands",
         )
     lists = lists_of(*matrices)
-    listed = lists_given(lists["a"], lists["b"], lists.get("c"), lists.get("out"))
-    lists_key = key_of_lists(kernel, (choice, factors[1] == 0), listed.lengths)
-    launched: Sequence[object] | None = CALLS.launch(lists_key, listed, factors)
-    if launched is not None:
-        return launched
     batch = batch_of(lists, factors[1])
     if batch is None:
         return []
@@ -192,8 +187,9 @@ def run_lists(
     if problem.m and problem.n:
         planned = scheduled.schedule(problem, traits, kernel)
         sent = batch.launch(kernel, planned, *factors)
+        listed = lists_given(lists["a"], lists["b"], lists.get("c"), lists.get("out"))
         launch = sent and list_launch(batch.listed, listed, *sent, planned.stream)
         if launch and is_kept(device, planned.stream):
             a, b, c, out = matrices
-            keep_lists(launch, key, lists_key, (out, a, b, c), factors)
+            keep_lists(launch, key, (out, a, b, c), factors)
     return lists.get("out", batch.group.out.owners)

@@ -26,7 +26,7 @@ from ptxdsl.kernels.call.groups.warpgroups import (
     widen_single_lines,
 )
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, address_of
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of, key_of_lists
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of
 from ptxdsl.kernels.call.launching.residency import prepared, resident_blocks
 from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import ArrayArgument
@@ -87,11 +87,6 @@ def run(
         return list(launched)
     if wants_tuning(config):
         chosen = _tuned(kernels, (a, b, c, out), factors, schedule, sort, balance)
-    listed = lists_given(a, b, c, out)
-    lists_key = key_of_lists(kernels, (chosen, schedule, sort, balance, factors[1] == 0), listed.lengths)
-    launched = CALLS.launch(lists_key, listed, factors)
-    if launched is not None:
-        return list(launched)
     group = group_of(a, b, c, out, factors[1])
     if group is None:
         return []
@@ -110,9 +105,10 @@ def run(
         rows = launch.rows(problems) if order is None else launch.rows(problems)[order]
         send = _sender(launch, device, rows)
         send(rows, factors, stream)
+        listed = lists_given(a, b, c, out)
         kept = list_launch(group, listed, ProblemTable(rows, ADDRESSES, order), send)
         if kept:
-            keep_lists(kept, key, lists_key, arrays, factors)
+            keep_lists(kept, key, arrays, factors)
     return list(group.out.owners)
 
 

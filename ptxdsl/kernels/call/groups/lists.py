@@ -20,6 +20,7 @@ from ptxdsl.kernels.call.launching.workspace import is_kept
 from ptxdsl.kernels.call.matrix import list_maker
 from ptxdsl.runtime.launch import Compiled
 
+SINGLE = -1  # the length that no list has
 MOST_ARGUMENTS = 64  # that are kept of a launch
 Send: TypeAlias = Callable[[np.ndarray, tuple[Any, ...], int], None]
 """Launches with a table of addresses, the factors and a stream."""
@@ -57,13 +58,9 @@ class ListLaunch:
     current_stream: Callable[[], int]
     stream: int | None = None
 
-    def launch(self, lists: CallLists, numbers: tuple[float, ...]) -> Any:
+    def launch(self, out: Sequence[object] | None, arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
         """Launches with other arrays, and returns the outputs; None, with nothing done, where they lie otherwise or may
-        share memory."""
-        return self.launch_arrays(lists.out, lists.arrays, numbers)
-
-    def launch_arrays(self, out: Sequence[object] | None, arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
-        """The same with all arrays that are given, list by list, of which `out` is the first list."""
+        share memory. `arrays` are all that are given, list by list, and `out` the first of the lists."""
         stream = self.current_stream()
         if self.stream not in (None, stream) or not self._are_alike(arrays):
             return None
@@ -118,21 +115,27 @@ class ListLaunch:
 
 
 class CalledLists(NamedTuple):
-    """A launch of lists by the arguments of a call: out, a, b and c, each a list of a known length or not given."""
+    """A launch of lists by the arguments of a call: out, a, b and c, each a list of a length, SINGLE for one matrix
+    that is for all `products`, None for what is not given."""
 
     lists: ListLaunch
     lengths: tuple[int | None, ...]
+    products: int
     reads_c: bool
 
     def launch(self, arrays: Sequence[Any], numbers: tuple[float, ...]) -> Any:
         """Launches with other lists, and returns the outputs; None, with nothing done, where they do not fit."""
         every: list[object] = []
         for owners, length in zip(arrays, self.lengths, strict=True):
-            if owners is not None and type(owners) in LISTS and len(owners) == length:
+            if isinstance(owners, LISTS):
+                if len(owners) != length:
+                    return None
                 every += owners
+            elif owners is not None and length == SINGLE:
+                every += [owners] * self.products
             elif owners is not None or length is not None:
                 return None
-        return self.lists.launch_arrays(arrays[0], every, numbers) if (numbers[1] != 0) is self.reads_c else None
+        return self.lists.launch(arrays[0], every, numbers) if (numbers[1] != 0) is self.reads_c else None
 
 
 class TableSender:
@@ -181,21 +184,12 @@ class CallLists(NamedTuple):
 
     c: Sequence[object] | None
     out: Sequence[object] | None
-    lengths: list[int | None]
     arrays: list[object]
 
 
-def lists_given(a: object, b: object, c: Any, out: Any) -> CallLists:
-    """The lists of a call; one that is not given has no length, and what is no list has one that no list has."""
-    arrays: list[object] = []
-    lengths: list[int | None] = []
-    for owners in (out, a, b, c):
-        if isinstance(owners, LISTS):
-            arrays += owners
-            lengths.append(len(owners))
-        else:
-            lengths.append(None if owners is None else -1)
-    return CallLists(c, out, lengths, arrays)
+def lists_given(a: Any, b: Any, c: Any, out: Any) -> CallLists:
+    """The lists of a call, of which c and out may not be given."""
+    return CallLists(c, out, [array for owners in (out, a, b, c) if owners is not None for array in owners])
 
 
 def list_launch(
@@ -241,16 +235,11 @@ def list_launch(
     )
 
 
-def keep_lists(
-    launch: ListLaunch, key: Hashable, lists_key: Hashable, arrays: Sequence[Any], factors: tuple[float, float]
-) -> None:
-    """Remembers a launch: by the key of the call, whose `arrays` are out, a, b and c, where all of them are lists that
-    are given so or left out; else by that of the lists that they stand for."""
-    if key is not None and all(owners is None or type(owners) in LISTS for owners in arrays):
-        lengths = tuple(None if owners is None else len(owners) for owners in arrays)
-        CALLS.known(key).keep_quick(CalledLists(launch, lengths, factors[1] != 0))
-    else:
-        CALLS.known(lists_key).keep_quick(launch)
+def keep_lists(launch: ListLaunch, key: Hashable, arrays: Sequence[Any], factors: tuple[float, float]) -> None:
+    """Remembers a launch by the key of a call, whose `arrays` are out, a, b and c."""
+    lists = [owners for owners in arrays if isinstance(owners, LISTS)]
+    lengths = [None if each is None else len(each) if isinstance(each, LISTS) else SINGLE for each in arrays]
+    CALLS.known(key).keep_quick(CalledLists(launch, tuple(lengths), len(lists[0]), factors[1] != 0))
 
 
 def _repeats(arrays: Sequence[object]) -> tuple[tuple[int, int], ...]:

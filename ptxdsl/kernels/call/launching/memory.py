@@ -142,9 +142,8 @@ def key_of(kernels: object, config: object, options: Hashable, a: Any, b: Any) -
     try:
         return kernels, config, options, settings.deciding(), a.shape, b.shape
     except AttributeError:  # lists, arrays by protocol, or what is none
-        if type(a) in LISTS and type(b) in LISTS:
-            return kernels, config, options, settings.deciding(), len(a), len(b)
-        return None
+        extents = [len(each) if isinstance(each, LISTS) else getattr(each, "shape", None) for each in (a, b)]
+        return None if None in extents else (kernels, config, options, settings.deciding(), *extents)
 
 
 def placement_of(arrays: Sequence[object], numbers: tuple[float, ...] = ()) -> Placement | None:
@@ -171,8 +170,3 @@ def placement_of(arrays: Sequence[object], numbers: tuple[float, ...] = ()) -> P
     if len({*addresses}) < len(addresses):
         layout += map(addresses.index, addresses)
     return Placement(tuple(layout), addresses)
-
-
-def key_of_lists(kernel: object, options: Hashable, lengths: Sequence[int | None]) -> Hashable:
-    """What a call of lists says, whose launches tell themselves whether they fit."""
-    return kernel, options, settings.deciding(), *lengths

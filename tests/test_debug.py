@@ -55,6 +55,12 @@ def factorials(x: ptr[u32]):
     x[i] = factorial(i)
 
 
+@pd.kernel
+def doubled(x: ptr[f32]):
+    parts = [x[pd.tid.x] * factor for factor in (2.0, 4.0)]
+    x[pd.tid.x] = parts[0] + parts[1]  # joined
+
+
 def line(mark):
     """The line of this file that ends with a comment."""
     lines = Path(__file__).read_text().splitlines()
@@ -498,3 +504,12 @@ class TestTerminal:
         assert "twice has no register `nothing`" in shown
         assert "cvta.to.global.u64 %x, %rd0;" in shown
         assert shown.count("ld.param.u32 %n, [n];") == 1  # by an empty line, which says the last command again
+
+
+def test_a_list_of_python_is_printed_element_by_element(capsys):
+    with pd.debug(doubled, 1, 32, np.arange(32, dtype=np.float32)) as launch:
+        launch.stop_at(line("joined"))
+        launch.resume()
+        assert [value.value for value in launch.inspection.values("parts", Thread((0, 0, 0), (3, 0, 0)))] == [6.0, 12.0]
+        with pytest.raises(pd.Error, match="doubled has no register `parts`"):
+            launch.value("parts")

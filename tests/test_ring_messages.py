@@ -107,6 +107,20 @@ def test_copies_that_nobody_commits():
     )
 
 
+def test_copies_that_nobody_commits_in_two_blocks():
+    """A thread of each block is one thread that fills a ring."""
+    usual = {"ring": "stage_bytes=x.bytes, consumers=128", "rounds": 4, "commit": "pass", "read": "pass"}
+    body = COLUMNS.format(**usual, release="ring.release()")
+    kernel = source_kernel(body, "x: pd.TensorMap(f32, (4, 128)), y: ptr[f32]", '(arch="sm_90a", reqntid=160)')
+    with pd.config.using(arch="sm_90a"):
+        report = pd.emulate(kernel, 2, 160, np.ones((16, 128), np.float32), np.zeros(512, np.float32))
+    assert report.findings[0].count == 2
+    assert report.findings[0].help == (
+        "`ring.commit()` behind the copies of a stage of `ring` (line 4), before the next `acquire()`; and one "
+        "`ring.release()` of each reader a round"
+    )
+
+
 def test_a_stage_that_all_lanes_of_a_warp_fill():
     body = COLUMNS.format(ring="stage_bytes=x.bytes, consumers=128", rounds=4, commit="ring.commit()", read="pass",
                           release="ring.release()").replace(", pd.elect()", "")  # fmt: skip

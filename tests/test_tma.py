@@ -308,3 +308,23 @@ def test_columns_of_pixels_of_one_slice_of_channels(name, interleave, swizzle, s
     expected = padded[:, rows, columns].reshape(-1, channels)
     whole = np.concatenate([expected, np.zeros((128, channels))])[:128]
     assert np.array_equal(where.values(y), whole.reshape(-1))
+
+
+@pytest.mark.parametrize("swizzles", [(128, None), (None, 64), (128, 64)])
+def test_a_box_that_lies_otherwise_than_its_array_is_refused(swizzles):
+    """Threads would find its elements elsewhere; where only bytes count, `tile.address()` is taken as it is."""
+
+    @pd.kernel(arch="sm_90a", reqntid=32)
+    def mixed(a: "source", b: "target", *, source: pd.TensorMap, target: pd.TensorMap, by_address: bool):
+        tile = a.shared()
+        b.store((0, 0), tile.address() if by_address else tile)
+
+    source, target = (pd.TensorMap(f32, (8, 16), swizzle) for swizzle in swizzles)
+    mixed.ptx(source=source, target=source, by_address=False)
+    mixed.ptx(source=source, target=target, by_address=True)
+    with pytest.raises(pd.TraceError) as refused:
+        mixed.ptx(source=source, target=target, by_address=False)
+    assert refused.value.message == (
+        f"the array lies as {source.layout} in shared memory, and boxes of `b`, a {target}, as {target.layout}"
+    )
+    assert refused.value.help == "let both have one swizzle, or take the array from `b.shared()`"

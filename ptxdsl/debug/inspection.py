@@ -124,13 +124,16 @@ class Inspection:
         return [self._read(frame, slot, lane, None) for slot in named if self.view.written(frame, slot, lane)]
 
     def values(self, name: str, thread: Thread, type: str | None = None) -> list[RegisterValue]:
-        """The registers that a name means, for a thread: several where Python had it more than once."""
+        """The registers that a name means, for a thread: several where Python had it more than once, or had a list."""
         lane, frame = self._frame_of(thread)
-        return [self._read(frame, slot, lane, _type(type)) for slot in self._slots(frame, name)]
+        elements = self._elements(name)
+        slots = [slot for each in elements or [name] for slot in self._slots(frame, each)]
+        return [self._read(frame, slot, lane, _type(type)) for slot in slots]
 
     def value(self, name: str, thread: Thread, type: str | None = None) -> Value:
         """The value of one register: of several, the last that the thread has written."""
-        known = self.values(name, thread, type)
+        lane, frame = self._frame_of(thread)
+        known = [self._read(frame, slot, lane, _type(type)) for slot in self._slots(frame, name)]
         written = [each.value for each in known if each.value is not None]
         if not written:
             raise Error(f"{thread} has not written `{name}` ({known[0].name}) yet", help="step to the line behind it")
@@ -176,6 +179,12 @@ class Inspection:
             names = dict.fromkeys([*named, *known])
             raise Error(f"{frame.code.function.name} has no register `{name}`", help=_nearest(name, list(names)))
         return slots
+
+    def _elements(self, name: str) -> list[str]:
+        """The names of the elements of a list of Python, in their order; none where the name is a register's."""
+        known = self.names().registers
+        inside = re.compile(rf"{re.escape(name)}(\[\d+\])+")
+        return [] if name in known else [each for each in known if inside.fullmatch(each)]
 
     def _frame_of(self, thread: Thread) -> tuple[int, Frame]:
         lane = self.view.lane(thread)

@@ -57,7 +57,8 @@ class Finding:
     help: str = ""
 
     def __str__(self) -> str:
-        lines = [f"{self.kind}: {self.message}", *(location.excerpt() for location in self.locations)]
+        excerpts = dict.fromkeys(location.excerpt() for location in self.locations)  # of one helper, called twice, once
+        lines = [f"{self.kind}: {self.message}", *excerpts]
         if self.threads and not self.says_who:
             lines.append(f"  by {self.who}")
         if self.help:

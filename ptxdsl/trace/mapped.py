@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ptxdsl import ir
 from ptxdsl.isa.operand import Operand
 from ptxdsl.trace.foreign import Foreign
@@ -114,7 +116,7 @@ class MappedTensor(Foreign, Source):
             )
         text = f"cp.async.bulk.tensor.{self.type.rank}d.shared::cluster.global.{mode}.{COMPLETES}{flags}"
         more = [value for _, value in options if value is not None]
-        for memory, corner in self._parts(_at(destination), coordinates, boxes):
+        for memory, corner in self._parts(self._at(destination), coordinates, boxes):
             emit(text, (memory, self, self._inner_first(corner), _at(mbarrier), *pixels, *more))
 
     def _parts(self, memory: Any, coordinates: Any, boxes: Boxes | None) -> Iterator[tuple[Any, Any]]:
@@ -158,8 +160,19 @@ class MappedTensor(Foreign, Source):
     def _copy(self, name: str, coordinates: Any, source: Any, operation: str, boxes: Boxes | None) -> None:
         mode = "tile" if self.type.pixel_box is None else "im2col_no_offs"
         text = f"{name}.tensor.{self.type.rank}d.global.shared::cta{operation}.{mode}.bulk_group"
-        for memory, corner in self._parts(_at(source), coordinates, boxes):
+        for memory, corner in self._parts(self._at(source), coordinates, boxes):
             emit(text, (self, self._inner_first(corner), memory))
+
+    def _at(self, memory: Any) -> Any:
+        """Where a copy is to begin in shared memory. An array of the same extents must lie as boxes do."""
+        layout = memory.layout if isinstance(memory, ArrayView) and memory.element.bits == self.element.bits else None
+        if layout is not None and layout.shape == self.layout.shape and not _lie_alike(layout, self.layout):
+            refuse(
+                f"the array lies as {layout} in shared memory, and {'tiles' if self.type.copy else 'boxes'} of "
+                f"`{self.name}`, a {self.type}, as {self.layout}",
+                f"let both have one swizzle, or take the array from `{self.name}.shared()`",
+            )
+        return _at(memory)
 
     def _inner_first(self, coordinates: Any) -> tuple[Any, ...]:
         """Coordinates as the instruction takes them."""
@@ -171,6 +184,12 @@ class MappedTensor(Foreign, Source):
                 "give where the box begins along each axis, outermost first",
             )
         return written[::-1]
+
+
+def _lie_alike(layout: Any, other: Any) -> bool:
+    """Whether two layouts of one shape give each element the same place."""
+    elements = np.arange(layout.size)
+    return layout == other or np.array_equal(layout(elements), other(elements))
 
 
 def _is_zero(distance: Any) -> bool:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import config
+from ptxdsl import config, f32, ptr
 from tests.emulate.support import clean, only, run
 
 OWN = "ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;\n"
@@ -403,3 +403,22 @@ def test_threads_are_named_in_three_dimensions(block):
     assert str(finding.threads[block[0]]).startswith(
         "thread (0, 1, 1)" if block[2] > 1 else "thread (0, 1, 0) of block (1"
     )
+
+
+def copy(tile, half, source):
+    pd.ptx.cp.async_.ca.shared.global_(tile.address(half, pd.tid.x), source, 4)  # copied
+
+
+@pd.kernel
+def copied_twice(x: ptr[f32], y: ptr[f32]):
+    tile = pd.shared(f32, (2, 32))
+    copy(tile, 0, x + pd.tid.x)
+    copy(tile, 1, x + 32 + pd.tid.x)
+    both = pd.ptx.ld.shared.v2.f32(tile.address(pd.tid.x // 16, pd.tid.x % 16 * 2))
+    y[pd.tid.x] = both[0] + both[1]
+
+
+def test_a_line_of_a_helper_that_takes_part_twice_is_shown_once():
+    finding = pd.emulate(copied_twice, 1, 32, np.ones(64, np.float32), np.zeros(32, np.float32)).findings[0]
+    assert len(finding.locations) == 3
+    assert str(finding).count("# copied") == 1

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import ptxdsl as pd
-from ptxdsl import b32
-from ptxdsl.kernels.product.operands import Extra
-from ptxdsl.kernels.product.product import Part, Product, Work
+from ptxdsl.kernels.product.product import Part, Work
 from ptxdsl.kernels.product.words import pack, read_words, unpack, write_words
 from ptxdsl.kernels.sm90.addend import Addend
 from ptxdsl.kernels.sm90.copies import TensorView
@@ -16,107 +14,15 @@ from ptxdsl.kernels.sm90.maps import RewrittenOut
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.sm90.vectors import MATRIX, Axis, Vectors
 from ptxdsl.kernels.store.readers import Running
 from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.store.traced import traced
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue
-from ptxdsl.types import Type
 
-MATRIX = 8  # rows and columns of a matrix of stmatrix
 COLUMNS = 2 * MATRIX  # of the four matrices that a warp stores at once
-BESIDE_SUMS = 40  # registers of a thread that stores, beside its sums and what is read ahead of them
-
-
-class Axis(NamedTuple):
-    """Rows or columns of a product, of which `first` is that of a warp's first sum, and `length` exist."""
-
-    first: Any
-    length: Scalar
-
-
-class Vectors:
-    """Operands of an epilogue that have one value for a row or a column, beside the sums of a thread: of each 16×8 it
-    holds two neighbours across, and those eight further down. What lies behind the product is not stored: there any
-    value will do, and it is the last one.
-
-    They are read before the sums are there, in pairs where they lie so, for all boxes that are staged at a time: a read
-    beside each 16×16 would be waited for. Where sums leave no registers for that, it is done so."""
-
-    def __init__(self, traits: WarpgroupTraits, across: str, reach: int) -> None:
-        """Neighbours are columns ("n") or rows ("m"), of which boxes that are staged at a time have `reach`."""
-        self.scalar, self.extras, self.along = traits.operands.scalar, traits.operands.extras, across
-        registers = sum(max(1, type.bits // 32) for extra in self._across() for type in _words(extra))
-        held = traits.tiling.held_sums + registers * reach // MATRIX
-        self.is_ahead = held + BESIDE_SUMS <= traits.tiling.multiplying_registers
-        self.across = range(0, reach if self.is_ahead else COLUMNS, MATRIX)
-        # Registers that are the same wherever they are read: a tile may be multiplied in one way or another
-        self.words = [[[pd.var(type) for type in _words(extra)] for _ in self.across] for extra in self._across()]
-        self.values = [[pd.var(extra.type) for _ in range(2)] for extra in self.extras if extra.along != across]
-
-    def _across(self) -> list[Extra]:
-        return [extra for extra in self.extras if extra.along == self.along]
-
-    def fetch(self, product: Product, down: Axis, across: Axis, begin: int) -> None:
-        """Begins to read what is beside the boxes from `begin` across, and beside all rows down with the first ones."""
-        words, values = iter(self.words), iter(self.values)
-        row, column = down.first + pd.laneid // 4, across.first + pd.laneid % 4 * 2 + begin
-        for extra, vector in zip(self.extras, product.extras, strict=True):
-            if extra.along == self.along:
-                for further, registers in zip(self.across, next(words), strict=True):
-                    _set(registers, _pair(extra, vector, column + further, across.length))
-            elif not begin:
-                at = row, row + MATRIX
-                _set(next(values), [_value(vector, each, down.length) for each in at])
-
-    def beside(self, offset: int) -> list[list[Scalar]]:
-        """Of each operand the values for eight sums, those of 16 neighbours across that are so far from the first that
-        was read."""
-        words, values = iter(self.words), iter(self.values)
-        return [
-            self._neighbours(extra, next(words)[offset // MATRIX :][:2])
-            if extra.along == self.along
-            else self._lines(next(values))
-            for extra in self.extras
-        ]
-
-    def _neighbours(self, extra: Extra, words: Sequence[Sequence[Scalar]]) -> list[Scalar]:
-        left, right = ([self._converted(value) for value in unpack(each, extra.type)] for each in words)
-        return [*left, *left, *right, *right]
-
-    def _lines(self, values: Sequence[Scalar]) -> list[Scalar]:
-        upper, lower = map(self._converted, values)
-        return [upper, upper, lower, lower] * 2
-
-    def _converted(self, value: Scalar) -> Scalar:
-        return value if value.type is self.scalar else value.to(self.scalar)
-
-
-def _is_paired(extra: Extra) -> bool:
-    """Whether two neighbours may be read at a time."""
-    return extra.bytes >= 2 * extra.type.bytes
-
-
-def _words(extra: Extra) -> list[Type]:
-    """The registers of two neighbours."""
-    return [b32] if extra.type.bits == 16 and _is_paired(extra) else [extra.type] * 2
-
-
-def _pair(extra: Extra, vector: Any, at: Scalar, count: Scalar) -> list[Scalar]:
-    """Two neighbours, as registers hold them."""
-    if _is_paired(extra):
-        return read_words(vector.pointer + pd.min(at, count - 2), 2, extra.type)
-    return [_value(vector, at + n, count) for n in range(2)]
-
-
-def _value(vector: Any, at: Scalar, count: Scalar) -> Scalar:
-    return (vector.pointer + pd.min(at, count - 1)).load()
-
-
-def _set(registers: Sequence[pd.Var], values: Sequence[Scalar]) -> None:
-    for register, value in zip(registers, values, strict=True):
-        register.set(value)
 
 
 class TensorStore:

@@ -96,12 +96,14 @@ def multiply(ring: CpAsyncRing, copies: Copies, mma: WarpMma, iterations: Index)
 @pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
 def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
     """The same on sm_90a: one thread copies; warpgroups multiply 64 rows of a tile, or a tile in turns, and store."""
-    memory, ring, tiling = SharedTiles(traits), tile_ring(traits), traits.tiling
+    memory, tiling = SharedTiles(traits), traits.tiling
     scene = Scene(tensor_products_of(p, traits), p.schedule, traits.sums, memory.staging, True, memory.exchange)
+    walk = traits.schedule.walk(scene).begun_by(pd.warpid == tiling.copying_warp)
+    ring = tile_ring(traits)
     await_prerequisites(*tensors_of(p, traits))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
-        copy_tiles(ring, TensorCopies(traits, memory), traits.schedule.walk(scene))
+        copy_tiles(ring, TensorCopies(traits, memory), walk)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
         compute_tiles(ring, mma, store, consumer_walk(traits, scene, ring, store, consumer))

@@ -116,9 +116,12 @@ class Products:
 
 class Part(NamedTuple):
     """Sums that are complete, to be stored. They may be some groups of a tile, from `group` on, of a `warp` that is not
-    the one that has them."""
+    the one that has them; or a `piece` of a tile, of 64 rows. `is_last` tells whether its block has no tile behind
+    this one, where its schedule knows."""
 
     work: Work
     sums: Sums
     group: Index = 0
     warp: Scalar | None = None
+    piece: int = 0
+    is_last: Callable[[], Scalar] | None = None

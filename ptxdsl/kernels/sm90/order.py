@@ -74,7 +74,8 @@ class PingPongWalk(Walk):
             (row, column), pieces = part.work.tile, part.sums.pieces(self.pieces)
             for number, piece in enumerate(pieces):
                 at = (row, column * len(pieces) + number) if self.is_swapped else (row * len(pieces) + number, column)
-                yield Part(part.work._replace(tile=at, extents=self.extents), piece, warp=warp)
+                work = part.work._replace(tile=at, extents=self.extents)
+                yield Part(work, piece, warp=warp, piece=number, is_last=part.is_last)
         if self.staging:
             self.store.finish()
             self.staging.pass_on()

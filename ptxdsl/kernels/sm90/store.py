@@ -12,6 +12,7 @@ from ptxdsl.kernels.sm90.addend import Addend
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.maps import RewrittenOut
 from ptxdsl.kernels.sm90.memory import SharedTiles
+from ptxdsl.kernels.sm90.staging import LastTile, StagedBox
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.vectors import MATRIX, Axis, Vectors
@@ -48,6 +49,7 @@ class TensorStore:
         self.leads = consumer.thread % WARPGROUP == 0
         self.addend = Addend(memory.addends, consumer.index, self.leads) if memory.addends else None
         self.vectors = self._vectors() if traits.operands.extras else None
+        self.last = LastTile(traits, memory, consumer.index) if traits.boxes_in_ring else None
 
     def prepare(self, work: Work) -> None:
         """What can be done before the sums are there: the first boxes of C come, and values beside the others."""
@@ -56,17 +58,29 @@ class TensorStore:
 
     def __call__(self, part: Part) -> None:
         """Begins to store sums that are complete."""
-        out = part.work.product.out
+        out, in_ring = part.work.product.out, self.last.takes(part) if self.last else None
         for first in range(0, self.traits.tile[1], self.boxes * self.columns):
-            self._await(part.work, first)
-            for box, column in enumerate(self._columns(first)):
-                self._stage(box, column, part)
+            if in_ring is None:
+                self._await(part.work, first)
+            else:
+                self._await_unless(in_ring, part.work, first)
+            boxes = self._staged(part, first, in_ring)
+            for number, (box, column) in enumerate(zip(boxes, self._columns(first), strict=True)):
+                self._stage(box, column, part, number * self.columns)
             pd.ptx.fence.proxy.async_.shared__cta()
             self.consumer.warpgroup_barrier()
             with pd.if_(self.leads):
-                for address, at in self._boxes(part.work, out, first):
+                for address, at in self._boxes(part.work, out, first, boxes):
                     out.map.store(at, address)
                 pd.ptx.cp.async_.bulk.commit_group()
+
+    def _staged(self, part: Part, first: int, in_ring: Scalar | None) -> list[StagedBox]:
+        """Where the boxes are staged that begin at these columns."""
+        boxes = [StagedBox(self.staged, number) for number, _ in enumerate(self._columns(first))]
+        if self.last is None or in_ring is None:
+            return boxes
+        before = first // self.columns
+        return [self.last.box(in_ring, part, before + number, box) for number, box in enumerate(boxes)]
 
     def _vectors(self) -> Vectors:
         return Vectors(self.traits, "n", self.boxes * self.columns)
@@ -80,15 +94,24 @@ class TensorStore:
         """The first columns of the boxes that are staged at a time."""
         return range(first, min(first + self.boxes * self.columns, self.traits.tile[1]), self.columns)
 
-    def _boxes(self, work: Work, matrix: TensorView, first: int) -> list[tuple[PointerValue, tuple[Any, ...]]]:
+    def _boxes(
+        self, work: Work, matrix: TensorView, first: int, boxes: Sequence[StagedBox]
+    ) -> list[tuple[PointerValue, tuple[Any, ...]]]:
         """Where they are staged, and where in the tensor of a matrix they are."""
         (first_m, first_n), planes = work.first, (matrix.batch,) if self.origin else ()
         row = matrix.line(first_m + self.first_row)
-        staged = (self.staged.address(box, *self.origin, 0, 0) for box in range(self.boxes))
         return [
-            (address, (*planes, row, first_n + column))
-            for address, column in zip(staged, self._columns(first), strict=False)
+            (box.address(*self.origin, 0, 0), (*planes, row, first_n + column))
+            for box, column in zip(boxes, self._columns(first), strict=True)
         ]
+
+    def _await_unless(self, in_ring: Scalar, work: Work, first: int) -> None:
+        """The same, where the boxes are not written to the ring."""
+        if not self.prepared:
+            self._fetch(work, first)
+        self.prepared = False
+        with pd.if_(~in_ring):
+            self.await_read()
 
     def _await(self, work: Work, first: int) -> None:
         """Until the boxes may be written: what was stored from there has been read, and C is there instead."""
@@ -104,7 +127,8 @@ class TensorStore:
         """Begins to bring what is beside the boxes that are staged next: C, and values of rows and columns."""
         if self.addend:
             c = work.product.c
-            self.addend.fetch(c.map, self._boxes(work, c, first))
+            boxes = [StagedBox(self.staged, number) for number, _ in enumerate(self._columns(first))]
+            self.addend.fetch(c.map, self._boxes(work, c, first, boxes))
         if self.vectors and self.vectors.is_ahead:
             self.vectors.fetch(work.product, *self._axes(work), first)
 
@@ -129,13 +153,14 @@ class TensorStore:
             pd.ptx.cp.async_.bulk.wait_group.read(0)
         self.consumer.warpgroup_barrier()
 
-    def _stage(self, box: int, first: int, part: Part) -> None:
-        """Writes the columns of a box to shared memory, 16 rows and 16 columns of a warp at a time."""
+    def _stage(self, box: StagedBox, first: int, part: Part, behind: int) -> None:
+        """Writes the columns of a box to shared memory, 16 rows and 16 columns of a warp at a time; so many columns lie
+        before it that are staged with it."""
         for column in range(0, self.columns, COLUMNS):
             begin = (first + column) // MATRIX * 4  # a thread holds four of each 16×8 sums
             values = self._scaled(part, begin)
-            address = self.staged.address(box, *self.origin, self.row, self.column + column)
-            beside = self._beside(part.work, first + column, box * self.columns + column)
+            address = box.address(*self.origin, self.row, self.column + column)
+            beside = self._beside(part.work, first + column, behind + column)
             values = self._finished(part, values, address, beside)
             pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(address, pack(values, self.type))
 
@@ -174,7 +199,7 @@ class TurnedStore(TensorStore):
             self._await(work, first)
             firsts = range(first, min(first + together, rows), self.rows)
             for box, row in enumerate(firsts):
-                self._stage(box, row, part)
+                self._stage(StagedBox(self.staged, box), row, part, box * self.rows)
             pd.ptx.fence.proxy.async_.shared__cta()
             self.consumer.warpgroup_barrier()
             with pd.if_(self.leads):
@@ -196,12 +221,12 @@ class TurnedStore(TensorStore):
         (row, column), product = work.first, work.product
         return Axis(column + self.first_column + self.warp_row, product.n), Axis(row, product.m)
 
-    def _stage(self, box: int, first: int, part: Part) -> None:
+    def _stage(self, box: StagedBox, first: int, part: Part, behind: int) -> None:
         """Writes the rows of a box to shared memory, 16 rows and 16 columns of a warp at a time."""
         for row in range(0, self.rows, WARP_ROWS):
             begin = (first + row) // MATRIX * 4  # a thread holds four of each 8 rows and 16 columns
-            address = self.staged.address(box, *self.origin, self.row + row, self.column)
-            beside = self._beside(part.work, first + row, box * self.rows + row)
+            address = box.address(*self.origin, self.row + row, self.column)
+            beside = self._beside(part.work, first + row, behind + row)
             values = self._finished(part, self._scaled(part, begin), address, beside)
             pd.ptx.stmatrix.sync.aligned.m8n8.x4.trans.shared.b16(address, pack(values, self.type))
 
@@ -229,7 +254,7 @@ class TurnedGroupStore(TurnedStore):
                 self._await(work, first)
                 for box, row in enumerate(firsts):
                     with pd.if_(left > row):
-                        self._stage(box, row, part)
+                        self._stage(StagedBox(self.staged, box), row, part, box * self.rows)
                 pd.ptx.fence.proxy.async_.shared__cta()
                 self.consumer.warpgroup_barrier()
                 with pd.if_(self.leads):

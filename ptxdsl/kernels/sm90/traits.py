@@ -86,6 +86,19 @@ class WarpgroupTraits(Traits):
         return min(MOST_STAGED_BYTES // (rows * line_bytes), boxes)
 
     @property
+    def boxes_in_ring(self) -> int:
+        """How many boxes a stage of the ring takes where the last tile of a block is staged there, since nobody fills
+        it any more: in the rows of A that this warpgroup alone has read or, in turns, in all of it. 0 where tiles are
+        staged behind the ring alone."""
+        tiling, (rows, line_bytes) = self.tiling, self._out_box
+        is_known = self.operands.out_boxes and not self.c_boxes and not tiling.swap_ab
+        if not is_known or not (tiling.pingpong or tiling.stagger):
+            return 0
+        each = (self.stage_bytes if tiling.pingpong else GROUP_ROWS * LINE_BYTES) // (rows * line_bytes)
+        count = tiling.pieces * self.tile[1] * self.operands.output.bytes // line_bytes
+        return each if each * tiling.stages >= count else 0
+
+    @property
     def staged_bytes(self) -> int:
         """What a warpgroup has to stage boxes, or what its warps do where a group of rows ends in a tile."""
         rows, line_bytes = self._out_box

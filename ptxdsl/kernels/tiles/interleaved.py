@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Self
 
 import ptxdsl as pd
 from ptxdsl import u32
@@ -19,6 +20,7 @@ from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Wa
 from ptxdsl.schedule import Serpentine
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.schedule.problems import GemmShape
+from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type
 
 CLASSES = 8  # of rows, by the multiple of 16 bytes of an L2 line at which they begin
@@ -72,6 +74,10 @@ class InterleavedWalk(PersistentWalk):
         row, column = self.raster.tile(self.item)
         batch = 0 if self.last is None else pd.min(row // self.tiles_m, self.last)
         return batch, (row - batch * self.tiles_m, column)
+
+    def begun_by(self, who: Scalar) -> Self:
+        """All of it is found when it is asked for."""
+        return self
 
     def work(self) -> Work:
         row, _ = self.raster.tile(self.item)

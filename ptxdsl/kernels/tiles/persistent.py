@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.errors import ScheduleError
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.product.product import Index, Tile, Work
+from ptxdsl.kernels.product.product import Index, Part, Tile, Work
+from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileAfterTile, TileSchedule, Walk
 from ptxdsl.layout.number import Computed, Number
 from ptxdsl.schedule import ClusterRaster, HilbertThreadblockSwizzle, PersistentScheduler, Serpentine, strip_width
@@ -19,6 +20,7 @@ from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.schedule.problems import TiledShape
 from ptxdsl.schedule.raster import Raster
 from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.value import Var
 from ptxdsl.types import Type
 
 MOST_ITEMS = 1 << 31
@@ -148,13 +150,29 @@ class PersistentWalk(TileAfterTile):
         count = self.products.count
         self.items = self.of_batch * (1 if count is None else count)
         self.item = pd.var(u32, pd.ctaid.x)
+        self.known: list[Var] = []  # row, column and batch of the item, where they are found before it is asked for
+
+    def begun_by(self, who: Scalar) -> Self:
+        self.known = [pd.var(u32) for _ in range(2 if self.products.count is None else 3)]
+        self._find(who & self.has_tile())
+        return self
 
     def has_tile(self) -> Scalar:
         return self.item < self.items
 
     def work(self) -> Work:
-        batch, tile = self._located()
-        return self.products.work(tile, batch)
+        if not self.known:
+            batch, tile = self._located()
+            return self.products.work(tile, batch)
+        row, column, *batches = (number.value for number in self.known)
+        return self.products.work((row, column), batches[0] if batches else 0)
+
+    def _find(self, where: Scalar) -> None:
+        """What is known is of this item from here on, in these threads."""
+        with pd.if_(where):
+            batch, (row, column) = self._located()
+            for known, number in zip(self.known, (row, column, batch), strict=False):
+                known.set(number)
 
     def _located(self) -> tuple[Index, Tile]:
         """The batch and the tile of this item, which may be none."""
@@ -164,10 +182,23 @@ class PersistentWalk(TileAfterTile):
     def advance(self) -> None:
         self.item += pd.nctaid.x
         self.seek()
+        if self.known:
+            self._find(self.has_tile())
+
+    def finish(self, work: Work, sums: Sums) -> Iterator[Part]:
+        yield Part(work, sums, is_last=self._is_done if self.ahead else None)
+
+    def _is_done(self) -> Scalar:
+        """Whether this block takes no more tiles, where it has gone on to the next one."""
+        return ~self.has_tile()
 
 
 class ClusterWalk(PersistentWalk):
     """The same of items of which some are outside of the problem: they are passed over."""
+
+    def begun_by(self, who: Scalar) -> Self:
+        """The first one is passed over to when it is asked for."""
+        return self
 
     def seek(self) -> None:
         with pd.while_(lambda: self.has_tile() & ~self.products.has(self._located()[1])):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import ptr, u32
@@ -130,6 +130,11 @@ class Scene:
 
 class Walk:
     """What one block does. The kernel multiplies each tile, and stores what `complete` makes of its sums."""
+
+    def begun_by(self, who: Scalar) -> Self:
+        """This walk, whose first tile is found already, where that can be done, in those threads that will ask for it:
+        beside what other threads do to begin."""
+        return self
 
     def tiles(self, start: Start) -> Iterator[Work]:
         """The tiles of this block, each with its copies begun: a loop of the kernel, or a single round."""

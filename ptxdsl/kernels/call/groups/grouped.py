@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypedDict, cast
@@ -91,7 +91,7 @@ def run(
     if group is None:
         return []
     problems = group.row_major
-    device, stream = problems.device_stream
+    device, _ = problems.device_stream
     _check_on_host(device)
     traits = traits_of(problems, chosen, schedule, balance is not None)
     for name, number in zip(("alpha", "beta"), factors, strict=True):
@@ -100,16 +100,24 @@ def run(
         launch = launch_of(kernels, problems, traits, "parts" if balance else schedule, bool(sort))
         if device is None:
             _emulate(launch, problems, factors)
-            return list(group.out.owners)
-        order = launch.deal.order
-        rows = launch.rows(problems) if order is None else launch.rows(problems)[order]
-        send = _sender(launch, device, rows)
-        send(rows, factors, stream)
-        listed = lists_given(a, b, c, out)
-        kept = list_launch(group, listed, ProblemTable(rows, ADDRESSES, order), send)
-        if kept:
-            keep_lists(kept, key, arrays, factors)
+        else:
+            _send(launch, group, arrays, factors, key)
     return list(group.out.owners)
+
+
+def _send(
+    launch: ListKernel, group: ProblemGroup, arrays: tuple[Any, ...], factors: tuple[float, float], key: Hashable
+) -> None:
+    """Launches on the GPU of the arrays, and remembers it by the key of the call."""
+    (out, a, b, c), problems, order = arrays, group.row_major, launch.deal.order
+    device, stream = problems.device_stream
+    assert device is not None
+    rows = launch.rows(problems) if order is None else launch.rows(problems)[order]
+    send = _sender(launch, device, rows)
+    send(rows, factors, stream)
+    kept = list_launch(group, lists_given(a, b, c, out), ProblemTable(rows, ADDRESSES, order), send)
+    if kept:
+        keep_lists(kept, key, arrays, factors)
 
 
 def _tuned(

@@ -60,7 +60,8 @@ def conv2d_wgrad(
     dy, x and out are float16 or bfloat16, all of one type; sums are float32. `window` is (R, S), `pad`, `stride` and
     `dilation` are those of the convolution. C is a multiple of 64, K of 8; channels lie side by side, dy and out are
     contiguous. On sm_90a alone, by tensor copies; on the emulator PTXDSL_ARCH=sm_90a says that it is such a GPU. The
-    pixels that blocks share, and their tiles, are chosen for the shape, or said by `config`, whose atom is "wgmma".
+    pixels that blocks share, and their tiles, are chosen for the shape, or said by `config`, with atom="wgmma" and no
+    epilogue.
 
     Raises LaunchError for arrays that do not fit; nothing is written then.
     """

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ptxdsl import ir
 from ptxdsl.errors import Site, TraceError, VerifyError
-from ptxdsl.isa.lookup import lookup, nearest
-from ptxdsl.isa.opcode import Op, Opcode, names_of
+from ptxdsl.isa.lookup import lookup
+from ptxdsl.isa.opcode import Opcode
 from ptxdsl.isa.operand import Operand, Problem, compatible, describe
 from ptxdsl.trace import literal
 from ptxdsl.trace.aliases import check_aliases
 from ptxdsl.trace.builder import Builder, ControlRegion, current, peek
+from ptxdsl.trace.misfits import form_refusal, target_refusal, unknown_instruction, wrong_count
 from ptxdsl.trace.sentences import argument
 from ptxdsl.trace.tensor_map import TensorMap
-from ptxdsl.types import SPACES, TYPES, Pointer, Type, bf16, bits, f16, lanes, pred
+from ptxdsl.types import TYPES, Pointer, Type, bf16, bits, f16, lanes, pred
 
 Destination = ir.Register | ir.Sink
 SINK = "_"
@@ -296,6 +297,17 @@ def emit(
     raise _refusal(call, bindings, builder)
 
 
+def _refusal(call: _Call, bindings: list[Binding], builder: Builder) -> VerifyError:
+    """Of all forms, by what is wrong with the one that came closest."""
+    fitting = next((b for b in bindings if b.problem is None), None)
+    if fitting:
+        return target_refusal(fitting.opcode, builder)
+    closest = min(bindings, key=call.distance)
+    assert closest.problem
+    at = argument(builder.site().location, closest.source_index.get(closest.problem.operand))
+    return form_refusal(call.text, closest.opcode, closest.problem, at)
+
+
 def _append(builder: Builder, bound: Binding, guard: ir.Register | ir.Not | None) -> list[tuple[Any, Any]]:
     site = builder.site()
     for step in bound.steps:
@@ -389,7 +401,7 @@ class _Call:
         sources = list(self.sources)
         takes = [o for o in declared if not o.written]
         if not sum(not o.optional for o in takes) <= len(sources) <= len(takes):
-            raise Unfit(_wrong_count(bound.opcode, takes, sources))
+            raise Unfit(wrong_count(bound.opcode, takes, sources))
         for operand in declared:
             if operand.written:
                 bound.operands.append(self._destination(bound, operand, outs) if _is_result(operand) else ir.Sink())
@@ -535,66 +547,3 @@ def _as_operand(bound: Binding, operand: Operand, value: ir.Immediate, type: Typ
 def _fits(number: int, type: Type) -> bool:
     """Whether a constant of this many bits can be written: as the number, or as its bits."""
     return -(1 << type.bits - 1) <= number < 1 << type.bits
-
-
-def _wrong_count(opcode: Opcode, takes: list[Operand], sources: Sequence[object]) -> Problem:
-    help = opcode.form.note or f"`ptxdsl isa {_title(opcode)}` lists its forms"
-    more, variables = len(sources) - len(takes), sources[0] if sources and isinstance(sources[0], list) else sources[:1]
-    if 0 < more == sum(o.written for o in opcode.operands) and all(getattr(v, "writable", False) for v in variables):
-        help = "destinations are no operands here: they are what the call returns, or variables that `out=` names"
-    return Problem("", f"takes {names_of(takes)}; {len(sources)} given", help)
-
-
-def _refusal(call: _Call, bindings: list[Binding], builder: Builder) -> VerifyError:
-    """The sentence for the form that came closest."""
-    fitting = next((b for b in bindings if b.problem is None), None)
-    location = builder.site().location
-    if fitting:
-        return target_refusal(fitting.opcode, builder)
-    closest = min(bindings, key=call.distance)
-    problem = closest.problem
-    assert problem
-    joined = f"{_title(closest.opcode)}: {problem.message}" if problem.operand else f"{call.text} {problem.message}"
-    index = closest.source_index.get(problem.operand)
-    return VerifyError(joined, at=argument(location, index), help=problem.help)
-
-
-def _title(opcode: Opcode) -> str:
-    """What an instruction is called: `ldmatrix`, `cp.async`, `mbarrier.try_wait`."""
-    words = [opcode.form.name]
-    for modifier in opcode.form.modifiers:
-        word = str(modifier.choices[0])
-        if (
-            not modifier.literal
-            or modifier.optional
-            or word in ("sync", "aligned")
-            or word.partition("::")[0] in SPACES
-        ):
-            break
-        words.append(word)
-    return ".".join(words)
-
-
-def target_refusal(opcode: Opcode, builder: Builder) -> VerifyError:
-    least = opcode.requires.least
-    if opcode.form is not None and opcode.requires.supports(builder.arch):
-        return VerifyError(
-            f"{opcode.text} exists on targets before sm_{opcode.form.until}; this kernel is traced for {builder.arch}",
-            at=builder.site().location,
-            help=opcode.form.note,
-        )
-    return VerifyError(
-        f"{opcode.text} needs {opcode.requires.words}; this kernel is traced for {builder.arch}",
-        at=builder.site().location,
-        help=f'ask for arch="{least}", or use instructions that {builder.arch} has',
-    )
-
-
-def unknown_instruction(text: str, site: Site) -> VerifyError:
-    """An unknown mnemonic, with the nearest known ones."""
-    name, near = text.partition(".")[0], nearest(text)
-    help = "did you mean " + " or ".join(f"`{n}`" for n in near) + "?" if near else None
-    if name not in Op.table:
-        help = help or "PTX text may have instructions that we do not know: `pd.parse(text)[name]` is a kernel"
-        return VerifyError(f"PTX has no instruction `{name}` that we know", at=site.location, help=help)
-    return VerifyError(f"`{name}` has no form `{text}`", at=site.location, help=help)

@@ -422,6 +422,24 @@ def test_kernels_that_change_their_registers_are_assembled_by_ptxas_where_there_
     assert isinstance(assemblers.choose("nvjitlink", whole_program=True), assemblers.NvJitLink)
 
 
+def test_the_cache_of_nvjitlink_is_not_asked(monkeypatch):
+    """What it gives has no log, so that a kernel that was refused would be accepted the second time."""
+    flags, create = [], assemblers.nvjitlink.create
+    monkeypatch.setattr(
+        assemblers.nvjitlink, "create", lambda count, given: (flags.extend(given), create(count, given))[1]
+    )
+    with config.using(assembler="nvjitlink", cache_dir="off"):
+        assemble(STORE, "sm_90a")
+    assert "-no-cache" in flags
+
+
+@pytest.mark.gpu
+def test_what_is_assembled_again_says_as_much():
+    with config.using(assembler="nvjitlink", cache_dir="off"):
+        first, *others = (assemble(STORE, "sm_90a").kernels for _ in range(3))
+    assert first and others == [first, first]
+
+
 def test_the_first_assembler_that_can_be_used_is_taken(monkeypatch):
     class Missing(assemblers.NvJitLink):
         def why_not(self):

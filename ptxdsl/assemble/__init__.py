@@ -22,7 +22,7 @@ from ptxdsl.errors import AssembleError, Error, Location, caller, meant
 
 __all__ = ["Cubin", "Resources", "assemble", "check_arch", "kept"]
 
-_FORMAT = "cubin 3"  # of a cache entry; part of its key
+_FORMAT = "cubin 4"  # of a cache entry; part of its key
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,9 @@ class NvJitLink:
         return "nvJitLink {}.{}".format(*nvjitlink.version())
 
     def assemble(self, modules: Sequence[str], arch: str, options: Sequence[str]) -> Outcome:
-        flags = [f"-arch={arch}", "-verbose", "-Xptxas=-warn-spills", *(f"-Xptxas={option}" for option in options)]
+        # What its own cache gives has no log: neither registers nor what the assembler had to change
+        flags = [f"-arch={arch}", "-no-cache", "-verbose", "-Xptxas=-warn-spills"]
+        flags += [f"-Xptxas={option}" for option in options]
         try:
             handle = nvjitlink.create(len(flags), flags)
         except nvjitlink.nvJitLinkError as refusal:

@@ -132,6 +132,26 @@ class OnGpu(OnEmulator):
     def finish(self) -> None:
         self.torch.cuda.synchronize()
 
+    def restore(self, views: Sequence[View]) -> None:
+        """Sets arrays to what they were."""
+        for view in views:
+            _, base, _ = self.arrays[id(view)]
+            base.copy_(self.torch.from_numpy(np.array(view.base)))
+
+    def replay(self, launches: Sequence[Callable[[], None]]) -> None:
+        """Launches once more, as a graph of a stream of its own."""
+        graph, stream = self.torch.cuda.CUDAGraph(), self.torch.cuda.Stream()
+        self.finish()
+        with self.torch.cuda.stream(stream):
+            graph.capture_begin()
+            try:
+                for launch in launches:
+                    launch()
+            finally:
+                graph.capture_end()
+            graph.replay()
+        self.graph = graph  # which must live as long as it runs
+
 
 @contextlib.contextmanager
 def few_blocks(count: int | None) -> Iterator[None]:

@@ -13,7 +13,7 @@ from ptxdsl.kernels.epilogue import per_column, per_row
 from ptxdsl.kernels.gemm import gemm
 from tests.machines import NAMES
 from tests.random_calls.call import Call, Result
-from tests.random_calls.configs import FUNCTIONS, config, scheduled
+from tests.random_calls.configs import FUNCTIONS, config, scheduled, warp_config
 from tests.random_calls.drawing import FLOATS, FP8, OUTPUTS, WHOLE, Draw
 from tests.random_calls.views import View, matrix, vector
 
@@ -208,15 +208,26 @@ def draw_list(draw: Draw) -> Call:
         ((m, k), orders[0], inputs, "nan"), ((k, n), orders[1], inputs, "nan"), ((m, n), orders[2], output, "noise"),
     ):  # fmt: skip
         lists.append(_alike(draw, extents, type, order, count, poison))
+    alone = draw.one_of(-1, -1, -1, 0, 1)  # which of both is a single matrix for all
     values = [[fill(draw, view, inputs, exact) for view in views] for views in lists[:2]]
+    if alone >= 0:
+        values[alone] = [values[alone][0]] * count
+    arguments = [views[0] if n == alone else views for n, views in enumerate(lists[:2])]
+    alpha = draw.one_of(1, 1, -2)
+    beta, in_place = draw.one_of(0, 0, 2), draw.chance(0.5)
+    added = lists[2] if in_place else _alike(draw, (m, n), output, orders[2], count, "nan")
     results = []
-    for x, y in zip(*values, strict=True):
-        results.append(Result(product(x, y), allowed(inputs, exact, k, product(np.abs(x), np.abs(y)))))
-    chosen = config(draw, inputs)
-    options: dict[str, Any] = {"out": lists[2]}
+    for x, y, c in zip(*values, added, strict=True):
+        sums, scale = alpha * product(x, y), abs(alpha) * product(np.abs(x), np.abs(y)) + 9 * abs(beta)
+        sums = sums + beta * fill(draw, c, output, True) if beta else sums
+        results.append(Result(sums, allowed(inputs, exact, k, scale)))
+    chosen = warp_config(draw, inputs) if draw.chance(0.5) else None
+    options: dict[str, Any] = {"out": lists[2], "alpha": alpha}
+    if beta:
+        options |= {"c": added, "beta": beta}
     if chosen is not None:
         options["config"] = chosen
-    return Call(gemm, (lists[0], lists[1]), options, results, lists[2], draw.one_of(None, 2))
+    return Call(gemm, arguments, options, results, lists[2], draw.one_of(None, 2))
 
 
 def _alike(draw: Draw, shape: Sequence[int], type: str, order: str, count: int, poison: str) -> list[View]:

@@ -20,6 +20,7 @@ from tests.random_calls.many import drawn, tried
 CALLING_SECONDS, RUNNING_SECONDS = 60.0, 12.0  # to trace, assemble and launch; for kernels to end
 VARIANTS = 5  # calls of a seed
 MOST_LINES = 60
+GRAPHS = 3  # of so many seeds one is replayed as a graph
 EMULATED = 4  # of so many seeds one has small calls, which are emulated as well
 
 
@@ -116,7 +117,7 @@ def together(messages: Connection, seed: int) -> bool:
 
     try:
         calls = [drawn(seed, "sm_90a", SMALL if small else LARGE, variant) for variant in range(VARIANTS)]
-        outcomes = tried(calls, OnGpu, 2, tell)
+        outcomes = tried(calls, OnGpu, 2, tell, graph=seed % GRAPHS == 1)
         for outcome in outcomes:
             messages.send(("outcome", outcome.refusal.partition("\n")[0]))
         if small and not outcomes[0].refusal:

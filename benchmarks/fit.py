@@ -41,7 +41,7 @@ from ptxdsl import driver
 from ptxdsl.kernels.choose import rates as choose_rates
 from ptxdsl.kernels.choose.candidates import of_convolutions, of_groups, of_products
 from ptxdsl.kernels.choose.gemm import choose, shared, shared_config
-from ptxdsl.kernels.choose.model import CostModel, Shape, candidate, made, model_of
+from ptxdsl.kernels.choose.model import CostModel, Shape, candidate, model_of, usual_traits
 from ptxdsl.kernels.choose.rates import DEFAULT, known
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
@@ -135,7 +135,7 @@ def products(rng: random.Random, model: CostModel, arch: str) -> Iterator[Proble
 
 def trials_of(inputs: Type, shape: Shape, width: int, model: CostModel, arch: str) -> list[Trial]:
     """All ways to compute a product."""
-    configs = [config for config in of_products(inputs, width, True) if made(config, inputs).fits(arch)]
+    configs = [config for config in of_products(inputs, width, True) if usual_traits(config, inputs).fits(arch)]
     options = [
         option
         for config in configs

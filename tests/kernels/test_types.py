@@ -14,7 +14,7 @@ from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.choose.candidates import OF_BYTES, OF_WORDS
 from ptxdsl.kernels.choose.gemm import choose
-from ptxdsl.kernels.choose.model import made
+from ptxdsl.kernels.choose.model import usual_traits
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
 from ptxdsl.kernels.product.operands import Operands
@@ -221,7 +221,7 @@ def test_a_configuration_keeps_its_atom(rng):
 @pytest.mark.parametrize("inputs", [f16, f32, f64, s8], ids=str)
 def test_what_is_chosen_fits_the_gpu(arch, inputs):
     for m, n, k in product([1, 100, 5000], repeat=3):
-        made(choose(m, n, k, inputs, arch), inputs).check(arch)
+        usual_traits(choose(m, n, k, inputs, arch), inputs).check(arch)
 
 
 CHOSEN = [(f32, f32, config) for config in OF_WORDS[f32]]

@@ -303,7 +303,10 @@ def of_user(error: BaseException) -> BaseException:
 
 
 _PARENTHESES = "write its parentheses: `with pd.elect():`"
-_CALL = re.compile(r"(\w+)(?:\.__init__)?\(\) (?:got an unexpected keyword argument '(\w+)'|missing \d+ required )")
+_CALL = re.compile(
+    r"(\w+)(?:\.__init__)?\(\) (?:got an unexpected keyword argument '(\w+)'|missing \d+ required |"
+    r"takes (?:from \d+ to )?(\d+) positional arguments? but (\d+) (?:was|were) given)"
+)
 
 
 def _refused_inside(error: TypeError) -> CallError | None:
@@ -318,13 +321,15 @@ def _refused_inside(error: TypeError) -> CallError | None:
         return _instead(error, CallError("`with` takes a call", at=raised_at(error), help=_PARENTHESES))
     if match is None:
         return None
-    name, unknown = match.groups()
+    name, unknown, places, count = match.groups()
     function = vars(sys.modules["ptxdsl"]).get(name)
     if not callable(function) or (frames[-1].f_globals | frames[-1].f_locals).get(name, function) is not function:
         return None  # a function of their own
     names = [p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_POSITIONAL]
-    lacking = listed(f"`{each}`" for each in re.findall(r"'(\w+)'", str(error)))
+    lacking = listed([f"`{each}`" for each in re.findall(r"'(\w+)'", str(error))] or [""])
     message = f"pd.{name} {'takes no' if unknown else 'lacks'} {lacking}; by name it takes {listed(names)}"
+    if count:
+        message = f"pd.{name} takes {places} arguments by their places; {count} given"
     help = meant(unknown, names) if unknown else None
     return _instead(error, CallError(message, at=raised_at(error), help=help))
 

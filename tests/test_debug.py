@@ -255,6 +255,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("ask", "text"),
         [
+            (lambda d: d.value(3), "a register has a name; found 3\n  help: such as `total`, or `%r3` of PTX"),
             (lambda d: d.value("totl"), "sums has no register `totl`\n  help: did you mean `total`?"),
             (lambda d: d.value("i", type="f17"), "there is no type `f17` to read a register as\n  help: such as f32, s16, f16x2 or b64"),
             (lambda d: d.value("n", type="f64"), "%n has 32 bits; f64 has 64"),

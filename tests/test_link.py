@@ -3,6 +3,7 @@
 import pickle
 import shutil
 import subprocess
+from pathlib import PurePosixPath
 
 import numpy as np
 import pytest
@@ -261,6 +262,10 @@ def hopper(x: ptr[f32]):
     pd.ptx.wgmma.fence.sync.aligned()
 
 
+def helper(x):
+    return x
+
+
 REFUSED = {
     "nobody defines it": (
         (misspelt, PTX),
@@ -303,6 +308,21 @@ REFUSED = {
         "pd.link takes kernels and PTX; found 3",
         "take kernels, modules of pd.parse, texts of PTX and functions of pd.function",
     ),
+    "a list": (
+        ([3, 4],),
+        "pd.link takes kernels and PTX; found [3, 4]",
+        "give the parts one by one: `pd.link(*parts)`",
+    ),
+    "a Python function": (
+        (smoothed, helper),
+        f"pd.link takes kernels and PTX; found {helper!r}",
+        "decorate it: @pd.kernel or @pd.function above `def helper`",
+    ),
+    "a path": (
+        (smoothed, PurePosixPath("a/smooth.ptx")),
+        "pd.link takes kernels and PTX; found PurePosixPath('a/smooth.ptx')",
+        "read it: 'smooth.ptx' holds PTX as text, path.read_text()",
+    ),
     "nothing": ((), "pd.link of nothing", "give it kernels, and the modules that define what they call"),
     "a declaration": (
         (smoothed, smooth),
@@ -327,6 +347,46 @@ def test_a_text_that_is_no_ptx_is_refused_with_its_place():
     with pytest.raises(pd.ParseError) as refused:
         pd.link(smoothed, HEADER + "nonsense")
     assert str(refused.value.at) == "<module 2>:4"
+
+
+@pytest.mark.parametrize(
+    "use, message",
+    [
+        (lambda p: p(1), "a linked program is called, which is not one kernel"),
+        (lambda p: p[1, 32], "a linked program is indexed by (1, 32), which is no name"),
+        (lambda p: p.smoothed, "the linked program has no attribute `smoothed`"),
+    ],
+)
+def test_a_program_is_no_kernel(use, message):
+    program = pd.link(smoothed, PTX)
+    with pytest.raises(pd.Error) as refused:
+        use(program)
+    assert refused.value.message == message
+    assert refused.value.help == 'take the kernel first: `program["smoothed"][grid, block](…)`'
+    assert refused.value.at.file == __file__
+    assert not hasattr(program, "smoothe")
+
+
+@pytest.mark.parametrize(
+    "call, message, help",
+    [
+        (lambda: pd.extern("f", f32), "pd.extern of `f`: its parameters are f32", "pass a tuple: `(f32,)`"),
+        (
+            lambda: pd.extern("f", (f32,), returns=f32),
+            "pd.extern takes no `returns`; it takes name, parameters and results",
+            "it is `results=` here: a type, or a tuple",
+        ),
+        (
+            lambda: pd.link(smoothed, PTX, arch="sm_90"),
+            "no kernel of the link has a constant `arch`",
+            'the target is that of its parts: @pd.kernel(arch="sm_90a"), or PTXDSL_ARCH',
+        ),
+    ],
+)
+def test_what_links_and_declarations_do_not_take(call, message, help):
+    with pytest.raises(pd.Error) as refused:
+        call()
+    assert (refused.value.message, refused.value.help) == (message, help)
 
 
 def test_an_unknown_constant_is_refused():

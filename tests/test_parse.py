@@ -609,3 +609,18 @@ def test_any_text_is_read_or_refused(text):
             parse(candidate)
         except ParseError as error:
             assert error.at and error.message
+
+
+@pytest.mark.parametrize(
+    "text, message, help",
+    [
+        ("a/k.ptx", "'a/k.ptx' is the name of a file, and no PTX", "read it: pathlib.Path('a/k.ptx').read_text()"),
+        ("k.cu", "'k.cu' is the name of a file, and no PTX", "PTX is the text that nvcc -ptx writes: pass that"),
+        (b"\x7fELF\2\1", "this is machine code, and no PTX", "pass the text that it was made of"),
+    ],
+)
+def test_what_is_no_text_of_ptx_says_what_is(text, message, help):
+    with pytest.raises(ParseError) as refused:
+        parse(text)
+    assert (refused.value.message, refused.value.help) == (message, help)
+    assert refused.value.at.file == __file__

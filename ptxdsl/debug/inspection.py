@@ -167,6 +167,8 @@ class Inspection:
 
     def _slots(self, frame: Frame, name: str) -> list[int]:
         """The registers that a name means, in their order in the text."""
+        if not isinstance(name, str):
+            raise Error(f"a register has a name; found {name!r}", help="such as `total`, or `%r3` of PTX")
         registers = frame.code.slots.registers
         exact = [slot for slot, r in enumerate(registers) if r.name == name]
         if exact and (name.startswith("%") or _NUMBERED.fullmatch(name)):

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import PurePath
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from ptxdsl import config, ir
 from ptxdsl.driver import Late
-from ptxdsl.errors import Error, LaunchError, LinkError, here, public
+from ptxdsl.errors import Error, LaunchError, LinkError, UnknownAttribute, here, public
 from ptxdsl.kernel import AnyKernel, Kernel, Module, ParsedKernel, parse
 from ptxdsl.linking.join import LinkedModule, join
 from ptxdsl.lower import lower
@@ -35,6 +37,10 @@ else:
 
 Linkable: TypeAlias = "Kernel | ParsedKernel | Module | DeviceFunction | str | bytes"
 _NUMBER = re.compile(r"sm_(\d+)([af]?)")
+_ARGUMENTS = {  # what others name, and what is written here
+    **dict.fromkeys(("arch", "target"), 'the target is that of its parts: @pd.kernel(arch="sm_90a"), or PTXDSL_ARCH'),
+    **dict.fromkeys(("modules", "parts", "ptx", "files"), "parts are given by their places: `pd.link(kernel, module)`"),
+}
 
 
 @public
@@ -90,7 +96,13 @@ def _source(part: object, number: int) -> Source:
     if isinstance(module, Module):
         return TextSource(module.ptx(), module.ir.target[0])
     help = "take kernels, modules of pd.parse, texts of PTX and functions of pd.function"
-    if isinstance(part, ExternFunction):
+    if isinstance(part, list | tuple):
+        help = "give the parts one by one: `pd.link(*parts)`"
+    elif isinstance(part, FunctionType):
+        help = f"decorate it: @pd.kernel or @pd.function above `def {part.__name__}`"
+    elif isinstance(part, PurePath):
+        help = f"read it: {part.name!r} holds PTX as text, path.read_text()"
+    elif isinstance(part, ExternFunction):
         help = f"give pd.link the module that defines `{part.name}`; the kernel that calls it knows the declaration"
     raise LinkError(f"pd.link takes kernels and PTX; found {part!r}", at=here().location, help=help)
 
@@ -122,8 +134,10 @@ class LinkedProgram:
         known = [name for s in self._sources if isinstance(s, TracedSource) for name in s.kernel.signature.constants]
         for name in self._constants:
             if name not in known:
-                listed = f"they take {', '.join(known)}" if known else "they have none"
-                raise LinkError(f"no kernel of the link has a constant `{name}`", at=here().location, help=listed)
+                help = f"they take {', '.join(known)}" if known else "they have none"
+                if name in _ARGUMENTS:
+                    help = _ARGUMENTS[name]
+                raise LinkError(f"no kernel of the link has a constant `{name}`", at=here().location, help=help)
 
     def __reduce__(self) -> Any:
         return LinkedProgram, (self._sources, self._constants)
@@ -216,8 +230,24 @@ class LinkedProgram:
         """A kernel by its name."""
         return self._kernels.setdefault(name, LinkedKernel(self, name))
 
-    def __getitem__(self, name: str) -> Any:
+    def __call__(self, *arguments: object, **constants: object) -> NoReturn:
+        message = "a linked program is called, which is not one kernel"
+        raise LinkError(message, at=here().location, help=self._as_launched())
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_") or name not in self.kernels:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        message = f"the linked program has no attribute `{name}`"
+        raise UnknownAttribute(message, at=here().location, help=self._as_launched(name))
+
+    def _as_launched(self, name: str | None = None) -> str:
+        return f'take the kernel first: `program["{name or next(iter(self.kernels), "kernel")}"][grid, block](…)`'
+
+    def __getitem__(self, name: object) -> Any:
         """A kernel, which is launched, or a variable, which is read and written."""
+        if not isinstance(name, str):
+            message = f"a linked program is indexed by {name!r}, which is no name"
+            raise LinkError(message, at=here().location, help=self._as_launched())
         if name in self.kernels:
             return self.kernel(name)
         for variable in self._shared():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 
 from ptxdsl.errors import ParseError, caller, show_lines_of
@@ -30,9 +31,20 @@ def parse(text: str | bytes, *, file: str = "<ptx>", sources: Iterable[str] = ()
         raise source.too_deep(0, "text") from None
 
 
+_FILE = re.compile(r"[^\s{};]+\.(ptx|cubin|fatbin|cu)")
+
+
 def _decoded(text: str | bytes) -> str:
-    """The text without the zeros that end it where it was a string of C."""
+    """The text without the zeros that end it where it was a string of C. Raises ParseError for the name of a file, and
+    for machine code."""
+    if isinstance(text, str) and (name := _FILE.fullmatch(text)):
+        help = "PTX is the text that nvcc -ptx writes: pass that"
+        if name[1] == "ptx":
+            help = f"read it: pathlib.Path({text!r}).read_text()"
+        raise ParseError(f"{text!r} is the name of a file, and no PTX", at=caller(), help=help)
     if isinstance(text, (bytes, bytearray, memoryview)):
+        if bytes(text[:4]) == b"\x7fELF":
+            raise ParseError("this is machine code, and no PTX", at=caller(), help="pass the text that it was made of")
         return bytes(text).rstrip(b"\0").decode(errors="surrogateescape")
     if isinstance(text, str):
         return text.rstrip("\0")

@@ -444,6 +444,11 @@ class ExternFunction:
             return self.interface.from_call(calls.call(builder, function, types, passed))
 
 
+@public
+@called_elsewhere(
+    **dict.fromkeys(("args", "arguments", "argtypes", "params", "inputs"), "they are `parameters=` here"),
+    **dict.fromkeys(("returns", "result", "restype", "ret", "outputs"), "it is `results=` here: a type, or a tuple"),
+)
 def extern(
     name: str, parameters: Sequence[FieldType] | Mapping[str, FieldType] = (), results: Any = None
 ) -> ExternFunction:
@@ -457,6 +462,8 @@ def extern(
         _refuse(
             f"pd.extern takes the name of a symbol; found {name!r}", 'for example `pd.extern("smooth", (u32,), f32)`'
         )
+    if not isinstance(parameters, Mapping | Sequence):
+        _refuse(f"pd.extern of `{name}`: its parameters are {parameters!r}", f"pass a tuple: `({parameters!r},)`")
     named = parameters if isinstance(parameters, Mapping) else {f"p{n}": type for n, type in enumerate(parameters)}
     returned = tuple(results) if isinstance(results, tuple | list) else () if results is None else (results,)
     for type in (*named.values(), *returned):

@@ -325,6 +325,12 @@ def test_an_example_that_makes_no_launch(check, tmp_path, body, text):
     assert vars(check("mine.py")) == {"code": 2, "out": "", "err": f"ptxdsl: {text}\n"}
 
 
+def test_an_example_that_takes_no_random_numbers(check, tmp_path):
+    (tmp_path / "mine.py").write_text("import ptxdsl as pd\n@pd.kernel\ndef k(): pass\ndef example_k(): return 1, 1\n")
+    text = "example_k of mine.py does not take the random numbers\n  help: write `def example_k(rng):`, which is given a numpy.random.Generator"
+    assert vars(check("mine.py")) == {"code": 2, "out": "", "err": f"ptxdsl: {text}\n"}
+
+
 class TestArguments:
     @pytest.fixture
     def read(self):

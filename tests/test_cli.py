@@ -164,10 +164,22 @@ class TestDump:
 
 
 KNOWN = ", ".join(config.ARCHITECTURES)
+SOURCES = "write package.module:kernel, file.py:kernel, file.ptx, or - for PTX from stdin"
 REFUSED = [
-    (["dump", GEMM, "--arch", "sm_81"], f"there is no architecture `sm_81`\n  help: the known ones are {KNOWN}"),
-    (["dump", "nothing:kernel"], "there is no module `nothing`"),
-    (["dump", "ptxdsl.nothing:kernel"], "there is no module `ptxdsl.nothing`"),
+    (
+        ["dump", GEMM, "--arch", "sm_81"],
+        f"there is no architecture `sm_81`\n  help: did you mean `sm_89`? the known ones are {KNOWN}",
+    ),
+    (
+        ["dump", GEMM, "--arch", "90a"],
+        "there is no architecture `90a`\n  help: did you mean `sm_90a`? the known ones are {KNOWN}",
+    ),
+    (["dump", "nothing:kernel"], f"there is no module `nothing`\n  help: {SOURCES}"),
+    (["dump", "ptxdsl.nothing:kernel"], f"there is no module `ptxdsl.nothing`\n  help: {SOURCES}"),
+    (
+        ["dump", "ptxdsl.kernels.gemm.gemm"],
+        "there is no module `ptxdsl.kernels.gemm.gemm`\n  help: for a name in it, write ptxdsl.kernels.gemm:gemm",
+    ),
     (
         ["dump", "some/where"],
         "`some/where` is neither a module, a .py file nor a .ptx file\n"

@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 
-from ptxdsl import cli
+from ptxdsl import cli, config
 
 KERNEL = """\
 import ptxdsl as pd
@@ -15,7 +15,12 @@ from ptxdsl import f32, ptr, u32
 @pd.kernel
 def saxpy(x: ptr[f32], y: ptr[f32], a: f32, n: u32):
     y[pd.tid.x] = a * x[pd.tid.x] + y[pd.tid.x]
+
+@pd.function
+def twice(x: f32) -> f32:
+    return x + x
 """
+KNOWN = ", ".join(config.ARCHITECTURES)
 VERBS = (
     "break, breaks, clear, continue, step, next, stepi, quit, help, thread, print, registers, warp, shared, memory, where, "
     "backtrace, findings, list, ptx"
@@ -27,6 +32,17 @@ REFUSED = {
     "check --gird 8 k.py": "ptxdsl check: error: there is no option --gird; did you mean `--grid`?\n",
     "dump k.py --annotat2=1": "ptxdsl dump: error: there is no option --annotat2; did you mean `--annotate`?\n",
     "dump k.py more": "ptxdsl dump: error: there is nothing that takes more\n",
+    "build k.py --arch sm_80 sm_90a": (
+        "ptxdsl build: error: there is nothing that takes sm_90a; targets are joined by commas, without blanks\n"
+    ),
+    "build k.py --target sm_80": "ptxdsl build: error: there is no option --target; did you mean `--arch`?\n",
+    "check --json k.py": (
+        "ptxdsl check: error: the following arguments are required: TARGET; write it before --json, which takes the word "
+        "behind it\n"
+    ),
+    "build k.py --arch 90": f"ptxdsl: there is no architecture `90`\n  help: did you mean `sm_90`? the known ones are {KNOWN}\n",
+    "dump k.py:twice": "ptxdsl: `twice` of k.py is a device function, not a kernel\n  help: name a kernel that calls it\n",
+    f"debug k.py {WHOLE} -c thread\x0099": "ptxdsl: `thread` names thread (99, 0, 0) of block (0, 0, 0); the block is (32, 1, 1)\n",
     "dump k.py --stage sas": "invalid choice: 'sas' (choose from 'ir', 'ptx', 'cubin', 'sass'); did you mean `sass`?\n",
     "run gemm --sed 3 --dtype f16 --out": "ptxdsl run gemm: error: argument --out: expected one argument\n",
     "run gemm --sede 3": "ptxdsl run gemm: error: there is no option --sede; did you mean `--seed`?\n",
@@ -53,7 +69,7 @@ def folder(tmp_path, monkeypatch):
 
 def status(words):
     try:
-        return cli.main(words.split())
+        return cli.main([word.replace("\0", " ") for word in words.split()])
     except SystemExit as ended:  # as argparse ends
         return ended.code
 

@@ -12,7 +12,7 @@ from ptxdsl import config
 from ptxdsl.ahead import cpp, python
 from ptxdsl.ahead.program import AheadProgram, program
 from ptxdsl.cli.process import UsageError
-from ptxdsl.cli.targets import is_ptx, kernel_in, load_module, named, only_kernel, read_constants, read_ptx
+from ptxdsl.cli.targets import check_arch, is_ptx, kernel_in, load_module, named, only_kernel, read_constants, read_ptx
 from ptxdsl.cli.user_code import user_code
 from ptxdsl.errors import Error, VerifyError
 from ptxdsl.kernel import AnyKernel, Module
@@ -76,11 +76,9 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _targets(listed: str | None) -> list[str]:
-    targets = (listed or config.current().arch or DEFAULT_ARCH).split(",")
+    targets = [arch.strip() for arch in (listed or config.current().arch or DEFAULT_ARCH).split(",")]
     for arch in targets:
-        if arch not in config.ARCHITECTURES:
-            help = f"the known ones are {', '.join(config.ARCHITECTURES)}"
-            raise UsageError(f"there is no architecture `{arch}`", help=help)
+        check_arch(arch)
     if len(set(targets)) < len(targets):
         raise UsageError(f"--arch {listed} names a target twice", help="name each once")
     return targets

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -178,6 +179,11 @@ def _examples_name(kernel: str) -> str:
 
 def _examples(maker: Maker, source: str, seed: int) -> Iterator[Example]:
     """The examples of a function, which is somebody's."""
+    try:
+        inspect.signature(maker).bind(None)
+    except TypeError:
+        help = f"write `def {maker.__name__}(rng):`, which is given a numpy.random.Generator"
+        raise UsageError(f"{maker.__name__} of {source} does not take the random numbers", help=help) from None
     try:
         with user_code(f"{maker.__name__} of {source} fails"):
             examples = list(examples_of(maker, seed))

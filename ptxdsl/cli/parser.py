@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
+from ptxdsl.config import ARCHITECTURES
 from ptxdsl.errors import meant
+
+_MENDS = dict.fromkeys(("--target", "--gpu-architecture", "--sm", "--gpu-arch"), "did you mean `--arch`?")
 
 
 class CommandParser(argparse.ArgumentParser):
     """An argument parser whose verbs tell of options that they do not have, and of choices that are misspelt."""
 
+    _words: Sequence[str] = ()
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse does; a verb refuses what it does not know, for it knows what it takes."""
+        self._words = list(args or ())
         known, others = super().parse_known_args(args, namespace)
         if others and not any(isinstance(action, argparse._SubParsersAction) for action in self._actions):
             self.error(self._unknown(others))
@@ -22,9 +28,17 @@ class CommandParser(argparse.ArgumentParser):
     def _unknown(self, words: Sequence[str]) -> str:
         flags = [word.partition("=")[0] for word in words if word.startswith("-")]
         if not flags:
-            return f"there is nothing that takes {' '.join(words)}"
-        near = meant(flags[0], [flag for action in self._actions for flag in action.option_strings])
+            targets = "; targets are joined by commas, without blanks" if words[0] in ARCHITECTURES else ""
+            return f"there is nothing that takes {' '.join(words)}{targets}"
+        near = meant(flags[0], [flag for action in self._actions for flag in action.option_strings], _MENDS)
         return f"there is no option {flags[0]}" + (f"; {near}" if near else "")
+
+    def error(self, message: str) -> NoReturn:
+        """As argparse does; what an option took that may stand alone is not what is lacking."""
+        greedy = [flag for a in self._actions if a.nargs == "?" for flag in a.option_strings if flag in self._words]
+        if "are required" in message and greedy:
+            message = f"{message}; write it before {greedy[0]}, which takes the word behind it"
+        super().error(message)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """As argparse does, with what was meant."""

@@ -18,11 +18,13 @@ from typing import Any
 from ptxdsl import config, ir
 from ptxdsl.cli.process import Interrupted, UsageError
 from ptxdsl.cli.user_code import recursion_limit, user_code
+from ptxdsl.errors import meant
 from ptxdsl.kernel import AnyKernel, Kernel
 from ptxdsl.linking.link import LinkedProgram
 from ptxdsl.lower import lower
 from ptxdsl.parse import parse
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
+from ptxdsl.trace.functions import DeviceFunction
 from ptxdsl.trace.signature import REQUIRED
 from ptxdsl.types import TYPES
 from ptxdsl.verify import least_version
@@ -37,10 +39,8 @@ def find(target: str, arch: str | None = None, constants: Sequence[str] = ()) ->
     `constants` are texts such as `tile=(64, 64)` or, for a field of a dataclass, `config.stages=3`.
     Raises UsageError for what is not there, and the errors of tracing and parsing.
     """
-    if arch is not None and arch not in config.ARCHITECTURES:
-        raise UsageError(
-            f"there is no architecture `{arch}`", help=f"the known ones are {', '.join(config.ARCHITECTURES)}"
-        )
+    if arch is not None:
+        check_arch(arch)
     if is_ptx(target):
         if constants:
             raise UsageError(f"--const {constants[0]}: PTX has no constants", help="leave it out")
@@ -109,6 +109,14 @@ def find_kernel(target: str) -> AnyKernel:
     return kernel_in(module, source, name) if name else only_kernel(source, module)
 
 
+def check_arch(arch: str) -> None:
+    """Raises UsageError for a target that there is not."""
+    if arch not in config.ARCHITECTURES:
+        near = meant(f"sm_{arch}" if arch[:1].isdigit() else arch, config.ARCHITECTURES, cutoff=0.7)
+        help = f"{f'{near} ' if near else ''}the known ones are {', '.join(config.ARCHITECTURES)}"
+        raise UsageError(f"there is no architecture `{arch}`", help=help)
+
+
 def kernel_in(module: ModuleType, source: str, name: str) -> AnyKernel:
     """The kernel of a name, with dots maybe, in the module that `source` stands for."""
     return _as_kernel(source, name, named(module, source, name), module)
@@ -142,6 +150,8 @@ def _as_kernel(source: str, name: str, value: Any, module: ModuleType) -> AnyKer
         return only_kernel(value.__name__, value)
     if isinstance(value, LinkedProgram):
         return _only_one(f"`{name}` of {source}", source, _of_program(name, value))
+    if isinstance(value, DeviceFunction):
+        raise UsageError(f"`{name}` of {source} is a device function, not a kernel", help="name a kernel that calls it")
     if callable(value):
         help = f"put @pd.kernel above it, or name the kernel that it launches: `{name}.kernel = …`"
         raise UsageError(f"`{name}` of {source} is a function, not a kernel", help=help)
@@ -223,7 +233,12 @@ def _from_path(name: str) -> ModuleType:
         except ModuleNotFoundError as missing:
             if missing.name is None or not f"{name}.".startswith(f"{missing.name}."):
                 raise
-            help = f"for a file, write {name}.py:kernel" if Path(f"{name}.py").exists() else None
+            module, _, last = name.rpartition(".")
+            help = "write package.module:kernel, file.py:kernel, file.ptx, or - for PTX from stdin"
+            if Path(f"{name}.py").exists():
+                help = f"for a file, write {name}.py:kernel"
+            elif hasattr(sys.modules.get(module), last):  # the module has been imported on the way
+                help = f"for a name in it, write {module}:{last}"
             raise UsageError(f"there is no module `{missing.name}`", help=help) from None
 
 

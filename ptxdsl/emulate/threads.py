@@ -39,7 +39,7 @@ class Threads:
         thread = Thread(_index(pair[0], self.grid, called, value), _index(pair[1], self.block, called, value))
         for name, index, extents in (("grid", thread.block, self.grid), ("block", thread.thread, self.block)):
             if any(i >= extent for i, extent in zip(index, extents, strict=True)):
-                raise LaunchError(f"`{called}` names {thread}; the {name} is {extents}", at=here().location)
+                raise LaunchError(f"`{called}` names {thread}; the {name} is {extents}")
         return thread
 
 

@@ -249,10 +249,10 @@ def test_the_modules_import_what_is_promised(built):
 REFUSED = {
     (f"{KERNELS}:hopper", "--arch", "sm_80,sm_90a"): f"{KERNELS}:hopper cannot be built for sm_80: "
     "wgmma.fence.sync.aligned needs sm_90a; this kernel is traced for sm_80\n  help: leave sm_80 out: --arch sm_90a",
-    (f"{KERNELS}:axpy", "--arch", "sm_80,sm_81"): "there is no architecture `sm_81`\n  help: the known ones are …",
+    (f"{KERNELS}:axpy", "--arch", "sm_80,sm_81"): "there is no architecture `sm_81`\n  help: did you mean `sm_89`? the known ones are …",
+    (f"{KERNELS}:axpy", "--arch", "sm_80, sm90"): "there is no architecture `sm90`\n  help: did you mean `sm_90`? the known ones are …",
     (f"{KERNELS}:axpy", "--arch", "sm_80,sm_80"): "--arch sm_80,sm_80 names a target twice\n  help: name each once",
-    (f"{KERNELS}:doubled",): f"`doubled` of {KERNELS} is a function, not a kernel\n  help: put @pd.kernel above it, or name "
-    "the kernel that it launches: `doubled.kernel = …`",
+    (f"{KERNELS}:doubled",): f"`doubled` of {KERNELS} is a device function, not a kernel\n  help: name a kernel that calls it",
     (f"{KERNELS}:axpy", "--name", "a-b"): "`a-b` cannot be the name of files and functions in C++\n  help: write --name "
     "NAME, with letters, digits and underscores",
     (f"{KERNELS}:both", "--const", "n=3"): "--const n=3: both has no constants\n  help: leave it out",

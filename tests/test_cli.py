@@ -172,7 +172,7 @@ REFUSED = [
     ),
     (
         ["dump", GEMM, "--arch", "90a"],
-        "there is no architecture `90a`\n  help: did you mean `sm_90a`? the known ones are {KNOWN}",
+        f"there is no architecture `90a`\n  help: did you mean `sm_90a`? the known ones are {KNOWN}",
     ),
     (["dump", "nothing:kernel"], f"there is no module `nothing`\n  help: {SOURCES}"),
     (["dump", "ptxdsl.nothing:kernel"], f"there is no module `ptxdsl.nothing`\n  help: {SOURCES}"),

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ptxdsl.arrays import type_of
+from ptxdsl.errors import called_elsewhere, public
 from ptxdsl.kernels import conv
 from ptxdsl.kernels.call.convolutions.dgrad import takes_dgrad
 from ptxdsl.kernels.call.convolutions.problem import Window
@@ -58,6 +59,11 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
 conv2d_nhwc = op("ptxdsl::conv2d", _conv2d, fake=_conv2d_fake, backward=_backward)
 
 
+@public
+@called_elsewhere(
+    padding="it is `pad=` here: one number, or one for height and one for width",
+    groups="there are none here: all channels meet all filters; call it for each group",
+)
 def conv2d(
     x: Tensor, w: Tensor, bias: Tensor | None = None, *, pad: Any = 0, stride: Any = 1, dilation: Any = 1
 ) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
@@ -45,11 +46,19 @@ class KernelCall:
     def run(self, *arguments: Any) -> Any:
         """Makes the outputs, launches the kernel and returns them."""
         outputs = [make(*arguments) for make in self.outputs]
+        for output in outputs:
+            if output is None:  # it would be a null pointer to the kernel
+                self._refuse_outputs(outputs)
         grid = self.grid(*arguments) if callable(self.grid) else self.grid
         block = self.block(*arguments) if callable(self.block) else self.block
         values = [outputs[~p] if p < 0 else arguments[p] for p in self.positions]
         self.kernel[grid, block](*values, **self.constants)
         return _result(outputs)
+
+    def _refuse_outputs(self, outputs: list[Any]) -> NoReturn:
+        names = [name for name, _ in self.kernel.variant(usual_target(), dict(self.constants)).parameters]
+        name = names[self.positions.index(~outputs.index(None))]
+        _refuse(f"the function that makes the output `{name}` returns None", "let it return an empty tensor")
 
 
 def call_of(
@@ -71,6 +80,9 @@ def call_of(
     written = [called for called in parameters if called in variant.written]
     _check_outputs(name, kernel, out, list(parameters), written)
     inputs = [called for called in parameters if called not in out]
+    makers = {f"out['{called}']": make for called, make in out.items()}
+    for option, function in {"grid": grid, "block": block, **makers}.items():
+        _check_takes(name, option, function, inputs, written if not out else ())
     mutated = tuple(called for called in written if called not in out)
     marks = {called: f"(a{n}!)" for n, called in enumerate(mutated)}
     takes = ", ".join(f"{parameters[called][1]}{marks.get(called, '')} {called}" for called in inputs)
@@ -108,9 +120,33 @@ def _schema_type(operator: str, called: str, kind: object) -> str:
     )
 
 
+def _check_takes(name: str, option: str, function: object, inputs: Sequence[str], written: Sequence[str]) -> None:
+    """Raises LaunchError for a function that does not take the arguments of an operator; `written` are pointers that
+    may be meant as its outputs."""
+    if not callable(function):
+        return
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # of a builtin
+        return
+    try:
+        signature.bind(*inputs)
+    except TypeError:
+        taken, passed = (", ".join(names) or "nothing" for names in (signature.parameters, inputs))
+        help = f"write `lambda {', '.join(inputs)}: …`"
+        if written:
+            help += f", or name its outputs: `out={{'{written[0]}': …}}`"
+        _refuse(f"operator `{name}`: `{option}` is a function of {taken}; it is called with {passed}", help)
+
+
 def _check_outputs(
     name: str, kernel: AnyKernel, out: Mapping[str, object], parameters: Sequence[str], written: Sequence[str]
 ) -> None:
+    if not isinstance(out, Mapping):
+        _refuse(
+            f"operator `{name}` is made with out={out!r}",
+            "pass a dict of its outputs, such as `{'y': lambda x: torch.empty_like(x)}`",
+        )
     for called, make in out.items():
         if called not in parameters:
             _refuse(

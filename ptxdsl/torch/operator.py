@@ -10,17 +10,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any, TypeAlias, TypedDict, Unpack, overload
+from typing import Any, NoReturn, TypeAlias, TypedDict, Unpack, overload
 
 import torch
 import torch.autograd.forward_ad as forward_mode
 
-from ptxdsl.errors import LaunchError, here, public
+from ptxdsl.errors import CallError, LaunchError, called_elsewhere, caller, here, listed, meant, public
 from ptxdsl.kernel import AnyKernel
 from ptxdsl.torch.of_kernel import Extent, KernelCall, call_of
 
 Launcher: TypeAlias = Callable[..., Any]
 PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, type(None)})
+_MENDS = {
+    "out": "operators make their outputs, as autograd wants it; the functions of ptxdsl.kernels take `out=`",
+    "bias": "`linear` of ptxdsl.torch adds one",
+}
 
 
 def save_arguments(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -102,6 +106,8 @@ class Operator:
         for n in self._tensors:
             tensor = arguments[n]
             if type(tensor) not in PLAIN:
+                if not isinstance(tensor, torch.Tensor):
+                    self._refuse_argument(n, tensor)
                 return self.dispatched(*arguments)
             if tensor is not None:
                 if tensor.is_meta or tensor.is_neg():
@@ -115,13 +121,36 @@ class Operator:
         return result
 
     def _positional(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """All arguments in their order, defaults filled in. Raises TypeError for one that is unknown or missing."""
-        values = {**dict(zip(self._names, arguments, strict=False)), **named}
-        unknown = [*named.keys() - set(self._names), *(set(self._names[: len(arguments)]) & named.keys())]
-        missing = [name for name in self._names if name not in values and name not in self._defaults]
-        if unknown or missing or len(arguments) > len(self._names):
-            raise TypeError(f"{self.name} takes ({', '.join(self._names)}); call it with each of these once")
-        return tuple(values.get(name, self._defaults.get(name)) for name in self._names)
+        """All arguments in their order, defaults filled in. Raises CallError for one that is unknown or missing."""
+        names, values = self._names, {**dict(zip(self._names, arguments, strict=False)), **named}
+        takes, help, wrong = f"it takes {listed(names or ['nothing'])}", None, ""
+        if unknown := [name for name in named if name not in names]:
+            wrong, help = f"takes no `{unknown[0]}`; {takes}", meant(unknown[0], names, _MENDS)
+        elif len(arguments) > len(names):
+            wrong = f"takes {len(names)} arguments; {len(arguments)} given; {takes}"
+        elif twice := [name for name in names[: len(arguments)] if name in named]:
+            wrong = f"has `{twice[0]}` twice, by its place and by its name"
+        elif missing := [name for name in names if name not in values and name not in self._defaults]:
+            wrong = f"lacks {listed(f'`{name}`' for name in missing)}; {takes}"
+        if wrong:
+            raise CallError(f"operator `{self.name}` {wrong}", at=caller(), help=help)
+        return tuple(values.get(name, self._defaults.get(name)) for name in names)
+
+    def _refuse_argument(self, number: int, value: object) -> NoReturn:
+        """Refuses what is no tensor."""
+        kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+        help = "pass a tensor: torch.from_numpy(…), or the functions of ptxdsl.kernels, which take arrays"
+        message = f"`{self._names[number]}` of operator `{self.name}` is a tensor; found a value of type {kind}"
+        raise CallError(message, at=caller(), help=help)
+
+    def __getitem__(self, launch: object) -> NoReturn:
+        raise LaunchError(
+            f"operator `{self.name}` is given a grid and a block, which it has already",
+            at=here().location,
+            help=f"call it with its arguments alone: ({', '.join(self._names)})",
+        )
+
+    __iter__ = None  # Python would ask for elements
 
 
 def _is_observed() -> bool:
@@ -187,6 +216,13 @@ def op(name: str, **options: Unpack[OperatorOptions]) -> Callable[[Launcher], Op
 
 
 @public
+@called_elsewhere(
+    **dict.fromkeys(("bwd", "vjp", "grad", "gradient", "backward_fn"), "it is `backward=` here: f(ctx, *gradients)"),
+    **dict.fromkeys(("device_types", "device"), "leave it out: it runs where its tensors are"),
+    **dict.fromkeys(("outputs", "outs", "out_shape"), "it is `out={'y': lambda x: torch.empty_like(x)}` here"),
+    mutates_args="it is `mutates=` here, of launchers; what a kernel writes beside its outputs is known",
+    schema="it follows from the kernel's parameters, or from the annotations of the launcher",
+)
 def op(
     name: str,
     target: AnyKernel | Launcher | None = None,
@@ -218,15 +254,15 @@ def op(
     Raises LaunchError for a kernel that takes what torch cannot give, a launcher without `fake`, and a gradient of
     what is mutated.
     """
+    _check_name(name)
     if target is None:
         return partial(op, name, fake=fake, mutates=mutates, grid=grid, block=block, out=out, constants=constants,
                        backward=backward, setup_context=setup_context)  # fmt: skip
-    _check_name(name)
     context = setup_context or save_arguments
     if not isinstance(target, AnyKernel):
         _check_launcher(name, target, fake, mutates, grid, block, out, constants)
-        _check_gradient(name, backward, mutates)
-        return Operator(name, target, fake or _nothing, mutates, None, backward, context)
+        _check_gradient(name, backward, setup_context, mutates)
+        return _of_launcher(name, target, fake or _nothing, mutates, backward, context)
     if fake or mutates:
         raise LaunchError(
             f"operator `{name}` is a kernel, and is made with {'`fake`' if fake else '`mutates`'}",
@@ -234,8 +270,25 @@ def op(
             help="name its outputs by `out={'y': lambda x: torch.empty_like(x)}`; what else it writes is mutated",
         )
     call: KernelCall = call_of(name, target, grid, block, out or {}, constants or {})
-    _check_gradient(name, backward, call.mutated)
+    _check_gradient(name, backward, setup_context, call.mutated)
     return Operator(name, call.run, call.empty, call.mutated, call.schema, backward, context)
+
+
+def _of_launcher(
+    name: str, target: Launcher, fake: Launcher, mutates: Collection[str], backward: Launcher | None, context: Launcher
+) -> Operator:
+    """An operator whose schema follows from annotations. Raises LaunchError for what torch cannot pass."""
+    try:
+        return Operator(name, target, fake, mutates, None, backward, context)
+    except ValueError as error:
+        before, _, why = str(error).partition("infer_schema(func): ")
+        if before:
+            raise
+        raise LaunchError(
+            f"operator `{name}`: {why.partition(' The valid types are')[0].partition(' Got func')[0]}",
+            at=here().location,
+            help="annotate arguments and result: `def launcher(x: torch.Tensor, n: int) -> torch.Tensor`",
+        ) from None
 
 
 def _nothing(*arguments: object) -> None:
@@ -243,7 +296,7 @@ def _nothing(*arguments: object) -> None:
 
 
 def _check_name(name: str) -> None:
-    parts = name.split("::")
+    parts = name.split("::") if isinstance(name, str) else ()
     if len(parts) != 2 or not all(part.isidentifier() for part in parts):
         raise LaunchError(
             f"an operator is called {name!r}", at=here().location, help='torch takes "namespace::name", two identifiers'
@@ -254,7 +307,7 @@ def _check_launcher(
     name: str, target: Launcher, fake: Launcher | None, mutates: Collection[str], *of_kernels: object
 ) -> None:
     """Raises LaunchError for what is no launcher, has no fake or has options of kernels."""
-    if not callable(target):
+    if not callable(target) or isinstance(target, type):
         raise LaunchError(
             f"operator `{name}` is made of {target!r}",
             at=here().location,
@@ -275,7 +328,21 @@ def _check_launcher(
         )
 
 
-def _check_gradient(name: str, backward: Launcher | None, mutated: Collection[str]) -> None:
+def _check_gradient(
+    name: str, backward: Launcher | None, setup_context: Launcher | None, mutated: Collection[str]
+) -> None:
+    if backward is not None and not callable(backward):
+        raise LaunchError(
+            f"operator `{name}` is made with backward={backward!r}",
+            at=here().location,
+            help="pass a function `backward(ctx, *gradients)`, which returns a gradient for each argument",
+        )
+    if setup_context is not None and backward is None:
+        raise LaunchError(
+            f"operator `{name}` is made with `setup_context`, and has no gradient that needs it",
+            at=here().location,
+            help="pass `backward=` too",
+        )
     if backward and mutated:
         raise LaunchError(
             f"operator `{name}` writes {', '.join(f'`{m}`' for m in mutated)} and has a `backward`",

@@ -1,12 +1,13 @@
 """Operators of torch: what `op` makes of kernels and launchers, in eager code, in compiled code and in autograd."""
 
+import numpy as np
 import pytest
 
 import ptxdsl as pd
 from ptxdsl import LaunchError, Parameters, f32, ptr, s4, u32
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-op = pytest.importorskip("ptxdsl.torch").op
+op, conv2d = (getattr(pytest.importorskip("ptxdsl.torch"), name) for name in ("op", "conv2d"))
 
 # opcheck itself looks at gradients that torch warns of
 pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
@@ -131,13 +132,84 @@ def test_what_the_dispatcher_alone_can_do_goes_there():
     assert square(torch.empty(30, device="meta"), 2.0, 30).device.type == "meta"
 
 
-def test_arguments_by_name_and_wrong_ones():
+def test_arguments_by_name():
     x = torch.randn(64)
     assert torch.equal(square(x, n=64, a=2.0), square(x, 2.0, 64))
-    for wrong in ({}, {"a": 2.0}, {"a": 2.0, "n": 64, "b": 1}, {"a": 2.0, "n": 64, "x": x}):
-        with pytest.raises(TypeError) as raised:
-            square(x, **wrong)
-        assert str(raised.value) == "ptxdsl_tests::square takes (x, a, n); call it with each of these once"
+
+
+X = torch.ones(64)
+WRONG = {
+    "few": (lambda: square(X), "lacks `a` and `n`; it takes x, a and n", None),
+    "one less": (lambda: square(X, a=2.0), "lacks `n`; it takes x, a and n", None),
+    "many": (lambda: square(X, 2.0, 64, 1), "takes 3 arguments; 4 given; it takes x, a and n", None),
+    "unknown": (lambda: square(X, 2.0, 64, b=1), "takes no `b`; it takes x, a and n", None),
+    "of a launch": (
+        lambda: square(X, 2.0, 64, out=X),
+        "takes no `out`; it takes x, a and n",
+        "operators make their outputs, as autograd wants it; the functions of ptxdsl.kernels take `out=`",
+    ),
+    "twice": (lambda: square(X, a=2.0, n=64, x=X), "has `x` twice, by its place and by its name", None),
+    "indexed": (
+        lambda: square[1, 32](X, 2.0, 64),
+        "is given a grid and a block, which it has already",
+        "call it with its arguments alone: (x, a, n)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_call_with_other_arguments_says_what_it_takes(case):
+    call, message, help = WRONG[case]
+    with pytest.raises(pd.Error) as raised:
+        call()
+    assert (raised.value.message, raised.value.help) == (f"operator `ptxdsl_tests::square` {message}", help)
+    assert raised.value.at.file == __file__
+
+
+@pytest.mark.parametrize("value, kind", [(1.0, "float"), (np.ones(64, np.float32), "numpy.ndarray"), ([1.0], "list")])
+def test_what_is_no_tensor_is_refused_by_name(value, kind):
+    with pytest.raises(pd.CallError) as raised:
+        square(value, 2.0, 64)
+    assert raised.value.message == f"`x` of operator `ptxdsl_tests::square` is a tensor; found a value of type {kind}"
+    assert (
+        raised.value.help == "pass a tensor: torch.from_numpy(…), or the functions of ptxdsl.kernels, which take arrays"
+    )
+
+
+def test_an_output_that_is_none_is_refused():
+    options = {"grid": 1, "block": 32, "out": {"y": lambda x, a, n: None}}
+    operator = op("ptxdsl_tests::none", scaled_square, **options)
+    with pytest.raises(LaunchError) as raised:
+        operator(X, 2.0, 64)
+    assert raised.value.message == "the function that makes the output `y` returns None"
+    assert raised.value.help == "let it return an empty tensor"
+
+
+@pytest.mark.parametrize(
+    "call, message, help",
+    [
+        (
+            lambda: op("a::b", plain, bwd=plain),
+            "op takes no `bwd`; it takes name, target, fake, mutates, grid, block, out, constants, backward and setup_context",
+            "it is `backward=` here: f(ctx, *gradients)",
+        ),
+        (lambda: op(scaled_square), "an operator is called <kernel scaled_square>", 'torch takes "namespace::name", two identifiers'),
+        (
+            lambda: op("a::c", lambda x: x, fake=plain),
+            "operator `a::c`: Parameter x must have a type annotation.",
+            "annotate arguments and result: `def launcher(x: torch.Tensor, n: int) -> torch.Tensor`",
+        ),
+        (
+            lambda: conv2d(X, X, padding=1),
+            "conv2d takes no `padding`; it takes x, w, bias, pad, stride and dilation",
+            "it is `pad=` here: one number, or one for height and one for width",
+        ),
+    ],
+)  # fmt: skip
+def test_what_others_call_otherwise(call, message, help):
+    with pytest.raises(pd.Error) as raised:
+        call()
+    assert (raised.value.message, raised.value.help) == (message, help)
 
 
 def test_what_is_mutated_counts_as_changed():
@@ -235,6 +307,37 @@ REFUSED = {
         "operator `a::b` is a launcher, and is made with `grid`, `block`, `out` or `constants`",
         "the launcher itself makes its outputs and launches its kernels: leave these out",
     ),
+    "outputs as a list": (
+        (scaled_square,), {"grid": 1, "block": 1, "out": ["y"]},
+        "operator `a::b` is made with out=['y']",
+        "pass a dict of its outputs, such as `{'y': lambda x: torch.empty_like(x)}`",
+    ),
+    "a grid of other arguments": (
+        (scaled_square,), {"grid": lambda n: n, "block": 1, "out": {"y": lambda x, a, n: x}},
+        "operator `a::b`: `grid` is a function of n; it is called with x, a, n",
+        "write `lambda x, a, n: …`",
+    ),
+    "an output of other arguments": (
+        (scaled_square,), {"grid": 1, "block": 1, "out": {"y": lambda x: x}},
+        "operator `a::b`: `out['y']` is a function of x; it is called with x, a, n",
+        "write `lambda x, a, n: …`",
+    ),
+    "no outputs": (
+        (scaled_square,), {"grid": lambda x, a, n: n, "block": 1},
+        "operator `a::b`: `grid` is a function of x, a, n; it is called with x, y, a, n",
+        "write `lambda x, y, a, n: …`, or name its outputs: `out={'y': …}`",
+    ),
+    "a gradient that is no function": (
+        (scaled_square,), {"grid": 1, "block": 1, "out": {"y": lambda x, a, n: x}, "backward": 3},
+        "operator `a::b` is made with backward=3",
+        "pass a function `backward(ctx, *gradients)`, which returns a gradient for each argument",
+    ),
+    "a context without a gradient": (
+        (plain,), {"fake": plain, "setup_context": plain},
+        "operator `a::b` is made with `setup_context`, and has no gradient that needs it",
+        "pass `backward=` too",
+    ),
+    "a class": ((int,), {}, "operator `a::b` is made of <class 'int'>", "pass a kernel (@pd.kernel) or a function that launches kernels"),
     "a number": ((3,), {}, "operator `a::b` is made of 3", "pass a kernel (@pd.kernel) or a function that launches kernels"),
 }  # fmt: skip
 

@@ -420,7 +420,7 @@ def test_a_kernel_alone_says_what_it_lacks():
     with pytest.raises(pd.EmulationError) as refused:
         run(smoothed)
     assert refused.value.message == "two is declared but not defined, and the emulator has no such function"
-    assert refused.value.help == "link the module that defines it, by pd.link, or run this kernel on a GPU"
+    assert refused.value.help == "link the module that defines it: pd.link(kernel, module)"
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,9 @@ class TestCounting:
             ("add.rn.f16x2", "f16", 2),
             ("fma.rn.bf16x2", "f16", 4),
             ("mul.f64", "f64", 1),
-            ("ex2.approx.f32", "f32", 1),
+            ("ex2.approx.f32", "special functions", 1),
+            ("tanh.approx.bf16x2", "special functions", 2),
+            ("rcp.rn.f64", "f64", 1),
             ("add.u32", "", 0),
             ("ld.global.f32", "", 0),
             ("mov.f32", "", 0),
@@ -95,6 +97,12 @@ class TestCounting:
     )
     def test_operations_of_an_instruction(self, name, unit, count):
         assert operations_of(name) == (unit, count)
+
+    @pytest.mark.parametrize("gpu", ["a100", "h100", "h200", "rtx4090"])
+    def test_sixteen_special_functions_go_in_a_clock(self, gpu):
+        peaks = peaks_of(gpu)
+        (term,) = floor_of(peaks, 10**6, 0, 0, {"special functions": 16e6 * peaks.multiprocessors})
+        assert (term.resource, term.microseconds) == ("special functions", pytest.approx(1e6 / peaks.clock_mhz))
 
     def test_bytes_that_are_touched_count_once(self):
         @pd.kernel

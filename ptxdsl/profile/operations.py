@@ -12,8 +12,8 @@ from typing import NamedTuple
 WARP, WARPGROUP = 32, 128  # threads
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _FLOATING = ("f64", "f32", "f16", "f16x2", "bf16", "bf16x2", "f32x2")
-_SIMPLE = ("add", "sub", "mul", "min", "max", "neg", "abs", "div", "rcp", "sqrt", "rsqrt", "sin", "cos", "ex2", "lg2",
-           "tanh", "copysign")  # fmt: skip
+_SIMPLE = ("add", "sub", "mul", "min", "max", "neg", "abs", "div", "copysign")
+_SPECIAL = ("rcp", "sqrt", "rsqrt", "sin", "cos", "ex2", "lg2", "tanh")  # of a unit that few lanes have
 _ALIKE = {"bf16": "f16", "u8": "s8", "e5m2": "e4m3", "u4": "s4"}  # types that go at one rate
 
 
@@ -35,6 +35,8 @@ def operations_of(name: str) -> Operations:
         return Operations("", 0)
     lanes = 2 if type.endswith("x2") else 1
     unit = {"f64": "f64", "f32": "f32", "f32x2": "f32"}.get(type, "f16")
+    if words[0] in _SPECIAL:
+        return Operations("f64" if type == "f64" else "special functions", lanes)
     if words[0] in ("fma", "mad"):
         return Operations(unit, 2 * lanes)
     return Operations(unit, lanes) if words[0] in _SIMPLE else Operations("", 0)

@@ -19,11 +19,11 @@ from ptxdsl.kernels.choose.rates import DEFAULT, Gpu, known, rates_of
 
 # Operations of a multiprocessor in a clock, by compute capability; multiply-adds count twice.
 _LANES = {
-    80: {"f32": 128, "f64": 64, "f16": 512},
-    86: {"f32": 256, "f64": 4, "f16": 256},
-    89: {"f32": 256, "f64": 4, "f16": 256},
-    90: {"f32": 256, "f64": 128, "f16": 512},
-    100: {"f32": 256, "f64": 128, "f16": 512},
+    80: {"f32": 128, "f64": 64, "f16": 512, "special functions": 16},
+    86: {"f32": 256, "f64": 4, "f16": 256, "special functions": 16},
+    89: {"f32": 256, "f64": 4, "f16": 256, "special functions": 16},
+    90: {"f32": 256, "f64": 128, "f16": 512, "special functions": 16},
+    100: {"f32": 256, "f64": 128, "f16": 512, "special functions": 16},
 }
 _TENSOR = {
     80: {"f16": 2048, "tf32": 1024, "s8": 4096, "f64": 128, "s4": 8192, "b1": 16384},

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import bf16, f16, f32, f64, pred, ptr, s16, s32, s64, u16, u32, u64
+from ptxdsl import b8, bf16, e4m3, f16, f32, f64, pred, ptr, s8, s16, s32, s64, u8, u16, u32, u64
 from ptxdsl.trace.literal import limits
 from ptxdsl.trace.operators import wrapped
 from tests.tracing import emitted, mnemonics, source_kernel
@@ -271,6 +271,27 @@ def test_packing_puts_the_first_value_lowest(rng):
 
     k[1, LANES](x, out)
     assert np.array_equal(out, x[0].astype(np.uint32) | (x.astype(np.uint32) << 16))
+
+
+@pytest.mark.parametrize("element", [s8, u8, b8, e4m3], ids=str)
+@pytest.mark.parametrize("word", [u32, u64], ids=str)
+def test_bytes_are_packed_and_unpacked(word, element, rng):
+    """By shifts: registers have 16 bits at least, and no assembler takes these as four parts of a word."""
+
+    @pd.kernel
+    def k(x: ptr[word], out: ptr[word], first: ptr[f32]):
+        parts = pd.unpack(x[pd.tid.x], element)
+        out[pd.tid.x] = pd.pack(*reversed(parts)).bitcast(word)
+        number = parts[0] if element in (s8, u8) else parts[0].bitcast(u8)
+        first[pd.tid.x] = number.to(f32)
+
+    x = rng.integers(0, 1 << word.bits, LANES, dtype=word.dtype)
+    out, first = np.zeros_like(x), np.zeros(LANES, np.float32)
+    k[1, LANES](x, out, first)
+    bytes = x.view(np.uint8).reshape(LANES, -1)
+    assert np.array_equal(out.view(np.uint8).reshape(LANES, -1), bytes[:, ::-1])
+    assert np.array_equal(first, bytes[:, 0].view(np.int8 if element is s8 else np.uint8))
+    assert k.cubin().image[:4] == b"\x7fELF"
 
 
 def test_a_value_is_packed_alone_without_braces():

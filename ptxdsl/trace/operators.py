@@ -553,9 +553,10 @@ def bitcast(value: Scalar, type: Type) -> Scalar:
 def pack(*values: ScalarLike) -> Scalar:
     """Values side by side in one register, the first in the lowest bits: two f16 as b32, two f32 as b64."""
     _typed("pd.pack", *values)
-    width = sum(v.type.bits for v in values if isinstance(v, Scalar))
-    if all(isinstance(v, Scalar) and v.type.bits == 8 for v in values) and width in (32, 64):
-        return _pack_bytes([bitcast(v, u8) for v in values])
+    scalars = [v for v in values if isinstance(v, Scalar)]
+    width = sum(v.type.bits for v in scalars)
+    if width in (32, 64) and len(scalars) == len(values) and all(v.type.bits == 8 for v in scalars):
+        return _pack_bytes([bitcast(v, u8) for v in scalars])
     # nvJitLink 13.0 crashes at a mov of one register in braces, now and then.
     packed = values[0] if len(values) == 1 else tuple(values)
     return operate(f"mov.b{width}", packed, type=b32 if width == 32 else TYPES[f"b{width}"])

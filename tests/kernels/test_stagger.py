@@ -13,7 +13,7 @@ from ptxdsl.kernels.choose.warpgroup_products import choose_product
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
-from ptxdsl.kernels.epilogue import gelu
+from ptxdsl.kernels.epilogue import add_relu, gelu, per_column
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
 from ptxdsl.kernels.grouped import grouped_gemm
 from ptxdsl.kernels.product.operands import Operands
@@ -47,6 +47,29 @@ def test_fewer_and_more_iterations_than_are_staggered(name, k, rng, blocks):
 def test_c_in_boxes(name, in_place, rng, blocks):
     blocks(1)
     run(name, rng, 200, 72, 200, beta=2.0, in_place=in_place, config=staggered(1))
+
+
+@every_machine
+@pytest.mark.parametrize("columns", [144, 192, 256])
+@pytest.mark.parametrize("k", [8, 328])
+@pytest.mark.parametrize("inputs", ["f16", "bf16"])
+def test_c_of_which_half_is_held_in_registers(name, columns, k, inputs, rng, blocks):
+    """A tile is stored in two parts; the second one may be narrower, or behind N."""
+    blocks(1)
+    tiles = staggered(n=columns)
+    run(name, rng, 200, columns + 24, k, inputs=inputs, output=inputs, alpha=0.5, beta=-1.5, config=tiles)
+
+
+@every_machine
+def test_c_and_a_function_of_vectors(name, rng, blocks):
+    blocks(1)
+    on, (m, n, k) = machine(name), (136, 280, 200)
+    a, b, c = (rng.standard_normal(shape).astype(np.float16) for shape in ((m, k), (k, n), (m, n)))
+    bias, out = rng.standard_normal(n).astype(np.float16), on.array(np.full((m, n), np.nan, np.float16))
+    inputs, vectors = [on.array(each) for each in (a, b, c)], (per_column(on.array(bias)),)
+    gemm(*inputs, out=out, beta=2.0, epilogue=add_relu, operands=vectors, config=staggered(n=256))
+    expected = np.maximum(a.astype(float) @ b + 2 * c.astype(float) + bias, 0)
+    assert np.allclose(on.values(out), expected, rtol=2e-3, atol=2e-2)
 
 
 @every_machine
@@ -94,8 +117,22 @@ def test_turns_are_those_of_the_end_alone():
     assert turns == [0, 2]
 
 
-def text(stagger):
-    return warpgroup_gemm_kernel.ptx("sm_90a", traits=traits(stagger))
+def test_the_second_half_is_computed_while_the_first_is_read():
+    _, behind, *_ = text(3).split("cp.async.bulk.commit_group")
+    assert behind.split("cp.async.bulk.wait_group.read")[0].count("ex2.approx") == 64
+
+
+def test_c_is_there_before_the_last_products_end():
+    """Half of it in registers, which are read before the other half is written over it; while a tile is stored none is
+    asked for."""
+    _, loop, storing = text(3, c="separate").split("bar.arrive")[-1].partition("wgmma.wait_group.sync.aligned 0;")
+    assert loop and "ldmatrix" in storing and ".shared::cluster.global" not in storing
+    held = text(3, c="separate").split("ldmatrix")[8]
+    assert held.index("fence.proxy.async.shared::cta;") < held.index("bar.sync") < held.index(".shared::cluster.global")
+
+
+def text(stagger, **operands):
+    return warpgroup_gemm_kernel.ptx("sm_90a", traits=traits(stagger, **operands))
 
 
 @pytest.mark.parametrize("c", ["none", "separate"])

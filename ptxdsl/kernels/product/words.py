@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import ptxdsl as pd
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
-from ptxdsl.types import Type, f32
+from ptxdsl.types import Type, bf16, f32, u32
 
 WIDEST = 16  # bytes of one access
+UPPER_HALF = 0xFFFF0000  # of a register
 
 
 def pack(values: Sequence[Scalar], type: Type) -> list[Scalar]:
@@ -39,6 +40,14 @@ def unpack(words: Sequence[Scalar], type: Type) -> list[Scalar]:
     if type.bits > 16 or words[0].type.bits == 16:
         return [*words]
     return [half for word in words for half in pd.unpack(word, type)]
+
+
+def widened(words: Sequence[Scalar], type: Type) -> list[Scalar]:
+    """The same of floats of 16 bits in pairs, as f32: a bf16 is the upper half of one."""
+    if type is bf16:
+        bits = [word.bitcast(u32) for word in words]
+        return [half.bitcast(f32) for word in bits for half in (word << 16, word & UPPER_HALF)]
+    return [value.to(f32) for value in unpack(words, type)]
 
 
 def read(pointer: PointerValue, count: int, type: Type, scalar: Type, most: int = WIDEST) -> list[Scalar]:

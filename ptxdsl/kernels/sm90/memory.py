@@ -10,6 +10,8 @@ import ptxdsl as pd
 from ptxdsl.kernels.sm90.addend import BoxMbarriers
 from ptxdsl.kernels.sm90.boxes import PATTERN_BYTES
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.trace.memory import PointerValue
+from ptxdsl.types import Type
 
 
 class SharedTiles:
@@ -25,8 +27,17 @@ class SharedTiles:
         self.b = self.a + traits.a.bytes // inputs.bytes
         self.stage = traits.stage_bytes // inputs.bytes
         self.addends = BoxMbarriers(traits.tiling.consumers) if traits.c_boxes else None
+        self.late = _one(traits.scalar) if traits.computes_late else None
         if traits.schedule.cluster and traits.schedule.multicast == (1, 1):
             pd.ptx.barrier.cluster.arrive.relaxed.aligned()
+
+
+def _one(type: Type) -> PointerValue:
+    """A 1 in shared memory."""
+    one = pd.shared(type, 1, name="one")
+    with pd.if_(pd.tid.x == 0):
+        one[0] = 1
+    return one.address(0)
 
 
 def tile_ring(traits: WarpgroupTraits) -> pd.Ring:

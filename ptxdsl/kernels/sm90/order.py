@@ -14,7 +14,7 @@ import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.kernels.product.product import Index, Part, Work
 from ptxdsl.kernels.product.sums import Sums
-from ptxdsl.kernels.sm90.store import WarpgroupStore
+from ptxdsl.kernels.sm90.store import TensorStore, WarpgroupStore
 from ptxdsl.kernels.sm90.tiling import MOST_CONSUMERS, WARP, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.schedule import Scene, Start, Walk
@@ -93,9 +93,9 @@ class StaggeredWalk(Walk):
     """Another walk, of two warpgroups that share its tiles. The last products of a tile are of one after the other: the
     first stores its rows while the second multiplies, and begins the next tile while that one stores."""
 
-    def __init__(self, walk: Walk, iterations: int, consumer: pd.warpgroup) -> None:
-        """These are the products of so many iterations along K."""
-        self.walk, self.iterations = walk, iterations
+    def __init__(self, walk: Walk, iterations: int, consumer: pd.warpgroup, adding: TensorStore | None = None) -> None:
+        """These are the products of so many iterations along K. A store that is `adding` C brings it meanwhile."""
+        self.walk, self.iterations, self.adding = walk, iterations, adding
         self.turn = OrderedBarrier(PRODUCTS_BARRIER, consumer)
         self.follows = pd.var(u32, consumer.index)  # whether the other warpgroup has had a turn
 
@@ -104,12 +104,24 @@ class StaggeredWalk(Walk):
 
     def along_k(self, iterations: Index) -> Iterator[object]:
         last = pd.min(iterations, self.iterations)
-        yield from super().along_k(iterations - last)
+        yield from self._by_both(iterations - last)
         with pd.if_(self.follows == 1):
             self.turn.wait()
         self.follows.set(1)
         yield from super().along_k(last)
         self.turn.pass_on()
+
+    def _by_both(self, iterations: Index) -> Iterator[object]:
+        """Those of both warpgroups. C is asked for behind the first of them: what lay in its place must have been read
+        before, and a warp that waits for that at once does not multiply while the other warpgroup stores."""
+        if not self.adding:
+            yield from super().along_k(iterations)
+            return
+        first = pd.min(iterations, self.iterations)
+        yield from super().along_k(first)
+        self.adding.bring_c()
+        yield from super().along_k(iterations - first)
+        self.adding.hold_c()
 
     def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
         return self.walk.complete(work, sums)
@@ -128,4 +140,5 @@ def consumer_walk(
     walk = traits.schedule.walk(scene)
     if traits.tiling.pingpong:
         return PingPongWalk(traits, walk, ring, store, consumer)
-    return StaggeredWalk(walk, traits.tiling.stagger, consumer) if traits.tiling.stagger else walk
+    adding = store if isinstance(store, TensorStore) and traits.c_boxes else None
+    return StaggeredWalk(walk, traits.tiling.stagger, consumer, adding) if traits.tiling.stagger else walk

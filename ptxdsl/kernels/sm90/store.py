@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
 
 import ptxdsl as pd
+from ptxdsl import b32
 from ptxdsl.kernels.product.product import Part, Work
-from ptxdsl.kernels.product.words import pack, read_words, unpack, write_words
+from ptxdsl.kernels.product.words import pack, read_words, widened, write_words
 from ptxdsl.kernels.sm90.addend import Addend
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.maps import RewrittenOut
@@ -22,8 +24,17 @@ from ptxdsl.kernels.store.traced import traced
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue
+from ptxdsl.trace.value import Var
 
 COLUMNS = 2 * MATRIX  # of the four matrices that a warp stores at once
+WORDS = 4  # registers of a thread for these
+
+
+class Staged(NamedTuple):
+    """What a lane stages of 16 rows and 16 columns of a warp, and where it says that a row of them begins."""
+
+    address: PointerValue
+    words: list[Scalar]
 
 
 class TensorStore:
@@ -31,6 +42,10 @@ class TensorStore:
     rows and up to 128 bytes that one thread copies, while the warpgroup goes on to multiply.
 
     A box must have been read from shared memory before it is written again: that thread waits for it, and then all.
+    What is staged there next is computed meanwhile.
+
+    Of C there is memory beside half of a tile. Where warpgroups end a tile one after the other, that half goes to
+    registers before the last products, and the other half comes beside them.
     """
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> None:
@@ -48,25 +63,52 @@ class TensorStore:
         self.column = lane // WARP_ROWS * MATRIX
         self.leads = consumer.thread % WARPGROUP == 0
         self.addend = Addend(memory.addends, consumer.index, self.leads) if memory.addends else None
+        self.held: list[list[Var]] = []  # words of C, where those beside what is staged next are in registers
+        self.late = memory.late
         self.vectors = self._vectors() if traits.operands.extras else None
         self.last = LastTile(traits, memory, consumer.index) if traits.boxes_in_ring else None
 
     def prepare(self, work: Work) -> None:
-        """What can be done before the sums are there: the first boxes of C come, and values beside the others."""
-        self._fetch(work, 0)
-        self.prepared = True
+        """What can be done before the sums are there: the first boxes of C come, and values beside the others. Where
+        warpgroups end a tile one after the other, C comes later."""
+        self._fetch_vectors(work, 0)
+        if not self.traits.tiling.stagger:
+            self._fetch_c(work, 0)
+        self.prepared, self.work = True, work
+
+    def bring_c(self) -> None:
+        """Begins to bring the first boxes of C, of the work that was prepared."""
+        self._fetch_c(self.work, 0)
+
+    def hold_c(self) -> None:
+        """Where others follow, they go to registers, and the others come. For the time before the last products."""
+        if not self.addend or not self.traits.held_words:
+            return
+        self.addend.wait()
+        self.held = [[pd.var(b32) for _ in range(WORDS)] for _ in range(0, self.traits.held_words, WORDS)]
+        for number, words in enumerate(self.held):
+            box, column = divmod(number * COLUMNS, self.columns)
+            address = self.staged.address(box, *self.origin, self.row, self.column + column)
+            self._hold(words, address)
+        # Without the fence copies had written there before all was read, on an H200: a barrier alone does not order it
+        pd.ptx.fence.proxy.async_.shared__cta()
+        self.consumer.warpgroup_barrier()
+        self._fetch_c(self.work, self.boxes * self.columns)
 
     def __call__(self, part: Part) -> None:
         """Begins to store sums that are complete."""
         out, in_ring = part.work.product.out, self.last.takes(part) if self.last else None
         for first in range(0, self.traits.tile[1], self.boxes * self.columns):
-            if in_ring is None:
-                self._await(part.work, first)
-            else:
-                self._await_unless(in_ring, part.work, first)
-            boxes = self._staged(part, first, in_ring)
-            for number, (box, column) in enumerate(zip(boxes, self._columns(first), strict=True)):
-                self._stage(box, column, part, number * self.columns)
+            self._bring(part.work, first)
+            if self.late is None:
+                self._await(first, in_ring)
+            boxes, late = self._staged(part, first, in_ring), self._belated(part)
+            columns = zip(boxes, self._columns(first), strict=True)
+            staged: Iterable[Staged] = chain.from_iterable(self._packed(box, column, late) for box, column in columns)
+            if self.late is not None:
+                staged = [*staged]
+                self._await(first, in_ring)
+            self._stage(staged, first)
             pd.ptx.fence.proxy.async_.shared__cta()
             self.consumer.warpgroup_barrier()
             with pd.if_(self.leads):
@@ -83,7 +125,7 @@ class TensorStore:
         return [self.last.box(in_ring, part, before + number, box) for number, box in enumerate(boxes)]
 
     def _vectors(self) -> Vectors:
-        return Vectors(self.traits, "n", self.boxes * self.columns)
+        return Vectors(self.traits, "n", self.traits.tile[1], self.boxes * self.columns)
 
     def _axes(self, work: Work) -> tuple[Axis, Axis]:
         """What is down and across of the sums of this warp."""
@@ -105,41 +147,56 @@ class TensorStore:
             for box, column in zip(boxes, self._columns(first), strict=True)
         ]
 
-    def _await_unless(self, in_ring: Scalar, work: Work, first: int) -> None:
-        """The same, where the boxes are not written to the ring."""
+    def _bring(self, work: Work, first: int) -> None:
+        """What is beside the boxes that are staged next is there, or on its way."""
         if not self.prepared:
-            self._fetch(work, first)
+            self._fetch_vectors(work, first)
+        if not self.prepared and not self.held:
+            self._fetch_c(work, first)
         self.prepared = False
-        with pd.if_(~in_ring):
-            self.await_read()
-
-    def _await(self, work: Work, first: int) -> None:
-        """Until the boxes may be written: what was stored from there has been read, and C is there instead."""
-        if not self.prepared:
-            self._fetch(work, first)
-        self.prepared = False
-        if self.addend:
+        if self.addend and not self.held:
             self.addend.wait()
-        else:
-            self.await_read()
 
-    def _fetch(self, work: Work, first: int) -> None:
-        """Begins to bring what is beside the boxes that are staged next: C, and values of rows and columns."""
+    def _await(self, first: int, in_ring: Scalar | None = None) -> None:
+        """Until the boxes may be written: what was stored from there has been read, or C is there instead; those that
+        are written to the ring may be now."""
+        if in_ring is not None:
+            with pd.if_(~in_ring):
+                self.await_read()
+        elif not self.addend:
+            self.await_read()
+        elif self.held:
+            self.addend.wait() if not first else self.await_read()
+
+    def _belated(self, part: Part) -> Part:
+        """The same with an alpha that nobody knows before: ptxas would compute all of a tile as soon as its sums are
+        there, before a slot of the ring is free and the first boxes are stored."""
+        if self.late is None:
+            return part
+        pd.ptx.bar.warp.sync(0xFFFFFFFF)
+        one = pd.ptx(f"ld.volatile.shared.{self.traits.scalar}", self.late)
+        product = part.work.product._replace(alpha=part.work.product.alpha * one)
+        return part._replace(work=part.work._replace(product=product))
+
+    def _fetch_c(self, work: Work, first: int) -> None:
+        """Begins to bring the boxes of C beside those that are staged from a column on."""
         if self.addend:
             c = work.product.c
             boxes = [StagedBox(self.staged, number) for number, _ in enumerate(self._columns(first))]
             self.addend.fetch(c.map, self._boxes(work, c, first, boxes))
+
+    def _fetch_vectors(self, work: Work, first: int) -> None:
+        """Begins to read values of rows and columns beside them."""
         if self.vectors and self.vectors.is_ahead:
             self.vectors.fetch(work.product, *self._axes(work), first)
 
-    def _beside(self, work: Work, first: int, offset: int) -> Sequence[Sequence[Scalar]]:
-        """What is beside 16 columns of the tile, so far from the first that are staged with them."""
+    def _beside(self, work: Work, first: int) -> Sequence[Sequence[Scalar]]:
+        """What is beside 16 columns of the tile."""
         if not self.vectors:
             return ()
-        if self.vectors.is_ahead:
-            return self.vectors.beside(offset)
-        self.vectors.fetch(work.product, *self._axes(work), first)
-        return self.vectors.beside(0)
+        if not self.vectors.is_ahead:
+            self.vectors.fetch(work.product, *self._axes(work), first)
+        return self.vectors.beside(first)
 
     def finish(self) -> None:
         """Until all has been read: shared memory may be given to another block then. The kernel ends when it is all in
@@ -153,16 +210,40 @@ class TensorStore:
             pd.ptx.cp.async_.bulk.wait_group.read(0)
         self.consumer.warpgroup_barrier()
 
-    def _stage(self, box: StagedBox, first: int, part: Part, behind: int) -> None:
-        """Writes the columns of a box to shared memory, 16 rows and 16 columns of a warp at a time; so many columns lie
-        before it that are staged with it."""
+    def _packed(self, box: StagedBox, first: int, part: Part) -> Iterator[Staged]:
+        """What is staged of the columns of a box."""
         for column in range(0, self.columns, COLUMNS):
             begin = (first + column) // MATRIX * 4  # a thread holds four of each 16×8 sums
             values = self._scaled(part, begin)
             address = box.address(*self.origin, self.row, self.column + column)
-            beside = self._beside(part.work, first + column, behind + column)
-            values = self._finished(part, values, address, beside)
-            pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(address, pack(values, self.type))
+            beside = self._beside(part.work, first + column)
+            values = self._finished(part, values, self._c(address, first + column), beside)
+            yield Staged(address, pack(values, self.type))
+
+    def _stage(self, staged: Iterable[Staged], first: int) -> None:
+        """Writes boxes to shared memory. Where C lies there that is beside the following ones, it is held then."""
+        following = self.traits.tile[1] // COLUMNS - len(self.held) if not first else 0
+        for number, (address, words) in enumerate(staged):
+            if self.held and number < following:
+                self._hold(self.held[number], address)
+            pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(address, words)
+        if first:
+            self.held = []
+
+    def _c(self, address: PointerValue, column: int) -> list[Scalar]:
+        """The words of C beside what is staged at an address, of 16 columns of the tile."""
+        if not self.addend:
+            return []
+        return [*self.held[column // COLUMNS % len(self.held)]] if self.held else self._load_c(address)
+
+    def _hold(self, registers: list[Var], address: PointerValue) -> None:
+        """Brings the words of C there to registers."""
+        for register, word in zip(registers, self._load_c(address), strict=True):
+            register.set(word)
+
+    def _load_c(self, address: PointerValue) -> list[Scalar]:
+        """What lies there of C."""
+        return [*pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(address)]
 
     def _scaled(self, part: Part, begin: int) -> list[Scalar]:
         """alpha times the sums of four matrices."""
@@ -170,13 +251,12 @@ class TensorStore:
         return [(sum if sum.type is scalar else sum.to(scalar)) * part.work.product.alpha for sum in sums]
 
     def _finished(
-        self, part: Part, values: list[Scalar], address: PointerValue, beside: Sequence[Sequence[Scalar]]
+        self, part: Part, values: list[Scalar], c: Sequence[Scalar], beside: Sequence[Sequence[Scalar]]
     ) -> list[Scalar]:
-        """With what of C is at an address, and the function of that and of what is beside each."""
-        scalar, function, product = self.traits.scalar, self.traits.epilogue, part.work.product
-        if self.addend:
-            words = pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(address)
-            values = [v + product.beta * c.to(scalar) for v, c in zip(values, unpack(words, self.type), strict=True)]
+        """With words of C, where there is one, and the function of that and of what is beside each."""
+        function, product = self.traits.epilogue, part.work.product
+        if c:
+            values = [pd.fma(product.beta, w, v) for v, w in zip(values, widened(c, self.type), strict=True)]
         return [traced(function, *each) for each in zip(values, *beside, strict=True)] if function else values
 
 
@@ -196,10 +276,16 @@ class TurnedStore(TensorStore):
         """Begins to store sums that are complete."""
         work, rows, together = part.work, self.traits.tile[0], self.boxes * self.rows
         for first in range(0, rows, together):
-            self._await(work, first)
-            firsts = range(first, min(first + together, rows), self.rows)
-            for box, row in enumerate(firsts):
-                self._stage(StagedBox(self.staged, box), row, part, box * self.rows)
+            self._bring(work, first)
+            if self.late is None:
+                self.await_read()
+            late, firsts = self._belated(part), range(first, min(first + together, rows), self.rows)
+            boxes = ((StagedBox(self.staged, box), row) for box, row in enumerate(firsts))
+            staged: Iterable[Staged] = chain.from_iterable(self._packed(box, row, late) for box, row in boxes)
+            if self.late is not None:
+                staged = [*staged]
+                self.await_read()
+            self._stage(staged)
             pd.ptx.fence.proxy.async_.shared__cta()
             self.consumer.warpgroup_barrier()
             with pd.if_(self.leads):
@@ -221,14 +307,18 @@ class TurnedStore(TensorStore):
         (row, column), product = work.first, work.product
         return Axis(column + self.first_column + self.warp_row, product.n), Axis(row, product.m)
 
-    def _stage(self, box: StagedBox, first: int, part: Part, behind: int) -> None:
-        """Writes the rows of a box to shared memory, 16 rows and 16 columns of a warp at a time."""
+    def _packed(self, box: StagedBox, first: int, part: Part) -> Iterator[Staged]:
+        """What is staged of the rows of a box."""
         for row in range(0, self.rows, WARP_ROWS):
             begin = (first + row) // MATRIX * 4  # a thread holds four of each 8 rows and 16 columns
             address = box.address(*self.origin, self.row + row, self.column)
-            beside = self._beside(part.work, first + row, behind + row)
-            values = self._finished(part, self._scaled(part, begin), address, beside)
-            pd.ptx.stmatrix.sync.aligned.m8n8.x4.trans.shared.b16(address, pack(values, self.type))
+            beside = self._beside(part.work, first + row)
+            yield Staged(address, pack(self._finished(part, self._scaled(part, begin), [], beside), self.type))
+
+    def _stage(self, staged: Iterable[Staged], first: int = 0) -> None:
+        """Writes boxes to shared memory, turned."""
+        for address, words in staged:
+            pd.ptx.stmatrix.sync.aligned.m8n8.x4.trans.shared.b16(address, words)
 
 
 class TurnedGroupStore(TurnedStore):
@@ -251,10 +341,11 @@ class TurnedGroupStore(TurnedStore):
         for first in range(0, rows, together):
             firsts = range(first, min(first + together, rows), self.rows)
             with pd.if_(left > first):
-                self._await(work, first)
+                self._bring(work, first)
+                self.await_read()
                 for box, row in enumerate(firsts):
                     with pd.if_(left > row):
-                        self._stage(StagedBox(self.staged, box), row, part, box * self.rows)
+                        self._stage(self._packed(StagedBox(self.staged, box), row, part))
                 pd.ptx.fence.proxy.async_.shared__cta()
                 self.consumer.warpgroup_barrier()
                 with pd.if_(self.leads):

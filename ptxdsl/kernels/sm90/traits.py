@@ -14,6 +14,7 @@ from ptxdsl.kernels.sm90.boxes import LINE_BYTES, PATTERN_BYTES, TileBoxes
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARPGROUP, WarpgroupTiling
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits.traits import Traits
+from ptxdsl.types import b32
 
 MOST_STAGED_BYTES = 16384  # of a warpgroup
 SHARE_ROWS = 32  # of a box of A where tiles have even shares of the rows of a group
@@ -78,6 +79,12 @@ class WarpgroupTraits(Traits):
         return self.operands.out_boxes and self.operands.c != "none"
 
     @property
+    def computes_late(self) -> bool:
+        """Whether sums that are stored in boxes are not only scaled, by warpgroups that have no tiles of their own."""
+        computes = self.operands.c != "none" or self.epilogue is not None
+        return self.operands.out_boxes and computes and not self.tiling.pingpong
+
+    @property
     def staged_boxes(self) -> int:
         """How many of them each warpgroup stages at a time, at most."""
         m, n, _ = self.tile
@@ -97,6 +104,16 @@ class WarpgroupTraits(Traits):
         each = (self.stage_bytes if tiling.pingpong else GROUP_ROWS * LINE_BYTES) // (rows * line_bytes)
         count = tiling.pieces * self.tile[1] * self.operands.output.bytes // line_bytes
         return each if each * tiling.stages >= count else 0
+
+    @property
+    def held_words(self) -> int:
+        """Registers of a thread for the boxes of C that are beside those that are stored first, where warpgroups end a
+        tile one after the other, and others follow."""
+        rows, line_bytes = self._out_box
+        staged = self.staged_boxes * line_bytes
+        if not (self.c_boxes and self.tiling.stagger) or staged >= self.tile[1] * self.operands.output.bytes:
+            return 0
+        return rows * staged // (WARPGROUP * b32.bytes)
 
     @property
     def staged_bytes(self) -> int:

@@ -31,23 +31,28 @@ class Vectors:
     holds two neighbours across, and those eight further down. What lies behind the product is not stored: there any
     value will do, and it is the last one.
 
-    They are read before the sums are there, in pairs where they lie so, for all boxes that are staged at a time: a read
-    beside each 16×16 would be waited for. Where sums leave no registers for that, it is done so."""
+    They are read before the sums are there, in pairs where they lie so, for a whole tile or all boxes that are staged
+    at a time: a read beside each 16×16 would be waited for. Where sums leave no registers for that, it is done so."""
 
-    def __init__(self, traits: WarpgroupTraits, along: str, reach: int) -> None:
-        """Neighbours are columns ("n") or rows ("m"), of which boxes that are staged at a time have `reach`."""
+    def __init__(self, traits: WarpgroupTraits, along: str, *reaches: int) -> None:
+        """Neighbours are columns ("n") or rows ("m"). So many are read at a time as registers are left for: a tile has
+        the first of `reaches`, or boxes that are staged at a time the last one."""
         self.scalar, self.extras, self.along = traits.operands.scalar, traits.operands.extras, along
         words = [_words(extra) for extra in self.extras if extra.along == along]
         registers = sum(max(1, type.bits // 32) for types in words for type in types)
-        held = traits.tiling.held_sums + registers * reach // MATRIX
-        self.is_ahead = held + BESIDE_SUMS <= traits.tiling.multiplying_registers
-        self.offsets = range(0, reach if self.is_ahead else NEIGHBOURS, MATRIX)
+        left = traits.tiling.multiplying_registers - traits.tiling.held_sums - traits.held_words - BESIDE_SUMS
+        ahead = [reach for reach in reaches if registers * reach // MATRIX <= left]
+        self.is_ahead, self.reach = bool(ahead), ahead[0] if ahead else NEIGHBOURS
+        self.offsets = range(0, self.reach, MATRIX)
         # Registers that are the same wherever they are read: a tile may be multiplied in one way or another
         self.words = [[[pd.var(type) for type in types] for _ in self.offsets] for types in words]
         self.values = [[pd.var(extra.type) for _ in range(2)] for extra in self.extras if extra.along != along]
 
     def fetch(self, product: Product, down: Axis, across: Axis, begin: int) -> None:
-        """Begins to read what is beside the boxes from `begin` across, and beside all rows down with the first ones."""
+        """Begins to read what is beside the boxes from `begin` across, and beside all rows down with the first ones;
+        but what was read with those before."""
+        if begin % self.reach:
+            return
         words, values = iter(self.words), iter(self.values)
         row, column = down.first + pd.laneid // 4, across.first + pd.laneid % 4 * 2 + begin
         for extra, vector in zip(self.extras, product.extras, strict=True):
@@ -59,11 +64,11 @@ class Vectors:
                 _set(next(values), [_value(vector, each, down.length) for each in at])
 
     def beside(self, offset: int) -> list[list[Scalar]]:
-        """Of each operand the values for eight sums, those of 16 neighbours across that are so far from the first that
-        was read."""
+        """Of each operand the values for eight sums, those of 16 neighbours across that are so far from the first of a
+        tile."""
         words, values = iter(self.words), iter(self.values)
         return [
-            self._neighbours(extra, next(words)[offset // MATRIX :][:2])
+            self._neighbours(extra, next(words)[offset % self.reach // MATRIX :][:2])
             if extra.along == self.along
             else self._lines(next(values))
             for extra in self.extras

@@ -188,6 +188,22 @@ def test_large_products_that_share_tiles_take_it(shape, stagger):
     assert choose_product(facts, model_of(), inf).stagger == stagger
 
 
+@pytest.mark.parametrize(
+    ("shape", "columns", "stagger"),
+    [
+        ((512, 7168, 16384), 224, 3),  # 4 × 32 tiles, for 132 multiprocessors
+        ((1024, 4096, 4096), 256, 3),
+        ((384, 8192, 8192), 192, 3),
+        ((1536, 4096, 4096), 192, 0),  # two rounds, in turns
+        ((4112, 512, 7168), 128, 0),  # 33 × 4 tiles of 160 columns would lie a fifth behind the edges
+        ((1024, 4096, 1024), 128, 0),  # K is short
+    ],
+)
+def test_products_of_full_rounds_and_much_k_take_large_tiles(shape, columns, stagger):
+    config = choose_product(ProductFacts(*shape, 1, Operands(bf16, bf16)), model_of(), inf)
+    assert (config.tile[1], config.stagger) == (columns, stagger)
+
+
 @pytest.mark.parametrize(("inputs", "output"), [(e4m3, bf16), (s8, s32), (bf16, f32)])
 def test_so_do_those_of_other_types(inputs, output):
     facts = ProductFacts(4096, 4096, 4096, 1, Operands(inputs, output))

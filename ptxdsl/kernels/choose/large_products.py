@@ -79,6 +79,8 @@ TILES = (
     LargeTile(224, blocks=2, interleaved=True),
 )
 LARGEST = ROWS * 256
+MANY = 2  # rounds of the largest tile, of which tiles need not fill each
+FILLED = 0.95  # the part of a round that fills it
 
 
 def takes_large(operands: Operands) -> bool:
@@ -97,7 +99,11 @@ def choose_large(facts: ProductFacts, model: CostModel, other_time: float) -> Ge
 def ranked_large(facts: ProductFacts, model: CostModel) -> list[tuple[float, GemmConfig]]:
     """The configurations to choose from, with the microseconds that each should take."""
     rates, multiprocessors = model.rates.large, model.multiprocessors
-    return [(estimate(tile, facts, rates, multiprocessors), tile.config(facts.operands)) for tile in large_tiles(facts)]
+    tiles = large_tiles(facts) if has_many_rounds(facts, multiprocessors) else filling_tiles(facts, multiprocessors)
+    return [
+        (estimate(tile, facts, rates, multiprocessors), tile.config(facts.operands))
+        for tile in tiles or large_tiles(facts)
+    ]
 
 
 def time_of_large(facts: ProductFacts, model: CostModel) -> float:
@@ -121,6 +127,25 @@ def large_tiles(facts: ProductFacts) -> list[LargeTile]:
     known = [tile for tile in known if tile.blocks == 1 or (is_single and any(facts.split_lines))]
     known = [tile for tile in known if facts.interleaves or not tile.interleaved]
     return [tile for tile in known if along_k or not tile.columns % whole]
+
+
+def has_many_rounds(facts: ProductFacts, multiprocessors: int) -> bool:
+    """Whether the largest tiles fill the GPU so often that the last round is a small part."""
+    return facts.tiles((ROWS, LARGEST // ROWS, 0)) >= MANY * multiprocessors
+
+
+def filling_tiles(facts: ProductFacts, multiprocessors: int) -> list[LargeTile]:
+    """Those of which all rounds are full, and little lies behind the edges, where all lines begin at sectors: of a
+    round or two, the rates of long products say no more."""
+    tiles = [] if any(facts.split_lines) else large_tiles(facts)
+    full = [tile for tile in tiles if fills(tile.taken(facts), multiprocessors)]
+    elements = facts.m * facts.n * facts.batches
+    return [tile for tile in full if elements >= FILLED * tile.taken(facts) * ROWS * tile.columns]
+
+
+def fills(tiles: float, multiprocessors: int) -> bool:
+    """Whether so many are whole rounds, or nearly."""
+    return tiles >= FILLED * ceil(tiles / multiprocessors) * multiprocessors
 
 
 def estimate(tile: LargeTile, facts: ProductFacts, rates: LargeRates, multiprocessors: int) -> float:

@@ -13,7 +13,15 @@ from itertools import product
 from math import ceil
 from typing import NamedTuple
 
-from ptxdsl.kernels.choose.large_products import choose_large, ranked_large, shares_lines, takes_large
+from ptxdsl.kernels.choose.large_products import (
+    MANY,
+    choose_large,
+    filling_tiles,
+    fills,
+    ranked_large,
+    shares_lines,
+    takes_large,
+)
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.warpgroup_rates import WarpgroupRates
 from ptxdsl.kernels.choose.warpgroups import (
@@ -45,11 +53,8 @@ LEAST_ITERATIONS = 4  # of a slice
 WAYS = ("cluster", "scatter")  # to add up, of which one is chosen
 STREAM_K = "stream-k"
 IN_COLUMNS, PERSISTENT, STREAMED = IdentityThreadblockSwizzle(1), Strips(), StreamKThreadblockSwizzle()
-LARGE, MOST_ROUNDS = (128, 256), 2  # the tile of products that fill the GPU so often: they have less to choose
-FILLED, LONG = (
-    0.95,
-    2048,
-)  # the part of a round that fills it, and the M, N and K of products that one round is long for
+LARGE = 128, 256  # the tile of products that fill the GPU often: they have less to choose
+LONG, VERY_LONG = 2048, 4096  # what M, N and K, or K alone, have of products that one round is long for
 RESIDENT, REGISTER_FILE = 2, 65536  # blocks that a multiprocessor may hold, and its registers
 BESIDE_SUMS = 16  # registers of a thread, beside those that a tiling counts
 
@@ -124,10 +129,14 @@ def shares_split_lines(facts: ProductFacts, model: CostModel) -> bool:
 
 
 def _is_large(facts: ProductFacts, model: CostModel) -> bool:
-    tiles, multiprocessors = facts.tiles((*LARGE, _depth(facts))), model.multiprocessors
-    fills = tiles >= FILLED * ceil(tiles / multiprocessors) * multiprocessors
-    is_long = min(facts.m, facts.n, facts.k) >= LONG
-    return tiles >= MOST_ROUNDS * multiprocessors or (fills and is_long)
+    """Whether it fills the GPU often with the largest tile, or in full rounds where M, N and K are long; or where K is
+    very long, with any large tile."""
+    m, n, k, multiprocessors = facts.m, facts.n, facts.k, model.multiprocessors
+    tiles = facts.tiles((*LARGE, _depth(facts)))
+    if tiles >= MANY * multiprocessors or (fills(tiles, multiprocessors) and min(m, n, k) >= LONG):
+        return True
+    is_deep = k >= VERY_LONG and min(m, n) > FEW_ROWS
+    return is_deep and takes_large(facts.operands) and bool(filling_tiles(facts, multiprocessors))
 
 
 def _depth(facts: ProductFacts) -> int:

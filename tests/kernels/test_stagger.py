@@ -204,6 +204,11 @@ def test_products_of_full_rounds_and_much_k_take_large_tiles(shape, columns, sta
     assert (config.tile[1], config.stagger) == (columns, stagger)
 
 
+def test_so_do_those_with_c():
+    facts = ProductFacts(4096, 4096, 4096, 1, Operands(bf16, bf16, c="separate"))
+    assert choose_product(facts, model_of(), inf).stagger == 3
+
+
 @pytest.mark.parametrize(("inputs", "output"), [(e4m3, bf16), (s8, s32), (bf16, f32)])
 def test_so_do_those_of_other_types(inputs, output):
     facts = ProductFacts(4096, 4096, 4096, 1, Operands(inputs, output))

@@ -183,5 +183,6 @@ def _storing(tile: LargeTile, facts: ProductFacts, rounds: int, rates: LargeRate
     storing, adding = rates.stored + rates.computed * facts.computes, rates.added * (facts.operands.c != "none")
     if tile.pingpong:
         return storing * (rates.last + rates.felt * rounds) + adding * (rates.last + rates.felt_c * rounds)
-    felt = storing + adding - rates.staggered * tile.is_staggered
+    hidden = rates.staggered * (1 + (facts.operands.c != "none")) * tile.is_staggered
+    felt = storing + adding - hidden
     return felt * rounds * ROWS * tile.columns / LARGEST

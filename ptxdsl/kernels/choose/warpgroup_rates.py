@@ -78,10 +78,10 @@ class LargeRates(PathRates):
     the part of the last round in which multiprocessors without a tile do not help the others by their power.
 
     Of a tile of 128×256: what it takes to be `stored`, if an epilogue has it `computed`, or C is `added`; of all these
-    so much is hidden where the warpgroups that share it end it one after the other: `staggered`. Where
-    warpgroups take turns, the `last` tiles are waited for so many times, and the parts `felt` and `felt_c` of the
-    others. A launch takes `beginning`, reading and writing all once `dram_bandwidth`. A copy to better lines
-    moves bytes by `copy_bandwidth`.
+    so much is hidden where the warpgroups that share it end it one after the other: `staggered`; with C at least twice
+    that, as it is there before the tile ends. Where warpgroups take turns, the `last` tiles are waited for so many
+    times, and the parts `felt` and `felt_c` of the others. A launch takes `beginning`, reading and writing all once
+    `dram_bandwidth`. A copy to better lines moves bytes by `copy_bandwidth`.
     """
 
     CLOCKED_TIMES = "iteration", "stored", "computed", "added", "staggered"

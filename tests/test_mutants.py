@@ -11,7 +11,7 @@ from tests.mutants import racecheck
 from tests.mutants.__main__ import main
 from tests.mutants.mutate import SHARED_ACCESS, Kernel
 from tests.mutants.reasons import explained
-from tests.mutants.subjects import SUBJECTS, gathered, hopper
+from tests.mutants.subjects import SUBJECTS, hopper
 from tests.mutants.table import table
 from tests.mutants.trial import DOUBLED, FINDING, MISSED, NUMBER, SAME, Trial, launches
 
@@ -128,14 +128,6 @@ def test_parities_that_are_not_toggled_are_found_unless_nobody_waits_by_them():
     told = [(v.verdict, v.reason if v.verdict == SAME else "") for v in map(trial.verdict, toggles)]
     unused = (SAME, "no thread waits by that parity")
     assert told == [unused, (FINDING, ""), unused] * 2
-
-
-def test_copies_of_lanes_wait_for_the_lane_that_tells_of_their_bytes():
-    """Though other warps go round and round: 31 lanes gather rows for a stage that one lane is yet to come to."""
-    b, ends = np.ones((5, 24, 200), np.float16).swapaxes(1, 2), np.array([0, 200, 200, 220, 230], np.int32)
-    with hopper():
-        ((launch,),) = launches(lambda: gathered(230, b, ends))
-        assert launch.run(launch.text, "skewed").finding == ""
 
 
 TELLING = """.entry k()

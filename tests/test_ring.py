@@ -82,6 +82,34 @@ def test_a_slot_may_be_held_while_the_next_one_is_read():
     assert (y == x[:-1] + x[1:]).all()
 
 
+@pd.kernel(reqntid=64)
+def gathered(x: pd.TensorMap(f32, (1, ROW)), order: ptr[u32], y: ptr[f32], n: u32):
+    """Rows of x in an order, 32 a stage, of which each lane copies one; the first tells of the bytes of all."""
+    rows = pd.shared(f32, (2, ROW, ROW), align=128)
+    ring = pd.Ring(2, stage_bytes=ROW * ROW * 4, consumers=ROW, each="warp")
+    with pd.warp(0):
+        for i in pd.range(n):
+            slot = ring.acquire(leads=pd.laneid == 0)
+            x.load(rows.address(slot.index, pd.laneid, 0), (order[i * ROW + pd.laneid], 0), slot.full)
+            ring.commit()
+        ring.drain()
+    with pd.warp(1):
+        for i in pd.range(n):
+            slot = ring.wait()
+            for row in pd.range(ROW):
+                y[(i * ROW + row) * ROW + pd.laneid] = rows[slot.index, row, pd.laneid]
+            ring.release()
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "skewed", "random:3"])
+def test_copies_of_lanes_wait_for_the_lane_that_tells_of_their_bytes(schedule, rng):
+    """Though other warps go round and round: 31 lanes copy to a stage that one lane is yet to come to."""
+    x, order = rng.random((7, ROW), np.float32), rng.integers(0, 7, 5 * ROW).astype(np.uint32)
+    y = np.zeros((5 * ROW, ROW), np.float32)
+    assert pd.emulate(gathered, 1, 64, x, order, y, 5, schedule=schedule).findings == []
+    assert (y == x[order]).all()
+
+
 BODY = """
 rows = pd.shared(f32, (2, 32))
 ring = pd.Ring(2, producers=32, consumers=32)

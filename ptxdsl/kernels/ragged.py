@@ -23,7 +23,7 @@ from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm80.copies import Copies, IndexedCopies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.copies import GatheredCopies, GroupRows, PieceCopies, TensorCopies, TensorView
+from ptxdsl.kernels.sm90.copies import GroupRows, PieceCopies, TensorCopies, TensorView
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import PingPongWalk, StaggeredWalk
@@ -83,36 +83,31 @@ def ragged_kernel(
 
 @pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
 def warpgroup_ragged_kernel(
-    p: tensor_ragged_parameters(traits, gathers, scatters),
+    p: tensor_ragged_parameters(traits, scatters),
     *,
     traits: WarpgroupTraits = HOPPER,
     form: str = "ragged",
     validate: bool = False,
-    gathers: bool = False,
     scatters: bool = False,
 ) -> None:
     """The same on sm_90a, as `warpgroup_gemm_kernel`. A tile that reaches over the end of its group is multiplied with
-    the rows behind it, which are not stored. With `gathers` the rows of A are those that `p.index` says."""
+    the rows behind it, which are not stored."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = tile_ring(traits)
     _, blocks = traits.schedule.multicast
     told = p.turns, tiling.multiplying
     turns = ClusterTiles(*told, blocks) if blocks > 1 else ToldTiles(*told)
-    await_prerequisites(p.a, p.b, *([p.boxes] if traits.operands.out_boxes else []))
+    await_prerequisites(p.a, p.b, *([p.boxes] if traits.operands.out_boxes and not scatters else []))
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, form)
     matrices = rows_of_groups(p, traits, form, scatters)
-    halves = not gathers and tiling.consumers == 2 and tiling.rows_apart > 0
+    halves = tiling.consumers == 2 and tiling.rows_apart > 0
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         walk = groups_walk(p, traits, form, matrices, turns.taken, 1, 0 if halves else None, traits.shares_rows)
-        if gathers:
-            gather_in_turn(ring, GatheredCopies(traits, memory, p.index, p.rows), walk, turns)
-        else:
-            copies = (PieceCopies if traits.piece else TensorCopies)(traits, memory)
-            copy_in_turn(ring, copies, walk, turns)
+        copy_in_turn(ring, (PieceCopies if traits.piece else TensorCopies)(traits, memory), walk, turns)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer)
+        mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer, scatters)
         tiles = told_walk(p, traits, matrices, turns, warpgroup=consumer.index if halves else None)
         if tiling.pingpong:
             compute_in_turns(ring, mma, store, PingPongWalk(traits, tiles, ring, store, consumer))
@@ -128,7 +123,8 @@ def rows_of_groups(p: Any, traits: WarpgroupTraits, form: str, scatters: bool = 
 
     def matrices(group: Scalar, first: Scalar) -> tuple[TensorView, TensorView, View | ScatteredView | GroupRows]:
         at, out = (0 if form == "ragged" else group, first), rows_of_out(p, first, group, scatters)
-        stored = GroupRows(out.pointer, out.stride, TensorView(p.boxes, *at)) if traits.operands.out_boxes else out
+        in_boxes = traits.operands.out_boxes and not scatters
+        stored = GroupRows(out.pointer, out.stride, TensorView(p.boxes, *at)) if in_boxes else out
         return TensorView(p.a, *at), TensorView(p.b, group), stored
 
     return matrices
@@ -172,25 +168,6 @@ def copy_rows(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
                 ring.commit()
     with pd.else_():
         copy_tile(ring, copies, work)
-
-
-def gather_in_turn(ring: pd.Ring, copies: GatheredCopies, walk: Walk, turns: TileTurns) -> None:
-    """The same with rows of A from anywhere, each of which a lane copies; one lane tells how much comes to a stage."""
-    for work in walk.tiles(started_elsewhere):
-        taken = pd.var(u32, 0)
-        with pd.elect():
-            taken.set(turns.take())
-            turns.announce(work)
-        copies.seek(work)
-        for iteration in pd.range(work.begin, work.end, unroll=1):
-            copies.fetch(work, iteration, ring.acquire(leads=pd.laneid == 0))
-            ring.commit()
-        with pd.elect():
-            turns.tell(taken)
-        walk.skip(work)
-    ring.drain()
-    with pd.elect():
-        turns.close()
 
 
 def compute_rows(
@@ -456,8 +433,8 @@ def grouped_gemm_ragged(
     Groups may be empty. Rows behind the last offset are not written; without `out`, these are not set.
 
     With `rows`, int32 without gaps on the same GPU, row n of out is of a[rows[n]] instead of a[n], of a row-major a:
-    tokens, each of which several experts may have, are gathered on their way to shared memory. A number that is none of
-    a row stands for a row of zeros.
+    tokens, each of which several experts may have, are gathered on their way to shared memory, or on Hopper's tensor
+    cores to a workspace before. A number that is none of a row stands for a row of zeros.
 
     With `out_rows`, int32 as `rows`, row n of the product goes to out[out_rows[n]], which may have any number of rows:
     back to the order of tokens. No number stands there twice; one that is none of a row of out drops its row.

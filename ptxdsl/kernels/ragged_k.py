@@ -6,6 +6,7 @@ along K end.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import ptxdsl as pd
@@ -14,7 +15,7 @@ from ptxdsl.kernels.call.elsewhere import public_group
 from ptxdsl.kernels.call.groups.ragged_k import run
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.gemm import compute
+from ptxdsl.kernels.gemm import compute, compute_tiles
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product, View, Work
 from ptxdsl.kernels.ragged import compute_rows, copy_in_turn, tile_of_group
@@ -25,10 +26,11 @@ from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
 from ptxdsl.kernels.sm90.maps import RewrittenMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.order import StaggeredWalk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.store import warpgroup_store
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.sm90.turns import TileTurns
+from ptxdsl.kernels.sm90.turns import ToldTiles, ToldWalk
 from ptxdsl.kernels.tiles.group_visitors import OffsetsVisitor, check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
 from ptxdsl.kernels.tiles.visitor import Succeeding
@@ -58,7 +60,7 @@ def warpgroup_ragged_k_kernel(
     """The same on sm_90a: tensor maps that are rewritten for each group end where it does, and fill with zeros."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
-    turns = TileTurns(p.turns, tiling.holders)
+    turns = ToldDepths(p.turns, tiling.holders)
     maps = RewrittenMaps(traits, (p.a_map, p.b_map), p.maps)
     await_prerequisites(*([p.boxes] if traits.operands.out_boxes else []))
     if validate:
@@ -69,7 +71,39 @@ def warpgroup_ragged_k_kernel(
         copy_in_turn(ring, TensorCopies(traits, memory), _walk(p, traits, turns.taken), turns, maps.of)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
-        compute_rows(ring, mma, store, _walk(p, traits, turns.heard), consumer)
+        told = ToldWalk(turns, partial(_told, p, traits))
+        if tiling.stagger:
+            compute_tiles(ring, mma, store, StaggeredWalk(told, tiling.stagger, consumer))
+        else:
+            compute_rows(ring, mma, store, told, consumer)
+
+
+class ToldDepths(ToldTiles):
+    """Tiles of which those that multiply are told how many iterations along K there are."""
+
+    def announce(self, work: Work) -> None:
+        self._pass_on(work.item[0], 0, work.iterations, *work.tile, 0)
+
+
+def _told(
+    p: Any,
+    traits: WarpgroupTraits,
+    group: Scalar,
+    _first: Scalar,
+    depth: Scalar,
+    row: Scalar,
+    column: Scalar,
+    _halved: Scalar,
+) -> Work:
+    """What those that multiply make of what they are told."""
+    product = Product(p.m, p.n, depth, None, None, *_outputs(p, traits, group), 1, 0)
+    return Work(product, (row, column), 0, depth, traits.tile)
+
+
+def _outputs(p: Any, traits: Traits, group: Scalar) -> tuple[View, View | TensorView]:
+    """The output of a group in memory, and as it is stored."""
+    out = View(p.out.pointer + group.to(s64) * p.out.apart, p.out.stride)
+    return out, TensorView(p.boxes, group) if traits.operands.out_boxes else out
 
 
 def _walk(p: Any, traits: Traits, succeeding: Succeeding | None = None) -> VisitorWalk:
@@ -91,9 +125,7 @@ def _walk(p: Any, traits: Traits, succeeding: Succeeding | None = None) -> Visit
             View(m.pointer + (first.to(s64) * m.stride if by_row else first.to(s64)), m.stride)
             for m, by_row in ((p.a, traits.operands.a_major == "mn"), (p.b, traits.operands.b_major == "mn"))
         )
-        out = View(p.out.pointer + group.to(s64) * p.out.apart, p.out.stride)
-        stored = TensorView(p.boxes, group) if traits.operands.out_boxes else out
-        product = Product(p.m, p.n, k, a, b, out, stored, 1, 0)
+        product = Product(p.m, p.n, k, a, b, *_outputs(p, traits, group), 1, 0)
         return Work(product, tile_of_group(traits, tile, *tiled), begin, end, traits.tile)
 
     return VisitorWalk(visitor, locate, traits.is_ahead)

@@ -17,12 +17,14 @@ ENDS = [0, 1, 1, 66, 130, 131, 171, 171]  # groups of 0, 1, 65, 64, 1, 40 and 0 
 HALVES = [64, 128]  # two halves of tiles in pairs
 ROWS = 180
 TILES = GemmConfig(tile=(128, 64, 64), stages=2, atom="wgmma")
+SHARES = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma", swap_ab=True)
 CASES = {
     "sm_80": (SMALL, 72, False),
     "sm_80, scattered": (SMALL, 65, True),
     "in boxes": (TILES, 72, False),
     "in turns": (GemmConfig(tile=(128, 80, 64), stages=2, atom="wgmma", pingpong=True), 72, False),
-    "shares": (GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma", swap_ab=True), 72, False),
+    "shares": (SHARES, 72, False),
+    "shares, scattered": (SHARES, 72, True),
     "scattered": (TILES, 65, True),
 }
 

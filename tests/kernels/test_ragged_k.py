@@ -63,7 +63,10 @@ def test_groups_of_any_number_of_rows(name, orders, rng):
 
 
 @every_machine
-@pytest.mark.parametrize("config, dtype, output", [(LOW, "f16", "f16"), (SQUARE, "bf16", "f32")])
+@pytest.mark.parametrize(
+    "config, dtype, output",
+    [(LOW, "f16", "f16"), (SQUARE, "bf16", "f32"), (replace(SQUARE, stages=4, stagger=3), "f16", "f16")],
+)
 def test_groups_by_warpgroups(name, config, dtype, output, rng):
     """Rows of the next group are not added up, whatever they are."""
     check(machine(name), rng, OFFSETS, ROWS, 72, 40, dtype=dtype, output=output, config=config)
@@ -110,9 +113,9 @@ class TestChoice:
         groups = call.groups_of(np.ones((rows, m), dtype), np.ones((rows, n), dtype), np.zeros(4, np.int32), None)
         return call.traits_of(groups, None)
 
-    def test_large_outputs_go_by_warpgroups(self):
+    def test_large_outputs_go_by_warpgroups_that_end_tiles_one_after_the_other(self):
         traits = self.chosen(4096, 1024, 2048)
-        assert isinstance(traits, WarpgroupTraits) and traits.operands.out_boxes
+        assert isinstance(traits, WarpgroupTraits) and traits.operands.out_boxes and traits.tiling.stagger == 3
 
     @pytest.mark.parametrize("sizes, dtype", [((4096, 1024, 2047), np.float16), ((4096, 1024, 2048), np.int8)])
     def test_what_wgmma_cannot_read_goes_another_way(self, sizes, dtype):
@@ -171,10 +174,10 @@ def test_a_kernel_that_validates_stops_at_offsets_that_make_no_sense(config):
 
 
 @pytest.mark.parametrize("output", [bf16, f32])
-@pytest.mark.parametrize("tile", [(128, 256), (64, 128)])
-def test_kernels_spill_nothing(output, tile):
+@pytest.mark.parametrize("tile, stagger", [((128, 256), 2), ((64, 128), 0)])
+def test_kernels_spill_nothing(output, tile, stagger):
     operands = Operands(bf16, output, a_major="mn", b_major="mn", batches="strided", out_boxes=output is bf16)
-    traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3), operands, AHEAD)
+    traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3, stagger=stagger), operands, AHEAD)
     try:
         resources = warpgroup_ragged_k_kernel.resources("sm_90a", traits=traits)
     except pd.AssembleError as refusal:

@@ -95,15 +95,19 @@ def test_a_whose_rows_lie_side_by_side_goes_another_way(name, rng):
 @every_machine
 @pytest.mark.parametrize(
     "config, k",
-    [(LOW, 136), (SQUARE, 136), (IN_TURNS, 136), (WARPS, 136), (WARPS, 69), (TINY, 34)],
-    ids=["64 rows", "128 rows", "in turns", "16 bytes", "2 bytes", "4 bytes"],
+    [
+        *((LOW, 136), (SQUARE, 136), (IN_TURNS, 136), (SHARES, 136), (STAGGERED, 136)),
+        *((WARPS, 136), (WARPS, 69), (TINY, 34)),
+    ],
+    ids=["64 rows", "128 rows", "in turns", "shares", "staggered", "16 bytes", "2 bytes", "4 bytes"],
 )
 def test_rows_of_a_are_gathered(name, config, k, rng):
     """Some tokens are in several groups; numbers that are none of a row stand for zeros."""
+    n = 136 if config is STAGGERED else 72  # of which two tiles of 128 columns are in a pair
     where, ends = machine(name), [0, 1, 66, 131, 140]
-    a, b = normal(rng, (50, k), "bf16"), weights(rng, 5, k, 72, "column", "bf16")
+    a, b = normal(rng, (50, k), "bf16"), weights(rng, 5, k, n, "column", "bf16")
     rows = rng.integers(-1, 51, 150).astype(np.int32)
-    out = np.full((150, 72), np.nan).astype(NAMES["bf16"])
+    out = np.full((150, n), np.nan).astype(NAMES["bf16"])
     given = [where.array(x) for x in (a, b, np.array(ends, np.int32), rows, out)]
     assert grouped_gemm_ragged(*given[:3], rows=given[3], out=given[4], config=config) is given[4]
     values, begin = where.values(given[4]), 0
@@ -115,7 +119,7 @@ def test_rows_of_a_are_gathered(name, config, k, rng):
 
 
 @every_machine
-@pytest.mark.parametrize("config", [LOW, WARPS], ids=["sm_90a", "sm_80"])
+@pytest.mark.parametrize("config", [LOW, SHARES, STAGGERED, WARPS], ids=["sm_90a", "shares", "staggered", "sm_80"])
 @pytest.mark.parametrize("n", [72, 65])
 def test_rows_of_the_output_in_any_order(name, config, n, rng):
     """Rows that no number names are not written; numbers that are none of a row are of rows that nobody wants."""
@@ -363,10 +367,14 @@ class TestChoice:
         traits = self.chosen(16384, 1152, 512, 4)
         assert traits.schedule is AHEAD and traits.shares_rows
 
-    def test_rows_that_are_gathered_have_no_shares(self):
+    @pytest.mark.parametrize("which", ["index", "out_index"])
+    def test_rows_that_are_gathered_or_scattered_have_shares(self, which):
         a, b, sizes = np.zeros((8192, 512), np.float16), np.zeros((4, 512, 4096), np.float16), np.zeros(4, np.int32)
-        groups = call.groups_of("ragged", a, b, sizes, None, index=np.zeros(8192, np.int32))
-        assert not call.traits_of(groups, "ragged", None).tiling.swap_ab
+        groups = call.groups_of(
+            "ragged", a, b, sizes, np.zeros((8192, 4096), np.float16), **{which: np.zeros(8192, np.int32)}
+        )
+        traits = call.traits_of(groups, "ragged", None)
+        assert traits.schedule is IN_PAIRS and traits.shares_rows and traits.operands.out_boxes
 
     def test_small_groups_go_another_way(self):
         assert not isinstance(self.chosen(64, 64, 64, 4), WarpgroupTraits)
@@ -430,14 +438,6 @@ def test_what_cannot_gather():
     assert caught.value.message == "`rows` is int64 with strides of (1,) elements; it takes int32 without gaps"
     assert caught.value.help == "convert it before, or make a contiguous copy"
     with pytest.raises(pd.LaunchError) as caught:
-        grouped_gemm_ragged(
-            a, b, ends, rows=np.zeros(64, np.int32), config=replace(LOW, tile=(16, 64, 64), swap_ab=True)
-        )
-    assert caught.value.message == (
-        "`rows` gathers rows of `a`, which kernels do that multiply these; `config` has swap_ab=True"
-    )
-    assert caught.value.help == "leave swap_ab out, or pass a[rows], which copies them"
-    with pytest.raises(pd.LaunchError) as caught:
         grouped_gemm_ragged(np.asfortranarray(a), b, ends, rows=np.zeros(64, np.int32))
     assert caught.value.message == "`rows` gathers rows of `a`, which is column-major: they do not lie without gaps"
     assert caught.value.help == "pass a row-major `a`, or a[rows], which copies them"
@@ -457,9 +457,18 @@ def test_what_cannot_gather():
 def test_kernels_that_are_chosen_spill_nothing(output, tile, pingpong):
     operands = Operands(output=output, batches="strided", out_boxes=output is f16)
     tiling = WarpgroupTiling((*tile, 64), 3, swap_ab=tile[0] > 128, pingpong=pingpong)
-    traits = WarpgroupTraits(tiling, operands, AHEAD)
+    _check_resources(WarpgroupTraits(tiling, operands, AHEAD))
+
+
+def test_kernels_that_scatter_spill_nothing():
+    tiling = WarpgroupTiling((256, 128, 64), 4, swap_ab=True, stagger=3)
+    operands = Operands(bf16, bf16, batches="strided", out_boxes=True)
+    _check_resources(WarpgroupTraits(tiling, operands, IN_PAIRS), scatters=True)
+
+
+def _check_resources(traits, **constants):
     try:
-        resources = warpgroup_ragged_kernel.resources(ARCH, traits=traits)
+        resources = warpgroup_ragged_kernel.resources(ARCH, traits=traits, **constants)
     except pd.AssembleError as refusal:
         assert "(C7504)" in refusal.message
         pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")

@@ -14,7 +14,7 @@ from ptxdsl.kernels.choose.warpgroups import (
     ranked_warpgroups,
     stages_of,
 )
-from ptxdsl.kernels.config import GemmConfig, specialise
+from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.tiles.many import IN_PAIRS
@@ -27,9 +27,11 @@ MANY = 16  # tiles across, beside which one more is little
 OF_ONE_PRODUCT = "schedule", "split_k", "reduction"
 
 
-def of_groups(config: GemmConfig, schedule: TileSchedule, takes_turns: bool = False) -> GemmConfig:
+def of_groups(
+    config: GemmConfig, schedule: TileSchedule, takes_turns: bool = False, staggers: bool = False
+) -> GemmConfig:
     """A caller's configuration with the schedule of groups. Raises LaunchError for one that says another, or whose
-    warpgroups take turns where no kernel of such groups does."""
+    warpgroups take turns, or end tiles one after the other, where no kernel of such groups does."""
     _check_schedule(config)
     if config.pingpong and not takes_turns:
         raise LaunchError(
@@ -41,7 +43,7 @@ def of_groups(config: GemmConfig, schedule: TileSchedule, takes_turns: bool = Fa
             "`config` says that pingpong and swap_ab are True; of groups, warpgroups take turns at rows",
             help="leave one of them out of the GemmConfig",
         )
-    if config.stagger and not (takes_turns and config.swap_ab):
+    if config.stagger and not staggers and not (takes_turns and config.swap_ab):
         raise LaunchError(
             f"`config` says that stagger is {config.stagger}; warpgroups end tiles of groups at the same time",
             help="leave stagger out of the GemmConfig",
@@ -106,21 +108,28 @@ def ranked_of_groups(
     model: CostModel,
     takes_wgmma: bool,
     in_turns: bool = False,
+    copying: float = 0.0,
 ) -> list[tuple[float, GemmConfig]]:
-    """Configurations of both paths, without a schedule, with the microseconds that they should take."""
+    """Configurations of both paths, without a schedule, with the microseconds that they should take; for that of
+    warpgroups rows are copied before, which takes as many."""
     known = [(time_by_warps(time, facts, model), config) for time, config in by_warps]
     if takes_wgmma:
         ranked = ranked_warpgroups(facts, model, in_turns)
-        known += [(time, specialise(config, schedule=USUAL.schedule)) for time, config in ranked]
+        known += [(time + copying, specialise(config, schedule=USUAL.schedule)) for time, config in ranked]
     return known
 
 
 def choose_warpgroup_tiles(
-    facts: GroupFacts | ListFacts, schedule: TileSchedule, model: CostModel, computing: float, in_turns: bool = False
+    facts: GroupFacts | ListFacts,
+    schedule: TileSchedule,
+    model: CostModel,
+    computing: float,
+    in_turns: bool = False,
+    copying: float = 0.0,
 ) -> GemmConfig | None:
     """The configuration by this schedule on the sm_90a path; None where another path, whose tensor cores are busy for
-    `computing` microseconds, should take less time."""
-    config = choose_warpgroups(facts, model, time_by_warps(computing, facts, model), in_turns)
+    `computing` microseconds, should take less time, or would but for `copying` rows before."""
+    config = choose_warpgroups(facts, model, time_by_warps(computing, facts, model), in_turns, copying)
     return config and specialise(config, schedule=schedule)
 
 
@@ -141,6 +150,12 @@ def by_shares(config: GemmConfig, facts: GroupFacts, multiprocessors: int) -> Ge
     stages = stages_of(tile, operands, swap_ab=True)
     stagger = min(STAGGER, stages - 1)
     return specialise(config, tile=tile, swap_ab=True, pingpong=False, stages=stages, stagger=stagger)
+
+
+def staggered(config: GemmConfig) -> GemmConfig:
+    """The same, where two warpgroups that share a tile end it one after the other."""
+    is_shared = config.atom == WGMMA and config.tile[0] > GROUP_ROWS and not config.pingpong
+    return specialise(config, stagger=min(STAGGER, config.stages - 1)) if is_shared else config
 
 
 def in_pairs(config: GemmConfig, operands: Operands, n: int) -> GemmConfig:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import ptxdsl as pd
-from ptxdsl import s32
 from ptxdsl.kernels.product.product import Work
 from ptxdsl.kernels.sm90.memory import SharedTiles
-from ptxdsl.kernels.sm90.tiling import WARP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.cluster_strips import shared_copies
 from ptxdsl.schedule.arithmetic import ceil_div
@@ -85,28 +83,3 @@ class PieceCopies(TensorCopies):
                 at = view.batch, row + piece * self.rows, k
                 view.map.load(a + piece * self.piece, at, slot.full, multicast=of_a.mask)
         self.b.load(work.product.b, b, first_n, k, slot.full)
-
-
-class GatheredCopies(TensorCopies):
-    """The same of rows of A that an index names, for a warp: a lane copies every 32nd row of a tile, as a box of its
-    own, which the swizzle puts where that of the whole tile would have it."""
-
-    def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, index: Any, rows: Any) -> None:
-        super().__init__(traits, memory)
-        self.index, self.last = index, rows - 1
-        self.row = [pd.var(s32, 0) for _ in range(0, traits.tile[0], WARP)]
-
-    def seek(self, work: Work) -> None:
-        """Asks for the rows of a tile; those behind the last one are the last one."""
-        first = work.product.a.line(work.first[0]) + pd.laneid
-        for number, row in enumerate(self.row):
-            row.set(self.index[pd.min(first + number * WARP, self.last)])
-
-    def fetch(self, work: Work, iteration: Any, slot: Slot) -> None:
-        (_, first_n), k = work.first, iteration * self.depth
-        behind = slot.index * self.memory.stage
-        line = self.memory.a + behind + pd.laneid * self.a.line
-        for number, row in enumerate(self.row):
-            work.product.a.map.load(line + number * WARP * self.a.line, (work.product.a.batch, row, k), slot.full)
-        with pd.elect():
-            self.b.load(work.product.b, self.memory.b + behind, first_n, k, slot.full)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl import b8, f32, ptr, s32, s64, u32
+from ptxdsl import b8, f32, ptr, s64, u32
 from ptxdsl.kernels.product.product import Index, Product, Products, Tile, Work
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.pixels import WindowGeometry, boxes_of, filter_gradient_boxes
@@ -35,14 +35,13 @@ def tensor_parameters(traits: WarpgroupTraits) -> Group:
 
 
 @lru_cache(maxsize=1024)
-def tensor_ragged_parameters(traits: WarpgroupTraits, gathers: bool = False, scatters: bool = False) -> Group:
+def tensor_ragged_parameters(traits: WarpgroupTraits, scatters: bool = False) -> Group:
     """Those of `warpgroup_ragged_kernel`: the tensor of all rows of A, as one plane or as one of each group, and that
     of B, a plane of each group; `turns` are the counters of TileTurns; `boxes` is out as a tensor, where it is stored
-    so; `index` says which rows of A it `gathers`; else as `ragged_kernel`."""
-    boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
-    index = {"index": ptr[s32]} if gathers else {}
-    fields = ragged_fields(traits, traits.map_of_rows(gathers), traits.b.map, scatters)
-    return pd.Parameters.of("TensorRagged", **fields, turns=ptr[u32], **boxes, **index)
+    so; else as `ragged_kernel`."""
+    boxes = {"boxes": traits.out_map} if traits.operands.out_boxes and not scatters else {}
+    fields = ragged_fields(traits, traits.map_of_rows, traits.b.map, scatters)
+    return pd.Parameters.of("TensorRagged", **fields, turns=ptr[u32], **boxes)
 
 
 @lru_cache(maxsize=1024)

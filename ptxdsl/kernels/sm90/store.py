@@ -7,8 +7,8 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import ptxdsl as pd
-from ptxdsl import b32
-from ptxdsl.kernels.product.product import Part, Work
+from ptxdsl import b32, s32
+from ptxdsl.kernels.product.product import Part, View, Work
 from ptxdsl.kernels.product.words import pack, read_words, widened, write_words
 from ptxdsl.kernels.sm90.addend import Addend
 from ptxdsl.kernels.sm90.copies import TensorView
@@ -18,7 +18,7 @@ from ptxdsl.kernels.sm90.staging import LastTile, StagedBox
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.vectors import MATRIX, Axis, Vectors
-from ptxdsl.kernels.store.readers import Running
+from ptxdsl.kernels.store.readers import Running, element
 from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.store.traced import traced
 from ptxdsl.trace.instruction import Scalar
@@ -346,16 +346,20 @@ class TurnedGroupStore(TurnedStore):
                 for box, row in enumerate(firsts):
                     with pd.if_(left > row):
                         self._stage(self._packed(StagedBox(self.staged, box), row, part))
-                pd.ptx.fence.proxy.async_.shared__cta()
-                self.consumer.warpgroup_barrier()
-                with pd.if_(self.leads):
-                    for box, row in enumerate(firsts):
-                        with pd.if_(left >= row + self.rows):
-                            self._store_box(box, row, work, work.product.out.tensor)
-                    pd.ptx.cp.async_.bulk.commit_group()
-                for box, row in enumerate(firsts):
-                    with pd.if_((left > row) & (left < row + self.rows)):
-                        self._send_rows(box, row, work)
+                self._send(firsts, left, work)
+
+    def _send(self, firsts: Sequence[int], left: Scalar, work: Work) -> None:
+        """Begins to store the boxes that are staged; so many rows are left of the tile."""
+        pd.ptx.fence.proxy.async_.shared__cta()
+        self.consumer.warpgroup_barrier()
+        with pd.if_(self.leads):
+            for box, row in enumerate(firsts):
+                with pd.if_(left >= row + self.rows):
+                    self._store_box(box, row, work, work.product.out.tensor)
+            pd.ptx.cp.async_.bulk.commit_group()
+        for box, row in enumerate(firsts):
+            with pd.if_((left > row) & (left < row + self.rows)):
+                self._send_rows(box, row, work)
 
     def _send_rows(self, box: int, first: int, work: Work) -> None:
         """Stores those rows of a box that there are, each by some neighbouring threads."""
@@ -368,6 +372,30 @@ class TurnedGroupStore(TurnedStore):
                 staged = self.staged.address(box, *self.origin, row + step, column)
                 write_words(running.pointer, read_words(staged, self.chunk, self.type), self.chunk)
             running.advance()
+
+
+class TurnedScatteredStore(TurnedGroupStore):
+    """The same of rows whose out is a ScatteredView: all are stored by the threads, which ask for the numbers of a box
+    at once, so that they wait for them once."""
+
+    def _send(self, firsts: Sequence[int], left: Scalar, work: Work) -> None:
+        self.consumer.warpgroup_barrier()
+        for box, row in enumerate(firsts):
+            with pd.if_(left > row):
+                self._send_rows(box, row, work)
+
+    def _send_rows(self, box: int, first: int, work: Work) -> None:
+        thread, product = self.consumer.thread % WARPGROUP, work.product
+        row, column, out = thread // self.lanes, thread % self.lanes * self.chunk, product.out
+        left, of_out = product.m - work.first[0] - first, work.first[1] + self.first_column + column
+        steps, behind = range(0, self.rows, self.step), work.first[0] + first + row
+        numbers = [out.numbers[pd.min(behind + step, out.last)] for step in steps]
+        for step, number in zip(steps, numbers, strict=True):
+            is_row = (row + step < left) & (number >= 0) & (number < out.rows.to(s32))
+            with pd.if_(is_row & (of_out < product.n)):
+                staged = self.staged.address(box, *self.origin, row + step, column)
+                to = element(View(out.pointer, out.stride), (number, of_out))
+                write_words(to, read_words(staged, self.chunk, self.type), self.chunk)
 
 
 class GroupStore:
@@ -434,10 +462,14 @@ class ListStore:
 WarpgroupStore: TypeAlias = Store | TensorStore | GroupStore | ListStore
 
 
-def group_store(traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> WarpgroupStore:
-    """For groups of rows: in boxes where that can be."""
+def group_store(
+    traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup, scatters: bool = False
+) -> WarpgroupStore:
+    """For groups of rows: in boxes where that can be, staged as these where it `scatters` rows of swapped tiles."""
     if not traits.operands.out_boxes:
         return warpgroup_store(traits, memory, consumer)
+    if scatters:
+        return TurnedScatteredStore(traits, memory, consumer)
     return (TurnedGroupStore if traits.tiling.swap_ab else GroupStore)(traits, memory, consumer)
 
 

@@ -48,10 +48,9 @@ class WarpgroupTraits(Traits):
             return SHARE_ROWS
         return GROUP_ROWS if self.tiling.pingpong and self.operands.a_major == "k" else 0
 
-    def map_of_rows(self, gathers: bool) -> pd.TensorMap:
+    @property
+    def map_of_rows(self) -> pd.TensorMap:
         """What a kernel takes of the rows of all groups."""
-        if gathers:
-            return self.a.map_of(1)
         return self.a.map_of(self.piece) if self.piece else self.a.map
 
     @property

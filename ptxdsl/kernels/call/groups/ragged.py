@@ -12,6 +12,7 @@ import numpy as np
 from ptxdsl import Parameters, s32
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.groups.gathered import copied_rows, time_of_copies
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, key_of
 from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
@@ -167,13 +168,12 @@ def candidates_of(groups: Groups, form: str) -> list[tuple[float, GemmConfig]]:
     is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
     takes_wgmma = arch == ARCH and is_read and groups.a.type is not f32  # whose low bits wgmma cuts off
     known = GroupFacts(average, n, k, count, replace(operands, batches="strided"))
-    ranked = ranked_of_groups(by_warps, known, model, takes_wgmma, in_turns=True)
-    if groups.index is None and groups.out_index is None:
-        boxed = known._replace(operands=replace(known.operands, out_boxes=is_boxed(groups.out)))
-        wgmma = [(time, config) for time, config in ranked if config.atom == WGMMA]
-        shared = [(time, by_shares(config, boxed, model.multiprocessors)) for time, config in wgmma]
-        ranked += [pair for pair in shared if pair[1].swap_ab][:1]
-    return ranked
+    copying = 0.0 if groups.index is None else time_of_copies(rows, groups.a, model)
+    ranked = ranked_of_groups(by_warps, known, model, takes_wgmma, in_turns=True, copying=copying)
+    boxed = known._replace(operands=replace(known.operands, out_boxes=is_boxed(groups.out)))
+    wgmma = [(time, config) for time, config in ranked if config.atom == WGMMA]
+    shared = [(time, by_shares(config, boxed, model.multiprocessors)) for time, config in wgmma]
+    return ranked + [pair for pair in shared if pair[1].swap_ab][:1]
 
 
 def groups_of(
@@ -340,11 +340,6 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
     device, _ = groups.device_stream
     config = _chosen(groups, form, operands, device) if config is None else of_groups(config, AHEAD, takes_turns=True)
     config = config if groups.epilogue is None else specialise(config, epilogue=groups.epilogue)
-    if groups.index is not None and config.swap_ab:
-        raise LaunchError(
-            "`rows` gathers rows of `a`, which kernels do that multiply these; `config` has swap_ab=True",
-            help="leave swap_ab out, or pass a[rows], which copies them",
-        )
     if config.atom != WGMMA:
         return configure(config, operands, device)
     config = in_pairs(config, operands, groups.shape[1])
@@ -356,7 +351,8 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
             "multiples of 16 bytes",
             help="pass a row-major `a`, or leave atom out: then such arrays are copied otherwise",
         )
-    return in_boxes(traits, device, turned=True) if is_boxed(out) and groups.out_index is None else traits
+    may_be_staged = groups.out_index is None or config.swap_ab
+    return in_boxes(traits, device, turned=True) if is_boxed(out) and may_be_staged else traits
 
 
 def _facts_of(groups: Groups, form: str) -> Operands:
@@ -387,15 +383,17 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
     (rows, n, k), count, model, arch = groups.shape, groups.b.batches or 1, model_of(device), target(device)
     average = rows if form == "masked" else rows / count
     sizes = np.full(count, average), n, np.full(count, k)
-    boxed = replace(operands, batches="strided", out_boxes=is_boxed(groups.out) and groups.out_index is None)
-    known = GroupFacts(average, n, k, count, boxed)
+    boxed = replace(operands, batches="strided", out_boxes=is_boxed(groups.out))
+    by_boxes = GroupFacts(average, n, k, count, boxed)
+    known = by_boxes._replace(operands=replace(boxed, out_boxes=boxed.out_boxes and groups.out_index is None))
     is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
     is_open = arch == ARCH and is_read and groups.a.type is not f32  # whose low bits wgmma cuts off
+    copying = 0.0 if groups.index is None else time_of_copies(rows, groups.a, model)
 
     def by_warpgroups(computing: float) -> GemmConfig | None:
         """None where tiles that keep tensor cores busy for so long on the other path should take less time."""
-        config = choose_warpgroup_tiles(known, AHEAD, model, computing, in_turns=True)
-        return config if config is None or groups.index is not None else by_shares(config, known, model.multiprocessors)
+        config = choose_warpgroup_tiles(known, AHEAD, model, computing, in_turns=True, copying=copying)
+        return None if config is None else by_shares(config, by_boxes, model.multiprocessors)
 
     least = least_of_tiles(sizes, operands, model, average=True) if is_open else 0.0
     config = by_warpgroups(least) if is_open else None  # mostly the other path cannot be faster, whatever its tiles
@@ -415,7 +413,11 @@ def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validat
     """The launch: as many blocks as are resident, or as there can be tiles."""
     (rows, n, k), count = groups.shape, groups.b.batches or 0
     constants: dict[str, Any] = {"traits": traits, "form": form, "validate": validate}
-    if groups.index is not None:
+    before: tuple[LaunchPlan, ...] = ()
+    if groups.index is not None and isinstance(traits, WarpgroupTraits):
+        copy, launch = copied_rows(groups.a, groups.index, *groups.device_stream)
+        groups, before = replace(groups, a=copy, index=None), (launch,)
+    elif groups.index is not None:
         constants["gathers"] = True
     if groups.out_index is not None:
         constants["scatters"] = True
@@ -427,7 +429,7 @@ def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validat
     group, matrices = _matrices(traits, groups)
     values = group(**matrices, sizes=groups.sizes, groups=count, rows=rows, n=n, k=k)
     bound = groups.device_stream[1] if isinstance(traits, WarpgroupTraits) else None  # to the stream of its workspace
-    return LaunchPlan(kernel, blocks, traits.threads, values, constants, stream=bound)
+    return LaunchPlan(kernel, blocks, traits.threads, values, constants, stream=bound, before=before)
 
 
 def most_tiles(groups: Groups, tile: tuple[int, int, int], form: str) -> int:
@@ -455,11 +457,10 @@ def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
         matrices = {"a": group_values(a), "b": group_values(b), "out": group_values(out)}
         count = {"a_rows": a.shape[0]} if gathered else {}
         return ragged_parameters(traits, bool(gathered), scatters), {**matrices, **gathered, **count, **scattered}
-    boxes = {"boxes": out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
-    of_a = traits.map_of_rows(bool(gathered))
-    mapped = {"a": a.mapped(of_a), "b": b.mapped(traits.b.map), "out": group_values(out), **boxes, **gathered}
+    boxes = {"boxes": out.mapped(traits.out_map)} if traits.operands.out_boxes and not scatters else {}
+    mapped = {"a": a.mapped(traits.map_of_rows), "b": b.mapped(traits.b.map), "out": group_values(out), **boxes}
     _, turns = workspace(*groups.device_stream, u32, 0, COUNTERS)
-    return tensor_ragged_parameters(traits, bool(gathered), scatters), {**mapped, **scattered, "turns": turns}
+    return tensor_ragged_parameters(traits, scatters), {**mapped, **scattered, "turns": turns}
 
 
 def group_values(matrix: Matrix) -> Parameters:

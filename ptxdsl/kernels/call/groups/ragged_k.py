@@ -34,7 +34,7 @@ from ptxdsl.kernels.call.matrix import (
 from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, configure, facts, settled
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.problem import check_devices
-from ptxdsl.kernels.choose.grouped import choose_tiles, choose_warpgroup_tiles, of_groups
+from ptxdsl.kernels.choose.grouped import choose_tiles, choose_warpgroup_tiles, of_groups, staggered
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import ListFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
@@ -99,7 +99,7 @@ def traits_of(groups: Groups, config: GemmConfig | None) -> Traits:
     widths = _width(a), _width(b), out.widest(out.shape[1])
     operands = facts(a.transposed, b, None, out, widths)
     device, _ = groups.device_stream
-    config = _chosen(groups, operands, device) if config is None else of_groups(config, AHEAD)
+    config = _chosen(groups, operands, device) if config is None else of_groups(config, AHEAD, staggers=True)
     if config.atom != WGMMA:
         return configure(config, operands, device)
     traits = configure(config, replace(operands, batches="strided"), device, takes_warpgroups=True)
@@ -142,7 +142,8 @@ def _chosen(groups: Groups, operands: Operands, device: int | None) -> GemmConfi
         return config
     computing = model.group(config, operands.inputs, sizes)
     known = ListFacts(sizes, replace(operands, batches="strided", out_boxes=is_boxed(groups.out)))
-    return choose_warpgroup_tiles(known, AHEAD, model, computing) or config
+    by_warpgroups = choose_warpgroup_tiles(known, AHEAD, model, computing)
+    return config if by_warpgroups is None else staggered(by_warpgroups)
 
 
 def plan_of(kernels: Kernels, groups: Groups, traits: Traits, validate: bool) -> LaunchPlan:

@@ -1,0 +1,54 @@
+"""Rows of A that an index names, for kernels that bring boxes of rows: they are copied first, to a workspace.
+
+Tensor copies can bring rows one by one too, each as a box of its own, at a rate of about one in eleven cycles: too few
+for tensor cores, which multiply one in four to eight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
+from ptxdsl.kernels.call.launching.workspace import memory
+from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, matrix
+from ptxdsl.kernels.call.products.lines import LinedMatrix
+from ptxdsl.kernels.choose.model import CostModel
+from ptxdsl.kernels.reorder.lines import WORD_BYTES
+from ptxdsl.kernels.reorder.rows import WARP, WARPS, rows_kernel, rows_parameters
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.traits.parameters import view
+from ptxdsl.schedule.arithmetic import ceil_div
+
+
+def copied_rows(a: Matrix, index: ArrayArgument, device: int | None, stream: int) -> tuple[Matrix, LaunchPlan]:
+    """The rows of a row-major matrix that an index names, as a matrix in the workspace of a stream (numpy memory on the
+    emulator, where `device` is None), and the launch that copies them there."""
+    (rows,), length, type = index.array.shape, a.length, a.type
+    stride = ceil_div(length * type.bytes, LINE_BYTES) * LINE_BYTES // type.bytes
+    target: Any
+    if device is None:
+        room = np.empty((rows, stride), a.owner.dtype)
+        copy, target = matrix(a.name, room[:, :length]), matrix(a.name, room)
+    else:
+        target = memory(device, stream, "gathered rows", rows * stride * type.bytes)
+        array = replace(a.array, pointer=target, shape=(rows, length), strides=(stride, 1), owner=None)
+        copy = LinedMatrix(a.name, None, array, (rows, length), "row", stride)
+    values = rows_parameters(type)(
+        source=view(type)(pointer=a, stride=a.stride),
+        target=view(type)(pointer=target, stride=stride),
+        index=index,
+        rows=rows,
+        source_rows=a.shape[0],
+        length=length,
+    )
+    constants = {"type": type, "in_words": a.is_mappable and not length * type.bytes % WORD_BYTES}
+    return copy, LaunchPlan(rows_kernel, ceil_div(rows, WARPS), WARP * WARPS, values, constants, stream=stream)
+
+
+def time_of_copies(rows: int, a: Matrix, model: CostModel) -> float:
+    """The microseconds that the copies of so many rows should take."""
+    moved = 2 * rows * a.length * a.type.bytes
+    return model.rates.launch + model.rates.dram_latency + moved / model.rates.large.copy_bandwidth

@@ -1,0 +1,57 @@
+"""Rows of a matrix that an index names, one behind the other: as they are multiplied by kernels that bring boxes of
+them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import ptxdsl as pd
+from ptxdsl import b32, ptr, s32, s64, u32
+from ptxdsl.kernels.reorder.lines import BITS, REGISTER_BYTES, WORD_BYTES, packed
+from ptxdsl.kernels.traits.parameters import Group, view
+from ptxdsl.schedule.arithmetic import ceil_div
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
+from ptxdsl.types import Type
+
+WARP, WARPS = 32, 8  # of a block, which has as many rows
+EACH = 4  # words of a thread that are read before the first of them is written
+
+
+@lru_cache(maxsize=64)
+def rows_parameters(type: Type) -> Group:
+    """`index` names `rows` of the `source_rows` rows of `source`; each has `length` elements. Rows of `target` begin at
+    multiples of a word."""
+    numbers = {"rows": u32, "source_rows": u32, "length": u32}
+    return pd.Parameters.of("GatheredRows", source=view(type), target=view(type), index=ptr[s32], **numbers)
+
+
+@pd.kernel(reqntid=WARP * WARPS)
+def rows_kernel(p: rows_parameters(type), *, type: Type, in_words: bool) -> None:
+    """A warp copies a row; a number that is none of a row stands for zeros. Rows are read `in_words` where they begin
+    and end at multiples of one; else what lies behind the end of a row in its last word is its last element."""
+    each = WORD_BYTES // type.bytes
+    words, row = ceil_div(p.length, each), pd.ctaid.x * WARPS + pd.warpid
+    with pd.if_(row < p.rows):
+        number = p.index[row]
+        exists = (number >= 0) & (number < p.source_rows.to(s32))
+        source = p.source.pointer + pd.select(exists, number, 0).to(s64) * p.source.stride
+        target = p.target.pointer + row.to(s64) * p.target.stride
+        for begin in pd.range(pd.laneid, words, WARP * EACH):
+            firsts = [begin + WARP * n for n in range(EACH)]
+            read = [_word(source, pd.min(first, words - 1) * each, p.length, type, in_words) for first in firsts]
+            for first, registers in zip(firsts, read, strict=True):
+                values = [pd.select(exists, register, pd.cast(0, b32)) for register in registers]
+                with pd.if_(first < words):
+                    pd.ptx.st.global_.v4.b32(target + (first * each).to(s64), values)
+
+
+def _word(line: PointerValue, first: Scalar, length: Scalar, type: Type, in_words: bool) -> list[Scalar]:
+    """The registers of a word, from an element of a line on."""
+    if in_words:
+        return list(pd.ptx.ld.global_.nc.L1__no_allocate.v4.b32(line + first.to(s64)))
+    elements = line.bitcast(BITS[type.bytes])
+    values = [elements[pd.min(first + n, length - 1)].to(u32) for n in range(WORD_BYTES // type.bytes)]
+    registers = packed(values, type.bytes)
+    assert len(registers) == WORD_BYTES // REGISTER_BYTES
+    return registers

@@ -18,7 +18,7 @@ from ptxdsl.emulate.run.machine import Machine
 from ptxdsl.emulate.run.residents import WARP
 from ptxdsl.emulate.run.view import MachineView, Number, Standing, decoded
 from ptxdsl.errors import Error
-from ptxdsl.ir.notes import SharedArray
+from ptxdsl.notes import SharedArray
 from ptxdsl.runtime.variant import Variant
 from ptxdsl.trace.named import PythonNames
 from ptxdsl.types import TYPES, Type

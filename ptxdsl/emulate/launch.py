@@ -13,8 +13,8 @@ import numpy as np
 from .. import ir
 from ..arrays import AddressTable, Array, Struct, describe
 from ..errors import EmulationError
-from ..ir.notes import KernelNotes
 from ..isa.cluster_size import clusters_of
+from ..notes import KernelNotes
 from .memory.regions import Allocation, Region, Table, spread
 from .memory.spaces import Memory
 from .observe.races import GridBeside

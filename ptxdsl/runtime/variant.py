@@ -12,7 +12,7 @@ import numpy as np
 from ptxdsl import ir
 from ptxdsl.driver import Late
 from ptxdsl.errors import LaunchError, here
-from ptxdsl.ir.notes import NO_NOTES, KernelNotes, SharedArray
+from ptxdsl.notes import NO_NOTES, KernelNotes, SharedArray
 from ptxdsl.trace.captured import NOTHING, Captures
 from ptxdsl.verify.effects import written
 

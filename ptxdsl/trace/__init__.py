@@ -8,8 +8,8 @@ from typing import Any, overload
 
 from ptxdsl import ir
 from ptxdsl.errors import Names, Site, TraceError
-from ptxdsl.ir.notes import NO_NOTES, KernelNotes
 from ptxdsl.isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES
+from ptxdsl.notes import NO_NOTES, KernelNotes
 from ptxdsl.trace.builder import Builder, building, is_name
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.mapped import MappedTensor

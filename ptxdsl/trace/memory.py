@@ -9,8 +9,8 @@ from typing import Any, NoReturn, TypeAlias
 from ptxdsl import ir
 from ptxdsl.driver import Late
 from ptxdsl.errors import LayoutError, called_elsewhere, public
-from ptxdsl.ir.notes import SharedArray
 from ptxdsl.isa.operand import Operand, Problem
+from ptxdsl.notes import SharedArray
 from ptxdsl.trace import literal, operators
 from ptxdsl.trace.builder import Builder, current, is_name
 from ptxdsl.trace.foreign import Foreign

@@ -9,7 +9,7 @@ from types import CodeType
 
 from ptxdsl import ir
 from ptxdsl.errors import local_names
-from ptxdsl.ir.notes import SharedArray
+from ptxdsl.notes import SharedArray
 from ptxdsl.trace import trace
 from ptxdsl.trace.builder import peek
 from ptxdsl.trace.instruction import Scalar

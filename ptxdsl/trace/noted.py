@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ptxdsl.ir.notes import KernelNotes, RingNote, RoleNote, SharedArray
+from ptxdsl.notes import KernelNotes, RingNote, RoleNote, SharedArray
 from ptxdsl.trace.builder import Builder
 
 

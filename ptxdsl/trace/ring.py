@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxdsl.errors import called_elsewhere, public_class
-from ptxdsl.ir.notes import RingNote
 from ptxdsl.isa.cluster_size import clusters_of
 from ptxdsl.isa.mbarrier import MOST as MOST_BYTES
+from ptxdsl.notes import RingNote
 from ptxdsl.trace import control
 from ptxdsl.trace.builder import Builder, current
 from ptxdsl.trace.instruction import Scalar, emit

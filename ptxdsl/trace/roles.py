@@ -8,8 +8,8 @@ from typing import Any, Self, cast
 
 from ptxdsl import ir
 from ptxdsl.errors import Location, TraceError
-from ptxdsl.ir.notes import RoleNote
 from ptxdsl.isa.opcode import Op
+from ptxdsl.notes import RoleNote
 from ptxdsl.trace.builder import Builder, current
 from ptxdsl.trace.control import Block, branch
 from ptxdsl.trace.instruction import emit

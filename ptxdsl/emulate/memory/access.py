@@ -10,8 +10,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from ...errors import Location
-from ...ir.notes import KernelNotes
 from ...isa.step import Ordering, OrderingEvent
+from ...notes import KernelNotes
 from ..run.residents import Residents
 from .regions import Allocation, Region
 

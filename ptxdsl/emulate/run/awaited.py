@@ -8,9 +8,9 @@ from itertools import chain
 
 import numpy as np
 
-from ...ir.notes import RingNote
 from ...isa.mbarrier import object_arrivals, pending_bytes
 from ...isa.step import Awaited
+from ...notes import RingNote
 from ...types import b64
 from ..memory.access import bytes_text
 from .core import Core

@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import config, ir
 from ...errors import EmulationError, Location
-from ...ir.notes import KernelNotes
+from ...notes import KernelNotes
 from ..asynchronous.bulk import BulkCopies
 from ..asynchronous.copies import CopyQueue
 from ..asynchronous.products import ProductQueue

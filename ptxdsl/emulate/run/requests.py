@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from ... import ir
-from ...ir.notes import KernelNotes
 from ...isa.cluster_address import RANK_BITS, RANKS
 from ...isa.step import RELAXED, WEAK, AsyncReading, Ordering, Pieces, Step, Update
+from ...notes import KernelNotes
 from ...types import Type
 from ..memory.access import Event
 from ..memory.distributed import owners

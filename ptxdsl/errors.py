@@ -429,6 +429,22 @@ def meant(
     return f"did you mean `{near[0]}`?" if near else None
 
 
+def parameters_unlike(function: object, names: Iterable[str]) -> str | None:
+    """The parameters of a function that cannot be called with so many arguments by their places; None for one that can,
+    and for what is no function of Python."""
+    if not callable(function):
+        return None
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # of a builtin
+        return None
+    try:
+        signature.bind(*names)
+    except TypeError:
+        return ", ".join(signature.parameters) or "nothing"
+    return None
+
+
 def _is_ours(file: str) -> bool:
     return file.startswith(_LIBRARY) or "contextlib" in file
 

@@ -9,7 +9,8 @@ import jax
 import numpy as np
 
 from ptxdsl.arrays import XLA, type_of
-from ptxdsl.errors import LaunchError, here, public
+from ptxdsl.emulate.report import counted
+from ptxdsl.errors import CallError, LaunchError, called_elsewhere, caller, here, parameters_unlike, public
 from ptxdsl.jax.ffi import TARGET, XlaCall, numbered
 from ptxdsl.kernel import AnyKernel
 from ptxdsl.runtime.dispatch import usual_target
@@ -23,6 +24,10 @@ NUMBERS = (bool, int, float, np.generic)
 
 
 @public
+@called_elsewhere(
+    **dict.fromkeys(("out_shape", "outputs", "result_shape_dtypes"), "it is `out=` here, by jax.ShapeDtypeStruct"),
+    vmap_method="under jax.vmap the call is made for one element after another",
+)
 def call(
     target: AnyKernel | Callable[..., object],
     *,
@@ -52,13 +57,25 @@ def call(
                 "pass `grid=` and `block=`: numbers, or functions of the arguments",
             )
         return _Function(*_of_kernel(target, grid, block, out, dict(constants or {})))
+    if not callable(target) or isinstance(target, _Function):
+        _refuse(
+            f"a call from JAX is made of {target!r}",
+            "pass a kernel (@pd.kernel) or a function of arrays and of its outputs",
+        )
+    if isinstance(out, Mapping):
+        _refuse(
+            f"a launcher is called from JAX with `out` of {_named(out)}",
+            "it is given its outputs by their places: pass a struct, or a sequence of them",
+        )
     if grid is not None or block is not None or constants is not None:
         _refuse(
             "a launcher is called from JAX with `grid`, `block` or `constants`",
             "the launcher itself launches its kernels: leave these out",
         )
     outputs = (out,) if callable(out) or isinstance(out, jax.ShapeDtypeStruct) else tuple(out)
-    return _Function(target, outputs, lambda arguments: None)
+    for make in outputs:
+        _check_output("out", make)
+    return _Function(target, outputs, lambda arguments: _check_launcher(target, arguments, outputs))
 
 
 class _Function:
@@ -73,8 +90,16 @@ class _Function:
         self.launch, self.outputs, self.check = launch, outputs, check
         self._known: dict[Hashable, int] = {}  # calls by the shapes and numbers that they are made for
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __getitem__(self, launch: object) -> NoReturn:
+        _refuse("a call from JAX is given a grid and a block, which it has already", "call it with its arguments alone")
+
+    __iter__ = None  # Python would ask for elements
+
+    def __call__(self, *arguments: Any, **named: object) -> Any:
         """Its outputs. Raises LaunchError for arguments that do not fit."""
+        for name in named:
+            message = f"a call from JAX takes its arguments by their places; `{name}` is given by its name"
+            raise CallError(message, at=caller(), help="leave the names out, in the order of the parameters")
         self.check(arguments)
         is_number = [isinstance(argument, NUMBERS) for argument in arguments]
         arrays = [jax.numpy.asarray(a) for a, number in zip(arguments, is_number, strict=True) if not number]
@@ -113,6 +138,17 @@ def _of_kernel(
                 "write a launcher, a function of arrays and numbers that fills it and launches the kernel",
             )
     inputs, outputs = [name for name in parameters if name not in out], list(out)
+    makers = {f"out['{name}']": make for name, make in out.items()}
+    for name, make in makers.items():
+        _check_output(name, make)
+    for name, function in {"grid": grid, "block": block, **makers}.items():
+        taken = parameters_unlike(function, inputs)
+        if taken is not None:
+            _refuse(
+                f"kernel `{kernel.name}` is called from JAX: `{name}` is a function of {taken}; it is called with "
+                f"{', '.join(inputs)}",
+                f"write `lambda {', '.join(inputs)}: …`",
+            )
 
     def check(arguments: Sequence[Any]) -> None:
         if len(arguments) != len(inputs):
@@ -127,6 +163,22 @@ def _of_kernel(
         kernel[shape[0], shape[1]](*(named[name] for name in parameters), **constants)
 
     return launch, tuple(out.values()), check
+
+
+def _check_output(name: str, make: object) -> None:
+    """Raises LaunchError for what says no shape and type."""
+    if not callable(make) and not (hasattr(make, "shape") and hasattr(make, "dtype")):
+        _refuse(f"`{name}` is {make!r}", "pass a shape and a type: `jax.ShapeDtypeStruct((n,), jnp.float32)`")
+
+
+def _check_launcher(launcher: Callable[..., object], arguments: Sequence[object], outputs: Sequence[object]) -> None:
+    """Raises LaunchError for a launcher that does not take its arguments and its outputs."""
+    taken = parameters_unlike(launcher, [""] * (len(arguments) + len(outputs)))
+    if taken is not None:
+        count = f"{counted(len(arguments), 'argument')} and {counted(len(outputs), 'output')}"
+        _refuse(
+            f"a launcher of {taken} is called with {count}", "let it take its arguments, then the outputs that it fills"
+        )
 
 
 def _check_outputs(kernel: AnyKernel, out: Any, parameters: Sequence[str], written: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from ptxdsl.arrays import type_of
-from ptxdsl.errors import LaunchError, here
+from ptxdsl.errors import LaunchError, called_elsewhere, here, public
 from ptxdsl.jax.calls import call
 from ptxdsl.kernels import gemm as products
 from ptxdsl.kernels.call.matrix import describe_type
@@ -37,12 +37,18 @@ _product = call(lambda a, b, out: products.gemm(a, b, out=out), out=_struct)
 
 
 def _gemm(a: Any, b: Any) -> Any:
+    return _product(a, b)
+
+
+@public
+@called_elsewhere(out="JAX makes its outputs; ptxdsl.kernels.gemm takes `out=`", c="add it to the result")
+def gemm(a: Any, b: Any) -> Any:
     """a @ b of (M, K) and (K, N), or of batches of them, of the types that ptxdsl.kernels.gemm takes.
 
     Sums are float32; the result is of the type of a and b, of integers int32. Its gradients are products too.
     Raises LaunchError for arrays that do not fit.
     """
-    return _product(a, b)
+    return _differentiable(a, b)
 
 
 def _forward(a: Any, b: Any) -> tuple[Any, tuple[Any, Any]]:
@@ -54,5 +60,5 @@ def _backward(saved: tuple[Any, Any], gradient: Any) -> tuple[Any, Any]:
     return gemm(gradient, b.swapaxes(-1, -2)), gemm(a.swapaxes(-1, -2), gradient)
 
 
-gemm = jax.custom_vjp(_gemm)
-gemm.defvjp(_forward, _backward)
+_differentiable = jax.custom_vjp(_gemm)
+_differentiable.defvjp(_forward, _backward)

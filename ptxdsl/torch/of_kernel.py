@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias
@@ -10,7 +9,7 @@ from typing import Any, NoReturn, TypeAlias
 import torch
 
 from ptxdsl.arrays import type_of
-from ptxdsl.errors import LaunchError, here
+from ptxdsl.errors import LaunchError, here, parameters_unlike
 from ptxdsl.kernel import AnyKernel
 from ptxdsl.runtime.dispatch import usual_target
 from ptxdsl.runtime.values import elements
@@ -123,19 +122,12 @@ def _schema_type(operator: str, called: str, kind: object) -> str:
 def _check_takes(name: str, option: str, function: object, inputs: Sequence[str], written: Sequence[str]) -> None:
     """Raises LaunchError for a function that does not take the arguments of an operator; `written` are pointers that
     may be meant as its outputs."""
-    if not callable(function):
-        return
-    try:
-        signature = inspect.signature(function)
-    except ValueError:  # of a builtin
-        return
-    try:
-        signature.bind(*inputs)
-    except TypeError:
-        taken, passed = (", ".join(names) or "nothing" for names in (signature.parameters, inputs))
+    taken = parameters_unlike(function, inputs)
+    if taken is not None:
         help = f"write `lambda {', '.join(inputs)}: …`"
         if written:
             help += f", or name its outputs: `out={{'{written[0]}': …}}`"
+        passed = ", ".join(inputs) or "nothing"
         _refuse(f"operator `{name}`: `{option}` is a function of {taken}; it is called with {passed}", help)
 
 

@@ -211,6 +211,26 @@ REFUSED = {
         "kernel `in_place` writes `x`, which is no output: arrays of JAX do not change",
         "name it in `out`, or let the kernel read one array and write another (it takes x, y)",
     ),
+    "an output without a type": (
+        (saxpy,), {"grid": 1, "block": 1, "out": {"z": (4,)}},
+        "`out['z']` is (4,)",
+        "pass a shape and a type: `jax.ShapeDtypeStruct((n,), jnp.float32)`",
+    ),
+    "a grid of other arguments": (
+        (saxpy,), {"grid": lambda n: n, "block": 1, "out": {"z": STRUCT}},
+        "kernel `saxpy` is called from JAX: `grid` is a function of n; it is called with x, y, a, n",
+        "write `lambda x, y, a, n: …`",
+    ),
+    "a number": (
+        (3,), {"out": STRUCT},
+        "a call from JAX is made of 3",
+        "pass a kernel (@pd.kernel) or a function of arrays and of its outputs",
+    ),
+    "outputs of a launcher by name": (
+        (lambda x, out: None,), {"out": {"z": STRUCT}},
+        "a launcher is called from JAX with `out` of `z`",
+        "it is given its outputs by their places: pass a struct, or a sequence of them",
+    ),
     "options of kernels": (
         (lambda x, out: None,), {"grid": 1, "out": STRUCT},
         "a launcher is called from JAX with `grid`, `block` or `constants`",
@@ -226,6 +246,46 @@ def test_refused(case):
         ours.call(*target, **options)
     assert (raised.value.message, raised.value.help) == (message, help)
     assert "test_calls.py" in str(raised.value)
+
+
+X = np.ones(4, np.float32)
+CALLS = {
+    "by name": (
+        lambda: scaled(X, X, a=2.0, n=4),
+        "a call from JAX takes its arguments by their places; `a` is given by its name",
+        "leave the names out, in the order of the parameters",
+    ),
+    "with a grid": (
+        lambda: scaled[1, 32](X, X, 2.0, 4),
+        "a call from JAX is given a grid and a block, which it has already",
+        "call it with its arguments alone",
+    ),
+    "of a launcher of other arguments": (
+        lambda: ours.call(lambda x: None, out=STRUCT)(X),
+        "a launcher of x is called with 1 argument and 1 output",
+        "let it take its arguments, then the outputs that it fills",
+    ),
+    "an option of JAX": (
+        lambda: ours.call(saxpy, out_shape=STRUCT),
+        "call takes no `out_shape`; it takes target, out, grid, block and constants",
+        "it is `out=` here, by jax.ShapeDtypeStruct",
+    ),
+    "of one matrix": (lambda: ours.gemm(X), "gemm lacks `b`; it takes a and b", None),
+    "of a product with an output": (
+        lambda: ours.gemm(X, X, out=X),
+        "gemm takes no `out`; it takes a and b",
+        "JAX makes its outputs; ptxdsl.kernels.gemm takes `out=`",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_calls_with_other_arguments_are_refused_in_words(case):
+    call, message, help = CALLS[case]
+    with pytest.raises(pd.Error) as raised:
+        call()
+    assert (raised.value.message, raised.value.help) == (message, help)
+    assert raised.value.at.file == __file__
 
 
 ARGUMENTS = {

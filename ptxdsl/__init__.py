@@ -87,7 +87,8 @@ if TYPE_CHECKING:
     from ptxdsl.trace.functions import extern, function
     from ptxdsl.trace.memory import dynamic_shared, pointer, shared, view
     from ptxdsl.trace.mnemonic import ptx
-    from ptxdsl.trace.operators import cast, fma, maximum, minimum, pack, unpack
+    from ptxdsl.trace.operators import cast, fma, maximum, minimum
+    from ptxdsl.trace.packing import pack, unpack
     from ptxdsl.trace.parameters import Parameters
     from ptxdsl.trace.printing import assert_, printf
     from ptxdsl.trace.ring import Ring
@@ -128,7 +129,8 @@ _HOMES = {
     "linking.link": "LinkedProgram link",
     "trace.memory": "dynamic_shared pointer shared view",
     "trace.mnemonic": "ptx",
-    "trace.operators": "cast fma max min pack unpack",
+    "trace.operators": "cast fma max min",
+    "trace.packing": "pack unpack",
     "trace.parameters": "Parameters",
     "trace.printing": "assert_ printf",
     "trace.ring": "Ring",

@@ -7,7 +7,6 @@ change nothing emit nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from operator import add, and_, floordiv, mod, mul, or_, sub, xor
 from typing import NoReturn, TypeGuard
@@ -19,7 +18,7 @@ from ptxdsl.trace import literal
 from ptxdsl.trace.builder import current, peek
 from ptxdsl.trace.convert import conversions
 from ptxdsl.trace.instruction import Scalar, ScalarLike, Source, article, emit, register_type, shown
-from ptxdsl.types import TYPES, Type, b32, bf16, lanes, pred, u8, u32
+from ptxdsl.types import TYPES, Type, bf16, lanes, pred, u32
 
 LOGIC = {"&": "and", "|": "or", "^": "xor"}
 # Computed here where both sides are known.
@@ -436,7 +435,7 @@ def maximum(*values: ScalarLike) -> Scalar:
 def _extreme(name: str, *values: ScalarLike) -> Scalar:
     if len(values) < 2:
         refuse(f"pd.{name} takes two values or more; {len(values)} given", "to look into a list, write `*values`")
-    _typed(f"pd.{name}", *values)
+    check_operands(f"pd.{name}", *values)
     if len(values) > 2:
         known = sorted(values, key=lambda value: not isinstance(value, Scalar))  # numbers last, which have no type
         with steps():
@@ -450,7 +449,7 @@ def _extreme(name: str, *values: ScalarLike) -> Scalar:
     return operate(f"{name}.{type}", a, b)
 
 
-def _typed(called: str, *operands: object) -> None:
+def check_operands(called: str, *operands: object) -> None:
     """Refuses operands of which none has a type."""
     for operand in operands:
         if not is_operand(operand):
@@ -468,7 +467,7 @@ def select(condition: Scalar, a: ScalarLike, b: ScalarLike) -> Scalar:
         refuse(
             f"pd.select takes a predicate first; found {shown(condition)}", "compare first: `pd.select(x > 0, a, b)`"
         )
-    _typed("pd.select", a, b)
+    check_operands("pd.select", a, b)
     type = common_type("pd.select", a, b)
     if type is pred:
         return (condition & a) | (invert(condition) & b)
@@ -488,7 +487,7 @@ def _as_bits(value: ScalarLike, type: Type) -> Scalar | int:
 
 def fma(a: ScalarLike, b: ScalarLike, c: ScalarLike) -> Scalar:
     """a * b + c: of floats rounded once, of integers the low half."""
-    _typed("pd.fma", a, b, c)
+    check_operands("pd.fma", a, b, c)
     known = next(v for v in (a, b, c) if isinstance(v, Scalar))
     for other in (a, b, c):
         common_type("pd.fma", known, other)
@@ -505,7 +504,7 @@ def cast(value: ScalarLike, type: Type) -> Scalar:
     if not isinstance(type, Type):
         refuse(f"a conversion takes a type of PTX; found {type!r}", _type_help(value))
     if not is_operand(value):
-        _typed("pd.cast", value)
+        check_operands("pd.cast", value)
     if not isinstance(value, Scalar):
         return constant(value, type)
     if value.type is type:
@@ -550,52 +549,8 @@ def bitcast(value: Scalar, type: Type) -> Scalar:
     return operate(f"mov.b{type.bits}", value, type=type)
 
 
-def pack(*values: ScalarLike) -> Scalar:
-    """Values side by side in one register, the first in the lowest bits: two f16 as b32, two f32 as b64."""
-    _typed("pd.pack", *values)
-    scalars = [v for v in values if isinstance(v, Scalar)]
-    width = sum(v.type.bits for v in scalars)
-    if width in (32, 64) and len(scalars) == len(values) and all(v.type.bits == 8 for v in scalars):
-        return _pack_bytes([bitcast(v, u8) for v in scalars])
-    # nvJitLink 13.0 crashes at a mov of one register in braces, now and then.
-    packed = values[0] if len(values) == 1 else tuple(values)
-    return operate(f"mov.b{width}", packed, type=b32 if width == 32 else TYPES[f"b{width}"])
-
-
-def _pack_bytes(values: Sequence[Scalar]) -> Scalar:
-    """Four or eight u8: registers have 16 bits at least, so that no mov takes them in braces."""
-    if len(values) > 4:
-        return pack(_pack_bytes(values[:4]), _pack_bytes(values[4:]))
-    first, *others = [cast(value, u32) for value in values]
-    for number, value in enumerate(others, start=1):
-        first = operate("or.b32", first, operate("shl.b32", value, 8 * number, type=u32), type=u32)
-    return bitcast(first, b32)
-
-
-def _bytes_of(value: Scalar) -> list[Scalar]:
-    """A register as u8, by shifts, for the same reason."""
-    if value.type.bits > 32:
-        return [byte for word in unpack(value, b32) for byte in _bytes_of(word)]
-    word = bitcast(value, u32)
-    return [cast(operate("shr.u32", word, 8 * number, type=u32) if number else word, u8) for number in range(4)]
-
-
 def widened(value: ScalarLike, bits: int) -> ScalarLike:
     """An integer index with at least this many bits."""
     if not isinstance(value, Scalar) or value.type.bits >= bits:
         return value
     return cast(value, u32 if value.type.kind == "u" and bits == 32 else TYPES[f"{value.type.kind}{bits}"])
-
-
-def unpack(value: Scalar, type: Type) -> tuple[Scalar, ...]:
-    """The opposite of `pack`: a register as values of a narrower type, the lowest bits first."""
-    if not isinstance(value, Scalar) or value.type.bits not in (32, 64, 128) or value.type.bits % type.bits:
-        refuse(
-            f"pd.unpack into {type} of {shown(value)}",
-            "it takes a register of 32, 64 or 128 bits, and a narrower type",
-        )
-    if type.bits == 8:
-        return tuple(bitcast(byte, type) for byte in _bytes_of(value))
-    count = value.type.bits // type.bits
-    ((registers, _),) = emit(f"mov.b{value.type.bits}", (value,), count=count, type=type)
-    return tuple(current("pd.unpack").value(registers, type))

@@ -1,0 +1,54 @@
+"""Registers of narrow values: several side by side in one, and one as several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxdsl.trace.builder import current
+from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
+from ptxdsl.trace.operators import bitcast, cast, check_operands, operate, refuse
+from ptxdsl.types import TYPES, Type, b32, u8, u32
+
+
+def pack(*values: ScalarLike) -> Scalar:
+    """Values side by side in one register, the first in the lowest bits: two f16 as b32, two f32 as b64."""
+    check_operands("pd.pack", *values)
+    scalars = [v for v in values if isinstance(v, Scalar)]
+    width = sum(v.type.bits for v in scalars)
+    if width in (32, 64) and len(scalars) == len(values) and all(v.type.bits == 8 for v in scalars):
+        return _pack_bytes([bitcast(v, u8) for v in scalars])
+    # nvJitLink 13.0 crashes at a mov of one register in braces, now and then.
+    packed = values[0] if len(values) == 1 else tuple(values)
+    return operate(f"mov.b{width}", packed, type=b32 if width == 32 else TYPES[f"b{width}"])
+
+
+def _pack_bytes(values: Sequence[Scalar]) -> Scalar:
+    """Four or eight u8: registers have 16 bits at least, so that no mov takes them in braces."""
+    if len(values) > 4:
+        return pack(_pack_bytes(values[:4]), _pack_bytes(values[4:]))
+    first, *others = [cast(value, u32) for value in values]
+    for number, value in enumerate(others, start=1):
+        first = operate("or.b32", first, operate("shl.b32", value, 8 * number, type=u32), type=u32)
+    return bitcast(first, b32)
+
+
+def _bytes_of(value: Scalar) -> list[Scalar]:
+    """A register as u8, by shifts, for the same reason."""
+    if value.type.bits > 32:
+        return [byte for word in unpack(value, b32) for byte in _bytes_of(word)]
+    word = bitcast(value, u32)
+    return [cast(operate("shr.u32", word, 8 * number, type=u32) if number else word, u8) for number in range(4)]
+
+
+def unpack(value: Scalar, type: Type) -> tuple[Scalar, ...]:
+    """The opposite of `pack`: a register as values of a narrower type, the lowest bits first."""
+    if not isinstance(value, Scalar) or value.type.bits not in (32, 64, 128) or value.type.bits % type.bits:
+        refuse(
+            f"pd.unpack into {type} of {shown(value)}",
+            "it takes a register of 32, 64 or 128 bits, and a narrower type",
+        )
+    if type.bits == 8:
+        return tuple(bitcast(byte, type) for byte in _bytes_of(value))
+    count = value.type.bits // type.bits
+    ((registers, _),) = emit(f"mov.b{value.type.bits}", (value,), count=count, type=type)
+    return tuple(current("pd.unpack").value(registers, type))

@@ -128,11 +128,12 @@ def test_all_types(name, inputs, output, depth, rng):
 
 @every_machine
 @pytest.mark.parametrize("inputs", ["e4m3", "e5m2"])
-@pytest.mark.parametrize("window", [1, 3])
-def test_8_bit_floats(name, inputs, window, rng):
-    """Small integers, whose sums are exact."""
+@pytest.mark.parametrize(("window", "channels"), [(1, 48), (3, 48), (3, 16)])
+def test_8_bit_floats(name, inputs, window, channels, rng):
+    """Small integers, whose sums are exact; images of few channels are packed."""
     where, moves = machine(name), {"pad": window // 2, "stride": 2}
-    x, w = (rng.integers(-3, 4, shape).astype(NAMES[inputs]) for shape in ((2, 9, 8, 48), (24, window, window, 48)))
+    shapes = (2, 9, 8, channels), (24, window, window, channels)
+    x, w = (rng.integers(-3, 4, shape).astype(NAMES[inputs]) for shape in shapes)
     out = where.array(poisoned((2, 5, 4, 24), "f32"))
     conv2d(where.array(x), where.array(w), out=out, **moves)
     assert (where.values(out) == plain(x, w, **moves)).all()

@@ -163,7 +163,9 @@ def _room(
     device, stream = device_stream
     if device is None:
         room = np.empty(extents.words * WORD_BYTES // like.type.bytes, like.owner.dtype)
-        seen = np.lib.stride_tricks.as_strided(room, shape, [stride * room.itemsize for stride in strides])
+        # as_strided of numpy takes no elements of 8-bit floats
+        apart = [stride * room.itemsize for stride in strides]
+        seen = np.ndarray(shape, room.dtype, room.view(np.uint8).data, strides=apart)
         return array_argument(name, seen, 4, "", ""), array_argument(name, room, 1, "", "")
     address = memory(device, stream, name, extents.words * WORD_BYTES)
     array = replace(like.array, pointer=address, shape=shape, strides=strides, owner=None)

@@ -70,6 +70,10 @@ class SharedOperand(Drawable):
 
     def descriptor(self, address: Number, row_part: Number = 0, k_step: Number = 0) -> Computed:
         """The descriptor of a part of the tile that begins at `address` in shared memory, an int or a 64-bit value."""
+        bits = getattr(getattr(address, "type", None), "bits", 64)
+        if bits < 64:
+            help = "convert the address before: `tile.address().value.to(u64)`"
+            raise refusal(f"a descriptor has 64 bits; it is made of an address of {bits}", help)
         return self.advanced(start_bits(address) | self.constant, row_part, k_step)
 
     def advanced(self, descriptor: Number, row_part: Number = 0, k_step: Number = 0) -> Computed:

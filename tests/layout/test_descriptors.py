@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import ptxdsl as pd
 from ptxdsl.errors import LayoutError
 from ptxdsl.layout import (
     ComposedLayout,
@@ -243,3 +244,17 @@ def test_an_operand_that_there_is_not():
     with pytest.raises(LayoutError) as refusal:
         shared_operand(F16, "c", PLAIN)
     assert refusal.value.message == "there is no operand 'c' in shared memory"
+
+
+def test_an_address_of_32_bits_is_refused():
+    tile = tile_layout(64, 64, 16)
+
+    @pd.kernel(arch="sm_90a", reqntid=128)
+    def described(out: pd.ptr[pd.u64]):
+        memory = pd.shared(pd.f16, tile, align=1024)
+        out[0] = shared_operand("wgmma.m64n64k16.f32.f16", "a", tile).descriptor(memory.address().value)
+
+    with pytest.raises(LayoutError) as refused:
+        described.ptx()
+    assert refused.value.message == "a descriptor has 64 bits; it is made of an address of 32"
+    assert refused.value.help == "convert the address before: `tile.address().value.to(u64)`"

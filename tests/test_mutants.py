@@ -1,6 +1,7 @@
 """A sample of the mutants of `tests/mutants`, and what the tool says of kernels whose answers are known."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from tests.mutants import racecheck
 from tests.mutants.__main__ import main
 from tests.mutants.mutate import SHARED_ACCESS, Kernel
 from tests.mutants.reasons import explained
-from tests.mutants.subjects import SUBJECTS, hopper
+from tests.mutants.subjects import ROWS, SHARES, SUBJECTS, hopper, shares
 from tests.mutants.table import table
 from tests.mutants.trial import DOUBLED, FINDING, MISSED, NUMBER, SAME, Trial, launches
 
@@ -62,7 +63,7 @@ def test_what_is_found_what_is_equivalent_and_why():
     assert told == {
         ("barrier", "removed", SAME, meets),
         ("barrier", "before st.shared.f32", SAME, meets),
-        ("barrier", "removed", DOUBLED, "`bar.sync 0;` (test_mutants.py:45) does it too"),
+        ("barrier", "removed", DOUBLED, "`bar.sync 0;` (test_mutants.py:46) does it too"),
         ("bound", "is le", NUMBER, "under lockstep"),
         ("bound", "removed", NUMBER, "under lockstep"),
         ("swizzle", "removed", NUMBER, "under lockstep"),
@@ -128,6 +129,20 @@ def test_parities_that_are_not_toggled_are_found_unless_nobody_waits_by_them():
     told = [(v.verdict, v.reason if v.verdict == SAME else "") for v in map(trial.verdict, toggles)]
     unused = (SAME, "no thread waits by that parity")
     assert told == [unused, (FINDING, ""), unused] * 2
+
+
+def test_numbers_of_tiles_are_overwritten_too_early_where_the_ring_has_more_stages_than_are_held():
+    """With fewer, as the subjects have them, who copies waits for the products of that tile in any case."""
+    deep = replace(SHARES, stages=5)
+    ((launch,),) = launches(lambda: shares(deep, (72, 64), rows=(*ROWS, 20, 7)))
+    kernel = Kernel(launch.text)
+    mutants = [m for m in kernel.mutants() if m.source.startswith("turns.py") and "bar.warp.sync" in m.instruction]
+    told = [launch.run(kernel.with_lines(m.changed), "lockstep").finding for m in mutants if m.change == "removed"]
+    assert [(": st.async" in finding, "read by threads of warp" in finding) for finding in told] == [
+        (True, True),
+        (False, True),
+        (False, True),
+    ]
 
 
 TELLING = """.entry k()

@@ -49,7 +49,8 @@ class Search:
             for n, verdict in self._each(lambda n: trial.verdict(mutants[n]), unknown):
                 rows.keep(n, verdict)
         quiet = trial.removed([rows.verdict(n) for n in chosen])
-        for n, verdict in self._each(lambda n: trial.doubled(rows.verdict(n), quiet), rows.missed(chosen)):
+        missed = [n for n in rows.missed(chosen) if explained(name, rows.verdict(n)).verdict == MISSED]
+        for n, verdict in self._each(lambda n: trial.doubled(rows.verdict(n), quiet), missed):
             rows.keep(n, verdict, pairs=True)
         return [rows.verdict(n) for n in chosen]
 

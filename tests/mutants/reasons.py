@@ -64,14 +64,29 @@ OF_KERNELS = (
         r"try_wait.*\+(16|24|32)\], %ring_1;",
         r"of the other parity",
         "a ring is drained for the other blocks of a cluster, and there are none",
-        r"sm_90a|scaled|im2col|packed|ping-pong",
+        r"sm_90a|scaled|im2col|packed|ping-pong|shares$|staggered$",
     ),
     (
-        r"ragged\.py|ragged_k\.py|grouped\.py|scaled\.py",
+        r"memory\.py|ragged\.py|ragged_k\.py|grouped\.py|scaled\.py",
         r"bar\.sync 0",
         r"removed",
         "the block meets again behind the mbarriers of tile numbers, before it comes to any of the ring",
-        r"sm_90a|scaled",
+        r"grouped, (lists|masked|ragged)|scaled",
+    ),
+    (
+        r"turns\.py",
+        r"bar\.sync 0",
+        r"removed",
+        "the cluster meets again behind the mbarriers of numbers that its first block takes, before it comes to any ring",
+        r"clusters",
+    ),
+    (
+        r"turns\.py",
+        r"bar\.warp\.sync",
+        r"removed|before ld\.shared",
+        "with fewer stages than numbers of tiles are held, who copies has waited for the products of the tile whose "
+        "numbers it overwrites",
+        r"shares",
     ),
     (
         r"mma\.py",
@@ -83,7 +98,7 @@ OF_KERNELS = (
     (
         r"store\.py",
         r"bar\.sync",
-        r"removed|behind stmatrix",
+        r"removed|behind st(matrix|\.shared)",
         "the other warpgroup has waited for its copies when it passes the turn on",
         r"ping-pong",
     ),

@@ -18,7 +18,7 @@ from ptxdsl.kernels.call.launching import residency
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.gemm import gemm
-from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_ragged, grouped_gemm_ragged_k
+from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged, grouped_gemm_ragged_k
 from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_ragged
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.persistent import Strips
@@ -32,9 +32,13 @@ TALL, BYTES = GemmConfig(tile=(128, 16, 64), stages=4, atom="wgmma"), GemmConfig
 IN_TURN = replace(WARPGROUPS, stages=3, schedule=Strips())
 PINGPONG, SHARED = replace(IN_TURN, tile=(128, 16, 64), pingpong=True), replace(IN_TURN, schedule=ClusterStrips())
 STAGGERED = replace(IN_TURN, tile=(128, 16, 64), stagger=2)
+SHARES = GemmConfig((64, 64, 64), stages=3, atom="wgmma", swap_ab=True)
+STAGGERED_SHARES = replace(SHARES, tile=(64, 128, 64), stagger=1)
+TURNS = replace(TALL, stages=3, pingpong=True)
 FEW_ROWS = GemmConfig((8, 64, 64), stages=3, atom="wgmma", swap_ab=True, split_k=2, reduction="cluster")
 SIZES = ((40, 40, 200), (33, 24, 72), (24, 40, 160))  # as many iterations along K as leave the ring at each stage
 SMALL = ((20, 24, 40), (9, 33, 1))
+ROWS, FEW = (0, 100, 0, 128, 10), (10, 0, 20, 7)  # of groups
 GROUP = ((40, 40, 64), (7, 40, 8), (33, 24, 304))
 
 
@@ -108,6 +112,43 @@ def ragged_warpgroups() -> None:
         with hopper():
             grouped_gemm_ragged(whole(m, k), b, ends, config=TALL)
             gathered(m, b, ends)
+
+
+def shares(config: GemmConfig, *sizes: tuple[int, int], blocks: int = 2, rows: Sequence[int] = ROWS) -> None:
+    """Groups of so many rows, by so many blocks: in pairs, where tiles of even shares along N make pairs."""
+    ends = np.cumsum(rows, dtype=np.int32)
+    for n, k in sizes:
+        b = whole(len(rows), n, k, seed=1).swapaxes(1, 2)
+        with hopper(blocks):
+            grouped_gemm_ragged(whole(int(ends[-1]) + 2, k), b, ends, config=config)
+
+
+def in_turns() -> None:
+    """Tiles of warpgroups in turns, with rows of one piece, of two, and of parts of them."""
+    shares(TURNS, (24, 264), (72, 64), (40, 136), rows=(0, 70, 0, 20, 138))
+    shares(TURNS, (24, 64), blocks=1, rows=(90,))
+
+
+def staggered() -> None:
+    """The same of two warpgroups that end their tiles one after the other."""
+    shares(STAGGERED_SHARES, (40, 264), (264, 64))
+    shares(STAGGERED_SHARES, (40, 136), blocks=1, rows=FEW)
+
+
+def pairs() -> None:
+    """The same by clusters of two: by two of them, many tiles by one, and tiles of few rows behind each other."""
+    shares(STAGGERED_SHARES, (136, 264), blocks=4)
+    shares(STAGGERED_SHARES, (136, 64), blocks=2)
+    shares(STAGGERED_SHARES, (136, 136), blocks=2, rows=FEW)
+
+
+def masked() -> None:
+    """Groups that begin at matrices of their own, in halves of tiles that are paired."""
+    counts = np.array([0, 128, 64, 5, 100], np.int32)
+    for blocks, n, k in (4, 24, 264), (2, 72, 64), (2, 8, 136):
+        with hopper(blocks):
+            b = whole(5, n, k, seed=1).swapaxes(1, 2)
+            grouped_gemm_masked(whole(5, 130, k), b, counts, config=TALL)
 
 
 def gathered(m: int, b: np.ndarray, ends: np.ndarray) -> None:
@@ -232,6 +273,11 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "grouped, table, balanced": lambda: group(schedule="host", balance="k"),
     "grouped, ragged": ragged,
     "grouped, ragged, sm_90a": ragged_warpgroups,
+    "grouped, ragged, ping-pong": in_turns,
+    "grouped, ragged, shares": lambda: shares(SHARES, (40, 264), (136, 136), (136, 64)),
+    "grouped, ragged, shares, staggered": staggered,
+    "grouped, ragged, shares, clusters": pairs,
+    "grouped, masked, sm_90a": masked,
     "grouped, ragged along K, sm_90a": along_k,
     "grouped, lists, sm_90a": lists,
     "scaled, rows and columns": scaled("rows"),

@@ -195,13 +195,18 @@ class Trial:
 
     def removed(self, verdicts: Sequence[Verdict]) -> list[Mutant]:
         """Ordering that is gone, and nothing shows."""
-        quiet = [v.mutant for v in verdicts if v.verdict in (MISSED, SAME) and v.mutant.kind in ORDERING]
+        quiet = [v.mutant for v in verdicts if v.verdict in (MISSED, SAME, DOUBLED) and v.mutant.kind in ORDERING]
         return [mutant for mutant in quiet if mutant.change == "removed"]
 
     def doubled(self, verdict: Verdict, others: Sequence[Mutant]) -> Verdict:
-        """Ordering that makes a difference where another one is gone too."""
+        """Ordering that makes a difference where another one is gone too, or all others of that instruction are."""
         mutant = verdict.mutant
-        for other in others:
-            if other.line not in mutant.changed and self._finds(mutant.changed | other.changed):
-                return Verdict(mutant, DOUBLED, f"`{other.instruction}` ({other.source}) does it too")
+        apart = [other for other in others if other.line not in mutant.changed]
+        alike = [other for other in apart if other.instruction == mutant.instruction]
+        first = [[other] for other in sorted(apart, key=lambda other: other not in alike)]
+        for gone in (*first[: len(alike)], alike, *first[len(alike) :]):
+            lines = {line: new for other in gone for line, new in other.changed.items()}
+            if lines and self._finds(mutant.changed | lines):
+                places = ", ".join(dict.fromkeys(other.source for other in gone))
+                return Verdict(mutant, DOUBLED, f"`{gone[0].instruction}` ({places}) does it too")
         return verdict

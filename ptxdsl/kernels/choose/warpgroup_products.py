@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
-from math import ceil
+from math import ceil, inf
 from typing import NamedTuple
 
 from ptxdsl.kernels.choose.large_products import (
@@ -45,6 +45,7 @@ from ptxdsl.schedule import IdentityThreadblockSwizzle, StreamKThreadblockSwizzl
 from ptxdsl.schedule.arithmetic import ceil_div
 
 FEW_ROWS = 128  # of which A and B may be swapped
+MEDIUM_ROWS = 256  # that are too few for large tiles: what they were measured to gain there is little
 SWAPPED = (64, 128)  # columns of a tile whose A and B are swapped
 LOW, HIGH = (32, 64, 96, 128, 192, 256), (48, 64, 80, 96, 112, 128, 160, 192, 208, 224, 256)  # columns of the others
 # Of a tile that blocks share, columns of float sums and of int32: more leave no registers to add up
@@ -108,6 +109,8 @@ def choose_product(
     if _is_large(facts, model) and not sharing.is_shared:
         choose = choose_large if takes_large(facts.operands) else choose_warpgroups
         return choose(facts, model, other_time)
+    if _is_deep(facts, model) and not sharing.is_shared:
+        return choose_large(facts, model, inf)
     timed = _timed_options(facts, model, sharing)
     time, option = min(timed, default=(other_time, None))
     if option is None or time >= CLEARLY * other_time:
@@ -119,6 +122,8 @@ def ranked_products(facts: ProductFacts, model: CostModel, sharing: Sharing = AN
     """The configurations that `choose_product` chooses from, with the microseconds that each should take."""
     if _is_large(facts, model) and not sharing.is_shared:
         return (ranked_large if takes_large(facts.operands) else ranked_warpgroups)(facts, model)
+    if _is_deep(facts, model) and not sharing.is_shared:
+        return ranked_large(facts, model)
     timed = _timed_options(facts, model, sharing)
     return [(time, option.config(_depth(facts))) for time, option in timed]
 
@@ -129,14 +134,17 @@ def shares_split_lines(facts: ProductFacts, model: CostModel) -> bool:
 
 
 def _is_large(facts: ProductFacts, model: CostModel) -> bool:
-    """Whether it fills the GPU often with the largest tile, or in full rounds where M, N and K are long; or where K is
-    very long, with any large tile."""
-    m, n, k, multiprocessors = facts.m, facts.n, facts.k, model.multiprocessors
-    tiles = facts.tiles((*LARGE, _depth(facts)))
-    if tiles >= MANY * multiprocessors or (fills(tiles, multiprocessors) and min(m, n, k) >= LONG):
-        return True
-    is_deep = k >= VERY_LONG and min(m, n) > FEW_ROWS
-    return is_deep and takes_large(facts.operands) and bool(filling_tiles(facts, multiprocessors))
+    """Whether it fills the GPU often with the largest tile, or in full rounds where M, N and K are long."""
+    tiles, multiprocessors = facts.tiles((*LARGE, _depth(facts))), model.multiprocessors
+    is_long = min(facts.m, facts.n, facts.k) >= LONG
+    return tiles >= MANY * multiprocessors or (is_long and fills(tiles, multiprocessors))
+
+
+def _is_deep(facts: ProductFacts, model: CostModel) -> bool:
+    """Whether K is very long, and rounds of some large tile are full: no path takes less time there, though the rates
+    of large products have reading take too long where rows are few."""
+    is_long = facts.k >= VERY_LONG and min(facts.m, facts.n) > MEDIUM_ROWS
+    return is_long and takes_large(facts.operands) and bool(filling_tiles(facts, model.multiprocessors))
 
 
 def _depth(facts: ProductFacts) -> int:

@@ -53,7 +53,8 @@ class SharedArray:
 @dataclass(frozen=True, slots=True)
 class RingNote:
     """A ring of stages: the variable with its mbarriers, those that tell of full stages first, where it was made, how
-    many arrivals fill a stage and how many empty it. `stage_bytes` is None where threads write the stages."""
+    many arrivals fill a stage and how many empty it. `stage_bytes` is None where threads write the stages. An arrival
+    that empties one stands for `each` threads, and each comes to all blocks of a cluster of so many."""
 
     name: str
     variable: str
@@ -62,6 +63,8 @@ class RingNote:
     fillers: int
     readers: int
     location: Location
+    each: int = 1
+    cluster: int = 1
 
     @property
     def words(self) -> str:

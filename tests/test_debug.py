@@ -11,6 +11,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import cli, f32, ptr, u32
+from ptxdsl.cli.debug import DebuggerTerminal
 from ptxdsl.debug.session import Stop
 from ptxdsl.emulate.report import Thread
 from ptxdsl.emulate.run import core
@@ -351,6 +352,19 @@ class TestTrace:
         assert len(looked) <= 2
 
 
+@pd.kernel
+def reduced(x: ptr[f32]):
+    wide = pd.shared(f32, (64, 128))
+    tiles = [pd.shared(f32, (4, 8)), pd.shared(f32, 4)]
+    for row in range(4):
+        tiles[0][row, pd.tid.x % 8] = (pd.tid.x % 8 + 10 * row).to(f32)
+    wide[0, pd.tid.x] = 1.0
+    total = x[pd.tid.x]
+    for shift in (16, 8):
+        total = total + pd.ptx.shfl.sync.bfly.b32(total, shift, 31, 0xFFFFFFFF)
+    x[pd.tid.x] = total  # reduced
+
+
 KERNELS = """\
 import numpy as np
 import ptxdsl as pd
@@ -514,3 +528,38 @@ def test_a_list_of_python_is_printed_element_by_element(capsys):
         assert [value.value for value in launch.inspection.values("parts", Thread((0, 0, 0), (3, 0, 0)))] == [6.0, 12.0]
         with pytest.raises(pd.Error, match="doubled has no register `parts`"):
             launch.value("parts")
+
+
+SEEN = {
+    "shared tiles[0][1:3, 2:6]": "tiles[0][1:3, 2:6]: 2 x 4 f32\n   1 12 13 14 15\n   2 22 23 24 25",
+    "shared tiles[0][2]": "tiles[0][2]: 8 f32\n 20 21 22 23 24 25 26 27",
+    "shared tiles[0][-1, 3]": "tiles[0][-1, 3]: f32 33",
+    "shared tiles[1]": "tiles[1]: 4 f32\n - - - -",
+    "shared tiles[1][2]": "tiles[1][2]: f32 -",
+    "shared wide[0, ::32]": "wide[0, ::32]: 4 f32\n 1 - - -",
+    "shared wide": "wide has 8192 elements, too many for a terminal\n"
+    "  help: take a part of it, such as `wide[0:8, 0:8]`, or use pd.debug",
+    "shared wide[0:60]": "wide[0:60] has 7680 elements, too many for a terminal\n"
+    "  help: take a part of it, such as `wide[0:8, 0:8]`, or use pd.debug",
+    "shared wide[0,0,0]": "wide[0,0,0] has 3 indices; wide is 64 x 128\n  help: write `wide[0:8, 0:8]`",
+    "shared wide[64]": "wide[64] lies outside of wide, which is 64 x 128",
+    "shared wide[5:5]": "wide[5:5] has no elements; wide is 64 x 128",
+    "shared wide[a]": "`a` is no index of wide\n  help: ints and slices are, such as `wide[0:8, 0:8]`",
+    "shared wide[::0]": "`::0` is no index of wide\n  help: ints and slices are, such as `wide[0:8, 0:8]`",
+    "shared wid[0]": "reduced has no shared array `wid`\n  help: did you mean `wide`?",
+    "warp total": "%total_2, of 3 registers of total the last that is written; `warp %total`, `warp %total_1` for another "
+    "one\nlanes  0- 7  48 52 56 60 64 68 72 76\n",
+    "warp %total_1": "lanes  0- 7  16 18 20 22 24 26 28 30\n",
+}
+
+
+def test_parts_of_arrays_and_registers_of_one_name(capsys):
+    with pd.debug(reduced, 1, 32, np.arange(32, dtype=np.float32)) as launch:
+        launch.stop_at(line("reduced"))
+        launch.resume()
+        assert launch.shared("tiles[0][1:3, 2:6]").values.tolist() == [[12, 13, 14, 15], [22, 23, 24, 25]]
+        assert launch.shared("wide").values.shape == (64, 128)
+        terminal = DebuggerTerminal(launch)
+        for command, text in SEEN.items():
+            terminal.onecmd(command)
+            assert (command, capsys.readouterr().out.startswith(text)) == (command, True)

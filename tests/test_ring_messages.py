@@ -64,20 +64,63 @@ def test_the_ring_that_is_used_rightly():
     assert columns() is None
 
 
-@pytest.mark.parametrize("ring", ["stage_bytes=x.bytes, consumers=128", "stage_bytes=x.bytes, consumers=64"])
-def test_a_ring_that_nobody_releases(ring):
-    each = ring[-3:].lstrip("=")
-    finding = columns(ring=ring, release="pass" if each == "128" else "ring.release()")
+def test_a_ring_that_nobody_releases():
+    finding = columns(release="pass")
     assert lines(finding) == [
         "no thread can go on",
         "  " + FULL.format(0) + "0 of 1 arrivals have come",
-        "  " + EMPTY.format(0) + f"0 of {each} arrivals have come",
+        "  " + EMPTY.format(0) + "0 of 128 arrivals have come",
     ]
     assert finding.help == (
-        "nobody releases slot 0 of `ring` (line 4): `ring.release()` behind the last read of each stage, by all "
-        f"{each} that `consumers=` counts"
+        "nobody releases slot 0 of `ring` (line 4): `ring.release()` behind the last read of each stage, by all 128 "
+        "that `consumers=` counts"
     )
     assert "\n  by " not in str(finding)
+
+
+OVERRUN = "slot 0 of `ring` (line 4) was filled once and released {}, by {} threads; {} a round: {}"
+RELEASES_TOO_MANY = {
+    ("consumers=64", "ring.release()"): ("128 times", 128, "`consumers=` counts 64", "`consumers=128`, or `ring.release()` by fewer"),
+    ("consumers=4", "ring.release()"): ("128 times", 128, "`consumers=` counts 4", "`consumers=128`, or `ring.release()` by fewer"),
+    ("consumers=64, each='warp'", "ring.release()"):
+        ("4 times", 4, "`consumers=64` counts 2", "`consumers=128`, or `ring.release()` by fewer"),
+    ("consumers=128", "ring.release(stage); ring.release(stage)"):
+        ("256 times", 128, "`consumers=` counts 128", "`ring.release()` once a round, behind the last read of the stage"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("consumers", "release"), RELEASES_TOO_MANY)
+def test_a_ring_that_is_released_more_often_than_it_counts(consumers, release):
+    finding = columns(ring=f"stage_bytes=x.bytes, {consumers}", release=release)
+    *came, mend = RELEASES_TOO_MANY[consumers, release]
+    mend = f", one of each warp: {mend}" if "warp" in consumers else f": {mend}"
+    assert finding.help == OVERRUN.format(*came, "").removesuffix(": ") + mend
+
+
+def test_a_ring_that_is_released_before_it_was_filled():
+    usual = {"ring": "stage_bytes=x.bytes, consumers=128", "rounds": 4, "commit": "ring.commit()", "read": "pass"}
+    body = COLUMNS.format(**usual, release="pass").replace("stage = ring.wait()", "ring.release(); stage = ring.wait()")
+    body = body.replace(
+        "    for i in range(4):\n        slot", "    pd.ptx.nanosleep.u32(1000)\n    for i in range(4):\n        slot"
+    )
+    kernel = source_kernel(body, "x: pd.TensorMap(f32, (4, 128)), y: ptr[f32]", '(arch="sm_90a", reqntid=160)')
+    finding = first(kernel, 160, np.ones((16, 128), np.float32), np.zeros(512, np.float32))
+    assert finding.help == (
+        "slot 0 of `ring` (line 4) was filled 0 times and released 128 times, by 128 threads; `consumers=` counts 128 a "
+        "round: `ring.release()` behind `ring.wait()`, once a round"
+    )
+
+
+COMMITS_TOO_MANY = (
+    "slot 0 of `ring` (line 4) was empty once and committed {}, by 32 threads; `producers=` counts {} a round: {}"
+)
+
+
+@pytest.mark.parametrize("producers", [16, 4])
+def test_a_ring_that_is_committed_by_more_than_it_counts(producers):
+    body = WRITTEN.format(commit="ring.commit()").replace("producers=32", f"producers={producers}")
+    finding = first(source_kernel(body, "y: ptr[f32]", '(arch="sm_90a", reqntid=64)'), 64, np.zeros(32, np.float32))
+    assert finding.help == COMMITS_TOO_MANY.format("32 times", producers, "`producers=32`, or `ring.commit()` by fewer")
 
 
 def test_a_ring_that_some_release():

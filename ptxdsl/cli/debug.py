@@ -37,7 +37,7 @@ Commands are read from the terminal, from stdin, or from --command. The launch s
   print NAME [as TYPE]        a register by its name in Python or PTX  (p)
   registers [all]             those that the thread has written        (r)
   warp NAME [as TYPE]         a register in all lanes of the warp      (w)
-  shared [NAME]               shared memory, through its layout
+  shared [NAME]               shared memory, through its layout: tile, tile[3], tile[0:8, 16:32]
   memory NAME [FIRST [COUNT]] an array of the launch, as it is now     (m)
   where                       who runs and waits where
   backtrace                   the calls that led to the thread         (bt)
@@ -204,6 +204,10 @@ class DebuggerTerminal(cmd.Cmd):
 
     def do_warp(self, text: str) -> None:
         name, type = _typed("warp", text)
+        chosen, names = self.session.inspection.choice(name, self.session.focus)
+        if len(names) > 1:
+            others = ", ".join(f"`warp {each}`" for each in names if each != chosen)
+            print(f"{chosen}, of {len(names)} registers of {name} the last that is written; {others} for another one")
         row = [UNWRITTEN if v is None else shown(v) for v in self.session.warp(name, type=type)]
         width = max(map(len, row))
         for first in range(0, len(row), A_ROW):
@@ -214,10 +218,7 @@ class DebuggerTerminal(cmd.Cmd):
         if not text:
             print(", ".join(inspection.shared_names()) or "the kernel has no shared memory")
             return
-        content = self.session.shared(text)
-        if content.values.size > MOST_ELEMENTS:
-            raise Error(f"{text} has {content.values.size} elements, too many for a terminal", help="use pd.debug")
-        print(content)
+        print(inspection.shared(text, self.session.focus, MOST_ELEMENTS))
 
     def do_memory(self, text: str) -> None:
         match = re.fullmatch(r"(\S+)(?:\s+(\d{1,12}))?(?:\s+(\d{1,6}))?", text)

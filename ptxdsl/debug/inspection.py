@@ -6,10 +6,12 @@ import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
 from ptxdsl import ir
+from ptxdsl.debug.part import ArrayPart, example, part
 from ptxdsl.emulate.memory.regions import Allocation
 from ptxdsl.emulate.report import Thread, shown
 from ptxdsl.emulate.run.deadlock import standing_lines
@@ -54,14 +56,18 @@ class RegisterValue:
 
 @dataclass(frozen=True, slots=True)
 class SharedContent:
-    """An array in shared memory: `values` in the shape of its layout, and which elements somebody wrote."""
+    """An array in shared memory, or a part of one: `values` in the shape of its layout, and which elements somebody
+    wrote. `axes` are the indices that the values have in the whole array, for each axis of `values`."""
 
     name: str
     type: Type
     values: np.ndarray
     written: np.ndarray
+    axes: tuple[range, ...]
 
     def __str__(self) -> str:
+        if not self.values.ndim:
+            return f"{self.name}: {self.type} {shown(self.values.item()) if self.written else UNWRITTEN}"
         rows = self.values.reshape(-1, self.values.shape[-1] if self.values.ndim > 1 else self.values.size)
         flags = self.written.reshape(rows.shape)
         texts = [
@@ -69,7 +75,7 @@ class SharedContent:
             for row in zip(rows.tolist(), flags, strict=True)
         ]
         width = max((len(text) for row in texts for text in row), default=1)
-        labels = [str(index) for index in np.ndindex(self.values.shape[:-1])] if self.values.ndim > 1 else [""]
+        labels = [str(index) for index in product(*self.axes[:-1])] if self.values.ndim > 1 else [""]
         margin = max(map(len, labels), default=0)
         shape = " x ".join(map(str, self.values.shape))
         lines = [
@@ -143,11 +149,20 @@ class Inspection:
         """A register in the lanes of the warp of a thread."""
         lane, frame = self._frame_of(thread)
         first, wanted = lane // WARP * WARP, _type(type)
-        slots = self._slots(frame, name)
-        last = max(slots, key=lambda slot: (self.view.written(frame, slot, lane), slot))
+        last = self._last(frame, self._slots(frame, name), lane)
         exists = self.machine.residents.exists
         lanes = range(first, first + WARP)
         return [self._read(frame, last, each, wanted).value if exists[each] else None for each in lanes]
+
+    def choice(self, name: str, thread: Thread) -> tuple[str, list[str]]:
+        """The register of a name that `warp` looks at, and all that have the name, in their order in the text."""
+        lane, frame = self._frame_of(thread)
+        slots, registers = self._slots(frame, name), frame.code.slots.registers
+        return registers[self._last(frame, slots, lane)].name, [registers[slot].name for slot in slots]
+
+    def _last(self, frame: Frame, slots: Sequence[int], lane: int) -> int:
+        """Of several registers, that which a thread has written and stands last in the text."""
+        return max(slots, key=lambda slot: (self.view.written(frame, slot, lane), slot))
 
     def _read(self, frame: Frame, slot: int, lane: int, wanted: Type | None) -> RegisterValue:
         register: ir.Register = frame.code.slots.registers[slot]
@@ -198,21 +213,24 @@ class Inspection:
 
     # Memory
 
-    def shared(self, name: str, thread: Thread) -> SharedContent:
-        """An array in the shared memory of a thread's block."""
+    def shared(self, name: str, thread: Thread, most: int | None = None) -> SharedContent:
+        """An array in the shared memory of a thread's block, or a part of it: 'tile[0:8, 3]'. Raises Error for one with
+        more than `most` elements."""
         lane = self.view.lane(thread)
         if lane is None:
             raise Error(f"block {thread.block_text} does not run, and has no shared memory", help="choose another one")
-        array = self._shared_array(name)
+        array, index = self._shared_array(name)
         holder = next(a for a in self._allocations() if a.name == array.variable)
         bytes = max(1, array.element.bytes)
-        offsets = array.offsets((holder.bytes - array.offset) // bytes)
+        offsets, wanted = _of_part(array, (holder.bytes - array.offset) // bytes, index, most)
         slot = int(self.machine.residents.slot[lane])
         count = (int(offsets.max(initial=-1)) + 1) * bytes
         data, written = self.view.bytes_of("shared", holder.offset + array.offset, count, slot)
         values = np.array([decoded(data[o * bytes :][:bytes].tobytes(), array.element)[0] for o in offsets.flat])
         flags = np.all(written.reshape(-1, bytes), axis=1)
-        return SharedContent(array.name, array.element, values.reshape(offsets.shape), flags[offsets])
+        called = f"{array.name}{wanted.text}"
+        flags = np.asarray(flags[offsets])
+        return SharedContent(called, array.element, values.reshape(offsets.shape), flags, wanted.axes)
 
     def memory(self, name: str, first: int = 0, count: int = 8) -> list[Value]:
         """Elements of an array among the arguments, or of a variable in global memory."""
@@ -245,11 +263,29 @@ class Inspection:
             for a in self._allocations():
                 yield SharedArray(a.name, a.name, 0, TYPES.get(a.element, TYPES["b8"]), None)
 
-    def _shared_array(self, name: str) -> SharedArray:
+    def _shared_array(self, name: str) -> tuple[SharedArray, str]:
+        """An array, and the index behind its name; a name in Python may end with one, in a list of arrays."""
         known = {array.name: array for array in self._arrays()}
-        if name not in known:
-            raise Error(f"{self.variant.name} has no shared array `{name}`", help=_nearest(name, list(known)))
-        return known[name]
+        if name in known:
+            return known[name], ""
+        first, bracket, rest = name.rpartition("[")
+        called = first.rstrip() if bracket and rest.rstrip().endswith("]") else name
+        if called not in known:
+            raise Error(f"{self.variant.name} has no shared array `{called}`", help=_nearest(called, list(known)))
+        return known[called], f"[{rest.rstrip()}"
+
+
+def _of_part(array: SharedArray, count: int, index: str, most: int | None) -> tuple[np.ndarray, ArrayPart]:
+    """Where the elements of a part of an array lie, in elements from its beginning."""
+    offsets = array.offsets(count)
+    wanted = part(array.name, index, offsets.shape)
+    elements = np.asarray(offsets[wanted.index])
+    if most is not None and elements.size > most:
+        raise Error(
+            f"{array.name}{index} has {elements.size} elements, too many for a terminal",
+            help=f"take a part of it, such as {example(array.name, offsets.shape)}, or use pd.debug",
+        )
+    return elements, wanted
 
 
 def _type(name: str | None) -> Type | None:

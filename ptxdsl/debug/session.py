@@ -202,7 +202,8 @@ class Debugger:
 
     @public
     def shared(self, name: str, thread: ThreadName | None = None) -> SharedContent:
-        """An array in the shared memory of a thread's block, through its layout. Raises Error for what there is not."""
+        """An array in the shared memory of a thread's block, through its layout, or a part of it as Python writes it:
+        `shared("tile[0:8, 3]")`. Raises Error for what there is not."""
         return self.inspection.shared(name, self._named(thread))
 
     @public

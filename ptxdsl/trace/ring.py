@@ -122,7 +122,8 @@ class Ring:
         """For messages: whose the mbarriers are."""
         site, variable = builder.site(), str(self._mbarriers.address().base)
         name = site.names[0] if len(site.names) == 1 else ""
-        remember_ring(builder, RingNote(name, variable, self.stages, self.stage_bytes, fillers, readers, site.location))
+        sides = fillers, readers, site.location, ARRIVALS[self.each], self.cluster
+        remember_ring(builder, RingNote(name, variable, self.stages, self.stage_bytes, *sides))
 
     @property
     def mask(self) -> int:

@@ -13,11 +13,15 @@ from ...isa.step import Awaited
 from ...notes import RingNote
 from ...types import b64
 from ..memory.access import bytes_text
+from ..observe.arrivals import ArrivalCount
+from ..report import counted
 from .core import Core
 from .decode import Decoded
 from .executor import Executor
+from .residents import WARP, WARPGROUP
 from .scheduler import Group
 
+NOBODY = ArrivalCount()
 LOOP = 32  # so many instructions of a loop are looked at for what it waits for
 
 
@@ -25,7 +29,8 @@ LOOP = 32  # so many instructions of a loop are looked at for what it waits for
 class AwaitedPhase:
     """The phase of an mbarrier that waits for `lacking` of `each` arrivals, and for bytes.
 
-    `name` is the mbarrier as Python indexes it. That of a ring says whether a `stage` is full, or is empty.
+    `name` is the mbarrier as Python indexes it. That of a ring says whether a `stage` is full, or is empty; `came` has
+    all arrivals there, and `others` those at the mbarrier of the other side of the stage.
     """
 
     name: str
@@ -35,6 +40,8 @@ class AwaitedPhase:
     ring: RingNote | None = None
     stage: int = 0
     full: bool = False
+    came: ArrivalCount = NOBODY
+    others: ArrivalCount = NOBODY
 
     @property
     def object(self) -> str:
@@ -65,29 +72,37 @@ def awaited(machine: Core, x: Executor, group: Group) -> Iterator[tuple[np.ndarr
         words = np.broadcast_to(machine.memory.peek(x, step.opcode.space or "generic", addresses, b64), addresses.shape)
     for address in np.unique(addresses):
         alike = addresses == address
-        yield group.lanes[alike], _phase(machine, step, int(address), int(words[alike][0]))
+        lanes = group.lanes[alike]
+        yield lanes, _phase(machine, step, int(machine.residents.slot[lanes[0]]), int(address), int(words[alike][0]))
 
 
-def _phase(machine: Core, step: Decoded, address: int, word: int) -> AwaitedPhase:
+def _phase(machine: Core, step: Decoded, slot: int, address: int, word: int) -> AwaitedPhase:
     lacking, each = object_arrivals(word)
     late = int(pending_bytes(np.array([word], np.uint64))[0])
     holder = machine.memory.spaces["shared"].table.holder(address, address + 8)
     if holder is None or step.opcode.space not in ("shared", "shared::cta"):
         return AwaitedPhase("", lacking, each, late)
     stage = machine.launch.notes().stage(holder.name, address - holder.start)
-    return AwaitedPhase(holder.at(address), lacking, each, late, *(stage or ()))
+    if stage is None:
+        return AwaitedPhase(holder.at(address), lacking, each, late)
+    ring, _, full = stage
+    other = address + b64.bytes * (ring.stages if full else -ring.stages)
+    came, others = (machine.arrivals.at(slot, offset) for offset in (address, other))
+    return AwaitedPhase(holder.at(address), lacking, each, late, *stage, came, others)
 
 
 def mend(phases: Sequence[AwaitedPhase], of_barriers: str) -> str:
     """What would let threads go on that wait for such phases; empty where there is none.
 
-    Those at which some have arrived come first, then barriers of the block: the others wait for these.
+    Arrivals that no phase counts are the cause whatever lacks. Else those at which some have arrived come first, then
+    barriers of the block: the others wait for these.
     """
     ordered = sorted(phases, key=lambda phase: not phase.arrived)
     causes = (_late_bytes, _held_stages, _empty_stages, _arrivals)
+    overrun = (text for phase in ordered for cause in (_overrun_empty, _overrun_full) if (text := cause(phase)))
     texts = (text for phase in ordered if phase.arrived for cause in causes if (text := cause(phase)))
     others = (text for cause in causes for phase in ordered if (text := cause(phase)))
-    return next(chain(texts, filter(None, [of_barriers]), others), "")
+    return next(chain(overrun, texts, filter(None, [of_barriers]), others), "")
 
 
 def _late_bytes(phase: AwaitedPhase) -> str:
@@ -98,6 +113,55 @@ def _late_bytes(phase: AwaitedPhase) -> str:
     if ring is None:
         return f"expect_tx announced {bytes} more{_at(phase)} than the copies bring that complete there"
     return f"the copies into slot {phase.stage} bring {bytes} less than {ring.made_at} announces for a stage"
+
+
+def _overrun_empty(phase: AwaitedPhase) -> str:
+    """A stage was released more often than it was filled: phases too many are complete, and the next is not."""
+    ring, came, filled = phase.ring, phase.came, phase.others.total
+    if ring is None or phase.full or came.total <= filled // ring.fillers * ring.readers:
+        return ""
+    rounds, release = filled // ring.fillers, f"`{ring.called}.release()`"
+    story = (
+        f"slot {phase.stage} of {ring.made_at} was filled {_times(rounds)} and released {_times(came.total)}, by "
+        f"{counted(came.threads, 'thread')}; {_counts(ring)}"
+    )
+    if not rounds:
+        return f"{story}: {release} behind `{ring.called}.wait()`, once a round"
+    if came.most > rounds:
+        return f"{story}: {release} once a round, behind the last read of the stage"
+    threads = -(-came.total // rounds) // ring.cluster * ring.each
+    return f"{story}: `consumers={threads}`, or {release} by fewer"
+
+
+def _overrun_full(phase: AwaitedPhase) -> str:
+    """A stage was committed more often than it was empty."""
+    ring, came = phase.ring, phase.came
+    if ring is None or not phase.full or ring.stage_bytes is not None:
+        return ""
+    rounds, commit = phase.others.total // ring.readers + 1, f"`{ring.called}.commit()`"
+    if came.total <= rounds * ring.fillers:
+        return ""
+    story = (
+        f"slot {phase.stage} of {ring.made_at} was empty {_times(rounds)} and committed {_times(came.total)}, by "
+        f"{counted(came.threads, 'thread')}; `producers=` counts {ring.fillers} a round"
+    )
+    if came.most > rounds:
+        return f"{story}: {commit} once a round, behind `{ring.called}.acquire()`"
+    return f"{story}: `producers={-(-came.total // rounds)}`, or {commit} by fewer"
+
+
+def _counts(ring: RingNote) -> str:
+    """How many arrivals empty a stage, in the words of the call."""
+    if ring.each == 1 and ring.cluster == 1:
+        return f"`consumers=` counts {ring.readers} a round"
+    consumers = ring.readers // ring.cluster * ring.each
+    who = {WARP: "one of each warp", WARPGROUP * WARP: "one of each warpgroup"}.get(ring.each, "one of each thread")
+    blocks = f" in {ring.cluster} blocks" * (ring.cluster > 1)
+    return f"`consumers={consumers}` counts {ring.readers} a round, {who}{blocks}"
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def _held_stages(phase: AwaitedPhase) -> str:

@@ -17,6 +17,7 @@ from ..asynchronous.products import ProductQueue
 from ..asynchronous.remote import RemoteStores
 from ..memory.regions import Region, Table, spread
 from ..memory.spaces import FRAME_PARAMETERS, Memory
+from ..observe.arrivals import ArrivalCounter
 from ..observe.races.beside import GridBeside
 from ..observe.traffic import TrafficCounter
 from ..report import SHOWN_THREADS, Finding, Index, Report
@@ -87,6 +88,7 @@ class Core:
     remote: RemoteStores
     products: ProductQueue
     pool: RegisterPool
+    arrivals: ArrivalCounter
     traffic: TrafficCounter | None = None
     entry: Frame
 

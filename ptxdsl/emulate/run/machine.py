@@ -12,6 +12,7 @@ from ..asynchronous.products import ProductQueue
 from ..asynchronous.remote import RemoteStores
 from ..memory.heap import keep_freed_memory
 from ..memory.spaces import Memory
+from ..observe.arrivals import ArrivalCounter
 from ..observe.bounds import Bounds
 from ..observe.contents import Contents
 from ..observe.races import GridWaits, MapFences, Races
@@ -44,6 +45,8 @@ class Machine(Core):
         self.blocks = 0
         memory.subscribe(Bounds())
         memory.subscribe(self.bulk)
+        self.arrivals = ArrivalCounter()
+        memory.subscribe(self.arrivals)
         if launch.traffic:
             self.traffic = TrafficCounter(self.report)
             memory.subscribe(self.traffic)

@@ -146,6 +146,12 @@ def is_masked(value: object) -> bool:
     return masked is not None and isinstance(value, masked)
 
 
+def is_traced(value: object) -> bool:
+    """Whether a value is one that JAX hands to a function which it traces."""
+    bases = type(value).__mro__
+    return any(base.__name__ == "Tracer" and base.__module__.partition(".")[0] == "jax" for base in bases)
+
+
 class Library(Protocol):
     """How to ask the arrays of one library, without a protocol object in between: a launch has no time for that.
 
@@ -327,6 +333,8 @@ def describe(value: object, stream: int = 0) -> Array | None:
         return _from_numpy(value)
     if library := library_of(type(value)):
         return _from_library(library, value)
+    if is_traced(value):
+        raise BufferError("JAX traces it (jax.jit, jax.grad, jax.vmap), and it has no memory yet")
     if hasattr(value, "__dlpack__"):
         return _from_dlpack(value, stream)
     interface = getattr(value, "__cuda_array_interface__", None)

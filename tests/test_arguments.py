@@ -161,6 +161,20 @@ def test_an_array_that_cannot_be_addressed():
     )
 
 
+def test_a_value_that_jax_traces():
+    """JAX hands functions that it traces values of a class that derives from its Tracer."""
+    tracer = type("Tracer", (), {"__module__": "jax._src.core"})
+    traced = type("DynamicJaxprTracer", (tracer,), {"__dlpack__": None, "__float__": None})()
+    assert refusal(SAXPY, (traced, Y, 2.0, 8)) == (
+        "`x` cannot be used: JAX traces it (jax.jit, jax.grad, jax.vmap), and it has no memory yet",
+        "make the kernel a function of JAX: `ptxdsl.jax.call(kernel, grid=…, block=…, out=…)`",
+    )
+    assert refusal(SAXPY, (X, Y, traced, 8)) == (
+        "`a` takes f32; JAX traces it, and it has no value yet",
+        "numbers of a launch are Python's: name it in `static_argnums` of jax.jit, or take it of a shape",
+    )
+
+
 def test_an_output_that_is_read_only():
     frozen = Y.copy()
     frozen.flags.writeable = False

@@ -12,7 +12,25 @@ except ModuleNotFoundError:
         "ptxdsl.jax needs jax, which is not installed\n  help: pip install 'ptxdsl[jax]'", name="jax"
     ) from None
 
+from typing import TYPE_CHECKING, NoReturn
+
+from ptxdsl.errors import UnknownAttribute, caller, meant
 from ptxdsl.jax.calls import call
 from ptxdsl.jax.products import gemm
 
 __all__ = ["call", "gemm"]
+
+_ELSEWHERE = {
+    **dict.fromkeys(("jit", "op", "kernel", "pallas_call"), "`call` makes a kernel a function inside jax.jit"),
+    **dict.fromkeys(("matmul", "dot"), "`gemm` is the product of two matrices"),
+}  # of JAX, and of ptxdsl.torch
+
+
+def _unknown(name: str) -> NoReturn:
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise UnknownAttribute(f"ptxdsl.jax has no `{name}`", at=caller(), help=meant(name, __all__, _ELSEWHERE))
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _unknown

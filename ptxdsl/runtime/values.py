@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ptxdsl import types
-from ptxdsl.arrays import Array, Strided, Struct, describe, is_masked, unwrapped
+from ptxdsl.arrays import Array, Strided, Struct, describe, is_masked, is_traced, unwrapped
 from ptxdsl.isa.tensor_map import MAP_BYTES
 from ptxdsl.runtime.shape import refuse
 from ptxdsl.runtime.tensor_maps import map_of, mapped_array
@@ -24,6 +24,8 @@ from ptxdsl.types import Pointer, Type
 
 _ADDRESS_LIMIT = 1 << 64
 _SHOWN_DIGITS = 40
+_IN_JAX = "make the kernel a function of JAX: `ptxdsl.jax.call(kernel, grid=…, block=…, out=…)`"
+_WITH_MEMORY = "pass an array with memory of its own on the host or a GPU"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,8 @@ def _typed_array(name: str, kind: Type | Pointer | TensorMap, argument: object, 
     try:
         array = describe(unwrapped(argument), stream)
     except BufferError as reason:
-        refuse(f"`{name}` cannot be used: {reason}", "pass an array with memory of its own on the host or a GPU")
+        is_late = is_traced(unwrapped(argument))
+        refuse(f"`{name}` cannot be used: {reason}", _IN_JAX if is_late else _WITH_MEMORY)
     if is_masked(unwrapped(argument)):
         refuse(
             f"`{name}` is a masked array, and a kernel would not see the mask",
@@ -191,6 +194,9 @@ def _scalar(name: str, kind: Type, argument: object) -> int | float:
         argument = _from_numpy_scalar(kind, argument)
     if isinstance(argument, int):
         return _float(name, kind, argument) if kind.is_float else _integer(name, kind, argument)
+    if is_traced(argument):
+        help = "numbers of a launch are Python's: name it in `static_argnums` of jax.jit, or take it of a shape"
+        refuse(f"`{name}` takes {kind}; JAX traces it, and it has no value yet", help)
     if isinstance(argument, float) or (kind.is_float and hasattr(argument, "__float__") and not _is_array(argument)):
         return _float(name, kind, float(argument))
     advice = f"pass its value (int({name}) or float({name}))" if _is_array(argument) else "pass a Python number"

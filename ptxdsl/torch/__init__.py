@@ -12,6 +12,9 @@ except ModuleNotFoundError:
         "ptxdsl.torch needs torch, which is not installed\n  help: pip install 'ptxdsl[torch]'", name="torch"
     ) from None
 
+from typing import TYPE_CHECKING, NoReturn
+
+from ptxdsl.errors import UnknownAttribute, caller, meant
 from ptxdsl.torch.convolution import conv2d
 from ptxdsl.torch.modules import Experts, Linear, MixtureOfExperts
 from ptxdsl.torch.operator import Operator, op
@@ -22,3 +25,19 @@ __all__ = [
     "Experts", "Linear", "MixtureOfExperts", "Operator", "Routes", "combine", "conv2d", "dispatch", "gemm",
     "grouped_gemm_ragged", "grouped_gemm_ragged_k", "linear", "op", "route",
 ]  # fmt: skip
+
+_ELSEWHERE = {
+    **dict.fromkeys(("matmul", "mm", "addmm"), "`gemm` is the product of two matrices"),
+    **dict.fromkeys(("Conv2d", "conv1d", "conv3d"), "`conv2d` is a function of tensors"),
+    **dict.fromkeys(("compile", "custom_op", "kernel", "call"), "`op` makes an operator of a kernel or a launcher"),
+}  # of torch, and of ptxdsl.jax
+
+
+def _unknown(name: str) -> NoReturn:
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise UnknownAttribute(f"ptxdsl.torch has no `{name}`", at=caller(), help=meant(name, __all__, _ELSEWHERE))
+
+
+if not TYPE_CHECKING:
+    __getattr__ = _unknown

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ptxdsl.torch.products import grouped_gemm_ragged, linear
-from ptxdsl.torch.routing import combine, dispatch, route
+from ptxdsl.torch.routing import check_chosen, combine, dispatch, route
 
 
 def lowered(x: Tensor) -> Tensor:
@@ -67,6 +67,7 @@ class MixtureOfExperts(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        check_chosen(chosen, experts)
         self.chosen = chosen
         self.router = Linear(width, experts, bias=False, device=device, dtype=dtype)
         self.experts = Experts(experts, width, hidden, device=device, dtype=dtype)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ptxdsl.arrays import type_of
+from ptxdsl.emulate.report import counted
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.reorder.routing import (
     COUNTERS,
@@ -143,8 +144,24 @@ class Routes(NamedTuple):
     weights: Tensor
 
 
+def check_chosen(chosen: object, experts: int) -> None:
+    """Raises LaunchError for a number of experts of each token that is none, or more than there are."""
+    if isinstance(chosen, bool) or not isinstance(chosen, int | torch.SymInt):
+        raise LaunchError(f"`chosen` is {chosen!r}; it counts the experts of a token", help="pass an int, such as 2")
+    if not 0 < chosen <= experts:
+        many = f"there {'is' if experts == 1 else 'are'} {counted(experts, 'expert')}"
+        raise LaunchError(f"`chosen` is {chosen}; {many}", help=f"choose 1 to {experts} for each token")
+
+
 def route(scores: Tensor, chosen: int) -> Routes:
-    """The best experts of each token by scores (tokens, experts). The host waits for nothing."""
+    """The best experts of each token by scores (tokens, experts). The host waits for nothing.
+
+    Raises LaunchError for scores of other dimensions, and for more of them than there are experts.
+    """
+    if scores.dim() != 2:
+        shape = tuple(scores.shape)
+        raise LaunchError(f"`scores` has the shape {shape}; it is (tokens, experts)", help="reshape it")
+    check_chosen(chosen, scores.shape[1])
     best, experts = scores.topk(chosen, dim=-1)
     rank, ends = sort_by_expert(experts, scores.shape[1])
     return Routes(rank, ends, best.softmax(-1, dtype=torch.float32))

@@ -14,6 +14,7 @@ from ptxdsl.trace.builder import Builder, building, is_name
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue, PointerVar, align_dynamic
+from ptxdsl.trace.no_result import NoResult
 from ptxdsl.trace.noted import kernel_notes
 from ptxdsl.trace.operators import operate
 from ptxdsl.trace.parameters import Leaf, assembled, ptx_name
@@ -149,7 +150,7 @@ def _called(value: Scalar, path: str) -> Scalar:
 
 def _finish(builder: Builder, result: object) -> None:
     builder.check_ended()
-    if result is not None:
+    if not (result is None or isinstance(result, NoResult)):
         raise TraceError(
             f"kernel `{builder.name}` returns {shown(result)}",
             at=builder.where,

@@ -31,6 +31,7 @@ from ptxdsl.trace.captured import Traceable, constant_key
 from ptxdsl.trace.instruction import Scalar, Source, emit, shown
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import ArrayView, PointerValue
+from ptxdsl.trace.no_result import NoResult, no_result
 from ptxdsl.trace.operators import constant, conversion, refuse
 from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, assembled, is_alike, leaves, ptx_name
 from ptxdsl.trace.rounds import Rounds, check_rounds
@@ -98,7 +99,7 @@ class Interface:
     def from_call(self, variables: Sequence[ir.Variable]) -> Any:
         """What Python gets of a call whose results lie in these variables."""
         if not self.results:
-            return None
+            return no_result(self.name)
         values = iter([calls.load(member) for member in calls.members(variables, self.returned)])
         gathered = tuple([assembled(type, values) for type in self.results])
         return gathered if self.is_tuple else gathered[0]
@@ -313,6 +314,7 @@ class DeviceFunction(Traceable):
         with building(builder):
             arguments = [_argument(builder, parameter) for parameter in interface.parameters]
             result = function(*arguments, **constants)
+            result = None if isinstance(result, NoResult) else result
             builder.check_ended()
             builder.at_end()
             if interface.results or result is not None:

@@ -18,6 +18,7 @@ from ptxdsl.trace import literal
 from ptxdsl.trace.builder import current, peek
 from ptxdsl.trace.convert import conversions
 from ptxdsl.trace.instruction import Scalar, ScalarLike, Source, article, emit, register_type, shown
+from ptxdsl.trace.no_result import NoResult
 from ptxdsl.types import TYPES, Type, bf16, lanes, pred, u32
 
 LOGIC = {"&": "and", "|": "or", "^": "xor"}
@@ -195,9 +196,10 @@ def binary(symbol: str, left: object, right: object, out: Scalar | None = None) 
 
 
 def _foreign(symbol: str, left: object, right: object) -> Scalar:
-    """Leaves pointers to answer for themselves; refuses all else that is no value or number."""
+    """Leaves pointers, and what functions without a result give, to answer for themselves; refuses all else that is no
+    value or number."""
     other = left if is_operand(right) else right
-    if isinstance(other, Source):
+    if isinstance(other, Source | NoResult):
         return NotImplemented  # type: ignore[no-any-return]
     known = right if other is left else left
     refuse(

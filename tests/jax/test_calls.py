@@ -351,3 +351,35 @@ def test_each_device_calls_it_with_its_share():
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run([sys.executable, "-c", SHARDED], env=environment, capture_output=True, text=True)
     assert done.stdout == "2 True\n", done.stderr
+
+
+CALL_IT = "make the kernel a function of JAX: `ptxdsl.jax.call(kernel, grid=…, block=…, out=…)`"
+CALL_GEMM = "make the call a function of JAX: `ptxdsl.jax.gemm`, or `ptxdsl.jax.call(launcher, out=…)`"
+UNTIMELY = "`{}` cannot be used: JAX traces it (jax.jit, jax.grad, jax.vmap), and it has no memory yet"
+LATE = {
+    "a launch": (lambda x: saxpy[1, 32](x, x, x, 1.0, 32), jnp.ones(32), UNTIMELY.format("x"), CALL_IT),
+    "a product": (lambda x: products.gemm(x, x), jnp.ones((16, 16)), UNTIMELY.format("a"), CALL_GEMM),
+    "a number": (
+        lambda n: saxpy[1, 32](*np.ones((3, 32), np.float32), 1.0, n), 32,
+        "`n` takes u32; JAX traces it, and it has no value yet",
+        "numbers of a launch are Python's: name it in `static_argnums` of jax.jit, or take it of a shape",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LATE)
+def test_a_launch_inside_of_jit_says_what_makes_it_a_call(case):
+    launch, argument, message, help = LATE[case]
+    with pytest.raises(LaunchError) as raised:
+        jax.jit(launch)(argument)
+    assert (raised.value.message, raised.value.help) == (message, help)
+
+
+@pytest.mark.parametrize(
+    ("name", "help"),
+    [("cal", "did you mean `call`?"), ("jit", "`call` makes a kernel a function inside jax.jit"), ("zzz", None)],
+)
+def test_a_name_that_there_is_not(name, help):
+    with pytest.raises(AttributeError) as raised:
+        getattr(ours, name)
+    assert (raised.value.message, raised.value.help) == (f"ptxdsl.jax has no `{name}`", help)

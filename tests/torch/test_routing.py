@@ -2,7 +2,7 @@
 
 import pytest
 
-from ptxdsl import LaunchError
+from ptxdsl import Error, LaunchError
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 ours = pytest.importorskip("ptxdsl.torch")
@@ -79,3 +79,33 @@ def test_rows_of_another_type():
         routing.spread(torch.zeros(3, 8, dtype=torch.float64), torch.tensor(RANK, dtype=torch.int32))
     assert raised.value.message == "rows are torch.float64; those of float16, bfloat16 and float32 are moved"
     assert raised.value.help == "convert them before"
+
+
+ROUTES = {
+    "more than there are": (
+        lambda: ours.route(torch.randn(4, 3), 5), "`chosen` is 5; there are 3 experts", "choose 1 to 3 for each token",
+    ),
+    "none": (
+        lambda: ours.route(torch.randn(4, 1), 0), "`chosen` is 0; there is 1 expert", "choose 1 to 1 for each token",
+    ),
+    "no int": (
+        lambda: ours.route(torch.randn(4, 3), 1.5), "`chosen` is 1.5; it counts the experts of a token",
+        "pass an int, such as 2",
+    ),
+    "of a module": (
+        lambda: ours.MixtureOfExperts(3, 5, 16, 16), "`chosen` is 5; there are 3 experts", "choose 1 to 3 for each token",
+    ),
+    "scores of a token": (
+        lambda: ours.route(torch.randn(4), 1), "`scores` has the shape (4,); it is (tokens, experts)", "reshape it",
+    ),
+    "a misspelt name": (lambda: ours.gem, "ptxdsl.torch has no `gem`", "did you mean `gemm`?"),
+    "a name of torch": (lambda: ours.addmm, "ptxdsl.torch has no `addmm`", "`gemm` is the product of two matrices"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ROUTES)
+def test_what_is_refused_in_words(case):
+    call, message, help = ROUTES[case]
+    with pytest.raises(Error) as raised:
+        call()
+    assert (raised.value.message, raised.value.help) == (message, help)

@@ -21,6 +21,8 @@ from ptxdsl.types import Type
 WIDEST_ACCESS = 16  # bytes
 SECTOR_BYTES, L2_LINE_BYTES = 32, 128
 BATCH_DIMENSIONS = 3  # of matrices in one array
+_IN_JAX = "make the call a function of JAX: `ptxdsl.jax.gemm`, or `ptxdsl.jax.call(launcher, out=…)`"
+_WITH_MEMORY = "pass an array with memory of its own on the host or a GPU"
 
 NAMES = {
     "f16": "float16",
@@ -172,9 +174,8 @@ def array_argument(
     try:
         array = arrays.describe(owner)
     except BufferError as reason:
-        raise LaunchError(
-            f"`{name}` cannot be used: {reason}", help="pass an array with memory of its own on the host or a GPU"
-        ) from None
+        help = _IN_JAX if arrays.is_traced(owner) else _WITH_MEMORY
+        raise LaunchError(f"`{name}` cannot be used: {reason}", help=help) from None
     if array is None:
         raise LaunchError(
             f"`{name}` is of type {type(owner).__name__}, not an array",

@@ -116,6 +116,12 @@ class KernelNotes:
     rings: tuple[RingNote, ...] = ()
     roles: tuple[RoleNote, ...] = ()
 
+    @property
+    def extents(self) -> dict[str, int]:
+        """The bytes of the first array in each variable, as Python wrote it: the variable may be longer."""
+        first = [array for array in self.arrays if array.layout is not None and not array.offset]
+        return {array.variable: array.layout.cosize * array.element.bytes for array in first}
+
     def element(self, variable: str, offset: int) -> str:
         """The element of an array that has a byte of a variable; empty if none has it."""
         behind = sorted((a for a in self.arrays if a.variable == variable), key=lambda a: a.offset, reverse=True)

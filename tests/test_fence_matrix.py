@@ -50,6 +50,8 @@ def doubled(x: MAP, y: MAP, tiles: u32, *, parts: frozenset):
             if "early fence" in parts:
                 pd.ptx.fence.proxy.async_.shared__cta()
             value = stages[stage, row, column]
+            if "unfenced reads" not in parts:  # has TMA to wait for it?
+                pd.ptx.fence.proxy.async_.shared__cta()
             if "release" in parts:
                 pd.ptx.mbarrier.arrive.shared__cta.b64(empty.address(stage), out="_")
             with pd.if_(leader):
@@ -92,6 +94,11 @@ def test_nothing_is_found_where_all_that_is_needed_is_there(needed):
 @pytest.mark.parametrize("missing", NEEDED)
 def test_a_fence_before_the_box_is_read_mends_nothing(missing):
     assert findings({*NEEDED, "early fence"} - {missing})
+
+
+@pytest.mark.parametrize("behind", [set(), {"early fence"}, {"late fence"}])
+def test_what_threads_read_is_fenced_before_it_is_released(behind):
+    assert findings({*NEEDED, "unfenced reads", *behind}) == {"race"}
 
 
 def test_one_fence_behind_the_barrier_stands_for_those_of_all_writers():

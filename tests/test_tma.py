@@ -229,6 +229,7 @@ def convolved(x: "images", w: ptr[f32], y: ptr[f32], *, images: pd.TensorMap, fi
             pass
         for channel in range(x.box[1]):
             total += tile[pd.tid.x, channel] * w[n * x.box[1] + channel]
+        pd.ptx.fence.proxy.async_.shared__cta()
         pd.ptx.bar.sync(0)
     y[pd.tid.x] = total
 

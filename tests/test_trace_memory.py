@@ -364,3 +364,28 @@ def test_arrays_beside_dynamic_memory_end_at_its_alignment(align, bytes):
     out = np.zeros(1, np.uint32)
     k[1, 1](out)
     assert out[0] == 3
+
+
+@pd.kernel
+def beside_dynamic(out: ptr[f32], of_first: u32, of_last: u32, *, align: int):
+    first, last = pd.shared(f32, 5, name="first"), pd.shared(u8, (3, 3), name="last")
+    ring = pd.dynamic_shared(f32, 64, align=align)
+    first[of_first + pd.tid.x], last[0, of_last], ring[pd.tid.x] = 1.0, 2, 3.0
+    out[pd.tid.x] = first[of_first + pd.tid.x] + ring[pd.tid.x]
+
+
+@pytest.mark.parametrize("align", [16, 128, 1024])
+@pytest.mark.parametrize("at, message", [
+    ((4, 8), ""),
+    ((5, 8), "st.shared.f32 writes 4 bytes at first[5]; first has 5 b32"),
+    ((7, 8), "st.shared.f32 writes 4 bytes at first[7]; first has 5 b32"),
+    ((4, 9), "st.shared.u8 writes 1 byte at last[9]; last has 9 b8"),
+    ((4, 107), "st.shared.u8 writes 1 byte at last[107]; last has 9 b8"),
+])  # fmt: skip
+def test_what_arrays_are_lengthened_by_beside_dynamic_memory_is_not_theirs(align, at, message):
+    out = np.zeros(1, np.float32)
+    findings = pd.emulate(beside_dynamic, 1, 1, out, *at, align=align).findings
+    assert [each.message for each in findings if each.kind == "out-of-bounds" and "st." in each.message] == (
+        [message] if message else []
+    )
+    assert message or (not findings and out[0] == 4)

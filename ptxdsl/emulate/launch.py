@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from .observe.races import GridBeside
 from .report import Index, Report
 from .run.core import EmulatedLaunch, FirstFinding
 from .run.machine import Machine, MachineWatcher
-from .run.program import Arena, Program, allocation, initial_bytes, shared_allocations
+from .run.program import NO_EXTENTS, Arena, Program, allocation, initial_bytes, shared_allocations
 from .stream import HeldArray, Stream
 
 _PARAMETER_ZONE = 16
@@ -49,6 +49,7 @@ def emulate(
     stream: Stream | None = None,
     dependent: bool = False,
     notes: Notes = KernelNotes,
+    extents: Mapping[str, int] = NO_EXTENTS,
 ) -> Report:
     """Runs a kernel and reports what it did wrong; arrays are written only if that is nothing.
 
@@ -58,9 +59,10 @@ def emulate(
     what the module's variables hold from one launch to the next. `traffic` counts what each line does. `cluster`
     counts the blocks of a cluster, into which the grid divides; without it the kernel's own promise holds. `watchers`
     see each step. `stream` has the launch before, beside which a `dependent` one may run, and remembers this one.
+    `extents` are the bytes of arrays in shared memory whose variables may be longer.
     """
     with _enough_memory(function, module):
-        emulation = _Emulation(function, module, arguments, shared_bytes, variables, notes)
+        emulation = _Emulation(function, module, arguments, shared_bytes, variables, notes, extents)
         beside = emulation.enter(stream, dependent)
         report = emulation.run(grid, block, cluster, checks, resident, False, traffic, watchers, beside)
         emulation.leave(stream, report)
@@ -80,10 +82,11 @@ def run(
     stream: Stream | None = None,
     dependent: bool = False,
     notes: Notes = KernelNotes,
+    extents: Mapping[str, int] = NO_EXTENTS,
 ) -> Report:
     """Runs a kernel. Raises EmulationError with the first thing it does wrong, and then leaves all arrays alone."""
     with _enough_memory(function, module):
-        emulation = _Emulation(function, module, arguments, shared_bytes, variables, notes)
+        emulation = _Emulation(function, module, arguments, shared_bytes, variables, notes, extents)
         beside = emulation.enter(stream, dependent)
         report = emulation.run(grid, block, cluster, checks, None, True, beside=beside)
         emulation.leave(stream, report)
@@ -120,8 +123,9 @@ class _Emulation:
         dynamic_bytes: int,
         variables: dict[ir.Variable, bytes] | None = None,
         notes: Notes = KernelNotes,
+        extents: Mapping[str, int] = NO_EXTENTS,
     ) -> None:
-        self.notes = notes
+        self.notes, self.extents = notes, extents
         self.function, self.dynamic_bytes = function, dynamic_bytes
         self.contents = {} if variables is None else variables
         self.variables: dict[ir.Variable, Allocation] = {}
@@ -146,7 +150,7 @@ class _Emulation:
         watchers: Sequence[MachineWatcher] = (),
         beside: GridBeside | None = None,
     ) -> Report:
-        _, shared, stride = shared_allocations(self.program.of_space("shared"), self.dynamic_bytes)
+        _, shared, stride = shared_allocations(self.program.of_space("shared"), self.dynamic_bytes, self.extents)
         for each in shared:
             each.named = self._named(each.name)
         table = Table(shared)

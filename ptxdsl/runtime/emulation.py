@@ -47,6 +47,7 @@ def run(variant: Variant, shape: tuple[Any, ...], arguments: Sequence[Any], over
         variant.function, variant.read, checked.grid, checked.block, filled, checked.shared_bytes,
         config.current().checks, variables=_variables(variant), cluster=checked.cluster, stream=_stream(),
         dependent=checked.dependent, notes=lambda: variant.notes,
+        extents=variant.extents,
     )  # fmt: skip
 
 
@@ -77,6 +78,7 @@ class EmulatorCall:
                 variant.function, variant.read, shape.grid, shape.block, self.arguments, shape.shared_bytes,
                 self.checks, variables=_variables(variant), traffic=self.traffic, cluster=shape.cluster,
                 watchers=watchers, stream=_stream(), dependent=shape.dependent, notes=lambda: variant.notes,
+                extents=variant.extents,
             )  # fmt: skip
 
 

@@ -78,6 +78,12 @@ class Variant:
         return NO_NOTES if isinstance(self.program, ir.PtxModule) else self._traced.notes
 
     @cached_property
+    def extents(self) -> dict[str, int]:
+        """The bytes of its shared arrays as Python wrote them; variables may be longer. Of a kernel of the package that
+        was kept nothing is said."""
+        return {} if self.kept_written is not None else self.notes.extents
+
+    @cached_property
     def _traced(self) -> Traced:
         return cast("Callable[[], Traced]", self.program)()
 

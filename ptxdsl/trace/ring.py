@@ -84,7 +84,8 @@ class Ring:
     With `stage_bytes` one thread fills a stage by bulk copies of so many bytes together; without, `producers` threads
     write to it, and each of them commits. `consumers` is how many threads read each stage. They release it one by one;
     with `each="warp"` or `each="warpgroup"` one lane arrives for all of its warp or warpgroup, the latter for stages
-    that are read by `wgmma` alone, when the thread has waited for its products.
+    that are read by `wgmma` alone, when the thread has waited for its products. Bulk copies need not wait for reads by
+    threads, unless a proxy fence lies between: with `stage_bytes` a release has one, but with `each="warpgroup"`.
 
     With `cluster`, the number of blocks of a cluster, every block fills a part of the stages of all: its copies go to
     them by `multicast=ring.mask`, and `stage_bytes` counts what comes to one block from all of them. A stage is empty
@@ -162,6 +163,7 @@ class Ring:
         Slots are released in the order of `wait`; several may be held, as long as products from them are under way.
         """
         empty = self._slot(self._held).empty if slot is None else slot.empty
+        self._fence_reads()
         if self.each == "warp":
             emit("bar.warp.sync", (0xFFFFFFFF,))
         if self.cluster == 1:
@@ -176,6 +178,11 @@ class Ring:
         with steps():
             self._held += 1
             self._held.set(select(self._held == self.stages, 0, self._held))
+
+    def _fence_reads(self) -> None:
+        """Bulk copies need not wait for reads by threads, which go through another proxy, unless these are fenced."""
+        if self.stage_bytes is not None and self.each != "warpgroup":
+            emit("fence.proxy.async.shared::cta")
 
     def skip(self, count: Any) -> None:
         """Goes past so many slots, an int or a u32, that others read and release: without waiting for them."""

@@ -42,9 +42,20 @@ def test_what_another_warp_wrote_is_in_doubt_until_it_is_known(pages, clocks):
 
 
 def test_reads_are_in_doubt_for_writes_alone(pages, clocks):
-    pages.note_reads(np.array([0]), np.array([0]), NOW)
+    pages.note_reads(np.array([0]), np.array([0]), NOW, True)
     assert doubts(pages, clocks).readers is None
     assert doubts(pages, clocks, writes=True).readers.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("is_generic", [True, False])
+def test_the_async_proxy_doubts_that_threads_have_read_what_it_writes_until_that_is_fenced(pages, clocks, is_generic):
+    pages.note_reads(np.array([0]), np.array([0]), NOW, is_generic)
+    clocks.seen[:] = NOW
+    assert doubts(pages, clocks, asynchronous=True).read_fences is None
+    in_doubt = doubts(pages, clocks, writes=True, asynchronous=True).read_fences
+    assert in_doubt.tolist() == [True, False] if is_generic else in_doubt is None
+    clocks.proxy_table()[ROW, LANDINGS:] = NOW
+    assert doubts(pages, clocks, writes=True, asynchronous=True).read_fences is None
 
 
 def test_what_landed_is_known_by_the_table_of_the_async_proxy(pages, clocks):
@@ -77,6 +88,6 @@ def test_threads_of_a_block_know_what_all_of_them_know(pages, clocks):
 
 
 def test_pages_go_with_their_blocks(pages, clocks):
-    pages.note_reads(np.array([3 * PAGE]), np.array([1]), NOW)
+    pages.note_reads(np.array([3 * PAGE]), np.array([1]), NOW, True)
     moved = pages.moved(3, np.array([1]), np.array([2]))
-    assert np.argwhere(moved.reads).tolist() == [[5, 1]]
+    assert np.argwhere(moved.reads).tolist() == np.argwhere(moved.generic_reads).tolist() == [[5, 1]]

@@ -97,27 +97,85 @@ WAIT_EMPTY = "E{n}: mbarrier.try_wait.parity.shared.b64 %p3, [%r12], {parity}; @
 TAKE = "ld.shared.u32 %r6, [%r5]; st.global.u32 [%rd5], %r6;\n"
 
 
-def refilled(release="mbarrier.arrive.shared.b64 %rd7, [%r12];\n", fenced=False, wait=True, written=False, early=False):
-    """Thread 64 fills a slot twice, 64 threads take from it; `release` is how they say that they have."""
+FENCED = FENCE + "mbarrier.arrive.shared.b64 %rd7, [%r12];\n"
+
+
+def refilled(release=FENCED, wait=True, written=False, early=False, acquired="", warp=False):
+    """Thread 64 fills a slot twice, 64 threads take from it; `release` is how they say that they have, and `acquired`
+    what that one does when it knows. The others of its warp wait for it, or with `warp` wait with it."""
     consume = WAIT_FULL.format(n=0, parity=0) + (release if early else "") + TAKE
-    consume += (FILL + fence(fenced) if written else "") + ("" if early else release)
+    consume += (FILL if written else "") + ("" if early else release)
     consume += WAIT_FULL.format(n=1, parity=1) + TAKE.replace("[%rd5]", "[%rd5+256]")
-    produce = EXPECT + LOAD + (WAIT_EMPTY.format(n=2, parity=0) if wait else WAIT_FULL.format(n=2, parity=0))
-    produce += EXPECT + LOAD.replace("[%rd1]", "[%rd1+256]")
-    body = INIT.format(count=64) + "setp.eq.u32 %p4, %r1, 64; @%p4 bra PRODUCE; setp.gt.u32 %p5, %r1, 64; @%p5 bra END;"
+    one = "" if warp else "setp.gt.u32 %p5, %r1, 64; @%p5 bra MEET;\n"
+    wait_empty = WAIT_EMPTY if wait else WAIT_FULL
+    copies = EXPECT + LOAD, EXPECT + LOAD.replace("[%rd1]", "[%rd1+256]")
+    if warp:
+        copies = tuple(f"setp.ne.u32 %p5, %r1, 64; @%p5 bra N{n};\n{c}N{n}:\n" for n, c in enumerate(copies))
+    produce = (
+        one + copies[0] + wait_empty.format(n=2, parity=0) + acquired + copies[1] + "MEET: bar.warp.sync 0xffffffff;\n"
+    )
+    body = INIT.format(count=64) + "setp.ge.u32 %p4, %r1, 64; @%p4 bra PRODUCE;\n"
     return launched(body + consume + "bra END;\nPRODUCE:\n" + produce + "END:", threads=96, rows=2)
 
 
-def test_a_slot_is_filled_again_when_all_have_read_it():
-    """Reads by the generic proxy and what the async proxy then writes need no fence between them, nor the reverse."""
+def test_a_slot_is_filled_again_when_all_have_read_it_and_fenced():
     report, x, y = refilled()
     clean(report)
     assert (y == x).all()
 
 
+ARRIVE = FENCED.removeprefix(FENCE)
+
+
+@pytest.mark.parametrize("warp", [False, True])
+def test_whoever_knows_of_the_reads_may_fence_them(warp):
+    clean(refilled(ARRIVE, acquired=FENCE, warp=warp)[0])
+
+
+@pytest.mark.parametrize("warp", [False, True])
+@pytest.mark.parametrize("release", [ARRIVE, ARRIVE + FENCE, "setp.lt.u32 %p5, %r1, 32; @%p5 " + FENCE + ARRIVE])
+def test_reads_that_are_not_fenced(release, warp):
+    """The copy may write before the threads have read, on an H200 it does (PTX ISA, "Async proxy"): neither the arrival
+    nor the wait for it order the one proxy before the other."""
+    report, *_ = refilled(release, warp=warp)
+    assert {finding.kind for finding in report.findings} == {"race"}
+
+
+def test_reads_that_are_not_fenced_in_words():
+    finding = only(refilled(ARRIVE)[0])
+    assert str(finding) == (
+        "race: cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes writes s[0] through the async proxy, read "
+        "by thread (0, 0, 0) of block (0, 0, 0) with ld.shared.u32 through the generic proxy; no proxy fence lies "
+        "between the two\n"
+        "  <ptx>:26\n"
+        "  <ptx>:15\n"
+        "  by thread (64, 0, 0) of block (0, 0, 0)\n"
+        "  help: a `fence.proxy.async` between line 15 and line 26, by the threads that read, before the barrier that "
+        "others wait at"
+    )
+
+
+@pytest.mark.parametrize("fences", list(product([False, True], repeat=3)))
+def test_reads_before_a_barrier_are_fenced_behind_them(fences):
+    """At first, between reads and barrier, or behind it by the thread that copies."""
+    first, behind_reads, by_one = fences
+    body = INIT.format(count=1) + FILL + FENCE + fence(first) + TAKE + fence(behind_reads) + "bar.sync 0;\n"
+    report, *_ = launched(
+        body + "@!%p1 bra END;\n" + fence(by_one) + EXPECT + LOAD + WAIT_FULL.format(n=0, parity=0) + "END:"
+    )
+    assert {finding.kind for finding in report.findings} == (set() if behind_reads or by_one else {"race"})
+
+
+def test_reads_by_the_async_proxy_need_no_fence():
+    """A bulk store has read when its group has: a copy may come to the same place then."""
+    store = STORE.replace("%rd2", "%rd2+256") + "cp.async.bulk.wait_group.read 0;\n"
+    body = INIT.format(count=1) + "@!%p1 bra END;\n" + EXPECT + LOAD + WAIT_FULL.format(n=0, parity=0) + store
+    clean(launched(body + EXPECT + LOAD + WAIT_FULL.format(n=1, parity=1) + "END:", rows=2)[0])
+
+
 @pytest.mark.parametrize("fenced", [False, True])
 def test_a_slot_that_threads_have_written_needs_a_fence_before_it_is_filled(fenced):
-    report, *_ = refilled(written=True, fenced=fenced)
+    report, *_ = refilled(FENCED if fenced else ARRIVE, written=True)
     assert {finding.kind for finding in report.findings} == (set() if fenced else {"race"})
     if not fenced:
         assert "writes s[0] through the async proxy, written by" in report.findings[0].message
@@ -138,7 +196,7 @@ def test_a_slot_that_is_released_before_it_is_read():
 
 
 def test_a_release_that_orders_nothing():
-    report, *_ = refilled(release="mbarrier.arrive.relaxed.cta.shared.b64 %rd7, [%r12];\n")
+    report, *_ = refilled(release=FENCE + "mbarrier.arrive.relaxed.cta.shared.b64 %rd7, [%r12];\n")
     assert {finding.kind for finding in report.findings} == {"race"}
 
 

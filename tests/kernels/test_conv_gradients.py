@@ -216,6 +216,21 @@ REFUSED = {
         "GemmConfig: it has an epilogue; conv2d_wgrad writes the gradient as it is",
         "leave epilogue out, and apply the function to what is returned",
     ),
+    "swapped tiles of one row of tiles": (
+        lambda: conv2d_wgrad(zeros(1, 4, 4, 8), zeros(1, 4, 4, 64), (1, 1), config=tiles(64, 64, swap_ab=True)),
+        "`config` has swap_ab=True, and `out` is float16, which tensor copies alone store from such tiles; they do from "
+        "several tiles along M, and tile is (64, 64, 64), with an M of 8",
+        "leave swap_ab out, or give the config schedule=PersistentScheduler()",
+    ),
+    "swapped tiles, and an output with gaps": (
+        lambda: conv2d_dgrad(
+            zeros(1, 4, 4, 16), zeros(16, 3, 3, 8), (4, 4), pad=1, out=zeros(1, 4, 4, 12)[..., :8],
+            config=tiles(64, 64, swap_ab=True),
+        ),
+        "`config` has swap_ab=True, and `out` is float16, which tensor copies alone store from such tiles; they take 16 "
+        "bytes at a time, and its lines have 16 and begin 24 bytes apart",
+        "leave swap_ab out, or give the config schedule=PersistentScheduler()",
+    ),
     "the size": (lambda: conv2d_dgrad(zeros(1, 4, 4, 16), zeros(16, 1, 1, 8), 4), "size is 4", "it takes (H, W), two ints of 1 or more"),
     "types of filters": (
         lambda: conv2d_dgrad(zeros(1, 4, 4, 16), zeros(16, 1, 1, 8, dtype=np.float32), (4, 4)),

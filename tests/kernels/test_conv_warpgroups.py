@@ -405,6 +405,8 @@ def of_channels(count, x, w, **moves):
     )
 
 
+SWAPPED = "`config` has swap_ab=True, and `out` is float16, which tensor copies alone store from such tiles"
+BY_THREADS = "leave swap_ab out, or give the config schedule=PersistentScheduler()"
 REFUSALS = {
     "channels": (
         partial(of_channels, 12),
@@ -447,6 +449,28 @@ REFUSALS = {
         "`x` is float8_e4m3fn, which takes wgmma; `x` has 24 channels of 1 bytes, and images, lines and pixels that are "
         "[720, 144, 24] bytes apart from the address 0x on; tensor copies take multiples of 16 bytes, not 0",
         "pad the channels of both",
+    ),
+    "swapped tiles, and lines that tensor copies cannot store": (
+        lambda x, w: conv2d(x, w, pad=1, config=tiles(64, 64, swap_ab=True)),
+        f"{SWAPPED}; they take 16 bytes at a time, and its lines have 8 and begin 8 bytes apart",
+        BY_THREADS,
+    ),
+    "swapped tiles of 8 rows": (
+        lambda x, w: conv2d(x, w, pad=1, config=tiles(8, 64, swap_ab=True, schedule=IdentityThreadblockSwizzle(1))),
+        f"{SWAPPED}; they do from multiples of 16 rows, and tile is (8, 64, 64)",
+        BY_THREADS,
+    ),
+    "swapped tiles, and something beside each element": (
+        lambda x, w: conv2d(
+            x,
+            w,
+            pad=1,
+            epilogue=add_relu,
+            operands=(np.zeros((*IMAGES[:3], FILTERS[0]), np.float16),),
+            config=tiles(64, 64, swap_ab=True, pingpong=True),
+        ),
+        f"{SWAPPED}; where an operand of the epilogue has an element beside each of `out` they do not",
+        BY_THREADS,
     ),
     "depth": (
         lambda x, w: conv2d(x, w, config=tiles(64, 64, 32)),

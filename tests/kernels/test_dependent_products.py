@@ -53,7 +53,7 @@ def test_a_thread_that_does_not_wait_is_found(matrices, monkeypatch):
             pd.ptx.griddepcontrol.wait()
         pd.ptx.griddepcontrol.launch_dependents()
 
-    monkeypatch.setattr(page, "begin", begin)
+    monkeypatch.setattr(page, "await_prerequisites", begin)
     for kept in ("_variants", "_asked", "handles"):  # of a kernel that was traced with the other
         monkeypatch.setattr(page.warpgroup_gemm_kernel, kept, {})
     with pytest.raises(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ _GAP = 0x1_3579_BD00  # between arrays in the address space: an index that is fa
 
 
 RESERVED = "%reserved_smem_offset_"
+NO_EXTENTS: Mapping[str, int] = MappingProxyType({})
 
 
 class Program:
@@ -81,17 +83,18 @@ def _definitions(declared: Iterable[ir.Variable]) -> dict[ir.Variable, ir.Variab
 
 
 def shared_allocations(
-    variables: list[ir.Variable], dynamic_bytes: int
+    variables: list[ir.Variable], dynamic_bytes: int, extents: Mapping[str, int] = NO_EXTENTS
 ) -> tuple[dict[ir.Variable, int], list[Allocation], int]:
     """Places of shared variables with red zones between them, the dynamic ones (`x[]`) all behind the others.
 
+    `extents` are the bytes of those that were lengthened, so that what follows them is aligned: these alone are theirs.
     Returns places, allocations and the bytes of a block.
     """
     fixed = [v for v in variables if v.linkage != "extern" or v.bytes]
     dynamic = [v for v in variables if v not in fixed]
     places, end = spread([(v.bytes, max(16, _alignment(v))) for v in fixed], SHARED_ZONE)
     where = dict(zip(fixed, places, strict=True))
-    allocations = [allocation(v, where[v], where[v]) for v in fixed]
+    allocations = [allocation(v, where[v], where[v], extents.get(v.name)) for v in fixed]
     first = -(-end // PAGE) * PAGE if dynamic else end
     where |= dict.fromkeys(dynamic, first)
     if dynamic:
@@ -103,10 +106,13 @@ def shared_allocations(
     return where, allocations, -(-(first + dynamic_bytes) // PAGE) * PAGE
 
 
-def allocation(variable: ir.Variable, start: int, offset: int) -> Allocation:
+def allocation(variable: ir.Variable, start: int, offset: int, extent: int | None = None) -> Allocation:
+    """A variable in memory, or the first `extent` bytes of it."""
     shape = tuple(extent or 0 for extent in variable.shape) or (variable.vector,)
-    element = max(1, variable.type.bytes)
-    return Allocation(variable.name, start, variable.bytes, offset, str(variable.type), element, shape)
+    element, bytes = _element_bytes(variable), variable.bytes
+    if extent is not None and extent < bytes:
+        bytes, shape = extent, (extent // element,)
+    return Allocation(variable.name, start, bytes, offset, str(variable.type), element, shape)
 
 
 def _element_bytes(variable: ir.Variable) -> int:

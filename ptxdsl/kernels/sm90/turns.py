@@ -102,6 +102,13 @@ class ToldTiles(TileTurns):
         self.ring.commit()
 
 
+class StoredRing(pd.Ring):
+    """A ring whose stages come by st.async, and by no bulk copy, which would go through another proxy than readers."""
+
+    def _fence_reads(self) -> None:
+        """There is no other proxy."""
+
+
 class ClusterTiles(ToldTiles):
     """The same of blocks of a cluster, which take neighbouring tiles together: the first of them takes their number,
     and stores it to all."""
@@ -109,7 +116,7 @@ class ClusterTiles(ToldTiles):
     def __init__(self, counters: PointerValue, holders: int, blocks: int) -> None:
         super().__init__(counters, holders)
         self.blocks, self.rank = blocks, pd.ctaid.x % blocks
-        self.passed = pd.Ring(HELD, stage_bytes=u32.bytes, consumers=WARP, each="warp", cluster=blocks)
+        self.passed = StoredRing(HELD, stage_bytes=u32.bytes, consumers=WARP, each="warp", cluster=blocks)
         self.sent = pd.shared(u32, HELD, name="sent")
 
     def take(self) -> Scalar:

@@ -12,8 +12,8 @@ from .initialised import Initialisation
 from .items import leaves_the_same, stores_the_same
 from .journal import BLOCK, CLUSTER, DEVICE, Journal, strength
 from .proxies import Proxies
-from .shadow import Shadow, each_once
-from .stamps import LANE_MASK, TICK
+from .shadow import Shadow, SharedShadow, each_once
+from .stamps import LANE_MASK, STAMP, TICK
 from .telling import Conflict, tell, tell_of_fence
 
 
@@ -33,6 +33,23 @@ class Checks:
         entry, word = np.nonzero(self.proxies.unfenced(who.rows, stamps, warps))
         if entry.size:
             self.unfenced.append((who, entry, stamps[entry, word], warps[entry, word]))
+
+    def read_fences(self, access: Access, who: Accessors, shadow: SharedShadow) -> None:
+        """Holds what the async proxy will write against what threads of the block read through the generic proxy."""
+        if access.kind != WRITES or access.ordering.sem != "weak" or self.conflicts:
+            return
+        slot = who.words.first * shadow.grain // shadow.stride
+        who = who.only(slot == self.clocks.residents.slot[who.lanes])
+        first = self.clocks.block[who.rows] * self.clocks.residents.warps
+        for warp in range(self.clocks.residents.warps):
+            stamps = shadow.readers.take(shadow.reads_of(who.words, warp))
+            warps = np.broadcast_to((first + warp).astype(STAMP)[:, np.newaxis], stamps.shape)
+            entry, word = np.nonzero(self.proxies.unfenced(who.rows, *each_once(stamps, warps)))
+            if entry.size:
+                generic = self.journal.are_generic(stamps[entry, word])
+                entry, word = entry[generic], word[generic]
+            if entry.size:
+                self.unfenced.append((who, entry, stamps[entry, word], warps[entry, word]))
 
     def initialised(self, who: Accessors, unfenced: list[tuple[int, Initialisation]]) -> None:
         """Copies complete at mbarriers whose initialisation the async proxy need not see."""

@@ -158,6 +158,8 @@ class Races(Observer):
             self._check_remote_readers(access, shadow.remote)
         if doubts.fences is not None:
             self.checks.fences(access, accesses.those(doubts.fences), shadow)
+        if doubts.read_fences is not None:
+            self.checks.read_fences(access, accesses.those(doubts.read_fences), shadow)
         if access.asynchronous:
             if access.ordering.proxy == "async" and access.kind == UPDATES:
                 self.checks.initialised(accesses.those(ALL), self.initialised.unfenced(accesses.flat, accesses.lanes))
@@ -244,7 +246,10 @@ class Races(Observer):
         shadow, words = self.shared, who.words
         shadow.newest_read = now | SEVERAL
         if shadow.pages is not None:
-            shadow.pages.note_reads(words.first * shadow.grain, self.clocks.warp_in_block[who.rows], now | SEVERAL)
+            told = self.journal.told[now // TICK]
+            is_generic = told is not None and told.ordering.proxy != "async"
+            warps = self.clocks.warp_in_block[who.rows]
+            shadow.pages.note_reads(words.first * shadow.grain, warps, now | SEVERAL, is_generic)
         places = shadow.reads_of(words, self.clocks.warp_in_block[who.rows])
         shadow.readers.put(shadow.latest_reads_of(words), np.uint32(now | SEVERAL))
         if collective:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ....isa.step import Ordering
@@ -54,9 +56,15 @@ class Journal:
         strengths: np.ndarray = self.strengths[stamps // TICK]
         return strengths
 
+    def are_generic(self, stamps: np.ndarray) -> np.ndarray:
+        """Which accesses were through the generic proxy."""
+        return self._are(stamps, lambda told: told.ordering.proxy != "async")
+
     def are_updates(self, stamps: np.ndarray) -> np.ndarray:
         """Which accesses read and wrote: what they leave depends on what stood there before."""
+        return self._are(stamps, lambda told: told.kind == UPDATES)
+
+    def _are(self, stamps: np.ndarray, which: Callable[[Told], bool]) -> np.ndarray:
         times, index = np.unique(stamps // TICK, return_inverse=True)
-        updates = [(told := self.told[time]) is not None and told.kind == UPDATES for time in times.tolist()]
-        result: np.ndarray = np.array(updates, bool)[index]
-        return result
+        result: np.ndarray = np.array([(told := self.told[time]) is not None and which(told) for time in times], bool)
+        return result[index]

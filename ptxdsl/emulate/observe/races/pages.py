@@ -20,37 +20,44 @@ ALL = slice(None)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Doubts:
-    """Which accesses must be looked up by words: for writes before them, for reads, and for fences; None for none."""
+    """Which accesses must be looked up by words: for writes before them, for reads, and for fences of writes and of
+    reads; None for none."""
 
     writers: np.ndarray | slice | None
     readers: np.ndarray | slice | None
     fences: np.ndarray | slice | None = None
+    read_fences: np.ndarray | slice | None = None
 
 
 class Pages:
-    """Stamps for each page: `reads` by each warp of its block, `writes` also by the copies that complete at each of
-    its mbarriers and, in the last column, by other blocks.
+    """Stamps for each page: `reads` by each warp of its block, of which `generic_reads` are those through the generic
+    proxy; `writes` also by the copies that complete at each of its mbarriers and, in the last column, by other blocks.
     """
 
     def __init__(self, slots: int, stride: int, warps: int) -> None:
         self.warps, self.each = warps, stride // PAGE
         self.columns = warps + LANDINGS + 1
         self.reads = np.zeros((slots * self.each, warps), STAMP)
+        self.generic_reads = np.zeros((slots * self.each, warps), STAMP)
         self.writes = np.zeros((slots * self.each, self.columns), STAMP)
 
     def moved(self, slots: int, source: np.ndarray, destination: np.ndarray) -> Pages:
         """Those of other slots."""
         new = Pages(slots, self.each * PAGE, self.warps)
-        for old, fresh in ((self.reads, new.reads), (self.writes, new.writes)):
+        kept = (self.reads, new.reads), (self.generic_reads, new.generic_reads), (self.writes, new.writes)
+        for old, fresh in kept:
             width = old.shape[1]
             fresh.reshape(slots, -1, width)[destination] = old.reshape(-1, self.each, width)[source]
         return new
 
     # What was done
 
-    def note_reads(self, flat: np.ndarray, warp_in_block: np.ndarray, stamp: int) -> None:
-        """Warps (of their blocks) read at places."""
-        self.reads.reshape(-1)[flat // PAGE * self.warps + warp_in_block] = stamp
+    def note_reads(self, flat: np.ndarray, warp_in_block: np.ndarray, stamp: int, is_generic: bool) -> None:
+        """Warps (of their blocks) read at places, or the async proxy for them."""
+        index = flat // PAGE * self.warps + warp_in_block
+        self.reads.reshape(-1)[index] = stamp
+        if is_generic:
+            self.generic_reads.reshape(-1)[index] = stamp
 
     def note_writes(self, clocks: Clocks, flat: np.ndarray, writers: np.ndarray, stamp: int) -> None:
         """Warps of the grid, or what stands for copies, write at places."""
@@ -72,10 +79,13 @@ class Pages:
         flags = np.zeros(len(self.reads), bool)
         flags[numbers] = True
         pages, known = np.flatnonzero(flags), knowledge.accesses()
+        known = known[pages // self.each]
+        fenced = knowledge.fences()[pages // self.each] if asynchronous else known
         return Doubts(
-            _doubtful(self.writes, pages, known[pages // self.each], numbers),
-            _doubtful(self.reads, pages, known[pages // self.each], numbers) if writes else None,
-            _doubtful(self.writes, pages, knowledge.fences()[pages // self.each], numbers) if asynchronous else None,
+            _doubtful(self.writes, pages, known, numbers),
+            _doubtful(self.reads, pages, known, numbers) if writes else None,
+            _doubtful(self.writes, pages, fenced, numbers) if asynchronous else None,
+            _doubtful(self.generic_reads, pages, fenced, numbers) if asynchronous and writes else None,
         )
 
 

@@ -15,11 +15,12 @@ from .stamps import ASYNC_LANE, LANDED, LANDINGS, LANE_MASK, SEVERAL, STAMP
 
 
 class Proxies:
-    """The numbers of mbarriers, and what lanes fence."""
+    """The numbers of mbarriers, and what lanes fence; `heard` has the message that a warp or a thread fenced last."""
 
     def __init__(self, clocks: Clocks) -> None:
         self.clocks = clocks
         self.numbers: dict[int, int] = {}
+        self.heard: dict[tuple[str, int], int] = {}
 
     def landing(self, slots: np.ndarray, mbarriers: np.ndarray) -> np.ndarray:
         """The numbers under which the landings at mbarriers, by slots and addresses there, stand for warps."""
@@ -46,9 +47,29 @@ class Proxies:
         seen = np.take_along_axis(c.seen[several], first[:, np.newaxis] + np.arange(c.residents.warps), axis=1)
         table[several, LANDINGS:] = np.maximum(table[several, LANDINGS:], np.repeat(seen, WARP, axis=1))
         table[rows, LANDINGS + c.warp_in_block[rows] * WARP + lanes % WARP] = now
+        for row in several.tolist() if c.far else ():
+            self._fence_message(row, "warp", int(c.warp[row]), c.far.get(int(c.warp[row])))
+        for row, thread in zip(rows.tolist(), c.threads(lanes), strict=True) if c.near else ():
+            self._fence_message(row, "thread", thread, c.near.get(thread))
+
+    def _fence_message(self, row: int, of: str, number: int, message: Message | None) -> None:
+        """A warp, or one thread of it, fences what it learned by a message of accesses by threads of its block."""
+        if message is None or self.heard.get((of, number)) == message.serial:
+            return
+        self.heard[of, number] = message.serial
+        warps = self.clocks.residents.warps
+        first = int(self.clocks.block[row]) * warps
+        known = np.repeat(message.warps[first : first + warps], WARP)
+        for thread, stamp in message.threads.items():
+            if first <= thread // WARP < first + warps:
+                index = thread - first * WARP
+                known[index] = max(int(known[index]), stamp)
+        fenced = self.clocks.proxy_table()[row, LANDINGS:]
+        np.maximum(fenced, known, out=fenced)
 
     def unfenced(self, rows: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
-        """Which earlier writes, (entries, words), by threads of the same blocks were not fenced for the async proxy."""
+        """Which earlier accesses through the generic proxy, (entries, words), by threads of the same blocks were not
+        fenced for the async proxy."""
         c, table = self.clocks, self.clocks.proxy_table()[:, LANDINGS:]
         late = (stamps > table.min(1)[rows][:, np.newaxis]) & (warps < LANDED)
         if not late.any():
@@ -61,6 +82,6 @@ class Proxies:
         stamp, warp, row = stamps[entry, word], warp[entry, word], rows[entry]
         fenced = table.reshape(c.rows, -1, WARP)
         lane = stamp & LANE_MASK
-        limit = np.where(lane == SEVERAL, fenced.min(2)[row, warp], fenced[row, warp, lane % WARP])
+        limit = np.where(lane >= WARP, fenced.min(2)[row, warp], fenced[row, warp, lane % WARP])
         late[entry, word] = stamp > limit
         return late

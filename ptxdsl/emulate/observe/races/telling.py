@@ -154,7 +154,8 @@ def _owner(conflict: Conflict, which: np.ndarray) -> str:
 
 
 def tell_of_fence(conflict: Conflict, which: np.ndarray) -> None:
-    """Reports that the async proxy reads or writes what the generic proxy wrote, with no fence between them."""
+    """Reports that the async proxy reads or writes what the generic proxy wrote, or writes what it read, with no fence
+    between them."""
     access, earlier = conflict.access, conflict.earlier
     holder = access.region.table.before(conflict.address)
     where = holder.at(conflict.address) if holder else f"address {conflict.address:#x}"
@@ -163,8 +164,9 @@ def tell_of_fence(conflict: Conflict, which: np.ndarray) -> None:
         f"with {earlier.origin.name} through the generic proxy; no proxy fence lies between the two"
     )
     others = [earlier.origin.location] if earlier.origin.location is not None else []
+    did = "read" if earlier.kind == READS else "wrote"
     between = _between(earlier.origin, access.by.origin)
-    help = f"a `fence.proxy.async` {between}, by the threads that wrote, before the barrier that others wait at"
+    help = f"a `fence.proxy.async` {between}, by the threads that {did}, before the barrier that others wait at"
     if earlier.ordering == INITIALISATION:
         help = f"a `fence.mbarrier_init.release.cluster` {between}, by the thread that initialised it"
     access.by.finding("race", message, which, others, help)

@@ -25,7 +25,13 @@ from ptxdsl.kernels.call.convolutions.problem import (
     sizes_of,
     window,
 )
-from ptxdsl.kernels.call.convolutions.windows import check_windows, geometry_of, images_of, window_misfits
+from ptxdsl.kernels.call.convolutions.windows import (
+    check_turned,
+    check_windows,
+    geometry_of,
+    images_of,
+    window_misfits,
+)
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, key_of
 from ptxdsl.kernels.call.matrix import (
@@ -168,6 +174,7 @@ def plan_of(kernel: Kernel, problem: Convolution, config: GemmConfig | None) -> 
     check_copies(config)
     traits = traits_of(product, Choice(config), takes_warpgroups=True)
     assert isinstance(traits, WarpgroupTraits)
+    check_turned(traits, product)
     launch = scheduled.schedule(product, traits, kernel)
     out, in_boxes = product.out, traits.operands.out_boxes
     values = tensor_wgrad_parameters(launch.traits)(

@@ -25,6 +25,8 @@ from ptxdsl.kernels.sm90.parameters import tensor_conv2d_parameters
 from ptxdsl.kernels.sm90.pixels import ColumnBoxes, FilterBoxes, WindowGeometry, boxes_of
 from ptxdsl.kernels.sm90.tiling import WARP_ROWS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits, warpgroup_traits_of
+from ptxdsl.kernels.tiles.one_tile import OneTile
+from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.schedule import Conv2dProblem
 from ptxdsl.schedule.arithmetic import ceil_div
@@ -139,7 +141,35 @@ def window_traits(problem: Convolution, choice: Choice) -> WarpgroupTraits:
     if choice.config:
         check_copies(choice.of(choice.config))
     assert isinstance(traits, WarpgroupTraits)
-    return in_turned_boxes(traits) if traits.tiling.swap_ab and is_boxed(product) else traits
+    if traits.tiling.swap_ab and is_boxed(product):
+        traits = in_turned_boxes(traits)
+    check_turned(traits, product)
+    return traits
+
+
+def check_turned(traits: WarpgroupTraits, product: GemmProblem) -> None:
+    """Raises LaunchError for 16-bit outputs of whole tiles that are swapped, if tensor copies cannot store them: ptxas
+    would not let products overlap where threads do."""
+    out, (rows, *_) = product.out, traits.tile
+    in_boxes = traits.operands.out_boxes or not isinstance(traits.schedule, OneTile | Strips)
+    if not traits.tiling.swap_ab or out.type.bits != 16 or in_boxes:
+        return
+    if any(operand.extra.is_matrix for operand in product.operands):
+        reason = "where an operand of the epilogue has an element beside each of `out` they do not"
+    elif rows % WARP_ROWS:
+        reason = f"they do from multiples of {WARP_ROWS} rows, and tile is {traits.tile}"
+    elif not out.is_storable:
+        length, stride = (words * out.type.bytes for words in (out.length, out.stride))
+        reason = (
+            f"they take {WIDEST_ACCESS} bytes at a time, and its lines have {length} and begin {stride} bytes apart"
+        )
+    else:
+        reason = f"they do from several tiles along M, and tile is {traits.tile}, with an M of {product.m}"
+    raise LaunchError(
+        f"`config` has swap_ab=True, and `out` is {describe_type(out.type)}, which tensor copies alone store from such "
+        f"tiles; {reason}",
+        help="leave swap_ab out, or give the config schedule=PersistentScheduler()",
+    )
 
 
 def is_boxed(product: GemmProblem) -> bool:

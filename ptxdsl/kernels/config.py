@@ -116,7 +116,7 @@ warpgroups share, of gemm and conv2d |
     def _help(self, field: str) -> str | None:
         """How to mend a field that does not fit, where its message does not say."""
         value = getattr(self, field, None)
-        if field == "stages" and value == 1:
+        if field == "stages" and type(value) is int and value == 1:
             return "with one stage no copy could be under way while tensor cores read: 3 to 6 are usual"
         if field == "schedule" and isinstance(value, str):
             return (
@@ -128,7 +128,13 @@ warpgroups share, of gemm and conv2d |
         return f"did you mean {quoted(near[0])}?" if near else None
 
     def _misfits(self) -> Iterator[str]:
+        atom: Any = self.atom
+        if not isinstance(atom, str):
+            yield f"atom is {atom!r}; it takes the name of a tensor core instruction"
         yield from warpgroup_misfits(self) if self.atom == WGMMA else misfits(self)
+        reduction: Any = self.reduction
+        if not isinstance(reduction, str) or reduction not in REDUCTIONS:
+            yield f"reduction is {reduction!r}; it takes {either(map(quoted, REDUCTIONS))}"
         if self.reduction == "cluster" and self.atom != WGMMA:
             yield 'reduction is "cluster"; only blocks of "wgmma" add up in the shared memory of a cluster'
         if isinstance(self.schedule, TileSchedule) and self.schedule.multicast != (1, 1) and self.atom != WGMMA:
@@ -137,11 +143,9 @@ warpgroups share, of gemm and conv2d |
             yield f"swap_ab is {self.swap_ab!r}; only wgmma takes the transposes of A and B"
         if self.pingpong is not False and self.atom != WGMMA:
             yield f"pingpong is {self.pingpong!r}; only warpgroups that multiply take turns at the tensor cores"
-        if self.stagger != 0 and self.atom != WGMMA:
+        if (type(self.stagger) is not int or self.stagger != 0) and self.atom != WGMMA:
             yield f"stagger is {self.stagger!r}; only warpgroups that multiply share tiles"
         yield from misfit_count("split_k", self.split_k, 1, "it takes 1 or more blocks a tile")
-        if self.reduction not in REDUCTIONS:
-            yield f"reduction is {self.reduction!r}; it takes {either(map(quoted, REDUCTIONS))}"
         try:
             schedule = tile_schedule(self.schedule, self.split_k, self.reduction)
             if self.pingpong is True and not schedule.has_whole_tiles:

@@ -16,7 +16,7 @@ import numpy as np
 from ptxdsl.errors import ScheduleError
 from ptxdsl.layout.grid import Cell
 from ptxdsl.layout.number import BlockIndex, Computed, Extents, Number
-from ptxdsl.schedule.arithmetic import all_ints, ceil_div, constant_like, counted, low_bits, where
+from ptxdsl.schedule.arithmetic import all_ints, ceil_div, constant_like, counted, is_int, low_bits, where
 from ptxdsl.schedule.problems import (
     ProblemLike,
     Problems,
@@ -88,11 +88,11 @@ class PersistentScheduler:
 
     def __post_init__(self) -> None:
         sizes(self.cluster, "the cluster", ("M", "N"), least=1)
-        if self.max_swizzle not in SWIZZLES:
+        if not is_int(self.max_swizzle) or self.max_swizzle not in SWIZZLES:
             raise ScheduleError(
                 f"max_swizzle is {self.max_swizzle!r}", help=f"take one of {', '.join(map(str, SWIZZLES))}"
             )
-        if self.raster not in ("m", "n", "heuristic"):
+        if not isinstance(self.raster, str) or self.raster not in ("m", "n", "heuristic"):
             raise ScheduleError(f"raster is {self.raster!r}", help='take "m", "n" or "heuristic"')
 
     def plan(

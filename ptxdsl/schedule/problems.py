@@ -45,7 +45,8 @@ class TiledShape(NamedTuple):
 
 def sizes(values: object, subject: str, names: Sequence[str], least: int = 0) -> tuple[Computed, ...]:
     """`values`, one for each of `names`, known ones as ints. Raises ScheduleError for what is no size."""
-    extents = tuple(values) if isinstance(values, Iterable) else (values,)
+    is_one = not isinstance(values, Iterable) or (isinstance(values, np.ndarray) and not values.ndim)
+    extents = (values,) if is_one else tuple(values)  # type: ignore[arg-type]
     wanted = f"({', '.join(names)})"
     if len(extents) != len(names):
         raise ScheduleError(f"{subject} has {len(extents)} sizes: {values}", help=f"give it as {wanted}")
@@ -55,7 +56,7 @@ def sizes(values: object, subject: str, names: Sequence[str], least: int = 0) ->
 def _size(size: object, subject: str, name: str, least: int) -> Computed:
     if type(size) is int and size >= least:
         return size
-    if isinstance(size, float | str | bool) or size is None:
+    if isinstance(size, float | np.floating | str | bool | type) or not hasattr(size, "__floordiv__"):
         raise ScheduleError(f"{subject}: {name} is {size!r}, which is no integer", help="sizes are integers")
     if is_int(size) and size < least:
         raise ScheduleError(

@@ -16,7 +16,7 @@ import numpy as np
 
 from ptxdsl.errors import ScheduleError
 from ptxdsl.layout.number import Computed, Extents, Number
-from ptxdsl.schedule.arithmetic import ceil_div, counted, maximum, minimum, where
+from ptxdsl.schedule.arithmetic import all_ints, ceil_div, counted, maximum, minimum, where
 from ptxdsl.schedule.problems import (
     ProblemLike,
     TiledShape,
@@ -65,7 +65,7 @@ class StreamKThreadblockSwizzle:
         sizes((self.multiprocessors, self.occupancy, self.fragments), type(self).__name__, names, least=1)
         if self.available is not None:
             sizes((self.available,), type(self).__name__, ("available",), least=1)
-            if self.available > self.multiprocessors:
+            if all_ints((self.available, self.multiprocessors)) and self.available > self.multiprocessors:
                 raise ScheduleError(
                     f"{self.available} multiprocessors are available, of {self.multiprocessors}",
                     help="leave `available` out where all of them are",

@@ -14,10 +14,13 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
+from ptxdsl import schedule as schedules
 from ptxdsl.kernels import epilogue
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.gemm import gemm
+from ptxdsl.kernels.grouped import grouped_gemm
 from ptxdsl.kernels.product.operands import Operands
 
 TABLE = Path(__file__).parent.parent / "refusals" / "gemm.txt"
@@ -125,3 +128,80 @@ def output_beside(a):
     if isinstance(a, np.ndarray):
         return np.zeros((4, 8), np.float16)
     return OnGpu(4, 8) if isinstance(a, OnGpu) else tensor(4, 8, a.get_device())
+
+
+ODD = {
+    'gemm(a, b, schedule=[1], config="tune")': (
+        "schedule is [1]; it takes one schedule, a value of ptxdsl.schedule",
+        "such as IdentityThreadblockSwizzle(8), PersistentScheduler() or StreamKThreadblockSwizzle()",
+    ),
+    "gemm(a, b, schedule=([1],))": (
+        "schedule is ([1],); it takes one schedule, a value of ptxdsl.schedule",
+        "such as IdentityThreadblockSwizzle(8), PersistentScheduler() or StreamKThreadblockSwizzle()",
+    ),
+    "gemm(a, b, reduction=pair)": (
+        'GemmConfig: reduction is array([1., 1.], dtype=float32); it takes "serial", "parallel", "scatter" or "cluster"',
+        None,
+    ),
+    "gemm(a, b, config=pair)": (
+        "`config` is array([1., 1.], dtype=float32)",
+        "pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32))",
+    ),
+    "gemm(a, b, config=[])": ("`config` is []", "pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32))"),
+    'gemm(a, b, reduction="")': (
+        'GemmConfig: reduction is \'\'; it takes "serial", "parallel", "scatter" or "cluster"',
+        None,
+    ),
+    "gemm(a, b, split_k=[2])": ("GemmConfig: split_k is [2]; it takes an int", None),
+    "gemm(a, b, alpha=float)": ("`alpha` is <class 'float'>, not a number", "pass an int or a float"),
+    "conv2d(x, w, split_k=[2])": ("GemmConfig: split_k is [2]; it takes an int", None),
+    "conv2d(x, w, split_k=pair)": ("GemmConfig: split_k is array([1., 1.], dtype=float32); it takes an int", None),
+    "conv2d(x, w, reduction=pair)": (
+        'GemmConfig: reduction is array([1., 1.], dtype=float32); it takes "serial", "parallel", "scatter" or "cluster"',
+        None,
+    ),
+    "conv2d(x, w, schedule=[1])": (
+        "schedule is [1]; it takes one schedule, a value of ptxdsl.schedule",
+        "such as IdentityThreadblockSwizzle(8), PersistentScheduler() or StreamKThreadblockSwizzle()",
+    ),
+    "grouped_gemm([a], [b], schedule=pair)": ("schedule is array([1., 1.], dtype=float32)", 'take "device" or "host"'),
+    "grouped_gemm([a], [b], balance=pair)": ("balance is array([1., 1.], dtype=float32)", 'take "k", or leave it out'),
+    "GemmConfig(atom=pair)": (
+        "GemmConfig: atom is array([1., 1.], dtype=float32); it takes the name of a tensor core instruction",
+        None,
+    ),
+    "GemmConfig(stages=pair)": ("GemmConfig: stages is array([1., 1.], dtype=float32); it takes an int", None),
+    "GemmConfig(stagger=pair)": (
+        "GemmConfig: stagger is array([1., 1.], dtype=float32); only warpgroups that multiply share tiles",
+        None,
+    ),
+    "GemmConfig(reduction=pair)": (
+        'GemmConfig: reduction is array([1., 1.], dtype=float32); it takes "serial", "parallel", "scatter" or "cluster"',
+        None,
+    ),
+    "StreamKThreadblockSwizzle([8])": (
+        "StreamKThreadblockSwizzle: multiprocessors is [8], which is no integer",
+        "sizes are integers",
+    ),
+    "StreamKThreadblockSwizzle(available=dict())": (
+        "StreamKThreadblockSwizzle: available is {}, which is no integer",
+        "sizes are integers",
+    ),
+    "PersistentScheduler(max_swizzle=pair)": (
+        "max_swizzle is array([1., 1.], dtype=float32)",
+        "take one of 1, 2, 4, 8",
+    ),
+    "PersistentScheduler(raster=pair)": ("raster is array([1., 1.], dtype=float32)", 'take "m", "n" or "heuristic"'),
+    "PersistentScheduler(np.array(1))": ("the cluster has 1 sizes: 1", "give it as (M, N)"),
+}
+
+
+@pytest.mark.parametrize("call", ODD)
+def test_values_of_options_that_are_no_such_values(call):
+    """Unhashable ones, arrays whose truth is ambiguous, types."""
+    names = {**vars(schedules), "gemm": gemm, "conv2d": conv2d, "grouped_gemm": grouped_gemm, "GemmConfig": GemmConfig}
+    a, b, pair = np.ones((4, 6), np.float16), np.ones((6, 8), np.float16), np.ones(2, np.float32)
+    x, w = np.ones((1, 4, 4, 8), np.float16), np.ones((8, 3, 3, 8), np.float16)
+    with pytest.raises(pd.Error) as refused:
+        eval(call, {**names, "a": a, "b": b, "x": x, "w": w, "pair": pair, "np": np})
+    assert (refused.value.message, refused.value.help) == ODD[call]

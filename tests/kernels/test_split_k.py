@@ -279,7 +279,7 @@ REFUSED = {
     ),
     "a list of schedules": (
         {"schedule": [SplitKIdentityThreadblockSwizzle(1)]},
-        "schedule is [SplitKIdentityThreadblockSwizzle(n=1)]; gemm takes one schedule, a value of ptxdsl.schedule",
+        "schedule is [SplitKIdentityThreadblockSwizzle(n=1)]; it takes one schedule, a value of ptxdsl.schedule",
         "such as IdentityThreadblockSwizzle(8), PersistentScheduler() or StreamKThreadblockSwizzle()",
     ),
     "too many slices": (

@@ -196,6 +196,13 @@ class TestThroughTheDriver:
         call()
         assert len(cuda.launches) == tuned_launches + 2
 
+    def test_what_cannot_be_looked_up(self, cuda):
+        """A schedule that is none is refused before; functions are known by what they read."""
+        with pytest.raises(pd.LaunchError, match=r"schedule is \[1\]; it takes one schedule"):
+            gemm(Tensor(64, 64), Tensor(64, 96), schedule=[1], config="tune")
+        gemm(Tensor(64, 64), Tensor(64, 96), epilogue=Doubled(), config="tune")
+        assert cuda.launches and tuning.TUNED
+
     def test_what_is_read_and_written_is_not_written_while_tuning(self, cuda, monkeypatch):
         outputs, a, b, out = [], Tensor(64, 64), Tensor(64, 96), Tensor(64, 96)
         monkeypatch.setattr(call, "run", lambda kernels, a, b, c, out, *others: outputs.append(out))
@@ -203,6 +210,15 @@ class TestThroughTheDriver:
         gemm(a, b, out, out=out, beta=1.0, config="tune")
         gemm(a, b, Tensor(64, 96), out=out, beta=1.0, config="tune")
         assert outputs == [None, out]
+
+
+class Doubled:
+    """An epilogue that is not hashable."""
+
+    __hash__ = None
+
+    def __call__(self, x):
+        return x + x
 
 
 class SizedCuda(TimedCuda):

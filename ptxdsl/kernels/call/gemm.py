@@ -47,6 +47,7 @@ def run(
     if launched is not None:
         return launched
     how, chosen = (schedule, split_k, reduction, epilogue), config
+    Choice(None, *how).check()
     if wants_tuning(config):
         trials = partial(_trials, kernels, arrays, factors, Choice(None, *how), operands)
         chosen = tuned_call(kernels, (options, factors[1] == 0), arrays, trials)

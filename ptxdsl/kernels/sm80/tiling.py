@@ -197,9 +197,7 @@ def misfits(choice: Any) -> Iterator[str]:
         yield f"tile is {tile}; it takes powers of two, (M, N, K)"
     else:
         yield from _misfit_warp(choice)
-    if not isinstance(choice.atom, str):
-        yield f"atom is {choice.atom!r}; it takes the name of a tensor core instruction"
-    elif choice.atom and not _label(choice.atom):
+    if choice.atom and not _label(choice.atom):
         takes = 'it takes the name of a tensor core instruction, "wgmma", or "" for the usual one'
         yield f"atom is {choice.atom!r}; {takes}"
     yield from misfit_count("stages", choice.stages, 2, "the ring takes 2 or more")

@@ -229,7 +229,7 @@ def factor(name: str, value: Any) -> Any:
             f"`{name}` is {array}, not a number",
             help=f"pass its value, float({name}); a factor for each row or column is an operand of the epilogue",
         )
-    if isinstance(value, complex | str) or not hasattr(value, "__float__"):
+    if isinstance(value, complex | str | type) or not hasattr(value, "__float__"):
         raise LaunchError(f"`{name}` is {value!r}, not a number", help="pass an int or a float")
     return factor(name, float(value))
 

@@ -83,8 +83,10 @@ def run(
     launched = CALLS.launch(key, arrays, ())
     if launched is not None:
         return launched
+    choice = Choice(config, schedule, split_k, reduction, epilogue)
+    choice.check()
     problem = convolution_of(x, w, out, window(pad, stride, dilation), epilogue, operands)
-    plan = chosen_plan(kernels, problem, Choice(config, schedule, split_k, reduction, epilogue))
+    plan = chosen_plan(kernels, problem, choice)
     return carry_out(plan, key, arrays, problem.product.out.owner)
 
 

@@ -138,7 +138,7 @@ def window_traits(problem: Convolution, choice: Choice) -> WarpgroupTraits:
     check_windows(problem)
     product = in_whole_lines(problem)
     traits = traits_of(product, choice, takes_warpgroups=True)
-    if choice.config:
+    if choice.config is not None:
         check_copies(choice.of(choice.config))
     assert isinstance(traits, WarpgroupTraits)
     if traits.tiling.swap_ab and is_boxed(product):

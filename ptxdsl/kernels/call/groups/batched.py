@@ -22,7 +22,7 @@ from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import Matrix, array_argument
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.configure import Choice, configure, facts, narrower
-from ptxdsl.kernels.call.products.plan import check_factors, check_hashable
+from ptxdsl.kernels.call.products.plan import check_factors
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.scheduled import Scheduled
 from ptxdsl.kernels.call.products.selection import Selection
@@ -180,7 +180,6 @@ def run_lists(
     if batch is None:
         return []
     problem, (device, _) = batch.problem, batch.group.device_stream
-    check_hashable(choice.schedule)
     selection = Selection(problem, choice, takes_warpgroups=False, all_operands=batch.facts)
     traits = configure(selection.config(), batch.facts, device)
     check_factors(factors, traits)

@@ -175,9 +175,9 @@ def _facts_of(group: ProblemGroup) -> Operands:
 
 
 def _check_schedule(schedule: str, balance: str | None) -> None:
-    if schedule not in ("device", "host"):
+    if not isinstance(schedule, str) or schedule not in ("device", "host"):
         raise LaunchError(f"schedule is {schedule!r}", help='take "device" or "host"')
-    if balance not in (None, "k"):
+    if balance is not None and (not isinstance(balance, str) or balance != "k"):
         raise LaunchError(f"balance is {balance!r}", help='take "k", or leave it out')
     if balance and schedule == "device":
         raise LaunchError(

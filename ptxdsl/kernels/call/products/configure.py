@@ -36,12 +36,34 @@ class Choice(NamedTuple):
         """Whether it says which blocks compute a tile."""
         return self.schedule is not None or self.split_k is not None
 
+    def check(self) -> None:
+        """Raises LaunchError for values of types that no schedule, split of K or reduction has: they are looked up,
+        and decide about tiles, before a configuration has them."""
+        if not _is_hashable(self.schedule):
+            raise LaunchError(
+                f"schedule is {self.schedule!r}; it takes one schedule, a value of ptxdsl.schedule",
+                help="such as IdentityThreadblockSwizzle(8), PersistentScheduler() or StreamKThreadblockSwizzle()",
+            )
+        if self.split_k is not None and type(self.split_k) is not int:
+            GemmConfig(split_k=self.split_k)
+        reduction: Any = self.reduction
+        if reduction is not None and not isinstance(reduction, str):
+            GemmConfig(reduction=reduction)
+
     def of(self, config: GemmConfig) -> GemmConfig:
         """A configuration with what is said beside it. Raises LaunchError for what is no such value."""
         check_is_config(config)
         said = {"schedule": self.schedule, "split_k": self.split_k, "reduction": self.reduction}
         known = {field: value for field, value in said.items() if value is not None}
         return specialise(config, epilogue=self.epilogue, **known)
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def fused(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.products import scheduled
@@ -33,7 +32,6 @@ class Kernels(NamedTuple):
 
 def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tuple[float, float]) -> LaunchPlan | None:
     """The launch of a row-major problem; None where there is nothing to write."""
-    check_hashable(choice.schedule)
     problem, before, config = _with_lines(problem, choice)
     traits = traits_of(problem, choice._replace(config=config), takes_warpgroups=True)
     check_factors(factors, traits)
@@ -52,7 +50,7 @@ def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tupl
     """The problem with copies of operands where that should take less time, the launches that make them, and the
     configuration for them; else the problem as it is, and the configuration of the caller."""
     selection = Selection(problem, choice)
-    copies = None if choice.config else selection.line_copies
+    copies = None if choice.config is not None else selection.line_copies
     config = selection.config_with(copies) if copies else None
     return (*copies.carry_out(problem), config) if copies and config else (problem, (), choice.config)
 
@@ -97,12 +95,3 @@ def check_factors(factors: tuple[float, float], traits: Traits) -> None:
     """Raises LaunchError for an alpha or beta that is no number of the type in which the output is computed."""
     for name, number in zip(("alpha", "beta"), factors, strict=True):
         check_factor(name, number, traits.scalar)
-
-
-def check_hashable(schedule: object) -> None:
-    """Raises LaunchError for what cannot be a schedule: these are values."""
-    if schedule.__hash__ is None:
-        raise LaunchError(
-            f"schedule is {schedule!r}; gemm takes one schedule, a value of ptxdsl.schedule",
-            help="such as IdentityThreadblockSwizzle(8), PersistentScheduler() or StreamKThreadblockSwizzle()",
-        )

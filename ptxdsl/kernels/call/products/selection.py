@@ -95,7 +95,7 @@ class Selection:
         """What a caller says of how blocks share K; None for a TileSchedule, which says it itself and may be written
         for one of the paths, and for what is no such value."""
         schedule, slices = self.choice.schedule, 1 if self.choice.split_k is None else self.choice.split_k
-        way = self.choice.reduction or GemmConfig.reduction
+        way = GemmConfig.reduction if self.choice.reduction is None else self.choice.reduction
         if isinstance(schedule, TileSchedule) or type(slices) is not int or slices < 1 or way not in REDUCTIONS:
             return None
         if not self.choice.is_scheduled:
@@ -127,7 +127,7 @@ class Selection:
 
     def config(self) -> GemmConfig:
         """The configuration. Raises LaunchError for what is none, and for what a caller says of it that does not go."""
-        config = self.choice.of(self.choice.config or self._chosen())
+        config = self.choice.of(self._chosen() if self.choice.config is None else self.choice.config)
         if self.problem.batches is None:
             return config
         if config.split_k > 1:

@@ -466,7 +466,7 @@ def grouped(p: Matrices):
 def copies(a: pd.TensorMap(f16, (32, 64), swizzle=128), b: pd.TensorMap(f16, (32, 64))):
     tile, full = a.shared(), pd.shared(pd.b64, 1)
     a.load(tile, (pd.ctaid.x, 64), full)
-    b.store((0, -8), tile)
+    b.store((0, -8), tile.address())
     b.reduce("add", (0, 0), tile.address(8, 0))
 
 

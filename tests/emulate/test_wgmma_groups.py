@@ -75,7 +75,11 @@ def test_sums_need_not_be_written_where_nothing_is_added_to_them():
 def test_sums_that_nobody_wrote_are_found_where_they_are_stored():
     never = "{%f8, %f9, %f10, %f11}"
     finding = only(run(FENCE, mma(never), COMMIT, wait(), "mov.f32 %f0, %f8;")[0])
-    assert finding.kind == "uninitialized"
+    assert (finding.kind, finding.message, finding.help) == (
+        "uninitialized",
+        f"{MMA} adds to register %f8, which was never written; st.global.f32 uses it (register %f0)",
+        "the first product of a tile does not add, its `scale_d` is false; or write zeros to the sums before",
+    )
 
 
 def test_a_wait_leaves_the_newest_groups_under_way():

@@ -20,6 +20,8 @@ from ..run.frames import Frame, UninitializedRead, as_index
 from ..run.meetings import shaped
 from ..run.residents import WARP
 
+BEGIN = "the first product of a tile does not add, its `scale_d` is false; or write zeros to the sums before"
+
 _LANES = np.arange(WARP)
 _WAIT = "wait before: wgmma.wait_group.sync.aligned 0 after wgmma.commit_group"
 _FENCE = "write wgmma.fence.sync.aligned between the last use of these registers and the first wgmma.mma_async"
@@ -283,9 +285,16 @@ def _read(x: Executor, product: LateProduct, order: np.ndarray) -> HeldSums:
     if tainted is not None:
         sums.tainted, sums.source = (
             tainted & np.isin(x.residents.all // WARP, product.rows[adds]),
-            x.source_of(step.outputs),
+            x.source_of(step.outputs) or _unwritten_sums(x, step),
         )
     return sums
+
+
+def _unwritten_sums(x: Executor, step: Decoded) -> UninitializedRead:
+    """A product adds to registers that nobody wrote."""
+    slot = next(slot for slot in step.outputs if slot in x.frame.undefined)
+    text = f"{step.origin.name} adds to register {x.frame.code.slots.registers[slot]}, which was never written"
+    return UninitializedRead(step.origin, text, BEGIN)
 
 
 def _write(x: Executor, frame: Frame, sums: HeldSums) -> None:

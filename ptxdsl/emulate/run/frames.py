@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ... import ir
-from ..memory.access import Origin
+from ..memory.access import WRITE_FIRST, Origin
 from ..memory.regions import POISON, Table
 from .decode import Code
 
@@ -25,10 +25,11 @@ def as_index(lanes: np.ndarray) -> np.ndarray | slice:
 
 @dataclass(frozen=True, slots=True)
 class UninitializedRead:
-    """A read of memory that nobody wrote: the instruction, and what it did."""
+    """A read of memory, or of sums, that nobody wrote: the instruction, what it did, and how to mend it."""
 
     origin: Origin
     text: str
+    help: str = WRITE_FIRST
 
 
 class Frame:

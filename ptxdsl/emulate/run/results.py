@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..memory.access import WRITE_FIRST
 from .decode import Decoded
 from .frames import Frame, UninitializedRead, as_index
 from .state import State
@@ -123,6 +122,6 @@ class Results(State):
             if source is not None:
                 text = f"{source.text}; {self.name} uses it (register {register})"
                 others = [source.origin.location] if source.origin.location is not None else []
-                help = WRITE_FIRST
+                help = source.help
             self.finding("uninitialized", text, bad, others, help)
             self.frame.undefined.pop(slot)

@@ -145,6 +145,36 @@ def test_numbers_of_tiles_are_overwritten_too_early_where_the_ring_has_more_stag
     ]
 
 
+@pd.kernel(arch="sm_90a", reqntid=32)
+def in_two_rounds(y: pd.TensorMap(f32, (1, 32))):
+    """Each waits before it writes what it stores, and behind that: of the first three the middle one would do."""
+    row = y.shared(1)
+    for n in range(2):
+        with pd.if_(pd.tid.x == 0):
+            pd.ptx.cp.async_.bulk.wait_group.read(0)
+        pd.ptx.bar.sync(0)
+        row[0, 0, pd.tid.x] = 1.0 + n
+        pd.ptx.fence.proxy.async_.shared__cta()
+        pd.ptx.bar.sync(0)
+        with pd.if_(pd.tid.x == 0):
+            y.store((n, 0), row.address(0, 0, 0))
+            pd.ptx.cp.async_.bulk.commit_group()
+            pd.ptx.cp.async_.bulk.wait_group.read(0)
+
+
+def test_a_wait_is_needed_unless_its_thread_has_waited_since_it_began_something():
+    """A barrier behind it is no reason: without the wait the barrier orders nothing that the thread began."""
+    (problems,) = launches(lambda: in_two_rounds[1, 32](np.zeros((2, 32), np.float32)))
+    trial = Trial(problems)
+    waits = [m for m in trial.mutants() if "wait_group" in m.instruction and m.change == "removed"]
+    told = [(v.verdict, v.reason) for v in trial.verdicts(waits)]
+    idle = (SAME, "the thread has begun nothing that it has not waited for")
+    too = f"`cp.async.bulk.wait_group.read 0;` ({waits[2].source}) does it too"
+    assert told[:3] == [idle, (DOUBLED, too), idle]
+    assert told[3][0] == FINDING
+    assert "still reads dynamic_shared[0] when its block ends" in told[3][1]
+
+
 TELLING = """.entry k()
 {
     bar.warp.sync 4294967295;

@@ -159,6 +159,14 @@ def test_a_row_to_global_memory(threads):
     assert (y == 100 + np.arange(threads)).all()
 
 
+@pytest.mark.usefixtures("lockstep")
+def test_a_store_does_not_end_because_others_take_long():
+    """They go round without waiting for anybody, and the block ends behind them."""
+    long = "STORED: mov.u32 %r7, 0;\nROUND: add.u32 %r7, %r7, 1; setp.lt.u32 %p3, %r7, 200; @%p3 bra ROUND;\n"
+    warps = "@%p1 exit;\n"
+    assert "still reads s[0] when its block ends" in str(only(copied(stores(wait=COMMIT + warps + long))[0]))
+
+
 def test_a_store_that_nobody_waits_for():
     found = only(copied(stores(wait="STORED:"))[0])
     assert str(found) == (

@@ -22,6 +22,7 @@ SHARED_ACCESS = re.compile(
     r"(ld|st|atom|red)\.(\w+\.)*shared|(ld|st)matrix|cp\.async\.(ca|cg|bulk\.(shared|global|tensor))|wgmma\.mma"
 )
 TELLS = re.compile(r"mbarrier\.(?!(test|try)_wait)|cp\.async\.mbarrier")
+WAITS = re.compile(r"wait_(group|all)")
 COPY = re.compile(r"cp\.async\.(ca|cg)|cp\.async\.bulk\.(shared|global|tensor)")
 PHASE = re.compile(r"mbarrier\.(test|try)_wait\.parity")
 INTEGERS = re.compile(r"\.[usb](16|32|64)$")
@@ -121,6 +122,29 @@ class Kernel:
             elif watched.match(opcode) or TELLS.match(opcode):
                 lines[n] = (_TRAP.format("%mutant_p"), own)
         return lines
+
+    def unwaited(self, mutant: Mutant) -> Lines:
+        """The intact kernel with a trap at a wait for groups or copies, in threads that have begun one since they waited so before.
+
+        It is by threads: what one has waited for may be touched by all that it meets then, and not only by itself."""
+        wait, allowed = self.opcode(mutant.line), self._pending(mutant.line)
+        lines: Lines = {mutant.line: (_TRAP.format("%mutant_p"), self.lines[mutant.line])}
+        begins = (
+            f"{wait.partition('wait')[0]}{'c' if wait.endswith('_all') else 'commit'}"  # .ca, .cg and .commit_group
+        )
+        for n, match in enumerate(self.parts):
+            if match is None or n == mutant.line:
+                continue
+            if match["opcode"].startswith(begins):
+                lines[n] = (self.lines[n], "    setp.eq.b32 %mutant_p, %mutant_r, %mutant_r;")
+            elif wait.startswith(match["opcode"]) and match["guard"] is None and self._pending(n) <= allowed:
+                lines[n] = (self.lines[n], "    setp.ne.b32 %mutant_p, %mutant_r, %mutant_r;")
+        return lines
+
+    def _pending(self, n: int) -> int:
+        """How many groups may be left behind a wait."""
+        match = self.parts[n]
+        return int(match["operands"] or 0) if match else 0
 
     def traps_at(self, watched: re.Pattern[str]) -> Lines:
         """The intact kernel with a trap in front of certain instructions."""

@@ -11,7 +11,8 @@ ANYWHERE = (
     (
         r"fence\.proxy\.async",
         r"behind bar",
-        "a proxy fence may stand anywhere between the write and the asynchronous read, and the thread that issues runs it",
+        "a proxy fence may stand anywhere between the access of a thread and the asynchronous one, and the thread that "
+        "issues runs it",
     ),
     (
         r"wgmma\.fence",
@@ -50,6 +51,13 @@ OF_KERNELS = (
         "elements that go through registers were stored before the barrier of the round before",
         r"odd sizes",
     ),
+    (
+        r"ring\.py",
+        r"wait_all",
+        r"removed",
+        "the ring goes on where it was: a slot is filled again behind a wait for what came to it before",
+        r"table",
+    ),
     (r"visitor\.py", r"bar\.sync", r"removed", "the table is brought once: nobody has read entries before", r"table"),
     (
         r"ring\.py",
@@ -61,7 +69,7 @@ OF_KERNELS = (
     (r"store\.py", r"bar\.warp\.sync", r"before st\.shared", "those columns lie outside of the matrix", r"conv2d$"),
     (
         r"gemm\.py|ragged\.py|conv\.py",
-        r"try_wait.*\+(16|24|32)\], %ring_1;",
+        r"try_wait.*\+(16|24|32|40)\], %ring_1;",
         r"of the other parity",
         "a ring is drained for the other blocks of a cluster, and there are none",
         r"sm_90a|scaled|im2col|packed|ping-pong|shares$|staggered$",
@@ -109,6 +117,13 @@ OF_KERNELS = (
         r"removed",
         "the warp meets again before it stages anything",
         r"table|ragged, sm_90a",
+    ),
+    (
+        r"store\.py",
+        r"bar\.warp\.sync",
+        r"removed|behind ld\.volatile",
+        "it is there for ptxas, which would compute earlier: what is read behind it is written before the block first meets",
+        r"with C",
     ),
 )
 """File, instruction, change, reason, subject."""

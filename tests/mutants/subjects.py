@@ -32,6 +32,7 @@ TALL, BYTES = GemmConfig(tile=(128, 16, 64), stages=4, atom="wgmma"), GemmConfig
 IN_TURN = replace(WARPGROUPS, stages=3, schedule=Strips())
 PINGPONG, SHARED = replace(IN_TURN, tile=(128, 16, 64), pingpong=True), replace(IN_TURN, schedule=ClusterStrips())
 STAGGERED = replace(IN_TURN, tile=(128, 16, 64), stagger=2)
+HELD = replace(STAGGERED, tile=(128, 256, 64))  # half of the C of a tile goes to registers
 SHARES = GemmConfig((64, 64, 64), stages=3, atom="wgmma", swap_ab=True)
 STAGGERED_SHARES = replace(SHARES, tile=(64, 128, 64), stagger=1)
 TURNS = replace(TALL, stages=3, pingpong=True)
@@ -39,6 +40,7 @@ FEW_ROWS = GemmConfig((8, 64, 64), stages=3, atom="wgmma", swap_ab=True, split_k
 SIZES = ((40, 40, 200), (33, 24, 72), (24, 40, 160))  # as many iterations along K as leave the ring at each stage
 SMALL = ((20, 24, 40), (9, 33, 1))
 ROWS, FEW = (0, 100, 0, 128, 10), (10, 0, 20, 7)  # of groups
+BOX = (64,)  # a block ends with a whole box: its copies are the last that it does
 GROUP = ((40, 40, 64), (7, 40, 8), (33, 24, 304))
 
 
@@ -129,10 +131,17 @@ def in_turns() -> None:
     shares(TURNS, (24, 64), blocks=1, rows=(90,))
 
 
+def even() -> None:
+    """Tiles of even shares of the rows of their groups."""
+    shares(SHARES, (40, 264), (136, 136), (136, 64))
+    shares(SHARES, (40, 64), blocks=1, rows=BOX)
+
+
 def staggered() -> None:
     """The same of two warpgroups that end their tiles one after the other."""
     shares(STAGGERED_SHARES, (40, 264), (264, 64))
     shares(STAGGERED_SHARES, (40, 136), blocks=1, rows=FEW)
+    shares(STAGGERED_SHARES, (40, 64), blocks=1, rows=BOX)
 
 
 def pairs() -> None:
@@ -140,6 +149,7 @@ def pairs() -> None:
     shares(STAGGERED_SHARES, (136, 264), blocks=4)
     shares(STAGGERED_SHARES, (136, 64), blocks=2)
     shares(STAGGERED_SHARES, (136, 136), blocks=2, rows=FEW)
+    shares(STAGGERED_SHARES, (136, 64), blocks=2, rows=BOX)
 
 
 def masked() -> None:
@@ -274,7 +284,7 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "grouped, ragged": ragged,
     "grouped, ragged, sm_90a": ragged_warpgroups,
     "grouped, ragged, ping-pong": in_turns,
-    "grouped, ragged, shares": lambda: shares(SHARES, (40, 264), (136, 136), (136, 64)),
+    "grouped, ragged, shares": even,
     "grouped, ragged, shares, staggered": staggered,
     "grouped, ragged, shares, clusters": pairs,
     "grouped, masked, sm_90a": masked,
@@ -285,6 +295,7 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "gemm, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 24, 264))),
     "gemm, with C, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 24, 264)), beta=1),
     "gemm, staggered, sm_90a": lambda: tensor_product(STAGGERED, ((150, 24, 264), (70, 72, 64))),
+    "gemm, staggered, with C, sm_90a": lambda: tensor_product(HELD, ((150, 256, 264), (70, 264, 64)), beta=1),
     "gemm, ping-pong": lambda: tensor_product(PINGPONG, ((150, 24, 264), (70, 72, 64))),
     "gemm, clusters that share copies": lambda: tensor_product(SHARED, ((136, 40, 136), (70, 24, 264)), blocks=2),
     "gemm, few rows, K in a cluster": lambda: tensor_product(FEW_ROWS, ((5, 72, 264), (8, 72, 520))),

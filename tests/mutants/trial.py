@@ -18,7 +18,7 @@ from ptxdsl.lower import lower
 from ptxdsl.parse import parse
 from ptxdsl.runtime import emulation
 
-from .mutate import ACCESS, COPY, ORDERING, SHARED_ACCESS, Kernel, Lines, Mutant
+from .mutate import ACCESS, COPY, ORDERING, SHARED_ACCESS, WAITS, Kernel, Lines, Mutant
 
 SCHEDULES = ("lockstep", "skewed", "random:1")
 SEEDS = tuple(f"random:{n}" for n in range(2, 13))  # a wait by the wrong parity hangs if it comes late enough
@@ -181,7 +181,10 @@ class Trial:
             return Verdict(mutant, SAME, "other values, which reach no result")
         if mutant.kind == "wait" and not self._finds(self.kernel.traps_at(COPY)):
             return Verdict(mutant, SAME, "no thread makes an asynchronous copy")
-        if mutant.kind in ("barrier", "wait"):
+        if WAITS.search(mutant.instruction) and not self._finds(self.kernel.unwaited(mutant)):
+            return Verdict(mutant, SAME, "the thread has begun nothing that it has not waited for")
+        moved = mutant.change.startswith(("before", "behind"))  # a wait that is gone is not made up for by a meeting
+        if mutant.kind == "barrier" or (mutant.kind == "wait" and moved):
             for watched, what in ((ACCESS, "memory"), (SHARED_ACCESS, "shared memory")):
                 if not self._finds(self.kernel.until_next(mutant, watched)):
                     return Verdict(mutant, SAME, f"no thread touches {what} before it meets the others again, or ends")

@@ -187,11 +187,11 @@ class BulkCopies(Observer):
 
     def flush(self, x: BulkRequester, patient: bool = False) -> bool:
         """Lands, when nothing else can run, what somebody waits for; all that there is if that is nothing. With
-        `patient`, of loads only those whose bytes are expected by now; whether there was any."""
+        `patient`, no stores, and of loads only those whose bytes are expected by now; whether there was any."""
         if self.idle:
             return False
         due = self._due(True)
-        if patient and not due and self.loads:
+        if patient and not due:
             return False
         due = due or self._due(False)
         if not due and self.loads:

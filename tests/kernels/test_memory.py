@@ -249,7 +249,7 @@ def test_a_configuration_that_is_not_hashable_is_refused_by_name(gpu, function):
 
 def test_a_schedule_that_is_not_hashable_is_refused_by_conv2d(gpu):
     _, inputs, out = CASES["conv"]()
-    with pytest.raises(LaunchError, match=r"schedule is \['rows'\]; it takes a threadblock swizzle"):
+    with pytest.raises(LaunchError, match=r"schedule is \['rows'\]; it takes one schedule, a value of ptxdsl.schedule"):
         conv2d(*inputs, out=out, config=SMALL, schedule=["rows"])
 
 

@@ -19,7 +19,7 @@ from functools import cache, lru_cache, wraps
 from itertools import islice
 from traceback import walk_tb
 from types import CodeType, FrameType, MappingProxyType, TracebackType
-from typing import ParamSpec, TypeVar
+from typing import NoReturn, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -427,6 +427,14 @@ def meant(
         return mends[name]
     near = get_close_matches(name, list(known), 1, cutoff)
     return f"did you mean `{near[0]}`?" if near else None
+
+
+def refuse_attribute(module: str, known: Iterable[str], mends: Mapping[str, str], name: str) -> NoReturn:
+    """Raises AttributeError for a name that a module of ours lacks, with what was meant; Python itself asks for names
+    that begin with _, and reads no more of it."""
+    if name.startswith("_"):
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    raise UnknownAttribute(f"{module} has no `{name}`", at=caller(), help=meant(name, known, mends))
 
 
 def parameters_unlike(function: object, names: Iterable[str]) -> str | None:

@@ -12,9 +12,10 @@ except ModuleNotFoundError:
         "ptxdsl.jax needs jax, which is not installed\n  help: pip install 'ptxdsl[jax]'", name="jax"
     ) from None
 
-from typing import TYPE_CHECKING, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING
 
-from ptxdsl.errors import UnknownAttribute, caller, meant
+from ptxdsl.errors import refuse_attribute
 from ptxdsl.jax.calls import call
 from ptxdsl.jax.products import gemm
 
@@ -26,11 +27,5 @@ _ELSEWHERE = {
 }  # of JAX, and of ptxdsl.torch
 
 
-def _unknown(name: str) -> NoReturn:
-    if name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    raise UnknownAttribute(f"ptxdsl.jax has no `{name}`", at=caller(), help=meant(name, __all__, _ELSEWHERE))
-
-
 if not TYPE_CHECKING:
-    __getattr__ = _unknown
+    __getattr__ = partial(refuse_attribute, __name__, __all__, _ELSEWHERE)

@@ -11,7 +11,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ptxdsl.errors import CallError, UnknownAttribute, caller, listed, meant
+from ptxdsl.errors import CallError, caller, listed, refuse_attribute
 from ptxdsl.runtime import kept as kept  # each first call looks there, and shall not have to import it
 from ptxdsl.runtime.imported import Watched, watch
 
@@ -72,9 +72,7 @@ def _loaded(name: str) -> Any:
         return importlib.import_module(f".{name}", __name__)
     if name in _HOME:
         return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
-    if name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    raise UnknownAttribute(f"ptxdsl.kernels has no `{name}`", at=caller(), help=meant(name, (*_HOME, *_FUNCTIONS)))
+    refuse_attribute(__name__, (*_HOME, *_FUNCTIONS), {}, name)
 
 
 if not TYPE_CHECKING:

@@ -1,8 +1,9 @@
 """Layouts, swizzles, tiled copies and tiled MMAs as values: CuTe's algebra on nested Python tuples."""
 
-from typing import TYPE_CHECKING, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING
 
-from ptxdsl.errors import UnknownAttribute, caller, meant
+from ptxdsl.errors import refuse_attribute
 from ptxdsl.layout.algebra import (
     as_layout,
     coalesce,
@@ -136,11 +137,5 @@ _ELSEWHERE = {
 }
 
 
-def _refuse_name(name: str) -> NoReturn:
-    if name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    raise UnknownAttribute(f"ptxdsl.layout has no `{name}`", at=caller(), help=meant(name, __all__, _ELSEWHERE))
-
-
 if not TYPE_CHECKING:  # for type checkers, a misspelt name is an error
-    __getattr__ = _refuse_name
+    __getattr__ = partial(refuse_attribute, __name__, __all__, _ELSEWHERE)

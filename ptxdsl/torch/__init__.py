@@ -12,9 +12,10 @@ except ModuleNotFoundError:
         "ptxdsl.torch needs torch, which is not installed\n  help: pip install 'ptxdsl[torch]'", name="torch"
     ) from None
 
-from typing import TYPE_CHECKING, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING
 
-from ptxdsl.errors import UnknownAttribute, caller, meant
+from ptxdsl.errors import refuse_attribute
 from ptxdsl.torch.convolution import conv2d
 from ptxdsl.torch.modules import Experts, Linear, MixtureOfExperts
 from ptxdsl.torch.operator import Operator, op
@@ -33,11 +34,5 @@ _ELSEWHERE = {
 }  # of torch, and of ptxdsl.jax
 
 
-def _unknown(name: str) -> NoReturn:
-    if name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    raise UnknownAttribute(f"ptxdsl.torch has no `{name}`", at=caller(), help=meant(name, __all__, _ELSEWHERE))
-
-
 if not TYPE_CHECKING:
-    __getattr__ = _unknown
+    __getattr__ = partial(refuse_attribute, __name__, __all__, _ELSEWHERE)

@@ -57,6 +57,14 @@ def outputs(extents: Pair, window: Pair, pads: tuple[Pair, Pair], stride: Pair, 
     return rows, columns
 
 
+def moves_within(draw: Draw, extents: Pair) -> tuple[tuple[Pair, tuple[Pair, Pair], Pair, Pair], Pair]:
+    """Moves that images of such extents have outputs of, one pixel at a time where those drawn have none; and the
+    extents of these."""
+    moves = moves_of(draw)
+    result = outputs(extents, *moves)
+    return (moves, result) if min(result) >= 1 else (((1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1)), extents)
+
+
 def windows(
     x: np.ndarray, window: Pair, pads: tuple[Pair, Pair], stride: Pair, dilation: Pair, extents: Pair
 ) -> np.ndarray:
@@ -88,11 +96,7 @@ def draw_convolution(draw: Draw) -> Call:
     exact = is_exact(draw, inputs, output)
     (n, h, w), most = _shape(draw), 160 if draw.large else 72
     c, k = _channels(draw, inputs, most), _channels(draw, inputs, most)
-    window, pads, stride, dilation = moves_of(draw)
-    extents = outputs((h, w), window, pads, stride, dilation)
-    if min(extents) < 1:
-        window, pads, stride, dilation = (1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1)
-        extents = h, w
+    (window, pads, stride, dilation), extents = moves_within(draw, (h, w))
     x = images(draw, (n, h, w, c), inputs)
     filters = images(draw, (k, *window, c), inputs, dense=True)
     seen = windows(fill(draw, x, inputs, exact), window, pads, stride, dilation, extents)
@@ -155,11 +159,7 @@ def _gradient_config(draw: Draw, inputs: str) -> dict[str, Any]:
 def draw_filter_gradient(draw: Draw) -> Call:
     inputs, exact = draw.one_of("f16", "bf16"), draw.chance(0.7)
     (n, h, w), c, k = _shape(draw), 64 * draw.to(2, 1), 8 * draw.to(12, 1)
-    window, pads, stride, dilation = moves_of(draw)
-    extents = outputs((h, w), window, pads, stride, dilation)
-    if min(extents) < 1:
-        window, pads, stride, dilation = (1, 1), ((0, 0), (0, 0)), (1, 1), (1, 1)
-        extents = h, w
+    (window, pads, stride, dilation), extents = moves_within(draw, (h, w))
     x = images(draw, (n, h, w, c), inputs)
     dy = images(draw, (n, *extents, k), inputs, dense=True)
     seen = windows(fill(draw, x, inputs, exact), window, pads, stride, dilation, extents)

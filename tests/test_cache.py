@@ -5,6 +5,8 @@ import os
 import stat
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -131,6 +133,17 @@ def test_a_full_disk_leaves_no_part_of_an_entry(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", no_space)
     assert not cache.store(tmp_path, NAME, b"content")
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_writers_that_begin_together_make_one_folder(tmp_path):
+    together = threading.Barrier(4)
+
+    def write(number):
+        together.wait()
+        return cache.store(tmp_path / str(number), NAME, b"x")
+
+    with ThreadPoolExecutor(4) as writers:
+        assert all(writers.map(write, [number for number in range(200) for _ in range(4)]))
 
 
 def test_many_processes_may_write_one_entry(tmp_path):

@@ -134,9 +134,11 @@ def _replace(path: Path, content: bytes) -> None:
 def _make_folder(folder: Path) -> None:
     """The folder of two digits, where a file or FIFO may stand; the cache's own folder is the user's affair."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    if not folder.is_dir():
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except FileExistsError:  # it is no folder; looking first would see none where another process is about to make one
         folder.unlink(missing_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _clear(path: Path) -> None:

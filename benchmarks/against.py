@@ -84,6 +84,9 @@ class Remote:
     def slice_ms(self, launches: int) -> float:
         return float(self.tree.ask("slice", self.name, launches))
 
+    def host_us(self, launches: int) -> float:
+        return float(self.tree.ask("host", self.name, launches))
+
 
 class Server:
     """The side of the child."""
@@ -114,6 +117,9 @@ class Server:
 
     def _answer_slice(self, name: str, launches: int) -> float:
         return self._contenders[name].slice_ms(launches)
+
+    def _answer_host(self, name: str, launches: int) -> float:
+        return self._contenders[name].host_us(launches)
 
 
 def serve(server: Server, answers_fd: int) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import itertools
 import json
@@ -28,6 +29,7 @@ import ptxdsl
 RESULTS = pathlib.Path(__file__).parent / "results"
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 START = time.perf_counter()
+BEFORE = "before "
 Row = dict[str, object]
 
 
@@ -39,17 +41,23 @@ def parser(description: str) -> argparse.ArgumentParser:
     return options
 
 
-def gpu_parser(description: str) -> argparse.ArgumentParser:
-    """The options of benchmarks that `main` runs."""
+def against_parser(description: str) -> argparse.ArgumentParser:
+    """The options of benchmarks in which another checkout may take part."""
     options = parser(description)
-    options.add_argument("--protocol", choices=[*protocols.PROTOCOLS, "both"], default="both", help="default: both")
-    options.add_argument("--turns", type=int, default=3, help="of a second a contender, held (default 3)")
-    options.add_argument("--budget", type=float, metavar="SECONDS", help="for all; fewer rounds, then fewer cases")
     options.add_argument(
         "--against", type=pathlib.Path, metavar="DIR", help="another checkout, whose ptxdsl runs too, as `before`"
     )
-    options.add_argument("--clocks", action="store_true", help="sample clock and power of each, held, by nvidia-smi")
     options.add_argument("--serve", type=int, metavar="FD", help=argparse.SUPPRESS)  # see against.py
+    return options
+
+
+def gpu_parser(description: str) -> argparse.ArgumentParser:
+    """The options of benchmarks that `main` runs."""
+    options = against_parser(description)
+    options.add_argument("--protocol", choices=[*protocols.PROTOCOLS, "both"], default="both", help="default: both")
+    options.add_argument("--turns", type=int, default=3, help="of a second a contender, held (default 3)")
+    options.add_argument("--budget", type=float, metavar="SECONDS", help="for all; fewer rounds, then fewer cases")
+    options.add_argument("--clocks", action="store_true", help="sample clock and power of each, held, by nvidia-smi")
     return options
 
 
@@ -70,17 +78,23 @@ def main(benchmark: Benchmark, cases: Sequence[Case], options: argparse.Namespac
     if options.serve is not None:
         serve(Server(gpu, benchmark.ours, ptxdsl.__file__, benchmark.wait_cycles), options.serve)
         return
-    trees = {"": ROOT, "before ": options.against} if options.against else {}
-    children = {label: Tree(directory, pathlib.Path(sys.argv[0])) for label, directory in trees.items()}
-    samples = Samples()
-    try:
+    with versions(options.against) as children, contextlib.closing(Samples()) as samples:
         if options.clocks:
             samples.start()
+        report(itertools.chain(rows(gpu, benchmark, cases, options, children, samples.samples), more), options.json)
+
+
+@contextlib.contextmanager
+def versions(against: pathlib.Path | None) -> Iterator[dict[str, Tree]]:
+    """This checkout and another one, each in a process of its own, by what stands before the names of its contenders;
+    none without another one."""
+    trees = {"": ROOT, BEFORE: against} if against else {}
+    children = {label: Tree(directory, pathlib.Path(sys.argv[0])) for label, directory in trees.items()}
+    try:
         for child in children.values():  # which start side by side
             child.check_origin()
-        report(itertools.chain(rows(gpu, benchmark, cases, options, children, samples.samples), more), options.json)
+        yield children
     finally:
-        samples.close()
         for child in children.values():
             child.close()
 
@@ -132,8 +146,8 @@ def rows_of(benchmark: Benchmark, case: Case, times: Times, timed: Extent) -> It
             row[f"us, {protocol}"] = 1000 * ms[name]
             row[f"TFLOP/s, {protocol}"] = 1e-9 * benchmark.operations(case) / ms[name]
             row[f"ratio, {protocol}"] = ms[names[0]] / ms[name]
-            if f"before {name}" in ms:
-                row[f"now/before, {protocol}"] = ms[f"before {name}"] / ms[name]
+            if BEFORE + name in ms:
+                row[f"now/before, {protocol}"] = ms[BEFORE + name] / ms[name]
         yield {**row, "rounds": timed.rounds, "turns": timed.turns}
 
 

@@ -1,30 +1,32 @@
 """Host microseconds of one kernel launch, for empty kernels, against the other ways to launch from Python.
 
 Each figure is the median over rounds of the mean of a thousand launches, with the queue of the GPU emptied in between,
-so that no launch waits for the GPU. `k[grid, block]`, `handle` and `gemm` check every argument; cuLaunchKernel and
-cuda.core look at none.
+so that no launch waits for the GPU. In a round all take turns, with --against another checkout's launches too, so that
+what else the host does meets all of them. `k[grid, block]`, `handle` and `gemm` check every argument; cuLaunchKernel
+and cuda.core look at none.
 """
 
 from __future__ import annotations
 
 import ctypes
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import common
+import protocols
 import torch
+from against import Server, Tree, serve
 from cuda.bindings import driver as cuda
 from cuda.core import Device, LaunchConfig, ObjectCode, launch
+from protocols import Gpu, Run, TorchGpu
 
+import ptxdsl
 import ptxdsl as pd
 from ptxdsl import driver, f32, ptr, u32
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.runtime.launch import load
 
 LAUNCHES = 1000
-Run = Callable[[], object]
 
 
 @pd.kernel
@@ -90,54 +92,71 @@ def through_cuda_core(image: bytes, name: str, arguments: tuple[Any, ...]) -> Ru
     return lambda: launch(stream, config, kernel, *values)
 
 
-def contenders(kernel: Any) -> dict[str, Run]:
-    kinds, name = KINDS[kernel], kernel.__name__
+def arguments_of(kernel: Any) -> tuple[Any, ...]:
     numbers = {u32: 7, f32: 0.5}
-    arguments = tuple(numbers.get(kind) or torch.ones(1024, device="cuda") for kind in kinds)
-    cubin = kernel.cubin(driver.device_arch())
-    handle = load(cubin, name, [(f"p{n}", kind) for n, kind in enumerate(kinds)], {"p0"})
+    return tuple(numbers.get(kind) or torch.ones(1024, device="cuda") for kind in KINDS[kernel])
+
+
+def launches_by_others(kernel: Any) -> dict[str, Run]:
+    arguments, cubin = arguments_of(kernel), kernel.cubin(driver.device_arch())
     one, other = torch.ones(1, device="cuda"), torch.ones(1, device="cuda")
     return {
-        "k[grid, block]": lambda: kernel[1, 32](*arguments),
-        "handle": lambda: handle(1, 32, arguments),
-        "cuLaunchKernel": through_bindings(cubin.image, name, arguments),
-        "cuda.core": through_cuda_core(cubin.image, name, arguments),
         "torch add_": lambda: one.add_(other),
+        "cuLaunchKernel": through_bindings(cubin.image, kernel.__name__, arguments),
+        "cuda.core": through_cuda_core(cubin.image, kernel.__name__, arguments),
     }
 
 
-def products() -> dict[str, Run]:
-    """A whole call of gemm(), and of torch's, on matrices that take the GPU less time than the host."""
-    a, b, out = (torch.ones(64, 64, dtype=torch.float16, device="cuda") for _ in range(3))
-    return {
-        "gemm": lambda: gemm(a, b, out=out),
-        "gemm with c": lambda: gemm(a, b, out, out=out, beta=0.5),
-        "torch mm": lambda: torch.mm(a, b, out=out),
-    }
+def launches_by_us(kernel: Any) -> dict[str, Run]:
+    arguments, cubin = arguments_of(kernel), kernel.cubin(driver.device_arch())
+    parameters = [(f"p{n}", kind) for n, kind in enumerate(KINDS[kernel])]
+    handle = load(cubin, kernel.__name__, parameters, {"p0"})
+    return {"k[grid, block]": lambda: kernel[1, 32](*arguments), "handle": lambda: handle(1, 32, arguments)}
 
 
-def medians(runs: dict[str, Run], rounds: int) -> dict[str, float]:
-    for run in runs.values():
-        microseconds(run)
-    times = [{name: microseconds(run) for name, run in runs.items()} for _ in range(rounds)]
-    return {f"{name} us": statistics.median(each[name] for each in times) for name in runs}
+def products_by_others() -> dict[str, Run]:
+    """Of matrices that take the GPU less time than the host."""
+    a, b, out = matrices()
+    return {"torch mm": lambda: torch.mm(a, b, out=out)}
 
 
-def microseconds(run: Run) -> float:
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for _ in range(LAUNCHES):
-        run()
-    passed = time.perf_counter() - start
-    torch.cuda.synchronize()
-    return 1e6 * passed / LAUNCHES
+def products_by_us() -> dict[str, Run]:
+    a, b, out = matrices()
+    return {"gemm": lambda: gemm(a, b, out=out), "gemm with c": lambda: gemm(a, b, out, out=out, beta=0.5)}
+
+
+def matrices() -> list[torch.Tensor]:
+    return [torch.ones(64, 64, dtype=torch.float16, device="cuda") for _ in range(3)]
+
+
+KERNELS = {kernel.__name__: kernel for kernel in KINDS}
+BENCHMARK = common.Benchmark(
+    others=lambda case: launches_by_others(KERNELS[case[0]]) if case[0] in KERNELS else products_by_others(),
+    ours=lambda case: launches_by_us(KERNELS[case[0]]) if case[0] in KERNELS else products_by_us(),
+    label=lambda case: {"kernel": case[0]},
+    operations=lambda case: 0.0,
+)
+CASES = [(name,) for name in (*KERNELS, "64x64x64 product")]
+
+
+def rows(gpu: Gpu, children: dict[str, Tree], rounds: int) -> Iterator[common.Row]:
+    """A row of each case: medians, and of what another checkout launches too how many times as fast it is now."""
+    for case in CASES:
+        contenders = common.gathered(gpu, BENCHMARK, case, children)
+        us = protocols.host(contenders, rounds, LAUNCHES)
+        ratios = {
+            f"{name}, now/before": us[common.BEFORE + name] / us[name] for name in us if common.BEFORE + name in us
+        }
+        yield {**BENCHMARK.label(case), **{f"{name} us": value for name, value in us.items()}, **ratios}
 
 
 def main() -> None:
-    options = common.parser(__doc__ or "").parse_args()
-    rows = [{"kernel": kernel.__name__, **medians(contenders(kernel), options.rounds)} for kernel in KINDS]
-    rows.append({"kernel": "64x64x64 product", **medians(products(), options.rounds)})
-    common.report(rows, options.json)
+    options, gpu = common.against_parser(__doc__ or "").parse_args(), TorchGpu()
+    if options.serve is not None:
+        serve(Server(gpu, BENCHMARK.ours, ptxdsl.__file__), options.serve)
+        return
+    with common.versions(options.against) as children:
+        common.report(rows(gpu, children, options.rounds), options.json)
 
 
 if __name__ == "__main__":

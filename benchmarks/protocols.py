@@ -96,6 +96,9 @@ class Contender(Protocol):
     def slice_ms(self, launches: int) -> float:
         """The mean of so many launches back to back."""
 
+    def host_us(self, launches: int) -> float:
+        """The mean microseconds until a launch returns, of so many into an empty queue."""
+
 
 @dataclass(frozen=True)
 class Local:
@@ -117,6 +120,16 @@ class Local:
         for _ in range(launches):
             run()
         return self.gpu.elapsed_ms(start, self.gpu.mark()) / launches
+
+    def host_us(self, launches: int) -> float:
+        run = self.run
+        self.gpu.rest(0)
+        start = self.gpu.now()
+        for _ in range(launches):
+            run()
+        passed = self.gpu.now() - start
+        self.gpu.rest(0)
+        return 1e6 * passed / launches
 
 
 Contenders = Mapping[str, Contender]
@@ -174,6 +187,13 @@ def held(contenders: Contenders, turns: int, watcher: Watcher | None = None) -> 
         latest = turn
         counted.append(turn)
     return _medians(counted)
+
+
+def host(contenders: Contenders, rounds: int, launches: int) -> dict[str, float]:
+    """Median microseconds of the host until a launch returns, over rounds in which each contender launches so often.
+    The first round does not count."""
+    turns = [{name: contender.host_us(launches) for name, contender in contenders.items()} for _ in range(rounds + 1)]
+    return _medians(turns[1:])
 
 
 def warm(gpu: Gpu, contenders: Contenders) -> float:

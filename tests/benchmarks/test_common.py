@@ -179,6 +179,7 @@ def test_a_child_times_its_own_version(tree):
     contender = tree.contenders(("good", (1, 2)))["ptxdsl"]
     assert contender.single_ms() == pytest.approx(7.0)
     assert contender.slice_ms(20) == pytest.approx(7.0)
+    assert contender.host_us(20) == pytest.approx(7000.0)
 
 
 def test_an_error_in_the_child_is_one_here_and_the_child_goes_on(tree):

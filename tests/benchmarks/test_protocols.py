@@ -1,7 +1,7 @@
 """The two protocols of the benchmarks, on a clock that the test turns."""
 
 import pytest
-from protocols import Budget, Extent, Local, held, rest, timed, warm
+from protocols import Budget, Extent, Local, held, host, rest, timed, warm
 
 from .fake_gpu import FakeGpu
 
@@ -110,3 +110,10 @@ def test_what_does_not_fit_into_the_budget_is_not_begun(gpu):
     assert budget.extent(Extent(11, 3), 0.1, 0.1, 2) == Extent(3, 1)
     gpu.seconds += 0.02
     assert budget.extent(Extent(11, 3), 0.1, 0.1, 2) is None
+
+
+def test_launches_of_the_host_are_counted_in_turns_of_an_empty_queue(gpu):
+    contenders = {"a": Local(gpu, gpu.takes("a", 0.5, 0.25)), "b": Local(gpu, gpu.takes("b", 1.0))}
+    assert host(contenders, 2, launches=10) == pytest.approx({"a": 250.0, "b": 1000.0})
+    alone = ["rest 0", *["a"] * 10, "rest 0", "rest 0", *["b"] * 10, "rest 0"]
+    assert gpu.log == alone * 3

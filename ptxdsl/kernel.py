@@ -255,7 +255,7 @@ class Kernel(AnyKernel):
         parameters = [(p.name, p.type) for p in self.signature.parameters(values)]
         return Variant(
             self.name, arch, functools.partial(self._traced, arch, values), known.text, parameters, known.dynamic_bytes,
-            kept_written=frozenset(known.written),
+            kept_written=frozenset(known.written), kept_extents=known.extents,
         )  # fmt: skip
 
     def _traced(self, arch: str, values: dict[str, object]) -> Traced:

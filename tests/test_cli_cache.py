@@ -58,7 +58,7 @@ def test_json_says_the_same(folder, run):
 
 
 def test_a_trace_is_listed_beside_the_cubin_that_was_made_of_it(folder, run):
-    trace = KeptTrace("gemm_kernel", "sm_80", 0, [], {}, ".version 8.0")
+    trace = KeptTrace("gemm_kernel", "sm_80", 0, [], {}, {}, ".version 8.0")
     cache.store(folder, cache.key(["a trace"]), packed(trace))
     assert any(line.endswith("gemm_kernel for sm_80, as PTX") for line in run()[1].splitlines())
     facts = [entry for entry in json.loads(run("--json")[1])["entries"] if entry["traced"]]

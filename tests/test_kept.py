@@ -45,7 +45,7 @@ def variant(kernel=gemm_kernel, arch="sm_80", **constants):
 def facts(variant):
     text = hashlib.sha256(variant.text.encode()).hexdigest()
     parameters = [(name, str(type)) for name, type in variant.parameters]
-    return text, parameters, variant.dynamic_bytes, sorted(variant.written)
+    return text, parameters, variant.dynamic_bytes, sorted(variant.written), variant.extents
 def entries():
     return {entry.name for entry in cache.entries(config.current().cache_dir)}
 results = {}
@@ -154,10 +154,10 @@ class TestEntries:
         monkeypatch.setattr(kept, "_is_unchanged", lambda: True)
         stamp = imported.file_stamp("errors.py")
         assert stamp is not None, "errors.py was written in the last seconds"
-        return KeptTrace("k", "sm_80", 1024, ["out"], {"errors.py": stamp}, ".version 8.0\n// µ\n")
+        return KeptTrace("k", "sm_80", 1024, ["out"], {"tile": 4096}, {"errors.py": stamp}, ".version 8.0\n// µ\n")
 
     def test_what_is_kept_comes_back(self, tmp_path, trace):
-        for each in (trace, dataclasses.replace(trace, dynamic_bytes=None, written=[])):
+        for each in (trace, dataclasses.replace(trace, dynamic_bytes=None, written=[], extents={})):
             cache.store(tmp_path, self.NAME, kept.packed(each))
             assert kept.load(tmp_path, self.NAME) == each
 

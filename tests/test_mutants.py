@@ -13,7 +13,7 @@ from tests.mutants.__main__ import main
 from tests.mutants.mutate import SHARED_ACCESS, Kernel
 from tests.mutants.reasons import explained
 from tests.mutants.subjects import ROWS, SHARES, SUBJECTS, hopper, shares
-from tests.mutants.table import table
+from tests.mutants.table import table, with_tables
 from tests.mutants.trial import DOUBLED, FINDING, MISSED, NUMBER, SAME, Trial, launches
 
 SEED, EACH = 11, 5
@@ -93,10 +93,24 @@ def test_verdicts_that_are_on_disk_are_not_sought_again(tmp_path, monkeypatch, c
     rows = tmp_path / "rows.jsonl"
     assert main(["03_transpose"], rows=rows) == 0
     told = capsys.readouterr().out
-    rows.write_text(rows.read_text() + '{"subject": "03_tr')  # cut off
+    last = rows.read_text().splitlines(keepends=True)[-1]
+    rows.write_text(rows.read_text().removesuffix(last) + last[:20])  # cut off
+    assert main(["03_transpose"], rows=rows) == 0
+    assert capsys.readouterr().out == told
     monkeypatch.setattr(Trial, "verdict", None)
     assert main(["03_transpose"], rows=rows) == 0
     assert capsys.readouterr().out == told
+
+
+def test_the_tables_of_a_page_become_those_of_a_run(tmp_path, capsys):
+    page, told = tmp_path / "mutants.md", {"exchange": list(verdicts().values())}
+    text = f"# Mutants\n\n{table(told).partition('Missed:')[0]}None is missed.\n"
+    page.write_text(text)
+    assert main(["03_transpose"], kind="barrier", page=page) == 0
+    of_run = capsys.readouterr().out.partition("| kernel")
+    assert page.read_text() == f"# Mutants\n\n{''.join(of_run[1:]).partition('Missed:')[0]}None is missed.\n"
+    page.write_text(with_tables(page.read_text(), told))
+    assert page.read_text() == text
 
 
 def test_processes_judge_as_one_does(capsys):

@@ -25,7 +25,7 @@ from ptxdsl.assemble import cache
 from ptxdsl.runtime import imported
 from ptxdsl.runtime.variant import Variant
 
-_FORMAT = "trace 1"  # of an entry; part of its name
+_FORMAT = "trace 2"  # of an entry; part of its name
 _SAID = (bool, int, str, bytes, type(None))
 
 
@@ -47,12 +47,14 @@ _BESIDE = "ptxdsl.kernels.call", "ptxdsl.kernels.choose"  # they decide what is 
 @dataclass(frozen=True, slots=True)
 class KeptTrace:
     """What a kernel was traced to for a target: its text, the dynamic shared memory of a launch in bytes, the pointers
-    through which it may write; and the stamps of the files that did it."""
+    through which it may write, the bytes of its shared arrays as Python wrote them; and the stamps of the files that
+    did it."""
 
     kernel: str
     arch: str
     dynamic_bytes: int | None
     written: list[str]
+    extents: dict[str, int]
     files: dict[str, str]
     text: str
 
@@ -128,7 +130,8 @@ def keep(folder: Path | None, name: str, variant: Variant) -> None:
     files = imported.file_stamps(_tracing_modules()) if _is_unchanged() else None
     if files is not None:
         written = sorted(variant.written)
-        trace = KeptTrace(variant.name, variant.arch, variant.dynamic_bytes, written, files, variant.text)
+        extents = variant.extents
+        trace = KeptTrace(variant.name, variant.arch, variant.dynamic_bytes, written, extents, files, variant.text)
         cache.store(folder, name, packed(trace))
 
 

@@ -46,7 +46,8 @@ class Variant:
     `dynamic_bytes` of shared memory are needed at launch; None leaves that to the caller. `captures` is what the
     kernel's function read of Python when it was traced; `memory` holds the variables of a module that was parsed.
     `program` is a module, or what traces the kernel to one: a text that was kept is needed without. `kept_written` are
-    the pointers through which it may write, where they are known beside the text.
+    the pointers through which it may write and `kept_extents` the bytes of its shared arrays, where they are known
+    beside the text.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Variant:
     captures: Captures = field(default=NOTHING, repr=False)
     memory: ModuleMemory | None = field(default=None, repr=False)
     kept_written: frozenset[str] | None = field(default=None, repr=False)
+    kept_extents: dict[str, int] | None = field(default=None, repr=False)
     _cubins: dict[str, Cubin] = field(default_factory=dict, repr=False)
     _compiled: dict[str, Compiled] = field(default_factory=dict, repr=False)
 
@@ -79,9 +81,8 @@ class Variant:
 
     @cached_property
     def extents(self) -> dict[str, int]:
-        """The bytes of its shared arrays as Python wrote them; variables may be longer. Of a kernel of the package that
-        was kept nothing is said."""
-        return {} if self.kept_written is not None else self.notes.extents
+        """The bytes of its shared arrays as Python wrote them; variables may be longer."""
+        return self.notes.extents if self.kept_extents is None else self.kept_extents
 
     @cached_property
     def _traced(self) -> Traced:

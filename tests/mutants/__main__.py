@@ -1,23 +1,25 @@
-"""`python -m tests.mutants [--at FILE:LINE] [--kind KIND] [--jobs N] [--rows FILE] [SUBJECT …]`: what became of each mutant.
+"""`python -m tests.mutants [--at FILE:LINE] [--kind KIND] [--jobs N] [--rows FILE] [--write FILE] [SUBJECT …]`
 
-With `--at`, those that come from Python lines that begin so: `--at turns.py:48`, `--at store.py`. With `--rows`, verdicts are
-kept in a file, and those that it has are not sought again: begin with an empty one when the emulator has changed. The exit
-code is 1 if one was missed for no reason.
+What became of each mutant. With `--at`, those that come from Python lines that begin so: `--at turns.py:48`, `--at store.py`.
+With `--rows`, verdicts are kept in a file, and those that it has are not sought again: begin with an empty one when the emulator
+has changed. With `--write docs/mutants.md`, the tables of that page are those of this run. The exit code is 1 if one was missed
+for no reason.
 """
 
 import argparse
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from .cores import Cores
 from .mutate import ORDERING, Mutant
 from .reasons import explained
-from .rows import Rows
-from .subjects import SUBJECTS
-from .table import table
-from .trial import MISSED, Launch, Trial, Verdict, launches
+from .rows import Rows, mend
+from .subjects import LONGEST, SUBJECTS
+from .table import table, with_tables
+from .trial import MISSED, Launch, Outcome, Trial, Verdict, launches
 
 COPIES = 2  # of one Python line
 
@@ -34,8 +36,11 @@ class Search:
 
     def subject(self, name: str) -> list[Verdict]:
         with self.cores.free:
+            begun = time.monotonic()
             kernels = launches(SUBJECTS[name])
-        return [explained(name, verdict) for problems in kernels for verdict in self._kernel(name, problems)]
+        verdicts = [explained(name, verdict) for problems in kernels for verdict in self._kernel(name, problems)]
+        print(f"{name}: {len(verdicts)} mutants, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
+        return verdicts
 
     def _kernel(self, name: str, problems: Sequence[Launch]) -> list[Verdict]:
         trial = Trial(problems, COPIES)
@@ -43,33 +48,56 @@ class Search:
         chosen = [n for n, mutant in enumerate(mutants) if self._asked(mutant)]
         rows = Rows(self.rows, name, problems[0].text, mutants)
         if unknown := [n for n in chosen if n not in rows.known]:
-            with self.cores.free:
-                if wrong := trial.accused:
-                    raise Accused(f"{name}: the intact kernel is accused: {wrong}")
-            for n, verdict in self._each(lambda n: trial.verdict(mutants[n]), unknown):
-                rows.keep(n, verdict)
+            self._run_intact(name, trial)
+            for n, (verdict, seconds) in self._each(lambda n: trial.verdict(mutants[n]), unknown):
+                rows.keep(n, verdict, seconds)
         quiet = trial.removed([rows.verdict(n) for n in chosen])
         missed = [n for n in rows.missed(chosen) if explained(name, rows.verdict(n)).verdict == MISSED]
-        for n, verdict in self._each(lambda n: trial.doubled(rows.verdict(n), quiet), missed):
-            rows.keep(n, verdict, pairs=True)
+        for n, (verdict, seconds) in self._each(lambda n: trial.doubled(rows.verdict(n), quiet), missed):
+            rows.keep(n, verdict, seconds, pairs=True)
         return [rows.verdict(n) for n in chosen]
+
+    def _run_intact(self, name: str, trial: Trial) -> None:
+        """Runs the intact kernel, as all mutants are compared with it. Raises Accused."""
+
+        def on_a_core(number: int) -> Outcome:
+            with self.cores.free:
+                return trial.intact_run(number)
+
+        trial.intact = [outcome for _, outcome in sorted(self.cores.each(on_a_core, range(len(trial.runs))))]
+        if wrong := trial.accused:
+            raise Accused(f"{name}: the intact kernel is accused: {wrong}")
 
     def _asked(self, mutant: Mutant) -> bool:
         return mutant.source.startswith(self.at) and self.kind in ("", mutant.kind)
 
-    def _each(self, judge: Callable[[int], Verdict], numbers: Sequence[int]) -> Iterator[tuple[int, Verdict]]:
-        def on_a_core(number: int) -> Verdict:
+    def _each(
+        self, judge: Callable[[int], Verdict], numbers: Sequence[int]
+    ) -> Iterator[tuple[int, tuple[Verdict, float]]]:
+        """What a judge says of each, and in how many seconds."""
+
+        def on_a_core(number: int) -> tuple[Verdict, float]:
             with self.cores.free:
-                return judge(number)
+                begun = time.monotonic()
+                return judge(number), time.monotonic() - begun
 
         return self.cores.each(on_a_core, numbers)
 
 
-def main(names: Sequence[str], at: str = "", kind: str = "", jobs: int = 1, rows: Path | None = None) -> int:
+def main(
+    names: Sequence[str],
+    at: str = "",
+    kind: str = "",
+    jobs: int = 1,
+    rows: Path | None = None,
+    page: Path | None = None,
+) -> int:
+    mend(rows)
     names, cores = list(names or SUBJECTS), Cores(jobs)
-    search = Search(at, kind, cores, rows)
+    search, last = Search(at, kind, cores, rows), len(LONGEST)
+    order = sorted(range(len(names)), key=lambda n: LONGEST.index(names[n]) if names[n] in LONGEST else last)
     try:
-        results = dict(cores.each(lambda n: search.subject(names[n]), range(len(names))))
+        results = dict(cores.each(lambda n: search.subject(names[n]), order))
     except Accused as accused:
         print(accused)
         return 1
@@ -78,6 +106,8 @@ def main(names: Sequence[str], at: str = "", kind: str = "", jobs: int = 1, rows
         for verdict in told:
             print(f"{name}: {verdict.mutant}: {verdict.verdict}: {verdict.reason}")
     print(table(verdicts))
+    if page is not None:
+        page.write_text(with_tables(page.read_text(), verdicts))
     return int(any(v.verdict == MISSED for told in verdicts.values() for v in told))
 
 
@@ -87,6 +117,7 @@ if __name__ == "__main__":
     parser.add_argument("--kind", choices=sorted({*ORDERING, "bound", "swizzle"}), default="", help="those of a kind")
     parser.add_argument("--jobs", metavar="N", type=int, default=os.cpu_count() or 1, help="processes (default: cores)")
     parser.add_argument("--rows", metavar="FILE", type=Path, help="verdicts are kept here, and not sought again")
+    parser.add_argument("--write", metavar="FILE", type=Path, help="a page whose tables become those of this run")
     parser.add_argument("subjects", metavar="SUBJECT", nargs="*", help="kernels (default: all)")
     arguments = parser.parse_args()
-    sys.exit(main(arguments.subjects, arguments.at, arguments.kind, arguments.jobs, arguments.rows))
+    sys.exit(main(arguments.subjects, arguments.at, arguments.kind, arguments.jobs, arguments.rows, arguments.write))

@@ -13,7 +13,7 @@ from .trial import MISSED, Verdict
 @dataclass(frozen=True)
 class Row:
     """What became of a mutant. `kernel` stands for the intact text, `number` for the mutant among those of this text;
-    `pairs` says that others were gone with it too."""
+    `pairs` says that others were gone with it too, `seconds` how long a core took."""
 
     subject: str
     kernel: str
@@ -22,6 +22,14 @@ class Row:
     verdict: str
     reason: str
     pairs: bool = False
+    seconds: float = 0.0
+
+
+def mend(path: Path | None) -> None:
+    """Takes the last line of a file away if it was cut off, so that what is written next is a line."""
+    if path is not None and path.exists():
+        content = path.read_bytes()
+        path.write_bytes(content[: content.rfind(b"\n") + 1])
 
 
 class Rows:
@@ -35,15 +43,14 @@ class Rows:
     def _read(self) -> Iterator[Row]:
         if self.path is not None and self.path.exists():
             for line in self.path.read_text().splitlines():
-                if line.endswith("}"):  # the last may be cut off
-                    yield Row(**json.loads(line))
+                yield Row(**json.loads(line))
 
     def _is_of(self, row: Row) -> bool:
         return (row.subject, row.kernel) == (self.subject, self.kernel) and row.mutant == str(self.mutants[row.number])
 
-    def keep(self, number: int, verdict: Verdict, pairs: bool = False) -> None:
+    def keep(self, number: int, verdict: Verdict, seconds: float, pairs: bool = False) -> None:
         mutant = str(self.mutants[number])
-        row = Row(self.subject, self.kernel, number, mutant, verdict.verdict, verdict.reason, pairs)
+        row = Row(self.subject, self.kernel, number, mutant, verdict.verdict, verdict.reason, pairs, round(seconds, 2))
         self.known[number] = row
         if self.path is not None:
             with self.path.open("a") as file:  # processes append whole lines

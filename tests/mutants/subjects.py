@@ -24,7 +24,7 @@ from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule import PersistentScheduler, StreamKThreadblockSwizzle
 
-E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
+E4M3, BF16 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.bfloat16)
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CONFIG = GemmConfig(tile=(32, 32, 32), warp=(16, 32), stages=3)
 WARPGROUPS = GemmConfig(tile=(64, 16, 64), stages=4, atom="wgmma")
@@ -39,8 +39,9 @@ TURNS = replace(TALL, stages=3, pingpong=True)
 FEW_ROWS = GemmConfig((8, 64, 64), stages=3, atom="wgmma", swap_ab=True, split_k=2, reduction="cluster")
 SIZES = ((40, 40, 200), (33, 24, 72), (24, 40, 160))  # as many iterations along K as leave the ring at each stage
 SMALL = ((20, 24, 40), (9, 33, 1))
-ROWS, FEW = (0, 100, 0, 128, 10), (10, 0, 20, 7)  # of groups
+ROWS, FEW, MASKED = (0, 100, 0, 128, 10), (10, 0, 20, 7), (0, 128, 64, 5, 100)  # of groups
 BOX = (64,)  # a block ends with a whole box: its copies are the last that it does
+LENGTH = 330
 GROUP = ((40, 40, 64), (7, 40, 8), (33, 24, 304))
 
 
@@ -152,13 +153,19 @@ def pairs() -> None:
     shares(STAGGERED_SHARES, (136, 64), blocks=2, rows=BOX)
 
 
-def masked() -> None:
-    """Groups that begin at matrices of their own, in halves of tiles that are paired."""
-    counts = np.array([0, 128, 64, 5, 100], np.int32)
-    for blocks, n, k in (4, 24, 264), (2, 72, 64), (2, 8, 136):
+def masked(config: GemmConfig, *sizes: tuple[int, int, int], rows: Sequence[int] = MASKED) -> None:
+    """Groups that begin at matrices of their own: by so many blocks, of so many columns, so deep."""
+    counts = np.array(rows, np.int32)
+    for blocks, n, k in sizes:
         with hopper(blocks):
-            b = whole(5, n, k, seed=1).swapaxes(1, 2)
-            grouped_gemm_masked(whole(5, 130, k), b, counts, config=TALL)
+            b = whole(len(rows), n, k, seed=1).swapaxes(1, 2)
+            grouped_gemm_masked(whole(len(rows), 130, k), b, counts, config=config)
+
+
+def masked_shares() -> None:
+    """The same by even shares of the rows of each group."""
+    masked(SHARES, (2, 40, 264), (2, 136, 64), (2, 136, 136))
+    masked(SHARES, (1, 40, 64), rows=BOX)
 
 
 def gathered(m: int, b: np.ndarray, ends: np.ndarray) -> None:
@@ -271,6 +278,19 @@ def cluster() -> None:
     module.histogram[4, module.THREADS](x, np.zeros(module.BINS, np.uint32), len(x))
 
 
+def attention() -> None:
+    """Two blocks of queries; of the second the keys go round the ring."""
+    module = example("15_flash_attention")
+    q, k, v = (whole(1, LENGTH, module.HEAD, seed=seed, dtype=BF16) for seed in range(3))
+    module.attention[(1, -(-LENGTH // module.QUERIES)), 512](q, k, v, np.zeros_like(v), LENGTH)
+
+
+LONGEST = (
+    "grouped, ragged, sm_90a",
+    "grouped, ragged, shares, clusters",
+)
+"""Those that take longest begin first, so that all cores have something to do until the end."""
+
 SUBJECTS: dict[str, Callable[[], None]] = {
     "gemm": product,
     "gemm, odd sizes": lambda: product([(35, 37, 71), (33, 5, 97), (24, 33, 151)]),
@@ -287,7 +307,8 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "grouped, ragged, shares": even,
     "grouped, ragged, shares, staggered": staggered,
     "grouped, ragged, shares, clusters": pairs,
-    "grouped, masked, sm_90a": masked,
+    "grouped, masked, sm_90a": lambda: masked(TALL, (4, 24, 264), (2, 72, 64), (2, 8, 136)),
+    "grouped, masked, shares": masked_shares,
     "grouped, ragged along K, sm_90a": along_k,
     "grouped, lists, sm_90a": lists,
     "scaled, rows and columns": scaled("rows"),
@@ -314,4 +335,5 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "11_one_wgmma": warpgroup,
     "12_warp_specialised_gemm": warp_specialised,
     "13_cluster": cluster,
+    "15_flash_attention": attention,
 }

@@ -124,7 +124,11 @@ class Trial:
     @cached_property
     def intact(self) -> list[Outcome]:
         """Of each run of the intact kernel."""
-        return [launch.run(launch.text, schedule) for launch, schedule in self.runs]
+        return [self.intact_run(n) for n in range(len(self.runs))]
+
+    def intact_run(self, number: int) -> Outcome:
+        launch, schedule = self.runs[number]
+        return launch.run(launch.text, schedule)
 
     @property
     def accused(self) -> list[str]:

@@ -37,7 +37,8 @@ _FUNCTIONS = {
     "conv": "conv2d",
     "conv_gradients": "conv2d_dgrad conv2d_wgrad",
     "config": "GemmConfig",
-    "epilogue": "add add_gelu add_relu gelu per_column per_row relu scale scale_rows_and_columns sigmoid silu",
+    "epilogue": "add add_gelu add_gelu_tanh add_relu gelu gelu_tanh per_column per_row relu scale "
+    "scale_rows_and_columns sigmoid silu",
 }
 _HOME = {name: module for module, names in _FUNCTIONS.items() for name in names.split()}
 

@@ -18,6 +18,7 @@ LOG2_TAIL = (
     *(-0.4599929504658807, -1.1507876769657104, -1.00003763565679),
 )
 FAR = 16.0  # where the tail is nothing
+TANH_LINEAR, TANH_CUBIC = 0.7978845608028654, 0.035677408136300125  # √(2/π), and 0.044715 times that
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,25 @@ def add_gelu(x: Scalar, y: Scalar) -> Scalar:
     return gelu(x + y)
 
 
+def gelu_tanh(x: Scalar) -> Scalar:
+    """0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))), the gelu of torch with approximate="tanh", with two thirds of the
+    instructions of `gelu`. 0 at -infinity, where torch has NaN.
+
+    Off by at most |x|·2^-17 on an H200, and |x|·2^-12 where tanh.approx is no better than the PTX manual says. The
+    formula itself lies up to 4.8e-4 beside x·Φ(x).
+    """
+    _check_is_f32(x)
+    x = pd.ptx.max.NaN.f32(x, -FAR)  # so that -infinity gives 0
+    inner = pd.fma(x * x, TANH_CUBIC, TANH_LINEAR) * x
+    half = x * 0.5
+    return pd.fma(half, pd.ptx.tanh.approx.f32(inner), half)
+
+
+def add_gelu_tanh(x: Scalar, y: Scalar) -> Scalar:
+    """gelu_tanh(x + y)"""
+    return gelu_tanh(x + y)
+
+
 def silu(x: Scalar) -> Scalar:
     """x·sigmoid(x)"""
     return x * sigmoid(x)
@@ -84,7 +104,7 @@ def _check_is_f32(x: Scalar) -> None:
     """Raises TraceError for other types, in which these functions are not computed."""
     if x.type is not f32:
         raise TraceError(
-            f"sigmoid, gelu and silu are computed in f32; this value is {x.type}",
+            f"sigmoid, gelu, gelu_tanh and silu are computed in f32; this value is {x.type}",
             help="write to a float32, float16 or bfloat16 `out`; for float64, pass a function of your own",
         )
 

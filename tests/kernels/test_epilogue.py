@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial, wraps
 from itertools import product
-from math import erfc, sqrt
+from math import erfc, pi, sqrt
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -16,8 +16,10 @@ from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import (
     add,
     add_gelu,
+    add_gelu_tanh,
     add_relu,
     gelu,
+    gelu_tanh,
     per_column,
     per_row,
     relu,
@@ -223,8 +225,19 @@ def test_gelu_is_as_exact_as_it_says(name):
     assert np.all(np.abs(values[x < -6]) < 1e-7) and np.all(values[x > 6] == x[x > 6])
 
 
+def tanh_gelus(x):
+    return 0.5 * x * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))
+
+
 @every_machine
-@pytest.mark.parametrize("applied", [relu, gelu])
+def test_the_tanh_form_of_gelu_is_its_formula(name):
+    x, values = at_points(machine(name), gelu_tanh)
+    assert np.all(np.abs(values - tanh_gelus(x)) <= np.abs(x) * 2.0**-17)
+    assert np.all(np.abs(values - gelus(x)) <= 4.8e-4 + np.abs(x) * 2.0**-17)
+
+
+@every_machine
+@pytest.mark.parametrize("applied", [relu, gelu, gelu_tanh])
 def test_nan_and_infinity_stay(name, applied):
     where = machine(name)
     x = np.array([[np.nan], [np.inf], [-np.inf], [-20.0], [3e4]], np.float16)
@@ -233,14 +246,15 @@ def test_nan_and_infinity_stay(name, applied):
 
 
 @every_machine
-def test_bias_and_gelu_in_one(name, rng):
+@pytest.mark.parametrize(("applied", "expected"), [(add_gelu, gelus), (add_gelu_tanh, tanh_gelus)])
+def test_bias_and_gelu_in_one(name, applied, expected, rng):
     where = machine(name)
     a, b = factors(rng, "f16")
     bias = numbers(rng, SIZES[1], "f16")
     x, y, v = wide(a, b, bias)
     z = x @ y + v
-    found = gemm(where.array(a), where.array(b), epilogue=add_gelu, operands=(per_column(where.array(bias)),))
-    assert_close(where, found, gelus(z), "f16")
+    found = gemm(where.array(a), where.array(b), epilogue=applied, operands=(per_column(where.array(bias)),))
+    assert_close(where, found, expected(z), "f16")
 
 
 def test_lambdas_with_the_same_text_and_closure_share_a_kernel(rng):

@@ -121,6 +121,10 @@ def np_gelu(x: np.ndarray) -> np.ndarray:
     return x * 0.5 * (1 + np.frompyfunc(lambda each: math.erf(each / math.sqrt(2)), 1, 1)(x).astype(np.float64))
 
 
+def np_gelu_tanh(x: np.ndarray) -> np.ndarray:
+    return x * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
 def np_silu(x: np.ndarray) -> np.ndarray:
     return x / (1 + np.exp(-np.clip(x, -700, 700)))
 
@@ -133,10 +137,12 @@ def np_relu(x: np.ndarray) -> np.ndarray:
 FUNCTIONS: dict[str, tuple[Callable[..., Any], str, Callable[..., np.ndarray], bool]] = {
     "relu": (epilogue.relu, "", np_relu, False),
     "gelu": (epilogue.gelu, "", np_gelu, True),
+    "gelu_tanh": (epilogue.gelu_tanh, "", np_gelu_tanh, True),
     "silu": (epilogue.silu, "", np_silu, True),
     "add": (epilogue.add, "?", lambda x, y: x + y, False),
     "add_relu": (epilogue.add_relu, "?", lambda x, y: np_relu(x + y), False),
     "add_gelu": (epilogue.add_gelu, "?", lambda x, y: np_gelu(x + y), True),
+    "add_gelu_tanh": (epilogue.add_gelu_tanh, "?", lambda x, y: np_gelu_tanh(x + y), True),
     "scale": (epilogue.scale, "?", lambda x, y: x * y, False),
     "scale both": (epilogue.scale_rows_and_columns, "mn", lambda x, y, z: x * y * z, False),
     "blend": (blend, "Mmn", lambda x, y, z, w: x * 0.5 + y - z + w * 2.0, True),

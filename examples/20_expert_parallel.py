@@ -3,17 +3,20 @@
     python examples/20_expert_parallel.py                                             # one rank, on the emulator
     torchrun --nproc_per_node=4 examples/20_expert_parallel.py                        # four: gloo and emulators
     torchrun --nproc_per_node=2 examples/20_expert_parallel.py --device cuda [--bench]    # NCCL and two GPUs
+    torchrun --nproc_per_node=4 examples/20_expert_parallel.py --device cuda --ranks-per-gpu=2    # gloo and two GPUs
 
 Each rank routes its tokens and sorts them by expert. Rows whose expert is on another rank go there, where
 grouped_gemm_ragged multiplies them, and come back to be combined; their gradients go the same way. Meanwhile a rank
 multiplies the rows that stay, and on the way back computes the gradients of weights. The result is compared with the
-layer on one device in float64: it is the same for 1, 2 and 4 ranks.
+layer on one device in float64: it is the same for 1, 2 and 4 ranks. NCCL takes one rank a GPU; ranks that share one
+exchange by gloo, which knows host memory alone, so that rows go through it.
 New here: ptxdsl.torch under torch.distributed, where NCCL has a stream of its own beside that of the products.
 """
 
 import os
 import sys
 from functools import reduce
+from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -29,6 +32,8 @@ EXPERTS, CHOSEN = 8, 2
 TOKENS, WIDTH, HIDDEN = (16384, 2048, 4096) if BENCH else (4096, 512, 256) if ON_GPU else (48, 16, 24)
 MANY, NARROW = 65536, 1024  # instead of TOKENS, and of HIDDEN, where the exchange takes as long as the products
 WHEN = {False: "before", True: "beside"}
+RANKS_PER_GPU = next((int(word.partition("=")[2]) for word in sys.argv if word.startswith("--ranks-per-gpu=")), 1)
+BY_NCCL = ON_GPU and RANKS_PER_GPU == 1
 DTYPE = torch.bfloat16 if ON_GPU else torch.float32  # which is multiplied as tf32
 
 
@@ -66,8 +71,10 @@ class Travel:
         self.ranks, self.rank, self.overlap = dist.get_world_size(), dist.get_rank(), overlap
         local = len(ends) // self.ranks
         first = self.rank * local
-        every = ends.new_empty(self.ranks, len(ends))
-        dist.all_to_all_single(every, ends.expand(self.ranks, -1).contiguous())
+        sent = on_the_wire(ends.expand(self.ranks, -1))
+        received = torch.empty_like(sent)
+        dist.all_to_all_single(received, sent)
+        every = received.to(ends.device)
         to_here = every[:, first : first + local]
         self.ends = to_here - every[:, first - 1, None] if first else to_here.contiguous()
         last = every[:, local - 1 :: local]
@@ -103,9 +110,12 @@ class Travel:
         """Begins to send `leaving`, rows for each rank, and to receive `coming`, but for those of this one; without
         overlap nothing else happens until they are there."""
         others = [rank for rank in range(self.ranks) if rank != self.rank]
-        sent = [dist.P2POp(dist.isend, leaving[rank], rank) for rank in others if len(leaving[rank])]
-        received = [dist.P2POp(dist.irecv, coming[rank], rank) for rank in others if len(coming[rank])]
-        works = dist.batch_isend_irecv(sent + received) if sent or received else []
+        sent = {rank: on_the_wire(leaving[rank]) for rank in others if len(leaving[rank])}
+        received = {rank: on_the_wire(coming[rank]) for rank in others if len(coming[rank])}
+        operations = [dist.P2POp(dist.isend, rows, rank) for rank, rows in sent.items()]
+        operations += [dist.P2POp(dist.irecv, rows, rank) for rank, rows in received.items()]
+        works = dist.batch_isend_irecv(operations) if operations else []
+        works += [Unloading(rows, coming[rank]) for rank, rows in received.items() if rows is not coming[rank]]
         if not self.overlap:
             arrived(works)
         return works
@@ -116,6 +126,21 @@ def arrived(works):
     host waits for them."""
     while works:
         works.pop(0).wait()
+
+
+def on_the_wire(tensor):
+    """A tensor without gaps where the exchange may read and write it: itself, or a copy where ranks share a GPU."""
+    return tensor.contiguous() if RANKS_PER_GPU == 1 else tensor.to("cpu", copy=True).contiguous()
+
+
+class Unloading(NamedTuple):
+    """The end of an exchange through host memory, which comes after the others that are waited for."""
+
+    received: torch.Tensor
+    rows: torch.Tensor
+
+    def wait(self):
+        self.rows.copy_(self.received)
 
 
 class ThroughExperts(torch.autograd.Function):
@@ -229,15 +254,17 @@ def results(weights, tokens, gradient, overlap):
     model, share = layer(weights, tokens.device), tokens.chunk(ranks)[rank].clone().requires_grad_()
     out = model(share, overlap)
     out.backward(gradient.chunk(ranks)[rank])
-    dist.all_reduce(model.router.weight.grad)
+    of_router = on_the_wire(model.router.weight.grad)
+    dist.all_reduce(of_router)
     of_tokens, of_up, of_down = (gathered(each) for each in (share.grad, model.up.grad, model.down.grad))
-    return [gathered(out.detach()), of_tokens, model.router.weight.grad, of_up, of_down]
+    return [gathered(out.detach()), of_tokens, of_router, of_up, of_down]
 
 
 def gathered(share):
     """The shares of all ranks, one behind the other."""
+    share = on_the_wire(share)
     shares = [torch.empty_like(share) for _ in range(dist.get_world_size())]
-    dist.all_gather(shares, share.contiguous())
+    dist.all_gather(shares, share)
     return torch.cat(shares)
 
 
@@ -300,18 +327,23 @@ def bench_layer(device, count, hidden):
 
 
 def main():
-    if ON_GPU and torch.cuda.device_count() < int(os.environ.get("LOCAL_WORLD_SIZE", "1")):
+    local_rank, ranks = (
+        int(os.environ.get(name, default)) for name, default in (("LOCAL_RANK", 0), ("LOCAL_WORLD_SIZE", 1))
+    )
+    if ON_GPU and torch.cuda.device_count() * RANKS_PER_GPU < ranks:
         sys.exit(
-            f"{os.environ.get('LOCAL_WORLD_SIZE', '1')} ranks need as many GPUs, NCCL takes one each; this machine "
-            f"has {torch.cuda.device_count()}\n  help: start fewer, or leave out --device cuda: gloo and the emulator"
+            f"{ranks} ranks need {-(-ranks // RANKS_PER_GPU)} GPUs, with {RANKS_PER_GPU} on each; this machine has "
+            f"{torch.cuda.device_count()}\n  help: start fewer, let some share a GPU with --ranks-per-gpu=2 (gloo "
+            "instead of NCCL), or leave out --device cuda: gloo and the emulator"
         )
-    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if ON_GPU else torch.device("cpu")
+    device = torch.device("cuda", local_rank // RANKS_PER_GPU) if ON_GPU else torch.device("cpu")
     options = {} if "WORLD_SIZE" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
     if ON_GPU:
         torch.cuda.set_device(device)
+    if BY_NCCL:
         before_products = dist.ProcessGroupNCCL.Options(is_high_priority_stream=True)
         options |= {"device_id": device, "pg_options": before_products}
-    dist.init_process_group("nccl" if ON_GPU else "gloo", **options)
+    dist.init_process_group("nccl" if BY_NCCL else "gloo", **options)
     try:
         bench(device) if BENCH else compare(device)
     finally:

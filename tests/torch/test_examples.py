@@ -20,10 +20,10 @@ def torchrun(example, ranks, *arguments):
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200)
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_experts_have_one_result_on_any_number_of_ranks(ranks):
-    """That of one device in float64, and its gradients."""
-    done = torchrun("20_expert_parallel.py", ranks)
+@pytest.mark.parametrize(("ranks", "options"), [(1, ()), (2, ()), (4, ()), (2, ("--ranks-per-gpu=2",))])
+def test_experts_have_one_result_on_any_number_of_ranks(ranks, options):
+    """That of one device in float64, and its gradients; also where rows are copied on their way, as on shared GPUs."""
+    done = torchrun("20_expert_parallel.py", ranks, *options)
     assert done.returncode == 0, done.stderr
     for when in ("before", "beside"):
         told = f"{ranks} rank{'s' * (ranks > 1)}, rows travel {when} products, on the emulator"
@@ -48,6 +48,7 @@ def test_nccl_without_gpus():
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 1
     assert done.stderr == (
-        "2 ranks need as many GPUs, NCCL takes one each; this machine has 0\n"
-        "  help: start fewer, or leave out --device cuda: gloo and the emulator\n"
+        "2 ranks need 2 GPUs, with 1 on each; this machine has 0\n"
+        "  help: start fewer, let some share a GPU with --ranks-per-gpu=2 (gloo instead of NCCL), or leave out "
+        "--device cuda: gloo and the emulator\n"
     )

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ptxdsl import types
+from ptxdsl.tracers import LATE, traced_by
 from ptxdsl.types import Type
 
 HOST = -1
@@ -144,12 +145,6 @@ def is_masked(value: object) -> bool:
     """Whether it is a masked array of numpy, whose module is loaded where there is one: that takes 10 ms."""
     masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
     return masked is not None and isinstance(value, masked)
-
-
-def is_traced(value: object) -> bool:
-    """Whether a value is one that JAX hands to a function which it traces."""
-    bases = type(value).__mro__
-    return any(base.__name__ == "Tracer" and base.__module__.partition(".")[0] == "jax" for base in bases)
 
 
 class Library(Protocol):
@@ -331,10 +326,10 @@ def describe(value: object, stream: int = 0) -> Array | None:
     """
     if isinstance(value, np.ndarray):
         return _from_numpy(value)
+    if tracer := traced_by(value):
+        raise BufferError(LATE[tracer])
     if library := library_of(type(value)):
         return _from_library(library, value)
-    if is_traced(value):
-        raise BufferError("JAX traces it (jax.jit, jax.grad, jax.vmap), and it has no memory yet")
     if hasattr(value, "__dlpack__"):
         return _from_dlpack(value, stream)
     interface = getattr(value, "__cuda_array_interface__", None)
@@ -374,7 +369,7 @@ def _from_library(library: Library, array: Any) -> Array:
         raise BufferError(f"it is on the device `{device}`")
     try:
         pointer = library.address(array)
-    except RuntimeError as reason:  # a fake or functional tensor of torch
+    except RuntimeError as reason:  # a tensor of torch with other storage
         raise BufferError(f"it has no memory ({str(reason).splitlines()[0]})") from None
     return Array(
         pointer=pointer,

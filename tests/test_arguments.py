@@ -161,6 +161,16 @@ def test_an_array_that_cannot_be_addressed():
     )
 
 
+@pytest.mark.parametrize("name", ["FakeTensor", "FunctionalTensor", "Proxy"])
+def test_a_value_that_torch_traces(name):
+    """torch.export and fake tensors hand functions values of these classes."""
+    traced = type(name, (), {"__module__": "torch._subclasses.fake_tensor", "__dlpack__": None})()
+    assert refusal(SAXPY, (traced, Y, 2.0, 8)) == (
+        "`x` cannot be used: torch traces it (torch.compile, torch.export, FakeTensorMode), and it has no memory yet",
+        "make the kernel an operator of torch: `ptxdsl.torch.op(name, kernel, grid=…, block=…, out={…})`",
+    )
+
+
 def test_a_value_that_jax_traces():
     """JAX hands functions that it traces values of a class that derives from its Tracer."""
     tracer = type("Tracer", (), {"__module__": "jax._src.core"})

@@ -18,6 +18,7 @@ from ptxdsl.runtime.variant import DEFAULT_ARCH, Runnable, Variant
 from ptxdsl.trace.builder import peek
 from ptxdsl.trace.captured import Captures, Guard, constant_key
 from ptxdsl.trace.parameters import Parameters
+from ptxdsl.tracers import untraceable
 
 if TYPE_CHECKING:
     from ptxdsl import arrays, driver
@@ -59,6 +60,12 @@ class KeptLaunch:
     shared_bytes: int | None
 
 
+UNTRACEABLE = untraceable(
+    'torch cannot look into a launch of ptxdsl; make an operator of the kernel, `f = ptxdsl.torch.op("my::f", kernel, '
+    "grid=…, block=…, out={…})`, and call f(…); without fullgraph=True the launch runs between two graphs"
+)
+
+
 class Launchable(Runnable, Protocol):
     """A kernel that remembers its launches: the last one on each GPU, by what decides about them."""
 
@@ -79,6 +86,7 @@ class Launch:
     ) -> None:
         self.kernel, self.grid, self.block, self.shared_bytes = kernel, grid, block, shared_bytes
 
+    @UNTRACEABLE
     def __call__(
         self,
         *arguments: object,

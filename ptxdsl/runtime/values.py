@@ -15,16 +15,22 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ptxdsl import types
-from ptxdsl.arrays import Array, Strided, Struct, describe, is_masked, is_traced, unwrapped
+from ptxdsl.arrays import Array, Strided, Struct, describe, is_masked, unwrapped
 from ptxdsl.isa.tensor_map import MAP_BYTES
 from ptxdsl.runtime.shape import refuse
 from ptxdsl.runtime.tensor_maps import map_of, mapped_array
 from ptxdsl.trace.tensor_map import TensorMap
+from ptxdsl.tracers import traced_by
 from ptxdsl.types import Pointer, Type
 
 _ADDRESS_LIMIT = 1 << 64
 _SHOWN_DIGITS = 40
-_IN_JAX = "make the kernel a function of JAX: `ptxdsl.jax.call(kernel, grid=…, block=…, out=…)`"
+_OPERATOR = "make the kernel an operator of torch: `ptxdsl.torch.op(name, kernel, grid=…, block=…, out={…})`"
+_WHERE_TRACED = {
+    "JAX": "make the kernel a function of JAX: `ptxdsl.jax.call(kernel, grid=…, block=…, out=…)`",
+    "torch": _OPERATOR,
+    "torch.func": _OPERATOR,
+}
 _WITH_MEMORY = "pass an array with memory of its own on the host or a GPU"
 
 
@@ -127,8 +133,9 @@ def _typed_array(name: str, kind: Type | Pointer | TensorMap, argument: object, 
     try:
         array = describe(unwrapped(argument), stream)
     except BufferError as reason:
-        is_late = is_traced(unwrapped(argument))
-        refuse(f"`{name}` cannot be used: {reason}", _IN_JAX if is_late else _WITH_MEMORY)
+        refuse(
+            f"`{name}` cannot be used: {reason}", _WHERE_TRACED.get(traced_by(unwrapped(argument)) or "", _WITH_MEMORY)
+        )
     if is_masked(unwrapped(argument)):
         refuse(
             f"`{name}` is a masked array, and a kernel would not see the mask",
@@ -194,7 +201,7 @@ def _scalar(name: str, kind: Type, argument: object) -> int | float:
         argument = _from_numpy_scalar(kind, argument)
     if isinstance(argument, int):
         return _float(name, kind, argument) if kind.is_float else _integer(name, kind, argument)
-    if is_traced(argument):
+    if traced_by(argument) == "JAX":
         help = "numbers of a launch are Python's: name it in `static_argnums` of jax.jit, or take it of a shape"
         refuse(f"`{name}` takes {kind}; JAX traces it, and it has no value yet", help)
     if isinstance(argument, float) or (kind.is_float and hasattr(argument, "__float__") and not _is_array(argument)):

@@ -14,7 +14,7 @@ import numpy as np
 from ptxdsl import arrays, config, driver
 from ptxdsl.errors import LaunchError, TraceError, UnknownAttribute, called_elsewhere, here, public
 from ptxdsl.kernel import Kernel
-from ptxdsl.runtime.dispatch import gpu_among, target
+from ptxdsl.runtime.dispatch import UNTRACEABLE, gpu_among, target
 from ptxdsl.runtime.streams import current_stream, stream_handle
 from ptxdsl.runtime.timing import GpuClock, Run
 from ptxdsl.tune.fitting import never_fits, why_not
@@ -177,6 +177,7 @@ class TunedLaunch:
         self.tuned, self.grid, self.block = tuned, grid, block
 
     @public
+    @UNTRACEABLE
     def __call__(self, *arguments: Any, **options: Any) -> None:
         """Launches with the best constants, which are found at the first launch with a key. The options are those of
         any launch; constants that are not tuned are given by name."""

@@ -6,7 +6,10 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from ptxdsl.errors import called_elsewhere, public
+from ptxdsl.tracers import untraceable
 
+_OPERATORS = {"conv2d", "gemm", "grouped_gemm_ragged", "grouped_gemm_ragged_k"}  # of ptxdsl.torch
+_BETWEEN = "without fullgraph=True it runs between two graphs"
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -27,25 +30,36 @@ def _epilogues(called: str) -> dict[str, str]:
     return {"bias": _OF_THE_EPILOGUE.format(called), **dict.fromkeys(("activation", "act"), activation)}
 
 
+def _launcher(function: Callable[P, R], **mends: str) -> Callable[P, R]:
+    """A public function that launches kernels; `mends` says what stands for arguments that it has not."""
+    name = function.__name__
+    if name in _OPERATORS:
+        mend = f"call `{name}` of ptxdsl.torch, which is an operator"
+    else:
+        mend = 'make an operator of the call, `f = ptxdsl.torch.op("my::f", launcher, fake=…)`, and call f(…)'
+    sentence = f"torch cannot look into `{name}` of ptxdsl.kernels; {mend}; {_BETWEEN}"
+    return public(untraceable(sentence)(called_elsewhere(**mends)(function)))
+
+
 def public_gemm(function: Callable[P, R]) -> Callable[P, R]:
-    return public(called_elsewhere(**_PRODUCTS, **_epilogues("gemm"))(function))
+    return _launcher(function, **_PRODUCTS, **_epilogues("gemm"))
 
 
 def public_group(function: Callable[P, R]) -> Callable[P, R]:
     """Products of groups, which have no epilogue."""
-    return public(called_elsewhere(**_PRODUCTS)(function))
+    return _launcher(function, **_PRODUCTS)
 
 
 def public_ragged(function: Callable[P, R]) -> Callable[P, R]:
     """Products of groups of rows, which have one."""
-    return public(called_elsewhere(**_PRODUCTS, **_epilogues("grouped_gemm_ragged"))(function))
+    return _launcher(function, **_PRODUCTS, **_epilogues("grouped_gemm_ragged"))
 
 
 def public_convolution(function: Callable[P, R]) -> Callable[P, R]:
     groups = "there are none here: all channels meet all filters; call it for each group"
-    return public(called_elsewhere(padding=_PADDED, groups=groups, **_epilogues("conv2d"))(function))
+    return _launcher(function, padding=_PADDED, groups=groups, **_epilogues("conv2d"))
 
 
 def public_gradient(function: Callable[P, R]) -> Callable[P, R]:
     """Gradients of convolutions."""
-    return public(called_elsewhere(padding=_PADDED)(function))
+    return _launcher(function, padding=_PADDED)

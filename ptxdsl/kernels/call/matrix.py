@@ -16,12 +16,20 @@ from ptxdsl import arrays
 from ptxdsl.errors import LaunchError
 from ptxdsl.runtime.tensor_maps import address_encoder
 from ptxdsl.trace.tensor_map import TensorMap
+from ptxdsl.tracers import traced_by
 from ptxdsl.types import Type
 
 WIDEST_ACCESS = 16  # bytes
 SECTOR_BYTES, L2_LINE_BYTES = 32, 128
 BATCH_DIMENSIONS = 3  # of matrices in one array
-_IN_JAX = "make the call a function of JAX: `ptxdsl.jax.gemm`, or `ptxdsl.jax.call(launcher, out=…)`"
+_OPERATOR = (
+    "call an operator: `gemm` of ptxdsl.torch, or one made of your call by `ptxdsl.torch.op(name, launcher, fake=…)`"
+)
+_WHERE_TRACED = {
+    "JAX": "make the call a function of JAX: `ptxdsl.jax.gemm`, or `ptxdsl.jax.call(launcher, out=…)`",
+    "torch": _OPERATOR,
+    "torch.func": _OPERATOR,
+}
 _WITH_MEMORY = "pass an array with memory of its own on the host or a GPU"
 
 NAMES = {
@@ -174,7 +182,7 @@ def array_argument(
     try:
         array = arrays.describe(owner)
     except BufferError as reason:
-        help = _IN_JAX if arrays.is_traced(owner) else _WITH_MEMORY
+        help = _WHERE_TRACED.get(traced_by(owner) or "", _WITH_MEMORY)
         raise LaunchError(f"`{name}` cannot be used: {reason}", help=help) from None
     if array is None:
         raise LaunchError(

@@ -32,7 +32,7 @@ def traced_by(value: object) -> str | None:
 
 @cache
 def _by_class(mro: tuple[type, ...]) -> str | None:
-    """What the class of a value and its bases say: a key of LATE, or "Tensor" for those of torch, of which it does not say all."""
+    """What the class of a value and its bases say: a key of LATE, or "Tensor" for tensors that may be wrapped."""
     classes = {(base.__module__.partition(".")[0], base.__name__) for base in mro}
     if ("jax", "Tracer") in classes:
         return "JAX"

@@ -99,6 +99,21 @@ def test_what_has_changed_is_traced_anew_and_what_is_as_before_is_not(case, monk
     assert len(kernel._variants) == 2
 
 
+def test_kernels_may_assert_in_files_of_tests():
+    """Where pytest puts names of its own into them, which are no identifiers."""
+
+    def k(x: ptr[f32], *, factor: int):
+        assert factor > 0
+        x[0] = factor
+
+    kernel = pd.kernel(k)
+    for _ in range(2):
+        x = np.zeros(1, np.float32)
+        kernel[1, 1](x, factor=3)
+        assert x[0] == 3
+    assert "@pytest_ar" in k.__code__.co_names
+
+
 def test_what_changes_in_place_is_traced_anew(monkeypatch):
     kernel = kernel_of(lambda: SIZES[0] + int(TABLE[1]) + OPTIONS.tile.m + SETTINGS.depth + Settings.WIDTH)
     monkeypatch.setitem(globals(), "SIZES", [1, 2])

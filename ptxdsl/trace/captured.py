@@ -283,6 +283,8 @@ class _Captured(Keys):
     def read(self, function: FunctionType) -> Iterator[Key]:
         scope = self.scope(function)
         for read in reads(function.__code__):
+            if not read.name.isidentifier():  # what pytest puts into functions with `assert`
+                continue
             value = _value(function, read)
             path = read.name
             yield self.watched(value, scope, path)

@@ -17,6 +17,7 @@ from ptxdsl.trace.foreign import Foreign
 from ptxdsl.trace.instruction import Binding, Scalar, ScalarLike, Source, Unfit, emit, shown
 from ptxdsl.trace.noted import remember
 from ptxdsl.trace.operators import operate, refuse
+from ptxdsl.trace.targets import Target, target_of
 from ptxdsl.types import Pointer, Type, b8, bits, nearest_type, pred, s64, u32
 
 layouts: Any = Late("ptxdsl.layout.layout")
@@ -500,12 +501,9 @@ def shared(element: Type, layout: Any, *, align: int | None = None, name: str | 
     """
     builder = current("pd.shared")
     element, (layout, ranked) = element_of(element, "pd.shared"), layout_of(layout)
+    target = _target(builder, name, "shared")
     variable = ir.Variable(
-        variable_name(builder, name, "shared"),
-        "shared",
-        bits(element.bits),
-        (layout.cosize,),
-        alignment_of(element, align),
+        builder.unique(target.identifier), "shared", bits(element.bits), (layout.cosize,), alignment_of(element, align)
     )
     builder.variables.append(variable)
     total = sum(v.bytes for v in shared_variables(builder))
@@ -514,7 +512,8 @@ def shared(element: Type, layout: Any, *, align: int | None = None, name: str | 
             f"`{variable.name}` makes {total} bytes of shared memory; a kernel can declare {STATIC_BYTES}",
             "use pd.dynamic_shared, whose size is given at launch",
         )
-    remember(builder, SharedArray(variable.name, variable.name, 0, element, layout))
+    called = target.text if variable.name == target.identifier else variable.name
+    remember(builder, SharedArray(called, variable.name, 0, element, layout))
     return ArrayView(PointerValue(variable, Pointer(element, "shared")), layout, ranked)
 
 
@@ -525,9 +524,14 @@ def shared_variables(builder: Builder) -> list[ir.Variable]:
 
 def variable_name(builder: Builder, name: str | None, otherwise: str, *, is_global: bool = False) -> str:
     """What PTX calls a variable: as it is said, as Python calls it, or otherwise."""
-    names = (name,) if name else builder.site().names
-    hint = names[0] if len(names) == 1 and is_name(names[0]) else otherwise
+    hint = _target(builder, name, otherwise).identifier
     return builder.unique_global(hint) if is_global else builder.unique(hint)
+
+
+def _target(builder: Builder, name: str | None, otherwise: str) -> Target:
+    """The name of a variable, as it is said, or what it is assigned to; otherwise `otherwise`."""
+    target = Target(name, name) if name else target_of(builder.site())
+    return target if target and is_name(target.identifier) else Target(otherwise, otherwise)
 
 
 @public
@@ -550,8 +554,9 @@ def dynamic_shared(
     start = -(-builder.dynamic_bytes // align) * align
     builder.dynamic_bytes = None if known is None else start + known.cosize * element.bytes
     variable = _dynamic_memory(builder, align)
-    names = builder.site().names
-    called = names[0] if len(names) == 1 else name or variable.name
+    site = builder.site()
+    target = target_of(site) if len(site.names) == 1 or name is None else None
+    called = target.text if target else name or variable.name
     remember(builder, SharedArray(called, variable.name, start, element, known))
     return ArrayView(PointerValue(variable, Pointer(element, "shared"), start), known, ranked)
 

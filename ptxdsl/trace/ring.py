@@ -17,6 +17,7 @@ from ptxdsl.trace.memory import ArrayView, PointerValue, pointer, shared
 from ptxdsl.trace.noted import remember_ring
 from ptxdsl.trace.operators import operate, refuse, select, steps
 from ptxdsl.trace.roles import SINK, WARP, WARPGROUP, Role, thread_of
+from ptxdsl.trace.targets import target_of
 from ptxdsl.trace.value import Var, tid, var
 from ptxdsl.types import b64, pred, u32
 
@@ -122,7 +123,8 @@ class Ring:
     def _note(self, builder: Builder, fillers: int, readers: int) -> None:
         """For messages: whose the mbarriers are."""
         site, variable = builder.site(), str(self._mbarriers.address().base)
-        name = site.names[0] if len(site.names) == 1 else ""
+        target = target_of(site)
+        name = target.text if target else ""
         sides = fillers, readers, site.location, ARRIVALS[self.each], self.cluster
         remember_ring(builder, RingNote(name, variable, self.stages, self.stage_bytes, *sides))
 

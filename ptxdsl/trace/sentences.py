@@ -14,6 +14,11 @@ from functools import lru_cache
 from ptxdsl.errors import Location
 
 
+def syntax_tree(file: str) -> ast.Module | None:
+    """A file of Python as its statements; None for what Python would not read."""
+    return _tree(file, "".join(linecache.getlines(file)))
+
+
 @lru_cache(maxsize=64)
 def _tree(file: str, text: str) -> ast.Module | None:
     try:
@@ -24,14 +29,15 @@ def _tree(file: str, text: str) -> ast.Module | None:
 
 def _nodes(location: Location) -> Iterator[tuple[ast.AST, ast.AST]]:
     """(parent, node) for each expression that stands exactly at a place."""
-    tree = _tree(location.file, "".join(linecache.getlines(location.file)))
+    tree = syntax_tree(location.file)
     for parent in ast.walk(tree) if tree else ():
         for node in ast.iter_child_nodes(parent):
             if getattr(node, "lineno", 0) == location.line and node.col_offset == location.columns[0]:  # type: ignore[attr-defined]
                 yield parent, node
 
 
-def _ends_at(location: Location, node: ast.AST) -> bool:
+def ends_at(location: Location, node: ast.AST) -> bool:
+    """Whether a node that begins at a place ends there too; the end is unknown where that is another line."""
     end = (getattr(node, "end_lineno", None), getattr(node, "end_col_offset", None))
     return end == (location.line, location.columns[1]) or end[0] != location.line
 
@@ -41,7 +47,7 @@ def argument(location: Location, index: int | None) -> Location:
     if index is None:
         return location
     for _, node in _nodes(location):
-        if isinstance(node, ast.Call) and _ends_at(location, node):
+        if isinstance(node, ast.Call) and ends_at(location, node):
             arguments = node.args if not _is_string_call(node) else node.args[1:]
             if index < len(arguments) and not any(isinstance(a, ast.Starred) for a in arguments[: index + 1]):
                 return _at(location, arguments[index])
@@ -60,14 +66,14 @@ def _at(location: Location, node: ast.expr) -> Location:
 
 def known_integer(location: Location) -> str:
     """What to write where a traced value is no Python integer."""
-    if any(isinstance(node, ast.Subscript) and _ends_at(location, node) for _, node in _nodes(location)):
+    if any(isinstance(node, ast.Subscript) and ends_at(location, node) for _, node in _nodes(location)):
         return "memory takes traced indices: pass the elements as a parameter, `ptr[f32]`, or store them to pd.shared"
     return "count by `pd.range`; what decides shapes and list indices must be a keyword-only argument of the kernel"
 
 
 def leaving_statement(block: Location, line: int) -> tuple[str, tuple[int, int]] | None:
     """(keyword, columns) of the `return`, `break` or `continue` on a line that leaves the `with` at a place."""
-    tree = _tree(block.file, "".join(linecache.getlines(block.file)))
+    tree = syntax_tree(block.file)
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.With) and node.lineno == block.line:
             for inner in _leaving(node):
@@ -97,7 +103,7 @@ def assigning(block: Location, name: str) -> Location:
 
 def _within(block: Location) -> Iterator[ast.AST]:
     """All that stands in the `for` or `with` at a place."""
-    tree = _tree(block.file, "".join(linecache.getlines(block.file)))
+    tree = syntax_tree(block.file)
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.For | ast.With) and node.lineno == block.line:
             yield from (inner for statement in node.body for inner in ast.walk(statement))
@@ -144,7 +150,7 @@ def truth(location: Location, name: str) -> tuple[str, str]:
     """(message, help) for a traced value that is asked whether it is true."""
     if not location.text:
         return f"Python asks whether `{name}` is true, {_UNKNOWN}", _WITHOUT_SOURCE
-    askers = [(kind, n) for parent, n in _nodes(location) if _ends_at(location, n) and (kind := _asker(parent, n))]
+    askers = [(kind, n) for parent, n in _nodes(location) if ends_at(location, n) and (kind := _asker(parent, n))]
     kind, node = askers[-1] if askers else ("call", None)
     if isinstance(node, ast.UnaryOp):
         name = ast.unparse(node.operand)

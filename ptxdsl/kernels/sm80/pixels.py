@@ -31,7 +31,7 @@ class PixelRows:
 
     def __init__(self, count: int, geometry: Geometry) -> None:
         self.count, self.geometry = count, geometry
-        self.table = pd.shared(b64, (count, 2))
+        self.table = pd.shared(b64, (count, 2), name="shared")
         self.memory = self.table.address().bitcast(b8)
 
     def find(self, x: PointerValue, first: Index, threads: int) -> None:

@@ -11,7 +11,7 @@ from ptxdsl.kernels.epilogue import add
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
-from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
+from ptxdsl.kernels.tiles.interleaved import InterleavedStrips, even_first
 from ptxdsl.kernels.tiles.schedule import ProblemShape
 from ptxdsl.schedule.problems import GemmShape
 from tests.kernels.test_lines import plan, zeros
@@ -76,7 +76,21 @@ def test_tiles_of_all_batches_fill_the_clusters():
     """8 × 5 tiles of 625 rows make 20 pairs."""
     shape = ProblemShape(GemmShape(625, 5000, 5000), 8)
     planned = InterleavedStrips((2, 1), step=8).plan(shape, (128, 224, 64), lambda: 132)
-    assert planned.grid == (132, 1, 1) and planned.numbers["step"] == 8
+    assert planned.grid == (132, 1, 1)
+    assert (planned.numbers["step"], planned.numbers["even_first"]) == (8, 1)
+    assert (
+        InterleavedStrips(step=8).plan(shape._replace(batches=3), (128, 224, 64), lambda: 132).numbers["even_first"]
+        == 0
+    )
+
+
+@pytest.mark.parametrize("step", [8, 24, 40, 56])
+def test_rows_of_two_batches_in_one_cluster_begin_whole_sectors_apart(step):
+    """Of an odd number of tiles each, so that every second batch begins in the midst of a cluster."""
+    assert sorted(map(even_first, range(8))) == [*range(8)]
+    for number in range(0, 8, 2):
+        apart = (even_first(number + 1) - even_first(number)) * step * 2  # bytes
+        assert apart % 32 == 0
 
 
 def test_large_products_are_taken_so_where_lines_of_a_begin_in_the_midst_of_sectors():

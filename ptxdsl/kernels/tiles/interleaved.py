@@ -2,7 +2,8 @@
 
 Row after row lies `step` elements further on, so that the rows of a batch, every eighth one, begin at the same part of
 an L2 line. Their tiles come by whole L2 lines where K begins as many elements before the first: the zeros that tensor
-copies bring from there count nothing. Blocks of a cluster share columns of B, and therefore where K begins.
+copies bring from there count nothing. Blocks of a cluster share columns of B, and therefore where K begins. Where two
+have rows of different batches, these begin whole sectors apart, since batches of even numbers come first.
 """
 
 from __future__ import annotations
@@ -45,16 +46,22 @@ class InterleavedStrips(ClusterStrips):
         return replace(self, width=0, step=0)
 
     def fields(self) -> dict[str, Type]:
-        return dict.fromkeys(("width", "step"), u32)
+        return dict.fromkeys(("width", "step", "even_first"), u32)
 
     def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
         (m, n, k), batches = problem.shape, problem.batches or 1
         rows = ceil_div(m, tile[0]) * tile[0] * batches
         below = super().plan(ProblemShape(GemmShape(rows, n, k)), tile, resident)
-        return replace(below, numbers={**below.numbers, "step": self.step})
+        return replace(below, numbers={**below.numbers, "step": self.step, "even_first": int(batches == CLASSES)})
 
     def walk(self, scene: Scene) -> Walk:
         return InterleavedWalk(scene, self.blocks)
+
+
+def even_first(number: Index) -> Index:
+    """Which of the CLASSES comes at this number, where those of even numbers come first, then those of odd ones."""
+    half = CLASSES // 2
+    return number % half * 2 + number // half
 
 
 class InterleavedWalk(PersistentWalk):
@@ -67,13 +74,18 @@ class InterleavedWalk(PersistentWalk):
         super().__init__(scene, GroupedSerpentine(Serpentine(groups, scene.fields.width), blocks))
         self.items = self.raster.items
         self.step, self.tiles_m, self.rows = scene.fields.step, tiles_m, blocks[0]
+        self.even_first = scene.fields.even_first == 1
         self.last = None if count is None else count - 1
 
     def _located(self) -> tuple[Index, Tile]:
         """Tiles that the last clusters have more lie below the rows of the last batch, where nothing is stored."""
         row, column = self.raster.tile(self.item)
-        batch = 0 if self.last is None else pd.min(row // self.tiles_m, self.last)
-        return batch, (row - batch * self.tiles_m, column)
+        number = 0 if self.last is None else pd.min(row // self.tiles_m, self.last)
+        return self._batch(number), (row - number * self.tiles_m, column)
+
+    def _batch(self, number: Index) -> Index:
+        """The one whose tiles are below those of so many others."""
+        return 0 if self.last is None else pd.select(self.even_first, even_first(number), number)
 
     def begun_by(self, who: Scalar) -> Self:
         """All of it is found when it is asked for."""
@@ -83,6 +95,6 @@ class InterleavedWalk(PersistentWalk):
         row, _ = self.raster.tile(self.item)
         batch, tile = self._located()
         work = self.products.work(tile, batch)
-        first = row // self.rows * self.rows // self.tiles_m  # the batch of the first block of the cluster
-        lead = (first * self.step) % work.extents[2]
+        first = row // self.rows * self.rows // self.tiles_m  # the number of the batch of the cluster's first block
+        lead = (self._batch(first) * self.step) % work.extents[2]
         return work._replace(lead=lead, end=ceil_div(work.product.k + lead, work.extents[2]))

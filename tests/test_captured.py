@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import operator
 import os
+import weakref
 from array import array
-from collections import ChainMap, Counter, deque
+from collections import ChainMap, Counter, UserDict, deque
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 
@@ -382,3 +385,180 @@ def test_helpers_that_call_each_other_and_themselves_are_followed_once():
 def test_functions_of_the_library_have_nothing_to_watch():
     read = captures([gemm_kernel.__wrapped__, pd.fma])
     assert read.key == () and read.guard is None
+
+
+class Plan:
+    """An object whose methods and properties read what it holds, and what lies beside it."""
+
+    width = 1
+
+    def __init__(self):
+        self.value, self.items, self.other = 1, [1], 1
+
+    def total(self):
+        return self.value + SCALE
+
+    def first(self):
+        return self.items[0]
+
+    def by_name(self):
+        return getattr(self, "value")  # noqa: B009
+
+    def through(self):
+        return self.total() + self.doubled
+
+    @property
+    def doubled(self):
+        return self.value * 2
+
+    @functools.cached_property
+    def once(self):
+        return self.value
+
+    @classmethod
+    def of_class(cls):
+        return cls.width
+
+    def __getattr__(self, name):
+        if name == "elsewhere":
+            return self.value
+        raise AttributeError(name)
+
+    def __call__(self):
+        return self.value
+
+
+class Slotted:
+    __slots__ = ("value",)
+
+    def __init__(self):
+        self.value = 1
+
+    @property
+    def doubled(self):
+        return self.value * 2
+
+
+class Wider(Plan):
+    """What it reads of itself lies in the class that it derives from."""
+
+
+def value_of(plan):
+    return functools.partial(setattr, plan, "value")
+
+
+def cached():
+    held = [1]
+
+    @functools.lru_cache
+    def read():
+        return held[0]
+
+    def change(value):
+        held[0] = value
+        read.cache_clear()
+
+    return lambda: read(), change
+
+
+def variable_of_the_context():
+    variable = ContextVar("variable", default=1)
+    return lambda: variable.get(), variable.set
+
+
+def replaced_code():
+    def read():
+        return 1
+
+    return lambda: read(), lambda value: setattr(read, "__code__", (lambda: 9).__code__)
+
+
+def reference():
+    plan = Plan()
+    read = weakref.ref(plan)
+    return lambda: read().value, lambda value: setattr(plan, "value", value)
+
+
+def replaced_method():
+    class Read(Plan):
+        def total(self):
+            return 1
+
+    plan = Read()
+    return lambda: plan.total(), lambda value: setattr(Read, "total", lambda self: value)
+
+
+def filled(container, at):
+    return lambda: container[at], functools.partial(operator.setitem, container, at)
+
+
+def in_container(container, at, plan):
+    return lambda: container[at].total(), value_of(plan)
+
+
+def in_lists():
+    plans = [[Plan()]]
+    return lambda: plans[0][0].total(), value_of(plans[0][0])
+
+
+def partial_call():
+    call = functools.partial(lambda x: x, x=1)
+    return lambda: call(), functools.partial(operator.setitem, call.keywords, "x")
+
+
+def bound(plan):
+    read = plan.total
+    return lambda: read(), value_of(plan)
+
+
+# What makes a function that reads something, and one that writes it.
+OF_PLANS = {
+    "a method": lambda plan: (lambda: plan.total(), value_of(plan)),
+    "a list behind a method": lambda plan: (lambda: plan.first(), functools.partial(operator.setitem, plan.items, 0)),
+    "a method that hands itself on": lambda plan: (lambda: plan.by_name(), value_of(plan)),
+    "a method behind a method": lambda plan: (lambda: plan.through(), value_of(plan)),
+    "a property": lambda plan: (lambda: plan.doubled, value_of(plan)),
+    "what __getattr__ finds": lambda plan: (lambda: plan.elsewhere, value_of(plan)),
+    "an object that is called": lambda plan: (lambda: plan(), value_of(plan)),
+    "a bound method": bound,
+    "of a list": lambda plan: in_container([plan], 0, plan),
+    "of a tuple": lambda plan: in_container((plan,), 0, plan),
+    "of a dict": lambda plan: in_container({"a": plan}, "a", plan),
+}
+HELD = {name: functools.partial(case, Plan()) for name, case in OF_PLANS.items()} | {
+    "a property of slots": lambda: (lambda plan: (lambda: plan.doubled, value_of(plan)))(Slotted()),
+    "a class behind a method": lambda: (lambda: Wider.of_class(), functools.partial(setattr, Plan, "width")),
+    "of a list of lists": in_lists,
+    "a cached function": cached,
+    "a partial call": partial_call,
+    "a variable of the context": variable_of_the_context,
+    "code that is replaced": replaced_code,
+    "a weak reference": reference,
+    "a method that is replaced": replaced_method,
+    "a dict of the library": lambda: filled(UserDict(a=1), "a"),
+    "a list of a class of its own": lambda: filled(type("Numbers", (list,), {})([1]), 0),
+}
+
+
+@pytest.mark.parametrize("case", HELD)
+def test_what_objects_hold_is_traced_anew_where_it_changes(case):
+    """However a kernel comes to it: an old value is never used, and what is as before is not traced again."""
+    read, change = HELD[case]()
+    kernel = kernel_of(read)
+    before = read()
+    assert [result(kernel), result(kernel)] == [before, before]
+    assert len(kernel._variants) == 1
+    change(9)
+    after = read()
+    assert after != before
+    assert [result(kernel), result(kernel)] == [after, after]
+    Plan.width = 1
+
+
+def test_what_a_method_does_not_read_may_change():
+    plan = Plan()
+    read = captures([lambda: plan.total()])
+    plan.other = 5
+    assert read.hold()
+    plan.value = 5
+    assert not read.hold()

@@ -8,38 +8,51 @@ a key: it asks a guard, one function written for these names, which compares obj
 from __future__ import annotations
 
 import builtins
+import functools
 import operator
 import os
-import sys
 from array import array
-from collections import ChainMap, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache, partial
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ptxdsl.errors import bytecode
+from ptxdsl.trace.holders import (
+    MAPPINGS,
+    PLAIN,
+    PROPERTIES,
+    SEQUENCES,
+    Environment,
+    attributes_in,
+    data_in,
+    function_of,
+    holds,
+    is_data,
+    is_mutable,
+    is_namespace,
+    is_ours,
+    is_steady,
+    items_of,
+    kinds_of,
+    leads_to,
+    methods_of,
+    objects_in,
+    root_of,
+)
+from ptxdsl.trace.reads import Read, read_of_object, reads
 
 Key: TypeAlias = tuple[Any, ...]  # hashable
 # Whether all is as it was; may be False where the key is still the same. Raises NameError where a variable is gone.
 Guard: TypeAlias = Callable[[], bool]
 
 MOST_CODES = 1024
-MOST_ITEMS = 16  # of a list that are compared one by one
-_PLAIN = (int, str, bytes, bool, complex, type(None), type(...))
-_OURS = "ptxdsl"
-_OUR_VALUES = ("ptxdsl.types", "ptxdsl.trace", "ptxdsl.layout")  # modules of whose types values do not change
-_STEADY = {_OURS, "builtins", "math", "cmath", "operator", "_operator", "numpy"}  # modules that are not written to
-_UNSTEADY = {"globals", "locals", "vars", "eval", "exec", "open", "input", "__import__"}
 _READ_GLOBALS = (globals, eval, exec)
-_OF_NUMPY = (np.ufunc, type(np.where))
-_GLOBAL, _CELL = ("LOAD_GLOBAL", "LOAD_NAME"), ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
-_ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
-_METHODS = (staticmethod, classmethod)
-_Environment = type(os.environ)
+_Cached = functools._lru_cache_wrapper
 
 
 class UnsteadyError(Exception):
@@ -53,14 +66,6 @@ class Traceable:
     def traced(self) -> tuple[object, ...]:
         """The function, and what else is read where it is traced."""
         raise NotImplementedError
-
-
-class Read(NamedTuple):
-    """A global or free variable that code names, and the attributes that it reads of it: `settings.tile.m`."""
-
-    is_cell: bool
-    name: str
-    attributes: tuple[str, ...]
 
 
 _IMPORTED_OS = Read(False, "__import__", ("os",))
@@ -153,7 +158,7 @@ class Keys:
     def key(self, value: Any) -> Key:
         """What tells a value from others."""
         kind = type(value)
-        if kind in _PLAIN:
+        if kind in PLAIN:
             return kind, value
         if kind is float:
             return kind, value.hex()  # which tells the zeros apart
@@ -254,6 +259,7 @@ class _Captured(Keys):
         self.within, self.kernel = within, kernel
         self.scopes: dict[Hashable, _Scope] = {}
         self.handed_on: set[int] = set()
+        self.members: set[tuple[int, str]] = set()
         self.contents: list[_Content] = []
         self.classes: list[type] = []
 
@@ -262,11 +268,15 @@ class _Captured(Keys):
             return type(value), str(value.dtype), value.shape, value.tobytes()
         if isinstance(value, type) and value not in self.classes:
             self.classes.append(value)
-            return *self.known(value), *map(self.key, _methods(value))
+            return *self.known(value), *map(self.key, methods_of(value))
         if isinstance(value, MethodType):
             return *self.known(value.__self__), *self.key(value.__func__)
-        if isinstance(value, dict | ChainMap | _Environment):  # of a class of its own
+        if isinstance(value, (*MAPPINGS, Environment)):  # of a class of its own
             return type(value), *[self.key(item) for pair in value.items() for item in pair]
+        if isinstance(value, SEQUENCES):
+            return type(value), *map(self.key, value)
+        if isinstance(value, _Cached):
+            return *self.known(value), *self.key(value.__wrapped__)
         return self.known(value)
 
     def function(self, function: FunctionType) -> Key:
@@ -291,43 +301,82 @@ class _Captured(Keys):
             if read == _IMPORTED_OS:
                 yield self.watched(os.environ, scope, scope.name_of(os.environ))
             if any(value is reader for reader in _READ_GLOBALS):
-                for name, part in _held(function.__globals__).items():
+                for name, part in data_in(function.__globals__).items():
                     yield self.watched(part, scope, name)
             for attribute in read.attributes:
-                if is_steady(value) or not _has(value, attribute):
+                if is_steady(value) or not holds(value, attribute):
+                    yield from self.member(value, attribute, scope, path)
                     break
                 value = getattr(value, attribute)
-                if isinstance(value, MethodType):  # a new object each time
-                    yield self.key(value.__func__)
-                    break
                 path += f".{attribute}"
                 yield self.watched(value, scope, path)
             else:
                 yield from self.attributes(value, scope, path)
 
-    def attributes(self, value: object, scope: _Scope, path: str) -> Iterator[Key]:
+    def member(self, value: Any, name: str, scope: _Scope, path: str) -> Iterator[Key]:
+        """The keys of a method or a property of an object, and of what it reads of the object."""
+        if is_steady(value) or (id(value), name) in self.members:
+            return
+        self.members.add((id(value), name))
+        holder = next((vars(kind)[name] for kind in kinds_of(value) if name in vars(kind)), None)
+        function = function_of(holder)
+        if function is not None:
+            yield self.key(function)
+        if function is None or is_ours(function) or not is_namespace(value, root_of(scope.function.__module__)):
+            yield from self.attributes(value, scope, path)
+            return
+        if isinstance(holder, PROPERTIES):
+            scope.values[f"{path}.__class__.{name}"] = holder
+        else:
+            scope.values[f"{path}.{name}.__func__"] = function
+        read = read_of_object(function.__code__)
+        if read is None:
+            yield from self.attributes(value, scope, path)
+        for each in sorted(read or ()):
+            if holds(value, each):
+                part = getattr(value, each)
+                yield self.watched(part, scope, f"{path}.{each}")
+                yield from self.attributes(part, scope, f"{path}.{each}")
+            else:
+                yield from self.member(value, each, scope, path)
+
+    def attributes(self, value: Any, scope: _Scope, path: str) -> Iterator[Key]:
         """The keys of all numbers, texts and containers of a module, a class or an object that code binds or hands on:
         it may read each of them, in a way that its names do not tell."""
-        if id(value) in self.handed_on or not _is_namespace(value, _root(scope.function.__module__)):
+        if id(value) in self.handed_on:
             return
         self.handed_on.add(id(value))
-        held = {name: part for name, part in vars(value).items() if name.isidentifier() and _has(value, name)}
-        for name, part in held.items():
-            if not name.startswith("__") and not isinstance(part, ModuleType | type):
-                if _is_data(part):
-                    yield self.watched(part, scope, f"{path}.{name}")
-                yield from self.attributes(part, scope, f"{path}.{name}")
+        for step, part in leads_to(value).items():
+            yield from self.attributes(part, scope, f"{path}{step}")
+        if isinstance(value, ContextVar):
+            yield self.watched(value.get(None), scope, f"{path}.get(None)")
+        if not is_namespace(value, root_of(scope.function.__module__)):
+            return
+        for name, part in attributes_in(value).items():
+            if is_data(part) or objects_in(part):
+                yield self.watched(part, scope, f"{path}.{name}")
+            yield from self.attributes(part, scope, f"{path}.{name}")
 
     def watched(self, value: object, scope: _Scope, path: str) -> Key:
         """The key of a variable; what may change while it is the same object is compared by what is in it as well."""
         scope.values[path] = value
-        items = _items(value)
+        if type(value) is FunctionType and not is_ours(value):
+            scope.values[f"{path}.__code__"] = value.__code__
+        items = items_of(value)
         if items is not None:
             scope.values.update({f"{path}{item}": part for item, part in items.items()})
-        elif _is_mutable(value) and id(value) not in self.within:
+        elif is_mutable(value) and id(value) not in self.within:
             key = _Captured(self.within | {id(value)}).key(value)
             self.contents.append(_Content(value, _parts(value), key))
-        return self.key(value)
+        inner = [each for item, part in objects_in(value).items() for each in self.inside(part, scope, f"{path}{item}")]
+        return *self.key(value), *inner
+
+    def inside(self, value: object, scope: _Scope, path: str) -> Iterator[Key]:
+        """The keys of what an element of a list, tuple or dict holds itself."""
+        if objects_in(value) and id(value) not in self.handed_on:
+            self.handed_on.add(id(value))
+            yield self.watched(value, scope, path)
+        yield from self.attributes(value, scope, path)
 
     def guard(self) -> Guard | None:
         """The quick check for all that was read; None where nothing can change."""
@@ -369,9 +418,9 @@ class _Content(NamedTuple):
 
 def _parts(value: object) -> list[object] | None:
     """The parts of a list or dict of what does not change; None for others."""
-    value = getattr(value, "_data", value) if isinstance(value, _Environment) else value  # a dict, as the system has it
+    value = getattr(value, "_data", value) if isinstance(value, Environment) else value  # a dict, as the system has it
     parts = value if type(value) is list else [*value, *value.values()] if type(value) is dict else None
-    return None if parts is None or any(map(_is_mutable, parts)) else list(parts)
+    return None if parts is None or any(map(is_mutable, parts)) else list(parts)
 
 
 def _same_contents(contents: tuple[_Content, ...]) -> bool:
@@ -404,73 +453,6 @@ def _scope(function: FunctionType) -> Hashable:
     return id(function.__globals__), tuple(map(id, function.__closure__ or ()))
 
 
-def _has(value: object, attribute: str) -> bool:
-    """Whether a module, a class or an object holds an attribute itself, so that no code runs where it is read."""
-    kinds = value.__mro__ if isinstance(value, type) else type(value).__mro__
-    inherited = next((vars(kind)[attribute] for kind in kinds if attribute in vars(kind)), None)
-    if isinstance(inherited, property) or (
-        hasattr(type(inherited), "__get__") and not isinstance(inherited, (FunctionType, *_METHODS))
-    ):
-        return type(inherited).__name__ == "member_descriptor" and hasattr(value, attribute)
-    return inherited is not None or attribute in getattr(value, "__dict__", {})
-
-
-def _methods(value: type) -> Iterator[FunctionType]:
-    """The functions of a class and of its bases, but for those of libraries."""
-    for kind in value.__mro__:
-        if not is_steady(kind):
-            for member in vars(kind).values():
-                function = getattr(member, "fget", None) or getattr(member, "__func__", member)
-                if isinstance(function, FunctionType):
-                    yield function
-
-
-def _items(value: object) -> dict[str, Any] | None:
-    """The parts of a short list or dict of what does not change, by the text that leads to each; None for others."""
-    if type(value) is list:
-        items = {f"[{n}]": part for n, part in enumerate(value)}
-    elif type(value) is dict and all(type(name) in (str, int) for name in value):
-        items = {f"[{name!r}]": part for name, part in value.items()}
-    else:
-        return None
-    if len(items) > MOST_ITEMS or any(map(_is_mutable, items.values())):
-        return None
-    return items | {".__len__()": len(items)}
-
-
-def _is_mutable(value: object) -> bool:
-    if isinstance(value, tuple):
-        return any(map(_is_mutable, value))
-    return isinstance(
-        value, list | dict | set | deque | bytearray | np.ndarray | array | memoryview | ChainMap | _Environment
-    )
-
-
-def _is_data(value: Any, deep: int = 4) -> bool:
-    """Whether a value is a number, a text or an array, or consists of such alone, not too deeply."""
-    if isinstance(value, dict | ChainMap | list | tuple | set | frozenset | deque):
-        parts = [*value, *value.values()] if isinstance(value, dict | ChainMap) else value
-        return deep > 0 and all([_is_data(part, deep - 1) for part in parts])
-    return type(value) in (*_PLAIN, float) or isinstance(value, np.generic) or _is_mutable(value)
-
-
-def _held(names: dict[str, Any]) -> dict[str, Any]:
-    """The data among the variables of a module."""
-    return {name: value for name, value in names.items() if not name.startswith("__") and _is_data(value)}
-
-
-def _is_namespace(value: object, package: str) -> bool:
-    """Whether an object is there for its attributes: a module, a class or an object of the caller's."""
-    if isinstance(value, ModuleType):
-        installed = "site-packages" in str(getattr(value, "__file__", ""))
-        return not (installed or is_steady(value) or _root(value.__name__) in sys.stdlib_module_names)
-    if isinstance(value, type):
-        return _root(value.__module__) == package != _OURS
-    kind = type(value)
-    known = kind is SimpleNamespace or is_dataclass(kind) or _root(kind.__module__) == package
-    return known and hasattr(value, "__dict__") and _root(kind.__module__) != _OURS
-
-
 def _value(function: FunctionType, read: Read) -> Any:
     """What a variable means now; None for one that is not set."""
     if read.is_cell:
@@ -486,65 +468,9 @@ def _content(cell: CellType) -> Any:
         return None
 
 
-@lru_cache(maxsize=MOST_CODES)
-def reads(code: CodeType) -> tuple[Read, ...]:
-    """The variables around a function that it, or a function in it, names, each with the attributes behind it."""
-    return tuple(dict.fromkeys(_reads(code, code.co_freevars)))
-
-
-def _reads(code: CodeType, free: Sequence[str]) -> Iterator[Read]:
-    listing = bytecode(code)
-    for n, instruction in enumerate(listing):
-        name = str(instruction.argval)
-        if instruction.opname == "IMPORT_NAME":
-            yield Read(False, "__import__", (name,))
-        elif instruction.opname in _GLOBAL:
-            yield Read(False, name, _attributes(listing[n + 1 :]))
-        elif instruction.opname in _CELL and name in free and name != "__class__":
-            yield Read(True, name, _attributes(listing[n + 1 :]))
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _reads(constant, [name for name in free if name in constant.co_freevars])
-
-
-def _attributes(listing: Sequence[Any]) -> tuple[str, ...]:
-    names = []
-    for instruction in listing:
-        if instruction.opname not in _ATTRIBUTE:
-            break
-        names.append(str(instruction.argval))
-    return tuple(names)
-
-
 def _variables(function: FunctionType) -> Iterator[Read]:
     """The variables that a function names, each once, without the attributes."""
     return iter(dict.fromkeys(read._replace(attributes=()) for read in reads(function.__code__)))
-
-
-def is_ours(function: FunctionType) -> bool:
-    """Whether a function is part of this package, whose modules do not change."""
-    return _root(function.__globals__.get("__name__")) == _OURS and not function.__closure__
-
-
-def _root(module: object) -> str:
-    return str(module).partition(".")[0]
-
-
-def is_steady(value: Any) -> bool:
-    """Whether an object means the same as long as it is the same."""
-    kind = type(value)
-    if kind is FunctionType:
-        return is_ours(value)
-    if isinstance(value, ModuleType):
-        return _root(value.__name__) in _STEADY
-    if isinstance(value, type):
-        return _root(value.__module__) in _STEADY
-    if kind is BuiltinFunctionType:
-        owner = value.__self__
-        return value.__name__ not in _UNSTEADY and (
-            owner is None or (isinstance(owner, ModuleType) and is_steady(owner))
-        )
-    return kind.__module__.startswith(_OUR_VALUES) or kind in _OF_NUMPY
 
 
 def _mapping_key(keys: Keys, value: dict[object, object]) -> Key:

@@ -125,6 +125,13 @@ OF_KERNELS = (
         "it is there for ptxas, which would compute earlier: what is read behind it is written before the block first meets",
         r"with C",
     ),
+    (
+        r"15_flash_attention\.py",
+        r"fence\.mbarrier_init",
+        r"removed",
+        "the fence behind the mbarriers of the ring that is made next is run by the same thread, and orders these as well",
+        r"flash_attention",
+    ),
 )
 """File, instruction, change, reason, subject."""
 

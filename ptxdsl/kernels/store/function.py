@@ -18,7 +18,9 @@ from ptxdsl import arrays, ptr
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.epilogue import Epilogue, VectorOperand
 from ptxdsl.kernels.store.traced import Known, traced
-from ptxdsl.trace.captured import Key, Keys, UnsteadyError, is_steady, reads
+from ptxdsl.trace.captured import Key, Keys, UnsteadyError
+from ptxdsl.trace.holders import is_steady
+from ptxdsl.trace.reads import reads
 from ptxdsl.types import Type, f32, f64, s32
 
 UNSCALED = 1, 0  # alpha and beta

@@ -1,0 +1,167 @@
+"""What values of Python hold, and which of them mean the same as long as they are the same objects."""
+
+from __future__ import annotations
+
+import os
+import sys
+from array import array
+from collections import ChainMap, UserDict, UserList, deque
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from functools import cached_property, partial
+from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType, ModuleType, SimpleNamespace
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+MOST_ITEMS = 16  # of a list that are compared one by one
+PLAIN = (int, str, bytes, bool, complex, type(None), type(...))
+OURS = "ptxdsl"
+_OUR_VALUES = ("ptxdsl.types", "ptxdsl.trace", "ptxdsl.layout")  # modules of whose types values do not change
+_STEADY = {OURS, "builtins", "math", "cmath", "operator", "_operator", "numpy"}  # modules that are not written to
+_UNSTEADY = {"globals", "locals", "vars", "eval", "exec", "open", "input", "__import__"}
+_OF_NUMPY = (np.ufunc, type(np.where))
+_METHODS = (staticmethod, classmethod)
+PROPERTIES = (property, cached_property)
+MAPPINGS = (dict, ChainMap, MappingProxyType, UserDict)
+SEQUENCES = (list, deque, set, UserList)
+Environment = type(os.environ)
+
+
+def _has(value: object, attribute: str) -> bool:
+    """Whether a module, a class or an object holds an attribute itself, so that no code runs where it is read."""
+    kinds = value.__mro__ if isinstance(value, type) else type(value).__mro__
+    inherited = next((vars(kind)[attribute] for kind in kinds if attribute in vars(kind)), None)
+    if isinstance(inherited, property) or (
+        hasattr(type(inherited), "__get__") and not isinstance(inherited, (FunctionType, *_METHODS))
+    ):
+        return type(inherited).__name__ == "member_descriptor" and hasattr(value, attribute)
+    return inherited is not None or attribute in getattr(value, "__dict__", {})
+
+
+def holds(value: object, attribute: str) -> bool:
+    """Whether it holds an attribute itself that is no method."""
+    return _has(value, attribute) and not isinstance(getattr(value, attribute), MethodType)
+
+
+def kinds_of(value: object) -> list[type]:
+    """The classes that say what attributes an object or a class has, but for those of libraries."""
+    kinds = value.__mro__ if isinstance(value, type) else type(value).__mro__
+    return [kind for kind in kinds if not is_steady(kind)]
+
+
+def attributes_in(value: object) -> dict[str, Any]:
+    """What a module, a class or an object holds by names, but for modules and classes."""
+    names = dict.fromkeys([*getattr(value, "__dict__", ()), *(name for kind in kinds_of(value) for name in vars(kind))])
+    named = [name for name in names if name.isidentifier() and not name.startswith("__") and holds(value, name)]
+    held = {name: getattr(value, name) for name in named}
+    return {name: part for name, part in held.items() if not isinstance(part, ModuleType | type)}
+
+
+def leads_to(value: Any) -> dict[str, object]:
+    """What bound methods, weak references and partial calls lead to, by the text behind theirs."""
+    if isinstance(value, MethodType):
+        return {".__self__": value.__self__}
+    if isinstance(value, ref):
+        return {"()": value()}
+    if isinstance(value, partial):
+        arguments = {f".args[{n}]": part for n, part in enumerate(value.args)}
+        return {".func": value.func} | arguments | {f".keywords[{n!r}]": part for n, part in value.keywords.items()}
+    return {}
+
+
+def objects_in(value: object) -> dict[str, object]:
+    """The elements of a short list, tuple or dict that may hold something themselves, by the text leading to each."""
+    if not isinstance(value, list | tuple | dict) or len(value) > MOST_ITEMS or is_data(value):
+        return {}
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    return {f"[{at!r}]": part for at, part in items if type(at) in (int, str) and not is_data(part)}
+
+
+def function_of(member: object) -> FunctionType | None:
+    """The function of a method, a property or the like; None for what has none."""
+    for name in ("fget", "__func__", "func"):
+        member = getattr(member, name, None) or member
+    return member if isinstance(member, FunctionType) else None
+
+
+def methods_of(value: type) -> Iterator[FunctionType]:
+    """The functions of a class and of its bases, but for those of libraries."""
+    for kind in value.__mro__:
+        if not is_steady(kind):
+            for member in vars(kind).values():
+                function = getattr(member, "fget", None) or getattr(member, "__func__", member)
+                if isinstance(function, FunctionType):
+                    yield function
+
+
+def items_of(value: object) -> dict[str, Any] | None:
+    """The parts of a short list or dict of what does not change, by the text that leads to each; None for others."""
+    if type(value) is list:
+        items = {f"[{n}]": part for n, part in enumerate(value)}
+    elif type(value) is dict and all(type(name) in (str, int) for name in value):
+        items = {f"[{name!r}]": part for name, part in value.items()}
+    else:
+        return None
+    if len(items) > MOST_ITEMS or any(map(is_mutable, items.values())):
+        return None
+    return items | {".__len__()": len(items)}
+
+
+def is_mutable(value: object) -> bool:
+    if isinstance(value, tuple):
+        return any(map(is_mutable, value))
+    return isinstance(value, (*MAPPINGS, *SEQUENCES, bytearray, np.ndarray, array, memoryview, partial, Environment))
+
+
+def is_data(value: Any, deep: int = 4) -> bool:
+    """Whether a value is a number, a text or an array, or consists of such alone, not too deeply."""
+    if isinstance(value, dict | ChainMap | list | tuple | set | frozenset | deque):
+        parts = [*value, *value.values()] if isinstance(value, dict | ChainMap) else value
+        return deep > 0 and all([is_data(part, deep - 1) for part in parts])
+    return type(value) in (*PLAIN, float) or isinstance(value, np.generic) or is_mutable(value)
+
+
+def data_in(names: dict[str, Any]) -> dict[str, Any]:
+    """The data among the variables of a module."""
+    return {name: value for name, value in names.items() if not name.startswith("__") and is_data(value)}
+
+
+def is_namespace(value: object, package: str) -> bool:
+    """Whether an object is there for its attributes: a module, a class or an object of the caller's."""
+    if isinstance(value, ModuleType):
+        installed = "site-packages" in str(getattr(value, "__file__", ""))
+        return not (installed or is_steady(value) or root_of(value.__name__) in sys.stdlib_module_names)
+    if isinstance(value, type):
+        return root_of(value.__module__) == package != OURS
+    kind = type(value)
+    known = kind is SimpleNamespace or is_dataclass(kind) or root_of(kind.__module__) == package
+    is_open = hasattr(value, "__dict__") or hasattr(kind, "__slots__")
+    return known and is_open and root_of(kind.__module__) != OURS
+
+
+def is_ours(function: FunctionType) -> bool:
+    """Whether a function is part of this package, whose modules do not change."""
+    return root_of(function.__globals__.get("__name__")) == OURS and not function.__closure__
+
+
+def is_steady(value: Any) -> bool:
+    """Whether an object means the same as long as it is the same."""
+    kind = type(value)
+    if kind is FunctionType:
+        return is_ours(value)
+    if isinstance(value, ModuleType):
+        return root_of(value.__name__) in _STEADY
+    if isinstance(value, type):
+        return root_of(value.__module__) in _STEADY
+    if kind is BuiltinFunctionType:
+        owner = value.__self__
+        return value.__name__ not in _UNSTEADY and (
+            owner is None or (isinstance(owner, ModuleType) and is_steady(owner))
+        )
+    return kind.__module__.startswith(_OUR_VALUES) or kind in _OF_NUMPY
+
+
+def root_of(module: object) -> str:
+    return str(module).partition(".")[0]

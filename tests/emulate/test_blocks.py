@@ -9,7 +9,7 @@ import ptxdsl as pd
 from ptxdsl import ptr, u32
 from tests.emulate.support import clean, only, run
 
-THREADS = 128
+THREADS = 1024
 
 
 @pd.kernel
@@ -52,10 +52,10 @@ def relayed(order):
 @pytest.mark.parametrize(("release", "acquire"), [
     ("st", "ld"), ("red", "ld"), ("red", "cas"), ("st", "sleep"), ("st", "count"),
 ])  # fmt: skip
-@pytest.mark.parametrize("blocks", [2, 150])
+@pytest.mark.parametrize("blocks", [2, 20])
 @pytest.mark.parametrize("step", [1, -1], ids=["block 1 waits for block 0", "block 0 waits for block 1"])
 def test_blocks_wait_for_their_neighbours(step, blocks, release, acquire):
-    """150 blocks are more than start together; -1: all of them wait for the last one to start."""
+    """20 such blocks are more than start together; -1: all of them wait for the last one to start."""
     flags, x = np.zeros(2, np.uint32), np.zeros(THREADS, np.uint32)
     start = time.perf_counter()
     clean(pd.emulate(relay, blocks, THREADS, flags, x, step=step, release=release, acquire=acquire))
@@ -147,7 +147,7 @@ def test_a_block_that_waits_together(writer):
     assert x[0] == 79 * 256
 
 
-@pytest.mark.parametrize("blocks", [2, 50])
+@pytest.mark.parametrize("blocks", [2, 6])
 def test_a_block_that_waits_together_in_vain(blocks):
     """Its lanes part and meet in each round, and memory is written, but all that comes has been before."""
     flag, x = np.zeros(1, np.uint32), np.zeros(1, np.uint32)

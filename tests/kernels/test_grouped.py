@@ -177,15 +177,32 @@ def test_outputs_may_be_columns_of_one_matrix(rng):
     )
 
 
-@pytest.mark.parametrize("mode", VISITORS)
-@pytest.mark.parametrize("config", [EXAMPLE_24, *GROUPED], ids=lambda config: str(config.tile))
-def test_kernels_spill_nothing(config, mode):
+def resources_of(config, mode):
+    """Of the kernels of a configuration that find their tiles so."""
     usual = IN_TURN if mode == "parts" else AHEAD
     for fields, schedule in (({}, usual), ({"b_major": "mn"}, usual), ({"a_major": "mn", "c": "separate"}, IN_TURN)):
         sort = not fields and mode != "parts"
         traits = replace(config.traits(Operands(**fields)), schedule=schedule)
-        resources = grouped_kernel.resources(arch="sm_90", traits=traits, mode=mode, sort=sort)
+        yield grouped_kernel.resources(arch="sm_90", traits=traits, mode=mode, sort=sort)
+
+
+LARGE_WARPS = [config for config in (EXAMPLE_24, *GROUPED) if config.warp[:2] == (64, 64)]
+
+
+@pytest.mark.parametrize("mode", VISITORS)
+@pytest.mark.parametrize("config", LARGE_WARPS, ids=lambda config: str(config.tile))
+def test_kernels_spill_nothing(config, mode):
+    for resources in resources_of(config, mode):
         assert resources.spill_store_bytes == resources.spill_load_bytes == 0
+
+
+@pytest.mark.parametrize(
+    "config", [each for each in GROUPED if each not in LARGE_WARPS], ids=lambda config: str(config.tile)
+)
+def test_kernels_of_small_warps_have_twice_the_registers_that_they_need(config):
+    """How tiles are found takes some 25 of them more or less, and makes none of these kernels spill."""
+    for resources in resources_of(config, "device"):
+        assert resources.registers < 128 and resources.spill_store_bytes == resources.spill_load_bytes == 0
 
 
 @pd.kernel

@@ -101,7 +101,7 @@ def test_sizes_around_the_tiles(name, how, rng):
 @pytest.mark.parametrize("which", range(3), ids="mnk")
 @pytest.mark.parametrize("extent", [0, 1])
 def test_extents_of_zero_and_one(name, how, which, extent, rng):
-    sizes = [33, 65, 130]
+    sizes = [33, 65, 131]  # elements are copied one by one, also those of the others: one kernel a schedule
     sizes[which] = extent
     check(machine(name), rng, *sizes, how, beta=0.5)
 

@@ -79,12 +79,14 @@ def unnamed(of):
     first, *rest = None, pd.shared(f32, 4), pd.shared(f32, 4)
     str(pd.shared(f32, 4))
     both = {"one": pd.shared(f32, 4)}
+    one = str(pd.shared(f32, 4))
 
 
 def starred(of):
     first, *rest, last = *(), pd.shared(f32, 4), *(), pd.shared(f32, 4)
 
 
+SIX = ["shared", *(f"shared_{n}" for n in range(1, 6))]
 CALLED = {
     several: ("a b c", "a b c"),
     nested: ("a b c", "a b c"),
@@ -99,7 +101,7 @@ CALLED = {
     conditional: ("tile", "tile"),
     by_name: ("tile rest", "tile"),
     dynamic: ("of.up of.other", ""),
-    unnamed: ("shared shared_1 shared_2 shared_3 shared_4", "shared shared_1 shared_2 shared_3 shared_4"),
+    unnamed: (" ".join(SIX), " ".join(SIX)),
     starred: ("shared shared_1", "shared shared_1"),
 }
 

@@ -45,18 +45,23 @@ def _around(node: ast.AST, location: Location) -> list[ast.AST]:
 def _assigned(chain: list[ast.AST]) -> Target | None:
     """The target of the innermost of these nodes; the others are what it stands in."""
     indices: list[int] = []
+    is_handed_on = False
     for node, parent in pairwise(chain):
         match parent:
+            case ast.withitem(optional_vars=target):
+                return _part(target, indices)
+            case ast.Call(args=[argument]) if argument is node:  # by a context manager, such as `nullcontext`
+                is_handed_on = True
+            case _ if is_handed_on:
+                return None
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 indices.insert(0, elements.index(node))  # type: ignore[arg-type]
                 if _is_starred(elements, indices[0]):
                     return None
-            case ast.NamedExpr(target=target) | ast.AnnAssign(target=target) | ast.withitem(optional_vars=target):
+            case ast.NamedExpr(target=target) | ast.AnnAssign(target=target):
                 return _part(target, indices)
             case ast.Assign(targets=[target, *_]):
                 return _part(target, indices)
-            case ast.Call(args=[argument]) if argument is node:  # `tile = Tile(pd.shared(…))`
-                pass
             case ast.ListComp() | ast.IfExp():
                 pass
             case _:

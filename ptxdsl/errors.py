@@ -35,7 +35,7 @@ _SHIPPED_KERNELS = os.path.join(_LIBRARY, "kernels") + os.sep
 EXCERPT_COLUMNS = 200  # of a source line, at most, in a message
 SOURCE_BYTES = 16 << 20  # of a file whose lines messages show
 # Packages that call ours for the user.
-_BETWEEN = ("ptxdsl", "contextlib", "dataclasses", "functools", "numpy", "torch", "jax")
+_BETWEEN = ("ptxdsl", "contextlib", "copy", "dataclasses", "functools", "numpy", "torch", "jax")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ def test_what_cannot_be_traced_is_refused_in_words(body, text):
     assert without_carets(refusal(body)) == without_carets(text)
 
 
+OBJECT = "from types import SimpleNamespace\ns = SimpleNamespace(m=m[0])\n"
 COPIES = {
     "the copy is written": "d = tuple(m)\nfor v in d:\n    v += 1.0\nx[0] = d[0]",
     "by its own name": "d = list(m)\nd[0] += 1.0\nx[0] = m[0]",
@@ -38,6 +39,9 @@ COPIES = {
     "what they hold": "d = [v.value for v in m]\nm[0] += 1.0\nx[0] = m[0] - d[0]",
     "a part of them": "d = m[:1]\nm[0] += 1.0\nx[0] = m[0] - d[0]",
     "with others": "d = [*m, pd.var(f32, 2)]\nm[0] += 1.0\nx[0] = m[0] - d[2]",
+    "an attribute": f"{OBJECT}s.now = s.m\nx[1] = s.now\ns.m += x[0]\nx[0] = s.m",
+    "what an attribute holds": f"{OBJECT}s.old = s.m.value\ns.m += x[0]\nx[0] = s.m - s.old",
+    "a field of a copy": f"{OBJECT}from copy import copy\nold = copy(s)\nold.m = s.m.value\ns.m += x[0]\nx[0] = s.m - old.m",
 }
 
 

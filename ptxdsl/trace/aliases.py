@@ -9,8 +9,9 @@ from __future__ import annotations
 import dis
 import re
 from bisect import bisect_right
+from dataclasses import is_dataclass
 from functools import lru_cache
-from types import CodeType
+from types import CodeType, SimpleNamespace
 from typing import Any, NoReturn
 
 from ptxdsl.errors import Names, Site, TraceError, bytecode, names_of_calls
@@ -19,6 +20,7 @@ from ptxdsl.trace.copied import copied_names
 from ptxdsl.trace.liveness import live_after, names_of
 
 _COPYING = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "BINARY_SUBSCR", "COPY", "SWAP")
+_MEMBERS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST")
 _TARGET = re.compile(r"([\w.\[\]'\"]+?)\s*(?:\.set\b|[-+*/%&|^<>]+=)|.*\bout=(\w[\w.\[\]]*)")
 
 
@@ -33,6 +35,7 @@ def check_aliases(builder: Builder, site: Site, variable: Any) -> None:
             written = _written(site) if depth == 0 else None
             _check(names, variable, written, builder)
             _check_lists(names, variable, written, builder)
+            _check_members(names, variable, written, builder)
 
 
 def _written(site: Site) -> str | None:
@@ -72,7 +75,7 @@ def _check(names: Names, variable: Any, written: str | None, builder: Builder) -
 
 
 def _check_lists(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
-    """The same of names for lists, tuples and dicts of variables, of which one is a copy of the other."""
+    """The same of names for lists, tuples, dicts and objects of variables, of which one is a copy of the other."""
     root = re.split(r"\W", written)[0] if written else None
     live = live_after(names.code, names.offset)
     for copy in sorted(copied_names(names.code) & live - {root}):
@@ -85,6 +88,20 @@ def _check_lists(names: Names, variable: Any, written: str | None, builder: Buil
                 _refuse_copied(copy, original, container, builder)
 
 
+def _check_members(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
+    """The same of attributes of one object, or of entries of one dict, where another one is read behind the write."""
+    root, *path = re.findall(r"\w+", written or "")[:2] or [""]
+    holder = names.values.get(root)
+    members = holder if isinstance(holder, dict) else getattr(holder, "__dict__", {})
+    others = [name for name, value in members.items() if [name] != path and _is(value, variable)] if path else []
+    if not others:
+        return
+    behind = {str(i.argval) for i in bytecode(names.code) if i.offset > names.offset and i.opname in _MEMBERS}
+    for name in behind.intersection(map(str, others)):
+        copy = f"{root}[{name!r}]" if holder is members else f"{root}.{name}"
+        _refuse(copy, str(written), members[name], builder)
+
+
 def _lists(names: Names, root: str | None) -> list[tuple[str, Any]]:
     """What names mean, and the attributes of the one by which a variable is written."""
     attributes = getattr(names.values.get(root or ""), "__dict__", {})
@@ -92,11 +109,22 @@ def _lists(names: Names, root: str | None) -> list[tuple[str, Any]]:
 
 
 def _held(container: Any) -> list[Any]:
-    """The values in a list, a tuple or a dict, those of lists in it too."""
+    """The values in a list, a tuple, a dict or an object, those of lists in it too."""
+    container = _by_name(container) if _is_object(container) else container
     if not isinstance(container, list | tuple | dict):
         return []
     values = list(container.values()) if isinstance(container, dict) else list(container)
     return [part for value in values for part in (_held(value) if isinstance(value, list | tuple) else [value])]
+
+
+def _is_object(value: Any) -> bool:
+    """Whether a value is there for its attributes."""
+    return isinstance(value, SimpleNamespace) or (is_dataclass(value) and not isinstance(value, type))
+
+
+def _by_name(value: Any) -> dict[str, Any]:
+    """What a dataclass or a namespace holds."""
+    return dict(vars(value)) if hasattr(value, "__dict__") else {name: getattr(value, name) for name in value.__slots__}
 
 
 def _are_same(some: list[Any], others: list[Any]) -> bool:
@@ -104,9 +132,15 @@ def _are_same(some: list[Any], others: list[Any]) -> bool:
 
 
 def _refuse_copied(copy: str, original: str, container: Any, builder: Builder) -> NoReturn:
-    kind = next(kind.__name__ for kind in (list, tuple, dict) if isinstance(container, kind))
+    kind = next(
+        (each.__name__ for each in (list, tuple, dict) if isinstance(container, each)), type(container).__name__
+    )
     snapshot = f"[v.value for v in {original}]"
-    if kind == "dict":
+    if _is_object(container):
+        held = [name for name, value in _by_name(container).items() if hasattr(value, "written")]
+        call = f"replace({original}, " if is_dataclass(container) else "SimpleNamespace("
+        snapshot = f"{call}{', '.join(f'{name}={original}.{name}.value' for name in held)})"
+    elif kind == "dict":
         snapshot = f"{{name: v.value for name, v in {original}.items()}}"
     elif any(isinstance(part, list | tuple) for part in container):
         snapshot = f"[[v.value for v in row] for row in {original}]"
@@ -176,8 +210,17 @@ def _is_subscript(instruction: dis.Instruction) -> bool:
     return instruction.opname == "BINARY_OP" and instruction.argrepr == "[]"
 
 
+@lru_cache(maxsize=256)
+def _copies_members(code: CodeType) -> bool:
+    """Whether an attribute or an entry is bound to what another one is: `state.old = state.m`."""
+    listing = bytecode(code)
+    stores = ((n, {"STORE_ATTR": 2, "STORE_SUBSCR": 3}.get(i.opname, 0)) for n, i in enumerate(listing))
+    sources = [listing[n - back] for n, back in stores if back and n >= back]
+    return any(i.opname in ("LOAD_ATTR", "BINARY_SUBSCR") or _is_subscript(i) for i in sources)
+
+
 def _has_copies(code: CodeType) -> bool:
-    return bool(_copied(code) or copied_names(code))
+    return bool(_copied(code) or copied_names(code) or _copies_members(code))
 
 
 # By the identity of the functions of a site, which are kept alive: to hash code takes longer than a look at it.

@@ -1,5 +1,6 @@
-"""Lists, tuples and dicts that Python copied, told from the bytecode: by `list(m)`, `m.copy()`, `m[:]`, `[*m]`, or
-`[v for v in m]`. Of variables such a copy keeps nothing: it has the variables themselves.
+"""Lists, tuples, dicts and objects that Python copied, told from the bytecode: by `list(m)`, `m.copy()`, `m[:]`,
+`[*m]`, `[v for v in m]`, `copy.copy(m)` or `dataclasses.replace(m)`. Of variables such a copy keeps nothing: it has the
+variables themselves.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from types import CodeType
 from ptxdsl.errors import bytecode
 from ptxdsl.trace.liveness import names_of
 
-_COPIERS = {"list", "tuple", "dict", "copy"}
+_COPIERS = {"list", "tuple", "dict", "copy", "replace"}
 _STEPS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD", "PUSH_NULL", "PRECALL")
 _NAMED = _STEPS[:-2]
 _FILLS = ("LIST_EXTEND", "DICT_UPDATE")

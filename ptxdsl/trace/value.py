@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, Self
 
 from ptxdsl import ir
-from ptxdsl.errors import Location, Site, TraceError, here, is_repeated_here
+from ptxdsl.errors import Location, Site, TraceError, caller, here, is_repeated_here
 from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.trace import operators
 from ptxdsl.trace.builder import Builder, current
@@ -309,6 +309,17 @@ class Var(Value):
             refuse(message, operators.conversion(value, self.type))
         operators.common_type("set", self, value)
         operators.kept(value, self) if isinstance(value, Scalar) else operators.settle(value, self.type, self)
+
+    def __copy__(self) -> NoReturn:
+        refuse(
+            f"Python cannot copy the variable `{self.name}`: what that holds is in a register of the kernel",
+            f"`{self.name}.value` is what it holds now; `pd.var({self.type}, {self.name})` is another variable, which "
+            "begins with it",
+            at=caller(),
+        )
+
+    def __deepcopy__(self, memory: object) -> NoReturn:
+        self.__copy__()
 
     def _updated(self, symbol: str, other: ScalarLike) -> Self:
         how = shift if symbol in ("<<=", ">>=") else binary

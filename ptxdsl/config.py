@@ -34,6 +34,7 @@ ARCHITECTURES = (
     "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f", "sm_103", "sm_103a",
     "sm_103f", "sm_110", "sm_110a", "sm_110f", "sm_120", "sm_120a", "sm_120f", "sm_121", "sm_121a", "sm_121f",
 )  # fmt: skip
+OLDER = ("sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72", "sm_75")  # which nothing is made for
 ASSEMBLERS = ("nvjitlink", "ptxas", "driver")
 DEVICES = ("emulator", "cuda")
 NUMERICS = ("rounded", "h200")
@@ -45,6 +46,15 @@ def _architecture(text: str) -> str:
     if text in ARCHITECTURES:
         return text
     raise ValueError(f"one of {', '.join(ARCHITECTURES)}")
+
+
+def why_no_target(arch: str) -> tuple[str, str]:
+    """What is said of a target that is none of ARCHITECTURES: a message, and its help."""
+    known = f"the known ones are {', '.join(ARCHITECTURES)}"
+    if arch in OLDER:
+        return f"`{arch}` is older than the least target, sm_80", known
+    near = meant(f"sm_{arch}" if str(arch)[:1].isdigit() else str(arch), ARCHITECTURES, cutoff=0.75)
+    return f"there is no architecture `{arch}`", f"{f'{near} ' if near else ''}{known}"
 
 
 def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:

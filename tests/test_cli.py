@@ -174,6 +174,10 @@ REFUSED = [
         ["dump", GEMM, "--arch", "90a"],
         f"there is no architecture `90a`\n  help: did you mean `sm_90a`? the known ones are {KNOWN}",
     ),
+    (
+        ["dump", GEMM, "--arch", "sm_75"],
+        f"`sm_75` is older than the least target, sm_80\n  help: the known ones are {KNOWN}",
+    ),
     (["dump", "nothing:kernel"], f"there is no module `nothing`\n  help: {SOURCES}"),
     (["dump", "ptxdsl.nothing:kernel"], f"there is no module `ptxdsl.nothing`\n  help: {SOURCES}"),
     (
@@ -290,7 +294,7 @@ def test_a_mistake_in_a_kernel_is_told_as_python_would_tell_it_with_exit_code_1(
         "ptxdsl: `+` of two types: `x[0]` is f32, `tid.x` is u32\n"
         "  mine.py:23 | x[0] = x[0] + pd.tid.x\n"
         "                      ^^^^^^^^^^^^^^^\n"
-        "  help: convert one of them: `x[0].to(u32)` or `tid.x.to(f32)`\n"
+        "  help: convert one of them: `tid.x.to(f32)` or `x[0].to(u32)`\n"
     )
 
 

@@ -84,7 +84,7 @@ WITHOUT_SOURCE = {
     ),
     "x[0] = x[1] + n": (
         "`+` of two types: `an f32` is f32, `n` is u32\n"
-        "  <stdin>:3\n  help: convert one of them: `v.to(u32)` or `n.to(f32)`"
+        "  <stdin>:3\n  help: convert one of them: `n.to(f32)` or `v.to(u32)`"
     ),
     "x[n] += 1.0": (
         "`+=` on `v`, which is a value that was computed once, not a variable\n"

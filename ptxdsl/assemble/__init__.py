@@ -111,9 +111,8 @@ def _load(settings: config.Config, whole_program: bool) -> assemblers.Assembler:
 def check_arch(arch: str) -> None:
     """Raises AssembleError for an architecture that we do not know."""
     if arch not in config.ARCHITECTURES:
-        near = meant(str(arch), config.ARCHITECTURES, cutoff=0.8)
-        help = f"{f'{near} ' if near else ''}the known ones are {', '.join(config.ARCHITECTURES)}"
-        raise AssembleError(f"there is no architecture `{arch}`", at=caller(), help=help)
+        message, help = config.why_no_target(arch)
+        raise AssembleError(message, at=caller(), help=help)
 
 
 _DEFINITION = re.compile(

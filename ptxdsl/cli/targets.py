@@ -18,7 +18,6 @@ from typing import Any
 from ptxdsl import config, ir
 from ptxdsl.cli.process import Interrupted, UsageError
 from ptxdsl.cli.user_code import recursion_limit, user_code
-from ptxdsl.errors import meant
 from ptxdsl.kernel import AnyKernel, Kernel
 from ptxdsl.linking.link import LinkedProgram
 from ptxdsl.lower import lower
@@ -112,9 +111,8 @@ def find_kernel(target: str) -> AnyKernel:
 def check_arch(arch: str) -> None:
     """Raises UsageError for a target that there is not."""
     if arch not in config.ARCHITECTURES:
-        near = meant(f"sm_{arch}" if arch[:1].isdigit() else arch, config.ARCHITECTURES, cutoff=0.7)
-        help = f"{f'{near} ' if near else ''}the known ones are {', '.join(config.ARCHITECTURES)}"
-        raise UsageError(f"there is no architecture `{arch}`", help=help)
+        message, help = config.why_no_target(arch)
+        raise UsageError(message, help=help)
 
 
 def kernel_in(module: ModuleType, source: str, name: str) -> AnyKernel:

@@ -90,6 +90,8 @@ def _refuse(name: str, old: Any, new: Any, region: ControlRegion) -> NoReturn:
     happens = "each round would read what it was before" if region.again else "it would be the new one for all threads"
     location = new.site.location if isinstance(new, Scalar) and new.site.location.line else None
     help = f"make it a variable before (`{shown}`), and write to that: {written}"
+    if getattr(old, "writable", False):
+        help = f"`{name}` is a variable: write to it by {written}; `=` makes another value of the name"
     if getattr(old, "writable", False) and getattr(new, "writable", False):
         location = assigning(region.opened, name)
         help = f"write to the variable: `{name}.set(…)`; to exchange two, keep what one of them holds by `.value`"

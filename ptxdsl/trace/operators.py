@@ -137,7 +137,13 @@ def _refuse_mix(symbol: str, left: Scalar, right: Scalar) -> NoReturn:
     if pred in (left.type, right.type):
         predicate, other = (left, right) if left.type is pred else (right, left)
         refuse(message, f"convert the predicate: `{predicate.code}.to({other.type})`")
-    refuse(message, f"convert one of them: `{left.code}.to({right.type})` or `{right.code}.to({left.type})`")
+    first, second = (right, left) if _holds_more(left.type, right.type) else (left, right)
+    refuse(message, f"convert one of them: `{first.code}.to({second.type})` or `{second.code}.to({first.type})`")
+
+
+def _holds_more(type: Type, other: Type) -> bool:
+    """Whether values of another type keep more of what they are in this one than the other way round."""
+    return (type.is_float, type.bits) > (other.is_float, other.bits)
 
 
 def conversion(value: Scalar, type: Type) -> str:

@@ -70,6 +70,8 @@ MUCH = 1e6  # times a number: an estimate that knows it is another one then
 LITTLE = 2e-5  # of a loss: a number that gains no more is none
 OTHER_CONSTANTS = {
     "windows, swap turns 256x64": "layers of few filters at rest, benchmarks/conv.py --tiles: no kept row has it",
+    "windows, bursts 128x64 and tile swap 256x128": "56² 64→256 and 256→512 /2 at 128 images, a step behind the fit",
+    "large, with c": "kept rows are older than staggered tiles that bring C beside products, in half the time",
     "short_row": "a threshold, not fitted: two lines of the L2 cache",
     "half_rate, most_rate": "a straight line through the rates of `grouped`, by fit.py",
 }

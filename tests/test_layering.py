@@ -49,7 +49,7 @@ ROOMS = {
         {"call"},
         {"gemm"},
         {"ragged", "conv"},
-        {"ragged_k", "scaled", "conv_gradients"},
+        {"ragged_k", "scaled", "conv_gradients", "problems"},
         {"grouped"},
     ),
     "kernels/call": (

@@ -59,7 +59,7 @@ or a multiple of 16 up to 256 |
 else they share each tile | True or False; with "wgmma" alone, whose M·N is then up to 26624, and persistent blocks |
     | `stagger` | of how many iterations at the end of a tile the second warpgroup multiplies its rows behind the \
 first one: each stores while the other multiplies | 0 or more, less than `stages`; with "wgmma" alone, tiles that two \
-warpgroups share, of gemm and conv2d |
+warpgroups share, of gemm and conv2d, and swapped ones of groups and lists |
     | `epilogue` | a function of each element before it is written | a function on traced values, such as gelu |
 
     The arguments of `gemm` of the same name replace `schedule`, `split_k`, `reduction` and `epilogue`. Raises

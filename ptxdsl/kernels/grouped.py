@@ -1,7 +1,7 @@
 """Many products in one launch: persistent blocks take tile after tile of problems of any sizes.
 
-What a block does with a tile is that of `gemm.py`; here is which tile, and where its matrices are. On Hopper a block
-rewrites tensor maps for the problem of its next tile.
+What a block does with a tile is that of `gemm.py`; here is which tile, and where its matrices are. On Hopper this is
+the work of a warp, and stands in `problems.py`.
 """
 
 from __future__ import annotations
@@ -10,31 +10,30 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import ptxdsl as pd
-from ptxdsl import s64, u32, u64
+from ptxdsl import s64, u32
 from ptxdsl.kernels.call.elsewhere import public_group
 from ptxdsl.kernels.call.groups.grouped import run
 from ptxdsl.kernels.call.groups.table import ENTRY, PART, ROW, STRIP
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute
-from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.product.product import Index, Product, View, Work
-from ptxdsl.kernels.ragged import compute_rows, copy_in_turn, grouped_gemm_masked, grouped_gemm_ragged
+from ptxdsl.kernels.problems import ProblemTiles, load_product
+from ptxdsl.kernels.product.product import Index, Work
+from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.copies import TensorCopies
-from ptxdsl.kernels.sm90.maps import RewrittenMaps
-from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
-from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.copies import PieceCopies, TensorCopies
+from ptxdsl.kernels.sm90.maps import ProblemMaps
+from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters
-from ptxdsl.kernels.sm90.store import ListStore, warpgroup_store
+from ptxdsl.kernels.sm90.tiling import WARP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.sm90.turns import TileTurns
+from ptxdsl.kernels.sm90.turns import ClusterProblems, ToldProblems
 from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN, PartsWalk, VisitorWalk
 from ptxdsl.kernels.tiles.schedule import Walk
-from ptxdsl.kernels.tiles.visitor import COUNTERS, DeviceVisitor, Succeeding, TableVisitor, seat
+from ptxdsl.kernels.tiles.visitor import COUNTERS, DeviceVisitor, TableVisitor, seat
 from ptxdsl.kernels.traits.parameters import grouped_parameters
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule import tile_of
@@ -45,18 +44,6 @@ from ptxdsl.trace.memory import PointerValue
 __all__ = ["grouped_gemm", "grouped_gemm_masked", "grouped_gemm_ragged", "grouped_gemm_ragged_k"]
 
 USUAL, HOPPER = WarpTraits(schedule=IN_TURN), WarpgroupTraits(schedule=AHEAD)
-
-
-def load_product(table: PointerValue, number: Scalar, operands: Operands, alpha: Scalar, beta: Scalar) -> Product:
-    """A row of the table: M, N, K, 0, and of A, B, C and out the address and the elements between lines."""
-    row = table + number.to(s64) * ROW
-    m, n, k, _, *matrices = [word for i in range(0, ROW, 2) for word in pd.ptx.ld.global_.v2.s64(row + i)]
-    types = operands.inputs, operands.inputs, operands.output, operands.output
-    a, b, c, out = (
-        View(pd.pointer(address.to(u64), type), stride)
-        for type, address, stride in zip(types, matrices[::2], matrices[1::2], strict=True)
-    )
-    return Product(m.to(u32), n.to(u32), k.to(u32), a, b, c, out, alpha, beta)
 
 
 @pd.kernel
@@ -83,25 +70,28 @@ def grouped_kernel(
     compute(traits, memory, copies, walk)
 
 
-@pd.kernel(reqntid=lambda traits: traits.threads)
+@pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
 def warpgroup_grouped_kernel(p: tensor_grouped_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
-    """The same on sm_90a, as `warpgroup_ragged_kernel`: tiles are dealt in turn, in the order of the table."""
-    memory, tiling, locate = SharedTiles(traits), traits.tiling, locator(p, traits)
-    ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
-    turns = TileTurns(p.turns, tiling.holders)
-    maps = RewrittenMaps(traits, (p.a, p.b), p.maps)
+    """The same on sm_90a, as `warpgroup_ragged_kernel`: tiles are dealt in turn, in the order of the table, and a warp
+    of its own finds them."""
+    memory, tiling = SharedTiles(traits), traits.tiling
+    ring = tile_ring(traits)
+    told = p.turns, tiling.multiplying + WARP
+    _, blocks = traits.schedule.multicast
+    turns = ClusterProblems(*told, blocks) if blocks > 1 else ToldProblems(*told)
+    maps = ProblemMaps(traits, (p.a, p.b, p.boxes) if traits.operands.out_boxes else (p.a, p.b), p.maps)
     await_prerequisites()
+    tiles = ProblemTiles(p, traits, turns, maps)
     copying, multiplying = tiling.role_registers
-    with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
-        maps.begin()
-        walk = VisitorWalk(of_device(p, p.table, pd.ctaid.x, traits, turns.taken), locate, ahead=True)
-        copy_in_turn(ring, TensorCopies(traits, memory), walk, turns, maps.of)
+    with pd.warpgroup(tiling.producer, registers=copying):
+        with pd.warp(tiling.copying_warp + 1):
+            tiles.find()
+            pd.ptx.exit()  # so that what the roles behind begin with takes none of its few registers
+        with pd.warp(tiling.copying_warp):
+            tiles.copy(ring, (PieceCopies if traits.piece else TensorCopies)(traits, memory))
+            pd.ptx.exit()
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
-        if traits.operands.out_boxes:
-            store = ListStore(traits, memory, consumer, p.boxes, p.maps)
-        walk = VisitorWalk(of_device(p, p.table, pd.ctaid.x, traits, turns.heard), locate, ahead=True)
-        compute_rows(ring, mma, store, walk, consumer)
+        tiles.compute(ring, memory, consumer)
 
 
 def locator(p: Any, traits: Traits) -> Callable[..., Work]:
@@ -118,16 +108,14 @@ def locator(p: Any, traits: Traits) -> Callable[..., Work]:
     return locate
 
 
-def of_device(
-    p: Any, entries: PointerValue, block: Scalar, traits: Traits, succeeding: Succeeding | None = None
-) -> DeviceVisitor:
+def of_device(p: Any, entries: PointerValue, block: Scalar, traits: Traits) -> DeviceVisitor:
     """Finds problems by their sizes in the table."""
 
     def tiles_of(number: Scalar) -> tuple[Scalar, Scalar]:
         m, n = pd.ptx.ld.global_.v2.s64(p.table + number.to(s64) * ROW)
         return ceil_div(m.to(u32), traits.tile[0]), ceil_div(n.to(u32), traits.tile[1])
 
-    return DeviceVisitor(p.problems, tiles_of, block, succeeding)
+    return DeviceVisitor(p.problems, tiles_of, block)
 
 
 class RoundsVisitor(TableVisitor):

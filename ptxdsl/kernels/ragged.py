@@ -31,7 +31,7 @@ from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.sm90.traits import SHARE_ROWS, WarpgroupTraits
-from ptxdsl.kernels.sm90.turns import ClusterTiles, TileTurns, ToldTiles, ToldWalk
+from ptxdsl.kernels.sm90.turns import ClusterTiles, ToldTiles, ToldWalk
 from ptxdsl.kernels.tiles.group_visitors import VISITORS, CountsVisitor, Division, check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
 from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
@@ -134,7 +134,7 @@ def copy_in_turn(
     ring: pd.Ring,
     copies: TensorCopies,
     walk: Walk,
-    turns: TileTurns,
+    turns: ToldTiles,
     mapped: Callable[[Work], Work] = lambda work: work,
 ) -> None:
     """As `gemm.copy_tiles`, by a warp: all of its lanes find the tiles, and one of them, always the same, copies.

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.groups import grouped as call
 from ptxdsl.kernels.call.groups.group import group_of
+from ptxdsl.kernels.call.groups.warpgroups import even_shares
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import KERNELS, grouped_gemm, warpgroup_grouped_kernel
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.many import AHEAD
+from ptxdsl.kernels.tiles.many import AHEAD, IN_PAIRS
 from ptxdsl.types import f32
 from tests.kernels.test_grouped import check
 from tests.kernels.test_ragged_warpgroups import LOW, SQUARE
@@ -41,6 +44,42 @@ def padded(sizes, unit=8):
 def test_problems_of_all_sizes_in_all_orders(name, orders, rng):
     sizes = SIZES if orders == ("row", "column", "row") else padded(SIZES)
     check(machine(name), rng, sizes, orders=orders, config=SQUARE if orders[0] == "row" else LOW)
+
+
+SHARES = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma", swap_ab=True)
+STAGGERED = replace(SHARES, tile=(64, 128, 64), stages=3, stagger=2)
+IN_SHARES = [(1, 8, 8), (0, 16, 24), (200, 136, 136), (64, 0, 8), (130, 72, 72)]
+
+
+@every_machine
+@pytest.mark.parametrize("config", [SHARES, STAGGERED], ids=["shares", "staggered"])
+@pytest.mark.parametrize("orders", [EVERY_ORDER[0], ("column",) * 3], ids="-".join)
+def test_problems_in_even_shares(name, config, orders, rng):
+    """Of a column-major list the transposes are computed, and N is in shares."""
+    check(machine(name), rng, IN_SHARES if orders[0] == "row" else padded(IN_SHARES), orders=orders, config=config)
+
+
+@every_machine
+def test_shares_that_clusters_of_two_blocks_have_together(name, rng):
+    traits = TestChoice().chosen([(130, 128, 64), (8, 256, 64)], config=SHARES)
+    assert traits.schedule is IN_PAIRS and traits.operands.out_boxes
+    check(machine(name), rng, [(130, 128, 136), (1, 256, 64), (0, 128, 64), (72, 248, 64)], config=SHARES)
+
+
+@every_machine
+@pytest.mark.parametrize("output, beta", [("f32", 0.0), ("f16", 2.0)])
+def test_shares_whose_outputs_are_not_stored_in_boxes(name, output, beta, rng):
+    check(machine(name), rng, IN_SHARES, output=output, beta=beta, config=SHARES)
+
+
+@pytest.mark.parametrize("m, across, iterations, takers, shares", [
+    ([512, 640, 896, 1024, 1152, 1280, 1536, 1664], 16, 112, 66, [3, 3, 4, 4, 5, 5, 6, 7]),
+    ([0, 1, 257], 4, 8, 132, [0, 1, 5]),
+    ([1024, 128], 8, [256, 4], 132, [15, 1]),
+], ids=["whole rounds", "few", "one is long"])  # fmt: skip
+def test_rows_are_dealt_so_that_rounds_come_out(m, across, iterations, takers, shares):
+    sizes = np.broadcast_arrays(np.array(m), across, iterations)
+    assert even_shares(*sizes, 256, takers).tolist() == shares
 
 
 @every_machine
@@ -158,6 +197,17 @@ def test_refusals(which):
 @pytest.mark.parametrize("tile", [(128, 256), (64, 128)])
 def test_kernels_spill_nothing(facts, tile):
     traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3), Operands(**facts), AHEAD)
+    try:
+        resources = warpgroup_grouped_kernel.resources("sm_90a", traits=traits)
+    except pd.AssembleError as refusal:
+        assert "(C7504)" in refusal.message
+        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
+    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+
+
+def test_kernels_of_shares_spill_nothing():
+    tiling = WarpgroupTiling((256, 128, 64), 4, swap_ab=True, stagger=3)
+    traits = WarpgroupTraits(tiling, Operands(out_boxes=True), IN_PAIRS)
     try:
         resources = warpgroup_grouped_kernel.resources("sm_90a", traits=traits)
     except pd.AssembleError as refusal:

@@ -11,9 +11,8 @@ from ptxdsl.kernels.call.groups import grouped as call
 from ptxdsl.kernels.call.groups import ragged as call_of_rows
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.sm90 import store
-from ptxdsl.kernels.sm90.maps import RewrittenMaps, RewrittenOut
-from ptxdsl.kernels.sm90.turns import ClusterTiles, TileTurns, ToldTiles
+from ptxdsl.kernels.sm90.maps import ProblemMaps
+from ptxdsl.kernels.sm90.turns import ClusterTiles, ToldProblems, ToldTiles
 
 LOW = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma")
 
@@ -26,35 +25,38 @@ def hopper(monkeypatch):
         monkeypatch.setattr(module, "resident_blocks", lambda *_, **__: 1)
 
 
-class NotAcquired(RewrittenMaps):
-    """The maps in global memory are not acquired."""
+class NotAcquired(ProblemMaps):
+    """Of the maps in global memory one is not acquired."""
 
-    def _acquire(self) -> None:
-        pass
+    number = 0
+
+    def acquire(self, number, version):
+        if number != self.number:
+            super().acquire(number, version)
 
 
-class OutNotAcquired(RewrittenOut):
+class OutNotAcquired(NotAcquired):
     """Nor is that of the output."""
 
-    def _acquire(self) -> None:
-        pass
+    number = 2
 
 
-class NotHeard(TileTurns):
-    """Warps that multiply do not wait for the number of their next tile."""
+class NotTold(ToldProblems):
+    """Those that copy and multiply do not wait for what they are told of a tile."""
 
-    def heard(self):
-        number = self.numbers[0]
+    def told(self):
+        values = [self.numbers[word] for word in range(self.words)]
         self.ring.wait()
         self.ring.release()
-        return number
+        return values
 
 
-class NotReleased(TileTurns):
+class NotReleased(ToldProblems):
     """Nor do they say that they have read it."""
 
-    def heard(self):
-        return self.numbers[self.ring.wait().index]
+    def told(self):
+        first = self.ring.wait().index * self.words
+        return [self.numbers[first + word] for word in range(self.words)]
 
 
 class NotAwaited(ToldTiles):
@@ -95,7 +97,7 @@ class NotAnswered(ClusterTiles):
 def products(monkeypatch, **parts):
     """Products of five problems by a kernel of these parts."""
     for name, part in parts.items():
-        monkeypatch.setattr(store if name == "RewrittenOut" else grouped, name, part)
+        monkeypatch.setattr(grouped, name, part)
     kernel = pd.kernel(reqntid=lambda traits: traits.threads)(grouped.warpgroup_grouped_kernel.__wrapped__)
     a, b = ([np.ones(shape, np.float16) for _ in range(5)] for shape in ((8, 64), (64, 16)))
     kernels = Kernels(grouped.grouped_kernel, kernel)
@@ -109,10 +111,10 @@ def test_nothing_is_left_out(monkeypatch):
 @pytest.mark.parametrize(
     "parts, message",
     [
-        ({"RewrittenMaps": NotAcquired}, "takes the tensor map"),
-        ({"RewrittenOut": OutNotAcquired}, "takes the tensor map"),
-        ({"TileTurns": NotHeard}, "turns"),
-        ({"TileTurns": NotReleased}, "wait"),
+        ({"ProblemMaps": NotAcquired}, "takes the tensor map"),
+        ({"ProblemMaps": OutNotAcquired}, "takes the tensor map"),
+        ({"ToldProblems": NotTold}, "turns"),
+        ({"ToldProblems": NotReleased}, "wait"),
     ],
     ids=["acquire", "acquire, out", "wait", "release"],
 )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.warpgroup_rates import WindowRates
-from ptxdsl.kernels.choose.warpgroups import ProductFacts, overlapped, stages_of
+from ptxdsl.kernels.choose.warpgroups import STAGGER, ProductFacts, overlapped, stages_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, TURNED
@@ -45,6 +45,11 @@ class WindowTile(NamedTuple):
     def is_of_one(self) -> bool:
         """Whether a single warpgroup of a block multiplies."""
         return not self.pingpong and (self.n if self.swap_ab else self.m) == GROUP_ROWS
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether two warpgroups share a tile by its rows: one ends it after the other then."""
+        return not (self.swap_ab or self.pingpong or self.is_of_one)
 
     @property
     def name(self) -> str:
@@ -99,7 +104,7 @@ class WindowOption(NamedTuple):
             _extents(tile, facts), stages=stages, schedule=tile.schedule, atom=WGMMA, swap_ab=swap_ab, pingpong=pingpong
         )
         if slices == 1:
-            return whole
+            return replace(whole, stagger=min(STAGGER, stages - 1)) if tile.is_shared else whole
         stages = _shared_stages(tile, slices, facts)
         return replace(whole, stages=stages, schedule=IN_COLUMNS, split_k=slices, reduction="cluster")
 

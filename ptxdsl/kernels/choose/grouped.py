@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.choose import candidates
 from ptxdsl.kernels.choose.large_products import ROWS
@@ -19,11 +21,10 @@ from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.tiles.many import IN_PAIRS
 from ptxdsl.kernels.tiles.schedule import TileSchedule
-from ptxdsl.schedule.arithmetic import ceil_div
 
 USUAL = GemmConfig()
 SHARED, ROUNDS = (256, 128), 2  # M and N of tiles with shares of groups, and how many of them a block has at least
-MANY = 16  # tiles across, beside which one more is little
+MANY = 48  # tiles, beside which one more is little
 OF_ONE_PRODUCT = "schedule", "split_k", "reduction"
 
 
@@ -139,7 +140,7 @@ def time_by_warps(computing: float, facts: GroupFacts | ListFacts, model: CostMo
     return rates.beginning + max(computing, facts.moved / rates.dram_bandwidth)
 
 
-def by_shares(config: GemmConfig, facts: GroupFacts, multiprocessors: int) -> GemmConfig:
+def by_shares(config: GemmConfig, facts: GroupFacts | ListFacts, multiprocessors: int) -> GemmConfig:
     """The same for groups of rows, with large tiles that are swapped, of which blocks have several: wgmma multiplies
     any number of their rows, of which all tiles of a group have about as many, where others are half empty at its end.
     """
@@ -158,9 +159,11 @@ def staggered(config: GemmConfig) -> GemmConfig:
     return specialise(config, stagger=min(STAGGER, config.stages - 1)) if is_shared else config
 
 
-def in_pairs(config: GemmConfig, operands: Operands, n: int) -> GemmConfig:
+def in_pairs(config: GemmConfig, operands: Operands, m: np.ndarray | int, n: np.ndarray | int) -> GemmConfig:
     """The same with clusters of two blocks that have neighbouring columns of the same share of a group, and each half
-    of these rows to bring. A last column of tiles without a neighbour is multiplied as zeros: where there are many."""
-    across = ceil_div(n, config.tile[1])
+    of these rows to bring. A last column of tiles without a neighbour is multiplied as zeros: where there are many.
+    `m` and `n` are those of all groups or problems."""
+    down, across = (-(-np.asarray(size) // extent) for size, extent in zip((m, n), config.tile, strict=False))
     shares = config.swap_ab and config.tile[0] % GROUP_ROWS == 0 and operands.a_major == "k"
-    return specialise(config, schedule=IN_PAIRS) if shares and (across % 2 == 0 or across > MANY) else config
+    are_few = (down * (across % 2)).sum() * MANY < (down * across).sum()
+    return specialise(config, schedule=IN_PAIRS) if shares and are_few else config

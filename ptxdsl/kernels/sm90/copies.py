@@ -80,6 +80,6 @@ class PieceCopies(TensorCopies):
         for number in range(0, self.pieces, self.a.parts):
             piece = number if of_a.part is None else of_a.part + number
             with pd.if_(pieces > piece):
-                at = view.batch, row + piece * self.rows, k
+                at = (*((view.batch,) if self.a.is_batched else ()), row + piece * self.rows, k)
                 view.map.load(a + piece * self.piece, at, slot.full, multicast=of_a.mask)
         self.b.load(work.product.b, b, first_n, k, slot.full)

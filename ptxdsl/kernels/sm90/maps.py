@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b8, u32, u64
 from ptxdsl.isa.tensor_map import MAP_BYTES
-from ptxdsl.kernels.product.product import View, Work
+from ptxdsl.kernels.product.product import Product, View, Work
 from ptxdsl.kernels.sm90.copies import TensorView
-from ptxdsl.kernels.sm90.tiling import WARP, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.visitor import EVERY_LANE
 from ptxdsl.trace.instruction import Scalar
@@ -19,6 +18,7 @@ from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue
 
 MATRICES = 2  # A and B
+AHEAD = 4  # problems
 NO_PROBLEM = 0xFFFFFFFF
 COPY = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
 
@@ -29,9 +29,20 @@ def versions_of(stages: int) -> int:
 
 
 def map_bytes(traits: WarpgroupTraits) -> int:
-    """The global memory that a block takes for its maps: those of A and B, and one of the output of each warpgroup."""
-    outputs = traits.tiling.consumers if traits.operands.out_boxes else 0
-    return (versions_of(traits.tiling.stages) * MATRICES + outputs) * MAP_BYTES
+    """The global memory that a block takes for its maps of A and B."""
+    return versions_of(traits.tiling.stages) * MATRICES * MAP_BYTES
+
+
+def problem_versions_of(stages: int) -> int:
+    """Of how many problems of a list the copies of a block may be under way, beside those that come from the ring: of
+    what is stored of two, of the next one, and of the one that is found behind it."""
+    return versions_of(stages) + AHEAD
+
+
+def problem_map_bytes(traits: WarpgroupTraits) -> int:
+    """The global memory that a block takes for its maps of problems of a list."""
+    matrices = MATRICES + traits.operands.out_boxes
+    return problem_versions_of(traits.tiling.stages) * matrices * MAP_BYTES
 
 
 class ChangedMaps:
@@ -121,45 +132,61 @@ class RewrittenMaps(ChangedMaps):
         with pd.if_(work.item[0] != self.problem):
             self.problem.set(work.item[0])
             self.version.set(pd.select(self.version == self.versions - 1, 0, self.version + 1))
-            self.rewrite(self._matrices(work))
+            self.rewrite(_matrices_of(work.product, self.majors))
         return work._replace(product=work.product._replace(a=self.map(0), b=self.map(1)))
-
-    def _matrices(self, work: Work) -> list[tuple[View, Scalar, Scalar]]:
-        product = work.product
-        sizes = (product.a, product.m, self.majors[0]), (product.b, product.n, self.majors[1])
-        return [(view, mn, product.k) if major == "k" else (view, product.k, mn) for view, mn, major in sizes]
 
     def _kept(self, number: int) -> PointerValue:
         """A map in global memory, in the version of the current problem."""
         return self.kept + (self.version * MATRICES + number).to(u64) * MAP_BYTES
 
 
-class RewrittenOut(ChangedMaps):
-    """The map of the output for a warpgroup that stores, by the first of its threads. It is rewritten when all that was
-    stored by it is in memory."""
+class ProblemMaps(ChangedMaps):
+    """The maps of A and B, and of an output that is stored in boxes, for the warp that finds tiles of a list of
+    problems. It tells others the version, of which they `acquire` the maps before they copy by them.
 
-    def __init__(
-        self, traits: WarpgroupTraits, pattern: MappedTensor, memory: PointerValue, consumer: pd.warpgroup
-    ) -> None:
-        """`memory` is that of RewrittenMaps, behind whose maps these are."""
-        changed = pd.shared(b8, traits.tiling.consumers * MAP_BYTES, align=MAP_BYTES, name="changed_outputs")
-        super().__init__([pattern], changed.address(0) + consumer.index * MAP_BYTES)
-        self.warp, self.leads = consumer.thread % WARPGROUP // WARP, consumer.thread % WARPGROUP == 0
-        number = versions_of(traits.tiling.stages) * MATRICES + consumer.index
-        self.kept = memory + (pd.ctaid.x.to(u64) * map_bytes(traits) + pd.cast(number, u64) * MAP_BYTES)
-        self.problem = pd.var(u32, NO_PROBLEM)
+    A version is written again when so many problems came behind it that no copy by it is under way: those that copy
+    are at the second tile behind at most, and what was stored of the third is in memory.
+    """
 
-    def alone(self) -> AbstractContextManager[Any]:
-        return pd.if_(self.leads)
+    def __init__(self, traits: WarpgroupTraits, patterns: Sequence[MappedTensor], memory: PointerValue) -> None:
+        """`memory` has `problem_map_bytes` for each block, and begins at a multiple of 128 bytes."""
+        changed = pd.shared(b8, len(patterns) * MAP_BYTES, align=MAP_BYTES, name="changed_maps")
+        super().__init__(patterns, changed.address(0))
+        self.versions = problem_versions_of(traits.tiling.stages)
+        self.majors = traits.operands.a_major, traits.operands.b_major
+        self.kept = memory + pd.ctaid.x.to(u64) * problem_map_bytes(traits)
+        self.problem, self.version = pd.var(u32, NO_PROBLEM), pd.var(u32, 0)
 
-    def follow(self, work: Work) -> None:
-        """Rewrites the map where the work is of another problem."""
-        with pd.if_(work.item[0] != self.problem):
-            self.problem.set(work.item[0])
-            with pd.if_(self.warp == 0):
-                with pd.if_(self.leads):
-                    pd.ptx.cp.async_.bulk.wait_group(0)
-                self.rewrite([(work.product.out, work.product.m, work.product.n)])
+    def follow(self, number: Scalar, product_of: Callable[[Scalar], Product]) -> None:
+        """Rewrites them where a problem is another one."""
+        with pd.if_(number != self.problem):
+            self.problem.set(number)
+            self.version.set(pd.select(self.version == self.versions - 1, 0, self.version + 1))
+            product = product_of(number)
+            matrices = [*_matrices_of(product, self.majors), (product.out, product.m, product.n)]
+            self.rewrite(matrices[: len(self.patterns)])
 
-    def _kept(self, number: int) -> PointerValue:
-        return self.kept
+    def acquire(self, number: int, version: Scalar) -> None:
+        """The thread that copies by a map of a version sees it."""
+        pd.ptx("fence.proxy.tensormap::generic.acquire.gpu", self._generic(number, version), MAP_BYTES)
+
+    def of(self, number: int, version: Scalar, row: Scalar | None = None) -> TensorView:
+        """A matrix by its map, from a row on."""
+        return TensorView(MappedTensor(self._generic(number, version), self.patterns[number].type), 0, row)
+
+    def _acquire(self) -> None:
+        """Others do, who copy."""
+
+    def _kept(self, number: int, version: Scalar | None = None) -> PointerValue:
+        of = self.version if version is None else version
+        return self.kept + (of * len(self.patterns) + number).to(u64) * MAP_BYTES
+
+    def _generic(self, number: int, version: Scalar | None = None) -> PointerValue:
+        address: Scalar = pd.ptx.cvta.global_.u64(self._kept(number, version).value)
+        return pd.pointer(address, b8, "generic")
+
+
+def _matrices_of(product: Product, majors: tuple[str, str]) -> list[tuple[View, Scalar, Scalar]]:
+    """A and B as their maps have them: so many lines, each of so many elements."""
+    sizes = (product.a, product.m, majors[0]), (product.b, product.n, majors[1])
+    return [(view, mn, product.k) if major == "k" else (view, product.k, mn) for view, mn, major in sizes]

@@ -7,12 +7,12 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import ptxdsl as pd
-from ptxdsl import b32, s32
+from ptxdsl import b32, s32, u32
 from ptxdsl.kernels.product.product import Part, View, Work
 from ptxdsl.kernels.product.words import pack, read_words, widened, write_words
 from ptxdsl.kernels.sm90.addend import Addend
 from ptxdsl.kernels.sm90.copies import TensorView
-from ptxdsl.kernels.sm90.maps import RewrittenOut
+from ptxdsl.kernels.sm90.maps import MATRICES, NO_PROBLEM, ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.staging import LastTile, StagedBox
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
@@ -22,7 +22,6 @@ from ptxdsl.kernels.store.readers import Running, element
 from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.store.traced import traced
 from ptxdsl.trace.instruction import Scalar
-from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.value import Var
 
@@ -430,29 +429,28 @@ class GroupStore:
 
 
 class ListStore:
-    """The same of problems of a list, whose out is a View: by a map that is rewritten for each of them."""
+    """The same of problems of a list, whose out is a GroupRows by a map that another warp has rewritten: of version
+    `work.item[1]`."""
 
-    def __init__(
-        self,
-        traits: WarpgroupTraits,
-        memory: SharedTiles,
-        consumer: pd.warpgroup,
-        pattern: MappedTensor,
-        maps: PointerValue,
-    ) -> None:
-        self.boxes = TensorStore(traits, memory, consumer)
-        self.map = RewrittenOut(traits, pattern, maps, consumer)
-        with pd.if_(self.map.warp == 0):
-            self.map.begin()
+    def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup, maps: ProblemMaps) -> None:
+        self.turned, self.maps = traits.tiling.swap_ab, maps
+        self.boxes = (TurnedGroupStore if self.turned else TensorStore)(traits, memory, consumer)
+        self.version = pd.var(u32, NO_PROBLEM)
 
     def prepare(self, work: Work) -> None:
         """While the first products are under way."""
-        self.map.follow(work)
+        with pd.if_(self.boxes.leads & (work.item[1] != self.version)):
+            self.version.set(work.item[1])
+            self.maps.acquire(MATRICES, work.item[1])
 
     def __call__(self, part: Part) -> None:
-        """Begins to store sums that are complete."""
-        product = part.work.product._replace(out=self.map.map(0))
-        self.boxes(part._replace(work=part.work._replace(product=product)))
+        """Begins to store sums that are complete, when all of the tile before is in memory."""
+        with pd.if_(self.boxes.leads):
+            pd.ptx.cp.async_.bulk.wait_group(0)
+        if not self.turned:
+            product = part.work.product
+            part = part._replace(work=part.work._replace(product=product._replace(out=product.out.tensor)))
+        self.boxes(part)
 
     def finish(self) -> None:
         """As of a TensorStore."""

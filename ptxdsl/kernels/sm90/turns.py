@@ -20,19 +20,22 @@ STORE = "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32"
 ENDED = 2  # what is told instead of whether a tile is halved, behind the last one
 
 
-class TileTurns:
-    """The numbers of a block's tiles, in the order in which it takes them; its first is its own number.
+class ToldTiles:
+    """The numbers of a block's tiles, in the order in which it takes them; its first is its own number. `counters` are
+    COUNTERS u32, 0 before a launch and after it.
 
-    The copying warp takes them: `take` and `tell` in one of its lanes, then `taken` in all. The warps that multiply
-    have `heard` of them. `counters` are COUNTERS u32, 0 before a launch and after it.
+    One warp takes them: `take` and `tell` in one of its lanes, then `taken` in all. It works out where tiles of groups
+    of rows are, and those that multiply are told all about each, since that would stand between one tile's products and
+    those of the next.
     """
 
-    words = 1  # that are passed on of a tile
+    words = 6  # that are passed on of a tile
+    held = HELD  # tiles that are told ahead
 
     def __init__(self, counters: PointerValue, holders: int) -> None:
         self.counters = counters
-        self.ring = pd.Ring(HELD, producers=1, consumers=holders, each="warp")
-        self.numbers = pd.shared(u32, HELD * self.words, name="turns")
+        self.ring = pd.Ring(self.held, producers=1, consumers=holders, each="warp")
+        self.numbers = pd.shared(u32, self.held * self.words, name="turns")
         self.number: Var = pd.var(u32, 0)
 
     def take(self) -> Scalar:
@@ -41,46 +44,18 @@ class TileTurns:
         return taken
 
     def announce(self, work: Work) -> None:
-        """By the lane that copies, before it does: those that multiply find by its number what a tile is."""
+        """By that lane, before it copies."""
+        halved = 0 if work.halved is None else pd.select(work.halved, pd.cast(1, u32), 0)
+        self._pass_on(work.item[0], work.product.a.row, work.product.m, *work.tile, halved)
 
     def tell(self, taken: Scalar) -> None:
-        """Passes it on to the warps that multiply."""
+        """Passes it on to the other lanes."""
         self.number.set(taken + pd.nctaid.x)
-        self.numbers[self.ring.acquire().index] = self.number
-        self.ring.commit()
 
     def taken(self) -> Scalar:
         """The number that one lane has told, in all lanes of its warp."""
         number: Scalar = pd.ptx.redux.sync.max.u32(self.number, EVERY_LANE)  # the others have 0
         return number
-
-    def heard(self) -> Scalar:
-        """The number of the next tile, for a warp that multiplies."""
-        number: Scalar = self.numbers[self.ring.wait().index]
-        self.ring.release()
-        return number
-
-    def close(self) -> None:
-        """By the lane that took them, when there are no more: the last block leaves the counters as they were."""
-        self.ring.drain()
-        ended = pd.ptx.atom.acq_rel.gpu.global_.add.u32(self.counters + 1, 1)
-        with pd.if_(ended == pd.nctaid.x - 1):
-            self.counters[0] = 0
-            self.counters[1] = 0
-
-
-class ToldTiles(TileTurns):
-    """The same of tiles of groups of rows, where those that multiply are told all about each tile: what the copying
-    warp works out beside its copies would stand between one tile's products and those of the next."""
-
-    words = 6
-
-    def announce(self, work: Work) -> None:
-        halved = 0 if work.halved is None else pd.select(work.halved, pd.cast(1, u32), 0)
-        self._pass_on(work.item[0], work.product.a.row, work.product.m, *work.tile, halved)
-
-    def tell(self, taken: Scalar) -> None:
-        self.number.set(taken + pd.nctaid.x)
 
     def told(self) -> list[Scalar]:
         """Of the next tile, for a warp that multiplies: its group, the group's first row among all, the rows of the
@@ -92,8 +67,13 @@ class ToldTiles(TileTurns):
         return values
 
     def close(self) -> None:
+        """By the lane that took them, when there are no more: the last block leaves the counters as they were."""
         self._pass_on(*[0] * (self.words - 1), ENDED)
-        super().close()
+        self.ring.drain()
+        ended = pd.ptx.atom.acq_rel.gpu.global_.add.u32(self.counters + 1, 1)
+        with pd.if_(ended == pd.nctaid.x - 1):
+            self.counters[0] = 0
+            self.counters[1] = 0
 
     def _pass_on(self, *values: Index) -> None:
         first = self.ring.acquire().index * self.words
@@ -142,6 +122,23 @@ class ClusterTiles(ToldTiles):
     def close(self) -> None:
         self.passed.drain()
         super().close()
+
+
+class ToldProblems(ToldTiles):
+    """The same of tiles of a list of problems, which a warp of its own finds while others copy and multiply the one
+    before: those that copy are told as well."""
+
+    words, held = 8, 1
+
+    def announce(self, work: Work, version: Index = 0) -> None:
+        """With the version of the maps of its problem. The one behind it is taken when all know of this one."""
+        product = work.product
+        self._pass_on(work.item[0], version, product.a.row, product.m, *work.tile, work.iterations, 0)
+        self.ring.acquire()
+
+
+class ClusterProblems(ToldProblems, ClusterTiles):
+    """The same of blocks of a cluster."""
 
 
 def _in_block(pointer: PointerValue, rank: int) -> PointerValue:

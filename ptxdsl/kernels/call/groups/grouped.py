@@ -16,7 +16,7 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, keep_lists, list_launch, lists_given
 from ptxdsl.kernels.call.groups.ragged import in_boxes
-from ptxdsl.kernels.call.groups.table import ADDRESSES, Deal, address_table, deal, describe
+from ptxdsl.kernels.call.groups.table import ADDRESSES, SHARES, Deal, address_table, deal, describe
 from ptxdsl.kernels.call.groups.warpgroups import (
     ListValues,
     are_lists_boxed,
@@ -34,12 +34,15 @@ from ptxdsl.kernels.call.products.configure import check_is_bool, configure, fac
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.tuned import TUNE, Trials, text_of, tuned_once, wants_tuning
 from ptxdsl.kernels.choose.grouped import (
+    by_shares,
     choose_tiles,
     choose_warpgroup_tiles,
+    in_pairs,
     of_groups,
     ranked_of_groups,
     ranked_tiles,
 )
+from ptxdsl.kernels.choose.large_products import ROWS
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import ListFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
@@ -194,9 +197,10 @@ def traits_of(
     device, _ = group.device_stream
     takes_warpgroups = schedule == "device" and not balanced
     if config is not None and config.atom == WGMMA:
-        traits = configure(of_groups(config, AHEAD), operands, device, takes_warpgroups)
+        config = of_groups(config, AHEAD, staggers=config.swap_ab)
+        traits = _by_wgmma(group, config, operands, takes_warpgroups)
         check_lists_mappable(group)
-        return _in_boxes(traits, group)
+        return traits
     usual = AHEAD if c is None and not balanced else IN_TURN
     if config is not None:
         return configure(of_groups(config, usual), operands, device)
@@ -204,23 +208,35 @@ def traits_of(
     by_warps = not takes_warpgroups or target(device) != ARCH or a.type is f32  # whose low bits wgmma cuts off
     if not by_warps and are_lists_mappable(group):
         tiles = _by_warpgroups(group, operands, tiles, device) or tiles
-    return _in_boxes(configure(tiles, operands, device, takes_warpgroups), group)
+    if tiles.atom == WGMMA:
+        return _by_wgmma(group, tiles, operands, takes_warpgroups)
+    return configure(tiles, operands, device, takes_warpgroups)
 
 
-def _in_boxes(traits: Traits, group: ProblemGroup) -> Traits:
-    """The same with outputs that tensor copies store, where they can."""
-    return (
-        in_boxes(traits, group.device_stream[0])
-        if isinstance(traits, WarpgroupTraits) and are_lists_boxed(group)
-        else traits
-    )
+def _by_wgmma(group: ProblemGroup, config: GemmConfig, operands: Operands, takes_warpgroups: bool) -> Traits:
+    """Of the sm_90a path: with outputs that tensor copies store, where they can."""
+    device, _ = group.device_stream
+    config = in_pairs(config, operands, *_sizes(group)[:2])
+    traits = configure(config, operands, device, takes_warpgroups, shares_copies=True)
+    return in_boxes(traits, device, turned=True) if are_lists_boxed(group) else traits
 
 
 def _by_warpgroups(group: ProblemGroup, operands: Operands, other: GemmConfig, device: int | None) -> GemmConfig | None:
     """The tiles of the sm_90a path; None where the `other` ones should take less time."""
     sizes, model = _sizes(group), model_of(device)
     computing = model.group(other, operands.inputs, sizes)
-    return choose_warpgroup_tiles(ListFacts(sizes, operands), AHEAD, model, computing)
+    config = choose_warpgroup_tiles(ListFacts(sizes, operands), AHEAD, model, computing)
+    if config is None or _average_rows(group) <= ROWS:
+        return config
+    return by_shares(
+        config, ListFacts(sizes, replace(operands, out_boxes=are_lists_boxed(group))), model.multiprocessors
+    )
+
+
+def _average_rows(group: ProblemGroup) -> float:
+    """Of a problem. Of few, tiles that are half empty are as good: reading takes longer than to multiply them."""
+    m, n, _ = _sizes(group)
+    return float((m * n).sum() / max(1, n.sum()))
 
 
 def _sizes(group: ProblemGroup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -260,6 +276,7 @@ class ListKernel:
         rows = describe(group)
         if isinstance(self.traits, WarpgroupTraits):
             widen_single_lines(rows, group)
+            rows[:, SHARES] = self.deal.shares
         return rows
 
 
@@ -278,7 +295,7 @@ def _warpgroup_launch_of(
 ) -> ListKernel:
     """The same on the sm_90a path, which deals tiles of the longest K first."""
     resident = resident_blocks(kernel, traits.threads, device, traits=traits)
-    dealt = deal_in_turn(group.shapes, traits.tile, resident)
+    dealt = deal_in_turn(group.shapes, traits, resident)
     return ListKernel(kernel, {"traits": traits}, traits, dealt, ListValues(traits, group, dealt.blocks))
 
 

@@ -342,7 +342,7 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
     config = config if groups.epilogue is None else specialise(config, epilogue=groups.epilogue)
     if config.atom != WGMMA:
         return configure(config, operands, device)
-    config = in_pairs(config, operands, groups.shape[1])
+    config = in_pairs(config, operands, 1, groups.shape[1])
     traits = configure(config, replace(operands, batches="strided"), device, takes_warpgroups=True, shares_copies=True)
     check_mappable(k, a, b)
     if not _begins_well(groups, form):

@@ -14,6 +14,7 @@ from ptxdsl.schedule import GroupedProblemVisitor
 
 STRIP = 8  # rows of tiles that blocks go down first, for what L2 still holds
 ROW = 12  # numbers that describe a problem
+SHARES = 3  # where the tiles stand that it has along M, for the sm_90a path
 ADDRESSES = 4, 6, 8, 10  # where those of A, B, C or out in its place, and out stand; behind each, its stride
 NO_TABLE = np.zeros(1, np.int32)
 ENTRY, PART = 2, 8  # s32 of an entry of the host's table: of a tile, of a part of a tile
@@ -21,13 +22,15 @@ ENTRY, PART = 2, 8  # s32 of an entry of the host's table: of a tile, of a part 
 
 class Deal(NamedTuple):
     """Who does what: `order` is that of the problems in their table, None for as they are given; `table` is what the
-    kernel takes as `schedule`, with `slots` parts of tiles that have more than one."""
+    kernel takes as `schedule`, with `slots` parts of tiles that have more than one; `shares` are the tiles that each
+    problem has along M, where the table says so."""
 
     blocks: int
     total: int
     order: np.ndarray | None
     table: np.ndarray
     slots: int
+    shares: np.ndarray | None = None
 
 
 @lru_cache(maxsize=256)
@@ -46,7 +49,7 @@ def deal(shapes: bytes, tile: tuple[int, int, int], resident: int, mode: str, so
 
 
 def describe(group: ProblemGroup) -> np.ndarray:
-    """The table of the problems, a row for each; see `grouped.load_product`."""
+    """The table of the problems, a row for each; see `problems.load_product`."""
     rows = np.zeros((len(group.shapes), ROW), np.int64)
     rows[:, :3] = group.shapes
     for column, operand in zip(ADDRESSES, group.operands, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ptxdsl.kernels.call.groups.table import ADDRESSES, NO_TABLE, Deal
 from ptxdsl.kernels.call.launching.workspace import room, workspace
 from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, describe_type
-from ptxdsl.kernels.sm90.maps import map_bytes
+from ptxdsl.kernels.sm90.maps import problem_map_bytes
 from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters
 from ptxdsl.kernels.sm90.tiling import TURNED
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -21,6 +22,8 @@ from ptxdsl.kernels.sm90.turns import COUNTERS
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import u32
 
+ROUNDS_MORE = 2  # for which shares of rows are tried
+STORED, FEW_ROWS = 12.0, 64.0  # rows that a tile might have in the time in which it is stored; fewer take no less time
 LEAVE_OUT = "or leave atom out: then such arrays are copied otherwise"
 
 
@@ -79,12 +82,43 @@ def widen_single_lines(rows: np.ndarray, group: ProblemGroup) -> None:
         rows[:, column + 1] = np.where(operand.lines > 1, operand.strides, -(-operand.strides // unit) * unit)
 
 
-def deal_in_turn(shapes: np.ndarray, tile: tuple[int, int, int], resident: int) -> Deal:
-    """Tiles of the longest K first, dealt while the kernel runs."""
-    tiles = int((-(-shapes[:, 0] // tile[0]) * -(-shapes[:, 1] // tile[1])).sum())
-    longest = np.argsort(-shapes[:, 2], kind="stable")
-    is_sorted = bool((longest == np.arange(len(shapes))).all())
-    return Deal(min(resident, tiles), tiles, None if is_sorted else longest, NO_TABLE, 0)
+def deal_in_turn(shapes: np.ndarray, traits: WarpgroupTraits, resident: int) -> Deal:
+    """Tiles that take longest first, dealt while the kernel runs."""
+    return _dealt(shapes.tobytes(), traits.tile, traits.schedule.multicast[1], traits.shares_rows, resident)
+
+
+@lru_cache(maxsize=256)
+def _dealt(shapes: bytes, tile: tuple[int, int, int], together: int, in_shares: bool, resident: int) -> Deal:
+    """The same for problems, int64 (M, N, K) each, by so many blocks `together`."""
+    (m, n, k), takers = np.frombuffer(shapes, np.int64).reshape(-1, 3).T, max(1, resident // together)
+    across, iterations = -(-n // (tile[1] * together)), -(-k // tile[2])
+    down, rows = -(-m // tile[0]), np.ones(len(m))
+    if in_shares:
+        down = even_shares(m, across, iterations, tile[0], takers)
+        rows = m / np.maximum(down, 1)
+    tiles = int((down * across).sum())
+    longest = np.argsort(-iterations * rows, kind="stable")
+    is_sorted = bool((longest == np.arange(len(m))).all())
+    return Deal(min(takers, tiles) * together, tiles, None if is_sorted else longest, NO_TABLE, 0, down)
+
+
+def even_shares(m: np.ndarray, across: np.ndarray, iterations: np.ndarray, most: int, takers: int) -> np.ndarray:
+    """Along M, how many tiles each problem has, of `most` rows and with about as many rows each. One after the other
+    the problem with the longest tiles gets one more, for a round or two, and it is as many as should let all end first,
+    where so many blocks take tiles, or clusters."""
+    down = -(-m // most) * (across > 0)
+    best, least, enough = down, np.inf, (down * across).sum() + ROUNDS_MORE * takers
+    while True:
+        rows = np.maximum(m / np.maximum(down, 1), FEW_ROWS)
+        each, tiles = iterations * (rows + STORED), down * across
+        count = tiles.sum()
+        time = max(each.max(), -(-count // takers) * (each * tiles).sum() / max(count, 1))
+        if time < least:
+            best, least = down, time
+        longest = np.where((rows > FEW_ROWS) & (tiles > 0), each, 0)
+        if count > enough or not longest.any():
+            return best
+        down = down + (np.arange(len(m)) == longest.argmax())
 
 
 class ListValues:
@@ -93,10 +127,13 @@ class ListValues:
     def __init__(self, traits: WarpgroupTraits, group: ProblemGroup, blocks: int) -> None:
         number = int(group.out.bytes.argmax())  # of a problem with all its matrices
         self.kind, self.problems = tensor_grouped_parameters(traits), len(group.shapes)
-        self.patterns = {"a": _pattern(group.a, number, traits.a.map), "b": _pattern(group.b, number, traits.b.map)}
+        self.patterns = {
+            "a": _pattern(group.a, number, traits.map_of_rows),
+            "b": _pattern(group.b, number, traits.b.map),
+        }
         if traits.operands.out_boxes:
             self.patterns["boxes"] = _pattern(group.out, number, traits.out_map)
-        self.map_bytes = blocks * map_bytes(traits)
+        self.map_bytes = blocks * problem_map_bytes(traits)
 
     def __call__(
         self, table: Any, schedule: Any, factors: tuple[float, ...], device: int | None, stream: int

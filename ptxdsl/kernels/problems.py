@@ -1,0 +1,178 @@
+"""Problems of a list on the sm_90a path: one warp finds a block's tiles and rewrites tensor maps for their problems,
+others are told what to copy, to multiply and to store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl import s64, u32, u64
+from ptxdsl.kernels.call.groups.table import ROW
+from ptxdsl.kernels.gemm import copy_tile
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.product import Part, Product, View, Work
+from ptxdsl.kernels.product.sums import Sums
+from ptxdsl.kernels.ragged import compute_rows, compute_shares, share_of, tile_of_group
+from ptxdsl.kernels.sm90.copies import GroupRows, PieceCopies, TensorCopies, TensorView
+from ptxdsl.kernels.sm90.maps import MATRICES, NO_PROBLEM, ProblemMaps
+from ptxdsl.kernels.sm90.memory import SharedTiles
+from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.order import StaggeredWalk
+from ptxdsl.kernels.sm90.store import ListStore, warpgroup_store
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.sm90.turns import ToldProblems, ToldWalk
+from ptxdsl.kernels.tiles.many import VisitorWalk
+from ptxdsl.kernels.tiles.schedule import started_elsewhere
+from ptxdsl.kernels.tiles.visitor import DeviceVisitor
+from ptxdsl.schedule.arithmetic import ceil_div
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
+
+
+def load_product(table: PointerValue, number: Scalar, operands: Operands, alpha: Scalar, beta: Scalar) -> Product:
+    """A row of the table: M, N, K, tiles along M on sm_90a, and of A, B, C and out the address and the elements between
+    lines."""
+    row = table + number.to(s64) * ROW
+    m, n, k, _, *matrices = [word for i in range(0, ROW, 2) for word in pd.ptx.ld.global_.v2.s64(row + i)]
+    types = operands.inputs, operands.inputs, operands.output, operands.output
+    a, b, c, out = (
+        View(pd.pointer(address.to(u64), type), stride)
+        for type, address, stride in zip(types, matrices[::2], matrices[1::2], strict=True)
+    )
+    return Product(m.to(u32), n.to(u32), k.to(u32), a, b, c, out, alpha, beta)
+
+
+class ProblemTiles:
+    """The tiles of a list of problems: `p` are the parameters of a kernel."""
+
+    def __init__(self, p: Any, traits: WarpgroupTraits, turns: ToldProblems, maps: ProblemMaps) -> None:
+        self.p, self.traits, self.turns, self.maps = p, traits, turns, maps
+        self.blocks = traits.schedule.multicast[1]  # that take neighbouring tiles together
+
+    def find(self) -> None:
+        """By a warp, all of whose lanes find the tiles: tells the others of each."""
+        turns, maps = self.turns, self.maps
+        maps.begin()
+        block = pd.ctaid.x if self.blocks == 1 else pd.ctaid.x // self.blocks
+        walk = VisitorWalk(DeviceVisitor(self.p.problems, self._tiled, block, turns.taken), self._located, ahead=True)
+        for work in walk.tiles(started_elsewhere):
+            maps.follow(work.item[0], self._product)
+            with pd.elect():
+                turns.announce(work, maps.version)
+                turns.tell(turns.take())
+            walk.skip(work)
+        with pd.elect():
+            turns.close()
+
+    def copy(self, ring: pd.Ring, copies: TensorCopies) -> None:
+        """As `gemm.copy_tiles`, by another warp, one of whose lanes copies, always the same."""
+        walk, version = ToldProblemsWalk(self.turns, self._copied), pd.var(u32, NO_PROBLEM)
+        for work in walk.tiles(started_elsewhere):
+            with pd.elect():
+                with pd.if_(work.item[1] != version):
+                    version.set(work.item[1])
+                    for number in range(MATRICES):
+                        self.maps.acquire(number, version)
+                if isinstance(copies, PieceCopies):
+                    copies.fill(ring, work)
+                else:
+                    copy_tile(ring, copies, work)
+            walk.skip(work)
+        with pd.elect():
+            ring.drain()
+
+    def compute(self, ring: pd.Ring, memory: SharedTiles, consumer: pd.warpgroup) -> None:
+        """As `gemm.compute_tiles`."""
+        traits, in_boxes = self.traits, self.traits.operands.out_boxes
+        mma = WarpgroupMma(traits, memory, consumer.index)
+        store = (
+            ListStore(traits, memory, consumer, self.maps) if in_boxes else warpgroup_store(traits, memory, consumer)
+        )
+        walk = StoredProblems(self.turns, self._multiplied, self.stored)
+        if not traits.shares_rows:
+            compute_rows(ring, mma, store, walk, consumer)
+        elif traits.tiling.stagger:
+            compute_shares(ring, mma, store, StaggeredWalk(walk, traits.tiling.stagger, consumer))
+        else:
+            compute_shares(ring, mma, store, walk)
+
+    def _tiled(self, number: Scalar) -> tuple[Scalar, Scalar]:
+        """How many tiles a problem has along M and N."""
+        _, n, _, down = self._sizes(number)
+        return down, self._across(n)
+
+    def _sizes(self, number: Scalar) -> tuple[Scalar, ...]:
+        """M, N, K, and how many tiles there are along M."""
+        row = self.p.table + number.to(s64) * ROW
+        return tuple(word.to(u32) for i in (0, 2) for word in pd.ptx.ld.global_.v2.s64(row + i))
+
+    def _across(self, n: Scalar) -> Scalar:
+        """How many tiles there are along N, of blocks together."""
+        return ceil_div(n, self.traits.tile[1] * self.blocks)
+
+    def _located(self, number: Scalar, tile: Scalar) -> Work:
+        """A tile of a problem, for the warp that finds it: which of its rows is the first, and how many it has."""
+        (m, n, k, down), traits = self._sizes(number), self.traits
+        row, column = tile_of_group(traits, tile, down, self._across(n))
+        first, rows = pd.cast(0, u32), m
+        if self.blocks > 1:
+            column = column * self.blocks + pd.ctaid.x % self.blocks
+        if traits.shares_rows:
+            first, rows = share_of(m, down, row)
+            row = pd.cast(0, u32)
+        product = Product(rows, n, k, TensorView(None, 0, first), None, None, None, 1, 0)
+        return Work(product, (row, column), 0, ceil_div(k, traits.tile[2]), traits.tile)
+
+    def _copied(self, number: Scalar, version: Scalar, first: Scalar, rows: Scalar, *tile: Scalar) -> Work:
+        """The same for the one that copies."""
+        row, column, iterations, _ = tile
+        a, b = self.maps.of(0, version, first if self.traits.shares_rows else None), self.maps.of(1, version)
+        product = Product(rows, rows, rows, a, b, None, None, 1, 0)
+        return Work(product, (row, column), 0, iterations, self.traits.tile)
+
+    def _multiplied(self, number: Scalar, version: Scalar, first: Scalar, rows: Scalar, *tile: Scalar) -> Work:
+        """The same for those that multiply."""
+        row, column, iterations, _ = tile
+        return Work(
+            Product(rows, rows, rows, None, None, None, None, 1, 0), (row, column), 0, iterations, self.traits.tile
+        )
+
+    def stored(self, work: Work) -> Work:
+        """The same when it is stored: where, the table says."""
+        number, version, first = work.item
+        product, row = self._product(number)._replace(m=work.product.m), first if self.traits.shares_rows else None
+        if row is not None:
+            product = product._replace(c=_from(product.c, row), out=_from(product.out, row))
+        if self.traits.operands.out_boxes:
+            out = product.out
+            product = product._replace(out=GroupRows(out.pointer, out.stride, self.maps.of(MATRICES, version, row)))
+        return work._replace(product=product)
+
+    def _product(self, number: Scalar) -> Product:
+        p = self.p
+        return load_product(p.table, number, self.traits.operands, p.alpha, p.beta)
+
+
+class ToldProblemsWalk(ToldWalk):
+    """Tiles that a warp is told, whose item is the problem, the version of its maps, and the first of its rows."""
+
+    def work(self) -> Work:
+        values = [value.value for value in self.values]
+        return self.locate(*values)._replace(item=values[:3])
+
+
+class StoredProblems(ToldProblemsWalk):
+    """The same for those that multiply, and ask the table when they store: registers are few beside sums."""
+
+    def __init__(self, turns: ToldProblems, locate: Callable[..., Work], stored: Callable[[Work], Work]) -> None:
+        super().__init__(turns, locate)
+        self.stored = stored
+
+    def finish(self, work: Work, sums: Sums) -> Iterator[Part]:
+        yield Part(self.stored(work), sums)
+
+
+def _from(view: View, row: Scalar) -> View:
+    """A matrix from a row on."""
+    return View(view.pointer + row.to(s64) * view.stride, view.stride)

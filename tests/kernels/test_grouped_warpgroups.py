@@ -130,6 +130,19 @@ class TestChoice:
     def test_large_problems_go_by_warpgroups(self):
         assert isinstance(self.chosen([(1024, 1024, 512), (512, 2048, 256)]), WarpgroupTraits)
 
+    @pytest.mark.parametrize("n, pairs", [(4096, True), (4096 + 128, False)], ids=["whole pairs", "one column alone"])
+    def test_large_ones_have_even_shares(self, n, pairs):
+        traits = self.chosen([(m, n, 256) for m in (512, 640, 896, 1024)])
+        assert traits.shares_rows and traits.tiling.stagger and (traits.schedule is IN_PAIRS) == pairs
+
+    def test_few_rows_have_none(self):
+        assert not self.chosen([(128, 2048, 512)] * 40).shares_rows
+
+    def test_shares_are_among_what_is_tuned(self):
+        a, b = [ones(1024, 64)] * 8, [ones(4096, 64).T] * 8
+        known = call.candidates_of(group_of(a, b, None, None, 0.0).row_major, "device", False)
+        assert [config.stagger for _, config in known if config.swap_ab] == [3]
+
     @pytest.mark.parametrize("sizes", [[(64, 64, 64)], [(1024, 1024, 513)], [(1024, 1024, 512), (8, 8, 0)]])
     def test_small_ones_and_lines_that_no_tensor_copy_can_address_go_another_way(self, sizes):
         assert not isinstance(self.chosen(sizes), WarpgroupTraits)

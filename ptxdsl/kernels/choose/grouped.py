@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ptxdsl.errors import LaunchError
@@ -151,6 +153,14 @@ def by_shares(config: GemmConfig, facts: GroupFacts | ListFacts, multiprocessors
     stages = stages_of(tile, operands, swap_ab=True)
     stagger = min(STAGGER, stages - 1)
     return specialise(config, tile=tile, swap_ab=True, pingpong=False, stages=stages, stagger=stagger)
+
+
+def with_shares(
+    ranked: list[tuple[float, GemmConfig]], in_shares: Callable[[GemmConfig], GemmConfig]
+) -> list[tuple[float, GemmConfig]]:
+    """Configurations, and the first of those that they are `in_shares`."""
+    shared = [(time, in_shares(config)) for time, config in ranked if config.atom == WGMMA]
+    return ranked + [pair for pair in shared if pair[1].swap_ab][:1]
 
 
 def staggered(config: GemmConfig) -> GemmConfig:

@@ -41,6 +41,7 @@ from ptxdsl.kernels.choose.grouped import (
     of_groups,
     ranked_of_groups,
     ranked_tiles,
+    with_shares,
 )
 from ptxdsl.kernels.choose.large_products import ROWS
 from ptxdsl.kernels.choose.model import model_of
@@ -167,7 +168,8 @@ def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tu
     by_warps = ranked_tiles(sizes, arch, operands, usual, model)
     is_open = schedule == "device" and not balanced and arch == ARCH and group.a.type is not f32
     takes_wgmma = is_open and are_lists_mappable(group)
-    return ranked_of_groups(by_warps, ListFacts(sizes, operands), model, takes_wgmma)
+    ranked = ranked_of_groups(by_warps, ListFacts(sizes, operands), model, takes_wgmma)
+    return with_shares(ranked, lambda config: _in_shares(group, config))
 
 
 def _facts_of(group: ProblemGroup) -> Operands:
@@ -226,17 +228,17 @@ def _by_warpgroups(group: ProblemGroup, operands: Operands, other: GemmConfig, d
     sizes, model = _sizes(group), model_of(device)
     computing = model.group(other, operands.inputs, sizes)
     config = choose_warpgroup_tiles(ListFacts(sizes, operands), AHEAD, model, computing)
-    if config is None or _average_rows(group) <= ROWS:
+    return config and _in_shares(group, config)
+
+
+def _in_shares(group: ProblemGroup, config: GemmConfig) -> GemmConfig:
+    """The same, in even shares of the rows of large problems. Of few rows, tiles that are half empty are as good:
+    reading takes longer than to multiply them."""
+    m, n, _ = sizes = _sizes(group)
+    if (m * n).sum() <= ROWS * n.sum():
         return config
-    return by_shares(
-        config, ListFacts(sizes, replace(operands, out_boxes=are_lists_boxed(group))), model.multiprocessors
-    )
-
-
-def _average_rows(group: ProblemGroup) -> float:
-    """Of a problem. Of few, tiles that are half empty are as good: reading takes longer than to multiply them."""
-    m, n, _ = _sizes(group)
-    return float((m * n).sum() / max(1, n.sum()))
+    operands, (device, _) = replace(_facts_of(group), out_boxes=are_lists_boxed(group)), group.device_stream
+    return by_shares(config, ListFacts(sizes, operands), model_of(device).multiprocessors)
 
 
 def _sizes(group: ProblemGroup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

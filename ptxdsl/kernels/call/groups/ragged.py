@@ -48,6 +48,7 @@ from ptxdsl.kernels.choose.grouped import (
     of_groups,
     ranked_of_groups,
     ranked_tiles,
+    with_shares,
 )
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import GroupFacts
@@ -171,9 +172,7 @@ def candidates_of(groups: Groups, form: str) -> list[tuple[float, GemmConfig]]:
     copying = 0.0 if groups.index is None else time_of_copies(rows, groups.a, model)
     ranked = ranked_of_groups(by_warps, known, model, takes_wgmma, in_turns=True, copying=copying)
     boxed = known._replace(operands=replace(known.operands, out_boxes=is_boxed(groups.out)))
-    wgmma = [(time, config) for time, config in ranked if config.atom == WGMMA]
-    shared = [(time, by_shares(config, boxed, model.multiprocessors)) for time, config in wgmma]
-    return ranked + [pair for pair in shared if pair[1].swap_ab][:1]
+    return with_shares(ranked, lambda config: by_shares(config, boxed, model.multiprocessors))
 
 
 def groups_of(

@@ -7,6 +7,7 @@ import functools
 import importlib
 import inspect
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import FunctionType, MethodType
@@ -89,7 +90,7 @@ def _extents(
     return promise(**{name: constants[name] for name in inspect.signature(promise).parameters})
 
 
-class AnyKernel:
+class AnyKernel(ABC):
     """What traced and parsed kernels have in common."""
 
     name: str
@@ -97,9 +98,9 @@ class AnyKernel:
     def __init__(self) -> None:
         self.handles: dict[Any, list[KeptLaunch]] = {}
 
+    @abstractmethod
     def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:
         """The kernel for a target and constants, made when first asked for."""
-        raise NotImplementedError
 
     def __getitem__(self, shape: object) -> Launch:
         """`kernel[grid, block]` or `kernel[grid, block, shared_bytes]`: ints, or tuples of one to three ints."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -78,9 +79,9 @@ class AsyncAccess(Op):
 
         m.store_async(a, land)
 
+    @abstractmethod
     def change(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray) -> None:
         """Changes memory."""
-        raise NotImplementedError
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):

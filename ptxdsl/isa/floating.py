@@ -6,6 +6,7 @@ round once to the type of d.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -35,10 +36,11 @@ def types_of(i: Opcode) -> list[Type]:
 
 
 class Floating(Op):
-    """Base: `compute` takes the values of the inputs, f32 (f64 for f64), and gives those of d before rounding."""
+    """Base of instructions whose result is rounded once, of numbers that are read as what they are."""
 
+    @abstractmethod
     def compute(self, i: Opcode, *values: Array) -> Array:
-        raise NotImplementedError
+        """The values of d before rounding, of those of the inputs: f32, or f64 for f64."""
 
     def run(self, i: Opcode, *inputs: Array) -> Array:
         chosen, (d, *types) = i.values.get, types_of(i)
@@ -352,8 +354,9 @@ class NegFloat(Floating):
 class Extreme(Floating):
     """Base of min and max: a NaN loses unless .NaN is given, -0 is less than +0."""
 
+    @abstractmethod
     def pick(self, a: Array, b: Array) -> Array:
-        raise NotImplementedError
+        """The lesser or the greater ones."""
 
     def compute(self, i: Opcode, *values: Array) -> Array:
         sizes = [np.abs(v) for v in values] if i.abs else values

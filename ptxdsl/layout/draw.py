@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
@@ -20,11 +21,12 @@ _HEAD_HEIGHT = 42  # for the grid's title and its column numbers, above the cell
 _MARGIN = 14
 
 
-class Drawable:
+class Drawable:  # no ABC: layouts are told from numbers at each step, which takes many times as long there
     """A value with a `picture()`; notebooks show it by themselves."""
 
+    @abstractmethod
     def picture(self) -> Picture:
-        raise NotImplementedError
+        """The cells that stand for it."""
 
     def _repr_svg_(self) -> str:
         return to_svg(self)

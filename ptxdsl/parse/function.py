@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -43,7 +44,6 @@ from ptxdsl.parse.operands import (
     UNUSUAL,
     Indexed,
     OperandReader,
-    Pending,
     Read,
     Sum,
     element_names,
@@ -66,6 +66,14 @@ _HEAD = re.compile(r"(?:@\s*(?:(!)\s*)?([\w$%]+)\s+)?([a-zA-Z][\w.:]*)\s*", re.A
 _NAME = re.compile(r"[\w$]+", re.ASCII)
 _INTEGERS = {16: u16, 32: u32, 64: u64}
 _ADDED = (u16, u32, u64, s16, s32, s64)
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A register declared in a nested scope; it is made when something uses it."""
+
+    name: str
+    type: Type
 
 
 class Family:
@@ -141,9 +149,11 @@ class FunctionReader(OperandReader):
             name = self.function.unique(hint)
         return name
 
-    def make(self, name: str, pending: Pending) -> Operand:
-        self.names[name] = register = self._new(pending.name, pending.type)
-        return register
+    def lookup(self, name: str) -> Operand | None:
+        pending = self.names.get(name)
+        if isinstance(pending, Pending):
+            self.names[name] = self._new(pending.name, pending.type)
+        return super().lookup(name)
 
     def _new(self, hint: str, type: Type) -> Register:
         register = Register(self._unique(hint), type)

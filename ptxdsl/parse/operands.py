@@ -34,7 +34,7 @@ from ptxdsl.ir import (
 from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.parse import constants
 from ptxdsl.parse.syntax import MOST_NESTED, WORD_COLUMNS, Node, SourceText, is_rule, is_token, shortened
-from ptxdsl.types import Type, f64
+from ptxdsl.types import f64
 
 Read = tuple[Any, Hashable]
 """An operand, an Indexed or a Sum, and its shape: all of it that decides which form of an instruction is meant."""
@@ -67,14 +67,6 @@ _BRACKETS = {"[": 1, "{": 1, "(": 1, "]": -1, "}": -1, ")": -1}
 _BRACKET = re.compile(r"[\[\]{}()]")
 _EXACT = 256
 """Constants below this may decide between forms by their value; greater ones by their size only."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """A register declared in a nested scope; it is made when something uses it."""
-
-    name: str
-    type: Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,11 +209,7 @@ class OperandReader:
             if isinstance(register, Register):
                 return Lane(register, selector)
             entity = self.names.get(name)
-        return self.make(name, entity) if isinstance(entity, Pending) else entity
-
-    def make(self, name: str, pending: Pending) -> Operand:
-        """The register that a name in a nested scope stands for."""
-        raise NotImplementedError
+        return entity
 
     def member(self, name: str) -> Operand | None:
         """What a name stands for as one of many that were declared together."""

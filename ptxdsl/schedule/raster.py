@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from ptxdsl.errors import ScheduleError
@@ -13,7 +14,7 @@ from ptxdsl.schedule.swizzle import ThreadblockSwizzle, TileOffset, xyz
 MOST_ORDER = 10  # of a curve: its length, 4**order, is counted in 32 bits
 
 
-class Raster(ThreadblockSwizzle):
+class Raster(ThreadblockSwizzle, ABC):
     """A swizzle whose blocks lie along x in the order of the tiles; z is the slice of K, or the batch."""
 
     def tile_offset(
@@ -31,9 +32,9 @@ class Raster(ThreadblockSwizzle):
         """How many blocks along x have the tiles of one slice, with those that squares add."""
         return self._grid(tiled, 0)[0]
 
+    @abstractmethod
     def tile(self, x: Number, tiled: TiledShape) -> tuple[Computed, Computed]:
         """The (m, n) of a block along x."""
-        raise NotImplementedError
 
     def _offsets_of_all(self, blocks: BlockIndex, tiled: TiledShape) -> TileOffset:
         return self.tile_offset(blocks, tiled_shape=tiled)

@@ -11,6 +11,7 @@ import builtins
 import functools
 import operator
 import os
+from abc import abstractmethod
 from array import array
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -59,13 +60,13 @@ class UnsteadyError(Exception):
     """A function reads what may change without a trace in its variables."""
 
 
-class Traceable:
+class Traceable:  # no ABC: a trace asks what is one, which takes many times as long there
     """Base of what stands for functions of the user's that are traced where it is called."""
 
     @property
+    @abstractmethod
     def traced(self) -> tuple[object, ...]:
         """The function, and what else is read where it is traced."""
-        raise NotImplementedError
 
 
 _IMPORTED_OS = Read(False, "__import__", ("os",))

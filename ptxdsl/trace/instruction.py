@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -61,25 +62,25 @@ class Binding:
         return register
 
 
-class Source:
+class Source:  # no ABC: a trace asks of each operand what it is, which takes many times as long there
     """What can stand among the operands of an instruction. `traced` marks it for code that asks without a class."""
 
     __slots__ = ()
     traced = True
     type: Type | Pointer | TensorMap
 
+    @abstractmethod
     def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:
         """This value in a register, a special register or a constant."""
-        raise NotImplementedError
 
+    @abstractmethod
     def address(self, binding: Binding, operand: Operand) -> ir.Address:
         """This value in brackets."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """What a message calls it."""
-        raise NotImplementedError
 
     @property
     def code(self) -> str:

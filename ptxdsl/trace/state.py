@@ -9,6 +9,7 @@ import gc
 import itertools
 import sys
 import warnings
+from abc import ABC, abstractmethod
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -41,18 +42,19 @@ _OURS, _OUR_KERNELS = "ptxdsl", "ptxdsl.kernels"
 Path: TypeAlias = tuple[object, ...]  # number of the scope, a name in it, and the keys that lead on from there
 
 
-class Kind:
+class Kind(ABC):
     """How holders of a kind are copied, compared, restored and named. `items` of a copy are what they lead to."""
 
+    @abstractmethod
     def copy(self, holder: Any) -> object:
-        raise NotImplementedError
+        """What the holder holds now."""
 
+    @abstractmethod
     def same(self, holder: Any, copy: Any) -> bool:
         """Whether the holder still holds what was copied."""
-        raise NotImplementedError
 
-    def restore(self, holder: Any, copy: Any) -> None:
-        """Makes the holder hold what was copied."""
+    def restore(self, holder: Any, copy: Any) -> None:  # noqa: B027 — some holders cannot be written
+        """Makes the holder hold what was copied, where that can be done."""
 
     def items(self, copy: Any) -> Iterable[tuple[object, object]]:
         return ()

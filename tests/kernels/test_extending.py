@@ -9,6 +9,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import ptr, u32, u64
+from ptxdsl.errors import ScheduleError
 from ptxdsl.isa.form import Form
 from ptxdsl.isa.lookup import _opcodes
 from ptxdsl.isa.opcode import Op
@@ -16,6 +17,7 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import per_column
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
+from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.tiles.schedule import Plan, TileAfterTile, TileSchedule
 from tests.machines import MACHINES, machine
 
@@ -72,6 +74,24 @@ def test_a_schedule_of_convolutions(rng):
     x, w = rng.integers(-2, 3, (2, 9, 8, 8)).astype(np.float16), rng.integers(-2, 3, (40, 1, 1, 8)).astype(np.float16)
     out = conv2d(x, w, config=SMALL, schedule=Columns())
     assert np.array_equal(out, x.astype(np.float32) @ w[:, 0, 0].T.astype(np.float32))
+
+
+def test_a_schedule_that_says_not_how_blocks_walk_is_refused_where_it_is_made():
+    class Lacking(TileSchedule):
+        plan = Columns.plan
+
+    with pytest.raises(TypeError, match=r"abstract class Lacking .*walk"):
+        Lacking()
+
+
+def test_a_schedule_of_many_products_is_refused_for_a_single_one():
+    a = np.ones((8, 8), np.float16)
+    with pytest.raises(ScheduleError) as refusal:
+        gemm(a, a, schedule=AHEAD)
+    assert (refusal.value.message, refusal.value.help) == (
+        "schedule is Dealt(ahead=True, blocks=1), which deals the tiles of many products; this is a single one",
+        "pass a schedule of single products, such as PersistentScheduler(), or call grouped_gemm()",
+    )
 
 
 def test_its_fields_are_parameters_of_the_kernel():

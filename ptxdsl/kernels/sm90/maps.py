@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -45,7 +46,7 @@ def problem_map_bytes(traits: WarpgroupTraits) -> int:
     return problem_versions_of(traits.tiling.stages) * matrices * MAP_BYTES
 
 
-class ChangedMaps:
+class ChangedMaps(ABC):
     """Maps that a warp changes in shared memory and brings to global memory, made of `patterns`, maps of other matrices
     with the same boxes. One of its lanes copies by them."""
 
@@ -102,9 +103,9 @@ class ChangedMaps:
         """A map in shared memory, as it was changed last."""
         return self.changed + number * MAP_BYTES
 
+    @abstractmethod
     def _kept(self, number: int) -> PointerValue:
         """Where a map is in global memory."""
-        raise NotImplementedError
 
     def _generic(self, number: int) -> PointerValue:
         address: Scalar = pd.ptx.cvta.global_.u64(self._kept(number).value)

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import ptxdsl as pd
 from ptxdsl import u32
+from ptxdsl.errors import ScheduleError
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Part, Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots
-from ptxdsl.kernels.tiles.schedule import TileAfterTile, TileSchedule
+from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileAfterTile, TileSchedule, Walk
 from ptxdsl.kernels.tiles.split_k import sums_in_last
 from ptxdsl.kernels.tiles.visitor import Visitor
 from ptxdsl.trace.instruction import Scalar
@@ -38,6 +39,19 @@ class Dealt(TileSchedule):
 
     def is_ahead(self, operands: Operands) -> bool:
         return self.ahead
+
+    def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
+        raise self._not_single()
+
+    def walk(self, scene: Scene) -> Walk:
+        raise self._not_single()
+
+    def _not_single(self) -> ScheduleError:
+        """Visitors find the tiles of many products, in kernels of their own."""
+        return ScheduleError(
+            f"schedule is {self!r}, which deals the tiles of many products; this is a single one",
+            help="pass a schedule of single products, such as PersistentScheduler(), or call grouped_gemm()",
+        )
 
 
 AHEAD, IN_TURN, IN_PAIRS = Dealt(True), Dealt(False), Dealt(True, 2)

@@ -5,6 +5,7 @@ A new one is a class with `plan` and `walk`; what its kernel must be told are it
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -46,7 +47,7 @@ class Plan:
     semaphores: int = 0
 
 
-class TileSchedule:
+class TileSchedule(ABC):
     """Which tiles a block computes, and how blocks share one: a hashable value, for which a kernel is made."""
 
     shares = False  # whether blocks meet: the kernel then has the fields `sums` and `semaphores`, pointers to memory
@@ -102,16 +103,16 @@ class TileSchedule:
         memory = {"sums": ptr[sum], "semaphores": ptr[u32]} if self.shares else {}
         return pd.Parameters.of(type(self).__name__, **memory, **self.fields())
 
+    @abstractmethod
     def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
         """The launch for a problem that is cut into such tiles, of a kernel of which so many blocks can be resident.
 
         Raises ScheduleError for one that cannot be made, or whose blocks would wait for others that cannot run.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def walk(self, scene: Scene) -> Walk:
         """What this block does, in a kernel."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class Scene:
     exchange: PointerValue | None = None
 
 
-class Walk:
+class Walk(ABC):
     """What one block does. The kernel multiplies each tile, and stores what `complete` makes of its sums."""
 
     def begun_by(self, who: Scalar) -> Self:
@@ -136,9 +137,9 @@ class Walk:
         beside what other threads do to begin."""
         return self
 
+    @abstractmethod
     def tiles(self, start: Start) -> Iterator[Work]:
         """The tiles of this block, each with its copies begun: a loop of the kernel, or a single round."""
-        raise NotImplementedError
 
     def along_k(self, iterations: Index) -> Iterator[object]:
         """So many iterations along K of a tile: a loop of the kernel. Of warpgroups that take turns at the tensor
@@ -149,7 +150,7 @@ class Walk:
         """What can be stored when the sums of a tile are there: the tile, where no other block has a part in it."""
         yield Part(work, sums)
 
-    def skip(self, work: Work) -> None:
+    def skip(self, work: Work) -> None:  # noqa: B027 — most walks have nothing to do for it
         """Goes on behind a tile that others multiply and store."""
 
     def leftovers(self) -> Iterator[Part]:
@@ -196,21 +197,21 @@ class TileAfterTile(Walk):
     def seek(self) -> None:
         """Goes to the first tile, where there is one."""
 
+    @abstractmethod
     def has_tile(self) -> Scalar:
         """Whether there is a tile left for this block. For the condition of a loop, in which all threads meet."""
-        raise NotImplementedError
 
+    @abstractmethod
     def work(self) -> Work:
         """The tile at which the walk is."""
-        raise NotImplementedError
 
     def kept(self, work: Work) -> Work:
         """The tile, as it is needed when the walk has gone on."""
         return work
 
+    @abstractmethod
     def advance(self) -> None:
         """Goes on to the next tile, where there is one."""
-        raise NotImplementedError
 
     def finish(self, work: Work, sums: Sums) -> Iterator[Part]:
         """What can be stored; as `complete` of a Walk."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -67,9 +68,9 @@ class SplitKWalk(Walk):
         with pd.if_(self._meet(sums, partial, semaphore, number, tiles)):
             yield Part(work, sums)
 
+    @abstractmethod
     def _meet(self, sums: Sums, partial: PartialSums, semaphore: PointerValue, number: Scalar, tiles: Index) -> Scalar:
         """Whether this block is the last of its tile, whose sums are then those of all."""
-        raise NotImplementedError
 
 
 class ParallelWalk(SplitKWalk):

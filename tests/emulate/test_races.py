@@ -567,7 +567,9 @@ def test_an_mbarrier_that_was_initialised_and_counted_at_by_one_thread_alone():
         "mbarrier.init.shared.b64; nothing orders the two: lanes of a warp run on their own until they meet at a .sync "
         "instruction"
     )
-    assert finding.help == "a `bar.warp.sync` between line 7 and line 9"
+    assert (
+        finding.help == "a `bar.sync` between line 7 and line 9, since others of these threads race with another warp"
+    )
 
 
 @pytest.mark.usefixtures("lockstep")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from ...memory.access import READS, WRITES, Access
@@ -14,7 +16,10 @@ from .journal import BLOCK, CLUSTER, DEVICE, Journal, strength
 from .proxies import Proxies
 from .shadow import Shadow, SharedShadow, each_once
 from .stamps import LANE_MASK, STAMP, TICK
-from .telling import Conflict, tell, tell_of_fence
+from .telling import Conflict, Told, tell, tell_of_fence
+
+# Of some accessors, the entries that conflict, and the stamps and warps of what each conflicts with
+Conflicts: TypeAlias = tuple[Accessors, np.ndarray, np.ndarray, np.ndarray]
 
 
 class Checks:
@@ -22,8 +27,8 @@ class Checks:
 
     def __init__(self, journal: Journal, clocks: Clocks, proxies: Proxies) -> None:
         self.journal, self.clocks, self.proxies = journal, clocks, proxies
-        self.conflicts: list[tuple[Accessors, np.ndarray, np.ndarray, np.ndarray]] = []
-        self.unfenced: list[tuple[Accessors, np.ndarray, np.ndarray, np.ndarray]] = []
+        self.conflicts: list[Conflicts] = []
+        self.unfenced: list[Conflicts] = []
 
     def fences(self, access: Access, who: Accessors, shadow: Shadow) -> None:
         """Holds what the async proxy will do against what the generic proxy wrote before."""
@@ -129,6 +134,18 @@ class Checks:
         lane = int(who.lanes[entry[first]])
         conflict = Conflict(
             access, int(access.address.reshape(-1)[who.number[entry[first]]]), lane, earlier, int(warps[first]),
-            int(stamps[first]) % TICK, self.clocks.residents,
+            int(stamps[first]) % TICK, self.clocks.residents, self._leaves_warps(conflicts, earlier),
         )  # fmt: skip
         say(conflict, which)
+
+    def _leaves_warps(self, conflicts: list[Conflicts], earlier: Told) -> bool:
+        """Whether accesses conflict with those of the earlier instruction by another warp of their block."""
+        for who, entry, stamps, warps in conflicts:
+            rows = who.rows[entry]
+            others = (warps != self.clocks.warp[rows]) & (
+                warps // self.clocks.residents.warps == self.clocks.block[rows]
+            )
+            tolds = [self.journal.told[tick] for tick in np.unique(stamps[others] // TICK).tolist()]
+            if any(told is not None and told.origin is earlier.origin for told in tolds):
+                return True
+        return False

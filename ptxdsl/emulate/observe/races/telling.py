@@ -33,7 +33,8 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """An access of a lane at an address, and an earlier one by a lane of a warp of the grid."""
+    """An access of a lane at an address, and an earlier one by a lane of a warp of the grid; whether others conflict
+    with that instruction as another warp of their block carried it out."""
 
     access: Access
     address: int
@@ -42,6 +43,7 @@ class Conflict:
     warp: int
     earlier_lane: int
     residents: Residents
+    leaves_warps: bool = False
 
     @property
     def landed(self) -> bool:
@@ -242,12 +244,13 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
     if conflict.same_step or crowd:
         return "let one thread do it, give each thread an element of its own, or use an atomic operation (atom, red)"
     between = _between(earlier.origin, access.by.origin)
-    if conflict.same_warp:
+    if conflict.same_warp and not conflict.leaves_warps:
         return f"a `bar.warp.sync` {between}"
     if conflict.same_block and (roles := _between_roles(conflict, between)):
         return roles
     if conflict.same_block:
-        return f"a `bar.sync` {between}" + (", behind the wait for the copy" if earlier.asynchronous else "")
+        also = ", since others of these threads race with another warp" if conflict.same_warp else ""
+        return f"a `bar.sync` {between}" + (", behind the wait for the copy" if earlier.asynchronous else also)
     if conflict.same_cluster:
         return f"a `barrier.cluster.arrive` and a `barrier.cluster.wait` {between}"
     return (

@@ -91,7 +91,8 @@ class RingNote:
             return f"`{self.called}.commit()` by as many threads as `producers` of {self.made_at} says, once a round"
         return (
             f"`{self.called}.commit()` behind the copies of a stage of {self.made_at}, before the next `acquire()`; "
-            f"and one `{self.called}.release()` of each reader a round"
+            f"and one `{self.called}.release()` of each reader a round; where two threads fill a stage, one of them "
+            f"has `{self.called}.acquire(leads=False)`"
         )
 
 

@@ -248,3 +248,35 @@ def test_one_thread_that_does_not_release_what_all_read():
     x, y = np.ones((5, ROW), np.float32), np.zeros(ROW, np.float32)
     report = pd.emulate(broadcast, 1, 64, x, y, 5, readers=ROW - 1)
     assert {finding.kind for finding in report.findings} == {"race"}
+
+
+@pd.kernel(reqntid=96)
+def products(a: pd.TensorMap(f32, (4, ROW)), b: pd.TensorMap(f32, (4, ROW)), y: ptr[f32], n: u32, *, leads: tuple):
+    """Sums of products of columns: a warp brings the rows of a, another those of b, to the same stages."""
+    rows = [x.shared(2) for x in (a, b)]
+    ring = pd.Ring(2, stage_bytes=a.bytes + b.bytes, consumers=ROW)
+    for warp, x in enumerate((a, b)):
+        with pd.warp(warp), pd.elect():
+            for i in pd.range(n):
+                slot = ring.acquire(leads=leads[warp])
+                x.load(rows[warp].address(slot.index, 0, 0), (i * 4, 0), slot.full)
+                ring.commit()
+    with pd.warp(2) as reader:
+        total = pd.var(f32, 0.0)
+        for _ in pd.range(n):
+            slot = ring.wait()
+            for row in range(4):
+                total += rows[0][slot.index, row, reader.thread] * rows[1][slot.index, row, reader.thread]
+            ring.release()
+        y[reader.thread] = total
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "skewed", "random:7"])
+@pytest.mark.parametrize("leads", [(True, False), (False, True)])
+def test_two_roles_fill_one_stage(leads, schedule, monkeypatch, rng):
+    monkeypatch.setenv("PTXDSL_SCHEDULE", schedule)
+    a, b, y = *(rng.integers(-3, 4, (20, ROW)).astype(np.float32) for _ in range(2)), np.zeros(ROW, np.float32)
+    products[1, 96](a, b, y, 5, leads=leads)
+    assert np.array_equal(y, (a * b).sum(0))
+    text = products.ptx(leads=leads)
+    assert text.count("mbarrier.arrive.expect_tx") == 1

@@ -146,7 +146,8 @@ def test_copies_that_nobody_commits():
     assert finding.message == "1 arrival where the phase of the mbarrier waits for 0 more of 1"
     assert finding.help == (
         "`ring.commit()` behind the copies of a stage of `ring` (line 4), before the next `acquire()`; and one "
-        "`ring.release()` of each reader a round"
+        "`ring.release()` of each reader a round; where two threads fill a stage, one of them has "
+        "`ring.acquire(leads=False)`"
     )
 
 
@@ -160,7 +161,8 @@ def test_copies_that_nobody_commits_in_two_blocks():
     assert report.findings[0].count == 2
     assert report.findings[0].help == (
         "`ring.commit()` behind the copies of a stage of `ring` (line 4), before the next `acquire()`; and one "
-        "`ring.release()` of each reader a round"
+        "`ring.release()` of each reader a round; where two threads fill a stage, one of them has "
+        "`ring.acquire(leads=False)`"
     )
 
 

@@ -136,14 +136,15 @@ class Ring:
     def acquire(self, expected_bytes: int | Scalar | None = None, *, leads: Any = None) -> Slot:
         """The slot to be filled next, when nobody reads it any more; expects the stage's bytes, or other ones.
 
-        Where several threads fill a stage by bulk copies, all of them acquire it, and `leads`, a predicate, holds for
-        the one that expects the bytes of all.
+        Where several threads fill a stage by bulk copies, all of them acquire it, and `leads`, a predicate or a bool of
+        Python, holds for the one that expects the bytes of all.
         """
         slot = self._slot(self._written.index)
         self._wait_empty(slot)
         expected = self.stage_bytes if expected_bytes is None else expected_bytes
-        if expected is not None:
-            emit("mbarrier.arrive.expect_tx.shared::cta.b64", (slot.full, expected), out=SINK, guard=leads)
+        if expected is not None and leads is not False:
+            guard = None if leads is True else leads
+            emit("mbarrier.arrive.expect_tx.shared::cta.b64", (slot.full, expected), out=SINK, guard=guard)
         return slot
 
     def commit(self) -> None:

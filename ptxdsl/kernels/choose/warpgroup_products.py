@@ -27,6 +27,7 @@ from ptxdsl.kernels.choose.warpgroup_rates import WarpgroupRates
 from ptxdsl.kernels.choose.warpgroups import (
     CLEARLY,
     LEAST_STAGES,
+    STAGGER,
     ProductFacts,
     choose_warpgroups,
     ranked_warpgroups,
@@ -104,6 +105,12 @@ def choose_product(
 ) -> GemmConfig | None:
     """The configuration that should take the least time; None where another path takes less, `other_time` in
     microseconds, or where none has blocks that share K as is said."""
+    config = _shortest(facts, model, other_time, sharing)
+    return one_tile_each(config, facts, model.multiprocessors) if config and sharing == ANY else config
+
+
+def _shortest(facts: ProductFacts, model: CostModel, other_time: float, sharing: Sharing) -> GemmConfig | None:
+    """The same by persistent blocks, or by those that share K."""
     m, n, k, batches, *_ = facts
     facts = facts._replace(m=max(1, m), n=max(1, n), k=max(1, k), batches=max(1, batches))
     if _is_large(facts, model) and not sharing.is_shared:
@@ -120,12 +127,34 @@ def choose_product(
 
 def ranked_products(facts: ProductFacts, model: CostModel, sharing: Sharing = ANY) -> list[tuple[float, GemmConfig]]:
     """The configurations that `choose_product` chooses from, with the microseconds that each should take."""
+    known = _ranked(facts, model, sharing)
+    if sharing != ANY:
+        return known
+    return [(time, one_tile_each(config, facts, model.multiprocessors)) for time, config in known]
+
+
+def _ranked(facts: ProductFacts, model: CostModel, sharing: Sharing) -> list[tuple[float, GemmConfig]]:
+    """The same by persistent blocks, or by those that share K."""
     if _is_large(facts, model) and not sharing.is_shared:
         return (ranked_large if takes_large(facts.operands) else ranked_warpgroups)(facts, model)
     if _is_deep(facts, model) and not sharing.is_shared:
         return ranked_large(facts, model)
     timed = _timed_options(facts, model, sharing)
     return [(time, option.config(_depth(facts))) for time, option in timed]
+
+
+def one_tile_each(config: GemmConfig, facts: ProductFacts, multiprocessors: int) -> GemmConfig:
+    """The same; or, where persistent blocks would have one tile each that two warpgroups share, and the ring a stage
+    more but for the memory in which the output is staged, by blocks that stage it in the ring. Their warpgroups end
+    the tile one after the other. It is for types and outputs of which that was measured."""
+    tile, operands = config.tile, facts.operands
+    is_shared = config.schedule == PERSISTENT and tile[0] == 2 * GROUP_ROWS and not (config.pingpong or config.swap_ab)
+    if not (is_shared and takes_large(operands)) or facts.tiles(tile) > multiprocessors:
+        return config
+    stages = stages_of(tile, operands, schedule=tile_schedule(IN_COLUMNS, 1, ""))
+    if not config.stages == stages_of(tile, operands) < stages:
+        return config
+    return replace(config, stages=stages, schedule=IN_COLUMNS, stagger=STAGGER)
 
 
 def shares_split_lines(facts: ProductFacts, model: CostModel) -> bool:

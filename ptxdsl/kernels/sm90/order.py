@@ -89,18 +89,38 @@ class PingPongWalk(Walk):
             turn.wait()
 
 
-class StaggeredWalk(Walk):
+class DelegatingWalk(Walk):
+    """Another walk, but for what a class that derives from this one does otherwise."""
+
+    def __init__(self, walk: Walk) -> None:
+        self.walk = walk
+
+    def tiles(self, start: Start) -> Iterator[Work]:
+        return self.walk.tiles(start)
+
+    def along_k(self, iterations: Index) -> Iterator[object]:
+        return self.walk.along_k(iterations)
+
+    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
+        return self.walk.complete(work, sums)
+
+    def skip(self, work: Work) -> None:
+        self.walk.skip(work)
+
+    def leftovers(self) -> Iterator[Part]:
+        return self.walk.leftovers()
+
+
+class StaggeredWalk(DelegatingWalk):
     """Another walk, of two warpgroups that share its tiles. The last products of a tile are of one after the other: the
     first stores its rows while the second multiplies, and begins the next tile while that one stores."""
 
     def __init__(self, walk: Walk, iterations: int, consumer: pd.warpgroup, adding: TensorStore | None = None) -> None:
         """These are the products of so many iterations along K. A store that is `adding` C brings it meanwhile."""
-        self.walk, self.iterations, self.adding = walk, iterations, adding
+        super().__init__(walk)
+        self.iterations, self.adding = iterations, adding
         self.turn = OrderedBarrier(PRODUCTS_BARRIER, consumer)
         self.follows = pd.var(u32, consumer.index)  # whether the other warpgroup has had a turn
-
-    def tiles(self, start: Start) -> Iterator[Work]:
-        return self.walk.tiles(start)
 
     def along_k(self, iterations: Index) -> Iterator[object]:
         last = pd.min(iterations, self.iterations)
@@ -123,14 +143,14 @@ class StaggeredWalk(Walk):
         yield from super().along_k(iterations - first)
         self.adding.hold_c()
 
+
+class MeetingWalk(DelegatingWalk):
+    """Another walk, of a block's only tile, whose warpgroups meet behind their products: they stage it in the ring,
+    which all of them have read."""
+
     def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
-        return self.walk.complete(work, sums)
-
-    def skip(self, work: Work) -> None:
-        self.walk.skip(work)
-
-    def leftovers(self) -> Iterator[Part]:
-        return self.walk.leftovers()
+        sums.layout.meet()
+        return super().complete(work, sums)
 
 
 def consumer_walk(
@@ -140,5 +160,7 @@ def consumer_walk(
     walk = traits.schedule.walk(scene)
     if traits.tiling.pingpong:
         return PingPongWalk(traits, walk, ring, store, consumer)
-    adding = store if isinstance(store, TensorStore) and traits.c_boxes else None
-    return StaggeredWalk(walk, traits.tiling.stagger, consumer, adding) if traits.tiling.stagger else walk
+    if traits.tiling.stagger:
+        adding = store if isinstance(store, TensorStore) and traits.c_boxes else None
+        walk = StaggeredWalk(walk, traits.tiling.stagger, consumer, adding)
+    return MeetingWalk(walk) if traits.meets_before_staging else walk

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import ptxdsl as pd
 from ptxdsl.kernels.product.product import Part
@@ -34,20 +34,25 @@ class LastTile:
         self.of_stage, self.box_bytes, self.stage_bytes = traits.boxes_in_ring, map.bytes, traits.stage_bytes
         self.layout, self.type, self.origin = map.boxes_layout(1), traits.operands.output, (0,) * map.rank
         self.of_piece = traits.tile[1] // map.box[-1]
+        self.is_known = traits.reuses_ring
         self.stages = tiling.stages if tiling.pingpong else 0
         rows = 0 if tiling.pingpong else number * (GROUP_ROWS * LINE_BYTES // traits.operands.inputs.bytes)
         self.first = (memory.a + rows).bitcast(self.type)
 
-    def takes(self, part: Part) -> Scalar | None:
+    def takes(self, part: Part) -> Scalar | Literal[True] | None:
         """Whether these sums are staged so; None where that is not known."""
+        if self.is_known:
+            return True
         if part.is_last is None:
             return None
         is_last = part.is_last()
         return is_last & (part.work.iterations >= self.stages) if self.stages else is_last
 
-    def box(self, takes: Scalar, part: Part, number: int, otherwise: StagedBox) -> StagedBox:
+    def box(self, takes: Scalar | Literal[True], part: Part, number: int, otherwise: StagedBox) -> StagedBox:
         """A box of a part, or where it is staged if it `takes` not the ring."""
         stage, within = divmod(part.piece * self.of_piece + number, self.of_stage)
         at = self.first + (stage * self.stage_bytes + within * self.box_bytes) // self.type.bytes
+        if takes is True:
+            return StagedBox(pd.view(at, self.layout), 0)
         address = pd.select(takes, at.value, otherwise.address(*self.origin).value)
         return StagedBox(pd.view(pd.pointer(address, self.type, "shared::cta"), self.layout), 0)

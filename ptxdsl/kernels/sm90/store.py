@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import b32, s32, u32
@@ -115,7 +115,7 @@ class TensorStore:
                     out.map.store(at, address)
                 pd.ptx.cp.async_.bulk.commit_group()
 
-    def _staged(self, part: Part, first: int, in_ring: Scalar | None) -> list[StagedBox]:
+    def _staged(self, part: Part, first: int, in_ring: Scalar | Literal[True] | None) -> list[StagedBox]:
         """Where the boxes are staged that begin at these columns."""
         boxes = [StagedBox(self.staged, number) for number, _ in enumerate(self._columns(first))]
         if self.last is None or in_ring is None:
@@ -156,9 +156,11 @@ class TensorStore:
         if self.addend and not self.held:
             self.addend.wait()
 
-    def _await(self, first: int, in_ring: Scalar | None = None) -> None:
+    def _await(self, first: int, in_ring: Scalar | Literal[True] | None = None) -> None:
         """Until the boxes may be written: what was stored from there has been read, or C is there instead; those that
         are written to the ring may be now."""
+        if in_ring is True:
+            return
         if in_ring is not None:
             with pd.if_(~in_ring):
                 self.await_read()

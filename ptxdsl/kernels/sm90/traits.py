@@ -123,9 +123,14 @@ class WarpgroupTraits(Traits):
     @property
     def shared_bytes(self) -> int:
         """The ring, and where the output is staged."""
+        return max(self.tiling.ring_bytes(self.operands), self.staged_at + self._staged_by_all)
+
+    @property
+    def _staged_by_all(self) -> int:
+        """Bytes that all warpgroups stage at a time."""
         if not self.operands.out_boxes:
-            return self.staged_at + self.tiling.consumers * WARPGROUP // WARP * self.warp_staged_bytes
-        return self.staged_at + (1 if self.stages_in_turn else self.tiling.consumers) * self.staged_bytes
+            return self.tiling.consumers * WARPGROUP // WARP * self.warp_staged_bytes
+        return (1 if self.stages_in_turn else self.tiling.consumers) * self.staged_bytes
 
     @property
     def stages_in_turn(self) -> bool:
@@ -139,14 +144,26 @@ class WarpgroupTraits(Traits):
         return PATTERN_BYTES
 
     @property
+    def reuses_ring(self) -> bool:
+        """Whether the output is staged in the ring, which nobody fills any more where a block has one tile. Boxes of C
+        come while it is filled, to memory behind it."""
+        return self.schedule.has_one_tile and not self.tiling.pingpong and not self.c_boxes
+
+    @property
+    def meets_before_staging(self) -> bool:
+        """Whether warpgroups meet behind their products, since one stages where the other one reads. Of those that end
+        one after the other each has rows of A for its boxes."""
+        return self.reuses_ring and self.tiling.consumers > 1 and not self.boxes_in_ring
+
+    @property
     def staged_at(self) -> int:
-        """Behind the ring, through which the tiles of the next product go while one is stored."""
+        """Behind the ring, through which the tiles of the next product go while one is stored; or in it."""
         return self.exchanged_at + self.schedule.exchanged(self.sums)
 
     @property
     def exchanged_at(self) -> int:
-        """Where blocks of a cluster bring each other sums: behind the ring, which they may be filling yet."""
-        return self.tiling.ring_bytes(self.operands)
+        """Where blocks of a cluster bring each other sums: behind the ring, which they may be filling yet; or in it."""
+        return 0 if self.reuses_ring else self.tiling.ring_bytes(self.operands)
 
 
 @lru_cache(maxsize=4096)

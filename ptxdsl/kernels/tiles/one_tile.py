@@ -17,6 +17,7 @@ class OneTile(TileSchedule):
     """z of the grid is the batch."""
 
     order: ThreadblockSwizzle
+    has_one_tile = True
 
     def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
         return Plan(self.order.grid_shape(self.order.tiled_shape(problem.shape, tile, problem.batches or 1)))

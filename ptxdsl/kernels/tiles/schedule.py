@@ -50,6 +50,7 @@ class Plan:
 class TileSchedule(ABC):
     """Which tiles a block computes, and how blocks share one: a hashable value, for which a kernel is made."""
 
+    has_one_tile = False  # whether a block computes one tile at most, so that its ring is free behind the products
     shares = False  # whether blocks meet: the kernel then has the fields `sums` and `semaphores`, pointers to memory
 
     @property

@@ -50,6 +50,42 @@ def test_lists_of_the_same_variables_are_refused_only_where_they_seem_to_keep_th
     assert refusal(f"m = [pd.var(f32, 0), pd.var(f32, 1)]\n{COPIES[case]}") == ""
 
 
+LOOPS = "for i in pd.range(n):\n    s = i % 3\n{0}\nfor i in pd.range(n):\n    s = i % 2\n{0}"
+BOUND_AGAIN = {
+    "by the condition of a loop": LOOPS.format("    with pd.while_(lambda: x[s] > 0.0):\n        pass"),
+    "by the condition of a branch": LOOPS.format(
+        "    with pd.if_(x[0] > 0.0):\n        x[i] = 1.0\n    with pd.elif_(lambda: s > 1):\n        x[i] = 2.0"
+    ),
+    "by a comprehension": LOOPS.format("    x[i] = sum([x[s + j] for j in range(2)])"),
+    "by what a call takes": LOOPS.format("    x[i] = sum(x[s + j] for j in range(2))"),
+}
+
+
+@pytest.mark.parametrize("case", BOUND_AGAIN)
+def test_names_of_one_role_may_be_those_of_another_where_functions_read_them_at_once(case):
+    assert refusal(BOUND_AGAIN[case]) == ""
+
+
+WHILE, IF = "with pd.while_(lambda: {}):\n    {}", "with pd.if_(x[0] > 0.0):\n    s = n * 2"
+READ_LATER = {
+    "a condition, in the next round": "s = n\n" + WHILE.format("s > 0", "s = s - 1"),
+    "a condition, behind a branch in its loop": "s = n\n" + WHILE.format("s > 0", IF.replace("\n", "\n    ")),
+    "a function that has a name": f"s = n\nread = lambda: s + 1\n{IF}\nx[read()] = 1.0",
+    "a comprehension": f"s = n\n{IF}\nx[0] = sum([x[s + j] for j in range(2)])",
+    "what a call takes": f"s = n\n{IF}\nx[0] = sum(x[s + j] for j in range(2))",
+}
+
+
+@pytest.mark.parametrize("case", READ_LATER)
+def test_names_that_functions_read_later_are_refused(case):
+    assert refusal(READ_LATER[case]).startswith("`s` is bound anew in `with pd.")
+
+
+def test_a_second_name_that_the_condition_of_a_loop_reads_is_refused():
+    text = refusal("m = pd.var(f32, 0)\nold = m\n" + WHILE.format("m - old < 4.0", "m += 1.0"))
+    assert text.startswith("`old` is a second name for the variable `m`, not a copy of it")
+
+
 def without_carets(text):
     """The text; on Pythons that place some calls more exactly than 3.11 does, without the marks under the line."""
     if sys.version_info < (3, 12):

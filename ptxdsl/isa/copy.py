@@ -57,6 +57,11 @@ class CpAsync(Op):
     def execute(self, i: Opcode, m: Step, dst: np.ndarray, src: np.ndarray, size: int, *rest: np.ndarray) -> None:
         by_name = {o.name: value for o, value in zip(i.operands[3:], rest, strict=True)}
         wanted = by_name.get("src_size", np.uint32(size))
+        if "src_size" in by_name and (too_long := wanted > size).any():
+            message = f"{i.text} copies {size} bytes, and `src_size` asks for {int(wanted.max())} of them"
+            help = "`src_size` is at most `size`: differences of unsigned numbers wrap, so compare before: pd.select(…)"
+            m.fail("out-of-bounds", message, np.broadcast_to(too_long, m.shape), help)
+            wanted = np.minimum(wanted, np.uint32(size))
         if (ignored := by_name.get("ignore_src")) is not None:
             wanted = wanted * ~ignored
         m.copy_async(dst, src, size, np.broadcast_to(wanted, m.shape))

@@ -13,7 +13,7 @@ from ..types import b128
 from .form import Form, Values
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem
-from .step import WEAK, Ordering, Step
+from .step import NON_COHERENT, WEAK, Ordering, Step
 
 SCALARS = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64 b128"
 LOADED_FROM = "const global local param param::entry param::func shared shared::cta shared::cluster"
@@ -174,7 +174,13 @@ class LoadValue(LoadStore):
             yield Problem("d", "`d` is `_`; only an element of a vector may be left out")
 
     def execute(self, i: Opcode, m: Step, a: np.ndarray, policy: np.ndarray | None = None) -> np.ndarray:
-        return m.load(i.space or "generic", a, i.type, elements(i), ordering(i))
+        return m.load(i.space or "generic", a, i.type, elements(i), self._ordering(i))
+
+    def reads_without_coherence(self, i: Opcode) -> bool:
+        return i.text.startswith("ldu") or "nc" in i.text.split(".")
+
+    def _ordering(self, i: Opcode) -> Ordering:
+        return NON_COHERENT if self.reads_without_coherence(i) else ordering(i)
 
 
 class StoreValue(LoadStore):

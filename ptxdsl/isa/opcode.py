@@ -94,6 +94,10 @@ class Op:
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> Results | None:
         return self.run(i, *inputs)
 
+    def reads_without_coherence(self, i: Opcode) -> bool:
+        """Whether it reads global memory that nothing may write while the kernel runs."""
+        return False
+
     def uses_async_proxy(self, i: Opcode) -> bool:
         """Whether this spelling of it does what `async_proxy` says."""
         return self.async_proxy

@@ -29,15 +29,18 @@ class Ordering:
     `sem` is "weak", "relaxed", "volatile", "acquire", "release" or "acq_rel"; `scope` "cta", "cluster", "gpu" or "sys",
     "" for weak accesses, which no scope makes visible. `proxy` is the way to memory: "generic", "async",
     "tensormap" for the tensor map of a copy, or "mbarrier" for an object of which `PhaseArrival` and `PhaseWait` tell
-    what is ordered; a weak access to that initialises it.
+    what is ordered; a weak access to that initialises it. One that is not `coherent` may see what was there when the
+    kernel began, whatever orders it.
     """
 
     sem: str = "weak"
     scope: str = ""
     proxy: str = "generic"
+    coherent: bool = True
 
 
 WEAK = Ordering()
+NON_COHERENT = Ordering(coherent=False)
 ASYNC = Ordering(proxy="async")
 TENSOR_MAP = Ordering(proxy="tensormap")
 INITIALISATION = Ordering(proxy="mbarrier")

@@ -65,7 +65,7 @@ def _check(names: Names, variable: Any, written: str | None, builder: Builder) -
     bound = [name for name, value in names.values.items() if _is(value, variable)]
     if not bound or (len(bound) == 1 and written in (None, bound[0])):
         return
-    live = live_after(names.code, names.offset)
+    live = _live(names, builder)
     others = [name for name in bound if name in live and name != written]
     both = [written, *others] if written else others
     copies = [name for name in both if _is_copied(names, name)]
@@ -74,10 +74,15 @@ def _check(names: Names, variable: Any, written: str | None, builder: Builder) -
         _refuse(copies[-1], original, names.values[others[0]], builder)
 
 
+def _live(names: Names, builder: Builder) -> frozenset[str]:
+    """The names that are read later on, by the conditions of loops too."""
+    return live_after(names.code, names.offset).union(*(region.condition for region in builder.regions))
+
+
 def _check_lists(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
     """The same of names for lists, tuples, dicts and objects of variables, of which one is a copy of the other."""
     root = re.split(r"\W", written)[0] if written else None
-    live = live_after(names.code, names.offset)
+    live = _live(names, builder)
     for copy in sorted(copied_names(names.code) & live - {root}):
         held = _held(names.values.get(copy))
         if not any(_is(value, variable) for value in held):

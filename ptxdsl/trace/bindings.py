@@ -66,7 +66,7 @@ def _check_names(old: Names, now: Names, region: ControlRegion) -> None:
     changed = [n for n, value in old.values.items() if _differs(value, now.values.get(n, _UNBOUND))]
     if changed:
         live = live_after(now.code, now.offset)
-        live |= live_after(now.code, old.offset) if region.again else frozenset()
+        live |= (live_after(now.code, old.offset) if region.again else frozenset()) | region.condition
         for name in changed:
             if name in live:
                 _refuse(name, old.values[name], now.values.get(name), region)

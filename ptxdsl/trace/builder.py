@@ -32,6 +32,7 @@ class ControlRegion:
     leave: ir.Label | None = None  # where pd.break_ goes
     again: ir.Label | None = None  # where pd.continue_ goes
     reads: set[int] = field(default_factory=set)  # the identities of the values that were read in it
+    condition: frozenset[str] = frozenset()  # names that the condition of a loop reads in each round
 
 
 @dataclass(eq=False, slots=True)

@@ -251,6 +251,8 @@ class while_(Block):
 
     def body(self) -> None:
         self.region.leave, self.region.again = self.behind, self.start
+        code = getattr(self.predicate, "__code__", None)
+        self.region.condition = frozenset(code.co_freevars if code else ())
         branch(self.behind, unless=condition("pd.while_", self.predicate()))
 
     def end(self) -> None:

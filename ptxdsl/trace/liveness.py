@@ -11,17 +11,41 @@ from ptxdsl.errors import bytecode
 
 ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE", "JUMP", "JUMP_NO_INTERRUPT")
 _ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
+_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
+_CONDITIONS = ("while_", "elif_")  # they compute it at once; that of a loop is part of each of its rounds
+_CLOSES = ("LOAD_CLOSURE", "LOAD_FAST", "BUILD_TUPLE", "PUSH_NULL")
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 
 
 def live_after(code: CodeType, offset: int) -> frozenset[str]:
     """Names that may be read after the instruction at `offset` before they are bound again.
 
-    Names that inner functions share always count: those functions may run later.
+    Names that inner functions share always count where those may run later.
     """
     n = bisect_right(bytecode(code), offset, key=lambda i: i.offset) - 1  # a call is left at the caches behind it
     live = _live(code)[n] if n >= 0 else frozenset()
-    return live | frozenset(code.co_cellvars + code.co_freevars)
+    return live | _shared_later(code)
+
+
+@lru_cache(maxsize=256)
+def _shared_later(code: CodeType) -> frozenset[str]:
+    """Names that the function shares with others around it, and with functions in it that may run later."""
+    listing = bytecode(code)
+    made = [n for n, i in enumerate(listing) if i.opname == "MAKE_FUNCTION" and not _runs_at_once(listing, n)]
+    return frozenset(code.co_freevars).union(*(listing[n - 1].argval.co_freevars for n in made))
+
+
+def _runs_at_once(listing: list[dis.Instruction], n: int) -> bool:
+    """Whether the function that is made there runs where it stands: a comprehension, what a call takes each element
+    of, or what `pd.while_` or `pd.elif_` calls."""
+    name = listing[n - 1].argval.co_name
+    if name in _COMPREHENSIONS:
+        return True
+    if name == "<genexpr>":
+        calls = [i.opname for i in listing[n:] if i.opname.startswith(("CALL", "STORE", "POP", "RETURN"))]
+        return calls[1:2] == ["CALL"]
+    callee = next((i for i in reversed(listing[: n - 1]) if not i.opname.startswith(_CLOSES)), None)
+    return callee is not None and callee.argval in _CONDITIONS
 
 
 @lru_cache(maxsize=256)

@@ -214,6 +214,11 @@ class Code:
         return any(not isinstance(mask, ReadConstant) or mask.bits != _EVERYONE for mask in masks)
 
     @cached_property
+    def reads_without_coherence(self) -> bool:
+        """Whether it reads global memory by instructions for what nothing writes meanwhile."""
+        return any(step.op.reads_without_coherence(step.opcode) for step in self.steps)
+
+    @cached_property
     def lets_grids_begin(self) -> bool:
         """Whether grids that are launched as its dependents may begin before it has ended."""
         return any(step.op.lets_grids_begin for step in self.steps)

@@ -16,6 +16,7 @@ from ..observe.arrivals import ArrivalCounter
 from ..observe.bounds import Bounds
 from ..observe.contents import Contents
 from ..observe.races import GridWaits, MapFences, Races
+from ..observe.read_only import ReadOnlyLoads
 from ..observe.traffic import TrafficCounter
 from ..report import Report
 from .barriers import Barriers
@@ -57,6 +58,8 @@ class Machine(Core):
             races = Races(lambda: (memory.spaces["shared"], memory.spaces["global"]), plain, apart)
             memory.subscribe(races)
             memory.subscribe(MapFences(races))
+            if self.program.reads_without_coherence:
+                memory.subscribe(ReadOnlyLoads(memory.spaces["global"]))
             if launch.beside is not None:
                 memory.subscribe(GridWaits(races, launch.beside))
 

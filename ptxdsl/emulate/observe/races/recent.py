@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ....isa.step import WEAK
+from ....isa.step import NON_COHERENT, WEAK
 from ...memory.access import READS, UPDATES, WRITES, Access
 from ...run.residents import WARP
 from .accesses import Accesses
@@ -180,7 +180,7 @@ class Recent:
 
     def keeps(self, access: Access, stamp: int, accesses: Accesses) -> bool:
         """Remembers weak reads, and weak writes of which no two are to one place; whether it did."""
-        if access.kind == UPDATES or access.ordering != WEAK:
+        if access.kind == UPDATES or access.ordering not in (WEAK, NON_COHERENT):
             return False
         if access.kind == WRITES and _is_crowded(accesses.flat):
             return False

@@ -1,0 +1,62 @@
+"""Loads of what nothing may write while a kernel runs (ld.global.nc, ldu), and what the launch has written before them.
+
+They go through a cache that sees no stores: no barrier and no fence orders them behind one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..memory.access import READS, Access, Observer, Origin
+from ..memory.regions import Allocation, Region
+
+_WORD = 4
+_HELP = "load it without .nc: no barrier and no fence orders such a load behind a store"
+
+
+class ReadOnlyLoads(Observer):
+    """Remembers which words of arrays were written by which instruction, and reports such loads of them."""
+
+    def __init__(self, memory: Region) -> None:
+        self.memory = memory
+        self.writers: dict[int, np.ndarray] = {}  # of arrays by their starts: which of `origins` wrote a word, 0 none
+        self.origins: list[Origin] = []
+
+    def access(self, access: Access) -> None:
+        holder = access.holder
+        if access.region is not self.memory or holder is None or access.asynchronous:
+            return
+        if access.kind != READS:
+            self._note(access, holder)
+        elif not access.ordering.coherent and holder.start in self.writers:
+            self._check(access, holder)
+
+    def _note(self, access: Access, holder: Allocation) -> None:
+        if holder.start not in self.writers:
+            self.writers[holder.start] = np.zeros(-(-holder.bytes // _WORD), np.uint16)
+        if access.by.origin not in self.origins:
+            self.origins.append(access.by.origin)
+        number = self.origins.index(access.by.origin) + 1
+        for words in _words(access, holder):
+            self.writers[holder.start][words] = number
+
+    def _check(self, access: Access, holder: Allocation) -> None:
+        writers = self.writers[holder.start]
+        wrote = np.maximum.reduce([writers[words] for words in _words(access, holder)])
+        if not wrote.any():
+            return
+        which = wrote > 0
+        first = int(access.address[which].flat[0])
+        by = self.origins[int(wrote[which].flat[0]) - 1]
+        message = (
+            f"{access.by.name} reads {holder.at(first)}, which this launch has written before with {by.name}; "
+            "it is for memory that nothing writes while the kernel runs"
+        )
+        others = [by.location] if by.location is not None else []
+        access.by.finding("race", message, which, others, _HELP)
+
+
+def _words(access: Access, holder: Allocation) -> list[np.ndarray]:
+    """The numbers in an array of the words of accesses, one after another."""
+    offsets = access.address - holder.start
+    return [(offsets + part) // _WORD for part in range(0, access.size, _WORD)]

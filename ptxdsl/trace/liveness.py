@@ -31,8 +31,8 @@ def live_after(code: CodeType, offset: int) -> frozenset[str]:
 def _shared_later(code: CodeType) -> frozenset[str]:
     """Names that the function shares with others around it, and with functions in it that may run later."""
     listing = bytecode(code)
-    made = [n for n, i in enumerate(listing) if i.opname == "MAKE_FUNCTION" and not _runs_at_once(listing, n)]
-    return frozenset(code.co_freevars).union(*(listing[n - 1].argval.co_freevars for n in made))
+    later = [n for n, i in enumerate(listing) if i.opname == "MAKE_FUNCTION" and not _runs_at_once(listing, n)]
+    return frozenset(code.co_freevars).union(*(listing[n - 1].argval.co_freevars for n in later))
 
 
 def _runs_at_once(listing: list[dis.Instruction], n: int) -> bool:

@@ -321,7 +321,7 @@ def _refused_inside(error: TypeError) -> CallError | None:
         return _instead(error, CallError("`with` takes a call", at=raised_at(error), help=_PARENTHESES))
     if match is None:
         return None
-    name, unknown, places, count = match.groups()
+    name, unknown, most, count = match.groups()
     function = vars(sys.modules["ptxdsl"]).get(name)
     if not callable(function) or (frames[-1].f_globals | frames[-1].f_locals).get(name, function) is not function:
         return None  # a function of their own
@@ -329,7 +329,7 @@ def _refused_inside(error: TypeError) -> CallError | None:
     lacking = listed([f"`{each}`" for each in re.findall(r"'(\w+)'", str(error))] or [""])
     message = f"pd.{name} {'takes no' if unknown else 'lacks'} {lacking}; by name it takes {listed(names)}"
     if count:
-        message = f"pd.{name} takes {places} arguments by their places; {count} given"
+        message = f"pd.{name} takes {most} arguments by their places; {count} given"
     help = meant(unknown, names) if unknown else None
     return _instead(error, CallError(message, at=raised_at(error), help=help))
 

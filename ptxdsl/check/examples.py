@@ -78,8 +78,8 @@ def checked(kernel: Any, name: str, example: Example, *, asked: bool = False) ->
     except Error as error:
         if asked and isinstance(error, LaunchError):
             raise
-        places = tuple(error.at.chain()) if error.at else ()
-        return Checked(name, example, (Finding(REFUSED, error.message, places, help=error.help or ""),))
+        locations = tuple(error.at.chain()) if error.at else ()
+        return Checked(name, example, (Finding(REFUSED, error.message, locations, help=error.help or ""),))
     return Checked(name, example, tuple(report.findings), report.instructions)
 
 

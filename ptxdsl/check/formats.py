@@ -65,13 +65,13 @@ def as_sarif(results: Sequence[Checked]) -> str:
 
 
 def _result(result: Checked, finding: Finding) -> dict[str, Any]:
-    places = [_sarif_location(location) for location in finding.locations if location.line > 0]
-    related = {"relatedLocations": places[1:]} if places[1:] else {}
+    locations = [_sarif_location(location) for location in finding.locations if location.line > 0]
+    related = {"relatedLocations": locations[1:]} if locations[1:] else {}
     return {
         "ruleId": finding.kind,
         "level": "error",
         "message": {"text": _told(result, finding)},
-        "locations": places[:1],
+        "locations": locations[:1],
         **related,
     }
 

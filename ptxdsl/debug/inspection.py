@@ -257,8 +257,8 @@ class Inspection:
         """Those of the kernel's function, by the names that Python has for them; of PTX, its variables."""
         known = self.names().arrays
         yield from known.values()
-        places = {(array.variable, array.offset) for array in known.values()}
-        yield from (array for array in self.variant.arrays if (array.variable, array.offset) not in places)
+        starts = {(array.variable, array.offset) for array in known.values()}
+        yield from (array for array in self.variant.arrays if (array.variable, array.offset) not in starts)
         if not known and not self.variant.arrays:
             for a in self._allocations():
                 yield SharedArray(a.name, a.name, 0, TYPES.get(a.element, TYPES["b8"]), None)

@@ -131,7 +131,7 @@ class _Emulation:
         self.variables: dict[ir.Variable, Allocation] = {}
         self.program = Program(function, module)
         self.arena = Arena()
-        self.places: dict[ir.Variable, int] = {}
+        self.addresses: dict[ir.Variable, int] = {}
         self.arrays: list[HeldArray] = []
         self.constants: list[Allocation] = []
         self.workspace = self.arena.add(Allocation("workspace", 0, _WORKSPACE_BYTES, 0), bytes(_WORKSPACE_BYTES))
@@ -155,8 +155,8 @@ class _Emulation:
             each.named = self._named(each.name)
         table = Table(shared)
         launch = EmulatedLaunch(
-            self.program, grid, block, self.places, table, stride, self.dynamic_bytes, self.workspace, checks, resident,
-            only_first, traffic, cluster or clusters_of(self.function).required, watchers, beside, self.notes,
+            self.program, grid, block, self.addresses, table, stride, self.dynamic_bytes, self.workspace, checks,
+            resident, only_first, traffic, cluster or clusters_of(self.function).required, watchers, beside, self.notes,
         )  # fmt: skip
         memory = Memory(self._spaces(), Table(self.constants))
         machine = Machine(launch, memory)
@@ -215,10 +215,10 @@ class _Emulation:
         for variable in self.program.of_space("global", "const"):
             allocations[variable] = allocation(variable, 0, 0)
             allocations[variable].writable = variable.space == "global"
-            self.places[variable] = self.arena.add(allocations[variable], b"")
-        self.places |= shared
+            self.addresses[variable] = self.arena.add(allocations[variable], b"")
+        self.addresses |= shared
         for declared, defined in self.program.variables.items():
-            self.places[declared] = self.places[defined]
+            self.addresses[declared] = self.addresses[defined]
         self.arena.contents[1:] = [self._content(v) for v in allocations]
         self.constants = [m for v, m in allocations.items() if v.space == "const"]
 
@@ -231,8 +231,8 @@ class _Emulation:
     def _address_of(self, symbol: Any) -> int:
         if isinstance(symbol, ir.Function):
             return self.program.code_address(symbol)
-        if symbol in self.places:
-            return self.places[symbol]
+        if symbol in self.addresses:
+            return self.addresses[symbol]
         raise EmulationError(f"{symbol} is declared but not defined")
 
     def _place_arguments(self, arguments: Sequence[object]) -> None:
@@ -241,13 +241,13 @@ class _Emulation:
         if len(arguments) != len(formals):
             raise EmulationError(f"{self.function.name} takes {len(formals)} arguments, {len(arguments)} given")
         sizes = [(f.bytes, max(f.align or 1, f.type.bytes, 1)) for f in formals]
-        places, end = spread(sizes, _PARAMETER_ZONE)
+        addresses, end = spread(sizes, _PARAMETER_ZONE)
         self.packed = bytearray(end)
         self.spans: list[tuple[int, int, Allocation]] = []
-        for formal, address, content in zip(formals, places, self._packed(formals, arguments), strict=True):
-            self.places[formal] = address
+        for formal, address, content in zip(formals, addresses, self._packed(formals, arguments), strict=True):
+            self.addresses[formal] = address
             self.packed[address : address + len(content)] = content
-        allocations = [allocation(f, p, p) for f, p in zip(formals, places, strict=True)]
+        allocations = [allocation(f, p, p) for f, p in zip(formals, addresses, strict=True)]
         for each in allocations:
             each.writable = False
         self.parameters = Table(allocations)

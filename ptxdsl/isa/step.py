@@ -104,7 +104,7 @@ OrderingEvent: TypeAlias = Fence | PhaseArrival | PhaseCompletion | PhaseWait
 class LateInputs(Protocol):
     """What a product that is carried out late takes beside registers, for each of its warps.
 
-    `places` are the addresses of 16 bytes that it reads of shared memory, (n, warps, 1).
+    `chunks` are the addresses of 16 bytes that it reads of shared memory, (n, warps, 1).
     `accumulates` says of which warps the product is added to what the registers of the sums hold.
     """
 
@@ -112,7 +112,7 @@ class LateInputs(Protocol):
     def accumulates(self) -> np.ndarray: ...
 
     @property
-    def places(self) -> np.ndarray: ...
+    def chunks(self) -> np.ndarray: ...
 
     def part(self, which: np.ndarray) -> Self:
         """That of some of the warps."""

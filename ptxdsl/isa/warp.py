@@ -208,20 +208,20 @@ class _Present:
     """The lanes of some warps that run an instruction together, as a collective sees its step."""
 
     def __init__(self, m: Step, warp: np.ndarray, lane: np.ndarray) -> None:
-        self.m, self.places = m, (warp, lane)
+        self.m, self.threads = m, (warp, lane)
         self.active = np.zeros((int(warp[-1]) + 1, len(LANES)), bool)
-        self.active[self.places] = True
+        self.active[self.threads] = True
         self.shape = self.active.shape
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         """Values of lanes in the places of these in their warps."""
         rows = np.zeros(self.shape, values.dtype)
-        rows[self.places] = values
+        rows[self.threads] = values
         return rows
 
     def fail(self, kind: str, message: str, where: np.ndarray, help: str = "") -> None:
         """Reports a finding for lanes of the warps."""
-        self.m.fail(kind, message, where[self.places], help)
+        self.m.fail(kind, message, where[self.threads], help)
 
 
 def _old(syntax: str, instead: str, **slots: Any) -> Form:

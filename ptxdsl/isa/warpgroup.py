@@ -34,12 +34,12 @@ START = np.uint64(14)  # bits of a descriptor that are its start
 class Factors:
     """What an instruction takes beside registers in flight: where its operands lie.
 
-    `places` are those of A, unless that is in registers, and of B, (n, warps, 1); the first `split` are A's.
+    `chunks` are those of A, unless that is in registers, and of B, (n, warps, 1); the first `split` are A's.
     `accumulates` (warps,) says where the product is added to the sums. `columns` (warps, 16, K / 2) are where along K
     the numbers of a sparse A stand, None for a dense one; the others are the instruction's constants.
     """
 
-    places: np.ndarray
+    chunks: np.ndarray
     split: int
     accumulates: np.ndarray
     negated: bool
@@ -49,7 +49,7 @@ class Factors:
     def part(self, which: np.ndarray) -> Self:
         """Those of some of the warps."""
         columns = None if self.columns is None else self.columns[which]
-        return replace(self, places=self.places[:, which], accumulates=self.accumulates[which], columns=columns)
+        return replace(self, chunks=self.chunks[:, which], accumulates=self.accumulates[which], columns=columns)
 
 
 @cache
@@ -106,15 +106,15 @@ def chunk_addresses(descriptors: np.ndarray, rows: int, transposed: bool, depth:
         fields = decode(int(descriptors.flat[0]))
         starts = (descriptors & np.uint64((1 << 14) - 1)).astype(np.int64) << 4
         offsets = _chunks(fields.leading_bytes, fields.stride_bytes, fields.swizzle_bytes, rows, transposed, depth)
-        places = swizzled(starts[..., np.newaxis] + offsets, fields.swizzle_bytes, fields.base_offset)
-        return np.asarray(places & ADDRESS_MASK).astype(np.uint64)
+        chunks = swizzled(starts[..., np.newaxis] + offsets, fields.swizzle_bytes, fields.base_offset)
+        return np.asarray(chunks & ADDRESS_MASK).astype(np.uint64)
     addresses = np.empty((*descriptors.shape, rows * depth // CHUNK_BYTES), np.uint64)
     for kind in np.unique(kinds):
         addresses[kinds == kind] = chunk_addresses(descriptors[kinds == kind], rows, transposed, depth)
     return addresses
 
 
-def places_of(
+def chunks_of(
     order: np.ndarray, descriptors: np.ndarray, rows: int, transposed: bool, depth: int = OPERAND_K_BYTES
 ) -> np.ndarray:
     """The addresses of the chunks of an operand, (chunks of each warp, warps, 1): a warpgroup's warps share them.
@@ -128,7 +128,7 @@ def places_of(
 
 
 def _octets(order: np.ndarray, chunks: Sequence[np.ndarray]) -> np.ndarray:
-    """What was read at the `places_of` operands, as (products, warpgroups, bytes)."""
+    """What was read at the `chunks_of` operands, as (products, warpgroups, bytes)."""
     by_warp = np.stack(chunks)[:, :, order.reshape(-1), 0].transpose(0, 2, 1, 3)
     return np.ascontiguousarray(by_warp).reshape(len(chunks), len(order), -1)
 

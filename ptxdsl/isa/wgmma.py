@@ -24,10 +24,10 @@ from .step import Awaited, Step
 from .warpgroup import (
     WARPS,
     Factors,
+    chunks_of,
     extents,
     is_sparse,
     multiply_add,
-    places_of,
     to_matrix,
     to_registers,
 )
@@ -121,7 +121,7 @@ class WgmmaMmaAsync(Op):
         order, n = m.warpgroups(), extents(i)[0]
         depths = OPERAND_K_BYTES, OPERAND_K_BYTES * (2 if is_sparse(i) else 1)
         read = [
-            places_of(order, uniform(m, order, name, named[name]), rows, turned, depth)
+            chunks_of(order, uniform(m, order, name, named[name]), rows, turned, depth)
             for name, rows, turned, depth in zip(("a_desc", "b_desc"), (WGMMA_M, n), transposed, depths, strict=True)
             if name in named
         ]

@@ -332,7 +332,7 @@ def complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
     return flat_layout(coalesced([*gaps, (-(-target // covered), covered)]))
 
 
-def places(layout: Layout, count: int) -> Layout:
+def repetitions(layout: Layout, count: int) -> Layout:
     """Where `layout` may stand `count` times without overlap; the rest of a ragged gap stays unused.
 
     Rows of 32 elements at a pitch of 33 are repeated behind the last of them, as CuTe's products do.

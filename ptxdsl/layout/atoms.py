@@ -157,12 +157,12 @@ def held(layout_tv: Layout) -> list[tuple[int, int, int]]:
 
 def product_picture(atom: MmaAtom, title: str, shape: tuple[int, int, int], layouts: dict[str, Layout]) -> Picture:
     """The thread-value layouts of A, B and C as the product is written: A left of C, B above it."""
-    places = {"a": (0, 1), "b": (1, 0), "c": (1, 1)}
+    positions = {"a": (0, 1), "b": (1, 0), "c": (1, 1)}
     grids = (
         _operand_grid(name, shape, layouts[name], at)
         if atom.in_registers(name)
         else _shared_grid(name, shape, atom.a_bits, at)
-        for name, at in places.items()
+        for name, at in positions.items()
     )
     return Picture(title, tuple(grids))
 
@@ -183,19 +183,19 @@ def _shared_grid(operand: str, shape: tuple[int, int, int], bits: int, at: tuple
 def _operand_grid(operand: str, shape: tuple[int, int, int], layout_tv: Layout, at: tuple[int, int]) -> Grid:
     rows, columns = (shape[d] for d in DIMENSIONS[operand])
     names = [NAMES[d] for d in DIMENSIONS[operand]]
-    places = held(layout_tv)
+    values = held(layout_tv)
     if operand == "b":  # with K downwards, so that it stands over C
-        places = [(t, v, p // rows + p % rows * columns) for t, v, p in places]
+        values = [(t, v, p // rows + p % rows * columns) for t, v, p in values]
         rows = columns
         names.reverse()
-    return thread_value_grid(f"{operand.upper()} ({names[0]} x {names[1]})", rows, places)._replace(at=at)
+    return thread_value_grid(f"{operand.upper()} ({names[0]} x {names[1]})", rows, values)._replace(at=at)
 
 
 def _vector_grid(title: str, layout_tv: Layout, columns: int, at: tuple[int, int]) -> Grid:
     """One vector in each row."""
     rows = layout_tv.cosize // columns
-    places = [(t, v, p // columns + p % columns * rows) for t, v, p in held(layout_tv)]
-    return thread_value_grid(title, rows, places)._replace(at=at)
+    values = [(t, v, p // columns + p % columns * rows) for t, v, p in held(layout_tv)]
+    return thread_value_grid(title, rows, values)._replace(at=at)
 
 
 def check_element(bits: Any) -> None:

@@ -86,11 +86,11 @@ def phases_of(addresses: Sequence[int], width_bytes: int) -> tuple[tuple[Wave, .
     )
 
 
-def _waves(units: dict[int, int], places: int) -> tuple[Wave, ...]:
+def _waves(units: dict[int, int], banks: int) -> tuple[Wave, ...]:
     """Wavefront i serves the i-th different unit that is asked for at each place."""
     asked: dict[int, dict[int, list[int]]] = {}
     for lane, unit in units.items():
-        asked.setdefault(unit % places, {}).setdefault(unit, []).append(lane)
+        asked.setdefault(unit % banks, {}).setdefault(unit, []).append(lane)
     queues = {row: list(by_unit.values()) for row, by_unit in asked.items()}
     count = max(map(len, queues.values()))
     return tuple({row: q[i] for row, q in queues.items() if i < len(q)} for i in range(count))

@@ -63,13 +63,13 @@ def number_cell(number: int) -> Cell:
     return Cell((str(number),), number % 8)
 
 
-def thread_value_grid(title: str, height: int, places: Iterable[tuple[int, int, int]]) -> Grid:
+def thread_value_grid(title: str, height: int, values: Iterable[tuple[int, int, int]]) -> Grid:
     """Which thread holds each element as which value; of several holders the first is shown.
 
-    `places` are (thread, value, position), the position counting down the columns.
+    `values` are (thread, value, position), the position counting down the columns.
     """
     cells: dict[int, Cell] = {}
-    for thread, value, position in places:
+    for thread, value, position in values:
         cells.setdefault(position, thread_value_cell(thread, value))
     width = max(cells) // height + 1
     return Grid(title, tuple(tuple(cells.get(r + height * c) for c in range(width)) for r in range(height)))

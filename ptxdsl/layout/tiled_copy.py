@@ -277,11 +277,11 @@ def _check_runs(copy: TiledCopy) -> None:
     if max(runs) == len(positions):
         return
     x, y = (NAMES[d] for d in DIMENSIONS[copy.operand])
-    places = ", ".join(f"({p % pitch},{p // pitch})" for p in positions[:4]) + (", …" if len(positions) > 4 else "")
+    listed = ", ".join(f"({p % pitch},{p // pitch})" for p in positions[:4]) + (", …" if len(positions) > 4 else "")
     reached = VERBS["target" if copy.atom.source == "registers" else "source"]
     raise refusal(
         f"{copy.atom} {reached} {len(positions)} neighbours of {copy.bits} bits, along {x} or {y}: found ({x}, {y}) = "
-        f"{places} for the first thread of operand {copy.operand.upper()} of {copy.mma}",
+        f"{listed} for the first thread of operand {copy.operand.upper()} of {copy.mma}",
         _narrower(copy, max(runs)),
     )
 

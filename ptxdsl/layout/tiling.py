@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ptxdsl.layout.algebra import L, Tiler, as_layout, by_mode, complement, compose, places, plain, through_swizzle
+from ptxdsl.layout.algebra import L, Tiler, as_layout, by_mode, complement, compose, plain, repetitions, through_swizzle
 from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.shape import IntTuple, int_tuple, is_int, modes, product, refusal, show
 from ptxdsl.layout.swizzle import ComposedLayout
@@ -45,7 +45,7 @@ def logical_product(block: Layout, tiler: Tiler) -> Layout:
     if isinstance(tiler, tuple):
         return by_mode(plain(block), tiler, logical_product)
     tile = tiler if isinstance(tiler, Layout) else Layout(tiler)  # type: ignore[arg-type]
-    return from_modes([block, compose(places(block, tile.cosize), tile)])
+    return from_modes([block, compose(repetitions(block, tile.cosize), tile)])
 
 
 def zipped_product(block: Layout, tiler: Tiler) -> Layout:

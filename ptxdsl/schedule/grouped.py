@@ -123,7 +123,7 @@ class GroupedProblemVisitor:
         """How many tiles each problem has."""
         return self._tiles_m * self._tiles_n
 
-    def _places(self, where: np.ndarray, tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _positions(self, where: np.ndarray, tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The (m, n) of tiles, each of the problem that is `where` in the order."""
         return tile_of(tile, self._tiles_n[where], self._tiles_m[where], self.strip)
 
@@ -141,7 +141,7 @@ class GroupedProblemVisitor:
             number = np.arange(block, self.total, self.blocks)
             where = self._ends.searchsorted(number, side="right")
             tile = number - self._starts[where]
-        columns = (self._numbers[where], tile, *self._places(where, tile))
+        columns = (self._numbers[where], tile, *self._positions(where, tile))
         return [GroupedTile(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
     @property

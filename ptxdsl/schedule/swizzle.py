@@ -77,8 +77,8 @@ class ThreadblockSwizzle:
         grid = self.grid_shape(tiled)
         x, y, z = launch_order(grid)
         offsets = self._offsets_of_all((x, y, z), tiled)
-        places = np.stack(np.broadcast_arrays(*offsets), axis=1)
-        return TileMap(self.title, TiledShape(*map(int, tiled)), grid, places, self.depth)
+        tiles = np.stack(np.broadcast_arrays(*offsets), axis=1)
+        return TileMap(self.title, TiledShape(*map(int, tiled)), grid, tiles, self.depth)
 
     def coverage(
         self, problem: ProblemLike, tile: Extents, split_k: Number | None = None, *, op: str | None = None

@@ -49,7 +49,7 @@ class TriangularProblemVisitor(GroupedProblemVisitor):
         squares = np.minimum(self._tiles_m, self._tiles_n)
         return squares * (squares + 1) // 2 * self.group
 
-    def _places(self, where: np.ndarray, tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _positions(self, where: np.ndarray, tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         square, part = tile // self.group, tile % self.group
         row = _triangle_row(square)
         column = square - row * (row + 1) // 2

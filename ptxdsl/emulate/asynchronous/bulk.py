@@ -36,7 +36,7 @@ from ..memory.access import (
 from ..memory.regions import CHUNK
 from ..memory.spaces import Memory
 from ..run.residents import Residents
-from .readings import Reading, Readings, moved_places
+from .readings import Reading, Readings, moved_addresses
 
 ARRIVAL = Ordering("relaxed", "cluster", "async")
 MBARRIER_BYTES = 8
@@ -60,12 +60,12 @@ class BulkRequester(Requester, Protocol):
 class BulkLoad:
     """Copies to shared memory that one instruction issued, one for each lane.
 
-    `places` (chunks, lanes) of shared memory; `sources` (items, lanes) of `unit` bytes, which are `fill` where `inside`
+    `chunks` (chunks, lanes) of shared memory; `sources` (items, lanes) of `unit` bytes, which are `fill` where `inside`
     is false; `mbarrier` (lanes,) is where the bytes are completed.
     """
 
     lanes: np.ndarray
-    places: np.ndarray
+    chunks: np.ndarray
     sources: np.ndarray
     inside: np.ndarray | None
     mbarrier: np.ndarray
@@ -76,11 +76,11 @@ class BulkLoad:
     @property
     def bytes(self) -> int:
         """What each lane copies."""
-        return len(self.places) * CHUNK
+        return len(self.chunks) * CHUNK
 
     def part(self, which: np.ndarray) -> BulkLoad:
         inside = None if self.inside is None else self.inside[:, which]
-        arrays = self.lanes[which], self.places[:, which], self.sources[:, which], inside, self.mbarrier[which]
+        arrays = self.lanes[which], self.chunks[:, which], self.sources[:, which], inside, self.mbarrier[which]
         return BulkLoad(*arrays, _of_lanes(self.pieces, which), self.resume, self.origin)
 
 
@@ -163,9 +163,9 @@ class BulkCopies(Observer):
         if not allowed.all():
             load = load.part(allowed)
         if load.lanes.size:
-            self.memory.spaces["shared"].launch_bulk(load.places, CHUNK)
-            for places in self._maps(load.pieces):
-                self.memory.spaces["global"].begin_reading(places)
+            self.memory.spaces["shared"].launch_bulk(load.chunks, CHUNK)
+            for maps in self._maps(load.pieces):
+                self.memory.spaces["global"].begin_reading(maps)
             self.loads.append(load)
 
     def _reach(self, x: Requester, kind: str, pieces: Pieces, ordering: Ordering) -> tuple[np.ndarray, np.ndarray]:
@@ -206,8 +206,8 @@ class BulkCopies(Observer):
     def land(self, x: BulkRequester, number: int) -> None:
         """Lands one of the loads though nobody may wait for it, where its mbarriers expect the bytes by now."""
         load = self.loads[number]
-        places, inverse, counts = np.unique(load.mbarrier, return_inverse=True, return_counts=True)
-        expected = pending_bytes(self.memory.spaces["shared"].read(places, MBARRIER_BYTES)) >= counts * load.bytes
+        mbarriers, inverse, counts = np.unique(load.mbarrier, return_inverse=True, return_counts=True)
+        expected = pending_bytes(self.memory.spaces["shared"].read(mbarriers, MBARRIER_BYTES)) >= counts * load.bytes
         if expected.any():
             none = (np.zeros(len(other.lanes), bool) for other in self.loads)
             self._land(
@@ -259,28 +259,30 @@ class BulkCopies(Observer):
             items = np.ascontiguousarray(items).view(_item(pieces.unit))[..., 0]
             items[inside] = region.read(load.sources[inside], pieces.unit)
         rows = np.ascontiguousarray(items.T).view(_item(CHUNK))
-        shared.write(load.places, CHUNK, rows.T)
-        shared.land_bulk(load.places, CHUNK, last)
+        shared.write(load.chunks, CHUNK, rows.T)
+        shared.land_bulk(load.chunks, CHUNK, last)
         sources, readers = load.sources.reshape(-1), np.broadcast_to(load.lanes, load.sources.shape).reshape(-1)
         if inside is not None:
             sources, readers = sources[inside.reshape(-1)], readers[inside.reshape(-1)]
         phases = self._complete(x, load)
         self.memory.order(x, BulkLanding(
-            load.lanes, load.places, load.mbarrier, phases, pieces.space, sources, readers, pieces.unit, load.origin
+            load.lanes, load.chunks, load.mbarrier, phases, pieces.space, sources, readers, pieces.unit, load.origin
         ))  # fmt: skip
 
     def _complete(self, x: BulkRequester, load: BulkLoad) -> np.ndarray:
         """Completes the bytes of a load at its mbarriers; those whose phases are complete with them."""
         shared = self.memory.spaces["shared"]
-        places, counts = np.unique(load.mbarrier, return_counts=True)
-        before = shared.read(places, MBARRIER_BYTES)
+        mbarriers, counts = np.unique(load.mbarrier, return_counts=True)
+        before = shared.read(mbarriers, MBARRIER_BYTES)
         total = counts.astype(np.int64) * load.bytes
         beyond = pending_bytes(before) < total
         if beyond.any():
-            self._report_beyond(x, load, np.isin(load.mbarrier, places[beyond]), int(pending_bytes(before)[beyond][0]))
+            self._report_beyond(
+                x, load, np.isin(load.mbarrier, mbarriers[beyond]), int(pending_bytes(before)[beyond][0])
+            )
         after = expect(before, -total)
-        shared.write(places, MBARRIER_BYTES, after)
-        phases: np.ndarray = places[after >> PHASE != before >> PHASE]
+        shared.write(mbarriers, MBARRIER_BYTES, after)
+        phases: np.ndarray = mbarriers[after >> PHASE != before >> PHASE]
         return phases
 
     def _report_beyond(self, x: BulkRequester, load: BulkLoad, which: np.ndarray, expected: int) -> None:
@@ -331,8 +333,8 @@ class BulkCopies(Observer):
         if not lanes.size:
             self.readings.end(x, reading)
             return
-        for places in self._maps(destination):
-            self.memory.spaces["global"].begin_reading(places)
+        for maps in self._maps(destination):
+            self.memory.spaces["global"].begin_reading(maps)
         group = self.closed[lanes]
         self.stores.append(
             BulkStore(lanes, reading, destination, targets, group, type, update, x.resumption(), x.origin)
@@ -400,7 +402,7 @@ class BulkCopies(Observer):
         if items.any():
             late = np.logical_or.reduce(items)
             lane = int(np.argmax(late))
-            where = self._name(store.reading.places[int(np.argmax(items[:, lane])) * unit // CHUNK, lane])
+            where = self._name(store.reading.chunks[int(np.argmax(items[:, lane])) * unit // CHUNK, lane])
             message = f"{store.origin.name} copies {where} to global memory, which no thread has written"
             x.finding("uninitialized", message, late, help=WRITE_FIRST)
 
@@ -441,8 +443,8 @@ class BulkCopies(Observer):
 
     def _leave_maps(self, pieces: Pieces) -> None:
         """Copies read their maps no more."""
-        for places in self._maps(pieces):
-            self.memory.spaces["global"].end_reading(places, True)
+        for maps in self._maps(pieces):
+            self.memory.spaces["global"].end_reading(maps, True)
 
     # Ends
 
@@ -450,11 +452,11 @@ class BulkCopies(Observer):
         """Blocks have ended, `gone` (slots,): what they should have waited for is reported, the rest completed."""
         left = []
         for load in self.loads:
-            late = gone[load.places[0] // self.stride]
+            late = gone[load.chunks[0] // self.stride]
             if late.any():
                 self._report_late(x, load, late)
                 self._leave_maps(_of_lanes(load.pieces, late))
-                self.memory.spaces["shared"].land_bulk(load.places[:, late], CHUNK, bool(late.all()))
+                self.memory.spaces["shared"].land_bulk(load.chunks[:, late], CHUNK, bool(late.all()))
             if not late.all():
                 left.append(load.part(~late))
         self.loads = left
@@ -463,7 +465,7 @@ class BulkCopies(Observer):
         for store in due:
             if store.data is None:
                 message = (
-                    f"{store.origin.name} still reads {self._name(store.reading.places.flat[0])} when its block ends"
+                    f"{store.origin.name} still reads {self._name(store.reading.chunks.flat[0])} when its block ends"
                 )
                 with store.resume(store.lanes):
                     x.finding("unwaited-async", message, np.ones(len(store.lanes), bool), help=_WAIT_READ)
@@ -471,7 +473,7 @@ class BulkCopies(Observer):
 
     def _report_late(self, x: BulkRequester, load: BulkLoad, late: np.ndarray) -> None:
         lanes = load.lanes[late]
-        message = f"{load.origin.name} still copies to {self._name(load.places[0, late][0])} when its block ends"
+        message = f"{load.origin.name} still copies to {self._name(load.chunks[0, late][0])} when its block ends"
         with load.resume(lanes):
             x.finding("unwaited-async", message, np.ones(len(lanes), bool), help=_WAIT)
 
@@ -488,12 +490,12 @@ class BulkCopies(Observer):
         self.readings.move(lanes, slots, self.stride)
         for load in self.loads:
             load.lanes = lanes[load.lanes]
-            load.places = moved_places(load.places, slots, self.stride)
-            load.mbarrier = moved_places(load.mbarrier, slots, self.stride)
+            load.chunks = moved_addresses(load.chunks, slots, self.stride)
+            load.mbarrier = moved_addresses(load.mbarrier, slots, self.stride)
         for store in self.stores:
             store.lanes = lanes[store.lanes]
-        kept = [places[slots[places // self.stride] >= 0] for places in self.awaited]
-        self.awaited = [moved_places(places, slots, self.stride) for places in kept]
+        kept = [mbarriers[slots[mbarriers // self.stride] >= 0] for mbarriers in self.awaited]
+        self.awaited = [moved_addresses(mbarriers, slots, self.stride) for mbarriers in kept]
 
 
 def _of_lanes(pieces: Pieces, which: np.ndarray) -> Pieces:
@@ -503,8 +505,8 @@ def _of_lanes(pieces: Pieces, which: np.ndarray) -> Pieces:
     return Pieces(pieces.space, pieces.address[:, which], pieces.unit, inside, pieces.fill, maps)
 
 
-def _inside(places: np.ndarray, inside: np.ndarray | None) -> np.ndarray:
-    return places if inside is None else places[inside]
+def _inside(values: np.ndarray, inside: np.ndarray | None) -> np.ndarray:
+    return values if inside is None else values[inside]
 
 
 def _item(size: int) -> np.dtype:

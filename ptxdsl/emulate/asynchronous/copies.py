@@ -145,8 +145,8 @@ class CopyQueue:
     def _land(self, x: Requester, landed: list[Copy], left: list[Copy]) -> None:
         self.queue = left
         for copy in landed:
-            places = copy.source, copy.destination
-            self.memory.order(x, Landing(copy.serial, copy.lanes, *places, copy.bytes, copy.used, copy.origin))
+            spans = copy.source, copy.destination
+            self.memory.order(x, Landing(copy.serial, copy.lanes, *spans, copy.bytes, copy.used, copy.origin))
         for copies in _alike(landed):
             self._carry_out(copies)
         self.memory.spaces["shared"].in_flight = len(left)
@@ -196,7 +196,7 @@ class CopyQueue:
         for notice in self.notices:
             notice.lanes = lanes[notice.lanes]
 
-    def places(self) -> list[Location]:
+    def locations(self) -> list[Location]:
         """Where the copies under way were issued."""
         return list(dict.fromkeys(copy.origin.location for copy in self.queue if copy.origin.location is not None))
 

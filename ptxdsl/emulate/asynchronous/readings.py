@@ -18,7 +18,7 @@ class Reading:
     """Chunks of 16 bytes of shared memory, (chunks, …), that are read for lanes, of a collective for whole warps."""
 
     lanes: np.ndarray
-    places: np.ndarray
+    chunks: np.ndarray
     allowed: np.ndarray | None
     whole_warps: bool
     origin: Origin
@@ -26,18 +26,18 @@ class Reading:
     @property
     def flat(self) -> np.ndarray:
         """The places that may be read."""
-        return self.places if self.allowed is None else self.places[self.allowed]
+        return self.chunks if self.allowed is None else self.chunks[self.allowed]
 
     @property
     def readers(self) -> np.ndarray:
         """The lane for which each of them is read."""
-        lanes = np.broadcast_to(self.lanes, self.places.shape)
+        lanes = np.broadcast_to(self.lanes, self.chunks.shape)
         return lanes if self.allowed is None else lanes[self.allowed]
 
     def part(self, warps: np.ndarray) -> Reading:
         """That of some of the warps."""
         allowed = None if self.allowed is None else self.allowed[:, warps]
-        return Reading(self.lanes[:, warps], self.places[:, warps], allowed, self.whole_warps, self.origin)
+        return Reading(self.lanes[:, warps], self.chunks[:, warps], allowed, self.whole_warps, self.origin)
 
 
 class Readings:
@@ -63,7 +63,7 @@ class Readings:
         region.end_reading(flat, True)
         readers = reading.readers.reshape(-1)
         self.memory.order(x, ReadingEnd(readers, flat.reshape(-1), reading.whole_warps, reading.origin))
-        result = np.full((*reading.places.shape, CHUNK), 0xFF, np.uint8)
+        result = np.full((*reading.chunks.shape, CHUNK), 0xFF, np.uint8)
         items = region.read(flat, CHUNK)[..., np.newaxis].view(np.uint8)
         result[... if reading.allowed is None else reading.allowed] = items
         return result
@@ -84,12 +84,12 @@ class Readings:
     def move(self, lanes: np.ndarray, slots: np.ndarray, stride: int) -> None:
         """Lanes and slots have other numbers, -1 for those that are gone."""
         for reading in self.pending:
-            reading.places = moved_places(reading.places, slots, stride)
+            reading.chunks = moved_addresses(reading.chunks, slots, stride)
             reading.lanes = lanes[reading.lanes]
         self.pending = [reading for reading in self.pending if (reading.lanes >= 0).all()]
 
 
-def moved_places(places: np.ndarray, slots: np.ndarray, stride: int) -> np.ndarray:
+def moved_addresses(addresses: np.ndarray, slots: np.ndarray, stride: int) -> np.ndarray:
     """Places of shared memory after its slots have got other numbers."""
-    result: np.ndarray = slots[places // stride] * stride + places % stride
+    result: np.ndarray = slots[addresses // stride] * stride + addresses % stride
     return result

@@ -195,7 +195,7 @@ class ReadingEnd:
     """The async proxy has read 16 bytes at each place of shared memory, (chunks, …), for lanes, or their warps."""
 
     lanes: np.ndarray
-    places: np.ndarray
+    chunks: np.ndarray
     whole_warps: bool
     origin: Origin
 
@@ -209,7 +209,7 @@ class BulkLanding:
     """
 
     lanes: np.ndarray
-    places: np.ndarray
+    chunks: np.ndarray
     mbarrier: np.ndarray
     phases: np.ndarray
     source_space: str

@@ -67,16 +67,16 @@ def _rounds(after: np.ndarray, counts: np.ndarray, update: Update, columns: list
     position = ends - counts
     run_end = _runs(position, columns)
     seen = np.empty((len(columns[0]), *after.shape[1:]), after.dtype)
-    places = np.arange(len(counts))
-    while places.size:
-        at = position[places]
-        old = after[places]
+    running = np.arange(len(counts))
+    while running.size:
+        at = position[running]
+        old = after[running]
         new = np.asarray(update(old, *(column[at] for column in columns)), after.dtype)
-        after[places] = new
+        after[running] = new
         following = np.where(_same(old, new), run_end[at], at + 1)
         seen[_ranges(at, following - at)] = np.repeat(old, following - at, axis=0)
-        position[places] = following
-        places = places[following < ends[places]]
+        position[running] = following
+        running = running[following < ends[running]]
     return seen
 
 

@@ -271,12 +271,12 @@ def _views(data: np.ndarray) -> dict[int, np.ndarray]:
 
 def spread(sizes: Sequence[tuple[int, int]], zone: int, first: int = 0) -> tuple[list[int], int]:
     """Places for pieces of (bytes, alignment) with at least `zone` unused bytes after each, and the end of all."""
-    places, end = [], first
+    offsets, end = [], first
     for size, alignment in sizes:
         offset = -(-end // alignment) * alignment
-        places.append(offset)
+        offsets.append(offset)
         end = offset + size + zone
-    return places, -(-end // 16) * 16
+    return offsets, -(-end // 16) * 16
 
 
 def elements(shape: Sequence[int | None]) -> int:

@@ -154,11 +154,11 @@ class Memory:
         region, flat, allowed = access.region, access.flat, access.allowed
         if allowed is not None:
             flat, inputs = flat[allowed], tuple(value[..., allowed] for value in inputs)
-        places, number = _distinct(flat)
-        before = unpack(region.read(places, type.bytes), type, 1)
+        distinct, number = _distinct(flat)
+        before = unpack(region.read(distinct, type.bytes), type, 1)
         seen, after = one_after_another(before, number, update, inputs, scan)
         if after.tobytes() != before.tobytes():
-            region.write(places, type.bytes, pack(after, type, 1))
+            region.write(distinct, type.bytes, pack(after, type, 1))
             self.version += 1
         if allowed is None:
             return seen
@@ -283,8 +283,8 @@ def _distinct(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The distinct places, and which of them each access goes to."""
     if not flat.size or flat.min() == flat.max():
         return flat.reshape(-1)[:1], np.zeros(flat.shape, np.int64)
-    places, number = np.unique(flat, return_inverse=True)
-    return places, number.reshape(flat.shape)
+    distinct, number = np.unique(flat, return_inverse=True)
+    return distinct, number.reshape(flat.shape)
 
 
 def _window(number: int) -> str:

@@ -44,9 +44,9 @@ class ArrivalCounter(Observer):
             return
         r, address = self.residents, event.address.view(np.int64) & WINDOW
         lanes = by.lanes_of(address.shape).reshape(-1)
-        places, _, slots = owners(r, lanes, address.reshape(-1))
+        offsets, _, slots = owners(r, lanes, address.reshape(-1))
         threads = r.rank[r.slot[lanes]] * r.threads + r.thread[lanes]
-        keys = np.maximum(slots, 0) << 32 | places
+        keys = np.maximum(slots, 0) << 32 | offsets
         for key in np.unique(keys).tolist():
             mbarrier = int(r.ordinals[key >> 32]), key & 0xFFFFFFFF
             if mbarrier not in self.counts:

@@ -98,19 +98,19 @@ class Calls:
         lanes = self.x.index
         frame.put(slot, value if target.type.bits > 64 else value[:, 0], lanes, True)
 
-    def _places(self, frame: Frame, variable: ir.Variable) -> np.ndarray:
+    def _addresses(self, frame: Frame, variable: ir.Variable) -> np.ndarray:
         """Places of a variable's bytes in the local memory of the current lanes, (lanes, bytes)."""
         local = self.machine.memory.spaces["local"]
         assert local.base is not None
-        first = local.base[self.x.lanes_now] + (frame.places[variable] - FRAME_PARAMETERS)
+        first = local.base[self.x.lanes_now] + (frame.addresses[variable] - FRAME_PARAMETERS)
         return first[:, np.newaxis] + np.arange(variable.bytes)
 
     def _memory(self, frame: Frame, variable: ir.Variable) -> np.ndarray:
-        return self.machine.memory.spaces["local"].data[self._places(frame, variable)]
+        return self.machine.memory.spaces["local"].data[self._addresses(frame, variable)]
 
     def _set_memory(self, frame: Frame, variable: ir.Variable, content: np.ndarray) -> None:
-        places = self._places(frame, variable)[:, : content.shape[1]]
-        self.machine.memory.spaces["local"].write(places, 1, content[:, : places.shape[1]])
+        addresses = self._addresses(frame, variable)[:, : content.shape[1]]
+        self.machine.memory.spaces["local"].write(addresses, 1, content[:, : addresses.shape[1]])
 
     def _call_builtin(self, name: str, arguments: Sequence[ir.Operand], results: Sequence[ir.Operand]) -> None:
         """A function that the module only declares."""

@@ -52,8 +52,8 @@ class FirstFinding(Exception):
 class EmulatedLaunch:
     """What is launched.
 
-    `shared` are the allocations of a block, `places` the addresses of module variables and parameters, `workspace` the
-    address of memory that the driver gives to a grid. `cluster` is None for a launch without clusters. `watchers` see
+    `shared` are the allocations of a block, `addresses` those of module variables and parameters, `workspace` that
+    of memory that the driver gives to a grid. `cluster` is None for a launch without clusters. `watchers` see
     each step before it runs. `beside` is the grid before, if that may still run. `notes` are what Python says of the
     kernel, asked for where something is told.
     """
@@ -61,7 +61,7 @@ class EmulatedLaunch:
     program: Program
     grid: Index
     block: Index
-    places: dict[ir.Variable, int]
+    addresses: dict[ir.Variable, int]
     shared: Table
     shared_bytes: int
     dynamic_bytes: int
@@ -98,7 +98,7 @@ class Core:
         self.checks, self.shared_bytes = launch.checks, launch.dynamic_bytes
         self.total_shared_bytes = sum(v.bytes for v in self.program.of_space("shared")) + launch.dynamic_bytes
         reserved = self.program.reserved
-        self.reserved = launch.places[reserved] if reserved else 0
+        self.reserved = launch.addresses[reserved] if reserved else 0
         settings = config.current()
         self.workspace, self.numerics = launch.workspace, settings.numerics
         self.cluster, self.explicit_cluster = launch.cluster or ONE, launch.cluster is not None
@@ -127,14 +127,14 @@ class Core:
         """A frame, with room for its variables in each lane's memory."""
         base = parent.end if parent else 0
         frame = Frame(code, self.residents.lanes, parent, site)
-        variables = [v for v in code.variables if v.space in ("local", "param") and v not in self.launch.places]
-        places, frame.end = spread([(v.bytes, max(16, v.align or 1)) for v in variables], LOCAL_ZONE, base)
-        for variable, offset in zip(variables, places, strict=True):
-            frame.places[variable] = offset + (FRAME_PARAMETERS if variable.space == "param" else 0)
+        variables = [v for v in code.variables if v.space in ("local", "param") and v not in self.launch.addresses]
+        offsets, frame.end = spread([(v.bytes, max(16, v.align or 1)) for v in variables], LOCAL_ZONE, base)
+        for variable, offset in zip(variables, offsets, strict=True):
+            frame.addresses[variable] = offset + (FRAME_PARAMETERS if variable.space == "param" else 0)
         local = self.memory.spaces["local"]
         if frame.end > local.stride:
             self.memory.spaces["local"] = local = local.widened(frame.end, self.residents.all)
-        allocations = [allocation(v, p, p) for v, p in zip(variables, places, strict=True)]
+        allocations = [allocation(v, p, p) for v, p in zip(variables, offsets, strict=True)]
         frame.table = Table([*(parent.table.allocations if parent else ()), *allocations])
         return frame
 
@@ -142,8 +142,8 @@ class Core:
         """Where a module variable, a kernel parameter or a function lies."""
         if isinstance(target, ir.Function):
             return self.program.code_address(target)
-        if isinstance(target, ir.Variable) and target in self.launch.places:
-            return self.launch.places[target]
+        if isinstance(target, ir.Variable) and target in self.launch.addresses:
+            return self.launch.addresses[target]
         raise EmulationError(
             f"{target.name} is declared but not defined", help="link the module that defines it, or run on a GPU"
         )

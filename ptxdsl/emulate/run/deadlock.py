@@ -45,9 +45,9 @@ def report_deadlock(machine: Core, x: Executor, late: int) -> None:
             f"  {late} block{'s' * (late > 1)} cannot start before one of the {len(machine.residents.blocks)} ends"
         )
     lanes = np.concatenate([wait.lanes for wait in waits])
-    places = [wait.step.location for wait in waits if wait.step.location is not None]
+    locations = [wait.step.location for wait in waits if wait.step.location is not None]
     help = mend([wait.phase for wait in waits if wait.phase is not None], machine.barriers.mend(x))
-    machine.find("deadlock", "\n".join(lines), None, lanes, places, help)
+    machine.find("deadlock", "\n".join(lines), None, lanes, locations, help)
 
 
 def standing_lines(machine: Core, x: Executor, running: np.ndarray | None) -> list[str]:
@@ -142,8 +142,8 @@ def _report_collective(machine: Core, x: Executor, group: Group, waits: list[Wai
     )
     lanes = warp * WARP + np.flatnonzero(present)
     help = ALL_LANES if step.members is None else "let all lanes that the membermask names come to it, or name fewer"
-    places = [location for location in others if location is not None]
-    machine.find("divergent-collective", message, step, lanes, places, help)
+    locations = [location for location in others if location is not None]
+    machine.find("divergent-collective", message, step, lanes, locations, help)
 
 
 def _report_warpgroup(machine: Core, group: Group, step: Decoded, waits: list[Wait]) -> None:
@@ -157,8 +157,8 @@ def _report_warpgroup(machine: Core, group: Group, step: Decoded, waits: list[Wa
     message = f"{step.opcode.text}: {threads_text(r, present)} of a warpgroup wait for its others; " + " and ".join(
         others
     )
-    places = [wait.step.location for wait, lanes in away if lanes.size and wait.step.location is not None]
-    machine.find("divergent-collective", message, step, present, places, ALL_THREADS)
+    locations = [wait.step.location for wait, lanes in away if lanes.size and wait.step.location is not None]
+    machine.find("divergent-collective", message, step, present, locations, ALL_THREADS)
 
 
 def threads_text(residents: Residents, lanes: np.ndarray) -> str:

@@ -39,7 +39,7 @@ class Frame:
     slots in `owned` have been. While the frame is `sharing`, whole arrays go from slot to slot and none is owned.
     `undefined` has, for slots that some lanes have not written, a bool for each lane; `sources` says of some of them
     from which memory, that nobody wrote, their values come.
-    `places` has the addresses of its variables, which end at `end` in the memory of each lane; `table` has them and
+    `addresses` are those of its variables, which end at `end` in the memory of each lane; `table` has them and
     those of its callers.
     """
 
@@ -52,7 +52,7 @@ class Frame:
         self.sharing = False
         self.path: tuple[int, ...] = (*parent.path, site) if parent else ()
         self.callees: dict[tuple[int, ir.Function], Frame] = {}
-        self.places: dict[ir.Variable, int] = {}
+        self.addresses: dict[ir.Variable, int] = {}
         self.end = 0
         self.table = Table([])
         self.results: tuple[ir.Operand, ...] = ()

@@ -52,8 +52,8 @@ def _meet(x: Executor, groups: Sequence[Group]) -> bool:
     due = [(np.flatnonzero(ready), active[ready]) for ready, active in ready_warps]
     # All are withdrawn before any goes on: it may go on to where others of them were held.
     met = [_withdrawn(x, groups, by_warp[rows], rows, active) for rows, active in due]
-    for (rows, active), places in zip(due, met, strict=True):
-        _run(x, places, rows, active)
+    for (rows, active), parts in zip(due, met, strict=True):
+        _run(x, parts, rows, active)
     return bool(due)
 
 
@@ -75,18 +75,16 @@ def _alive(x: Executor) -> np.ndarray:
     return alive
 
 
-def _run(
-    x: Executor, places: Sequence[tuple[Group, Decoded, np.ndarray]], rows: np.ndarray, active: np.ndarray
-) -> None:
+def _run(x: Executor, parts: Sequence[tuple[Group, Decoded, np.ndarray]], rows: np.ndarray, active: np.ndarray) -> None:
     """Runs whole warps, each lane with the registers of its own instruction."""
     lanes = (rows[:, np.newaxis] * WARP + _LANE).reshape(-1)
-    first, step, _ = places[0]
+    first, step, _ = parts[0]
     inputs = [None if value is None else np.array(value) for value in _inputs(x, first, step, lanes)]
-    for behind, other, members in places[1:]:
+    for behind, other, members in parts[1:]:
         for value, theirs in zip(inputs, _inputs(x, behind, other, lanes), strict=True):
             if value is not None:
                 np.copyto(value, theirs, where=members)
-    x.step, x.active, x.whole, x.met, x.departed, x.carried = step, active, False, places, [], None
+    x.step, x.active, x.whole, x.met, x.departed, x.carried = step, active, False, parts, [], None
     with x.elsewhere(first.frame, lanes):
         x.shape = (len(rows), WARP)
         x.order(Convergence(rows, active))
@@ -95,7 +93,7 @@ def _run(
     for departed in x.departed:
         stays[departed] = True
     x.met, x.departed = (), []
-    for behind, other, members in places:
+    for behind, other, members in parts:
         _go_on(x, behind, other, lanes, members.reshape(-1), result, stays)
 
 

@@ -189,7 +189,7 @@ class Machine(Core):
             self.bulk.flush(self.processor)
 
     def _under_way(self) -> list[Location]:
-        return [*self.copies.places(), *self.bulk.locations()]
+        return [*self.copies.locations(), *self.bulk.locations()]
 
     def _join(self) -> bool:
         """Starts more blocks beside those that wait, if a GPU would have room for them."""

@@ -93,8 +93,8 @@ def shared_allocations(
     """
     fixed = [v for v in variables if v.linkage != "extern" or v.bytes]
     dynamic = [v for v in variables if v not in fixed]
-    places, end = spread([(v.bytes, max(16, _alignment(v))) for v in fixed], SHARED_ZONE)
-    where = dict(zip(fixed, places, strict=True))
+    addresses, end = spread([(v.bytes, max(16, _alignment(v))) for v in fixed], SHARED_ZONE)
+    where = dict(zip(fixed, addresses, strict=True))
     allocations = [allocation(v, where[v], where[v], extents.get(v.name)) for v in fixed]
     first = -(-end // PAGE) * PAGE if dynamic else end
     where |= dict.fromkeys(dynamic, first)

@@ -155,8 +155,8 @@ class Requests(Results):
 
     def address_of(self, target: ir.Variable | ir.Function | ir.Symbol) -> int:
         """Where a variable begins in its state space; for a function, a code address."""
-        if isinstance(target, ir.Variable) and target in self.frame.places:
-            return self.frame.places[target]
+        if isinstance(target, ir.Variable) and target in self.frame.addresses:
+            return self.frame.addresses[target]
         return self.machine.address_of(target)
 
     @property

@@ -90,8 +90,8 @@ def matrices(name: str, owners: Sequence[object]) -> Matrices:
         _refuse_orders(name, owners, orders)
     extents = np.array(shapes, np.int64)
     major = next(iter(both))
-    places = np.array(pointers, np.uint64).view(np.int64)
-    result = Matrices(name, owners, element, device, extents, places, both, major, readonly)
+    addresses = np.array(pointers, np.uint64).view(np.int64)
+    result = Matrices(name, owners, element, device, extents, addresses, both, major, readonly)
     _check_addresses(result)
     return result
 

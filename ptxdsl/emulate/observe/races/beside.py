@@ -59,9 +59,9 @@ class GridWaits(Observer):
 
     def _note(self, touched: TouchedBytes, stamp: int) -> None:
         """Remembers accesses to all of some bytes."""
-        places = touched.allocation.offset + touched.first, touched.allocation.offset + touched.end
-        size = min(CHUNK, *(offset & -offset for offset in places))
-        flat = np.arange(*places, size)
+        ends = touched.allocation.offset + touched.first, touched.allocation.offset + touched.end
+        size = min(CHUNK, *(offset & -offset for offset in ends))
+        flat = np.arange(*ends, size)
         warps = np.full(flat.shape, self.races.clocks.grid_before, STAMP)
         stamps, shadow = np.full(flat.shape, stamp, STAMP), self.races.array(touched.allocation)
         if not touched.written:

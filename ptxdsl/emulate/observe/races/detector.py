@@ -250,24 +250,24 @@ class Races(Observer):
             is_generic = told is not None and told.ordering.proxy != "async"
             warps = self.clocks.warp_in_block[who.rows]
             shadow.pages.note_reads(words.first * shadow.grain, warps, now | SEVERAL, is_generic)
-        places = shadow.reads_of(words, self.clocks.warp_in_block[who.rows])
+        entries = shadow.reads_of(words, self.clocks.warp_in_block[who.rows])
         shadow.readers.put(shadow.latest_reads_of(words), np.uint32(now | SEVERAL))
         if collective:
-            shadow.readers.put(places, np.uint32(now | SEVERAL))
+            shadow.readers.put(entries, np.uint32(now | SEVERAL))
             return
         reads = self._reads(collective, now, who.lanes)
-        stamps, old = reads.stamps, shadow.readers.take(places)
-        shadow.readers.put(places, stamps)
-        new = shadow.readers.take(places)
+        stamps, old = reads.stamps, shadow.readers.take(entries)
+        shadow.readers.put(entries, stamps)
+        new = shadow.readers.take(entries)
         unknown = reads.unknown(old, self.clocks.warp[who.rows][:, np.newaxis])
         crowded = (new != stamps[:, np.newaxis]) | unknown
         if not crowded.any():
             return
         if self.crowds.apart:
-            gather(shadow.readers, places, crowded, self.crowds, (stamps, reads.warps, np.where(unknown, old, 0)))
+            gather(shadow.readers, entries, crowded, self.crowds, (stamps, reads.warps, np.where(unknown, old, 0)))
             return
         crowded = crowded.any(1)
-        shadow.readers.put(places.only(crowded), stamps[crowded] | LANE_MASK)
+        shadow.readers.put(entries.only(crowded), stamps[crowded] | LANE_MASK)
 
     def _check_shared_writers(self, access: Access, who: Accessors) -> None:
         """Holds an access against the last writes, but for those that the whole block knows."""
@@ -276,9 +276,9 @@ class Races(Observer):
             self.checks.earlier(access, late, *self.shared.writes.take(late.words), WRITES)
             self.behind.check(access, late, self.shared)
 
-    def _late(self, who: Accessors, plane: Plane, places: Words) -> Accessors | None:
+    def _late(self, who: Accessors, plane: Plane, words: Words) -> Accessors | None:
         """Those of the accesses to words with stamps that not all warps of the block know."""
-        late = (plane.take(places) > self.clocks.floors[who.rows][:, np.newaxis]).any(1)
+        late = (plane.take(words) > self.clocks.floors[who.rows][:, np.newaxis]).any(1)
         return who.only(late) if late.any() else None
 
     def _check_shared_readers(self, access: Access, everyone: Accessors) -> None:
@@ -544,12 +544,12 @@ class Races(Observer):
         now = self._note(Told(event.origin, WRITES, ASYNC, asynchronous=True))
         stride = self.shared.stride
         landings = self.proxies.landing(event.mbarrier // stride, event.mbarrier % stride)
-        places, writers = event.places.reshape(-1), np.broadcast_to(landings, event.places.shape).reshape(-1)
-        words = self.shared.words(places, CHUNK)
+        chunks, writers = event.chunks.reshape(-1), np.broadcast_to(landings, event.chunks.shape).reshape(-1)
+        words = self.shared.words(chunks, CHUNK)
         self.shared.writes.put(words, np.full(len(words.first), now | SEVERAL, STAMP), words.each(writers))
         self.shared.newest_write = now | SEVERAL
         if self.shared.pages is not None:
-            self.shared.pages.note_writes(self.clocks, places, writers, now | SEVERAL)
+            self.shared.pages.note_writes(self.clocks, chunks, writers, now | SEVERAL)
         warps = self.clocks.warp[event.readers // WARP]
         if event.source_space == "global" and event.sources.size:
             stamps = np.full(event.sources.shape, now | ASYNC_LANE, STAMP)
@@ -564,7 +564,7 @@ class Races(Observer):
     def _end_reading(self, event: ReadingEnd) -> None:
         """Bytes that the async proxy has read count as read now by the threads for which it did."""
         now = self._note(Told(event.origin, READS, ASYNC))
-        words = self.shared.words(event.places, CHUNK)
+        words = self.shared.words(event.chunks, CHUNK)
         lanes = words.each(event.lanes)
         rows = lanes // WARP
         self._record_reads(now, Accessors(words, lanes, rows, np.arange(len(lanes))), event.whole_warps)
@@ -572,11 +572,11 @@ class Races(Observer):
     def _holders(self, flat: np.ndarray, low: int) -> list[tuple[Allocation, np.ndarray | slice]]:
         """The arrays that hold places of global memory."""
         allocations = self.global_region.table.allocations
-        places = np.array([allocation.offset for allocation in allocations])
-        first, last = np.searchsorted(places, [low, int(flat.max())], "right") - 1
+        starts = np.array([allocation.offset for allocation in allocations])
+        first, last = np.searchsorted(starts, [low, int(flat.max())], "right") - 1
         if first == last:
             return [(allocations[first], slice(None))]
-        index = np.searchsorted(places, flat, "right") - 1
+        index = np.searchsorted(starts, flat, "right") - 1
         return [(allocations[n], index == n) for n in np.unique(index)]
 
     def _phase(self, event: PhaseArrival | PhaseCompletion | PhaseWait, by: Requester) -> None:

@@ -134,8 +134,8 @@ class Locations:
 
     def _drop(self, space: str, flat: np.ndarray) -> None:
         if len(self.boxes) < flat.size:
-            places = set(flat.tolist())
-            for key in [key for key in self.boxes if key[0] == space and key[1] in places]:
+            addresses = set(flat.tolist())
+            for key in [key for key in self.boxes if key[0] == space and key[1] in addresses]:
                 del self.boxes[key]
             return
         for address in flat.tolist():
@@ -143,8 +143,8 @@ class Locations:
 
     def _receive(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray) -> None:
         """Lanes read messages."""
-        places = [address for where, address in self.boxes if where == space]
-        for address in places if len(places) < flat.size else np.unique(flat).tolist():
+        addresses = [address for where, address in self.boxes if where == space]
+        for address in addresses if len(addresses) < flat.size else np.unique(flat).tolist():
             readers = lanes[flat == address]
             if readers.size:
                 self._read(self.boxes.get((space, address)), readers, access.ordering, access.by.alive)

@@ -99,8 +99,8 @@ class MapFences(Observer):
         shadow = self.races.arrays.get(id(holder))
         if holder is None or shadow is None or not shadow.written or address % CHUNK:
             return None
-        places = np.arange(0, MAP_BYTES, CHUNK) + (address - holder.delta)
-        stamps, warps = shadow.writes.take(shadow.words(places, CHUNK))
+        chunks = np.arange(0, MAP_BYTES, CHUNK) + (address - holder.delta)
+        stamps, warps = shadow.writes.take(shadow.words(chunks, CHUNK))
         return MapWrites(stamps.reshape(-1), warps.reshape(-1)) if stamps.any() else None
 
     def _acquire(self, acquire: ProxyFence, address: int) -> None:

@@ -61,11 +61,11 @@ class MoreReaders:
             new.add(parts.reshape(-1), np.repeat(stamps, factor), np.repeat(warps, factor))
         return new
 
-    def moved(self, each: int, places: np.ndarray, words: int) -> MoreReaders:
+    def moved(self, each: int, numbers: np.ndarray, words: int) -> MoreReaders:
         """The same where pieces of `each` words have other numbers, -1 for those that are gone."""
         new = MoreReaders(words)
         for known, stamps, warps in self.parts:
-            target = places[np.minimum(known // each, len(places) - 1)]
+            target = numbers[np.minimum(known // each, len(numbers) - 1)]
             stay = target >= 0
             if stay.any():
                 new.add(target[stay] * each + known[stay] % each, stamps[stay], warps[stay])

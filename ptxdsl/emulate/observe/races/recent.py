@@ -170,11 +170,11 @@ class Recent:
         """Whether an access is to the same place as one of others, as far as they can be told apart."""
         others = [self.extents[stamp] for stamp in stamps]
         bits = max(each.bytes for each in (extents, *others)).bit_length() - 1
-        places = [other.flat >> bits for other in others]
-        for each in places:
+        units = [other.flat >> bits for other in others]
+        for each in units:
             self._marks[each] = True
         meets = bool(self._marks[extents.flat >> bits].any())
-        for each in places:
+        for each in units:
             self._marks[each] = False
         return meets
 
@@ -233,5 +233,5 @@ class Recent:
 
 def _is_crowded(flat: np.ndarray) -> bool:
     """Whether two accesses are to one place."""
-    places = np.sort(flat)
-    return bool((places[1:] == places[:-1]).any())
+    ordered = np.sort(flat)
+    return bool((ordered[1:] == ordered[:-1]).any())

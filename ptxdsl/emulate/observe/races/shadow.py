@@ -116,13 +116,13 @@ def refined(plane: Plane, factor: int) -> Plane:
 
 
 def gather(
-    plane: Plane, places: Words, crowded: np.ndarray, crowds: Crowds, reads: tuple[np.ndarray, np.ndarray, np.ndarray]
+    plane: Plane, entries: Words, crowded: np.ndarray, crowds: Crowds, reads: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> None:
     """Puts stamps of crowds to those words, (entries, width), that are `crowded`, and to the same in other entries.
 
     `reads` are the stamps and warps of the entries, and the stamps before, (entries, width), 0 where they are known.
     """
-    words, (stamps, warps, old) = places.all.reshape(crowded.shape), reads
+    words, (stamps, warps, old) = entries.all.reshape(crowded.shape), reads
     which = np.isin(words, words[crowded])
     stamps, warps = (np.broadcast_to(values[:, np.newaxis], which.shape)[which] for values in (stamps, warps))
     plane.put(Words(words[which], 1, 1), crowds.gathered(words[which], stamps, warps, old[which]))
@@ -259,10 +259,10 @@ class SharedShadow(Shadow):
             new.pages = self.pages.moved(slots, source, destination)
         if self.remote is not None:
             new.remote = self.remote.moved(self.stride, slots, source, destination)
-        places = np.full(self.slots + 1, -1)
-        places[source] = destination
+        numbers = np.full(self.slots + 1, -1)
+        numbers[source] = destination
         for kind, hidden in self.hidden.items():
-            new.hidden[kind] = hidden.moved(self.stride // self.grain, places, new.writes.stamp.count)
+            new.hidden[kind] = hidden.moved(self.stride // self.grain, numbers, new.writes.stamp.count)
         return new
 
     def read_remotely(self, flat: np.ndarray, size: int, reads: WarpReads, crowds: Crowds) -> None:
@@ -357,9 +357,9 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
                 rows = theirs.data[: theirs.count // each * each].reshape(-1, each)
                 planes.data[: slots * each].reshape(slots, each)[destination] = rows[source]
         if self.more is not None:
-            places = np.full(self.bytes // stride + 1, -1)
-            places[source] = destination
-            new.more = self.more.moved(each, places, new._word_count)
+            numbers = np.full(self.bytes // stride + 1, -1)
+            numbers[source] = destination
+            new.more = self.more.moved(each, numbers, new._word_count)
         return new
 
     def reads_of(self, words: Words) -> Iterator[tuple[np.ndarray | slice, np.ndarray, np.ndarray]]:

@@ -227,7 +227,7 @@ def local_names(collect: Callable[[CodeType, dict[str, object]], None]) -> Itera
     """Within, `collect` is told the local names of each of the user's functions when it returns."""
 
     def look(frame: FrameType, event: str, argument: object) -> None:
-        if event == "return" and not _is_library(frame.f_code.co_filename):
+        if event == "return" and not _is_library(frame.f_code.co_filename) and not _is_generated(frame):
             collect(frame.f_code, dict(frame.f_locals))
 
     before = sys.getprofile()

@@ -29,6 +29,8 @@ LAUNCH = "--grid 1 --block 32"
 WHOLE = f"{LAUNCH} --arg f32[32] --arg f32[32] --arg 1.0 --arg 32"
 FEW = "ptxdsl: saxpy takes 4 arguments, 1 given\n  help: call it with (x: ptr[f32], y: ptr[f32], a: f32, n: u32)\n"
 REFUSED = {
+    "check k.py --schedule=random": "ptxdsl check: error: there is no option --schedule; it is a setting, "
+    "PTXDSL_SCHEDULE=random in front of the command\n",
     "check --gird 8 k.py": "ptxdsl check: error: there is no option --gird; did you mean `--grid`?\n",
     "dump k.py --annotat2=1": "ptxdsl dump: error: there is no option --annotat2; did you mean `--annotate`?\n",
     "dump k.py more": "ptxdsl dump: error: there is nothing that takes more\n",

@@ -133,6 +133,7 @@ RAISED = {  # a line, and what is said of it
     "raise KeyboardInterrupt": "it raised KeyboardInterrupt (mine.py:4)",
     "raise GeneratorExit": "it raised GeneratorExit (mine.py:4)",
     "raise type('Stop', (BaseException,), {})('now')": "it raised Stop: now (mine.py:4)",
+    "s32(3)": "NameError: name 's32' is not defined\n  mine.py:4 | s32(3)\n  help: from ptxdsl import s32",
     "raise ValueError('two\\nlines')": "ValueError: two lines\n  mine.py:4 | raise ValueError('two\\nlines')",
 }
 

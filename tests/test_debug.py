@@ -563,3 +563,20 @@ def test_parts_of_arrays_and_registers_of_one_name(capsys):
         for command, text in SEEN.items():
             terminal.onecmd(command)
             assert (command, capsys.readouterr().out.startswith(text)) == (command, True)
+
+
+@pd.kernel
+def counted(x: ptr[f32], n: u32):
+    value = pd.var(f32, 2.0)
+    for _ in pd.range(pd.warpid, n):
+        value += 1.0
+    x[pd.tid.x] = value  # counted
+
+
+def test_a_name_means_what_the_kernel_calls_so():
+    """Not what functions of the package bind to the same name, which Python wrote for its classes."""
+    with pd.debug(counted, 1, 32, np.zeros(32, np.float32), 3) as launch:
+        launch.stop_at(line("counted"))
+        launch.resume()
+        assert len(launch.inspection.values("value", launch.focus)) == 1
+        assert launch.value("value") == 5

@@ -9,7 +9,13 @@ from typing import Any, NoReturn
 from ptxdsl.config import ARCHITECTURES
 from ptxdsl.errors import meant
 
-_MENDS = dict.fromkeys(("--target", "--gpu-architecture", "--sm", "--gpu-arch"), "did you mean `--arch`?")
+_MENDS = {
+    **dict.fromkeys(("--target", "--gpu-architecture", "--sm", "--gpu-arch"), "did you mean `--arch`?"),
+    **{
+        f"--{name}": f"it is a setting, PTXDSL_{name.upper()}={value} in front of the command"
+        for name, value in (("schedule", "random"), ("checks", "off"), ("steps", "100000"), ("spills", "warn"))
+    },
+}
 
 
 class CommandParser(argparse.ArgumentParser):

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 
+import ptxdsl
 from ptxdsl.cli.process import Interrupted, UsageError
 from ptxdsl.errors import Error, Location
 
@@ -29,13 +30,19 @@ def user_code(failure: str) -> Iterator[None]:
     except (Error, Interrupted):
         raise
     except Exception as error:
-        raise UsageError(
-            f"{failure}: {_told(error)}", at=_raised_at(error), help=DEEP if isinstance(error, RecursionError) else None
-        ) from error
+        raise UsageError(f"{failure}: {_told(error)}", at=_raised_at(error), help=_help(error)) from error
     except BaseException as error:  # SystemExit and the like would end the command as if all were well
         at = _raised_at(error)
         where = f" ({at})" if at else ""
         raise UsageError(f"{failure}: it raised {_told(error)}{where}") from error
+
+
+def _help(error: Exception) -> str | None:
+    if isinstance(error, RecursionError):
+        return DEEP
+    if isinstance(error, NameError) and error.name in ptxdsl.__all__:
+        return f"from ptxdsl import {error.name}"
+    return None
 
 
 def _told(error: BaseException) -> str:

@@ -37,7 +37,8 @@ def printf(text: str, *values: ScalarLike | PointerValue) -> None:
     wanted = [_type_of(match) for match in _CONVERSION.finditer(text) if match[2] != "%"]
     if len(wanted) != len(values):
         plural = "s" * (len(wanted) != 1)
-        refuse(f"the text of pd.printf has {len(wanted)} conversion{plural}; {len(values)} given", _HELP)
+        help = _HELP if wanted else _one_text(text, values)
+        refuse(f"the text of pd.printf has {len(wanted)} conversion{plural}; {len(values)} given", help)
     if len(values) > MOST_VALUES:
         refuse(f"pd.printf of {len(values)} values; it takes {MOST_VALUES}", "print them by several calls")
     with steps():
@@ -77,6 +78,26 @@ def _check_text(called: str, text: object) -> None:
         refuse(f"the text of {called} holds `{shows[0]}`: a value that is not known while tracing", help)
     if "\0" in text:
         refuse(f"the text of {called} has a zero in it, where C's texts end", "leave it out")
+
+
+def _one_text(text: str, values: Sequence[object]) -> str:
+    """The call that prints these as Python's print would."""
+    printed = [value for value in values if not isinstance(value, str)]
+    words = [text, *(value if isinstance(value, str) else _conversion(value) for value in values)]
+    named = "".join(f", {getattr(value, 'code', value)}" for value in printed)
+    return f'one text for all: `pd.printf("{" ".join(words)}\\n"{named})`'
+
+
+def _conversion(value: object) -> str:
+    """What prints a value in decimal."""
+    if isinstance(value, PointerValue):
+        return "%p"
+    if isinstance(value, float) or (isinstance(value, Scalar) and value.type.is_float):
+        return "%f"
+    if not isinstance(value, Scalar):
+        return "%d"
+    code = "d" if value.type.kind == "s" else "u"
+    return f"%ll{code}" if value.type.bits == 64 else f"%{code}"
 
 
 def _type_of(conversion: re.Match[str]) -> Type:

@@ -287,6 +287,7 @@ def autotune(
         )
     tried = [*configs] if isinstance(configs, Iterator) else configs
 
+    @public
     def make(kernel: Kernel) -> TunedKernel:
         if not isinstance(kernel, Kernel):
             raise TraceError(

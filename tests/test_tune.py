@@ -401,6 +401,31 @@ class TestRefusals:
         )
         assert refused.value.help == "leave it out of the configs"
 
+    def test_a_mistake_of_the_kernel_is_no_misfit_of_its_configs(self):
+        @pd.autotune([{"tile": 64}, {"tile": 128}])
+        @pd.kernel
+        def mistaken(x: ptr[f32], *, tile):
+            x[pd.tid.x % tile] += 1.0
+
+        with pytest.raises(pd.TraceError) as refused:
+            mistaken[1, 64](np.zeros(64, np.float32))
+        assert refused.value.message == (
+            "`+=` on the element `x[pd.tid.x % tile]`, which is read and written by two instructions"
+        )
+        assert "| x[pd.tid.x % tile] += 1.0\n" in str(refused.value)
+
+    def test_a_config_that_cannot_be_traced_is_refused_at_the_line_that_says_so(self):
+        @pd.autotune([{"tile": 64}, {"tile": 0}])
+        @pd.kernel
+        def divided(x: ptr[f32], *, tile):
+            x[pd.tid.x % tile] = 1.0
+
+        with pytest.raises(pd.LaunchError) as refused:
+            divided[1, 64](np.zeros(64, np.float32))
+        assert refused.value.message == "config tile=0 of tuned kernel `divided` never fits: `%` divides by zero"
+        assert "| x[pd.tid.x % tile] = 1.0\n" in str(refused.value)
+        assert refused.value.help == "the divisor is the constant 0 here; or leave it out of the configs"
+
     def test_a_block_that_never_fits(self):
         with pytest.raises(pd.LaunchError) as refused:
             launched(tuned([{"tile": 2048}]))

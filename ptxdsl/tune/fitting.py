@@ -30,6 +30,15 @@ def why_not(kernel: Kernel, constants: Mapping[str, Any], block: object, arch: s
     return ""
 
 
+def refused(kernel: Kernel, constants: Mapping[str, Any], arch: str) -> Error | None:
+    """What is said where the kernel cannot be traced with constants, whatever it is launched with."""
+    try:
+        kernel.variant(arch, dict(constants))
+    except Error as error:
+        return error
+    return None
+
+
 def never_fits(kernel: Kernel, constants: Mapping[str, Any], block: object) -> bool:
     """Whether no target takes it."""
     return all(why_not(kernel, constants, block, arch, assembles=False) for arch in FAMILIES)

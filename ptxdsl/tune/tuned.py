@@ -17,7 +17,7 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.runtime.dispatch import UNTRACEABLE, gpu_among, target
 from ptxdsl.runtime.streams import current_stream, stream_handle
 from ptxdsl.runtime.timing import GpuClock, Run
-from ptxdsl.tune.fitting import never_fits, why_not
+from ptxdsl.tune.fitting import never_fits, refused, why_not
 from ptxdsl.tune.measure import Subject, TuningOption, best_of, remembered
 from ptxdsl.tune.saved import saved
 
@@ -131,15 +131,24 @@ class TunedKernel:
                 fitting.append(each)
                 continue
             if never_fits(self.kernel, constants, block):
-                raise LaunchError(
-                    f"config {self._label(each)} of tuned kernel `{self.name}` never fits: {reason}",
-                    at=here().location,
-                    help="leave it out of the configs",
-                )
+                self._refuse(each, others, arch, reason)
             reasons.append(f"{self._label(each)}: {reason}")
         if not fitting:
             raise LaunchError(f"no config of tuned kernel `{self.name}` fits {arch}:\n  " + "\n  ".join(reasons))
         return fitting
+
+    def _refuse(self, each: Config, others: Config, arch: str, reason: str) -> NoReturn:
+        """Refuses a configuration that never fits: at the line of the kernel that says so; what is wrong with all of
+        them is a mistake of the kernel."""
+        message = f"config {self._label(each)} of tuned kernel `{self.name}` never fits: {reason}"
+        error = refused(self.kernel, {**others, **each}, arch)
+        if error is None:
+            raise LaunchError(message, at=here().location, help="leave it out of the configs")
+        told = [refused(self.kernel, {**others, **one}, arch) for one in self.configs]
+        if {other.message if other else "" for other in told} == {error.message}:
+            raise error
+        mend = f"{error.help}; or " if error.help else ""
+        raise LaunchError(message, at=error.at, help=f"{mend}leave it out of the configs")
 
     def _cheapest(self, fitting: list[Config], key: Config) -> list[Config]:
         """Those that should cost least, the cheapest first; as they are where nobody knows."""

@@ -3,14 +3,17 @@
 import importlib.util
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
 PYTHONPATH = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+ARRAYS = ROOT / "examples" / "arrays.py"
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 
 
@@ -45,14 +48,29 @@ def test_on_a_gpu(path):
 
 
 @every_example
-@pytest.mark.parametrize("wrong", ["exact(array) + 1", "exact(array) * np.nan"])
-def test_a_wrong_result_ends_with_code_1(path, tmp_path, wrong):
+def test_a_wrong_result_ends_with_code_1(path, tmp_path):
     (tmp_path / path.name).write_text(path.read_text())
-    arrays = (ROOT / "examples" / "arrays.py").read_text()
-    (tmp_path / "arrays.py").write_text(f"{arrays}\n\nexact = to_host\nto_host = lambda array: {wrong}\n")
+    (tmp_path / "arrays.py").write_text(
+        f"{ARRAYS.read_text()}\n\nexact = to_host\nto_host = lambda array: exact(array) + 1\n"
+    )
     done = run(tmp_path / path.name)
     assert done.returncode == 1
     assert done.stderr.startswith("FAILED  ")
+
+
+@every_example
+def test_results_are_read_where_they_are_checked(path):
+    """So that what `check` refuses fails every example."""
+    assert "check(" in path.read_text() and "to_host" not in path.read_text()
+
+
+@pytest.mark.parametrize("wrong", [2.0, 0.0, np.nan, np.inf])
+def test_what_is_off_by_more_than_rounding_and_what_is_no_number_fails(wrong, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["example.py"])
+    check = runpy.run_path(str(ARRAYS))["check"]
+    check("right", np.array([1.0, 1.5]), 1.0, tolerance=0.5)
+    with pytest.raises(SystemExit, match=r"^FAILED  wrong: an element is off by (1|nan|inf); at most 0.5 is rounding$"):
+        check("wrong", np.array([1.0, wrong]), 1.0, tolerance=0.5)
 
 
 @every_example

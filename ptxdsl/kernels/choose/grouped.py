@@ -26,7 +26,7 @@ from ptxdsl.kernels.tiles.schedule import TileSchedule
 
 USUAL = GemmConfig()
 SHARED, ROUNDS = (256, 128), 2  # M and N of tiles with shares of groups, and how many of them a block has at least
-MANY = 48  # tiles, beside which one more is little
+MANY = 16  # tiles, beside which one more is little
 OF_ONE_PRODUCT = "schedule", "split_k", "reduction"
 
 

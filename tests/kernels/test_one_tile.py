@@ -17,7 +17,7 @@ from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule import BatchedIdentityThreadblockSwizzle, IdentityThreadblockSwizzle
-from ptxdsl.types import bf16, f32
+from ptxdsl.types import bf16, e4m3, f32, s8, s32
 from tests.kernels.test_pingpong import every_machine
 from tests.kernels.test_warpgroups import hopper, run
 from tests.machines import machine
@@ -156,12 +156,22 @@ def test_products_of_one_tile_a_block_take_a_stage_more(shape, tile, stages):
 
 
 @pytest.mark.parametrize(
+    ("inputs", "output", "stagger"), [(bf16, f32, 0), (f32, f32, 0), (s8, s32, 0), (e4m3, bf16, 3)]
+)
+def test_other_types_too(inputs, output, stagger):
+    """Staggered where boxes store the output."""
+    shape = 256, 8192, 8192 * bf16.bytes // inputs.bytes
+    chosen = choose_product(ProductFacts(*shape, 1, Operands(inputs, output)), model_of(), inf)
+    assert (chosen.stages, chosen.schedule, chosen.stagger) == (7, IN_COLUMNS, stagger)
+
+
+@pytest.mark.parametrize(
     ("known", "model", "sharing"),
     [
         (facts((256, 14336, 4096)), model_of(), ANY),  # twice as many tiles as multiprocessors
         (facts((1024, 4096, 4096)), model_of(), ANY),  # four stages of 128×256, with other memory or without
         (facts((256, 7168, 16384), c="separate"), model_of(), ANY),
-        (facts((256, 8192, 8192), f32), model_of(), ANY),
+        (facts((1536, 1536, 1536), f32), model_of(), ANY),  # it is measured of longer K
         (facts((256, 7168, 16384)), model_of(), WHOLE),  # a caller's schedule
     ],
 )

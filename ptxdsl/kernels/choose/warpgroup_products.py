@@ -36,6 +36,7 @@ from ptxdsl.kernels.choose.warpgroups import (
 )
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.tiles.choice import tile_schedule
@@ -51,7 +52,7 @@ SWAPPED = (64, 128)  # columns of a tile whose A and B are swapped
 LOW, HIGH = (32, 64, 96, 128, 192, 256), (48, 64, 80, 96, 112, 128, 160, 192, 208, 224, 256)  # columns of the others
 # Of a tile that blocks share, columns of float sums and of int32: more leave no registers to add up
 MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS = 128, 80
-LEAST_ITERATIONS = 4  # of a slice
+LEAST_ITERATIONS, LONG_ITERATIONS = 4, 64  # of a slice; of a tile whose K is long
 WAYS = ("cluster", "scatter")  # to add up, of which one is chosen
 STREAM_K = "stream-k"
 IN_COLUMNS, PERSISTENT, STREAMED = IdentityThreadblockSwizzle(1), Strips(), StreamKThreadblockSwizzle()
@@ -145,16 +146,19 @@ def _ranked(facts: ProductFacts, model: CostModel, sharing: Sharing) -> list[tup
 
 def one_tile_each(config: GemmConfig, facts: ProductFacts, multiprocessors: int) -> GemmConfig:
     """The same; or, where persistent blocks would have one tile each that two warpgroups share, and the ring a stage
-    more but for the memory in which the output is staged, by blocks that stage it in the ring. Their warpgroups end
-    the tile one after the other. It is for types and outputs of which that was measured."""
+    more but for the memory in which the output is staged, by blocks that stage it in the ring. Where it is stored in
+    boxes their warpgroups end the tile one after the other; else K is long, of which it was measured."""
     tile, operands = config.tile, facts.operands
     is_shared = config.schedule == PERSISTENT and tile[0] == 2 * GROUP_ROWS and not (config.pingpong or config.swap_ab)
-    if not (is_shared and takes_large(operands)) or facts.tiles(tile) > multiprocessors:
+    has_matrices = any(extra.is_matrix for extra in operands.extras)
+    in_boxes = operands.output.bits == 16 and operands.out_bytes == WIDEST and not has_matrices
+    is_measured = in_boxes or ceil_div(facts.k, tile[2]) >= LONG_ITERATIONS
+    if not (is_shared and is_measured) or facts.tiles(tile) > multiprocessors:
         return config
     stages = stages_of(tile, operands, schedule=tile_schedule(IN_COLUMNS, 1, ""))
     if not config.stages == stages_of(tile, operands) < stages:
         return config
-    return replace(config, stages=stages, schedule=IN_COLUMNS, stagger=STAGGER)
+    return replace(config, stages=stages, schedule=IN_COLUMNS, stagger=STAGGER if in_boxes else 0)
 
 
 def shares_split_lines(facts: ProductFacts, model: CostModel) -> bool:

@@ -19,7 +19,7 @@ from .reasons import explained
 from .rows import Rows, mend
 from .subjects import LONGEST, SUBJECTS
 from .table import table, with_tables
-from .trial import MISSED, Launch, Outcome, Trial, Verdict, launches
+from .trial import FINDING, MISSED, SEEDS, Launch, Outcome, Trial, Verdict, is_late, launches
 
 COPIES = 2  # of one Python line
 
@@ -38,7 +38,8 @@ class Search:
         with self.cores.free:
             begun = time.monotonic()
             kernels = launches(SUBJECTS[name])
-        verdicts = [explained(name, verdict) for problems in kernels for verdict in self._kernel(name, problems)]
+        each = sorted(self.cores.each(lambda n: self._kernel(name, kernels[n]), range(len(kernels))))
+        verdicts = [explained(name, verdict) for _, told in each for verdict in told]
         print(f"{name}: {len(verdicts)} mutants, {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
         return verdicts
 
@@ -49,13 +50,31 @@ class Search:
         rows = Rows(self.rows, name, problems[0].text, mutants)
         if unknown := [n for n in chosen if n not in rows.known]:
             self._run_intact(name, trial)
-            for n, (verdict, seconds) in self._each(lambda n: trial.verdict(mutants[n]), unknown):
-                rows.keep(n, verdict, seconds)
+            self._judge(trial, mutants, unknown, rows)
         quiet = trial.removed([rows.verdict(n) for n in chosen])
         missed = [n for n in rows.missed(chosen) if explained(name, rows.verdict(n)).verdict == MISSED]
         for n, (verdict, seconds) in self._each(lambda n: trial.doubled(rows.verdict(n), quiet), missed):
             rows.keep(n, verdict, seconds, pairs=True)
         return [rows.verdict(n) for n in chosen]
+
+    def _judge(self, trial: Trial, mutants: Sequence[Mutant], unknown: Sequence[int], rows: Rows) -> None:
+        """Keeps the verdicts on mutants. Those that take many schedules are tried under several of them at a time."""
+        late = []
+        for n, (verdict, seconds) in self._each(lambda n: trial.under_each_schedule(mutants[n]), unknown):
+            if is_late(verdict):
+                late.append(n)
+            else:
+                rows.keep(n, verdict, seconds)
+        tried: dict[int, list[tuple[Verdict, float]]] = {n: [] for n in late}
+        tasks = [(n, [seed]) for n in late for seed in SEEDS]
+        for task, result in self._each(
+            lambda task: trial.late(mutants[tasks[task][0]], tasks[task][1]), range(len(tasks))
+        ):
+            n = tasks[task][0]
+            tried[n].append(result)
+            if len(tried[n]) == len(SEEDS):
+                shown = [verdict for verdict, _ in tried[n] if verdict.verdict == FINDING]
+                rows.keep(n, [*shown, tried[n][0][0]][0], sum(seconds for _, seconds in tried[n]))
 
     def _run_intact(self, name: str, trial: Trial) -> None:
         """Runs the intact kernel, as all mutants are compared with it. Raises Accused."""

@@ -288,6 +288,19 @@ def attention() -> None:
 LONGEST = (
     "grouped, ragged, sm_90a",
     "grouped, ragged, shares, clusters",
+    "grouped, ragged, shares, staggered",
+    "grouped, masked, shares",
+    "grouped, ragged, shares",
+    "grouped, masked, sm_90a",
+    "scaled, rows and columns",
+    "scaled, blocks",
+    "grouped, ragged, ping-pong",
+    "gemm, staggered, with C, sm_90a",
+    "grouped, lists, sm_90a",
+    "grouped, ragged along K, sm_90a",
+    "conv2d, im2col, ping-pong",
+    "15_flash_attention",
+    "gemm, stream-K",
 )
 """Those that take longest begin first, so that all cores have something to do until the end."""
 

@@ -83,6 +83,11 @@ class Launch:
         return stream
 
 
+def is_late(verdict: Verdict) -> bool:
+    """Whether a mutant that is quiet is one of those that may show under more schedules."""
+    return verdict.verdict == MISSED and verdict.mutant.kind in ("phase", "barrier")
+
+
 def _arrays(arguments: Sequence[object]) -> Iterator[Array]:
     """All arrays among arguments, those in structs and tables too; once each."""
     for argument in arguments:
@@ -147,6 +152,10 @@ class Trial:
         return any(launch.run(text, s).finding for launch, s in self.runs if s == SCHEDULES[0])
 
     def verdict(self, mutant: Mutant) -> Verdict:
+        verdict = self.under_each_schedule(mutant)
+        return self.late(mutant, SEEDS) if is_late(verdict) else verdict
+
+    def under_each_schedule(self, mutant: Mutant) -> Verdict:
         text, number = self.kernel.with_lines(mutant.changed), ""
         for (launch, schedule), intact in zip(self.runs, self.intact, strict=True):
             if mutant.kind not in ORDERING and schedule != SCHEDULES[0]:
@@ -160,12 +169,12 @@ class Trial:
                     break
         if number:
             return Verdict(mutant, NUMBER, f"under {number}")
-        quiet = self._quiet(mutant)
-        return self._late(mutant, text) if quiet.verdict == MISSED and mutant.kind in ("phase", "barrier") else quiet
+        return self._quiet(mutant)
 
-    def _late(self, mutant: Mutant, text: str) -> Verdict:
+    def late(self, mutant: Mutant, schedules: Sequence[str]) -> Verdict:
         """Of a wait that comes in time, or too early, under the schedules of all mutants: under more, where it may be late."""
-        for schedule in SEEDS:
+        text = self.kernel.with_lines(mutant.changed)
+        for schedule in schedules:
             for launch in self.problems:
                 finding = launch.run(text, schedule).finding
                 if finding and not launch.run(launch.text, schedule).finding:

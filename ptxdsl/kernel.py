@@ -17,7 +17,7 @@ from ptxdsl import config, ir
 from ptxdsl.driver import Late
 from ptxdsl.errors import Error, LaunchError, TraceError, called_elsewhere, here, names_here, public
 from ptxdsl.lower import lower
-from ptxdsl.runtime.dispatch import KeptLaunch, Launch
+from ptxdsl.runtime.dispatch import KeptLaunch, Launch, usual_target
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
 from ptxdsl.trace import Traced, trace
 from ptxdsl.trace.builder import is_name
@@ -324,6 +324,18 @@ def _find(module: str, qualname: str) -> Any:
     for name in qualname.split("."):
         value = getattr(value, name)
     return value
+
+
+def usual_variant(kernel: AnyKernel, constants: Mapping[str, object]) -> Variant:
+    """A kernel with constants that came as a dict, for the usual target."""
+    for name, value in kernel.signature.constants.items() if isinstance(kernel, Kernel) else ():
+        if value is REQUIRED and name not in constants:
+            raise TraceError(
+                f"kernel `{kernel.name}` needs its constant `{name}`",
+                at=here().location,
+                help=f"pass `constants={{'{name}': …}}`",
+            )
+    return kernel.variant(usual_target(), dict(constants))
 
 
 @overload

@@ -12,8 +12,7 @@ from ptxdsl.arrays import XLA, type_of
 from ptxdsl.emulate.report import counted
 from ptxdsl.errors import CallError, LaunchError, called_elsewhere, caller, here, parameters_unlike, public
 from ptxdsl.jax.ffi import TARGET, XlaCall, numbered
-from ptxdsl.kernel import AnyKernel
-from ptxdsl.runtime.dispatch import usual_target
+from ptxdsl.kernel import AnyKernel, usual_variant
 from ptxdsl.runtime.values import elements
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type
@@ -128,7 +127,7 @@ def _of_kernel(
     kernel: AnyKernel, grid: Extent, block: Extent, out: Any, constants: dict[str, Any]
 ) -> tuple[Callable[..., None], Sequence[Any], Callable[[Sequence[Any]], None]]:
     """What launches a kernel, what its outputs are, and what checks its arguments."""
-    variant = kernel.variant(usual_target(), constants)
+    variant = usual_variant(kernel, constants)
     parameters = dict(variant.parameters)
     _check_outputs(kernel, out, list(parameters), [name for name in parameters if name in variant.written])
     for name, kind in parameters.items():

@@ -10,8 +10,7 @@ import torch
 
 from ptxdsl.arrays import type_of
 from ptxdsl.errors import LaunchError, here, parameters_unlike
-from ptxdsl.kernel import AnyKernel
-from ptxdsl.runtime.dispatch import usual_target
+from ptxdsl.kernel import AnyKernel, usual_variant
 from ptxdsl.runtime.values import elements
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type, pred
@@ -55,7 +54,7 @@ class KernelCall:
         return _result(outputs)
 
     def _refuse_outputs(self, outputs: list[Any]) -> NoReturn:
-        names = [name for name, _ in self.kernel.variant(usual_target(), dict(self.constants)).parameters]
+        names = [name for name, _ in usual_variant(self.kernel, self.constants).parameters]
         name = names[self.positions.index(~outputs.index(None))]
         _refuse(f"the function that makes the output `{name}` returns None", "let it return an empty tensor")
 
@@ -74,7 +73,7 @@ def call_of(
             f"operator `{name}` launches kernel `{kernel.name}`, and has no `{'grid' if grid is None else 'block'}`",
             "pass `grid=` and `block=`: numbers, or functions of the operator's arguments",
         )
-    variant = kernel.variant(usual_target(), dict(constants))
+    variant = usual_variant(kernel, constants)
     parameters = {called: (kind, _schema_type(name, called, kind)) for called, kind in variant.parameters}
     written = [called for called in parameters if called in variant.written]
     _check_outputs(name, kernel, out, list(parameters), written)

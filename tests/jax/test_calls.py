@@ -383,3 +383,19 @@ def test_a_name_that_there_is_not(name, help):
     with pytest.raises(AttributeError) as raised:
         getattr(ours, name)
     assert (raised.value.message, raised.value.help) == (f"ptxdsl.jax has no `{name}`", help)
+
+
+@pd.kernel
+def multiplied(x: ptr[f32], y: ptr[f32], *, factor: float):
+    y[pd.tid.x] = x[pd.tid.x] * factor
+
+
+def test_a_constant_that_is_lacking_is_passed_in_a_dict():
+    out = {"y": jax.ShapeDtypeStruct((32,), jnp.float32)}
+    with pytest.raises(pd.TraceError) as refused:
+        call(multiplied, grid=1, block=32, out=out)
+    assert (refused.value.message, refused.value.help) == (
+        "kernel `multiplied` needs its constant `factor`", "pass `constants={'factor': …}`",
+    )  # fmt: skip
+    doubled = call(multiplied, grid=1, block=32, out=out, constants={"factor": 2.0})
+    assert (doubled(jnp.ones(32)) == 2).all()

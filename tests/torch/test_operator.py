@@ -370,3 +370,20 @@ def test_a_name_that_torch_does_not_take(name):
 
 def test_pd_torch_is_the_module():
     assert pd.torch.op is op
+
+
+@pd.kernel
+def scaled(x: ptr[f32], *, factor: float):
+    x[pd.tid.x] = x[pd.tid.x] * factor
+
+
+def test_a_constant_that_is_lacking_is_passed_in_a_dict():
+    with pytest.raises(pd.TraceError) as refused:
+        op("ptxdsl_tests::lacking", scaled, grid=1, block=32)
+    assert (refused.value.message, refused.value.help) == (
+        "kernel `scaled` needs its constant `factor`", "pass `constants={'factor': …}`",
+    )  # fmt: skip
+    assert "test_operator.py" in str(refused.value)
+    assert (
+        op("ptxdsl_tests::scaled", scaled, grid=1, block=32, constants={"factor": 3.0}).name == "ptxdsl_tests::scaled"
+    )

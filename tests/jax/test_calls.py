@@ -393,9 +393,9 @@ def multiplied(x: ptr[f32], y: ptr[f32], *, factor: float):
 def test_a_constant_that_is_lacking_is_passed_in_a_dict():
     out = {"y": jax.ShapeDtypeStruct((32,), jnp.float32)}
     with pytest.raises(pd.TraceError) as refused:
-        call(multiplied, grid=1, block=32, out=out)
+        ours.call(multiplied, grid=1, block=32, out=out)
     assert (refused.value.message, refused.value.help) == (
         "kernel `multiplied` needs its constant `factor`", "pass `constants={'factor': …}`",
     )  # fmt: skip
-    doubled = call(multiplied, grid=1, block=32, out=out, constants={"factor": 2.0})
+    doubled = ours.call(multiplied, grid=1, block=32, out=out, constants={"factor": 2.0})
     assert (doubled(jnp.ones(32)) == 2).all()
